@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latchkey: distributed locks on Redis and Valkey, as named and versioned scripts.
+ *
+ * The scripts hold the logic; this library finds them by name, keeps leases alive, and waits.
+ *
+ * Units       Every duration is an int64_t in milliseconds and its name ends in _ms. LK_FOREVER (-1)
+ *             waits without end, 0 tries once.
+ * Strings     A `const char *` is NUL-terminated text; an lk_bytes is any bytes with their length.
+ *             What is passed in is copied before the call returns.
+ * Errors      Every call that can fail returns an lk_status. The last argument, an lk_error that the
+ *             caller owns, takes the detail and may be NULL. Out-parameters are NULL or 0 on failure.
+ * Time        Deadlines run on a clock that goes on while the machine sleeps. They are counted from
+ *             before a request is sent, so a hold is believed no longer than the server grants it.
+ *
+ * Threads
+ *
+ *   | object                 | used by                                                           |
+ *   |------------------------|-------------------------------------------------------------------|
+ *   | lk_client              | any number of threads at once                                     |
+ *   | lk_lock                | any number of threads at once; each thread has holds of its own   |
+ *   | lk_caller              | any thread, but one call at a time                                |
+ *   | lk_watch, lk_wait      | one thread at a time; different ones are independent              |
+ *   | lk_reply, lk_error     | whoever owns them, one thread at a time                           |
+ *   | any ..._close, _free   | when no other call on that object is running, lk_client_close     |
+ *   |                        | excepted: it wakes calls that wait with LK_CLOSED and waits for   |
+ *   |                        | them to return                                                    |
+ *   | after fork()           | the child's calls on the parent's client return LK_FORKED and     |
+ *   |                        | touch no socket; the child opens a client of its own              |
+ *
+ * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_KEEPER, on
+ * the client's one background thread; there they must not block and must not close the client.
+ */
+#ifndef LATCHKEY_LATCHKEY_H
+#define LATCHKEY_LATCHKEY_H
+
+#ifndef LK_CDEF /* set while the LuaJIT binding is generated from this header */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#endif
+
+#if defined(LK_CDEF) || defined(LK_STATIC)
+#define LK_API
+#elif defined(__GNUC__)
+#define LK_API __attribute__((visibility("default")))
+#else
+#define LK_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LK_FOREVER ((int64_t)-1) /**< wait without end */
+#define LK_NAME_MAX 512          /**< longest lock name, bytes */
+#define LK_OWNER_MAX 256         /**< longest owner name, bytes */
+#define LK_LEASE_MIN_MS 50       /**< shortest lease */
+#define LK_LEASE_MAX_MS 86400000 /**< longest lease, 24 hours */
+#define LK_HOLD_MAX 1000000      /**< highest hold count of one owner */
+
+/* ---------------------------------------------------------------------------------- statuses -- */
+
+/*
+ * X(name, number, retriable, text, what to do). Numbers are part of the ABI and never used again.
+ * 1 to 19: outcomes. 20 to 39: trouble that may pass; the same call may be tried again.
+ * 40 and above: the call, the set-up or the server has to change first.
+ */
+#define LK_STATUS_TABLE(X)                                                                         \
+  X(OK, 0, 0, "done", "nothing to do")                                                             \
+  X(BUSY, 1, 1, "another owner holds the lock", "try again later, or give a wait")                 \
+  X(TIMEOUT, 2, 1, "the wait ended before the lock was free", "wait longer, or look who holds it") \
+  X(LOST, 3, 0, "the hold was lost before this call",                                              \
+    "stop the protected work; release every level, then acquire anew")                             \
+  X(NOT_HELD, 4, 0, "this caller does not hold the lock",                                          \
+    "release once for each acquire, from the same thread or caller")                               \
+  X(UNSURE, 5, 0, "no reply came, so whether the call took effect is unknown",                     \
+    "treat the lock as not held; what was sent ends with its lease at the latest")                 \
+  X(REENTRY, 6, 0, "this caller holds the lock already, and this kind does not re-enter",          \
+    "use the kind lock, or release first")                                                         \
+  X(UNREACHABLE, 20, 1, "no server could be reached",                                              \
+    "check the address and that the server runs; nothing was sent")                                \
+  X(LOADING, 21, 1, "the server is loading its data", "try again when it has started")             \
+  X(READONLY, 22, 1, "the server is a read-only replica",                                          \
+    "connect to the master, or wait for the fail-over to end")                                     \
+  X(OOM, 23, 1, "the server is out of memory and refuses new holds",                               \
+    "raise maxmemory or free memory; held locks are still renewed and released")                   \
+  X(NOREPLICAS, 24, 1, "the server has too few replicas to accept writes",                         \
+    "restore the replicas that min-replicas-to-write asks for")                                    \
+  X(MISCONF, 25, 1, "the server cannot save to disk and refuses writes",                           \
+    "look at the server's log: disk space, permissions of its folder")                             \
+  X(SERVER_BUSY, 26, 1, "the server is running a script that does not end",                        \
+    "wait, or SCRIPT KILL the other script")                                                       \
+  X(MASTERDOWN, 27, 1, "the server has lost its master", "wait for the fail-over to end")          \
+  X(INVALID, 40, 0, "an argument is out of range", "see the message; nothing was sent")            \
+  X(NAME, 41, 0, "the lock name cannot be used",                                                   \
+    "use 1 to 512 bytes without NUL; braces only as one {tag} that is closed and not empty")       \
+  X(URL, 42, 0, "the URL is not understood", "see the message for the part that is wrong")         \
+  X(VERSION, 43, 0, "versions do not fit together",                                                \
+    "rebuild against this header, or use scripts of the same major version")                       \
+  X(CLOSED, 44, 0, "the client is closed", "open a client first")                                  \
+  X(FORKED, 45, 0, "the client belongs to the parent process", "open a client in the child")       \
+  X(NOMEM, 46, 0, "out of memory", "free memory")                                                  \
+  X(AUTH, 47, 0, "the server refused the credentials", "check user and password")                  \
+  X(DENIED, 48, 0, "this user may not do that",                                                    \
+    "allow the command, key or channel that the message names in the user's ACL")                  \
+  X(TLS, 49, 0, "no secure connection could be made",                                              \
+    "see the message: certificate, server name or protocol version")                               \
+  X(WRONGTYPE, 50, 0, "the key holds something that is no lock of this kind",                      \
+    "use another name, or the kind that the name has")                                             \
+  X(BADARG, 51, 0, "the script refused an argument", "see the message; nothing was written")       \
+  X(NO_SCRIPT, 52, 0, "no script has that name", "check the name; latchkey status lists them")     \
+  X(SCRIPT, 53, 0, "the script failed", "see script, line and message")                            \
+  X(SERVER, 54, 0, "the server answered with an error", "see the message")                         \
+  X(PROTOCOL, 55, 0, "the reply was not what the script promises",                                 \
+    "check that the script on the server is latchkey's")                                           \
+  X(LOCAL, 56, 0, "the local server could not be started", "see the message")                      \
+  X(SYSTEM, 57, 0, "the operating system refused", "see the message")
+
+typedef enum lk_status {
+#define LK_STATUS_ENUM(name, number, retriable, text, hint) LK_##name = number,
+  LK_STATUS_TABLE(LK_STATUS_ENUM)
+#undef LK_STATUS_ENUM
+} lk_status;
+
+/** The detail of a failure, owned by the caller. Filled on failure, cleared on success. */
+typedef struct lk_error {
+  lk_status status;  /**< the status that the call returned */
+  int line;          /**< line of the script that failed, 0 if none did */
+  char script[64];   /**< name of that script, "" if none */
+  char code[32];     /**< first word of the server's error, "" if it sent none */
+  char message[320]; /**< one sentence for people; never holds a password */
+} lk_error;
+
+/** "LK_BUSY" for LK_BUSY; NULL for a number that is no status. @threads any @since 0.1.0 */
+LK_API const char *lk_status_name(int status);
+/** What the status means, in a few words; NULL if there is no such status. @since 0.1.0 */
+LK_API const char *lk_status_text(int status);
+/** What to do about it; NULL if there is no such status. @since 0.1.0 */
+LK_API const char *lk_status_hint(int status);
+/** May the same call succeed later without any change by the caller? @since 0.1.0 */
+LK_API bool lk_status_is_retriable(int status);
+/** The version of the library at run time, "0.1.0". @since 0.1.0 */
+LK_API const char *lk_version(void);
+
+/* ------------------------------------------------------------------------------------ client -- */
+
+typedef struct lk_client lk_client;
+typedef struct lk_caller lk_caller;
+typedef struct lk_lock lk_lock;
+typedef struct lk_watch lk_watch;
+typedef struct lk_wait lk_wait;
+typedef struct lk_reply lk_reply;
+
+/** Bytes with a length; they may hold anything. */
+typedef struct lk_bytes {
+  const char *data;
+  size_t len;
+} lk_bytes;
+
+typedef enum lk_callbacks {
+  LK_ON_DISPATCH = 0, /**< callbacks run inside lk_client_dispatch() */
+  LK_ON_KEEPER = 1    /**< callbacks run on the client's background thread */
+} lk_callbacks;
+
+/** Options of a client; start from LK_CLIENT_OPTIONS_INIT. 0 or NULL takes the default. */
+typedef struct lk_client_options {
+  size_t size;            /**< sizeof(lk_client_options), set by the initializer */
+  const char *name;       /**< CLIENT SETNAME; default "latchkey" */
+  const char *user;       /**< replaces the URL's user */
+  const char *password;   /**< replaces the URL's password */
+  int64_t connect_ms;     /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
+  int64_t command_ms;     /**< deadline of one call, 1 to 60,000; default 1,000 */
+  int64_t recheck_ms;     /**< a waiter looks again after this, 100 to 300,000; default 30,000 */
+  const char *script_dir; /**< a folder of <family>/<verb>.lua that extends or overrides */
+  lk_callbacks callbacks; /**< where callbacks run */
+} lk_client_options;
+
+#define LK_CLIENT_OPTIONS_INIT                                                                     \
+  { sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH }
+
+/**
+ * Open a client: connect, authenticate, and load every script.
+ *
+ * @param url      redis://[user:password@]host[:port][/db], rediss://..., unix:///path?db=0, or
+ *                 local: for this user's own server on this machine, started when it is not running
+ * @param options  NULL for the defaults
+ * @param out      the client, to be closed with lk_client_close()
+ * @return LK_OK; LK_INVALID (url NULL, option out of range), LK_URL, LK_VERSION (options or scripts),
+ *         LK_UNREACHABLE, LK_LOADING, LK_AUTH, LK_DENIED, LK_TLS, LK_LOCAL, LK_SERVER, LK_NOMEM,
+ *         LK_SYSTEM
+ * @blocks connect_ms for the connection and command_ms for the scripts; local: up to 10 s more
+ * @threads any
+ * @after-io nothing is left open when it fails; scripts may have been loaded
+ * @since 0.1.0
+ */
+LK_API lk_status lk_client_open(const char *url, const lk_client_options *options, lk_client **out,
+                                lk_error *error);
+
+/**
+ * Close a client: calls that wait return LK_CLOSED, the background thread ends, nothing is left.
+ * Locks that are still held are not released; they end with their leases, since nobody renews them.
+ * Locks, watches, waits and callers of the client are closed with lk_..._close before or after.
+ *
+ * @param client  may be NULL
+ * @blocks until calls on other threads have returned
+ * @threads any, but not from a callback on the background thread, where it does nothing
+ * @since 0.1.0
+ */
+LK_API void lk_client_close(lk_client *client);
+
+/** Where the client is connected to, without user and password: "redis://host:6379/0". @since 0.1.0 */
+LK_API const char *lk_client_target(const lk_client *client);
+
+/**
+ * A descriptor that is readable while callbacks are due, for poll(), epoll or an event loop.
+ * It belongs to the client. -1 after fork.
+ * @threads any @since 0.1.0
+ */
+LK_API int lk_client_fd(lk_client *client);
+
+/**
+ * Run the callbacks that are due, on this thread.
+ * @return how many ran; 0 in a forked child
+ * @blocks as long as the callbacks do
+ * @threads any; a callback runs on one thread only
+ * @since 0.1.0
+ */
+LK_API size_t lk_client_dispatch(lk_client *client);
+
+/** The library's clock, in milliseconds since some fixed moment; goes on in suspend. @since 0.1.0 */
+LK_API int64_t lk_now_ms(void);
+
+/* --------------------------------------------------------------------------- scripts by name -- */
+
+/** One script of the client's catalogue. The strings live as long as the client. */
+typedef struct lk_script {
+  const char *name;    /**< "lock/acquire" */
+  const char *version; /**< "1.0.0" */
+  const char *sha1;    /**< 40 hexadecimal digits, as the server knows it */
+  lk_bytes source;     /**< the bytes that the server runs */
+  bool overridden;     /**< it came from script_dir */
+} lk_script;
+
+/** How many scripts the client knows. @threads any @since 0.1.0 */
+LK_API size_t lk_script_count(const lk_client *client);
+/** The script at index (sorted by name); false past the end. @threads any @since 0.1.0 */
+LK_API bool lk_script_at(const lk_client *client, size_t index, lk_script *out);
+
+/** What lk_load() did. */
+typedef struct lk_load_report {
+  size_t scripts; /**< in the catalogue */
+  size_t loaded;  /**< accepted by the server, each under the SHA1 that was expected */
+} lk_load_report;
+
+/**
+ * SCRIPT LOAD every script.
+ *
+ * @param report  may be NULL
+ * @return LK_OK, or the status of the first script that was refused; LK_UNSURE when no reply came
+ * @blocks command_ms
+ * @threads any
+ * @after-io some or all may be loaded; loading again is harmless
+ * @since 0.1.0
+ */
+LK_API lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *error);
+
+/**
+ * Run a script by its name. When the server does not have it, it is loaded and run again.
+ *
+ * @param script  its name, "family/verb"
+ * @param keys    nkeys of them, in the order of the script's header
+ * @param args    nargs of them, in the order of the script's header
+ * @param out     the reply, to be freed with lk_reply_free()
+ * @return LK_OK; LK_NO_SCRIPT; LK_BADARG; LK_WRONGTYPE; LK_SCRIPT; LK_UNREACHABLE (nothing was sent);
+ *         LK_UNSURE; LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF, LK_SERVER_BUSY,
+ *         LK_MASTERDOWN; LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
+ * @blocks command_ms
+ * @threads any
+ * @after-io LK_UNSURE: the script may have run, or may still run once. A script whose header says
+ *           `repeat: hold`, `id`, `seq` or `pure` was sent again as long as command_ms allowed.
+ * @since 0.1.0
+ */
+LK_API lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
+                         const lk_bytes *args, size_t nargs, lk_reply **out, lk_error *error);
+
+/**
+ * Send one command of the server's, for tools: reading what scripts left, INFO, SCAN.
+ * Commands that block or change the connection (SUBSCRIBE, MULTI, SELECT, BLPOP ...) are refused.
+ *
+ * @param argv  the command and its arguments, argc of them
+ * @param out   the reply, to be freed with lk_reply_free()
+ * @return as lk_eval()
+ * @blocks command_ms
+ * @threads any
+ * @after-io LK_UNSURE: the command may have run, or may still run once; it is never sent twice
+ * @since 0.1.0
+ */
+LK_API lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_reply **out,
+                            lk_error *error);
+
+typedef enum lk_reply_type {
+  LK_REPLY_NIL = 0,
+  LK_REPLY_INTEGER = 1,
+  LK_REPLY_STRING = 2,
+  LK_REPLY_STATUS = 3, /**< a simple string, such as OK */
+  LK_REPLY_ARRAY = 4,
+  LK_REPLY_ERROR = 5 /**< only as an element of an array */
+} lk_reply_type;
+
+/** The type of a reply; LK_REPLY_NIL for NULL. @since 0.1.0 */
+LK_API lk_reply_type lk_reply_type_of(const lk_reply *reply);
+/** The value of an integer, else 0. @since 0.1.0 */
+LK_API int64_t lk_reply_integer(const lk_reply *reply);
+/** The bytes of a string, status or error, followed by a NUL; else empty. @since 0.1.0 */
+LK_API lk_bytes lk_reply_bytes(const lk_reply *reply);
+/** The number of elements of an array, else 0. @since 0.1.0 */
+LK_API size_t lk_reply_count(const lk_reply *reply);
+/** The element at index, owned by the reply; NULL past the end. @since 0.1.0 */
+LK_API const lk_reply *lk_reply_at(const lk_reply *reply, size_t index);
+/** Free a reply that lk_eval() or lk_command() gave; NULL is fine. @since 0.1.0 */
+LK_API void lk_reply_free(lk_reply *reply);
+
+/* ----------------------------------------------------------------------------------- helpers -- */
+
+/** Why a hold ended before it was released. */
+typedef enum lk_lost_reason {
+  LK_LOST_NOT = 0,         /**< it is not lost */
+  LK_LOST_TAKEN = 1,       /**< the server says that another owner holds it */
+  LK_LOST_EXPIRED = 2,     /**< its lease ended and was not to be renewed, or the process slept */
+  LK_LOST_UNREACHABLE = 3, /**< no renewal was answered before the lease ended */
+  LK_LOST_BROKEN = 4       /**< the server has no such hold: broken, deleted, evicted or flushed */
+} lk_lost_reason;
+
+/** What to keep alive, and how; start from LK_WATCH_SPEC_INIT. */
+typedef struct lk_watch_spec {
+  size_t size;          /**< sizeof(lk_watch_spec), set by the initializer */
+  const char *script;   /**< replies {1} renewed or {-1} or {-1, left_ms} not the caller's */
+  const lk_bytes *keys; /**< nkeys of them */
+  size_t nkeys;
+  const lk_bytes *args; /**< nargs of them, the lease included */
+  size_t nargs;
+  int64_t lease_ms; /**< what each renewal grants; renewed at every third of it */
+  int64_t since_ms; /**< lk_now_ms() from before the acquire was sent; 0: renew at once */
+  int64_t drift_ms; /**< clock drift over one lease; 0: lease/100 + 2 */
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user); /**< called once; may be NULL */
+  void *user;
+} lk_watch_spec;
+
+#define LK_WATCH_SPEC_INIT                                                                         \
+  { sizeof(lk_watch_spec), NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL }
+
+/**
+ * Keep a lease alive by running its renew script at every third of the lease, until closed or lost.
+ *
+ * @param spec  copied
+ * @return LK_OK; LK_INVALID, LK_VERSION, LK_NO_SCRIPT, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @after-io a renewal whose reply is lost is sent again until the deadline; then the watch is lost
+ * @since 0.1.0
+ */
+LK_API lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
+                               lk_error *error);
+/** How long the lease is certain to run: 0 or less, do not act on it. No network. @since 0.1.0 */
+LK_API int64_t lk_watch_remaining_ms(lk_watch *watch);
+/** LK_LOST_NOT, or why it was lost. @since 0.1.0 */
+LK_API lk_lost_reason lk_watch_lost(lk_watch *watch);
+/** Stop renewing. After it returns no callback of this watch runs. NULL is fine. @since 0.1.0 */
+LK_API void lk_watch_close(lk_watch *watch);
+
+/**
+ * Listen on a channel. Returns when the server has confirmed the subscription, so that every message
+ * published from then on wakes lk_wait_for().
+ *
+ * @return LK_OK; LK_INVALID, LK_UNREACHABLE, LK_AUTH, LK_DENIED, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks connect_ms plus command_ms
+ * @threads any
+ * @after-io nothing is left subscribed when it fails
+ * @since 0.1.0
+ */
+LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out, lk_error *error);
+/**
+ * Sleep until the channel speaks. Messages are hints: look at the truth after each.
+ *
+ * @param timeout_ms  LK_FOREVER, or 0 to only look
+ * @return LK_OK (a message came since the last LK_OK, or a connection was restored and messages may
+ *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED
+ * @blocks timeout_ms
+ * @threads one at a time per wait
+ * @since 0.1.0
+ */
+LK_API lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error);
+/** Stop listening. NULL is fine. @since 0.1.0 */
+LK_API void lk_wait_close(lk_wait *wait);
+
+/* ----------------------------------------------------------------------------------- callers -- */
+
+/**
+ * Somebody who holds locks. Every thread is one by itself (pass NULL); a task that moves between
+ * threads needs one of its own.
+ *
+ * @return LK_OK, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @since 0.1.0
+ */
+LK_API lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error);
+/** Free a caller. What it still holds is renewed no longer and ends with its lease. @since 0.1.0 */
+LK_API void lk_caller_free(lk_caller *caller);
+
+/* ------------------------------------------------------------------------------------- locks -- */
+
+typedef enum lk_kind {
+  LK_MUTEX = 1, /**< SET NX PX, as redis-py, redsync and Redlock use it; no re-entry */
+  LK_LOCK = 2   /**< re-entrant, on Redisson's wire */
+} lk_kind;
+
+/** A hold that was lost. Valid during the callback. */
+typedef struct lk_lost_event {
+  lk_lost_reason reason;
+  const char *name;  /**< of the lock */
+  const char *owner; /**< the owner's name on the wire */
+  lk_caller *caller; /**< who held it; NULL for a thread */
+} lk_lost_event;
+
+/** Options of a lock; start from LK_LOCK_OPTIONS_INIT. 0 takes the default. */
+typedef struct lk_lock_options {
+  size_t size;        /**< sizeof(lk_lock_options), set by the initializer */
+  int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
+  bool renew;         /**< renew a lease that was given, too */
+  int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
+  int64_t recheck_ms; /**< a waiter looks again after this; 0: the client's */
+  void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
+  void *user;
+} lk_lock_options;
+
+#define LK_LOCK_OPTIONS_INIT                                                                       \
+  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL }
+
+/**
+ * Name a lock. Nothing is sent. Handles of the same name and kind share their holds.
+ *
+ * @param name     1 to 512 bytes; if it has a `{`, then a closed, non-empty {tag}
+ * @param options  NULL for the defaults
+ * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
+                              const lk_lock_options *options, lk_lock **out, lk_error *error);
+/** Close a handle. Holds stay, and stay renewed; no callback of this handle runs any more. NULL is
+ * fine. @since 0.1.0 */
+LK_API void lk_lock_close(lk_lock *lock);
+
+/**
+ * Take the lock, or re-enter it.
+ *
+ * @param caller   NULL: this thread
+ * @param wait_ms  LK_FOREVER; 0: try once
+ * @return LK_OK; LK_BUSY (wait 0); LK_TIMEOUT; LK_LOST (the caller's hold was lost: release it first);
+ *         LK_REENTRY (mutex); LK_UNSURE (no reply; it is released as soon as it turns out to be held);
+ *         LK_UNREACHABLE and the other statuses of lk_eval(). While it waits, trouble that may pass
+ *         is tried again until the wait ends.
+ * @blocks wait_ms, plus command_ms for the call under way
+ * @threads any
+ * @after-io whatever is returned but LK_OK, the caller does not hold a further level
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error);
+
+/**
+ * Give back one level. Whatever is returned but LK_NOT_HELD and LK_INVALID, the level is gone.
+ *
+ * @return LK_OK (held to the end); LK_NOT_HELD (never held; nothing was sent); LK_LOST (it was lost
+ *         before: the work may have run unprotected); LK_UNSURE (no reply: released now or with its
+ *         lease, the library goes on trying); LK_CLOSED, LK_FORKED, LK_DENIED, LK_SERVER
+ * @blocks command_ms
+ * @threads any
+ * @after-io LK_UNSURE: the lock is free when its lease ends, at the latest
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error);
+
+/** How long the hold is certain to last: 0 or less, do not act. No network. @since 0.1.0 */
+LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
+/** The caller's hold count, 0 if it holds nothing; a lost hold counts until it is released.
+ * @since 0.1.0 */
+LK_API int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller);
+/** Why the caller's hold was lost; LK_LOST_NOT while it is not. @since 0.1.0 */
+LK_API lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller);
+/**
+ * The owner's name on the wire, NUL-terminated; "" if the caller holds nothing.
+ * @param buffer  at least LK_OWNER_MAX + 1 bytes
+ * @return its length
+ * @since 0.1.0
+ */
+LK_API size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one clock: monotonic, and it goes on while the machine sleeps where the system has such a one. */
+#ifndef LK_CLOCK_H
+#define LK_CLOCK_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+int64_t lk_clock_us(void);
+static inline int64_t lk_clock_ms(void) { return lk_clock_us() / 1000; }
+
+/* Tests move the clock: added to every reading. */
+void lk_clock_shift_us(int64_t by);
+
+/* A condition variable whose timed waits follow a monotonic clock. */
+int lk_cond_init(pthread_cond_t *cond);
+/* Wait until signalled or lk_clock_us() reaches deadline_us (INT64_MAX: for ever); may wake early. */
+void lk_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_us);
+
+#endif

@@ -1,0 +1,68 @@
+#!lua
+--[[ latchkey-script
+name:     mutex/acquire
+version:  1.0.0
+summary:  Take a lock that is one string: the SET NX PX lock of redis-py, redsync and Redlock.
+keys:
+  - lock   string rw  {name}          the owner; its TTL is the lease
+argv:
+  - lease  ms     50..86400000        how long the hold lives unless it is renewed
+  - owner  owner  1..256              lk-<client uuid>:<serial>, new for every hold
+returns:
+  - {1}           the owner holds the lock, for at least the lease
+  - {0, wait_ms}  another owner holds it; its lease ends then, -1: it has none, look again later
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+repeat:   hold
+cost:     at most 3 commands
+cluster:  one slot
+uses:     integer, text
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-- bind
+local lock = KEYS[1]
+local lease = ARGV[1]
+local owner = ARGV[2]
+
+-- check
+if #KEYS ~= 1 or #ARGV ~= 2 then
+  return redis.error_reply('LKARG mutex/acquire takes 1 key and 2 arguments')
+end
+if not is_integer(lease, 50, 86400000) then
+  return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
+end
+if not is_text(owner, 256) then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+end
+
+-- Read first: a key of another type must fail before anything is written.
+local holder = redis.call('GET', lock)
+if not holder then
+  redis.call('SET', lock, owner, 'PX', lease)
+  return {1}
+end
+
+-- An earlier copy of this very call: the name is new for every hold, so this is no second taker.
+if holder == owner then
+  redis.call('PEXPIRE', lock, lease, 'GT')
+  return {1}
+end
+return {0, redis.call('PTTL', lock)}
