@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags shared by everything that is compiled here: link to latchkey_flags (PRIVATE).
+add_library(latchkey_flags INTERFACE)
+target_compile_features(latchkey_flags INTERFACE c_std_11)
+target_compile_options(latchkey_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
+  $<$<BOOL:${LK_WERROR}>:-Werror>)
+
+if(LK_SANITIZE STREQUAL "address")
+  set(lk_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(LK_SANITIZE STREQUAL "thread")
+  set(lk_sanitize -fsanitize=thread)
+elseif(LK_SANITIZE)
+  message(FATAL_ERROR "LK_SANITIZE is '${LK_SANITIZE}'; use address, thread or nothing")
+endif()
+if(LK_SANITIZE)
+  target_compile_options(latchkey_flags INTERFACE ${lk_sanitize} -fno-omit-frame-pointer)
+  target_link_options(latchkey_flags INTERFACE ${lk_sanitize})
+endif()

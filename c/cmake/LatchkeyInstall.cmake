@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installation: library, header, scripts and tools, and how other builds find them.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS latchkey_shared latchkey_static EXPORT latchkey)
+install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY scripts spec DESTINATION "${LK_SHARE_DIR}")
+install(DIRECTORY tools/lib tools/mock tools/commands DESTINATION "${LK_SHARE_DIR}/tools"
+  FILES_MATCHING PATTERN "*.lua")
+install(FILES ${PROJECT_BINARY_DIR}/generated/catalog.lua
+  ${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua DESTINATION "${LK_SHARE_DIR}/tools/generated")
+
+set(lk_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
+install(EXPORT latchkey NAMESPACE latchkey:: FILE latchkey-targets.cmake
+  DESTINATION "${lk_config_dir}")
+configure_package_config_file(c/cmake/latchkey-config.cmake.in latchkey-config.cmake
+  INSTALL_DESTINATION "${lk_config_dir}")
+write_basic_package_version_file(latchkey-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/latchkey-config.cmake"
+  "${PROJECT_BINARY_DIR}/latchkey-config-version.cmake" DESTINATION "${lk_config_dir}")
+
+if(LK_HIREDIS_BUILT_IN)
+  set(lk_requires_private "libssl libcrypto")
+else()
+  set(lk_requires_private "hiredis_ssl hiredis libssl libcrypto")
+endif()
+configure_file(c/cmake/latchkey.pc.in latchkey.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
