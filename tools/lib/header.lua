@@ -1,0 +1,416 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The header of a script: its keys, arguments, replies and promises. C tables, mock, specs and docs
+-- know a script from what is parsed here, and from nothing else.
+local header = {}
+
+local BIGGEST = 2 ^ 53 - 1
+local NAME_MAX = 63
+local WORD = '^[a-z][a-z0-9_]*$'
+
+local FLAGS = { ['allow-oom'] = true, ['allow-stale'] = true, ['no-writes'] = true }
+local KEY_TYPES =
+  { any = true, hash = true, list = true, set = true, stream = true, string = true, zset = true }
+local ACCESS = { r = true, w = true, rw = true }
+local MARKS = { private = true, shared = true, permanent = true }
+local MESSAGES = { ['0'] = true, ['0 or 1'] = true, value = true, ticket = true }
+local REPEATS = { hold = true, id = true, seq = true, pure = true, no = true }
+
+-- What an argument's third column says depends on its type.
+local ARGUMENT_KINDS = {
+  count = 'integer', integer = 'integer', ms = 'integer', seq = 'integer', token = 'integer',
+  caller = 'text', id = 'text', owner = 'text', text = 'text',
+  channel = 'channel',
+  choice = 'choice', verb = 'choice',
+}
+
+local function sorted_names(set)
+  local names = {}
+  for name in pairs(set) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return table.concat(names, ', ')
+end
+
+local function split_lines(text)
+  local lines = {}
+  for line in (text .. '\n'):gmatch('(.-)\n') do
+    lines[#lines + 1] = line
+  end
+  return lines
+end
+
+local function parse_range(text)
+  local min, max = text:match('^(%d+)%.%.(%d+)$')
+  min, max = tonumber(min), tonumber(max)
+  if not max or min > max or max > BIGGEST then
+    return nil, ('"%s" is no range; write MIN..MAX, at most 2^53 - 1'):format(text)
+  end
+  return { min = min, max = max }
+end
+
+local function parse_form(text)
+  local base, plus = text:match('^([^+]+)%+?(.*)$')
+  if base == '{name}' then
+    return { kind = 'name', text = '', plus = plus }
+  end
+  local kind, part = (base or ''):match('^(%l+):([%w_:*.-]+)$')
+  if kind == 'prefix' or kind == 'suffix' or kind == 'braces' then
+    return { kind = kind, text = part, plus = plus }
+  end
+  return nil,
+    ('"%s" forms no name; write {name}, prefix:P, suffix:S or braces:P'):format(text)
+end
+
+local function parse_values(text)
+  local values = {}
+  for value in (text .. '|'):gmatch('([^|]*)|') do
+    if value == '' then
+      return nil, ('"%s" is no list of values; write A|B'):format(text)
+    end
+    values[#values + 1] = value
+  end
+  return values
+end
+
+-- Marks are columns of their own; what follows them is prose and may use the same words.
+local function parse_key(item)
+  local name, star, kind, access, form_text, rest =
+    item:match('^([%w_]+)(%*?)%s+(%S+)%s+(%S+)%s+(%S+)%s*(.*)$')
+  if not name then
+    return nil, 'a key needs name, type, access and form: "lock  hash  rw  {name}  what it is"'
+  end
+  if not KEY_TYPES[kind] then
+    return nil, ('unknown key type "%s"; use one of %s'):format(kind, sorted_names(KEY_TYPES))
+  end
+  if not ACCESS[access] then
+    return nil, ('unknown access "%s"; use r, w or rw'):format(access)
+  end
+  local form, why = parse_form(form_text)
+  if not form then
+    return nil, why
+  end
+
+  local key = { name = name, type = kind, access = access, form = form, marks = {} }
+  repeat
+    local column, after = (rest .. '  '):match('^(%S+)%s%s+(.*)$')
+    local many = column and parse_range(column)
+    if many then
+      key.many = many
+    elseif column and MARKS[column] then
+      key.marks[column] = true
+    else
+      break
+    end
+    rest = after
+  until false
+  if (star == '*') ~= (key.many ~= nil) then
+    return nil, 'a key that stands for many is written "name*" and has a column MIN..MAX'
+  end
+  key.text = rest:match('^(.-)%s*$')
+  return key
+end
+
+local function parse_argument(item)
+  local name, mark, kind, domain, text = item:match('^([%w_]+)(%??)%s+(%S+)%s+(%S+)%s*(.*)$')
+  if not name then
+    return nil, 'an argument needs name, type and range: "lease  ms  50..86400000  what it is"'
+  end
+  local argument =
+    { name = name, type = kind, kind = ARGUMENT_KINDS[kind], optional = mark == '?', text = text }
+  local why
+  if argument.kind == 'integer' or argument.kind == 'text' then
+    local range
+    range, why = parse_range(domain)
+    if range then
+      argument.min, argument.max = range.min, range.max
+    end
+  elseif argument.kind == 'channel' then
+    argument.form, why = parse_form(domain)
+  elseif argument.kind == 'choice' then
+    argument.values, why = parse_values(domain)
+  else
+    why = ('unknown argument type "%s"; use one of %s'):format(kind, sorted_names(ARGUMENT_KINDS))
+  end
+  if why then
+    return nil, why
+  end
+  return argument
+end
+
+local function parse_return(item)
+  local inside, text = item:match('^{([^{}]+)}%s%s+(%S.*)$')
+  if not inside then
+    return nil, 'a reply needs a shape and a meaning: "{1, hold}  what it says"'
+  end
+  local count, rest, first = 0, false, nil
+  for element in (inside .. ', '):gmatch('(.-), ') do
+    count = count + 1
+    if count == 1 then
+      first = element:match('^%-?%d+$') and tonumber(element)
+    elseif rest then
+      return nil, 'only the last element of a shape may stand for many'
+    elseif element:match('^[a-z][a-z0-9_]*%.%.%.$') then
+      rest = true
+    elseif not element:match(WORD) then
+      return nil, ('"%s" is no element of a shape; use a lower-case word'):format(element)
+    end
+  end
+  if not first then
+    return nil, 'a shape starts with its outcome, an integer: "{1, hold}"'
+  end
+  local arity = not rest and count or nil
+  return { shape = '{' .. inside .. '}', first = first, arity = arity, rest = rest, text = text }
+end
+
+local function parse_error(item)
+  local code, text = item:match('^([A-Z][A-Z0-9]*)%s%s+(%S.*)$')
+  if not code then
+    return nil, 'an error needs a code and a meaning: "LKARG  what was wrong"'
+  end
+  return { code = code, text = text }
+end
+
+local function parse_command(item)
+  local command = item:match('^[A-Z]+$') or item:match('^([A-Z]+)%s%s+%S')
+  if not command then
+    return nil, 'a dynamic command is one upper-case word'
+  end
+  return command
+end
+
+local function parse_name(text)
+  if #text > NAME_MAX or not text:match('^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*$') then
+    return nil, ('"%s" is no script name; write family/verb, lower case, at most %d bytes'):format(
+      text, NAME_MAX)
+  end
+  return text
+end
+
+local function parse_version(text)
+  for _, part in ipairs({ text:match('^(%d+)%.(%d+)%.(%d+)$') }) do
+    if part ~= '0' and part:match('^0') then
+      text = ''
+    end
+  end
+  if not text:match('^%d+%.%d+%.%d+$') then
+    return nil, 'a version is MAJOR.MINOR.PATCH in plain numbers'
+  end
+  return text
+end
+
+local function parse_cost(text)
+  local base = text:match('^at most (%d+) commands?$')
+  if base then
+    return { base = tonumber(base) }
+  end
+  local start, per, of, max = text:match('^(%d+) %+ (%d+) per (%l+), at most (%d+)$')
+  if not start then
+    return nil, 'write "at most N commands" or "N + M per WORD, at most MAX"'
+  end
+  return { base = tonumber(start), per = tonumber(per), of = of, max = tonumber(max) }
+end
+
+local function parse_uses(text)
+  local uses = {}
+  for name in (text .. ', '):gmatch('(.-), ') do
+    if not name:match(WORD) then
+      return nil, 'name the fragments, separated by ", "'
+    end
+    uses[#uses + 1] = name
+  end
+  return uses
+end
+
+local function one_of(set)
+  return function(text)
+    if set[text] then
+      return text
+    end
+    return nil, ('"%s" is not one of: %s'):format(text, sorted_names(set))
+  end
+end
+
+local function any_text(text)
+  return text
+end
+
+-- In the order in which a header has them.
+local FIELDS = {
+  { name = 'name', parse = parse_name, required = true },
+  { name = 'version', parse = parse_version, required = true },
+  { name = 'summary', parse = any_text, required = true },
+  { name = 'keys', parse = parse_key, list = true },
+  { name = 'derived', parse = parse_key, list = true },
+  { name = 'argv', parse = parse_argument, list = true },
+  { name = 'returns', parse = parse_return, list = true, required = true },
+  { name = 'errors', parse = parse_error, list = true },
+  { name = 'message', parse = one_of(MESSAGES) },
+  { name = 'repeat', parse = one_of(REPEATS), into = 'repeat_' },
+  { name = 'cost', parse = parse_cost, required = true },
+  { name = 'dynamic', parse = parse_command, list = true },
+  { name = 'cluster', parse = one_of({ ['one slot'] = true }), required = true },
+  { name = 'uses', parse = parse_uses },
+}
+
+local PLACE = {}
+for place, field in ipairs(FIELDS) do
+  PLACE[field.name] = place
+end
+
+local function parse_flags(line, report)
+  local flags = {}
+  local list = line:match('^#!lua flags=([%l,-]+)$')
+  if line ~= '#!lua' and not list then
+    report(1, 'the first line is "#!lua" or "#!lua flags=FLAG,FLAG"')
+  end
+  for flag in (list or ''):gmatch('[^,]+') do
+    if FLAGS[flag] then
+      flags[#flags + 1] = flag
+    else
+      report(1, ('unknown flag "%s"; use %s'):format(flag, sorted_names(FLAGS)))
+    end
+  end
+  return flags
+end
+
+-- Fields and items between the opening line and "]]"; the number of the first line after them.
+local function parse_fields(h, lines, report)
+  local place, current = 0, nil
+
+  local function start_field(number, name, value)
+    local field = FIELDS[PLACE[name]]
+    current = nil
+    if not field then
+      return report(number, ('unknown field "%s"'):format(name))
+    end
+    if PLACE[name] <= place then
+      return report(number, ('"%s" is out of order or there twice'):format(name))
+    end
+    place = PLACE[name]
+    if (field.list or false) ~= (value == '') then
+      return report(number, field.list and ('the items of "%s" start on the next line'):format(name)
+        or ('"%s" needs a value on its line'):format(name))
+    end
+    h.lines[name] = number
+    current = field.list and field
+    if not field.list then
+      local parsed, why = field.parse(value)
+      if why then
+        report(number, why)
+      end
+      h[field.into or name] = parsed
+    end
+  end
+
+  for number = 3, #lines do
+    local line = lines[number]
+    if line == ']]' then
+      return number + 1
+    end
+    local name, value = line:match('^(%l+):%s*(.-)$')
+    local item = line:match('^  %- (%S.*)$')
+    if line:match('%s$') then
+      report(number, 'spaces at the end of the line')
+    elseif name then
+      start_field(number, name, value)
+    elseif item and current then
+      local parsed, why = current.parse(item)
+      if why then
+        report(number, why)
+      else
+        table.insert(h[current.name], parsed)
+      end
+    else
+      report(number, 'a header line is "field: value", or "  - item" below a "field:" of items')
+    end
+  end
+  report(#lines, 'the header has no end; close it with "]]" on a line of its own')
+  return #lines + 1
+end
+
+local function check_replies(h, report)
+  local seen = {}
+  for _, reply in ipairs(h.returns) do
+    local id = reply.first .. '/' .. (reply.arity or '...')
+    if seen[id] then
+      report(h.lines.returns, ('%s cannot be told from %s'):format(reply.shape, seen[id]))
+    end
+    seen[id] = reply.shape
+  end
+end
+
+local function check_fields(h, report)
+  local seen, optional, has_channel = {}, false, false
+  local arguments = {}
+  for _, argument in ipairs(h.argv) do
+    arguments[argument.name] = true
+    has_channel = has_channel or argument.kind == 'channel'
+    if optional and not argument.optional then
+      report(h.lines.argv, ('"%s" follows an optional argument: make it optional or move it')
+        :format(argument.name))
+    end
+    optional = optional or argument.optional
+  end
+  for _, list in ipairs({ 'keys', 'argv' }) do
+    for _, field in ipairs(h[list]) do
+      if seen[field.name] then
+        report(h.lines[list], ('two fields are named "%s"'):format(field.name))
+      end
+      seen[field.name] = true
+      local plus = field.form and field.form.plus:match('^[^+]+')
+      if plus and not arguments[plus] then
+        report(h.lines[list], ('"+%s" names no argument'):format(plus))
+      end
+    end
+  end
+  if has_channel ~= (h.message ~= nil) then
+    report(h.lines.message or h.lines.argv,
+      'a script with a channel has a "message:", and no other has one')
+  end
+end
+
+local function names_file(path, name)
+  local tail = '/' .. name .. '.lua'
+  return ('/' .. path):sub(-#tail) == tail
+end
+
+---Parses the header of a script.
+---@param source string the whole script
+---@param path? string its file, which must be named like the script
+---@return table|nil h the header
+---@return table|nil findings when the header is wrong: array of { line, rule, message }
+function header.parse(source, path)
+  local lines = split_lines(source)
+  local findings = {}
+  local function report(line, message, rule)
+    findings[#findings + 1] = { line = line, rule = rule or 'header', message = message }
+  end
+
+  local h = { keys = {}, derived = {}, argv = {}, returns = {}, errors = {}, dynamic = {},
+    uses = {}, repeat_ = 'no', lines = {} }
+  h.flags = parse_flags(lines[1], report)
+  if lines[2] ~= '--[[ latchkey-script' then
+    report(2, 'the second line is "--[[ latchkey-script" and opens the header')
+    return nil, findings
+  end
+  h.first_code_line = parse_fields(h, lines, report)
+
+  for _, field in ipairs(FIELDS) do
+    if field.required and not h.lines[field.name] then
+      report(2, ('the header has no "%s:"'):format(field.name))
+    end
+  end
+  check_replies(h, report)
+  check_fields(h, report)
+  if path and h.name and not names_file(path, h.name) then
+    report(h.lines.name, ('the script is named %s but its file is %s; name both alike'):format(
+      h.name, path), 'name')
+  end
+  if #findings > 0 then
+    return nil, findings
+  end
+  return h
+end
+
+return header

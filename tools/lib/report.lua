@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Findings of the tools over scripts: { file, line, rule, message }, for people and for programs.
+local cjson = require('cjson')
+
+local report = {}
+
+---@param findings table[]
+---@return string one line each
+function report.text(findings)
+  local lines = {}
+  for i, finding in ipairs(findings) do
+    lines[i] = ('%s:%d: %s: %s\n'):format(finding.file, finding.line, finding.rule, finding.message)
+  end
+  return table.concat(lines)
+end
+
+---Sorts findings by file, line and rule.
+---@param findings table[]
+---@return table[] findings the same table
+function report.sort(findings)
+  table.sort(findings, function(a, b)
+    if a.file ~= b.file then
+      return a.file < b.file
+    elseif a.line ~= b.line then
+      return a.line < b.line
+    elseif a.rule ~= b.rule then
+      return a.rule < b.rule
+    end
+    return a.message < b.message
+  end)
+  return findings
+end
+
+---@param value any a table, string, number or boolean
+---@return string json with the names of an object in byte order
+local function encode(value)
+  if type(value) ~= 'table' then
+    return cjson.encode(value)
+  end
+  local parts = {}
+  if #value > 0 or next(value) == nil then
+    for i, element in ipairs(value) do
+      parts[i] = encode(element)
+    end
+    return '[' .. table.concat(parts, ',') .. ']'
+  end
+  local names = {}
+  for name in pairs(value) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    parts[i] = cjson.encode(name) .. ':' .. encode(value[name])
+  end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+
+---One machine-readable document.
+---@param command string whose document it is
+---@param fields table what stands in it beside its schema
+---@return string json
+function report.json(command, fields)
+  local document = { schema = 'latchkey/' .. command .. '/1' }
+  for name, value in pairs(fields) do
+    document[name] = value
+  end
+  return encode(document) .. '\n'
+end
+
+return report
