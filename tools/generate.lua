@@ -142,8 +142,9 @@ local function main(argv)
     io.stderr:write(report.text(findings))
     return 1
   end
-  for file, text in pairs({ [options.c] = c_file(scripts), [options.lua] = lua_file(scripts) }) do
-    local written, why = utils.writefile(file, text, true)
+  local outputs = { { options.c, c_file(scripts) }, { options.lua, lua_file(scripts) } }
+  for _, output in ipairs(outputs) do
+    local written, why = utils.writefile(output[1], output[2], true)
     if not written then
       io.stderr:write(why, '\n')
       return 1

@@ -34,7 +34,7 @@ end
 
 local function split_lines(text)
   local lines = {}
-  for line in (text .. '\n'):gmatch('(.-)\n') do
+  for line in (text:gsub('\n$', '') .. '\n'):gmatch('(.-)\n') do
     lines[#lines + 1] = line
   end
   return lines
@@ -276,30 +276,39 @@ end
 
 -- Fields and items between the opening line and "]]"; the number of the first line after them.
 local function parse_fields(h, lines, report)
-  local place, current = 0, nil
+  local place = 0
+  local add_item -- nil where no item may stand
+
+  local function add_parsed(number, field, text)
+    local parsed, why = field.parse(text)
+    if why then
+      report(number, why)
+    elseif field.list then
+      table.insert(h[field.name], parsed)
+    else
+      h[field.into or field.name] = parsed
+    end
+  end
 
   local function start_field(number, name, value)
     local field = FIELDS[PLACE[name]]
-    current = nil
+    add_item = value == '' and function() end
     if not field then
       return report(number, ('unknown field "%s"'):format(name))
     end
+    h.lines[name] = h.lines[name] or number
     if PLACE[name] <= place then
       return report(number, ('"%s" is out of order or there twice'):format(name))
     end
     place = PLACE[name]
-    if (field.list or false) ~= (value == '') then
-      return report(number, field.list and ('the items of "%s" start on the next line'):format(name)
-        or ('"%s" needs a value on its line'):format(name))
-    end
-    h.lines[name] = number
-    current = field.list and field
-    if not field.list then
-      local parsed, why = field.parse(value)
-      if why then
-        report(number, why)
-      end
-      h[field.into or name] = parsed
+    if field.list and value ~= '' then
+      report(number, ('the items of "%s" start on the next line'):format(name))
+    elseif field.list then
+      add_item = add_parsed
+    elseif value == '' then
+      report(number, ('"%s" needs a value on its line'):format(name))
+    else
+      add_parsed(number, field, value)
     end
   end
 
@@ -314,13 +323,8 @@ local function parse_fields(h, lines, report)
       report(number, 'spaces at the end of the line')
     elseif name then
       start_field(number, name, value)
-    elseif item and current then
-      local parsed, why = current.parse(item)
-      if why then
-        report(number, why)
-      else
-        table.insert(h[current.name], parsed)
-      end
+    elseif item and add_item then
+      add_item(number, FIELDS[place], item)
     else
       report(number, 'a header line is "field: value", or "  - item" below a "field:" of items')
     end
@@ -364,7 +368,7 @@ local function check_fields(h, report)
       end
     end
   end
-  if has_channel ~= (h.message ~= nil) then
+  if has_channel ~= (h.lines.message ~= nil) then
     report(h.lines.message or h.lines.argv,
       'a script with a channel has a "message:", and no other has one')
   end

@@ -31,11 +31,10 @@ function report.sort(findings)
   return findings
 end
 
----@param value any a table, string, number or boolean
----@return string json with the names of an object in byte order
+-- The names of an object are sorted, which cjson does not do, and "/" stands as it is.
 local function encode(value)
   if type(value) ~= 'table' then
-    return cjson.encode(value)
+    return (cjson.encode(value):gsub('\\/', '/'))
   end
   local parts = {}
   if #value > 0 or next(value) == nil then
@@ -50,7 +49,7 @@ local function encode(value)
   end
   table.sort(names)
   for i, name in ipairs(names) do
-    parts[i] = cjson.encode(name) .. ':' .. encode(value[name])
+    parts[i] = encode(name) .. ':' .. encode(value[name])
   end
   return '{' .. table.concat(parts, ',') .. '}'
 end

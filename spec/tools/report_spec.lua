@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: Apache-2.0
+local report = require('lib.report')
+
+local function finding(file, line, rule, message)
+  return { file = file, line = line, rule = rule, message = message or 'm' }
+end
+
+describe('report', function()
+  it('writes one line for each finding', function()
+    local text = report.text({ finding('a.lua', 3, 'width', 'too wide'), finding('b', 0, 'file') })
+
+    assert.equal('a.lua:3: width: too wide\nb:0: file: m\n', text)
+  end)
+
+  it('sorts by file, line, rule and message', function()
+    local sorted = { finding('a', 1, 'x'), finding('a', 2, 'x', 'a'), finding('a', 2, 'x', 'b'),
+      finding('a', 2, 'y'), finding('b', 1, 'a') }
+    local mixed = { sorted[3], sorted[5], sorted[1], sorted[4], sorted[2] }
+
+    assert.same(sorted, report.sort(mixed))
+  end)
+
+  it('writes a JSON document whose names are sorted', function()
+    local json = report.json('lint', { findings = { finding('a"b', 1, 'x') }, checked = 2,
+      fixed = {} })
+
+    assert.equal('{"checked":2,"findings":[{"file":"a\\"b","line":1,"message":"m","rule":"x"}],'
+      .. '"fixed":[],"schema":"latchkey/lint/1"}\n', json)
+  end)
+end)
