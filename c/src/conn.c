@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "random.h"
+#include "status.h"
+
+enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000, READ_SIZE = 16 * 1024 };
+
+/* ------------------------------------------------------------------------------ RESP, outward -- */
+
+static size_t digits(size_t n) {
+  size_t count = 1;
+  while (n >= 10) {
+    n /= 10;
+    count++;
+  }
+  return count;
+}
+
+static char *put_count(char *at, char mark, size_t n) {
+  size_t count = digits(n);
+  *at++ = mark;
+  for (size_t i = count; i > 0; i--) {
+    at[i - 1] = (char)('0' + n % 10);
+    n /= 10;
+  }
+  at += count;
+  *at++ = '\r';
+  *at++ = '\n';
+  return at;
+}
+
+size_t lk_wire_size(const lk_bytes *argv, size_t argc) {
+  size_t size = 1 + digits(argc) + 2;
+  for (size_t i = 0; i < argc; i++) size += 1 + digits(argv[i].len) + 2 + argv[i].len + 2;
+  return size;
+}
+
+void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer) {
+  char *at = put_count(buffer, '*', argc);
+  for (size_t i = 0; i < argc; i++) {
+    at = put_count(at, '$', argv[i].len);
+    if (argv[i].len > 0) memcpy(at, argv[i].data, argv[i].len);
+    at += argv[i].len;
+    *at++ = '\r';
+    *at++ = '\n';
+  }
+}
+
+/* --------------------------------------------------------------------------------- life, death -- */
+
+void lk_conn_init(lk_conn *conn, const lk_conn_settings *settings) {
+  memset(conn, 0, sizeof *conn);
+  conn->settings = settings;
+  conn->fd = -1;
+}
+
+void lk_conn_close(lk_conn *conn) {
+  lk_tls_end(conn->tls);
+  if (conn->fd >= 0) close(conn->fd);
+  if (conn->addresses) freeaddrinfo(conn->addresses);
+  if (conn->reader) redisReaderFree(conn->reader);
+  free(conn->out);
+  conn->state = LK_CONN_DOWN;
+  conn->tls = NULL;
+  conn->fd = -1;
+  conn->addresses = conn->address = NULL;
+  conn->reader = NULL;
+  conn->out = NULL;
+  conn->out_len = conn->out_sent = conn->out_size = 0;
+}
+
+/* At once after a connection that worked; then full jitter, up to a bound that doubles. */
+static void back_off(lk_conn *conn, int64_t now_us) {
+  int64_t bound = 0;
+  if (conn->failures > 0) {
+    unsigned doublings = conn->failures < 7 ? conn->failures - 1 : 6;
+    bound = (int64_t)BACKOFF_FIRST_US << doublings;
+    if (bound > BACKOFF_LAST_US) bound = BACKOFF_LAST_US;
+  }
+  conn->retry_us = now_us + lk_random_up_to(bound);
+  conn->failures++;
+}
+
+void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message) {
+  lk_fail(&conn->why, status, "%s", message);
+  lk_conn_close(conn);
+  back_off(conn, now_us);
+}
+
+static void drop_why(lk_conn *conn, int64_t now_us) {
+  lk_conn_close(conn);
+  back_off(conn, now_us);
+}
+
+static void unreachable(lk_conn *conn, const char *what) {
+  char target[256];
+  lk_url_target(&conn->settings->url, target, sizeof target);
+  lk_fail(&conn->why, LK_UNREACHABLE, "%s: %s", target, what);
+}
+
+/* -------------------------------------------------------------------------------------- bytes -- */
+
+bool lk_conn_append(lk_conn *conn, const char *wire, size_t len) {
+  if (conn->out_len + len > conn->out_size) {
+    size_t size = conn->out_size ? conn->out_size : 1024;
+    while (size < conn->out_len + len) size *= 2;
+    char *grown = realloc(conn->out, size);
+    if (!grown) return false;
+    conn->out = grown;
+    conn->out_size = size;
+  }
+  memcpy(conn->out + conn->out_len, wire, len);
+  conn->out_len += len;
+  return true;
+}
+
+static ssize_t send_some(lk_conn *conn) {
+  const char *data = conn->out + conn->out_sent;
+  size_t len = conn->out_len - conn->out_sent;
+  if (conn->tls) return lk_tls_send(conn->tls, data, len, &conn->why);
+  ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL);
+  if (n >= 0) return n;
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+  unreachable(conn, strerror(errno));
+  return -1;
+}
+
+/* Bytes left: false. A failure besides: *failed. */
+static bool send_all(lk_conn *conn, bool *failed) {
+  *failed = false;
+  while (conn->out_sent < conn->out_len) {
+    ssize_t n = send_some(conn);
+    *failed = n < 0;
+    if (n <= 0) return false;
+    conn->out_sent += (size_t)n;
+  }
+  conn->out_len = conn->out_sent = 0;
+  return true;
+}
+
+void lk_conn_flush(lk_conn *conn, int64_t now_us) {
+  bool failed;
+  if (!send_all(conn, &failed) && failed) drop_why(conn, now_us);
+}
+
+bool lk_conn_try_flush(lk_conn *conn) {
+  bool failed;
+  return send_all(conn, &failed);
+}
+
+static ssize_t receive_some(lk_conn *conn, char *buffer) {
+  if (conn->tls) return lk_tls_recv(conn->tls, buffer, READ_SIZE, &conn->why);
+  ssize_t n = recv(conn->fd, buffer, READ_SIZE, 0);
+  if (n > 0) return n;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+  unreachable(conn, n == 0 ? "the server closed the connection" : strerror(errno));
+  return -1;
+}
+
+static void receive(lk_conn *conn, int64_t now_us) {
+  char buffer[READ_SIZE];
+  do {
+    ssize_t n = receive_some(conn, buffer);
+    if (n < 0) {
+      drop_why(conn, now_us);
+      return;
+    }
+    if (n > 0 && redisReaderFeed(conn->reader, buffer, (size_t)n) != REDIS_OK) {
+      lk_conn_drop(conn, now_us, LK_NOMEM, "out of memory");
+      return;
+    }
+  } while (conn->tls && lk_tls_has_input(conn->tls));
+}
+
+redisReply *lk_conn_next(lk_conn *conn, int64_t now_us) {
+  void *reply = NULL;
+  if (!conn->reader) return NULL;
+  if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
+    lk_conn_drop(conn, now_us, LK_UNREACHABLE, "what the server sends is not the Redis protocol");
+    return NULL;
+  }
+  if (reply && conn->state == LK_CONN_UP) conn->failures = 0;
+  return reply;
+}
+
+/* --------------------------------------------------------------------------------- hand-shake -- */
+
+enum { GREET_AUTH, GREET_SELECT, GREET_NAME, GREET_DONE };
+
+static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *argv, char *number) {
+  const lk_url *url = &conn->settings->url;
+  size_t n = 0;
+#define WORD(text) (argv[n].data = (text), argv[n].len = strlen(text), n++)
+  if (which == GREET_AUTH && url->password) {
+    WORD("AUTH");
+    if (url->user) WORD(url->user);
+    WORD(url->password);
+  } else if (which == GREET_SELECT && url->db != 0) {
+    snprintf(number, 16, "%d", url->db);
+    WORD("SELECT");
+    WORD(number);
+  } else if (which == GREET_NAME) {
+    WORD("CLIENT");
+    WORD("SETNAME");
+    WORD(conn->settings->name);
+  }
+#undef WORD
+  return n;
+}
+
+/* The next command of the hand-shake that this connection needs. */
+static unsigned next_greeting(const lk_conn *conn, unsigned which) {
+  lk_bytes argv[3];
+  char number[16];
+  while (which < GREET_DONE && greeting_command(conn, which, argv, number) == 0) which++;
+  return which;
+}
+
+static bool append_greetings(lk_conn *conn) {
+  for (unsigned which = GREET_AUTH; which < GREET_DONE; which++) {
+    lk_bytes argv[3];
+    char number[16];
+    size_t argc = greeting_command(conn, which, argv, number);
+    size_t size = lk_wire_size(argv, argc);
+    if (argc == 0) continue;
+    char *wire = malloc(size);
+    if (!wire) return false;
+    lk_wire_write(argv, argc, wire);
+    bool appended = lk_conn_append(conn, wire, size);
+    memset(wire, 0, size); /* it may hold a password */
+    free(wire);
+    if (!appended) return false;
+  }
+  conn->greeting = next_greeting(conn, GREET_AUTH);
+  return true;
+}
+
+static void begin_greeting(lk_conn *conn, int64_t now_us) {
+  int on = 1;
+  if (conn->addresses) {
+    freeaddrinfo(conn->addresses);
+    conn->addresses = conn->address = NULL;
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(conn->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  }
+  conn->state = LK_CONN_GREETING;
+  conn->reader = redisReaderCreate();
+  if (conn->settings->tls &&
+      lk_tls_start(conn->settings->tls, conn->fd, &conn->tls, &conn->why) != LK_OK) {
+    drop_why(conn, now_us);
+    return;
+  }
+  if (!conn->reader || !append_greetings(conn)) {
+    lk_conn_drop(conn, now_us, LK_NOMEM, "out of memory");
+    return;
+  }
+  lk_conn_flush(conn, now_us);
+}
+
+/* Whether a refusal in the hand-shake ends it. A user who may not set the name still may lock. */
+static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
+  lk_error refused;
+  lk_status status = lk_fail_server(&refused, NULL, reply->str, reply->len);
+  if (conn->greeting == GREET_AUTH) {
+    lk_fail(&conn->why, LK_AUTH, "the server refused the credentials: %s", refused.message);
+  } else if (conn->greeting == GREET_SELECT) {
+    lk_fail(&conn->why, status, "database %d: %s", conn->settings->url.db, refused.message);
+  } else if (status != LK_DENIED) {
+    lk_fail(&conn->why, status, "the server refused the connection: %s", refused.message);
+  } else {
+    return false;
+  }
+  memcpy(conn->why.code, refused.code, sizeof conn->why.code);
+  return true;
+}
+
+static void read_greetings(lk_conn *conn, int64_t now_us) {
+  redisReply *reply;
+  while (conn->state == LK_CONN_GREETING && (reply = lk_conn_next(conn, now_us)) != NULL) {
+    bool refused = reply->type == REDIS_REPLY_ERROR && greeting_refused(conn, reply);
+    freeReplyObject(reply);
+    if (refused) {
+      drop_why(conn, now_us);
+      return;
+    }
+    conn->greeting = next_greeting(conn, conn->greeting + 1);
+    if (conn->greeting == GREET_DONE) {
+      conn->state = LK_CONN_UP;
+      lk_succeed(&conn->why);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------ connect -- */
+
+static int open_socket(int family) {
+  int fd = socket(family, SOCK_STREAM, 0);
+  if (fd < 0) return -1;
+  if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+/* Try the addresses from conn->address on until one is under way. */
+static void try_addresses(lk_conn *conn, int64_t now_us) {
+  for (; conn->address; conn->address = conn->address->ai_next) {
+    const struct addrinfo *to = conn->address;
+    conn->fd = open_socket(to->ai_family);
+    if (conn->fd >= 0) {
+      if (connect(conn->fd, to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS) return;
+    }
+    unreachable(conn, strerror(errno));
+    if (conn->fd >= 0) close(conn->fd);
+    conn->fd = -1;
+  }
+  drop_why(conn, now_us);
+}
+
+static void connect_host(lk_conn *conn, int64_t now_us) {
+  const lk_url *url = &conn->settings->url;
+  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  char port[16];
+  snprintf(port, sizeof port, "%d", url->port);
+  int failed = getaddrinfo(url->host, port, &hints, &conn->addresses);
+  if (failed) {
+    conn->addresses = NULL;
+    unreachable(conn, gai_strerror(failed));
+    drop_why(conn, now_us);
+    return;
+  }
+  conn->address = conn->addresses;
+  try_addresses(conn, now_us);
+}
+
+static void connect_socket(lk_conn *conn, int64_t now_us) {
+  const char *path = conn->settings->url.path;
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof to.sun_path) {
+    lk_conn_drop(conn, now_us, LK_URL, "the path of the socket is too long");
+    return;
+  }
+  strcpy(to.sun_path, path);
+  conn->fd = open_socket(AF_UNIX);
+  if (conn->fd < 0 || connect(conn->fd, (struct sockaddr *)&to, sizeof to) < 0) {
+    unreachable(conn, strerror(errno));
+    drop_why(conn, now_us);
+    return;
+  }
+  begin_greeting(conn, now_us);
+}
+
+void lk_conn_start(lk_conn *conn, int64_t now_us) {
+  if (conn->state != LK_CONN_DOWN) return;
+  conn->state = LK_CONN_CONNECTING;
+  conn->deadline_us = now_us + conn->settings->connect_us;
+  if (conn->settings->url.path) {
+    connect_socket(conn, now_us);
+  } else {
+    connect_host(conn, now_us);
+  }
+}
+
+static void finish_connect(lk_conn *conn, int64_t now_us) {
+  int failed = 0;
+  socklen_t size = sizeof failed;
+  if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0) failed = errno;
+  if (!failed) {
+    begin_greeting(conn, now_us);
+    return;
+  }
+  unreachable(conn, strerror(failed));
+  close(conn->fd);
+  conn->fd = -1;
+  conn->address = conn->address->ai_next;
+  try_addresses(conn, now_us);
+}
+
+/* --------------------------------------------------------------------------------------- poll -- */
+
+void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
+  bool late = conn->state != LK_CONN_UP && now_us >= conn->deadline_us;
+  switch (conn->state) {
+  case LK_CONN_DOWN: return;
+  case LK_CONN_CONNECTING:
+    if (revents) finish_connect(conn, now_us);
+    break;
+  case LK_CONN_GREETING:
+  case LK_CONN_UP:
+    if (revents & (POLLIN | POLLHUP | POLLERR)) receive(conn, now_us);
+    if (conn->state == LK_CONN_GREETING) read_greetings(conn, now_us);
+    if (conn->state != LK_CONN_DOWN) lk_conn_flush(conn, now_us);
+    break;
+  }
+  if (late && conn->state != LK_CONN_DOWN && conn->state != LK_CONN_UP) {
+    unreachable(conn, conn->state == LK_CONN_CONNECTING
+                          ? "no connection before the connect deadline"
+                          : "no answer to the hand-shake before the connect deadline");
+    drop_why(conn, now_us);
+  }
+}
+
+short lk_conn_events(const lk_conn *conn) {
+  bool unsent = conn->out_sent < conn->out_len;
+  if (conn->state == LK_CONN_CONNECTING) return POLLOUT;
+  if (unsent && (!conn->tls || lk_tls_wants_output(conn->tls))) return POLLIN | POLLOUT;
+  return POLLIN;
+}
+
+int64_t lk_conn_timer(const lk_conn *conn) {
+  if (conn->state == LK_CONN_UP) return INT64_MAX;
+  return conn->state == LK_CONN_DOWN ? conn->retry_us : conn->deadline_us;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection: connect, TLS, hand-shake, back-off. It never blocks (name look-up excepted); whoever
+ * owns it polls its descriptor and calls lk_conn_step(). Not thread-safe: the owner's mutex guards it.
+ *
+ * hiredis parses the replies. Its sockets are not used: they raise SIGPIPE, and without blocking they
+ * try only the first address of a name and do not check the name in a certificate.
+ */
+#ifndef LK_CONN_H
+#define LK_CONN_H
+
+#include <hiredis/hiredis.h>
+#include <latchkey/latchkey.h>
+#include <netdb.h>
+
+#include "tls.h"
+#include "url.h"
+
+/* What every connection of a client has in common; lives as long as they do. */
+typedef struct lk_conn_settings {
+  lk_url url;
+  char *name; /* CLIENT SETNAME */
+  int64_t connect_us;
+  lk_tls *tls; /* NULL without TLS */
+} lk_conn_settings;
+
+typedef enum lk_conn_state {
+  LK_CONN_DOWN = 0,       /* waits for retry_us */
+  LK_CONN_CONNECTING = 1, /* TCP */
+  LK_CONN_GREETING = 2,   /* TLS, AUTH, SELECT, SETNAME */
+  LK_CONN_UP = 3
+} lk_conn_state;
+
+typedef struct lk_conn {
+  const lk_conn_settings *settings;
+  lk_conn_state state;
+  int fd; /* -1 when down */
+  lk_tls_session *tls;
+  struct addrinfo *addresses; /* while connecting */
+  struct addrinfo *address;   /* the one that is tried */
+  redisReader *reader;
+  char *out; /* bytes out_sent..out_len wait for the socket to take them */
+  size_t out_len, out_sent, out_size;
+  int64_t deadline_us; /* of the connect with its hand-shake */
+  int64_t retry_us;    /* when to try again, while down */
+  unsigned failures;   /* in a row */
+  unsigned greeting;   /* the hand-shake command whose reply is next */
+  lk_error why;        /* why it is down; LK_OK before the first attempt */
+} lk_conn;
+
+void lk_conn_init(lk_conn *conn, const lk_conn_settings *settings);
+/* Frees everything; the connection is down. */
+void lk_conn_close(lk_conn *conn);
+
+/* Bring a connection that is down on its way. */
+void lk_conn_start(lk_conn *conn, int64_t now_us);
+/* Go on with what poll() said (0: nothing). After it the state may be any. */
+void lk_conn_step(lk_conn *conn, short revents, int64_t now_us);
+/* Give the connection up; it may be started again after a back-off. */
+void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message);
+
+/* For poll(): what to wait for, besides conn->fd. */
+short lk_conn_events(const lk_conn *conn);
+/* When a connection that is not up needs a step or a start without any event; INT64_MAX: never. */
+int64_t lk_conn_timer(const lk_conn *conn);
+
+/* Append a command; it goes out with lk_conn_flush(). Only while up. */
+bool lk_conn_append(lk_conn *conn, const char *wire, size_t len);
+void lk_conn_flush(lk_conn *conn, int64_t now_us);
+/* The same for who may not close the connection: false if bytes are left, for whatever reason. */
+bool lk_conn_try_flush(lk_conn *conn);
+/* The next reply that has arrived (lk_conn_step() reads), NULL if there is none. */
+redisReply *lk_conn_next(lk_conn *conn, int64_t now_us);
+
+/* A command in RESP: its length, and its bytes, written into a buffer of that length. */
+size_t lk_wire_size(const lk_bytes *argv, size_t argc);
+void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipe.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "status.h"
+#include "wake.h"
+
+struct lk_request {
+  lk_request *next; /* in one of the queues */
+  bool repeatable;
+  bool finished;
+  bool abandoned; /* its caller has gone; the answer is for nobody */
+  int64_t deadline_us;
+  lk_done done; /* NULL: somebody waits in lk_pipe_call() */
+  void *user;
+  pthread_cond_t *asleep; /* of the waiting caller, while it does not drive */
+  lk_request *next_waiter, *previous_waiter;
+  lk_answer answer;
+  size_t wire_len;
+  char wire[];
+};
+
+typedef struct queue {
+  lk_request *first, **last;
+} queue;
+
+struct lk_pipe {
+  pthread_mutex_t mutex;
+  lk_conn conn;
+  queue waiting;  /* to go out, when the connection is up */
+  queue inflight; /* gone out, in the order their replies come */
+  queue ended;    /* `done` is to be called, without the mutex */
+  lk_request *waiters;
+  bool driving; /* somebody polls the connection */
+  bool opening;
+  bool shut;
+  lk_wake wake; /* interrupts the driver's poll() */
+  int64_t command_us;
+  void (*poke)(void *);
+  void *poked;
+};
+
+/* ------------------------------------------------------------------------------------- queues -- */
+
+static void queue_init(queue *q) {
+  q->first = NULL;
+  q->last = &q->first;
+}
+
+static void queue_push(queue *q, lk_request *request) {
+  request->next = NULL;
+  *q->last = request;
+  q->last = &request->next;
+}
+
+static lk_request *queue_pop(queue *q) {
+  lk_request *request = q->first;
+  if (request) {
+    q->first = request->next;
+    if (!q->first) q->last = &q->first;
+  }
+  return request;
+}
+
+static void queue_remove(queue *q, lk_request *request) {
+  lk_request **at = &q->first;
+  while (*at != request) at = &(*at)->next;
+  *at = request->next;
+  if (!*at) q->last = at;
+}
+
+/* ----------------------------------------------------------------------------------- requests -- */
+
+lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us) {
+  size_t len = lk_wire_size(argv, argc);
+  lk_request *request = malloc(sizeof *request + len);
+  if (!request) return NULL;
+  memset(request, 0, offsetof(lk_request, answer));
+  request->answer =
+      (lk_answer){.status = LK_OK, .reply = NULL, .sent_us = 0, .copies = 0, .why = {0}};
+  request->repeatable = repeatable;
+  request->deadline_us = deadline_us;
+  request->wire_len = len;
+  lk_wire_write(argv, argc, request->wire);
+  return request;
+}
+
+static void finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why) {
+  request->answer.status = status;
+  if (why) snprintf(request->answer.why, sizeof request->answer.why, "%s", why);
+  if (request->abandoned) {
+    freeReplyObject(request->answer.reply);
+    free(request);
+  } else if (request->done) {
+    queue_push(&pipe->ended, request);
+  } else {
+    request->finished = true;
+    if (request->asleep) pthread_cond_signal(request->asleep);
+  }
+}
+
+/* What to say of a request that ends without a reply. */
+static void finish_unanswered(lk_pipe *pipe, lk_request *request) {
+  const lk_error *why = &pipe->conn.why;
+  if (request->answer.copies > 0) {
+    finish(pipe, request, LK_UNSURE, why->status != LK_OK ? why->message : "no reply came in time");
+  } else if (why->status != LK_OK) {
+    finish(pipe, request, why->status, why->message);
+  } else {
+    finish(pipe, request, LK_UNREACHABLE, "no connection was made in time");
+  }
+}
+
+/* With the mutex held; lets go of it while callbacks run. */
+static void run_ended(lk_pipe *pipe) {
+  while (pipe->ended.first) {
+    lk_request *request = queue_pop(&pipe->ended);
+    pthread_mutex_unlock(&pipe->mutex);
+    request->done(request->user, &request->answer);
+    free(request);
+    pthread_mutex_lock(&pipe->mutex);
+  }
+}
+
+/* ------------------------------------------------------------------------------------ driving -- */
+
+/* Put one request on the connection that is up. */
+static void dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
+  if (!lk_conn_append(&pipe->conn, request->wire, request->wire_len)) {
+    finish(pipe, request, LK_NOMEM, "out of memory");
+    return;
+  }
+  request->answer.sent_us = now_us;
+  request->answer.copies++;
+  queue_push(&pipe->inflight, request);
+}
+
+static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  if (!pipe->waiting.first) return;
+  while ((request = queue_pop(&pipe->waiting)) != NULL) {
+    if (now_us < request->deadline_us) {
+      dispatch(pipe, request, now_us);
+    } else {
+      finish_unanswered(pipe, request);
+    }
+  }
+  lk_conn_flush(&pipe->conn, now_us);
+}
+
+/* The connection is gone: what may go out again waits in front of what never went out. */
+static void salvage(lk_pipe *pipe, int64_t now_us) {
+  queue again;
+  lk_request *request;
+  queue_init(&again);
+  while ((request = queue_pop(&pipe->inflight)) != NULL) {
+    if (request->repeatable && !request->abandoned && now_us < request->deadline_us) {
+      queue_push(&again, request);
+    } else {
+      finish_unanswered(pipe, request);
+    }
+  }
+  while ((request = queue_pop(&pipe->waiting)) != NULL) queue_push(&again, request);
+  while ((request = queue_pop(&again)) != NULL) queue_push(&pipe->waiting, request);
+}
+
+/* Waiting for a connection makes sense while it may come by itself. */
+static bool hopeless(const lk_pipe *pipe) {
+  lk_status why = pipe->conn.why.status;
+  if (pipe->conn.state != LK_CONN_DOWN || why == LK_OK) return false;
+  return pipe->opening || !lk_status_is_retriable((int)why);
+}
+
+static void give_up_waiting(lk_pipe *pipe, int64_t now_us) {
+  queue kept;
+  lk_request *request;
+  bool all = hopeless(pipe);
+  queue_init(&kept);
+  while ((request = queue_pop(&pipe->waiting)) != NULL) {
+    if (all || now_us >= request->deadline_us) {
+      finish_unanswered(pipe, request);
+    } else {
+      queue_push(&kept, request);
+    }
+  }
+  while ((request = queue_pop(&kept)) != NULL) queue_push(&pipe->waiting, request);
+}
+
+static void take_replies(lk_pipe *pipe, int64_t now_us) {
+  redisReply *reply;
+  while (pipe->conn.state == LK_CONN_UP && (reply = lk_conn_next(&pipe->conn, now_us)) != NULL) {
+    lk_request *request = queue_pop(&pipe->inflight);
+    if (!request) {
+      freeReplyObject(reply);
+      lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server sent more than was asked for");
+      return;
+    }
+    request->answer.reply = reply;
+    finish(pipe, request, LK_OK, NULL);
+  }
+}
+
+static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
+  const lk_request *oldest = pipe->inflight.first;
+  if (!oldest || now_us < oldest->answer.sent_us + pipe->command_us) return;
+  lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
+}
+
+/* One round of the driver's work, with the mutex held. */
+static void step(lk_pipe *pipe, short revents, int64_t now_us) {
+  lk_conn *conn = &pipe->conn;
+  int fd = conn->fd;
+  bool up = conn->state == LK_CONN_UP;
+  if (pipe->shut) return;
+  lk_conn_step(conn, revents, now_us);
+  take_replies(pipe, now_us);
+  drop_if_silent(pipe, now_us);
+  if (conn->state != LK_CONN_UP && pipe->inflight.first) salvage(pipe, now_us);
+  if (conn->state != LK_CONN_UP) give_up_waiting(pipe, now_us);
+  if (conn->state == LK_CONN_DOWN && pipe->waiting.first && now_us >= conn->retry_us) {
+    lk_conn_start(conn, now_us);
+  }
+  if (conn->state == LK_CONN_UP) dispatch_waiting(pipe, now_us);
+  if (conn->state == LK_CONN_DOWN && hopeless(pipe)) give_up_waiting(pipe, now_us);
+  if (conn->fd != fd || (conn->state == LK_CONN_UP) != up) pipe->poke(pipe->poked);
+}
+
+/* When the driver has something to do though nothing arrives. */
+static int64_t timer(const lk_pipe *pipe) {
+  int64_t at = INT64_MAX;
+  bool wanted = pipe->waiting.first || pipe->conn.state != LK_CONN_DOWN;
+  if (wanted) at = lk_conn_timer(&pipe->conn);
+  if (pipe->inflight.first) {
+    int64_t silent = pipe->inflight.first->answer.sent_us + pipe->command_us;
+    if (silent < at) at = silent;
+  }
+  for (const lk_request *r = pipe->waiting.first; r; r = r->next) {
+    if (r->deadline_us < at) at = r->deadline_us;
+  }
+  return at;
+}
+
+static int poll_timeout(int64_t now_us, int64_t until_us) {
+  int64_t ms;
+  if (until_us == INT64_MAX) return -1;
+  ms = until_us <= now_us ? 0 : (until_us - now_us + 999) / 1000;
+  return ms > 60000 ? 60000 : (int)ms;
+}
+
+static void drive_once(lk_pipe *pipe, int64_t until_us) {
+  int64_t now_us = lk_clock_us();
+  int64_t timer_us;
+  struct pollfd fds[2];
+  int ready;
+  if (pipe->conn.state == LK_CONN_DOWN) step(pipe, 0, now_us);
+  timer_us = timer(pipe);
+  if (timer_us > until_us) timer_us = until_us;
+  fds[0] = (struct pollfd){.fd = pipe->wake.readable, .events = POLLIN};
+  fds[1] = (struct pollfd){.fd = pipe->conn.fd, .events = lk_conn_events(&pipe->conn)};
+  pthread_mutex_unlock(&pipe->mutex);
+  ready = poll(fds, 2, poll_timeout(now_us, timer_us));
+  pthread_mutex_lock(&pipe->mutex);
+  if (ready > 0 && fds[0].revents) lk_wake_drain(&pipe->wake);
+  step(pipe, ready > 0 ? fds[1].revents : 0, lk_clock_us());
+  run_ended(pipe);
+}
+
+/* Nobody drives: the next who waits does, else the keeper, if there is anything to drive for. */
+static void pass_on(lk_pipe *pipe) {
+  bool work = pipe->inflight.first || pipe->waiting.first;
+  if (pipe->driving || !work) return;
+  if (pipe->waiters) {
+    pthread_cond_signal(pipe->waiters->asleep);
+  } else {
+    pipe->poke(pipe->poked);
+  }
+}
+
+/* -------------------------------------------------------------------------------------- calls -- */
+
+/* With the mutex held. */
+static void start(lk_pipe *pipe, lk_request *request) {
+  if (pipe->shut) {
+    finish(pipe, request, LK_CLOSED, "the client is closed");
+    return;
+  }
+  if (pipe->conn.state != LK_CONN_UP || pipe->waiting.first) {
+    queue_push(&pipe->waiting, request);
+    return;
+  }
+  dispatch(pipe, request, lk_clock_us());
+  /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
+  if (!lk_conn_try_flush(&pipe->conn) && pipe->driving) lk_wake_ring(&pipe->wake);
+}
+
+void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) {
+  request->done = done;
+  request->user = user;
+  pthread_mutex_lock(&pipe->mutex);
+  start(pipe, request);
+  pass_on(pipe);
+  run_ended(pipe);
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+static void sleep_until_finished(lk_pipe *pipe, lk_request *request) {
+  pthread_cond_t cond;
+  lk_cond_init(&cond);
+  request->asleep = &cond;
+  request->previous_waiter = NULL;
+  request->next_waiter = pipe->waiters;
+  if (pipe->waiters) pipe->waiters->previous_waiter = request;
+  pipe->waiters = request;
+  while (pipe->driving && !request->finished && lk_clock_us() < request->deadline_us) {
+    lk_cond_wait_until(&cond, &pipe->mutex, request->deadline_us);
+  }
+  if (request->previous_waiter) {
+    request->previous_waiter->next_waiter = request->next_waiter;
+  } else {
+    pipe->waiters = request->next_waiter;
+  }
+  if (request->next_waiter) request->next_waiter->previous_waiter = request->previous_waiter;
+  request->asleep = NULL;
+  pthread_cond_destroy(&cond);
+}
+
+/* The deadline has come: leave what went out to its late reply, take back what did not. */
+static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
+  bool waits = false;
+  for (const lk_request *r = pipe->waiting.first; r; r = r->next) waits = waits || r == request;
+  if (waits) {
+    queue_remove(&pipe->waiting, request);
+    finish_unanswered(pipe, request);
+    *answer = request->answer;
+    free(request);
+    return;
+  }
+  *answer = request->answer;
+  answer->status = LK_UNSURE;
+  snprintf(answer->why, sizeof answer->why, "no reply came in time");
+  request->abandoned = true;
+}
+
+void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
+  pthread_mutex_lock(&pipe->mutex);
+  start(pipe, request);
+  while (!request->finished && lk_clock_us() < request->deadline_us) {
+    if (pipe->driving) {
+      sleep_until_finished(pipe, request);
+      continue;
+    }
+    pipe->driving = true;
+    drive_once(pipe, request->deadline_us);
+    pipe->driving = false;
+  }
+  if (request->finished) {
+    *answer = request->answer;
+    free(request);
+  } else {
+    abandon(pipe, request, answer);
+  }
+  pass_on(pipe);
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+/* ------------------------------------------------------------------------------------- keeper -- */
+
+void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out) {
+  pthread_mutex_lock(&pipe->mutex);
+  bool work = pipe->inflight.first || pipe->waiting.first;
+  *out = (lk_pipe_watched){.fd = -1, .events = 0, .driving = false, .timer_us = INT64_MAX};
+  if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
+    pipe->driving = out->driving = true;
+    if (pipe->conn.state == LK_CONN_DOWN) step(pipe, 0, lk_clock_us());
+    out->events = lk_conn_events(&pipe->conn);
+    out->timer_us = timer(pipe);
+  }
+  if (out->driving || pipe->conn.state == LK_CONN_UP) out->fd = pipe->conn.fd;
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short revents) {
+  pthread_mutex_lock(&pipe->mutex);
+  bool hung_up = revents && !pipe->driving && watched->fd == pipe->conn.fd;
+  if (watched->driving || hung_up) {
+    pipe->driving = true;
+    step(pipe, revents, lk_clock_us());
+    run_ended(pipe);
+    pipe->driving = false;
+    pass_on(pipe);
+  }
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+/* --------------------------------------------------------------------------------- life, death -- */
+
+lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, void (*poke)(void *),
+                     void *poked) {
+  lk_pipe *pipe = calloc(1, sizeof *pipe);
+  if (!pipe) return NULL;
+  if (!lk_wake_open(&pipe->wake)) {
+    free(pipe);
+    return NULL;
+  }
+  pthread_mutex_init(&pipe->mutex, NULL);
+  lk_conn_init(&pipe->conn, settings);
+  queue_init(&pipe->waiting);
+  queue_init(&pipe->inflight);
+  queue_init(&pipe->ended);
+  pipe->command_us = command_us;
+  pipe->poke = poke;
+  pipe->poked = poked;
+  return pipe;
+}
+
+void lk_pipe_opening(lk_pipe *pipe, bool opening) {
+  pthread_mutex_lock(&pipe->mutex);
+  pipe->opening = opening;
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+void lk_pipe_shut(lk_pipe *pipe) {
+  lk_request *request;
+  pthread_mutex_lock(&pipe->mutex);
+  pipe->shut = true;
+  while ((request = queue_pop(&pipe->inflight)) != NULL) {
+    finish(pipe, request, LK_CLOSED, "the client is closed");
+  }
+  while ((request = queue_pop(&pipe->waiting)) != NULL) {
+    finish(pipe, request, LK_CLOSED, "the client is closed");
+  }
+  run_ended(pipe);
+  lk_wake_ring(&pipe->wake);
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+void lk_pipe_free(lk_pipe *pipe) {
+  if (!pipe) return;
+  lk_conn_close(&pipe->conn);
+  lk_wake_close(&pipe->wake);
+  pthread_mutex_destroy(&pipe->mutex);
+  free(pipe);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection to a node, shared by all threads. Commands go out in the order they were given and
+ * replies come back in that order. There is no thread behind it: one of those who wait drives it
+ * (polls, reads, hands out the replies) and passes that role on; the keeper drives when nobody waits.
+ */
+#ifndef LK_PIPE_H
+#define LK_PIPE_H
+
+#include "conn.h"
+
+typedef struct lk_pipe lk_pipe;
+typedef struct lk_request lk_request;
+
+/* How a request ended. */
+typedef struct lk_answer {
+  lk_status status;  /* LK_OK: there is a reply, maybe an error of the server's. LK_UNSURE: it went out
+                        and no reply came. LK_CLOSED. Else it never went out, and this is why. */
+  redisReply *reply; /* owned by whoever gets the answer */
+  int64_t sent_us;   /* when the copy that was answered went out */
+  unsigned copies;   /* how often it went out; earlier copies may have run, or may run still */
+  char why[192];     /* what was wrong, unless LK_OK */
+} lk_answer;
+
+/* Called when a request ends, on whichever thread drives, without any lock of the pipe's. */
+typedef void (*lk_done)(void *user, lk_answer *answer);
+
+/*
+ * repeatable: it may go out again on a new connection when its reply was lost. deadline_us: no copy
+ * goes out after it, and lk_pipe_wait() returns by then. NULL when there is no memory.
+ */
+lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us);
+
+/*
+ * command_us: a connection whose oldest request is older than this is taken for dead. `poke` wakes the
+ * keeper, who then asks lk_pipe_watch() what to do.
+ */
+lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, void (*poke)(void *),
+                     void *poked);
+/* Until the first connection is up, a failure to connect ends what waits for it at once. */
+void lk_pipe_opening(lk_pipe *pipe, bool opening);
+/* Ends every request with LK_CLOSED, now and later. */
+void lk_pipe_shut(lk_pipe *pipe);
+/* After lk_pipe_shut(), when nobody is in a call any more. NULL is fine. */
+void lk_pipe_free(lk_pipe *pipe);
+
+/* Start a request; `done` gets its answer. The request belongs to the pipe from here on. */
+void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user);
+/* Start a request and wait for its answer, at most until its deadline. */
+void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
+
+/* For the keeper: what to poll for, and until when. */
+typedef struct lk_pipe_watched {
+  int fd;         /* -1: nothing */
+  short events;   /* 0: only hang-ups matter */
+  bool driving;   /* the keeper has taken the driver's role */
+  int64_t timer_us;
+} lk_pipe_watched;
+void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out);
+/* To be called after poll(), whatever it said. */
+void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short revents);
+
+#endif
