@@ -5,6 +5,7 @@
  * starter was killed half-way or a server is stopped and silent. Two servers on one append-only
  * file would each grant the same lock.
  */
+#define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
 #include "local.h"
 
 #include <errno.h>

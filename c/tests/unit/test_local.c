@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <hiredis/hiredis.h>
+
+#include "clock.h"
+#include "local.h"
+
+enum { STARTERS = 4, DEADLINE_MS = 20000 };
+
+static char root[64]; /* a folder for this test */
+static char dir[80];  /* the server's folder in it */
+
+static void path_in(const char *folder, const char *name, char *buffer, size_t size) {
+  assert_true((size_t)snprintf(buffer, size, "%s/%s", folder, name) < size);
+}
+
+static int open_root(void **state) {
+  (void)state;
+  strcpy(root, "/tmp/latchkey-test-XXXXXX");
+  if (!mkdtemp(root)) return -1;
+  path_in(root, "local", dir, sizeof dir);
+  unsetenv("XDG_RUNTIME_DIR");
+  unsetenv("TMPDIR");
+  return setenv("LATCHKEY_LOCAL_DIR", dir, 1);
+}
+
+static redisContext *look(void) {
+  char path[120];
+  path_in(dir, "redis.sock", path, sizeof path);
+  return redisConnectUnix(path);
+}
+
+static void stop_server(void) {
+  redisContext *c = look();
+  if (c && !c->err) freeReplyObject(redisCommand(c, "SHUTDOWN NOSAVE FORCE"));
+  if (c) redisFree(c);
+}
+
+static int close_root(void **state) {
+  (void)state;
+  stop_server();
+  char command[100];
+  snprintf(command, sizeof command, "rm -rf -- '%s'", root);
+  return system(command);
+}
+
+static void assert_dir(const char *expected) {
+  char buffer[256];
+  lk_error error;
+  if (lk_local_dir(buffer, sizeof buffer, &error) != LK_OK) fail_msg("%s", error.message);
+  assert_string_equal(buffer, expected);
+  struct stat info;
+  assert_int_equal(stat(buffer, &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0700);
+}
+
+static void assert_dir_refused(const char *why) {
+  char buffer[256];
+  lk_error error;
+  assert_int_equal(lk_local_dir(buffer, sizeof buffer, &error), LK_LOCAL);
+  if (!strstr(error.message, why)) fail_msg("\"%s\" does not say %s", error.message, why);
+}
+
+static void start(void) {
+  lk_url url = {.local = true};
+  lk_error error;
+  if (lk_local_start(&url, &error) != LK_OK) fail_msg("%s", error.message);
+  char path[120];
+  path_in(dir, "redis.sock", path, sizeof path);
+  assert_string_equal(url.path, path);
+  lk_url_clear(&url);
+}
+
+static void assert_start_refused(const char *why) {
+  lk_url url = {.local = true};
+  lk_error error;
+  assert_int_equal(lk_local_start(&url, &error), LK_LOCAL);
+  if (!strstr(error.message, why)) fail_msg("\"%s\" does not say %s", error.message, why);
+  assert_null(url.path);
+}
+
+/* One value of CONFIG GET or one line of INFO, as text. */
+static void ask(const char *command, const char *name, char *buffer, size_t size) {
+  redisContext *c = look();
+  assert_non_null(c);
+  assert_int_equal(c->err, 0);
+  redisReply *reply = redisCommand(c, command, name);
+  assert_non_null(reply);
+  if (reply->type == REDIS_REPLY_ARRAY) {
+    assert_int_equal(reply->elements, 2);
+    snprintf(buffer, size, "%s", reply->element[1]->str);
+  } else {
+    const char *at = strstr(reply->str, name);
+    assert_non_null(at);
+    at += strlen(name) + 1;
+    snprintf(buffer, size, "%.*s", (int)strcspn(at, "\r"), at);
+  }
+  freeReplyObject(reply);
+  redisFree(c);
+}
+
+static pid_t server_pid(void) {
+  char text[32];
+  ask("INFO server", "process_id", text, sizeof text);
+  return (pid_t)atoi(text);
+}
+
+static void write_program(const char *name, const char *text) {
+  char path[120];
+  path_in(root, name, path, sizeof path);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+  assert_int_equal(chmod(path, 0700), 0);
+}
+
+static void the_folder_comes_from_the_first_variable_that_is_set(void **state) {
+  (void)state;
+  char runtime[120], temporary[120];
+  path_in(root, "latchkey", runtime, sizeof runtime);
+  snprintf(temporary, sizeof temporary, "%s/latchkey-%lu", root, (unsigned long)geteuid());
+  setenv("XDG_RUNTIME_DIR", root, 1);
+  setenv("TMPDIR", root, 1);
+  assert_dir(dir);
+  unsetenv("LATCHKEY_LOCAL_DIR");
+  assert_dir(runtime);
+  unsetenv("XDG_RUNTIME_DIR");
+  assert_dir(temporary);
+}
+
+static void a_folder_that_others_can_reach_is_refused(void **state) {
+  (void)state;
+  assert_int_equal(mkdir(dir, 0700), 0);
+  assert_int_equal(chmod(dir, 0750), 0);
+  assert_dir_refused("chmod 700");
+}
+
+static void a_symbolic_link_is_refused(void **state) {
+  (void)state;
+  char target[120];
+  path_in(root, "target", target, sizeof target);
+  assert_int_equal(mkdir(target, 0700), 0);
+  assert_int_equal(symlink(target, dir), 0);
+  assert_dir_refused("symbolic link");
+}
+
+static void a_folder_of_another_user_is_refused(void **state) {
+  (void)state;
+  if (geteuid() != 0) {
+    setenv("LATCHKEY_LOCAL_DIR", "/", 1);
+  } else {
+    assert_int_equal(mkdir(dir, 0700), 0);
+    assert_int_equal(chown(dir, 1, 1), 0);
+  }
+  assert_dir_refused("another user");
+}
+
+static void a_folder_that_cannot_be_made_is_refused(void **state) {
+  (void)state;
+  setenv("LATCHKEY_LOCAL_DIR", "/nowhere/at/all", 1);
+  assert_dir_refused("/nowhere/at/all cannot be made: No such file");
+  setenv("LATCHKEY_LOCAL_DIR", "relative", 1);
+  assert_dir_refused("absolute");
+}
+
+static void a_folder_whose_socket_has_too_long_a_name_is_refused(void **state) {
+  (void)state;
+  char deep[200];
+  snprintf(deep, sizeof deep, "%s/%0100d", root, 0);
+  setenv("LATCHKEY_LOCAL_DIR", deep, 1);
+  assert_start_refused("too long");
+}
+
+static void the_server_is_private_and_keeps_what_it_is_told(void **state) {
+  (void)state;
+  start();
+
+  char path[120], value[64];
+  struct stat info;
+  path_in(dir, "redis.sock", path, sizeof path);
+  assert_int_equal(stat(path, &info), 0);
+  assert_true(S_ISSOCK(info.st_mode));
+  assert_int_equal(info.st_mode & 0777, 0700);
+  static const char *const settings[][2] = {{"port", "0"},
+                                            {"appendonly", "yes"},
+                                            {"appendfsync", "everysec"},
+                                            {"maxmemory-policy", "noeviction"},
+                                            {"protected-mode", "yes"}};
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    ask("CONFIG GET %s", settings[i][0], value, sizeof value);
+    assert_string_equal(value, settings[i][1]);
+  }
+}
+
+static void a_server_that_runs_is_used_again(void **state) {
+  (void)state;
+  start();
+  pid_t first = server_pid();
+  start();
+  assert_int_equal(server_pid(), first);
+}
+
+static void what_was_written_outlives_a_restart(void **state) {
+  (void)state;
+  start();
+  redisContext *c = look();
+  freeReplyObject(redisCommand(c, "SET token 7"));
+  redisFree(c);
+  stop_server();
+  start();
+  c = look();
+  redisReply *reply = redisCommand(c, "GET token");
+  assert_string_equal(reply->str, "7");
+  freeReplyObject(reply);
+  redisFree(c);
+}
+
+static void a_server_that_was_killed_is_started_again(void **state) {
+  (void)state;
+  start();
+  pid_t first = server_pid();
+  assert_int_equal(kill(first, SIGKILL), 0);
+  start();
+  assert_int_not_equal(server_pid(), first);
+}
+
+static void many_starters_get_one_server(void **state) {
+  (void)state;
+  pid_t starters[STARTERS];
+  for (int i = 0; i < STARTERS; i++) {
+    starters[i] = fork();
+    assert_true(starters[i] >= 0);
+    if (starters[i] == 0) {
+      lk_url url = {.local = true};
+      _exit(lk_local_start(&url, NULL) == LK_OK ? 0 : 1);
+    }
+  }
+  for (int i = 0; i < STARTERS; i++) {
+    int outcome;
+    assert_int_equal(waitpid(starters[i], &outcome, 0), starters[i]);
+    assert_int_equal(outcome, 0);
+  }
+  char path[120], line[256];
+  path_in(dir, "redis.log", path, sizeof path);
+  FILE *log = fopen(path, "r");
+  assert_non_null(log);
+  int starts = 0;
+  while (fgets(line, sizeof line, log)) starts += strstr(line, "erver initialized") != NULL;
+  fclose(log);
+  assert_int_equal(starts, 1);
+}
+
+static void *pass_the_deadline(void *unused) {
+  lk_clock_shift_us((int64_t)DEADLINE_MS * 1000);
+  return unused;
+}
+
+static void a_silent_server_is_not_replaced(void **state) {
+  (void)state;
+  start();
+  pid_t pid = server_pid();
+  assert_int_equal(kill(pid, SIGSTOP), 0);
+  char path[120];
+  path_in(dir, "redis.sock", path, sizeof path);
+  assert_int_equal(unlink(path), 0);
+  pthread_t mover;
+  assert_int_equal(pthread_create(&mover, NULL, pass_the_deadline, NULL), 0);
+  assert_start_refused("does not answer");
+  pthread_join(mover, NULL);
+  lk_clock_shift_us(-(int64_t)DEADLINE_MS * 1000);
+  assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+static void a_server_that_refuses_to_start_is_reported_with_its_log(void **state) {
+  (void)state;
+  write_program("redis-server", "#!/bin/sh\nexit 1\n");
+  char *path = strdup(getenv("PATH"));
+  setenv("PATH", root, 1);
+  assert_start_refused("refused to start; see ");
+  write_program("redis-server", "#!/bin/sh\nexit 0\n");
+  assert_start_refused("ended at once; see ");
+  write_program("redis-server", "not a program");
+  assert_start_refused("cannot be run");
+  setenv("PATH", path, 1);
+  free(path);
+}
+
+static void the_server_keeps_nothing_of_its_starter(void **state) {
+  (void)state;
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  start();
+  close(ends[1]);
+  struct pollfd closed = {.fd = ends[0], .events = POLLIN};
+  assert_int_equal(poll(&closed, 1, DEADLINE_MS), 1);
+  assert_true(closed.revents & POLLHUP);
+  close(ends[0]);
+}
+
+static int count_descriptors(void) {
+  DIR *folder = opendir("/proc/self/fd");
+  assert_non_null(folder);
+  int count = 0;
+  while (readdir(folder)) count++;
+  closedir(folder);
+  return count;
+}
+
+static void the_starter_keeps_nothing_of_the_server(void **state) {
+  (void)state;
+  int before = count_descriptors();
+  start();
+  assert_int_equal(count_descriptors(), before);
+  assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+  assert_int_equal(errno, ECHILD);
+}
+
+static void an_application_may_ignore_its_children(void **state) {
+  (void)state;
+  signal(SIGCHLD, SIG_IGN);
+  start();
+  signal(SIGCHLD, SIG_DFL);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_root, close_root)
+  const struct CMUnitTest tests[] = {
+      TEST(the_folder_comes_from_the_first_variable_that_is_set),
+      TEST(a_folder_that_others_can_reach_is_refused),
+      TEST(a_symbolic_link_is_refused),
+      TEST(a_folder_of_another_user_is_refused),
+      TEST(a_folder_that_cannot_be_made_is_refused),
+      TEST(a_folder_whose_socket_has_too_long_a_name_is_refused),
+      TEST(the_server_is_private_and_keeps_what_it_is_told),
+      TEST(a_server_that_runs_is_used_again),
+      TEST(what_was_written_outlives_a_restart),
+      TEST(a_server_that_was_killed_is_started_again),
+      TEST(many_starters_get_one_server),
+      TEST(a_silent_server_is_not_replaced),
+      TEST(a_server_that_refuses_to_start_is_reported_with_its_log),
+      TEST(the_server_keeps_nothing_of_its_starter),
+      TEST(the_starter_keeps_nothing_of_the_server),
+      TEST(an_application_may_ignore_its_children),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

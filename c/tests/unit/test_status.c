@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "status.h"
+
+#define TAIL " script: a9993e364706816aba3e25717850c26c9cd0d89d, on @user_script:12."
+
+static lk_status of_server(const char *text, lk_error *error) {
+  return lk_fail_server(error, "lock/acquire", text, strlen(text));
+}
+
+static void every_status_has_a_name_a_text_and_a_hint(void **state) {
+  (void)state;
+  size_t known = 0;
+  for (int number = -10; number < 1000; number++) {
+    const char *name = lk_status_name(number);
+    assert_int_equal(name != NULL, lk_status_text(number) != NULL);
+    assert_int_equal(name != NULL, lk_status_hint(number) != NULL);
+    if (!name) {
+      assert_false(lk_status_is_retriable(number));
+      continue;
+    }
+    assert_memory_equal(name, "LK_", 3);
+    assert_true(strlen(lk_status_text(number)) > 3);
+    assert_true(strlen(lk_status_hint(number)) > 3);
+    known++;
+  }
+#define COUNT(name, number, retriable, text, hint) +1
+  assert_int_equal(known, 0 LK_STATUS_TABLE(COUNT));
+#undef COUNT
+}
+
+static void names_and_numbers_agree(void **state) {
+  (void)state;
+  assert_string_equal(lk_status_name(LK_OK), "LK_OK");
+  assert_string_equal(lk_status_name(LK_UNSURE), "LK_UNSURE");
+  assert_string_equal(lk_status_name(20), "LK_UNREACHABLE");
+  assert_null(lk_status_name(19));
+}
+
+static void trouble_that_may_pass_is_retriable(void **state) {
+  (void)state;
+  assert_true(lk_status_is_retriable(LK_BUSY));
+  assert_true(lk_status_is_retriable(LK_LOADING));
+  assert_false(lk_status_is_retriable(LK_OK));
+  assert_false(lk_status_is_retriable(LK_LOST));
+  assert_false(lk_status_is_retriable(LK_AUTH));
+}
+
+static void a_failure_fills_the_error(void **state) {
+  (void)state;
+  lk_error error;
+  memset(&error, 'x', sizeof error);
+  assert_int_equal(lk_fail(&error, LK_INVALID, "%s %d", "wait_ms", 7), LK_INVALID);
+  assert_int_equal(error.status, LK_INVALID);
+  assert_string_equal(error.message, "wait_ms 7");
+  assert_string_equal(error.script, "");
+  assert_string_equal(error.code, "");
+  assert_int_equal(error.line, 0);
+}
+
+static void a_long_message_is_cut(void **state) {
+  (void)state;
+  char text[1000];
+  memset(text, 'a', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  lk_error error;
+  lk_fail(&error, LK_INVALID, "%s", text);
+  assert_int_equal(strlen(error.message), sizeof error.message - 1);
+}
+
+static void success_clears_the_error(void **state) {
+  (void)state;
+  lk_error error;
+  lk_fail(&error, LK_INVALID, "text");
+  assert_int_equal(lk_succeed(&error), LK_OK);
+  assert_int_equal(error.status, LK_OK);
+  assert_string_equal(error.message, "");
+}
+
+static void an_error_may_be_null(void **state) {
+  (void)state;
+  assert_int_equal(lk_fail(NULL, LK_BUSY, "text"), LK_BUSY);
+  assert_int_equal(lk_succeed(NULL), LK_OK);
+  assert_int_equal(of_server("OOM command not allowed", NULL), LK_OOM);
+}
+
+static void the_code_of_a_server_error_says_its_status(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    lk_status status;
+    const char *code;
+  } replies[] = {
+      {"LKARG lease must be an integer from 50 to 86400000", LK_BADARG, "LKARG"},
+      {"WRONGTYPE Operation against a key holding the wrong kind of value" TAIL, LK_WRONGTYPE,
+       "WRONGTYPE"},
+      {"OOM command not allowed when used memory > 'maxmemory'.", LK_OOM, "OOM"},
+      {"LOADING Redis is loading the dataset in memory", LK_LOADING, "LOADING"},
+      {"READONLY You can't write against a read only replica.", LK_READONLY, "READONLY"},
+      {"NOREPLICAS Not enough good replicas to write.", LK_NOREPLICAS, "NOREPLICAS"},
+      {"MISCONF Redis is configured to save RDB snapshots", LK_MISCONF, "MISCONF"},
+      {"BUSY Redis is busy running a script.", LK_SERVER_BUSY, "BUSY"},
+      {"MASTERDOWN Link with MASTER is down", LK_MASTERDOWN, "MASTERDOWN"},
+      {"NOPERM this user has no permissions to run the 'set' command", LK_DENIED, "NOPERM"},
+      {"NOAUTH Authentication required.", LK_AUTH, "NOAUTH"},
+      {"WRONGPASS invalid username-password pair or user is disabled.", LK_AUTH, "WRONGPASS"},
+      {"ERR The user executing the script can't run this command or subcommand" TAIL, LK_DENIED,
+       "ERR"},
+      {"ERR ACL failure in script: User u has no permissions to run the 'set' command" TAIL,
+       LK_DENIED, "ERR"},
+      {"ERR user_script:3: attempt to index a nil value" TAIL, LK_SCRIPT, "ERR"},
+      {"ERR value is not an integer or out of range", LK_SERVER, "ERR"},
+      {"BUSYKEY Target key name already exists.", LK_SERVER, "BUSYKEY"},
+      {"no code here", LK_SERVER, ""},
+      {"OOMPH", LK_SERVER, "OOMPH"},
+      {"OOM", LK_OOM, "OOM"},
+      {"", LK_SERVER, ""},
+  };
+  for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+    lk_error error;
+    assert_int_equal(of_server(replies[i].text, &error), replies[i].status);
+    assert_int_equal(error.status, replies[i].status);
+    assert_string_equal(error.code, replies[i].code);
+    assert_string_equal(error.script, "lock/acquire");
+  }
+}
+
+static void a_script_error_gives_its_line_and_loses_its_tail(void **state) {
+  (void)state;
+  lk_error error;
+  of_server("WRONGTYPE Operation against a key" TAIL, &error);
+  assert_int_equal(error.line, 12);
+  assert_string_equal(error.message, "WRONGTYPE Operation against a key");
+
+  of_server("ERR Wrong number of args calling Redis command from script script: x, on "
+            "@user_script:7.",
+            &error);
+  assert_int_equal(error.line, 7);
+  assert_string_equal(error.message, "ERR Wrong number of args calling Redis command from script");
+
+  of_server("WRONGTYPE no hash script: on user_script:9", &error);
+  assert_int_equal(error.line, 9);
+  assert_string_equal(error.message, "WRONGTYPE no hash");
+}
+
+static void a_script_that_does_not_compile_gives_its_line(void **state) {
+  (void)state;
+  lk_error error;
+  assert_int_equal(
+      of_server("ERR Error compiling script (new function): user_script:5: '=' expected", &error),
+      LK_SCRIPT);
+  assert_int_equal(error.line, 5);
+  assert_string_equal(error.message,
+                      "ERR Error compiling script (new function): user_script:5: '=' expected");
+}
+
+static void a_text_that_only_looks_like_a_line_gives_none(void **state) {
+  (void)state;
+  lk_error error;
+  of_server("ERR see user_script:x.", &error);
+  assert_int_equal(error.line, 0);
+  of_server("ERR user_script:-4.", &error);
+  assert_int_equal(error.line, 0);
+}
+
+static void a_server_error_needs_no_terminator(void **state) {
+  (void)state;
+  lk_error error;
+  lk_fail_server(&error, NULL, "OOM!!!", 3);
+  assert_int_equal(error.status, LK_OOM);
+  assert_string_equal(error.message, "OOM");
+  assert_string_equal(error.script, "");
+}
+
+static void the_version_is_the_toolkits(void **state) {
+  (void)state;
+  int major, minor, patch;
+  assert_int_equal(sscanf(lk_version(), "%d.%d.%d", &major, &minor, &patch), 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_status_has_a_name_a_text_and_a_hint),
+      cmocka_unit_test(names_and_numbers_agree),
+      cmocka_unit_test(trouble_that_may_pass_is_retriable),
+      cmocka_unit_test(a_failure_fills_the_error),
+      cmocka_unit_test(a_long_message_is_cut),
+      cmocka_unit_test(success_clears_the_error),
+      cmocka_unit_test(an_error_may_be_null),
+      cmocka_unit_test(the_code_of_a_server_error_says_its_status),
+      cmocka_unit_test(a_script_error_gives_its_line_and_loses_its_tail),
+      cmocka_unit_test(a_script_that_does_not_compile_gives_its_line),
+      cmocka_unit_test(a_text_that_only_looks_like_a_line_gives_none),
+      cmocka_unit_test(a_server_error_needs_no_terminator),
+      cmocka_unit_test(the_version_is_the_toolkits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
