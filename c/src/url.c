@@ -51,6 +51,7 @@ static lk_status decode(span s, const char *part, char **out, lk_error *error) {
   char *text = malloc(s.len + 1);
   if (!text) return lk_fail(error, LK_NOMEM, "out of memory while reading the URL");
   *out = text;
+  *text = '\0';
   for (const char *end = s.at + s.len; s.at < end; s.at++) {
     char c = *s.at;
     if (c == '%') {
