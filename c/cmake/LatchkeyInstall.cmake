@@ -6,8 +6,9 @@ install(TARGETS latchkey_shared latchkey_static EXPORT latchkey)
 install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY scripts spec DESTINATION "${LK_SHARE_DIR}")
 install(DIRECTORY tools/lib tools/mock tools/commands DESTINATION "${LK_SHARE_DIR}/tools"
-  FILES_MATCHING PATTERN "*.lua")
-install(FILES "${PROJECT_BINARY_DIR}/generated/catalog.lua" DESTINATION "${LK_SHARE_DIR}/tools/generated")
+  FILES_MATCHING PATTERN "*.lua" PATTERN demo.lua EXCLUDE)
+install(FILES "${PROJECT_BINARY_DIR}/generated/catalog.lua"
+  "${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua" DESTINATION "${LK_SHARE_DIR}/tools/generated")
 
 set(lk_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
 install(EXPORT latchkey NAMESPACE latchkey:: FILE latchkey-targets.cmake
