@@ -53,4 +53,23 @@ typedef struct lk_script_def {
 extern const lk_script_def lk_embedded_scripts[];
 extern const size_t lk_embedded_count;
 
+typedef struct lk_catalog lk_catalog;
+
+/* The embedded scripts and those below `dir` (NULL: none), where `_` marks folders without scripts. */
+lk_status lk_catalog_open(const char *dir, lk_catalog **out, lk_error *error);
+void lk_catalog_close(lk_catalog *catalog);
+
+const lk_script_def *lk_catalog_find(const lk_catalog *catalog, const char *name);
+size_t lk_catalog_count(const lk_catalog *catalog);
+/* By name; NULL past the end. */
+const lk_script_def *lk_catalog_at(const lk_catalog *catalog, size_t index);
+bool lk_catalog_is_embedded(const lk_script_def *script);
+
+/* A script read at run time, owned by the caller. */
+typedef struct lk_parsed lk_parsed;
+lk_status lk_header_parse(const char *path, const char *source, size_t len, lk_parsed **out,
+                          lk_error *error);
+const lk_script_def *lk_parsed_def(const lk_parsed *parsed);
+void lk_parsed_free(lk_parsed *parsed);
+
 #endif

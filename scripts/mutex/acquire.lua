@@ -4,7 +4,7 @@ name:     mutex/acquire
 version:  1.0.0
 summary:  Take a lock that is one string: the SET NX PX lock of redis-py, redsync and Redlock.
 keys:
-  - lock   string rw  {name}          the owner; its TTL is the lease
+  - lock   string  rw  {name}         the owner; its TTL is the lease
 argv:
   - lease  ms     50..86400000        how long the hold lives unless it is renewed
   - owner  owner  1..256              lk-<client uuid>:<serial>, new for every hold

@@ -4,7 +4,7 @@ name:     mutex/inspect
 version:  1.0.0
 summary:  Who holds a string lock, and for how long.
 keys:
-  - lock   string r   {name}          the owner; its TTL is the lease
+  - lock   string  r   {name}         the owner; its TTL is the lease
 returns:
   - {0}                   nobody holds it
   - {1, lease_ms, owner}  what is left of the lease (-1: endless), and whose it is

@@ -4,7 +4,7 @@ name:     mutex/renew
 version:  1.0.0
 summary:  Extend the lease of a string lock, if the caller still holds it.
 keys:
-  - lock   string rw  {name}          the owner; its TTL is the lease
+  - lock   string  rw  {name}         the owner; its TTL is the lease
 argv:
   - lease  ms     50..86400000        the lease ends no sooner than this from now
   - owner  owner  1..256              the name that acquired the lock

@@ -174,10 +174,11 @@ typedef struct lk_client_options {
   int64_t recheck_ms;     /**< a waiter looks again after this, 100 to 300,000; default 30,000 */
   const char *script_dir; /**< a folder of <family>/<verb>.lua that extends or overrides */
   lk_callbacks callbacks; /**< where callbacks run */
+  bool no_load;           /**< do not load the scripts; each is loaded when it is first missed */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
-  { sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH }
+  { sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false }
 
 /**
  * Open a client: connect, authenticate, and load every script.
@@ -200,14 +201,26 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
 /**
  * Close a client: calls that wait return LK_CLOSED, the background thread ends, nothing is left.
  * Locks that are still held are not released; they end with their leases, since nobody renews them.
+ * A lock that is granted to a waiting call at that moment is released before the call returns.
  * Locks, watches, waits and callers of the client are closed with lk_..._close before or after.
  *
  * @param client  may be NULL
- * @blocks until calls on other threads have returned
+ * @blocks until calls on other threads have returned: up to command_ms
  * @threads any, but not from a callback on the background thread, where it does nothing
  * @since 0.1.0
  */
 LK_API void lk_client_close(lk_client *client);
+
+/**
+ * The folder of the server that `local:` means: $LATCHKEY_LOCAL_DIR, else $XDG_RUNTIME_DIR/latchkey,
+ * else a folder per user in the temporary directory. It is made when it is missing; no server starts.
+ *
+ * @param buffer  takes the path, NUL-terminated
+ * @return LK_OK; LK_LOCAL (not a folder of this user's alone), LK_INVALID (buffer too small)
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_local_dir(char *buffer, size_t size, lk_error *error);
 
 /** Where the client is connected to, without user and password: "redis://host:6379/0". @since 0.1.0 */
 LK_API const char *lk_client_target(const lk_client *client);
@@ -435,6 +448,16 @@ typedef struct lk_lock_options {
 
 #define LK_LOCK_OPTIONS_INIT                                                                       \
   { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL }
+
+/**
+ * Can this be the name of a lock? All keys of one lock must share a hash slot.
+ *
+ * @return LK_OK; LK_NAME (empty, longer than LK_NAME_MAX, or braces that are no closed {tag})
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_name_check(const char *name, lk_error *error);
 
 /**
  * Name a lock. Nothing is sent. Handles of the same name and kind share their holds.

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pub/sub connection and who listens on what. Only the keeper touches the connection; everybody
+ * else registers here and sleeps until a channel's count moves.
+ */
+#ifndef LK_CHANNELS_H
+#define LK_CHANNELS_H
+
+#include "conn.h"
+
+typedef struct lk_channels lk_channels;
+typedef struct lk_channel lk_channel;
+
+lk_channels *lk_channels_new(const lk_conn_settings *settings, void (*poke)(void *), void *poked);
+/* Wakes every sleeper with LK_CLOSED, now and later. */
+void lk_channels_shut(lk_channels *channels);
+/* After the keeper has ended. NULL is fine. */
+void lk_channels_free(lk_channels *channels);
+
+/* Listen; returns when the server has confirmed it. *seen is the channel's count at that moment. */
+lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t deadline_us,
+                           lk_channel **out, uint64_t *seen, lk_error *error);
+void lk_channels_leave(lk_channels *channels, lk_channel *channel);
+/* Sleep until the count differs from *seen, and move *seen to it. LK_OK, LK_TIMEOUT, LK_CLOSED. */
+lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
+                            int64_t deadline_us);
+
+/* For the keeper. */
+typedef struct lk_channels_watched {
+  int fd;
+  short events;
+  int64_t timer_us;
+} lk_channels_watched;
+void lk_channels_watch(lk_channels *channels, lk_channels_watched *out);
+void lk_channels_step(lk_channels *channels, short revents);
+
+#endif

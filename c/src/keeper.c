@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "status.h"
+
+#ifndef POLLRDHUP
+#define POLLRDHUP 0 /* a full hang-up is reported in any case */
+#endif
+
+struct lk_keeper {
+  pthread_mutex_t mutex;
+  pthread_cond_t fired;
+  pthread_t thread; /* for who joins it */
+  pthread_t self;   /* the same, known to the thread itself */
+  bool started;
+  bool running;
+  bool stop;
+  lk_timer **heap; /* the earliest first; heap[slot - 1] */
+  size_t count, size;
+  lk_timer *firing;
+  int64_t wakes_us; /* when the thread looks again by itself */
+  lk_wake wake;
+  lk_pipe *pipe;
+  lk_channels *channels;
+  lk_events *dispatch;
+};
+
+/* ------------------------------------------------------------------------------------- timers -- */
+
+static void place(lk_keeper *keeper, lk_timer *timer, size_t slot) {
+  keeper->heap[slot - 1] = timer;
+  timer->slot = slot;
+}
+
+static void sift_up(lk_keeper *keeper, lk_timer *timer) {
+  size_t slot = timer->slot;
+  while (slot > 1 && timer->at_us < keeper->heap[slot / 2 - 1]->at_us) {
+    place(keeper, keeper->heap[slot / 2 - 1], slot);
+    slot /= 2;
+  }
+  place(keeper, timer, slot);
+}
+
+static void sift_down(lk_keeper *keeper, lk_timer *timer) {
+  size_t slot = timer->slot;
+  while (slot * 2 <= keeper->count) {
+    size_t child = slot * 2;
+    if (child < keeper->count && keeper->heap[child]->at_us < keeper->heap[child - 1]->at_us) child++;
+    if (timer->at_us <= keeper->heap[child - 1]->at_us) break;
+    place(keeper, keeper->heap[child - 1], slot);
+    slot = child;
+  }
+  place(keeper, timer, slot);
+}
+
+static void unset(lk_keeper *keeper, lk_timer *timer) {
+  size_t slot = timer->slot;
+  lk_timer *last = keeper->heap[keeper->count - 1];
+  keeper->count--;
+  timer->slot = 0;
+  if (last == timer) return;
+  place(keeper, last, slot);
+  sift_up(keeper, last);
+  sift_down(keeper, last);
+}
+
+static bool push(lk_keeper *keeper, lk_timer *timer) {
+  if (keeper->count == keeper->size) {
+    size_t size = keeper->size ? keeper->size * 2 : 16;
+    lk_timer **grown = realloc(keeper->heap, size * sizeof(lk_timer *));
+    if (!grown) return false;
+    keeper->heap = grown;
+    keeper->size = size;
+  }
+  keeper->count++;
+  place(keeper, timer, keeper->count);
+  sift_up(keeper, timer);
+  return true;
+}
+
+bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us) {
+  bool done = true;
+  pthread_mutex_lock(&keeper->mutex);
+  timer->at_us = at_us;
+  if (timer->slot) {
+    sift_up(keeper, timer);
+    sift_down(keeper, timer);
+  } else {
+    done = push(keeper, timer);
+  }
+  /* The thread that is to wake early enough anyway is left alone: an uncontended lock, taken and
+   * given back in a loop, costs it one look per renewal interval. */
+  bool late = done && at_us < keeper->wakes_us;
+  pthread_mutex_unlock(&keeper->mutex);
+  if (late) lk_keeper_poke(keeper);
+  return done;
+}
+
+/* With the mutex held. */
+static bool is_me(const lk_keeper *keeper) {
+  return keeper->running && pthread_equal(keeper->self, pthread_self());
+}
+
+bool lk_keeper_is_me(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool me = is_me(keeper);
+  pthread_mutex_unlock(&keeper->mutex);
+  return me;
+}
+
+void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer) {
+  pthread_mutex_lock(&keeper->mutex);
+  if (timer->slot) unset(keeper, timer);
+  while (keeper->firing == timer && !is_me(keeper)) {
+    pthread_cond_wait(&keeper->fired, &keeper->mutex);
+  }
+  pthread_mutex_unlock(&keeper->mutex);
+}
+
+/* Fires what is due; returns when the next is. */
+static int64_t fire_due(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  while (keeper->count > 0 && keeper->heap[0]->at_us <= lk_clock_us()) {
+    lk_timer *timer = keeper->heap[0];
+    unset(keeper, timer);
+    keeper->firing = timer;
+    pthread_mutex_unlock(&keeper->mutex);
+    timer->fire(timer);
+    pthread_mutex_lock(&keeper->mutex);
+    keeper->firing = NULL;
+    pthread_cond_broadcast(&keeper->fired);
+  }
+  keeper->wakes_us = keeper->count > 0 ? keeper->heap[0]->at_us : INT64_MAX;
+  int64_t next = keeper->wakes_us;
+  pthread_mutex_unlock(&keeper->mutex);
+  return next;
+}
+
+/* ------------------------------------------------------------------------------------- thread -- */
+
+static bool stopping(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool stop = keeper->stop;
+  pthread_mutex_unlock(&keeper->mutex);
+  return stop;
+}
+
+static int timeout_ms(int64_t until_us) {
+  int64_t now_us = lk_clock_us();
+  if (until_us == INT64_MAX) return -1;
+  if (until_us <= now_us) return 0;
+  int64_t ms = (until_us - now_us + 999) / 1000;
+  return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
+}
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void *run(void *argument) {
+  lk_keeper *keeper = argument;
+  pthread_mutex_lock(&keeper->mutex);
+  keeper->self = pthread_self();
+  keeper->running = true;
+  pthread_mutex_unlock(&keeper->mutex);
+  while (!stopping(keeper)) {
+    lk_pipe_watched pipe;
+    lk_channels_watched channels;
+    int64_t next_us = fire_due(keeper);
+    lk_pipe_watch(keeper->pipe, &pipe);
+    lk_channels_watch(keeper->channels, &channels);
+    next_us = earlier(next_us, earlier(pipe.timer_us, channels.timer_us));
+    struct pollfd fds[] = {
+        {.fd = keeper->wake.readable, .events = POLLIN},
+        {.fd = pipe.fd, .events = pipe.events ? pipe.events : POLLRDHUP},
+        {.fd = channels.fd, .events = channels.events},
+        {.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1, .events = POLLIN},
+    };
+    if (poll(fds, 4, timeout_ms(next_us)) < 0) {
+      for (int i = 0; i < 4; i++) fds[i].revents = 0;
+    }
+    if (fds[0].revents) lk_wake_drain(&keeper->wake);
+    lk_pipe_watched_done(keeper->pipe, &pipe, fds[1].revents);
+    lk_channels_step(keeper->channels, fds[2].revents);
+    if (fds[3].revents) lk_events_dispatch(keeper->dispatch);
+  }
+  return NULL;
+}
+
+lk_keeper *lk_keeper_new(void) {
+  lk_keeper *keeper = calloc(1, sizeof *keeper);
+  if (!keeper) return NULL;
+  if (!lk_wake_open(&keeper->wake)) {
+    free(keeper);
+    return NULL;
+  }
+  pthread_mutex_init(&keeper->mutex, NULL);
+  pthread_cond_init(&keeper->fired, NULL);
+  keeper->wakes_us = INT64_MAX;
+  return keeper;
+}
+
+lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels, lk_events *dispatch,
+                          lk_error *error) {
+  sigset_t all, before;
+  keeper->pipe = pipe;
+  keeper->channels = channels;
+  keeper->dispatch = dispatch;
+  /* The application's signals are for the application's threads. */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failed = pthread_create(&keeper->thread, NULL, run, keeper);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failed) return lk_fail(error, LK_SYSTEM, "no thread: %s", strerror(failed));
+  keeper->started = true;
+  return LK_OK;
+}
+
+void lk_keeper_stop(lk_keeper *keeper) {
+  if (!keeper->started) return;
+  pthread_mutex_lock(&keeper->mutex);
+  keeper->stop = true;
+  pthread_mutex_unlock(&keeper->mutex);
+  lk_keeper_poke(keeper);
+  pthread_join(keeper->thread, NULL);
+  keeper->started = false;
+}
+
+void lk_keeper_free(lk_keeper *keeper) {
+  if (!keeper) return;
+  lk_wake_close(&keeper->wake);
+  pthread_cond_destroy(&keeper->fired);
+  pthread_mutex_destroy(&keeper->mutex);
+  free(keeper->heap);
+  free(keeper);
+}
+
+void lk_keeper_poke(void *keeper) { lk_wake_ring(&((lk_keeper *)keeper)->wake); }

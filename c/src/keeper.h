@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one background thread of a client: timers, the pub/sub connection, and the pipe when nobody else
+ * drives it. It sleeps in poll() until something is due.
+ */
+#ifndef LK_KEEPER_H
+#define LK_KEEPER_H
+
+#include <latchkey/latchkey.h>
+
+#include "channels.h"
+#include "events.h"
+#include "pipe.h"
+
+typedef struct lk_keeper lk_keeper;
+
+typedef struct lk_timer lk_timer;
+struct lk_timer {
+  void (*fire)(lk_timer *timer); /* on the keeper's thread; the timer is not set any more */
+  int64_t at_us;
+  size_t slot; /* place in the heap, counted from 1; 0: not set */
+};
+
+lk_keeper *lk_keeper_new(void);
+/* dispatch: the keeper runs the events itself. */
+lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels, lk_events *dispatch,
+                          lk_error *error);
+/* Ends the thread; no timer fires after it. */
+void lk_keeper_stop(lk_keeper *keeper);
+void lk_keeper_free(lk_keeper *keeper);
+/* Look again what is due. Takes a lk_keeper; from any thread. */
+void lk_keeper_poke(void *keeper);
+bool lk_keeper_is_me(lk_keeper *keeper);
+
+/* Set, or set anew. false: no memory. */
+bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us);
+/* After it returns the timer does not fire, unless it is its own fire that calls. */
+void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer);
+
+#endif
