@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Every command by its name, as the groups declare them:
+--   arity   arguments with the name itself; negative: at least as many
+--   flags   as the server's COMMAND INFO has them: write readonly denyoom noscript may_replicate
+--   keys    { first, last, step } of the key arguments, last -1: to the end
+--   slots   the same, for arguments that are no keys and yet belong to a slot
+--   run     function(world, argv) -> reply | nil, err
+local GROUPS = { 'keys', 'strings', 'hashes', 'pubsub', 'server', 'scripting', 'unmodelled' }
+
+local commands = {}
+
+for _, group in ipairs(GROUPS) do
+  for name, command in pairs(require('mock.commands.' .. group)) do
+    if commands[name] then
+      error(('%s is in two groups'):format(name))
+    end
+    command.name = name
+    for flag in (command.flags or ''):gmatch('%S+') do
+      command[flag] = true
+    end
+    commands[name] = command
+  end
+end
+
+return commands

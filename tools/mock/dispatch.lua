@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- From a command line to its function, with the checks that the server makes before it runs one.
+-- A client and a script are refused for the same reasons, in different words.
+local convert = require('mock.convert')
+
+local dispatch = {}
+
+local OOM = "OOM command not allowed when used memory > 'maxmemory'."
+local READONLY = "READONLY You can't write against a read only replica."
+
+local commands -- required on first use: the scripting commands run scripts, which run commands
+
+local function lookup(name)
+  commands = commands or require('mock.commands')
+  return commands[name] or commands[name:upper()]
+end
+
+local function arity_fits(command, argc)
+  if command.arity < 0 then
+    return argc >= -command.arity
+  end
+  return argc == command.arity
+end
+
+local function not_modelled(command)
+  return ('MOCK %s is not modelled'):format(command.name)
+end
+
+-- The server quotes what it did not understand, at most 128 bytes of it.
+local function unknown(argv)
+  local quoted = ''
+  for i = 2, #argv do
+    if #quoted >= 128 then
+      break
+    end
+    quoted = quoted .. ("'%s' "):format(argv[i]:sub(1, 128 - #quoted))
+  end
+  return ("ERR unknown command '%s', with args beginning with: %s")
+    :format(argv[1]:sub(1, 128), quoted)
+end
+
+local function refuse_client(world, command, argv)
+  if not command then
+    return unknown(argv)
+  elseif not arity_fits(command, #argv) then
+    return ("ERR wrong number of arguments for '%s' command"):format(command.name:lower())
+  elseif not command.run then
+    return not_modelled(command)
+  elseif command.denyoom and world.full then
+    return OOM
+  elseif command.write and world.replica then
+    return READONLY
+  end
+end
+
+---@param argv string[]
+---@return any reply as a client sees it
+---@return string|nil err
+function dispatch.from_client(world, argv)
+  local command = lookup(argv[1])
+  local refusal = refuse_client(world, command, argv)
+  if refusal then
+    return nil, refusal
+  end
+  world:begin()
+  local reply, err = command.run(world, argv)
+  if err then
+    return nil, err
+  elseif command.replies then
+    return reply
+  end
+  return convert.to_client(reply)
+end
+
+-- Memory is checked before a script's first write only: half a script's writes are worse than none.
+local function refuse_script(world, run, command, argc)
+  if not command then
+    return 'ERR Unknown Redis command called from script'
+  elseif not arity_fits(command, argc) then
+    return 'ERR Wrong number of args calling Redis command from script'
+  elseif command.noscript then
+    return 'ERR This Redis command is not allowed from script'
+  elseif not command.run then
+    return not_modelled(command)
+  elseif run.read_only and (command.write or command.may_replicate) then
+    return 'ERR Write commands are not allowed from read-only scripts.'
+  elseif command.write and world.replica then
+    return READONLY
+  elseif command.denyoom and world.full and not run.allow_oom and not run.dirty then
+    return OOM
+  end
+end
+
+---@param argv string[]
+---@return any reply as a script sees it
+---@return string|nil err
+function dispatch.from_script(world, argv)
+  local run = world.run
+  local command = lookup(argv[1])
+  local refusal = refuse_script(world, run, command, #argv)
+    or run.rules and run.rules:command(command, argv)
+  if refusal then
+    return nil, refusal
+  end
+  run.dirty = run.dirty or command.write
+  return command.run(world, argv)
+end
+
+---Is there such a command, modelled or not?
+function dispatch.knows(name)
+  return lookup(name) ~= nil
+end
+
+return dispatch

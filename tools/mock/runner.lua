@@ -1,0 +1,134 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Runs one script from start to end, as one step of the world.
+local Strict = require('mock.strict')
+local convert = require('mock.convert')
+
+local runner = {}
+
+local OOM = "OOM command not allowed when used memory > 'maxmemory'."
+local READONLY = "READONLY You can't write against a read only replica."
+local NO_FLAGS = {}
+
+-- A script without a shebang is checked command by command; one with it, before it starts.
+local function refuse(world, script, read_only)
+  local flags = script.flags
+  if not flags or flags['no-writes'] then
+    return nil
+  elseif world.full and not flags['allow-oom'] then
+    return OOM
+  elseif world.replica then
+    return READONLY
+  elseif read_only then
+    return 'ERR Can not execute a script with write flag using *_ro command.'
+  end
+end
+
+local function copy(list)
+  local new = {}
+  for i = 1, #list do
+    new[i] = list[i]
+  end
+  return new
+end
+
+local function attempt(world, script, keys, args, read_only)
+  local flags = script.flags or NO_FLAGS
+  local rules = world.strict and Strict.new(script.header, keys, world.slots) or nil
+  local run = { read_only = read_only or flags['no-writes'], allow_oom = flags['allow-oom'],
+    rules = rules }
+  world.run = run
+  world.sandbox:set_arguments(copy(keys), copy(args))
+  run.finding = rules and rules:start()
+  if run.finding then
+    return run, false, run.finding
+  end
+  return run, pcall(script.chunk)
+end
+
+local function script_line(level)
+  local place = debug.getinfo(level + 1, 'Sl')
+  return place.source == '@user_script' and place.currentline or nil
+end
+
+-- An endless script is stopped, and stopped again wherever it catches the error; the mock's own code
+-- is let through. A hook that somebody else has set, a coverage tool's, stays instead.
+local function limited(world, ...)
+  if debug.gethook() then
+    return attempt(world, ...)
+  end
+  local function stop()
+    debug.sethook(stop, '', 1)
+    if getfenv(debug.getinfo(2, 'f').func) == world.sandbox.env then
+      local run = world.run
+      run.line = run.line or script_line(2)
+      run.finding = ('MOCK the script ran more than %d instructions')
+        :format(world.max_instructions)
+      error(run.finding, 0)
+    end
+  end
+  debug.sethook(stop, '', world.max_instructions)
+  local run, ok, result = attempt(world, ...)
+  debug.sethook()
+  return run, ok, result
+end
+
+-- The line that failed. The call stack does not know: a tail call has left its frame, and where the
+-- server's redis.call is a C function, the mock's is not. So the script runs once more, from the
+-- same state to the same error, and its last instruction tells.
+local function failing_line(world, before, ...)
+  local hook, mask, count = debug.gethook()
+  local line
+  world.store:rollback()
+  world.clock.ms, world.clock.asked = before.ms, false
+  while #world.outbox > before.messages do
+    table.remove(world.outbox)
+  end
+  debug.sethook(function()
+    line = script_line(2) or line
+  end, '', 1)
+  attempt(world, ...)
+  debug.sethook(hook, mask, count)
+  return line
+end
+
+local function error_text(err)
+  if type(err) ~= 'table' then
+    return 'ERR ' .. tostring(err)
+  elseif type(err.err) ~= 'string' then
+    return 'MOCK a table without "err" was thrown: a server of version 7.0 dies of it'
+  end
+  return err.err
+end
+
+---@param script table of the library
+---@param keys string[]
+---@param args string[]
+---@param read_only boolean EVAL_RO and the like
+---@return any reply as a client sees it
+---@return string|nil err
+function runner.run(world, script, keys, args, read_only)
+  local refusal = refuse(world, script, read_only)
+  if refusal then
+    return nil, refusal
+  end
+  world:begin()
+  local before = { ms = world.clock.ms, messages = #world.outbox }
+  local run, ok, result = limited(world, script, keys, args, read_only)
+  local reply, err
+  if ok then
+    reply, err = convert.from_script(result)
+    err = run.finding or err
+    local finding = run.rules and not run.finding and run.rules:reply(reply, err)
+    if finding then
+      reply, err = nil, finding
+    end
+  else
+    err = run.finding or error_text(result)
+    local line = run.line or failing_line(world, before, script, keys, args, read_only)
+    err = line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
+  end
+  world.run = nil
+  return reply, err
+end
+
+return runner

@@ -1,0 +1,177 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The globals of a script: those that Redis 7.0 has and no others, none of which can be changed.
+local bit = require('bit')
+local cjson = require('cjson')
+
+local Sandbox = {}
+Sandbox.__index = Sandbox
+
+local READONLY = 'Attempt to modify a readonly table'
+local UNMODELLED = { cmsgpack = true, struct = true }
+
+local BASE = { 'assert', 'collectgarbage', 'error', 'ipairs', 'rawequal', 'select', 'tonumber',
+  'tostring', 'type', 'unpack', 'xpcall', '_VERSION' }
+local STRING = { 'byte', 'char', 'dump', 'find', 'format', 'gmatch', 'gsub', 'len', 'lower',
+  'match', 'rep', 'reverse', 'sub', 'upper' }
+local TABLE = { 'concat', 'foreach', 'foreachi', 'getn', 'insert', 'maxn', 'remove', 'sort' }
+local MATH = { 'abs', 'acos', 'asin', 'atan', 'atan2', 'ceil', 'cos', 'cosh', 'deg', 'exp',
+  'floor', 'fmod', 'frexp', 'huge', 'ldexp', 'log', 'log10', 'max', 'min', 'modf', 'pi', 'pow',
+  'rad', 'sin', 'sinh', 'sqrt', 'tan', 'tanh' }
+local COROUTINE = { 'create', 'resume', 'running', 'status', 'wrap', 'yield' }
+local BIT = { 'arshift', 'band', 'bnot', 'bor', 'bswap', 'bxor', 'lshift', 'rol', 'ror', 'rshift',
+  'tobit', 'tohex' }
+local CJSON = { '_NAME', '_VERSION', 'decode', 'decode_invalid_numbers', 'decode_max_depth',
+  'encode', 'encode_invalid_numbers', 'encode_keep_buffer', 'encode_max_depth',
+  'encode_number_precision', 'encode_sparse_array', 'null' }
+
+local function pick(from, list)
+  local picked = {}
+  for _, name in ipairs(list) do
+    picked[name] = from[name]
+  end
+  return picked
+end
+
+local function refuse_write()
+  error(READONLY, 2)
+end
+
+local function missing_global(_, name)
+  if UNMODELLED[name] then
+    error(('MOCK %s is not modelled'):format(name), 2)
+  end
+  error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
+end
+
+local function no_random()
+  error('MOCK math.random is not modelled', 0)
+end
+
+-- An empty table in front of a full one. What looks behind it, next and rawget, is told by `behind`.
+local function guard(self, full)
+  local front = setmetatable({}, { __index = full, __newindex = refuse_write })
+  self.behind[front] = full
+  return front
+end
+
+-- Compiled loops call no hooks, and a script that never ends has to be stopped by one.
+local function compile(code, name, env)
+  if code:sub(1, 1) == '\27' then
+    return nil, 'MOCK bytecode is not modelled'
+  end
+  local chunk, why = loadstring(code, name)
+  if not chunk then
+    return nil, why
+  end
+  if jit then
+    jit.off(chunk, true)
+  end
+  return setfenv(chunk, env)
+end
+
+-- Redis' own pcall: an error table arrives as its text.
+local function text_of(ok, err, ...)
+  if not ok and type(err) == 'table' and type(err.err) == 'string' then
+    return false, err.err
+  end
+  return ok, err, ...
+end
+
+local function add_metatable_functions(self, globals)
+  local behind = self.behind
+  local metatables = {
+    [self.env] = guard(self, { __index = missing_global }),
+  }
+  local of_strings = guard(self, { __index = globals.string })
+
+  function globals.getmetatable(value)
+    if type(value) == 'string' then
+      return of_strings
+    elseif behind[value] then
+      return metatables[value]
+    end
+    return getmetatable(value)
+  end
+  function globals.setmetatable(value, metatable)
+    if behind[value] then
+      error(READONLY, 0)
+    end
+    return setmetatable(value, metatable)
+  end
+  function globals.rawset(value, key, to)
+    if behind[value] then
+      error(READONLY, 0)
+    end
+    return rawset(value, key, to)
+  end
+  function globals.rawget(value, key)
+    return rawget(behind[value] or value, key)
+  end
+  function globals.next(value, key)
+    return next(behind[value] or value, key)
+  end
+  function globals.pairs(value)
+    return next, behind[value] or value, nil
+  end
+end
+
+local function add_load_functions(self, globals)
+  function globals.loadstring(code, name)
+    return compile(code, name or code, self.env)
+  end
+  function globals.load(reader, name)
+    local parts = {}
+    for part in reader do
+      if part == '' then
+        break
+      end
+      parts[#parts + 1] = part
+    end
+    return compile(table.concat(parts), name or '=(load)', self.env)
+  end
+end
+
+---@param redis table the functions of `redis`
+function Sandbox.new(redis)
+  local self = setmetatable({ behind = {} }, Sandbox)
+  local globals = pick(_G, BASE)
+  self.globals = setmetatable(globals, { __index = missing_global })
+  self.env = guard(self, globals)
+
+  globals._G = self.env
+  globals.redis = guard(self, redis)
+  globals.string = guard(self, pick(string, STRING))
+  globals.table = guard(self, pick(table, TABLE))
+  globals.math = guard(self, pick(math, MATH))
+  globals.coroutine = guard(self, pick(coroutine, COROUTINE))
+  globals.bit = guard(self, pick(bit, BIT))
+  globals.cjson = guard(self, pick(cjson.new(), CJSON))
+  self.behind[globals.math].random = no_random
+  self.behind[globals.math].randomseed = no_random
+  self.behind[globals.math].mod = math.fmod
+  self.behind[globals.string].gfind = string.gmatch
+
+  function globals.pcall(...)
+    return text_of(pcall(...))
+  end
+  function globals.gcinfo()
+    return collectgarbage('count')
+  end
+  add_metatable_functions(self, globals)
+  add_load_functions(self, globals)
+  return self
+end
+
+---@param code string
+---@param name string chunk name
+---@return function|nil chunk
+---@return string|nil why
+function Sandbox:compile(code, name)
+  return compile(code, name, self.env)
+end
+
+function Sandbox:set_arguments(keys, args)
+  self.globals.KEYS, self.globals.ARGV = keys, args
+end
+
+return Sandbox

@@ -1,0 +1,204 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A server in memory, with one clock that only moves when told: what specs, the checker and
+-- `eval --mock` talk to.
+local Clock = require('mock.clock')
+local Library = require('mock.library')
+local Sandbox = require('mock.sandbox')
+local Store = require('mock.store')
+local catalog = require('lib.catalog')
+local convert = require('mock.convert')
+local dispatch = require('mock.dispatch')
+local redis = require('mock.redis')
+local runner = require('mock.runner')
+
+local World = { null = convert.null }
+World.__index = World
+
+local MAX_INSTRUCTIONS = 1e7
+
+---@class world.options
+---@field scripts? string the folder of the scripts that `eval` knows by name; default "scripts"
+---@field strict? boolean refuse what latchkey forbids; default true
+---@field time? 'moving'|'frozen' what a second TIME in one script shows; default "moving"
+---@field max_instructions? integer where a script that does not end is stopped; default 10^7
+
+---@param options? world.options
+---@return table world
+function World.new(options)
+  options = options or {}
+  local time = options.time or 'moving'
+  if time ~= 'moving' and time ~= 'frozen' then
+    error('time is "moving" or "frozen"', 2)
+  end
+  local self = setmetatable({
+    scripts_folder = options.scripts or 'scripts',
+    strict = options.strict ~= false,
+    max_instructions = options.max_instructions or MAX_INSTRUCTIONS,
+    clock = Clock.new(time == 'moving'),
+    outbox = {}, named = {}, slots = {},
+    full = false, replica = false,
+  }, World)
+  self.store = Store.new(self.clock)
+  self.sandbox = Sandbox.new(redis(self))
+  self.library = Library.new(self.sandbox)
+  return self
+end
+
+-- A command or script begins.
+function World:begin()
+  self.clock:begin()
+  self.store:begin()
+end
+
+local function to_error(text, name)
+  return { code = text:match('^%S*'), message = text, script = name,
+    line = tonumber(text:match(' script: %x+, on @user_script:(%d+)%.$')) }
+end
+
+local function to_texts(list)
+  local texts = {}
+  for i = 1, #(list or {}) do
+    texts[i] = convert.argument(list[i]) or error('keys and arguments are strings or numbers', 3)
+  end
+  return texts
+end
+
+local function find_script(self, name)
+  local script = self.named[name]
+  if script then
+    return script
+  end
+  local path = ('%s/%s.lua'):format(self.scripts_folder, name)
+  local file, findings = catalog.read_file(path)
+  if not file then
+    return nil, 'MOCK ' .. findings[1].message
+  end
+  local compiled, why = self.library:load(file.source)
+  if not compiled then
+    return nil, why
+  end
+  compiled.header = file.header
+  self.named[name] = compiled
+  return compiled
+end
+
+local function run(self, name, script, keys, args)
+  local reply, err = runner.run(self, script, to_texts(keys), to_texts(args), false)
+  if err then
+    return nil, to_error(err, name)
+  end
+  return reply
+end
+
+---Runs a script of the folder, as a client does that loads what the server does not have.
+---@param name string such as "lock/acquire"
+---@param keys? (string|number)[]
+---@param args? (string|number)[]
+---@return any reply as a client sees it
+---@return table|nil err { code, message, script, line }
+function World:eval(name, keys, args)
+  local script, why = find_script(self, name)
+  if not script then
+    return nil, to_error(why, name)
+  end
+  self.library:keep(script)
+  return run(self, name, script, keys, args)
+end
+
+---EVAL.
+function World:eval_source(source, keys, args)
+  local script, why = self.library:load(source)
+  if not script then
+    return nil, to_error(why)
+  end
+  return run(self, nil, script, keys, args)
+end
+
+---One command of a client, outside any script.
+---@return any reply
+---@return table|nil err
+function World:command(...)
+  local reply, err = dispatch.from_client(self, to_texts({ ... }))
+  if err then
+    return nil, to_error(err)
+  end
+  return reply
+end
+
+function World:script_flush()
+  self.library:flush()
+end
+
+---@param ms integer
+function World:advance(ms)
+  self.clock:advance(ms)
+end
+
+---@return integer
+function World:now_ms()
+  return self.clock.ms
+end
+
+---What was published since the last call: { verb, channel, message } each.
+function World:messages()
+  local messages = self.outbox
+  self.outbox = {}
+  return messages
+end
+
+local function dump_value(record)
+  if record.type ~= 'hash' then
+    return record.value
+  end
+  local fields = {}
+  for i = 1, #record.value, 2 do
+    fields[record.value[i]] = record.value[i + 1]
+  end
+  return fields
+end
+
+---Every live key: { type, value, pttl }; a hash as field -> value, pttl -1 without expiry.
+function World:dump()
+  self:begin()
+  local dump = {}
+  for _, key in ipairs(self.store:names()) do
+    local record = self.store:get(key)
+    dump[key] = { type = record.type, value = dump_value(record),
+      pttl = record.expires_at and record.expires_at - self.clock.ms or -1 }
+  end
+  return dump
+end
+
+---A server that is full: what needs memory is refused.
+function World:set_oom(on)
+  self.full = on
+end
+
+---A replica: what writes is refused.
+function World:set_readonly(on)
+  self.replica = on
+end
+
+local function shallow(list)
+  local copy = {}
+  for i = 1, #list do
+    copy[i] = list[i]
+  end
+  return copy
+end
+
+---Keys, time, messages and faults; the scripts that are loaded are no part of it.
+function World:snapshot()
+  return { keys = self.store:snapshot(), ms = self.clock.ms, outbox = shallow(self.outbox),
+    full = self.full, replica = self.replica }
+end
+
+---@param snapshot table can be restored any number of times
+function World:restore(snapshot)
+  self.store:restore(snapshot.keys)
+  self.clock.ms = snapshot.ms
+  self.outbox = shallow(snapshot.outbox)
+  self.full, self.replica = snapshot.full, snapshot.replica
+end
+
+return World
