@@ -1,0 +1,145 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What specs stand on: a world, which is the mock or, when LATCHKEY_SPEC_URL names one, a live
+-- server; and assertions on replies, keys and messages. Nothing but this file knows which it is.
+local assert = require('luassert')
+local deepcompare = require('pl.tablex').deepcompare
+local pretty = require('pl.pretty')
+
+local URL = os.getenv('LATCHKEY_SPEC_URL')
+
+local helper = {}
+
+helper.root = debug.getinfo(1, 'S').source:match('^@(.*)spec/helper%.lua$') .. '.'
+helper.scripts = helper.root .. '/scripts'
+
+---Is the world a live server?
+helper.is_live = URL ~= nil and URL ~= ''
+
+-- A live server's clock goes on while a spec looks: what it says of a lease is this much late, at
+-- most. The mock's clock stands still.
+local LATE_MS = helper.is_live and 10000 or 0
+
+---@return table world empty, with the methods of tools/mock/world.lua
+function helper.world()
+  return helper.is_live and helper.live_world() or helper.mock_world()
+end
+
+function helper.mock_world()
+  return require('mock.world').new({ scripts = helper.scripts })
+end
+
+function helper.live_world()
+  return require('support.live').world(URL, helper.scripts)
+end
+
+---What `world:dump()` shows of a string.
+---@param lease? integer ms; a key without one lives for ever
+function helper.string(value, lease)
+  return { type = 'string', value = value, pttl = lease or -1 }
+end
+
+---What `world:dump()` shows of a hash.
+---@param lease? integer ms
+function helper.hash(fields, lease)
+  return { type = 'hash', value = fields, pttl = lease or -1 }
+end
+
+---Puts keys into a world, as `helper.string` and `helper.hash` describe them.
+function helper.fill(world, keys)
+  for key, record in pairs(keys) do
+    if record.type == 'string' then
+      assert(world:command('SET', key, record.value))
+    else
+      for field, value in pairs(record.value) do
+        assert(world:command('HSET', key, field, value))
+      end
+    end
+    if record.pttl ~= -1 then
+      assert(world:command('PEXPIRE', key, record.pttl))
+    end
+  end
+end
+
+local About = {}
+
+---In an expected reply: what is left of a lease of so many milliseconds.
+function helper.about(ms)
+  return setmetatable({ ms = ms }, About)
+end
+
+local function is_left_of(ms, actual)
+  if ms < 0 then
+    return actual == ms
+  end
+  return type(actual) == 'number' and actual <= ms and actual >= ms - LATE_MS
+end
+
+local function reply_matches(expected, actual)
+  if getmetatable(expected) == About then
+    return is_left_of(expected.ms, actual)
+  elseif type(expected) ~= 'table' or type(actual) ~= 'table' then
+    return expected == actual
+  end
+  for i = 1, math.max(#expected, actual.n) do
+    if not reply_matches(expected[i], actual[i]) then
+      return false
+    end
+  end
+  return true
+end
+
+local function fail(state, what, expected, actual)
+  state.failure_message = ('%s\nexpected: %s\nactual:   %s'):format(what, pretty.write(expected),
+    pretty.write(actual))
+  return false
+end
+
+-- assert.reply(expected, world:eval(...))
+local function reply(state, arguments)
+  local expected, actual, err = arguments[1], arguments[2], arguments[3]
+  return err == nil and reply_matches(expected, actual)
+    or fail(state, 'another reply', expected, err or actual)
+end
+
+-- assert.refused(code, word, world:eval(...)): an error with this code, whose message has the word.
+local function refused(state, arguments)
+  local code, word, actual, err = arguments[1], arguments[2], arguments[3], arguments[4]
+  return actual == nil and err.code == code and err.message:find(word, 1, true) ~= nil
+    or fail(state, 'another outcome', code .. ' ... ' .. word, err or actual)
+end
+
+-- A lease that was to end at any moment may be over on a live server.
+local function same_keys(expected, actual)
+  for key in pairs(actual) do
+    if not expected[key] then
+      return false
+    end
+  end
+  for key, record in pairs(expected) do
+    local found = actual[key]
+    local is_over = not found and record.pttl >= 0 and record.pttl < LATE_MS
+    local is_same = found and found.type == record.type and is_left_of(record.pttl, found.pttl)
+      and deepcompare(record.value, found.value)
+    if not (is_over or is_same) then
+      return false
+    end
+  end
+  return true
+end
+
+-- assert.left(world, keys, messages): all that is in the world now, and all that was published
+-- since the last look; no messages unless they are given.
+local function left(state, arguments)
+  local world, keys, messages = arguments[1], arguments[2], arguments[3] or {}
+  local dump, told = world:dump(), world:messages()
+  if not same_keys(keys, dump) then
+    return fail(state, 'other keys are left', keys, dump)
+  end
+  return deepcompare(messages, told) or fail(state, 'other messages', messages, told)
+end
+
+for name, callback in pairs({ reply = reply, refused = refused, left = left }) do
+  assert:register('assertion', name, callback)
+end
+
+return helper

@@ -1,0 +1,144 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A world that is a live server: the mock's methods (tools/mock/world.lua), through liblatchkey.
+local catalog = require('lib.catalog')
+local latchkey = require('lib.latchkey')
+local Observer = require('support.observer')
+
+local World = { null = latchkey.null }
+World.__index = World
+
+-- One indivisible look at every key, as a flat array.
+local DUMP = [[
+local reply = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  local value = kind == 'hash' and redis.call('HGETALL', key) or redis.call('GET', key)
+  for _, part in ipairs({key, kind, redis.call('PTTL', key), value}) do
+    reply[#reply + 1] = part
+  end
+end
+return reply]]
+
+-- Time moves when every lease has that much less left; what has nothing left is gone.
+local ADVANCE = [[
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 then
+    redis.call('PEXPIRE', key, left - tonumber(ARGV[1]))
+  end
+end]]
+
+local function must(reply, err)
+  return reply or error(err and err.message or 'the server answered nil', 2)
+end
+
+-- Specs empty the server before each case, so only one that keeps nothing is taken.
+local function check_private(client)
+  local save = must(client:command('CONFIG', 'GET', 'save'))[2]
+  local appendonly = must(client:command('CONFIG', 'GET', 'appendonly'))[2]
+  if save ~= '' or appendonly ~= 'no' then
+    error('LATCHKEY_SPEC_URL names a server that keeps its data; specs would empty it', 0)
+  end
+end
+
+local function channel_places(scripts)
+  local places = {}
+  for _, script in ipairs(must(catalog.read(scripts))) do
+    for place, argument in ipairs(script.header.argv) do
+      if argument.type == 'channel' then
+        places[script.name] = place
+      end
+    end
+  end
+  return places
+end
+
+local live = {}
+local shared
+
+---An emptied server. Each call gives the same one.
+---@param url string unix:///path, a server of the specs' own
+---@param scripts string their folder
+function live.world(url, scripts)
+  if not shared then
+    local client = must(latchkey.open(url))
+    check_private(client)
+    shared = setmetatable({
+      client = client,
+      observer = Observer.open(url:match('^unix://([^?]+)')),
+      channel_places = channel_places(scripts),
+    }, World)
+  end
+  shared:set_readonly(false)
+  shared:set_oom(false)
+  must(shared:command('FLUSHALL'))
+  shared.observer:take()
+  return shared
+end
+
+function World:eval(name, keys, args)
+  local channel = args[self.channel_places[name]]
+  if channel then
+    self.observer:listen(channel)
+  end
+  return self.client:eval(name, keys, args)
+end
+
+function World:command(...)
+  return self.client:command(...)
+end
+
+function World:eval_source(source, keys, args)
+  local argv = { 'EVAL', source, #keys }
+  for _, list in ipairs({ keys, args }) do
+    for _, value in ipairs(list) do
+      argv[#argv + 1] = value
+    end
+  end
+  return self.client:command(unpack(argv))
+end
+
+function World:advance(ms)
+  assert(select(2, self:eval_source(ADVANCE, {}, { ms })) == nil)
+end
+
+function World:script_flush()
+  must(self:command('SCRIPT', 'FLUSH'))
+end
+
+function World:set_oom(on)
+  must(self:command('CONFIG', 'SET', 'maxmemory', on and 1 or 0))
+end
+
+-- A replica whose master cannot be reached.
+function World:set_readonly(on)
+  must(self:command('REPLICAOF', on and '127.0.0.1' or 'NO', on and 1 or 'ONE'))
+end
+
+function World:messages()
+  local messages = {}
+  for _, event in ipairs(self.observer:take()) do
+    if event.verb then
+      messages[#messages + 1] = event
+    end
+  end
+  return messages
+end
+
+function World:dump()
+  local parts, keys = must(self:eval_source(DUMP, {}, {})), {}
+  for i = 1, parts.n, 4 do
+    local key, kind, pttl, value = parts[i], parts[i + 1], parts[i + 2], parts[i + 3]
+    if kind == 'hash' then
+      local fields = {}
+      for j = 1, value.n, 2 do
+        fields[value[j]] = value[j + 1]
+      end
+      value = fields
+    end
+    keys[key] = { type = kind, value = value, pttl = pttl }
+  end
+  return keys
+end
+
+return live
