@@ -1,0 +1,232 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Rules on keys and arguments: header and code say the same of them.
+local parser = require('lib.parser')
+local script_of = require('lint.script')
+
+local CHANNEL_MAX = 1024
+
+local LISTS = { KEYS = 'keys', ARGV = 'argv' }
+
+-- `#KEYS` or `#ARGV`: its name node, else nil.
+local function counted(node)
+  if node.tag == 'Unary' and node.op == '#' and
+    (script_of.is_global(node[1], 'KEYS') or script_of.is_global(node[1], 'ARGV')) then
+    return node[1]
+  end
+end
+
+-- Calls visit for each node in the conditions of the if statements at the top.
+local function in_conditions(script, visit)
+  for _, statement in ipairs(script.block) do
+    if statement.tag == 'If' then
+      for i = 1, #statement - 1, 2 do
+        parser.walk(statement[i], visit)
+      end
+    end
+  end
+end
+
+local function label(array, index)
+  return index and ('%s[%d]'):format(array, index) or array
+end
+
+-- What the header wants to be bound: label -> name.
+local function wanted_bindings(h)
+  local wanted, order = {}, {}
+  for _, array in ipairs({ 'KEYS', 'ARGV' }) do
+    for i, field in ipairs(h[LISTS[array]]) do
+      local id = label(array, not field.many and i or nil)
+      wanted[id] = field.name
+      order[#order + 1] = id
+    end
+  end
+  return wanted, order
+end
+
+local function check_binding(bound, wanted, found, report)
+  local id = label(bound.array, bound.index)
+  if not wanted[id] then
+    report(bound.line, ('%s is not in the header; declare it or remove it'):format(id))
+  elseif found[id] then
+    report(bound.line, ('%s is bound twice; keep one'):format(id))
+  elseif bound.var.name ~= wanted[id] then
+    report(bound.line, ('%s is "%s" in the header, but bound to "%s"'):format(id, wanted[id],
+      bound.var.name))
+  elseif bound.var.uses == 0 then
+    report(bound.line, ('"%s" is bound but never used'):format(bound.var.name))
+  end
+  found[id] = true
+end
+
+local function bind(script, report)
+  local wanted, order = wanted_bindings(script.header)
+  local found, allowed = {}, {}
+  for _, bound in ipairs(script.bindings) do
+    check_binding(bound, wanted, found, report)
+    allowed[bound.source] = true
+  end
+  for _, id in ipairs(order) do
+    if not found[id] then
+      report(script.header.first_code_line, ('%s is not bound; write "local %s = %s"'):format(id,
+        wanted[id], id))
+    end
+  end
+
+  in_conditions(script, function(node)
+    local array = counted(node)
+    if array then
+      allowed[array] = true
+    end
+  end)
+  parser.walk(script.block, function(node)
+    if (script_of.is_global(node, 'KEYS') or script_of.is_global(node, 'ARGV'))
+      and not allowed[node] then
+      report(node.line, ('%s outside of the bind block; use the name it is bound to'):format(
+        node.name))
+    end
+  end)
+end
+
+-- Functions, then bindings, then the rest; and every refusal before the first write.
+local function order(script, report)
+  local bindings, stage = {}, 1
+  for _, bound in ipairs(script.bindings) do
+    bindings[bound.var] = true
+  end
+  for _, statement in ipairs(script.block) do
+    local place = statement.tag == 'LocalFunction' and 1
+      or statement.tag == 'Local' and bindings[statement.vars[1]] and 2 or 3
+    if place < stage then
+      report(statement.line, place == 1 and 'a function below the bind block; move it up'
+        or 'a binding below the bind block; move it up')
+    end
+    stage = math.max(stage, place)
+  end
+
+  local writes, written = {}, nil
+  for _, call in ipairs(script.calls) do
+    writes[call.node] = call.command ~= nil and call.command.access ~= 'r'
+  end
+  parser.walk(script.block, function(node, depth)
+    if depth > 0 then
+      return
+    elseif writes[node] then
+      written = written or node.line
+    elseif written and node.tag == 'Call' and script_of.member(node[1], 'redis') == 'error_reply' then
+      report(node.line, ('a refusal after the write of line %d, which it does not undo; check first')
+        :format(written))
+    end
+  end)
+end
+
+-- The least and most values of KEYS or ARGV by the header.
+local function count_range(fields)
+  local min, max = #fields, #fields
+  for _, field in ipairs(fields) do
+    if field.optional then
+      min = min - 1
+    elseif field.many then
+      min, max = min - 1 + field.many.min, max - 1 + field.many.max
+    end
+  end
+  return min, max
+end
+
+local function count(script, report)
+  local tests = { KEYS = {}, ARGV = {} }
+  in_conditions(script, function(node)
+    local array = node.tag == 'Operator' and counted(node[1])
+    if array and node[2].tag == 'Number' then
+      table.insert(tests[array.name],
+        { line = node.line, text = ('#%s %s %d'):format(array.name, node.op, node[2].value) })
+    end
+  end)
+  for _, array in ipairs({ 'KEYS', 'ARGV' }) do
+    local min, max = count_range(script.header[LISTS[array]])
+    local wanted = min == max and { ('#%s ~= %d'):format(array, min) }
+      or { ('#%s < %d'):format(array, min), ('#%s > %d'):format(array, max) }
+    for i, want in ipairs(wanted) do
+      local test = tests[array][i]
+      if not test or test.text ~= want then
+        report(test and test.line or script.header.first_code_line,
+          ('by the header the check refuses "%s"%s'):format(want,
+            test and (', not "' .. test.text .. '"') or '; add that'))
+      end
+    end
+  end
+end
+
+-- What the code tests of each bound variable: calls of is_integer and is_text, values it is
+-- compared with, and limits of its length; each as text.
+local function collect_tests(script)
+  local tests = {}
+  local function add(var, line, text)
+    tests[var] = tests[var] or { texts = {} }
+    tests[var].line = tests[var].line or line
+    tests[var].texts[text] = true
+    table.insert(tests[var].texts, text)
+  end
+
+  parser.walk(script.block, function(node)
+    local name = node.tag == 'Call' and node[1].tag == 'Name' and node[1].name
+    if (name == 'is_integer' or name == 'is_text') and node[2] and node[2].var then
+      local limits = {}
+      for i = 3, #node do
+        limits[#limits + 1] = ('%.0f'):format(script_of.integer(node[i]) or 0 / 0)
+      end
+      add(node[2].var, node.line, ('%s(%s, %s)'):format(name, node[2].name,
+        table.concat(limits, ', ')))
+    elseif node.tag == 'Operator' and node.op == '~=' and node[1].var
+      and node[2].tag == 'String' then
+      add(node[1].var, node.line, ("%s ~= '%s'"):format(node[1].name, node[2].value))
+    elseif node.tag == 'Operator' and node.op == '>' and node[1].tag == 'Unary'
+      and node[1][1].var and node[2].tag == 'Number' then
+      add(node[1][1].var, node.line, ('#%s > %.0f'):format(node[1][1].name, node[2].value))
+    end
+  end)
+  return tests
+end
+
+local function wanted_tests(argument)
+  local name = argument.name
+  if argument.kind == 'integer' then
+    return { ('is_integer(%s, %.0f, %.0f)'):format(name, argument.min, argument.max) }
+  elseif argument.kind == 'channel' then
+    return { ('is_text(%s, %d)'):format(name, CHANNEL_MAX) }
+  elseif argument.kind == 'choice' then
+    local wanted = {}
+    for i, value in ipairs(argument.values) do
+      wanted[i] = ("%s ~= '%s'"):format(name, value)
+    end
+    return wanted
+  elseif argument.min == 0 then
+    return { ('#%s > %.0f'):format(name, argument.max) }
+  end
+  return { ('is_text(%s, %.0f)'):format(name, argument.max) }
+end
+
+local function check(script, report)
+  local tests = collect_tests(script)
+  for _, bound in ipairs(script.bindings) do
+    local argument = bound.array == 'ARGV' and script.header.argv[bound.index]
+    local tested = tests[bound.var] or { texts = {} }
+    local wanted = argument and wanted_tests(argument) or {}
+    for _, want in ipairs(wanted) do
+      if not tested.texts[want] then
+        report(tested.line or bound.line, ('by the header the check needs "%s"%s'):format(want,
+          tested.line and (', not "' .. tested.texts[1] .. '"') or ''))
+      end
+    end
+  end
+end
+
+return {
+  { id = 'bind', needs = 'both', check = bind,
+    wants = 'each KEYS[i] and ARGV[i] is bound once to its name in the header, used, and not met again' },
+  { id = 'order', needs = 'both', check = order,
+    wants = 'functions, then bindings, then checks; no refusal after a write, which it cannot undo' },
+  { id = 'count', needs = 'both', check = count,
+    wants = 'the check compares #KEYS and #ARGV with what the header declares' },
+  { id = 'check', needs = 'both', check = check,
+    wants = 'each argument is tested for exactly the range that the header gives it' },
+}
