@@ -5,8 +5,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS latchkey_shared latchkey_static EXPORT latchkey)
 install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY scripts spec DESTINATION "${LK_SHARE_DIR}")
-install(DIRECTORY tools/lib tools/mock tools/commands DESTINATION "${LK_SHARE_DIR}/tools"
-  FILES_MATCHING PATTERN "*.lua" PATTERN demo.lua EXCLUDE)
+install(DIRECTORY tools DESTINATION "${LK_SHARE_DIR}" FILES_MATCHING PATTERN "*.lua"
+  PATTERN generate.lua EXCLUDE PATTERN demo.lua EXCLUDE PATTERN test EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/generated/catalog.lua"
   "${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua" DESTINATION "${LK_SHARE_DIR}/tools/generated")
 
@@ -24,5 +24,7 @@ if(LK_HIREDIS_BUILT_IN)
 else()
   set(lk_requires_private "hiredis_ssl hiredis libssl libcrypto")
 endif()
+file(RELATIVE_PATH lk_pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" lk_pc_to_prefix "${lk_pc_to_prefix}")
 configure_file(c/cmake/latchkey.pc.in latchkey.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

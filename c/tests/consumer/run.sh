@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs a build into a temporary folder and uses it as applications do, by both libraries and both
+# ways of finding them. Speaks TAP.
+#   run.sh BUILD
+set -u
+build=$1
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+work=$(mktemp -d)
+prefix=$work/installed
+export LATCHKEY_LOCAL_DIR="$work/server"
+# shellcheck disable=SC2317 # called by the trap
+leave() {
+  "$prefix/bin/latchkey" local stop >&2
+  rm -rf "$work"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM
+
+number=0
+check() {
+  number=$((number + 1))
+  title=$1
+  shift
+  if "$@" >&2; then echo "ok $number - $title"; else echo "not ok $number - $title"; fi
+}
+
+by_cmake() {
+  cmake -S "$here" -B "$work/cmake-$1" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+    -DBUILD_SHARED_LIBS="$1" && cmake --build "$work/cmake-$1" && "$work/cmake-$1/consumer" local:
+}
+
+# The static library is named by its file: the linker prefers the shared one that lies beside it.
+by_pkg_config() {
+  PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name latchkey.pc)")
+  export PKG_CONFIG_PATH
+  libraries=$(pkg-config "$@" --libs latchkey)
+  case $* in
+  *--static*) libraries=$(echo "$libraries" | sed 's/-llatchkey/-l:liblatchkey.a/') ;;
+  esac
+  # shellcheck disable=SC2046,SC2086 # lists of flags
+  cc $(pkg-config --cflags latchkey) "$here/main.c" -o "$work/by-pkg-config" $libraries \
+    -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" && "$work/by-pkg-config" local:
+}
+
+# Names of others, hiredis' above all, must not meet an application's own.
+exports_only_its_own() {
+  others=$(nm "$@" "$library" | awk 'NF == 3 && $3 !~ /^lk_/ { print $3 }')
+  echo "$others"
+  [ -f "$library" ] && [ -z "$others" ]
+}
+
+echo 1..8
+check 'installs' cmake --install "$build" --prefix "$prefix"
+check 'shared library, by CMake' by_cmake ON
+check 'static library, by CMake' by_cmake OFF
+check 'shared library, by pkg-config' by_pkg_config
+check 'static library, by pkg-config' by_pkg_config --static
+library=$(find "$prefix" -name liblatchkey.so)
+check 'the shared library exports its own names alone' exports_only_its_own -D --defined-only
+library=$(find "$prefix" -name liblatchkey.a)
+check 'the static library exports its own names alone' exports_only_its_own -g --defined-only
+check 'the installed program finds its scripts and tools' \
+  env -u LATCHKEY_HOME "$prefix/bin/latchkey" eval --mock lock/inspect --name job

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Every section of tools/test speaks TAP on standard output; what programs say besides goes to
+# standard error, its log.
+
+# check TITLE COMMAND...: one test, passed when the command succeeds.
+check() {
+  local title=$1
+  shift
+  if timeout 900 "$@" 1>&2; then echo "ok - $title"; else echo "not ok - $title (exit code $?)"; fi
+}
+
+# check_fails TITLE COMMAND...: one test, passed when the command finds something: exit code 1.
+check_fails() {
+  local title=$1 code=0
+  shift
+  timeout 900 "$@" 1>&2 || code=$?
+  if [ "$code" -eq 1 ]; then
+    echo "ok - $title"
+  else
+    echo "not ok - $title (exit code $code, 1 was due)"
+  fi
+}
+
+skip() { echo "ok - $1 # SKIP $2"; }
+
+# have PROGRAM TITLE: is it there? If not, TITLE is skipped.
+have() {
+  command -v "$1" >/dev/null || { skip "$2" "$1 is not installed" && return 1; }
+}
+
+# tap TITLE COMMAND...: the tests of a runner that speaks TAP itself. A runner that stops early, runs
+# nothing, or fails without naming a test is a failure too.
+tap() {
+  local title=$1 code=0 part
+  shift
+  part=$(mktemp "$LK_TEST_DIR/part.XXXXXX")
+  timeout 900 "$@" >"$part" || code=$?
+  cat "$part"
+  awk -v title="$title" -v code="$code" '
+    /^1\.\./ { planned += substr($0, 4) }
+    /^(not )?ok / { run++ }
+    /^not ok / { failed++ }
+    END {
+      if (planned + 0 != run + 0 || !run)
+        printf "not ok - %s: %d tests planned, %d run\n", title, planned, run
+      else if (code != 0 && !failed)
+        printf "not ok - %s: exit code %d\n", title, code
+    }' "$part"
+  rm -f "$part"
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs a command beside a server that keeps nothing, in a folder of its own; the command finds it by
+# LATCHKEY_SPEC_URL.
+set -eu
+program=$(command -v redis-server || command -v valkey-server)
+folder=$(mktemp -d)
+server=''
+# shellcheck disable=SC2317 # called by the trap
+leave() {
+  if [ -n "$server" ]; then kill "$server" && wait "$server" || :; fi
+  rm -rf "$folder"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM
+
+"$program" --port 0 --unixsocket "$folder/server.sock" --dir "$folder" --save '' --appendonly no \
+  >"$folder/log" 2>&1 &
+server=$!
+until [ -S "$folder/server.sock" ]; do
+  kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }
+  sleep 0.01
+done
+LATCHKEY_SPEC_URL=unix://$folder/server.sock "$@"
