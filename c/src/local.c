@@ -58,7 +58,7 @@ lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
         snprintf(buffer, size, "%s/latchkey-%lu",
                  temporary && *temporary == '/' ? temporary : "/tmp", (unsigned long)geteuid());
   if (length < 0 || (size_t)length >= size)
-    return lk_fail(error, LK_LOCAL, "the folder's name is too long; set LATCHKEY_LOCAL_DIR");
+    return lk_fail(error, LK_INVALID, "the buffer is too small for the folder's name");
   if (*buffer != '/')
     return lk_fail(error, LK_LOCAL, "LATCHKEY_LOCAL_DIR must be an absolute path");
   if (mkdir(buffer, 0700) != 0 && errno != EEXIST)

@@ -181,6 +181,12 @@ static void a_folder_that_cannot_be_made_is_refused(void **state) {
   assert_dir_refused("absolute");
 }
 
+static void a_buffer_that_is_too_small_is_refused(void **state) {
+  (void)state;
+  char buffer[8];
+  assert_int_equal(lk_local_dir(buffer, sizeof buffer, NULL), LK_INVALID);
+}
+
 static void a_folder_whose_socket_has_too_long_a_name_is_refused(void **state) {
   (void)state;
   char deep[200];
@@ -348,6 +354,7 @@ int main(void) {
       TEST(a_symbolic_link_is_refused),
       TEST(a_folder_of_another_user_is_refused),
       TEST(a_folder_that_cannot_be_made_is_refused),
+      TEST(a_buffer_that_is_too_small_is_refused),
       TEST(a_folder_whose_socket_has_too_long_a_name_is_refused),
       TEST(the_server_is_private_and_keeps_what_it_is_told),
       TEST(a_server_that_runs_is_used_again),
