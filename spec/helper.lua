@@ -10,7 +10,8 @@ local URL = os.getenv('LATCHKEY_SPEC_URL')
 local helper = {}
 
 helper.root = debug.getinfo(1, 'S').source:match('^@(.*)spec/helper%.lua$') .. '.'
-helper.scripts = helper.root .. '/scripts'
+-- Mutants of the scripts are put in the place of the project's.
+helper.scripts = os.getenv('LATCHKEY_SPEC_SCRIPTS') or helper.root .. '/scripts'
 
 ---Is the world a live server?
 helper.is_live = URL ~= nil and URL ~= ''

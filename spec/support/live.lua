@@ -58,22 +58,36 @@ local shared
 
 ---An emptied server. Each call gives the same one.
 ---@param url string unix:///path, a server of the specs' own
----@param scripts string their folder
+---@param scripts string the folder that their scripts come from
 function live.world(url, scripts)
   if not shared then
-    local client = must(latchkey.open(url))
+    local client = must(latchkey.open(url, { script_dir = scripts }))
     check_private(client)
     shared = setmetatable({
       client = client,
       observer = Observer.open(url:match('^unix://([^?]+)')),
       channel_places = channel_places(scripts),
+      outbox = {},
     }, World)
   end
   shared:set_readonly(false)
   shared:set_oom(false)
   must(shared:command('FLUSHALL'))
-  shared.observer:take()
+  shared:messages()
   return shared
+end
+
+-- Whoever a message wakes must find the keys as they stay: nothing is written after it.
+function World:collect()
+  local told
+  for _, event in ipairs(self.observer:take()) do
+    if event.verb then
+      table.insert(self.outbox, event)
+      told = true
+    elseif told then
+      error(('%s: %s after a message went out'):format(event.key, event.event), 0)
+    end
+  end
 end
 
 function World:eval(name, keys, args)
@@ -81,7 +95,10 @@ function World:eval(name, keys, args)
   if channel then
     self.observer:listen(channel)
   end
-  return self.client:eval(name, keys, args)
+  self:collect()
+  local reply, err = self.client:eval(name, keys, args)
+  self:collect()
+  return reply, err
 end
 
 function World:command(...)
@@ -116,12 +133,9 @@ function World:set_readonly(on)
 end
 
 function World:messages()
-  local messages = {}
-  for _, event in ipairs(self.observer:take()) do
-    if event.verb then
-      messages[#messages + 1] = event
-    end
-  end
+  self:collect()
+  local messages = self.outbox
+  self.outbox = {}
   return messages
 end
 

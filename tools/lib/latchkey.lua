@@ -2,12 +2,13 @@
 -- liblatchkey for LuaJIT. What a call promises stands in <latchkey/latchkey.h>. Failures are
 -- `nil, err`, and the collector closes a handle that nobody refers to any more.
 -- There are no C callbacks: lock:lost() and watch:lost() tell what on_lost would.
+local cjson = require('cjson')
 local ffi = require('ffi')
 
-local latchkey = { FOREVER = -1 }
+local latchkey = {}
 
----What a null reply is inside an array.
-latchkey.null = setmetatable({}, { __tostring = function() return 'null' end })
+latchkey.FOREVER = -1
+latchkey.null = cjson.null
 
 -- LATCHKEY_LIB, or what the running program is linked with, or the system's. The declarations
 -- stand beside the library in a build, and among the tools when installed.
@@ -122,7 +123,8 @@ local function take_reply(status, out)
   if tonumber(status) ~= lib.LK_OK then
     return outcome(status)
   end
-  return from_reply(ffi.gc(out[0], lib.lk_reply_free))
+  local reply = from_reply(ffi.gc(out[0], lib.lk_reply_free))
+  return reply ~= latchkey.null and reply or nil
 end
 
 -- Handles. What a client opened refers to it, so that the client is not collected before.
@@ -182,6 +184,32 @@ function latchkey.now_ms()
   return tonumber(lib.lk_now_ms())
 end
 
+---@return table[] statuses { name, number, text, hint }, by number
+function latchkey.statuses()
+  local statuses = {}
+  for number = 0, 255 do
+    local name = lib.lk_status_name(number)
+    if name ~= nil then
+      statuses[#statuses + 1] = {
+        name = ffi.string(name),
+        number = number,
+        text = ffi.string(lib.lk_status_text(number)),
+        hint = ffi.string(lib.lk_status_hint(number)),
+      }
+    end
+  end
+  return statuses
+end
+
+---The folder of the server that `local:` means; it is made when it is missing.
+---@return string|nil folder
+---@return latchkey.error|nil err
+function latchkey.local_dir()
+  local buffer = ffi.new('char[4096]')
+  local status = lib.lk_local_dir(buffer, 4096, raised)
+  return outcome(status, ffi.string(buffer))
+end
+
 ---Where the client is connected to, without user and password.
 ---@return string
 function Client:target()
@@ -201,7 +229,7 @@ end
 ---@param script string "family/verb"
 ---@param keys (string|integer)[]
 ---@param args (string|integer)[]
----@return any reply integers, strings, { ok = text }, latchkey.null, arrays with .n
+---@return any reply integer, string, { ok = text }, nil, or array with .n and latchkey.null inside
 ---@return latchkey.error|nil err
 function Client:eval(script, keys, args)
   local key_array, arg_array = bytes_array(keys), bytes_array(args)

@@ -56,7 +56,7 @@ function Strict:start()
 end
 
 ---A number that a script hands to redis.call.
-function Strict:number(n)
+function Strict.number(n)
   if n % 1 ~= 0 or math.abs(n) >= 2 ^ 53 then
     return ('MOCK the argument %s is no exact integer'):format(convert.argument(n))
   end
@@ -110,7 +110,11 @@ function Strict:command(command, argv)
     if self.times > 1 then
       return 'MOCK a second TIME: it may differ from the first'
     end
+  elseif command.write and self.told then
+    return ('MOCK %s after a message went out: whoever it woke may look too early')
+      :format(command.name)
   end
+  self.told = self.told or command.name:find('PUBLISH$') ~= nil
   return self:over_cost()
     or command.keys and each(command.keys, argv, self.key, self)
     or command.slots and each(command.slots, argv, self.shares_slot, self)

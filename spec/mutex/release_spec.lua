@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: Apache-2.0
+local helper = require('helper')
+local text = helper.string
+
+describe('mutex/release', function()
+  local ann, bob, channel = 'lk-ann:1', 'lk-bob:1', 'latchkey_mutex:{job}'
+  local told = { { verb = 'PUBLISH', channel = channel, message = '0' } }
+  local world
+
+  before_each(function()
+    world = helper.world()
+  end)
+
+  local function release(owner, publish)
+    return world:eval('mutex/release', { 'job' }, { owner, channel, publish or 'PUBLISH' })
+  end
+
+  it('frees the lock of the holder and tells the channel', function()
+    helper.fill(world, { job = text(ann, 30000) })
+
+    assert.reply({ 1 }, release(ann))
+
+    assert.left(world, {}, told)
+  end)
+
+  it('tells a sharded channel when asked to', function()
+    helper.fill(world, { job = text(ann, 30000) })
+
+    assert.reply({ 1 }, release(ann, 'SPUBLISH'))
+
+    assert.left(world, {}, { { verb = 'SPUBLISH', channel = channel, message = '0' } })
+  end)
+
+  it('frees a lock that has no lease', function()
+    helper.fill(world, { job = text(ann) })
+
+    assert.reply({ 1 }, release(ann))
+
+    assert.left(world, {}, told)
+  end)
+
+  it('tells once when the call runs twice', function()
+    helper.fill(world, { job = text(ann, 30000) })
+    release(ann)
+
+    assert.reply({ -1 }, release(ann))
+
+    assert.left(world, {}, told)
+  end)
+
+  it('finds nothing when nobody holds the lock', function()
+    assert.reply({ -1 }, release(ann))
+
+    assert.left(world, {})
+  end)
+
+  it('finds nothing when the lease has ended', function()
+    helper.fill(world, { job = text(ann, 30000) })
+    world:advance(30001)
+
+    assert.reply({ -1 }, release(ann))
+
+    assert.left(world, {})
+  end)
+
+  it('does nothing to the lock of another owner', function()
+    helper.fill(world, { job = text(bob, 30000) })
+
+    assert.reply({ -1 }, release(ann))
+
+    assert.left(world, { job = text(bob, 30000) })
+  end)
+
+  it('that runs late does nothing to a new hold of the same client', function()
+    helper.fill(world, { job = text('lk-ann:2', 30000) })
+
+    assert.reply({ -1 }, release(ann))
+
+    assert.left(world, { job = text('lk-ann:2', 30000) })
+  end)
+end)
