@@ -6,6 +6,7 @@
 set -u
 build=$1
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+root=$here/../../..
 work=$(mktemp -d)
 prefix=$work/installed
 export LATCHKEY_LOCAL_DIR="$work/server"
@@ -43,6 +44,20 @@ by_pkg_config() {
     -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" && "$work/by-pkg-config" local:
 }
 
+# The blocks of the README in one language.
+readme() { awk -v open="^\`\`\`$1\$" '/^```/ { on = $0 ~ open; next } on' "$root/README.md"; }
+
+readme_in_c() {
+  readme c >"$work/readme.c"
+  # shellcheck disable=SC2046 # lists of flags
+  cc "$work/readme.c" -o "$work/readme" $(pkg-config --cflags --libs latchkey) \
+    -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" && "$work/readme"
+}
+readme_in_shell() {
+  readme sh | sed "s#\$PWD/build#$prefix/bin#" >"$work/readme.sh"
+  sh -eu "$work/readme.sh" | grep 'one at a time'
+}
+
 # Names of others, hiredis' above all, must not meet an application's own.
 exports_only_its_own() {
   others=$(nm "$@" "$library" | awk 'NF == 3 && $3 !~ /^lk_/ { print $3 }')
@@ -50,12 +65,14 @@ exports_only_its_own() {
   [ -f "$library" ] && [ -z "$others" ]
 }
 
-echo 1..8
+echo 1..10
 check 'installs' cmake --install "$build" --prefix "$prefix"
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
 check 'shared library, by pkg-config' by_pkg_config
 check 'static library, by pkg-config' by_pkg_config --static
+check 'the example in C of the README' readme_in_c
+check 'the example in shell of the README' readme_in_shell
 library=$(find "$prefix" -name liblatchkey.so)
 check 'the shared library exports its own names alone' exports_only_its_own -D --defined-only
 library=$(find "$prefix" -name liblatchkey.a)

@@ -4,43 +4,85 @@
 
 if [ -n "$LK_FULL" ]; then torture_s=600; else torture_s=10; fi
 
-section_build() {
-  check 'gcc, release' tools/lib/build.sh ci "$LK_BUILD"
-}
+section_build() { check 'gcc, release' tools/lib/build.sh ci "$LK_BUILD"; }
 
-shell_files() { grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c .ci; }
+sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
+
 section_lint() {
+  local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q scripts spec tools
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools spec scripts
+  mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
-    find c -name '*.[ch]' -print0 | check 'clang-format' xargs -0 clang-format --dry-run -Werror
-  have shellcheck 'shellcheck' && shell_files | check 'shellcheck' xargs shellcheck -x
+    check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
+  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c .ci)
+  check 'CONTRIBUTING lists the sections' sections_are_listed
+  have shellcheck 'shellcheck' && check 'shellcheck' shellcheck -x "${files[@]}"
 }
 
-# A server that keeps nothing, in a folder of its own, while the command runs; the command finds it
-# by LATCHKEY_SPEC_URL.
-with_server() {
-  local folder server code=0
-  folder=$(mktemp -d)
-  "$(command -v redis-server || command -v valkey-server)" --port 0 \
-    --unixsocket "$folder/server.sock" --dir "$folder" --save '' --appendonly no >&2 &
-  server=$!
-  until [ -S "$folder/server.sock" ] || ! kill -0 "$server"; do sleep 0.01; done
-  LATCHKEY_SPEC_URL=unix://$folder/server.sock "$@" || code=$?
-  kill "$server"
-  wait "$server"
-  rm -rf "$folder"
-  return "$code"
+# specs RUN BUILD [VARIABLE=VALUE...]: a run of .busted with the library of a build.
+specs() {
+  local run=$1 build=$2
+  shift 2
+  have busted "specs ($run)" && tap "specs ($run)" env LATCHKEY_LIB="$build/liblatchkey.so" "$@" \
+    busted --run="$run" -o TAP
 }
-
-# specs BUILD LUA: the specs of the scripts under an interpreter, with the library of a build.
-busted_with() {
-  local interpreter=$1
+live_specs() {
+  local build=$1
   shift
-  "$interpreter" "$(command -v busted)" --lua="$(command -v "$interpreter")" -o TAP "$@"
+  have busted 'specs (live)' &&
+    tap 'specs (live)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$build/liblatchkey.so" "$@" \
+      busted --run=live -o TAP
 }
 
-section_specs() { have busted 'specs' && tap 'specs' busted_with luajit; }
-section_specs_puc() {
-  have busted 'specs' && have lua5.1 'specs' && tap 'specs' busted_with lua5.1
+section_specs() { specs default "$LK_BUILD"; }
+section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
+section_specs_live() { live_specs "$LK_BUILD"; }
+section_coverage() { specs coverage "$LK_BUILD"; }
+
+# c_tests LABEL BUILD: the programs of c/tests/LABEL.
+c_tests() {
+  local source name
+  if [ ! -d "$2/tests" ]; then skip "tests in C ($1)" 'cmocka is not installed' && return; fi
+  for source in c/tests/"$1"/test_*.c; do
+    name=$(basename "$source" .c)
+    tap "$1/$name" env CMOCKA_MESSAGE_OUTPUT=TAP "$2/tests/$name"
+  done
 }
+
+section_unit() { c_tests unit "$LK_BUILD"; }
+section_live() { c_tests live "$LK_BUILD"; }
+
+torture() {
+  if [ -x "$1/tests/torture" ]; then
+    check "torture, $2 s" "$1/tests/torture" --seconds "$2"
+  else
+    skip 'torture' 'cmocka is not installed'
+  fi
+}
+section_torture() { torture "$LK_BUILD" "$torture_s"; }
+
+section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
+
+section_clang() {
+  have clang 'clang' || return
+  check 'clang' tools/lib/build.sh clang build/clang
+  c_tests unit build/clang
+  torture build/clang 10
+}
+
+# sanitized NAME RUNTIME: unit and live tests, live specs and torture; the runtime is loaded into
+# LuaJIT before the library.
+sanitized() {
+  local build=build/$1 runtime
+  check "build ($1)" tools/lib/build.sh "$1" "$build"
+  c_tests unit "$build"
+  c_tests live "$build"
+  runtime=$(gcc -print-file-name="$2")
+  live_specs "$build" LD_PRELOAD="$runtime"
+  torture "$build" 10
+}
+section_asan() { sanitized asan libasan.so; }
+section_tsan() { sanitized tsan libtsan.so; }
+
+section_demo() { check 'demo' tools/demo; }
