@@ -17,7 +17,7 @@ local function to_arguments(run, argv, argc)
   for i = 1, argc do
     local value = argv[i]
     if type(value) == 'number' then
-      local finding = run.rules and run.rules:number(value)
+      local finding = run.rules and run.rules.number(value)
       if finding then
         return finding
       end
@@ -72,7 +72,8 @@ local function sha1hex(...)
     raise('wrong number of arguments')
   end
   local text = ...
-  return sha1.hex(type(text) == 'number' and tostring(text) or type(text) == 'string' and text or '')
+  local kind = type(text)
+  return sha1.hex((kind == 'string' or kind == 'number') and tostring(text) or '')
 end
 
 -- What a script logs goes nowhere; wrong arguments are errors all the same.
@@ -110,7 +111,7 @@ end
 local function acl_check_cmd(...)
   local name = ...
   if select('#', ...) == 0 then
-    raise('Please specify at least one argument for this redis.acl_check_cmd() call')
+    raise('Please specify at least one argument for this redis lib call')
   elseif not dispatch.knows(tostring(name)) then
     raise('Invalid command passed to redis.acl_check_cmd()')
   end

@@ -50,8 +50,8 @@ local function script_line(level)
   return place.source == '@user_script' and place.currentline or nil
 end
 
--- An endless script is stopped, and stopped again wherever it catches the error; the mock's own code
--- is let through. A hook that somebody else has set, a coverage tool's, stays instead.
+-- An endless script is stopped, and stopped again wherever it catches the error; the mock's own
+-- code is let through. A hook that somebody else has set, a coverage tool's, stays instead.
 local function limited(world, ...)
   if debug.gethook() then
     return attempt(world, ...)

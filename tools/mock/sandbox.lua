@@ -47,7 +47,7 @@ local function no_random()
   error('MOCK math.random is not modelled', 0)
 end
 
--- An empty table in front of a full one. What looks behind it, next and rawget, is told by `behind`.
+-- An empty table in front of a full one; `behind` tells next and rawget where the full one is.
 local function guard(self, full)
   local front = setmetatable({}, { __index = full, __newindex = refuse_write })
   self.behind[front] = full

@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Hashes, as Redis 7.0.15 answers.
+local null = require('mock.convert').null
+
+local WRONGTYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+local NOT_INTEGER = 'ERR value is not an integer or out of range'
+local NOT_INTEGER_INSIDE = 'ERR hash value is not an integer'
+
+return {
+  { 'HSET h f v', gives = 1 },
+  { 'HSET h f w g x', after = 'HSET h f v', gives = 1 },
+  { 'HSET h f v f w', gives = 1 },
+  { 'PTTL h', after = 'HSET h f v; PEXPIRE h 50000; HSET h f w', about = 50000 },
+  { 'HSET h f', fails = "ERR wrong number of arguments for 'hset' command" },
+  { 'HSET h f v g', fails = "ERR wrong number of arguments for 'hset' command" },
+  { 'HSET k f v g', after = 'SET k v', fails = "ERR wrong number of arguments for 'hset' command" },
+  { 'HSET k f v', after = 'SET k v', fails = WRONGTYPE },
+  { 'HMSET h f v g w', gives = { ok = 'OK' } },
+  { 'HMSET h f v g', fails = "ERR wrong number of arguments for 'hmset' command" },
+  { 'HMSET k f v', after = 'SET k v', fails = WRONGTYPE },
+  { 'HSETNX h f v', gives = 1 },
+  { 'HSETNX h f w', after = 'HSET h f v', gives = 0 },
+  { 'HSETNX k f w', after = 'SET k v', fails = WRONGTYPE },
+
+  { 'HGET h f' },
+  { 'HGET h g', after = 'HSET h f v' },
+  { 'HGET h f', after = 'HSET h f v', gives = 'v' },
+  { { 'HGET', 'h', '' }, after = { { 'HSET', 'h', '', '\0' } }, gives = '\0' },
+  { 'HGET k f', after = 'SET k v', fails = WRONGTYPE },
+  { 'HGET h', fails = "ERR wrong number of arguments for 'hget' command" },
+  { 'HMGET h f g', after = 'HSET h f v', gives = { 'v', null } },
+  { 'HMGET h f g', gives = { null, null } },
+  { 'HMGET k f', after = 'SET k v', fails = WRONGTYPE },
+  { 'HGETALL h', gives = {} },
+  { 'HGETALL h', after = 'HSET h b 1 a 2; HSET h c 3 b 4',
+    gives = { 'b', '4', 'a', '2', 'c', '3' } },
+  { 'HGETALL k', after = 'SET k v', fails = WRONGTYPE },
+  { 'HKEYS h', after = 'HSET h b 1 a 2', gives = { 'b', 'a' } },
+  { 'HVALS h', after = 'HSET h b 1 a 2', gives = { '1', '2' } },
+  { 'HVALS k', after = 'SET k v', fails = WRONGTYPE },
+  { 'HEXISTS h f', after = 'HSET h f v', gives = 1 },
+  { 'HEXISTS h g', after = 'HSET h f v', gives = 0 },
+  { 'HEXISTS h f', gives = 0 },
+  { 'HEXISTS k f', after = 'SET k v', fails = WRONGTYPE },
+  { 'HLEN h', gives = 0 },
+  { 'HLEN h', after = 'HSET h f v g w', gives = 2 },
+  { 'HLEN k', after = 'SET k v', fails = WRONGTYPE },
+  { 'HSTRLEN h f', after = 'HSET h f abc', gives = 3 },
+  { 'HSTRLEN h f', gives = 0 },
+  { 'HSTRLEN k f', after = 'SET k v', fails = WRONGTYPE },
+
+  { 'HDEL h f f z', after = 'HSET h f v g w', gives = 1 },
+  { 'HDEL h f', gives = 0 },
+  { 'EXISTS h', after = 'HSET h f v g w; HDEL h g f', gives = 0 },
+  { 'HDEL k f', after = 'SET k v', fails = WRONGTYPE },
+  { 'HDEL h', fails = "ERR wrong number of arguments for 'hdel' command" },
+
+  { 'HINCRBY h n 5', gives = 5 },
+  { 'HINCRBY h n -7', after = 'HSET h n 5; PEXPIRE h 50000', gives = -2 },
+  { 'HGET h n', after = 'HINCRBY h n 9007199254740991', gives = '9007199254740991' },
+  { 'HINCRBY h n 1.5', fails = NOT_INTEGER },
+  { 'HINCRBY k n 1.5', after = 'SET k v', fails = NOT_INTEGER },
+  { 'HINCRBY k n 1', after = 'SET k v', fails = WRONGTYPE },
+  { 'HINCRBY h n 1', after = 'HSET h n v', fails = NOT_INTEGER_INSIDE },
+  { 'HINCRBY h n 1', after = 'HSET h n 05', fails = NOT_INTEGER_INSIDE },
+  { 'HINCRBY h n 1', after = 'HSET h n +5', fails = NOT_INTEGER_INSIDE },
+  { 'HINCRBY h n 1', after = 'HSET h n -0', fails = NOT_INTEGER_INSIDE },
+  { 'HINCRBY h n 1', after = { { 'HSET', 'h', 'n', ' 5' } }, fails = NOT_INTEGER_INSIDE },
+  { 'HINCRBY h n', fails = "ERR wrong number of arguments for 'hincrby' command" },
+}

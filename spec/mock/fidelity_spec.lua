@@ -1,0 +1,178 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The mock and a Redis 7.0 server, asked the same, answer the same. Each case of spec/mock/cases
+-- says what that is, so it is checked on the mock even where there is no server to compare with:
+--   { 'COMMAND a b', ... } or { script = source, keys = {}, args = {}, ... }
+--   after       commands that go before
+--   full        the server's memory is full; replica: it is a read-only replica
+--   gives       the reply; none of the following: nil
+--   about       the reply is a number that at most ten seconds have been taken from
+--   fails       the error, word for word; with `line`, followed by the script's SHA1 and this line
+--   fails_like  what the error starts with, where Lua's own words differ
+--   globals     the reply is too long to be written down: the server's is the one to meet
+local Oracle = require('mock.oracle')
+local World = require('mock.world')
+local sha1 = require('lib.sha1')
+
+local GROUPS = { 'keys', 'strings', 'hashes', 'server', 'scripts' }
+local LATE = 10000
+
+-- Globals of Redis that the mock refuses by name.
+local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new', 'cmsgpack', 'struct',
+  'table.setn' }
+
+local function words(line)
+  local list = {}
+  for word in line:gmatch('%S+') do
+    list[#list + 1] = word
+  end
+  return list
+end
+
+local function commands(text)
+  if type(text) == 'table' then
+    return text
+  end
+  local list = {}
+  for line in (text or ''):gmatch('[^;]+') do
+    list[#list + 1] = words(line)
+  end
+  return list
+end
+
+local function perform(side, case)
+  for _, command in ipairs(commands(case.after)) do
+    assert(side:command(unpack(command)))
+  end
+  if case.full then
+    side:set_oom(true)
+  elseif case.replica then
+    side:set_readonly(true)
+  end
+  if case.script then
+    return side:eval_source(case.script, case.keys or {}, case.args or {})
+  end
+  return side:command(unpack(type(case[1]) == 'table' and case[1] or words(case[1])))
+end
+
+local function without_counts(reply)
+  if type(reply) ~= 'table' then
+    return reply
+  end
+  local plain = { ok = reply.ok, err = reply.err }
+  for i = 1, reply.n or 0 do
+    plain[i] = without_counts(reply[i])
+  end
+  return plain
+end
+
+local function expect_error(case, err)
+  assert.is_not_nil(err)
+  local message = err.message
+  if case.line then
+    local suffix = (' script: %s, on @user_script:%d.'):format(sha1.hex(case.script), case.line)
+    assert.equal(suffix, message:sub(-#suffix))
+    message = message:sub(1, -#suffix - 1)
+  end
+  if case.fails then
+    assert.equal(case.fails, message)
+  else
+    assert.equal(case.fails_like, message:sub(1, #case.fails_like))
+  end
+end
+
+local function expect(case, reply, err)
+  if case.fails or case.fails_like then
+    expect_error(case, err)
+    return
+  end
+  assert.is_nil(err and err.message)
+  if case.about then
+    assert.is_true(reply <= case.about and reply >= case.about - LATE)
+  elseif not case.globals then
+    assert.same(case.gives, without_counts(reply))
+  end
+end
+
+local function title(case)
+  local text = case.script or case[1]
+  text = (type(text) == 'table' and table.concat(text, ' ') or text):gsub('%c', ' '):gsub(' +', ' ')
+  local after = type(case.after) == 'table' and table.concat(case.after[1], ' ') or case.after
+  return ('%s%s%s%s'):format(text, after and '   after ' .. after:gsub('%c', ' ') or '',
+    case.full and '   when full' or '', case.replica and '   on a replica' or '')
+end
+
+-- Deadlines instead of lifetimes, as far as two clocks that are no two readings apart can agree.
+local function same_keys(expected, actual)
+  for key, record in pairs(expected) do
+    local other = actual[key]
+    assert.is_not_nil(other, key)
+    assert.same({ record.type, record.value }, { other.type, other.value })
+    assert.equal(record.pttl < 0, other.pttl < 0)
+    assert.is_true(math.abs(record.pttl - other.pttl) <= LATE)
+  end
+  for key in pairs(actual) do
+    assert.is_not_nil(expected[key], key)
+  end
+end
+
+local function each_case(run)
+  for _, group in ipairs(GROUPS) do
+    for _, case in ipairs(require('mock.cases.' .. group)) do
+      it(group .. ': ' .. title(case), function()
+        run(case)
+      end)
+    end
+  end
+end
+
+local function mock_world()
+  return World.new({ strict = false })
+end
+
+describe('the mock', function()
+  each_case(function(case)
+    expect(case, perform(mock_world(), case))
+  end)
+end)
+
+describe('a Redis 7.0 server answers the same and leaves the same keys', function()
+  local oracle, missing
+
+  setup(function()
+    oracle, missing = Oracle.start()
+  end)
+
+  teardown(function()
+    if oracle then
+      oracle:stop()
+    end
+  end)
+
+  each_case(function(case)
+    if not oracle then
+      pending(missing)
+      return
+    end
+    oracle:reset()
+    local mock = mock_world()
+    -- The mock's year may be over: absolute deadlines mean the same only at the same time.
+    mock:advance(oracle:now_ms() - mock:now_ms())
+
+    local reply, err = perform(oracle, case)
+    local mock_reply = perform(mock, case)
+
+    expect(case, reply, err)
+    if case.globals then
+      for _, name in ipairs(UNMODELLED_GLOBALS) do
+        mock_reply.n = mock_reply.n + 1
+        mock_reply[mock_reply.n] = name
+      end
+      table.sort(mock_reply)
+      mock_reply.n = nil
+      reply.n = nil
+      assert.same(reply, mock_reply)
+    end
+    oracle:set_readonly(false)
+    same_keys(oracle:dump(), mock:dump())
+  end)
+end)

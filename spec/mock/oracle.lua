@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A private Redis server to compare the mock with: in a folder of its own, on a Unix socket, asked
+-- in plain RESP2. Replies have the form that a mock world gives.
+local dirent = require('posix.dirent')
+local poll = require('posix.poll')
+local signal = require('posix.signal')
+local socket = require('posix.sys.socket')
+local stat = require('posix.sys.stat')
+local stdlib = require('posix.stdlib')
+local unistd = require('posix.unistd')
+local wait = require('posix.sys.wait')
+
+local convert = require('mock.convert')
+
+local Oracle = {}
+Oracle.__index = Oracle
+
+local START_MS, REPLY_MS = 10000, 10000
+
+local function start(folder)
+  local pid = assert(unistd.fork())
+  if pid == 0 then
+    unistd.execp('redis-server', { [0] = 'redis-server', '--port', '0', '--save', '',
+      '--dir', folder, '--unixsocket', folder .. '/redis.sock', '--logfile', folder .. '/redis.log' })
+    unistd._exit(127)
+  end
+  return pid
+end
+
+-- The server is there when its socket answers.
+local function connect(path, pid)
+  for _ = 1, START_MS / 10 do
+    local fd = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
+    if stat.stat(path) and socket.connect(fd, { family = socket.AF_UNIX, path = path }) then
+      return fd
+    end
+    unistd.close(fd)
+    if wait.wait(pid, wait.WNOHANG) ~= 0 then
+      return nil
+    end
+    poll.poll({}, 10)
+  end
+  return nil
+end
+
+---@return table|nil oracle
+---@return string|nil why there is none
+function Oracle.start()
+  local temporary = os.getenv('TMPDIR') or '/tmp'
+  local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-oracle-XXXXXX'))
+  local self = setmetatable({ folder = folder, buffer = '' }, Oracle)
+  self.pid = start(folder)
+  self.fd = connect(folder .. '/redis.sock', self.pid)
+  if not self.fd then
+    self:stop()
+    return nil, 'redis-server does not start'
+  end
+  local version = self:command('INFO', 'server'):match('redis_version:(%S+)')
+  if not version:find('^7%.0%.') then
+    self:stop()
+    return nil, 'the server has version ' .. version .. ', the texts are those of 7.0'
+  end
+  return self
+end
+
+function Oracle:stop()
+  if self.fd then
+    unistd.close(self.fd)
+    signal.kill(self.pid, signal.SIGKILL)
+    wait.wait(self.pid)
+  end
+  for name in dirent.files(self.folder) do
+    if name ~= '.' and name ~= '..' then
+      unistd.unlink(self.folder .. '/' .. name)
+    end
+  end
+  unistd.rmdir(self.folder)
+end
+
+function Oracle:fill()
+  if poll.rpoll(self.fd, REPLY_MS) ~= 1 then
+    error('the server does not answer', 0)
+  end
+  local bytes = socket.recv(self.fd, 65536)
+  if not bytes or bytes == '' then
+    error('the server closed the connection', 0)
+  end
+  self.buffer = self.buffer .. bytes
+end
+
+function Oracle:read_line()
+  local stop = self.buffer:find('\r\n', 1, true)
+  while not stop do
+    self:fill()
+    stop = self.buffer:find('\r\n', 1, true)
+  end
+  local line = self.buffer:sub(1, stop - 1)
+  self.buffer = self.buffer:sub(stop + 2)
+  return line
+end
+
+function Oracle:read_bytes(count)
+  while #self.buffer < count + 2 do
+    self:fill()
+  end
+  local bytes = self.buffer:sub(1, count)
+  self.buffer = self.buffer:sub(count + 3)
+  return bytes
+end
+
+function Oracle:read_reply()
+  local line = self:read_line()
+  local kind, rest = line:sub(1, 1), line:sub(2)
+  if kind == '+' then
+    return { ok = rest }
+  elseif kind == '-' then
+    return { err = rest }
+  elseif kind == ':' then
+    return tonumber(rest)
+  elseif rest == '-1' then
+    return nil
+  elseif kind == '$' then
+    return self:read_bytes(tonumber(rest))
+  end
+  local array = { n = tonumber(rest) }
+  for i = 1, array.n do
+    local element = self:read_reply()
+    array[i] = element == nil and convert.null or element
+  end
+  return array
+end
+
+---@return any reply
+---@return table|nil err { code, message }
+function Oracle:command(...)
+  local parts = { ('*%d\r\n'):format(select('#', ...)) }
+  for _, argument in ipairs({ ... }) do
+    local text = convert.argument(argument)
+    parts[#parts + 1] = ('$%d\r\n%s\r\n'):format(#text, text)
+  end
+  local bytes = table.concat(parts)
+  while #bytes > 0 do
+    bytes = bytes:sub(assert(socket.send(self.fd, bytes)) + 1)
+  end
+  local reply = self:read_reply()
+  if type(reply) == 'table' and reply.err then
+    return nil, { code = reply.err:match('^%S*'), message = reply.err }
+  end
+  return reply
+end
+
+---EVAL, as a world's method of the same name.
+function Oracle:eval_source(source, keys, args)
+  local argv = { 'EVAL', source, #keys }
+  for _, list in ipairs({ keys, args }) do
+    for _, value in ipairs(list) do
+      argv[#argv + 1] = value
+    end
+  end
+  return self:command(unpack(argv))
+end
+
+function Oracle:now_ms()
+  local time = self:command('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+function Oracle:set_oom(on)
+  assert(self:command('CONFIG', 'SET', 'maxmemory', on and 1 or 0))
+end
+
+-- A replica of a master that is not there, which answers from what it has.
+function Oracle:set_readonly(on)
+  if on then
+    assert(self:command('REPLICAOF', '127.0.0.1', 1))
+  else
+    assert(self:command('REPLICAOF', 'NO', 'ONE'))
+  end
+end
+
+---No keys, no scripts, no faults.
+function Oracle:reset()
+  self:set_oom(false)
+  self:set_readonly(false)
+  assert(self:command('FLUSHALL'))
+  assert(self:command('SCRIPT', 'FLUSH'))
+end
+
+---Every key, as a world's method of the same name.
+function Oracle:dump()
+  local dump = {}
+  for _, key in ipairs(self:command('KEYS', '*')) do
+    local kind = self:command('TYPE', key).ok
+    local value = kind == 'string' and self:command('GET', key) or {}
+    if kind == 'hash' then
+      local pairs_ = self:command('HGETALL', key)
+      for i = 1, pairs_.n, 2 do
+        value[pairs_[i]] = pairs_[i + 1]
+      end
+    end
+    dump[key] = { type = kind, value = value, pttl = self:command('PTTL', key) }
+  end
+  return dump
+end
+
+return Oracle
