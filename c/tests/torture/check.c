@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check.h"
+
+#include "follow.h"
+
+#include <latchkey/latchkey.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+#define VIOLATION_NAME(name, text) #name,
+    VIOLATION_TABLE(VIOLATION_NAME)
+#undef VIOLATION_NAME
+};
+static const char *const kind_texts[] = {
+#define VIOLATION_TEXT(name, text) text,
+    VIOLATION_TABLE(VIOLATION_TEXT)
+#undef VIOLATION_TEXT
+};
+static const char *const fault_names[] = {"stall", "kill",  "stop", "close",
+                                          "cut",   "pause", "flush"};
+
+const char *violation_name(violation kind) { return kind_names[kind]; }
+const char *violation_text(violation kind) { return kind_texts[kind]; }
+const char *fault_name(fault_kind kind) { return fault_names[kind]; }
+
+bool verdict_is_clean(const verdict *v) {
+  for (int kind = 0; kind < VIOLATION_KINDS; kind++)
+    if (v->violations[kind]) return false;
+  return true;
+}
+
+static operation op_of(const record *r) {
+  return (operation)atomic_load_explicit(&r->op, memory_order_acquire);
+}
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Scripts are loaded again by whoever misses them, and a process that dies hinders no other. */
+static bool disturbs(int fault) { return fault != FAULT_FLUSH && fault != FAULT_KILL; }
+
+static void read_faults(findings *f) {
+  const stream *parent = &f->input->parent;
+  for (size_t i = 0; i < parent->count; i++) {
+    const record *r = &parent->records[i];
+    if (op_of(r) == OP_RUN) f->start_us = r->at_us;
+    if (op_of(r) != OP_FAULT) continue;
+    f->verdict->faults[r->status]++;
+    if (!disturbs(r->status)) continue;
+    window *w = grow(f, &f->windows, &f->window_count, sizeof *w);
+    if (w) *w = (window){r->at_us, r->until_us + f->input->recovery_ms * 1000, r->process};
+  }
+}
+
+static int by_owner(const void *a, const void *b) {
+  return strcmp(((const hold *)a)->owner, ((const hold *)b)->owner);
+}
+
+static hold *find_hold(const findings *f, const char *owner) {
+  if (f->hold_count == 0) return NULL;
+  hold key = {.owner = owner};
+  return bsearch(&key, f->holds, f->hold_count, sizeof *f->holds, by_owner);
+}
+
+/* What happened to holds outside their own threads: notices, and the operator's breaks. */
+static void join_events(findings *f) {
+  for (size_t i = 0; i < f->loss_count; i++) {
+    hold *h = find_hold(f, f->losses[i].owner);
+    if (!h) continue;
+    if (++h->told_count == 2)
+      report(f, VIOLATION_LOSS, f->losses[i].at_us, "on_lost ran twice for %s", h->owner);
+    h->told_us = earlier(h->told_us, f->losses[i].at_us);
+  }
+  const stream *parent = &f->input->parent;
+  for (size_t i = 0; i < parent->count; i++) {
+    const record *r = &parent->records[i];
+    hold *h = op_of(r) == OP_BREAK ? find_hold(f, r->owner) : NULL;
+    if (h) h->broken_us = earlier(h->broken_us, r->at_us);
+    if (op_of(r) != OP_EXIT) continue;
+    for (size_t w = 0; w < f->waiter_count; w++)
+      if (f->waiters[w].process == r->process)
+        f->waiters[w].until_us = earlier(f->waiters[w].until_us, r->at_us);
+    if (!r->expected)
+      report(f, VIOLATION_CRASH, r->at_us, "process %d ended with wait status 0x%x", r->process,
+             (unsigned)r->status);
+  }
+}
+
+static int64_t valid_until(const hold *h) {
+  int64_t end = earlier(h->release_us, h->deadline_us);
+  return earlier(earlier(end, h->broken_us), earlier(h->lost_us, h->told_us));
+}
+
+/* A release that returned LK_OK claims that the lock was held until it was called. */
+static int64_t claimed_until(const hold *h) {
+  return h->release_status == LK_OK ? h->release_us : valid_until(h);
+}
+
+static int by_lock_and_time(const void *a, const void *b) {
+  const hold *left = a;
+  const hold *right = b;
+  if (left->lock != right->lock) return left->lock < right->lock ? -1 : 1;
+  return (left->acquired_us > right->acquired_us) - (left->acquired_us < right->acquired_us);
+}
+
+/* Needs the holds sorted by lock and time. */
+static void judge_exclusion(findings *f) {
+  const hold *valid = NULL; /* of this lock, the one that is valid longest so far */
+  const hold *claimed = NULL;
+  for (size_t i = 0; i < f->hold_count; i++) {
+    const hold *h = &f->holds[i];
+    if (valid && valid->lock != h->lock) valid = claimed = NULL;
+    bool was_valid = h->acquired_us < valid_until(h);
+    if (was_valid && valid && h->acquired_us < valid_until(valid))
+      report(f, VIOLATION_OVERLAP, h->acquired_us,
+             "lock %d: %s (process %d) acquired it, %s (process %d) was valid for %.1f ms more",
+             h->lock, h->owner, h->process, valid->owner, valid->process,
+             (double)(valid_until(valid) - h->acquired_us) / 1000);
+    else if (was_valid && claimed && h->acquired_us < claimed_until(claimed))
+      report(f, VIOLATION_RELEASE, claimed->release_us,
+             "lock %d: release of %s returned LK_OK, but %s had acquired it %.1f ms before",
+             h->lock, claimed->owner, h->owner,
+             (double)(claimed->release_us - h->acquired_us) / 1000);
+    if (was_valid && (!valid || valid_until(h) > valid_until(valid))) valid = h;
+    if (!claimed || claimed_until(h) > claimed_until(claimed)) claimed = h;
+  }
+}
+
+/* A renewed hold outlives its lease if, during that, there was half a lease to renew it in. */
+static void judge_losses(findings *f) {
+  for (size_t i = 0; i < f->hold_count; i++) {
+    const hold *h = &f->holds[i];
+    int64_t lost_us = earlier(h->lost_us, h->told_us);
+    if (lost_us == NEVER) continue;
+    f->verdict->lost++;
+    if (h->told_us < h->deadline_us)
+      report(f, VIOLATION_LOSS, h->told_us, "%s was lost %.1f ms before its deadline", h->owner,
+             (double)(h->deadline_us - h->told_us) / 1000);
+    if (!h->renewed) continue;
+    int64_t half_us = h->lease_ms * 1000 / 2;
+    int64_t from_us = lost_us - 2 * half_us;
+    if (from_us < h->acquired_us) from_us = h->acquired_us;
+    for (; from_us + half_us <= lost_us; from_us += half_us / 4) {
+      if (!is_calm(f, h->process, from_us, from_us + half_us)) continue;
+      report(f, VIOLATION_LOSS, lost_us,
+             "%s (lease %" PRId64 " ms, renewed) was lost, though nothing disturbed it", h->owner,
+             h->lease_ms);
+      break;
+    }
+  }
+}
+
+static int by_owner_and_serial(const void *a, const void *b) {
+  const write_seen *left = a;
+  const write_seen *right = b;
+  int order = strcmp(left->owner, right->owner);
+  return order ? order : (left->serial > right->serial) - (left->serial < right->serial);
+}
+
+/* Needs the holds sorted by owner. */
+static void judge_writes(findings *f, int lock) {
+  const stream *log = &f->input->logs[lock];
+  hold *last = NULL;
+  size_t place = 0;
+  for (size_t i = 0; i < log->count; i++) {
+    const record *r = &log->records[i];
+    hold *h = find_hold(f, r->owner);
+    if (!h || h->lock != lock) {
+      report(f, VIOLATION_WRITE, r->at_us, "lock %d: '%s' wrote and never held it", lock, r->owner);
+      continue;
+    }
+    write_seen key = {r->owner, r->serial, false};
+    const write_seen *seen = f->write_count == 0 ? NULL
+                                                 : bsearch(&key, f->writes, f->write_count,
+                                                           sizeof *f->writes, by_owner_and_serial);
+    if (!seen || !seen->certain) {
+      f->verdict->late_writes++;
+      continue;
+    }
+    f->verdict->certain_writes++;
+    if (h == last) continue;
+    if (h->log_place)
+      report(f, VIOLATION_WRITE, r->at_us, "lock %d: %s wrote, then %s, then %s again", lock,
+             h->owner, last->owner, h->owner);
+    h->log_place = ++place;
+    last = h;
+  }
+}
+
+static bool granted_between(const findings *f, int lock, int64_t from_us, int64_t until_us) {
+  size_t low = 0;
+  size_t high = f->hold_count;
+  while (low < high) { /* the first hold of this lock from from_us on */
+    size_t middle = low + (high - low) / 2;
+    const hold *h = &f->holds[middle];
+    if (h->lock < lock || (h->lock == lock && h->acquired_us < from_us))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < f->hold_count && f->holds[low].lock == lock && f->holds[low].acquired_us <= until_us;
+}
+
+/* The lock was free from from_us to until_us. How long did somebody wait for it meanwhile? */
+static void judge_free(findings *f, int lock, int64_t from_us, int64_t until_us) {
+  verdict *v = f->verdict;
+  if (until_us - from_us <= v->longest_free_ms * 1000) return;
+  for (size_t i = 0; i < f->waiter_count; i++) {
+    const waiter *w = &f->waiters[i];
+    int64_t from = w->from_us > from_us ? w->from_us : from_us;
+    int64_t until = earlier(w->until_us, until_us);
+    int64_t free_ms = (until - from) / 1000;
+    if (w->lock != lock || free_ms <= v->longest_free_ms || !is_calm(f, w->process, from, until))
+      continue;
+    v->longest_free_ms = free_ms;
+    if (free_ms > f->input->wake_ms)
+      report(f, VIOLATION_WAKEUP, from,
+             "lock %d was free for %" PRId64 " ms while process %d waited for it", lock, free_ms,
+             w->process);
+  }
+}
+
+/* Needs the holds sorted by lock and time. */
+static void judge_wakeups(findings *f, int lock) {
+  const stream *parent = &f->input->parent;
+  int64_t from_us = NEVER; /* since when it has been seen free, or NEVER */
+  int64_t until_us = 0;
+  for (size_t i = 0; i < parent->count; i++) {
+    const record *r = &parent->records[i];
+    if (op_of(r) != OP_SEEN || r->lock != lock) continue;
+    bool still = from_us != NEVER && r->fields == 0 && is_calm(f, -1, from_us, r->at_us) &&
+                 !granted_between(f, lock, from_us, r->until_us);
+    if (!still) {
+      if (from_us != NEVER) judge_free(f, lock, from_us, until_us);
+      from_us = r->fields == 0 ? r->until_us : NEVER;
+    }
+    until_us = r->at_us;
+  }
+  if (from_us != NEVER) judge_free(f, lock, from_us, until_us);
+}
+
+/* Needs the holds sorted by owner. */
+static void judge_keys_left(findings *f) {
+  const stream *parent = &f->input->parent;
+  for (size_t i = 0; i < parent->count; i++) {
+    const record *r = &parent->records[i];
+    if (op_of(r) != OP_KEY_LEFT) continue;
+    const hold *h = find_hold(f, r->owner);
+    if (r->lock < 0)
+      report(f, VIOLATION_LEAK, r->at_us, "a key that is no lock: '%s'", r->owner);
+    else if (r->remaining_ms == -1)
+      report(f, VIOLATION_LEAK, r->at_us, "lock %d has no lease; its owner is '%s'", r->lock,
+             r->owner);
+    else if (h && h->release_status == LK_OK)
+      report(f, VIOLATION_LEAK, r->at_us, "lock %d is left by %s, which released it", r->lock,
+             h->owner);
+    else
+      f->verdict->keys_left++;
+  }
+}
+
+bool check_run(const check_input *input, verdict *out) {
+  memset(out, 0, sizeof *out);
+  findings f = {.input = input, .verdict = out};
+  read_faults(&f);
+  for (size_t i = 0; i < input->process_count; i++) follow_process(&f, (int)i);
+
+  if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_owner);
+  if (f.write_count) qsort(f.writes, f.write_count, sizeof *f.writes, by_owner_and_serial);
+  join_events(&f);
+  for (size_t lock = 0; lock < input->lock_count; lock++) judge_writes(&f, (int)lock);
+  judge_keys_left(&f);
+  judge_losses(&f);
+
+  if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_lock_and_time);
+  judge_exclusion(&f);
+  for (size_t lock = 0; lock < input->lock_count; lock++) judge_wakeups(&f, (int)lock);
+  if (out->acquisitions < input->acquisitions_min)
+    report(&f, VIOLATION_PROGRESS, f.start_us, "%zu acquisitions, expected at least %zu",
+           out->acquisitions, input->acquisitions_min);
+
+  free(f.windows);
+  free(f.holds);
+  free(f.waiters);
+  free(f.writes);
+  free(f.losses);
+  return !f.out_of_memory;
+}

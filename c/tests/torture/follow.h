@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the checker: holds and waits, as one thread after the other saw them. */
+#ifndef TORTURE_FOLLOW_H
+#define TORTURE_FOLLOW_H
+
+#include "check.h"
+
+#define NEVER INT64_MAX
+
+/* A stretch of time, with its process or -1 for all. */
+typedef struct window {
+  int64_t from_us;
+  int64_t until_us;
+  int process;
+} window;
+
+typedef struct hold {
+  const char *owner;
+  int process;
+  int thread;
+  int lock;
+  bool renewed;
+  bool certain; /* no call of this hold is unanswered, so the server's count is known */
+  bool noticed; /* the client has said that it is lost */
+  int count;
+  int release_status; /* of the last release; -1: none returned */
+  int told_count;     /* calls of on_lost */
+  int64_t lease_ms;
+  int64_t acquired_us;
+  int64_t granted_us;  /* the last call that extended the lease returned */
+  int64_t deadline_us; /* the latest that the client has reported */
+  int64_t lost_us;     /* NEVER, or before the first look that found nothing left */
+  int64_t told_us;     /* NEVER, or after the first word of its loss: on_lost, or LK_LOST */
+  int64_t broken_us;   /* NEVER, or before the operator broke it */
+  int64_t release_us;  /* NEVER, or the call of the last release */
+  size_t log_place;    /* 1 + where its certain writes begin among the holds in the log; 0: none */
+} hold;
+
+typedef struct waiter {
+  int process;
+  int lock;
+  int64_t from_us;
+  int64_t until_us;
+} waiter;
+
+/* One write, as its thread saw it. */
+typedef struct write_seen {
+  const char *owner;
+  int64_t serial;
+  bool certain;
+} write_seen;
+
+typedef struct told_lost {
+  const char *owner;
+  int64_t at_us;
+} told_lost;
+
+typedef struct findings {
+  const check_input *input;
+  verdict *verdict;
+  int64_t start_us;
+  window *windows;
+  size_t window_count;
+  hold *holds;
+  size_t hold_count;
+  waiter *waiters;
+  size_t waiter_count;
+  write_seen *writes;
+  size_t write_count;
+  told_lost *losses;
+  size_t loss_count;
+  bool out_of_memory;
+} findings;
+
+/* Counts a violation, and keeps the text of the first few of its kind. */
+void report(findings *f, violation kind, int64_t at_us, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Was nothing disturbed for this process from from_us to until_us? Process -1: for all. */
+bool is_calm(const findings *f, int process, int64_t from_us, int64_t until_us);
+
+/* Adds one element to a growing array; NULL when memory is out. */
+void *grow(findings *f, void *array_pointer, size_t *count, size_t element_size);
+
+/* Reads every thread of a process; judges what a thread can see alone. */
+void follow_process(findings *f, int process);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TORTURE_OPTIONS_H
+#define TORTURE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+  PROCESSES_MAX = 64,
+  THREADS_MAX = 64,
+  LOCKS_MAX = 64,
+  NAME_SIZE = 256,
+  PATH_SIZE = 1024,
+
+  COMMAND_MS = 1000,
+  RECHECK_MS = 30000, /* so long that only messages wake a waiter in time */
+  WAKE_MS = 1500,
+  RECOVERY_MS = 1000
+};
+
+typedef struct options {
+  int64_t seconds;
+  uint64_t seed;
+  int processes;
+  int threads;
+  int locks;
+  bool locks_wanted; /* --kind lock or both */
+  bool mutex_wanted; /* --kind mutex or both; with both, they alternate */
+  unsigned faults;   /* bit 1 << fault_kind */
+  const char *url;   /* NULL: a private server */
+  const char *script_dir;
+  const char *history; /* the folder; NULL: a temporary one */
+  const char *judge;   /* only judge the histories in this folder */
+  const char *run;     /* part of every lock's name, so that runs do not meet */
+  int worker;          /* the number of this process, or -1 in the parent */
+} options;
+
+/* Exits with a message when the command line is not understood. */
+options options_read(int argc, char **argv);
+
+static inline bool lock_is_mutex(const options *o, int lock) {
+  return o->mutex_wanted && (!o->locks_wanted || lock % 2 == 1);
+}
+
+/* Written into a buffer of NAME_SIZE or PATH_SIZE bytes. */
+void name_of_lock(const options *o, int lock, char *buffer);
+void path_of_history(const char *folder, int process, char *buffer); /* -1: the parent's */
+void path_of_log(const char *folder, int lock, char *buffer);
+
+#endif

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checker on histories made by hand: it finds each kind of violation, and only where there is one. */
+#include "check.h"
+
+#include <latchkey/latchkey.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RECORDS = 64, PROCESSES = 2, LEASE = 1000 };
+
+typedef struct story {
+  record process[PROCESSES][RECORDS];
+  size_t told[PROCESSES];
+  record parent[RECORDS];
+  size_t parent_told;
+  record log[RECORDS];
+  size_t logged;
+  verdict verdict;
+} story;
+
+/* ------------------------------------------------------------------------------- telling a story -- */
+
+static void add(record *records, size_t *count, operation op, int64_t at_ms, record r) {
+  assert_true(*count < RECORDS);
+  atomic_init(&r.op, op);
+  r.at_us = at_ms * 1000;
+  records[(*count)++] = r;
+}
+
+static void tell(story *s, int process, operation op, int64_t at_ms, record r) {
+  add(s->process[process], &s->told[process], op, at_ms, r);
+}
+
+static void tell_parent(story *s, operation op, int64_t at_ms, record r) {
+  add(s->parent, &s->parent_told, op, at_ms, r);
+}
+
+static record owned(const char *owner) {
+  record r = {0};
+  snprintf(r.owner, sizeof r.owner, "%s", owner);
+  return r;
+}
+
+static void acquire(story *s, int process, int64_t at_ms, int64_t wait_ms, bool renewed) {
+  tell(s, process, OP_ACQUIRE, at_ms,
+       (record){.wait_ms = wait_ms, .lease_ms = LEASE, .renewed = renewed});
+}
+
+static void acquired(story *s, int process, int64_t at_ms, const char *owner, int count) {
+  record r = owned(owner);
+  r.count = count;
+  r.remaining_ms = LEASE - 20;
+  tell(s, process, OP_ACQUIRED, at_ms, r);
+}
+
+static void take(story *s, int process, int64_t at_ms, const char *owner) {
+  acquire(s, process, at_ms - 2, 0, false);
+  acquired(s, process, at_ms, owner, 1);
+}
+
+static void take_renewed(story *s, int process, int64_t at_ms, const char *owner) {
+  acquire(s, process, at_ms - 2, 0, true);
+  acquired(s, process, at_ms, owner, 1);
+}
+
+static void release(story *s, int process, int64_t at_ms, int64_t remaining_ms) {
+  tell(s, process, OP_RELEASE, at_ms, (record){.remaining_ms = remaining_ms});
+}
+
+static void released(story *s, int process, int64_t at_ms, lk_status status, int count) {
+  tell(s, process, OP_RELEASED, at_ms, (record){.status = (int32_t)status, .count = count});
+}
+
+/* Releases the only level. */
+static void give_back(story *s, int process, int64_t at_ms) {
+  release(s, process, at_ms, 50);
+  released(s, process, at_ms + 1, LK_OK, 0);
+}
+
+static void look(story *s, int process, int64_t at_ms, int64_t remaining_ms) {
+  tell(s, process, OP_LOOK, at_ms, (record){.remaining_ms = remaining_ms});
+}
+
+static void write_log(story *s, int64_t at_ms, const char *owner, int64_t serial) {
+  record r = owned(owner);
+  r.serial = serial;
+  add(s->log, &s->logged, OP_LOGGED, at_ms, r);
+}
+
+static void written(story *s, int process, int64_t at_ms, const char *owner, int64_t serial,
+                    int64_t remaining_ms) {
+  record r = owned(owner);
+  r.serial = serial;
+  r.remaining_ms = remaining_ms;
+  write_log(s, at_ms, owner, serial);
+  tell(s, process, OP_WRITTEN, at_ms + 1, r);
+}
+
+static void inspected(story *s, int process, int64_t at_ms, int count, int64_t fields) {
+  tell(s, process, OP_INSPECT, at_ms,
+       (record){.count = count, .fields = fields, .remaining_ms = 100});
+}
+
+static void lost(story *s, int process, int64_t at_ms, const char *owner) {
+  tell(s, process, OP_LOST, at_ms, owned(owner));
+}
+
+static void fault(story *s, fault_kind kind, int process, int64_t from_ms, int64_t until_ms) {
+  tell_parent(s, OP_FAULT, from_ms,
+              (record){.status = kind, .process = process, .until_us = until_ms * 1000});
+}
+
+static void seen(story *s, int64_t at_ms, bool held) {
+  tell_parent(s, OP_SEEN, at_ms, (record){.until_us = (at_ms + 1) * 1000, .fields = held});
+}
+
+/* ------------------------------------------------------------------------------------- judging -- */
+
+static void judge_with(story *s, size_t acquisitions_min) {
+  stream processes[PROCESSES];
+  for (int i = 0; i < PROCESSES; i++) processes[i] = (stream){s->process[i], s->told[i]};
+  stream log = {s->log, s->logged};
+  check_input input = {.processes = processes,
+                       .process_count = PROCESSES,
+                       .parent = {s->parent, s->parent_told},
+                       .logs = &log,
+                       .lock_count = 1,
+                       .command_ms = 1000,
+                       .recovery_ms = 500,
+                       .wake_ms = 1000,
+                       .acquisitions_min = acquisitions_min};
+  assert_true(check_run(&input, &s->verdict));
+}
+
+static void expect_clean(story *s) {
+  judge_with(s, 0);
+  for (size_t i = 0; i < s->verdict.shown; i++) print_error("%s\n", s->verdict.example[i].text);
+  assert_true(verdict_is_clean(&s->verdict));
+}
+
+/* Exactly this kind was found, once. */
+static void expect_one(story *s, violation kind) {
+  judge_with(s, 0);
+  for (int other = 0; other < VIOLATION_KINDS; other++) {
+    if (s->verdict.violations[other] != (other == (int)kind))
+      print_error("%s: %zu\n", violation_name((violation)other), s->verdict.violations[other]);
+    assert_int_equal(s->verdict.violations[other], other == (int)kind);
+  }
+}
+
+/* --------------------------------------------------------------------------------------- tests -- */
+
+static void accepts_a_clean_run(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  inspected(&s, 0, 110, 1, 1);
+  acquire(&s, 0, 120, 0, false);
+  acquired(&s, 0, 121, "a:1", 2);
+  inspected(&s, 0, 125, 2, 1);
+  look(&s, 0, 130, 900);
+  written(&s, 0, 131, "a:1", 1, 899);
+  release(&s, 0, 150, 880);
+  released(&s, 0, 151, LK_OK, 1);
+  inspected(&s, 0, 152, 1, 1);
+  acquire(&s, 1, 110, 5000, false);
+  release(&s, 0, 160, 870);
+  released(&s, 0, 161, LK_OK, 0);
+  inspected(&s, 0, 162, 0, 1);
+  acquired(&s, 1, 162, "b:1", 1);
+  look(&s, 1, 163, 900);
+  written(&s, 1, 164, "b:1", 1, 899);
+  give_back(&s, 1, 170);
+
+  expect_clean(&s);
+
+  assert_int_equal(s.verdict.acquisitions, 2);
+  assert_int_equal(s.verdict.reentries, 1);
+  assert_int_equal(s.verdict.inspections, 4);
+  assert_int_equal(s.verdict.certain_writes, 2);
+  assert_int_equal(s.verdict.longest_wait_ms, 52);
+}
+
+static void finds_two_valid_holds(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  take(&s, 1, 150, "b:1");
+  give_back(&s, 0, 140);
+  give_back(&s, 1, 160);
+  expect_clean(&s);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  take(&t, 1, 150, "b:1");
+  give_back(&t, 0, 155);
+  give_back(&t, 1, 160);
+  expect_one(&t, VIOLATION_OVERLAP);
+}
+
+static void believes_a_dead_holder_until_its_deadline(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  take(&s, 1, 100 + LEASE - 20, "b:1");
+  expect_clean(&s);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  take(&t, 1, 100 + LEASE - 21, "b:1");
+  expect_one(&t, VIOLATION_OVERLAP);
+
+  tell_parent(&t, OP_BREAK, 500, owned("a:1"));
+  expect_clean(&t);
+}
+
+static void follows_the_latest_deadline_that_was_reported(void **state) {
+  (void)state;
+  story s = {0};
+  take_renewed(&s, 0, 100, "a:1");
+  look(&s, 0, 900, 900);
+  take(&s, 1, 1500, "b:1");
+  expect_one(&s, VIOLATION_OVERLAP);
+
+  look(&s, 0, 1400, 0);
+  judge_with(&s, 0);
+  assert_int_equal(s.verdict.violations[VIOLATION_OVERLAP], 0);
+}
+
+static void finds_a_release_that_claims_a_lost_hold(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  take(&s, 1, 1200, "b:1");
+  give_back(&s, 1, 1300);
+  release(&s, 0, 1400, 0);
+  released(&s, 0, 1401, LK_LOST, 0);
+  expect_clean(&s);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  take(&t, 1, 1200, "b:1");
+  give_back(&t, 1, 1210);
+  tell(&t, 0, OP_RELEASE, 1250, (record){.remaining_ms = 0});
+  released(&t, 0, 1251, LK_OK, 0);
+  judge_with(&t, 0);
+  assert_int_equal(t.verdict.violations[VIOLATION_RELEASE], 2); /* to itself, and to the other */
+}
+
+static void finds_a_writer_who_never_held(void **state) {
+  (void)state;
+  story s = {0};
+  write_log(&s, 100, "c:9", 1);
+  expect_one(&s, VIOLATION_WRITE);
+}
+
+static void finds_writes_among_anothers(void **state) {
+  (void)state;
+  story s = {0};
+  take_renewed(&s, 0, 100, "a:1");
+  take(&s, 1, 105, "b:1");
+  written(&s, 0, 110, "a:1", 1, 900);
+  written(&s, 1, 111, "b:1", 1, 900);
+  written(&s, 0, 112, "a:1", 2, 900);
+  judge_with(&s, 0);
+  assert_int_equal(s.verdict.violations[VIOLATION_WRITE], 1);
+}
+
+static void does_not_judge_a_late_write(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  look(&s, 0, 110, 900);
+  take(&s, 1, 1200, "b:1");
+  written(&s, 1, 1210, "b:1", 1, 900);
+  written(&s, 0, 1220, "a:1", 1, 0);
+  written(&s, 1, 1230, "b:1", 2, 800);
+
+  expect_clean(&s);
+
+  assert_int_equal(s.verdict.late_writes, 1);
+  assert_int_equal(s.verdict.certain_writes, 2);
+}
+
+static void finds_a_wrong_count_on_the_server(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  inspected(&s, 0, 110, 2, 1);
+  expect_one(&s, VIOLATION_COUNT);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  give_back(&t, 0, 110);
+  inspected(&t, 0, 120, 1, 1);
+  expect_one(&t, VIOLATION_COUNT);
+
+  story u = {0};
+  take(&u, 0, 100, "a:1");
+  inspected(&u, 0, 110, 1, 2);
+  expect_one(&u, VIOLATION_COUNT);
+}
+
+static void finds_a_wrong_count_in_the_client(void **state) {
+  (void)state;
+  story s = {0};
+  acquire(&s, 0, 99, 0, false);
+  acquired(&s, 0, 100, "a:1", 2);
+  expect_one(&s, VIOLATION_COUNT);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  release(&t, 0, 110, 800);
+  released(&t, 0, 111, LK_OK, 1);
+  expect_one(&t, VIOLATION_COUNT);
+}
+
+static void does_not_judge_a_count_after_an_unanswered_call(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  acquire(&s, 0, 110, 0, false);
+  tell(&s, 0, OP_ACQUIRED, 120, (record){.status = LK_UNSURE, .count = 1, .remaining_ms = 900});
+  inspected(&s, 0, 130, 2, 1);
+  expect_clean(&s);
+  assert_int_equal(s.verdict.unsure, 1);
+
+  acquire(&s, 0, 140, 0, false);
+  acquired(&s, 0, 141, "a:1", 2);
+  inspected(&s, 0, 150, 1, 1);
+  expect_one(&s, VIOLATION_COUNT);
+}
+
+static void finds_a_deadline_past_the_grant(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  look(&s, 0, 600, 500);
+  expect_clean(&s);
+
+  look(&s, 0, 650, 500);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void lets_a_renewed_deadline_move_by_one_lease(void **state) {
+  (void)state;
+  story s = {0};
+  take_renewed(&s, 0, 100, "a:1");
+  look(&s, 0, 650, 900);
+  expect_clean(&s);
+
+  look(&s, 0, 660, LEASE + 10);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void finds_a_hold_that_is_valid_again(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  look(&s, 0, 700, 0);
+  look(&s, 0, 710, 10);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void finds_a_loss_before_the_deadline(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  lost(&s, 0, 100 + LEASE, "a:1");
+  expect_clean(&s);
+  assert_int_equal(s.verdict.lost, 1);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  lost(&t, 0, 500, "a:1");
+  expect_one(&t, VIOLATION_LOSS);
+
+  story u = {0};
+  take(&u, 0, 100, "a:1");
+  release(&u, 0, 500, 580);
+  released(&u, 0, 510, LK_LOST, 0);
+  expect_one(&u, VIOLATION_LOSS);
+}
+
+static void finds_a_loss_that_is_told_twice(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  lost(&s, 0, 1200, "a:1");
+  lost(&s, 0, 1201, "a:1");
+  expect_one(&s, VIOLATION_LOSS);
+}
+
+static void finds_a_renewed_hold_that_was_lost_in_calm(void **state) {
+  (void)state;
+  story s = {0};
+  take_renewed(&s, 0, 100, "a:1");
+  look(&s, 0, 1200, 0);
+  expect_one(&s, VIOLATION_LOSS);
+
+  fault(&s, FAULT_STOP, 1, 100, 1200);
+  expect_one(&s, VIOLATION_LOSS);
+
+  fault(&s, FAULT_STOP, 0, 250, 300); /* with its recovery until 800: no half lease is calm */
+  expect_clean(&s);
+}
+
+/* Process 1 waits from 200; the lock is seen free from 300 to 1400. */
+static void wait_in_vain(story *s) {
+  acquire(s, 1, 200, 5000, false);
+  seen(s, 250, true);
+  for (int64_t at_ms = 300; at_ms <= 1400; at_ms += 100) seen(s, at_ms, false);
+}
+
+static void finds_a_lost_wakeup(void **state) {
+  (void)state;
+  story s = {0};
+  wait_in_vain(&s);
+  expect_one(&s, VIOLATION_WAKEUP);
+  assert_int_equal(s.verdict.longest_free_ms, 1400 - 301);
+
+  fault(&s, FAULT_FLUSH, -1, 800, 800);
+  fault(&s, FAULT_KILL, 0, 800, 800);
+  fault(&s, FAULT_STOP, 0, 800, 900);
+  expect_one(&s, VIOLATION_WAKEUP);
+}
+
+static void does_not_judge_a_disturbed_wakeup(void **state) {
+  (void)state;
+  story paused = {0};
+  wait_in_vain(&paused);
+  fault(&paused, FAULT_PAUSE, -1, 800, 900);
+  expect_clean(&paused);
+
+  story stopped = {0};
+  wait_in_vain(&stopped);
+  fault(&stopped, FAULT_STOP, 1, 800, 900);
+  expect_clean(&stopped);
+
+  story dead = {0};
+  wait_in_vain(&dead);
+  tell_parent(&dead, OP_EXIT, 900, (record){.process = 1, .expected = true});
+  expect_clean(&dead);
+}
+
+static void accepts_a_lock_that_goes_from_hand_to_hand(void **state) {
+  (void)state;
+  story s = {0};
+  wait_in_vain(&s);
+  take(&s, 0, 850, "a:1");
+  give_back(&s, 0, 860);
+  expect_clean(&s);
+}
+
+static void finds_a_wait_that_ends_too_early_or_too_late(void **state) {
+  (void)state;
+  story early = {0};
+  acquire(&early, 0, 100, 500, false);
+  tell(&early, 0, OP_ACQUIRED, 550, (record){.status = LK_TIMEOUT});
+  expect_one(&early, VIOLATION_WAIT);
+
+  story late = {0};
+  acquire(&late, 0, 100, 500, false);
+  tell(&late, 0, OP_ACQUIRED, 2700, (record){.status = LK_TIMEOUT});
+  expect_one(&late, VIOLATION_WAIT);
+
+  fault(&late, FAULT_STOP, 0, 1000, 2650);
+  expect_clean(&late);
+}
+
+static void finds_a_status_out_of_place(void **state) {
+  (void)state;
+  static const lk_status wrong[] = {LK_BUSY, LK_LOST, LK_REENTRY, LK_CLOSED, LK_SCRIPT};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    story s = {0};
+    acquire(&s, 0, 100, 10, false);
+    tell(&s, 0, OP_ACQUIRED, 120, (record){.status = (int32_t)wrong[i]});
+    expect_one(&s, VIOLATION_STATUS);
+  }
+
+  story closing = {0};
+  acquire(&closing, 0, 100, 10, false);
+  tell(&closing, 0, OP_CLOSE, 110, (record){0});
+  tell(&closing, 0, OP_ACQUIRED, 120, (record){.status = LK_CLOSED});
+  expect_clean(&closing);
+
+  story held = {0};
+  take(&held, 0, 100, "a:1");
+  release(&held, 0, 110, 900);
+  released(&held, 0, 111, LK_NOT_HELD, 0);
+  expect_one(&held, VIOLATION_STATUS);
+}
+
+static void finds_what_is_left_behind(void **state) {
+  (void)state;
+  record unknown = owned("some:key");
+  unknown.lock = -1;
+  unknown.remaining_ms = 1000;
+  story s = {0};
+  tell_parent(&s, OP_KEY_LEFT, 100, unknown);
+  expect_one(&s, VIOLATION_LEAK);
+
+  record endless = owned("a:1");
+  endless.remaining_ms = -1;
+  story t = {0};
+  tell_parent(&t, OP_KEY_LEFT, 100, endless);
+  expect_one(&t, VIOLATION_LEAK);
+
+  record leased = owned("a:1");
+  leased.remaining_ms = 1000;
+  story u = {0};
+  take(&u, 0, 100, "a:1");
+  tell_parent(&u, OP_KEY_LEFT, 500, leased);
+  expect_clean(&u);
+  assert_int_equal(u.verdict.keys_left, 1);
+  give_back(&u, 0, 200);
+  expect_one(&u, VIOLATION_LEAK);
+}
+
+static void finds_a_crash_and_a_standstill(void **state) {
+  (void)state;
+  story s = {0};
+  tell_parent(&s, OP_EXIT, 900, (record){.process = 1, .status = SIGSEGV});
+  expect_one(&s, VIOLATION_CRASH);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  judge_with(&t, 1);
+  assert_true(verdict_is_clean(&t.verdict));
+  judge_with(&t, 2);
+  assert_int_equal(t.verdict.violations[VIOLATION_PROGRESS], 1);
+}
+
+static void a_history_survives_its_process(void **state) {
+  (void)state;
+  char folder[] = "/tmp/torture-test-XXXXXX";
+  char path[64];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/history", folder);
+  history_file *file = history_create(path, 16);
+  assert_non_null(file);
+
+  pid_t pid = fork();
+  if (pid == 0) {
+    history_file *mine = history_open(path);
+    record r = owned("a:1");
+    history_write(mine, OP_ACQUIRED, &r);
+    atomic_fetch_add(&mine->next, 1); /* a thread that dies between its slot and its record */
+    history_write(mine, OP_RELEASE, &r);
+    raise(SIGKILL);
+  }
+  assert_int_equal(waitpid(pid, NULL, 0), pid);
+
+  assert_int_equal(history_count(file), 3);
+  assert_int_equal(file->records[0].op, OP_ACQUIRED);
+  assert_string_equal(file->records[0].owner, "a:1");
+  assert_int_equal(file->records[1].op, OP_NONE);
+  assert_int_equal(file->records[2].op, OP_RELEASE);
+  record r = {0};
+  for (int i = 3; i < 16; i++) assert_true(history_write(file, OP_LOOK, &r));
+  assert_false(history_write(file, OP_LOOK, &r));
+  assert_int_equal(history_count(file), 16);
+
+  history_close(file);
+  unlink(path);
+  rmdir(folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(accepts_a_clean_run),
+      cmocka_unit_test(finds_two_valid_holds),
+      cmocka_unit_test(believes_a_dead_holder_until_its_deadline),
+      cmocka_unit_test(follows_the_latest_deadline_that_was_reported),
+      cmocka_unit_test(finds_a_release_that_claims_a_lost_hold),
+      cmocka_unit_test(finds_a_writer_who_never_held),
+      cmocka_unit_test(finds_writes_among_anothers),
+      cmocka_unit_test(does_not_judge_a_late_write),
+      cmocka_unit_test(finds_a_wrong_count_on_the_server),
+      cmocka_unit_test(finds_a_wrong_count_in_the_client),
+      cmocka_unit_test(does_not_judge_a_count_after_an_unanswered_call),
+      cmocka_unit_test(finds_a_deadline_past_the_grant),
+      cmocka_unit_test(lets_a_renewed_deadline_move_by_one_lease),
+      cmocka_unit_test(finds_a_hold_that_is_valid_again),
+      cmocka_unit_test(finds_a_loss_before_the_deadline),
+      cmocka_unit_test(finds_a_loss_that_is_told_twice),
+      cmocka_unit_test(finds_a_renewed_hold_that_was_lost_in_calm),
+      cmocka_unit_test(finds_a_lost_wakeup),
+      cmocka_unit_test(does_not_judge_a_disturbed_wakeup),
+      cmocka_unit_test(accepts_a_lock_that_goes_from_hand_to_hand),
+      cmocka_unit_test(finds_a_wait_that_ends_too_early_or_too_late),
+      cmocka_unit_test(finds_a_status_out_of_place),
+      cmocka_unit_test(finds_what_is_left_behind),
+      cmocka_unit_test(finds_a_crash_and_a_standstill),
+      cmocka_unit_test(a_history_survives_its_process),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
