@@ -142,4 +142,12 @@ describe('lock/acquire', function()
     world:advance(30001)
     assert.left(world, {})
   end)
+
+  it('takes nothing from a full server', function()
+    world:set_oom(true)
+
+    assert.refused('OOM', 'maxmemory', acquire(ann, 1, 30000))
+
+    assert.left(world, {})
+  end)
 end)

@@ -69,4 +69,13 @@ describe('lock/break', function()
 
     assert.left(world, { job = hash({ ['lk-ann:2'] = '1' }, 30000) })
   end)
+
+  it('frees the lock on a full server', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
+    world:set_oom(true)
+
+    assert.reply({ 1 }, break_(ann))
+
+    assert.left(world, {}, told)
+  end)
 end)

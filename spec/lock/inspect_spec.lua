@@ -79,4 +79,14 @@ describe('lock/inspect', function()
 
     assert.left(world, { job = hash(fields, 30000) })
   end)
+
+  it('works on a full server and on a read-only replica', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
+    world:set_oom(true)
+    world:set_readonly(true)
+
+    assert.reply({ 1, about(30000), 1, ann, '1' }, inspect())
+
+    assert.left(world, { job = hash({ [ann] = '1' }, 30000) })
+  end)
 end)

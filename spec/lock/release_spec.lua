@@ -145,4 +145,13 @@ describe('lock/release', function()
       assert.left(world, {})
     end)
   end)
+
+  it('frees the lock on a full server', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
+    world:set_oom(true)
+
+    assert.reply({ 1, 0 }, release(ann, 0))
+
+    assert.left(world, {}, told)
+  end)
 end)

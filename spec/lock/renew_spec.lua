@@ -79,4 +79,13 @@ describe('lock/renew', function()
 
     assert.left(world, { job = hash({ ['lk-ann:2'] = '1' }, 30000) })
   end)
+
+  it('keeps the lock on a full server', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
+    world:set_oom(true)
+
+    assert.reply({ 1 }, renew(ann, 60000))
+
+    assert.left(world, { job = hash({ [ann] = '1' }, 60000) })
+  end)
 end)

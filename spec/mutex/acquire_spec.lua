@@ -97,4 +97,12 @@ describe('mutex/acquire', function()
 
     assert.left(world, { job = text('\0\1\255', 30000) })
   end)
+
+  it('takes nothing from a full server', function()
+    world:set_oom(true)
+
+    assert.refused('OOM', 'maxmemory', acquire(ann, 30000))
+
+    assert.left(world, {})
+  end)
 end)

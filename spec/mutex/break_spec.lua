@@ -69,4 +69,13 @@ describe('mutex/break', function()
 
     assert.left(world, { job = text('lk-ann:2', 30000) })
   end)
+
+  it('frees the lock on a full server', function()
+    helper.fill(world, { job = text(ann, 30000) })
+    world:set_oom(true)
+
+    assert.reply({ 1 }, break_(ann))
+
+    assert.left(world, {}, told)
+  end)
 end)

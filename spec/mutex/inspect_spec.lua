@@ -51,4 +51,14 @@ describe('mutex/inspect', function()
 
     assert.left(world, {})
   end)
+
+  it('works on a full server and on a read-only replica', function()
+    helper.fill(world, { job = text('lk-ann:1', 30000) })
+    world:set_oom(true)
+    world:set_readonly(true)
+
+    assert.reply({ 1, about(30000), 'lk-ann:1' }, inspect())
+
+    assert.left(world, { job = text('lk-ann:1', 30000) })
+  end)
 end)

@@ -71,4 +71,13 @@ describe('mutex/renew', function()
 
     assert.left(world, { job = text('lk-ann:2', 30000) })
   end)
+
+  it('keeps the lock on a full server', function()
+    helper.fill(world, { job = text(ann, 30000) })
+    world:set_oom(true)
+
+    assert.reply({ 1 }, renew(ann, 60000))
+
+    assert.left(world, { job = text(ann, 60000) })
+  end)
 end)

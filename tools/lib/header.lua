@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The header of a script: its keys, arguments, replies and promises. C tables, mock, specs and docs
 -- know a script from what is parsed here, and from nothing else.
+local split = require('lib.lines').split
+
 local header = {}
 
 local BIGGEST = 2 ^ 53 - 1
@@ -30,14 +32,6 @@ local function sorted_names(set)
   end
   table.sort(names)
   return table.concat(names, ', ')
-end
-
-local function split_lines(text)
-  local lines = {}
-  for line in (text:gsub('\n$', '') .. '\n'):gmatch('(.-)\n') do
-    lines[#lines + 1] = line
-  end
-  return lines
 end
 
 local function parse_range(text)
@@ -385,7 +379,7 @@ end
 ---@return table|nil h the header
 ---@return table|nil findings when the header is wrong: array of { line, rule, message }
 function header.parse(source, path)
-  local lines = split_lines(source)
+  local lines = split(source)
   local findings = {}
   local function report(line, message, rule)
     findings[#findings + 1] = { line = line, rule = rule or 'header', message = message }
@@ -415,6 +409,18 @@ function header.parse(source, path)
     return nil, findings
   end
   return h
+end
+
+---The shape that the header gives a reply of this kind.
+---@param h table
+---@param reply any as a client sees it
+---@return string|nil shape nil: it lists no such reply
+function header.reply_shape(h, reply)
+  for _, shape in ipairs(type(reply) == 'table' and h.returns or {}) do
+    if reply[1] == shape.first and (shape.rest or reply.n == shape.arity) then
+      return shape.shape
+    end
+  end
 end
 
 return header

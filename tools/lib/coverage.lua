@@ -1,0 +1,115 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Which lines of the scripts ran, and which of their headers' outcomes came. LuaJIT only.
+local jutil = require('jit.util')
+
+local header = require('lib.header')
+
+local Coverage = {}
+Coverage.__index = Coverage
+
+-- A prototype's own lines and those of the functions defined in it, also of those never called.
+-- Bytecode 0 opens a function and runs with its first line.
+local function add_lines(prototype, lines)
+  local info = jutil.funcinfo(prototype)
+  for pc = 1, info.bytecodes - 1 do
+    lines[jutil.funcinfo(prototype, pc).currentline] = true
+  end
+  for i = -1, -info.gcconsts, -1 do
+    local constant = jutil.funck(prototype, i)
+    if type(constant) == 'proto' then
+      add_lines(constant, lines)
+    end
+  end
+end
+
+---@param source string of a script
+---@return table<integer, boolean> lines that have code
+function Coverage.executable_lines(source)
+  local lines = {}
+  add_lines(assert(loadstring((source:gsub('^#![^\n]*', '')))), lines)
+  return lines
+end
+
+---@param scripts table[] as catalog.read gives them
+function Coverage.new(scripts)
+  local self = setmetatable({ scripts = scripts, entries = {} }, Coverage)
+  for _, script in ipairs(scripts) do
+    self.entries[script.name] = { lines = {}, shapes = {}, codes = {} }
+  end
+  return self
+end
+
+---A script ran a line.
+function Coverage:line(name, number)
+  self.entries[name].lines[number] = true
+end
+
+---A script ended.
+---@param reply any as a client sees it
+---@param err string|nil
+function Coverage:outcome(name, reply, err)
+  local entry = self.entries[name]
+  if err then
+    entry.codes[err:match('^%S*')] = true
+  else
+    entry.shapes[header.reply_shape(self.scripts[name].header, reply)] = true
+  end
+end
+
+-- The wanted that is not seen, in order, and how much is wanted.
+local function missing(wanted, seen)
+  local rest = {}
+  for _, item in ipairs(wanted) do
+    if not seen[item] then
+      rest[#rest + 1] = tostring(item)
+    end
+  end
+  return rest, #wanted
+end
+
+local function field_of(list, field)
+  local values = {}
+  for i, item in ipairs(list) do
+    values[i] = item[field]
+  end
+  return values
+end
+
+local function sorted(set)
+  local list = {}
+  for item in pairs(set) do
+    list[#list + 1] = item
+  end
+  table.sort(list)
+  return list
+end
+
+---A table with a row for each script, followed by what is missing.
+---@return string text
+---@return boolean is_complete
+function Coverage:report()
+  local rows = { ('%-20s %9s %9s %9s'):format('script', 'lines', 'replies', 'errors') }
+  local gaps = {}
+  for _, script in ipairs(self.scripts) do
+    local entry, columns = self.entries[script.name], {}
+    for _, measure in ipairs({
+      { 'lines', sorted(Coverage.executable_lines(script.source)), entry.lines },
+      { 'replies', field_of(script.header.returns, 'shape'), entry.shapes },
+      { 'errors', field_of(script.header.errors, 'code'), entry.codes },
+    }) do
+      local rest, count = missing(measure[2], measure[3])
+      columns[#columns + 1] = ('%9s'):format(('%d/%d'):format(count - #rest, count))
+      if #rest > 0 then
+        gaps[#gaps + 1] = ('%s: %s never reached: %s'):format(script.path, measure[1],
+          table.concat(rest, ' '))
+      end
+    end
+    rows[#rows + 1] = ('%-20s %s'):format(script.name, table.concat(columns, ' '))
+  end
+  for _, gap in ipairs(gaps) do
+    rows[#rows + 1] = gap
+  end
+  return table.concat(rows, '\n') .. '\n', #gaps == 0
+end
+
+return Coverage
