@@ -7,23 +7,18 @@ local report = require('lib.report')
 local command = { summary = 'check scripts: header, Lua, agreement of both, fragments, ledger' }
 
 function command.configure(parser)
-  parser:argument('target', 'Scripts, or folders of scripts; without any, the project\'s own.')
+  parser:argument('target', 'scripts, or folders of scripts; without any, the project\'s own')
     :args('*')
-  parser:flag('--rules', 'List the rules instead.')
+  parser:flag('--rules', 'list the rules instead')
 end
 
 local function list_rules(ctx)
-  if ctx.json then
-    local rules = {}
-    for i, rule in ipairs(lint.rules) do
-      rules[i] = { id = rule.id, wants = rule.wants }
-    end
-    ctx.stdout:write(report.json('lint', { rules = rules }))
-    return 0
+  local rules, lines = {}, {}
+  for i, rule in ipairs(lint.rules) do
+    rules[i] = { id = rule.id, wants = rule.wants }
+    lines[i] = ('%-11s %s\n'):format(rule.id, rule.wants)
   end
-  for _, rule in ipairs(lint.rules) do
-    ctx.stdout:write(('%-11s %s\n'):format(rule.id, rule.wants))
-  end
+  ctx:result({ rules = rules }, table.concat(lines))
   return 0
 end
 
@@ -31,22 +26,15 @@ function command.run(args, ctx)
   if args.rules then
     return list_rules(ctx)
   end
-  local home = path.join(ctx.home, 'scripts')
   for _, target in ipairs(args.target) do
     if not path.exists(target) then
-      ctx.stderr:write(('latchkey lint: there is no %s\n'):format(target))
-      return 64
+      return ctx:misuse(('there is no file or folder %s'):format(target))
     end
   end
+  local home = path.join(ctx.home, 'scripts')
   local findings, checked = lint.run(#args.target > 0 and args.target or { home }, home)
-  if ctx.json then
-    ctx.stdout:write(report.json('lint', { findings = findings, checked = checked }))
-  else
-    ctx.stdout:write(report.text(findings))
-    if not ctx.quiet then
-      ctx.stderr:write(('%d scripts, %d findings\n'):format(checked, #findings))
-    end
-  end
+  ctx:result({ findings = findings, checked = checked }, report.text(findings))
+  ctx:note(('%d scripts checked, %d findings'):format(checked, #findings))
   return #findings > 0 and 1 or 0
 end
 

@@ -3,6 +3,8 @@
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local lines = require('lib.lines')
+
 local fragments = {}
 
 fragments.MAX_LINES = 20
@@ -20,13 +22,13 @@ function fragments.read(folder, name)
 end
 
 ---The marked copies in a script.
----@param lines string[] the script, line by line
+---@param list string[] the script, line by line
 ---@return table[] copies { name, first, last, text }; first and last are the marker lines
 ---@return table[] problems { line, message }
-function fragments.find(lines)
+function fragments.find(list)
   local copies, problems = {}, {}
   local open
-  for number, line in ipairs(lines) do
+  for number, line in ipairs(list) do
     local opened, closed = line:match(OPEN), line:match(CLOSE)
     local problem
     if opened then
@@ -34,7 +36,7 @@ function fragments.find(lines)
       open = { name = opened, first = number }
     elseif closed and open and closed == open.name then
       open.last = number
-      open.text = table.concat(lines, '\n', open.first + 1, number - 1) .. '\n'
+      open.text = table.concat(list, '\n', open.first + 1, number - 1) .. '\n'
       copies[#copies + 1] = open
       open = nil
     elseif closed then
@@ -58,19 +60,19 @@ end
 ---@param read fun(name: string): string|nil
 ---@return string
 function fragments.refresh(source, read)
-  local lines = utils.split(source, '\n', true)
-  local copies = fragments.find(lines)
+  local list = lines.split(source)
+  local copies = fragments.find(list)
   for i = #copies, 1, -1 do
     local copy = copies[i]
     local text = read(copy.name)
     if text then
       for _ = copy.first + 1, copy.last - 1 do
-        table.remove(lines, copy.first + 1)
+        table.remove(list, copy.first + 1)
       end
-      table.insert(lines, copy.first + 1, (text:gsub('\n$', '')))
+      table.insert(list, copy.first + 1, (text:gsub('\n$', '')))
     end
   end
-  return table.concat(lines, '\n')
+  return lines.join(list)
 end
 
 return fragments

@@ -14,7 +14,7 @@ local ESCAPES = { a = '\a', b = '\b', f = '\f', n = '\n', r = '\r', t = '\t', v 
 local NUMBERS = { '^0[xX]%x+$', '^%d+%.?%d*$', '^%.%d+$', '^%d+%.?%d*[eE][+-]?%d+$',
   '^%.%d+[eE][+-]?%d+$' }
 
-local OPERATORS = { '...', '..', '==', '~=', '<=', '>=', '::' }
+local OPERATORS = { '...', '..', '==', '~=', '<=', '>=' }
 
 local function is_number(text)
   for _, pattern in ipairs(NUMBERS) do
@@ -50,7 +50,7 @@ local function quoted(source, start, problem)
     local c = source:sub(at, at)
     if c == quote then
       return at, table.concat(parts)
-    elseif c == '\n' then
+    elseif c == '\n' or at == #source then
       return nil
     elseif c == '\\' then
       local digits = source:match('^%d%d?%d?', at + 1)
@@ -129,11 +129,13 @@ function lexer.tokens(source)
   end
 
   local function add_operator()
+    local label = source:match('^::%s*[%a_][%w_]*%s*::', at)
+    if label then
+      problem('dialect', 'Lua 5.1 has no labels; use a loop or an early return')
+      return add('operator', label)
+    end
     for _, operator in ipairs(OPERATORS) do
       if source:sub(at, at + #operator - 1) == operator then
-        if operator == '::' then
-          problem('dialect', 'Lua 5.1 has no labels; use a loop or an early return')
-        end
         return add('operator', operator)
       end
     end

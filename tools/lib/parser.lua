@@ -135,6 +135,8 @@ end
 
 function Parser:function_body(line, with_self)
   local node = self:node('Function', { line = line, params = {} })
+  local around = self.within
+  self.within = { loops = 0, vararg = false }
   self:open_scope()
   if with_self then
     node.params[1] = self:declare({ text = 'self', line = line })
@@ -143,6 +145,7 @@ function Parser:function_body(line, with_self)
   if not self:is(')') then
     repeat
       if self:accept('...') then
+        self.within.vararg = true
         break
       end
       node.params[#node.params + 1] = self:declare(self:name())
@@ -152,6 +155,7 @@ function Parser:function_body(line, with_self)
   node[1] = self:block()
   self:expect('end')
   self:close_scope()
+  self.within = around
   return node
 end
 
@@ -209,6 +213,9 @@ function Parser:simple_expression()
     return self:node(token.kind == 'string' and 'String' or 'Number',
       { value = token.value, text = token.text, line = token.line })
   elseif CONSTANTS[token.text] then
+    if token.text == '...' and not self.within.vararg then
+      self:fail('an expression')
+    end
     self:advance()
     return self:node(CONSTANTS[token.text], { line = token.line })
   elseif self:is('{') then
@@ -304,7 +311,7 @@ end
 statements['while'] = function(self, line)
   local node = self:node('While', { line = line, self:expression(0) })
   self:expect('do')
-  node[2] = self:block()
+  node[2] = self:loop_body()
   self:expect('end')
   return node
 end
@@ -312,7 +319,9 @@ end
 statements['repeat'] = function(self, line)
   local node = self:node('Repeat', { line = line })
   self:open_scope()
+  self.within.loops = self.within.loops + 1
   node[1] = self:block_in_scope()
+  self.within.loops = self.within.loops - 1
   self:expect('until')
   node[2] = self:expression(0)
   self:close_scope()
@@ -322,14 +331,20 @@ end
 statements['for'] = function(self, line)
   local node = self:node('For', { line = line })
   local tokens = self:names()
-  if #tokens > 1 or not self:accept('=') then
+  local numeric = #tokens == 1 and self:accept('=')
+  if not numeric then
     self:expect('in')
   end
   self:expressions(node)
+  if numeric and #node == 1 then
+    self:fail('","')
+  elseif numeric and #node > 3 then
+    self:fail('two or three values before')
+  end
   self:expect('do')
   self:open_scope()
   node.vars = self:declare_all(tokens)
-  node[#node + 1] = self:block()
+  node[#node + 1] = self:loop_body()
   self:close_scope()
   self:expect('end')
   return node
@@ -350,6 +365,9 @@ statements['return'] = function(self, line)
 end
 
 statements['break'] = function(self, line)
+  if self.within.loops == 0 then
+    self:fail('a loop around "break"')
+  end
   return self:node('Break', { line = line })
 end
 
@@ -398,6 +416,13 @@ function Parser:block()
   return block
 end
 
+function Parser:loop_body()
+  self.within.loops = self.within.loops + 1
+  local block = self:block()
+  self.within.loops = self.within.loops - 1
+  return block
+end
+
 ---@param source string
 ---@return table|nil block
 ---@return table[]|nil problems { line, rule = 'dialect' | 'syntax', message }
@@ -406,7 +431,8 @@ function parser.parse(source)
   if #problems > 0 then
     return nil, problems
   end
-  local self = setmetatable({ tokens = tokens, at = 1, token = tokens[1] }, Parser)
+  local self = setmetatable({ tokens = tokens, at = 1, token = tokens[1],
+    within = { loops = 0, vararg = true } }, Parser)
   local ok, result = pcall(function()
     local block = self:block()
     if self.token.kind ~= 'end' then

@@ -222,9 +222,9 @@ end
 
 return {
   { id = 'bind', needs = 'both', check = bind,
-    wants = 'each KEYS[i] and ARGV[i] is bound once to its name in the header, used, and not met again' },
+    wants = 'each KEYS[i] and ARGV[i] is bound once, to its name in the header, and used' },
   { id = 'order', needs = 'both', check = order,
-    wants = 'functions, then bindings, then checks; no refusal after a write, which it cannot undo' },
+    wants = 'functions, then bindings, then checks; no refusal after a write' },
   { id = 'count', needs = 'both', check = count,
     wants = 'the check compares #KEYS and #ARGV with what the header declares' },
   { id = 'check', needs = 'both', check = check,

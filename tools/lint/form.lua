@@ -100,5 +100,5 @@ return {
   { id = 'conditions', wants = 'no parentheses around a whole condition', needs = 'block',
     check = conditions },
   { id = 'fragment', needs = 'header', check = fragment,
-    wants = 'shared pieces equal _fragments/ and are named by "uses:"; latchkey fragments --write' },
+    wants = 'shared pieces equal _fragments/ and stand in "uses:"; latchkey fragments --write' },
 }

@@ -17,7 +17,7 @@ lint.rules = {
   { id = 'name', wants = 'a script is named like its file, and no two alike' },
   { id = 'syntax', wants = 'the code is Lua 5.1' },
   { id = 'dialect', wants = 'nothing that LuaJIT takes and Lua 5.1 reads otherwise or refuses' },
-  { id = 'ledger', wants = 'a released (name, version) keeps its bytes: raise the version instead' },
+  { id = 'ledger', wants = 'a released version keeps its bytes; raise the version instead' },
 }
 for _, group in ipairs({ 'form', 'language', 'contract', 'replies', 'commands' }) do
   for _, rule in ipairs(require('lint.' .. group)) do

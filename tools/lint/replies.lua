@@ -136,8 +136,8 @@ local function errors(script, report)
 end
 
 return {
-  { id = 'replies', wants = 'the code answers the shapes under "returns:", all of them, and no other',
+  { id = 'replies', wants = 'the code answers all shapes under "returns:", and no other',
     needs = 'both', check = replies },
-  { id = 'errors', wants = 'the code answers the errors under "errors:", all of them, and no other',
+  { id = 'errors', wants = 'the code answers all errors under "errors:", and no other',
     needs = 'both', check = errors },
 }

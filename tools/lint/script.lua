@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A script as the rules see it: text, header, syntax tree, and what is read off the tree once.
-local utils = require('pl.utils')
-
 local fragments = require('lib.fragments')
 local header = require('lib.header')
+local lines = require('lib.lines')
 local parser = require('lib.parser')
 local redis_commands = require('lib.redis_commands')
 local sha1 = require('lib.sha1')
@@ -80,22 +79,21 @@ end
 ---@return table[] findings of header and syntax: { line, rule, message }
 function script.read(path, source)
   local self = { path = path, source = source, sha1 = sha1.hex(source) }
-  self.lines = utils.split((source:gsub('\n$', '')), '\n', true)
+  self.lines = lines.split(source)
   self.copies, self.marker_problems = fragments.find(self.lines)
-  local findings, problems = {}, nil
-  self.header, problems = header.parse(source, path)
-  for _, problem in ipairs(problems or {}) do
-    findings[#findings + 1] = problem
+  local findings, wrong_header, wrong_code = {}, nil, nil
+  self.header, wrong_header = header.parse(source, path)
+  self.block, wrong_code = parser.parse(source)
+  for _, problems in ipairs({ wrong_header or {}, wrong_code or {} }) do
+    for _, problem in ipairs(problems) do
+      findings[#findings + 1] = problem
+    end
   end
   if self.header then
     self.root = path:sub(1, -#self.header.name - #'/.lua' - 1)
     self.root = self.root == '' and '.' or self.root
   end
 
-  self.block, problems = parser.parse(source)
-  for _, problem in ipairs(problems or {}) do
-    findings[#findings + 1] = problem
-  end
   if self.block then
     self.calls, self.bindings = redis_calls(self.block), {}
     for _, statement in ipairs(self.block) do

@@ -1,0 +1,16 @@
+-- The scripts run in the server's sandbox; its globals are read-only there too.
+stds.redis = {
+  read_globals = {
+    'KEYS', 'ARGV', 'cjson', 'cmsgpack', 'struct', 'bit',
+    redis = { fields = { 'call', 'pcall', 'error_reply', 'status_reply' } },
+  },
+}
+
+std = 'luajit'
+max_line_length = 100
+max_cyclomatic_complexity = 20
+exclude_files = { 'spec/tools/fixtures', 'build' }
+
+files['scripts'] = { std = 'lua51+redis' }
+files['scripts/_fragments'] = { std = 'lua51+redis', ignore = { '211' } } -- used where copied
+files['spec'] = { std = 'luajit+busted' }

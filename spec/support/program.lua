@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Runs a command of the program that needs no library: tools/lib/cli.lua in a process of its own.
+local utils = require('pl.utils')
+
+local program = {}
+
+local START = "LUA_PATH='tools/?.lua;tools/?/init.lua;;' luajit -e %s"
+local MAIN = "os.exit(require('lib.cli').main('.', {%s}, function() return 64 end))"
+
+---@param ... string the command and its arguments
+---@return integer exit code
+---@return string stdout
+---@return string stderr
+function program.run(...)
+  local arguments = {}
+  for i, argument in ipairs({ ... }) do
+    arguments[i] = ('%q'):format(argument)
+  end
+  local main = MAIN:format(table.concat(arguments, ', '))
+  local _, code, out, err = utils.executeex(START:format(utils.quote_arg(main)))
+  return code, out, err
+end
+
+return program

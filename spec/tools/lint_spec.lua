@@ -1,0 +1,345 @@
+-- SPDX-License-Identifier: Apache-2.0
+local cjson = require('cjson')
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local lint = require('lint')
+local program = require('support.program')
+
+local FIXTURES = 'spec/tools/fixtures/lint/'
+
+local function rules_of(findings)
+  local rules = {}
+  for i, finding in ipairs(findings) do
+    rules[i] = finding.rule
+  end
+  return rules
+end
+
+local function temporary_folder()
+  local folder = os.tmpname()
+  os.remove(folder)
+  dir.makepath(folder)
+  return folder
+end
+
+local function replace_once(text, old, new)
+  local first, last = text:find(old, 1, true)
+  assert(first, old)
+  return text:sub(1, first - 1) .. new .. text:sub(last + 1)
+end
+
+describe('lint', function()
+  it('finds nothing in the project\'s own scripts', function()
+    local findings, checked = lint.run({ 'scripts' })
+
+    assert.same({}, findings)
+    assert.is_true(checked >= 10)
+  end)
+
+  it('finds nothing in scripts that use what the rules allow', function()
+    assert.same({}, (lint.run({ FIXTURES .. 'good' })))
+  end)
+
+  for _, rule in ipairs(lint.rules) do
+    if rule.id ~= 'file' and rule.id ~= 'ledger' then
+      it(('breaks the rule %s alone where a script does'):format(rule.id), function()
+        local findings = lint.run({ FIXTURES .. 'bad/' .. rule.id .. '.lua' })
+
+        assert.is_true(#findings > 0)
+        for _, finding in ipairs(findings) do
+          assert.equal(rule.id, finding.rule, finding.message)
+        end
+      end)
+    end
+  end
+
+  it('has a rule for every bad script, each with what it wants', function()
+    local known = {}
+    for _, rule in ipairs(lint.rules) do
+      known[rule.id] = true
+      assert.matches('%w', rule.wants)
+    end
+
+    for _, file in ipairs(dir.getfiles(FIXTURES .. 'bad')) do
+      assert.is_true(known[path.splitext(path.basename(file))], file)
+    end
+  end)
+
+  it('says that a file cannot be read', function()
+    assert.same({ 'file' }, rules_of(lint.run({ FIXTURES .. 'none.lua' })))
+  end)
+
+  it('sorts findings by file and line', function()
+    local findings = lint.run({ FIXTURES .. 'bad/width.lua', FIXTURES .. 'bad/dialect.lua' })
+
+    assert.same({ 'dialect', 'dialect', 'width' }, rules_of(findings))
+    assert.is_true(findings[1].line < findings[2].line)
+  end)
+end)
+
+-- Each case changes one place of a good script, and names the rule and words of what is found.
+describe('lint of a changed script', function()
+  local BUY, SUM = FIXTURES .. 'good/buy.lua', FIXTURES .. 'good/sum.lua'
+  local folder
+
+  before_each(function()
+    folder = temporary_folder()
+    dir.makepath(folder .. '/good')
+    dir.makepath(folder .. '/_fragments')
+    for _, file in ipairs(dir.getfiles(FIXTURES .. '_fragments')) do
+      dir.copyfile(file, folder .. '/_fragments')
+    end
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local cases = {
+    { BUY, 'local buyer = ARGV[2]\n', 'local buyer = ARGV[2]\nlocal more = ARGV[2]\n', 'bind',
+      'ARGV[2] is bound twice' },
+    { BUY, 'local buyer = ARGV[2]\n', 'local buyer = ARGV[2]\nlocal more = ARGV[6]\n', 'bind',
+      'ARGV[6] is not in the header' },
+    { BUY, '  - left ', '  - rest ', 'bind', 'KEYS[1] is "rest" in the header, but bound to' },
+    { BUY, 'note?    text     0..80               for the book',
+      'note?    text     0..80               for the book\n  - why?     text     0..9', 'bind',
+      'ARGV[6] is not bound' },
+    { BUY, "'note', note or ''", "'note', ''", nil },
+    { SUM, 'KEYS\n\nif', 'KEYS\nlocal all = KEYS\n\nif', 'bind', 'KEYS is bound twice' },
+    { SUM, '#counters do', '#KEYS do', 'bind', 'KEYS outside of the bind block' },
+    { SUM, 'local sum = 0', 'local sum = #ARGV', 'bind', 'ARGV outside of the bind block' },
+    { BUY, '\nif #KEYS', '\nlocal function late()\n  return 1\nend\nif #KEYS', 'order',
+      'a function below the bind block' },
+    { BUY, 'local book = KEYS[2]\n', '', 'bind', 'KEYS[2] is not bound' },
+    { BUY, '#KEYS ~= 2 or ', '', 'count', '"#KEYS ~= 2"; add that' },
+    { BUY, '#ARGV > 5', '#ARGV > 6', 'count', '"#ARGV > 5", not "#ARGV > 6"' },
+    { SUM, '1..100  n', '1..50  n', 'count', '"#KEYS > 50", not "#KEYS > 100"' },
+    { BUY, 'count    1..100 ', 'count    0..100 ', 'check', '"is_integer(amount, 0, 100)", not' },
+    { BUY, 'owner    1..64 ', 'owner    1..65 ', 'check', '"is_text(buyer, 65)", not' },
+    { BUY, '0..80', '0..90', 'check', '"#note > 90", not "#note > 80"' },
+    { BUY, 'is_text(channel, 1024) or ', 'channel or ', 'check', '"is_text(channel, 1024)"' },
+    { BUY, 'PUBLISH|SPUBLISH', 'PUBLISH|SPUBLISH|BOTH', 'check', "\"publish ~= 'BOTH'\"" },
+    { BUY, '  - {1, left}   ', '  - {1}   ', 'replies', 'fits this reply {1, ...}' },
+    { BUY, '  - {1, left}   ', '  - {2}  never\n  - {1, left}   ', 'replies', 'never answers {2}' },
+    { BUY, 'return {1, there - tonumber(amount)}', 'return there', 'replies', 'return one table' },
+    { BUY, 'return {1, there', 'return {there, there', 'replies', 'a written integer' },
+    { BUY, 'local reply = {0, there}', 'local reply = {2, there}', 'replies',
+      'fits this reply {2, ...}' },
+    { SUM, 'return {1, sum, tonumber(seconds)}', 'if sum > 0 then\n  return {1, sum, seconds}\nend',
+      'replies', 'ends without a return' },
+    { BUY, '  - LKFULL  the buyer has a hundred\n', '', 'errors', 'LKFULL is not under' },
+    { BUY, '  - LKFULL', '  - LKGONE  never\n  - LKFULL', 'errors', 'never answers LKGONE' },
+    { BUY, "'LKFULL '", "'full '", 'errors', 'starts with its code' },
+    { BUY, "'DECRBY'", "'decrby'", 'command', 'write DECRBY in capitals' },
+    { BUY, "'HKEYS'", "'BLPOP'", 'command', 'BLPOP is no command' },
+    { BUY, 'local there =', 'local call = redis.call\nlocal there =', 'command',
+      'redis.call as a value' },
+    { BUY, "'DECRBY', left", "'DECRBY', buyer", 'keys', 'is not one of the header' },
+    { BUY, "'DECRBY', left, amount", "'HDEL', left, amount", 'keys', 'HDEL is for a hash' },
+    { BUY, 'string   rw', 'string   r ', 'keys', 'DECRBY writes left' },
+    { BUY, "redis.call('DECRBY', left, amount)\n", '', 'keys', 'but nothing writes it' },
+    { SUM, '#!lua flags=no-writes', '#!lua', 'flags', 'the script only reads' },
+    { BUY, 'cost:', 'repeat:   pure\ncost:', 'flags', '"repeat: pure" is for scripts' },
+    { BUY, "publish, '0')", "publish, '1')", 'publish', 'message: 0' },
+    { BUY, "  tell(channel, publish, '0')\n", '', 'publish', 'calls tell' },
+    { BUY, 'message:  0', 'message:  0 or 1', nil },
+    { SUM, '1, 2)', '1, 1002)', 'unpack', 'without a bound' },
+    { SUM, "unpack(redis.call('TIME'), 1, 2)", 'unpack(counters, sum, math.min(sum + 999, 9))',
+      nil },
+    { SUM, "unpack(redis.call('TIME'), 1, 2)", 'unpack(counters, sum, math.min(sum + 1000, sum))',
+      'unpack', 'without a bound' },
+    { SUM, "unpack(redis.call('TIME'), 1, 2)", 'unpack(counters)', 'unpack', 'without a bound' },
+    { SUM, 'value.err then', 'value.ok then', 'pcall', 'nobody looks at the .err' },
+    { SUM, 'sum + tonumber(value or 0)', 'sum + 0.5', 'numbers', '0.5 is no integer' },
+    { SUM, 'sum + tonumber(value or 0)', '9007199254740992', 'numbers', 'no integer below 2^53' },
+    { BUY, "'LKFULL ' .. buyer", "'LKFULL ' .. tonumber(buyer)", 'numbers', 'joined to text' },
+    { SUM, 'tonumber(seconds)', 'tostring(seconds)', 'library', "string.format('%.0f', n)" },
+    { SUM, 'tonumber(seconds)', 'table.unpack({seconds})', 'library', 'table.unpack is no local' },
+    { SUM, 'tonumber(seconds)', 'math.random(9)', 'library', 'take random values as arguments' },
+    { SUM, 'tonumber(seconds)', '#string', 'library', 'string as a value' },
+    { SUM, 'return {-1}', "error('x')\n    return {-1}", 'library', 'redis.error_reply' },
+    { SUM, 'local sum = 0', 'local sum = 0\nfunction twice() end', 'globals', 'twice is no local' },
+    { BUY, '-->>> fragment text', '-->>> fragment txt', 'fragment', 'closes here but' },
+    { BUY, '--<<< fragment text', '', 'fragment', 'opens inside' },
+    { BUY, '--<<< fragment tell', '', 'fragment', 'is never closed' },
+    { BUY, '-->>> fragment text', '-->>> text', 'fragment', 'a marker is' },
+    { BUY, 'uses:     integer, text, tell', 'uses:     integer, tell, text', 'fragment',
+      'make them agree' },
+    { SUM, 'return {1,', '-->>> fragment none\n--<<< fragment none\nreturn {1,', 'fragment',
+      'there is no fragment none' },
+    { SUM, 'local sum = 0', '-- \195\188' .. ('x'):rep(97) .. '\nlocal sum = 0', 'width', '101' },
+    { SUM, 'local sum = 0', '-- ' .. ('\195\188'):rep(97) .. '\nlocal sum = 0', nil },
+    { SUM, 'local sum = 0', 'local sum = 0 ', 'blanks', 'spaces at the end' },
+    { SUM, 'tonumber(seconds)}\n', 'tonumber(seconds)}', 'blanks', 'has no end' },
+    { SUM, 'return {-1}', 'return {-1, "it\'s"}', 'replies', 'fits this reply' },
+    { SUM, 'local sum = 0', 'local sum = 0xFLL', 'dialect', '0xFLL is no number' },
+    { SUM, "== 'table'", "== '\\x41'", 'dialect', 'no escape "\\x"' },
+  }
+  for _, case in ipairs(cases) do
+    local file, old, new, rule, words = unpack(case, 1, 5)
+    it(('%s: %s -> %s'):format(rule or 'nothing', old:gsub('\n', ' '), new:gsub('\n', ' ')),
+      function()
+        local changed = folder .. '/good/' .. path.basename(file)
+        utils.writefile(changed, replace_once(utils.readfile(file), old, new))
+
+        local findings = lint.run({ changed })
+
+        local found = rule == nil and #findings == 0
+        for _, finding in ipairs(findings) do
+          found = found or finding.rule == rule and finding.message:find(words, 1, true)
+        end
+        assert.is_truthy(found, findings[1] and findings[1].message)
+      end)
+  end
+end)
+
+describe('lint of a ledger', function()
+  local HEAD = '# name\tversion\tsha1\tsince\n'
+  local SCRIPT = FIXTURES .. 'ledger/ticket/count.lua'
+  local folder, sha1
+
+  local function lint_with(rows)
+    utils.writefile(folder .. '/released.tsv', HEAD .. rows)
+    return lint.run({ folder })
+  end
+
+  local function git(command_line)
+    local ok, _, _, why = utils.executeex(
+      ('git -C %s -c user.name=x -c user.email=x %s'):format(folder, command_line))
+    assert.is_true(ok, why)
+  end
+
+  local function set_version(version)
+    local text = utils.readfile(SCRIPT)
+    utils.writefile(folder .. '/ticket/count.lua', (text:gsub('1%.0%.0', version, 1)))
+  end
+
+  before_each(function()
+    folder = temporary_folder()
+    dir.makepath(folder .. '/ticket')
+    utils.writefile(folder .. '/ticket/count.lua', utils.readfile(SCRIPT))
+    sha1 = require('lib.sha1').hex(utils.readfile(SCRIPT))
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function row(version, hash, name)
+    return table.concat({ name or 'ticket/count', version, hash or sha1, '0.1.0' }, '\t') .. '\n'
+  end
+
+  local function only(findings, words)
+    assert.equal(1, #findings, findings[2] and findings[2].message)
+    assert.equal('ledger', findings[1].rule)
+    assert.matches(words, findings[1].message, 1, true)
+  end
+
+  it('finds the script that was changed and kept its version', function()
+    only(lint.run({ FIXTURES .. 'ledger' }), 'was released with other bytes')
+  end)
+
+  it('finds nothing where the released bytes are there, or a newer version', function()
+    assert.same({}, lint_with(row('1.0.0')))
+    set_version('1.0.10')
+    assert.same({}, lint_with(row('1.0.0') .. row('1.0.9')))
+  end)
+
+  it('wants a version above the released one', function()
+    set_version('1.2.0')
+
+    only(lint_with(row('1.10.0')), '1.2.0 is below the released 1.10.0')
+  end)
+
+  it('wants 1.0.0 until the first release', function()
+    set_version('1.1.0')
+
+    only(lint_with(''), 'until then it stays 1.0.0')
+  end)
+
+  it('leaves a folder without a ledger alone', function()
+    set_version('3.1.0')
+
+    assert.same({}, lint.run({ folder }))
+  end)
+
+  it('checks the rows themselves', function()
+    only(lint_with(row('1.0.0') .. row('1.0.0')), 'is released in line 2 already')
+    only(lint_with(row('1.0.0') .. row('0.9.0', nil, 'a/b') .. row('0.8.0', nil, 'a/b')),
+      'a/b 0.8.0 is not above the released 0.9.0')
+    only(lint_with(row('1.0.0') .. row('1.0.0', 'abc', 'a/b')), 'a row is name')
+    utils.writefile(folder .. '/released.tsv', 'name\n')
+    only(lint.run({ folder }), 'starts with the line of its columns')
+  end)
+
+  it('refuses a row that changed or went since the newest tag', function()
+    git('init -q')
+    lint_with(row('1.0.0', ('a'):rep(40), 'a/b'))
+    git('add .')
+    git('commit -qm one')
+    git('tag -a v1 -m one')
+    only(lint_with(''), 'the ledger only grows')
+    git('commit -qam two')
+
+    only(lint_with(row('1.0.0', ('b'):rep(40), 'a/b')), 'the ledger only grows')
+    assert.same({}, lint_with(row('1.0.0', ('a'):rep(40), 'a/b') .. row('1.0.0')))
+  end)
+end)
+
+describe('latchkey lint', function()
+  it('checks the project\'s own scripts unless told others', function()
+    local code, out, err = program.run('lint')
+
+    assert.equal(0, code)
+    assert.equal('', out)
+    assert.matches('^%d%d+ scripts checked, 0 findings\n$', err)
+  end)
+
+  it('writes one line for each finding and exits 1', function()
+    local code, out = program.run('lint', FIXTURES .. 'bad/time.lua')
+
+    assert.equal(1, code)
+    assert.equal(FIXTURES .. 'bad/time.lua:18: time: a second TIME; keep the answer of line 17\n',
+      out)
+  end)
+
+  it('writes one JSON document', function()
+    local code, out = program.run('lint', '--json', FIXTURES .. 'bad/time.lua', FIXTURES .. 'good')
+
+    assert.equal(1, code)
+    local document = cjson.decode(out)
+    assert.equal('latchkey/lint/1', document.schema)
+    assert.equal(3, document.checked)
+    assert.same({ { file = FIXTURES .. 'bad/time.lua', line = 18, rule = 'time',
+      message = 'a second TIME; keep the answer of line 17' } }, document.findings)
+  end)
+
+  it('exits 64 for a file that is not there', function()
+    local code, _, err = program.run('lint', 'none.lua')
+
+    assert.equal(64, code)
+    assert.matches('there is no file or folder none.lua', err, 1, true)
+  end)
+
+  it('lists its rules', function()
+    local code, out = program.run('lint', '--rules')
+
+    assert.equal(0, code)
+    assert.matches('\ntime +TIME is read once', out)
+    local _, json = program.run('lint', '--rules', '--json')
+    assert.equal(#lint.rules, #cjson.decode(json).rules)
+  end)
+
+  it('compares copies with the project\'s fragments where a folder has none', function()
+    local folder = temporary_folder()
+    dir.makepath(folder .. '/lock')
+    utils.writefile(folder .. '/lock/renew.lua', utils.readfile('scripts/lock/renew.lua'))
+
+    local code, out = program.run('lint', folder)
+    dir.rmtree(folder)
+
+    assert.equal(0, code, out)
+  end)
+end)
