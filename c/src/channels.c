@@ -325,6 +325,12 @@ void lk_channels_shut(lk_channels *channels) {
   pthread_mutex_unlock(&channels->mutex);
 }
 
+void lk_channels_hang_up(lk_channels *channels) {
+  pthread_mutex_lock(&channels->mutex);
+  lk_conn_close(&channels->conn);
+  pthread_mutex_unlock(&channels->mutex);
+}
+
 void lk_channels_free(lk_channels *channels) {
   if (!channels) return;
   lk_conn_close(&channels->conn);

@@ -14,7 +14,9 @@ typedef struct lk_channel lk_channel;
 lk_channels *lk_channels_new(const lk_conn_settings *settings, void (*poke)(void *), void *poked);
 /* Wakes every sleeper with LK_CLOSED, now and later. */
 void lk_channels_shut(lk_channels *channels);
-/* After the keeper has ended. NULL is fine. */
+/* Close the connection, after the keeper has ended; listeners may still leave. */
+void lk_channels_hang_up(lk_channels *channels);
+/* NULL is fine. */
 void lk_channels_free(lk_channels *channels);
 
 /* Listen; returns when the server has confirmed it. *seen is the channel's count at that moment. */

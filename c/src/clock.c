@@ -26,6 +26,12 @@ int64_t lk_clock_us(void) {
   return read_us(LK_CLOCK) + atomic_load_explicit(&shift_us, memory_order_relaxed);
 }
 
+int64_t lk_deadline_us(int64_t wait_ms) {
+  int64_t now = lk_clock_us();
+  if (wait_ms < 0 || wait_ms > (INT64_MAX - now) / 1000) return INT64_MAX;
+  return now + wait_ms * 1000;
+}
+
 void lk_clock_shift_us(int64_t by) { atomic_fetch_add(&shift_us, by); }
 
 int lk_cond_init(pthread_cond_t *cond) {

@@ -9,6 +9,9 @@
 int64_t lk_clock_us(void);
 static inline int64_t lk_clock_ms(void) { return lk_clock_us() / 1000; }
 
+/* When a wait of that many milliseconds from now ends; negative: never (INT64_MAX). */
+int64_t lk_deadline_us(int64_t wait_ms);
+
 /* Tests move the clock: added to every reading. */
 void lk_clock_shift_us(int64_t by);
 

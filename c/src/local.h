@@ -9,4 +9,5 @@
 
 /* Makes sure the server runs and fills url->path with its socket. Up to 10 s. */
 lk_status lk_local_start(lk_url *url, lk_error *error);
+
 #endif

@@ -81,9 +81,7 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, i
   size_t len = lk_wire_size(argv, argc);
   lk_request *request = malloc(sizeof *request + len);
   if (!request) return NULL;
-  memset(request, 0, offsetof(lk_request, answer));
-  request->answer =
-      (lk_answer){.status = LK_OK, .reply = NULL, .sent_us = 0, .copies = 0, .why = {0}};
+  memset(request, 0, offsetof(lk_request, answer) + offsetof(lk_answer, why) + 1);
   request->repeatable = repeatable;
   request->deadline_us = deadline_us;
   request->wire_len = len;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who calls: a thread by itself, or a task with an lk_caller. */
+#include <stdlib.h>
+
+#include "holds.h"
+#include "status.h"
+
+struct lk_caller {
+  lk_client *client;
+  uint64_t id;
+  atomic_flag busy;
+};
+
+/* The library's only globals. */
+static atomic_uint_least64_t last_id;
+static _Thread_local uint64_t thread_id;
+
+static uint64_t new_id(void) { return atomic_fetch_add(&last_id, 1) + 1; }
+
+uint64_t lk_caller_id(const lk_caller *caller) {
+  if (caller) return caller->id;
+  if (thread_id == 0) thread_id = new_id();
+  return thread_id;
+}
+
+bool lk_caller_claim(lk_caller *caller) { return !caller || !atomic_flag_test_and_set(&caller->busy); }
+
+void lk_caller_unclaim(lk_caller *caller) {
+  if (caller) atomic_flag_clear(&caller->busy);
+}
+
+lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
+  if (out) *out = NULL;
+  lk_status status = lk_client_enter(client, error);
+  if (status != LK_OK) return status;
+  lk_caller *caller = out ? calloc(1, sizeof *caller) : NULL;
+  if (!out) {
+    status = lk_fail(error, LK_INVALID, "out is NULL");
+  } else if (!caller) {
+    status = lk_fail(error, LK_NOMEM, "out of memory");
+  } else {
+    caller->client = client;
+    caller->id = new_id();
+    atomic_flag_clear(&caller->busy);
+    lk_client_keep(client);
+    *out = caller;
+  }
+  lk_client_leave(client);
+  return status;
+}
+
+void lk_caller_free(lk_caller *caller) {
+  if (!caller || !lk_client_is_mine(caller->client)) return;
+  lk_hold_remove_all(caller->client, caller->id);
+  lk_client_drop(caller->client);
+  free(caller);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "eval.h"
+#include "holds.h"
+#include "local.h"
+#include "status.h"
+#include "undo.h"
+
+enum { CONNECT_MS = 2000, COMMAND_MS = 1000, RECHECK_MS = 30000 };
+
+int64_t lk_now_ms(void) { return lk_clock_ms(); }
+
+/* --------------------------------------------------------------------------------- life, death -- */
+
+void lk_client_keep(lk_client *client) { atomic_fetch_add(&client->refs, 1); }
+
+static void destroy(lk_client *client) {
+  lk_holds_free(client->holds);
+  lk_pipe_free(client->pipe);
+  lk_channels_free(client->channels);
+  lk_keeper_free(client->keeper);
+  lk_events_clear(&client->events);
+  lk_catalog_close(client->catalog);
+  lk_tls_free(client->settings.tls);
+  lk_url_clear(&client->settings.url);
+  free(client->settings.name);
+  free(client->target);
+  pthread_cond_destroy(&client->idle);
+  pthread_mutex_destroy(&client->mutex);
+  free(client);
+}
+
+void lk_client_drop(lk_client *client) {
+  if (atomic_fetch_sub(&client->refs, 1) == 1) destroy(client);
+}
+
+bool lk_client_is_mine(const lk_client *client) { return client->pid == getpid(); }
+
+lk_status lk_client_enter(lk_client *client, lk_error *error) {
+  if (!client) return lk_fail(error, LK_INVALID, "the client is NULL");
+  if (!lk_client_is_mine(client)) {
+    return lk_fail(error, LK_FORKED, "the client was opened by the parent of this process");
+  }
+  pthread_mutex_lock(&client->mutex);
+  bool closing = client->closing;
+  if (!closing) client->active++;
+  pthread_mutex_unlock(&client->mutex);
+  return closing ? lk_fail(error, LK_CLOSED, "the client is closed") : LK_OK;
+}
+
+void lk_client_leave(lk_client *client) {
+  pthread_mutex_lock(&client->mutex);
+  client->active--;
+  if (client->closing && client->active == 0) pthread_cond_broadcast(&client->idle);
+  pthread_mutex_unlock(&client->mutex);
+}
+
+bool lk_client_is_closing(lk_client *client) {
+  pthread_mutex_lock(&client->mutex);
+  bool closing = client->closing;
+  pthread_mutex_unlock(&client->mutex);
+  return closing;
+}
+
+void lk_client_sleep(lk_client *client, int64_t until_us) {
+  pthread_mutex_lock(&client->mutex);
+  while (!client->closing && lk_clock_us() < until_us) {
+    lk_cond_wait_until(&client->idle, &client->mutex, until_us);
+  }
+  pthread_mutex_unlock(&client->mutex);
+}
+
+void lk_client_close(lk_client *client) {
+  if (!client || !lk_client_is_mine(client) || lk_keeper_is_me(client->keeper)) return;
+  pthread_mutex_lock(&client->mutex);
+  client->closing = true;
+  pthread_cond_broadcast(&client->idle);
+  lk_holds_wake(client->holds);
+  pthread_mutex_unlock(&client->mutex);
+  lk_channels_shut(client->channels);
+  /* Calls under way end by themselves within their deadlines, so that what is granted to one that
+   * waits can still be given back. */
+  pthread_mutex_lock(&client->mutex);
+  while (client->active > 0) pthread_cond_wait(&client->idle, &client->mutex);
+  pthread_mutex_unlock(&client->mutex);
+  lk_pipe_shut(client->pipe);
+  lk_keeper_stop(client->keeper);
+  lk_holds_clear(client);
+  lk_undo_clear(client);
+  lk_channels_hang_up(client->channels);
+  lk_pipe_free(client->pipe);
+  client->pipe = NULL;
+  lk_client_drop(client);
+}
+
+/* --------------------------------------------------------------------------------------- open -- */
+
+/* Takes the value if it is given, else the default; false if it is out of range. */
+static bool choose(int64_t given, int64_t fallback, int64_t min, int64_t max, int64_t *out) {
+  *out = given == 0 ? fallback : given;
+  return *out >= min && *out <= max;
+}
+
+static lk_status replace(char **text, const char *given, lk_error *error) {
+  if (!given) return LK_OK;
+  char *copy = strdup(given);
+  if (!copy) return lk_fail(error, LK_NOMEM, "out of memory");
+  free(*text);
+  *text = copy;
+  return LK_OK;
+}
+
+static lk_status configure(lk_client *client, const char *url, const lk_client_options *options,
+                           lk_error *error) {
+  lk_conn_settings *settings = &client->settings;
+  int64_t connect_ms, command_ms, recheck_ms;
+  lk_status status = lk_url_parse(url, &settings->url, error);
+  if (status != LK_OK) return status;
+  int64_t connect_url = settings->url.connect_ms ? settings->url.connect_ms : CONNECT_MS;
+  int64_t command_url = settings->url.command_ms ? settings->url.command_ms : COMMAND_MS;
+  if (!choose(options->connect_ms, connect_url, 1, 60000, &connect_ms)) {
+    return lk_fail(error, LK_INVALID, "connect_ms must be from 1 to 60000");
+  }
+  if (!choose(options->command_ms, command_url, 1, 60000, &command_ms)) {
+    return lk_fail(error, LK_INVALID, "command_ms must be from 1 to 60000");
+  }
+  if (!choose(options->recheck_ms, RECHECK_MS, 100, 300000, &recheck_ms)) {
+    return lk_fail(error, LK_INVALID, "recheck_ms must be from 100 to 300000");
+  }
+  settings->connect_us = connect_ms * 1000;
+  client->command_us = command_ms * 1000;
+  client->recheck_us = recheck_ms * 1000;
+  status = replace(&settings->name, options->name ? options->name : "latchkey", error);
+  if (status == LK_OK) status = replace(&settings->url.user, options->user, error);
+  if (status == LK_OK) status = replace(&settings->url.password, options->password, error);
+  return status;
+}
+
+static lk_status find_server(lk_client *client, lk_error *error) {
+  lk_url *url = &client->settings.url;
+  lk_status status = LK_OK;
+  if (url->local) status = lk_local_start(url, error);
+  if (status == LK_OK && url->tls) status = lk_tls_new(url, &client->settings.tls, error);
+  if (status != LK_OK) return status;
+  char target[512];
+  lk_url_target(url, target, sizeof target);
+  return replace(&client->target, target, error);
+}
+
+static lk_status make_parts(lk_client *client, const lk_client_options *options, lk_error *error) {
+  client->keeper = lk_keeper_new();
+  if (!client->keeper) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
+  client->pipe =
+      lk_pipe_new(&client->settings, client->command_us, lk_keeper_poke, client->keeper);
+  client->channels = lk_channels_new(&client->settings, lk_keeper_poke, client->keeper);
+  client->holds = lk_holds_new();
+  if (!client->pipe || !client->channels || !client->holds) {
+    return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
+  }
+  bool keeper_runs = options->callbacks == LK_ON_KEEPER;
+  return lk_keeper_start(client->keeper, client->pipe, client->channels,
+                         keeper_runs ? &client->events : NULL, error);
+}
+
+/* The first connection tells at once why it fails; later ones are waited for. */
+static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
+  int64_t deadline_us = lk_clock_us() + client->settings.connect_us + client->command_us;
+  lk_status status;
+  lk_pipe_opening(client->pipe, true);
+  if (load) {
+    status = lk_load_until(client, deadline_us, NULL, error);
+    /* A user who may not load scripts may still run those that operations loaded. */
+    if (status == LK_DENIED) status = LK_OK;
+  } else {
+    status = lk_ping_until(client, deadline_us, error);
+  }
+  lk_pipe_opening(client->pipe, false);
+  return status;
+}
+
+static lk_status check_options(const char *url, const lk_client_options *options, lk_client **out,
+                               lk_error *error) {
+  if (!out) return lk_fail(error, LK_INVALID, "out is NULL");
+  if (!url) {
+    return lk_fail(error, LK_INVALID,
+                   "no URL: give redis://host:port for a server, or local: for this user's own");
+  }
+  if (options->size != sizeof *options) {
+    return lk_fail(error, LK_VERSION, "lk_client_options has %zu bytes here and %zu in the caller",
+                   sizeof *options, options->size);
+  }
+  if (options->callbacks != LK_ON_DISPATCH && options->callbacks != LK_ON_KEEPER) {
+    return lk_fail(error, LK_INVALID, "callbacks must be LK_ON_DISPATCH or LK_ON_KEEPER");
+  }
+  return LK_OK;
+}
+
+static lk_client *allocate(void) {
+  lk_client *client = calloc(1, sizeof *client);
+  if (!client) return NULL;
+  if (!lk_events_init(&client->events)) {
+    free(client);
+    return NULL;
+  }
+  atomic_init(&client->refs, 1);
+  atomic_init(&client->serials, 0);
+  client->pid = getpid();
+  pthread_mutex_init(&client->mutex, NULL);
+  lk_cond_init(&client->idle);
+  return client;
+}
+
+lk_status lk_client_open(const char *url, const lk_client_options *options, lk_client **out,
+                         lk_error *error) {
+  static const lk_client_options defaults = LK_CLIENT_OPTIONS_INIT;
+  if (out) *out = NULL;
+  if (!options) options = &defaults;
+  lk_status status = check_options(url, options, out, error);
+  if (status != LK_OK) return status;
+  lk_client *client = allocate();
+  if (!client) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
+  status = configure(client, url, options, error);
+  if (status == LK_OK && !lk_uuid(client->uuid)) {
+    status = lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
+  }
+  if (status == LK_OK) status = lk_catalog_open(options->script_dir, &client->catalog, error);
+  if (status == LK_OK) status = find_server(client, error);
+  if (status == LK_OK) status = make_parts(client, options, error);
+  if (status == LK_OK) status = connect_first(client, !options->no_load, error);
+  if (status != LK_OK) {
+    if (client->keeper && client->holds) {
+      lk_client_close(client);
+    } else {
+      lk_client_drop(client);
+    }
+    return status;
+  }
+  *out = client;
+  return lk_succeed(error);
+}
+
+/* ------------------------------------------------------------------------------------- asking -- */
+
+const char *lk_client_target(const lk_client *client) { return client ? client->target : ""; }
+
+int lk_client_fd(lk_client *client) {
+  if (!client || !lk_client_is_mine(client)) return -1;
+  return client->events.wake.readable;
+}
+
+size_t lk_client_dispatch(lk_client *client) {
+  if (!client || !lk_client_is_mine(client)) return 0;
+  lk_client_keep(client); /* a callback may close it */
+  size_t ran = lk_events_dispatch(&client->events);
+  lk_client_drop(client);
+  return ran;
+}
+
+size_t lk_script_count(const lk_client *client) {
+  return client ? lk_catalog_count(client->catalog) : 0;
+}
+
+bool lk_script_at(const lk_client *client, size_t index, lk_script *out) {
+  const lk_script_def *def = client ? lk_catalog_at(client->catalog, index) : NULL;
+  if (!def || !out) return false;
+  *out = (lk_script){.name = def->name,
+                     .version = def->version,
+                     .sha1 = def->sha1,
+                     .source = {def->source, def->source_len},
+                     .overridden = !lk_catalog_is_embedded(def)};
+  return true;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client: what its parts share. Everything below it takes an lk_client; it knows none of them. */
+#ifndef LK_CLIENT_H
+#define LK_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "catalog.h"
+#include "channels.h"
+#include "events.h"
+#include "keeper.h"
+#include "pipe.h"
+#include "random.h"
+
+typedef struct lk_holds lk_holds;
+typedef struct lk_undo lk_undo;
+
+struct lk_client {
+  atomic_size_t refs; /* the application's, and one for each object that outlives a close */
+  pid_t pid;          /* whose it is */
+  lk_conn_settings settings;
+  char *target; /* for people: no user, no password */
+  int64_t command_us;
+  int64_t recheck_us;
+  lk_catalog *catalog;
+  lk_events events;
+  lk_keeper *keeper;
+  lk_pipe *pipe;
+  lk_channels *channels;
+  char uuid[LK_UUID_SIZE];
+  atomic_uint_least64_t serials; /* of owners' names: never used twice */
+
+  pthread_mutex_t mutex; /* guards holds, watches and what is below */
+  pthread_cond_t idle;   /* signalled when a close begins, and when the last call has returned */
+  size_t active;         /* calls under way */
+  bool closing;
+  lk_holds *holds;
+  lk_undo *undos; /* calls that are to be undone */
+};
+
+/*
+ * Every public call starts with one and ends with the other. LK_OK; LK_INVALID (client NULL),
+ * LK_CLOSED, LK_FORKED.
+ */
+lk_status lk_client_enter(lk_client *client, lk_error *error);
+void lk_client_leave(lk_client *client);
+
+void lk_client_keep(lk_client *client); /* one more reference */
+void lk_client_drop(lk_client *client); /* the last one frees it */
+bool lk_client_is_closing(lk_client *client);
+/* Sleep; a close ends it. */
+void lk_client_sleep(lk_client *client, int64_t until_us);
+/* Does the client belong to this process? */
+bool lk_client_is_mine(const lk_client *client);
+
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lock kinds: one table row each, one acquire loop for all. What a lock is stands in its scripts;
+ * here is only who calls them when.
+ *
+ * Acquire: try; listen on the channel until that is confirmed; try again; then sleep until a message,
+ * the end of the holder's lease, or the recheck, and try again. One owner's name serves all tries of a
+ * call, so a try whose reply was lost is repaired by the next.
+ */
+#include "lock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "names.h"
+#include "reply.h"
+#include "status.h"
+#include "undo.h"
+#include "wait.h"
+
+static const lk_kind_row kinds[] = {
+    {.kind = LK_MUTEX, .family = "mutex", .reenters = false, .always_told = false},
+    {.kind = LK_LOCK, .family = "lock", .reenters = true, .always_told = true},
+};
+
+/* ------------------------------------------------------------------------------------ binding -- */
+
+/* Where a script's argument comes from, by its name in the header. */
+static const char *const sources[] = {"lease", "owner", "hold", "channel", "publish"};
+enum { FROM_LEASE, FROM_OWNER, FROM_HOLD, FROM_CHANNEL, FROM_PUBLISH, SOURCES };
+
+static lk_status bind_script(lk_lock *lock, lk_bound *bound, const char *verb, lk_error *error) {
+  char name[64];
+  snprintf(name, sizeof name, "%s/%s", lock->row->family, verb);
+  const lk_script_def *def = lk_catalog_find(lock->client->catalog, name);
+  if (!def) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", name);
+  if (def->nkeys != 1 || def->nargs > LK_BOUND_MAX) {
+    return lk_fail(error, LK_VERSION, "script %s has a shape that this library does not know", name);
+  }
+  bound->def = def;
+  for (size_t i = 0; i < def->nargs; i++) {
+    unsigned char source = 0;
+    while (source < SOURCES && strcmp(sources[source], def->args[i].name) != 0) source++;
+    if (source == SOURCES) {
+      return lk_fail(error, LK_VERSION, "script %s has an argument %s that this library does not know",
+                     name, def->args[i].name);
+    }
+    bound->sources[i] = source;
+    if (source == FROM_CHANNEL && !lock->channel) {
+      size_t len = lk_name_form(&def->args[i], lock->record->name, NULL, 0);
+      lock->channel = malloc(len + 1);
+      if (!lock->channel) return lk_fail(error, LK_NOMEM, "out of memory");
+      lk_name_form(&def->args[i], lock->record->name, lock->channel, len + 1);
+    }
+  }
+  return LK_OK;
+}
+
+typedef struct arguments {
+  lk_bytes key;
+  lk_bytes args[LK_BOUND_MAX];
+  char hold[24];
+} arguments;
+
+static void fill(const lk_lock *lock, const lk_bound *bound, const char *owner, int64_t hold,
+                 arguments *out) {
+  out->key = (lk_bytes){lock->record->name, lock->name_len};
+  for (size_t i = 0; i < bound->def->nargs; i++) {
+    lk_bytes *arg = &out->args[i];
+    switch (bound->sources[i]) {
+    case FROM_LEASE: *arg = (lk_bytes){lock->lease, strlen(lock->lease)}; break;
+    case FROM_OWNER: *arg = (lk_bytes){owner, strlen(owner)}; break;
+    case FROM_CHANNEL: *arg = (lk_bytes){lock->channel, strlen(lock->channel)}; break;
+    case FROM_PUBLISH: *arg = (lk_bytes){"PUBLISH", 7}; break;
+    default:
+      snprintf(out->hold, sizeof out->hold, "%lld", (long long)hold);
+      *arg = (lk_bytes){out->hold, strlen(out->hold)};
+      break;
+    }
+  }
+}
+
+/* Runs one script; its outcome is the reply's first number, `detail` its second (0: none). */
+static lk_status run(lk_lock *lock, const lk_bound *bound, const char *owner, int64_t hold,
+                     lk_answer *answer, int64_t *outcome, int64_t *detail, lk_error *error) {
+  arguments with;
+  int64_t third_us = lock->lease_us / 3;
+  int64_t patience_us = third_us < lock->client->command_us ? third_us : lock->client->command_us;
+  fill(lock, bound, owner, hold, &with);
+  *outcome = *detail = 0;
+  lk_status status = lk_eval_call(lock->client, bound->def, &with.key, 1, with.args,
+                                  bound->def->nargs, lk_clock_us() + patience_us, answer, error);
+  if (status == LK_OK) {
+    const lk_reply *reply = lk_reply_wrap(answer->reply);
+    lk_reply_number(reply, 1, detail);
+    if (!lk_reply_number(reply, 0, outcome)) {
+      status = lk_fail(error, LK_PROTOCOL, "%s: the reply is no array with an outcome",
+                       bound->def->name);
+    }
+  }
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  return status;
+}
+
+static void undo(lk_lock *lock, const char *owner) {
+  arguments with;
+  fill(lock, &lock->release, owner, 0, &with);
+  lk_undo_start(lock->client, lock->release.def, &with.key, 1, with.args, lock->release.def->nargs,
+                lock->lease_us);
+}
+
+/* -------------------------------------------------------------------------------------- holds -- */
+
+static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
+  lk_hold *hold = user;
+  lk_client *client = hold->client;
+  (void)watch;
+  pthread_mutex_lock(&client->mutex);
+  lk_lock *lock = hold->lock;
+  bool tell = lock && lock->on_lost;
+  if (tell) {
+    lock->telling = true;
+    lock->teller = pthread_self();
+  }
+  pthread_mutex_unlock(&client->mutex);
+  if (!tell) return;
+  lk_lost_event event = {.reason = reason,
+                         .name = lock->record->name,
+                         .owner = hold->owner,
+                         .caller = hold->caller};
+  lock->on_lost(lock, &event, lock->user);
+  lk_lock_told(lock);
+}
+
+static lk_status add_hold(lk_lock *lock, lk_caller *caller, const char *owner, int64_t sent_us,
+                          lk_error *error) {
+  arguments with;
+  lk_hold *hold = calloc(1, sizeof *hold);
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  if (!hold) return lk_fail(error, LK_NOMEM, "out of memory");
+  hold->client = lock->client;
+  hold->lock = lock;
+  hold->caller = caller;
+  hold->caller_id = lk_caller_id(caller);
+  hold->count = 1;
+  memcpy(hold->owner, owner, strlen(owner) + 1);
+  fill(lock, &lock->renew, owner, 1, &with);
+  spec.script = lock->renews ? lock->renew.def->name : NULL;
+  spec.keys = &with.key;
+  spec.nkeys = 1;
+  spec.args = with.args;
+  spec.nargs = lock->renew.def->nargs;
+  spec.lease_ms = lock->lease_us / 1000;
+  spec.since_ms = sent_us / 1000;
+  spec.drift_ms = lock->drift_ms;
+  spec.on_lost = hold_lost;
+  spec.user = hold;
+  lk_status status = lk_watch_start(lock->client, &spec, &hold->watch, error);
+  if (status != LK_OK) {
+    free(hold);
+    return status;
+  }
+  lk_hold_add(lock->client, lock->record, hold);
+  return lk_succeed(error);
+}
+
+/* ------------------------------------------------------------------------------------ acquire -- */
+
+typedef struct attempt {
+  char owner[LK_OWNER_MAX + 1];
+  int64_t wait_ms; /* as the application gave it */
+  int64_t deadline_us;
+  bool stray;       /* a try went unanswered: the name may hold the lock, now or soon */
+  lk_wait *wait;    /* once it listens */
+  int64_t pause_us; /* the back-off of kinds that are not always told, and of trouble */
+  int64_t sent_us;  /* of the try that succeeded */
+} attempt;
+
+enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
+
+static bool may_pass(lk_status status) {
+  return status == LK_UNSURE || lk_status_is_retriable((int)status);
+}
+
+/* Doubling, jittered: between half of it and all. */
+static int64_t next_pause_us(attempt *a) {
+  int64_t pause_us = a->pause_us / 2 + lk_random_up_to(a->pause_us / 2);
+  a->pause_us = a->pause_us * 2 < PAUSE_LAST_US ? a->pause_us * 2 : PAUSE_LAST_US;
+  return pause_us;
+}
+
+static lk_status try_once(lk_lock *lock, attempt *a, int64_t *left_ms, lk_error *error) {
+  lk_answer answer;
+  int64_t outcome;
+  lk_status status =
+      run(lock, &lock->acquire, a->owner, 1, &answer, &outcome, left_ms, error);
+  /* A copy on a connection that was lost may run after the one that was answered. */
+  if (answer.copies > 1 || (answer.copies > 0 && answer.status != LK_OK)) a->stray = true;
+  if (status != LK_OK) return status;
+  if (outcome == 1) {
+    a->sent_us = answer.sent_us;
+    return LK_OK;
+  }
+  if (outcome != 0) {
+    return lk_fail(error, LK_PROTOCOL, "%s: an outcome that it does not have",
+                   lock->acquire.def->name);
+  }
+  if (*left_ms < 0) return lk_fail(error, LK_BUSY, "another owner holds it, without a lease's end");
+  return lk_fail(error, LK_BUSY, "another owner holds it for %lld ms more, unless it renews",
+                 (long long)*left_ms);
+}
+
+/* When to look again after a try that found the lock held. */
+static int64_t recheck_at(const lk_lock *lock, attempt *a, int64_t left_ms, int64_t now_us) {
+  int64_t pause_us = lock->recheck_us - lk_random_up_to(lock->recheck_us / 4);
+  if (left_ms >= 0 && (left_ms + 1) * 1000 < pause_us) pause_us = (left_ms + 1) * 1000;
+  if (!lock->row->always_told) {
+    int64_t poll_us = next_pause_us(a);
+    if (poll_us < pause_us) pause_us = poll_us;
+  }
+  return now_us + pause_us;
+}
+
+static lk_status listen_in(lk_lock *lock, attempt *a, lk_error *error) {
+  int64_t now_us = lk_clock_us();
+  int64_t until_us = now_us + lock->client->settings.connect_us + lock->client->command_us;
+  if (until_us > a->deadline_us) until_us = a->deadline_us;
+  return lk_wait_join(lock->client, lock->channel, until_us, &a->wait, error);
+}
+
+static void sleep_until(lk_lock *lock, attempt *a, int64_t until_us) {
+  if (until_us > a->deadline_us) until_us = a->deadline_us;
+  if (a->wait) {
+    lk_wait_until(a->wait, until_us);
+  } else {
+    lk_client_sleep(lock->client, until_us);
+  }
+}
+
+/* The wait is over: why, with what the last try said. */
+static lk_status waited(lk_status last, lk_error *error) {
+  if (last != LK_BUSY) return last;
+  if (error) error->status = LK_TIMEOUT;
+  return LK_TIMEOUT;
+}
+
+static lk_status contend(lk_lock *lock, attempt *a, lk_error *error) {
+  for (;;) {
+    int64_t left_ms = 0;
+    lk_status status = try_once(lock, a, &left_ms, error);
+    if (status == LK_OK || !may_pass(status) || a->wait_ms == 0) return status;
+    int64_t now_us = lk_clock_us();
+    if (now_us >= a->deadline_us) return waited(status, error);
+    if (status == LK_BUSY && !a->wait) {
+      status = listen_in(lock, a, error);
+      if (status == LK_OK) continue;
+      if (!may_pass(status)) return status;
+      now_us = lk_clock_us();
+      if (now_us >= a->deadline_us) return waited(LK_BUSY, error);
+    }
+    sleep_until(lock, a,
+                status == LK_BUSY ? recheck_at(lock, a, left_ms, now_us)
+                                  : now_us + next_pause_us(a));
+    if (lk_client_is_closing(lock->client)) return lk_fail(error, LK_CLOSED, "the client is closed");
+    if (lk_clock_us() >= a->deadline_us) return waited(status, error);
+  }
+}
+
+/* What was granted while the client closes, or cannot be remembered, goes back at once. */
+static lk_status give_back(lk_lock *lock, attempt *a, lk_status status, lk_error *error) {
+  lk_answer answer;
+  int64_t outcome, detail;
+  if (run(lock, &lock->release, a->owner, 0, &answer, &outcome, &detail, NULL) == LK_OK) {
+    a->stray = false;
+  }
+  if (status == LK_CLOSED) return lk_fail(error, LK_CLOSED, "the client is closed");
+  return status;
+}
+
+static lk_status acquire_fresh(lk_lock *lock, lk_caller *caller, attempt *a, lk_error *error) {
+  lk_client *client = lock->client;
+  lk_turn turn;
+  lk_status status = LK_OK;
+  snprintf(a->owner, sizeof a->owner, "lk-%s:%llu", client->uuid,
+           (unsigned long long)atomic_fetch_add(&client->serials, 1) + 1);
+  if (a->wait_ms != 0) {
+    status = lk_turn_take(client, lock->record, &turn, a->deadline_us);
+    if (status == LK_TIMEOUT) lk_fail(error, status, "others of this process were first");
+    if (status == LK_CLOSED) lk_fail(error, status, "the client is closed");
+    if (status != LK_OK) return status;
+  }
+  status = contend(lock, a, error);
+  if (status == LK_OK && lk_client_is_closing(client)) {
+    status = give_back(lock, a, LK_CLOSED, error);
+  } else if (status == LK_OK) {
+    status = add_hold(lock, caller, a->owner, a->sent_us, error);
+    if (status != LK_OK) give_back(lock, a, status, error);
+    if (status == LK_OK) a->stray = false;
+  } else if (a->stray && lk_client_is_closing(client)) {
+    give_back(lock, a, status, error);
+  }
+  if (a->stray) undo(lock, a->owner);
+  lk_wait_close(a->wait);
+  if (a->wait_ms != 0) lk_turn_end(client, lock->record, &turn);
+  return status;
+}
+
+/* The count is a target, so a try whose reply was lost is simply made again, now or by the next call. */
+static lk_status reenter(lk_lock *lock, lk_hold *hold, attempt *a, lk_error *error) {
+  if (!lock->row->reenters) {
+    return lk_fail(error, LK_REENTRY, "this caller holds it already, and a %s does not re-enter",
+                   lock->row->family);
+  }
+  if (hold->count >= LK_HOLD_MAX) {
+    return lk_fail(error, LK_INVALID, "a hold count cannot pass %d", LK_HOLD_MAX);
+  }
+  for (;;) {
+    lk_answer answer;
+    int64_t outcome, detail;
+    if (lk_watch_lost(hold->watch) != LK_LOST_NOT) {
+      return lk_fail(error, LK_LOST, "this caller's hold was lost; it must be released first");
+    }
+    lk_status status =
+        run(lock, &lock->acquire, hold->owner, hold->count + 1, &answer, &outcome, &detail, error);
+    if (status == LK_OK && outcome == 1) {
+      lk_watch_extend(hold->watch, answer.sent_us, lock->lease_us);
+      pthread_mutex_lock(&lock->client->mutex);
+      hold->count++;
+      pthread_mutex_unlock(&lock->client->mutex);
+      return lk_succeed(error);
+    }
+    if (status == LK_OK) {
+      lk_watch_lose(hold->watch, LK_LOST_BROKEN);
+      continue;
+    }
+    if (!may_pass(status) || lk_clock_us() >= a->deadline_us) return status;
+    lk_client_sleep(lock->client, lk_clock_us() + next_pause_us(a));
+    if (lk_client_is_closing(lock->client)) return lk_fail(error, LK_CLOSED, "the client is closed");
+  }
+}
+
+lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error) {
+  if (!lock || wait_ms < LK_FOREVER) {
+    return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
+  }
+  lk_status status = lk_client_enter(lock->client, error);
+  if (status != LK_OK) return status;
+  if (!lk_caller_claim(caller)) {
+    lk_client_leave(lock->client);
+    return lk_fail(error, LK_INVALID, "this caller is in another call");
+  }
+  attempt a = {.wait_ms = wait_ms,
+               .deadline_us = lk_deadline_us(wait_ms),
+               .stray = false,
+               .wait = NULL,
+               .pause_us = PAUSE_FIRST_US,
+               .sent_us = 0};
+  lk_hold *hold = lk_hold_find(lock->client, lock->record, lk_caller_id(caller));
+  if (hold && lk_watch_lost(hold->watch) != LK_LOST_NOT) {
+    status = lk_fail(error, LK_LOST, "this caller's hold was lost; it must be released first");
+  } else if (hold) {
+    status = reenter(lock, hold, &a, error);
+  } else {
+    status = acquire_fresh(lock, caller, &a, error);
+  }
+  lk_caller_unclaim(caller);
+  lk_client_leave(lock->client);
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------ release -- */
+
+/* What a release says that was answered. */
+static lk_status released(const lk_answer *answer, int64_t outcome, lk_error *error) {
+  if (outcome == 1) return lk_succeed(error);
+  if (outcome != -1) return lk_fail(error, LK_PROTOCOL, "release: an outcome that it does not have");
+  if (answer->copies > 1) {
+    return lk_fail(error, LK_UNSURE,
+                   "not held now; an earlier copy of this release may have been the one that counted");
+  }
+  return lk_fail(error, LK_LOST, "the server had no such hold any more");
+}
+
+static lk_status send_release(lk_lock *lock, lk_hold *hold, int64_t left, lk_error *error) {
+  lk_answer answer;
+  int64_t outcome, detail;
+  lk_status status =
+      run(lock, &lock->release, hold->owner, left, &answer, &outcome, &detail, error);
+  if (status == LK_OK) return released(&answer, outcome, error);
+  if (left == 0 && may_pass(status)) undo(lock, hold->owner);
+  if (status == LK_UNREACHABLE) {
+    return lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer.why);
+  }
+  return status;
+}
+
+static lk_status release(lk_lock *lock, lk_hold *hold, lk_error *error) {
+  lk_lost_reason lost = lk_watch_lost(hold->watch);
+  bool gone = lost == LK_LOST_TAKEN || lost == LK_LOST_BROKEN;
+  int64_t left = hold->count - 1;
+  lk_status status = LK_OK;
+  /* The last level ends the renewals first: none may go out behind the release. */
+  if (left == 0) {
+    lk_watch_close(hold->watch);
+    hold->watch = NULL;
+  }
+  if (!gone) status = send_release(lock, hold, left, error);
+  if (lost != LK_LOST_NOT) {
+    status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text(lost));
+  }
+  if (status == LK_LOST && left > 0) lk_watch_lose(hold->watch, LK_LOST_BROKEN);
+  if (left == 0) {
+    lk_hold_remove(lock->client, lock->record, hold);
+  } else {
+    pthread_mutex_lock(&lock->client->mutex);
+    hold->count = left;
+    pthread_mutex_unlock(&lock->client->mutex);
+  }
+  return status;
+}
+
+lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error) {
+  if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  lk_status status = lk_client_enter(lock->client, error);
+  if (status != LK_OK) return status;
+  if (!lk_caller_claim(caller)) {
+    lk_client_leave(lock->client);
+    return lk_fail(error, LK_INVALID, "this caller is in another call");
+  }
+  lk_hold *hold = lk_hold_find(lock->client, lock->record, lk_caller_id(caller));
+  if (hold) {
+    status = release(lock, hold, error);
+  } else {
+    status = lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
+  }
+  lk_caller_unclaim(caller);
+  lk_client_leave(lock->client);
+  return status;
+}
+
+lk_status lk_lock_bind(lk_lock *lock, lk_kind kind, lk_error *error) {
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    if (kinds[i].kind == kind) lock->row = &kinds[i];
+  }
+  if (!lock->row) return lk_fail(error, LK_INVALID, "there is no kind of lock %d", (int)kind);
+  lk_status status = bind_script(lock, &lock->acquire, "acquire", error);
+  if (status == LK_OK) status = bind_script(lock, &lock->renew, "renew", error);
+  if (status == LK_OK) status = bind_script(lock, &lock->release, "release", error);
+  return status;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "undo.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+#include "status.h"
+
+enum { FIRST_PAUSE_US = 50 * 1000, LAST_PAUSE_US = 2000 * 1000 };
+
+struct lk_undo {
+  lk_undo *next;
+  lk_client *client;
+  lk_call call;
+  lk_timer timer;
+  int64_t until_us;
+  int64_t pause_us;
+};
+
+static void finish(lk_undo *undo) {
+  lk_client *client = undo->client;
+  pthread_mutex_lock(&client->mutex);
+  lk_undo **at = &client->undos;
+  while (*at != undo) at = &(*at)->next;
+  *at = undo->next;
+  pthread_mutex_unlock(&client->mutex);
+  lk_call_clear(&undo->call);
+  free(undo);
+  lk_client_drop(client);
+}
+
+static void answered(void *user, lk_answer *answer) {
+  lk_undo *undo = user;
+  lk_status status = lk_answer_status(answer, NULL, NULL);
+  int64_t now_us = lk_clock_us();
+  freeReplyObject(answer->reply);
+  bool again = status == LK_UNSURE || lk_status_is_retriable((int)status);
+  if (again && now_us < undo->until_us) {
+    undo->pause_us = undo->pause_us * 2 < LAST_PAUSE_US ? undo->pause_us * 2 : LAST_PAUSE_US;
+    if (lk_timer_set(undo->client->keeper, &undo->timer, now_us + undo->pause_us)) return;
+  }
+  finish(undo);
+}
+
+static void send_release(lk_undo *undo) {
+  int64_t deadline_us = lk_clock_us() + undo->client->command_us;
+  if (!lk_eval_start(undo->client, &undo->call, deadline_us, answered, undo)) finish(undo);
+}
+
+static void fire(lk_timer *timer) { send_release((lk_undo *)((char *)timer - offsetof(lk_undo, timer))); }
+
+void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys, size_t nkeys,
+                   const lk_bytes *args, size_t nargs, int64_t lease_us) {
+  lk_undo *undo = calloc(1, sizeof *undo);
+  if (!undo) return;
+  if (lk_call_init(&undo->call, release, keys, nkeys, args, nargs, NULL) != LK_OK) {
+    free(undo);
+    return;
+  }
+  undo->client = client;
+  undo->timer.fire = fire;
+  undo->pause_us = FIRST_PAUSE_US;
+  /* The last copy of what is undone may run until its own deadline, and its lease begins then. */
+  undo->until_us = lk_clock_us() + lease_us + client->command_us;
+  lk_client_keep(client);
+  pthread_mutex_lock(&client->mutex);
+  undo->next = client->undos;
+  client->undos = undo;
+  pthread_mutex_unlock(&client->mutex);
+  send_release(undo);
+}
+
+void lk_undo_clear(lk_client *client) {
+  while (client->undos) finish(client->undos);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A watch renews a lease at every third of it and knows until when it is certain. The deadline counts
+ * from before the request that was answered went out, so it is never later than the server's.
+ */
+#include "watch.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+#include "eval.h"
+#include "reply.h"
+#include "status.h"
+
+/* A renewal that failed is tried again after this part of the lease, within these bounds. */
+enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
+
+struct lk_watch {
+  lk_client *client;
+  atomic_size_t refs; /* the application's, a renewal under way, a queued event */
+  lk_timer timer;
+  lk_event event;
+  lk_call call; /* without a script: nothing is renewed */
+  int64_t lease_us;
+  int64_t drift_us;
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
+  void *user;
+
+  /* Guarded by the client's mutex. */
+  int64_t deadline_us;
+  int64_t renew_us; /* when the next renewal goes out */
+  bool renewing;    /* one is under way */
+  bool unanswered;  /* the last one failed */
+  bool closed;
+  lk_lost_reason lost;
+};
+
+int64_t lk_drift_us(int64_t lease_us, int64_t drift_ms) {
+  return drift_ms > 0 ? drift_ms * 1000 : lease_us / 100 + 2000;
+}
+
+static void drop(lk_watch *watch) {
+  if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
+  lk_client *client = watch->client;
+  lk_call_clear(&watch->call);
+  free(watch);
+  lk_client_drop(client);
+}
+
+/* With the client's mutex held, here and in the functions that are not public. */
+static void lose(lk_watch *watch, lk_lost_reason reason) {
+  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  watch->lost = reason;
+  atomic_fetch_add(&watch->refs, 1);
+  lk_events_post(&watch->client->events, &watch->event);
+}
+
+/* The lease may have ended while this process did not run; whoever looks first says so. */
+static void notice_end(lk_watch *watch, int64_t now_us) {
+  if (now_us < watch->deadline_us) return;
+  lose(watch, watch->unanswered ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
+}
+
+static void plan(lk_watch *watch) {
+  int64_t at_us = watch->deadline_us;
+  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  if (watch->call.script && !watch->renewing && watch->renew_us < at_us) at_us = watch->renew_us;
+  if (!lk_timer_set(watch->client->keeper, &watch->timer, at_us)) lose(watch, LK_LOST_EXPIRED);
+}
+
+/* ---------------------------------------------------------------------------------- renewal -- */
+
+static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_us) {
+  int64_t deadline_us = sent_us + lease_us - drift_us;
+  if (deadline_us > watch->deadline_us) watch->deadline_us = deadline_us;
+}
+
+static void retry_later(lk_watch *watch, int64_t now_us) {
+  int64_t pause_us = watch->lease_us / RETRY_PART;
+  if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
+  if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
+  watch->unanswered = true;
+  watch->renew_us = now_us + pause_us;
+}
+
+static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
+  int64_t outcome = 0, left_ms = 0;
+  const lk_reply *reply = lk_reply_wrap(answer->reply);
+  bool replied = answer->status == LK_OK && lk_reply_number(reply, 0, &outcome);
+  if (replied && outcome == 1) {
+    extend(watch, answer->sent_us, watch->lease_us, watch->drift_us);
+    watch->unanswered = false;
+    watch->renew_us = answer->sent_us + watch->lease_us / 3;
+  } else if (replied && outcome == -1) {
+    bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
+    lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
+  } else {
+    retry_later(watch, now_us);
+  }
+}
+
+static void renewed(void *user, lk_answer *answer) {
+  lk_watch *watch = user;
+  int64_t now_us = lk_clock_us();
+  pthread_mutex_lock(&watch->client->mutex);
+  watch->renewing = false;
+  /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
+  notice_end(watch, now_us);
+  take_answer(watch, answer, now_us);
+  plan(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+  freeReplyObject(answer->reply);
+  drop(watch);
+}
+
+static int64_t command_us(const lk_watch *watch) {
+  int64_t third_us = watch->lease_us / 3;
+  return third_us < watch->client->command_us ? third_us : watch->client->command_us;
+}
+
+static void fire(lk_timer *timer) {
+  lk_watch *watch = (lk_watch *)((char *)timer - offsetof(lk_watch, timer));
+  int64_t now_us = lk_clock_us();
+  bool renew = false;
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, now_us);
+  if (watch->lost == LK_LOST_NOT && !watch->closed && watch->call.script && !watch->renewing &&
+      now_us >= watch->renew_us) {
+    renew = watch->renewing = true;
+    atomic_fetch_add(&watch->refs, 1);
+  }
+  plan(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+  if (!renew) return;
+  if (lk_eval_start(watch->client, &watch->call, now_us + command_us(watch), renewed, watch)) return;
+  lk_answer failed = {.status = LK_NOMEM};
+  renewed(watch, &failed);
+}
+
+/* ------------------------------------------------------------------------------------- public -- */
+
+static void run_event(lk_event *event) {
+  lk_watch *watch = (lk_watch *)((char *)event - offsetof(lk_watch, event));
+  if (watch->on_lost) watch->on_lost(watch, lk_watch_lost(watch), watch->user);
+}
+
+static void drop_event(lk_event *event) {
+  drop((lk_watch *)((char *)event - offsetof(lk_watch, event)));
+}
+
+static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
+  if (!spec || spec->size == 0) return lk_fail(error, LK_INVALID, "the watch has no spec");
+  if (spec->size != sizeof *spec) {
+    return lk_fail(error, LK_VERSION, "lk_watch_spec has %zu bytes here and %zu in the caller",
+                   sizeof *spec, spec->size);
+  }
+  if (spec->lease_ms < LK_LEASE_MIN_MS || spec->lease_ms > LK_LEASE_MAX_MS) {
+    return lk_fail(error, LK_INVALID, "lease_ms must be from %d to %d", LK_LEASE_MIN_MS,
+                   LK_LEASE_MAX_MS);
+  }
+  if (spec->drift_ms < 0 || spec->drift_ms >= spec->lease_ms) {
+    return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below lease_ms");
+  }
+  if (spec->since_ms <= 0) {
+    return lk_fail(error, LK_INVALID, "since_ms must say when the call that got the lease was sent");
+  }
+  return LK_OK;
+}
+
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
+                         lk_error *error) {
+  const lk_script_def *script = spec->script ? lk_catalog_find(client->catalog, spec->script) : NULL;
+  lk_watch *watch;
+  if (spec->script && !script) {
+    return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
+  }
+  watch = calloc(1, sizeof *watch);
+  if (!watch) return lk_fail(error, LK_NOMEM, "out of memory");
+  if (script && lk_call_init(&watch->call, script, spec->keys, spec->nkeys, spec->args, spec->nargs,
+                             error) != LK_OK) {
+    free(watch);
+    return LK_NOMEM;
+  }
+  watch->client = client;
+  atomic_init(&watch->refs, 1);
+  watch->timer.fire = fire;
+  watch->event = (lk_event){.run = run_event, .drop = drop_event};
+  watch->lease_us = spec->lease_ms * 1000;
+  watch->drift_us = lk_drift_us(watch->lease_us, spec->drift_ms);
+  watch->on_lost = spec->on_lost;
+  watch->user = spec->user;
+  watch->deadline_us = spec->since_ms * 1000 + watch->lease_us - watch->drift_us;
+  watch->renew_us = spec->since_ms * 1000 + watch->lease_us / 3;
+  lk_client_keep(client);
+  pthread_mutex_lock(&client->mutex);
+  plan(watch);
+  pthread_mutex_unlock(&client->mutex);
+  *out = watch;
+  return lk_succeed(error);
+}
+
+lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
+                        lk_error *error) {
+  if (out) *out = NULL;
+  lk_status status = lk_client_enter(client, error);
+  if (status != LK_OK) return status;
+  status = out ? check_spec(spec, error) : lk_fail(error, LK_INVALID, "out is NULL");
+  if (status == LK_OK) status = lk_watch_start(client, spec, out, error);
+  lk_client_leave(client);
+  return status;
+}
+
+int64_t lk_watch_remaining_ms(lk_watch *watch) {
+  if (!watch || !lk_client_is_mine(watch->client)) return 0;
+  int64_t now_us = lk_clock_us();
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, now_us);
+  int64_t left_us = watch->lost == LK_LOST_NOT ? watch->deadline_us - now_us : 0;
+  pthread_mutex_unlock(&watch->client->mutex);
+  return left_us / 1000;
+}
+
+lk_lost_reason lk_watch_lost(lk_watch *watch) {
+  if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, lk_clock_us());
+  lk_lost_reason lost = watch->lost;
+  pthread_mutex_unlock(&watch->client->mutex);
+  return lost;
+}
+
+void lk_watch_close(lk_watch *watch) {
+  if (!watch || !lk_client_is_mine(watch->client)) return;
+  pthread_mutex_lock(&watch->client->mutex);
+  watch->closed = true;
+  pthread_mutex_unlock(&watch->client->mutex);
+  lk_timer_cancel(watch->client->keeper, &watch->timer);
+  lk_events_cancel(&watch->client->events, &watch->event);
+  drop(watch);
+}
+
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, lk_clock_us());
+  extend(watch, sent_us, lease_us, watch->drift_us);
+  plan(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+}
+
+void lk_watch_lose(lk_watch *watch, lk_lost_reason reason) {
+  pthread_mutex_lock(&watch->client->mutex);
+  lose(watch, reason);
+  pthread_mutex_unlock(&watch->client->mutex);
+}
