@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the program share. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <latchkey/latchkey.h>
+
+/* The exit codes that are the same for every command. */
+enum {
+  CLI_DONE = 0,
+  CLI_USE = 64,
+  CLI_SERVER = 69,
+  CLI_DEFECT = 70,
+  CLI_BUSY = 75,
+  CLI_LOST = 80,
+  CLI_CANNOT_RUN = 126,
+  CLI_NOT_FOUND = 127,
+  CLI_SIGNAL = 128 /* plus the signal's number */
+};
+
+/* `latchkey exec`; argv[0] is "exec". */
+int exec_main(int argc, char **argv);
+
+/* Every command that is written in Lua, the global help, and what is no command at all; argv[0] is the
+ * program. */
+int lua_main(int argc, char **argv);
+
+/* The folder that holds scripts/, tools/ and spec/, allocated; NULL when there is none. */
+char *home_find(const char *program);
+/* The build tree that the program stands in, allocated; NULL when it is an installed one. */
+char *home_build(const char *program);
+
+/* The exit code of a command that failed with this status. */
+int exit_of(lk_status status);
+
+/* "250ms", "10s", "2m", "1h": a bare number has no unit and is refused. */
+bool duration_parse(const char *text, int64_t *out_ms);
+
+#endif

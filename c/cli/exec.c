@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `latchkey exec`: run a command while holding locks. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+extern char **environ;
+
+typedef struct exec_run {
+  exec_options options;
+  exec_outcome outcome;
+  held_list held;
+  lk_client *client; /* NULL when exec_locks_cancel() has closed it */
+  exec_locks *locks;
+  lk_status taken; /* how the taking ended; set by its thread, read after it was joined */
+  pid_t child;     /* 0: not running */
+  exec_hold *lost;
+  int64_t kill_at_ms; /* 0: CMD was not told to end */
+} exec_run;
+
+static int64_t unix_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fputs("latchkey exec: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+}
+
+/* Tells of run->outcome.error, and returns its exit code. */
+static int fail(exec_run *run) {
+  const lk_error *error = &run->outcome.error;
+  const bool busy = error->status == LK_BUSY || error->status == LK_TIMEOUT;
+  const char *hint = lk_status_hint(error->status);
+  run->outcome.outcome = busy ? "busy" : error->status == LK_LOST ? "lost" : "failed";
+  if (run->options.json) {
+    exec_report_failure(stderr, error);
+  } else if (!busy || !run->options.quiet) {
+    say("%s", error->message);
+    if (hint && strncmp(hint, "see ", 4) != 0) fprintf(stderr, "  %s\n", hint);
+  }
+  if (busy) return run->options.busy_exit;
+  return error->status == LK_LOST ? run->options.lost_exit : exit_of(error->status);
+}
+
+/* ------------------------------------------------------------------------------ taking the locks -- */
+
+static void *taker(void *argument) {
+  exec_run *run = argument;
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  run->taken = exec_locks_take(run->locks, &run->outcome.error);
+  exec_wake();
+  return NULL;
+}
+
+/* Takes the locks on another thread while this one listens for signals. The number of the signal that
+ * ended the wait, else 0. */
+static int take(exec_run *run) {
+  pthread_t thread;
+  const int refused = pthread_create(&thread, NULL, taker, run);
+  if (refused) {
+    run->taken = exec_fail(&run->outcome.error, LK_SYSTEM, "no thread: %s", strerror(refused));
+    return 0;
+  }
+  int ended_by = 0;
+  for (bool taking = true; taking;) {
+    exec_signals_wait(NULL, 0, LK_FOREVER);
+    exec_signal next;
+    while (taking && exec_signals_next(&next)) {
+      switch (next.number) {
+      case EXEC_WOKEN: taking = false; break;
+      case SIGTERM:
+      case SIGINT:
+      case SIGHUP:
+      case SIGQUIT:
+        exec_locks_cancel(run->locks);
+        run->client = NULL;
+        ended_by = next.number;
+        taking = false;
+        break;
+      case SIGTSTP: raise(SIGSTOP); break;
+      default: break;
+      }
+    }
+  }
+  pthread_join(thread, NULL);
+  return ended_by;
+}
+
+/* ---------------------------------------------------------------------------------- running CMD -- */
+
+/* "NAME=" and what `print` writes of the run, allocated; NULL when memory is short. */
+static char *variable(const char *name, void (*print)(FILE *, const exec_run *),
+                      const exec_run *run) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  if (!memory) return NULL;
+  fprintf(memory, "%s=", name);
+  print(memory, run);
+  if (fclose(memory) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static void print_names(FILE *out, const exec_run *run) {
+  for (size_t i = 0; i < run->options.nnames; i++) {
+    fprintf(out, "%s%s", i > 0 ? "\n" : "", run->options.names[i]);
+  }
+}
+
+/* What this exec stands under itself, then its own holds. */
+static void print_held(FILE *out, const exec_run *run) {
+  const char *inherited = getenv("LATCHKEY_HELD");
+  const char *space = inherited && *inherited ? " " : "";
+  if (*space) fputs(inherited, out);
+  for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
+    const exec_hold *hold = exec_locks_at(run->locks, i);
+    if (hold->outer) continue;
+    const held_entry entry = {run->options.kind_name, hold->name, hold->owner,
+                              hold->lease_ms,         getpid(),   lk_client_target(run->client)};
+    fputs(space, out);
+    held_print(out, &entry);
+    space = " ";
+  }
+}
+
+/* This program's environment with two variables of CMD's own in front; NULL when memory is short. */
+static char **command_environment(char *lock, char *held) {
+  size_t count = 0;
+  while (environ[count]) count++;
+  char **environment = lock && held ? calloc(count + 3, sizeof *environment) : NULL;
+  if (!environment) return NULL;
+  environment[0] = lock;
+  environment[1] = held;
+  size_t kept = 2;
+  for (char **old = environ; *old; old++) {
+    if (strncmp(*old, "LATCHKEY_LOCK=", 14) != 0 && strncmp(*old, "LATCHKEY_HELD=", 14) != 0) {
+      environment[kept++] = *old;
+    }
+  }
+  return environment;
+}
+
+/* CLI_DONE when CMD runs. */
+static int start(exec_run *run) {
+  char *lock = variable("LATCHKEY_LOCK", print_names, run);
+  char *held = variable("LATCHKEY_HELD", print_held, run);
+  char **environment = command_environment(lock, held);
+  int failure = ENOMEM;
+  const pid_t child = environment ? exec_start(run->options.command, environment, &failure) : -1;
+  free(environment);
+  free(held);
+  free(lock);
+  if (failure == 0) {
+    run->child = child;
+    run->outcome.started = true;
+    return CLI_DONE;
+  }
+  if (child > 0) waitpid(child, NULL, 0);
+  exec_fail(&run->outcome.error, LK_SYSTEM, "cannot run %s: %s", run->options.command[0],
+            strerror(failure));
+  fail(run);
+  return failure == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
+}
+
+static const char *lost_sentence(const char *word) {
+  static const struct {
+    const char *word, *sentence;
+  } table[] = {{"taken", "another owner holds it"},
+               {"expired", "its lease ended"},
+               {"unreachable", "it was not renewed in time"},
+               {"broken", "the server has no such hold any more"},
+               {"outer", "the exec that holds it has ended"}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    if (strcmp(word, table[i].word) == 0) return table[i].sentence;
+  }
+  return word;
+}
+
+static void tell_lost(exec_run *run, const char *what_now) {
+  exec_fail(&run->outcome.error, LK_LOST, "lost \"%s\": %s%s", run->lost->name,
+            lost_sentence(run->lost->lost), what_now);
+  fail(run);
+}
+
+static void look_for_loss(exec_run *run) {
+  if (!run->lost) {
+    run->lost = exec_locks_lost(run->locks, run->options.on_lost != ON_LOST_WARN);
+    if (!run->lost) return;
+    if (run->options.on_lost == ON_LOST_WARN) {
+      tell_lost(run, "; CMD goes on");
+      return;
+    }
+    kill(run->child, run->options.on_lost == ON_LOST_KILL ? SIGKILL : SIGTERM);
+    kill(run->child, SIGCONT); /* stopped, it would not act on the first one */
+    if (run->options.on_lost == ON_LOST_TERM) {
+      run->kill_at_ms = lk_now_ms() + EXEC_KILL_AFTER_MS;
+    }
+    tell_lost(run, "; CMD was told to end");
+  }
+  if (run->kill_at_ms && lk_now_ms() >= run->kill_at_ms) {
+    kill(run->child, SIGKILL);
+    run->kill_at_ms = 0;
+  }
+}
+
+static void pass_on(const exec_run *run, const exec_signal *signal) {
+  if (signal->number == EXEC_WOKEN || signal->number == SIGCHLD) return;
+  if (!signal->from_terminal) kill(run->child, signal->number);
+  if (signal->number == SIGTSTP) raise(SIGSTOP);
+}
+
+static void supervise(exec_run *run) {
+  int fds[EXEC_NAMES_MAX + 1];
+  size_t nfds = 0;
+  fds[nfds++] = lk_client_fd(run->client);
+  for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
+    const int outer = exec_locks_at(run->locks, i)->outer_process;
+    if (outer >= 0) fds[nfds++] = outer;
+  }
+  for (;;) {
+    lk_client_dispatch(run->client);
+    /* Before signals are passed on: after a stop, CMD must not go on under a lock that is gone. */
+    look_for_loss(run);
+    exec_signal next;
+    while (exec_signals_next(&next)) pass_on(run, &next);
+    if (waitpid(run->child, &run->outcome.status, WNOHANG) == run->child) break;
+
+    int64_t rest_ms = LK_FOREVER;
+    if (run->kill_at_ms) {
+      rest_ms = run->kill_at_ms - lk_now_ms() > 0 ? run->kill_at_ms - lk_now_ms() : 0;
+    } else if (!run->lost) {
+      rest_ms = exec_locks_rest_ms(run->locks, run->options.on_lost != ON_LOST_WARN);
+    }
+    /* The descriptor of an ancestor that has ended stays readable. */
+    exec_signals_wait(fds, run->lost ? 1 : nfds, rest_ms);
+  }
+  if (run->lost) return;
+  run->lost = exec_locks_lost(run->locks, false);
+  if (run->lost) tell_lost(run, " before CMD had ended");
+}
+
+/* ---------------------------------------------------------------------------------- the command -- */
+
+static void give_back(exec_run *run) {
+  lk_error error;
+  const lk_status status = exec_locks_release(run->locks, &error);
+  run->outcome.freed_unix_ms = unix_ms();
+  if (status == LK_OK || run->lost) {
+    if (run->options.verbose) say("given back");
+  } else if (status == LK_LOST) {
+    run->lost = exec_locks_lost(run->locks, false);
+    run->outcome.error = error;
+    fail(run);
+  } else {
+    run->outcome.error = error;
+    say("not given back, so it ends with its lease: %s", error.message);
+  }
+}
+
+/* The locks are held: CMD runs, and they are given back. */
+static int run_command(exec_run *run) {
+  run->outcome.taken_unix_ms = unix_ms();
+  if (run->options.verbose) {
+    say("held after %lld ms", (long long)(run->outcome.taken_unix_ms - run->outcome.asked_unix_ms));
+  }
+  const int refused = start(run);
+  if (!refused) supervise(run);
+  give_back(run);
+  if (refused) return refused;
+  if (run->lost) return run->options.lost_exit;
+  run->outcome.outcome = "done";
+  const int status = run->outcome.status;
+  return WIFSIGNALED(status) ? CLI_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static lk_status open_all(exec_run *run, lk_error *error) {
+  if (!held_parse(getenv("LATCHKEY_HELD"), &run->held)) {
+    return exec_fail(error, LK_INVALID, "LATCHKEY_HELD is not what exec writes; unset it");
+  }
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.password = run->options.password;
+  lk_status status = lk_client_open(run->options.url, &options, &run->client, error);
+  if (status == LK_OK) {
+    status = exec_locks_open(run->client, &run->options, &run->held, &run->locks, error);
+  }
+  return status;
+}
+
+static int run_all(exec_run *run) {
+  lk_error *error = &run->outcome.error;
+  run->outcome.asked_unix_ms = unix_ms();
+  if (exec_signals_open(error) != LK_OK || open_all(run, error) != LK_OK) return fail(run);
+  const int ended_by = take(run);
+  if (ended_by) {
+    run->outcome.outcome = "interrupted";
+    return CLI_SIGNAL + ended_by;
+  }
+  return run->taken == LK_OK ? run_command(run) : fail(run);
+}
+
+int exec_main(int argc, char **argv) {
+  exec_run run = {.outcome = {.outcome = "failed"}};
+  bool help = false;
+  lk_error wrong;
+  const lk_status parsed = exec_options_parse(argc, argv, &run.options, &help, &wrong);
+  if (help) {
+    exec_help(stdout);
+    exec_options_clear(&run.options);
+    return CLI_DONE;
+  }
+
+  FILE *report = NULL;
+  lk_error no_report;
+  lk_status status = parsed;
+  if (run.options.report_path &&
+      exec_report_open(run.options.report_path, &report, &no_report) != LK_OK && parsed == LK_OK) {
+    wrong = no_report;
+    status = wrong.status;
+  }
+  if (status == LK_OK) {
+    run.outcome.exit_code = run_all(&run);
+  } else {
+    run.outcome.error = wrong;
+    run.outcome.exit_code = fail(&run);
+  }
+  if (report && !exec_report_close(report, &run.options, run.locks, &run.outcome)) {
+    say("the report %s was not written", run.options.report_path);
+  }
+  exec_locks_close(run.locks);
+  lk_client_close(run.client);
+  held_clear(&run.held);
+  exec_options_clear(&run.options);
+  return run.outcome.exit_code;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The holds of an exec: its own, and those of an ancestor that it runs inside. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+struct exec_locks {
+  lk_client *client;
+  int64_t wait_ms;
+  const char *kind_name;
+  pthread_mutex_t mutex; /* guards `held` of the holds, and `cancelled`, during exec_locks_take() */
+  bool cancelled;
+  size_t count;
+  exec_hold holds[];
+};
+
+static const char *lost_word(lk_lost_reason reason) {
+  switch (reason) {
+  case LK_LOST_TAKEN: return "taken";
+  case LK_LOST_EXPIRED: return "expired";
+  case LK_LOST_UNREACHABLE: return "unreachable";
+  case LK_LOST_BROKEN: return "broken";
+  case LK_LOST_NOT: break;
+  }
+  return NULL;
+}
+
+/* Only there so that a loss makes the client's descriptor readable; what was lost is asked for. */
+static void lock_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
+  (void)lock, (void)event, (void)user;
+}
+
+static void watch_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
+  (void)watch, (void)reason, (void)user;
+}
+
+static int process_open(pid_t process) {
+#ifdef SYS_pidfd_open
+  return (int)syscall(SYS_pidfd_open, process, 0);
+#else
+  (void)process;
+  return -1;
+#endif
+}
+
+/* A process that has ended and is not yet waited for still takes signals; its descriptor knows. */
+static bool outer_is_gone(const exec_hold *hold) {
+  if (hold->outer_process < 0) return kill(hold->outer->process, 0) != 0 && errno == ESRCH;
+  struct pollfd ended = {.fd = hold->outer_process, .events = POLLIN};
+  return poll(&ended, 1, 0) > 0;
+}
+
+lk_status exec_locks_open(lk_client *client, const exec_options *options, const held_list *held,
+                          exec_locks **out, lk_error *error) {
+  exec_locks *locks = calloc(1, sizeof *locks + options->nnames * sizeof *locks->holds);
+  *out = locks;
+  if (!locks) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
+  pthread_mutex_init(&locks->mutex, NULL);
+  locks->client = client;
+  locks->wait_ms = options->wait_ms;
+  locks->kind_name = options->kind_name;
+  for (size_t i = 0; i < options->nnames; i++) {
+    exec_hold *hold = &locks->holds[locks->count++];
+    hold->name = options->names[i];
+    hold->outer_process = -1;
+    hold->outer = held_find(held, options->kind_name, hold->name, lk_client_target(client));
+    hold->lease_ms = hold->outer ? hold->outer->lease_ms : options->lease_ms;
+    if (hold->outer) continue;
+
+    lk_lock_options lock_options = LK_LOCK_OPTIONS_INIT;
+    lock_options.lease_ms = options->lease_ms;
+    lock_options.renew = true;
+    lock_options.on_lost = lock_lost;
+    lk_status status =
+        lk_lock_open(client, options->kind, hold->name, &lock_options, &hold->lock, error);
+    if (status == LK_OK) status = lk_caller_new(client, &hold->caller, error);
+    if (status != LK_OK) return status;
+  }
+  return LK_OK;
+}
+
+/* One renewal proves that the ancestor still holds the lock; from its send the watch counts. */
+static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error) {
+  char script[32], lease[24];
+  snprintf(script, sizeof script, "%s/renew", locks->kind_name);
+  snprintf(lease, sizeof lease, "%" PRId64, hold->lease_ms);
+  const lk_bytes key = {hold->name, strlen(hold->name)};
+  const lk_bytes args[] = {{lease, strlen(lease)},
+                           {hold->outer->owner, strlen(hold->outer->owner)}};
+
+  hold->outer_process = process_open(hold->outer->process);
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  spec.script = script;
+  spec.keys = &key;
+  spec.nkeys = 1;
+  spec.args = args;
+  spec.nargs = 2;
+  spec.lease_ms = hold->lease_ms;
+  spec.since_ms = lk_now_ms();
+  spec.on_lost = watch_lost;
+
+  lk_reply *reply = NULL;
+  lk_status status = lk_eval(locks->client, script, &key, 1, args, 2, &reply, error);
+  const bool renewed = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
+  lk_reply_free(reply);
+  if (status != LK_OK) return status;
+  if (!renewed || outer_is_gone(hold)) {
+    hold->lost = renewed ? "outer" : "broken";
+    return exec_fail(error, LK_LOST, "\"%s\" is no longer held by the exec around this one",
+                     hold->name);
+  }
+  status = lk_watch_open(locks->client, &spec, &hold->watch, error);
+  if (status == LK_OK) snprintf(hold->owner, sizeof hold->owner, "%s", hold->outer->owner);
+  return status;
+}
+
+static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
+  if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, error);
+
+  lk_status status = lk_lock_acquire(hold->lock, hold->caller, wait_ms, error);
+  if (status == LK_BUSY || status == LK_TIMEOUT) {
+    return exec_fail(error, status,
+                     wait_ms == 0 ? "\"%s\" is held by another"
+                                  : "\"%s\" was held by another for the whole wait",
+                     hold->name);
+  }
+  if (status != LK_OK) return status;
+  lk_lock_owner(hold->lock, hold->caller, hold->owner, sizeof hold->owner);
+  pthread_mutex_lock(&locks->mutex);
+  const bool cancelled = locks->cancelled;
+  hold->held = !cancelled;
+  pthread_mutex_unlock(&locks->mutex);
+  if (!cancelled) return LK_OK;
+  lk_lock_release(hold->lock, hold->caller, NULL);
+  return exec_fail(error, LK_CLOSED, "%s", lk_status_text(LK_CLOSED));
+}
+
+static lk_status take_each(exec_locks *locks, int64_t deadline_ms, lk_error *error) {
+  for (size_t i = 0; i < locks->count; i++) {
+    const int64_t left_ms = deadline_ms - lk_now_ms();
+    const int64_t wait_ms = locks->wait_ms == LK_FOREVER ? LK_FOREVER : left_ms > 0 ? left_ms : 0;
+    const lk_status status = take_one(locks, &locks->holds[i], wait_ms, error);
+    if (status != LK_OK) return status;
+  }
+  return LK_OK;
+}
+
+/* Of the locks that are not the ancestors'. */
+static lk_status give_back(exec_locks *locks, lk_error *error) {
+  lk_status first = LK_OK;
+  for (size_t i = locks->count; i > 0; i--) {
+    exec_hold *hold = &locks->holds[i - 1];
+    if (!hold->held) continue;
+    hold->held = false;
+    lk_error detail;
+    const lk_status status = lk_lock_release(hold->lock, hold->caller, &detail);
+    if (status == LK_LOST && !hold->lost) hold->lost = "broken";
+    if (status == LK_OK || (first != LK_OK && status != LK_LOST)) continue;
+    first = status;
+    if (error) *error = detail;
+  }
+  return first;
+}
+
+lk_status exec_locks_take(exec_locks *locks, lk_error *error) {
+  const int64_t deadline_ms = lk_now_ms() + (locks->wait_ms == LK_FOREVER ? 0 : locks->wait_ms);
+  for (;;) {
+    const lk_status status = take_each(locks, deadline_ms, error);
+    const exec_hold *lost = status == LK_OK ? exec_locks_lost(locks, false) : NULL;
+    if (status == LK_OK && !lost) return LK_OK;
+
+    pthread_mutex_lock(&locks->mutex);
+    if (!locks->cancelled) give_back(locks, NULL);
+    pthread_mutex_unlock(&locks->mutex);
+    if (status != LK_OK) return status;
+    /* While a later lock was waited for, an earlier one was lost: all are asked for anew. */
+    if (lost->outer) {
+      return exec_fail(error, LK_LOST, "\"%s\" is no longer held by the exec around this one",
+                       lost->name);
+    }
+    if (locks->wait_ms != LK_FOREVER && lk_now_ms() >= deadline_ms) {
+      return exec_fail(error, LK_TIMEOUT, "\"%s\" was lost while another was waited for",
+                       lost->name);
+    }
+    for (size_t i = 0; i < locks->count; i++) locks->holds[i].lost = NULL;
+  }
+}
+
+void exec_locks_cancel(exec_locks *locks) {
+  pthread_mutex_lock(&locks->mutex);
+  locks->cancelled = true;
+  give_back(locks, NULL);
+  pthread_mutex_unlock(&locks->mutex);
+  lk_client_close(locks->client);
+}
+
+lk_status exec_locks_release(exec_locks *locks, lk_error *error) { return give_back(locks, error); }
+
+void exec_locks_close(exec_locks *locks) {
+  if (!locks) return;
+  for (size_t i = 0; i < locks->count; i++) {
+    exec_hold *hold = &locks->holds[i];
+    lk_watch_close(hold->watch);
+    lk_lock_close(hold->lock);
+    lk_caller_free(hold->caller);
+    if (hold->outer_process >= 0) close(hold->outer_process);
+  }
+  pthread_mutex_destroy(&locks->mutex);
+  free(locks);
+}
+
+size_t exec_locks_count(const exec_locks *locks) { return locks->count; }
+
+exec_hold *exec_locks_at(exec_locks *locks, size_t index) { return &locks->holds[index]; }
+
+/* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. */
+static int64_t margin_ms(const exec_hold *hold, bool early) {
+  if (!early) return 0;
+  return hold->lease_ms / 6 < EXEC_KILL_AFTER_MS ? hold->lease_ms / 6 : EXEC_KILL_AFTER_MS;
+}
+
+static int64_t remaining_ms(const exec_hold *hold) {
+  return hold->outer ? lk_watch_remaining_ms(hold->watch)
+                     : lk_lock_remaining_ms(hold->lock, hold->caller);
+}
+
+exec_hold *exec_locks_lost(exec_locks *locks, bool early) {
+  for (size_t i = 0; i < locks->count; i++) {
+    exec_hold *hold = &locks->holds[i];
+    if (!hold->lost) {
+      hold->lost = lost_word(hold->outer ? lk_watch_lost(hold->watch)
+                                         : lk_lock_lost(hold->lock, hold->caller));
+    }
+    if (!hold->lost && hold->outer && outer_is_gone(hold)) hold->lost = "outer";
+    if (!hold->lost && remaining_ms(hold) <= margin_ms(hold, early)) hold->lost = "unreachable";
+    if (hold->lost) return hold;
+  }
+  return NULL;
+}
+
+int64_t exec_locks_rest_ms(exec_locks *locks, bool early) {
+  int64_t rest_ms = INT64_MAX;
+  for (size_t i = 0; i < locks->count; i++) {
+    const exec_hold *hold = &locks->holds[i];
+    int64_t own_ms = remaining_ms(hold) - margin_ms(hold, early);
+    /* Without a descriptor for it, the ancestor's life is looked at as often as its lease. */
+    if (hold->outer && hold->outer_process < 0 && own_ms > hold->lease_ms / 3) {
+      own_ms = hold->lease_ms / 3;
+    }
+    if (own_ms < rest_ms) rest_ms = own_ms;
+  }
+  return rest_ms > 0 ? rest_ms : 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened, as JSON. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "exec.h"
+
+static const char schema[] = "latchkey/exec/1";
+
+/* JSON holds UTF-8 only; other bytes are shown as LATCHKEY_HELD shows them. */
+static json_t *json_text(const char *text) {
+  json_t *string = json_string(text);
+  if (string) return string;
+  char *encoded = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&encoded, &size);
+  if (!memory) return json_null();
+  percent_print(memory, text);
+  if (fclose(memory) == 0) string = json_string(encoded);
+  free(encoded);
+  return string ? string : json_null();
+}
+
+static json_t *json_time(int64_t unix_ms) { return unix_ms ? json_integer(unix_ms) : json_null(); }
+
+static json_t *json_failure(const lk_error *error) {
+  if (error->status == LK_OK) return json_null();
+  return json_pack("{s:s, s:o, s:s}", "status", lk_status_name(error->status), "message",
+                   json_text(error->message), "hint", lk_status_hint(error->status));
+}
+
+static json_t *json_holds(exec_locks *locks) {
+  json_t *holds = json_array();
+  for (size_t i = 0; locks && i < exec_locks_count(locks); i++) {
+    const exec_hold *hold = exec_locks_at(locks, i);
+    json_array_append_new(holds,
+                          json_pack("{s:o, s:o, s:b, s:o}", "name", json_text(hold->name), "owner",
+                                    *hold->owner ? json_text(hold->owner) : json_null(), "nested",
+                                    hold->outer != NULL, "lost",
+                                    hold->lost ? json_string(hold->lost) : json_null()));
+  }
+  return holds;
+}
+
+static json_t *json_command(char *const *command) {
+  json_t *words = json_array();
+  for (; command && *command; command++) json_array_append_new(words, json_text(*command));
+  return words;
+}
+
+lk_status exec_report_open(const char *path, FILE **out, lk_error *error) {
+  *out = fopen(path, "we");
+  if (*out) return LK_OK;
+  return exec_fail(error, LK_INVALID, "--report %s: %s", path, strerror(errno));
+}
+
+bool exec_report_close(FILE *file, const exec_options *options, exec_locks *locks,
+                       const exec_outcome *outcome) {
+  const bool ended = outcome->started && WIFEXITED(outcome->status);
+  const bool killed = outcome->started && WIFSIGNALED(outcome->status);
+  json_t *report = json_pack(
+      "{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", schema, "outcome",
+      outcome->outcome, "exit", outcome->exit_code, "kind", options->kind_name, "holds",
+      json_holds(locks), "command", json_command(options->command), "command_exit",
+      ended ? json_integer(WEXITSTATUS(outcome->status)) : json_null(), "command_signal",
+      killed ? json_integer(WTERMSIG(outcome->status)) : json_null(), "asked_unix_ms",
+      json_time(outcome->asked_unix_ms), "taken_unix_ms", json_time(outcome->taken_unix_ms),
+      "freed_unix_ms", json_time(outcome->freed_unix_ms), "error", json_failure(&outcome->error));
+  const bool written =
+      report && json_dumpf(report, file, JSON_INDENT(2)) == 0 && fputc('\n', file) != EOF;
+  json_decref(report);
+  return fclose(file) == 0 && written;
+}
+
+void exec_report_failure(FILE *out, const lk_error *error) {
+  json_t *document = json_pack("{s:s, s:o}", "schema", schema, "error", json_failure(error));
+  if (document) json_dumpf(document, out, JSON_COMPACT);
+  fputc('\n', out);
+  json_decref(document);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli.h"
+
+int exit_of(lk_status status) {
+  switch (status) {
+  case LK_OK: return CLI_DONE;
+  case LK_BUSY:
+  case LK_TIMEOUT: return CLI_BUSY;
+  case LK_LOST: return CLI_LOST;
+  case LK_INVALID:
+  case LK_NAME:
+  case LK_URL:
+  case LK_VERSION:
+  case LK_WRONGTYPE:
+  case LK_NO_SCRIPT: return CLI_USE;
+  case LK_UNSURE:
+  case LK_UNREACHABLE:
+  case LK_LOADING:
+  case LK_READONLY:
+  case LK_OOM:
+  case LK_NOREPLICAS:
+  case LK_MISCONF:
+  case LK_SERVER_BUSY:
+  case LK_MASTERDOWN:
+  case LK_AUTH:
+  case LK_DENIED:
+  case LK_TLS:
+  case LK_SERVER:
+  case LK_LOCAL: return CLI_SERVER;
+  case LK_NOT_HELD:
+  case LK_REENTRY:
+  case LK_CLOSED:
+  case LK_FORKED:
+  case LK_NOMEM:
+  case LK_BADARG:
+  case LK_SCRIPT:
+  case LK_PROTOCOL:
+  case LK_SYSTEM: return CLI_DEFECT;
+  }
+  return CLI_DEFECT;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LATCHKEY_HELD: which holds a command runs under, for an `exec` inside it.
+ *
+ * Entries are separated by a space, their fields by a comma:
+ *   kind,name,owner,lease in ms,process that holds it,server
+ * A byte that is neither a letter, a digit nor one of - . _ ~ : / @ + stands as %XX.
+ */
+#ifndef CLI_HELD_H
+#define CLI_HELD_H
+
+#include <latchkey/latchkey.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+typedef struct held_entry {
+  const char *kind;
+  const char *name;
+  const char *owner;
+  int64_t lease_ms;
+  pid_t process;
+  const char *target;
+} held_entry;
+
+typedef struct held_list {
+  held_entry *entries;
+  size_t count;
+} held_list;
+
+/* False when the text is malformed or memory is short; held_clear() also then. NULL is an empty list. */
+bool held_parse(const char *text, held_list *out);
+void held_clear(held_list *list);
+/* NULL if the list has none; of several, the last: it was appended by the nearest ancestor. */
+const held_entry *held_find(const held_list *list, const char *kind, const char *name,
+                            const char *target);
+/* The entry, without the space that separates it from others. */
+void held_print(FILE *out, const held_entry *entry);
+
+/* `text` with every byte that is not in the list above as %XX. */
+void percent_print(FILE *out, const char *text);
+
+#endif

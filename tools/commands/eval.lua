@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+
+local catalog = require('lib.catalog')
+local cli = require('lib.cli')
+local names = require('lib.names')
+local replies = require('lib.replies')
+local text = require('lib.text')
+
+local command = { summary = 'run a script by its name', server = true }
+
+-- Failures that the script itself answers with.
+local SCRIPT_ERRORS = { LK_BADARG = true, LK_SCRIPT = true, LK_WRONGTYPE = true, LK_SERVER = true }
+
+-- The options of --dir and --name must be known before the others can be: they come from headers.
+local function folders(arguments, home)
+  local list = { path.join(home, 'scripts') }
+  for i, argument in ipairs(arguments) do
+    local given = argument:match('^%-%-dir=(.+)$') or argument == '--dir' and arguments[i + 1]
+    if given and path.isdir(given) then
+      list[#list + 1] = given
+    end
+  end
+  return list
+end
+
+local function find_script(list, wanted)
+  local found
+  for _, folder in ipairs(list) do
+    for _, script in ipairs(catalog.read(folder) or {}) do
+      if script.name == wanted then
+        found = script
+      end
+    end
+  end
+  return found
+end
+
+-- The arguments of all scripts, each name once.
+local function fields_of(list)
+  local seen, fields = {}, {}
+  for _, folder in ipairs(list) do
+    for _, script in ipairs(catalog.read(folder) or {}) do
+      for _, field in ipairs(script.header.argv) do
+        if not seen[field.name] then
+          seen[field.name] = true
+          fields[#fields + 1] = field
+        end
+      end
+    end
+  end
+  table.sort(fields, function(a, b)
+    return a.name < b.name
+  end)
+  return fields
+end
+
+local function describe(field)
+  if field.type == 'ms' then
+    return 'A duration: 30s.'
+  elseif field.form then
+    return 'Formed from --name unless it is given.'
+  elseif field.values then
+    return table.concat(field.values, ' or ') .. (field.type == 'verb'
+      and ('; %s unless it is given.'):format(field.values[1]) or '.')
+  elseif field.min then
+    return ('%.0f to %.0f%s.'):format(field.min, field.max, field.kind == 'text' and ' bytes' or '')
+  end
+  return field.text
+end
+
+function command.configure(parser, arguments, home)
+  parser:usage('Usage: latchkey eval [OPTION...] SCRIPT [KEY...] , [ARG...]\n'
+    .. '       latchkey eval [OPTION...] SCRIPT --name NAME [--FIELD VALUE...]')
+  parser:argument('script', 'The script\'s name; around a comma that stands alone, its keys and '
+    .. 'arguments. Write -- before values that begin with a "-".'):args('+')
+  parser:option('--name', 'The lock\'s name, from which keys and channels are formed; the arguments '
+    .. 'are then given by these options:'):argname('NAME')
+  for _, field in ipairs(fields_of(folders(arguments, home))) do
+    parser:option('--' .. field.name, describe(field)):target('field_' .. field.name)
+      :argname(field.name:upper())
+  end
+  parser:flag('--mock', 'On the mock engine, which starts empty, and on no server.')
+  parser:option('--dir', 'A folder of further scripts.'):argname('DIR')
+  parser:epilog('The reply is shown as redis-cli shows it. Exit code 1: the script answered with an '
+    .. 'error.')
+end
+
+local function split(words)
+  local keys, args, list = {}, {}, nil
+  list = keys
+  for i = 2, #words do
+    if words[i] == ',' and list == keys then
+      list = args
+    else
+      list[#list + 1] = words[i]
+    end
+  end
+  return keys, args
+end
+
+local function form_argument(field, given, name)
+  if given == nil and field.form then
+    return names.form(field.form, name)
+  elseif given == nil and field.type == 'verb' then
+    return field.values[1]
+  elseif given == nil then
+    return nil, ('--%s is missing: %s'):format(field.name, field.text)
+  elseif field.type == 'ms' then
+    return text.duration(given)
+  end
+  return given
+end
+
+-- Keys and arguments from --name and the header.
+local function form(script, args)
+  local good, why = names.check(args.name)
+  if not good then
+    return nil, why
+  end
+  local keys, values, known = {}, {}, {}
+  for i, key in ipairs(script.header.keys) do
+    if key.many then
+      return nil, script.name .. ' takes several keys; write them out'
+    end
+    keys[i] = names.form(key.form, args.name)
+  end
+  for i, field in ipairs(script.header.argv) do
+    known['field_' .. field.name] = true
+    values[i], why = form_argument(field, args['field_' .. field.name], args.name)
+    if values[i] == nil then
+      return nil, why
+    end
+  end
+  for option in pairs(args) do
+    if option:find('^field_') and not known[option] then
+      return nil, ('%s has no argument "%s"'):format(script.name, option:sub(7))
+    end
+  end
+  return keys, values
+end
+
+local function on_mock(ctx, script, keys, values)
+  local world = require('mock.world').new({ scripts = path.join(ctx.home, 'scripts') })
+  local reply, err = world:eval_source(script.source, keys, values)
+  return world.null, reply, err
+end
+
+local function on_server(ctx, args, script, keys, values)
+  local latchkey = require('lib.latchkey')
+  local client, code = ctx:client({ script_dir = args.dir })
+  if not client then
+    return nil, nil, nil, code
+  end
+  local reply, err = client:eval(script.name, keys, values)
+  if err and not SCRIPT_ERRORS[err.status] then
+    return nil, nil, nil, ctx:fail(err)
+  end
+  return latchkey.null, reply, err
+end
+
+function command.run(args, ctx)
+  local list = folders({ '--dir', args.dir or '' }, ctx.home)
+  if args.dir and #list == 1 then
+    return ctx:misuse(('--dir %s is no folder'):format(args.dir))
+  end
+  local script = find_script(list, args.script[1])
+  if not script then
+    return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(
+      args.script[1]), hint = 'latchkey status lists them' })
+  end
+
+  local keys, values = split(args.script)
+  if args.name then
+    if #args.script > 1 then
+      return ctx:misuse('write either --name or keys and arguments')
+    end
+    keys, values = form(script, args)
+    if not keys then
+      return ctx:misuse(values)
+    end
+  end
+
+  local null, reply, err, code
+  if args.mock then
+    null, reply, err = on_mock(ctx, script, keys, values)
+  else
+    null, reply, err, code = on_server(ctx, args, script, keys, values)
+  end
+  if code then
+    return code
+  elseif err then
+    ctx:result({ script = script.name, error = { status = err.status, code = err.code,
+      message = text.safe(err.message), line = err.line } },
+      ('(error) %s\n'):format(text.safe(err.message)))
+    if err.line and not ctx.json then
+      ctx:note(('%s, line %d'):format(script.name, err.line))
+    end
+    return cli.exits.found
+  end
+  ctx:result({ script = script.name, reply = replies.plain(reply, null) },
+    replies.show(reply, null) .. '\n')
+  return cli.exits.done
+end
+
+return command

@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: Apache-2.0
+local cli = require('lib.cli')
+local text = require('lib.text')
+
+local command = { summary = 'what a status or an exit code means, and what to do' }
+
+local EXITS = {
+  [0] = { 'done', 'nothing to do' },
+  [1] = { 'a tool found something: lint findings, an error of a script, a missing script',
+    'see its output' },
+  [2] = { 'incomplete: a bound was reached, or only part could be done', 'raise the bound' },
+  [3] = { 'inspect: the lock is free', 'nothing to do' },
+  [64] = { 'wrong use: an option, a duration, a name or the URL; nothing was touched',
+    'see the message, and --help of the command' },
+  [69] = { 'no server could be reached, or it refused',
+    'see the message: address, credentials, permissions, memory, read-only' },
+  [70] = { 'a defect of latchkey itself', 'report it with the message' },
+  [75] = { 'the lock was held by another for the whole wait',
+    'wait longer, or see with latchkey inspect who holds it' },
+  [80] = { 'the lock was lost while the command ran',
+    'its work may have run unprotected: check it, then run it again' },
+  [126] = { 'exec: the command was found, but could not be run', 'check its permissions' },
+  [127] = { 'exec: the command was not found', 'check its name and PATH' },
+}
+
+function command.configure(parser)
+  parser:argument('code', 'LK_BUSY, busy, or a number. Without one, all of them.'):args('?')
+  parser:epilog('A number can be a status of the library and an exit code; both are shown.')
+end
+
+local function exit_meaning(number)
+  if EXITS[number] then
+    return { exit = number, text = EXITS[number][1], hint = EXITS[number][2] }
+  elseif number > 128 and number <= 192 then
+    return { exit = number, text = ('exec: the command was ended by signal %d'):format(number - 128),
+      hint = 'see kill -l ' .. number - 128 }
+  end
+end
+
+local function meanings_of(code)
+  local found, number = {}, tonumber(code)
+  local wanted = code and code:upper():gsub('^LK_', '')
+  for _, status in ipairs(require('lib.latchkey').statuses()) do
+    if not code or status.number == number or status.name == 'LK_' .. wanted then
+      found[#found + 1] = { status = status.name, number = status.number, text = status.text,
+        hint = status.hint }
+    end
+  end
+  for exit = 0, 192 do
+    local meaning = (exit == number or not code and EXITS[exit]) and exit_meaning(exit)
+    if meaning then
+      found[#found + 1] = meaning
+    end
+  end
+  return found
+end
+
+function command.run(args, ctx)
+  local meanings = meanings_of(args.code)
+  if #meanings == 0 then
+    return ctx:misuse(('"%s" is no status and no exit code'):format(text.safe(args.code)))
+  end
+  local lines = {}
+  for _, meaning in ipairs(meanings) do
+    local title = meaning.status and ('%s (status %d)'):format(meaning.status, meaning.number)
+      or ('exit code %d'):format(meaning.exit)
+    lines[#lines + 1] = ('%s: %s\n  %s\n'):format(title, meaning.text, meaning.hint)
+  end
+  ctx:result({ meanings = meanings }, table.concat(lines))
+  return cli.exits.done
+end
+
+return command

@@ -1,0 +1,198 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The commands under tools/commands/: finding them, their common options, failures, exit codes.
+--
+-- A command is a module { summary, configure(parser, arguments), run(args, ctx) -> exit code }, and
+-- `server = true` when it talks to one. `configure` may be left out.
+local argparse = require('argparse')
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local report = require('lib.report')
+local text = require('lib.text')
+
+local cli = {}
+
+cli.exits = {
+  done = 0, found = 1, incomplete = 2, free = 3, use = 64, server = 69, defect = 70, busy = 75,
+  lost = 80,
+}
+
+-- Commands that are not written in Lua.
+local BUILT_IN = { exec = 'run a command while holding a lock' }
+
+local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
+  .. '--url local: for your own server on this machine'
+
+local function command_names(home)
+  local names = { 'exec' }
+  for _, file in ipairs(dir.getfiles(path.join(home, 'tools', 'commands'), '*.lua')) do
+    names[#names + 1] = path.splitext(path.basename(file))
+  end
+  table.sort(names)
+  return names
+end
+
+local function help(names)
+  local lines = {
+    'Usage: latchkey COMMAND [OPTION...]',
+    '',
+    'Distributed locks on Redis and Valkey.',
+    '',
+  }
+  for _, name in ipairs(names) do
+    local summary = BUILT_IN[name] or require('commands.' .. name).summary
+    lines[#lines + 1] = ('  %-10s %s'):format(name, summary)
+  end
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = '  --version  the version of this program'
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = 'latchkey COMMAND --help explains a command, latchkey explain CODE an exit code.'
+  return table.concat(lines, '\n') .. '\n'
+end
+
+---@class cli.context
+---@field home string the folder of scripts/, tools/ and spec/
+---@field json boolean
+---@field quiet boolean
+---@field verbose boolean
+---@field stdout file*
+---@field stderr file*
+local Context = {}
+Context.__index = Context
+
+---Tells of a failure: a JSON document with --json, else two lines on standard error.
+---@param err { status: string, message: string, hint: string|nil }
+---@return integer exit code that belongs to the status
+function Context:fail(err)
+  local message = text.safe(err.message)
+  if self.json then
+    self.stdout:write(report.json(self.command,
+      { error = { status = err.status, message = message, hint = err.hint or '' } }))
+  else
+    self.stderr:write(('latchkey %s: %s\n'):format(self.command, message))
+    if err.hint and not err.hint:find('^see ') then
+      self.stderr:write('  ', err.hint, '\n')
+    end
+  end
+  return self.exit_of(err.status)
+end
+
+---@param message string what is wrong with the call
+---@return integer exit code
+function Context:misuse(message)
+  return self:fail({ status = 'LK_INVALID', message = message,
+    hint = ('latchkey %s --help lists the options'):format(self.command) })
+end
+
+---One sentence for people on standard error, unless --quiet.
+---@param ... string parts
+function Context:note(...)
+  if not self.quiet then
+    self.stderr:write(..., '\n')
+  end
+end
+
+---The result: a JSON document with --json, else the text.
+---@param fields table of the document
+---@param shown string
+function Context:result(fields, shown)
+  self.stdout:write(self.json and report.json(self.command, fields) or shown)
+end
+
+local function password(args)
+  if not args.password_file then
+    local given = os.getenv('LATCHKEY_PASSWORD')
+    return given ~= '' and given or nil
+  end
+  local content, why = utils.readfile(args.password_file, true)
+  local line = content and content:match('^[^\r\n]+')
+  if not line then
+    return nil, ('--password-file %s'):format(why
+      or args.password_file .. ' has no password on its first line')
+  end
+  return line
+end
+
+---A client of the server that the call names. It loads no scripts by being opened.
+---@param options? table of latchkey.open
+---@return latchkey.client|nil client
+---@return integer|nil exit code; the failure has been told
+function Context:client(options)
+  local url = self.args.url or os.getenv('LATCHKEY_URL')
+  if not url or url == '' then
+    return nil, self:misuse(NO_SERVER)
+  end
+  local secret, wrong = password(self.args)
+  if wrong then
+    return nil, self:misuse(wrong)
+  end
+  options = options or {}
+  options.password = secret
+  options.no_load = true
+  local client, err = require('lib.latchkey').open(url, options)
+  if not client then
+    return nil, self:fail(err)
+  elseif self.verbose then
+    self.stderr:write(('latchkey %s: connected to %s\n'):format(self.command, client:target()))
+  end
+  return client
+end
+
+local function common_options(parser, command)
+  if command.server then
+    parser:option('--url', 'the server; or LATCHKEY_URL'):argname('URL')
+    parser:option('--password-file', 'its password, on the first line; or LATCHKEY_PASSWORD')
+      :argname('FILE')
+    parser:flag('-v --verbose', 'say which server it is')
+  end
+  parser:flag('--json', 'one machine-readable document')
+  parser:flag('-q --quiet', 'no messages but errors')
+end
+
+local function run(home, name, arguments, exit_of)
+  local command = require('commands.' .. name)
+  local parser = argparse('latchkey ' .. name, command.summary:gsub('^%l', string.upper) .. '.')
+    :usage_max_width(100):help_max_width(100)
+  if command.configure then
+    command.configure(parser, arguments, home)
+  end
+  common_options(parser, command)
+
+  local wants_json = false
+  for _, argument in ipairs(arguments) do
+    wants_json = wants_json or argument == '--json'
+  end
+  local ctx = setmetatable({ command = name, home = home, json = wants_json, exit_of = exit_of,
+    stdout = io.stdout, stderr = io.stderr }, Context)
+  local parsed, args = parser:pparse(arguments)
+  if not parsed then
+    return ctx:misuse(args)
+  end
+  ctx.args, ctx.quiet, ctx.verbose = args, args.quiet or false, args.verbose or false
+  return command.run(args, ctx)
+end
+
+---The program behind `exec`: runs the command that the arguments name.
+---@param home string
+---@param arguments string[]
+---@param exit_of fun(status: string): integer exit code of a status
+---@return integer exit code
+function cli.main(home, arguments, exit_of)
+  local names, name = command_names(home), arguments[1]
+  if name == nil or name == '--help' or name == '-h' or name == 'help' then
+    io.stdout:write(help(names))
+    return cli.exits.done
+  end
+  for _, known in ipairs(names) do
+    if known == name and not BUILT_IN[name] then
+      return run(home, name, { unpack(arguments, 2) }, exit_of)
+    end
+  end
+  local nearest = text.nearest(name, names)
+  io.stderr:write(('latchkey: there is no command "%s"%s; latchkey --help lists them\n'):format(
+    text.safe(name), nearest and ('; did you mean "%s"?'):format(nearest) or ''))
+  return cli.exits.use
+end
+
+return cli

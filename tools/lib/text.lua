@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Words for people: durations, bytes that may be anything, what was probably meant.
+local text = {}
+
+local QUOTED = {
+  ['"'] = '\\"', ['\\'] = '\\\\', ['\n'] = '\\n', ['\r'] = '\\r', ['\t'] = '\\t', ['\a'] = '\\a',
+  ['\b'] = '\\b',
+}
+local UNITS = { ms = 1, s = 1000, m = 60000, h = 3600000 }
+
+---@param words string "250ms", "10s", "2m", "1h"
+---@return integer|nil ms
+---@return string|nil why
+function text.duration(words)
+  local count, unit = words:match('^(%d+)(%l+)$')
+  if not UNITS[unit] or #count > 9 then
+    return nil, words .. ' is no duration; write a number and its unit: 250ms, 10s, 2m or 1h'
+  end
+  return tonumber(count) * UNITS[unit]
+end
+
+---@param ms integer
+---@return string for people: "12.3 s"
+function text.show_ms(ms)
+  if ms < 1000 then
+    return ('%d ms'):format(ms)
+  elseif ms < 120000 then
+    return ('%.1f s'):format(ms / 1000)
+  end
+  return ('%d min'):format(ms / 60000)
+end
+
+-- Lengths of UTF-8 sequences by their first byte; a lone continuation byte begins none.
+local function sequence_length(byte)
+  return byte < 0x80 and 1 or byte >= 0xC2 and byte < 0xE0 and 2 or byte >= 0xE0 and byte < 0xF0 and 3
+    or byte >= 0xF0 and byte < 0xF5 and 4 or nil
+end
+
+---Text that may stand in JSON and on a terminal: bytes that are no UTF-8, and control characters, as
+---\xNN.
+---@param bytes string
+---@return string
+function text.safe(bytes)
+  local parts, i = {}, 1
+  while i <= #bytes do
+    local byte = bytes:byte(i)
+    local length = sequence_length(byte)
+    local sequence = length and bytes:sub(i, i + length - 1)
+    if not length or byte < 0x20 or byte == 0x7F
+      or not sequence:match('^.[\128-\191]*$') or #sequence < length then
+      sequence = ('\\x%02x'):format(byte)
+      length = 1
+    end
+    parts[#parts + 1] = sequence
+    i = i + length
+  end
+  return table.concat(parts)
+end
+
+local function edits(a, b)
+  local row = {}
+  for j = 0, #b do
+    row[j] = j
+  end
+  for i = 1, #a do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local change = diagonal + (a:sub(i, i) == b:sub(j, j) and 0 or 1)
+      diagonal = row[j]
+      row[j] = math.min(change, row[j] + 1, row[j - 1] + 1)
+    end
+  end
+  return row[#b]
+end
+
+---@param word string
+---@param words string[]
+---@return string|nil nearest when one is near enough to be meant
+function text.nearest(word, words)
+  local best, best_edits = nil, math.max(1, math.floor(#word / 2)) + 1
+  for _, candidate in ipairs(words) do
+    local count = edits(word, candidate)
+    if count < best_edits then
+      best, best_edits = candidate, count
+    end
+  end
+  return best
+end
+
+---As redis-cli shows a string.
+---@param bytes string
+---@return string
+function text.quoted(bytes)
+  return '"' .. bytes:gsub('[%c"\\\127-\255]', function(byte)
+    return QUOTED[byte] or ('\\x%02x'):format(byte:byte())
+  end) .. '"'
+end
+
+return text
