@@ -3,7 +3,7 @@ local cjson = require('cjson')
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
-local program = require('support.program')
+local command = require('support.command')
 
 local REFERENCE = 'local function one()\n  return 1\nend\n'
 
@@ -15,7 +15,7 @@ describe('latchkey fragments', function()
   local folder, script
 
   local function run(...)
-    return program.run('fragments', folder, ...)
+    return command.run('fragments', folder, ...)
   end
 
   before_each(function()
@@ -32,7 +32,7 @@ describe('latchkey fragments', function()
   end)
 
   it('finds nothing in the project\'s own scripts', function()
-    assert.same({ 0, '', '' }, { program.run('fragments') })
+    assert.same({ 0, '', '' }, { command.run('fragments') })
   end)
 
   it('says which scripts are stale, and changes none', function()
@@ -99,7 +99,7 @@ describe('latchkey fragments', function()
   end)
 
   it('exits 64 for a folder that is not there, and for both ways at once', function()
-    assert.equal(64, (program.run('fragments', folder .. '/none')))
+    assert.equal(64, (command.run('fragments', folder .. '/none')))
     assert.equal(64, (run('--check', '--write')))
   end)
 end)

@@ -5,7 +5,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local lint = require('lint')
-local program = require('support.program')
+local command = require('support.command')
 
 local FIXTURES = 'spec/tools/fixtures/lint/'
 
@@ -290,7 +290,7 @@ end)
 
 describe('latchkey lint', function()
   it('checks the project\'s own scripts unless told others', function()
-    local code, out, err = program.run('lint')
+    local code, out, err = command.run('lint')
 
     assert.equal(0, code)
     assert.equal('', out)
@@ -298,7 +298,7 @@ describe('latchkey lint', function()
   end)
 
   it('writes one line for each finding and exits 1', function()
-    local code, out = program.run('lint', FIXTURES .. 'bad/time.lua')
+    local code, out = command.run('lint', FIXTURES .. 'bad/time.lua')
 
     assert.equal(1, code)
     assert.equal(FIXTURES .. 'bad/time.lua:18: time: a second TIME; keep the answer of line 17\n',
@@ -306,7 +306,7 @@ describe('latchkey lint', function()
   end)
 
   it('writes one JSON document', function()
-    local code, out = program.run('lint', '--json', FIXTURES .. 'bad/time.lua', FIXTURES .. 'good')
+    local code, out = command.run('lint', '--json', FIXTURES .. 'bad/time.lua', FIXTURES .. 'good')
 
     assert.equal(1, code)
     local document = cjson.decode(out)
@@ -317,18 +317,18 @@ describe('latchkey lint', function()
   end)
 
   it('exits 64 for a file that is not there', function()
-    local code, _, err = program.run('lint', 'none.lua')
+    local code, _, err = command.run('lint', 'none.lua')
 
     assert.equal(64, code)
     assert.matches('there is no file or folder none.lua', err, 1, true)
   end)
 
   it('lists its rules', function()
-    local code, out = program.run('lint', '--rules')
+    local code, out = command.run('lint', '--rules')
 
     assert.equal(0, code)
     assert.matches('\ntime +TIME is read once', out)
-    local _, json = program.run('lint', '--rules', '--json')
+    local _, json = command.run('lint', '--rules', '--json')
     assert.equal(#lint.rules, #cjson.decode(json).rules)
   end)
 
@@ -337,7 +337,7 @@ describe('latchkey lint', function()
     dir.makepath(folder .. '/lock')
     utils.writefile(folder .. '/lock/renew.lua', utils.readfile('scripts/lock/renew.lua'))
 
-    local code, out = program.run('lint', folder)
+    local code, out = command.run('lint', folder)
     dir.rmtree(folder)
 
     assert.equal(0, code, out)

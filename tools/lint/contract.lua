@@ -112,9 +112,10 @@ local function order(script, report)
       return
     elseif writes[node] then
       written = written or node.line
-    elseif written and node.tag == 'Call' and script_of.member(node[1], 'redis') == 'error_reply' then
-      report(node.line, ('a refusal after the write of line %d, which it does not undo; check first')
-        :format(written))
+    elseif written and node.tag == 'Call'
+      and script_of.member(node[1], 'redis') == 'error_reply' then
+      report(node.line, ('a refusal does not undo the write of line %d; check before it'):format(
+        written))
     end
   end)
 end

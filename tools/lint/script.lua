@@ -81,7 +81,7 @@ function script.read(path, source)
   local self = { path = path, source = source, sha1 = sha1.hex(source) }
   self.lines = lines.split(source)
   self.copies, self.marker_problems = fragments.find(self.lines)
-  local findings, wrong_header, wrong_code = {}, nil, nil
+  local findings, wrong_header, wrong_code = {}
   self.header, wrong_header = header.parse(source, path)
   self.block, wrong_code = parser.parse(source)
   for _, problems in ipairs({ wrong_header or {}, wrong_code or {} }) do

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Runs a command of the program that needs no library: tools/lib/cli.lua in a process of its own.
+-- Runs a command that needs no library, without the program: tools/lib/cli.lua in its own process.
 local utils = require('pl.utils')
 
-local program = {}
+local command = {}
 
 local START = "LUA_PATH='tools/?.lua;tools/?/init.lua;;' luajit -e %s"
 local MAIN = "os.exit(require('lib.cli').main('.', {%s}, function() return 64 end))"
@@ -11,7 +11,7 @@ local MAIN = "os.exit(require('lib.cli').main('.', {%s}, function() return 64 en
 ---@return integer exit code
 ---@return string stdout
 ---@return string stderr
-function program.run(...)
+function command.run(...)
   local arguments = {}
   for i, argument in ipairs({ ... }) do
     arguments[i] = ('%q'):format(argument)
@@ -21,4 +21,4 @@ function program.run(...)
   return code, out, err
 end
 
-return program
+return command

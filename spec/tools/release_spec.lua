@@ -1,0 +1,156 @@
+-- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local catalog = require('lib.catalog')
+
+local HEAD = '# name\tversion\tsha1\tsince\n'
+
+describe('tools/release', function()
+  local clone
+
+  local function shell(command_line)
+    local ok, code, out, err = utils.executeex(('cd %s && %s'):format(clone, command_line))
+    return ok, code, out, err
+  end
+
+  local function commit()
+    local ok, _, _, why = shell('git add -A && '
+      .. 'git -c user.name=x -c user.email=x@example.com commit -qm change')
+    assert.is_true(ok, why)
+  end
+
+  local function release(arguments)
+    local _, code, out, err = shell('tools/release ' .. arguments)
+    return code, out, err
+  end
+
+  local function read(file)
+    return utils.readfile(clone .. '/' .. file, true)
+  end
+
+  local function write(file, text)
+    utils.writefile(clone .. '/' .. file, text, true)
+  end
+
+  local function change(file, old, new)
+    local text, count = read(file):gsub(old, new, 1)
+    assert.equal(1, count)
+    write(file, text)
+  end
+
+  local function tag(name)
+    assert.is_true((shell(('git -c user.name=x -c user.email=x@example.com tag -a %s -m %s'):format(
+      name, name))))
+  end
+
+  local function rows(since)
+    local list = {}
+    for i, script in ipairs(catalog.read(clone .. '/scripts')) do
+      list[i] = table.concat({ script.name, script.header.version, script.sha1, since }, '\t')
+    end
+    return table.concat(list, '\n') .. '\n'
+  end
+
+  before_each(function()
+    clone = os.tmpname()
+    os.remove(clone)
+    dir.makepath(clone .. '/tools')
+    assert.is_true((utils.execute(
+      ('cp -r scripts %s && cp -r tools/release tools/lib tools/lint %s/tools'):format(
+        clone, clone))))
+    write('scripts/released.tsv', HEAD)
+    write('VERSION', '0.1.0\n')
+    write('CHANGELOG.md', '# Changelog\n\n## 0.1.0\n\n## 0.1.1 (soon)\n')
+    assert.is_true((shell('git init -q')))
+    commit()
+  end)
+
+  after_each(function()
+    dir.rmtree(clone)
+  end)
+
+  it('appends a row for every script, and says so', function()
+    local code, out, err = release('0.1.0')
+
+    assert.equal(0, code, err)
+    assert.equal(HEAD .. rows('0.1.0'), read('scripts/released.tsv'))
+    assert.equal('0.1.0\n', read('VERSION'))
+    assert.matches(rows('0.1.0'), out, 1, true)
+  end)
+
+  it('appends only what is new, below what is there', function()
+    release('0.1.0')
+    local first = read('scripts/released.tsv')
+    commit()
+    tag('v0.1.0')
+    change('scripts/lock/renew.lua', '1%.0%.0', '1.0.1')
+    commit()
+
+    local code, _, err = release('0.1.1')
+
+    assert.equal(0, code, err)
+    local sha1 = catalog.read(clone .. '/scripts')['lock/renew'].sha1
+    assert.equal(first .. 'lock/renew\t1.0.1\t' .. sha1 .. '\t0.1.1\n',
+      read('scripts/released.tsv'))
+    assert.equal('0.1.1\n', read('VERSION'))
+  end)
+
+  it('changes nothing in a dry run', function()
+    local code, out = release('0.1.1 --dry-run')
+
+    assert.equal(0, code)
+    assert.matches(rows('0.1.1'), out, 1, true)
+    assert.equal(HEAD, read('scripts/released.tsv'))
+    assert.equal('0.1.0\n', read('VERSION'))
+  end)
+
+  local function refuses(arguments, words)
+    local before = read('scripts/released.tsv')
+
+    local code, out, err = release(arguments)
+
+    assert.equal(1, code)
+    assert.equal('', out)
+    assert.matches(words, err, 1, true)
+    assert.equal(before, read('scripts/released.tsv'))
+  end
+
+  it('refuses a work tree that is not clean', function()
+    write('new.txt', '')
+
+    refuses('0.1.0', 'not clean; commit or remove:\n?? new.txt')
+  end)
+
+  it('refuses to release outside of git', function()
+    dir.rmtree(clone .. '/.git')
+
+    refuses('0.1.0', 'no git work tree')
+  end)
+
+  it('refuses a version below VERSION, and one that has a tag', function()
+    refuses('0.0.9', 'VERSION is 0.1.0 already')
+    tag('v0.1.1')
+    refuses('0.1.1', 'the tag v0.1.1 exists')
+  end)
+
+  it('refuses a version that the change log does not know', function()
+    refuses('0.1.2', 'no heading "## 0.1.2"')
+    refuses('0.1.10', 'no heading "## 0.1.10"')
+  end)
+
+  it('refuses a released script that was changed and kept its version', function()
+    release('0.1.0')
+    commit()
+    change('scripts/lock/renew.lua', '%-%- bind', '-- the names')
+    commit()
+
+    refuses('0.1.1', 'lock/renew 1.0.0 was released with other bytes')
+  end)
+
+  it('refuses wrong use', function()
+    assert.equal(64, (release('')))
+    assert.equal(64, (release('1.0')))
+    assert.equal(64, (release('1.0.0 --quick')))
+  end)
+end)
