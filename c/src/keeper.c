@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "keeper.h"
 
 #include <poll.h>
@@ -11,7 +12,7 @@
 #include "status.h"
 
 #ifndef POLLRDHUP
-#define POLLRDHUP 0 /* a full hang-up is reported in any case */
+#define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
 #endif
 
 struct lk_keeper {

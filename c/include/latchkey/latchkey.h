@@ -206,7 +206,8 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
  *
  * @param client  may be NULL
  * @blocks until calls on other threads have returned: up to command_ms
- * @threads any, but not from a callback on the background thread, where it does nothing
+ * @threads any, but not from a callback on the background thread, where it does nothing, as it does
+ *          in a forked child
  * @since 0.1.0
  */
 LK_API void lk_client_close(lk_client *client);
@@ -348,13 +349,14 @@ typedef enum lk_lost_reason {
 /** What to keep alive, and how; start from LK_WATCH_SPEC_INIT. */
 typedef struct lk_watch_spec {
   size_t size;          /**< sizeof(lk_watch_spec), set by the initializer */
-  const char *script;   /**< replies {1} renewed or {-1} or {-1, left_ms} not the caller's */
+  const char *script;   /**< replies {1} renewed, {-1} or {-1, left_ms} not the caller's; NULL: the
+                             lease is not renewed, only its end is told */
   const lk_bytes *keys; /**< nkeys of them */
   size_t nkeys;
   const lk_bytes *args; /**< nargs of them, the lease included */
   size_t nargs;
   int64_t lease_ms; /**< what each renewal grants; renewed at every third of it */
-  int64_t since_ms; /**< lk_now_ms() from before the acquire was sent; 0: renew at once */
+  int64_t since_ms; /**< lk_now_ms() from before the call was sent that was granted the lease */
   int64_t drift_ms; /**< clock drift over one lease; 0: lease/100 + 2 */
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user); /**< called once; may be NULL */
   void *user;
