@@ -21,37 +21,41 @@ local function start(folder)
   local pid = assert(unistd.fork())
   if pid == 0 then
     unistd.execp('redis-server', { [0] = 'redis-server', '--port', '0', '--save', '',
-      '--dir', folder, '--unixsocket', folder .. '/redis.sock', '--logfile', folder .. '/redis.log' })
+      '--dir', folder, '--unixsocket', folder .. '/redis.sock',
+      '--logfile', folder .. '/redis.log' })
     unistd._exit(127)
   end
   return pid
 end
 
--- The server is there when its socket answers.
-local function connect(path, pid)
+-- The server is there when its socket answers; it is gone when there is a process to wait for.
+function Oracle:connect()
+  local path = self.folder .. '/redis.sock'
   for _ = 1, START_MS / 10 do
     local fd = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
     if stat.stat(path) and socket.connect(fd, { family = socket.AF_UNIX, path = path }) then
-      return fd
+      self.fd = fd
+      return true
     end
     unistd.close(fd)
-    if wait.wait(pid, wait.WNOHANG) ~= 0 then
-      return nil
+    if wait.wait(self.pid, wait.WNOHANG) ~= 0 then
+      self.pid = nil
+      return false
     end
     poll.poll({}, 10)
   end
-  return nil
+  return false
 end
 
 ---@return table|nil oracle
 ---@return string|nil why there is none
 function Oracle.start()
   local temporary = os.getenv('TMPDIR') or '/tmp'
-  local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-oracle-XXXXXX'))
+  local folder =
+    assert(stdlib.mkdtemp(temporary .. '/latchkey-oracle-XXXXXX'))
   local self = setmetatable({ folder = folder, buffer = '' }, Oracle)
   self.pid = start(folder)
-  self.fd = connect(folder .. '/redis.sock', self.pid)
-  if not self.fd then
+  if not self:connect() then
     self:stop()
     return nil, 'redis-server does not start'
   end
@@ -66,13 +70,13 @@ end
 function Oracle:stop()
   if self.fd then
     unistd.close(self.fd)
+  end
+  if self.pid then
     signal.kill(self.pid, signal.SIGKILL)
     wait.wait(self.pid)
   end
   for name in dirent.files(self.folder) do
-    if name ~= '.' and name ~= '..' then
-      unistd.unlink(self.folder .. '/' .. name)
-    end
+    unistd.unlink(self.folder .. '/' .. name)
   end
   unistd.rmdir(self.folder)
 end
@@ -136,7 +140,7 @@ function Oracle:command(...)
   local parts = { ('*%d\r\n'):format(select('#', ...)) }
   for _, argument in ipairs({ ... }) do
     local text = convert.argument(argument)
-    parts[#parts + 1] = ('$%d\r\n%s\r\n'):format(#text, text)
+    parts[#parts + 1] = '$' .. #text .. '\r\n' .. text .. '\r\n'
   end
   local bytes = table.concat(parts)
   while #bytes > 0 do

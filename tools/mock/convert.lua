@@ -49,8 +49,16 @@ local function to_integer(n)
   return (n < 0 and math.ceil(n) or math.floor(n)) + 0
 end
 
+-- Texts outside bulk strings are lines: they end at a NUL and have no line breaks.
 local function one_line(text)
-  return (text:gsub('[\r\n]', ' '))
+  return (text:gsub('%z.*', ''):gsub('[\r\n]', ' '))
+end
+
+---An error's text as it travels.
+---@param text string
+---@return string
+function convert.error_text(text)
+  return one_line((text:gsub('%z.*', ''):gsub('[\r\n]+$', '')))
 end
 
 local from_script
@@ -61,7 +69,7 @@ local function from_table(value, depth)
   end
   local err, ok = rawget(value, 'err'), rawget(value, 'ok')
   if type(err) == 'string' then
-    return { err = one_line(err) }
+    return { err = convert.error_text(err) }
   elseif type(ok) == 'string' then
     return { ok = one_line(ok) }
   end

@@ -10,9 +10,13 @@ local READONLY = "READONLY You can't write against a read only replica."
 
 local commands -- required on first use: the scripting commands run scripts, which run commands
 
-local function lookup(name)
+local function lookup(argv)
   commands = commands or require('mock.commands')
-  return commands[name] or commands[name:upper()]
+  local command = commands[argv[1]] or commands[argv[1]:upper()]
+  if command and command.subcommands and argv[2] then
+    return command.subcommands[argv[2]:upper()]
+  end
+  return command
 end
 
 local function arity_fits(command, argc)
@@ -26,17 +30,25 @@ local function not_modelled(command)
   return ('MOCK %s is not modelled'):format(command.name)
 end
 
--- The server quotes what it did not understand, at most 128 bytes of it.
+-- The server quotes at most 128 bytes, up to the first NUL.
+local function quoted(text, limit)
+  return "'" .. text:sub(1, limit):gsub('%z.*', '') .. "'"
+end
+
 local function unknown(argv)
-  local quoted = ''
+  local name = argv[1]:upper()
+  if commands[name] then
+    return ('ERR unknown subcommand %s. Try %s HELP.'):format(quoted(argv[2], 128), name)
+  end
+  local arguments = ''
   for i = 2, #argv do
-    if #quoted >= 128 then
+    if #arguments >= 128 then
       break
     end
-    quoted = quoted .. ("'%s' "):format(argv[i]:sub(1, 128 - #quoted))
+    arguments = arguments .. quoted(argv[i], 128 - #arguments) .. ' '
   end
-  return ("ERR unknown command '%s', with args beginning with: %s")
-    :format(argv[1]:sub(1, 128), quoted)
+  return ('ERR unknown command %s, with args beginning with: %s')
+    :format(quoted(argv[1], 128), arguments)
 end
 
 local function refuse_client(world, command, argv)
@@ -57,7 +69,7 @@ end
 ---@return any reply as a client sees it
 ---@return string|nil err
 function dispatch.from_client(world, argv)
-  local command = lookup(argv[1])
+  local command = lookup(argv)
   local refusal = refuse_client(world, command, argv)
   if refusal then
     return nil, refusal
@@ -96,7 +108,7 @@ end
 ---@return string|nil err
 function dispatch.from_script(world, argv)
   local run = world.run
-  local command = lookup(argv[1])
+  local command = lookup(argv)
   local refusal = refuse_script(world, run, command, #argv)
     or run.rules and run.rules:command(command, argv)
   if refusal then
@@ -107,8 +119,8 @@ function dispatch.from_script(world, argv)
 end
 
 ---Is there such a command, modelled or not?
-function dispatch.knows(name)
-  return lookup(name) ~= nil
+function dispatch.knows(...)
+  return lookup({ ... }) ~= nil
 end
 
 return dispatch

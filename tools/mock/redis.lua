@@ -42,7 +42,7 @@ local function execute(world, argc, argv)
 end
 
 local function failure(err)
-  return { err = err, ignore_error_stats_update = true }
+  return { err = convert.error_text(err), ignore_error_stats_update = true }
 end
 
 -- "-CODE text" and "CODE text" keep their code; a single word is no code, and gets one.
@@ -109,10 +109,10 @@ local function set_repl(...)
 end
 
 local function acl_check_cmd(...)
-  local name = ...
+  local name, word = ...
   if select('#', ...) == 0 then
     raise('Please specify at least one argument for this redis lib call')
-  elseif not dispatch.knows(tostring(name)) then
+  elseif not dispatch.knows(tostring(name), word and tostring(word)) then
     raise('Invalid command passed to redis.acl_check_cmd()')
   end
   return true

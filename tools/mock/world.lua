@@ -51,6 +51,7 @@ function World:begin()
 end
 
 local function to_error(text, name)
+  text = convert.error_text(text)
   return { code = text:match('^%S*'), message = text, script = name,
     line = tonumber(text:match(' script: %x+, on @user_script:(%d+)%.$')) }
 end

@@ -85,6 +85,10 @@ return {
   { script = 'redis.call("SUBSCRIBE", "c")', line = 1, fails = NOT_ALLOWED },
   { script = 'redis.call("EVAL", "return 1", 0)', line = 1, fails = NOT_ALLOWED },
   { script = 'redis.call("SCRIPT", "LOAD", "return 1")', line = 1, fails = NOT_ALLOWED },
+  { script = 'redis.call("SCRIPT", "NOSUCH")', line = 1,
+    fails = 'ERR Unknown Redis command called from script' },
+  { script = 'redis.call("SCRIPT")', line = 1,
+    fails = 'ERR Wrong number of args calling Redis command from script' },
 
   -- errors
   { script = 'error("boom")', line = 1, fails = 'ERR user_script:1: boom' },

@@ -5,19 +5,27 @@
 --   keys    { first, last, step } of the key arguments, last -1: to the end
 --   slots   the same, for arguments that are no keys and yet belong to a slot
 --   run     function(world, argv) -> reply | nil, err
+--   subcommands  the same for each second word, instead of run
 local GROUPS = { 'keys', 'strings', 'hashes', 'pubsub', 'server', 'scripting', 'unmodelled' }
 
 local commands = {}
+
+local function prepare(name, command)
+  command.name = name
+  for flag in (command.flags or ''):gmatch('%S+') do
+    command[flag] = true
+  end
+  for word, subcommand in pairs(command.subcommands or {}) do
+    prepare(name .. '|' .. word, subcommand)
+  end
+end
 
 for _, group in ipairs(GROUPS) do
   for name, command in pairs(require('mock.commands.' .. group)) do
     if commands[name] then
       error(('%s is in two groups'):format(name))
     end
-    command.name = name
-    for flag in (command.flags or ''):gmatch('%S+') do
-      command[flag] = true
-    end
+    prepare(name, command)
     commands[name] = command
   end
 end

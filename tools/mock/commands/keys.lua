@@ -108,10 +108,6 @@ local function persist(world, argv)
   return 1
 end
 
-local function dbsize(world)
-  return #world.store:names()
-end
-
 local function flush(world, argv)
   local mode = argv[2] and argv[2]:upper()
   if #argv > 2 or (mode and mode ~= 'SYNC' and mode ~= 'ASYNC') then
@@ -136,7 +132,6 @@ return {
   EXPIRETIME = { arity = 2, flags = 'readonly', keys = ONE_KEY, run = time_to_live(1000, false) },
   PEXPIRETIME = { arity = 2, flags = 'readonly', keys = ONE_KEY, run = time_to_live(1, false) },
   PERSIST = { arity = 2, flags = 'write', keys = ONE_KEY, run = persist },
-  DBSIZE = { arity = 1, flags = 'readonly', run = dbsize },
   FLUSHALL = { arity = -1, flags = 'write', run = flush },
   FLUSHDB = { arity = -1, flags = 'write', run = flush },
 }

@@ -63,30 +63,17 @@ local function kill()
   return nil, 'NOTBUSY No scripts in execution right now.'
 end
 
-local SUBCOMMANDS = {
-  LOAD = { run = load, min = 3, max = 3 },
-  EXISTS = { run = exists, min = 3, max = math.huge },
-  FLUSH = { run = flush, min = 2, max = math.huge },
-  KILL = { run = kill, min = 2, max = 2 },
-}
-
-local function script(world, argv)
-  local name = argv[2]:upper()
-  local subcommand = SUBCOMMANDS[name]
-  if name == 'DEBUG' or name == 'HELP' then
-    return nil, ('MOCK SCRIPT %s is not modelled'):format(name)
-  elseif not subcommand then
-    return nil, ("ERR unknown subcommand '%s'. Try SCRIPT HELP."):format(argv[2])
-  elseif #argv < subcommand.min or #argv > subcommand.max then
-    return nil, ("ERR wrong number of arguments for 'script|%s' command"):format(name:lower())
-  end
-  return subcommand.run(world, argv)
-end
-
 return {
   EVAL = { arity = -3, flags = 'noscript replies', run = run(by_source, false) },
-  EVAL_RO = { arity = -3, flags = 'noscript replies', run = run(by_source, true) },
+  EVAL_RO = { arity = -3, flags = 'readonly noscript replies', run = run(by_source, true) },
   EVALSHA = { arity = -3, flags = 'noscript replies', run = run(by_sha, false) },
-  EVALSHA_RO = { arity = -3, flags = 'noscript replies', run = run(by_sha, true) },
-  SCRIPT = { arity = -2, flags = 'noscript', run = script },
+  EVALSHA_RO = { arity = -3, flags = 'readonly noscript replies', run = run(by_sha, true) },
+  SCRIPT = { arity = -2, subcommands = {
+    DEBUG = { arity = 3, flags = 'noscript' },
+    EXISTS = { arity = -3, flags = 'noscript', run = exists },
+    FLUSH = { arity = -2, flags = 'noscript', run = flush },
+    HELP = { arity = 2 },
+    KILL = { arity = 2, flags = 'noscript', run = kill },
+    LOAD = { arity = 3, flags = 'noscript', run = load },
+  } },
 }

@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What it means that a mock and a server agree, although the server's clock goes on.
+local World = require('mock.world')
+local pretty = require('pl.pretty')
+local tablex = require('pl.tablex')
+
+local compare = {}
+
+-- Two readings of one lease may be this far apart.
+compare.LATE = 10000
+
+---A reply without the counts of its arrays.
+function compare.plain(reply)
+  if type(reply) ~= 'table' then
+    return reply
+  end
+  local plain = { ok = reply.ok, err = reply.err }
+  for i = 1, reply.n or 0 do
+    plain[i] = compare.plain(reply[i])
+  end
+  return plain
+end
+
+---A mock at the server's time: absolute deadlines mean the same to both.
+function compare.mock_beside(oracle, strict)
+  local mock = World.new({ strict = strict })
+  mock:advance(oracle:now_ms() - mock:now_ms())
+  return mock
+end
+
+local function near(a, b)
+  return a == b or (a >= 0 and b >= 0 and math.abs(a - b) <= compare.LATE)
+end
+
+---@return string|nil difference
+function compare.keys(expected, actual)
+  for key, record in pairs(expected) do
+    local other = actual[key]
+    if not other or record.type ~= other.type or not tablex.deepcompare(record.value, other.value)
+      or not near(record.pttl, other.pttl) then
+      return ('%s: expected %s, found %s'):format(key, pretty.write(record), pretty.write(other))
+    end
+  end
+  for key, record in pairs(actual) do
+    if not expected[key] then
+      return ('%s: expected nothing, found %s'):format(key, pretty.write(record))
+    end
+  end
+end
+
+-- Leases are large and late by a little; everything else is small.
+local function same_value(expected, actual)
+  if type(expected) == 'number' and type(actual) == 'number' and expected > compare.LATE then
+    return near(expected, actual)
+  end
+  return tablex.deepcompare(expected, actual)
+end
+
+local function same_reply(expected, actual)
+  if type(expected) ~= 'table' or type(actual) ~= 'table' or not expected.n then
+    return same_value(expected, actual)
+  end
+  for i = 1, math.max(expected.n, actual.n or 0) do
+    if not same_reply(expected[i], actual[i]) then
+      return false
+    end
+  end
+  return expected.n == actual.n
+end
+
+---Two outcomes, each { reply, err }.
+---@return string|nil difference
+function compare.outcomes(expected, actual)
+  local message, other = expected.err and expected.err.message, actual.err and actual.err.message
+  if message ~= other or not same_reply(expected.reply, actual.reply) then
+    return ('expected %s, found %s'):format(message or pretty.write(expected.reply),
+      other or pretty.write(actual.reply))
+  end
+end
+
+return compare
