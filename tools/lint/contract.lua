@@ -15,12 +15,23 @@ local function counted(node)
   end
 end
 
--- Calls visit for each node in the conditions of the if statements at the top.
-local function in_conditions(script, visit)
+local function is_refusal(node)
+  return node.tag == 'Call' and script_of.member(node[1], 'redis') == 'error_reply'
+end
+
+local function refuses(block)
+  local last = block[#block]
+  return last ~= nil and last.tag == 'Return' and last[1] ~= nil and is_refusal(last[1])
+end
+
+-- Calls visit for each node in the conditions of the check: if statements at the top that refuse.
+local function in_check(script, visit)
   for _, statement in ipairs(script.block) do
     if statement.tag == 'If' then
       for i = 1, #statement - 1, 2 do
-        parser.walk(statement[i], visit)
+        if refuses(statement[i + 1]) then
+          parser.walk(statement[i], visit)
+        end
       end
     end
   end
@@ -72,7 +83,7 @@ local function bind(script, report)
     end
   end
 
-  in_conditions(script, function(node)
+  in_check(script, function(node)
     local array = counted(node)
     if array then
       allowed[array] = true
@@ -112,8 +123,7 @@ local function order(script, report)
       return
     elseif writes[node] then
       written = written or node.line
-    elseif written and node.tag == 'Call'
-      and script_of.member(node[1], 'redis') == 'error_reply' then
+    elseif written and is_refusal(node) then
       report(node.line, ('a refusal does not undo the write of line %d; check before it'):format(
         written))
     end
@@ -135,7 +145,7 @@ end
 
 local function count(script, report)
   local tests = { KEYS = {}, ARGV = {} }
-  in_conditions(script, function(node)
+  in_check(script, function(node)
     local array = node.tag == 'Operator' and counted(node[1])
     if array and node[2].tag == 'Number' then
       table.insert(tests[array.name],
@@ -157,7 +167,7 @@ local function count(script, report)
   end
 end
 
--- What the code tests of each bound variable: calls of is_integer and is_text, values it is
+-- What the check tests of each bound variable: calls of is_integer and is_text, values it is
 -- compared with, and limits of its length; each as text.
 local function collect_tests(script)
   local tests = {}
@@ -168,7 +178,7 @@ local function collect_tests(script)
     table.insert(tests[var].texts, text)
   end
 
-  parser.walk(script.block, function(node)
+  in_check(script, function(node)
     local name = node.tag == 'Call' and node[1].tag == 'Name' and node[1].name
     if (name == 'is_integer' or name == 'is_text') and node[2] and node[2].var then
       local limits = {}
