@@ -26,7 +26,8 @@ struct lk_keeper {
   lk_timer **heap; /* the earliest first; heap[slot - 1] */
   size_t count, size;
   lk_timer *firing;
-  int64_t wakes_us; /* when the thread looks again by itself */
+  int64_t wakes_us;  /* when the thread looks again by itself */
+  int64_t lately_us; /* what the last timer was set to, cancelled or not */
   lk_wake wake;
   lk_pipe *pipe;
   lk_channels *channels;
@@ -96,8 +97,7 @@ bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us) {
   } else {
     done = push(keeper, timer);
   }
-  /* The thread that is to wake early enough anyway is left alone: an uncontended lock, taken and
-   * given back in a loop, costs it one look per renewal interval. */
+  keeper->lately_us = at_us;
   bool late = done && at_us < keeper->wakes_us;
   pthread_mutex_unlock(&keeper->mutex);
   if (late) lk_keeper_poke(keeper);
@@ -138,8 +138,12 @@ static int64_t fire_due(lk_keeper *keeper) {
     keeper->firing = NULL;
     pthread_cond_broadcast(&keeper->fired);
   }
-  keeper->wakes_us = keeper->count > 0 ? keeper->heap[0]->at_us : INT64_MAX;
-  int64_t next = keeper->wakes_us;
+  /* A lock that is taken and given back in a loop sets and cancels a timer each time. The thread goes
+   * by the last one though it is cancelled, so that the next need not wake it: one look per renewal
+   * interval. */
+  int64_t next = keeper->count > 0 ? keeper->heap[0]->at_us : INT64_MAX;
+  if (keeper->lately_us > lk_clock_us() && keeper->lately_us < next) next = keeper->lately_us;
+  keeper->wakes_us = next;
   pthread_mutex_unlock(&keeper->mutex);
   return next;
 }
