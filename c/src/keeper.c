@@ -99,6 +99,7 @@ bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us) {
   }
   keeper->lately_us = at_us;
   bool late = done && at_us < keeper->wakes_us;
+  if (late) keeper->wakes_us = at_us;
   pthread_mutex_unlock(&keeper->mutex);
   if (late) lk_keeper_poke(keeper);
   return done;
