@@ -391,7 +391,8 @@ void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short r
     step(pipe, revents, lk_clock_us());
     run_ended(pipe);
     pipe->driving = false;
-    pass_on(pipe);
+    /* Without waiters the keeper asks again by itself; to poke it would keep it from sleeping. */
+    if (pipe->waiters) pass_on(pipe);
   }
   pthread_mutex_unlock(&pipe->mutex);
 }
