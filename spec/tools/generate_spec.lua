@@ -46,7 +46,7 @@ name:     odd/bytes
 version:  2.1.0
 summary:  Nothing.
 keys:
-  - one      string r   {name}
+  - one      string  r  {name}
   - two      hash   rw  prefix:p+who
 argv:
   - who      caller   1..64

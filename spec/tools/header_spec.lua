@@ -9,11 +9,11 @@ version:  1.2.3
 summary:  Take a place in a room.
 keys:
   - room     hash   rw  {name}                 who is inside
-  - seats*   string r   braces:seat  1..100    one for each
+  - seats*   string  r   braces:seat  1..100    one for each
   - queue    list   rw  prefix:room_queue  shared  permanent  private matters, in order
-  - seen     string w   prefix:room_seen+guest+:x  private
+  - seen     string  w   prefix:room_seen+guest+:x  private
 derived:
-  - visit    string rw  suffix:*:visit:*       one a visit
+  - visit    string  rw  suffix:*:visit:*       one a visit
 argv:
   - stay     ms       50..86400000             how long
   - guest    owner    1..256
@@ -135,7 +135,11 @@ describe('header.parse', function()
     { 'cost:     4', 'cost:\n  - 4', 27, 'needs a value' },
     { '  - room  ', '- room  ', 7, 'a header line is' },
     { 'who is inside', 'who is inside ', 7, 'spaces at the end' },
-    { 'hash   rw  {name}                 who is inside', 'hash rw', 7, 'a key needs' },
+    { 'hash   rw  {name}                 who is inside', 'hash  rw', 7, 'a key has columns' },
+    { 'room     hash', 'Room     hash', 7, 'a key has columns' },
+    { 'hash   rw', 'hash rw', 7, 'unknown key type "hash rw"' },
+    { 'who is inside', 'who  is inside', 7, '"is inside" is one column too many' },
+    { 'how long', 'how  long', 14, '"long" is one column too many' },
     { 'hash ', 'hush ', 7, 'unknown key type "hush"' },
     { 'hash   rw', 'hash   rx', 7, 'unknown access "rx"' },
     { '{name}', '{nome}', 7, 'forms no name' },
@@ -146,7 +150,7 @@ describe('header.parse', function()
     { '50..86400000', '', 14, 'is no range' },
     { '50..86400000', '90..50', 14, 'is no range' },
     { '50..86400000', '0..9007199254740992', 14, 'is no range' },
-    { 'ms       50..86400000             how long', 'ms', 14, 'an argument needs' },
+    { 'ms       50..86400000             how long', 'ms', 14, 'an argument has columns' },
     { '  ms  ', '  mms ', 14, 'unknown argument type "mms"' },
     { 'PUBLISH|SPUBLISH', 'PUBLISH|', 17, 'no list of values' },
     { 'publish  verb', 'guest    verb', 13, 'two fields are named "guest"' },
@@ -178,6 +182,19 @@ describe('header.parse', function()
       assert.matches(words, findings[1].message, 1, true)
     end)
   end
+
+  it('refuses more fields than the library has room for', function()
+    local more = {}
+    for i = 1, 28 do
+      more[i] = ('  - k%d  hash  r  {name}\n'):format(i)
+    end
+    assert.is_table(header.parse(change('derived:', table.concat(more) .. 'derived:')))
+    more[29] = '  - k29  hash  r  {name}\n'
+
+    local _, findings = header.parse(change('derived:', table.concat(more) .. 'derived:'))
+
+    assert.equal('33 fields, at most 32 are allowed', findings[1].message)
+  end)
 
   it('refuses an argument that must be given behind one that need not', function()
     local source = change('door     channel', 'door?    channel')

@@ -84,6 +84,7 @@ describe('names.slot', function()
   it('is the CRC16 of the Redis Cluster specification', function()
     assert.equal(0x31C3, names.slot('123456789'))
     assert.equal(12182, names.slot('foo'))
+    assert.equal(2244, names.slot('@'))
     assert.equal(0, names.slot(''))
   end)
 

@@ -7,6 +7,7 @@ local header = {}
 
 local BIGGEST = 2 ^ 53 - 1
 local NAME_MAX = 63
+local FIELDS_MAX = 32
 local WORD = '^[a-z][a-z0-9_]*$'
 
 local FLAGS = { ['allow-oom'] = true, ['allow-stale'] = true, ['no-writes'] = true }
@@ -67,58 +68,72 @@ local function parse_values(text)
   return values
 end
 
--- Marks are columns of their own; what follows them is prose and may use the same words.
+-- What stands between two or more spaces.
+local function columns(item)
+  local list = {}
+  for column in (item .. '  '):gmatch('(%S.-)%s%s+') do
+    list[#list + 1] = column
+  end
+  return list
+end
+
+-- Takes the columns of marks off the front; what is left may use the same words as prose.
+local function take_marks(list, key)
+  while list[1] do
+    local many = parse_range(list[1])
+    if many then
+      key.many = many
+    elseif MARKS[list[1]] then
+      key.marks[list[1]] = true
+    else
+      return
+    end
+    table.remove(list, 1)
+  end
+end
+
 local function parse_key(item)
-  local name, star, kind, access, form_text, rest =
-    item:match('^([%w_]+)(%*?)%s+(%S+)%s+(%S+)%s+(%S+)%s*(.*)$')
-  if not name then
-    return nil, 'a key needs name, type, access and form: "lock  hash  rw  {name}  what it is"'
-  end
-  if not KEY_TYPES[kind] then
+  local list = columns(item)
+  local name, star = (list[1] or ''):match('^([a-z][a-z0-9_]*)(%*?)$')
+  local kind, access = list[2], list[3]
+  if not name or not list[4] then
+    return nil, 'a key has columns, two spaces apart: "lock  hash  rw  {name}  what it is"'
+  elseif not KEY_TYPES[kind] then
     return nil, ('unknown key type "%s"; use one of %s'):format(kind, sorted_names(KEY_TYPES))
-  end
-  if not ACCESS[access] then
+  elseif not ACCESS[access] then
     return nil, ('unknown access "%s"; use r, w or rw'):format(access)
   end
-  local form, why = parse_form(form_text)
+  local form, why = parse_form(list[4])
   if not form then
     return nil, why
   end
 
   local key = { name = name, type = kind, access = access, form = form, marks = {} }
-  repeat
-    local column, after = (rest .. '  '):match('^(%S+)%s%s+(.*)$')
-    local many = column and parse_range(column)
-    if many then
-      key.many = many
-    elseif column and MARKS[column] then
-      key.marks[column] = true
-    else
-      break
-    end
-    rest = after
-  until false
+  local rest = { unpack(list, 5) }
+  take_marks(rest, key)
   if (star == '*') ~= (key.many ~= nil) then
     return nil, 'a key that stands for many is written "name*" and has a column MIN..MAX'
+  elseif #rest > 1 then
+    return nil, ('"%s" is one column too many'):format(rest[2])
   end
-  key.text = rest:match('^(.-)%s*$')
+  key.text = rest[1] or ''
   return key
 end
 
 local function parse_argument(item)
-  local name, mark, kind, domain, text = item:match('^([%w_]+)(%??)%s+(%S+)%s+(%S+)%s*(.*)$')
-  if not name then
-    return nil, 'an argument needs name, type and range: "lease  ms  50..86400000  what it is"'
+  local list = columns(item)
+  local name, mark = (list[1] or ''):match('^([a-z][a-z0-9_]*)(%??)$')
+  local kind, domain = list[2], list[3]
+  if not name or not domain then
+    return nil, 'an argument has columns, two spaces apart: "lease  ms  50..86400000  what"'
+  elseif #list > 4 then
+    return nil, ('"%s" is one column too many'):format(list[5])
   end
-  local argument =
-    { name = name, type = kind, kind = ARGUMENT_KINDS[kind], optional = mark == '?', text = text }
-  local why
+  local argument = { name = name, type = kind, kind = ARGUMENT_KINDS[kind],
+    optional = mark == '?', text = list[4] or '' }
+  local range, why
   if argument.kind == 'integer' or argument.kind == 'text' then
-    local range
     range, why = parse_range(domain)
-    if range then
-      argument.min, argument.max = range.min, range.max
-    end
   elseif argument.kind == 'channel' then
     argument.form, why = parse_form(domain)
   elseif argument.kind == 'choice' then
@@ -128,6 +143,8 @@ local function parse_argument(item)
   end
   if why then
     return nil, why
+  elseif range then
+    argument.min, argument.max = range.min, range.max
   end
   return argument
 end
@@ -351,6 +368,9 @@ local function check_fields(h, report)
     optional = optional or argument.optional
   end
   for _, list in ipairs({ 'keys', 'argv' }) do
+    if #h[list] > FIELDS_MAX then
+      report(h.lines[list], ('%d fields, at most %d are allowed'):format(#h[list], FIELDS_MAX))
+    end
     for _, field in ipairs(h[list]) do
       if seen[field.name] then
         report(h.lines[list], ('two fields are named "%s"'):format(field.name))
