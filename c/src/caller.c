@@ -23,10 +23,21 @@ uint64_t lk_caller_id(const lk_caller *caller) {
   return thread_id;
 }
 
-bool lk_caller_claim(lk_caller *caller) { return !caller || !atomic_flag_test_and_set(&caller->busy); }
+lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error) {
+  lk_status status = lk_client_enter(client, error);
+  if (status != LK_OK || !caller) return status;
+  if (caller->client != client) {
+    status = lk_fail(error, LK_INVALID, "the caller belongs to another client");
+  } else if (atomic_flag_test_and_set(&caller->busy)) {
+    status = lk_fail(error, LK_INVALID, "the caller is in another call");
+  }
+  if (status != LK_OK) lk_client_leave(client);
+  return status;
+}
 
-void lk_caller_unclaim(lk_caller *caller) {
+void lk_caller_leave(lk_client *client, lk_caller *caller) {
   if (caller) atomic_flag_clear(&caller->busy);
+  lk_client_leave(client);
 }
 
 lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {

@@ -10,6 +10,7 @@
 #include "eval.h"
 #include "holds.h"
 #include "local.h"
+#include "options.h"
 #include "status.h"
 #include "undo.h"
 
@@ -192,10 +193,6 @@ static lk_status check_options(const char *url, const lk_client_options *options
     return lk_fail(error, LK_INVALID,
                    "no URL: give redis://host:port for a server, or local: for this user's own");
   }
-  if (options->size != sizeof *options) {
-    return lk_fail(error, LK_VERSION, "lk_client_options has %zu bytes here and %zu in the caller",
-                   sizeof *options, options->size);
-  }
   if (options->callbacks != LK_ON_DISPATCH && options->callbacks != LK_ON_KEEPER) {
     return lk_fail(error, LK_INVALID, "callbacks must be LK_ON_DISPATCH or LK_ON_KEEPER");
   }
@@ -219,21 +216,22 @@ static lk_client *allocate(void) {
 
 lk_status lk_client_open(const char *url, const lk_client_options *options, lk_client **out,
                          lk_error *error) {
-  static const lk_client_options defaults = LK_CLIENT_OPTIONS_INIT;
+  lk_client_options given = LK_CLIENT_OPTIONS_INIT;
+  lk_status status = LK_OK;
   if (out) *out = NULL;
-  if (!options) options = &defaults;
-  lk_status status = check_options(url, options, out, error);
+  if (options) status = lk_options_copy(&given, sizeof given, options, "lk_client_options", error);
+  if (status == LK_OK) status = check_options(url, &given, out, error);
   if (status != LK_OK) return status;
   lk_client *client = allocate();
   if (!client) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
-  status = configure(client, url, options, error);
+  status = configure(client, url, &given, error);
   if (status == LK_OK && !lk_uuid(client->uuid)) {
     status = lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
   }
-  if (status == LK_OK) status = lk_catalog_open(options->script_dir, &client->catalog, error);
+  if (status == LK_OK) status = lk_catalog_open(given.script_dir, &client->catalog, error);
   if (status == LK_OK) status = find_server(client, error);
-  if (status == LK_OK) status = make_parts(client, options, error);
-  if (status == LK_OK) status = connect_first(client, !options->no_load, error);
+  if (status == LK_OK) status = make_parts(client, &given, error);
+  if (status == LK_OK) status = connect_first(client, !given.no_load, error);
   if (status != LK_OK) {
     if (client->keeper && client->holds) {
       lk_client_close(client);

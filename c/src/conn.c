@@ -274,7 +274,9 @@ static void begin_greeting(lk_conn *conn, int64_t now_us) {
 static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
   lk_error refused;
   lk_status status = lk_fail_server(&refused, NULL, reply->str, reply->len);
-  if (conn->greeting == GREET_AUTH) {
+  if (strncmp(reply->str, "ERR max number of clients", 25) == 0) {
+    unreachable(conn, refused.message); /* said before it reads anything; it may pass */
+  } else if (conn->greeting == GREET_AUTH) {
     lk_fail(&conn->why, LK_AUTH, "the server refused the credentials: %s", refused.message);
   } else if (conn->greeting == GREET_SELECT) {
     lk_fail(&conn->why, status, "database %d: %s", conn->settings->url.db, refused.message);
@@ -392,6 +394,15 @@ static void finish_connect(lk_conn *conn, int64_t now_us) {
 
 /* --------------------------------------------------------------------------------------- poll -- */
 
+static const char *late_at(const lk_conn *conn) {
+  if (conn->state == LK_CONN_CONNECTING) return "no connection before the connect deadline";
+  if (conn->tls) {
+    return "no answer before the connect deadline; without TLS a server waits for ever for the end of "
+           "what it takes for a command";
+  }
+  return "no answer to the hand-shake before the connect deadline";
+}
+
 void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
   bool late = conn->state != LK_CONN_UP && now_us >= conn->deadline_us;
   switch (conn->state) {
@@ -407,9 +418,7 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
     break;
   }
   if (late && conn->state != LK_CONN_DOWN && conn->state != LK_CONN_UP) {
-    unreachable(conn, conn->state == LK_CONN_CONNECTING
-                          ? "no connection before the connect deadline"
-                          : "no answer to the hand-shake before the connect deadline");
+    unreachable(conn, late_at(conn));
     drop_why(conn, now_us);
   }
 }

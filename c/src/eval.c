@@ -58,13 +58,10 @@ void lk_call_clear(lk_call *call) {
 
 /* ------------------------------------------------------------------------------------ answers -- */
 
-static bool starts_with(const redisReply *reply, const char *word) {
-  return reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
-}
-
 lk_status lk_answer_status(const lk_answer *answer, const char *script, lk_error *error) {
   if (answer->status != LK_OK) {
     lk_fail(error, answer->status, "%s", answer->why);
+    if (error) memcpy(error->code, answer->code, sizeof error->code);
     if (error && script) snprintf(error->script, sizeof error->script, "%s", script);
     return answer->status;
   }
@@ -74,28 +71,33 @@ lk_status lk_answer_status(const lk_answer *answer, const char *script, lk_error
   return lk_succeed(error);
 }
 
-static void ignore_answer(void *user, lk_answer *answer) {
-  (void)user;
-  freeReplyObject(answer->reply);
-}
-
-/* The server lost the script: send it ahead of the next copy, on the same connection. */
-static bool send_script(lk_client *client, const lk_script_def *script, int64_t deadline_us) {
+static lk_request *load_request(const lk_script_def *script, int64_t deadline_us) {
   lk_bytes argv[] = {text("SCRIPT"), text("LOAD"), {script->source, script->source_len}};
-  lk_request *request = lk_request_new(argv, 3, true, deadline_us);
-  if (!request) return false;
-  lk_pipe_send(client->pipe, request, ignore_answer, NULL);
-  return true;
+  return lk_request_new(argv, 3, true, deadline_us);
 }
 
-static void call_once(lk_client *client, const lk_bytes *argv, size_t argc, bool repeatable,
-                      int64_t deadline_us, lk_answer *answer) {
-  lk_request *request = lk_request_new(argv, argc, repeatable, deadline_us);
+static bool is_missing(const lk_answer *answer) {
+  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
+         strncmp(answer->reply->str, "NOSCRIPT", 8) == 0;
+}
+
+static bool is_answered(const lk_answer *answer) {
+  return answer->status == LK_OK && answer->reply->type != REDIS_REPLY_ERROR;
+}
+
+static void call_once(lk_client *client, lk_request *request, lk_answer *answer) {
   if (request) {
     lk_pipe_call(client->pipe, request, answer);
   } else {
     *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
   }
+}
+
+/* SCRIPT LOAD failed, for whatever reason: the script itself has not run, unless by a copy whose reply
+ * was lost before. */
+static void nothing_ran(lk_answer *answer, unsigned lost_copies) {
+  answer->copies = lost_copies;
+  if (answer->status == LK_UNSURE && lost_copies == 0) answer->status = LK_UNREACHABLE;
 }
 
 /* ----------------------------------------------------------------------------------- blocking -- */
@@ -113,14 +115,19 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   fill(argv, script, keys, nkeys, args, nargs, number);
-  call_once(client, argv, argc, repeatable, deadline_us, answer);
-  if (answer->status == LK_OK && starts_with(answer->reply, "NOSCRIPT") &&
-      send_script(client, script, deadline_us)) {
-    unsigned copies = answer->copies;
+  call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
+  /* The server lost its scripts, and may lose them again at any time. */
+  while (is_missing(answer) && lk_clock_us() < deadline_us) {
+    unsigned lost = answer->copies - 1; /* earlier copies may have run */
     freeReplyObject(answer->reply);
-    call_once(client, argv, argc, repeatable, deadline_us, answer);
-    /* A copy that was answered NOSCRIPT did nothing; one before it, whose reply was lost, may have. */
-    answer->copies += copies - 1;
+    call_once(client, load_request(script, deadline_us), answer);
+    if (is_answered(answer)) {
+      freeReplyObject(answer->reply);
+      call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
+      answer->copies += lost;
+    } else {
+      nothing_ran(answer, lost);
+    }
   }
   if (argv != few) free(argv);
   return lk_answer_status(answer, script->name, error);
@@ -177,34 +184,52 @@ typedef struct started {
   int64_t deadline_us;
   lk_done done;
   void *user;
-  unsigned copies; /* before the repair */
-  bool repaired;
+  unsigned lost; /* copies that may have run though their replies were lost */
 } started;
 
-static bool send_started(started *s);
+static void started_done(void *user, lk_answer *answer);
+static void started_loaded(void *user, lk_answer *answer);
 
-static void started_done(void *user, lk_answer *answer) {
-  started *s = user;
-  if (answer->status == LK_OK && starts_with(answer->reply, "NOSCRIPT") && !s->repaired) {
-    s->repaired = true;
-    s->copies = answer->copies - 1;
-    if (send_script(s->client, s->call->script, s->deadline_us) && send_started(s)) {
-      freeReplyObject(answer->reply);
-      return;
-    }
-  }
-  answer->copies += s->copies;
+static bool send_started(started *s, lk_request *request, lk_done done) {
+  if (!request) return false;
+  lk_pipe_send(s->client->pipe, request, done, s);
+  return true;
+}
+
+static bool send_call(started *s) {
+  bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
+  return send_started(
+      s, lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us), started_done);
+}
+
+static void finish_started(started *s, lk_answer *answer) {
   s->done(s->user, answer);
   free(s);
 }
 
-static bool send_started(started *s) {
-  bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
-  lk_request *request =
-      lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
-  if (!request) return false;
-  lk_pipe_send(s->client->pipe, request, started_done, s);
-  return true;
+static void started_done(void *user, lk_answer *answer) {
+  started *s = user;
+  if (is_missing(answer) && lk_clock_us() < s->deadline_us) {
+    s->lost += answer->copies - 1;
+    if (send_started(s, load_request(s->call->script, s->deadline_us), started_loaded)) {
+      freeReplyObject(answer->reply);
+      return;
+    }
+    s->lost -= answer->copies - 1;
+  }
+  answer->copies += s->lost;
+  finish_started(s, answer);
+}
+
+static void started_loaded(void *user, lk_answer *answer) {
+  started *s = user;
+  if (is_answered(answer)) {
+    freeReplyObject(answer->reply);
+    if (send_call(s)) return;
+    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
+  }
+  nothing_ran(answer, s->lost);
+  finish_started(s, answer);
 }
 
 bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,
@@ -216,9 +241,8 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .deadline_us = deadline_us,
                  .done = done,
                  .user = user,
-                 .copies = 0,
-                 .repaired = false};
-  if (send_started(s)) return true;
+                 .lost = 0};
+  if (send_call(s)) return true;
   free(s);
   return false;
 }
@@ -226,7 +250,11 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
 /* ----------------------------------------------------------------------------- other commands -- */
 
 /* Commands that would block the shared connection, or leave it in another state. */
-static bool is_refused(lk_bytes command) {
+static bool is_word(lk_bytes given, const char *word) {
+  return strlen(word) == given.len && strncasecmp(word, given.data, given.len) == 0;
+}
+
+static bool is_refused(const lk_bytes *argv, size_t argc) {
   static const char *const refused[] = {
       "AUTH",       "BLMOVE",  "BLMPOP",     "BLPOP",        "BRPOP",    "BRPOPLPUSH", "BZMPOP",
       "BZPOPMAX",   "BZPOPMIN", "DISCARD",   "EXEC",         "HELLO",    "MONITOR",    "MULTI",
@@ -234,11 +262,9 @@ static bool is_refused(lk_bytes command) {
       "SUBSCRIBE",  "SUNSUBSCRIBE", "SYNC",  "UNSUBSCRIBE",  "UNWATCH",  "WAIT",       "WAITAOF",
       "WATCH",      "XREAD",   "XREADGROUP"};
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (strlen(refused[i]) == command.len && strncasecmp(refused[i], command.data, command.len) == 0) {
-      return true;
-    }
+    if (is_word(argv[0], refused[i])) return true;
   }
-  return false;
+  return argc > 1 && is_word(argv[0], "CLIENT") && is_word(argv[1], "REPLY");
 }
 
 lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_reply **out,
@@ -249,11 +275,11 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
   if (status != LK_OK) return status;
   if (!out || !argv || argc == 0 || argc > LK_EVAL_ARGS_MAX || !argv[0].data) {
     status = lk_fail(error, LK_INVALID, "a command needs 1 to %d words", LK_EVAL_ARGS_MAX);
-  } else if (is_refused(argv[0])) {
+  } else if (is_refused(argv, argc)) {
     status = lk_fail(error, LK_INVALID, "%.*s would block or change the shared connection",
                      (int)argv[0].len, argv[0].data);
   } else {
-    call_once(client, argv, argc, false, lk_clock_us() + client->command_us, &answer);
+    call_once(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us), &answer);
     status = hand_out(lk_answer_status(&answer, NULL, error), &answer, out);
   }
   lk_client_leave(client);
@@ -263,7 +289,7 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error) {
   lk_bytes argv[] = {text("PING")};
   lk_answer answer;
-  call_once(client, argv, 1, true, deadline_us, &answer);
+  call_once(client, lk_request_new(argv, 1, true, deadline_us), &answer);
   lk_status status = lk_answer_status(&answer, NULL, error);
   freeReplyObject(answer.reply);
   return status;
@@ -319,8 +345,7 @@ lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *
   pthread_cond_init(&all.ended, NULL);
   for (size_t i = 0; i < count; i++) {
     const lk_script_def *script = lk_catalog_at(client->catalog, i);
-    lk_bytes argv[] = {text("SCRIPT"), text("LOAD"), {script->source, script->source_len}};
-    lk_request *request = lk_request_new(argv, 3, true, deadline_us);
+    lk_request *request = load_request(script, deadline_us);
     ones[i] = (loading_one){&all, script};
     if (request) {
       lk_pipe_send(client->pipe, request, loaded, &ones[i]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lock.h"
+#include "options.h"
 #include "status.h"
 
 const char *lk_lost_text(lk_lost_reason reason) {
@@ -21,10 +22,6 @@ const char *lk_lost_text(lk_lost_reason reason) {
 /* ------------------------------------------------------------------------------- open and close -- */
 
 static lk_status check_options(const lk_lock_options *options, lk_error *error) {
-  if (options->size != sizeof *options) {
-    return lk_fail(error, LK_VERSION, "lk_lock_options has %zu bytes here and %zu in the caller",
-                   sizeof *options, options->size);
-  }
   if (options->lease_ms != 0 &&
       (options->lease_ms < LK_LEASE_MIN_MS || options->lease_ms > LK_LEASE_MAX_MS)) {
     return lk_fail(error, LK_INVALID, "lease_ms must be 0 or from %d to %d", LK_LEASE_MIN_MS,
@@ -80,14 +77,16 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
 
 lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
                        const lk_lock_options *options, lk_lock **out, lk_error *error) {
-  static const lk_lock_options defaults = LK_LOCK_OPTIONS_INIT;
+  lk_lock_options given = LK_LOCK_OPTIONS_INIT;
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  if (!options) options = &defaults;
   status = out ? lk_name_check(name, error) : lk_fail(error, LK_INVALID, "out is NULL");
-  if (status == LK_OK) status = check_options(options, error);
-  if (status == LK_OK) status = open_lock(client, kind, name, options, out, error);
+  if (status == LK_OK && options) {
+    status = lk_options_copy(&given, sizeof given, options, "lk_lock_options", error);
+  }
+  if (status == LK_OK) status = check_options(&given, error);
+  if (status == LK_OK) status = open_lock(client, kind, name, &given, out, error);
   lk_client_leave(client);
   return status;
 }

@@ -50,11 +50,12 @@ void lk_holds_wake(lk_holds *holds);
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name);
 void lk_record_close(lk_client *client, lk_record *record);
 
-/* Who calls: NULL is the calling thread. lk_caller_claim() is false while another call of that caller
- * is under way. */
+/* Who calls: NULL is the calling thread. */
 uint64_t lk_caller_id(const lk_caller *caller);
-bool lk_caller_claim(lk_caller *caller);
-void lk_caller_unclaim(lk_caller *caller);
+/* Enters the client for one call of this caller: also LK_INVALID if it is another client's, or in
+ * another call. */
+lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error);
+void lk_caller_leave(lk_client *client, lk_caller *caller);
 
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id);
 void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold);

@@ -99,6 +99,11 @@ static lk_status run(lk_lock *lock, const lk_bound *bound, const char *owner, in
       status = lk_fail(error, LK_PROTOCOL, "%s: the reply is no array with an outcome",
                        bound->def->name);
     }
+  } else if (error && (status == LK_DENIED || status == LK_WRONGTYPE)) {
+    /* The server does not say which key it means. */
+    char said[sizeof error->message];
+    memcpy(said, error->message, sizeof said);
+    snprintf(error->message, sizeof error->message, "%.80s: %.230s", lock->record->name, said);
   }
   freeReplyObject(answer->reply);
   answer->reply = NULL;
@@ -346,12 +351,8 @@ lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_
   if (!lock || wait_ms < LK_FOREVER) {
     return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
   }
-  lk_status status = lk_client_enter(lock->client, error);
+  lk_status status = lk_caller_enter(lock->client, caller, error);
   if (status != LK_OK) return status;
-  if (!lk_caller_claim(caller)) {
-    lk_client_leave(lock->client);
-    return lk_fail(error, LK_INVALID, "this caller is in another call");
-  }
   attempt a = {.wait_ms = wait_ms,
                .deadline_us = lk_deadline_us(wait_ms),
                .stray = false,
@@ -366,8 +367,7 @@ lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_
   } else {
     status = acquire_fresh(lock, caller, &a, error);
   }
-  lk_caller_unclaim(caller);
-  lk_client_leave(lock->client);
+  lk_caller_leave(lock->client, caller);
   return status;
 }
 
@@ -424,20 +424,15 @@ static lk_status release(lk_lock *lock, lk_hold *hold, lk_error *error) {
 
 lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error) {
   if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
-  lk_status status = lk_client_enter(lock->client, error);
+  lk_status status = lk_caller_enter(lock->client, caller, error);
   if (status != LK_OK) return status;
-  if (!lk_caller_claim(caller)) {
-    lk_client_leave(lock->client);
-    return lk_fail(error, LK_INVALID, "this caller is in another call");
-  }
   lk_hold *hold = lk_hold_find(lock->client, lock->record, lk_caller_id(caller));
   if (hold) {
     status = release(lock, hold, error);
   } else {
     status = lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
   }
-  lk_caller_unclaim(caller);
-  lk_client_leave(lock->client);
+  lk_caller_leave(lock->client, caller);
   return status;
 }
 

@@ -109,6 +109,7 @@ static void finish_unanswered(lk_pipe *pipe, lk_request *request) {
   if (request->answer.copies > 0) {
     finish(pipe, request, LK_UNSURE, why->status != LK_OK ? why->message : "no reply came in time");
   } else if (why->status != LK_OK) {
+    memcpy(request->answer.code, why->code, sizeof request->answer.code);
     finish(pipe, request, why->status, why->message);
   } else {
     finish(pipe, request, LK_UNREACHABLE, "no connection was made in time");

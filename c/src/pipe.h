@@ -19,6 +19,7 @@ typedef struct lk_answer {
   redisReply *reply; /* owned by whoever gets the answer */
   int64_t sent_us;   /* when the copy that was answered went out */
   unsigned copies;   /* how often it went out; earlier copies may have run, or may run still */
+  char code[32];     /* the first word of the server's error, if that was it */
   char why[320];     /* what was wrong, unless LK_OK; as long as an lk_error's message */
 } lk_answer;
 

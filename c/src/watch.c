@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "eval.h"
+#include "options.h"
 #include "reply.h"
 #include "status.h"
 
@@ -58,7 +59,8 @@ static void lose(lk_watch *watch, lk_lost_reason reason) {
 /* The lease may have ended while this process did not run; whoever looks first says so. */
 static void notice_end(lk_watch *watch, int64_t now_us) {
   if (now_us < watch->deadline_us) return;
-  lose(watch, watch->unanswered ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
+  bool tried = watch->unanswered || watch->renewing;
+  lose(watch, tried ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
 }
 
 static void plan(lk_watch *watch) {
@@ -103,9 +105,9 @@ static void renewed(void *user, lk_answer *answer) {
   lk_watch *watch = user;
   int64_t now_us = lk_clock_us();
   pthread_mutex_lock(&watch->client->mutex);
-  watch->renewing = false;
   /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
   notice_end(watch, now_us);
+  watch->renewing = false;
   take_answer(watch, answer, now_us);
   plan(watch);
   pthread_mutex_unlock(&watch->client->mutex);
@@ -149,11 +151,6 @@ static void drop_event(lk_event *event) {
 }
 
 static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
-  if (!spec || spec->size == 0) return lk_fail(error, LK_INVALID, "the watch has no spec");
-  if (spec->size != sizeof *spec) {
-    return lk_fail(error, LK_VERSION, "lk_watch_spec has %zu bytes here and %zu in the caller",
-                   sizeof *spec, spec->size);
-  }
   if (spec->lease_ms < LK_LEASE_MIN_MS || spec->lease_ms > LK_LEASE_MAX_MS) {
     return lk_fail(error, LK_INVALID, "lease_ms must be from %d to %d", LK_LEASE_MIN_MS,
                    LK_LEASE_MAX_MS);
@@ -201,11 +198,17 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch 
 
 lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
                         lk_error *error) {
+  lk_watch_spec given;
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  status = out ? check_spec(spec, error) : lk_fail(error, LK_INVALID, "out is NULL");
-  if (status == LK_OK) status = lk_watch_start(client, spec, out, error);
+  if (!out || !spec) {
+    status = lk_fail(error, LK_INVALID, "a watch needs a spec and a place for the result");
+  } else {
+    status = lk_options_copy(&given, sizeof given, spec, "lk_watch_spec", error);
+  }
+  if (status == LK_OK) status = check_spec(&given, error);
+  if (status == LK_OK) status = lk_watch_start(client, &given, out, error);
   lk_client_leave(client);
   return status;
 }

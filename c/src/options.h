@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structs of options that begin with their size, from callers of an older or newer header. */
+#ifndef LK_OPTIONS_H
+#define LK_OPTIONS_H
+
+#include <latchkey/latchkey.h>
+
+/*
+ * Copies `given` into `into`, of which this library knows `known` bytes: what an older caller does not
+ * have becomes 0, what a newer one has must be 0. LK_OK or LK_VERSION.
+ */
+lk_status lk_options_copy(void *into, size_t known, const void *given, const char *what,
+                          lk_error *error);
+
+#endif
