@@ -1,268 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The header of a script: its keys, arguments, replies and promises. C tables, mock, specs and docs
 -- know a script from what is parsed here, and from nothing else.
+local FIELDS = require('lib.header_fields')
 local split = require('lib.lines').split
 
 local header = {}
 
-local BIGGEST = 2 ^ 53 - 1
-local NAME_MAX = 63
 local FIELDS_MAX = 32
-local WORD = '^[a-z][a-z0-9_]*$'
-
 local FLAGS = { ['allow-oom'] = true, ['allow-stale'] = true, ['no-writes'] = true }
-local KEY_TYPES =
-  { any = true, hash = true, list = true, set = true, stream = true, string = true, zset = true }
-local ACCESS = { r = true, w = true, rw = true }
-local MARKS = { private = true, shared = true, permanent = true }
-local MESSAGES = { ['0'] = true, ['0 or 1'] = true, value = true, ticket = true }
-local REPEATS = { hold = true, id = true, seq = true, pure = true, no = true }
-
--- What an argument's third column says depends on its type.
-local ARGUMENT_KINDS = {
-  count = 'integer', integer = 'integer', ms = 'integer', seq = 'integer', token = 'integer',
-  caller = 'text', id = 'text', owner = 'text', text = 'text',
-  channel = 'channel',
-  choice = 'choice', verb = 'choice',
-}
-
-local function sorted_names(set)
-  local names = {}
-  for name in pairs(set) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return table.concat(names, ', ')
-end
-
-local function parse_range(text)
-  local min, max = text:match('^(%d+)%.%.(%d+)$')
-  min, max = tonumber(min), tonumber(max)
-  if not max or min > max or max > BIGGEST then
-    return nil, ('"%s" is no range; write MIN..MAX, at most 2^53 - 1'):format(text)
-  end
-  return { min = min, max = max }
-end
-
-local function parse_form(text)
-  local base, plus = text:match('^([^+]+)%+?(.*)$')
-  if base == '{name}' then
-    return { kind = 'name', text = '', plus = plus }
-  end
-  local kind, part = (base or ''):match('^(%l+):([%w_:*.-]+)$')
-  if kind == 'prefix' or kind == 'suffix' or kind == 'braces' then
-    return { kind = kind, text = part, plus = plus }
-  end
-  return nil,
-    ('"%s" forms no name; write {name}, prefix:P, suffix:S or braces:P'):format(text)
-end
-
-local function parse_values(text)
-  local values = {}
-  for value in (text .. '|'):gmatch('([^|]*)|') do
-    if value == '' then
-      return nil, ('"%s" is no list of values; write A|B'):format(text)
-    end
-    values[#values + 1] = value
-  end
-  return values
-end
-
--- What stands between two or more spaces.
-local function columns(item)
-  local list = {}
-  for column in (item .. '  '):gmatch('(%S.-)%s%s+') do
-    list[#list + 1] = column
-  end
-  return list
-end
-
--- Takes the columns of marks off the front; what is left may use the same words as prose.
-local function take_marks(list, key)
-  while list[1] do
-    local many = parse_range(list[1])
-    if many then
-      key.many = many
-    elseif MARKS[list[1]] then
-      key.marks[list[1]] = true
-    else
-      return
-    end
-    table.remove(list, 1)
-  end
-end
-
-local function parse_key(item)
-  local list = columns(item)
-  local name, star = (list[1] or ''):match('^([a-z][a-z0-9_]*)(%*?)$')
-  local kind, access = list[2], list[3]
-  if not name or not list[4] then
-    return nil, 'a key has columns, two spaces apart: "lock  hash  rw  {name}  what it is"'
-  elseif not KEY_TYPES[kind] then
-    return nil, ('unknown key type "%s"; use one of %s'):format(kind, sorted_names(KEY_TYPES))
-  elseif not ACCESS[access] then
-    return nil, ('unknown access "%s"; use r, w or rw'):format(access)
-  end
-  local form, why = parse_form(list[4])
-  if not form then
-    return nil, why
-  end
-
-  local key = { name = name, type = kind, access = access, form = form, marks = {} }
-  local rest = { unpack(list, 5) }
-  take_marks(rest, key)
-  if (star == '*') ~= (key.many ~= nil) then
-    return nil, 'a key that stands for many is written "name*" and has a column MIN..MAX'
-  elseif #rest > 1 then
-    return nil, ('"%s" is one column too many'):format(rest[2])
-  end
-  key.text = rest[1] or ''
-  return key
-end
-
-local function parse_argument(item)
-  local list = columns(item)
-  local name, mark = (list[1] or ''):match('^([a-z][a-z0-9_]*)(%??)$')
-  local kind, domain = list[2], list[3]
-  if not name or not domain then
-    return nil, 'an argument has columns, two spaces apart: "lease  ms  50..86400000  what"'
-  elseif #list > 4 then
-    return nil, ('"%s" is one column too many'):format(list[5])
-  end
-  local argument = { name = name, type = kind, kind = ARGUMENT_KINDS[kind],
-    optional = mark == '?', text = list[4] or '' }
-  local range, why
-  if argument.kind == 'integer' or argument.kind == 'text' then
-    range, why = parse_range(domain)
-  elseif argument.kind == 'channel' then
-    argument.form, why = parse_form(domain)
-  elseif argument.kind == 'choice' then
-    argument.values, why = parse_values(domain)
-  else
-    why = ('unknown argument type "%s"; use one of %s'):format(kind, sorted_names(ARGUMENT_KINDS))
-  end
-  if why then
-    return nil, why
-  elseif range then
-    argument.min, argument.max = range.min, range.max
-  end
-  return argument
-end
-
-local function parse_return(item)
-  local inside, text = item:match('^{([^{}]+)}%s%s+(%S.*)$')
-  if not inside then
-    return nil, 'a reply needs a shape and a meaning: "{1, hold}  what it says"'
-  end
-  local count, rest, first = 0, false, nil
-  for element in (inside .. ', '):gmatch('(.-), ') do
-    count = count + 1
-    if count == 1 then
-      first = element:match('^%-?%d+$') and tonumber(element)
-    elseif rest then
-      return nil, 'only the last element of a shape may stand for many'
-    elseif element:match('^[a-z][a-z0-9_]*%.%.%.$') then
-      rest = true
-    elseif not element:match(WORD) then
-      return nil, ('"%s" is no element of a shape; use a lower-case word'):format(element)
-    end
-  end
-  if not first then
-    return nil, 'a shape starts with its outcome, an integer: "{1, hold}"'
-  end
-  local arity = not rest and count or nil
-  return { shape = '{' .. inside .. '}', first = first, arity = arity, rest = rest, text = text }
-end
-
-local function parse_error(item)
-  local code, text = item:match('^([A-Z][A-Z0-9]*)%s%s+(%S.*)$')
-  if not code then
-    return nil, 'an error needs a code and a meaning: "LKARG  what was wrong"'
-  end
-  return { code = code, text = text }
-end
-
-local function parse_command(item)
-  local command = item:match('^[A-Z]+$') or item:match('^([A-Z]+)%s%s+%S')
-  if not command then
-    return nil, 'a dynamic command is one upper-case word'
-  end
-  return command
-end
-
-local function parse_name(text)
-  if #text > NAME_MAX or not text:match('^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*$') then
-    return nil, ('"%s" is no script name; write family/verb, lower case, at most %d bytes'):format(
-      text, NAME_MAX)
-  end
-  return text
-end
-
-local function parse_version(text)
-  for _, part in ipairs({ text:match('^(%d+)%.(%d+)%.(%d+)$') }) do
-    if part ~= '0' and part:match('^0') then
-      text = ''
-    end
-  end
-  if not text:match('^%d+%.%d+%.%d+$') then
-    return nil, 'a version is MAJOR.MINOR.PATCH in plain numbers'
-  end
-  return text
-end
-
-local function parse_cost(text)
-  local base = text:match('^at most (%d+) commands?$')
-  if base then
-    return { base = tonumber(base) }
-  end
-  local start, per, of, max = text:match('^(%d+) %+ (%d+) per (%l+), at most (%d+)$')
-  if not start then
-    return nil, 'write "at most N commands" or "N + M per WORD, at most MAX"'
-  end
-  return { base = tonumber(start), per = tonumber(per), of = of, max = tonumber(max) }
-end
-
-local function parse_uses(text)
-  local uses = {}
-  for name in (text .. ', '):gmatch('(.-), ') do
-    if not name:match(WORD) then
-      return nil, 'name the fragments, separated by ", "'
-    end
-    uses[#uses + 1] = name
-  end
-  return uses
-end
-
-local function one_of(set)
-  return function(text)
-    if set[text] then
-      return text
-    end
-    return nil, ('"%s" is not one of: %s'):format(text, sorted_names(set))
-  end
-end
-
-local function any_text(text)
-  return text
-end
-
--- In the order in which a header has them.
-local FIELDS = {
-  { name = 'name', parse = parse_name, required = true },
-  { name = 'version', parse = parse_version, required = true },
-  { name = 'summary', parse = any_text, required = true },
-  { name = 'keys', parse = parse_key, list = true },
-  { name = 'derived', parse = parse_key, list = true },
-  { name = 'argv', parse = parse_argument, list = true },
-  { name = 'returns', parse = parse_return, list = true, required = true },
-  { name = 'errors', parse = parse_error, list = true },
-  { name = 'message', parse = one_of(MESSAGES) },
-  { name = 'repeat', parse = one_of(REPEATS), into = 'repeat_' },
-  { name = 'cost', parse = parse_cost, required = true },
-  { name = 'dynamic', parse = parse_command, list = true },
-  { name = 'cluster', parse = one_of({ ['one slot'] = true }), required = true },
-  { name = 'uses', parse = parse_uses },
-}
 
 local PLACE = {}
 for place, field in ipairs(FIELDS) do
@@ -279,7 +24,7 @@ local function parse_flags(line, report)
     if FLAGS[flag] then
       flags[#flags + 1] = flag
     else
-      report(1, ('unknown flag "%s"; use %s'):format(flag, sorted_names(FLAGS)))
+      report(1, ('unknown flag "%s"; use allow-oom, allow-stale or no-writes'):format(flag))
     end
   end
   return flags
@@ -355,17 +100,26 @@ local function check_replies(h, report)
   end
 end
 
-local function check_fields(h, report)
-  local seen, optional, has_channel = {}, false, false
-  local arguments = {}
+local function check_arguments(h, report)
+  local optional, has_channel = false, false
   for _, argument in ipairs(h.argv) do
-    arguments[argument.name] = true
     has_channel = has_channel or argument.kind == 'channel'
     if optional and not argument.optional then
       report(h.lines.argv, ('"%s" follows an optional argument: make it optional or move it')
         :format(argument.name))
     end
     optional = optional or argument.optional
+  end
+  if has_channel ~= (h.lines.message ~= nil) then
+    report(h.lines.message or h.lines.argv,
+      'a script with a channel has a "message:", and no other has one')
+  end
+end
+
+local function check_names(h, report)
+  local seen, arguments = {}, {}
+  for _, argument in ipairs(h.argv) do
+    arguments[argument.name] = true
   end
   for _, list in ipairs({ 'keys', 'argv' }) do
     if #h[list] > FIELDS_MAX then
@@ -381,10 +135,6 @@ local function check_fields(h, report)
         report(h.lines[list], ('"+%s" names no argument'):format(plus))
       end
     end
-  end
-  if has_channel ~= (h.lines.message ~= nil) then
-    report(h.lines.message or h.lines.argv,
-      'a script with a channel has a "message:", and no other has one')
   end
 end
 
@@ -420,7 +170,8 @@ function header.parse(source, path)
     end
   end
   check_replies(h, report)
-  check_fields(h, report)
+  check_arguments(h, report)
+  check_names(h, report)
   if path and h.name and not names_file(path, h.name) then
     report(h.lines.name, ('the script is named %s but its file is %s; name both alike'):format(
       h.name, path), 'name')
