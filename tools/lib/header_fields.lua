@@ -239,8 +239,8 @@ local function any_text(text)
   return text
 end
 
--- In the order in which a header has them. parse takes a value, or one item of a list, and gives what
--- it says, or nil and why not.
+-- In the order in which a header has them. parse takes a value, or one item of a list; it gives
+-- what that says, or nil and why not.
 return {
   { name = 'name', parse = parse_name, required = true },
   { name = 'version', parse = parse_version, required = true },
