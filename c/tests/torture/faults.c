@@ -104,7 +104,7 @@ void faults_inject(parent *p, int64_t now_us) {
   int64_t into_ms = (now_us - p->start_us) / 1000 % PERIOD_MS;
   if (into_ms < BURST_MS && now_us >= p->next_fault_us) {
     inject_one(p, BURST_MS - into_ms);
-    p->next_fault_us = now_us + dice_between(&p->dice, 20, 200) * 1000;
+    p->next_fault_us = now_us + dice_between(&p->dice, 10, 120) * 1000;
   }
   if ((p->options->faults & 1u << FAULT_FLUSH) && now_us >= p->next_flush_us) {
     flush_scripts(p);

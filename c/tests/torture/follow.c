@@ -63,23 +63,30 @@ void *grow(findings *f, void *array_pointer, size_t *count, size_t element_size)
   return element;
 }
 
-/* The client said at at_us, or a little later, how long the hold is certain to last. */
+static void notice_loss(hold *h, int64_t at_us) {
+  h->noticed = true;
+  if (at_us < h->lost_us) h->lost_us = at_us;
+}
+
+/*
+ * The client said at at_us, or a little later, how long the hold is certain to last. Nothing left and
+ * not lost is the last millisecond: a renewal may still come in time.
+ */
 static void look(findings *f, hold *h, const record *r) {
-  if (r->remaining_ms <= 0) {
-    h->noticed = true;
-    if (r->at_us < h->lost_us) h->lost_us = r->at_us;
-    return;
+  if (f->closing) return; /* a closed client says nothing about holds */
+  if (r->remaining_ms > 0) {
+    if (h->noticed)
+      report(f, VIOLATION_DEADLINE, r->at_us, "%s was lost and is valid again, for %" PRId64 " ms",
+             h->owner, r->remaining_ms);
+    int64_t deadline_us = r->at_us + r->remaining_ms * 1000;
+    int64_t granted_us = h->renewed || !h->certain ? r->at_us : h->granted_us;
+    if (deadline_us > granted_us + h->lease_ms * 1000 + CLOCK_GRAIN_US)
+      report(f, VIOLATION_DEADLINE, r->at_us,
+             "%s has %" PRId64 " ms left, %.1f ms after a grant of %" PRId64 " ms", h->owner,
+             r->remaining_ms, (double)(r->at_us - granted_us) / 1000, h->lease_ms);
+    if (deadline_us > h->deadline_us) h->deadline_us = deadline_us;
   }
-  if (h->noticed)
-    report(f, VIOLATION_DEADLINE, r->at_us, "%s was lost and is valid again, for %" PRId64 " ms",
-           h->owner, r->remaining_ms);
-  int64_t deadline_us = r->at_us + r->remaining_ms * 1000;
-  int64_t granted_us = h->renewed || !h->certain ? r->at_us : h->granted_us;
-  if (deadline_us > granted_us + h->lease_ms * 1000 + CLOCK_GRAIN_US)
-    report(f, VIOLATION_DEADLINE, r->at_us,
-           "%s has %" PRId64 " ms left, %.1f ms after a grant of %" PRId64 " ms", h->owner,
-           r->remaining_ms, (double)(r->at_us - granted_us) / 1000, h->lease_ms);
-  if (deadline_us > h->deadline_us) h->deadline_us = deadline_us;
+  if (r->lost) notice_loss(h, r->at_us);
 }
 
 static void told_lost_by_status(hold *h, const record *r) {
@@ -138,16 +145,15 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
   look(f, h, r);
 }
 
-static void acquired(findings *f, int process, thread_state *thread, const record *r,
-                     bool closing) {
+static void acquired(findings *f, int process, thread_state *thread, const record *r) {
   const record *call = thread->acquire;
   hold *h = thread->hold == NO_INDEX ? NULL : &f->holds[thread->hold];
   if (thread->waiter != NO_INDEX) f->waiters[thread->waiter].until_us = r->at_us;
   thread->waiter = NO_INDEX;
 
-  if (!acquire_may_return(call, r->status, h != NULL, closing))
-    report(f, VIOLATION_STATUS, r->at_us, "acquire%s with wait %" PRId64 " ms returned %s",
-           h ? " of a held lock" : "", call->wait_ms, lk_status_name(r->status));
+  if (!acquire_may_return(call, r->status, h != NULL, f->closing))
+    report(f, VIOLATION_STATUS, r->at_us, "acquire%s with wait %" PRId64 " ms returned %s: %s",
+           h ? " of a held lock" : "", call->wait_ms, lk_status_name(r->status), r->owner);
   judge_wait(f, process, call, r);
   if (r->status == LK_UNSURE) f->verdict->unsure++;
 
@@ -166,7 +172,7 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
     h = thread->hold == NO_INDEX ? NULL : &f->holds[thread->hold];
   }
   int expected = h ? h->count : 0;
-  if (r->count != expected && !closing)
+  if (r->count != expected && !f->closing)
     report(f, VIOLATION_COUNT, r->at_us, "the client counts %d levels after acquire, not %d",
            r->count, expected);
   thread->acquire = NULL;
@@ -198,7 +204,7 @@ static void release_called(findings *f, const thread_state *thread, const record
   if (h->count == 1) h->release_us = r->at_us;
 }
 
-static void released(findings *f, thread_state *thread, const record *r, bool closing) {
+static void released(findings *f, thread_state *thread, const record *r) {
   if (thread->hold == NO_INDEX) return;
   hold *h = &f->holds[thread->hold];
   switch (r->status) {
@@ -215,15 +221,15 @@ static void released(findings *f, thread_state *thread, const record *r, bool cl
     h->certain = false;
     break;
   case LK_CLOSED:
-    if (closing) break;
+    if (f->closing) break;
     /* fall through */
   default:
-    report(f, VIOLATION_STATUS, r->at_us, "release of %s returned %s", h->owner,
-           lk_status_name(r->status));
+    report(f, VIOLATION_STATUS, r->at_us, "release of %s returned %s: %s", h->owner,
+           lk_status_name(r->status), r->owner);
   }
 
   h->count--;
-  if (r->count != h->count && !closing)
+  if (r->count != h->count && !f->closing)
     report(f, VIOLATION_COUNT, r->at_us, "the client counts %d levels of %s after release, not %d",
            r->count, h->owner, h->count);
   if (h->count > 0) return;
@@ -253,7 +259,7 @@ void follow_process(findings *f, int process) {
   thread_state threads[THREAD_SLOTS];
   for (int i = 0; i < THREAD_SLOTS; i++)
     threads[i] = (thread_state){NULL, NO_INDEX, NO_INDEX, NO_INDEX};
-  bool closing = false;
+  f->closing = false;
 
   for (size_t i = 0; i < s->count && !f->out_of_memory; i++) {
     const record *r = &s->records[i];
@@ -261,7 +267,7 @@ void follow_process(findings *f, int process) {
     switch (atomic_load_explicit(&r->op, memory_order_acquire)) {
     case OP_ACQUIRE: acquire_called(f, process, thread, r); break;
     case OP_ACQUIRED:
-      if (thread->acquire) acquired(f, process, thread, r, closing);
+      if (thread->acquire) acquired(f, process, thread, r);
       break;
     case OP_LOOK:
       if (thread->hold != NO_INDEX) look(f, &f->holds[thread->hold], r);
@@ -269,13 +275,13 @@ void follow_process(findings *f, int process) {
     case OP_WRITTEN: written(f, thread, r); break;
     case OP_INSPECT: inspected(f, thread, r); break;
     case OP_RELEASE: release_called(f, thread, r); break;
-    case OP_RELEASED: released(f, thread, r, closing); break;
+    case OP_RELEASED: released(f, thread, r); break;
     case OP_LOST: {
       told_lost *lost = grow(f, &f->losses, &f->loss_count, sizeof *lost);
       if (lost) *lost = (told_lost){r->owner, r->at_us};
       break;
     }
-    case OP_CLOSE: closing = true; break;
+    case OP_CLOSE: f->closing = true; break;
     default: break;
     }
   }

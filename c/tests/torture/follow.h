@@ -59,6 +59,7 @@ typedef struct findings {
   const check_input *input;
   verdict *verdict;
   int64_t start_us;
+  bool closing; /* of the process that is followed: its client is being closed */
   window *windows;
   size_t window_count;
   hold *holds;

@@ -22,14 +22,14 @@ enum { HISTORY_OWNER_SIZE = 64 }; /* lk-<uuid>:<serial> and a NUL */
 typedef enum operation {
   OP_NONE = 0,
 
-  /* A worker's thread. remaining_ms is asked for after at_us was read. */
+  /* A worker's thread. remaining_ms and lost are asked for after at_us was read. */
   OP_ACQUIRE,  /* before: wait_ms, lease_ms, renewed */
-  OP_ACQUIRED, /* after: status, count, remaining_ms, owner */
-  OP_LOOK,     /* before a write, which follows if something remains: remaining_ms */
-  OP_WRITTEN,  /* after a write: serial, remaining_ms, owner */
-  OP_INSPECT,  /* after an inspection: count by the server, fields, remaining_ms */
-  OP_RELEASE,  /* before: remaining_ms */
-  OP_RELEASED, /* after: status, count */
+  OP_ACQUIRED, /* after: status, count, remaining_ms, lost; owner, or why it failed */
+  OP_LOOK,     /* before a write, which follows if something remains: remaining_ms, lost */
+  OP_WRITTEN,  /* after a write: serial, remaining_ms, lost, owner */
+  OP_INSPECT,  /* after an inspection: count by the server, fields, remaining_ms, lost */
+  OP_RELEASE,  /* before: remaining_ms, lost */
+  OP_RELEASED, /* after: status, count; why it failed */
   OP_LOST,     /* told by on_lost, on the callback's thread: status (the reason), owner */
   OP_CLOSE,    /* the client is being closed, whatever its threads do */
 
@@ -55,6 +55,7 @@ typedef struct record {
   bool renewed;
   bool mutex;
   bool expected;
+  bool lost; /* lk_lock_lost() gave a reason */
   union {
     int64_t remaining_ms;
     int64_t wait_ms;
@@ -65,7 +66,7 @@ typedef struct record {
     int64_t serial;
     int64_t fields;
   };
-  char owner[HISTORY_OWNER_SIZE];
+  char owner[HISTORY_OWNER_SIZE]; /* or a text of such length */
 } record;
 
 /* The head of the file; the records follow. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORT_LEASE_MS = 2500 };
+enum { SHORT_LEASE_MS = 1000 };
 
 static lk_bytes bytes(const char *text) { return (lk_bytes){text, strlen(text)}; }
 
@@ -39,9 +39,9 @@ static bool is_dead(const parent *p, const char *owner) {
 
 static void break_hold(parent *p, const char *name, bool mutex, const char *owner) {
   record r = {.at_us = history_now_us()};
-  snprintf(r.owner, sizeof r.owner, "%s", owner);
+  snprintf(r.owner, sizeof r.owner, "%.*s", HISTORY_OWNER_SIZE - 1, owner);
   note(p, OP_BREAK, r);
-  char channel[NAME_SIZE];
+  char channel[NAME_SIZE + 32];
   snprintf(channel, sizeof channel, "%s:{%s}", mutex ? "latchkey_mutex" : "redisson_lock__channel",
            name);
   lk_bytes key = bytes(name);
@@ -88,7 +88,7 @@ void observer_list_keys(parent *p) {
     const char *key = lk_reply_bytes(lk_reply_at(keys, i)).data;
     record r = {.at_us = history_now_us(), .lock = (int16_t)lock_of_key(p, key)};
     seen s = {.held = true};
-    snprintf(s.owner, sizeof s.owner, "%s", key);
+    snprintf(s.owner, sizeof s.owner, "%.*s", LK_OWNER_MAX, key);
     if (r.lock >= 0)
       need(inspect(p, key, lock_is_mutex(p->options, r.lock), &s), "a lock could not be inspected");
     if (!s.held) continue;

@@ -91,6 +91,10 @@ static void look(story *s, int process, int64_t at_ms, int64_t remaining_ms) {
   tell(s, process, OP_LOOK, at_ms, (record){.remaining_ms = remaining_ms});
 }
 
+static void look_lost(story *s, int process, int64_t at_ms) {
+  tell(s, process, OP_LOOK, at_ms, (record){.lost = true});
+}
+
 static void write_log(story *s, int64_t at_ms, const char *owner, int64_t serial) {
   record r = owned(owner);
   r.serial = serial;
@@ -232,7 +236,7 @@ static void follows_the_latest_deadline_that_was_reported(void **state) {
   take(&s, 1, 1500, "b:1");
   expect_one(&s, VIOLATION_OVERLAP);
 
-  look(&s, 0, 1400, 0);
+  look_lost(&s, 0, 1400);
   judge_with(&s, 0);
   assert_int_equal(s.verdict.violations[VIOLATION_OVERLAP], 0);
 }
@@ -251,7 +255,8 @@ static void finds_a_release_that_claims_a_lost_hold(void **state) {
   take(&t, 0, 100, "a:1");
   take(&t, 1, 1200, "b:1");
   give_back(&t, 1, 1210);
-  tell(&t, 0, OP_RELEASE, 1250, (record){.remaining_ms = 0});
+  look_lost(&t, 0, 1240);
+  release(&t, 0, 1250, 0);
   released(&t, 0, 1251, LK_OK, 0);
   judge_with(&t, 0);
   assert_int_equal(t.verdict.violations[VIOLATION_RELEASE], 2); /* to itself, and to the other */
@@ -367,8 +372,12 @@ static void finds_a_hold_that_is_valid_again(void **state) {
   (void)state;
   story s = {0};
   take(&s, 0, 100, "a:1");
-  look(&s, 0, 700, 0);
+  look(&s, 0, 700, 0); /* the last millisecond */
   look(&s, 0, 710, 10);
+  expect_clean(&s);
+
+  look_lost(&s, 0, 720);
+  look(&s, 0, 730, 10);
   expect_one(&s, VIOLATION_DEADLINE);
 }
 
@@ -405,7 +414,7 @@ static void finds_a_renewed_hold_that_was_lost_in_calm(void **state) {
   (void)state;
   story s = {0};
   take_renewed(&s, 0, 100, "a:1");
-  look(&s, 0, 1200, 0);
+  look_lost(&s, 0, 1200);
   expect_one(&s, VIOLATION_LOSS);
 
   fault(&s, FAULT_STOP, 1, 100, 1200);

@@ -74,8 +74,8 @@ static void sleep_ms(const actor *a, int64_t ms) {
   }
 }
 
-static void set_owner(const actor *a, record *r) {
-  snprintf(r->owner, sizeof r->owner, "%.*s", HISTORY_OWNER_SIZE - 1, a->owner);
+static void set_text(record *r, const char *text) {
+  snprintf(r->owner, sizeof r->owner, "%.*s", HISTORY_OWNER_SIZE - 1, text);
 }
 
 static void lost(lk_lock *lock, const lk_lost_event *event, void *user) {
@@ -83,8 +83,14 @@ static void lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   const actor *a = user;
   record r = draft(a);
   r.status = (int32_t)event->reason;
-  snprintf(r.owner, sizeof r.owner, "%s", event->owner);
+  set_text(&r, event->owner);
   history_write(a->worker->history, OP_LOST, &r);
+}
+
+/* at_us has been read before. */
+static void ask_what_remains(const actor *a, record *r) {
+  r->remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
+  r->lost = lk_lock_lost(a->handle, a->caller) != LK_LOST_NOT;
 }
 
 static lk_status acquire(actor *a, int64_t wait_ms) {
@@ -95,15 +101,18 @@ static lk_status acquire(actor *a, int64_t wait_ms) {
   before.mutex = a->mutex;
   history_write(a->worker->history, OP_ACQUIRE, &before);
 
-  lk_status status = lk_lock_acquire(a->handle, a->caller, wait_ms, NULL);
+  lk_error error;
+  lk_status status = lk_lock_acquire(a->handle, a->caller, wait_ms, &error);
 
   record after = draft(a);
   after.status = (int32_t)status;
-  after.remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
+  ask_what_remains(a, &after);
   after.count = (int32_t)lk_lock_hold_count(a->handle, a->caller);
   if (status == LK_OK) {
     lk_lock_owner(a->handle, a->caller, a->owner, sizeof a->owner);
-    set_owner(a, &after);
+    set_text(&after, a->owner);
+  } else {
+    set_text(&after, error.message);
   }
   history_write(a->worker->history, OP_ACQUIRED, &after);
   return status;
@@ -111,14 +120,16 @@ static lk_status acquire(actor *a, int64_t wait_ms) {
 
 static lk_status release(actor *a) {
   record before = draft(a);
-  before.remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
+  ask_what_remains(a, &before);
   history_write(a->worker->history, OP_RELEASE, &before);
 
-  lk_status status = lk_lock_release(a->handle, a->caller, NULL);
+  lk_error error;
+  lk_status status = lk_lock_release(a->handle, a->caller, &error);
 
   record after = draft(a);
   after.status = (int32_t)status;
   after.count = (int32_t)lk_lock_hold_count(a->handle, a->caller);
+  if (status != LK_OK) set_text(&after, error.message);
   history_write(a->worker->history, OP_RELEASED, &after);
   return status;
 }
@@ -146,40 +157,41 @@ static void inspect(actor *a) {
   if (status != LK_OK) return;
 
   record r = draft(a);
-  r.remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
+  ask_what_remains(a, &r);
   read_inspection(a, reply, &r);
   lk_reply_free(reply);
   history_write(w->history, OP_INSPECT, &r);
 }
 
-/* Look, write, look again: check.h says what that proves. */
+/* Look, write, look again: check.h says what that proves. Now and then the writer is slow. */
 static void write_if_held(actor *a) {
   record r = draft(a);
-  r.remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
+  ask_what_remains(a, &r);
   history_write(a->worker->history, OP_LOOK, &r);
   if (r.remaining_ms <= 0) return;
+  if (dice_chance(&a->dice, 1)) sleep_ms(a, a->lease_ms < 500 ? a->lease_ms : 0);
 
   record line = draft(a);
   atomic_init(&line.op, OP_LOGGED);
   line.process = a->worker->options->worker;
   line.serial = ++a->serial;
-  set_owner(a, &line);
+  set_text(&line, a->owner);
   must(write(a->worker->logs[a->lock], &line, sizeof line) == (ssize_t)sizeof line, "log");
 
   record after = draft(a);
   after.serial = line.serial;
-  after.remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
-  set_owner(a, &after);
+  ask_what_remains(a, &after);
+  set_text(&after, a->owner);
   history_write(a->worker->history, OP_WRITTEN, &after);
 }
 
 /* Mostly short; sometimes past the lease, which a renewed hold survives and another must notice. */
 static int64_t random_hold_ms(actor *a) {
-  int64_t past_lease = dice_between(&a->dice, a->lease_ms * 11 / 10, a->lease_ms * 16 / 10);
-  if (a->lease_ms <= 300 && dice_chance(&a->dice, 15)) return past_lease;
-  if (a->lease_ms <= 1500 && dice_chance(&a->dice, a->renewed ? 20 : 3)) return past_lease;
-  if (dice_chance(&a->dice, 10)) return dice_between(&a->dice, 50, 300);
-  return dice_between(&a->dice, 0, 20);
+  int past_lease_percent = a->lease_ms > 1500 ? 0 : a->lease_ms <= 300 || a->renewed ? 10 : 2;
+  if (dice_chance(&a->dice, past_lease_percent))
+    return dice_between(&a->dice, a->lease_ms * 11 / 10, a->lease_ms * 16 / 10);
+  if (dice_chance(&a->dice, 5)) return dice_between(&a->dice, 50, 300);
+  return dice_between(&a->dice, 0, 12);
 }
 
 static int64_t random_wait_ms(actor *a) {
@@ -219,7 +231,7 @@ static void choose(actor *a, lk_lock_options *o) {
   if (style < 50)
     o->lease_ms = 60 << dice_between(&a->dice, 0, 5);
   else if (style < 75)
-    o->lease_ms = dice_between(&a->dice, 900, 2000);
+    o->lease_ms = dice_between(&a->dice, 300, 900);
   o->renew = style >= 50 && style < 75;
   a->lease_ms = o->lease_ms ? o->lease_ms : DEFAULT_LEASE_MS;
   o->on_lost = lost;
