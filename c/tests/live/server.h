@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A redis-server of the test's own, in a temporary folder, on a Unix socket and a free loopback
+ * port. It dies with the test. What goes wrong here fails the test that asked for it.
+ */
+#ifndef LK_TEST_SERVER_H
+#define LK_TEST_SERVER_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+
+typedef struct server server;
+
+typedef struct server_options {
+  const char *password;    /* of the default user */
+  bool tls;                /* the port speaks TLS; ca.crt, other.crt and client.{crt,key} are made */
+  const char *const *args; /* further arguments for redis-server, ended by NULL */
+} server_options;
+
+/* Starts one and waits until it answers. NULL for the defaults. */
+server *server_start(const server_options *options);
+/* Kills it and removes its folder. */
+void server_stop(server *s);
+
+void server_kill(server *s);    /* SIGKILL */
+void server_restart(server *s); /* after server_kill(): same addresses, what was saved (or nothing) */
+void server_pause(server *s);   /* SIGSTOP: connections stay open, nothing is answered */
+void server_resume(server *s);
+/* Another argument for redis-server, from the next restart on. */
+void server_add_args(server *s, const char *const *args);
+
+const char *server_url(const server *s);     /* unix:// */
+const char *server_tcp_url(const server *s); /* redis://127.0.0.1:port, or rediss:// */
+int server_port(const server *s);
+/* The path of a file in its folder; valid until the next call. */
+const char *server_file(server *s, const char *name);
+
+/* Sends a command as the default user, on a connection of its own. The caller frees the reply. */
+redisReply *server_ask(server *s, const char *format, ...);
+/* The same, when only the effect counts; an error reply fails the test. */
+void server_do(server *s, const char *format, ...);
+/* The same, for an integer reply, or a string that holds one. */
+long long server_number(server *s, const char *format, ...);
+/* The number behind "name:" or "name=" in INFO; 0 if it does not stand there. */
+long long server_info(server *s, const char *section, const char *name);
+/* How often the server has run this command, by INFO commandstats. */
+long long server_calls(server *s, const char *command);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a client: closed while others wait, or left behind in a forked child. */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit.h"
+#include "server.h"
+
+/* ThreadSanitizer ends a forked child that starts a thread, unless it is told not to. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "die_after_fork=0"; }
+
+static server *srv;
+
+static int setup(void **state) {
+  (void)state;
+  srv = server_start(NULL);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  server_stop(srv);
+  return 0;
+}
+
+/* --------------------------------------------------------------------------------------- close -- */
+
+static void closing_wakes_who_waits_for_a_lock(void **state) {
+  (void)state;
+  server_do(srv, "HSET job somebody 1");
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  kit_job first, second;
+  kit_begin_acquire(&first, lock, NULL, LK_FOREVER);
+  kit_begin_acquire(&second, lock, NULL, LK_FOREVER);
+  UNTIL(server_calls(srv, "subscribe") == 1 && server_calls(srv, "evalsha") >= 2);
+  lk_client_close(client);
+  EXPECT(LK_CLOSED, kit_end(&first));
+  EXPECT(LK_CLOSED, kit_end(&second));
+  lk_lock_close(lock);
+}
+
+typedef struct sleeper {
+  pthread_t thread;
+  lk_wait *wait;
+  lk_status status;
+} sleeper;
+
+static void *sleep_on(void *argument) {
+  sleeper *s = argument;
+  do s->status = lk_wait_for(s->wait, LK_FOREVER, NULL);
+  while (s->status == LK_OK);
+  return NULL;
+}
+
+static void closing_wakes_who_listens(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  sleeper s = {.wait = kit_wait(client, "channel")};
+  assert_int_equal(pthread_create(&s.thread, NULL, sleep_on, &s), 0);
+  lk_client_close(client);
+  pthread_join(s.thread, NULL);
+  assert_int_equal(s.status, LK_CLOSED);
+  EXPECT(LK_CLOSED, lk_wait_for(s.wait, 0, &kit_error));
+  lk_wait_close(s.wait);
+}
+
+static void closing_wakes_who_waits_for_a_dead_server(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  kit_job waiter;
+  server_kill(srv);
+  kit_begin_acquire(&waiter, lock, NULL, LK_FOREVER);
+  for (int i = 0; i < 20; i++) kit_pause();
+  lk_client_close(client);
+  EXPECT(LK_CLOSED, kit_end(&waiter));
+  lk_lock_close(lock);
+}
+
+static void what_is_held_is_left_to_its_lease(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  lk_client_close(client);
+  assert_int_equal(server_number(srv, "EXISTS job"), 1);
+  assert_true(lk_lock_remaining_ms(lock, NULL) <= 0);
+  lk_lock_close(lock);
+}
+
+static void objects_outlive_their_client_and_say_closed(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller *task = kit_caller(client);
+  lk_wait *wait = kit_wait(client, "channel");
+  lk_client_close(client);
+  EXPECT(LK_CLOSED, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  EXPECT(LK_CLOSED, lk_lock_acquire(lock, task, LK_FOREVER, &kit_error));
+  EXPECT(LK_CLOSED, lk_lock_release(lock, NULL, &kit_error));
+  EXPECT(LK_CLOSED, lk_wait_for(wait, LK_FOREVER, &kit_error));
+  lk_wait_close(wait);
+  lk_caller_free(task);
+  lk_lock_close(lock);
+}
+
+static lk_client *closed_by_callback;
+
+static void close_client(lk_lock *lock, const lk_lost_event *event, void *done) {
+  (void)lock;
+  (void)event;
+  lk_client_close(closed_by_callback);
+  atomic_store((atomic_bool *)done, true);
+}
+
+static void closing_from_the_background_thread_does_nothing(void **state) {
+  (void)state;
+  atomic_bool done = false;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.callbacks = LK_ON_KEEPER;
+  lk_lock_options lock_options = LK_LOCK_OPTIONS_INIT;
+  lock_options.lease_ms = 100;
+  lock_options.on_lost = close_client;
+  lock_options.user = &done;
+  lk_client *client = closed_by_callback = kit_client(server_url(srv), &options);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", &lock_options);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  UNTIL(atomic_load(&done));
+  EXPECT(LK_LOST, lk_lock_release(lock, NULL, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
+static void use_everything(void) {
+  lk_client *client = kit_client(server_tcp_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller *task = kit_caller(client);
+  lk_wait *wait = kit_wait(client, "channel");
+  kit_job job;
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  kit_begin_acquire(&job, lock, task, 100);
+  EXPECT(LK_TIMEOUT, kit_end(&job));
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_wait_close(wait);
+  lk_caller_free(task);
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
+static const char *with_password(void) {
+  static char url[64];
+  snprintf(url, sizeof url, "redis://:wrong@127.0.0.1:%d", server_port(srv));
+  return url;
+}
+
+static void closing_leaves_no_thread_and_no_descriptor(void **state) {
+  (void)state;
+  use_everything();
+  int descriptors = kit_count("fd"), threads = kit_count("task");
+  for (int i = 0; i < 5; i++) use_everything();
+  lk_client *failed = NULL;
+  EXPECT(LK_UNREACHABLE, lk_client_open("redis://127.0.0.1:1", NULL, &failed, &kit_error));
+  EXPECT(LK_AUTH, lk_client_open(with_password(), NULL, &failed, &kit_error));
+  assert_int_equal(kit_count("fd"), descriptors);
+  assert_int_equal(kit_count("task"), threads);
+  UNTIL(server_info(srv, "clients", "connected_clients") == 1);
+}
+
+/* ---------------------------------------------------------------------------------------- fork -- */
+
+typedef struct family {
+  lk_client *client;
+  lk_lock *lock;
+  lk_caller *task;
+  lk_wait *wait;
+} family;
+
+static family open_family(void) {
+  family f = {.client = kit_client(server_url(srv), NULL)};
+  f.lock = kit_lock(f.client, LK_LOCK, "job", NULL);
+  f.task = kit_caller(f.client);
+  f.wait = kit_wait(f.client, "channel");
+  EXPECT(LK_OK, lk_lock_acquire(f.lock, NULL, 0, &kit_error));
+  return f;
+}
+
+static void close_family(family *f) {
+  lk_wait_close(f->wait);
+  lk_caller_free(f->task);
+  lk_lock_close(f->lock);
+  lk_client_close(f->client);
+}
+
+/* Runs in the child, which has no test to fail: the number of the first thing that is wrong. */
+static int first_wrong(const family *f) {
+  lk_bytes key = kit_bytes("job"), ping = kit_bytes("PING");
+  lk_reply *reply = NULL;
+  lk_lock *lock = NULL;
+  lk_wait *wait = NULL;
+  lk_watch *watch = NULL;
+  lk_caller *caller = NULL;
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  char owner[LK_OWNER_MAX + 1];
+  if (lk_lock_acquire(f->lock, NULL, LK_FOREVER, NULL) != LK_FORKED) return 1;
+  if (lk_lock_acquire(f->lock, f->task, 0, NULL) != LK_FORKED) return 2;
+  if (lk_lock_release(f->lock, NULL, NULL) != LK_FORKED) return 3;
+  if (lk_eval(f->client, "lock/inspect", &key, 1, NULL, 0, &reply, NULL) != LK_FORKED) return 4;
+  if (lk_command(f->client, &ping, 1, &reply, NULL) != LK_FORKED) return 5;
+  if (lk_load(f->client, NULL, NULL) != LK_FORKED) return 6;
+  if (lk_wait_for(f->wait, LK_FOREVER, NULL) != LK_FORKED) return 7;
+  if (lk_wait_open(f->client, "channel", &wait, NULL) != LK_FORKED) return 8;
+  if (lk_watch_open(f->client, &spec, &watch, NULL) != LK_FORKED) return 9;
+  if (lk_lock_open(f->client, LK_LOCK, "other", NULL, &lock, NULL) != LK_FORKED) return 10;
+  if (lk_caller_new(f->client, &caller, NULL) != LK_FORKED) return 11;
+  if (lk_lock_remaining_ms(f->lock, NULL) > 0) return 12;
+  if (lk_client_fd(f->client) != -1) return 13;
+  if (lk_client_dispatch(f->client) != 0) return 14;
+  if (lk_lock_hold_count(f->lock, NULL) != 0) return 15;
+  if (lk_lock_owner(f->lock, NULL, owner, sizeof owner) != 0) return 16;
+  if (lk_lock_lost(f->lock, NULL) != LK_LOST_NOT) return 17;
+  return 0;
+}
+
+static void assert_child(pid_t child) {
+  int outcome = -1;
+  assert_true(child > 0);
+  assert_int_equal(waitpid(child, &outcome, 0), child);
+  assert_int_equal(outcome, 0);
+}
+
+static void a_child_can_do_nothing_with_its_parents_client(void **state) {
+  (void)state;
+  family f = open_family();
+  long long calls = server_calls(srv, "evalsha");
+  pid_t child = fork();
+  if (child == 0) {
+    int wrong = first_wrong(&f);
+    close_family(&f);
+    _exit(wrong);
+  }
+  assert_child(child);
+  assert_int_equal(server_calls(srv, "evalsha"), calls);
+  assert_int_equal(server_number(srv, "EXISTS job"), 1);
+  server_do(srv, "PUBLISH channel 0");
+  EXPECT(LK_OK, lk_wait_for(f.wait, 10000, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire(f.lock, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
+  close_family(&f);
+}
+
+static int work_with_own_client(void) {
+  lk_client *client;
+  lk_lock *lock;
+  if (lk_client_open(server_url(srv), NULL, &client, NULL) != LK_OK) return 1;
+  if (lk_lock_open(client, LK_LOCK, "job", NULL, &lock, NULL) != LK_OK) return 2;
+  if (lk_lock_acquire(lock, NULL, 0, NULL) != LK_BUSY) return 3;
+  if (lk_lock_acquire(lock, NULL, LK_FOREVER, NULL) != LK_OK) return 4;
+  if (lk_lock_release(lock, NULL, NULL) != LK_OK) return 5;
+  lk_lock_close(lock);
+  lk_client_close(client);
+  return 0;
+}
+
+static void a_child_opens_a_client_of_its_own(void **state) {
+  (void)state;
+  family f = open_family();
+  pid_t child = fork();
+  if (child == 0) _exit(work_with_own_client());
+  UNTIL(server_number(srv, "PUBSUB NUMPAT") == 0 && server_calls(srv, "subscribe") == 2);
+  EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
+  assert_child(child);
+  close_family(&f);
+}
+
+static void a_fork_while_others_call_disturbs_nobody(void **state) {
+  (void)state;
+  family f = open_family();
+  kit_job waiter;
+  kit_begin_acquire(&waiter, f.lock, f.task, LK_FOREVER);
+  for (int i = 0; i < 10; i++) {
+    pid_t child = fork();
+    if (child == 0) _exit(lk_lock_acquire(f.lock, NULL, 0, NULL) == LK_FORKED ? 0 : 1);
+    assert_child(child);
+  }
+  EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&waiter));
+  EXPECT(LK_OK, lk_lock_release(f.lock, f.task, &kit_error));
+  close_family(&f);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(closing_wakes_who_waits_for_a_lock),
+      TEST(closing_wakes_who_listens),
+      TEST(closing_wakes_who_waits_for_a_dead_server),
+      TEST(what_is_held_is_left_to_its_lease),
+      TEST(objects_outlive_their_client_and_say_closed),
+      TEST(closing_from_the_background_thread_does_nothing),
+      TEST(closing_leaves_no_thread_and_no_descriptor),
+      TEST(a_child_can_do_nothing_with_its_parents_client),
+      TEST(a_child_opens_a_client_of_its_own),
+      TEST(a_fork_while_others_call_disturbs_nobody),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

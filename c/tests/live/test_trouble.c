@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that refuses, dies, forgets or is busy with something else. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kit.h"
+#include "server.h"
+
+enum { LEASE_MS = 1500, PATIENCE_MS = 15000 };
+
+typedef struct fixture {
+  server *server;
+  lk_client *client;
+  lk_lock *held; /* "held", renewed, taken by this thread */
+  lk_lock *lock; /* "job", free */
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix.server = server_start(NULL);
+  fix.client = kit_client(server_url(fix.server), NULL);
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LEASE_MS;
+  options.renew = true;
+  fix.held = kit_lock(fix.client, LK_LOCK, "held", &options);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", &options);
+  EXPECT(LK_OK, lk_lock_acquire(fix.held, NULL, 0, &kit_error));
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  lk_lock_close(fix.held);
+  lk_lock_close(fix.lock);
+  lk_client_close(fix.client);
+  server_stop(fix.server);
+  return 0;
+}
+
+static lk_status acquire(int64_t wait_ms) {
+  return lk_lock_acquire(fix.lock, NULL, wait_ms, &kit_error);
+}
+static lk_status release(void) { return lk_lock_release(fix.lock, NULL, &kit_error); }
+
+/* The hold survives three thirds of its lease from now, so it has been renewed meanwhile. */
+static void assert_held_is_renewed(void) {
+  int64_t end = lk_now_ms() + LEASE_MS;
+  UNTIL(lk_now_ms() > end);
+  assert_true(lk_lock_remaining_ms(fix.held, NULL) > 0);
+  assert_int_equal(lk_lock_lost(fix.held, NULL), LK_LOST_NOT);
+  assert_int_equal(server_number(fix.server, "EXISTS held"), 1);
+}
+
+/* Refused with `why`, taken once the trouble is over, and the other lock is held all the time. */
+static void assert_passes(lk_status why, const char *begin, const char *end) {
+  kit_job waiter;
+  server_do(fix.server, begin);
+  EXPECT(why, acquire(0));
+  assert_true(lk_status_is_retriable((int)why));
+  assert_string_equal(kit_error.script, "lock/acquire");
+  assert_int_equal(lk_lock_hold_count(fix.lock, NULL), 0);
+  char refusals[64];
+  snprintf(refusals, sizeof refusals, "errorstat_%s:count", kit_error.code);
+  long long before = server_info(fix.server, "errorstats", refusals);
+  lk_caller *task = kit_caller(fix.client);
+  kit_begin_acquire(&waiter, fix.lock, task, PATIENCE_MS);
+  UNTIL(server_info(fix.server, "errorstats", refusals) > before);
+  assert_false(atomic_load(&waiter.done));
+  server_do(fix.server, end);
+  EXPECT(LK_OK, kit_end(&waiter));
+  EXPECT(LK_OK, lk_lock_release(fix.lock, task, &kit_error));
+  lk_caller_free(task);
+  EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
+}
+
+static void a_replica_refuses_and_the_wait_outlasts_it(void **state) {
+  (void)state;
+  assert_passes(LK_READONLY, "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE");
+}
+
+/* A replica says so first to scripts that write; those that only read get this far. */
+static void a_replica_that_lost_its_master_refuses_to_read(void **state) {
+  (void)state;
+  server_do(fix.server, "CONFIG SET replica-serve-stale-data no");
+  server_do(fix.server, "REPLICAOF 127.0.0.1 1");
+  lk_bytes key = kit_bytes("held");
+  lk_reply *reply;
+  EXPECT(LK_MASTERDOWN, lk_eval(fix.client, "lock/inspect", &key, 1, NULL, 0, &reply, &kit_error));
+  assert_null(reply);
+}
+
+static void too_few_replicas_refuse_and_the_wait_outlasts_it(void **state) {
+  (void)state;
+  assert_passes(LK_NOREPLICAS, "CONFIG SET min-replicas-to-write 1",
+                "CONFIG SET min-replicas-to-write 0");
+}
+
+static void a_full_server_refuses_and_the_wait_outlasts_it(void **state) {
+  (void)state;
+  assert_passes(LK_OOM, "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0");
+}
+
+static void a_full_server_still_renews_and_releases(void **state) {
+  (void)state;
+  EXPECT(LK_OK, acquire(0));
+  EXPECT(LK_OK, acquire(0));
+  server_do(fix.server, "CONFIG SET maxmemory 1");
+  assert_held_is_renewed();
+  EXPECT(LK_OK, release());
+  EXPECT(LK_OK, release());
+  EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
+  assert_int_equal(server_number(fix.server, "DBSIZE"), 0);
+}
+
+static bool last_save_failed(void) {
+  redisReply *reply = server_ask(fix.server, "INFO persistence");
+  bool failed = strstr(reply->str, "rdb_last_bgsave_status:err") != NULL;
+  freeReplyObject(reply);
+  return failed;
+}
+
+static void a_server_that_cannot_save_refuses(void **state) {
+  (void)state;
+  /* a folder where the dump should be: the save cannot rename its file */
+  assert_int_equal(mkdir(server_file(fix.server, "dump.rdb"), 0700), 0);
+  server_do(fix.server, "CONFIG SET save %s", "3600 1");
+  server_do(fix.server, "BGSAVE");
+  UNTIL(last_save_failed());
+  EXPECT(LK_MISCONF, acquire(0));
+  server_do(fix.server, "CONFIG SET stop-writes-on-bgsave-error no");
+  EXPECT(LK_OK, acquire(0));
+  EXPECT(LK_OK, release());
+}
+
+static void a_server_that_loads_its_data_refuses_and_the_wait_outlasts_it(void **state) {
+  (void)state;
+  static const char *const slow[] = {"--key-load-delay", "5000",
+                                     "--loading-process-events-interval-bytes", "1024", NULL};
+  EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
+  server_do(fix.server, "EVAL %s 0",
+            "for i = 1, 3000 do redis.call('SET', i, 'some bytes of value ' .. i) end");
+  server_do(fix.server, "SAVE");
+  server_kill(fix.server);
+  server_add_args(fix.server, slow);
+  server_restart(fix.server);
+
+  lk_client *late = NULL;
+  EXPECT(LK_LOADING, lk_client_open(server_url(fix.server), NULL, &late, &kit_error));
+  assert_null(late);
+  lk_status status = LK_OK;
+  UNTIL((status = acquire(0)) == LK_LOADING);
+  kit_job waiter;
+  lk_caller *task = kit_caller(fix.client);
+  kit_begin_acquire(&waiter, fix.lock, task, PATIENCE_MS);
+  server_do(fix.server, "CONFIG SET key-load-delay 0");
+  EXPECT(LK_OK, kit_end(&waiter));
+  EXPECT(LK_OK, lk_lock_release(fix.lock, task, &kit_error));
+  lk_caller_free(task);
+}
+
+static void a_server_that_runs_an_endless_script_refuses_until_it_is_killed(void **state) {
+  (void)state;
+  server_do(fix.server, "CONFIG SET busy-reply-threshold 10");
+  redisContext *other = redisConnectUnix(server_file(fix.server, "redis.sock"));
+  redisAppendCommand(other, "EVAL %s 0", "while true do end");
+  int sent = 0;
+  while (!sent) redisBufferWrite(other, &sent);
+  lk_status status = LK_OK;
+  UNTIL((status = acquire(0)) != LK_OK || release() != LK_OK);
+  EXPECT(LK_SERVER_BUSY, status);
+  server_do(fix.server, "SCRIPT KILL");
+  EXPECT(LK_OK, acquire(PATIENCE_MS));
+  EXPECT(LK_OK, release());
+  redisFree(other);
+}
+
+/* ------------------------------------------------------------------------------- wrong and denied -- */
+
+static void a_key_of_another_type_is_named_with_script_and_line(void **state) {
+  (void)state;
+  server_do(fix.server, "SET job text");
+  EXPECT(LK_WRONGTYPE, acquire(0));
+  assert_string_equal(kit_error.script, "lock/acquire");
+  assert_string_equal(kit_error.code, "WRONGTYPE");
+  assert_true(kit_error.line > 1);
+  assert_null(strstr(kit_error.message, "user_script"));
+  EXPECT(LK_WRONGTYPE, acquire(PATIENCE_MS));
+}
+
+static lk_status acquire_as(const char *rules, const char *name) {
+  char url[256];
+  lk_client *client;
+  lk_lock *lock;
+  server_do(fix.server, "ACL SETUSER me reset on >pw ~* &* +@all");
+  snprintf(url, sizeof url, "unix://me:pw@%s", server_file(fix.server, "redis.sock"));
+  client = kit_client(url, NULL);
+  lock = kit_lock(client, LK_LOCK, name, NULL);
+  char command[200];
+  snprintf(command, sizeof command, "ACL SETUSER me %s", rules);
+  server_do(fix.server, command);
+  lk_status status = lk_lock_acquire(lock, NULL, PATIENCE_MS, &kit_error);
+  lk_lock_close(lock);
+  lk_client_close(client);
+  return status;
+}
+
+static void a_user_without_evalsha_is_denied_by_name_of_the_command(void **state) {
+  (void)state;
+  EXPECT(LK_DENIED, acquire_as("-evalsha", "job"));
+  EXPECT_MESSAGE("evalsha");
+}
+
+static void a_user_without_the_key_is_denied_by_name_of_the_key(void **state) {
+  (void)state;
+  EXPECT(LK_DENIED, acquire_as("resetkeys ~other:*", "job"));
+  EXPECT_MESSAGE("job");
+}
+
+static void a_user_without_a_command_inside_is_denied_with_script_and_line(void **state) {
+  (void)state;
+  EXPECT(LK_DENIED, acquire_as("-hset", "job"));
+  assert_string_equal(kit_error.script, "lock/acquire");
+  assert_true(kit_error.line > 1);
+}
+
+static void a_user_without_the_channel_cannot_wait_and_is_told_which(void **state) {
+  (void)state;
+  EXPECT(LK_DENIED, acquire_as("resetchannels &other:*", "held"));
+  EXPECT_MESSAGE("redisson_lock__channel:{held}");
+}
+
+/* -------------------------------------------------------------------------------- forgetting -- */
+
+static void scripts_that_were_flushed_are_loaded_again(void **state) {
+  (void)state;
+  server_do(fix.server, "SCRIPT FLUSH");
+  assert_held_is_renewed();
+  server_do(fix.server, "SCRIPT FLUSH");
+  EXPECT(LK_OK, acquire(0));
+  server_do(fix.server, "SCRIPT FLUSH");
+  EXPECT(LK_OK, acquire(0));
+  server_do(fix.server, "SCRIPT FLUSH");
+  EXPECT(LK_OK, release());
+  server_do(fix.server, "SCRIPT FLUSH");
+  EXPECT(LK_OK, release());
+  server_do(fix.server, "SCRIPT FLUSH");
+  EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
+}
+
+static atomic_bool stop_it;
+
+static void *flush_scripts(void *unused) {
+  redisContext *c = redisConnectUnix(server_file(fix.server, "redis.sock"));
+  while (!atomic_load(&stop_it)) freeReplyObject(redisCommand(c, "SCRIPT FLUSH"));
+  redisFree(c);
+  return unused;
+}
+
+static void *kill_clients(void *unused) {
+  redisContext *c = redisConnectUnix(server_file(fix.server, "redis.sock"));
+  while (!atomic_load(&stop_it)) {
+    freeReplyObject(redisCommand(c, "CLIENT KILL TYPE normal SKIPME yes"));
+    for (int i = 0; i < 10; i++) kit_pause();
+  }
+  redisFree(c);
+  return unused;
+}
+
+/* Releases whose reply is lost may end LK_UNSURE; nothing else may go wrong. */
+static void work_during(void *(*storm)(void *), bool replies_get_lost) {
+  pthread_t stormer;
+  atomic_store(&stop_it, false);
+  assert_int_equal(pthread_create(&stormer, NULL, storm, NULL), 0);
+  int64_t end = lk_now_ms() + 1000;
+  int pairs = 0;
+  while (lk_now_ms() < end) {
+    EXPECT(LK_OK, acquire(PATIENCE_MS));
+    lk_status status = release();
+    if (!(replies_get_lost && status == LK_UNSURE)) EXPECT(LK_OK, status);
+    pairs++;
+  }
+  atomic_store(&stop_it, true);
+  pthread_join(stormer, NULL);
+  assert_true(pairs > 1);
+  assert_int_equal(lk_lock_lost(fix.held, NULL), LK_LOST_NOT);
+}
+
+static void scripts_may_be_flushed_all_the_time(void **state) {
+  (void)state;
+  work_during(flush_scripts, false);
+}
+
+static void connections_may_be_cut_all_the_time(void **state) {
+  (void)state;
+  work_during(kill_clients, true);
+}
+
+/* -------------------------------------------------------------------------------- death, return -- */
+
+static void a_dead_server_is_unreachable_until_it_returns(void **state) {
+  (void)state;
+  server_kill(fix.server);
+  EXPECT(LK_UNREACHABLE, acquire(0));
+  EXPECT(LK_UNREACHABLE, acquire(0));
+  server_restart(fix.server);
+  EXPECT(LK_OK, acquire(PATIENCE_MS));
+  EXPECT(LK_OK, release());
+}
+
+static void a_wait_outlasts_a_dead_server(void **state) {
+  (void)state;
+  kit_job waiter;
+  lk_caller *task = kit_caller(fix.client);
+  server_kill(fix.server);
+  kit_begin_acquire(&waiter, fix.lock, task, LK_FOREVER);
+  for (int i = 0; i < 20; i++) kit_pause();
+  assert_false(atomic_load(&waiter.done));
+  server_restart(fix.server);
+  EXPECT(LK_OK, kit_end(&waiter));
+  EXPECT(LK_OK, lk_lock_release(fix.lock, task, &kit_error));
+  lk_caller_free(task);
+}
+
+static void a_wait_for_a_dead_server_ends_in_time(void **state) {
+  (void)state;
+  server_kill(fix.server);
+  int64_t before = lk_now_ms();
+  lk_status status = acquire(300);
+  assert_true(status == LK_TIMEOUT || status == LK_UNREACHABLE);
+  assert_in_range(lk_now_ms() - before, 300, 20000);
+}
+
+static void a_waiter_takes_the_lock_that_a_restart_forgot(void **state) {
+  (void)state;
+  kit_job waiter;
+  lk_caller *task = kit_caller(fix.client);
+  kit_begin_acquire(&waiter, fix.held, task, LK_FOREVER);
+  UNTIL(server_calls(fix.server, "subscribe") == 1);
+  server_kill(fix.server);
+  server_restart(fix.server);
+  EXPECT(LK_OK, kit_end(&waiter));
+  EXPECT(LK_LOST, lk_lock_release(fix.held, NULL, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(fix.held, task, &kit_error));
+  lk_caller_free(task);
+}
+
+static void a_release_to_a_dead_server_is_unsure_and_the_level_is_gone(void **state) {
+  (void)state;
+  server_kill(fix.server);
+  EXPECT(LK_UNSURE, lk_lock_release(fix.held, NULL, &kit_error));
+  assert_int_equal(lk_lock_hold_count(fix.held, NULL), 0);
+  assert_true(lk_lock_remaining_ms(fix.held, NULL) <= 0);
+  EXPECT(LK_NOT_HELD, lk_lock_release(fix.held, NULL, &kit_error));
+}
+
+static void a_paused_server_makes_a_call_unsure_and_the_stray_goes(void **state) {
+  (void)state;
+  server_pause(fix.server);
+  EXPECT(LK_UNSURE, acquire(0));
+  assert_int_equal(lk_lock_hold_count(fix.lock, NULL), 0);
+  server_resume(fix.server);
+  UNTIL(server_number(fix.server, "EXISTS job") == 0);
+  EXPECT(LK_OK, acquire(PATIENCE_MS));
+  EXPECT(LK_OK, release());
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_replica_refuses_and_the_wait_outlasts_it),
+      TEST(a_replica_that_lost_its_master_refuses_to_read),
+      TEST(too_few_replicas_refuse_and_the_wait_outlasts_it),
+      TEST(a_full_server_refuses_and_the_wait_outlasts_it),
+      TEST(a_full_server_still_renews_and_releases),
+      TEST(a_server_that_cannot_save_refuses),
+      TEST(a_server_that_loads_its_data_refuses_and_the_wait_outlasts_it),
+      TEST(a_server_that_runs_an_endless_script_refuses_until_it_is_killed),
+      TEST(a_key_of_another_type_is_named_with_script_and_line),
+      TEST(a_user_without_evalsha_is_denied_by_name_of_the_command),
+      TEST(a_user_without_the_key_is_denied_by_name_of_the_key),
+      TEST(a_user_without_a_command_inside_is_denied_with_script_and_line),
+      TEST(a_user_without_the_channel_cannot_wait_and_is_told_which),
+      TEST(scripts_that_were_flushed_are_loaded_again),
+      TEST(scripts_may_be_flushed_all_the_time),
+      TEST(connections_may_be_cut_all_the_time),
+      TEST(a_dead_server_is_unreachable_until_it_returns),
+      TEST(a_wait_outlasts_a_dead_server),
+      TEST(a_wait_for_a_dead_server_ends_in_time),
+      TEST(a_waiter_takes_the_lock_that_a_restart_forgot),
+      TEST(a_release_to_a_dead_server_is_unsure_and_the_level_is_gone),
+      TEST(a_paused_server_makes_a_call_unsure_and_the_stray_goes),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
