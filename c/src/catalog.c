@@ -110,7 +110,8 @@ static lk_status read_file(const char *path, char **out, size_t *len, lk_error *
   return lk_fail(error, LK_INVALID, "%s: could not be read", path);
 }
 
-static lk_status add_file(lk_catalog *catalog, const char *path, const char *name, lk_error *error) {
+static lk_status add_file(lk_catalog *catalog, const char *path, const char *name,
+                          lk_error *error) {
   char *source;
   size_t len;
   lk_parsed *parsed;

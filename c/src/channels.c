@@ -25,7 +25,7 @@ struct lk_channel {
   char *name;
   channel_state state;
   size_t listeners;
-  uint64_t count; /* moves with every message and with every (re)confirmation */
+  uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
   pthread_cond_t moved;
   lk_error why;

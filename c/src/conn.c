@@ -397,7 +397,8 @@ static void finish_connect(lk_conn *conn, int64_t now_us) {
 static const char *late_at(const lk_conn *conn) {
   if (conn->state == LK_CONN_CONNECTING) return "no connection before the connect deadline";
   if (conn->tls) {
-    return "no answer before the connect deadline; without TLS a server waits for ever for the end of "
+    return "no answer before the connect deadline; without TLS a server waits for ever for the end "
+           "of "
            "what it takes for a command";
   }
   return "no answer to the hand-shake before the connect deadline";

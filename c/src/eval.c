@@ -26,8 +26,8 @@ static size_t fill(lk_bytes *argv, const lk_script_def *script, const lk_bytes *
   return n;
 }
 
-lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys, size_t nkeys,
-                       const lk_bytes *args, size_t nargs, lk_error *error) {
+lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
+                       size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error) {
   char number[24];
   size_t bytes = 0;
   call->script = script;
@@ -69,6 +69,14 @@ lk_status lk_answer_status(const lk_answer *answer, const char *script, lk_error
     return lk_fail_server(error, script, answer->reply->str, answer->reply->len);
   }
   return lk_succeed(error);
+}
+
+/* The server does not say which key it means. */
+static void name_key(lk_error *error, lk_bytes key) {
+  char said[sizeof error->message];
+  memcpy(said, error->message, sizeof said);
+  snprintf(error->message, sizeof error->message, "%.*s: %.230s", key.len < 80 ? (int)key.len : 80,
+           key.data, said);
 }
 
 static lk_request *load_request(const lk_script_def *script, int64_t deadline_us) {
@@ -130,7 +138,11 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
     }
   }
   if (argv != few) free(argv);
-  return lk_answer_status(answer, script->name, error);
+  lk_status status = lk_answer_status(answer, script->name, error);
+  if (error && nkeys > 0 && (status == LK_DENIED || status == LK_WRONGTYPE)) {
+    name_key(error, keys[0]);
+  }
+  return status;
 }
 
 /* The reply goes to the application, or it goes. */
@@ -198,8 +210,8 @@ static bool send_started(started *s, lk_request *request, lk_done done) {
 
 static bool send_call(started *s) {
   bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
-  return send_started(
-      s, lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us), started_done);
+  return send_started(s, lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us),
+                      started_done);
 }
 
 static void finish_started(started *s, lk_answer *answer) {
@@ -256,11 +268,12 @@ static bool is_word(lk_bytes given, const char *word) {
 
 static bool is_refused(const lk_bytes *argv, size_t argc) {
   static const char *const refused[] = {
-      "AUTH",       "BLMOVE",  "BLMPOP",     "BLPOP",        "BRPOP",    "BRPOPLPUSH", "BZMPOP",
-      "BZPOPMAX",   "BZPOPMIN", "DISCARD",   "EXEC",         "HELLO",    "MONITOR",    "MULTI",
-      "PSUBSCRIBE", "PSYNC",   "PUNSUBSCRIBE", "QUIT",       "RESET",    "SELECT",     "SSUBSCRIBE",
-      "SUBSCRIBE",  "SUNSUBSCRIBE", "SYNC",  "UNSUBSCRIBE",  "UNWATCH",  "WAIT",       "WAITAOF",
-      "WATCH",      "XREAD",   "XREADGROUP"};
+      "ASKING",     "AUTH",      "BLMOVE",       "BLMPOP",     "BLPOP",       "BRPOP",
+      "BRPOPLPUSH", "BZMPOP",    "BZPOPMAX",     "BZPOPMIN",   "DISCARD",     "EXEC",
+      "HELLO",      "MONITOR",   "MULTI",        "PSUBSCRIBE", "PSYNC",       "READONLY",
+      "READWRITE",  "REPLCONF",  "PUNSUBSCRIBE", "QUIT",       "RESET",       "SELECT",
+      "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",
+      "WAIT",       "WAITAOF",   "WATCH",        "XREAD",      "XREADGROUP"};
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     if (is_word(argv[0], refused[i])) return true;
   }
@@ -279,7 +292,8 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
     status = lk_fail(error, LK_INVALID, "%.*s would block or change the shared connection",
                      (int)argv[0].len, argv[0].data);
   } else {
-    call_once(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us), &answer);
+    call_once(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us),
+              &answer);
     status = hand_out(lk_answer_status(&answer, NULL, error), &answer, out);
   }
   lk_client_leave(client);

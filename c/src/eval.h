@@ -14,8 +14,8 @@ typedef struct lk_call {
   size_t argc;
 } lk_call;
 
-lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys, size_t nkeys,
-                       const lk_bytes *args, size_t nargs, lk_error *error);
+lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
+                       size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error);
 void lk_call_clear(lk_call *call);
 
 /* Run and wait. The answer's reply is the caller's, whatever the status. */

@@ -63,8 +63,8 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
   lock->client = client;
   lk_client_keep(client);
   lock->record = lk_record_open(client, kind, name);
-  lk_status status = lock->record ? lk_lock_bind(lock, kind, error)
-                                  : lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status =
+      lock->record ? lk_lock_bind(lock, kind, error) : lk_fail(error, LK_NOMEM, "out of memory");
   if (status != LK_OK) {
     destroy(lock);
     return status;

@@ -16,7 +16,7 @@ typedef struct lk_turn lk_turn;
 struct lk_hold {
   lk_hold *next;
   lk_client *client;
-  lk_lock *lock; /* whose callback is told of a loss; NULL once that handle is closed */
+  lk_lock *lock;     /* whose callback is told of a loss; NULL once that handle is closed */
   lk_caller *caller; /* NULL: a thread */
   uint64_t caller_id;
   int64_t count;

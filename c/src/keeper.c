@@ -54,7 +54,8 @@ static void sift_down(lk_keeper *keeper, lk_timer *timer) {
   size_t slot = timer->slot;
   while (slot * 2 <= keeper->count) {
     size_t child = slot * 2;
-    if (child < keeper->count && keeper->heap[child]->at_us < keeper->heap[child - 1]->at_us) child++;
+    if (child < keeper->count && keeper->heap[child]->at_us < keeper->heap[child - 1]->at_us)
+      child++;
     if (timer->at_us <= keeper->heap[child - 1]->at_us) break;
     place(keeper, keeper->heap[child - 1], slot);
     slot = child;
@@ -211,8 +212,8 @@ lk_keeper *lk_keeper_new(void) {
   return keeper;
 }
 
-lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels, lk_events *dispatch,
-                          lk_error *error) {
+lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels,
+                          lk_events *dispatch, lk_error *error) {
   sigset_t all, before;
   keeper->pipe = pipe;
   keeper->channels = channels;

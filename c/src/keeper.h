@@ -23,8 +23,8 @@ struct lk_timer {
 
 lk_keeper *lk_keeper_new(void);
 /* dispatch: the keeper runs the events itself. */
-lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels, lk_events *dispatch,
-                          lk_error *error);
+lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels,
+                          lk_events *dispatch, lk_error *error);
 /* Ends the thread; no timer fires after it. */
 void lk_keeper_stop(lk_keeper *keeper);
 void lk_keeper_free(lk_keeper *keeper);

@@ -37,15 +37,17 @@ static lk_status bind_script(lk_lock *lock, lk_bound *bound, const char *verb, l
   const lk_script_def *def = lk_catalog_find(lock->client->catalog, name);
   if (!def) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", name);
   if (def->nkeys != 1 || def->nargs > LK_BOUND_MAX) {
-    return lk_fail(error, LK_VERSION, "script %s has a shape that this library does not know", name);
+    return lk_fail(error, LK_VERSION, "script %s has a shape that this library does not know",
+                   name);
   }
   bound->def = def;
   for (size_t i = 0; i < def->nargs; i++) {
     unsigned char source = 0;
     while (source < SOURCES && strcmp(sources[source], def->args[i].name) != 0) source++;
     if (source == SOURCES) {
-      return lk_fail(error, LK_VERSION, "script %s has an argument %s that this library does not know",
-                     name, def->args[i].name);
+      return lk_fail(error, LK_VERSION,
+                     "script %s has an argument %s that this library does not know", name,
+                     def->args[i].name);
     }
     bound->sources[i] = source;
     if (source == FROM_CHANNEL && !lock->channel) {
@@ -99,11 +101,6 @@ static lk_status run(lk_lock *lock, const lk_bound *bound, const char *owner, in
       status = lk_fail(error, LK_PROTOCOL, "%s: the reply is no array with an outcome",
                        bound->def->name);
     }
-  } else if (error && (status == LK_DENIED || status == LK_WRONGTYPE)) {
-    /* The server does not say which key it means. */
-    char said[sizeof error->message];
-    memcpy(said, error->message, sizeof said);
-    snprintf(error->message, sizeof error->message, "%.80s: %.230s", lock->record->name, said);
   }
   freeReplyObject(answer->reply);
   answer->reply = NULL;
@@ -132,10 +129,8 @@ static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   }
   pthread_mutex_unlock(&client->mutex);
   if (!tell) return;
-  lk_lost_event event = {.reason = reason,
-                         .name = lock->record->name,
-                         .owner = hold->owner,
-                         .caller = hold->caller};
+  lk_lost_event event = {
+      .reason = reason, .name = lock->record->name, .owner = hold->owner, .caller = hold->caller};
   lock->on_lost(lock, &event, lock->user);
   lk_lock_told(lock);
 }
@@ -200,8 +195,7 @@ static int64_t next_pause_us(attempt *a) {
 static lk_status try_once(lk_lock *lock, attempt *a, int64_t *left_ms, lk_error *error) {
   lk_answer answer;
   int64_t outcome;
-  lk_status status =
-      run(lock, &lock->acquire, a->owner, 1, &answer, &outcome, left_ms, error);
+  lk_status status = run(lock, &lock->acquire, a->owner, 1, &answer, &outcome, left_ms, error);
   /* A copy on a connection that was lost may run after the one that was answered. */
   if (answer.copies > 1 || (answer.copies > 0 && answer.status != LK_OK)) a->stray = true;
   if (status != LK_OK) return status;
@@ -269,7 +263,8 @@ static lk_status contend(lk_lock *lock, attempt *a, lk_error *error) {
     sleep_until(lock, a,
                 status == LK_BUSY ? recheck_at(lock, a, left_ms, now_us)
                                   : now_us + next_pause_us(a));
-    if (lk_client_is_closing(lock->client)) return lk_fail(error, LK_CLOSED, "the client is closed");
+    if (lk_client_is_closing(lock->client))
+      return lk_fail(error, LK_CLOSED, "the client is closed");
     if (lk_clock_us() >= a->deadline_us) return waited(status, error);
   }
 }
@@ -343,7 +338,8 @@ static lk_status reenter(lk_lock *lock, lk_hold *hold, attempt *a, lk_error *err
     }
     if (!may_pass(status) || lk_clock_us() >= a->deadline_us) return status;
     lk_client_sleep(lock->client, lk_clock_us() + next_pause_us(a));
-    if (lk_client_is_closing(lock->client)) return lk_fail(error, LK_CLOSED, "the client is closed");
+    if (lk_client_is_closing(lock->client))
+      return lk_fail(error, LK_CLOSED, "the client is closed");
   }
 }
 
@@ -376,10 +372,12 @@ lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_
 /* What a release says that was answered. */
 static lk_status released(const lk_answer *answer, int64_t outcome, lk_error *error) {
   if (outcome == 1) return lk_succeed(error);
-  if (outcome != -1) return lk_fail(error, LK_PROTOCOL, "release: an outcome that it does not have");
+  if (outcome != -1)
+    return lk_fail(error, LK_PROTOCOL, "release: an outcome that it does not have");
   if (answer->copies > 1) {
-    return lk_fail(error, LK_UNSURE,
-                   "not held now; an earlier copy of this release may have been the one that counted");
+    return lk_fail(
+        error, LK_UNSURE,
+        "not held now; an earlier copy of this release may have been the one that counted");
   }
   return lk_fail(error, LK_LOST, "the server had no such hold any more");
 }

@@ -19,10 +19,11 @@ lk_status lk_name_check(const char *name, lk_error *error) {
   const char *close = open ? strchr(open, '}') : strchr(name, '}');
   if (!open && !close) return lk_succeed(error);
   if (!open || !close || close == open + 1) {
-    return lk_fail(error, LK_NAME,
-                   "the lock's name %s: its keys cannot share a hash slot; braces must be one {tag}, "
-                   "closed and not empty",
-                   name);
+    return lk_fail(
+        error, LK_NAME,
+        "the lock's name %s: its keys cannot share a hash slot; braces must be one {tag}, "
+        "closed and not empty",
+        name);
   }
   return lk_succeed(error);
 }

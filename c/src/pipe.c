@@ -77,7 +77,8 @@ static void queue_remove(queue *q, lk_request *request) {
 
 /* ----------------------------------------------------------------------------------- requests -- */
 
-lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us) {
+lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
+                           int64_t deadline_us) {
   size_t len = lk_wire_size(argv, argc);
   lk_request *request = malloc(sizeof *request + len);
   if (!request) return NULL;
@@ -205,9 +206,19 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
   }
 }
 
-static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
+/* When a connection that does not answer its oldest request is taken for dead. A request with little
+ * time (a renewal of a short lease) wants another connection sooner, yet no hiccup should cost one. */
+static int64_t silent_at(const lk_pipe *pipe) {
   const lk_request *oldest = pipe->inflight.first;
-  if (!oldest || now_us < oldest->answer.sent_us + pipe->command_us) return;
+  if (!oldest) return INT64_MAX;
+  int64_t patience_us = oldest->deadline_us - oldest->answer.sent_us;
+  if (patience_us < pipe->command_us / 4) patience_us = pipe->command_us / 4;
+  if (patience_us > pipe->command_us) patience_us = pipe->command_us;
+  return oldest->answer.sent_us + patience_us;
+}
+
+static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
+  if (now_us < silent_at(pipe)) return;
   lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
 }
 
@@ -235,10 +246,7 @@ static int64_t timer(const lk_pipe *pipe) {
   int64_t at = INT64_MAX;
   bool wanted = pipe->waiting.first || pipe->conn.state != LK_CONN_DOWN;
   if (wanted) at = lk_conn_timer(&pipe->conn);
-  if (pipe->inflight.first) {
-    int64_t silent = pipe->inflight.first->answer.sent_us + pipe->command_us;
-    if (silent < at) at = silent;
-  }
+  if (silent_at(pipe) < at) at = silent_at(pipe);
   for (const lk_request *r = pipe->waiting.first; r; r = r->next) {
     if (r->deadline_us < at) at = r->deadline_us;
   }

@@ -14,7 +14,8 @@ typedef struct lk_request lk_request;
 
 /* How a request ended. */
 typedef struct lk_answer {
-  lk_status status;  /* LK_OK: there is a reply, maybe an error of the server's. LK_UNSURE: it went out
+  lk_status
+      status; /* LK_OK: there is a reply, maybe an error of the server's. LK_UNSURE: it went out
                         and no reply came. LK_CLOSED. Else it never went out, and this is why. */
   redisReply *reply; /* owned by whoever gets the answer */
   int64_t sent_us;   /* when the copy that was answered went out */
@@ -52,9 +53,9 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
 
 /* For the keeper: what to poll for, and until when. */
 typedef struct lk_pipe_watched {
-  int fd;         /* -1: nothing */
-  short events;   /* 0: only hang-ups matter */
-  bool driving;   /* the keeper has taken the driver's role */
+  int fd;       /* -1: nothing */
+  short events; /* 0: only hang-ups matter */
+  bool driving; /* the keeper has taken the driver's role */
   int64_t timer_us;
 } lk_pipe_watched;
 void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out);

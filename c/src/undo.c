@@ -47,10 +47,12 @@ static void send_release(lk_undo *undo) {
   if (!lk_eval_start(undo->client, &undo->call, deadline_us, answered, undo)) finish(undo);
 }
 
-static void fire(lk_timer *timer) { send_release((lk_undo *)((char *)timer - offsetof(lk_undo, timer))); }
+static void fire(lk_timer *timer) {
+  send_release((lk_undo *)((char *)timer - offsetof(lk_undo, timer)));
+}
 
-void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys, size_t nkeys,
-                   const lk_bytes *args, size_t nargs, int64_t lease_us) {
+void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys,
+                   size_t nkeys, const lk_bytes *args, size_t nargs, int64_t lease_us) {
   lk_undo *undo = calloc(1, sizeof *undo);
   if (!undo) return;
   if (lk_call_init(&undo->call, release, keys, nkeys, args, nargs, NULL) != LK_OK) {

@@ -10,8 +10,8 @@
 
 /* Run this release in the background until it is answered, or until its hold has ended by itself.
  * Best effort: without memory the lease does the work. */
-void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys, size_t nkeys,
-                   const lk_bytes *args, size_t nargs, int64_t lease_us);
+void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys,
+                   size_t nkeys, const lk_bytes *args, size_t nargs, int64_t lease_us);
 /* After the keeper has ended: forget them all. */
 void lk_undo_clear(lk_client *client);
 

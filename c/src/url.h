@@ -7,18 +7,18 @@
 
 typedef struct lk_url {
   bool tls;
-  bool local;     /* local: the path is filled in when the server is started */
-  char *host;     /* NULL for a socket; IPv6 without brackets */
+  bool local; /* local: the path is filled in when the server is started */
+  char *host; /* NULL for a socket; IPv6 without brackets */
   int port;
-  char *path;     /* Unix socket, or NULL */
+  char *path; /* Unix socket, or NULL */
   int db;
   char *user;     /* NULL if none; percent-decoded, like every part */
   char *password; /* NULL if none */
   char *cacert;   /* NULL: the system's */
   char *cert;
   char *key;
-  char *sni;      /* NULL: the host */
-  char *tls_min;  /* NULL, "1.2" or "1.3" */
+  char *sni;          /* NULL: the host */
+  char *tls_min;      /* NULL, "1.2" or "1.3" */
   int64_t connect_ms; /* 0: not given */
   int64_t command_ms; /* 0: not given */
 } lk_url;

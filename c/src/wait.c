@@ -15,8 +15,8 @@ lk_status lk_wait_join(lk_client *client, const char *channel, int64_t deadline_
                        lk_error *error) {
   lk_wait *wait = calloc(1, sizeof *wait);
   if (!wait) return lk_fail(error, LK_NOMEM, "out of memory");
-  lk_status status = lk_channels_join(client->channels, channel, deadline_us, &wait->channel,
-                                      &wait->seen, error);
+  lk_status status =
+      lk_channels_join(client->channels, channel, deadline_us, &wait->channel, &wait->seen, error);
   if (status != LK_OK) {
     free(wait);
     return status;

@@ -134,7 +134,8 @@ static void fire(lk_timer *timer) {
   plan(watch);
   pthread_mutex_unlock(&watch->client->mutex);
   if (!renew) return;
-  if (lk_eval_start(watch->client, &watch->call, now_us + command_us(watch), renewed, watch)) return;
+  if (lk_eval_start(watch->client, &watch->call, now_us + command_us(watch), renewed, watch))
+    return;
   lk_answer failed = {.status = LK_NOMEM};
   renewed(watch, &failed);
 }
@@ -159,14 +160,16 @@ static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
     return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below lease_ms");
   }
   if (spec->since_ms <= 0) {
-    return lk_fail(error, LK_INVALID, "since_ms must say when the call that got the lease was sent");
+    return lk_fail(error, LK_INVALID,
+                   "since_ms must say when the call that got the lease was sent");
   }
   return LK_OK;
 }
 
 lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
                          lk_error *error) {
-  const lk_script_def *script = spec->script ? lk_catalog_find(client->catalog, spec->script) : NULL;
+  const lk_script_def *script =
+      spec->script ? lk_catalog_find(client->catalog, spec->script) : NULL;
   lk_watch *watch;
   if (spec->script && !script) {
     return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
