@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The catalogue: embedded scripts, and what a folder adds, replaces, or may not. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "catalog.h"
+#include "kit.h"
+#include "names.h"
+#include "sha1.h"
+
+static char folder[64];
+
+static int setup(void **state) {
+  (void)state;
+  snprintf(folder, sizeof folder, "/tmp/lk-catalog-XXXXXX");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state) {
+  char command[128];
+  (void)state;
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+static void write_file(const char *family, const char *verb, const char *text) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", folder, family);
+  assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+  snprintf(path, sizeof path, "%s/%s/%s.lua", folder, family, verb);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* The embedded lock/acquire with `old` replaced by `new`, written where it overrides. */
+static void override_acquire(const char *old, const char *new) {
+  static char text[8192];
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(NULL, &catalog, &kit_error));
+  const lk_script_def *def = lk_catalog_find(catalog, "lock/acquire");
+  assert_non_null(def);
+  const char *at = strstr(def->source, old);
+  assert_non_null(at);
+  int n =
+      snprintf(text, sizeof text, "%.*s%s%.*s", (int)(at - def->source), def->source, new,
+               (int)(def->source_len - (size_t)(at - def->source) - strlen(old)), at + strlen(old));
+  assert_in_range(n, 1, sizeof text - 1);
+  write_file("lock", "acquire", text);
+  lk_catalog_close(catalog);
+}
+
+static void assert_same_fields(const lk_field *a, size_t na, const lk_field *b, size_t nb) {
+  assert_int_equal(na, nb);
+  for (size_t i = 0; i < na; i++) {
+    assert_string_equal(a[i].name, b[i].name);
+    assert_string_equal(a[i].type, b[i].type);
+    assert_int_equal(a[i].form, b[i].form);
+    assert_string_equal(a[i].text, b[i].text);
+    assert_string_equal(a[i].plus, b[i].plus);
+  }
+}
+
+static void the_run_time_parser_agrees_with_the_generator(void **state) {
+  (void)state;
+  assert_true(lk_embedded_count > 0);
+  for (size_t i = 0; i < lk_embedded_count; i++) {
+    const lk_script_def *made = &lk_embedded_scripts[i];
+    lk_parsed *parsed;
+    EXPECT(LK_OK, lk_header_parse(made->name, made->source, made->source_len, &parsed, &kit_error));
+    const lk_script_def *read = lk_parsed_def(parsed);
+    assert_string_equal(read->name, made->name);
+    assert_string_equal(read->version, made->version);
+    assert_string_equal(read->sha1, made->sha1);
+    assert_int_equal(read->repeat, made->repeat);
+    assert_string_equal(read->returns, made->returns);
+    assert_same_fields(read->keys, read->nkeys, made->keys, made->nkeys);
+    assert_same_fields(read->args, read->nargs, made->args, made->nargs);
+    lk_parsed_free(parsed);
+  }
+}
+
+static void scripts_are_found_by_name_and_listed_in_order(void **state) {
+  (void)state;
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(NULL, &catalog, &kit_error));
+  assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
+  for (size_t i = 0; i < lk_embedded_count; i++) {
+    const lk_script_def *def = lk_catalog_at(catalog, i);
+    assert_ptr_equal(lk_catalog_find(catalog, def->name), def);
+    if (i > 0) assert_true(strcmp(lk_catalog_at(catalog, i - 1)->name, def->name) < 0);
+  }
+  assert_null(lk_catalog_at(catalog, lk_embedded_count));
+  assert_null(lk_catalog_find(catalog, "lock/none"));
+  assert_null(lk_catalog_find(catalog, NULL));
+  lk_catalog_close(catalog);
+}
+
+static void a_patch_of_a_script_stands_in_for_it(void **state) {
+  (void)state;
+  override_acquire("version:  1.0.0", "version:  1.0.9");
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(folder, &catalog, &kit_error));
+  const lk_script_def *def = lk_catalog_find(catalog, "lock/acquire");
+  assert_string_equal(def->version, "1.0.9");
+  assert_false(lk_catalog_is_embedded(def));
+  assert_true(lk_catalog_is_embedded(lk_catalog_find(catalog, "lock/release")));
+  assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
+  lk_catalog_close(catalog);
+}
+
+static void assert_not_opened(lk_status why, const char *part) {
+  lk_catalog *catalog = (lk_catalog *)&catalog;
+  EXPECT(why, lk_catalog_open(folder, &catalog, &kit_error));
+  assert_null(catalog);
+  EXPECT_MESSAGE(part);
+}
+
+static void another_major_version_does_not_stand_in(void **state) {
+  (void)state;
+  override_acquire("version:  1.0.0", "version:  2.0.0");
+  assert_not_opened(LK_VERSION, "2.0.0");
+  EXPECT_MESSAGE("1.0.0");
+}
+
+static void another_shape_does_not_stand_in(void **state) {
+  (void)state;
+  override_acquire("- owner  owner", "- name   owner");
+  assert_not_opened(LK_VERSION, "lock/acquire");
+  override_acquire("- {1, hold} ", "- {1, held} ");
+  assert_not_opened(LK_VERSION, "lock/acquire");
+  override_acquire("repeat:   hold", "repeat:   no");
+  assert_not_opened(LK_VERSION, "lock/acquire");
+}
+
+static void a_file_that_is_no_script_is_named(void **state) {
+  (void)state;
+  write_file("mine", "broken", "return 1\n");
+  assert_not_opened(LK_INVALID, "mine/broken.lua");
+  write_file("mine", "broken",
+             "#!lua\n--[[ latchkey-script\nname:     mine/other\nversion:  1.0.0\n]]\n");
+  assert_not_opened(LK_INVALID, "mine/other");
+  write_file("mine", "broken",
+             "#!lua\n--[[ latchkey-script\nname:     mine/broken\nversion:  one\n]]\n");
+  assert_not_opened(LK_INVALID, "version");
+  write_file("mine", "broken",
+             "#!lua\n--[[ latchkey-script\nname:     mine/broken\nnonsense\n]]\n");
+  assert_not_opened(LK_INVALID, "broken.lua:4");
+}
+
+static void a_folder_that_is_not_there_is_named(void **state) {
+  (void)state;
+  teardown(NULL);
+  assert_not_opened(LK_INVALID, folder);
+}
+
+static void folders_with_an_underscore_hold_no_scripts(void **state) {
+  (void)state;
+  write_file("_fragments", "piece", "return 1\n");
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(folder, &catalog, &kit_error));
+  assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
+  lk_catalog_close(catalog);
+}
+
+static void assert_formed(lk_form form, const char *text, const char *name, const char *expected) {
+  lk_field field = {"key", "hash", form, text, ""};
+  char buffer[64];
+  assert_int_equal(lk_name_form(&field, name, NULL, 0), strlen(expected));
+  lk_name_form(&field, name, buffer, sizeof buffer);
+  assert_string_equal(buffer, expected);
+}
+
+static void names_of_keys_are_formed_as_the_wire_has_them(void **state) {
+  (void)state;
+  assert_formed(LK_FORM_NAME, "", "job", "job");
+  assert_formed(LK_FORM_PREFIX, "p", "job", "p:{job}");
+  assert_formed(LK_FORM_PREFIX, "p", "{a}:job", "p:{a}:job");
+  assert_formed(LK_FORM_SUFFIX, "s", "job", "{job}:s");
+  assert_formed(LK_FORM_SUFFIX, "s", "{a}:job", "{a}:job:s");
+  assert_formed(LK_FORM_BRACES, "b__", "job", "b__{job}");
+  assert_formed(LK_FORM_BRACES, "b__", "{a}:job", "b__{{a}:job}");
+}
+
+static void a_digest_is_the_known_one(void **state) {
+  (void)state;
+  char digest[LK_SHA1_SIZE];
+  assert_true(lk_sha1("abc", 3, digest));
+  assert_string_equal(digest, "a9993e364706816aba3e25717850c26c9cd0d89d"); /* FIPS 180 */
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(the_run_time_parser_agrees_with_the_generator),
+      TEST(scripts_are_found_by_name_and_listed_in_order),
+      TEST(a_patch_of_a_script_stands_in_for_it),
+      TEST(another_major_version_does_not_stand_in),
+      TEST(another_shape_does_not_stand_in),
+      TEST(a_file_that_is_no_script_is_named),
+      TEST(a_folder_that_is_not_there_is_named),
+      TEST(folders_with_an_underscore_hold_no_scripts),
+      TEST(names_of_keys_are_formed_as_the_wire_has_them),
+      TEST(a_digest_is_the_known_one),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
