@@ -20,6 +20,14 @@ describe('lock/acquire', function()
     assert.left(world, { job = hash({ [ann] = '1' }, 30000) })
   end)
 
+  for _, lease in ipairs({ 50, 86400000 }) do
+    it(('takes a lease of %d ms'):format(lease), function()
+      assert.reply({ 1, 1 }, acquire(ann, 1, lease))
+
+      assert.left(world, { job = hash({ [ann] = '1' }, lease) })
+    end)
+  end
+
   it('refuses another owner and says how long the lease lasts', function()
     acquire(ann, 1, 30000)
 

@@ -20,6 +20,14 @@ describe('mutex/acquire', function()
     assert.left(world, { job = text(ann, 30000) })
   end)
 
+  for _, lease in ipairs({ 50, 86400000 }) do
+    it(('takes a lease of %d ms'):format(lease), function()
+      assert.reply({ 1 }, acquire(ann, lease))
+
+      assert.left(world, { job = text(ann, lease) })
+    end)
+  end
+
   it('refuses another owner and says how long the lease lasts', function()
     acquire(ann, 30000)
 

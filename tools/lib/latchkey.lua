@@ -10,23 +10,33 @@ local latchkey = {}
 latchkey.FOREVER = -1
 latchkey.null = cjson.null
 
--- LATCHKEY_LIB, or what the running program is linked with, or the system's. The declarations
--- stand beside the library in a build, and among the tools when installed.
+local LIBRARY = os.getenv('LATCHKEY_LIB')
+
+---The C declarations in use. They stand beside the library in a build, and among the tools when
+---installed.
+---@return string
+function latchkey.declarations()
+  local built = LIBRARY and loadfile(LIBRARY:gsub('[^/]*$', '') .. 'generated/latchkey_cdef.lua')
+  return built and built() or require('generated.latchkey_cdef')
+end
+
+-- LATCHKEY_LIB, or what the running program is linked with, or the system's.
 local function load_library()
-  local file = os.getenv('LATCHKEY_LIB')
   if not pcall(ffi.typeof, 'lk_client') then
-    local built = file and loadfile(file:gsub('[^/]*$', '') .. 'generated/latchkey_cdef.lua')
-    ffi.cdef(built and built() or require('generated.latchkey_cdef'))
+    ffi.cdef(latchkey.declarations())
   end
-  if file then
-    return ffi.load(file)
+  if LIBRARY then
+    return ffi.load(LIBRARY)
   elseif pcall(function() return ffi.C.lk_version end) then
     return ffi.C
   end
   return ffi.load('latchkey')
 end
 
-local lib = load_library()
+-- Finalizers call into the library, so it must not be collected in the same cycle as a handle.
+local registry = debug.getregistry()
+registry['latchkey.library'] = registry['latchkey.library'] or load_library()
+local lib = registry['latchkey.library']
 local raised = ffi.new('lk_error')
 
 local KINDS = { mutex = lib.LK_MUTEX, lock = lib.LK_LOCK }

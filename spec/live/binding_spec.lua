@@ -1,0 +1,236 @@
+-- SPDX-License-Identifier: Apache-2.0
+local ffi = require('ffi')
+
+local utils = require('pl.utils')
+
+local helper = require('helper')
+local latchkey = require('lib.latchkey')
+
+local URL = os.getenv('LATCHKEY_SPEC_URL')
+
+describe('the LuaJIT binding', function()
+  local world, client
+
+  before_each(function()
+    world = helper.live_world()
+    client = assert(latchkey.open(URL))
+  end)
+
+  after_each(function()
+    client:close()
+  end)
+
+  describe('of replies', function()
+    local function eval(script)
+      return client:command('EVAL', script, 0)
+    end
+
+    it('gives integers, strings, statuses and nested arrays', function()
+      assert.equal(-7, eval('return -7'))
+      assert.equal('a\0b', eval('return "a\\0b"'))
+      assert.same({ ok = 'PONG' }, client:command('PING'))
+      assert.same({ 1, { 'x', n = 1 }, { n = 0 }, n = 3 }, eval('return {1, {"x"}, {}}'))
+    end)
+
+    it('gives nil for nil, and null inside arrays', function()
+      assert.is_nil((client:command('GET', 'missing')))
+      assert.same({ 1, latchkey.null, 3, n = 3 }, eval('return {1, false, 3}'))
+    end)
+
+    it('gives an error inside an array as a value', function()
+      assert.same({ { err = 'LKX inner' }, n = 1 }, eval('return {redis.error_reply("LKX inner")}'))
+    end)
+
+    it('sends integers as plain decimals', function()
+      assert.equal('9007199254740991', client:command('ECHO', 2 ^ 53 - 1))
+      assert.has_error(function() client:command('ECHO', 1.5) end)
+      assert.has_error(function() client:command('ECHO', true) end)
+    end)
+  end)
+
+  describe('of errors', function()
+    it('says status, message, hint and the code of the server', function()
+      local reply, err = client:command('HGET', 'one argument too few')
+
+      assert.is_nil(reply)
+      assert.equal('LK_SERVER', err.status)
+      assert.equal('ERR', err.code)
+      assert.matches('wrong number of arguments', err.message, 1, true)
+      assert.is_string(err.hint)
+      assert.is_false(err.retriable)
+    end)
+
+    it('says which script failed, in which line', function()
+      world:command('SET', 'job', 'value')
+
+      local _, err = client:eval('lock/inspect', { 'job' }, {})
+
+      assert.equal('LK_WRONGTYPE', err.status)
+      assert.equal('lock/inspect', err.script)
+      assert.is_number(err.line)
+    end)
+
+    it('says that a script is unknown, and that a server cannot be reached', function()
+      assert.equal('LK_NO_SCRIPT', select(2, client:eval('lock/none', { 'job' }, {})).status)
+      assert.equal('LK_UNREACHABLE', select(2, latchkey.open('unix:///nowhere.sock')).status)
+      assert.equal('LK_URL', select(2, latchkey.open('http://host')).status)
+    end)
+  end)
+
+  describe('of locks', function()
+    it('acquires, re-enters and releases', function()
+      local lock = assert(client:lock('lock', 'job', { lease_ms = 30000 }))
+
+      assert.is_true(lock:acquire())
+      assert.is_true(lock:acquire())
+
+      local owner = lock:owner()
+      assert.equal(2, lock:hold_count())
+      assert.is_true(lock:remaining_ms() > 0)
+      assert.is_nil(lock:lost())
+      assert.left(world, { job = helper.hash({ [owner] = '2' }, 30000) })
+
+      assert.is_true(lock:release())
+      assert.is_true(lock:release())
+
+      assert.equal('', lock:owner())
+      assert.equal('LK_NOT_HELD', select(2, lock:release()).status)
+      world:messages()
+      assert.left(world, {})
+    end)
+
+    it('tells callers apart', function()
+      local mutex = assert(client:lock('mutex', 'job', { lease_ms = 30000 }))
+      local caller = assert(client:caller())
+
+      assert.is_true(mutex:acquire(0, caller))
+
+      assert.equal('LK_BUSY', select(2, mutex:acquire(0)).status)
+      assert.equal(0, mutex:hold_count())
+      assert.left(world, { job = helper.string(mutex:owner(caller), 30000) })
+    end)
+
+    it('refuses unknown kinds and options', function()
+      assert.has_error(function() client:lock('spin', 'job') end)
+      assert.has_error(function() client:lock('lock', 'job', { lease = 1 }) end)
+      assert.has_error(function() latchkey.open(URL, { names = 'x' }) end)
+    end)
+  end)
+
+  it('wakes a wait when the channel has spoken, and only then', function()
+    local wait = assert(client:wait('channel'))
+    assert.equal('LK_TIMEOUT', select(2, wait:sleep(0)).status)
+
+    world:command('PUBLISH', 'channel', '0')
+
+    assert.is_true(wait:sleep(10000))
+  end)
+
+  it('tells that a watched lease was lost', function()
+    local watch = assert(client:watch('lock/renew', { 'job' }, { 300, 'lk-ann:1' },
+      { lease_ms = 300, since_ms = latchkey.now_ms() }))
+    local silence = assert(client:wait('nobody speaks here'))
+
+    repeat
+      silence:sleep(10)
+    until watch:lost() or watch:remaining_ms() < -10000
+
+    assert.equal('broken', watch:lost())
+  end)
+
+  describe('of handles', function()
+    it('closes them any number of times, and refuses to use them then', function()
+      local lock = assert(client:lock('lock', 'job'))
+
+      lock:close()
+      lock:close()
+
+      assert.has_error(function() lock:acquire() end, 'the handle is closed')
+    end)
+
+    it('lets locks outlive their client', function()
+      local lock = assert(client:lock('lock', 'job'))
+
+      client:close()
+
+      assert.equal('LK_CLOSED', select(2, lock:acquire()).status)
+    end)
+
+    it('closes what is collected, whatever the order', function()
+      local function count()
+        return select(2, world:command('CLIENT', 'LIST'):gsub('name=collected ', ''))
+      end
+      for _ = 1, 20 do
+        local owner = assert(latchkey.open(URL, { name = 'collected' }))
+        assert(owner:lock('lock', 'job'))
+        assert(owner:wait('channel'))
+        assert(owner:caller())
+      end
+      assert.is_true(count() > 0)
+
+      collectgarbage()
+      collectgarbage()
+
+      assert.equal(0, count())
+    end)
+  end)
+end)
+
+describe('the declarations that the binding is given', function()
+  local declarations = latchkey.declarations()
+
+  -- A program that prints what the compiler makes of the header, as `what number` lines.
+  local function program()
+    local lines = {
+      '#include <latchkey/latchkey.h>', '#include <stddef.h>', '#include <stdio.h>',
+      'int main(void) {',
+    }
+    local function print_line(what, expression)
+      lines[#lines + 1] = ('  printf("%%s %%lld\\n", "%s", (long long)(%s));'):format(what, expression)
+    end
+    for body, name in declarations:gmatch('typedef struct [%w_]+ (%b{}) ([%w_]+);') do
+      print_line(name, ('sizeof(%s)'):format(name))
+      for member in body:gmatch('[^;{}]+;') do
+        local field = member:match('%(%*([%w_]+)%)') or member:match('([%w_]+)%[?%d*%]?;$')
+        print_line(name .. '.' .. field, ('offsetof(%s, %s)'):format(name, field))
+      end
+    end
+    for body in declarations:gmatch('typedef enum [%w_]+ (%b{})') do
+      for constant in body:gmatch('LK_[%w_]+') do
+        print_line(constant, constant)
+      end
+    end
+    lines[#lines + 1] = '}\n'
+    return table.concat(lines, '\n')
+  end
+
+  local function run(source)
+    local base = os.tmpname()
+    assert(utils.writefile(base .. '.c', source))
+    local command = ("%s -I '%s/c/include' -o '%s' '%s.c' && '%s'"):format(os.getenv('CC') or 'cc',
+      helper.root, base, base, base)
+    local is_good, _, output, errors = utils.executeex(command)
+    os.remove(base)
+    os.remove(base .. '.c')
+    return assert(is_good and output, errors)
+  end
+
+  local function in_lua(what)
+    local name, field = what:match('^([%w_]+)%.([%w_]+)$')
+    if field then
+      return ffi.offsetof(name, field)
+    elseif what:find('^LK_') then
+      return tonumber(ffi.new('int', ffi.C[what]))
+    end
+    return ffi.sizeof(what)
+  end
+
+  it('have the sizes, offsets and numbers that the C compiler gives them', function()
+    local count = 0
+    for what, number in run(program()):gmatch('(%S+) (%-?%d+)\n') do
+      assert.equal(tonumber(number), in_lua(what), what)
+      count = count + 1
+    end
+    assert.is_true(count > 80)
+  end)
+end)

@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The mock and the server give the same replies and errors, and leave the same keys and messages.
+local catalog = require('lib.catalog')
+
+local cases = require('support.cases')
+local helper = require('helper')
+
+-- Every call of a script that the contract knows: valid, and with each argument at its limits.
+local function calls(h)
+  local keys, args = cases.call(h)
+  local list = {
+    { keys, args }, { {}, args }, { keys, {} }, { keys, cases.with(args, #args + 1, 'more') },
+  }
+  for place, argument in ipairs(h.argv) do
+    for _, values in ipairs({ cases.taken(argument), cases.refused(argument) }) do
+      for _, case in ipairs(values) do
+        list[#list + 1] = { keys, cases.with(args, place, case.value) }
+      end
+    end
+  end
+  return list
+end
+
+-- Numbers that may be what is left of a lease, which moves on a server.
+local function loosened(reply)
+  if type(reply) ~= 'table' then
+    return reply
+  end
+  local loose = { n = reply.n }
+  for i = 1, reply.n do
+    loose[i] = type(reply[i]) == 'number' and reply[i] >= 30000 and helper.about(reply[i])
+      or reply[i]
+  end
+  return loose
+end
+
+local function told(err)
+  return err and { code = err.code, script = err.script, line = err.line,
+    message = err.message:gsub(' script: %x+, on @user_script:%d+%.$', '') }
+end
+
+local function compare(script, state, keys, args)
+  local mock, live = helper.mock_world(), helper.live_world()
+  cases.fill(mock, script.header, state)
+  cases.fill(live, script.header, state)
+
+  local expected, mock_err = mock:eval(script.name, keys, args)
+  local reply, live_err = live:eval(script.name, keys, args)
+
+  assert.same(told(mock_err), told(live_err))
+  assert.reply(loosened(expected), reply)
+  assert.left(live, mock:dump(), mock:messages())
+end
+
+describe('mock and server agree', function()
+  for _, script in ipairs(assert(catalog.read(helper.scripts))) do
+    for _, state in ipairs(cases.states) do
+      it(('on %s and %s'):format(script.name, state.what), function()
+        for _, call in ipairs(calls(script.header)) do
+          compare(script, state, call[1], call[2])
+        end
+      end)
+    end
+  end
+end)

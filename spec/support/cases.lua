@@ -1,0 +1,170 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What to call a script with, made from its header: keys and what they hold, arguments within and
+-- beyond their limits.
+local names = require('lib.names')
+
+local helper = require('helper')
+
+local cases = { NAME = 'job', OWNER = 'lk-ann:1' }
+
+local LEASE_MS = 60000
+local CHANNEL_MAX = 1024
+
+local function decimal(number)
+  return ('%.0f'):format(number)
+end
+
+-- What keys hold, by their type in the header; a free lock has none.
+cases.states = {
+  { what = 'a free lock', keys = {} },
+  { what = 'a lock that the caller holds', keys = {
+    string = helper.string(cases.OWNER, LEASE_MS),
+    hash = helper.hash({ [cases.OWNER] = '1' }, LEASE_MS) } },
+  { what = 'a lock that another holds', keys = {
+    string = helper.string('lk-bob:1', LEASE_MS),
+    hash = helper.hash({ ['lk-bob:1'] = '1' }, LEASE_MS) } },
+  { what = 'a lock without a lease', keys = {
+    string = helper.string(cases.OWNER),
+    hash = helper.hash({ [cases.OWNER] = '2' }) } },
+  { what = 'a key of another type', keys = {
+    string = helper.hash({ field = 'value' }, LEASE_MS),
+    hash = helper.string('value', LEASE_MS) } },
+}
+cases.FREE, cases.HELD, cases.WRONG = cases.states[1], cases.states[2], cases.states[5]
+
+local VALID = {
+  integer = function(argument)
+    return argument.type == 'ms' and '30000' or decimal(argument.min)
+  end,
+  text = function()
+    return cases.OWNER
+  end,
+  channel = function(argument)
+    return names.form(argument.form, cases.NAME)
+  end,
+  choice = function(argument)
+    return argument.values[1]
+  end,
+}
+
+local TAKEN = {
+  integer = function(argument)
+    return {
+      { what = 'the least', value = decimal(argument.min) },
+      { what = 'the greatest', value = decimal(argument.max) },
+    }
+  end,
+  text = function(argument)
+    return {
+      { what = 'one byte', value = 'x' },
+      { what = 'the longest', value = ('x'):rep(argument.max) },
+      { what = 'any bytes', value = '\0\r\n{}%s"\255' },
+    }
+  end,
+  channel = function(argument)
+    return {
+      { what = 'that of the longest name', value = names.form(argument.form, ('x'):rep(names.MAX)) },
+      { what = 'the longest', value = ('x'):rep(CHANNEL_MAX) },
+    }
+  end,
+  choice = function(argument)
+    local list = {}
+    for i, value in ipairs(argument.values) do
+      list[i] = { what = value, value = value }
+    end
+    return list
+  end,
+}
+
+local REFUSED = {
+  integer = function(argument)
+    local least = decimal(math.max(argument.min, 1))
+    local list = {
+      { what = 'nothing', value = '' },
+      { what = 'a word', value = 'many' },
+      { what = 'not a number', value = 'nan' },
+      { what = 'infinity', value = 'inf' },
+      { what = 'a negative number', value = '-' .. least },
+      { what = 'a plus sign', value = '+' .. least },
+      { what = 'a leading zero', value = '0' .. least },
+      { what = 'a fraction', value = least .. '.5' },
+      { what = 'a whole number with a point', value = least .. '.0' },
+      { what = 'an exponent', value = '1e2' },
+      { what = 'a hexadecimal number', value = '0x64' },
+      { what = 'a space before', value = ' ' .. least },
+      { what = 'a space behind', value = least .. ' ' },
+      { what = 'a line end behind', value = least .. '\n' },
+      { what = 'a NUL behind', value = least .. '\0' },
+      { what = 'twenty digits', value = ('9'):rep(20) },
+      { what = 'one past the greatest', value = decimal(argument.max + 1) },
+      { what = 'one below the least', value = decimal(argument.min - 1) },
+    }
+    if argument.min > 1 then
+      table.insert(list, { what = 'zero', value = '0' })
+    end
+    return list
+  end,
+  text = function(argument)
+    return {
+      { what = 'nothing', value = '' },
+      { what = 'one byte too many', value = ('x'):rep(argument.max + 1) },
+    }
+  end,
+  channel = function()
+    return {
+      { what = 'nothing', value = '' },
+      { what = 'one byte too many', value = ('x'):rep(CHANNEL_MAX + 1) },
+    }
+  end,
+  choice = function(argument)
+    return {
+      { what = 'nothing', value = '' },
+      { what = 'another word', value = 'SUBSCRIBE' },
+      { what = 'lower case', value = argument.values[1]:lower() },
+      { what = 'a space behind', value = argument.values[1] .. ' ' },
+    }
+  end,
+}
+
+---@return table[] values { what, value } that the script takes for the argument
+function cases.taken(argument)
+  return TAKEN[argument.kind](argument)
+end
+
+---@return table[] values { what, value } that the script refuses for the argument
+function cases.refused(argument)
+  return REFUSED[argument.kind](argument)
+end
+
+---@return string[] keys
+---@return string[] args valid ones
+function cases.call(h)
+  local keys, args = {}, {}
+  for i, key in ipairs(h.keys) do
+    keys[i] = names.form(key.form, cases.NAME)
+  end
+  for i, argument in ipairs(h.argv) do
+    args[i] = VALID[argument.kind](argument)
+  end
+  return keys, args
+end
+
+---The arguments with another one at this place.
+function cases.with(args, place, value)
+  local changed = { unpack(args) }
+  changed[place] = value
+  return changed
+end
+
+---Puts a script's keys into a state.
+---@return table keys as `assert.left` takes them
+function cases.fill(world, h, state)
+  local keys, records = cases.call(h), {}
+  for i, key in ipairs(h.keys) do
+    records[keys[i]] = state.keys[key.type]
+  end
+  helper.fill(world, records)
+  return records
+end
+
+return cases
