@@ -88,12 +88,12 @@ local function log(...)
   end
 end
 
-local function setresp(...)
+local function setresp(world, ...)
   local version = ...
   if select('#', ...) ~= 1 then
     raise('redis.setresp() requires one argument.')
   elseif version == 3 then
-    error('MOCK redis.setresp(3) is not modelled', 0)
+    world:refuse('MOCK redis.setresp(3) is not modelled')
   elseif version ~= 2 then
     raise('RESP version must be 2 or 3.')
   end
@@ -137,7 +137,9 @@ return function(world)
     status_reply = status_reply,
     sha1hex = sha1hex,
     log = log,
-    setresp = setresp,
+    setresp = function(...)
+      return setresp(world, ...)
+    end,
     set_repl = set_repl,
     acl_check_cmd = acl_check_cmd,
     replicate_commands = function()

@@ -60,7 +60,7 @@ local function limited(world, ...)
     debug.sethook(stop, '', 1)
     if getfenv(debug.getinfo(2, 'f').func) == world.sandbox.env then
       local run = world.run
-      run.line = run.line or script_line(2)
+      run.stopped, run.line = true, run.line or script_line(2)
       run.finding = ('MOCK the script ran more than %d instructions')
         :format(world.max_instructions)
       error(run.finding, 0)
@@ -124,7 +124,10 @@ function runner.run(world, script, keys, args, read_only)
     end
   else
     err = run.finding or error_text(result)
-    local line = run.line or failing_line(world, before, script, keys, args, read_only)
+    local line = run.line
+    if not run.stopped then
+      line = failing_line(world, before, script, keys, args, read_only)
+    end
     err = line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
   end
   world.run = nil

@@ -7,6 +7,7 @@ local Sandbox = {}
 Sandbox.__index = Sandbox
 
 local READONLY = 'Attempt to modify a readonly table'
+local BYTECODE = 'MOCK bytecode is not modelled'
 local UNMODELLED = { cmsgpack = true, struct = true }
 
 local BASE = { 'assert', 'collectgarbage', 'error', 'ipairs', 'rawequal', 'select', 'tonumber',
@@ -36,15 +37,13 @@ local function refuse_write()
   error(READONLY, 2)
 end
 
-local function missing_global(_, name)
-  if UNMODELLED[name] then
-    error(('MOCK %s is not modelled'):format(name), 2)
+local function missing_global_of(refuse)
+  return function(_, name)
+    if UNMODELLED[name] then
+      refuse(('MOCK %s is not modelled'):format(name))
+    end
+    error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
   end
-  error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
-end
-
-local function no_random()
-  error('MOCK math.random is not modelled', 0)
 end
 
 -- An empty table in front of a full one; `behind` tells next and rawget where the full one is.
@@ -57,7 +56,7 @@ end
 -- Compiled loops call no hooks, and a script that never ends has to be stopped by one.
 local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
-    return nil, 'MOCK bytecode is not modelled'
+    return nil, BYTECODE
   end
   local chunk, why = loadstring(code, name)
   if not chunk then
@@ -80,7 +79,7 @@ end
 local function add_metatable_functions(self, globals)
   local behind = self.behind
   local metatables = {
-    [self.env] = guard(self, { __index = missing_global }),
+    [self.env] = guard(self, { __index = self.missing_global }),
   }
   local of_strings = guard(self, { __index = globals.string })
 
@@ -115,9 +114,17 @@ local function add_metatable_functions(self, globals)
   end
 end
 
-local function add_load_functions(self, globals)
+local function add_load_functions(self, globals, refuse)
+  local function load_text(code, name)
+    local chunk, why = compile(code, name, self.env)
+    if why == BYTECODE then
+      refuse(why)
+    end
+    return chunk, why
+  end
+
   function globals.loadstring(code, name)
-    return compile(code, name or code, self.env)
+    return load_text(code, name or code)
   end
   function globals.load(reader, name)
     local parts = {}
@@ -127,15 +134,17 @@ local function add_load_functions(self, globals)
       end
       parts[#parts + 1] = part
     end
-    return compile(table.concat(parts), name or '=(load)', self.env)
+    return load_text(table.concat(parts), name or '=(load)')
   end
 end
 
 ---@param redis table the functions of `redis`
-function Sandbox.new(redis)
+---@param refuse function(text) ends the script: it needs what is not modelled
+function Sandbox.new(redis, refuse)
   local self = setmetatable({ behind = {} }, Sandbox)
+  self.missing_global = missing_global_of(refuse)
   local globals = pick(_G, BASE)
-  self.globals = setmetatable(globals, { __index = missing_global })
+  self.globals = setmetatable(globals, { __index = self.missing_global })
   self.env = guard(self, globals)
 
   globals._G = self.env
@@ -146,9 +155,12 @@ function Sandbox.new(redis)
   globals.coroutine = guard(self, pick(coroutine, COROUTINE))
   globals.bit = guard(self, pick(bit, BIT))
   globals.cjson = guard(self, pick(cjson.new(), CJSON))
-  self.behind[globals.math].random = no_random
-  self.behind[globals.math].randomseed = no_random
-  self.behind[globals.math].mod = math.fmod
+  local math_behind = self.behind[globals.math]
+  math_behind.mod = math.fmod
+  function math_behind.random()
+    refuse('MOCK math.random is not modelled')
+  end
+  math_behind.randomseed = math_behind.random
   self.behind[globals.string].gfind = string.gmatch
 
   function globals.pcall(...)
@@ -158,7 +170,7 @@ function Sandbox.new(redis)
     return collectgarbage('count')
   end
   add_metatable_functions(self, globals)
-  add_load_functions(self, globals)
+  add_load_functions(self, globals, refuse)
   return self
 end
 

@@ -39,7 +39,9 @@ function World.new(options)
     full = false, replica = false,
   }, World)
   self.store = Store.new(self.clock)
-  self.sandbox = Sandbox.new(redis(self))
+  self.sandbox = Sandbox.new(redis(self), function(text)
+    self:refuse(text)
+  end)
   self.library = Library.new(self.sandbox)
   return self
 end
@@ -48,6 +50,12 @@ end
 function World:begin()
   self.clock:begin()
   self.store:begin()
+end
+
+-- Ends the script that runs, whatever it does with the error.
+function World:refuse(text)
+  self.run.finding = self.run.finding or text
+  error(text, 0)
 end
 
 local function to_error(text, name)

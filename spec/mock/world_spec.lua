@@ -1,0 +1,276 @@
+-- SPDX-License-Identifier: Apache-2.0
+local World = require('mock.world')
+
+local SHA1_OF_RETURN_1 = 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db'
+
+local function world(options)
+  return World.new(options or { strict = false })
+end
+
+describe('time in a mock world', function()
+  it('stands still until it is moved', function()
+    local w = world()
+    local start = w:now_ms()
+
+    w:command('SET', 'k', 'v', 'PX', 100)
+    w:advance(40)
+
+    assert.equal(start + 40, w:now_ms())
+    assert.equal(60, w:command('PTTL', 'k'))
+    assert.same({ ('%.0f'):format(math.floor(w:now_ms() / 1000)),
+      ('%.0f'):format(w:now_ms() % 1000 * 1000), n = 2 }, w:command('TIME'))
+  end)
+
+  it('goes forward by whole milliseconds only', function()
+    local w = world()
+
+    assert.has_error(function()
+      w:advance(-1)
+    end, 'the clock moves forward by whole milliseconds')
+    assert.has_error(function()
+      w:advance(0.5)
+    end, 'the clock moves forward by whole milliseconds')
+  end)
+
+  it('ends a key after its last millisecond, not in it', function()
+    local w = world()
+    w:command('HSET', 'h', 'f', 'v')
+    w:command('PEXPIRE', 'h', 100)
+
+    w:advance(100)
+    assert.same({ h = { type = 'hash', value = { f = 'v' }, pttl = 0 } }, w:dump())
+    w:advance(1)
+
+    assert.same({}, w:dump())
+    assert.equal(0, w:command('EXISTS', 'h'))
+    assert.equal(1, w:command('HSET', 'h', 'g', 'v'))
+    assert.equal(-1, w:command('PTTL', 'h'))
+  end)
+
+  it('moves between two TIMEs of one script, and leaves it its keys', function()
+    local w = world({ strict = false, time = 'moving' })
+
+    local reply = w:eval_source([[
+      redis.call('SET', 'k', 'v', 'PX', 1)
+      local first = redis.call('TIME')
+      redis.call('TIME')
+      redis.call('TIME')
+      local last = redis.call('TIME')
+      return { tostring(first[2] == last[2]), redis.call('GET', 'k'), redis.call('PTTL', 'k') }]])
+
+    assert.same({ 'false', 'v', 0, n = 3 }, reply)
+    assert.is_nil(w:command('GET', 'k'))
+  end)
+
+  it('can stand still in a script, as from Redis 7.2 on', function()
+    local w = world({ strict = false, time = 'frozen' })
+
+    local reply = w:eval_source(
+      [[return { redis.call('TIME')[2], redis.call('TIME')[2], redis.call('TIME')[2] }]])
+
+    assert.same({ reply[1], reply[1], reply[1], n = 3 }, reply)
+  end)
+
+  it('knows no third way', function()
+    assert.has_error(function()
+      World.new({ time = 'wild' })
+    end, 'time is "moving" or "frozen"')
+  end)
+end)
+
+describe('messages of a mock world', function()
+  it('are kept in order until they are taken', function()
+    local w = world()
+
+    w:command('PUBLISH', 'c', 'one')
+    w:eval_source([[redis.call('SPUBLISH', 'd', 'two')]])
+
+    assert.same({ { verb = 'PUBLISH', channel = 'c', message = 'one' },
+      { verb = 'SPUBLISH', channel = 'd', message = 'two' } }, w:messages())
+    assert.same({}, w:messages())
+  end)
+
+  it('are not sent twice when the failing line of a script is looked for', function()
+    local w = world()
+
+    local reply, err = w:eval_source([[
+      redis.call('PUBLISH', 'c', 'm')
+      redis.call('INCR', 'n')
+      return redis.call('NOSUCH')]])
+
+    assert.is_nil(reply)
+    assert.equal(3, err.line)
+    assert.same({ { verb = 'PUBLISH', channel = 'c', message = 'm' } }, w:messages())
+    assert.same({ n = { type = 'string', value = '1', pttl = -1 } }, w:dump())
+  end)
+end)
+
+describe('a snapshot of a mock world', function()
+  it('brings keys, time, messages and faults back, as often as asked', function()
+    local w = world()
+    w:command('SET', 'k', 'v', 'PX', 100)
+    w:command('HSET', 'h', 'f', '1')
+    w:command('PUBLISH', 'c', 'm')
+    local before, start = w:dump(), w:now_ms()
+    local snapshot = w:snapshot()
+
+    for _ = 1, 2 do
+      w:advance(1000)
+      w:command('HINCRBY', 'h', 'f', 1)
+      w:command('SET', 'new', 'v')
+      w:messages()
+      w:set_oom(true)
+      w:set_readonly(true)
+      w:restore(snapshot)
+
+      assert.same(before, w:dump())
+      assert.equal(start, w:now_ms())
+      assert.equal(2, w:command('HINCRBY', 'h', 'f', 1))
+      assert.same({ { verb = 'PUBLISH', channel = 'c', message = 'm' } }, w:messages())
+    end
+  end)
+end)
+
+describe('scripts of a mock world', function()
+  it('are known by SHA1 until they are flushed', function()
+    local w = world()
+    w:eval_source('return 1')
+
+    assert.equal(1, w:command('EVALSHA', SHA1_OF_RETURN_1, 0))
+    w:script_flush()
+    local reply, err = w:command('EVALSHA', SHA1_OF_RETURN_1, 0)
+
+    assert.is_nil(reply)
+    assert.equal('NOSCRIPT', err.code)
+  end)
+
+  it('run by name, and are loaded again after a flush', function()
+    local w = World.new()
+    assert.same({ 1, n = 1 }, w:eval('mutex/acquire', { 'm' }, { 1000, 'me' }))
+
+    w:script_flush()
+
+    assert.same({ 0, 1000, n = 2 }, w:eval('mutex/acquire', { 'm' }, { 1000, 'you' }))
+  end)
+
+  it('that are not there are an error that names the file', function()
+    local reply, err = World.new():eval('lock/steal', {}, {})
+
+    assert.is_nil(reply)
+    assert.equal('MOCK', err.code)
+    assert.is_truthy(err.message:find('scripts/lock/steal.lua', 1, true))
+    assert.equal('lock/steal', err.script)
+  end)
+
+  it('say script and line when a command fails', function()
+    local w = World.new()
+    w:command('SET', 'l', 'no hash')
+
+    local reply, err = w:eval('lock/acquire', { 'l' }, { 1000, 'me', 1 })
+
+    assert.is_nil(reply)
+    assert.equal('WRONGTYPE', err.code)
+    assert.equal('lock/acquire', err.script)
+    assert.is_truthy(err.message:find(('on @user_script:%d.'):format(err.line), 1, true))
+  end)
+
+  it('take strings and numbers only', function()
+    assert.has_error(function()
+      World.new():eval('lock/inspect', { true }, {})
+    end, 'keys and arguments are strings or numbers')
+  end)
+
+  it('run afresh: nothing is left of the run before', function()
+    local w = world()
+    local source = 'local t = KEYS t[2] = "more" return { #KEYS, ARGV[1] }'
+
+    assert.same({ 2, 'a', n = 2 }, w:eval_source(source, { 'k' }, { 'a' }))
+    assert.same({ 2, n = 1 }, w:eval_source(source, { 'k' }, {}))
+  end)
+
+  it('are stopped when they do not end, wherever they hide', function()
+    local w = world({ strict = false, max_instructions = 10000 })
+    local endless = {
+      '\nwhile true do end',
+      '\nwhile true do pcall(function() while true do end end) end',
+      '\nlocal f = loadstring("while true do end") f()',
+      '\nwhile true do redis.call("GET", "k") end',
+      '\nlocal function f() return f() end f()',
+    }
+    for _, source in ipairs(endless) do
+      local reply, err = w:eval_source(source, {}, {})
+
+      assert.is_nil(reply)
+      assert.equal('MOCK', err.code)
+      assert.is_truthy(err.message:find('more than 10000 instructions', 1, true))
+    end
+    assert.equal(1, w:eval_source('return 1'))
+  end)
+
+  it('leave the hook of a coverage tool alone', function()
+    local seen = {}
+    debug.sethook(function(_, line)
+      seen[line] = true
+    end, 'l')
+    local w = world()
+    w:eval_source('\n\n\n\n\n\n\n\n\n\nlocal x = 1\nerror("boom")', {}, {})
+    local hook = debug.gethook()
+    debug.sethook()
+
+    assert.is_not_nil(hook)
+    assert.is_true(seen[11])
+  end)
+end)
+
+-- What the mock does not do, it refuses by name.
+describe('a mock world refuses', function()
+  local function refused(text, ...)
+    local reply, err = ...
+    assert.is_nil(reply)
+    assert.equal('MOCK', err.code)
+    assert.is_truthy(err.message:find(text, 1, true), err.message)
+  end
+
+  it('commands that it does not model, from clients and scripts', function()
+    refused('MOCK LPUSH is not modelled', world():command('LPUSH', 'l', 'v'))
+    refused('MOCK ZADD is not modelled', world():eval_source('redis.call("zadd", "z", 1, "m")'))
+    refused('MOCK SCRIPT|DEBUG is not modelled', world():command('SCRIPT', 'DEBUG', 'YES'))
+  end)
+
+  it('even where the script would swallow the refusal', function()
+    refused('MOCK LPUSH is not modelled',
+      world():eval_source('pcall(redis.call, "LPUSH", "l", "v") return 1'))
+    refused('MOCK LPUSH is not modelled',
+      world():eval_source('redis.pcall("LPUSH", "l", "v") return 1'))
+  end)
+
+  it('integers that a double cannot hold', function()
+    local w = world()
+    w:command('SET', 'k', '9007199254740991')
+    w:command('HSET', 'h', 'f', '9223372036854775807')
+    local big = 'MOCK integers of 2^53 and above are not modelled'
+
+    refused(big, w:command('INCR', 'k'))
+    refused(big, w:command('HINCRBY', 'h', 'f', 1))
+    refused(big, w:command('INCRBY', 'n', '9007199254740992'))
+    refused(big, w:command('PEXPIREAT', 'k', '9000000000000000000'))
+  end)
+
+  it('the globals and functions of redis that it does not have', function()
+    refused('cmsgpack is not modelled', world():eval_source('return cmsgpack.pack(1)'))
+    refused('struct is not modelled', world():eval_source('return struct.pack("i", 1)'))
+    refused('math.random is not modelled', world():eval_source('return math.random()'))
+    refused('redis.setresp(3) is not modelled', world():eval_source('redis.setresp(3)'))
+    refused('bytecode is not modelled', world():eval_source('return loadstring("\\27Lua")()'))
+  end)
+
+  it('replies of RESP3, and very deep ones', function()
+    refused('{ map = ... }', world():eval_source('return { map = { a = 1 } }'))
+    refused('{ double = ... }', world():eval_source('return { 1, { double = 1.5 } }'))
+    refused('nested deeper', world():eval_source('local t = {} t[1] = t return t'))
+  end)
+
+  it('to throw a table without err, of which a server dies', function()
+    refused('a server of version 7.0 dies of it', world():eval_source('error({})'))
+  end)
+end)
