@@ -84,6 +84,12 @@ static void fill(const lk_lock *lock, const lk_bound *bound, const char *owner, 
   }
 }
 
+static lk_status strange_reply(const lk_bound *bound, lk_error *error) {
+  lk_fail(error, LK_PROTOCOL, "%s: the reply is none that the script has", bound->def->name);
+  if (error) snprintf(error->script, sizeof error->script, "%s", bound->def->name);
+  return LK_PROTOCOL;
+}
+
 /* Runs one script; its outcome is the reply's first number, `detail` its second (0: none). */
 static lk_status run(lk_lock *lock, const lk_bound *bound, const char *owner, int64_t hold,
                      lk_answer *answer, int64_t *outcome, int64_t *detail, lk_error *error) {
@@ -98,8 +104,7 @@ static lk_status run(lk_lock *lock, const lk_bound *bound, const char *owner, in
     const lk_reply *reply = lk_reply_wrap(answer->reply);
     lk_reply_number(reply, 1, detail);
     if (!lk_reply_number(reply, 0, outcome)) {
-      status = lk_fail(error, LK_PROTOCOL, "%s: the reply is no array with an outcome",
-                       bound->def->name);
+      status = strange_reply(bound, error);
     }
   }
   freeReplyObject(answer->reply);
@@ -204,8 +209,7 @@ static lk_status try_once(lk_lock *lock, attempt *a, int64_t *left_ms, lk_error 
     return LK_OK;
   }
   if (outcome != 0) {
-    return lk_fail(error, LK_PROTOCOL, "%s: an outcome that it does not have",
-                   lock->acquire.def->name);
+    return strange_reply(&lock->acquire, error);
   }
   if (*left_ms < 0) return lk_fail(error, LK_BUSY, "another owner holds it, without a lease's end");
   return lk_fail(error, LK_BUSY, "another owner holds it for %lld ms more, unless it renews",
@@ -370,10 +374,10 @@ lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_
 /* ------------------------------------------------------------------------------------ release -- */
 
 /* What a release says that was answered. */
-static lk_status released(const lk_answer *answer, int64_t outcome, lk_error *error) {
+static lk_status released(const lk_lock *lock, const lk_answer *answer, int64_t outcome,
+                          lk_error *error) {
   if (outcome == 1) return lk_succeed(error);
-  if (outcome != -1)
-    return lk_fail(error, LK_PROTOCOL, "release: an outcome that it does not have");
+  if (outcome != -1) return strange_reply(&lock->release, error);
   if (answer->copies > 1) {
     return lk_fail(
         error, LK_UNSURE,
@@ -387,7 +391,7 @@ static lk_status send_release(lk_lock *lock, lk_hold *hold, int64_t left, lk_err
   int64_t outcome, detail;
   lk_status status =
       run(lock, &lock->release, hold->owner, left, &answer, &outcome, &detail, error);
-  if (status == LK_OK) return released(&answer, outcome, error);
+  if (status == LK_OK) return released(lock, &answer, outcome, error);
   if (left == 0 && may_pass(status)) undo(lock, hold->owner);
   if (status == LK_UNREACHABLE) {
     return lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer.why);
