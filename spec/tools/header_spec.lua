@@ -106,6 +106,12 @@ describe('header.parse', function()
     assert.same({ { code = 'LKARG', text = 'a wrong argument' } }, h.errors)
   end)
 
+  it('reads every flag of the server that a script may have', function()
+    local h = header.parse(change('allow-oom', 'no-writes,allow-oom,allow-stale'))
+
+    assert.same({ 'no-writes', 'allow-oom', 'allow-stale' }, h.flags)
+  end)
+
   it('takes a script without keys, arguments and repeat', function()
     local h = header.parse(table.concat({ '#!lua', '--[[ latchkey-script', 'name: a/b',
       'version: 0.0.1', 'summary: Nothing.', 'returns:', '  - {1}  done',

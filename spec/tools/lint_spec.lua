@@ -30,6 +30,10 @@ local function replace_once(text, old, new)
   return text:sub(1, first - 1) .. new .. text:sub(last + 1)
 end
 
+local function shown(text)
+  return (text:sub(1, 60):gsub('\n', ' '))
+end
+
 describe('lint', function()
   it('finds nothing in the project\'s own scripts', function()
     local findings, checked = lint.run({ 'scripts' })
@@ -114,6 +118,10 @@ describe('lint of a changed script', function()
       'a function below the bind block' },
     { BUY, 'local note = ARGV[5]\n', 'local all = amount\nlocal note = ARGV[5]\n', 'order',
       'a binding below the bind block' },
+    { BUY, 'local left = KEYS[1]\nlocal book = KEYS[2]', 'local left, book = KEYS[1], KEYS[2]',
+      'bind', 'KEYS outside of the bind block' },
+    { BUY, "  tell(channel, publish, '0')\n", "  tell(channel, publish, '0')\nelse\n  there = 1\n",
+      nil },
     { BUY, 'local book = KEYS[2]\n', '', 'bind', 'KEYS[2] is not bound' },
     { BUY, '#KEYS ~= 2 or ', '', 'count', '"#KEYS ~= 2"; add that' },
     { SUM, "return redis.error_reply('LK", "local _ = ('LK", 'count', '"#KEYS < 1"; add that' },
@@ -182,6 +190,8 @@ describe('lint of a changed script', function()
       'there is no fragment none' },
     { SUM, 'local sum = 0', '-- \195\188' .. ('x'):rep(97) .. '\nlocal sum = 0', 'width', '101' },
     { SUM, 'local sum = 0', '-- ' .. ('\195\188'):rep(97) .. '\nlocal sum = 0', nil },
+    { SUM, 'local sum', ('-- a\n'):rep(87) .. 'local sum', nil },
+    { SUM, 'local sum', ('-- a\n'):rep(88) .. 'local sum', 'size', '121 lines' },
     { SUM, 'local sum = 0', 'local sum = 0 ', 'blanks', 'spaces at the end' },
     { SUM, 'tonumber(seconds)}\n', 'tonumber(seconds)}', 'blanks', 'has no end' },
     { SUM, 'return {-1}', 'return {-1, "it\'s"}', 'replies', 'fits this reply' },
@@ -190,19 +200,18 @@ describe('lint of a changed script', function()
   }
   for _, case in ipairs(cases) do
     local file, old, new, rule, words = unpack(case, 1, 5)
-    it(('%s: %s -> %s'):format(rule or 'nothing', old:gsub('\n', ' '), new:gsub('\n', ' ')),
-      function()
-        local changed = folder .. '/good/' .. path.basename(file)
-        utils.writefile(changed, replace_once(utils.readfile(file), old, new))
+    it(('%s: %s -> %s'):format(rule or 'nothing', shown(old), shown(new)), function()
+      local changed = folder .. '/good/' .. path.basename(file)
+      utils.writefile(changed, replace_once(utils.readfile(file), old, new))
 
-        local findings = lint.run({ changed })
+      local findings = lint.run({ changed })
 
-        local found = rule == nil and #findings == 0
-        for _, finding in ipairs(findings) do
-          found = found or finding.rule == rule and finding.message:find(words, 1, true)
-        end
-        assert.is_truthy(found, findings[1] and findings[1].message)
-      end)
+      local found = rule == nil and #findings == 0
+      for _, finding in ipairs(findings) do
+        found = found or finding.rule == rule and finding.message:find(words, 1, true)
+      end
+      assert.is_truthy(found, findings[1] and findings[1].message)
+    end)
   end
 end)
 

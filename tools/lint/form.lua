@@ -45,7 +45,7 @@ end
 
 local function conditions(script, report)
   parser.walk(script.block, function(node)
-    local last = node.tag == 'If' and #node - 1 or node.tag == 'While' and 1 or 0
+    local last = node.tag == 'If' and #node or node.tag == 'While' and 1 or 0
     for i = 1, last, 2 do
       if node[i].tag == 'Paren' then
         report(node[i].line, 'parentheses around a condition; remove them')
