@@ -100,6 +100,19 @@ local function error_text(err)
   return err.err
 end
 
+-- What a script returned; a finding counts even if the script went on after it.
+local function returned(run, result)
+  if run.finding then
+    return nil, run.finding
+  end
+  local reply, err = convert.from_script(result)
+  local finding = run.rules and run.rules:reply(reply, err)
+  if finding then
+    return nil, finding
+  end
+  return reply, err
+end
+
 ---@param script table of the library
 ---@param keys string[]
 ---@param args string[]
@@ -114,24 +127,14 @@ function runner.run(world, script, keys, args, read_only)
   world:begin()
   local before = { ms = world.clock.ms, messages = #world.outbox }
   local run, ok, result = limited(world, script, keys, args, read_only)
-  local reply, err
   if ok then
-    reply, err = convert.from_script(result)
-    err = run.finding or err
-    local finding = run.rules and not run.finding and run.rules:reply(reply, err)
-    if finding then
-      reply, err = nil, finding
-    end
-  else
-    err = run.finding or error_text(result)
-    local line = run.line
-    if not run.stopped then
-      line = failing_line(world, before, script, keys, args, read_only)
-    end
-    err = line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
+    return returned(run, result)
   end
-  world.run = nil
-  return reply, err
+  local err, line = run.finding or error_text(result), run.line
+  if not run.stopped then
+    line = failing_line(world, before, script, keys, args, read_only)
+  end
+  return nil, line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
 end
 
 return runner

@@ -74,10 +74,10 @@ function Strict:is_declared(key)
   return false
 end
 
--- Calls check for each argument of argv that positions names, until one finds something.
-local function each(positions, argv, check, self)
-  local last = positions[2] < 0 and #argv + 1 + positions[2] or positions[2]
-  for i = positions[1] + 1, last + (positions[2] < 0 and 0 or 1), positions[3] do
+-- The first finding of `check` among the arguments that stand at `positions`.
+function Strict:among(positions, argv, check)
+  local last = positions[2] < 0 and #argv + 1 + positions[2] or positions[2] + 1
+  for i = positions[1] + 1, last, positions[3] do
     local finding = check(self, argv[i], argv[1])
     if finding then
       return finding
@@ -116,8 +116,8 @@ function Strict:command(command, argv)
   end
   self.told = self.told or command.name:find('PUBLISH$') ~= nil
   return self:over_cost()
-    or command.keys and each(command.keys, argv, self.key, self)
-    or command.slots and each(command.slots, argv, self.shares_slot, self)
+    or command.keys and self:among(command.keys, argv, self.key)
+    or command.slots and self:among(command.slots, argv, self.shares_slot)
 end
 
 local function listed_reply(header, reply)
