@@ -314,7 +314,7 @@ describe('latchkey lint', function()
 
     assert.equal(0, code)
     assert.equal('', out)
-    assert.matches('^%d%d+ scripts checked, 0 findings\n$', err)
+    assert.matches('^scripts checked: %d%d+, findings: 0\n$', err)
   end)
 
   it('writes one line for each finding and exits 1', function()

@@ -34,7 +34,7 @@ function command.run(args, ctx)
   local home = path.join(ctx.home, 'scripts')
   local findings, checked = lint.run(#args.target > 0 and args.target or { home }, home)
   ctx:result({ findings = findings, checked = checked }, report.text(findings))
-  ctx:note(('%d scripts checked, %d findings'):format(checked, #findings))
+  ctx:note(('scripts checked: %d, findings: %d'):format(checked, #findings))
   return #findings > 0 and 1 or 0
 end
 
