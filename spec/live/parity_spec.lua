@@ -34,9 +34,14 @@ local function loosened(reply)
   return loose
 end
 
-local function told(err)
-  return err and { code = err.code, script = err.script, line = err.line,
-    message = err.message:gsub(' script: %x+, on @user_script:%d+%.$', '') }
+-- The library may put the key before the server's own words, and leaves their tail away.
+local function assert_same_error(expected, err)
+  if not expected then
+    return assert.is_nil(err)
+  end
+  local words = expected.message:gsub(' script: %x+, on @user_script:%d+%.$', '')
+  assert.same({ expected.code, expected.script, expected.line, words },
+    { err.code, err.script, err.line, err.message:sub(-#words) })
 end
 
 local function compare(script, state, keys, args)
@@ -47,7 +52,7 @@ local function compare(script, state, keys, args)
   local expected, mock_err = mock:eval(script.name, keys, args)
   local reply, live_err = live:eval(script.name, keys, args)
 
-  assert.same(told(mock_err), told(live_err))
+  assert_same_error(mock_err, live_err)
   assert.reply(loosened(expected), reply)
   assert.left(live, mock:dump(), mock:messages())
 end
