@@ -24,8 +24,8 @@ section_lint() {
 specs() {
   local run=$1 build=$2
   shift 2
-  have busted "specs ($run)" && tap "specs ($run)" env LATCHKEY_LIB="$build/liblatchkey.so" "$@" \
-    busted --run="$run" -o TAP
+  have busted "specs ($run)" && tap "specs ($run)" env LATCHKEY_LIB="$build/liblatchkey.so" \
+    LATCHKEY_PROGRAM="$build/latchkey" "$@" busted --run="$run" -o TAP
 }
 live_specs() {
   local build=$1
@@ -50,7 +50,10 @@ c_tests() {
   done
 }
 
-section_unit() { c_tests unit "$LK_BUILD"; }
+section_unit() {
+  c_tests unit "$LK_BUILD"
+  c_tests torture "$LK_BUILD"
+}
 section_live() { c_tests live "$LK_BUILD"; }
 
 torture() {
@@ -62,7 +65,16 @@ torture() {
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 
+section_sabotage() {
+  have patch 'sabotage' && c/tests/torture/sabotage "$LK_BUILD" |
+    sed -e 's/^caught/ok -/' -e 's/^MISSED/not ok -/'
+}
+
 section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
+
+section_cost() {
+  have strace 'cost' && have valgrind 'cost' && tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
+}
 
 section_clang() {
   have clang 'clang' || return
