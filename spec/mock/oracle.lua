@@ -1,9 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A private Redis server to compare the mock with: in a folder of its own, on a Unix socket, asked
 -- in plain RESP2. Replies have the form that a mock world gives.
-local dirent = require('posix.dirent')
 local poll = require('posix.poll')
-local signal = require('posix.signal')
 local socket = require('posix.sys.socket')
 local stat = require('posix.sys.stat')
 local stdlib = require('posix.stdlib')
@@ -17,18 +15,31 @@ Oracle.__index = Oracle
 
 local START_MS, REPLY_MS = 10000, 10000
 
+-- The server and its folder are gone when the standard input of this ends: with stop(), or with the
+-- process that runs the specs, however that ends.
+local KEEPER = [[
+  command -v redis-server > /dev/null || { rmdir "$1"; exit 127; }
+  redis-server --port 0 --save '' --dir "$1" --unixsocket "$1/redis.sock" > "$1/log" 2>&1 &
+  read -r _
+  kill -9 $!
+  wait
+  rm -r "$1"
+]]
+
 local function start(folder)
+  local read_end, write_end = unistd.pipe()
   local pid = assert(unistd.fork())
   if pid == 0 then
-    unistd.execp('redis-server', { [0] = 'redis-server', '--port', '0', '--save', '',
-      '--dir', folder, '--unixsocket', folder .. '/redis.sock',
-      '--logfile', folder .. '/redis.log' })
+    unistd.close(write_end)
+    unistd.dup2(read_end, 0)
+    unistd.execp('sh', { [0] = 'sh', '-c', KEEPER, 'sh', folder })
     unistd._exit(127)
   end
-  return pid
+  unistd.close(read_end)
+  return pid, write_end
 end
 
--- The server is there when its socket answers; it is gone when there is a process to wait for.
+-- The server is there when its socket answers, and will not be when its keeper has ended.
 function Oracle:connect()
   local path = self.folder .. '/redis.sock'
   for _ = 1, START_MS / 10 do
@@ -38,8 +49,8 @@ function Oracle:connect()
       return true
     end
     unistd.close(fd)
-    if wait.wait(self.pid, wait.WNOHANG) ~= 0 then
-      self.pid = nil
+    if wait.wait(self.keeper, wait.WNOHANG) ~= 0 then
+      self.keeper = nil
       return false
     end
     poll.poll({}, 10)
@@ -51,10 +62,9 @@ end
 ---@return string|nil why there is none
 function Oracle.start()
   local temporary = os.getenv('TMPDIR') or '/tmp'
-  local folder =
-    assert(stdlib.mkdtemp(temporary .. '/latchkey-oracle-XXXXXX'))
+  local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-oracle-XXXXXX'))
   local self = setmetatable({ folder = folder, buffer = '' }, Oracle)
-  self.pid = start(folder)
+  self.keeper, self.lifeline = start(folder)
   if not self:connect() then
     self:stop()
     return nil, 'redis-server does not start'
@@ -71,14 +81,10 @@ function Oracle:stop()
   if self.fd then
     unistd.close(self.fd)
   end
-  if self.pid then
-    signal.kill(self.pid, signal.SIGKILL)
-    wait.wait(self.pid)
+  unistd.close(self.lifeline)
+  if self.keeper then
+    wait.wait(self.keeper)
   end
-  for name in dirent.files(self.folder) do
-    unistd.unlink(self.folder .. '/' .. name)
-  end
-  unistd.rmdir(self.folder)
 end
 
 function Oracle:fill()
