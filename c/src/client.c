@@ -235,13 +235,13 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
   if (status == LK_OK) status = lk_catalog_open(given.script_dir, &client->catalog, error);
   if (status == LK_OK) status = find_server(client, error);
   if (status == LK_OK) status = make_parts(client, &given, error);
-  if (status == LK_OK) status = connect_first(client, !given.no_load, error);
   if (status != LK_OK) {
-    if (client->keeper && client->holds) {
-      lk_client_close(client);
-    } else {
-      lk_client_drop(client);
-    }
+    lk_client_drop(client); /* nothing runs yet */
+    return status;
+  }
+  status = connect_first(client, !given.no_load, error);
+  if (status != LK_OK) {
+    lk_client_close(client);
     return status;
   }
   *out = client;

@@ -82,27 +82,26 @@ void lk_conn_close(lk_conn *conn) {
   conn->out_len = conn->out_sent = conn->out_size = 0;
 }
 
-/* At once after a connection that worked; then full jitter, up to a bound that doubles. */
-static void back_off(lk_conn *conn, int64_t now_us) {
-  int64_t bound = 0;
-  if (conn->failures > 0) {
-    unsigned doublings = conn->failures < 7 ? conn->failures - 1 : 6;
-    bound = (int64_t)BACKOFF_FIRST_US << doublings;
-    if (bound > BACKOFF_LAST_US) bound = BACKOFF_LAST_US;
-  }
+/* At once after a connection that worked; else full jitter, up to a bound that doubles. */
+static void back_off(lk_conn *conn, bool worked, int64_t now_us) {
+  unsigned doublings = conn->failures < 6 ? conn->failures : 6;
+  int64_t bound = (int64_t)BACKOFF_FIRST_US << doublings;
+  if (bound > BACKOFF_LAST_US) bound = BACKOFF_LAST_US;
+  if (worked && conn->failures == 0) bound = 0;
   conn->retry_us = now_us + lk_random_up_to(bound);
   conn->failures++;
 }
 
-void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message) {
-  lk_fail(&conn->why, status, "%s", message);
+/* conn->why says why. */
+static void drop_why(lk_conn *conn, int64_t now_us) {
+  bool worked = conn->state == LK_CONN_UP;
   lk_conn_close(conn);
-  back_off(conn, now_us);
+  back_off(conn, worked, now_us);
 }
 
-static void drop_why(lk_conn *conn, int64_t now_us) {
-  lk_conn_close(conn);
-  back_off(conn, now_us);
+void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message) {
+  lk_fail(&conn->why, status, "%s", message);
+  drop_why(conn, now_us);
 }
 
 static void unreachable(lk_conn *conn, const char *what) {

@@ -126,7 +126,10 @@ static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_client *client = hold->client;
   (void)watch;
   pthread_mutex_lock(&client->mutex);
-  lk_lock *lock = hold->lock;
+  lk_lock *lock;
+  while ((lock = hold->lock) != NULL && lock->telling) { /* one at a time of one handle */
+    pthread_cond_wait(&client->idle, &client->mutex);
+  }
   bool tell = lock && lock->on_lost;
   if (tell) {
     lock->telling = true;
@@ -273,7 +276,8 @@ static lk_status contend(lk_lock *lock, attempt *a, lk_error *error) {
   }
 }
 
-/* What was granted while the client closes, or cannot be remembered, goes back at once. */
+/* What was granted and is not to be kept goes back at once. The release is the last word of this name,
+ * unless a copy of the acquire is still on its way. */
 static lk_status give_back(lk_lock *lock, attempt *a, lk_status status, lk_error *error) {
   lk_answer answer;
   int64_t outcome, detail;
@@ -284,31 +288,49 @@ static lk_status give_back(lk_lock *lock, attempt *a, lk_status status, lk_error
   return status;
 }
 
-static lk_status acquire_fresh(lk_lock *lock, lk_caller *caller, attempt *a, lk_error *error) {
+/* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
+static bool has_ended(const lk_lock *lock, const attempt *a) {
+  return lk_clock_us() >= a->sent_us + lock->lease_us - lk_drift_us(lock->lease_us, lock->drift_ms);
+}
+
+/* One owner's name, from its first try to its hold, or to nothing. LK_BUSY: the grant was of no use. */
+static lk_status obtain(lk_lock *lock, lk_caller *caller, attempt *a, lk_error *error) {
   lk_client *client = lock->client;
-  lk_turn turn;
-  lk_status status = LK_OK;
   snprintf(a->owner, sizeof a->owner, "lk-%s:%llu", client->uuid,
            (unsigned long long)atomic_fetch_add(&client->serials, 1) + 1);
-  if (a->wait_ms != 0) {
-    status = lk_turn_take(client, lock->record, &turn, a->deadline_us);
-    if (status == LK_TIMEOUT) lk_fail(error, status, "others of this process were first");
-    if (status == LK_CLOSED) lk_fail(error, status, "the client is closed");
-    if (status != LK_OK) return status;
-  }
-  status = contend(lock, a, error);
+  a->stray = false;
+  lk_status status = contend(lock, a, error);
   if (status == LK_OK && lk_client_is_closing(client)) {
     status = give_back(lock, a, LK_CLOSED, error);
+  } else if (status == LK_OK && has_ended(lock, a)) {
+    status =
+        lk_fail(error, LK_BUSY, "it was granted, but its lease ended before the reply was read");
+    give_back(lock, a, status, error);
   } else if (status == LK_OK) {
     status = add_hold(lock, caller, a->owner, a->sent_us, error);
-    if (status != LK_OK) give_back(lock, a, status, error);
-    if (status == LK_OK) a->stray = false;
+    if (status == LK_OK) return status;
+    give_back(lock, a, status, error);
   } else if (a->stray && lk_client_is_closing(client)) {
     give_back(lock, a, status, error);
   }
   if (a->stray) undo(lock, a->owner);
+  return status;
+}
+
+static lk_status acquire_fresh(lk_lock *lock, lk_caller *caller, attempt *a, lk_error *error) {
+  lk_client *client = lock->client;
+  lk_turn turn;
+  lk_status status = LK_OK;
+  if (a->wait_ms == 0) return obtain(lock, caller, a, error);
+  status = lk_turn_take(client, lock->record, &turn, a->deadline_us);
+  if (status == LK_TIMEOUT) return lk_fail(error, status, "others of this process were first");
+  if (status == LK_CLOSED) return lk_fail(error, status, "the client is closed");
+  do {
+    status = obtain(lock, caller, a, error);
+  } while (status == LK_BUSY && lk_clock_us() < a->deadline_us);
+  if (status == LK_BUSY) status = waited(status, error);
   lk_wait_close(a->wait);
-  if (a->wait_ms != 0) lk_turn_end(client, lock->record, &turn);
+  lk_turn_end(client, lock->record, &turn);
   return status;
 }
 
@@ -331,6 +353,7 @@ static lk_status reenter(lk_lock *lock, lk_hold *hold, attempt *a, lk_error *err
         run(lock, &lock->acquire, hold->owner, hold->count + 1, &answer, &outcome, &detail, error);
     if (status == LK_OK && outcome == 1) {
       lk_watch_extend(hold->watch, answer.sent_us, lock->lease_us);
+      if (lk_watch_lost(hold->watch) != LK_LOST_NOT) continue;
       pthread_mutex_lock(&lock->client->mutex);
       hold->count++;
       pthread_mutex_unlock(&lock->client->mutex);

@@ -37,7 +37,8 @@ struct lk_pipe {
   queue inflight; /* gone out, in the order their replies come */
   queue ended;    /* `done` is to be called, without the mutex */
   lk_request *waiters;
-  bool driving; /* somebody polls the connection */
+  bool driving; /* somebody polls the connection: */
+  bool keeper_drives;
   bool opening;
   bool shut;
   lk_wake wake; /* interrupts the driver's poll() */
@@ -170,17 +171,14 @@ static void salvage(lk_pipe *pipe, int64_t now_us) {
   while ((request = queue_pop(&again)) != NULL) queue_push(&pipe->waiting, request);
 }
 
-/* Waiting for a connection makes sense while it may come by itself. */
+/* After a failure to connect: waiting makes sense while a connection may come by itself. */
 static bool hopeless(const lk_pipe *pipe) {
-  lk_status why = pipe->conn.why.status;
-  if (pipe->conn.state != LK_CONN_DOWN || why == LK_OK) return false;
-  return pipe->opening || !lk_status_is_retriable((int)why);
+  return pipe->opening || !lk_status_is_retriable((int)pipe->conn.why.status);
 }
 
-static void give_up_waiting(lk_pipe *pipe, int64_t now_us) {
+static void give_up_waiting(lk_pipe *pipe, bool all, int64_t now_us) {
   queue kept;
   lk_request *request;
-  bool all = hopeless(pipe);
   queue_init(&kept);
   while ((request = queue_pop(&pipe->waiting)) != NULL) {
     if (all || now_us >= request->deadline_us) {
@@ -225,20 +223,25 @@ static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
 /* One round of the driver's work, with the mutex held. */
 static void step(lk_pipe *pipe, short revents, int64_t now_us) {
   lk_conn *conn = &pipe->conn;
+  lk_conn_state before = conn->state;
   int fd = conn->fd;
-  bool up = conn->state == LK_CONN_UP;
   if (pipe->shut) return;
   lk_conn_step(conn, revents, now_us);
   take_replies(pipe, now_us);
   drop_if_silent(pipe, now_us);
   if (conn->state != LK_CONN_UP && pipe->inflight.first) salvage(pipe, now_us);
-  if (conn->state != LK_CONN_UP) give_up_waiting(pipe, now_us);
-  if (conn->state == LK_CONN_DOWN && pipe->waiting.first && now_us >= conn->retry_us) {
+  bool failed = conn->state == LK_CONN_DOWN && before != LK_CONN_DOWN;
+  if (conn->state == LK_CONN_DOWN && !failed && pipe->waiting.first && now_us >= conn->retry_us) {
     lk_conn_start(conn, now_us);
+    failed = conn->state == LK_CONN_DOWN;
   }
-  if (conn->state == LK_CONN_UP) dispatch_waiting(pipe, now_us);
-  if (conn->state == LK_CONN_DOWN && hopeless(pipe)) give_up_waiting(pipe, now_us);
-  if (conn->fd != fd || (conn->state == LK_CONN_UP) != up) pipe->poke(pipe->poked);
+  if (conn->state == LK_CONN_UP) {
+    dispatch_waiting(pipe, now_us);
+  } else {
+    give_up_waiting(pipe, failed && hopeless(pipe), now_us);
+  }
+  bool up = conn->state == LK_CONN_UP;
+  if (conn->fd != fd || up != (before == LK_CONN_UP)) pipe->poke(pipe->poked);
 }
 
 /* When the driver has something to do though nothing arrives. */
@@ -289,6 +292,16 @@ static void pass_on(lk_pipe *pipe) {
   }
 }
 
+/* Whoever drives may sleep too long for what has just changed. */
+static void interrupt_driver(lk_pipe *pipe) {
+  if (!pipe->driving) return;
+  if (pipe->keeper_drives) {
+    pipe->poke(pipe->poked);
+  } else {
+    lk_wake_ring(&pipe->wake);
+  }
+}
+
 /* -------------------------------------------------------------------------------------- calls -- */
 
 /* With the mutex held. */
@@ -299,11 +312,12 @@ static void start(lk_pipe *pipe, lk_request *request) {
   }
   if (pipe->conn.state != LK_CONN_UP || pipe->waiting.first) {
     queue_push(&pipe->waiting, request);
+    interrupt_driver(pipe);
     return;
   }
   dispatch(pipe, request, lk_clock_us());
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
-  if (!lk_conn_try_flush(&pipe->conn) && pipe->driving) lk_wake_ring(&pipe->wake);
+  if (!lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
 }
 
 void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) {
@@ -383,8 +397,9 @@ void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out) {
   bool work = pipe->inflight.first || pipe->waiting.first;
   *out = (lk_pipe_watched){.fd = -1, .events = 0, .driving = false, .timer_us = INT64_MAX};
   if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
-    pipe->driving = out->driving = true;
+    pipe->driving = pipe->keeper_drives = out->driving = true;
     if (pipe->conn.state == LK_CONN_DOWN) step(pipe, 0, lk_clock_us());
+    run_ended(pipe);
     out->events = lk_conn_events(&pipe->conn);
     out->timer_us = timer(pipe);
   }
@@ -396,10 +411,10 @@ void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short r
   pthread_mutex_lock(&pipe->mutex);
   bool hung_up = revents && !pipe->driving && watched->fd == pipe->conn.fd;
   if (watched->driving || hung_up) {
-    pipe->driving = true;
+    pipe->driving = pipe->keeper_drives = true;
     step(pipe, revents, lk_clock_us());
     run_ended(pipe);
-    pipe->driving = false;
+    pipe->driving = pipe->keeper_drives = false;
     /* Without waiters the keeper asks again by itself; to poke it would keep it from sleeping. */
     if (pipe->waiters) pass_on(pipe);
   }
