@@ -165,13 +165,13 @@ typedef enum lk_callbacks {
 
 /** Options of a client; start from LK_CLIENT_OPTIONS_INIT. 0 or NULL takes the default. */
 typedef struct lk_client_options {
-  size_t size;            /**< sizeof(lk_client_options), set by the initializer */
-  const char *name;       /**< CLIENT SETNAME; default "latchkey" */
-  const char *user;       /**< replaces the URL's user */
-  const char *password;   /**< replaces the URL's password */
-  int64_t connect_ms;     /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
-  int64_t command_ms;     /**< deadline of one call, 1 to 60,000; default 1,000 */
-  int64_t recheck_ms;     /**< a waiter looks again after this, 100 to 300,000; default 30,000 */
+  size_t size;          /**< sizeof(lk_client_options), set by the initializer */
+  const char *name;     /**< CLIENT SETNAME; default "latchkey" */
+  const char *user;     /**< replaces the URL's user */
+  const char *password; /**< replaces the URL's password */
+  int64_t connect_ms; /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
+  int64_t command_ms; /**< deadline of one call, 1 to 60,000; default 1,000 */
+  int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default 30,000 */
   const char *script_dir; /**< a folder of <family>/<verb>.lua that extends or overrides */
   lk_callbacks callbacks; /**< where callbacks run */
   bool no_load;           /**< do not load the scripts; each is loaded when it is first missed */
@@ -358,7 +358,8 @@ typedef struct lk_watch_spec {
   int64_t lease_ms; /**< what each renewal grants; renewed at every third of it */
   int64_t since_ms; /**< lk_now_ms() from before the call was sent that was granted the lease */
   int64_t drift_ms; /**< clock drift over one lease; 0: lease/100 + 2 */
-  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user); /**< called once; may be NULL */
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason,
+                  void *user); /**< called once; may be NULL */
   void *user;
 } lk_watch_spec;
 
@@ -394,7 +395,8 @@ LK_API void lk_watch_close(lk_watch *watch);
  * @after-io nothing is left subscribed when it fails
  * @since 0.1.0
  */
-LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out, lk_error *error);
+LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out,
+                              lk_error *error);
 /**
  * Sleep until the channel speaks. Messages are hints: look at the truth after each.
  *
@@ -491,7 +493,8 @@ LK_API void lk_lock_close(lk_lock *lock);
  * @after-io whatever is returned but LK_OK, the caller does not hold a further level
  * @since 0.1.0
  */
-LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error);
+LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms,
+                                 lk_error *error);
 
 /**
  * Give back one level. Whatever is returned but LK_NOT_HELD and LK_INVALID, the level is gone.

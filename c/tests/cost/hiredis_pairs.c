@@ -24,8 +24,9 @@ int main(int argc, char **argv) {
     char owner[64];
     snprintf(owner, sizeof owner, "lk-00000000-0000-4000-8000-000000000000:%d", i);
     const char *acquire[] = {"EVALSHA", argv[3], "1", "cost", "30000", owner, "1"};
-    const char *release[] = {"EVALSHA", argv[4], "1", "cost", "30000", owner, "0",
-                             "redisson_lock__channel:{cost}", "PUBLISH"};
+    const char *release[] = {"EVALSHA", argv[4], "1", "cost",
+                             "30000",   owner,   "0", "redisson_lock__channel:{cost}",
+                             "PUBLISH"};
     done = run(io, 7, acquire) && run(io, 9, release);
   }
   if (io) redisFree(io);

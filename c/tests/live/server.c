@@ -235,7 +235,7 @@ long long server_number(server *s, const char *format, ...) {
 
 long long server_info(server *s, const char *section, const char *name) {
   redisReply *reply = server_ask(s, "INFO %s", section);
-  char begin[80];
+  char begin[128];
   snprintf(begin, sizeof begin, "\r\n%s", name);
   const char *at = strstr(reply->str, begin);
   long long number = at ? atoll(at + strlen(begin) + 1) : 0;

@@ -12,8 +12,8 @@
 typedef struct server server;
 
 typedef struct server_options {
-  const char *password;    /* of the default user */
-  bool tls;                /* the port speaks TLS; ca.crt, other.crt and client.{crt,key} are made */
+  const char *password; /* of the default user */
+  bool tls;             /* the port speaks TLS; ca.crt, other.crt and client.{crt,key} are made */
   const char *const *args; /* further arguments for redis-server, ended by NULL */
 } server_options;
 
@@ -22,9 +22,10 @@ server *server_start(const server_options *options);
 /* Kills it and removes its folder. */
 void server_stop(server *s);
 
-void server_kill(server *s);    /* SIGKILL */
-void server_restart(server *s); /* after server_kill(): same addresses, what was saved (or nothing) */
-void server_pause(server *s);   /* SIGSTOP: connections stay open, nothing is answered */
+void server_kill(server *s); /* SIGKILL */
+void server_restart(
+    server *s);               /* after server_kill(): same addresses, what was saved (or nothing) */
+void server_pause(server *s); /* SIGSTOP: connections stay open, nothing is answered */
 void server_resume(server *s);
 /* Another argument for redis-server, from the next restart on. */
 void server_add_args(server *s, const char *const *args);

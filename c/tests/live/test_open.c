@@ -198,7 +198,7 @@ static void a_user_who_may_not_set_the_name_still_opens(void **state) {
 /* ----------------------------------------------------------------------------------------- TLS -- */
 
 static const char *tls_url(server *s, const char *ca, const char *more) {
-  static char rest[300];
+  static char rest[512];
   snprintf(rest, sizeof rest, "?cacert=%s%s", server_file(s, ca), more);
   return tcp(s, "rediss", "", rest);
 }
