@@ -285,16 +285,18 @@ static void close_client(worker *w) {
 }
 
 /*
- * Serves callbacks until the parent says stop, or the history is full. Told to finish, the threads give
- * back what they hold and waiters get their turn; told to close, they are cut off in what they do.
+ * Serves callbacks until the parent says stop or dies, or the history is full. Told to finish, the
+ * threads give back what they hold and waiters get their turn; told to close, they are cut off.
  */
 static void serve(worker *w) {
+  const pid_t parent = getppid();
   struct pollfd ready = {.fd = lk_client_fd(w->client), .events = POLLIN};
   while (atomic_load(&w->history->stop) != WORKER_CLOSE && atomic_load(&w->running) > 0) {
     poll(&ready, 1, 20);
     lk_client_dispatch(w->client);
     if (!is_stopping(w) && history_is_full(w->history))
       atomic_store(&w->history->stop, WORKER_FINISH);
+    if (getppid() != parent) atomic_store(&w->history->stop, WORKER_CLOSE);
   }
   close_client(w);
 }
@@ -321,6 +323,7 @@ int worker_run(const options *o) {
   while (lk_client_open(o->url, &client, &w.client, &error) != LK_OK) {
     must(lk_status_is_retriable((int)error.status) || error.status == LK_UNSURE, error.message);
     if (is_stopping(&w)) return 0;
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
 
   actor actors[THREADS_MAX];
