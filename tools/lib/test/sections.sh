@@ -40,10 +40,16 @@ section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
 section_specs_live() { live_specs "$LK_BUILD"; }
 section_coverage() { specs coverage "$LK_BUILD"; }
 
+# has_c_tests BUILD TITLE: were they configured? If not, TITLE is skipped.
+has_c_tests() {
+  grep -q '^CMOCKA_FOUND:INTERNAL=1$' "$1/CMakeCache.txt" ||
+    { skip "$2" 'cmocka is not installed' && return 1; }
+}
+
 # c_tests LABEL BUILD: the programs of c/tests/LABEL.
 c_tests() {
   local source name
-  if [ ! -d "$2/tests" ]; then skip "tests in C ($1)" 'cmocka is not installed' && return; fi
+  has_c_tests "$2" "$1" || return
   for source in c/tests/"$1"/test_*.c; do
     name=$(basename "$source" .c)
     tap "$1/$name" env CMOCKA_MESSAGE_OUTPUT=TAP "$2/tests/$name"
@@ -57,23 +63,19 @@ section_unit() {
 section_live() { c_tests live "$LK_BUILD"; }
 
 torture() {
-  if [ -x "$1/tests/torture" ]; then
-    check "torture, $2 s" "$1/tests/torture" --seconds "$2"
-  else
-    skip 'torture' 'cmocka is not installed'
-  fi
+  has_c_tests "$1" 'torture' && check "torture, $2 s" "$1/tests/torture" --seconds "$2"
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 
 section_sabotage() {
-  have patch 'sabotage' && c/tests/torture/sabotage "$LK_BUILD" |
+  has_c_tests "$LK_BUILD" 'sabotage' && have patch 'sabotage' && c/tests/torture/sabotage "$LK_BUILD" |
     sed -e 's/^caught/ok -/' -e 's/^MISSED/not ok -/'
 }
 
 section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
 
 section_cost() {
-  have strace 'cost' && have valgrind 'cost' && tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
+  has_c_tests "$LK_BUILD" 'cost' && have strace 'cost' && have valgrind 'cost' && tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
 }
 
 section_clang() {
