@@ -23,7 +23,7 @@ static void assert_not_open(lk_status why, const char *url, const lk_client_opti
 
 /* "<scheme>://<user info>127.0.0.1:<port><rest>" */
 static const char *tcp(const server *s, const char *scheme, const char *user, const char *rest) {
-  static char url[512];
+  static char url[1024];
   snprintf(url, sizeof url, "%s://%s127.0.0.1:%d%s", scheme, user, server_port(s), rest);
   return url;
 }
