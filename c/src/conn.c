@@ -107,7 +107,7 @@ void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *m
 static void unreachable(lk_conn *conn, const char *what) {
   char target[256];
   lk_url_target(&conn->settings->url, target, sizeof target);
-  lk_fail(&conn->why, LK_UNREACHABLE, "%s: %s", target, what);
+  lk_fail(&conn->why, LK_UNREACHABLE, "no connection to %s: %s", target, what);
 }
 
 /* -------------------------------------------------------------------------------------- bytes -- */

@@ -108,6 +108,14 @@ static void nothing_ran(lk_answer *answer, unsigned lost_copies) {
   if (answer->status == LK_UNSURE && lost_copies == 0) answer->status = LK_UNREACHABLE;
 }
 
+/* The time went by with a server that forgets a script as soon as it has it. */
+static void never_kept(lk_answer *answer) {
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  answer->status = answer->copies > 1 ? LK_UNSURE : LK_UNREACHABLE;
+  snprintf(answer->why, sizeof answer->why, "the server lost the script each time it was loaded");
+}
+
 /* ----------------------------------------------------------------------------------- blocking -- */
 
 lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
@@ -137,6 +145,7 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
       nothing_ran(answer, lost);
     }
   }
+  if (is_missing(answer)) never_kept(answer);
   if (argv != few) free(argv);
   lk_status status = lk_answer_status(answer, script->name, error);
   if (error && nkeys > 0 && (status == LK_DENIED || status == LK_WRONGTYPE)) {
@@ -230,6 +239,7 @@ static void started_done(void *user, lk_answer *answer) {
     s->lost -= answer->copies - 1;
   }
   answer->copies += s->lost;
+  if (is_missing(answer)) never_kept(answer);
   finish_started(s, answer);
 }
 

@@ -263,14 +263,18 @@ static int poll_timeout(int64_t now_us, int64_t until_us) {
   return ms > 60000 ? 60000 : (int)ms;
 }
 
-static void drive_once(lk_pipe *pipe, int64_t until_us) {
+static void drive_once(lk_pipe *pipe, const lk_request *request) {
   int64_t now_us = lk_clock_us();
   int64_t timer_us;
   struct pollfd fds[2];
   int ready;
-  if (pipe->conn.state == LK_CONN_DOWN) step(pipe, 0, now_us);
+  if (pipe->conn.state == LK_CONN_DOWN) {
+    step(pipe, 0, now_us);
+    run_ended(pipe);
+    if (request->finished) return; /* there is no reaching the server */
+  }
   timer_us = timer(pipe);
-  if (timer_us > until_us) timer_us = until_us;
+  if (timer_us > request->deadline_us) timer_us = request->deadline_us;
   fds[0] = (struct pollfd){.fd = pipe->wake.readable, .events = POLLIN};
   fds[1] = (struct pollfd){.fd = pipe->conn.fd, .events = lk_conn_events(&pipe->conn)};
   pthread_mutex_unlock(&pipe->mutex);
@@ -377,7 +381,7 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
       continue;
     }
     pipe->driving = true;
-    drive_once(pipe, request->deadline_us);
+    drive_once(pipe, request);
     pipe->driving = false;
   }
   if (request->finished) {
