@@ -186,7 +186,8 @@ describe('the declarations that the binding is given', function()
       'int main(void) {',
     }
     local function print_line(what, expression)
-      lines[#lines + 1] = ('  printf("%%s %%lld\\n", "%s", (long long)(%s));'):format(what, expression)
+      lines[#lines + 1] = ('  printf("%%s %%lld\\n", "%s", (long long)(%s));')
+        :format(what, expression)
     end
     for body, name in declarations:gmatch('typedef struct [%w_]+ (%b{}) ([%w_]+);') do
       print_line(name, ('sizeof(%s)'):format(name))

@@ -90,6 +90,15 @@ describe('lock/acquire', function()
       assert.left(world, { job = hash({ [ann] = '2' }, 30000) })
     end)
 
+    it('sets an older count again when an older call runs late, which the next call mends', function()
+      acquire(ann, 2)
+
+      assert.reply({ 1, 1 }, acquire(ann, 1))
+      assert.reply({ 1, 3 }, acquire(ann, 3))
+
+      assert.left(world, { job = hash({ [ann] = '3' }, 30000) })
+    end)
+
     it('extends the lease to a longer one', function()
       assert.reply({ 1, 2 }, acquire(ann, 2, 90000))
 

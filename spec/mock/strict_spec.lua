@@ -61,6 +61,11 @@ describe('a strict mock', function()
     assert.equal('LKARG', select(2, run("return redis.error_reply('LKARG x')", true)).code)
   end)
 
+  it('finds a write after a message', function()
+    finds('SET after a message went out',
+      "redis.call('PUBLISH', 'c', 'm') redis.call('SET', KEYS[1], 'v') return {2}")
+  end)
+
   it('finds a key that is not declared', function()
     finds('GET touches the undeclared key "other"', "redis.call('GET', 'other') return {2}")
     finds('MSET touches the undeclared key "{k}2"',

@@ -63,7 +63,7 @@ local TAKEN = {
   end,
   channel = function(argument)
     return {
-      { what = 'that of the longest name', value = names.form(argument.form, ('x'):rep(names.MAX)) },
+      { what = 'that of a long name', value = names.form(argument.form, ('x'):rep(names.MAX)) },
       { what = 'the longest', value = ('x'):rep(CHANNEL_MAX) },
     }
   end,

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a server tolerates and latchkey forbids. A finding is an error text that starts with MOCK.
 local convert = require('mock.convert')
+local headers = require('lib.header')
 local names = require('lib.names')
 
 local Strict = {}
@@ -120,18 +121,6 @@ function Strict:command(command, argv)
     or command.slots and self:among(command.slots, argv, self.shares_slot)
 end
 
-local function listed_reply(header, reply)
-  if type(reply) ~= 'table' then
-    return false
-  end
-  for _, shape in ipairs(header.returns) do
-    if shape.first == reply[1] and (shape.rest or shape.arity == reply.n) then
-      return true
-    end
-  end
-  return false
-end
-
 local function shape_of(reply)
   if type(reply) ~= 'table' or not reply.n then
     return 'no array'
@@ -154,7 +143,7 @@ function Strict:reply(reply, err)
       end
     end
     return ('MOCK the header lists no error %s: %s'):format(code, err)
-  elseif not listed_reply(header, reply) then
+  elseif not headers.reply_shape(header, reply) then
     return ('MOCK the header lists no such reply: %s'):format(shape_of(reply))
   end
 end
