@@ -8,7 +8,7 @@ local command = { summary = 'list the locks that exist', server = true }
 local STEP = 500
 
 function command.configure(parser)
-  parser:argument('pattern', 'Of names, as KEYS takes it.'):args('?'):default('*')
+  parser:argument('pattern', 'Of names, as the command KEYS takes it; default *.'):args('?')
   parser:option('--kind', 'Every key that can be a lock of this kind: lock or mutex. Without it, '
     .. 'the keys that are certainly locks: hashes whose fields are owners.'):choices(kinds.NAMES)
   parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
@@ -47,7 +47,7 @@ end
 local function scan(client, args, ctx)
   local found, cursor = {}, '0'
   repeat
-    local reply, err = client:command('SCAN', cursor, 'MATCH', args.pattern, 'COUNT', STEP, 'TYPE',
+    local reply, err = client:command('SCAN', cursor, 'MATCH', args.pattern or '*', 'COUNT', STEP, 'TYPE',
       kinds.type_of(args.kind or 'lock'))
     if not reply then
       return nil, err

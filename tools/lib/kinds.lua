@@ -38,8 +38,8 @@ local function read_lock(reply)
     certain = certain and is_owner(owner)
     holders[#holders + 1] = { owner = owner, holds = tonumber(count) }
   end
-  return { kind = 'lock', lease_ms = reply[2], holders = holders, fields = reply[3], fits = fits,
-    certain = fits and certain }
+  return { kind = 'lock', lease_ms = reply[2], holders = fits and holders or {}, fields = reply[3],
+    fits = fits, certain = fits and certain }
 end
 
 local function read_mutex(reply)

@@ -1,0 +1,141 @@
+-- SPDX-License-Identifier: Apache-2.0
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+describe('latchkey eval', function()
+  after_each(program.clean)
+
+  describe('on a server', function()
+    local server
+
+    before_each(function()
+      server = program.server()
+    end)
+
+    local function eval(...)
+      return program.run({ 'eval', '--url', server.url, ... })
+    end
+
+    it('runs a script by its name and shows the reply as redis-cli does', function()
+      local result = eval('lock/acquire', 'job', ',', '30000', 'me', '1')
+
+      assert.equal(0, result.code)
+      assert.equal('1) (integer) 1\n2) (integer) 1\n', result.out)
+      assert.equal('1', server:command('HGET', 'job', 'me'))
+    end)
+
+    it('forms keys, channel and verb from the name', function()
+      eval('lock/acquire', 'job', ',', '30000', 'me', '1')
+
+      local result = eval('lock/release', '--name', 'job', '--lease', '30s', '--owner', 'me', '--hold',
+        '0')
+
+      assert.equal('1) (integer) 1\n2) (integer) 0\n', result.out)
+      assert.is_true(server:is_free('job'))
+    end)
+
+    it('gives the reply as JSON, whatever bytes are in it', function()
+      server:command('HSET', 'job', 'a"\255', '1')
+
+      local result = eval('--json', 'lock/inspect', 'job')
+
+      local document = program.decode(result.out)
+      assert.equal('latchkey/eval/1', document.schema)
+      assert.same({ 1, -1, 1, 'a"\\xff', '1' }, document.reply)
+    end)
+
+    it('exits 1 with the error of the script and its line', function()
+      server:command('RPUSH', 'job', 'a')
+
+      local misuse = eval('lock/acquire', 'job', ',', '1', 'me', '1')
+      local wrong = eval('lock/acquire', 'job', ',', '30000', 'me', '1')
+      local json = eval('--json', 'lock/acquire', 'job', ',', '1', 'me', '1')
+
+      assert.equal(1, misuse.code)
+      assert.truthy(misuse.out:find('^%(error%) LKARG lease'))
+      assert.equal(1, wrong.code)
+      assert.truthy(wrong.out:find('^%(error%) .*WRONGTYPE'))
+      assert.truthy(wrong.err:find('lock/acquire, line %d+'))
+      assert.equal(1, json.code)
+      assert.equal('LK_BADARG', program.decode(json.out).error.status)
+    end)
+
+    it('runs a script of a folder, too', function()
+      local folder = program.folder()
+      assert(utils.execute('mkdir ' .. folder .. '/my'))
+      assert(utils.writefile(folder .. '/my/count.lua', [=[
+#!lua flags=no-writes
+--[[ latchkey-script
+name:     my/count
+version:  1.0.0
+summary:  How many fields a hash has.
+keys:
+  - counted  hash  r  {name}  what is counted
+returns:
+  - {1, fields}  so many
+repeat:   pure
+cost:     at most 1 command
+cluster:  one slot
+]]
+return {1, redis.call('HLEN', KEYS[1])}
+]=]))
+      server:command('HSET', 'job', 'a', '1', 'b', '2')
+
+      local result = eval('--dir', folder, 'my/count', '--name', 'job')
+
+      assert.equal('1) (integer) 1\n2) (integer) 2\n', result.out, result.err)
+    end)
+  end)
+
+  local function mock(...)
+    return program.run({ 'eval', '--mock', ... })
+  end
+
+  it('runs on the mock engine without a server', function()
+    local result = mock('lock/acquire', '--name', 'job', '--lease', '30s', '--owner', 'me', '--hold', '1')
+
+    assert.equal(0, result.code)
+    assert.equal('1) (integer) 1\n2) (integer) 1\n', result.out)
+  end)
+
+  it('exits 1 for an error on the mock engine', function()
+    local result = mock('lock/acquire', 'job', ',', '1', 'me', '1')
+
+    assert.equal(1, result.code)
+    assert.truthy(result.out:find('^%(error%) LKARG lease'))
+  end)
+
+  it('takes values that begin with a "-" behind a "--"', function()
+    local result = mock('--', 'lock/acquire', 'job', ',', '-1', 'me', '1')
+
+    assert.equal(1, result.code)
+    assert.truthy(result.out:find('^%(error%) LKARG lease'))
+  end)
+
+  it('exits 64 for a script that does not exist', function()
+    local result = mock('lock/acquir')
+
+    assert.equal(64, result.code)
+    assert.truthy(result.err:find('lock/acquir', 1, true))
+  end)
+
+  it('exits 64 for what does not fit the header', function()
+    local missing = mock('lock/renew', '--name', 'job', '--lease', '30s')
+    local foreign = mock('lock/renew', '--name', 'job', '--lease', '30s', '--owner', 'me', '--hold', '1')
+    local bare = mock('lock/renew', '--name', 'job', '--lease', '30', '--owner', 'me')
+    local name = mock('lock/renew', '--name', 'a}b', '--lease', '30s', '--owner', 'me')
+    local both = mock('lock/renew', 'job', '--name', 'job')
+    local folder = mock('--dir', '/nowhere', 'lock/renew', 'job')
+
+    assert.equal(64, missing.code)
+    assert.truthy(missing.err:find('--owner is missing', 1, true))
+    assert.equal(64, foreign.code)
+    assert.truthy(foreign.err:find('no argument "hold"', 1, true))
+    assert.equal(64, bare.code)
+    assert.truthy(bare.err:find('no duration', 1, true))
+    assert.equal(64, name.code)
+    assert.equal(64, both.code)
+    assert.equal(64, folder.code)
+  end)
+end)

@@ -1,0 +1,169 @@
+-- SPDX-License-Identifier: Apache-2.0
+local cjson = require('cjson')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+-- Nobody listens there: what is refused "before any network use" never comes so far.
+local NOWHERE = 'unix:///nowhere/redis.sock'
+
+describe('latchkey exec, called wrongly or in trouble', function()
+  after_each(program.clean)
+
+  local function refused(code, pattern, words, settings)
+    local result = program.run({ 'exec', unpack(words) }, settings)
+    assert.equal(code, result.code, result.err)
+    assert.equal('', result.out)
+    assert.truthy(result.err:find(pattern), result.err)
+  end
+
+  it('refuses to guess a server, and names both choices', function()
+    refused(64, '%-%-url redis://.*local:', { 'job', '--', 'true' })
+  end)
+
+  it('takes the server from LATCHKEY_URL', function()
+    refused(69, 'nowhere', { 'job', '--', 'true' }, { env = { LATCHKEY_URL = NOWHERE } })
+  end)
+
+  for _, words in ipairs({ '10', '10x', 's', '', '-1s', '1.5s', '9999999999s', '10 s' }) do
+    it(('refuses "%s" as a duration'):format(words), function()
+      refused(64, 'no duration', { '--url', NOWHERE, '--wait', words, 'job', '--', 'true' })
+      refused(64, 'no duration', { '--url', NOWHERE, '--lease', words, 'job', '--', 'true' })
+    end)
+  end
+
+  it('refuses a lease that is out of range', function()
+    refused(64, '50ms to 24h', { '--url', NOWHERE, '--lease', '49ms', 'job', '--', 'true' })
+    refused(64, '50ms to 24h', { '--url', NOWHERE, '--lease', '25h', 'job', '--', 'true' })
+  end)
+
+  it('refuses unknown options, kinds and actions, and options without a value', function()
+    refused(64, 'unknown option %-%-nonsense', { '--nonsense', 'job', '--', 'true' })
+    refused(64, 'unknown option', { '-z', 'job', '--', 'true' })
+    refused(64, 'lock and mutex', { '--kind', 'rope', 'job', '--', 'true' })
+    refused(64, 'term, kill or warn', { '--on-lost', 'cry', 'job', '--', 'true' })
+    refused(64, '%-%-wait needs a value', { 'job', '--wait', '--', 'true' })
+  end)
+
+  it('refuses exit codes that are none', function()
+    refused(64, '0 to 255', { '--busy-exit', '256', 'job', '--', 'true' })
+    refused(64, '0 to 255', { '--lost-exit', 'x', 'job', '--', 'true' })
+  end)
+
+  it('refuses a call without a name or a command', function()
+    refused(64, '1 to 100 names', { '--url', NOWHERE, '--', 'true' })
+    refused(64, 'command to run is missing', { '--url', NOWHERE, 'job' })
+    refused(64, 'command to run is missing', { '--url', NOWHERE, 'job', '--' })
+  end)
+
+  it('refuses names that cannot be locks before it looks for the server', function()
+    for _, name in ipairs({ '', ('x'):rep(513), 'a}b', 'a{b', '{}x' }) do
+      refused(64, '.', { '--url', NOWHERE, name, '--', 'true' })
+    end
+  end)
+
+  it('refuses more names than it takes', function()
+    local words = { '--url', NOWHERE }
+    for i = 1, 101 do
+      words[#words + 1] = 'n' .. i
+    end
+    words[#words + 1] = '--'
+    words[#words + 1] = 'true'
+    refused(64, '1 to 100 names', words)
+  end)
+
+  it('names the part of a URL that is wrong, and never shows its password', function()
+    local result = program.run({ 'exec', '--url', 'redis://me:hush@host:port', 'job', '--', 'true' })
+
+    assert.equal(64, result.code)
+    assert.truthy(result.err:find('port', 1, true))
+    assert.falsy(result.err:find('hush', 1, true))
+  end)
+
+  it('refuses a report that cannot be written before it takes the lock', function()
+    refused(64, 'nowhere', { '--url', NOWHERE, '--report', '/nowhere/report', 'job', '--', 'true' })
+  end)
+
+  it('reports a call that was refused', function()
+    local file = program.folder() .. '/report'
+
+    program.run({ 'exec', '--url', NOWHERE, '--report', file, '--wait', '10', 'job', '--', 'true' })
+
+    local report = program.json(file)
+    assert.equal('failed', report.outcome)
+    assert.equal(64, report.exit)
+    assert.equal('LK_INVALID', report.error.status)
+  end)
+
+  it('exits 69 when no server is there, and runs nothing', function()
+    refused(69, 'nowhere', { '--url', NOWHERE, 'job', '--', 'echo', 'ran' })
+  end)
+
+  it('exits 69 when the password is wrong, and takes it from elsewhere than the URL', function()
+    local server = program.server('--requirepass', 'hush')
+    local file = program.folder() .. '/password'
+    assert(utils.writefile(file, 'hush\n'))
+    local words = { 'exec', '--url', server.url, 'job', '--', 'echo', 'ran' }
+
+    local none = program.run(words)
+    local wrong = program.run(words, { env = { LATCHKEY_PASSWORD = 'loud' } })
+    local right = program.run(words, { env = { LATCHKEY_PASSWORD = 'hush' } })
+    table.insert(words, 2, '--password-file')
+    table.insert(words, 3, file)
+    local from_file = program.run(words)
+
+    assert.equal(69, none.code)
+    assert.equal(69, wrong.code)
+    assert.equal('', wrong.out)
+    assert.falsy(wrong.err:find('loud', 1, true))
+    assert.equal('ran\n', right.out)
+    assert.equal('ran\n', from_file.out)
+  end)
+
+  it('refuses a password file that has none', function()
+    refused(64, 'nowhere', { '--password-file', '/nowhere/password', 'job', '--', 'true' })
+    refused(64, 'no password', { '--password-file', '/dev/null', 'job', '--', 'true' })
+  end)
+
+  it('exits 64 when the key holds something else, and leaves it', function()
+    local server = program.server()
+    server:command('RPUSH', 'job', 'a')
+
+    local result = program.run(program.exec(server, { 'job' }, { 'echo', 'ran' }))
+
+    assert.equal(64, result.code)
+    assert.equal('', result.out)
+    assert.equal('list', server:command('TYPE', 'job'))
+  end)
+
+  it('exits 69 when the server is out of memory', function()
+    local server = program.server()
+    server:command('CONFIG', 'SET', 'maxmemory', '1')
+
+    local result = program.run(program.exec(server, { '--wait', '0ms', 'job' }, { 'echo', 'ran' }))
+
+    assert.equal(69, result.code)
+    assert.equal('', result.out)
+  end)
+
+  it('exits 69 when its user may not do that', function()
+    local server = program.server()
+    server:command('ACL', 'SETUSER', 'default', '-evalsha', '-eval')
+
+    local result = program.run(program.exec(server, { '--wait', '0ms', 'job' }, { 'echo', 'ran' }))
+
+    assert.equal(69, result.code)
+    assert.equal('', result.out)
+  end)
+
+  it('explains itself with --help, and does nothing else', function()
+    local result = program.run({ 'exec', '--help' })
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('^Usage: latchkey exec'))
+    for _, option in ipairs({ 'kind', 'wait', 'lease', 'on%-lost', 'busy%-exit', 'lost%-exit', 'report',
+      'url', 'password%-file', 'json' }) do
+      assert.truthy(result.out:find('%-%-' .. option), option)
+    end
+  end)
+end)

@@ -1,0 +1,185 @@
+-- SPDX-License-Identifier: Apache-2.0
+local cjson = require('cjson')
+local signal = require('posix.signal')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+describe('latchkey exec, when the lock is lost or a process dies', function()
+  local server
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function start(options, command)
+    return program.start(program.exec(server, options, command))
+  end
+
+  it('ends the command when the lock is broken, and exits 80', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local holder = start({ '--lease', '300ms', '--report', file, 'job' }, gate.command)
+    gate.started()
+
+    server:command('DEL', 'job')
+    local result = holder:wait()
+
+    local report = program.json(file)
+    assert.equal(80, result.code)
+    assert.truthy(result.err:find('lost "job"', 1, true))
+    assert.equal('lost', report.outcome)
+    assert.equal('LK_LOST', report.error.status)
+    assert.equal('broken', report.holds[1].lost)
+    assert.equal(signal.SIGTERM, report.command_signal)
+  end)
+
+  it('says so when another owner has it, and leaves that one alone', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local holder = start({ '--kind', 'mutex', '--lease', '300ms', '--report', file, 'job' },
+      gate.command)
+    gate.started()
+
+    server:command('SET', 'job', 'another')
+    local result = holder:wait()
+
+    assert.equal(80, result.code)
+    assert.equal('taken', program.json(file).holds[1].lost)
+    assert.equal('another', server:command('GET', 'job'))
+  end)
+
+  it('exits with the code that was asked for', function()
+    local gate = program.gate()
+    local holder = start({ '--lease', '300ms', '--lost-exit', '9', 'job' }, gate.command)
+    gate.started()
+
+    server:command('DEL', 'job')
+
+    assert.equal(9, holder:wait().code)
+  end)
+
+  it('kills the command with --on-lost kill', function()
+    local file, gate = program.folder() .. '/report', program.gate('trap "" TERM')
+    local holder = start({ '--lease', '300ms', '--on-lost', 'kill', '--report', file, 'job' },
+      gate.command)
+    gate.started()
+
+    server:command('DEL', 'job')
+    local result = holder:wait()
+
+    assert.equal(80, result.code)
+    assert.equal(signal.SIGKILL, program.json(file).command_signal)
+  end)
+
+  it('kills a command that does not end by SIGTERM', function()
+    local file, gate = program.folder() .. '/report', program.gate('trap "" TERM')
+    local holder = start({ '--lease', '300ms', '--report', file, 'job' }, gate.command)
+    gate.started()
+
+    server:command('DEL', 'job')
+    local result = holder:wait()
+
+    assert.equal(80, result.code)
+    assert.equal(signal.SIGKILL, program.json(file).command_signal)
+  end)
+
+  it('lets the command go on with --on-lost warn, and exits 80 in the end', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local holder = start({ '--lease', '300ms', '--on-lost', 'warn', '--report', file, 'job' },
+      gate.command)
+    local command = gate.started()
+
+    server:command('DEL', 'job')
+    program.eventually('it warns', function()
+      return utils.readfile(holder.err_file):find('lost "job"', 1, true)
+    end)
+    local goes_on = not program.is_gone(command)
+    gate.open()
+    local result = holder:wait()
+
+    assert.is_true(goes_on)
+    assert.equal(80, result.code)
+    assert.equal(0, program.json(file).command_exit)
+  end)
+
+  it('tells the command before the lease ends when the server answers no more', function()
+    local folder = program.folder()
+    local gate = program.gate(('trap \'date +%%s%%3N >"%s/told"; exit 0\' TERM'):format(folder))
+    local holder = start({ '--lease', '2s', 'job' }, gate.command)
+    gate.started()
+
+    local lease_ends_ms = program.now_ms() + server:lease_ms('job')
+    server.process:kill(signal.SIGSTOP)
+    local stopped_ms = program.now_ms()
+    local result = holder:wait()
+    server.process:kill(signal.SIGCONT)
+
+    local told_ms = tonumber(utils.readfile(folder .. '/told'))
+    -- A renewal can have come between the look at the lease and the stop.
+    assert.is_true(told_ms < math.max(lease_ends_ms, stopped_ms + 2000))
+    assert.equal(80, result.code)
+  end)
+
+  it('goes on when the server comes back within the lease', function()
+    local gate = program.gate()
+    local holder = start({ '--lease', '3s', 'job' }, gate.command)
+    gate.started()
+
+    server:command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    local killed_ms = program.now_ms()
+    program.eventually('it renews again', function()
+      return program.now_ms() + server:lease_ms('job') > killed_ms + 3200
+    end)
+    gate.open()
+
+    assert.equal(0, holder:wait().code)
+    assert.is_true(server:is_free('job'))
+  end)
+
+  it('takes the command with it when it is killed, and the lock ends with its lease', function()
+    local gate = program.gate()
+    local holder = start({ '--lease', '500ms', 'job' }, gate.command)
+    local command = gate.started()
+
+    holder:kill(signal.SIGKILL)
+    holder:wait()
+    program.eventually('the command is dead', function()
+      return program.is_gone(command)
+    end)
+    local lease_ms = server:lease_ms('job')
+    program.eventually('the lock is free', function()
+      return server:is_free('job')
+    end)
+
+    assert.is_true(lease_ms <= 500)
+  end)
+
+  it('notices after a long stop that the lock is gone', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local holder = start({ '--lease', '300ms', '--report', file, 'job' }, gate.command)
+    gate.started()
+
+    holder:kill(signal.SIGSTOP)
+    program.eventually('the lease has ended', function()
+      return server:is_free('job')
+    end)
+    holder:kill(signal.SIGCONT)
+    local result = holder:wait()
+
+    assert.equal(80, result.code)
+    assert.equal(signal.SIGTERM, program.json(file).command_signal)
+  end)
+
+  it('frees the other locks when one of several is lost', function()
+    local gate = program.gate()
+    local holder = start({ '--lease', '300ms', 'a', 'b' }, gate.command)
+    gate.started()
+
+    server:command('DEL', 'a')
+    local result = holder:wait()
+
+    assert.equal(80, result.code)
+    assert.is_true(server:is_free('b'))
+  end)
+end)

@@ -1,0 +1,75 @@
+-- SPDX-License-Identifier: Apache-2.0
+local signal = require('posix.signal')
+
+local program = require('cli.program')
+
+describe('latchkey exec, when signals come', function()
+  local server
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function start(command)
+    return program.start(program.exec(server, { 'job' }, command))
+  end
+
+  for _, name in ipairs({ 'TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2', 'WINCH' }) do
+    it(('passes SIG%s on, and ends as the command does'):format(name), function()
+      local gate = program.gate(('trap "echo caught; exit 5" %s'):format(name))
+      local holder = start(gate.command)
+      gate.started()
+
+      holder:kill(signal['SIG' .. name] or 28)
+      local result = holder:wait()
+
+      assert.equal(5, result.code)
+      assert.equal('caught\n', result.out)
+      assert.is_true(server:is_free('job'))
+    end)
+  end
+
+  it('leaves a signal alone that was ignored before', function()
+    local gate = program.gate()
+    local words = program.exec(server, { 'job' }, gate.command)
+    local holder = program.start_any('sh', { '-c', 'trap "" HUP; exec "$@"', 'sh', program.path,
+      unpack(words) })
+    local command = gate.started()
+
+    holder:kill(signal.SIGHUP)
+    signal.kill(command, signal.SIGHUP)
+    gate.open()
+
+    assert.equal(0, holder:wait().code)
+  end)
+
+  it('stops with the command and goes on with it', function()
+    local gate = program.gate()
+    local holder = start(gate.command)
+    local command = gate.started()
+
+    holder:kill(signal.SIGTSTP)
+    program.eventually('both are stopped', function()
+      return program.state(command) == 'T' and program.state(holder.pid) == 'T'
+    end)
+    holder:kill(signal.SIGCONT)
+    program.eventually('both go on', function()
+      return program.state(command) == 'S' and program.state(holder.pid) == 'S'
+    end)
+    gate.open()
+
+    assert.equal(0, holder:wait().code)
+    assert.is_true(server:is_free('job'))
+  end)
+
+  it('gives the command the signals as they were, a broken pipe included', function()
+    local holder = start({ 'sh', '-c', 'yes | head -n 1' })
+
+    local result = holder:wait()
+
+    assert.equal('y\n', result.out)
+    assert.equal('', result.err)
+  end)
+end)

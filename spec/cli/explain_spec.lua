@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: Apache-2.0
+local program = require('cli.program')
+
+describe('latchkey explain', function()
+  after_each(program.clean)
+
+  it('explains a status by its name, with or without its prefix', function()
+    local long, short = program.run({ 'explain', 'LK_BUSY' }), program.run({ 'explain', 'busy' })
+
+    assert.equal(0, long.code)
+    assert.truthy(long.out:find('^LK_BUSY %(status 1%): another owner holds the lock\n  %l'))
+    assert.equal(long.out, short.out)
+  end)
+
+  it('explains an exit code', function()
+    local result = program.run({ 'explain', '75' })
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('^exit code 75: the lock was held by another'))
+  end)
+
+  it('shows both when a number is a status and an exit code', function()
+    local document = program.decode(program.run({ 'explain', '--json', '1' }).out)
+
+    assert.equal('latchkey/explain/1', document.schema)
+    assert.equal('LK_BUSY', document.meanings[1].status)
+    assert.equal(1, document.meanings[2].exit)
+  end)
+
+  it('explains the exit code of a command that a signal ended', function()
+    assert.truthy(program.run({ 'explain', '137' }).out:find('signal 9', 1, true))
+  end)
+
+  it('explains everything when nothing is asked', function()
+    local result = program.run({ 'explain' })
+
+    for _, code in ipairs({ '0', '1', '2', '3', '64', '69', '70', '75', '80', '126', '127' }) do
+      assert.truthy(result.out:find('exit code ' .. code .. ':', 1, true), code)
+    end
+    assert.truthy(result.out:find('LK_UNSURE', 1, true))
+  end)
+
+  it('exits 64 for what is neither', function()
+    assert.equal(64, program.run({ 'explain', 'nonsense' }).code)
+    assert.equal(64, program.run({ 'explain', '99' }).code)
+  end)
+end)

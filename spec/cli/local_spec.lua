@@ -1,0 +1,60 @@
+-- SPDX-License-Identifier: Apache-2.0
+local program = require('cli.program')
+
+describe('latchkey local', function()
+  local settings
+
+  before_each(function()
+    settings = { env = { LATCHKEY_LOCAL_DIR = program.folder() } }
+  end)
+
+  after_each(function()
+    program.run({ 'local', 'stop' }, settings)
+    program.clean()
+  end)
+
+  it('starts nothing by looking', function()
+    local first = program.run({ 'local', 'status' }, settings)
+    local second = program.run({ 'local', 'status', '--json' }, settings)
+
+    assert.equal(69, first.code)
+    assert.truthy(first.out:find('not running', 1, true))
+    assert.equal(69, second.code)
+    assert.is_false(program.decode(second.out).running)
+  end)
+
+  it('shows the server that exec started, and stops it', function()
+    local exec = program.run({ 'exec', '--url', 'local:', 'job', '--', 'echo', 'ran' }, settings)
+    local status = program.run({ 'local', 'status', '--json' }, settings)
+    local stop = program.run({ 'local', 'stop' }, settings)
+    local after = program.run({ 'local', 'status' }, settings)
+
+    local document = program.decode(status.out)
+    assert.equal('ran\n', exec.out, exec.err)
+    assert.equal(0, status.code)
+    assert.is_true(document.running)
+    assert.equal(settings.env.LATCHKEY_LOCAL_DIR, document.folder)
+    assert.equal(0, stop.code, stop.err)
+    assert.equal('stopped\n', stop.out)
+    assert.equal(69, after.code)
+    assert.is_true(program.is_gone(document.process))
+  end)
+
+  it('has nothing to stop when nothing runs', function()
+    local result = program.run({ 'local', 'stop' }, settings)
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('not running', 1, true))
+  end)
+
+  it('refuses a folder that is not the user\'s own', function()
+    local result = program.run({ 'local', 'status' }, { env = { LATCHKEY_LOCAL_DIR = '/usr' } })
+
+    assert.equal(69, result.code)
+    assert.truthy(result.err:find('/usr', 1, true))
+  end)
+
+  it('knows no other action', function()
+    assert.equal(64, program.run({ 'local', 'start' }, settings).code)
+  end)
+end)

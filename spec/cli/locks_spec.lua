@@ -1,0 +1,279 @@
+-- SPDX-License-Identifier: Apache-2.0
+local fcntl = require('posix.fcntl')
+local stdlib = require('posix.stdlib')
+local unistd = require('posix.unistd')
+
+local program = require('cli.program')
+
+local REDISSON = '8743c9c0-0795-4907-87fd-6c719a6b4586:42'
+local LATCHKEY = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:7'
+
+describe('latchkey on the locks of a server', function()
+  local server
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function run(command, ...)
+    return program.run({ command, '--url', server.url, ... })
+  end
+
+  local function json(command, ...)
+    local result = run(command, '--json', ...)
+    return program.decode(result.out), result.code
+  end
+
+  local function lock(name, owner, count, lease_ms)
+    server:command('HSET', name, owner, count or '1')
+    server:command('PEXPIRE', name, lease_ms or '30000')
+  end
+
+  describe('ls', function()
+    it('lists the locks of latchkey and of Redisson by name', function()
+      lock('b', REDISSON, '2')
+      lock('a', LATCHKEY)
+
+      local document, code = json('ls')
+
+      assert.equal(0, code)
+      assert.is_true(document.complete)
+      assert.equal(2, #document.locks)
+      assert.equal('a', document.locks[1].name)
+      assert.equal('lock', document.locks[1].kind)
+      assert.same({ { owner = REDISSON, holds = 2 } }, document.locks[2].holders)
+      assert.is_true(document.locks[2].lease_ms > 20000)
+      assert.equal(0, document.locks[2].waiters)
+    end)
+
+    it('lists no hashes that are something else, and no strings', function()
+      server:command('HSET', 'profile', 'name', 'me')
+      server:command('HSET', 'half', LATCHKEY, '1', 'name', 'me')
+      server:command('HSET', 'rw', 'mode', 'read', LATCHKEY, '1')
+      server:command('HSET', 'text', LATCHKEY, 'many')
+      server:command('SET', 'string', LATCHKEY)
+
+      assert.same({}, json('ls').locks)
+    end)
+
+    it('lists what can be of a kind with --kind', function()
+      server:command('SET', 'string', 'anything', 'PX', '30000')
+      server:command('HSET', 'counts', 'me', '1')
+      server:command('HSET', 'profile', 'name', 'me')
+
+      local mutexes, locks = json('ls', '--kind', 'mutex').locks, json('ls', '--kind', 'lock').locks
+
+      assert.equal(1, #mutexes)
+      assert.equal('string', mutexes[1].name)
+      assert.equal('anything', mutexes[1].holders[1].owner)
+      assert.equal(1, #locks)
+      assert.equal('counts', locks[1].name)
+    end)
+
+    it('lists only the names of the pattern', function()
+      lock('orders:1', LATCHKEY)
+      lock('users:1', LATCHKEY)
+
+      local document = json('ls', 'orders:*')
+
+      assert.equal(1, #document.locks)
+      assert.equal('orders:1', document.locks[1].name)
+    end)
+
+    it('finds a few among many keys, in steps', function()
+      server:command('EVAL', 'for i = 1, 3000 do redis.call("SET", "k" .. i, i) end', '0')
+      lock('a', LATCHKEY)
+
+      assert.equal(1, #json('ls').locks)
+      assert.truthy(server:command('INFO', 'commandstats'):match('cmdstat_scan:calls=(%d+)') ~= '1')
+    end)
+
+    it('exits 2 when there are more than the limit', function()
+      lock('a', LATCHKEY)
+      lock('b', LATCHKEY)
+
+      local document, code = json('ls', '--limit', '1')
+
+      assert.equal(2, code)
+      assert.is_false(document.complete)
+      assert.equal(1, #document.locks)
+      assert.equal(64, run('ls', '--limit', '0').code)
+    end)
+
+    it('shows a table', function()
+      lock('a', LATCHKEY, '3')
+
+      local result = run('ls')
+
+      assert.truthy(result.out:find('^NAME +KIND +LEASE +WAITING +HOLDERS\n'))
+      assert.truthy(result.out:find('\na +lock +%S+ s +0 +' .. LATCHKEY:gsub('%-', '%%-') .. ' x3\n'))
+    end)
+  end)
+
+  describe('inspect', function()
+    it('exits 3 for a lock that is free', function()
+      local result = run('inspect', 'job')
+
+      assert.equal(3, result.code)
+      assert.equal('job is free.\n', result.out)
+      assert.equal('free', json('inspect', 'job').state)
+    end)
+
+    it('says who holds it, how often, how long, and how many wait', function()
+      lock('job', LATCHKEY, '2')
+      local waiter = program.start({ 'exec', '--url', server.url, 'job', '--', 'true' })
+      program.eventually('somebody waits', function()
+        return server:waiters('job') == 1
+      end)
+
+      local result = run('inspect', 'job')
+      local document, code = json('inspect', 'job')
+      server:command('DEL', 'job')
+      server:command('PUBLISH', 'redisson_lock__channel:{job}', '0')
+      waiter:wait()
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find('job is held', 1, true))
+      assert.truthy(result.out:find('lock (certain)', 1, true))
+      assert.truthy(result.out:find(LATCHKEY .. ', 2 holds', 1, true))
+      assert.truthy(result.out:find('ends in %d+%.%d s'))
+      assert.truthy(result.out:find('1 client listens', 1, true))
+      assert.equal(0, code)
+      assert.equal('held', document.state)
+      assert.equal(1, document.kinds[1].waiters)
+      assert.is_true(document.kinds[1].certain)
+    end)
+
+    it('marks what is only possibly a lock', function()
+      server:command('SET', 'string', 'anything')
+      server:command('HSET', 'profile', 'name', 'me')
+
+      assert.truthy(run('inspect', 'string').out:find('mutex (possible)', 1, true))
+      assert.truthy(run('inspect', 'string').out:find('endless', 1, true))
+      assert.truthy(run('inspect', 'profile').out:find('lock (possible)', 1, true))
+    end)
+
+    it('exits 64 for a key that is no lock of any kind, or not of the one that is named', function()
+      server:command('RPUSH', 'list', 'a')
+      lock('job', LATCHKEY)
+
+      assert.equal(64, run('inspect', 'list').code)
+      assert.equal(64, run('inspect', '--kind', 'mutex', 'job').code)
+      assert.equal(64, run('inspect', 'a}b').code)
+    end)
+
+    it('shows no contents of a hash that is far too large', function()
+      server:command('EVAL', 'for i = 1, 200 do redis.call("HSET", "big", i, i) end', '0')
+
+      assert.truthy(run('inspect', 'big').out:find('200 fields', 1, true))
+    end)
+  end)
+
+  describe('break', function()
+    it('frees the lock and wakes who waits for it', function()
+      lock('job', LATCHKEY)
+      local waiter = program.start({ 'exec', '--url', server.url, '--wait', '15s', 'job', '--', 'true' })
+      program.eventually('somebody waits', function()
+        return server:waiters('job') == 1
+      end)
+
+      local result = run('break', 'job', '--yes')
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find(LATCHKEY, 1, true))
+      assert.equal(0, waiter:wait().code)
+    end)
+
+    it('ends the command of an exec that held it', function()
+      local gate = program.gate()
+      local holder = program.start(program.exec(server, { '--lease', '300ms', 'job' }, gate.command))
+      gate.started()
+
+      local document = json('break', 'job', '--yes')
+
+      assert.equal('broken', document.outcome)
+      assert.equal(80, holder:wait().code)
+    end)
+
+    it('says so when nobody holds the lock', function()
+      local result = run('break', 'job', '--yes')
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find('nobody holds it', 1, true))
+    end)
+
+    it('does nothing when another owner holds it by now', function()
+      lock('job', LATCHKEY)
+
+      local document, code = json('break', 'job', '--yes', '--owner', REDISSON)
+
+      assert.equal(1, code)
+      assert.equal('another', document.outcome)
+      assert.is_false(server:is_free('job'))
+    end)
+
+    it('breaks a mutex of latchkey\'s, and another client\'s only when it is told that it is one',
+      function()
+        server:command('SET', 'mine', LATCHKEY, 'PX', '30000')
+        server:command('SET', 'other', 'anything', 'PX', '30000')
+
+        local mine, unsure = run('break', 'mine', '--yes'), run('break', 'other', '--yes')
+        local kept = not server:is_free('other')
+        local told = run('break', 'other', '--yes', '--kind', 'mutex')
+
+        assert.equal(0, mine.code)
+        assert.equal(64, unsure.code)
+        assert.is_true(kept)
+        assert.equal(0, told.code)
+        assert.is_true(server:is_free('other'))
+      end)
+
+    it('exits 64 for what is no lock, and leaves it', function()
+      server:command('RPUSH', 'list', 'a')
+      server:command('HSET', 'profile', 'name', 'me')
+      lock('job', LATCHKEY)
+
+      assert.equal(64, run('break', 'list', '--yes').code)
+      assert.equal(64, run('break', 'profile', '--yes').code)
+      assert.equal(64, run('break', 'profile', '--yes', '--kind', 'lock').code)
+      assert.equal(64, run('break', 'job', '--yes', '--kind', 'mutex').code)
+      assert.equal(64, run('break', 'a}b', '--yes').code)
+      assert.equal('3', server:command('DBSIZE'))
+    end)
+
+    it('does nothing unasked when nobody can be asked', function()
+      lock('job', LATCHKEY)
+
+      local result = run('break', 'job')
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('--yes', 1, true))
+      assert.is_false(server:is_free('job'))
+    end)
+
+    it('asks on a terminal, and does as it is told', function()
+      lock('job', LATCHKEY)
+      local master = assert(stdlib.openpt(fcntl.O_RDWR + fcntl.O_NOCTTY))
+      stdlib.grantpt(master)
+      stdlib.unlockpt(master)
+      local words = { 'break', 'job', '--url', server.url }
+      local function answered(answer)
+        unistd.write(master, answer .. '\n')
+        return program.run(words, { input = stdlib.ptsname(master) })
+      end
+
+      local no = answered('n')
+      local kept = not server:is_free('job')
+      local yes = answered('y')
+      unistd.close(master)
+
+      assert.equal(1, no.code)
+      assert.truthy(no.err:find('Break it? [y/N]', 1, true))
+      assert.is_true(kept)
+      assert.equal(0, yes.code)
+      assert.is_true(server:is_free('job'))
+    end)
+  end)
+end)

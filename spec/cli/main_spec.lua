@@ -1,0 +1,129 @@
+-- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+describe('latchkey', function()
+  after_each(program.clean)
+
+  it('lists every command', function()
+    for _, words in ipairs({ {}, { '--help' }, { 'help' } }) do
+      local result = program.run(words)
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find('\n  exec +%l'))
+      for _, file in ipairs(dir.getfiles(program.root .. '/tools/commands', '*.lua')) do
+        local name = path.splitext(path.basename(file))
+        assert.truthy(result.out:find('\n  ' .. name .. ' +%l'), name)
+      end
+    end
+  end)
+
+  it('says its version', function()
+    local result = program.run({ '--version' })
+
+    assert.equal(0, result.code)
+    assert.equal('latchkey ' .. utils.readfile(program.root .. '/VERSION'), result.out)
+  end)
+
+  it('names the command that was probably meant', function()
+    local result = program.run({ 'inspct' })
+
+    assert.equal(64, result.code)
+    assert.equal('', result.out)
+    assert.truthy(result.err:find('did you mean "inspect"', 1, true))
+  end)
+
+  it('guesses nothing for a word that is like no command', function()
+    local result = program.run({ 'xyzzyplugh' })
+
+    assert.equal(64, result.code)
+    assert.falsy(result.err:find('did you mean', 1, true))
+  end)
+
+  it('explains each command with --help', function()
+    for _, file in ipairs(dir.getfiles(program.root .. '/tools/commands', '*.lua')) do
+      local name = path.splitext(path.basename(file))
+
+      local result = program.run({ name, '--help' })
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find('^Usage: latchkey ' .. name))
+      assert.truthy(result.out:find('--json', 1, true))
+    end
+  end)
+
+  it('exits 64 for an unknown option of a command, as JSON with --json', function()
+    local plain = program.run({ 'ls', '--nonsense' })
+    local json = program.run({ 'ls', '--nonsense', '--json' })
+
+    assert.equal(64, plain.code)
+    assert.equal('', plain.out)
+    assert.truthy(plain.err:find('nonsense', 1, true))
+    assert.equal(64, json.code)
+    assert.equal('', json.err)
+    local document = program.decode(json.out)
+    assert.equal('latchkey/ls/1', document.schema)
+    assert.equal('LK_INVALID', document.error.status)
+  end)
+
+  it('runs no Lua file of the current folder or of LUA_PATH', function()
+    local folder = program.folder()
+    for _, name in ipairs({ 'argparse', 'cjson', 'pl', 'lib' }) do
+      assert(utils.writefile(folder .. '/' .. name .. '.lua', 'error("run")'))
+    end
+    local words = 'cd "$1" && exec "$2" lint --rules'
+
+    local result = program.start_any('sh', { '-c', words, 'sh', folder, program.path },
+      { env = { LUA_PATH = folder .. '/?.lua', LUA_INIT = 'error("run")' } }):wait()
+
+    assert.equal(0, result.code, result.err)
+  end)
+
+  it('says so when its tools are not where LATCHKEY_HOME says', function()
+    local result = program.run({ 'ls' }, { env = { LATCHKEY_HOME = '/nowhere' } })
+
+    assert.equal(70, result.code)
+    assert.truthy(result.err:find('LATCHKEY_HOME', 1, true))
+  end)
+
+  it('refuses to guess a server, and names both choices', function()
+    for _, words in ipairs({ { 'ls' }, { 'status' }, { 'load' }, { 'inspect', 'job' },
+      { 'break', 'job' }, { 'eval', 'lock/inspect', 'job' } }) do
+      local result = program.run(words)
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('--url redis://', 1, true))
+      assert.truthy(result.err:find('--url local:', 1, true))
+    end
+  end)
+
+  it('exits 69 when the server is not there or refuses', function()
+    local server = program.server('--requirepass', 'hush')
+    for _, words in ipairs({ { 'ls' }, { 'status' }, { 'load' }, { 'inspect', 'job' },
+      { 'break', 'job' }, { 'eval', 'lock/inspect', 'job' } }) do
+      local absent = program.run(words, { env = { LATCHKEY_URL = 'unix:///nowhere/redis.sock' } })
+      local closed = program.run(words, { env = { LATCHKEY_URL = server.url } })
+      local open = program.run(words, { env = { LATCHKEY_URL = server.url,
+        LATCHKEY_PASSWORD = 'hush' } })
+
+      assert.equal(69, absent.code)
+      assert.equal(69, closed.code)
+      assert.not_equal(69, open.code)
+    end
+  end)
+
+  it('says with --verbose which server it is, and never its password', function()
+    local server = program.server('--requirepass', 'hush')
+    local file = program.folder() .. '/password'
+    assert(utils.writefile(file, 'hush\n'))
+
+    local result = program.run({ 'ls', '-v', '--url', server.url, '--password-file', file })
+
+    assert.equal(0, result.code)
+    assert.truthy(result.err:find(server.socket, 1, true))
+    assert.falsy(result.err:find('hush', 1, true))
+  end)
+end)
