@@ -90,7 +90,7 @@ describe('lock/acquire', function()
       assert.left(world, { job = hash({ [ann] = '2' }, 30000) })
     end)
 
-    it('sets an older count again when an older call runs late, which the next call mends', function()
+    it('sets an older count when an older call runs late, and the next call mends it', function()
       acquire(ann, 2)
 
       assert.reply({ 1, 1 }, acquire(ann, 1))
