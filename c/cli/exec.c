@@ -46,7 +46,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
 static int fail(exec_run *run) {
   const lk_error *error = &run->outcome.error;
   const bool busy = error->status == LK_BUSY || error->status == LK_TIMEOUT;
-  const char *hint = lk_status_hint(error->status);
+  const char *hint = lk_status_hint((int)error->status);
   run->outcome.outcome = busy ? "busy" : error->status == LK_LOST ? "lost" : "failed";
   if (run->options.json) {
     exec_report_failure(stderr, error);

@@ -29,8 +29,8 @@ static json_t *json_time(int64_t unix_ms) { return unix_ms ? json_integer(unix_m
 
 static json_t *json_failure(const lk_error *error) {
   if (error->status == LK_OK) return json_null();
-  return json_pack("{s:s, s:o, s:s}", "status", lk_status_name(error->status), "message",
-                   json_text(error->message), "hint", lk_status_hint(error->status));
+  return json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status), "message",
+                   json_text(error->message), "hint", lk_status_hint((int)error->status));
 }
 
 static json_t *json_holds(exec_locks *locks) {

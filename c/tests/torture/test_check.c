@@ -121,7 +121,7 @@ static void lost(story *s, int process, int64_t at_ms, const char *owner) {
 
 static void fault(story *s, fault_kind kind, int process, int64_t from_ms, int64_t until_ms) {
   tell_parent(s, OP_FAULT, from_ms,
-              (record){.status = kind, .process = process, .until_us = until_ms * 1000});
+              (record){.status = (int32_t)kind, .process = process, .until_us = until_ms * 1000});
 }
 
 static void seen(story *s, int64_t at_ms, bool held) {
