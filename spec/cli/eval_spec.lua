@@ -28,8 +28,8 @@ describe('latchkey eval', function()
     it('forms keys, channel and verb from the name', function()
       eval('lock/acquire', 'job', ',', '30000', 'me', '1')
 
-      local result = eval('lock/release', '--name', 'job', '--lease', '30s', '--owner', 'me', '--hold',
-        '0')
+      local result = eval('lock/release', '--name', 'job', '--lease', '30s', '--owner', 'me',
+        '--hold', '0')
 
       assert.equal('1) (integer) 1\n2) (integer) 0\n', result.out)
       assert.is_true(server:is_free('job'))
@@ -93,7 +93,8 @@ return {1, redis.call('HLEN', KEYS[1])}
   end
 
   it('runs on the mock engine without a server', function()
-    local result = mock('lock/acquire', '--name', 'job', '--lease', '30s', '--owner', 'me', '--hold', '1')
+    local result = mock('lock/acquire', '--name', 'job', '--lease', '30s', '--owner', 'me',
+      '--hold', '1')
 
     assert.equal(0, result.code)
     assert.equal('1) (integer) 1\n2) (integer) 1\n', result.out)
@@ -122,7 +123,8 @@ return {1, redis.call('HLEN', KEYS[1])}
 
   it('exits 64 for what does not fit the header', function()
     local missing = mock('lock/renew', '--name', 'job', '--lease', '30s')
-    local foreign = mock('lock/renew', '--name', 'job', '--lease', '30s', '--owner', 'me', '--hold', '1')
+    local foreign = mock('lock/renew', '--name', 'job', '--lease', '30s', '--owner', 'me',
+      '--hold', '1')
     local bare = mock('lock/renew', '--name', 'job', '--lease', '30', '--owner', 'me')
     local name = mock('lock/renew', '--name', 'a}b', '--lease', '30s', '--owner', 'me')
     local both = mock('lock/renew', 'job', '--name', 'job')

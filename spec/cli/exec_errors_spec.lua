@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
-local cjson = require('cjson')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -73,7 +72,8 @@ describe('latchkey exec, called wrongly or in trouble', function()
   end)
 
   it('names the part of a URL that is wrong, and never shows its password', function()
-    local result = program.run({ 'exec', '--url', 'redis://me:hush@host:port', 'job', '--', 'true' })
+    local result = program.run({ 'exec', '--url', 'redis://me:hush@host:port', 'job', '--',
+      'true' })
 
     assert.equal(64, result.code)
     assert.truthy(result.err:find('port', 1, true))
@@ -161,8 +161,8 @@ describe('latchkey exec, called wrongly or in trouble', function()
 
     assert.equal(0, result.code)
     assert.truthy(result.out:find('^Usage: latchkey exec'))
-    for _, option in ipairs({ 'kind', 'wait', 'lease', 'on%-lost', 'busy%-exit', 'lost%-exit', 'report',
-      'url', 'password%-file', 'json' }) do
+    for _, option in ipairs({ 'kind', 'wait', 'lease', 'on%-lost', 'busy%-exit', 'lost%-exit',
+      'report', 'url', 'password%-file', 'json' }) do
       assert.truthy(result.out:find('%-%-' .. option), option)
     end
   end)

@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
-local cjson = require('cjson')
 local signal = require('posix.signal')
 local utils = require('pl.utils')
 

@@ -25,8 +25,8 @@ describe('latchkey exec inside another', function()
     local words = program.exec(server, { 'job' }, { 'true' })
 
     local outer = program.start(program.exec(server, { 'job' },
-      { 'sh', '-c', '"$@" || exit; redis-cli -s ' .. server.socket .. ' HVALS job', 'sh', program.path,
-        unpack(words) })):wait()
+      { 'sh', '-c', '"$@" || exit; redis-cli -s ' .. server.socket .. ' HVALS job', 'sh',
+        program.path, unpack(words) })):wait()
 
     assert.equal(0, outer.code)
     assert.equal('1\n', outer.out)
@@ -42,9 +42,9 @@ describe('latchkey exec inside another', function()
     assert.is_true(server:is_free('other'))
   end)
 
-  it('waits for a lock of the same name of another kind like anyone', function()
-    local result = nested({ '--kind', 'lock', 'job' }, { '--kind', 'mutex', '--wait', '0ms', 'job' },
-      { 'true' }):wait()
+  it('refuses a name that the outer one holds as another kind', function()
+    local result = nested({ '--kind', 'lock', 'job' },
+      { '--kind', 'mutex', '--wait', '0ms', 'job' }, { 'true' }):wait()
 
     assert.equal(64, result.code)
   end)
@@ -102,8 +102,9 @@ describe('latchkey exec inside another', function()
   end)
 
   it('refuses a LATCHKEY_HELD that it did not write', function()
-    for _, text in ipairs({ 'job', 'lock,job,me,30000,1', 'lock,job,me,30000,1,a,b', 'lock,,me,1,1,a',
-      'lock,job,me,x,1,a', 'lock,job,%G0,100,1,a', 'lock,job,%00,100,1,a', 'lock,job,me,0,1,a' }) do
+    for _, text in ipairs({ 'job', 'lock,job,me,30000,1', 'lock,job,me,30000,1,a,b',
+      'lock,,me,1,1,a', 'lock,job,me,x,1,a', 'lock,job,%G0,100,1,a', 'lock,job,%00,100,1,a',
+      'lock,job,me,0,1,a' }) do
       local result = program.run(program.exec(server, { 'job' }, { 'true' }),
         { env = { LATCHKEY_HELD = text } })
 

@@ -15,7 +15,8 @@ local wait = require('posix.sys.wait')
 
 local program = {}
 
-program.root = path.abspath(debug.getinfo(1, 'S').source:match('^@(.*)spec/cli/program%.lua$') .. '.')
+local here = debug.getinfo(1, 'S').source:match('^@(.*)spec/cli/program%.lua$')
+program.root = path.abspath(here .. '.')
 program.path = path.abspath(os.getenv('LATCHKEY_PROGRAM') or program.root .. '/build/latchkey')
 assert(path.exists(program.path), program.path .. ' is not built; LATCHKEY_PROGRAM names another')
 
@@ -192,18 +193,14 @@ function program.gate(script)
   local self = { started_file = folder .. '/started', pipe = folder .. '/gate' }
   assert(stat.mkfifo(self.pipe, tonumber('600', 8)))
   -- The pipe is opened for reading and writing, so that nobody waits for another in opening it.
-  self.command = { 'sh', '-c', ('%s\nexec 9<>"%s"; echo $$ >"%s.new"; mv "%s.new" "%s"; read line <&9'):format(
-    script or '', self.pipe, self.started_file, self.started_file, self.started_file) }
+  self.command = { 'sh', '-c', (script or '') .. '\nexec 9<>"$1"; echo $$ >"$2.new"\n'
+    .. 'mv "$2.new" "$2"; read line <&9', 'sh', self.pipe, self.started_file }
 
   ---Waits until the command runs; its process.
   function self.started()
     return tonumber(program.eventually('the command starts', function()
       return utils.readfile(self.started_file)
     end))
-  end
-
-  function self.has_started()
-    return path.exists(self.started_file) ~= false
   end
 
   function self.open()

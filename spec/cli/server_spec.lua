@@ -46,8 +46,8 @@ describe('latchkey on a server\'s scripts', function()
     it('loads each script under the digest of its file', function()
       local result = run('load')
 
-      local digest = assert(io.popen('sha1sum ' .. program.root .. '/scripts/lock/acquire.lua')):read('*a')
-        :match('%x+')
+      local file = program.root .. '/scripts/lock/acquire.lua'
+      local digest = program.start_any('sha1sum', { file }):wait().out:match('^%x+')
       assert.equal(0, result.code)
       assert.equal('1', server:command('SCRIPT', 'EXISTS', digest))
     end)

@@ -74,21 +74,21 @@ function command.configure(parser, arguments, home)
     .. '       latchkey eval [OPTION...] SCRIPT --name NAME [--FIELD VALUE...]')
   parser:argument('script', 'The script\'s name; around a comma that stands alone, its keys and '
     .. 'arguments. Write -- before values that begin with a "-".'):args('+')
-  parser:option('--name', 'The lock\'s name, from which keys and channels are formed; the arguments '
-    .. 'are then given by these options:'):argname('NAME')
+  parser:option('--name', 'The lock\'s name, from which keys and channels are formed; the '
+    .. 'arguments are then given by these options:'):argname('NAME')
   for _, field in ipairs(fields_of(folders(arguments, home))) do
     parser:option('--' .. field.name, describe(field)):target('field_' .. field.name)
       :argname(field.name:upper())
   end
   parser:flag('--mock', 'On the mock engine, which starts empty, and on no server.')
   parser:option('--dir', 'A folder of further scripts.'):argname('DIR')
-  parser:epilog('The reply is shown as redis-cli shows it. Exit code 1: the script answered with an '
-    .. 'error.')
+  parser:epilog('The reply is shown as redis-cli shows it. Exit code 1: the script answered with '
+    .. 'an error.')
 end
 
 local function split(words)
-  local keys, args, list = {}, {}, nil
-  list = keys
+  local keys, args = {}, {}
+  local list = keys
   for i = 2, #words do
     if words[i] == ',' and list == keys then
       list = args

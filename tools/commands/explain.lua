@@ -32,8 +32,9 @@ local function exit_meaning(number)
   if EXITS[number] then
     return { exit = number, text = EXITS[number][1], hint = EXITS[number][2] }
   elseif number > 128 and number <= 192 then
-    return { exit = number, text = ('exec: the command was ended by signal %d'):format(number - 128),
-      hint = 'see kill -l ' .. number - 128 }
+    local signal = number - 128
+    return { exit = number, text = ('exec: signal %d ended the command'):format(signal),
+      hint = ('kill -l %d names the signal'):format(signal) }
   end
 end
 

@@ -29,6 +29,13 @@ local function words(name, lock, waiters)
   return table.concat(lines, '\n') .. '\n'
 end
 
+local function find(client, args)
+  if args.kind then
+    return kinds.read(client, args.kind, args.name)
+  end
+  return kinds.find(client, args.name)
+end
+
 function command.run(args, ctx)
   local good, why = names.check(args.name)
   if not good then
@@ -38,12 +45,7 @@ function command.run(args, ctx)
   if not client then
     return code
   end
-  local name, lock, err = text.safe(args.name), nil, nil
-  if args.kind then
-    lock, err = kinds.read(client, args.kind, args.name)
-  else
-    lock, err = kinds.find(client, args.name)
-  end
+  local name, lock, err = text.safe(args.name), find(client, args)
   if not lock then
     return ctx:fail(err)
   elseif lock.free then

@@ -47,8 +47,8 @@ end
 local function scan(client, args, ctx)
   local found, cursor = {}, '0'
   repeat
-    local reply, err = client:command('SCAN', cursor, 'MATCH', args.pattern or '*', 'COUNT', STEP, 'TYPE',
-      kinds.type_of(args.kind or 'lock'))
+    local reply, err = client:command('SCAN', cursor, 'MATCH', args.pattern or '*', 'COUNT', STEP,
+      'TYPE', kinds.type_of(args.kind or 'lock'))
     if not reply then
       return nil, err
     end
@@ -68,15 +68,17 @@ local function show_lease(ms)
   return ms < 0 and 'endless' or text.show_ms(ms)
 end
 
+local ROW = '%-24s %-6s %-10s %-8s %s'
+
 local function table_text(locks)
-  local lines = { ('%-24s %-6s %-10s %-8s %s'):format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS') }
+  local lines = { ROW:format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS') }
   for i, lock in ipairs(locks) do
     local holders = {}
     for j, holder in ipairs(lock.holders) do
       holders[j] = text.safe(holder.owner) .. (holder.holds > 1 and ' x' .. holder.holds or '')
     end
-    lines[i + 1] = ('%-24s %-6s %-10s %-8d %s'):format(text.safe(lock.name), lock.kind,
-      show_lease(lock.lease_ms), lock.waiters, table.concat(holders, ' '))
+    lines[i + 1] = ROW:format(text.safe(lock.name), lock.kind, show_lease(lock.lease_ms),
+      lock.waiters, table.concat(holders, ' '))
   end
   return table.concat(lines, '\n') .. '\n'
 end

@@ -47,7 +47,8 @@ local function help(names)
   lines[#lines + 1] = ''
   lines[#lines + 1] = '  --version  the version of this program'
   lines[#lines + 1] = ''
-  lines[#lines + 1] = 'latchkey COMMAND --help explains a command, latchkey explain CODE an exit code.'
+  lines[#lines + 1] = 'latchkey COMMAND --help explains a command,'
+  lines[#lines + 1] = 'latchkey explain CODE an exit code.'
   return table.concat(lines, '\n') .. '\n'
 end
 

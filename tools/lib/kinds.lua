@@ -53,7 +53,8 @@ local READ = { lock = read_lock, mutex = read_mutex }
 ---@param client latchkey.client
 ---@param kind string
 ---@param name string
----@return table|nil lock { kind, lease_ms, holders = { { owner, holds } }, fits, certain }, { free = true }
+---@return table|nil lock { kind, lease_ms, holders = { { owner, holds } }, fits, certain }, or
+---  { free = true }
 ---@return latchkey.error|nil err
 function kinds.read(client, kind, name)
   local reply, err = client:eval(kind .. '/inspect', { name }, {})

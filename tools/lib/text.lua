@@ -30,29 +30,33 @@ function text.show_ms(ms)
   return ('%d min'):format(ms / 60000)
 end
 
--- Lengths of UTF-8 sequences by their first byte; a lone continuation byte begins none.
-local function sequence_length(byte)
-  return byte < 0x80 and 1 or byte >= 0xC2 and byte < 0xE0 and 2 or byte >= 0xE0 and byte < 0xF0 and 3
-    or byte >= 0xF0 and byte < 0xF5 and 4 or nil
+-- What follows a first byte of UTF-8: how many continuation bytes.
+local function continuations(byte)
+  if byte < 0x80 then
+    return 0
+  elseif byte < 0xC2 or byte > 0xF4 then
+    return nil
+  end
+  return byte < 0xE0 and 1 or byte < 0xF0 and 2 or 3
 end
 
----Text that may stand in JSON and on a terminal: bytes that are no UTF-8, and control characters, as
----\xNN.
+---Text that may stand in JSON and on a terminal: control characters, and bytes that are no UTF-8,
+---as \xNN.
 ---@param bytes string
 ---@return string
 function text.safe(bytes)
   local parts, i = {}, 1
   while i <= #bytes do
     local byte = bytes:byte(i)
-    local length = sequence_length(byte)
-    local sequence = length and bytes:sub(i, i + length - 1)
-    if not length or byte < 0x20 or byte == 0x7F
-      or not sequence:match('^.[\128-\191]*$') or #sequence < length then
-      sequence = ('\\x%02x'):format(byte)
-      length = 1
+    local more = continuations(byte)
+    local sequence = more and bytes:match('^[%z\1-\127\194-\244]' .. ('[\128-\191]'):rep(more), i)
+    if not sequence or byte < 0x20 or byte == 0x7F then
+      parts[#parts + 1] = ('\\x%02x'):format(byte)
+      i = i + 1
+    else
+      parts[#parts + 1] = sequence
+      i = i + #sequence
     end
-    parts[#parts + 1] = sequence
-    i = i + length
   end
   return table.concat(parts)
 end
