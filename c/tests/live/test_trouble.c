@@ -171,7 +171,7 @@ static void a_server_that_runs_an_endless_script_refuses_until_it_is_killed(void
   int sent = 0;
   while (!sent) redisBufferWrite(other, &sent);
   lk_status status = LK_OK;
-  UNTIL((status = acquire(0)) != LK_OK || release() != LK_OK);
+  UNTIL((status = acquire(0)) != LK_OK || (status = release()) != LK_OK);
   EXPECT(LK_SERVER_BUSY, status);
   server_do(fix.server, "SCRIPT KILL");
   EXPECT(LK_OK, acquire(PATIENCE_MS));
@@ -331,7 +331,7 @@ static void a_wait_for_a_dead_server_ends_in_time(void **state) {
   server_kill(fix.server);
   int64_t before = lk_now_ms();
   lk_status status = acquire(300);
-  assert_true(status == LK_TIMEOUT || status == LK_UNREACHABLE);
+  assert_true(status == LK_TIMEOUT || status == LK_UNREACHABLE || status == LK_UNSURE);
   assert_in_range(lk_now_ms() - before, 300, 20000);
 }
 

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replies that come late, in pieces, wrong, twice or never, from a scripted server. */
+#include <stdio.h>
+#include <string.h>
+
+#include "fake.h"
+#include "kit.h"
+
+/* With the default lease a call has the command deadline to itself; with the short one a third of
+ * the lease, far below it: the call ends and the connection stays. */
+enum { COMMAND_MS = 1000, SHORT_LEASE_MS = 300 };
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+#define NOT_YOURS "*1\r\n:-1\r\n"
+#define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  lk_lock *impatient;
+  lk_caller *task;
+  kit_job job;
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix.server = fake_open();
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = COMMAND_MS;
+  fix.client = kit_client(fake_url(fix.server), &options);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  lk_lock_options short_lease = LK_LOCK_OPTIONS_INIT;
+  short_lease.lease_ms = SHORT_LEASE_MS;
+  fix.impatient = kit_lock(fix.client, LK_LOCK, "hasty", &short_lease);
+  fix.task = kit_caller(fix.client);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true); /* so that nothing a failed test left waits for its deadline */
+  lk_lock_close(fix.lock);
+  lk_lock_close(fix.impatient);
+  lk_caller_free(fix.task);
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+static fake_command take(const char *script) { return fake_take_script(fix.server, script); }
+static void answer(fake_command command, const char *bytes) {
+  fake_answer(fix.server, command, bytes);
+}
+
+static fake_command begin_acquire(lk_lock *lock, int64_t wait_ms) {
+  kit_begin_acquire(&fix.job, lock, fix.task, wait_ms);
+  return take("lock/acquire");
+}
+
+static fake_command begin_release(lk_lock *lock) {
+  kit_begin_release(&fix.job, lock, fix.task);
+  return take("lock/release");
+}
+
+static void acquire(void) {
+  answer(begin_acquire(fix.lock, 0), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+static const char *owner_of(const fake_command *command) { return fake_arg(command, 1); }
+
+/* The same call again: same script, same owner, same count. */
+static fake_command take_again(const fake_command *first) {
+  fake_command again = take("lock/acquire");
+  assert_string_equal(owner_of(&again), owner_of(first));
+  assert_string_equal(fake_arg(&again, 2), fake_arg(first, 2));
+  return again;
+}
+
+/* Sooner or later the library gives back what this owner may hold. */
+static void expect_undone(const char *owner) {
+  fake_command release = take("lock/release");
+  assert_string_equal(owner_of(&release), owner);
+  assert_string_equal(fake_arg(&release, 2), "0");
+  answer(release, RELEASED);
+}
+
+static void assert_nothing_held(lk_lock *lock) {
+  assert_int_equal(lk_lock_hold_count(lock, fix.task), 0);
+  assert_true(lk_lock_remaining_ms(lock, fix.task) <= 0);
+}
+
+/* ----------------------------------------------------------------------------------- acquiring -- */
+
+static void a_reply_that_comes_late_but_in_time_counts_from_the_send(void **state) {
+  (void)state;
+  fake_command command = begin_acquire(fix.lock, 0);
+  int64_t taken_at = lk_now_ms();
+  UNTIL(lk_now_ms() >= taken_at + 200);
+  answer(command, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_true(lk_lock_remaining_ms(fix.lock, fix.task) <= 30000 - 200);
+}
+
+static void a_reply_that_never_comes_makes_the_call_unsure_and_is_undone(void **state) {
+  (void)state;
+  fake_command command = begin_acquire(fix.lock, 0);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  assert_nothing_held(fix.lock);
+  expect_undone(owner_of(&command));
+  fake_forget(&command);
+}
+
+static void a_reply_that_comes_after_the_call_has_ended_gives_nothing_and_is_undone(void **state) {
+  (void)state;
+  fake_command command = begin_acquire(fix.impatient, 0);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  fake_send(fix.server, &command, TAKEN);
+  assert_nothing_held(fix.impatient);
+  expect_undone(owner_of(&command));
+  assert_nothing_held(fix.impatient);
+  fake_forget(&command);
+}
+
+static void undoing_goes_on_until_it_is_answered(void **state) {
+  (void)state;
+  fake_command command = begin_acquire(fix.lock, 0);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  fake_command release = take("lock/release");
+  fake_hang_up(fix.server, &release);
+  fake_forget(&release);
+  release = take("lock/release");
+  answer(release, "-LOADING Redis is loading the dataset in memory\r\n");
+  expect_undone(owner_of(&command));
+  fake_forget(&command);
+}
+
+/* The first call gives up while the connection is still trusted; the second is next on it. */
+static void late_replies_do_not_reach_the_next_in_line(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = 20000;
+  lk_client *client = kit_client(fake_url(fix.server), &options);
+  lk_lock_options short_lease = LK_LOCK_OPTIONS_INIT;
+  short_lease.lease_ms = SHORT_LEASE_MS;
+  lk_lock *locks[] = {kit_lock(client, LK_LOCK, "hasty", &short_lease),
+                      kit_lock(client, LK_LOCK, "patient", NULL)};
+  kit_job jobs[2];
+  kit_begin_acquire(&jobs[0], locks[0], NULL, 0);
+  fake_command hasty = take("lock/acquire");
+  kit_begin_acquire(&jobs[1], locks[1], NULL, 0);
+  fake_command patient = take("lock/acquire");
+  assert_int_equal(patient.link, hasty.link);
+
+  EXPECT(LK_UNSURE, kit_end(&jobs[0]));
+  fake_send(fix.server, &hasty, TAKEN);
+  answer(patient, HELD_BY_ANOTHER);
+
+  EXPECT(LK_BUSY, kit_end(&jobs[1]));
+  expect_undone(owner_of(&hasty));
+  fake_forget(&hasty);
+  for (int i = 0; i < 2; i++) lk_lock_close(locks[i]);
+  lk_client_close(client);
+}
+
+static void a_lost_connection_sends_the_same_call_again(void **state) {
+  (void)state;
+  fake_command first = begin_acquire(fix.lock, 0);
+  fake_hang_up(fix.server, &first);
+  fake_command again = take_again(&first);
+  assert_int_not_equal(again.link, first.link);
+  answer(again, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_int_equal(lk_lock_hold_count(fix.lock, fix.task), 1);
+  fake_forget(&first);
+}
+
+static void a_wait_outlasts_replies_that_never_come(void **state) {
+  (void)state;
+  fake_command first = begin_acquire(fix.lock, 20000);
+  fake_command again = take_again(&first);
+  answer(again, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&first);
+}
+
+static void half_a_reply_is_no_reply(void **state) {
+  (void)state;
+  fake_command first = begin_acquire(fix.lock, 0);
+  fake_send(fix.server, &first, "*2\r\n:1\r\n");
+  fake_hang_up(fix.server, &first);
+  answer(take_again(&first), HELD_BY_ANOTHER);
+  EXPECT(LK_BUSY, kit_end(&fix.job));
+  expect_undone(owner_of(&first));
+  fake_forget(&first);
+}
+
+static void a_reply_in_pieces_is_a_reply(void **state) {
+  (void)state;
+  fake_command command = begin_acquire(fix.lock, 0);
+  for (const char *at = TAKEN; *at; at++) {
+    const char byte[] = {*at, '\0'};
+    fake_send(fix.server, &command, byte);
+    kit_pause();
+  }
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&command);
+}
+
+static void what_is_not_the_protocol_ends_the_connection(void **state) {
+  (void)state;
+  fake_command first = begin_acquire(fix.lock, 0);
+  fake_send(fix.server, &first, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  fake_command again = take_again(&first);
+  assert_int_not_equal(again.link, first.link);
+  answer(again, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&first);
+}
+
+static void a_reply_too_many_ends_the_connection(void **state) {
+  (void)state;
+  fake_command first = begin_acquire(fix.lock, 0);
+  answer(first, TAKEN TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_command release = begin_release(fix.lock);
+  answer(release, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+static void a_reply_of_another_shape_is_no_success(void **state) {
+  (void)state;
+  static const char *const shapes[] = {":1\r\n",  "+OK\r\n",           "$-1\r\n",
+                                       "*0\r\n",  "*1\r\n$1\r\n1\r\n", "*1\r\n:7\r\n",
+                                       "*-1\r\n", "*1\r\n*1\r\n:1\r\n"};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    answer(begin_acquire(fix.lock, 0), shapes[i]);
+    lk_status status = kit_end(&fix.job);
+    if (status != LK_PROTOCOL) fail_msg("%s makes %s", shapes[i], lk_status_name((int)status));
+    assert_string_equal(kit_error.script, "lock/acquire");
+    assert_nothing_held(fix.lock);
+  }
+}
+
+/* Answers whatever comes until the job has ended. */
+static void answer_until_done(const char *bytes) {
+  while (!atomic_load(&fix.job.done)) {
+    if (fake_is_idle(fix.server)) {
+      kit_pause();
+    } else {
+      answer(fake_take(fix.server), bytes);
+    }
+  }
+}
+
+static void a_script_that_the_server_never_keeps_ends_with_the_deadline(void **state) {
+  (void)state;
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
+  answer_until_done("-NOSCRIPT No matching script.\r\n");
+  lk_status status = kit_end(&fix.job);
+  assert_true(status == LK_UNREACHABLE || status == LK_UNSURE);
+  assert_nothing_held(fix.lock);
+}
+
+static void a_server_that_refuses_connections_is_unreachable_until_it_takes_them(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  UNTIL(lk_lock_acquire(fix.lock, fix.task, 0, &kit_error) == LK_UNREACHABLE);
+  fake_refuse(fix.server, false);
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 20000);
+  answer_until_done(TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+static void a_subscription_that_is_never_confirmed_ends_with_the_wait(void **state) {
+  (void)state;
+  fake_leave(fix.server, "SUBSCRIBE");
+  answer(begin_acquire(fix.lock, 300), HELD_BY_ANOTHER);
+  EXPECT(LK_TIMEOUT, kit_end(&fix.job));
+  fake_command subscribe = fake_take(fix.server);
+  assert_string_equal(subscribe.argv->element[0]->str, "SUBSCRIBE");
+  fake_forget(&subscribe);
+}
+
+static void after_the_subscription_it_is_tried_again_at_once(void **state) {
+  (void)state;
+  fake_leave(fix.server, "SUBSCRIBE");
+  fake_command first = begin_acquire(fix.lock, 20000);
+  fake_send(fix.server, &first, HELD_BY_ANOTHER);
+  fake_command subscribe = fake_take(fix.server);
+  assert_string_equal(subscribe.argv->element[1]->str, "redisson_lock__channel:{job}");
+  for (int i = 0; i < 20; i++) kit_pause();
+  assert_true(fake_is_idle(fix.server));
+  answer(subscribe, "*3\r\n$9\r\nsubscribe\r\n$28\r\nredisson_lock__channel:{job}\r\n:1\r\n");
+  answer(take_again(&first), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&first);
+}
+
+/* ----------------------------------------------------------------------------------- releasing -- */
+
+static void a_release_whose_reply_was_lost_is_sent_again(void **state) {
+  (void)state;
+  acquire();
+  fake_command first = begin_release(fix.lock);
+  fake_hang_up(fix.server, &first);
+  fake_command again = take("lock/release");
+  assert_string_equal(owner_of(&again), owner_of(&first));
+  answer(again, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_nothing_held(fix.lock);
+  fake_forget(&first);
+}
+
+static void a_second_copy_that_finds_nothing_makes_the_release_unsure(void **state) {
+  (void)state;
+  acquire();
+  fake_command first = begin_release(fix.lock);
+  fake_hang_up(fix.server, &first);
+  fake_forget(&first);
+  answer(take("lock/release"), NOT_YOURS);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  assert_nothing_held(fix.lock);
+}
+
+static void a_first_copy_that_finds_nothing_says_that_it_was_lost(void **state) {
+  (void)state;
+  acquire();
+  answer(begin_release(fix.lock), NOT_YOURS);
+  EXPECT(LK_LOST, kit_end(&fix.job));
+  assert_nothing_held(fix.lock);
+}
+
+static void a_release_that_is_never_answered_is_unsure_and_tried_on(void **state) {
+  (void)state;
+  acquire();
+  fake_command first = begin_release(fix.lock);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  assert_nothing_held(fix.lock);
+  EXPECT(LK_NOT_HELD, lk_lock_release(fix.lock, fix.task, &kit_error));
+  expect_undone(owner_of(&first));
+  fake_forget(&first);
+}
+
+static void a_lost_re_entry_changes_no_count(void **state) {
+  (void)state;
+  acquire();
+  fake_command again = begin_acquire(fix.lock, 0);
+  assert_string_equal(fake_arg(&again, 2), "2");
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  assert_int_equal(lk_lock_hold_count(fix.lock, fix.task), 1);
+  fake_forget(&again);
+  fake_command release = begin_release(fix.lock);
+  assert_string_equal(fake_arg(&release, 2), "0");
+  answer(release, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+/* ------------------------------------------------------------------------------------ commands -- */
+
+static void *send_incr(void *status) {
+  lk_bytes argv[] = {kit_bytes("INCR"), kit_bytes("n")};
+  lk_reply *reply;
+  *(lk_status *)status = lk_command(fix.client, argv, 2, &reply, NULL);
+  lk_reply_free(reply);
+  return NULL;
+}
+
+static void a_plain_command_is_never_sent_twice(void **state) {
+  (void)state;
+  pthread_t thread;
+  lk_status status = LK_OK;
+  assert_int_equal(pthread_create(&thread, NULL, send_incr, &status), 0);
+  fake_command command = fake_take(fix.server);
+  assert_string_equal(command.argv->element[0]->str, "INCR");
+  fake_hang_up(fix.server, &command);
+  fake_forget(&command);
+  pthread_join(thread, NULL);
+  assert_int_equal(status, LK_UNSURE);
+  acquire(); /* on the next connection, and no INCR before it */
+}
+
+static void replies_go_to_those_who_asked(void **state) {
+  (void)state;
+  enum { CALLERS = 8 };
+  kit_job jobs[CALLERS];
+  lk_lock *locks[CALLERS];
+  fake_command commands[CALLERS];
+  for (int i = 0; i < CALLERS; i++) {
+    char name[] = {(char)('a' + i), '\0'};
+    locks[i] = kit_lock(fix.client, LK_LOCK, name, NULL);
+    kit_begin_acquire(&jobs[i], locks[i], NULL, 0);
+  }
+  for (int i = 0; i < CALLERS; i++) commands[i] = take("lock/acquire");
+  bool free_for[CALLERS];
+  for (int i = 0; i < CALLERS; i++) {
+    int lock = commands[i].argv->element[3]->str[0] - 'a';
+    free_for[lock] = i % 2 == 0;
+    answer(commands[i], free_for[lock] ? TAKEN : HELD_BY_ANOTHER);
+  }
+  for (int i = 0; i < CALLERS; i++) {
+    EXPECT(free_for[i] ? LK_OK : LK_BUSY, kit_end(&jobs[i]));
+    lk_lock_close(locks[i]);
+  }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_reply_that_comes_late_but_in_time_counts_from_the_send),
+      TEST(a_reply_that_never_comes_makes_the_call_unsure_and_is_undone),
+      TEST(a_reply_that_comes_after_the_call_has_ended_gives_nothing_and_is_undone),
+      TEST(undoing_goes_on_until_it_is_answered),
+      TEST(late_replies_do_not_reach_the_next_in_line),
+      TEST(a_lost_connection_sends_the_same_call_again),
+      TEST(a_wait_outlasts_replies_that_never_come),
+      TEST(half_a_reply_is_no_reply),
+      TEST(a_reply_in_pieces_is_a_reply),
+      TEST(what_is_not_the_protocol_ends_the_connection),
+      TEST(a_reply_too_many_ends_the_connection),
+      TEST(a_reply_of_another_shape_is_no_success),
+      TEST(a_script_that_the_server_never_keeps_ends_with_the_deadline),
+      TEST(a_server_that_refuses_connections_is_unreachable_until_it_takes_them),
+      TEST(a_subscription_that_is_never_confirmed_ends_with_the_wait),
+      TEST(after_the_subscription_it_is_tried_again_at_once),
+      TEST(a_release_whose_reply_was_lost_is_sent_again),
+      TEST(a_second_copy_that_finds_nothing_makes_the_release_unsure),
+      TEST(a_first_copy_that_finds_nothing_says_that_it_was_lost),
+      TEST(a_release_that_is_never_answered_is_unsure_and_tried_on),
+      TEST(a_lost_re_entry_changes_no_count),
+      TEST(a_plain_command_is_never_sent_twice),
+      TEST(replies_go_to_those_who_asked),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
