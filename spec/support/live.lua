@@ -1,8 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A world that is a live server: the mock's methods (tools/mock/world.lua), through liblatchkey.
+local setenv = require('posix.stdlib').setenv
+
 local catalog = require('lib.catalog')
 local latchkey = require('lib.latchkey')
 local Observer = require('support.observer')
+
+-- A sanitizer that is preloaded for the library is not for the programs that specs start.
+setenv('LD_PRELOAD', nil)
 
 local World = { null = latchkey.null }
 World.__index = World
