@@ -181,4 +181,48 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     assert.equal(80, result.code)
     assert.is_true(server:is_free('b'))
   end)
+
+  it('goes on through SCRIPT FLUSH and a full server', function()
+    local gate = program.gate()
+    local holder = start({ '--lease', '1s', 'job' }, gate.command)
+    gate.started()
+
+    server:command('SCRIPT', 'FLUSH')
+    server:command('CONFIG', 'SET', 'maxmemory', '1')
+    server:command('CONFIG', 'RESETSTAT')
+    program.eventually('it has renewed', function()
+      return server:command('INFO', 'commandstats'):find('cmdstat_pexpire', 1, true)
+    end)
+    gate.open()
+
+    assert.equal(0, holder:wait().code)
+    assert.is_true(server:is_free('job'))
+  end)
+
+  it('ends the command when the server was restarted with an empty memory', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local holder = start({ '--lease', '2s', '--report', file, 'job' }, gate.command)
+    gate.started()
+
+    server:restart()
+    local result = holder:wait()
+
+    assert.equal(80, result.code)
+    assert.equal('broken', program.json(file).holds[1].lost)
+  end)
+
+  it('keeps the exit code of a command that ended in time when the lock cannot be given back',
+    function()
+      local gate = program.gate()
+      local holder = start({ 'job' }, gate.command)
+      gate.started()
+
+      server.process:kill(signal.SIGKILL)
+      server.process:wait()
+      gate.open()
+      local result = holder:wait()
+
+      assert.equal(0, result.code)
+      assert.truthy(result.err:find('not given back', 1, true))
+    end)
 end)

@@ -152,18 +152,30 @@ end
 local Server = {}
 Server.__index = Server
 
----A redis-server of the spec's own. Further arguments are its options.
+---A redis-server of the spec's own, which keeps nothing. Further arguments are its options.
 function program.server(...)
   local folder = program.folder()
   local socket = folder .. '/s'
   local self = setmetatable({ socket = socket, url = 'unix://' .. socket }, Server)
-  self.process = program.start_any('redis-server', { '--port', '0', '--unixsocket', socket, '--dir',
-    folder, '--save', '', '--appendonly', 'no', ... })
+  self.options = { '--port', '0', '--unixsocket', socket, '--dir', folder, '--save', '',
+    '--appendonly', 'no', ... }
+  self:start()
+  return self
+end
+
+function Server:start()
+  self.process = program.start_any('redis-server', self.options)
   program.eventually('the server answers', function()
     local answer = self:command('PING')
     return answer == 'PONG' or answer:find('NOAUTH', 1, true)
   end)
-  return self
+end
+
+---Ends the server at once and starts it again, empty.
+function Server:restart()
+  self.process:kill(signal.SIGKILL)
+  self.process:wait()
+  self:start()
 end
 
 ---One command; the reply as redis-cli writes it into a pipe.

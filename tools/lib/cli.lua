@@ -142,19 +142,36 @@ end
 
 local function common_options(parser, command)
   if command.server then
-    parser:option('--url', 'the server; or LATCHKEY_URL'):argname('URL')
-    parser:option('--password-file', 'its password, on the first line; or LATCHKEY_PASSWORD')
+    parser:option('--url', 'The server; or LATCHKEY_URL.'):argname('URL')
+    parser:option('--password-file', 'Its password, on the first line; or LATCHKEY_PASSWORD.')
       :argname('FILE')
-    parser:flag('-v --verbose', 'say which server it is')
+    parser:flag('-v --verbose', 'Say which server it is.')
   end
-  parser:flag('--json', 'one machine-readable document')
-  parser:flag('-q --quiet', 'no messages but errors')
+  parser:flag('--json', 'One machine-readable document.')
+  parser:flag('-q --quiet', 'No messages but errors.')
+end
+
+-- The arguments by name; false and a message; or nil when --help stood among them. argparse's own
+-- --help ends the process on the spot.
+local function parse(parser, arguments)
+  local asked = false
+  parser:flag('-h --help', 'This text.'):action(function()
+    asked = true
+    error('help')
+  end)
+  local returned, parsed, args = pcall(parser.pparse, parser, arguments)
+  if asked then
+    return nil
+  elseif not returned then
+    error(parsed, 0)
+  end
+  return parsed and args, args
 end
 
 local function run(home, name, arguments, exit_of)
   local command = require('commands.' .. name)
   local parser = argparse('latchkey ' .. name, command.summary:gsub('^%l', string.upper) .. '.')
-    :usage_max_width(100):help_max_width(100)
+    :usage_max_width(100):help_max_width(100):add_help(false)
   if command.configure then
     command.configure(parser, arguments, home)
   end
@@ -166,9 +183,12 @@ local function run(home, name, arguments, exit_of)
   end
   local ctx = setmetatable({ command = name, home = home, json = wants_json, exit_of = exit_of,
     stdout = io.stdout, stderr = io.stderr }, Context)
-  local parsed, args = parser:pparse(arguments)
-  if not parsed then
-    return ctx:misuse(args)
+  local args, wrong = parse(parser, arguments)
+  if args == nil then
+    io.stdout:write(parser:get_help(), '\n')
+    return cli.exits.done
+  elseif not args then
+    return ctx:misuse(wrong)
   end
   ctx.args, ctx.quiet, ctx.verbose = args, args.quiet or false, args.verbose or false
   return command.run(args, ctx)
