@@ -20,6 +20,7 @@ void child_start(parent *p, child *c) {
   path_of_history(p->folder, c->number, path);
   c->history = history_create(path, WORKER_RECORDS);
   need(c->history, path);
+  atomic_store(&c->history->stop, p->hushed ? WORKER_HUSH : WORKER_RUN);
 
   char number[TEXT], seed[TEXT], threads[TEXT], locks[TEXT];
   snprintf(number, TEXT, "%d", c->number);
@@ -122,6 +123,16 @@ void children_tell(parent *p, uint32_t what) {
     if (!c->pid) continue;
     atomic_store(&c->history->stop, what);
     c->leaving = true;
+  }
+}
+
+void children_hush(parent *p, bool hush) {
+  p->hushed = hush;
+  for (int i = 0; i < p->options->processes; i++) {
+    child *c = &p->children[i];
+    uint32_t before = hush ? WORKER_RUN : WORKER_HUSH;
+    if (c->pid)
+      atomic_compare_exchange_strong(&c->history->stop, &before, hush ? WORKER_HUSH : WORKER_RUN);
   }
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults come in bursts with calm between them: calm long enough that wake-ups and renewals can be
- * judged there. Only SCRIPT FLUSH goes on always: it must not be felt.
+ * Faults come in bursts with calm between them, long enough that wake-ups and renewals can be judged
+ * there. A burst ends in a hush: nobody asks for a lock anew, the listeners are cut off again and again,
+ * and then all is quiet. Whoever missed a message stays asleep and is seen, instead of being woken by
+ * the next one's release. Only SCRIPT FLUSH goes on always: it must not be felt.
  */
 #include "parent.h"
 #include "worker.h"
@@ -9,8 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { PERIOD_MS = 5000, BURST_MS = 1800, FLUSH_EVERY_MS = 600 };
+enum {
+  PERIOD_MS = 6000,
+  HUSH_FROM_MS = 1700,
+  BURST_MS = 2000,
+  HUSH_UNTIL_MS = BURST_MS + RECOVERY_MS + WAKE_MS + 300,
+  FLUSH_EVERY_MS = 600
+};
 
 static child *random_child(parent *p) {
   child *c = &p->children[dice_between(&p->dice, 0, p->options->processes - 1)];
@@ -31,16 +40,20 @@ static lk_reply *command(parent *p, size_t argc, const char *const *words) {
 /* For all processes. */
 static void note_fault(parent *p, fault_kind kind, int64_t from_us, int64_t until_us) {
   note(p, OP_FAULT,
-       (record){.at_us = from_us, .until_us = until_us, .status = kind, .process = -1});
+       (record){.at_us = from_us, .until_us = until_us, .status = (int32_t)kind, .process = -1});
 }
 
-static void pause_server(parent *p) {
+/* A process that is stopped meanwhile finds its replies long after they were given. */
+static void pause_server(parent *p, child *stopped) {
   int64_t ms = dice_between(&p->dice, 30, 400);
   char text[16];
   snprintf(text, sizeof text, "%d", (int)ms);
   int64_t from_us = history_now_us();
   lk_reply_free(command(p, 4, (const char *[]){"CLIENT", "PAUSE", text, "ALL"}));
   note_fault(p, FAULT_PAUSE, from_us, history_now_us() + ms * 1000);
+  if (!stopped || !(p->options->faults & 1u << FAULT_STOP) || dice_chance(&p->dice, 50)) return;
+  nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+  child_stop(stopped, ms + dice_between(&p->dice, 0, 600));
 }
 
 static void flush_scripts(parent *p) {
@@ -49,19 +62,20 @@ static void flush_scripts(parent *p) {
   note_fault(p, FAULT_FLUSH, now_us, now_us);
 }
 
-/* One connection, those that listen, or all: of the workers, whatever else the server has. */
-static void cut_connections(parent *p) {
+enum { CUT_SOME = 0, CUT_LISTENERS = 1, CUT_ALL = 2 };
+
+/* Of the workers' connections only. */
+static void cut_connections(parent *p, int64_t extent) {
   int64_t from_us = history_now_us();
   lk_reply *reply = command(p, 2, (const char *[]){"CLIENT", "LIST"});
   char *list = strdup(lk_reply_bytes(reply).data);
   need(list, "memory");
   lk_reply_free(reply);
-  int64_t extent = dice_between(&p->dice, 0, 2);
   for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n")) {
     char id[24];
     if (!strstr(line, " name=torture ") || sscanf(line, "id=%23[0-9]", id) != 1) continue;
-    if (extent == 0 && !dice_chance(&p->dice, 20)) continue;
-    if (extent == 1 && strstr(line, " sub=0 ")) continue;
+    if (extent == CUT_SOME && !dice_chance(&p->dice, 20)) continue;
+    if (extent == CUT_LISTENERS && strstr(line, " sub=0 ")) continue;
     lk_reply_free(command(p, 4, (const char *[]){"CLIENT", "KILL", "ID", id}));
   }
   free(list);
@@ -95,16 +109,21 @@ static void inject_one(parent *p, int64_t burst_left_ms) {
   case FAULT_CLOSE:
     if (c) close_child(p, c);
     break;
-  case FAULT_CUT: cut_connections(p); break;
-  default: pause_server(p);
+  case FAULT_CUT: cut_connections(p, dice_between(&p->dice, CUT_SOME, CUT_ALL)); break;
+  default: pause_server(p, c);
   }
 }
 
 void faults_inject(parent *p, int64_t now_us) {
   int64_t into_ms = (now_us - p->start_us) / 1000 % PERIOD_MS;
+  bool hush = into_ms >= HUSH_FROM_MS && into_ms < HUSH_UNTIL_MS;
+  if (hush != p->hushed) children_hush(p, hush);
   if (into_ms < BURST_MS && now_us >= p->next_fault_us) {
-    inject_one(p, BURST_MS - into_ms);
-    p->next_fault_us = now_us + dice_between(&p->dice, 10, 120) * 1000;
+    if (!hush)
+      inject_one(p, BURST_MS - into_ms);
+    else if (p->options->faults & 1u << FAULT_CUT)
+      cut_connections(p, CUT_LISTENERS);
+    p->next_fault_us = now_us + dice_between(&p->dice, 10, hush ? 20 : 120) * 1000;
   }
   if ((p->options->faults & 1u << FAULT_FLUSH) && now_us >= p->next_flush_us) {
     flush_scripts(p);

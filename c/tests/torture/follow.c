@@ -180,7 +180,7 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
 
 static void inspected(findings *f, const thread_state *thread, const record *r) {
   if (r->fields > 1)
-    report(f, VIOLATION_COUNT, r->at_us, "lock %d has %" PRId64 " owners", r->lock, r->fields);
+    report(f, VIOLATION_COUNT, r->at_us, "lock %d has %d owners", r->lock, r->fields);
   if (thread->hold != NO_INDEX) {
     hold *h = &f->holds[thread->hold];
     look(f, h, r);
@@ -189,6 +189,10 @@ static void inspected(findings *f, const thread_state *thread, const record *r) 
     if (r->count != h->count)
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, not %d", r->count,
              h->owner, h->count);
+    else if (!h->renewed && r->remaining_ms > r->lease_ms)
+      report(f, VIOLATION_DEADLINE, r->at_us,
+             "%s has %" PRId64 " ms left, but on the server only %" PRId64, h->owner,
+             r->remaining_ms, r->lease_ms);
   } else if (thread->ended != NO_INDEX && f->holds[thread->ended].release_status == LK_OK) {
     f->verdict->inspections++;
     if (r->count != 0)

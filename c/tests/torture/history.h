@@ -27,7 +27,7 @@ typedef enum operation {
   OP_ACQUIRED, /* after: status, count, remaining_ms, lost; owner, or why it failed */
   OP_LOOK,     /* before a write, which follows if something remains: remaining_ms, lost */
   OP_WRITTEN,  /* after a write: serial, remaining_ms, lost, owner */
-  OP_INSPECT,  /* after an inspection: count by the server, fields, remaining_ms, lost */
+  OP_INSPECT,  /* after an inspection: remaining_ms, lost; of the server: count, fields, lease_ms */
   OP_RELEASE,  /* before: remaining_ms, lost */
   OP_RELEASED, /* after: status, count; why it failed */
   OP_LOST,     /* told by on_lost, on the callback's thread: status (the reason), owner */
@@ -51,7 +51,10 @@ typedef struct record {
   int64_t at_us;
   int32_t status;
   int32_t count;
-  int32_t process;
+  union {
+    int32_t process;
+    int32_t fields;
+  };
   bool renewed;
   bool mutex;
   bool expected;
@@ -64,7 +67,6 @@ typedef struct record {
   union {
     int64_t lease_ms;
     int64_t serial;
-    int64_t fields;
   };
   char owner[HISTORY_OWNER_SIZE]; /* or a text of such length */
 } record;

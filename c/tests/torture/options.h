@@ -14,8 +14,8 @@ enum {
 
   COMMAND_MS = 1000,
   RECHECK_MS = 30000, /* so long that only messages wake a waiter in time */
-  WAKE_MS = 1500,
-  RECOVERY_MS = 1000
+  WAKE_MS = 1200,
+  RECOVERY_MS = 800
 };
 
 typedef struct options {

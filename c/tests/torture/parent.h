@@ -36,6 +36,7 @@ typedef struct parent {
   size_t dead_count;
   int64_t next_fault_us;
   int64_t next_flush_us;
+  bool hushed;
 } parent;
 
 /* Ends the program with status 2 unless `good`. */
@@ -52,6 +53,7 @@ void child_stop(child *c, int64_t ms);
 /* Lets those go on whose time is over, or all. */
 void children_continue(parent *p, bool all);
 void children_tell(parent *p, uint32_t what);
+void children_hush(parent *p, bool hush);
 /* Makes those end that did not end when they were told to. */
 void children_abort(parent *p);
 bool children_are_gone(const parent *p);

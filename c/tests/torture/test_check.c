@@ -110,9 +110,9 @@ static void written(story *s, int process, int64_t at_ms, const char *owner, int
   tell(s, process, OP_WRITTEN, at_ms + 1, r);
 }
 
-static void inspected(story *s, int process, int64_t at_ms, int count, int64_t fields) {
+static void inspected(story *s, int process, int64_t at_ms, int count, int32_t fields) {
   tell(s, process, OP_INSPECT, at_ms,
-       (record){.count = count, .fields = fields, .remaining_ms = 100});
+       (record){.count = count, .fields = fields, .remaining_ms = 100, .lease_ms = 110});
 }
 
 static void lost(story *s, int process, int64_t at_ms, const char *owner) {
@@ -354,6 +354,19 @@ static void finds_a_deadline_past_the_grant(void **state) {
   expect_clean(&s);
 
   look(&s, 0, 650, 500);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void finds_a_deadline_past_the_servers(void **state) {
+  (void)state;
+  record inspection = {.count = 1, .fields = 1, .remaining_ms = 500, .lease_ms = 500};
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  tell(&s, 0, OP_INSPECT, 110, inspection);
+  expect_clean(&s);
+
+  inspection.lease_ms = 499;
+  tell(&s, 0, OP_INSPECT, 120, inspection);
   expect_one(&s, VIOLATION_DEADLINE);
 }
 
@@ -599,6 +612,7 @@ int main(void) {
       cmocka_unit_test(finds_a_wrong_count_in_the_client),
       cmocka_unit_test(does_not_judge_a_count_after_an_unanswered_call),
       cmocka_unit_test(finds_a_deadline_past_the_grant),
+      cmocka_unit_test(finds_a_deadline_past_the_servers),
       cmocka_unit_test(lets_a_renewed_deadline_move_by_one_lease),
       cmocka_unit_test(finds_a_hold_that_is_valid_again),
       cmocka_unit_test(finds_a_loss_before_the_deadline),

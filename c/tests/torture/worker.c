@@ -21,7 +21,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 3, DEFAULT_LEASE_MS = 30000, LOOKS_PER_HOLD = 8 };
+enum {
+  DEPTH_MAX = 3,
+  DEFAULT_LEASE_MS = 30000,
+  LOOKS_PER_HOLD = 8,
+  PATIENT_LOCK = 0 /* always the default lease and long waits: only messages wake its waiters */
+};
 
 typedef struct worker {
   const options *options;
@@ -58,7 +63,7 @@ static void must(bool good, const char *what) {
   abort();
 }
 
-static bool is_stopping(worker *w) { return atomic_load(&w->history->stop) != WORKER_RUN; }
+static bool is_stopping(worker *w) { return atomic_load(&w->history->stop) >= WORKER_FINISH; }
 
 static record draft(const actor *a) {
   return (record){.thread = a->id, .lock = a->lock, .at_us = history_now_us()};
@@ -137,7 +142,8 @@ static lk_status release(actor *a) {
 /* {0} | mutex {1, lease_ms, owner} | lock {1, lease_ms, fields, owner, hold...} */
 static void read_inspection(const actor *a, const lk_reply *reply, record *r) {
   if (lk_reply_integer(lk_reply_at(reply, 0)) == 0) return;
-  r->fields = a->mutex ? 1 : lk_reply_integer(lk_reply_at(reply, 2));
+  r->lease_ms = lk_reply_integer(lk_reply_at(reply, 1));
+  r->fields = a->mutex ? 1 : (int32_t)lk_reply_integer(lk_reply_at(reply, 2));
   for (size_t i = a->mutex ? 2 : 3; i < lk_reply_count(reply); i += 2) {
     if (strcmp(lk_reply_bytes(lk_reply_at(reply, i)).data, a->owner) != 0) continue;
     r->count = a->mutex ? 1 : atoi(lk_reply_bytes(lk_reply_at(reply, i + 1)).data);
@@ -195,8 +201,8 @@ static int64_t random_hold_ms(actor *a) {
 }
 
 static int64_t random_wait_ms(actor *a) {
-  if (dice_chance(&a->dice, 15)) return 0;
-  if (dice_chance(&a->dice, 25)) return dice_between(&a->dice, 5, 300);
+  if (a->lock != PATIENT_LOCK && dice_chance(&a->dice, 15)) return 0;
+  if (a->lock != PATIENT_LOCK && dice_chance(&a->dice, 25)) return dice_between(&a->dice, 5, 300);
   return dice_between(&a->dice, 5000, 20000);
 }
 
@@ -226,7 +232,7 @@ static void choose(actor *a, lk_lock_options *o) {
   a->lock = (int16_t)dice_between(&a->dice, 0, a->worker->options->locks - 1);
   a->mutex = lock_is_mutex(a->worker->options, a->lock);
   name_of_lock(a->worker->options, a->lock, a->name);
-  int64_t style = dice_between(&a->dice, 0, 99);
+  int64_t style = a->lock == PATIENT_LOCK ? 99 : dice_between(&a->dice, 0, 99);
   a->renewed = style >= 50;
   if (style < 50)
     o->lease_ms = 60 << dice_between(&a->dice, 0, 5);
@@ -250,14 +256,20 @@ static bool open_handle(actor *a) {
   return status == LK_OK;
 }
 
+static void think(actor *a) {
+  sleep_ms(a, dice_between(&a->dice, 0, 15));
+  while (atomic_load(&a->worker->history->stop) == WORKER_HUSH) sleep_ms(a, 5);
+}
+
 static void *act(void *user) {
   actor *a = user;
+  think(a);
   while (!is_stopping(a->worker) && open_handle(a)) {
     lk_status status = acquire(a, random_wait_ms(a));
     if (status == LK_OK) hold(a);
     lk_lock_close(a->handle);
     if (status == LK_CLOSED) break;
-    sleep_ms(a, dice_between(&a->dice, 0, 15));
+    think(a);
   }
   lk_caller_free(a->caller);
   atomic_fetch_sub(&a->worker->running, 1);
