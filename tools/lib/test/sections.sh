@@ -20,20 +20,17 @@ section_lint() {
   have shellcheck 'shellcheck' && check 'shellcheck' shellcheck -x "${files[@]}"
 }
 
-# specs RUN BUILD [VARIABLE=VALUE...]: a run of .busted with the library of a build.
+# specs RUN BUILD: a run of .busted with the library and the program of a build.
 specs() {
-  local run=$1 build=$2
-  shift 2
-  have busted "specs ($run)" && tap "specs ($run)" env LATCHKEY_LIB="$build/liblatchkey.so" \
-    LATCHKEY_PROGRAM="$build/latchkey" "$@" busted --run="$run" -o TAP
+  have busted "specs ($1)" && tap "specs ($1)" env LATCHKEY_LIB="$2/liblatchkey.so" \
+    LATCHKEY_PROGRAM="$2/latchkey" busted --run="$1" -o TAP
 }
-# LuaJIT without the shell that busted would start it by: no shell runs under ThreadSanitizer.
+
+# live_specs BUILD [RUNTIME]: the run `live` beside a server; RUNTIME is loaded into LuaJIT alone.
 live_specs() {
-  local build=$1
-  shift
   have busted 'specs (live)' &&
-    tap 'specs (live)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$build/liblatchkey.so" "$@" \
-      luajit "$(command -v busted)" --ignore-lua --run=live -o TAP
+    tap 'specs (live)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$1/liblatchkey.so" \
+      ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -o TAP
 }
 
 section_specs() { specs default "$LK_BUILD"; }
@@ -86,17 +83,21 @@ section_clang() {
   torture build/clang 10
 }
 
-# sanitized NAME RUNTIME: unit and live tests, live specs and torture; the runtime is loaded into
-# LuaJIT before the library.
+# sanitized NAME RUNTIME: unit and live tests, live specs and torture. What the sanitizers report
+# counts whatever became of the process that it is about.
 sanitized() {
-  local build=build/$1 runtime
+  local build=build/$1 reports=$LK_TEST_DIR/$1-report
+  rm -f "$reports".*
+  export ASAN_OPTIONS="log_path=$reports" UBSAN_OPTIONS="log_path=$reports"
+  export TSAN_OPTIONS="log_path=$reports die_after_fork=0"
   check "build ($1)" tools/lib/build.sh "$1" "$build"
   c_tests unit "$build"
   c_tests live "$build"
-  runtime=$(gcc -print-file-name="$2")
-  live_specs "$build" LD_PRELOAD="$runtime"
+  live_specs "$build" "$(gcc -print-file-name="$2")"
   torture "$build" 10
+  check "no reports ($1)" nothing_in "$reports".*
 }
+nothing_in() { ! cat "$@" 2>/dev/null; }
 section_asan() { sanitized asan libasan.so; }
 section_tsan() { sanitized tsan libtsan.so; }
 
