@@ -238,10 +238,11 @@ static void supervise(exec_run *run) {
   }
   for (;;) {
     lk_client_dispatch(run->client);
-    /* Before signals are passed on: after a stop, CMD must not go on under a lock that is gone. */
     look_for_loss(run);
-    exec_signal next;
-    while (exec_signals_next(&next)) pass_on(run, &next);
+    /* After a stop, CMD must not go on under a lock that is gone: what came with its end waits until
+     * that was looked for. */
+    exec_signal next = {.number = EXEC_WOKEN};
+    while (next.number != SIGTSTP && exec_signals_next(&next)) pass_on(run, &next);
     if (waitpid(run->child, &run->outcome.status, WNOHANG) == run->child) break;
 
     int64_t rest_ms = LK_FOREVER;
@@ -264,15 +265,16 @@ static void give_back(exec_run *run) {
   lk_error error;
   const lk_status status = exec_locks_release(run->locks, &error);
   run->outcome.freed_unix_ms = unix_ms();
-  if (status == LK_OK || run->lost) {
-    if (run->options.verbose) say("given back");
-  } else if (status == LK_LOST) {
-    run->lost = exec_locks_lost(run->locks, false);
-    run->outcome.error = error;
-    fail(run);
-  } else {
-    run->outcome.error = error;
+  if (status == LK_OK && run->options.verbose) say("given back");
+  if (status == LK_OK || run->lost) return;
+  run->outcome.error = error;
+  if (status != LK_LOST) {
     say("not given back, so it ends with its lease: %s", error.message);
+    return;
+  }
+  fail(run);
+  for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
+    if (exec_locks_at(run->locks, i)->lost) run->lost = exec_locks_at(run->locks, i);
   }
 }
 
