@@ -11,7 +11,7 @@ sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools spec scripts
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release spec scripts
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
