@@ -66,14 +66,15 @@ torture() {
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 
 section_sabotage() {
-  has_c_tests "$LK_BUILD" 'sabotage' && have patch 'sabotage' && c/tests/torture/sabotage "$LK_BUILD" |
-    sed -e 's/^caught/ok -/' -e 's/^MISSED/not ok -/'
+  has_c_tests "$LK_BUILD" 'sabotage' && have patch 'sabotage' &&
+    c/tests/torture/sabotage "$LK_BUILD" | sed -e 's/^caught/ok -/' -e 's/^MISSED/not ok -/'
 }
 
 section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
 
 section_cost() {
-  has_c_tests "$LK_BUILD" 'cost' && have strace 'cost' && have valgrind 'cost' && tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
+  has_c_tests "$LK_BUILD" 'cost' && have strace 'cost' && have valgrind 'cost' &&
+    tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
 }
 
 section_clang() {
