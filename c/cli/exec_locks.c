@@ -115,7 +115,7 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
   if (status != LK_OK) return status;
   if (!renewed || outer_is_gone(hold)) {
     hold->lost = renewed ? "outer" : "broken";
-    return exec_fail(error, LK_LOST, "\"%s\" is no longer held by the exec around this one",
+    return exec_fail(error, LK_LOST, "\"%.200s\" is no longer held by the exec around this one",
                      hold->name);
   }
   status = lk_watch_open(locks->client, &spec, &hold->watch, error);
@@ -129,8 +129,8 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
   lk_status status = lk_lock_acquire(hold->lock, hold->caller, wait_ms, error);
   if (status == LK_BUSY || status == LK_TIMEOUT) {
     return exec_fail(error, status,
-                     wait_ms == 0 ? "\"%s\" is held by another"
-                                  : "\"%s\" was held by another for the whole wait",
+                     wait_ms == 0 ? "\"%.200s\" is held by another"
+                                  : "\"%.200s\" was held by another for the whole wait",
                      hold->name);
   }
   if (status != LK_OK) return status;
@@ -184,11 +184,11 @@ lk_status exec_locks_take(exec_locks *locks, lk_error *error) {
     if (status != LK_OK) return status;
     /* While a later lock was waited for, an earlier one was lost: all are asked for anew. */
     if (lost->outer) {
-      return exec_fail(error, LK_LOST, "\"%s\" is no longer held by the exec around this one",
+      return exec_fail(error, LK_LOST, "\"%.200s\" is no longer held by the exec around this one",
                        lost->name);
     }
     if (locks->wait_ms != LK_FOREVER && lk_now_ms() >= deadline_ms) {
-      return exec_fail(error, LK_TIMEOUT, "\"%s\" was lost while another was waited for",
+      return exec_fail(error, LK_TIMEOUT, "\"%.200s\" was lost while another was waited for",
                        lost->name);
     }
     for (size_t i = 0; i < locks->count; i++) locks->holds[i].lost = NULL;

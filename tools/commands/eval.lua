@@ -140,9 +140,15 @@ local function form(script, args)
   return keys, values
 end
 
+-- What the library would call the errors of the mock.
+local MOCK_STATUS = { LKARG = 'LK_BADARG', WRONGTYPE = 'LK_WRONGTYPE' }
+
 local function on_mock(ctx, script, keys, values)
   local world = require('mock.world').new({ scripts = path.join(ctx.home, 'scripts') })
   local reply, err = world:eval_source(script.source, keys, values)
+  if err then
+    err.status = MOCK_STATUS[err.code] or 'LK_SCRIPT'
+  end
   return world.null, reply, err
 end
 
@@ -191,7 +197,7 @@ function command.run(args, ctx)
     return code
   elseif err then
     ctx:result({ script = script.name, error = { status = err.status, code = err.code,
-      message = text.safe(err.message), line = err.line } },
+      message = text.safe(err.message), line = err.line, hint = err.hint or '' } },
       ('(error) %s\n'):format(text.safe(err.message)))
     if err.line and not ctx.json then
       ctx:note(('%s, line %d'):format(script.name, err.line))
