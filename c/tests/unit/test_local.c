@@ -225,6 +225,35 @@ static void a_server_that_runs_is_used_again(void **state) {
   assert_int_equal(server_pid(), first);
 }
 
+static void a_refusal_is_an_answer_too(void **state) {
+  (void)state;
+  start();
+  redisContext *c = look();
+  freeReplyObject(redisCommand(c, "CONFIG SET requirepass secret"));
+  start();
+  freeReplyObject(redisCommand(c, "CONFIG SET requirepass %s", ""));
+  redisFree(c);
+}
+
+static void the_server_blocks_no_signal_that_its_starter_does(void **state) {
+  (void)state;
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigprocmask(SIG_BLOCK, &blocked, &before);
+  start();
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  pid_t first = server_pid();
+  assert_int_equal(kill(first, SIGTERM), 0);
+  redisContext *c = look();
+  while (c && !c->err) {
+    redisFree(c);
+    poll(NULL, 0, 5);
+    c = look();
+  }
+  redisFree(c);
+}
+
 static redisReply *get_token(void) {
   redisContext *c = look();
   redisReply *reply = redisCommand(c, "GET token");
@@ -378,6 +407,8 @@ int main(void) {
       TEST(a_folder_whose_socket_has_too_long_a_name_is_refused),
       TEST(the_server_is_private_and_keeps_what_it_is_told),
       TEST(a_server_that_runs_is_used_again),
+      TEST(a_refusal_is_an_answer_too),
+      TEST(the_server_blocks_no_signal_that_its_starter_does),
       TEST(what_was_written_outlives_a_restart),
       TEST(a_server_that_was_killed_is_started_again),
       TEST(many_starters_get_one_server),

@@ -120,6 +120,8 @@ static void the_code_of_a_server_error_says_its_status(void **state) {
       {"ERR value is not an integer or out of range", LK_SERVER, "ERR"},
       {"BUSYKEY Target key name already exists.", LK_SERVER, "BUSYKEY"},
       {"no code here", LK_SERVER, ""},
+      {"No code here", LK_SERVER, ""},
+      {"A_FIRST_WORD_THAT_IS_LONGER_THAN_ANY_CODE is none", LK_SERVER, ""},
       {"OOMPH", LK_SERVER, "OOMPH"},
       {"OOM", LK_OOM, "OOM"},
       {"", LK_SERVER, ""},
