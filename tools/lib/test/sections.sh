@@ -59,6 +59,7 @@ section_unit() {
   c_tests torture "$LK_BUILD"
 }
 section_live() { c_tests live "$LK_BUILD"; }
+section_cli() { specs cli "$LK_BUILD"; }
 
 torture() {
   has_c_tests "$1" 'torture' && check "torture, $2 s" "$1/tests/torture" --seconds "$2"
@@ -84,8 +85,8 @@ section_clang() {
   torture build/clang 10
 }
 
-# sanitized NAME RUNTIME: unit and live tests, live specs and torture. What the sanitizers report
-# counts whatever became of the process that it is about.
+# sanitized NAME RUNTIME: unit and live tests, live specs, the program's specs and torture. What the
+# sanitizers report counts whatever became of the process that it is about.
 sanitized() {
   local build=build/$1 reports=$LK_TEST_DIR/$1-report
   rm -f "$reports".*
@@ -95,6 +96,7 @@ sanitized() {
   c_tests unit "$build"
   c_tests live "$build"
   live_specs "$build" "$(gcc -print-file-name="$2")"
+  specs cli "$build"
   torture "$build" 10
   check "no reports ($1)" nothing_in "$reports".*
 }
