@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies that come late, in pieces, wrong, twice or never, from a scripted server. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fake.h"
 #include "kit.h"
@@ -384,6 +386,54 @@ static void a_plain_command_is_never_sent_twice(void **state) {
   acquire(); /* on the next connection, and no INCR before it */
 }
 
+static void write_counter(const char *dir) {
+  char path[80];
+  snprintf(path, sizeof path, "%s/mine", dir);
+  assert_int_equal(mkdir(path, 0700), 0);
+  snprintf(path, sizeof path, "%s/mine/count.lua", dir);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs("#!lua\n--[[ latchkey-script\nname:     mine/count\nversion:  1.0.0\nsummary:  Count.\n"
+        "keys:\n  - counter  string  rw  {name}  how often\nargv:\nreturns:\n  - {1, n}  counted\n"
+        "errors:\nrepeat:   no\ncost:     at most 1 command\ncluster:  one slot\n]]\n"
+        "return {1, redis.call('INCR', KEYS[1])}\n",
+        file);
+  fclose(file);
+}
+
+static lk_client *counting_client;
+
+static void *run_counter(void *status) {
+  lk_bytes key = kit_bytes("n");
+  lk_reply *reply;
+  *(lk_status *)status =
+      lk_eval(counting_client, "mine/count", &key, 1, NULL, 0, &reply, &kit_error);
+  lk_reply_free(reply);
+  return NULL;
+}
+
+static void a_script_that_may_not_repeat_is_never_sent_twice(void **state) {
+  (void)state;
+  char dir[] = "/tmp/latchkey-test-XXXXXX", remove[64];
+  assert_non_null(mkdtemp(dir));
+  write_counter(dir);
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.script_dir = dir;
+  counting_client = kit_client(fake_url(fix.server), &options);
+  pthread_t thread;
+  lk_status status = LK_OK;
+  assert_int_equal(pthread_create(&thread, NULL, run_counter, &status), 0);
+  fake_command command = fake_take(fix.server);
+  fake_hang_up(fix.server, &command);
+  fake_forget(&command);
+  pthread_join(thread, NULL);
+  assert_int_equal(status, LK_UNSURE);
+  lk_client_close(counting_client);
+  assert_true(fake_is_idle(fix.server));
+  snprintf(remove, sizeof remove, "rm -rf -- '%s'", dir);
+  assert_int_equal(system(remove), 0);
+}
+
 static void replies_go_to_those_who_asked(void **state) {
   (void)state;
   enum { CALLERS = 8 };
@@ -433,6 +483,7 @@ int main(void) {
       TEST(a_release_that_is_never_answered_is_unsure_and_tried_on),
       TEST(a_lost_re_entry_changes_no_count),
       TEST(a_plain_command_is_never_sent_twice),
+      TEST(a_script_that_may_not_repeat_is_never_sent_twice),
       TEST(replies_go_to_those_who_asked),
   };
 #undef TEST
