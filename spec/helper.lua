@@ -45,16 +45,32 @@ function helper.hash(fields, lease)
   return { type = 'hash', value = fields, pttl = lease or -1 }
 end
 
----Puts keys into a world, as `helper.string` and `helper.hash` describe them.
+---What `world:dump()` shows of a list.
+---@param lease? integer ms
+function helper.list(elements, lease)
+  return { type = 'list', value = elements, pttl = lease or -1 }
+end
+
+local PUT = {
+  string = function(world, key, value)
+    assert(world:command('SET', key, value))
+  end,
+  hash = function(world, key, fields)
+    for field, value in pairs(fields) do
+      assert(world:command('HSET', key, field, value))
+    end
+  end,
+  list = function(world, key, elements)
+    for _, element in ipairs(elements) do
+      assert(world:command('RPUSH', key, element))
+    end
+  end,
+}
+
+---Puts keys into a world, as `helper.string` and its like describe them.
 function helper.fill(world, keys)
   for key, record in pairs(keys) do
-    if record.type == 'string' then
-      assert(world:command('SET', key, record.value))
-    else
-      for field, value in pairs(record.value) do
-        assert(world:command('HSET', key, field, value))
-      end
-    end
+    PUT[record.type](world, key, record.value)
     if record.pttl ~= -1 then
       assert(world:command('PEXPIRE', key, record.pttl))
     end

@@ -9,6 +9,7 @@ local unistd = require('posix.unistd')
 local wait = require('posix.sys.wait')
 
 local convert = require('mock.convert')
+local values = require('support.values')
 
 local Oracle = {}
 Oracle.__index = Oracle
@@ -201,14 +202,10 @@ function Oracle:dump()
   local dump = {}
   for _, key in ipairs(self:command('KEYS', '*')) do
     local kind = self:command('TYPE', key).ok
-    local value = kind == 'string' and self:command('GET', key) or {}
-    if kind == 'hash' then
-      local pairs_ = self:command('HGETALL', key)
-      for i = 1, pairs_.n, 2 do
-        value[pairs_[i]] = pairs_[i + 1]
-      end
-    end
-    dump[key] = { type = kind, value = value, pttl = self:command('PTTL', key) }
+    local read = values.READ[kind]
+    local reply = self:command(read[1], key, unpack(read, 2))
+    dump[key] = { type = kind, value = values.DECODE[kind](reply),
+      pttl = self:command('PTTL', key) }
   end
   return dump
 end

@@ -18,6 +18,10 @@ local WORDS = {
   T = { '4102444800000', '4102444801500', '4102444900000', '1' },
   S = { '4102444800', '4102444801', '-1' },
   X = { 'NX', 'XX', 'GT', 'LT', 'gt', 'OR' },
+  I = { '0', '1', '2', '-1', '-2', '9', 'x' },
+  P = { 'RANK', 'COUNT', 'MAXLEN', 'rank', 'OR' },
+  W = { 'BEFORE', 'AFTER', 'after', 'OR' },
+  D = { 'LEFT', 'RIGHT', 'right', 'UP' },
 }
 
 local GRAMMAR = {
@@ -31,6 +35,10 @@ local GRAMMAR = {
   'HSET K F V', 'HSET K F V F V', 'HMSET K F V', 'HSETNX K F V', 'HGET K F', 'HMGET K F F',
   'HGETALL K', 'HKEYS K', 'HVALS K', 'HEXISTS K F', 'HLEN K', 'HSTRLEN K F', 'HDEL K F',
   'HDEL K F F', 'HINCRBY K F N',
+  'LPUSH K V', 'LPUSH K V V', 'RPUSH K V', 'RPUSH K V V', 'LPUSHX K V', 'RPUSHX K V', 'LPOP K',
+  'LPOP K I', 'RPOP K', 'RPOP K I', 'LLEN K', 'LINDEX K I', 'LRANGE K I I', 'LREM K I V',
+  'LSET K I V', 'LTRIM K I I', 'LPOS K V', 'LPOS K V P I', 'LPOS K V P I P I', 'LINSERT K W V V',
+  'LMOVE K K D D', 'RPOPLPUSH K K',
   'PUBLISH K V', 'SPUBLISH K V', 'ECHO V', 'SCRIPT V', 'NOSUCH V K',
 }
 

@@ -110,6 +110,7 @@ describe('a snapshot of a mock world', function()
     local w = world()
     w:command('SET', 'k', 'v', 'PX', 100)
     w:command('HSET', 'h', 'f', '1')
+    w:command('RPUSH', 'l', 'a', 'b', 'c')
     w:command('PUBLISH', 'c', 'm')
     local before, start = w:dump(), w:now_ms()
     local snapshot = w:snapshot()
@@ -118,6 +119,10 @@ describe('a snapshot of a mock world', function()
       w:advance(1000)
       w:command('HINCRBY', 'h', 'f', 1)
       w:command('SET', 'new', 'v')
+      w:command('LPOP', 'l')
+      w:command('LSET', 'l', 0, 'z')
+      w:command('LINSERT', 'l', 'AFTER', 'z', 'y')
+      w:command('LMOVE', 'l', 'l', 'LEFT', 'RIGHT')
       w:messages()
       w:set_oom(true)
       w:set_readonly(true)
@@ -232,16 +237,16 @@ describe('a mock world refuses', function()
   end
 
   it('commands that it does not model, from clients and scripts', function()
-    refused('MOCK LPUSH is not modelled', world():command('LPUSH', 'l', 'v'))
-    refused('MOCK ZADD is not modelled', world():eval_source('redis.call("zadd", "z", 1, "m")'))
+    refused('MOCK SADD is not modelled', world():command('SADD', 'l', 'v'))
+    refused('MOCK ZUNION is not modelled', world():eval_source('redis.call("zunion", 1, "z")'))
     refused('MOCK SCRIPT|DEBUG is not modelled', world():command('SCRIPT', 'DEBUG', 'YES'))
   end)
 
   it('even where the script would swallow the refusal', function()
-    refused('MOCK LPUSH is not modelled',
-      world():eval_source('pcall(redis.call, "LPUSH", "l", "v") return 1'))
-    refused('MOCK LPUSH is not modelled',
-      world():eval_source('redis.pcall("LPUSH", "l", "v") return 1'))
+    refused('MOCK SADD is not modelled',
+      world():eval_source('pcall(redis.call, "SADD", "l", "v") return 1'))
+    refused('MOCK SADD is not modelled',
+      world():eval_source('redis.pcall("SADD", "l", "v") return 1'))
   end)
 
   it('integers that a double cannot hold', function()

@@ -2,9 +2,12 @@
 -- A world that is a live server: the mock's methods (tools/mock/world.lua), through liblatchkey.
 local setenv = require('posix.stdlib').setenv
 
+local cjson = require('cjson')
+
 local catalog = require('lib.catalog')
 local latchkey = require('lib.latchkey')
 local Observer = require('support.observer')
+local values = require('support.values')
 
 -- A sanitizer that is preloaded for the library is not for the programs that specs start.
 setenv('LD_PRELOAD', nil)
@@ -14,10 +17,12 @@ World.__index = World
 
 -- One indivisible look at every key, as a flat array.
 local DUMP = [[
+local READ = cjson.decode(ARGV[1])
 local reply = {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
-  local value = kind == 'hash' and redis.call('HGETALL', key) or redis.call('GET', key)
+  local read = READ[kind]
+  local value = redis.call(read[1], key, unpack(read, 2))
   for _, part in ipairs({key, kind, redis.call('PTTL', key), value}) do
     reply[#reply + 1] = part
   end
@@ -145,17 +150,10 @@ function World:messages()
 end
 
 function World:dump()
-  local parts, keys = must(self:eval_source(DUMP, {}, {})), {}
+  local parts, keys = must(self:eval_source(DUMP, {}, { cjson.encode(values.READ) })), {}
   for i = 1, parts.n, 4 do
     local key, kind, pttl, value = parts[i], parts[i + 1], parts[i + 2], parts[i + 3]
-    if kind == 'hash' then
-      local fields = {}
-      for j = 1, value.n, 2 do
-        fields[value[j]] = value[j + 1]
-      end
-      value = fields
-    end
-    keys[key] = { type = kind, value = value, pttl = pttl }
+    keys[key] = { type = kind, value = values.DECODE[kind](value), pttl = pttl }
   end
   return keys
 end

@@ -5,6 +5,7 @@ local Clock = require('mock.clock')
 local Library = require('mock.library')
 local Sandbox = require('mock.sandbox')
 local Store = require('mock.store')
+local arrays = require('mock.arrays')
 local catalog = require('lib.catalog')
 local convert = require('mock.convert')
 local dispatch = require('mock.dispatch')
@@ -155,24 +156,28 @@ function World:messages()
   return messages
 end
 
-local function dump_value(record)
-  if record.type ~= 'hash' then
-    return record.value
-  end
-  local fields = {}
-  for i = 1, #record.value, 2 do
-    fields[record.value[i]] = record.value[i + 1]
-  end
-  return fields
-end
+local DUMP = {
+  string = function(value)
+    return value
+  end,
+  hash = function(pairs_)
+    local fields = {}
+    for i = 1, #pairs_, 2 do
+      fields[pairs_[i]] = pairs_[i + 1]
+    end
+    return fields
+  end,
+  list = arrays.copy,
+}
 
----Every live key: { type, value, pttl }; a hash as field -> value, pttl -1 without expiry.
+---Every live key: { type, value, pttl }; a hash as field -> value, a list as an array, pttl -1
+---without expiry.
 function World:dump()
   self:begin()
   local dump = {}
   for _, key in ipairs(self.store:names()) do
     local record = self.store:get(key)
-    dump[key] = { type = record.type, value = dump_value(record),
+    dump[key] = { type = record.type, value = DUMP[record.type](record.value),
       pttl = record.expires_at and record.expires_at - self.clock.ms or -1 }
   end
   return dump
@@ -188,17 +193,9 @@ function World:set_readonly(on)
   self.replica = on
 end
 
-local function shallow(list)
-  local copy = {}
-  for i = 1, #list do
-    copy[i] = list[i]
-  end
-  return copy
-end
-
 ---Keys, time, messages and faults; the scripts that are loaded are no part of it.
 function World:snapshot()
-  return { keys = self.store:snapshot(), ms = self.clock.ms, outbox = shallow(self.outbox),
+  return { keys = self.store:snapshot(), ms = self.clock.ms, outbox = arrays.copy(self.outbox),
     full = self.full, replica = self.replica }
 end
 
@@ -206,7 +203,7 @@ end
 function World:restore(snapshot)
   self.store:restore(snapshot.keys)
   self.clock.ms = snapshot.ms
-  self.outbox = shallow(snapshot.outbox)
+  self.outbox = arrays.copy(snapshot.outbox)
   self.full, self.replica = snapshot.full, snapshot.replica
 end
 

@@ -1,29 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Hashes. The value is { field, value, field, value ... } in the order in which fields came, which
 -- is how a server keeps a small hash.
+local arrays = require('mock.arrays')
 local integers = require('mock.integers')
 
 local ONE_KEY = { 1, 1, 1 }
-local WRONGTYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local EMPTY = {}
+
+local copy = arrays.copy
 
 local function read(world, key)
-  local record = world.store:get(key)
-  if not record then
-    return EMPTY
-  elseif record.type ~= 'hash' then
-    return nil, WRONGTYPE
-  end
-  return record.value
+  return arrays.read(world, key, 'hash')
 end
 
 local function write(world, key, pairs_)
-  if #pairs_ == 0 then
-    world.store:put(key, nil)
-    return
-  end
-  local old = world.store:get(key)
-  world.store:put(key, { type = 'hash', value = pairs_, expires_at = old and old.expires_at })
+  arrays.write(world, key, 'hash', pairs_)
 end
 
 local function place(pairs_, field)
@@ -33,14 +23,6 @@ local function place(pairs_, field)
     end
   end
   return nil
-end
-
-local function copy(pairs_)
-  local new = {}
-  for i = 1, #pairs_ do
-    new[i] = pairs_[i]
-  end
-  return new
 end
 
 local function set_fields(world, argv)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Strings.
+local arrays = require('mock.arrays')
 local deadline = require('mock.deadline')
 local integers = require('mock.integers')
 
 local ONE_KEY, ALL_KEYS, PAIRS = { 1, 1, 1 }, { 1, -1, 1 }, { 1, -1, 2 }
-local WRONGTYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local SYNTAX = 'ERR syntax error'
+local WRONGTYPE, SYNTAX = arrays.WRONGTYPE, arrays.SYNTAX
 
 local function read(world, key)
   local record = world.store:get(key)

@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A key's value as `world:dump()` shows it, from what a server answers.
+local values = {}
+
+---What reads a whole value, by its type: a command, and what follows its key.
+values.READ = {
+  string = { 'GET' },
+  hash = { 'HGETALL' },
+  list = { 'LRANGE', 0, -1 },
+}
+
+---From the reply to the value, by its type.
+values.DECODE = {
+  string = function(text)
+    return text
+  end,
+  hash = function(pairs_)
+    local fields = {}
+    for i = 1, pairs_.n, 2 do
+      fields[pairs_[i]] = pairs_[i + 1]
+    end
+    return fields
+  end,
+  list = function(elements)
+    return { unpack(elements, 1, elements.n) }
+  end,
+}
+
+return values
