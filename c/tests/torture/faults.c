@@ -14,16 +14,18 @@
 #include <time.h>
 
 enum {
-  PERIOD_MS = 6000,
+  PERIOD_MS = 6500,
   HUSH_FROM_MS = 1700,
   BURST_MS = 2000,
   HUSH_UNTIL_MS = BURST_MS + RECOVERY_MS + WAKE_MS + 300,
   FLUSH_EVERY_MS = 600
 };
 
+static bool is_there(const child *c) { return c->pid && !c->leaving && !c->stopped_us; }
+
 static child *random_child(parent *p) {
   child *c = &p->children[dice_between(&p->dice, 0, p->options->processes - 1)];
-  return c->pid && !c->leaving && !c->stopped_us ? c : NULL;
+  return is_there(c) ? c : NULL;
 }
 
 static lk_reply *command(parent *p, size_t argc, const char *const *words) {
@@ -43,17 +45,12 @@ static void note_fault(parent *p, fault_kind kind, int64_t from_us, int64_t unti
        (record){.at_us = from_us, .until_us = until_us, .status = (int32_t)kind, .process = -1});
 }
 
-/* A process that is stopped meanwhile finds its replies long after they were given. */
-static void pause_server(parent *p, child *stopped) {
-  int64_t ms = dice_between(&p->dice, 30, 400);
+static void pause_server(parent *p, int64_t ms) {
   char text[16];
   snprintf(text, sizeof text, "%d", (int)ms);
   int64_t from_us = history_now_us();
   lk_reply_free(command(p, 4, (const char *[]){"CLIENT", "PAUSE", text, "ALL"}));
   note_fault(p, FAULT_PAUSE, from_us, history_now_us() + ms * 1000);
-  if (!stopped || !(p->options->faults & 1u << FAULT_STOP) || dice_chance(&p->dice, 50)) return;
-  nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-  child_stop(stopped, ms + dice_between(&p->dice, 0, 600));
 }
 
 static void flush_scripts(parent *p) {
@@ -110,20 +107,39 @@ static void inject_one(parent *p, int64_t burst_left_ms) {
     if (c) close_child(p, c);
     break;
   case FAULT_CUT: cut_connections(p, dice_between(&p->dice, CUT_SOME, CUT_ALL)); break;
-  default: pause_server(p, c);
+  default: pause_server(p, dice_between(&p->dice, 30, 400));
+  }
+}
+
+/*
+ * All begin at once, their calls wait in a paused server, and every process is stopped when they are
+ * answered: a hold counts from when it was asked for, not from when the answer was heard.
+ */
+static void end_hush(parent *p) {
+  const unsigned both = 1u << FAULT_PAUSE | 1u << FAULT_STOP;
+  const int64_t pause_ms = 80;
+  bool late = (p->options->faults & both) == both;
+  if (late) pause_server(p, pause_ms);
+  children_hush(p, false);
+  if (!late) return;
+  nanosleep(&(struct timespec){.tv_nsec = 40000000}, NULL);
+  for (int i = 0; i < p->options->processes; i++) {
+    child *c = &p->children[i];
+    if (is_there(c)) child_stop(c, pause_ms + dice_between(&p->dice, 20, 700));
   }
 }
 
 void faults_inject(parent *p, int64_t now_us) {
   int64_t into_ms = (now_us - p->start_us) / 1000 % PERIOD_MS;
   bool hush = into_ms >= HUSH_FROM_MS && into_ms < HUSH_UNTIL_MS;
-  if (hush != p->hushed) children_hush(p, hush);
+  if (hush && !p->hushed) children_hush(p, true);
+  if (!hush && p->hushed) end_hush(p);
   if (into_ms < BURST_MS && now_us >= p->next_fault_us) {
     if (!hush)
       inject_one(p, BURST_MS - into_ms);
     else if (p->options->faults & 1u << FAULT_CUT)
       cut_connections(p, CUT_LISTENERS);
-    p->next_fault_us = now_us + dice_between(&p->dice, 10, hush ? 20 : 120) * 1000;
+    p->next_fault_us = now_us + dice_between(&p->dice, hush ? 2 : 10, hush ? 8 : 120) * 1000;
   }
   if ((p->options->faults & 1u << FAULT_FLUSH) && now_us >= p->next_flush_us) {
     flush_scripts(p);

@@ -135,6 +135,7 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
               .count = 1,
               .release_status = -1,
               .lease_ms = thread->acquire->lease_ms,
+              .called_us = thread->acquire->at_us,
               .acquired_us = r->at_us,
               .granted_us = r->at_us,
               .lost_us = NEVER,
@@ -178,6 +179,11 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
   thread->acquire = NULL;
 }
 
+/* Before a third of the lease is over, no renewal can have come between the server's word and ours. */
+static bool may_be_renewed(const hold *h, const record *r) {
+  return h->renewed && r->at_us - h->called_us >= h->lease_ms * 1000 / 3;
+}
+
 static void inspected(findings *f, const thread_state *thread, const record *r) {
   if (r->fields > 1)
     report(f, VIOLATION_COUNT, r->at_us, "lock %d has %d owners", r->lock, r->fields);
@@ -189,7 +195,7 @@ static void inspected(findings *f, const thread_state *thread, const record *r) 
     if (r->count != h->count)
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, not %d", r->count,
              h->owner, h->count);
-    else if (!h->renewed && r->remaining_ms > r->lease_ms)
+    else if (!may_be_renewed(h, r) && r->remaining_ms > r->lease_ms)
       report(f, VIOLATION_DEADLINE, r->at_us,
              "%s has %" PRId64 " ms left, but on the server only %" PRId64, h->owner,
              r->remaining_ms, r->lease_ms);

@@ -26,6 +26,7 @@ typedef struct hold {
   int release_status; /* of the last release; -1: none returned */
   int told_count;     /* calls of on_lost */
   int64_t lease_ms;
+  int64_t called_us; /* its acquire was called, and returned */
   int64_t acquired_us;
   int64_t granted_us;  /* the last call that extended the lease returned */
   int64_t deadline_us; /* the latest that the client has reported */

@@ -17,7 +17,7 @@
 
 enum {
   PARENT_RECORDS = 1 << 24,
-  TICK_MS = 10,
+  TICK_MS = 5,
   LOOK_EVERY_MS = 50,
   STALL_MS = 250,
   FINISH_MS = 3000, /* for waiters to get their turn after the end */
