@@ -8,7 +8,7 @@ local lines = require('lib.lines')
 local fragments = {}
 
 fragments.MAX_LINES = 20
-fragments.MAX_PER_SCRIPT = 3
+fragments.MAX_PER_SCRIPT = 6
 
 local OPEN = '^%-%->>> fragment ([a-z][a-z0-9_]*)$'
 local CLOSE = '^%-%-<<< fragment ([a-z][a-z0-9_]*)$'
