@@ -23,7 +23,7 @@ section_lint() {
 # specs RUN BUILD: a run of .busted with the library and the program of a build.
 specs() {
   have busted "specs ($1)" && tap "specs ($1)" env LATCHKEY_LIB="$2/liblatchkey.so" \
-    LATCHKEY_PROGRAM="$2/latchkey" busted --run="$1" -o TAP
+    LATCHKEY_PROGRAM="$2/latchkey" tools/lib/test/with_terminals.sh busted --run="$1" -o TAP
 }
 
 # live_specs BUILD [RUNTIME]: the run `live` beside a server; RUNTIME is loaded into LuaJIT alone.
