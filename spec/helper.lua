@@ -51,6 +51,13 @@ function helper.list(elements, lease)
   return { type = 'list', value = elements, pttl = lease or -1 }
 end
 
+---What `world:dump()` shows of a sorted set.
+---@param entries table[] { member, score } in the order of scores
+---@param lease? integer ms
+function helper.zset(entries, lease)
+  return { type = 'zset', value = entries, pttl = lease or -1 }
+end
+
 local PUT = {
   string = function(world, key, value)
     assert(world:command('SET', key, value))
@@ -63,6 +70,11 @@ local PUT = {
   list = function(world, key, elements)
     for _, element in ipairs(elements) do
       assert(world:command('RPUSH', key, element))
+    end
+  end,
+  zset = function(world, key, entries)
+    for _, entry in ipairs(entries) do
+      assert(world:command('ZADD', key, entry[2], entry[1]))
     end
   end,
 }

@@ -14,7 +14,7 @@ local World = require('mock.world')
 local compare = require('mock.compare')
 local sha1 = require('lib.sha1')
 
-local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'server', 'scripts' }
+local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server', 'scripts' }
 -- Globals of Redis that the mock refuses by name.
 local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new', 'cmsgpack', 'struct',
   'table.setn' }

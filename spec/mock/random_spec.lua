@@ -22,6 +22,13 @@ local WORDS = {
   P = { 'RANK', 'COUNT', 'MAXLEN', 'rank', 'OR' },
   W = { 'BEFORE', 'AFTER', 'after', 'OR' },
   D = { 'LEFT', 'RIGHT', 'right', 'UP' },
+  Z = { '0', '1', '-1', '2.5', '0.1', '-0', '1e3', 'inf', '-inf', '9007199254740993', '1e400',
+    'x' },
+  O = { 'NX', 'XX', 'GT', 'LT', 'CH', 'INCR', 'gt', 'OR' },
+  R = { '-inf', '+inf', '0', '(1', '(0', '1', '2', '2.5', '0.1', '(inf', '', 'x' },
+  Q = { 'WITHSCORES', 'REV', 'rev', 'BYSCORE', 'BYLEX', 'LIMIT' },
+  M = { 'a', 'ab', 'b', '', 'a\0' },
+  B = { '-', '+', '[a', '(a', '(ab', '[b', '[', '(', 'a' },
 }
 
 local GRAMMAR = {
@@ -39,6 +46,17 @@ local GRAMMAR = {
   'LPOP K I', 'RPOP K', 'RPOP K I', 'LLEN K', 'LINDEX K I', 'LRANGE K I I', 'LREM K I V',
   'LSET K I V', 'LTRIM K I I', 'LPOS K V', 'LPOS K V P I', 'LPOS K V P I P I', 'LINSERT K W V V',
   'LMOVE K K D D', 'RPOPLPUSH K K',
+  'ZADD K Z F', 'ZADD K Z F Z F', 'ZADD K O Z F', 'ZADD K O O Z F', 'ZADD K O CH Z F Z F',
+  'ZINCRBY K Z F', 'ZREM K F', 'ZREM K F F', 'ZSCORE K F', 'ZMSCORE K F F', 'ZCARD K', 'ZRANK K F',
+  'ZREVRANK K F', 'ZPOPMIN K', 'ZPOPMAX K', 'ZPOPMIN K I', 'ZPOPMAX K I',
+  'ZRANGE K I I', 'ZRANGE K I I Q', 'ZRANGE K R R BYSCORE', 'ZRANGE K R R BYSCORE Q',
+  'ZRANGE K R R BYSCORE Q LIMIT I I', 'ZRANGE K R R Q Q', 'ZRANGE K R R LIMIT I I',
+  'ZREVRANGE K I I', 'ZREVRANGE K I I Q', 'ZRANGEBYSCORE K R R', 'ZRANGEBYSCORE K R R Q',
+  'ZRANGEBYSCORE K R R LIMIT I I', 'ZREVRANGEBYSCORE K R R', 'ZREVRANGEBYSCORE K R R LIMIT I I',
+  'ZCOUNT K R R', 'ZREMRANGEBYSCORE K R R', 'ZREMRANGEBYRANK K I I',
+  'ZADD lex 0 F', 'ZADD lex -0 M', 'ZADD lex 0 M', 'ZREM lex M', 'ZRANGEBYLEX lex B B',
+  'ZRANGEBYLEX lex B B LIMIT I I', 'ZRANGEBYLEX lex B B Q', 'ZREVRANGEBYLEX lex B B',
+  'ZRANGE lex B B BYLEX Q', 'ZLEXCOUNT lex B B', 'ZREMRANGEBYLEX lex B B',
   'PUBLISH K V', 'SPUBLISH K V', 'ECHO V', 'SCRIPT V', 'NOSUCH V K',
 }
 

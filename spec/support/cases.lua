@@ -20,19 +20,23 @@ cases.states = {
   { what = 'a lock that the caller holds', keys = {
     string = helper.string(cases.OWNER, LEASE_MS),
     hash = helper.hash({ [cases.OWNER] = '1' }, LEASE_MS),
-    list = helper.list({ cases.OWNER }, LEASE_MS) } },
+    list = helper.list({ cases.OWNER }, LEASE_MS),
+    zset = helper.zset({ { cases.OWNER, 1 } }, LEASE_MS) } },
   { what = 'a lock that another holds', keys = {
     string = helper.string('lk-bob:1', LEASE_MS),
     hash = helper.hash({ ['lk-bob:1'] = '1' }, LEASE_MS),
-    list = helper.list({ 'lk-bob:1' }, LEASE_MS) } },
+    list = helper.list({ 'lk-bob:1' }, LEASE_MS),
+    zset = helper.zset({ { 'lk-bob:1', 1 } }, LEASE_MS) } },
   { what = 'a lock without a lease', keys = {
     string = helper.string(cases.OWNER),
     hash = helper.hash({ [cases.OWNER] = '2' }),
-    list = helper.list({ cases.OWNER }) } },
+    list = helper.list({ cases.OWNER }),
+    zset = helper.zset({ { cases.OWNER, 1 } }) } },
   { what = 'a key of another type', keys = {
     string = helper.hash({ field = 'value' }, LEASE_MS),
     hash = helper.string('value', LEASE_MS),
-    list = helper.string('value', LEASE_MS) } },
+    list = helper.string('value', LEASE_MS),
+    zset = helper.string('value', LEASE_MS) } },
 }
 cases.FREE, cases.HELD, cases.WRONG = cases.states[1], cases.states[2], cases.states[5]
 

@@ -7,6 +7,7 @@ values.READ = {
   string = { 'GET' },
   hash = { 'HGETALL' },
   list = { 'LRANGE', 0, -1 },
+  zset = { 'ZRANGE', 0, -1, 'WITHSCORES' },
 }
 
 ---From the reply to the value, by its type.
@@ -23,6 +24,13 @@ values.DECODE = {
   end,
   list = function(elements)
     return { unpack(elements, 1, elements.n) }
+  end,
+  zset = function(pairs_)
+    local entries = {}
+    for i = 1, pairs_.n, 2 do
+      table.insert(entries, { pairs_[i], tonumber(pairs_[i + 1]) })
+    end
+    return entries
   end,
 }
 

@@ -168,10 +168,17 @@ local DUMP = {
     return fields
   end,
   list = arrays.copy,
+  zset = function(entries)
+    local copies = {}
+    for i, entry in ipairs(entries) do
+      copies[i] = arrays.copy(entry)
+    end
+    return copies
+  end,
 }
 
----Every live key: { type, value, pttl }; a hash as field -> value, a list as an array, pttl -1
----without expiry.
+---Every live key: { type, value, pttl }; a hash as field -> value, a list as an array, a
+---sorted set as an array of { member, score }, pttl -1 without expiry.
 function World:dump()
   self:begin()
   local dump = {}

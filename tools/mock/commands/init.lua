@@ -6,8 +6,8 @@
 --   slots   the same, for arguments that are no keys and yet belong to a slot
 --   run     function(world, argv) -> reply | nil, err
 --   subcommands  the same for each second word, instead of run
-local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'pubsub', 'server', 'scripting',
-  'unmodelled' }
+local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'pubsub',
+  'server', 'scripting', 'unmodelled' }
 
 local commands = {}
 
