@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum {
-  PERIOD_MS = 6500,
+  PERIOD_MS = 8000,
   HUSH_FROM_MS = 1700,
   BURST_MS = 2000,
   HUSH_UNTIL_MS = BURST_MS + RECOVERY_MS + WAKE_MS + 300,
@@ -125,7 +125,7 @@ static void end_hush(parent *p) {
   nanosleep(&(struct timespec){.tv_nsec = 40000000}, NULL);
   for (int i = 0; i < p->options->processes; i++) {
     child *c = &p->children[i];
-    if (is_there(c)) child_stop(c, pause_ms + dice_between(&p->dice, 20, 700));
+    if (is_there(c)) child_stop(c, pause_ms + dice_between(&p->dice, 20, 300));
   }
 }
 
