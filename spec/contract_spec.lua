@@ -129,7 +129,7 @@ local function describe_script(script)
       it('sent twice, leaves the state and the messages of one call on ' .. state.what, function()
         start(state)
         assert_runs(world:eval(script.name, keys, args))
-        local once, told = world:dump(), world:messages()
+        local once, told = helper.dump(world), world:messages()
 
         start(state)
         assert_runs(world:eval(script.name, keys, args))

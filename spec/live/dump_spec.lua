@@ -26,3 +26,28 @@ describe('world:dump', function()
     assert.same(KEYS, world:dump())
   end)
 end)
+
+describe('times', function()
+  local AHEAD = {
+    string = helper.string('until @+50000, then @+70000'),
+    hash = helper.hash({ f = '@+50000 7' }, 60000),
+    zset = helper.zset({ { 'a', '@-5000' }, { 'b', '@+50000' } }),
+  }
+  local NEARER = {
+    string = helper.string('until @+20000, then @+40000'),
+    hash = helper.hash({ f = '@+20000 7' }, 30000),
+    zset = helper.zset({ { 'a', '@-35000' }, { 'b', '@+20000' } }),
+  }
+
+  for _, kind in ipairs({ 'mock', 'live' }) do
+    it(('are distances from now, which moves: %s'):format(kind), function()
+      local world = helper[kind .. '_world']()
+      helper.fill(world, AHEAD)
+      assert.left(world, AHEAD)
+
+      world:advance(30000)
+
+      assert.left(world, NEARER)
+    end)
+  end
+end)

@@ -54,7 +54,7 @@ local function compare(script, state, keys, args)
 
   assert_same_error(mock_err, live_err)
   assert.reply(loosened(expected), reply)
-  assert.left(live, mock:dump(), mock:messages())
+  assert.left(live, helper.dump(mock), mock:messages())
 end
 
 describe('mock and server agree', function()

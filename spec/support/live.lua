@@ -29,10 +29,29 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return reply]]
 
--- Time moves when every lease has that much less left; what has nothing left is gone.
+-- Time moves when every lease has that much less left, and every time of 13 digits that is written
+-- down has come that much nearer; what has nothing left is gone.
 local ADVANCE = [[
+local function nearer(text)
+  return (text:gsub('%f[%d]' .. ('%d'):rep(13) .. '%f[%D]', function(time_ms)
+    return ('%.0f'):format(time_ms - ARGV[1])
+  end))
+end
 for _, key in ipairs(redis.call('KEYS', '*')) do
-  local left = redis.call('PTTL', key)
+  local kind, left = redis.call('TYPE', key).ok, redis.call('PTTL', key)
+  if kind == 'string' then
+    redis.call('SET', key, nearer(redis.call('GET', key)), 'KEEPTTL')
+  elseif kind == 'hash' then
+    local fields = redis.call('HGETALL', key)
+    for i = 1, #fields, 2 do
+      redis.call('HSET', key, fields[i], nearer(fields[i + 1]))
+    end
+  elseif kind == 'zset' then
+    local scores = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for i = 1, #scores, 2 do
+      redis.call('ZADD', key, nearer(scores[i + 1]), scores[i])
+    end
+  end
   if left >= 0 then
     redis.call('PEXPIRE', key, left - tonumber(ARGV[1]))
   end
@@ -127,6 +146,11 @@ end
 
 function World:advance(ms)
   assert(select(2, self:eval_source(ADVANCE, {}, { ms })) == nil)
+end
+
+function World:now_ms()
+  local time = must(self:command('TIME'))
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
 function World:script_flush()
