@@ -73,6 +73,7 @@ return {
   { 'ZADD z NX INCR 2 a', after = 'ZADD z 1 a' },
   { 'ZADD z XX INCR 2 a' },
   { 'ZADD z GT INCR -2 a', after = 'ZADD z 1 a' },
+  { 'ZADD z GT INCR 0 a', after = 'ZADD z 1 a' },
   { 'ZADD z LT INCR -2 a', after = 'ZADD z 1 a', gives = '-1' },
   { 'ZADD z INCR 1 a 2 b', fails = 'ERR INCR option supports a single increment-element pair' },
   { 'ZADD z INCR -inf a', after = 'ZADD z inf a', fails = NOT_A_NUMBER },
