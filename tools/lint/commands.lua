@@ -42,13 +42,38 @@ local function key_arguments(call)
   return arguments
 end
 
--- Which header line a variable is bound to; names that the script builds itself have none.
+-- The parameters of local functions with what each is called with: var -> arguments.
+local function passed(script)
+  local functions, arguments = {}, {}
+  for _, statement in ipairs(script.block) do
+    if statement.tag == 'LocalFunction' then
+      functions[statement.var] = statement[1].params
+    end
+  end
+  parser.walk(script.block, function(node)
+    for place, param in ipairs(node.tag == 'Call' and functions[node[1].var or false] or {}) do
+      arguments[param] = arguments[param] or {}
+      table.insert(arguments[param], node[place + 1] or false)
+    end
+  end)
+  return arguments
+end
+
+-- Which header line a variable is bound to, or a parameter always stands for; names that the script
+-- builds itself have none.
 local function bound_keys(script)
   local keys = {}
   for _, bound in ipairs(script.bindings) do
     if bound.array == 'KEYS' and bound.index then
       keys[bound.var] = script.header.keys[bound.index]
     end
+  end
+  for param, arguments in pairs(passed(script)) do
+    local key = arguments[1] and keys[arguments[1].var or false]
+    for _, argument in ipairs(arguments) do
+      key = argument and keys[argument.var or false] == key and key or nil
+    end
+    keys[param] = key
   end
   return keys
 end
