@@ -5,7 +5,7 @@ local names = require('lib.names')
 
 local helper = require('helper')
 
-local cases = { NAME = 'job', OWNER = 'lk-ann:1' }
+local cases = { NAME = 'job', OWNER = 'lk-ann:1', NEW_OWNER = 'lk-ann:2' }
 
 local LEASE_MS = 60000
 local CHANNEL_MAX = 1024
@@ -44,8 +44,8 @@ local VALID = {
   integer = function(argument)
     return argument.type == 'ms' and '30000' or decimal(argument.min)
   end,
-  text = function()
-    return cases.OWNER
+  text = function(argument)
+    return argument.name == 'new_owner' and cases.NEW_OWNER or cases.OWNER
   end,
   channel = function(argument)
     return names.form(argument.form, cases.NAME)
