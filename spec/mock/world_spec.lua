@@ -4,6 +4,8 @@ local stringx = require('pl.stringx')
 
 local SHA1_OF_RETURN_1 = 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db'
 
+local function nothing() end
+
 local function world(options)
   return World.new(options or { strict = false })
 end
@@ -211,6 +213,9 @@ describe('scripts of a mock world', function()
   end)
 
   it('are stopped when they do not end, wherever they hide', function()
+    local jit = rawget(_G, 'jit') or { on = nothing, off = nothing }
+    jit.on()
+    finally(jit.off)
     local w = world({ strict = false, max_instructions = 10000 })
     local endless = {
       '\nwhile true do end',
