@@ -59,9 +59,17 @@ local function describe_script(script)
       end)
     end
 
-    it(('refuses to run without %s'):format(argument.name), function()
-      assert_refuses(script.name .. ' takes ', keys, { unpack(args, 1, place - 1) })
-    end)
+    if argument.optional then
+      it(('runs without %s'):format(argument.name), function()
+        start(cases.HELD)
+
+        assert_runs(world:eval(script.name, keys, { unpack(args, 1, place - 1) }))
+      end)
+    else
+      it(('refuses to run without %s'):format(argument.name), function()
+        assert_refuses(script.name .. ' takes ', keys, { unpack(args, 1, place - 1) })
+      end)
+    end
   end
 
   it('refuses one argument too many', function()

@@ -14,20 +14,26 @@ local function decimal(number)
   return ('%.0f'):format(number)
 end
 
--- What keys hold, by their type in the header; a free lock has none.
+-- A fencing token that was drawn before, above the clock: the next one is not taken from there.
+local COUNTER = helper.string('4000000000000000')
+
+-- What keys hold, by their name or else their type in the header.
 cases.states = {
-  { what = 'a free lock', keys = {} },
+  { what = 'a free lock', keys = { counter = COUNTER } },
   { what = 'a lock that the caller holds', keys = {
+    counter = COUNTER,
     string = helper.string(cases.OWNER, LEASE_MS),
     hash = helper.hash({ [cases.OWNER] = '1' }, LEASE_MS),
     list = helper.list({ cases.OWNER }, LEASE_MS),
     zset = helper.zset({ { cases.OWNER, 1 } }, LEASE_MS) } },
   { what = 'a lock that another holds', keys = {
+    counter = COUNTER,
     string = helper.string('lk-bob:1', LEASE_MS),
     hash = helper.hash({ ['lk-bob:1'] = '1' }, LEASE_MS),
     list = helper.list({ 'lk-bob:1' }, LEASE_MS),
     zset = helper.zset({ { 'lk-bob:1', 1 } }, LEASE_MS) } },
   { what = 'a lock without a lease', keys = {
+    counter = COUNTER,
     string = helper.string(cases.OWNER),
     hash = helper.hash({ [cases.OWNER] = '2' }),
     list = helper.list({ cases.OWNER }),
@@ -169,7 +175,7 @@ end
 function cases.fill(world, h, state)
   local keys, records = cases.call(h), {}
   for i, key in ipairs(h.keys) do
-    records[keys[i]] = state.keys[key.type]
+    records[keys[i]] = state.keys[key.name] or state.keys[key.type]
   end
   helper.fill(world, records)
   return records
