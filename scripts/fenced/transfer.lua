@@ -1,0 +1,111 @@
+#!lua flags=allow-oom
+--[[ latchkey-script
+name:     fenced/transfer
+version:  1.0.0
+summary:  Hand a fenced lock to another owner in one step, with a higher token.
+keys:
+  - lock        hash    rw  {name}                      owner -> hold count; its TTL is the lease
+  - counter     string  rw  prefix:redisson_lock_token  shared  the token drawn last
+argv:
+  - lease       ms      50..86400000       how long the new owner's hold lives unless it is renewed
+  - owner       owner   1..256             the holder that gives the lock away, with all its levels
+  - new_owner   owner   1..256             lk-<client uuid>:<serial>, new for this hold
+  - token_ttl?  ms      1000..31536000000  the counter lives so long; without it, for ever
+returns:
+  - {1, token}  the new owner holds the lock once, for at least the lease
+  - {-1}        neither of them holds it: it was lost before; nothing was done
+errors:
+  - LKARG   an argument is wrong, or the counter is no token; nothing was written
+repeat:   hold
+cost:     at most 7 commands
+cluster:  one slot
+uses:     integer, text, draw
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-->>> fragment draw
+-- The fencing token after `last`. The server's clock in microseconds is its floor, so that tokens
+-- go on rising when the counter was lost with the data of a server.
+local function draw(last)
+  local time = redis.call('TIME')
+  return math.max(last + 1, time[1] * 1000000 + time[2])
+end
+--<<< fragment draw
+
+-- bind
+local lock = KEYS[1]
+local counter = KEYS[2]
+local lease = ARGV[1]
+local owner = ARGV[2]
+local new_owner = ARGV[3]
+local token_ttl = ARGV[4]
+
+-- check
+if #KEYS ~= 2 or #ARGV < 3 or #ARGV > 4 then
+  return redis.error_reply('LKARG fenced/transfer takes 2 keys and 3 or 4 arguments')
+end
+if not is_integer(lease, 50, 86400000) then
+  return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
+end
+if not is_text(owner, 256) then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+end
+if not is_text(new_owner, 256) then
+  return redis.error_reply('LKARG new_owner must have 1 to 256 bytes')
+end
+if owner == new_owner then
+  return redis.error_reply('LKARG new_owner must be another name than owner')
+end
+if token_ttl and not is_integer(token_ttl, 1000, 31536000000) then
+  return redis.error_reply('LKARG token_ttl must be an integer from 1000 to 31536000000')
+end
+
+local is_holder = redis.call('HEXISTS', lock, owner) == 1
+if not is_holder and redis.call('HEXISTS', lock, new_owner) == 0 then
+  return {-1}
+end
+
+local last = redis.call('GET', counter) or '0'
+if not is_integer(last, 0, 9007199254740990) then
+  return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740990')
+end
+
+-- The new field comes before the old one goes, since a hash without fields is deleted. Where an
+-- earlier copy of this call did it, the new owner may have taken further levels and a longer lease
+-- by now: both stay, and so does its token, unless the counter is gone.
+if is_holder then
+  redis.call('HSET', lock, new_owner, 1)
+  redis.call('HDEL', lock, owner)
+  redis.call('PEXPIRE', lock, lease)
+else
+  redis.call('PEXPIRE', lock, lease, 'GT')
+end
+if not is_holder and last ~= '0' then
+  return {1, tonumber(last)}
+end
+
+-- A plain integer: Redisson's INCR goes on from it.
+local token = draw(tonumber(last))
+if token_ttl then
+  redis.call('SET', counter, token, 'PX', token_ttl)
+else
+  redis.call('SET', counter, token)
+end
+return {1, token}
