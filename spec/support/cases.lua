@@ -70,7 +70,7 @@ local TAKEN = {
   end,
   text = function(argument)
     return {
-      { what = 'one byte', value = 'x' },
+      { what = argument.min == 0 and 'nothing' or 'one byte', value = ('x'):rep(argument.min) },
       { what = 'the longest', value = ('x'):rep(argument.max) },
       { what = 'any bytes', value = '\0\r\n{}%s"\255' },
     }
@@ -119,10 +119,11 @@ local REFUSED = {
     return list
   end,
   text = function(argument)
-    return {
-      { what = 'nothing', value = '' },
-      { what = 'one byte too many', value = ('x'):rep(argument.max + 1) },
-    }
+    local list = { { what = 'one byte too many', value = ('x'):rep(argument.max + 1) } }
+    if argument.min > 0 then
+      table.insert(list, { what = 'nothing', value = '' })
+    end
+    return list
   end,
   channel = function()
     return {
