@@ -45,9 +45,9 @@ local function c_fields(fields, array)
   local rows = {}
   for _, field in ipairs(fields) do
     local form = field.form or { text = '', plus = '' }
-    rows[#rows + 1] = ('  {%s, %s, %s, %s, %s},\n'):format(c_string(field.name),
+    rows[#rows + 1] = ('  {%s, %s, %s, %s, %s, %s, %s},\n'):format(c_string(field.name),
       c_string(field.type), C_FORMS[form.kind] or 'LK_FORM_NONE', c_string(form.text),
-      c_string(form.plus))
+      c_string(form.plus), tostring(field.optional == true), tostring(field.many ~= nil))
   end
   return array, ('static const lk_field %s[] = {\n%s};\n'):format(array, table.concat(rows))
 end

@@ -43,6 +43,7 @@ static bool same_fields(const lk_field *a, size_t na, const lk_field *b, size_t 
     if (strcmp(a[i].name, b[i].name) != 0 || strcmp(a[i].type, b[i].type) != 0) return false;
     if (a[i].form != b[i].form || strcmp(a[i].text, b[i].text) != 0) return false;
     if (strcmp(a[i].plus, b[i].plus) != 0) return false;
+    if (a[i].optional != b[i].optional || a[i].many != b[i].many) return false;
   }
   return true;
 }

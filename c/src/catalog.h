@@ -33,6 +33,8 @@ typedef struct lk_field {
   lk_form form;
   const char *text; /* the P or S of the form, else "" */
   const char *plus; /* what follows the form behind a '+', else "" */
+  bool optional;    /* name?: an argument that may be left away */
+  bool many;        /* name*: as many keys as are given */
 } lk_field;
 
 typedef struct lk_script_def {

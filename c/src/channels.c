@@ -140,16 +140,19 @@ void lk_channels_leave(lk_channels *channels, lk_channel *channel) {
 }
 
 lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
-                            int64_t deadline_us) {
+                            int64_t deadline_us, lk_error *error) {
   lk_status status = LK_OK;
   pthread_mutex_lock(&channels->mutex);
   while (channel->count == *seen && !channels->shut && lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&channel->moved, &channels->mutex, deadline_us);
   }
   if (channels->shut) {
-    status = LK_CLOSED;
+    status = lk_fail(error, LK_CLOSED, "the client is closed");
+  } else if (channel->state == CHANNEL_REFUSED) {
+    status = channel->why.status;
+    if (error) *error = channel->why;
   } else if (channel->count == *seen) {
-    status = LK_TIMEOUT;
+    status = lk_fail(error, LK_TIMEOUT, "no message came");
   }
   *seen = channel->count;
   pthread_mutex_unlock(&channels->mutex);
@@ -186,9 +189,14 @@ static lk_channel *answered(lk_channels *channels) {
   return channel;
 }
 
-static void refuse(lk_channel *channel, const redisReply *reply) {
+/* Trouble that may pass is met by connecting anew, with back-off; a refusal is told to the listeners. */
+static void refuse(lk_channels *channels, lk_channel *channel, const redisReply *reply) {
   lk_error why;
   lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
+  if (lk_status_is_retriable((int)status)) {
+    lk_conn_drop(&channels->conn, lk_clock_us(), status, why.message);
+    return;
+  }
   lk_fail(&channel->why, status, "channel %s: %s", channel->name, why.message);
   memcpy(channel->why.code, why.code, sizeof why.code);
   move(channel, CHANNEL_REFUSED);
@@ -198,7 +206,7 @@ static void take(lk_channels *channels, const redisReply *reply) {
   lk_channel *channel;
   if (reply->type == REDIS_REPLY_ERROR) {
     channel = answered(channels);
-    if (channel) refuse(channel, reply);
+    if (channel) refuse(channels, channel, reply);
     return;
   }
   if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2) return;

@@ -75,6 +75,10 @@ static bool read_field(char *item, size_t form_column, lk_field *field) {
   if (n < 2) return false;
   field->name = columns[0];
   field->type = columns[1];
+  char *mark = columns[0] + strcspn(columns[0], "?*");
+  field->optional = *mark == '?';
+  field->many = *mark == '*';
+  *mark = '\0';
   read_form(n > form_column ? columns[form_column] : columns[1], field);
   return true;
 }

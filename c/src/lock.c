@@ -237,13 +237,20 @@ static lk_status listen_in(lk_lock *lock, attempt *a, lk_error *error) {
   return lk_wait_join(lock->client, lock->channel, until_us, &a->wait, error);
 }
 
-static void sleep_until(lk_lock *lock, attempt *a, int64_t until_us) {
+/* LK_OK to go on; else why there is no use in it. *error changes only then. */
+static lk_status sleep_until(lk_lock *lock, attempt *a, int64_t until_us, lk_error *error) {
+  lk_error said;
+  lk_status status = LK_OK;
   if (until_us > a->deadline_us) until_us = a->deadline_us;
   if (a->wait) {
-    lk_wait_until(a->wait, until_us);
+    status = lk_wait_until(a->wait, until_us, &said);
   } else {
     lk_client_sleep(lock->client, until_us);
   }
+  if (lk_client_is_closing(lock->client)) return lk_fail(error, LK_CLOSED, "the client is closed");
+  if (status == LK_OK || may_pass(status)) return LK_OK;
+  if (error) *error = said;
+  return status;
 }
 
 /* The wait is over: why, with what the last try said. */
@@ -267,11 +274,10 @@ static lk_status contend(lk_lock *lock, attempt *a, lk_error *error) {
       now_us = lk_clock_us();
       if (now_us >= a->deadline_us) return waited(LK_BUSY, error);
     }
-    sleep_until(lock, a,
-                status == LK_BUSY ? recheck_at(lock, a, left_ms, now_us)
-                                  : now_us + next_pause_us(a));
-    if (lk_client_is_closing(lock->client))
-      return lk_fail(error, LK_CLOSED, "the client is closed");
+    int64_t until_us =
+        status == LK_BUSY ? recheck_at(lock, a, left_ms, now_us) : now_us + next_pause_us(a);
+    lk_status slept = sleep_until(lock, a, until_us, error);
+    if (slept != LK_OK) return slept;
     if (lk_clock_us() >= a->deadline_us) return waited(status, error);
   }
 }

@@ -27,8 +27,8 @@ lk_status lk_wait_join(lk_client *client, const char *channel, int64_t deadline_
   return lk_succeed(error);
 }
 
-lk_status lk_wait_until(lk_wait *wait, int64_t deadline_us) {
-  return lk_channels_sleep(wait->client->channels, wait->channel, &wait->seen, deadline_us);
+lk_status lk_wait_until(lk_wait *wait, int64_t deadline_us, lk_error *error) {
+  return lk_channels_sleep(wait->client->channels, wait->channel, &wait->seen, deadline_us, error);
 }
 
 lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out, lk_error *error) {
@@ -51,10 +51,9 @@ lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error) {
   }
   lk_status status = lk_client_enter(wait->client, error);
   if (status != LK_OK) return status;
-  status = lk_wait_until(wait, lk_deadline_us(timeout_ms));
+  status = lk_wait_until(wait, lk_deadline_us(timeout_ms), error);
   lk_client_leave(wait->client);
-  if (status == LK_OK) return lk_succeed(error);
-  return lk_fail(error, status, status == LK_CLOSED ? "the client is closed" : "no message came");
+  return status == LK_OK ? lk_succeed(error) : status;
 }
 
 void lk_wait_close(lk_wait *wait) {

@@ -7,6 +7,6 @@
 
 lk_status lk_wait_join(lk_client *client, const char *channel, int64_t deadline_us, lk_wait **out,
                        lk_error *error);
-lk_status lk_wait_until(lk_wait *wait, int64_t deadline_us);
+lk_status lk_wait_until(lk_wait *wait, int64_t deadline_us, lk_error *error);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two primitives for scripts of one's own: listen on a channel, keep a lease alive. */
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -51,6 +52,22 @@ static void many_messages_are_one_hint(void **state) {
   EXPECT(LK_TIMEOUT, wait_for(wait, 0));
   lk_wait_close(wait);
   lk_wait_close(other);
+}
+
+static void a_listener_whose_right_is_taken_away_is_told(void **state) {
+  (void)state;
+  char url[300];
+  server_do(srv, "ACL SETUSER me on >pw ~* &* +@all");
+  snprintf(url, sizeof url, "unix://me:pw@%s", server_file(srv, "redis.sock"));
+  lk_client *mine = kit_client(url, NULL);
+  lk_wait *wait = kit_wait(mine, "channel");
+  server_do(srv, "ACL SETUSER me resetchannels &other"); /* the server cuts the listener off */
+  lk_status status = LK_OK;
+  UNTIL((status = wait_for(wait, PATIENCE_MS)) != LK_OK);
+  assert_int_equal(status, LK_DENIED);
+  EXPECT_MESSAGE("channel");
+  lk_wait_close(wait);
+  lk_client_close(mine);
 }
 
 static void a_wait_without_a_message_times_out(void **state) {
@@ -271,6 +288,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_message_ends_the_wait),
       TEST(many_messages_are_one_hint),
+      TEST(a_listener_whose_right_is_taken_away_is_told),
       TEST(a_wait_without_a_message_times_out),
       TEST(messages_of_other_channels_do_not_wake),
       TEST(waits_on_one_channel_share_a_subscription),

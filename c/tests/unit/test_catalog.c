@@ -63,6 +63,8 @@ static void assert_same_fields(const lk_field *a, size_t na, const lk_field *b, 
     assert_int_equal(a[i].form, b[i].form);
     assert_string_equal(a[i].text, b[i].text);
     assert_string_equal(a[i].plus, b[i].plus);
+    assert_int_equal(a[i].optional, b[i].optional);
+    assert_int_equal(a[i].many, b[i].many);
   }
 }
 
@@ -169,7 +171,7 @@ static void folders_with_an_underscore_hold_no_scripts(void **state) {
 }
 
 static void assert_formed(lk_form form, const char *text, const char *name, const char *expected) {
-  lk_field field = {"key", "hash", form, text, ""};
+  lk_field field = {.name = "key", .type = "hash", .form = form, .text = text, .plus = ""};
   char buffer[64];
   assert_int_equal(lk_name_form(&field, name, NULL, 0), strlen(expected));
   lk_name_form(&field, name, buffer, sizeof buffer);
