@@ -11,6 +11,7 @@ max_line_length = 100
 max_cyclomatic_complexity = 20
 exclude_files = { 'spec/tools/fixtures', 'build' }
 
-files['scripts'] = { std = 'lua51+redis' }
+-- A script is one chunk, and the check of each argument counts.
+files['scripts'] = { std = 'lua51+redis', max_cyclomatic_complexity = 32 }
 files['scripts/_fragments'] = { std = 'lua51+redis', ignore = { '211' } } -- used where copied
 files['spec'] = { std = 'luajit+busted' }

@@ -33,6 +33,13 @@ function helper.live_world()
   return require('support.live').world(URL, helper.scripts)
 end
 
+---Has messages of a sharded channel seen, where they are only for those who listen.
+function helper.listen(world, channel)
+  if helper.is_live then
+    world:listen(channel)
+  end
+end
+
 ---What `world:dump()` shows of a string.
 ---@param lease? integer ms; a key without one lives for ever
 function helper.string(value, lease)

@@ -119,10 +119,15 @@ function World:collect()
   end
 end
 
+---Sharded channels are seen only when listened to; that of a script's argument always is.
+function World:listen(channel)
+  self.observer:listen(channel)
+end
+
 function World:eval(name, keys, args)
   local channel = args[self.channel_places[name]]
   if channel then
-    self.observer:listen(channel)
+    self:listen(channel)
   end
   self:collect()
   local reply, err = self.client:eval(name, keys, args)

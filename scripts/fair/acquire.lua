@@ -1,0 +1,169 @@
+#!lua
+--[[ latchkey-script
+name:     fair/acquire
+version:  1.0.0
+summary:  Take a lock that is granted in order of arrival, or queue for it; raise its hold count.
+keys:
+  - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
+  - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
+  - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+argv:
+  - lease      ms       50..86400000         how long the hold lives unless it is renewed
+  - owner      owner    1..256               lk-<client uuid>:<serial>, new for every fresh hold
+  - hold       count    1..1000000           the owner's hold count after this call; 1 may queue
+  - wait       ms       1..86400000          added to the scores of those behind; Redisson: 300000
+  - heartbeat  ms       0..60000             a waiter without one for so long goes; 0: do not queue
+  - client     text     1..256               a grant is told on <channel>:<client>
+  - ticket     integer  1..9007199254740991  what is told there
+returns:
+  - {1, hold}              the owner holds the lock with this count, for at least the lease
+  - {0, wait_ms, foreign}  queued if it has a heartbeat, else just busy; both as in fair/wait_renew
+  - {-1}                   hold is above 1 but the owner holds nothing: its lock was lost
+  - {-2}                   10000 wait already; not queued
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+repeat:   hold
+cost:     24 + 7 per waiter, at most 10700
+cluster:  one slot
+uses:     integer, text, first_waiter, bring_forward
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-->>> fragment first_waiter
+-- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
+-- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+local function first_waiter(queue, timeouts, fair, now_ms)
+  local shift_ms = 0
+  for gone = 0, 100 do
+    local head = redis.call('LINDEX', queue, 0)
+    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local record = head and redis.call('HGET', fair, head) or ''
+    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
+    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
+    if not head or stays_ms > 0 or gone == 100 then
+      return head, record, stays_ms, saves_ms, shift_ms
+    end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, head)
+    redis.call('HDEL', fair, head)
+    shift_ms = shift_ms + saves_ms
+  end
+end
+--<<< fragment first_waiter
+
+-->>> fragment bring_forward
+-- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
+-- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
+local function bring_forward(queue, timeouts, place, shift_ms)
+  if shift_ms > 0 then
+    for _, waiter in ipairs(redis.call('LRANGE', queue, place, place + 9999)) do
+      redis.call('ZADD', timeouts, 'XX', 'INCR', -shift_ms, waiter)
+    end
+  end
+end
+--<<< fragment bring_forward
+
+-- bind
+local lock = KEYS[1]
+local queue = KEYS[2]
+local timeouts = KEYS[3]
+local fair = KEYS[4]
+local lease = ARGV[1]
+local owner = ARGV[2]
+local hold = ARGV[3]
+local wait = ARGV[4]
+local heartbeat = ARGV[5]
+local client = ARGV[6]
+local ticket = ARGV[7]
+
+-- check
+if #KEYS ~= 4 or #ARGV ~= 7 then
+  return redis.error_reply('LKARG fair/acquire takes 4 keys and 7 arguments')
+end
+if not is_integer(lease, 50, 86400000) then
+  return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
+end
+if not is_text(owner, 256) or not is_text(client, 256) then
+  return redis.error_reply('LKARG owner and client must have 1 to 256 bytes')
+end
+if not is_integer(hold, 1, 1000000) or not is_integer(ticket, 1, 9007199254740991) then
+  return redis.error_reply('LKARG hold must be 1 to 1000000, ticket 1 to 9007199254740991')
+end
+if not is_integer(wait, 1, 86400000) or not is_integer(heartbeat, 0, 60000) then
+  return redis.error_reply('LKARG wait must be 1 to 86400000, heartbeat 0 to 60000')
+end
+
+-- Held by the caller, perhaps granted while this call was under way. The count is set, not raised.
+local left_ms = redis.call('PTTL', lock)
+if redis.call('HGET', lock, owner) then
+  redis.call('HSET', lock, owner, hold)
+  redis.call('PEXPIRE', lock, lease, 'GT')
+  return {1, tonumber(hold)}
+end
+if tonumber(hold) > 1 then
+  return {-1}
+end
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local head, _, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+-- Free, and nobody comes before the caller.
+if left_ms == -2 and (not head or head == owner) then
+  if head then
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, owner)
+    redis.call('HDEL', fair, owner)
+  end
+  redis.call('HSET', lock, owner, '1')
+  redis.call('PEXPIRE', lock, lease)
+  bring_forward(queue, timeouts, 0, shift_ms + saves_ms)
+  return {1, 1}
+end
+bring_forward(queue, timeouts, 0, shift_ms)
+
+-- Another client tells a waiter on the waiter's own channel, since it knows of no tickets.
+local holder = redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
+local waiting = redis.call('LLEN', queue)
+local is_known = string.find(holder, '^lk%-') and waiting == redis.call('HLEN', fair)
+local reply = {0, left_ms == -2 and math.max(0, stays_ms) or left_ms, is_known and 0 or 1}
+if heartbeat == '0' then
+  return reply
+end
+
+-- A new waiter's score is Redisson's: its wait after the last one's score, or after the lease.
+local score = head and redis.call('ZSCORE', timeouts, owner)
+if not score then
+  if waiting >= 10000 then
+    return {-2}
+  end
+  local last = redis.call('LINDEX', queue, -1)
+  local before = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
+  score = now_ms + wait + math.max(0, before and before - now_ms or left_ms)
+  redis.call('ZADD', timeouts, score, owner)
+  redis.call('RPUSH', queue, owner)
+end
+
+-- The record outlives the score, so that without one a waiter can be told by its score alone.
+local record = {string.format('%.0f', now_ms + heartbeat), lease, wait, ticket, client}
+redis.call('HSET', fair, owner, table.concat(record, ' '))
+redis.call('PEXPIRE', fair, score - now_ms + heartbeat, 'NX')
+redis.call('PEXPIRE', fair, score - now_ms + heartbeat, 'GT')
+return reply

@@ -1,0 +1,144 @@
+#!lua flags=allow-oom
+--[[ latchkey-script
+name:     fair/break
+version:  1.0.0
+summary:  Take a fair lock away from the owner that inspect showed; pass it to the first waiter.
+keys:
+  - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
+  - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
+  - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+argv:
+  - owner    owner    1..256                         the holder to break, as inspect names it
+  - channel  channel  prefix:redisson_lock__channel  and :<who> is told that the lock is free or its
+  - publish  verb     PUBLISH|SPUBLISH
+returns:
+  - {1}   broken, whatever its hold count was
+  - {0}   nobody holds the lock
+  - {-1}  another owner holds it by now; nothing was done
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+message:  ticket
+repeat:   hold
+cost:     24 + 7 per waiter, at most 10700
+cluster:  one slot
+uses:     text, tell, first_waiter, grant, bring_forward
+]]
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-->>> fragment tell
+-- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
+-- different commands of the server, and a message sent with one never reaches the other.
+local function tell(channel, publish, message)
+  if publish == 'SPUBLISH' then
+    redis.call('SPUBLISH', channel, message)
+  else
+    redis.call('PUBLISH', channel, message)
+  end
+end
+--<<< fragment tell
+
+-->>> fragment first_waiter
+-- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
+-- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+local function first_waiter(queue, timeouts, fair, now_ms)
+  local shift_ms = 0
+  for gone = 0, 100 do
+    local head = redis.call('LINDEX', queue, 0)
+    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local record = head and redis.call('HGET', fair, head) or ''
+    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
+    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
+    if not head or stays_ms > 0 or gone == 100 then
+      return head, record, stays_ms, saves_ms, shift_ms
+    end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, head)
+    redis.call('HDEL', fair, head)
+    shift_ms = shift_ms + saves_ms
+  end
+end
+--<<< fragment first_waiter
+
+-->>> fragment grant
+-- Give a free lock to the first waiter: as a hold, with the lease it asked for, if it has a record;
+-- a waiter of another client takes it by its own call. Answers who is to be told, and what.
+local function grant(lock, queue, timeouts, fair, head, record)
+  local lease_ms, ticket, client = string.match(record, '^%d+ (%d+) %d+ (%d+) (.+)$')
+  if not ticket then
+    return head, '0'
+  end
+  redis.call('LPOP', queue)
+  redis.call('ZREM', timeouts, head)
+  redis.call('HDEL', fair, head)
+  redis.call('HSET', lock, head, '1')
+  redis.call('PEXPIRE', lock, lease_ms)
+  return client, ticket
+end
+--<<< fragment grant
+
+-->>> fragment bring_forward
+-- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
+-- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
+local function bring_forward(queue, timeouts, place, shift_ms)
+  if shift_ms > 0 then
+    for _, waiter in ipairs(redis.call('LRANGE', queue, place, place + 9999)) do
+      redis.call('ZADD', timeouts, 'XX', 'INCR', -shift_ms, waiter)
+    end
+  end
+end
+--<<< fragment bring_forward
+
+-- bind
+local lock = KEYS[1]
+local queue = KEYS[2]
+local timeouts = KEYS[3]
+local fair = KEYS[4]
+local owner = ARGV[1]
+local channel = ARGV[2]
+local publish = ARGV[3]
+
+-- check
+if #KEYS ~= 4 or #ARGV ~= 3 then
+  return redis.error_reply('LKARG fair/break takes 4 keys and 3 arguments')
+end
+if not is_text(owner, 256) then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+end
+if not is_text(channel, 1024) then
+  return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
+end
+if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
+  return redis.error_reply('LKARG publish must be PUBLISH or SPUBLISH')
+end
+
+-- Only the named owner: its name is never used again, so a late copy of this call breaks nobody.
+if redis.call('HEXISTS', lock, owner) == 0 then
+  if redis.call('EXISTS', lock) == 0 then
+    return {0}
+  end
+  return {-1}
+end
+
+-- The queue is read before the lock goes: a key of another type fails in time.
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local head, record, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+redis.call('DEL', lock)
+local listener, message
+if stays_ms > 0 then
+  listener, message = grant(lock, queue, timeouts, fair, head, record)
+  shift_ms = shift_ms + saves_ms
+end
+bring_forward(queue, timeouts, 0, shift_ms)
+if message then
+  tell(channel .. ':' .. listener, publish, message)
+end
+return {1}

@@ -1,0 +1,155 @@
+#!lua flags=allow-oom
+--[[ latchkey-script
+name:     fair/leave
+version:  1.0.0
+summary:  Leave the queue of a fair lock; a lock that was granted meanwhile goes to the next.
+keys:
+  - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
+  - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
+  - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+argv:
+  - owner    owner    1..256                         the name that acquire queued
+  - channel  channel  prefix:redisson_lock__channel  and :<who> is told that the lock is free or its
+  - publish  verb     PUBLISH|SPUBLISH
+returns:
+  - {1}   gone: it neither waits nor holds any more
+  - {-1}  it did neither: dropped, lost, or gone by an earlier copy of this call
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+message:  ticket
+repeat:   hold
+cost:     24 + 8 per waiter, at most 20700
+cluster:  one slot
+uses:     text, tell, first_waiter, grant, bring_forward
+]]
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-->>> fragment tell
+-- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
+-- different commands of the server, and a message sent with one never reaches the other.
+local function tell(channel, publish, message)
+  if publish == 'SPUBLISH' then
+    redis.call('SPUBLISH', channel, message)
+  else
+    redis.call('PUBLISH', channel, message)
+  end
+end
+--<<< fragment tell
+
+-->>> fragment first_waiter
+-- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
+-- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+local function first_waiter(queue, timeouts, fair, now_ms)
+  local shift_ms = 0
+  for gone = 0, 100 do
+    local head = redis.call('LINDEX', queue, 0)
+    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local record = head and redis.call('HGET', fair, head) or ''
+    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
+    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
+    if not head or stays_ms > 0 or gone == 100 then
+      return head, record, stays_ms, saves_ms, shift_ms
+    end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, head)
+    redis.call('HDEL', fair, head)
+    shift_ms = shift_ms + saves_ms
+  end
+end
+--<<< fragment first_waiter
+
+-->>> fragment grant
+-- Give a free lock to the first waiter: as a hold, with the lease it asked for, if it has a record;
+-- a waiter of another client takes it by its own call. Answers who is to be told, and what.
+local function grant(lock, queue, timeouts, fair, head, record)
+  local lease_ms, ticket, client = string.match(record, '^%d+ (%d+) %d+ (%d+) (.+)$')
+  if not ticket then
+    return head, '0'
+  end
+  redis.call('LPOP', queue)
+  redis.call('ZREM', timeouts, head)
+  redis.call('HDEL', fair, head)
+  redis.call('HSET', lock, head, '1')
+  redis.call('PEXPIRE', lock, lease_ms)
+  return client, ticket
+end
+--<<< fragment grant
+
+-->>> fragment bring_forward
+-- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
+-- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
+local function bring_forward(queue, timeouts, place, shift_ms)
+  if shift_ms > 0 then
+    for _, waiter in ipairs(redis.call('LRANGE', queue, place, place + 9999)) do
+      redis.call('ZADD', timeouts, 'XX', 'INCR', -shift_ms, waiter)
+    end
+  end
+end
+--<<< fragment bring_forward
+
+-- bind
+local lock = KEYS[1]
+local queue = KEYS[2]
+local timeouts = KEYS[3]
+local fair = KEYS[4]
+local owner = ARGV[1]
+local channel = ARGV[2]
+local publish = ARGV[3]
+
+-- check
+if #KEYS ~= 4 or #ARGV ~= 3 then
+  return redis.error_reply('LKARG fair/leave takes 4 keys and 3 arguments')
+end
+if not is_text(owner, 256) then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+end
+if not is_text(channel, 1024) then
+  return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
+end
+if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
+  return redis.error_reply('LKARG publish must be PUBLISH or SPUBLISH')
+end
+
+local is_holder = redis.call('HGET', lock, owner)
+local score = redis.call('ZSCORE', timeouts, owner)
+local wait_ms = string.match(redis.call('HGET', fair, owner) or '', '^%d+ %d+ (%d+)')
+local place = redis.call('LPOS', queue, owner)
+if not (is_holder or score or place) then
+  return {-1}
+end
+
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREM', timeouts, owner)
+redis.call('HDEL', fair, owner)
+if place then
+  redis.call('LREM', queue, 1, owner)
+  bring_forward(queue, timeouts, place, math.min(tonumber(wait_ms) or 0, (score or 0) - now_ms))
+end
+
+-- Granted by a message that crossed this call: nobody asked to keep it.
+if is_holder then
+  redis.call('DEL', lock)
+end
+if redis.call('EXISTS', lock) == 1 then
+  return {1}
+end
+local head, record, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+local listener, message
+if stays_ms > 0 then
+  listener, message = grant(lock, queue, timeouts, fair, head, record)
+  shift_ms = shift_ms + saves_ms
+end
+bring_forward(queue, timeouts, 0, shift_ms)
+if message then
+  tell(channel .. ':' .. listener, publish, message)
+end
+return {1}

@@ -1,0 +1,243 @@
+-- SPDX-License-Identifier: Apache-2.0
+local fair = require('support.fair')
+local helper = require('helper')
+local about = helper.about
+
+describe('fair/wait_renew', function()
+  local ann, bob, cat = 'lk-ann:1', 'lk-bob:2', 'lk-cat:3'
+  local jim = '8ee15f1c-jim:1' -- of another client
+  local world
+
+  before_each(function()
+    world = helper.world()
+  end)
+
+  local function wait_renew(...)
+    return fair.wait_renew(world, ...)
+  end
+
+  local function assert_left(state, messages)
+    assert.left(world, fair.keys(state), messages)
+  end
+
+  it('keeps the place, and says how long the lease lasts', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { bob, score = 330000, beat = 50000 } })
+  end)
+
+  it('keeps lease, wait, ticket and client as acquire gave them', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000, lease = 70000,
+      wait = 9000 } })
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { bob, score = 330000, beat = 50000, lease = 70000,
+      wait = 9000 } })
+  end)
+
+  it('says -1 when the lease has no end', function()
+    fair.fill(world, { holder = ann, lease = -1, { bob, score = 330000, beat = 50000 } })
+
+    assert.reply({ 0, -1, 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, lease = -1, { bob, score = 330000, beat = 50000 } })
+  end)
+
+  it('keeps the place of a waiter that is late, if nobody has noticed', function()
+    fair.fill(world, { holder = ann, { bob, score = -20000, beat = -20000 } })
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { bob, score = -20000, beat = 50000 } })
+  end)
+
+  it('keeps the records of those who wait beyond their scores', function()
+    fair.fill(world, { holder = ann, { bob, score = -20000, beat = 20000 }, ttl = 20000 })
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { bob, score = -20000, beat = 50000 }, ttl = 50000 })
+  end)
+
+  describe('has the caller queue again', function()
+    it('when it was dropped', function()
+      fair.fill(world, { holder = ann })
+
+      assert.reply({ -1 }, wait_renew(bob))
+
+      assert_left({ holder = ann })
+    end)
+
+    it('when another client took its score', function()
+      fair.fill(world, { holder = ann, { bob, beat = 50000 } })
+
+      assert.reply({ -1 }, wait_renew(bob))
+
+      assert_left({ holder = ann, { bob, beat = 50000 } })
+    end)
+
+    it('when its record was lost', function()
+      fair.fill(world, { holder = ann, { bob, score = 330000 } })
+
+      assert.reply({ -1 }, wait_renew(bob))
+
+      assert_left({ holder = ann, { bob, score = 330000 } })
+    end)
+
+    it('when the queue was lost', function()
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
+      world:command('DEL', fair.KEYS[2])
+      local before = helper.dump(world)
+
+      assert.reply({ -1 }, wait_renew(bob))
+
+      assert.left(world, before)
+    end)
+
+    it('and takes no free lock for it', function()
+      assert.reply({ -1 }, wait_renew(bob))
+
+      assert_left({})
+    end)
+  end)
+
+  describe('of a waiter that was granted the lock', function()
+    it('finds it, and lets the lease count from this call', function()
+      fair.fill(world, { holder = bob })
+
+      assert.reply({ 1 }, wait_renew(bob, 60000))
+
+      assert_left({ holder = bob, lease = 60000 })
+    end)
+
+    it('does not shorten the lease', function()
+      fair.fill(world, { holder = bob, count = 2 })
+
+      assert.reply({ 1 }, wait_renew(bob, 50))
+
+      assert_left({ holder = bob, count = 2 })
+    end)
+  end)
+
+  describe('of a lock that is free', function()
+    it('takes it for the first, and tells nobody', function()
+      fair.fill(world, { { bob, score = 330000, beat = 50000, lease = 60000 },
+        { jim, score = 630000 } })
+
+      assert.reply({ 1 }, wait_renew(bob))
+
+      assert_left({ holder = bob, lease = 60000, { jim, score = 330000 } })
+    end)
+
+    it('grants it to the first, if another is, and tells it', function()
+      fair.fill(world, { { bob, score = 330000, beat = 50000 },
+        { cat, score = 630000, beat = 50000 } })
+
+      assert.reply({ 0, about(30000), 0 }, wait_renew(cat))
+
+      assert_left({ holder = bob, { cat, score = 330000, beat = 50000 } },
+        fair.told('lk-bob', '2'))
+    end)
+
+    it('tells a waiter of another client to take it, and gives it nothing', function()
+      fair.fill(world, { { jim, score = 330000 }, { cat, score = 630000, beat = 50000 } })
+
+      assert.reply({ 0, about(330000), 1 }, wait_renew(cat))
+
+      assert_left({ { jim, score = 330000 }, { cat, score = 630000, beat = 50000 } },
+        fair.told(jim))
+    end)
+
+    it('takes it when the waiters before it are gone', function()
+      fair.fill(world, { { ann, score = 330000, beat = -1 }, { jim, score = -1 },
+        { cat, score = 630000, beat = 50000 }, { bob, score = 930000, beat = 50000 } })
+
+      assert.reply({ 1 }, wait_renew(cat))
+
+      assert_left({ holder = cat, { bob, score = 330000, beat = 50000 } })
+    end)
+
+    it('drops at most a hundred, tells none of the dead, and is back at once', function()
+      local dead = { { cat, score = 330000, beat = 50000 } }
+      for i = 1, 101 do
+        table.insert(dead, 1, { 'lk-dan:' .. i, score = 330000, beat = -1, wait = 1 })
+      end
+      fair.fill(world, dead)
+
+      assert.reply({ 0, 0, 1 }, wait_renew(cat))
+      assert.same({}, world:messages())
+      assert.reply({ 1 }, wait_renew(cat))
+
+      assert_left({ holder = cat })
+    end)
+
+    it('tells sharded channels when asked to', function()
+      helper.listen(world, fair.CHANNEL .. ':lk-bob')
+      fair.fill(world, { { bob, score = 330000, beat = 50000 },
+        { cat, score = 630000, beat = 50000 } })
+
+      assert.reply({ 0, about(30000), 0 }, wait_renew(cat, 30000, 'SPUBLISH'))
+
+      assert_left({ holder = bob, { cat, score = 330000, beat = 50000 } },
+        fair.told('lk-bob', '2', 'SPUBLISH'))
+    end)
+  end)
+
+  it('drops who is gone while the lock is held, and keeps nobody waiting for it', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = -1 },
+      { cat, score = 630000, beat = 50000 } })
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(cat))
+
+    assert_left({ holder = ann, { cat, score = 330000, beat = 50000 } })
+  end)
+
+  it('says that another client holds the lock', function()
+    fair.fill(world, { holder = jim, { bob, score = 330000, beat = 50000 } })
+
+    assert.reply({ 0, about(30000), 1 }, wait_renew(bob))
+
+    assert_left({ holder = jim, { bob, score = 330000, beat = 50000 } })
+  end)
+
+  it('says that another client waits', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 },
+      { jim, score = 630000 } })
+
+    assert.reply({ 0, about(30000), 1 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { bob, score = 330000, beat = 50000 }, { jim, score = 630000 } })
+  end)
+
+  it('keeps the place on a full server', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
+    world:set_oom(true)
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { bob, score = 330000, beat = 50000 } })
+  end)
+
+  it('writes nothing when the queue is of another type', function()
+    fair.fill(world, { { bob, score = 330000, beat = 20000 } })
+    world:command('DEL', fair.KEYS[2])
+    world:command('SET', fair.KEYS[2], 'value')
+    local before = helper.dump(world)
+
+    assert.refused('WRONGTYPE', 'wrong kind of value', wait_renew(bob))
+
+    assert.left(world, before)
+  end)
+
+  it('that runs after the owner left does nothing', function()
+    fair.fill(world, { { bob, score = 330000, beat = 20000 } })
+    fair.leave(world, bob)
+
+    assert.reply({ -1 }, wait_renew(bob))
+
+    assert_left({})
+  end)
+end)
