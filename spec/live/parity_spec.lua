@@ -9,7 +9,7 @@ local helper = require('helper')
 local function calls(h)
   local keys, args = cases.call(h)
   local list = {
-    { keys, args }, { {}, args }, { keys, {} }, { keys, cases.with(args, #args + 1, 'more') },
+    { keys, args }, { {}, args }, { keys, {} }, { keys, cases.too_many(h, args) },
   }
   for place, argument in ipairs(h.argv) do
     for _, values in ipairs({ cases.taken(argument), cases.refused(argument) }) do

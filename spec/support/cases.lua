@@ -59,6 +59,9 @@ local VALID = {
   choice = function(argument)
     return argument.values[1]
   end,
+  command = function(_, h)
+    return h.dynamic[1]
+  end,
 }
 
 local TAKEN = {
@@ -87,6 +90,9 @@ local TAKEN = {
       list[i] = { what = value, value = value }
     end
     return list
+  end,
+  command = function()
+    return {}
   end,
 }
 
@@ -139,6 +145,13 @@ local REFUSED = {
       { what = 'a space behind', value = argument.values[1] .. ' ' },
     }
   end,
+  command = function()
+    return {
+      { what = 'nothing', value = '' },
+      { what = 'a command that is not listed', value = 'FLUSHALL' },
+      { what = 'lower case', value = 'set' },
+    }
+  end,
 }
 
 ---@return table[] values { what, value } that the script takes for the argument
@@ -154,14 +167,26 @@ end
 ---@return string[] keys
 ---@return string[] args valid ones
 function cases.call(h)
-  local keys, args = {}, {}
-  for i, key in ipairs(h.keys) do
-    keys[i] = names.form(key.form, cases.NAME)
-  end
+  local keys, args, by_name = {}, {}, {}
   for i, argument in ipairs(h.argv) do
-    args[i] = VALID[argument.kind](argument)
+    args[i] = VALID[argument.kind](argument, h)
+    by_name[argument.name] = args[i]
+  end
+  for i, key in ipairs(h.keys) do
+    keys[i] = key.form.kind == 'slot' and ('{%s}:%s'):format(cases.NAME, key.name)
+      or names.form(key.form, cases.NAME, by_name)
   end
   return keys, args
+end
+
+---The arguments, and one more than the script takes.
+function cases.too_many(h, args)
+  local many = h.argv[#h.argv] and h.argv[#h.argv].many
+  local more = { unpack(args) }
+  for place = #args + 1, #h.argv + (many and many.max or 1) do
+    more[place] = 'more'
+  end
+  return more
 end
 
 ---The arguments with another one at this place.
@@ -171,12 +196,19 @@ function cases.with(args, place, value)
   return changed
 end
 
+-- The records of calls stay empty: what they hold says which call was made before.
+local function content(key, state)
+  if key.form.text ~= 'latchkey_seq' or state == cases.WRONG then
+    return state.keys[key.name] or state.keys[key.type]
+  end
+end
+
 ---Puts a script's keys into a state.
 ---@return table keys as `assert.left` takes them
 function cases.fill(world, h, state)
   local keys, records = cases.call(h), {}
   for i, key in ipairs(h.keys) do
-    records[keys[i]] = state.keys[key.name] or state.keys[key.type]
+    records[keys[i]] = content(key, state)
   end
   helper.fill(world, records)
   return records

@@ -95,6 +95,22 @@ describe('header.parse', function()
     }, h.argv)
   end)
 
+  it('reads arguments that stand for many, or for a command', function()
+    local h = header.parse(change('why?     text     0..80                    for the book',
+      'call    command  dynamic\n  - words*  text     0..80  1..9   for the book'))
+
+    assert.same({ name = 'call', type = 'command', kind = 'command', optional = false, text = '' },
+      h.argv[5])
+    assert.same({ name = 'words', type = 'text', kind = 'text', min = 0, max = 80,
+      optional = false, many = { min = 1, max = 9 }, text = 'for the book' }, h.argv[6])
+  end)
+
+  it('reads a key that is any of the slot', function()
+    local h = header.parse(change('room     hash   rw  {name}', 'room     any    rw  {slot}'))
+
+    assert.same({ kind = 'slot', text = '', plus = '' }, h.keys[1].form)
+  end)
+
   it('reads replies and errors', function()
     local h = header.parse(GOOD)
 
@@ -158,6 +174,9 @@ describe('header.parse', function()
     { '50..86400000', '0..9007199254740992', 14, 'is no range' },
     { 'ms       50..86400000             how long', 'ms', 14, 'an argument has columns' },
     { '  ms  ', '  mms ', 14, 'unknown argument type "mms"' },
+    { 'why?     text     0..80     ', 'why*     text     0..80     ', 18, 'is written "name*"' },
+    { 'guest    owner    1..256', 'guest*   owner    1..256  1..9', 13, 'is not the last' },
+    { 'why?     text     0..80', 'why      command  0..80', 18, 'the field of that name lists' },
     { 'PUBLISH|SPUBLISH', 'PUBLISH|', 17, 'no list of values' },
     { 'publish  verb', 'guest    verb', 13, 'two fields are named "guest"' },
     { '{1, places}            inside', '{1, places}', 20, 'needs a shape and a meaning' },
@@ -209,6 +228,16 @@ describe('header.parse', function()
 
     assert.is_nil(h)
     assert.matches('"publish" follows an optional argument', findings[1].message, 1, true)
+  end)
+
+  it('refuses a command for argument where none is listed', function()
+    local source = change('why?     text     0..80 ', 'why      command  dynamic')
+      :gsub('dynamic:\n  %- HSET\n  %- SET   with a reason\n', '')
+
+    local h, findings = header.parse(source)
+
+    assert.is_nil(h)
+    assert.matches('lists the possible ones', findings[1].message, 1, true)
   end)
 
   it('refuses a file that is not named like its script', function()

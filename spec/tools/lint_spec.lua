@@ -86,6 +86,7 @@ end)
 -- Each case changes one place of a good script, and names the rule and words of what is found.
 describe('lint of a changed script', function()
   local BUY, SUM = FIXTURES .. 'good/buy.lua', FIXTURES .. 'good/sum.lua'
+  local ASK = FIXTURES .. 'good/ask.lua'
   local folder
 
   before_each(function()
@@ -153,6 +154,17 @@ describe('lint of a changed script', function()
     { BUY, 'local there =', 'local call = redis.call\nlocal there =', 'command',
       'redis.call as a value' },
     { BUY, "'DECRBY', left", "'DECRBY', buyer", 'keys', 'is not one of the header' },
+    { ASK, 'SET = true, GET', "['SET'] = 1, GET", nil },
+    { ASK, 'SET = true, ', '', 'check', 'command one of GET SET", not "command one of GET"' },
+    { ASK, 'SET = true, ', 'SET = true, DEL = true, ', 'check', 'not "command one of DEL GET' },
+    { ASK, "{SET = true, GET = true}", "{'GET', 'SET'}", 'check', 'not "command one of ? ?"' },
+    { ASK, '  - SET\n', '', 'check', 'needs "command one of GET"' },
+    { ASK, '  - SET\n', '  - SHUTDOWN\n', 'command', 'SHUTDOWN is no command' },
+    { ASK, 'redis.call(command', 'redis.call(answers', 'command', 'is not written out' },
+    { ASK, 'any  rw', 'any  r ', 'keys', 'the command writes answers' },
+    { ASK, 'command, answers', 'command, command', 'keys', 'the key of the command is not one of' },
+    { ASK, '     1..3', '     1..4', 'count', '"#ARGV > 5", not "#ARGV > 4"' },
+    { ASK, 'words = ARGV', 'words = ARGV[2]', 'bind', 'ARGV[2] is not in the header' },
     { BUY, "'DECRBY', left, amount", "'HDEL', left, amount", 'keys', 'HDEL is for a hash' },
     { BUY, "'HKEYS'", "'SMEMBERS'", 'keys', 'SMEMBERS is for a set, but book is a hash' },
     { BUY, 'fields_of(book)', 'fields_of(buyer)', 'keys', 'the key of HKEYS is not one of' },
@@ -340,7 +352,7 @@ describe('latchkey lint', function()
     assert.equal(1, code)
     local document = cjson.decode(out)
     assert.equal('latchkey/lint/1', document.schema)
-    assert.equal(3, document.checked)
+    assert.equal(4, document.checked)
     assert.same({ { file = FIXTURES .. 'bad/time.lua', line = 18, rule = 'time',
       message = 'a second TIME; keep the answer of line 17' } }, document.findings)
   end)

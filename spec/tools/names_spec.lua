@@ -30,6 +30,12 @@ describe('names.form', function()
     assert.equal('seq:{lk}:c1:x', names.form(form('prefix', 'seq', 'caller+:x'), 'lk', args))
   end)
 
+  it('forms no name for a key that is any of the slot', function()
+    assert.error_matches(function()
+      names.form(form('slot'), 'lk')
+    end, 'is chosen, not formed')
+  end)
+
   it('refuses a form whose argument is not given', function()
     assert.error_matches(function()
       names.form(form('prefix', 'seq', 'caller'), 'lk', {})

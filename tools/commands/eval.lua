@@ -104,9 +104,9 @@ local function form_argument(field, given, name)
     return names.form(field.form, name)
   elseif given == nil and field.type == 'verb' then
     return field.values[1]
-  elseif given == nil then
+  elseif given == nil and not field.optional then
     return nil, ('--%s is missing: %s'):format(field.name, field.text)
-  elseif field.type == 'ms' then
+  elseif field.type == 'ms' and given then
     return text.duration(given)
   end
   return given
@@ -118,19 +118,20 @@ local function form(script, args)
   if not good then
     return nil, why
   end
-  local keys, values, known = {}, {}, {}
-  for i, key in ipairs(script.header.keys) do
-    if key.many then
-      return nil, script.name .. ' takes several keys; write them out'
-    end
-    keys[i] = names.form(key.form, args.name)
-  end
+  local keys, values, known, by_name = {}, {}, {}, {}
   for i, field in ipairs(script.header.argv) do
     known['field_' .. field.name] = true
     values[i], why = form_argument(field, args['field_' .. field.name], args.name)
-    if values[i] == nil then
+    if why then
       return nil, why
     end
+    by_name[field.name] = values[i]
+  end
+  for i, key in ipairs(script.header.keys) do
+    if key.many or key.form.kind == 'slot' then
+      return nil, script.name .. ' takes keys that are not formed from the name; write them out'
+    end
+    keys[i] = names.form(key.form, args.name, by_name)
   end
   for option in pairs(args) do
     if option:find('^field_') and not known[option] then

@@ -101,9 +101,14 @@ local function check_replies(h, report)
 end
 
 local function check_arguments(h, report)
-  local optional, has_channel = false, false
-  for _, argument in ipairs(h.argv) do
+  local optional, has_channel, has_command = false, false, false
+  for place, argument in ipairs(h.argv) do
     has_channel = has_channel or argument.kind == 'channel'
+    has_command = has_command or argument.kind == 'command'
+    if argument.many and place < #h.argv then
+      report(h.lines.argv, ('"%s*" stands for many and is not the last argument')
+        :format(argument.name))
+    end
     if optional and not argument.optional then
       report(h.lines.argv, ('"%s" follows an optional argument: make it optional or move it')
         :format(argument.name))
@@ -113,6 +118,9 @@ local function check_arguments(h, report)
   if has_channel ~= (h.lines.message ~= nil) then
     report(h.lines.message or h.lines.argv,
       'a script with a channel has a "message:", and no other has one')
+  end
+  if has_command and #h.dynamic == 0 then
+    report(h.lines.argv, 'a script with a command for argument lists the possible ones: "dynamic:"')
   end
 end
 

@@ -17,6 +17,7 @@ local ARGUMENT_KINDS = {
   caller = 'text', id = 'text', owner = 'text', text = 'text',
   channel = 'channel',
   choice = 'choice', verb = 'choice',
+  command = 'command',
 }
 
 local function sorted_names(set)
@@ -39,15 +40,15 @@ end
 
 local function parse_form(text)
   local base, plus = text:match('^([^+]+)%+?(.*)$')
-  if base == '{name}' then
-    return { kind = 'name', text = '', plus = plus }
+  if base == '{name}' or base == '{slot}' then
+    return { kind = base:sub(2, -2), text = '', plus = plus }
   end
   local kind, part = (base or ''):match('^(%l+):([%w_:*.-]+)$')
   if kind == 'prefix' or kind == 'suffix' or kind == 'braces' then
     return { kind = kind, text = part, plus = plus }
   end
   return nil,
-    ('"%s" forms no name; write {name}, prefix:P, suffix:S or braces:P'):format(text)
+    ('"%s" forms no name; write {name}, {slot}, prefix:P, suffix:S or braces:P'):format(text)
 end
 
 local function parse_values(text)
@@ -113,17 +114,8 @@ local function parse_key(item)
   return key
 end
 
-local function parse_argument(item)
-  local list = columns(item)
-  local name, mark = (list[1] or ''):match('^([a-z][a-z0-9_]*)(%??)$')
-  local kind, domain = list[2], list[3]
-  if not name or not domain then
-    return nil, 'an argument has columns, two spaces apart: "lease  ms  50..86400000  what"'
-  elseif #list > 4 then
-    return nil, ('"%s" is one column too many'):format(list[5])
-  end
-  local argument = { name = name, type = kind, kind = ARGUMENT_KINDS[kind],
-    optional = mark == '?', text = list[4] or '' }
+-- What an argument may be, read into it; else why not.
+local function parse_domain(argument, domain)
   local range, why
   if argument.kind == 'integer' or argument.kind == 'text' then
     range, why = parse_range(domain)
@@ -131,13 +123,38 @@ local function parse_argument(item)
     argument.form, why = parse_form(domain)
   elseif argument.kind == 'choice' then
     argument.values, why = parse_values(domain)
-  else
-    why = ('unknown argument type "%s"; use one of %s'):format(kind, sorted_names(ARGUMENT_KINDS))
+  elseif argument.kind ~= 'command' then
+    why = ('unknown argument type "%s"; use one of %s'):format(argument.type,
+      sorted_names(ARGUMENT_KINDS))
+  elseif domain ~= 'dynamic' then
+    why = 'the domain of a command is "dynamic": the field of that name lists them'
   end
+  if range then
+    argument.min, argument.max = range.min, range.max
+  end
+  return why
+end
+
+local function parse_argument(item)
+  local list = columns(item)
+  local name, mark = (list[1] or ''):match('^([a-z][a-z0-9_]*)([?*]?)$')
+  if not name or not list[3] then
+    return nil, 'an argument has columns, two spaces apart: "lease  ms  50..86400000  what"'
+  end
+  local many = mark == '*' and parse_range(list[4] or '') or nil
+  if many then
+    table.remove(list, 4)
+  elseif mark == '*' then
+    return nil, 'an argument that stands for many is written "name*" and has a column MIN..MAX'
+  end
+  if #list > 4 then
+    return nil, ('"%s" is one column too many'):format(list[5])
+  end
+  local argument = { name = name, type = list[2], kind = ARGUMENT_KINDS[list[2]],
+    optional = mark == '?', many = many, text = list[4] or '' }
+  local why = parse_domain(argument, list[3])
   if why then
     return nil, why
-  elseif range then
-    argument.min, argument.max = range.min, range.max
   end
   return argument
 end

@@ -11,6 +11,9 @@ names.MAX = 512
 ---@param args? table values of the script's arguments by name, where the form has a plus
 ---@return string
 function names.form(form, name, args)
+  if form.kind == 'slot' then
+    error('any key of the slot: its name is chosen, not formed', 2)
+  end
   local tagged = name:find('{', 1, true)
   local formed = name
   if form.kind == 'prefix' then

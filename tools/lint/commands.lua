@@ -1,23 +1,39 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules on the Redis commands of a script.
 local parser = require('lib.parser')
+local redis_commands = require('lib.redis_commands')
 local script_of = require('lint.script')
 
 local PUBLISHER = 'tell'
 
+-- Which variables are bound to an argument whose values are the header's list of commands.
+local function chosen_commands(script)
+  local chosen = {}
+  for _, bound in ipairs(script.bindings) do
+    local argument = bound.array == 'ARGV' and script.header.argv[bound.index]
+    chosen[bound.var] = argument and argument.kind == 'command' or nil
+  end
+  return chosen
+end
+
 local function command(script, report)
-  local called = {}
+  local called, chosen = {}, chosen_commands(script)
   for _, call in ipairs(script.calls) do
     called[call.node[1]] = true
     if not call.name then
-      if #script.header.dynamic == 0 then
-        report(call.line, 'the command is not written out; write it as a string, or list the '
-          .. 'possible ones under "dynamic:"')
+      if not (call.node[2] and chosen[call.node[2].var or false]) then
+        report(call.line, 'the command is not written out; write it as a string, or take it from '
+          .. 'an argument of type command')
       end
     elseif not call.command then
       local upper = call.name:upper()
       report(call.line, upper ~= call.name and ('write %s in capitals'):format(upper)
         or ('%s is no command that a script may call; use another'):format(call.name))
+    end
+  end
+  for _, name in ipairs(script.header.dynamic) do
+    if not redis_commands[name] then
+      report(script.header.lines.dynamic, ('%s is no command that a script may call'):format(name))
     end
   end
   parser.walk(script.block, function(node)
@@ -93,8 +109,8 @@ local function check_use(call, key, report)
     report(call.line, ('%s is for a %s, but %s is a %s in the header'):format(call.name, kind,
       key.name, key.type))
   elseif call.command.access == 'w' and not key.access:find('w') then
-    report(call.line, ('%s writes %s, which the header calls "%s"'):format(call.name, key.name,
-      key.access))
+    report(call.line, ('%s writes %s, which the header calls "%s"'):format(
+      call.name or 'the command', key.name, key.access))
   end
 end
 
@@ -108,7 +124,7 @@ local function keys(script, report)
         written[key] = written[key] or call.command.access == 'w'
       elseif not free then
         report(call.line, ('the key of %s is not one of the header; declare and bind it'):format(
-          call.name))
+          call.name or 'the command'))
       end
     end
   end
@@ -127,7 +143,7 @@ local function flags(script, report)
   end
   local writes = #script.header.dynamic > 0
   for _, call in ipairs(script.calls) do
-    if call.command and call.command.access ~= 'r' then
+    if call.name and call.command and call.command.access ~= 'r' then
       writes = true
       if has['no-writes'] then
         report(call.line, ('%s in a script with the flag no-writes; remove one of them'):format(

@@ -167,38 +167,66 @@ local function count(script, report)
   end
 end
 
--- What the check tests of each bound variable: calls of is_integer and is_text, values it is
--- compared with, and limits of its length; each as text.
+local function one_of(name, words)
+  local sorted = { unpack(words) }
+  table.sort(sorted)
+  return ('%s one of %s'):format(name, table.concat(sorted, ' '))
+end
+
+-- The names in a table that the script writes out, such as { GET = true, ['SET'] = true }.
+local function listed_names(script, var)
+  local listed = {}
+  for _, statement in ipairs(script.block) do
+    local constructor = statement.tag == 'Local' and statement.vars[1] == var and statement[1]
+    for _, item in ipairs(constructor and constructor.tag == 'Table' and constructor or {}) do
+      listed[#listed + 1] = item.tag == 'Pair' and item[1].tag == 'String' and item[1].value or '?'
+    end
+  end
+  return listed
+end
+
+-- The limits that is_integer or is_text is called with, as text.
+local function limits_of(call)
+  local limits = {}
+  for i = 3, #call do
+    limits[#limits + 1] = ('%.0f'):format(script_of.integer(call[i]) or 0 / 0)
+  end
+  return table.concat(limits, ', ')
+end
+
+-- A test of a variable, if the node is one: a call of is_integer or is_text, a value it is compared
+-- with, a limit of its length, a table it is looked up in; as text.
+local function test_of(script, node)
+  local name = node.tag == 'Call' and node[1].tag == 'Name' and node[1].name
+  local first, second = node[1], node[2]
+  if (name == 'is_integer' or name == 'is_text') and second and second.var then
+    return second.var, ('%s(%s, %s)'):format(name, second.name, limits_of(node))
+  elseif node.tag == 'Index' and first.var and second.var then
+    return second.var, one_of(second.name, listed_names(script, first.var))
+  elseif node.tag ~= 'Operator' then
+    return nil
+  elseif node.op == '~=' and first.var and second.tag == 'String' then
+    return first.var, ("%s ~= '%s'"):format(first.name, second.value)
+  elseif node.op == '>' and first.tag == 'Unary' and first[1].var and second.tag == 'Number' then
+    return first[1].var, ('#%s > %.0f'):format(first[1].name, second.value)
+  end
+end
+
+-- What the check tests of each bound variable.
 local function collect_tests(script)
   local tests = {}
-  local function add(var, line, text)
-    tests[var] = tests[var] or { texts = {} }
-    tests[var].line = tests[var].line or line
-    tests[var].texts[text] = true
-    table.insert(tests[var].texts, text)
-  end
-
   in_check(script, function(node)
-    local name = node.tag == 'Call' and node[1].tag == 'Name' and node[1].name
-    if (name == 'is_integer' or name == 'is_text') and node[2] and node[2].var then
-      local limits = {}
-      for i = 3, #node do
-        limits[#limits + 1] = ('%.0f'):format(script_of.integer(node[i]) or 0 / 0)
-      end
-      add(node[2].var, node.line, ('%s(%s, %s)'):format(name, node[2].name,
-        table.concat(limits, ', ')))
-    elseif node.tag == 'Operator' and node.op == '~=' and node[1].var
-      and node[2].tag == 'String' then
-      add(node[1].var, node.line, ("%s ~= '%s'"):format(node[1].name, node[2].value))
-    elseif node.tag == 'Operator' and node.op == '>' and node[1].tag == 'Unary'
-      and node[1][1].var and node[2].tag == 'Number' then
-      add(node[1][1].var, node.line, ('#%s > %.0f'):format(node[1][1].name, node[2].value))
+    local var, text = test_of(script, node)
+    if var then
+      tests[var] = tests[var] or { texts = {}, line = node.line }
+      tests[var].texts[text] = true
+      table.insert(tests[var].texts, text)
     end
   end)
   return tests
 end
 
-local function wanted_tests(argument)
+local function wanted_tests(argument, dynamic)
   local name = argument.name
   if argument.kind == 'integer' then
     return { ('is_integer(%s, %.0f, %.0f)'):format(name, argument.min, argument.max) }
@@ -210,6 +238,8 @@ local function wanted_tests(argument)
       wanted[i] = ("%s ~= '%s'"):format(name, value)
     end
     return wanted
+  elseif argument.kind == 'command' then
+    return { one_of(name, dynamic) }
   elseif argument.min == 0 then
     return { ('#%s > %.0f'):format(name, argument.max) }
   end
@@ -221,7 +251,7 @@ local function check(script, report)
   for _, bound in ipairs(script.bindings) do
     local argument = bound.array == 'ARGV' and script.header.argv[bound.index]
     local tested = tests[bound.var] or { texts = {} }
-    local wanted = argument and wanted_tests(argument) or {}
+    local wanted = argument and wanted_tests(argument, script.header.dynamic) or {}
     for _, want in ipairs(wanted) do
       if not tested.texts[want] then
         report(tested.line or bound.line, ('by the header the check needs "%s"%s'):format(want,

@@ -54,6 +54,9 @@ local function binding(statement)
   end
 end
 
+-- What is known of a command that is not written out: it may do anything with its key.
+local CHOSEN = { type = 'any', access = 'w', keys = 'first' }
+
 -- Calls of redis.call and redis.pcall; `within` is the local function around one.
 local function redis_calls(block)
   local calls = {}
@@ -62,8 +65,12 @@ local function redis_calls(block)
     local verb = node.tag == 'Call' and script.member(node[1], 'redis')
     if verb == 'call' or verb == 'pcall' then
       local name = node[2] and node[2].tag == 'String' and node[2].value or nil
+      local command = CHOSEN
+      if name then
+        command = redis_commands[name]
+      end
       calls[#calls + 1] = { node = node, verb = verb, name = name, within = within,
-        command = redis_commands[name], line = node.line }
+        command = command, line = node.line }
     end
     for _, child in ipairs(node) do
       search(child, within)
