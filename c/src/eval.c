@@ -101,11 +101,33 @@ static void call_once(lk_client *client, lk_request *request, lk_answer *answer)
   }
 }
 
+/* The server lost its scripts, and may lose them again at any time: both travel in one piece. */
+static void load_ahead(lk_client *client, const lk_script_def *script, int64_t deadline_us) {
+  lk_request *request = load_request(script, deadline_us);
+  if (request) lk_pipe_send_ahead(client->pipe, request);
+}
+
 /* SCRIPT LOAD failed, for whatever reason: the script itself has not run, unless by a copy whose reply
  * was lost before. */
 static void nothing_ran(lk_answer *answer, unsigned lost_copies) {
   answer->copies = lost_copies;
   if (answer->status == LK_UNSURE && lost_copies == 0) answer->status = LK_UNREACHABLE;
+}
+
+/* Still missing after a load whose answer nobody saw: if the server refuses to load, that is the
+ * answer. */
+static void learn_why(lk_client *client, const lk_script_def *script, int64_t deadline_us,
+                      lk_answer *answer) {
+  lk_answer loaded;
+  unsigned lost = answer->copies - 1;
+  call_once(client, load_request(script, deadline_us), &loaded);
+  if (is_answered(&loaded)) {
+    freeReplyObject(loaded.reply);
+    return;
+  }
+  freeReplyObject(answer->reply);
+  *answer = loaded;
+  nothing_ran(answer, lost);
 }
 
 /* The time went by with a server that forgets a script as soon as it has it. */
@@ -132,18 +154,13 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
   }
   fill(argv, script, keys, nkeys, args, nargs, number);
   call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
-  /* The server lost its scripts, and may lose them again at any time. */
   while (is_missing(answer) && lk_clock_us() < deadline_us) {
     unsigned lost = answer->copies - 1; /* earlier copies may have run */
     freeReplyObject(answer->reply);
-    call_once(client, load_request(script, deadline_us), answer);
-    if (is_answered(answer)) {
-      freeReplyObject(answer->reply);
-      call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
-      answer->copies += lost;
-    } else {
-      nothing_ran(answer, lost);
-    }
+    load_ahead(client, script, deadline_us);
+    call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
+    answer->copies += lost;
+    if (is_missing(answer)) learn_why(client, script, deadline_us, answer);
   }
   if (is_missing(answer)) never_kept(answer);
   if (argv != few) free(argv);
@@ -206,6 +223,7 @@ typedef struct started {
   lk_done done;
   void *user;
   unsigned lost; /* copies that may have run though their replies were lost */
+  bool loaded;   /* once, unseen */
 } started;
 
 static void started_done(void *user, lk_answer *answer);
@@ -228,12 +246,24 @@ static void finish_started(started *s, lk_answer *answer) {
   free(s);
 }
 
+/* As the blocking call does: first both in one piece, then one by one to learn why. */
+static bool repair(started *s) {
+  bool ahead = !s->loaded;
+  s->loaded = !s->loaded;
+  if (!ahead) {
+    return send_started(s, load_request(s->call->script, s->deadline_us), started_loaded);
+  }
+  load_ahead(s->client, s->call->script, s->deadline_us);
+  return send_call(s);
+}
+
 static void started_done(void *user, lk_answer *answer) {
   started *s = user;
   if (is_missing(answer) && lk_clock_us() < s->deadline_us) {
     s->lost += answer->copies - 1;
-    if (send_started(s, load_request(s->call->script, s->deadline_us), started_loaded)) {
-      freeReplyObject(answer->reply);
+    redisReply *reply = answer->reply;
+    if (repair(s)) {
+      freeReplyObject(reply);
       return;
     }
     s->lost -= answer->copies - 1;
@@ -263,7 +293,8 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .deadline_us = deadline_us,
                  .done = done,
                  .user = user,
-                 .lost = 0};
+                 .lost = 0,
+                 .loaded = false};
   if (send_call(s)) return true;
   free(s);
   return false;

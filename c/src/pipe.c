@@ -308,8 +308,8 @@ static void interrupt_driver(lk_pipe *pipe) {
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
-/* With the mutex held. */
-static void start(lk_pipe *pipe, lk_request *request) {
+/* With the mutex held. ahead: it may stay in the buffer until the next goes out. */
+static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
   if (pipe->shut) {
     finish(pipe, request, LK_CLOSED, "the client is closed");
     return;
@@ -321,16 +321,23 @@ static void start(lk_pipe *pipe, lk_request *request) {
   }
   dispatch(pipe, request, lk_clock_us());
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
-  if (!lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
+  if (!ahead && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
 }
 
 void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) {
   request->done = done;
   request->user = user;
   pthread_mutex_lock(&pipe->mutex);
-  start(pipe, request);
+  start(pipe, request, false);
   pass_on(pipe);
   run_ended(pipe);
+  pthread_mutex_unlock(&pipe->mutex);
+}
+
+void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
+  request->abandoned = true;
+  pthread_mutex_lock(&pipe->mutex);
+  start(pipe, request, true);
   pthread_mutex_unlock(&pipe->mutex);
 }
 
@@ -374,7 +381,7 @@ static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
 
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   pthread_mutex_lock(&pipe->mutex);
-  start(pipe, request);
+  start(pipe, request, false);
   while (!request->finished && lk_clock_us() < request->deadline_us) {
     if (pipe->driving) {
       sleep_until_finished(pipe, request);

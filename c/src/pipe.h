@@ -48,6 +48,9 @@ void lk_pipe_free(lk_pipe *pipe);
 
 /* Start a request; `done` gets its answer. The request belongs to the pipe from here on. */
 void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user);
+/* A request that goes out in one piece with the next one, right in front of it. Nobody gets its
+ * answer. */
+void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request);
 /* Start a request and wait for its answer, at most until its deadline. */
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
 
