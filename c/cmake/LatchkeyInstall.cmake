@@ -25,7 +25,7 @@ install(FILES "${PROJECT_BINARY_DIR}/latchkey-config.cmake"
 if(LK_HIREDIS_BUILT_IN)
   set(lk_requires_private "libssl libcrypto")
 else()
-  set(lk_requires_private "hiredis_ssl hiredis libssl libcrypto")
+  set(lk_requires_private "hiredis libssl libcrypto")
 endif()
 file(RELATIVE_PATH lk_pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" lk_pc_to_prefix "${lk_pc_to_prefix}")

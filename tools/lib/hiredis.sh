@@ -31,7 +31,7 @@ fi
 tar -xzf "$work/$file" -C "$work"
 cmake -S "$work/hiredis-$version" -B "$work/build" -G Ninja \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
-  -DBUILD_SHARED_LIBS=OFF -DENABLE_SSL=ON -DDISABLE_TESTS=ON \
+  -DBUILD_SHARED_LIBS=OFF -DDISABLE_TESTS=ON \
   -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_FLAGS=-fvisibility=hidden
 cmake --build "$work/build"
 cmake --install "$work/build"
