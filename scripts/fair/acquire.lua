@@ -7,7 +7,7 @@ keys:
   - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
   - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
   - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
-  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> deadline and terms
 argv:
   - lease      ms       50..86400000         how long the hold lives unless it is renewed
   - owner      owner    1..256               lk-<client uuid>:<serial>, new for every fresh hold

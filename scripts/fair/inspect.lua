@@ -7,7 +7,7 @@ keys:
   - lock      hash  r  {name}                        owner -> hold count; its TTL is the lease
   - queue     list  r  prefix:redisson_lock_queue    shared   waiters in order of arrival
   - timeouts  zset  r  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
-  - fair      hash  r  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+  - fair      hash  r  prefix:latchkey_fair          private  waiter -> deadline and terms
 returns:
   - {0, waiting, waiter...}                  free; the first 100 waiters, and how long each stays
   - {1, lease_ms, fields, waiting, pair...}  held: fields and counts, 100 at most, then as above

@@ -7,10 +7,10 @@ keys:
   - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
   - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
   - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
-  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> deadline and terms
 argv:
   - owner    owner    1..256                         the name that acquire queued
-  - channel  channel  prefix:redisson_lock__channel  and :<who> is told that the lock is free or its
+  - channel  channel  prefix:redisson_lock__channel  the first waiter is told on <channel>:<name>
   - publish  verb     PUBLISH|SPUBLISH
 returns:
   - {1}   gone: it neither waits nor holds any more

@@ -7,12 +7,12 @@ keys:
   - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
   - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
   - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
-  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> deadline and terms
 argv:
   - lease    ms       50..86400000                   kept at least this long when levels remain
   - owner    owner    1..256                         the name that acquired the lock
   - hold     count    0..1000000                     the owner's hold count after this call
-  - channel  channel  prefix:redisson_lock__channel  and :<who> is told that the lock is free or its
+  - channel  channel  prefix:redisson_lock__channel  the first waiter is told on <channel>:<name>
   - publish  verb     PUBLISH|SPUBLISH
 returns:
   - {1, hold}   given back; hold levels remain (0: the lock is free, or the first waiter's)

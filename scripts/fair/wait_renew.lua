@@ -7,12 +7,12 @@ keys:
   - lock       hash     rw  {name}                        owner -> hold count; its TTL is the lease
   - queue      list     rw  prefix:redisson_lock_queue    shared   waiters in order of arrival
   - timeouts   zset     rw  prefix:redisson_lock_timeout  shared   waiter -> when it may be dropped
-  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> heartbeat and wishes
+  - fair       hash     rw  prefix:latchkey_fair          private  waiter -> deadline and terms
 argv:
   - lease      ms       50..86400000                   of a hold that was granted by now
   - owner      owner    1..256                         the name that acquire queued
   - heartbeat  ms       1..60000                       dropped when the next one is not here by then
-  - channel    channel  prefix:redisson_lock__channel  of a lock that is free, :<who> is told
+  - channel    channel  prefix:redisson_lock__channel  the first waiter is told on <channel>:<name>
   - publish    verb     PUBLISH|SPUBLISH
 returns:
   - {1}                    the owner holds the lock, for at least the lease
@@ -149,11 +149,11 @@ end
 -- Before anybody is dropped: a heartbeat that is late counts as long as nobody has noticed.
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local wishes = string.match(redis.call('HGET', fair, owner) or '', '^%d+( .+)$')
-if not (wishes and redis.call('ZSCORE', timeouts, owner)) or redis.call('LLEN', queue) == 0 then
+local terms = string.match(redis.call('HGET', fair, owner) or '', '^%d+( .+)$')
+if not (terms and redis.call('ZSCORE', timeouts, owner)) or redis.call('LLEN', queue) == 0 then
   return {-1}
 end
-redis.call('HSET', fair, owner, string.format('%.0f', now_ms + heartbeat) .. wishes)
+redis.call('HSET', fair, owner, string.format('%.0f', now_ms + heartbeat) .. terms)
 redis.call('PEXPIRE', fair, heartbeat, 'GT')
 
 -- A lease that ended told nobody: whoever looks first passes the lock on.

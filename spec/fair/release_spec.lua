@@ -96,13 +96,31 @@ describe('fair/release', function()
   it('grants nothing to a dead waiter behind a hundred others', function()
     local state = { holder = ann }
     for i = 1, 102 do
-      table.insert(state, { 'lk-dan:' .. i, score = 330000, beat = -1 })
+      table.insert(state, { 'lk-dan:' .. i, score = 330000, beat = 0 })
     end
     fair.fill(world, state)
 
     assert.reply({ 1, 0 }, release(ann))
 
-    assert_left({ { 'lk-dan:101', score = 0, beat = -1 }, { 'lk-dan:102', score = 0, beat = -1 } })
+    assert_left({ { 'lk-dan:101', score = 0, beat = 0 }, { 'lk-dan:102', score = 0, beat = 0 } })
+  end)
+
+  it('brings forward the scores of ten thousand', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
+    for first = 1, 10001, 1000 do
+      local owners = {}
+      for i = first, math.min(first + 999, 10001) do
+        table.insert(owners, jim .. i)
+      end
+      world:command('RPUSH', fair.KEYS[2], unpack(owners))
+    end
+    local score = world:now_ms() + 630000
+    world:command('ZADD', fair.KEYS[3], score, jim .. 10000, score, jim .. 10001)
+
+    assert.reply({ 1, 0 }, release(ann))
+
+    assert.equal(300000, world:command('ZSCORE', fair.KEYS[3], jim .. 10001)
+      - world:command('ZSCORE', fair.KEYS[3], jim .. 10000))
   end)
 
   it('tells sharded channels when asked to', function()
