@@ -86,7 +86,7 @@ end)
 -- Each case changes one place of a good script, and names the rule and words of what is found.
 describe('lint of a changed script', function()
   local BUY, SUM = FIXTURES .. 'good/buy.lua', FIXTURES .. 'good/sum.lua'
-  local ASK = FIXTURES .. 'good/ask.lua'
+  local ASK, AGAIN = FIXTURES .. 'good/ask.lua', FIXTURES .. 'good/again.lua'
   local folder
 
   before_each(function()
@@ -139,6 +139,9 @@ describe('lint of a changed script', function()
     { BUY, '  - {1, left}   ', '  - {2}  never\n  - {1, left}   ', 'replies', 'never answers {2}' },
     { BUY, 'return {1, there - tonumber(amount)}', 'return there', 'replies', 'return one table' },
     { BUY, 'return {1, there', 'return {there, there', 'replies', 'a written integer' },
+    { AGAIN, '  return reply\n', '  return last\n', 'replies', 'return one table' },
+    { AGAIN, 'local last, reply = recall(record)', 'local reply, last = recall(record)', 'replies',
+      'return one table' },
     { SUM, 'tonumber(seconds)}', 'unpack(counters, 1, 2)}', nil },
     { SUM, 'tonumber(seconds)}', 'seconds, 0, unpack(counters, 1, 2)}', 'replies', 'fits this' },
     { BUY, '{0, left, buyer...}', '{0, left, buyer, last}', nil },
@@ -352,7 +355,7 @@ describe('latchkey lint', function()
     assert.equal(1, code)
     local document = cjson.decode(out)
     assert.equal('latchkey/lint/1', document.schema)
-    assert.equal(4, document.checked)
+    assert.equal(1 + #dir.getfiles(FIXTURES .. 'good'), document.checked)
     assert.same({ { file = FIXTURES .. 'bad/time.lua', line = 18, rule = 'time',
       message = 'a second TIME; keep the answer of line 17' } }, document.findings)
   end)

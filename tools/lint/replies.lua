@@ -3,6 +3,8 @@
 local parser = require('lib.parser')
 local script_of = require('lint.script')
 
+local RECALL = 'recall'
+
 -- Outcome and length of a table as it is written; nil if it does not start with an integer.
 local function shape_of(constructor)
   local first = constructor[1] and script_of.integer(constructor[1][1])
@@ -46,9 +48,21 @@ local function built_tables(script)
   return tables
 end
 
+-- What the fragment recall gives back, a reply of an earlier call: set of variables.
+local function recalled(script)
+  local vars = {}
+  parser.walk(script.block, function(node)
+    local call = node.tag == 'Local' and node[1]
+    if call and call.tag == 'Call' and call[1].name == RECALL and node.vars[2] then
+      vars[node.vars[2]] = true
+    end
+  end)
+  return vars
+end
+
 -- Every reply of the script itself, functions left out; what is no reply is reported.
 local function collect(script, report)
-  local tables, replies = built_tables(script), {}
+  local tables, earlier, replies = built_tables(script), recalled(script), {}
   local function add(constructor, line, grows)
     local reply = shape_of(constructor)
     if not reply then
@@ -59,16 +73,17 @@ local function collect(script, report)
   end
 
   parser.walk(script.block, function(node, depth)
-    local value = node.tag == 'Return' and depth == 0 and node[1]
     if node.tag ~= 'Return' or depth > 0 then
       return
-    elseif value and #node == 1 and value.tag == 'Table' then
+    end
+    local value = #node == 1 and node[1] or {}
+    if value.tag == 'Table' then
       add(value, node.line, false)
-    elseif value and #node == 1 and tables[value.var or false] then
+    elseif tables[value.var or false] then
       for _, constructor in ipairs(tables[value.var]) do
         add(constructor, node.line, true)
       end
-    elseif not (value and #node == 1 and value.tag == 'Call'
+    elseif not (earlier[value.var or false] or value.tag == 'Call'
       and script_of.member(value[1], 'redis') == 'error_reply') then
       report(node.line, 'return one table {outcome, ...} or redis.error_reply(...)')
     end
