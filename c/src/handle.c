@@ -2,7 +2,6 @@
 /* Handles of locks: opening, closing, and what can be asked without the network. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lock.h"
 #include "options.h"
@@ -34,12 +33,21 @@ static lk_status check_options(const lk_lock_options *options, lk_error *error) 
   if (options->recheck_ms != 0 && (options->recheck_ms < 100 || options->recheck_ms > 300000)) {
     return lk_fail(error, LK_INVALID, "recheck_ms must be 0 or from 100 to 300000");
   }
+  if (options->token_ttl_ms != 0 &&
+      (options->token_ttl_ms < 1000 || options->token_ttl_ms > LK_TOKEN_TTL_MAX_MS)) {
+    return lk_fail(error, LK_INVALID, "token_ttl_ms must be 0 or from 1000 to %lld",
+                   (long long)LK_TOKEN_TTL_MAX_MS);
+  }
   return LK_OK;
 }
 
 static void configure(lk_lock *lock, const lk_lock_options *options) {
   int64_t lease_ms = options->lease_ms ? options->lease_ms : LK_LEASE_DEFAULT_MS;
-  snprintf(lock->lease, sizeof lock->lease, "%lld", (long long)lease_ms);
+  snprintf(lock->values.lease, sizeof lock->values.lease, "%lld", (long long)lease_ms);
+  if (options->token_ttl_ms != 0) {
+    snprintf(lock->values.token_ttl, sizeof lock->values.token_ttl, "%lld",
+             (long long)options->token_ttl_ms);
+  }
   lock->lease_us = lease_ms * 1000;
   lock->renews = options->lease_ms == 0 || options->renew;
   lock->drift_ms = options->drift_ms;
@@ -51,7 +59,10 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
 static void destroy(lk_lock *lock) {
   lk_client *client = lock->client;
   if (lock->record) lk_record_close(client, lock->record);
-  free(lock->channel);
+  lk_bound_close(&lock->acquire);
+  lk_bound_close(&lock->renew);
+  lk_bound_close(&lock->release);
+  free(lock->values.channel);
   free(lock);
   lk_client_drop(client);
 }
@@ -63,13 +74,13 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
   lock->client = client;
   lk_client_keep(client);
   lock->record = lk_record_open(client, kind, name);
+  if (lock->record) lock->values.name = lock->record->name;
   lk_status status =
       lock->record ? lk_lock_bind(lock, kind, error) : lk_fail(error, LK_NOMEM, "out of memory");
   if (status != LK_OK) {
     destroy(lock);
     return status;
   }
-  lock->name_len = strlen(name);
   configure(lock, options);
   *out = lock;
   return lk_succeed(error);
@@ -139,6 +150,14 @@ int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
   pthread_mutex_unlock(&lock->client->mutex);
   lk_client_leave(lock->client);
   return count;
+}
+
+int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
+  lk_hold *hold = look(lock, caller);
+  if (!hold) return 0;
+  int64_t token = hold->token;
+  lk_client_leave(lock->client);
+  return token;
 }
 
 lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {

@@ -20,6 +20,7 @@ struct lk_hold {
   lk_caller *caller; /* NULL: a thread */
   uint64_t caller_id;
   int64_t count;
+  int64_t token; /* 0: the kind has none */
   lk_watch *watch;
   char owner[LK_OWNER_MAX + 1];
 };

@@ -14,108 +14,59 @@
 #include <string.h>
 
 #include "clock.h"
-#include "names.h"
-#include "reply.h"
 #include "status.h"
 #include "undo.h"
 #include "wait.h"
 
 static const lk_kind_row kinds[] = {
-    {.kind = LK_MUTEX, .family = "mutex", .reenters = false, .always_told = false},
-    {.kind = LK_LOCK, .family = "lock", .reenters = true, .always_told = true},
+    {.kind = LK_MUTEX,
+     .noun = "mutex",
+     .acquire = "mutex/acquire",
+     .renew = "mutex/renew",
+     .release = "mutex/release",
+     .reenters = false,
+     .always_told = false},
+    {.kind = LK_LOCK,
+     .noun = "lock",
+     .acquire = "lock/acquire",
+     .renew = "lock/renew",
+     .release = "lock/release",
+     .reenters = true,
+     .always_told = true},
+    {.kind = LK_FENCED,
+     .noun = "fenced lock",
+     .acquire = "fenced/acquire",
+     .renew = "lock/renew",
+     .release = "lock/release",
+     .reenters = true,
+     .always_told = true},
 };
 
-/* ------------------------------------------------------------------------------------ binding -- */
+/* One acquire of an application's, from its first try to its end. */
+typedef struct attempt {
+  char owner[LK_OWNER_MAX + 1];
+  int64_t wait_ms; /* as the application gave it */
+  int64_t deadline_us;
+  bool stray;       /* a try went unanswered: the name may hold the lock, now or soon */
+  lk_wait *wait;    /* once it listens */
+  int64_t pause_us; /* the back-off of kinds that are not always told, and of trouble */
+  int64_t sent_us;  /* of the try that succeeded */
+  int64_t token;    /* that it drew, of kinds that have one */
+} attempt;
 
-/* Where a script's argument comes from, by its name in the header. */
-static const char *const sources[] = {"lease", "owner", "hold", "channel", "publish"};
-enum { FROM_LEASE, FROM_OWNER, FROM_HOLD, FROM_CHANNEL, FROM_PUBLISH, SOURCES };
-
-static lk_status bind_script(lk_lock *lock, lk_bound *bound, const char *verb, lk_error *error) {
-  char name[64];
-  snprintf(name, sizeof name, "%s/%s", lock->row->family, verb);
-  const lk_script_def *def = lk_catalog_find(lock->client->catalog, name);
-  if (!def) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", name);
-  if (def->nkeys != 1 || def->nargs > LK_BOUND_MAX) {
-    return lk_fail(error, LK_VERSION, "script %s has a shape that this library does not know",
-                   name);
-  }
-  bound->def = def;
-  for (size_t i = 0; i < def->nargs; i++) {
-    unsigned char source = 0;
-    while (source < SOURCES && strcmp(sources[source], def->args[i].name) != 0) source++;
-    if (source == SOURCES) {
-      return lk_fail(error, LK_VERSION,
-                     "script %s has an argument %s that this library does not know", name,
-                     def->args[i].name);
-    }
-    bound->sources[i] = source;
-    if (source == FROM_CHANNEL && !lock->channel) {
-      size_t len = lk_name_form(&def->args[i], lock->record->name, NULL, 0);
-      lock->channel = malloc(len + 1);
-      if (!lock->channel) return lk_fail(error, LK_NOMEM, "out of memory");
-      lk_name_form(&def->args[i], lock->record->name, lock->channel, len + 1);
-    }
-  }
-  return LK_OK;
-}
-
-typedef struct arguments {
-  lk_bytes key;
-  lk_bytes args[LK_BOUND_MAX];
-  char hold[24];
-} arguments;
-
-static void fill(const lk_lock *lock, const lk_bound *bound, const char *owner, int64_t hold,
-                 arguments *out) {
-  out->key = (lk_bytes){lock->record->name, lock->name_len};
-  for (size_t i = 0; i < bound->def->nargs; i++) {
-    lk_bytes *arg = &out->args[i];
-    switch (bound->sources[i]) {
-    case FROM_LEASE: *arg = (lk_bytes){lock->lease, strlen(lock->lease)}; break;
-    case FROM_OWNER: *arg = (lk_bytes){owner, strlen(owner)}; break;
-    case FROM_CHANNEL: *arg = (lk_bytes){lock->channel, strlen(lock->channel)}; break;
-    case FROM_PUBLISH: *arg = (lk_bytes){"PUBLISH", 7}; break;
-    default:
-      snprintf(out->hold, sizeof out->hold, "%lld", (long long)hold);
-      *arg = (lk_bytes){out->hold, strlen(out->hold)};
-      break;
-    }
-  }
-}
-
-static lk_status strange_reply(const lk_bound *bound, lk_error *error) {
-  lk_fail(error, LK_PROTOCOL, "%s: the reply is none that the script has", bound->def->name);
-  if (error) snprintf(error->script, sizeof error->script, "%s", bound->def->name);
-  return LK_PROTOCOL;
-}
-
-/* Runs one script; its outcome is the reply's first number, `detail` its second (0: none). */
+/* A short lease lowers the command deadline to a third of it. */
 static lk_status run(lk_lock *lock, const lk_bound *bound, const char *owner, int64_t hold,
-                     lk_answer *answer, int64_t *outcome, int64_t *detail, lk_error *error) {
-  arguments with;
-  int64_t third_us = lock->lease_us / 3;
-  int64_t patience_us = third_us < lock->client->command_us ? third_us : lock->client->command_us;
-  fill(lock, bound, owner, hold, &with);
-  *outcome = *detail = 0;
-  lk_status status = lk_eval_call(lock->client, bound->def, &with.key, 1, with.args,
-                                  bound->def->nargs, lk_clock_us() + patience_us, answer, error);
-  if (status == LK_OK) {
-    const lk_reply *reply = lk_reply_wrap(answer->reply);
-    lk_reply_number(reply, 1, detail);
-    if (!lk_reply_number(reply, 0, outcome)) {
-      status = strange_reply(bound, error);
-    }
-  }
-  freeReplyObject(answer->reply);
-  answer->reply = NULL;
-  return status;
+                     lk_answer *answer, lk_outcome *outcome, lk_error *error) {
+  lk_arguments with;
+  lk_bound_fill(bound, &lock->values, owner, hold, &with);
+  return lk_bound_run(lock->client, bound, &with, lock->lease_us / 3, answer, outcome, error);
 }
 
 static void undo(lk_lock *lock, const char *owner) {
-  arguments with;
-  fill(lock, &lock->release, owner, 0, &with);
-  lk_undo_start(lock->client, lock->release.def, &with.key, 1, with.args, lock->release.def->nargs,
+  const lk_script_def *release = lock->release.def;
+  lk_arguments with;
+  lk_bound_fill(&lock->release, &lock->values, owner, 0, &with);
+  lk_undo_start(lock->client, release, with.keys, release->nkeys, with.args, with.nargs,
                 lock->lease_us);
 }
 
@@ -143,9 +94,8 @@ static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_lock_told(lock);
 }
 
-static lk_status add_hold(lk_lock *lock, lk_caller *caller, const char *owner, int64_t sent_us,
-                          lk_error *error) {
-  arguments with;
+static lk_status add_hold(lk_lock *lock, lk_caller *caller, const attempt *a, lk_error *error) {
+  lk_arguments with;
   lk_hold *hold = calloc(1, sizeof *hold);
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
   if (!hold) return lk_fail(error, LK_NOMEM, "out of memory");
@@ -154,15 +104,16 @@ static lk_status add_hold(lk_lock *lock, lk_caller *caller, const char *owner, i
   hold->caller = caller;
   hold->caller_id = lk_caller_id(caller);
   hold->count = 1;
-  memcpy(hold->owner, owner, strlen(owner) + 1);
-  fill(lock, &lock->renew, owner, 1, &with);
+  hold->token = a->token;
+  memcpy(hold->owner, a->owner, sizeof hold->owner);
+  lk_bound_fill(&lock->renew, &lock->values, a->owner, 1, &with);
   spec.script = lock->renews ? lock->renew.def->name : NULL;
-  spec.keys = &with.key;
-  spec.nkeys = 1;
+  spec.keys = with.keys;
+  spec.nkeys = lock->renew.def->nkeys;
   spec.args = with.args;
-  spec.nargs = lock->renew.def->nargs;
+  spec.nargs = with.nargs;
   spec.lease_ms = lock->lease_us / 1000;
-  spec.since_ms = sent_us / 1000;
+  spec.since_ms = a->sent_us / 1000;
   spec.drift_ms = lock->drift_ms;
   spec.on_lost = hold_lost;
   spec.user = hold;
@@ -176,16 +127,6 @@ static lk_status add_hold(lk_lock *lock, lk_caller *caller, const char *owner, i
 }
 
 /* ------------------------------------------------------------------------------------ acquire -- */
-
-typedef struct attempt {
-  char owner[LK_OWNER_MAX + 1];
-  int64_t wait_ms; /* as the application gave it */
-  int64_t deadline_us;
-  bool stray;       /* a try went unanswered: the name may hold the lock, now or soon */
-  lk_wait *wait;    /* once it listens */
-  int64_t pause_us; /* the back-off of kinds that are not always told, and of trouble */
-  int64_t sent_us;  /* of the try that succeeded */
-} attempt;
 
 enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 
@@ -202,18 +143,18 @@ static int64_t next_pause_us(attempt *a) {
 
 static lk_status try_once(lk_lock *lock, attempt *a, int64_t *left_ms, lk_error *error) {
   lk_answer answer;
-  int64_t outcome;
-  lk_status status = run(lock, &lock->acquire, a->owner, 1, &answer, &outcome, left_ms, error);
+  lk_outcome outcome;
+  lk_status status = run(lock, &lock->acquire, a->owner, 1, &answer, &outcome, error);
   /* A copy on a connection that was lost may run after the one that was answered. */
   if (answer.copies > 1 || (answer.copies > 0 && answer.status != LK_OK)) a->stray = true;
   if (status != LK_OK) return status;
-  if (outcome == 1) {
+  *left_ms = outcome.second;
+  if (outcome.first == 1) {
     a->sent_us = answer.sent_us;
+    a->token = outcome.third;
     return LK_OK;
   }
-  if (outcome != 0) {
-    return strange_reply(&lock->acquire, error);
-  }
+  if (outcome.first != 0) return lk_bound_strange(&lock->acquire, error);
   if (*left_ms < 0) return lk_fail(error, LK_BUSY, "another owner holds it, without a lease's end");
   return lk_fail(error, LK_BUSY, "another owner holds it for %lld ms more, unless it renews",
                  (long long)*left_ms);
@@ -234,7 +175,7 @@ static lk_status listen_in(lk_lock *lock, attempt *a, lk_error *error) {
   int64_t now_us = lk_clock_us();
   int64_t until_us = now_us + lock->client->settings.connect_us + lock->client->command_us;
   if (until_us > a->deadline_us) until_us = a->deadline_us;
-  return lk_wait_join(lock->client, lock->channel, until_us, &a->wait, error);
+  return lk_wait_join(lock->client, lock->values.channel, until_us, &a->wait, error);
 }
 
 /* LK_OK to go on; else why there is no use in it. *error changes only then. */
@@ -286,8 +227,8 @@ static lk_status contend(lk_lock *lock, attempt *a, lk_error *error) {
  * unless a copy of the acquire is still on its way. */
 static lk_status give_back(lk_lock *lock, attempt *a, lk_status status, lk_error *error) {
   lk_answer answer;
-  int64_t outcome, detail;
-  if (run(lock, &lock->release, a->owner, 0, &answer, &outcome, &detail, NULL) == LK_OK) {
+  lk_outcome outcome;
+  if (run(lock, &lock->release, a->owner, 0, &answer, &outcome, NULL) == LK_OK) {
     a->stray = false;
   }
   if (status == LK_CLOSED) return lk_fail(error, LK_CLOSED, "the client is closed");
@@ -313,7 +254,7 @@ static lk_status obtain(lk_lock *lock, lk_caller *caller, attempt *a, lk_error *
         lk_fail(error, LK_BUSY, "it was granted, but its lease ended before the reply was read");
     give_back(lock, a, status, error);
   } else if (status == LK_OK) {
-    status = add_hold(lock, caller, a->owner, a->sent_us, error);
+    status = add_hold(lock, caller, a, error);
     if (status == LK_OK) return status;
     give_back(lock, a, status, error);
   } else if (a->stray && lk_client_is_closing(client)) {
@@ -344,20 +285,20 @@ static lk_status acquire_fresh(lk_lock *lock, lk_caller *caller, attempt *a, lk_
 static lk_status reenter(lk_lock *lock, lk_hold *hold, attempt *a, lk_error *error) {
   if (!lock->row->reenters) {
     return lk_fail(error, LK_REENTRY, "this caller holds it already, and a %s does not re-enter",
-                   lock->row->family);
+                   lock->row->noun);
   }
   if (hold->count >= LK_HOLD_MAX) {
     return lk_fail(error, LK_INVALID, "a hold count cannot pass %d", LK_HOLD_MAX);
   }
   for (;;) {
     lk_answer answer;
-    int64_t outcome, detail;
+    lk_outcome outcome;
     if (lk_watch_lost(hold->watch) != LK_LOST_NOT) {
       return lk_fail(error, LK_LOST, "this caller's hold was lost; it must be released first");
     }
     lk_status status =
-        run(lock, &lock->acquire, hold->owner, hold->count + 1, &answer, &outcome, &detail, error);
-    if (status == LK_OK && outcome == 1) {
+        run(lock, &lock->acquire, hold->owner, hold->count + 1, &answer, &outcome, error);
+    if (status == LK_OK && outcome.first == 1) {
       lk_watch_extend(hold->watch, answer.sent_us, lock->lease_us);
       if (lk_watch_lost(hold->watch) != LK_LOST_NOT) continue;
       pthread_mutex_lock(&lock->client->mutex);
@@ -406,7 +347,7 @@ lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_
 static lk_status released(const lk_lock *lock, const lk_answer *answer, int64_t outcome,
                           lk_error *error) {
   if (outcome == 1) return lk_succeed(error);
-  if (outcome != -1) return strange_reply(&lock->release, error);
+  if (outcome != -1) return lk_bound_strange(&lock->release, error);
   if (answer->copies > 1) {
     return lk_fail(
         error, LK_UNSURE,
@@ -417,10 +358,9 @@ static lk_status released(const lk_lock *lock, const lk_answer *answer, int64_t 
 
 static lk_status send_release(lk_lock *lock, lk_hold *hold, int64_t left, lk_error *error) {
   lk_answer answer;
-  int64_t outcome, detail;
-  lk_status status =
-      run(lock, &lock->release, hold->owner, left, &answer, &outcome, &detail, error);
-  if (status == LK_OK) return released(lock, &answer, outcome, error);
+  lk_outcome outcome;
+  lk_status status = run(lock, &lock->release, hold->owner, left, &answer, &outcome, error);
+  if (status == LK_OK) return released(lock, &answer, outcome.first, error);
   if (left == 0 && may_pass(status)) undo(lock, hold->owner);
   if (status == LK_UNREACHABLE) {
     return lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer.why);
@@ -472,8 +412,11 @@ lk_status lk_lock_bind(lk_lock *lock, lk_kind kind, lk_error *error) {
     if (kinds[i].kind == kind) lock->row = &kinds[i];
   }
   if (!lock->row) return lk_fail(error, LK_INVALID, "there is no kind of lock %d", (int)kind);
-  lk_status status = bind_script(lock, &lock->acquire, "acquire", error);
-  if (status == LK_OK) status = bind_script(lock, &lock->renew, "renew", error);
-  if (status == LK_OK) status = bind_script(lock, &lock->release, "release", error);
+  const lk_catalog *catalog = lock->client->catalog;
+  const lk_kind_row *row = lock->row;
+  lk_bound_values *values = &lock->values;
+  lk_status status = lk_bound_open(&lock->acquire, catalog, row->acquire, values, error);
+  if (status == LK_OK) status = lk_bound_open(&lock->renew, catalog, row->renew, values, error);
+  if (status == LK_OK) status = lk_bound_open(&lock->release, catalog, row->release, values, error);
   return status;
 }

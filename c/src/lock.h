@@ -3,33 +3,26 @@
 #ifndef LK_LOCK_H
 #define LK_LOCK_H
 
-#include "eval.h"
+#include "bound.h"
 #include "holds.h"
 #include "watch.h"
 
-enum { LK_BOUND_MAX = 8, LK_LEASE_DEFAULT_MS = 30000 };
+enum { LK_LEASE_DEFAULT_MS = 30000 };
 
 typedef struct lk_kind_row {
   lk_kind kind;
-  const char *family; /* its scripts are <family>/acquire, renew, release */
+  const char *noun;                      /* for people */
+  const char *acquire, *renew, *release; /* its scripts */
   bool reenters;
   bool always_told; /* every release of it is published, also by other clients */
 } lk_kind_row;
-
-/* A script, and where each of its arguments comes from. */
-typedef struct lk_bound {
-  const lk_script_def *def;
-  unsigned char sources[LK_BOUND_MAX];
-} lk_bound;
 
 struct lk_lock {
   lk_client *client;
   const lk_kind_row *row;
   lk_record *record;
-  size_t name_len;
-  char *channel;
   lk_bound acquire, renew, release;
-  char lease[24]; /* the lease as the scripts take it */
+  lk_bound_values values;
   int64_t lease_us;
   int64_t drift_ms; /* 0: by the rule */
   int64_t recheck_us;

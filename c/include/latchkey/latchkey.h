@@ -52,12 +52,13 @@
 extern "C" {
 #endif
 
-#define LK_FOREVER ((int64_t)-1) /**< wait without end */
-#define LK_NAME_MAX 512          /**< longest lock name, bytes */
-#define LK_OWNER_MAX 256         /**< longest owner name, bytes */
-#define LK_LEASE_MIN_MS 50       /**< shortest lease */
-#define LK_LEASE_MAX_MS 86400000 /**< longest lease, 24 hours */
-#define LK_HOLD_MAX 1000000      /**< highest hold count of one owner */
+#define LK_FOREVER ((int64_t)-1)        /**< wait without end */
+#define LK_NAME_MAX 512                 /**< longest lock name, bytes */
+#define LK_OWNER_MAX 256                /**< longest owner name, bytes */
+#define LK_LEASE_MIN_MS 50              /**< shortest lease */
+#define LK_LEASE_MAX_MS 86400000        /**< longest lease, 24 hours */
+#define LK_HOLD_MAX 1000000             /**< highest hold count of one owner */
+#define LK_TOKEN_TTL_MAX_MS 31536000000 /**< longest life of a fencing counter, 365 days */
 
 /* ---------------------------------------------------------------------------------- statuses -- */
 
@@ -428,7 +429,8 @@ LK_API void lk_caller_free(lk_caller *caller);
 
 typedef enum lk_kind {
   LK_MUTEX = 1, /**< SET NX PX, as redis-py, redsync and Redlock use it; no re-entry */
-  LK_LOCK = 2   /**< re-entrant, on Redisson's wire */
+  LK_LOCK = 2,  /**< re-entrant, on Redisson's wire */
+  LK_FENCED = 3 /**< LK_LOCK with a fencing token for each fresh hold */
 } lk_kind;
 
 /** A hold that was lost. Valid during the callback. */
@@ -448,10 +450,13 @@ typedef struct lk_lock_options {
   int64_t recheck_ms; /**< a waiter looks again after this; 0: the client's */
   void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
   void *user;
+  int64_t token_ttl_ms; /**< LK_FENCED: the counter of tokens expires this long after the last one,
+                             1,000 to LK_TOKEN_TTL_MAX_MS, where no Redisson client uses the name;
+                             0: never */
 } lk_lock_options;
 
 #define LK_LOCK_OPTIONS_INIT                                                                       \
-  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL }
+  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL, 0 }
 
 /**
  * Can this be the name of a lock? All keys of one lock must share a hash slot.
@@ -514,6 +519,12 @@ LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
 /** The caller's hold count, 0 if it holds nothing; a lost hold counts until it is released.
  * @since 0.1.0 */
 LK_API int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller);
+/**
+ * The fencing token of the caller's hold: higher than those of all holds before it, while the server's
+ * clock is not set back. Hand it to the resource with each write; 0 if the kind has none or nothing is
+ * held. No network. @since 0.1.0
+ */
+LK_API int64_t lk_lock_token(lk_lock *lock, lk_caller *caller);
 /** Why the caller's hold was lost; LK_LOST_NOT while it is not. @since 0.1.0 */
 LK_API lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller);
 /**
