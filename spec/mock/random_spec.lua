@@ -93,7 +93,7 @@ local function random_command(pick)
   return { 'EVAL', way, '0', unpack(argv) }
 end
 
-local function argument(pick, spec)
+local function argument(pick, spec, h)
   if spec.kind == 'integer' then
     local usual = spec.type == 'ms' and { '60000', '90000', tostring(spec.max) }
       or { tostring(spec.min), tostring(spec.min + 1), '2' }
@@ -101,20 +101,28 @@ local function argument(pick, spec)
       ('%.0f'):format(spec.max + 1), ('%.0f'):format(spec.min - 1) }) })
   elseif spec.kind == 'choice' then
     return pick({ pick(spec.values), pick(spec.values), pick(spec.values), 'neither' })
+  elseif spec.kind == 'command' then
+    return pick({ pick(h.dynamic), pick(h.dynamic), pick(h.dynamic), 'ECHO' })
   end
   return pick({ 'x', 'y', 'x', 'y', 'x', 'y', '', ('z'):rep((spec.max or 1024) + 1) })
 end
 
 local function random_call(pick, script)
-  local name = pick({ 'a', 'b' })
-  local argv = { 'EVAL', script.source, tostring(#script.header.keys) }
-  for _, key in ipairs(script.header.keys) do
-    argv[#argv + 1] = names.form(key.form, name)
+  local name, h = pick({ 'a', 'b' }), script.header
+  local args, by_name = {}, {}
+  for i, spec in ipairs(h.argv) do
+    args[i] = argument(pick, spec, h)
+    by_name[spec.name] = args[i]
   end
-  for _, spec in ipairs(script.header.argv) do
-    argv[#argv + 1] = argument(pick, spec)
+  local argv = { 'EVAL', script.source, tostring(#h.keys) }
+  for _, key in ipairs(h.keys) do
+    argv[#argv + 1] = key.form.kind == 'slot' and ('{%s}:any'):format(name)
+      or names.form(key.form, name, by_name)
   end
-  if #script.header.argv > 0 and pick({ false, false, false, false, false, true }) then
+  for _, arg in ipairs(args) do
+    argv[#argv + 1] = arg
+  end
+  if #args > 0 and pick({ false, false, false, false, false, true }) then
     table.remove(argv)
   end
   return argv
