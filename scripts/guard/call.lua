@@ -1,0 +1,135 @@
+#!lua
+--[[ latchkey-script
+name:     guard/call
+version:  1.0.0
+summary:  Run one command on one key while the caller still holds the lock, in the same step.
+keys:
+  - lock     hash     r   {name}                              owner -> hold count
+  - record   string   rw  prefix:latchkey_seq+caller  private  last seq and its reply, for 60 s
+  - target   any      rw  {slot}                              the key of the command
+argv:
+  - owner    owner    1..256               the name of the hold
+  - caller   caller   1..256               who counts seq
+  - seq      seq      1..9007199254740991  higher with every call of the caller
+  - command  command  dynamic              one of the list below
+  - words*   text     0..1048576  0..16    what follows the key in the command
+returns:
+  - {1, reply}  what the command answered now, or to an earlier copy of this call
+  - {-1}        the owner does not hold the lock; nothing was done
+  - {-2}        late: the caller has sent a higher seq; nothing was done
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+repeat:   seq
+cost:     at most 4 commands
+dynamic:
+  - SET
+  - DEL      without words: they would be further keys
+  - INCRBY
+  - PEXPIRE
+  - HSET
+  - HDEL
+  - HINCRBY
+  - LPUSH
+  - RPUSH
+  - LPOP     without words: one element at a time
+  - RPOP     likewise
+  - ZADD
+  - ZREM
+cluster:  one slot
+uses:     integer, text
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-- bind
+local lock = KEYS[1]
+local record = KEYS[2]
+local target = KEYS[3]
+local owner = ARGV[1]
+local caller = ARGV[2]
+local seq = ARGV[3]
+local command = ARGV[4]
+local words = ARGV -- from the fifth
+
+-- The commands, and how many words may follow the key.
+local MOST_WORDS = {
+  SET = 16, DEL = 0, INCRBY = 1, PEXPIRE = 2, HSET = 16, HDEL = 16, HINCRBY = 2, LPUSH = 16,
+  RPUSH = 16, LPOP = 0, RPOP = 0, ZADD = 16, ZREM = 16,
+}
+
+-- check
+if #KEYS ~= 3 or #ARGV < 4 or #ARGV > 20 then
+  return redis.error_reply('LKARG guard/call takes 3 keys and 4 to 20 arguments')
+end
+if target == lock or target == record then
+  return redis.error_reply('LKARG target must be neither the lock nor the record')
+end
+if not is_text(owner, 256) then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+end
+if not is_text(caller, 256) then
+  return redis.error_reply('LKARG caller must have 1 to 256 bytes')
+end
+if not is_integer(seq, 1, 9007199254740991) then
+  return redis.error_reply('LKARG seq must be an integer from 1 to 9007199254740991')
+end
+if not MOST_WORDS[command] or #words - 4 > MOST_WORDS[command] then
+  return redis.error_reply('LKARG command must be one of the list, with the words it may have')
+end
+for i = 5, #words do
+  if #words[i] > 1048576 then
+    return redis.error_reply('LKARG words must have at most 1048576 bytes each')
+  end
+end
+
+-- The record comes before the lock: what was done while it was held stays done.
+local last = redis.call('GET', record)
+local last_seq, kind, text = string.match(last or '0 boolean ', '^(%d+) (%l+) (.*)$')
+if not is_integer(last_seq, 0, 9007199254740991) then
+  return redis.error_reply('LKARG record must be one of guard/call')
+end
+if seq == last_seq and kind == 'refused' then
+  return {-1}
+end
+if seq == last_seq then
+  local reply_as = {number = tonumber(text), string = text, boolean = false}
+  return {1, reply_as[kind]}
+end
+if tonumber(seq) < tonumber(last_seq) then
+  return {-2}
+end
+
+-- A refusal is recorded, too: whoever was told of it may do the work elsewhere, and a late copy of
+-- this call must not do it again where a late acquire has brought the hold back.
+if redis.call('HEXISTS', lock, owner) == 0 then
+  redis.call('SET', record, seq .. ' refused ', 'PX', 60000)
+  return {-1}
+end
+
+-- The reply is a number, text, or false for nothing; OK comes in a table. If the command fails, so
+-- does the script, with nothing written.
+local reply = redis.call(command, target, unpack(words, 5, math.min(#words, 20)))
+if type(reply) == 'table' then
+  reply = reply.ok
+end
+
+-- Joined to other text, a number above 14 digits would get an exponent.
+local reply_text = type(reply) == 'number' and string.format('%.0f', reply) or reply or ''
+redis.call('SET', record, seq .. ' ' .. type(reply) .. ' ' .. reply_text, 'PX', 60000)
+return {1, reply}

@@ -1,0 +1,239 @@
+-- SPDX-License-Identifier: Apache-2.0
+local header = require('lib.header')
+local utils = require('pl.utils')
+
+local helper = require('helper')
+local hash, list, string_, zset = helper.hash, helper.list, helper.string, helper.zset
+
+describe('guard/call', function()
+  local ann, bob = 'lk-ann:1', 'lk-bob:1'
+  local record, target = 'latchkey_seq:{job}:c1', '{job}:target'
+  local world
+
+  before_each(function()
+    world = helper.world()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
+  end)
+
+  local function call(owner, seq, ...)
+    return world:eval('guard/call', { 'job', record, target }, { owner, 'c1', seq, ... })
+  end
+
+  -- What is left beside the lock: the record of the last call, and the target.
+  local function left(last, value)
+    assert.left(world, { job = hash({ [ann] = '1' }, 30000),
+      [record] = last and string_(last, 60000), [target] = value })
+  end
+
+  local function nothing_done(last)
+    left(last, nil)
+  end
+
+  it('runs the command for the holder of the lock and answers its reply', function()
+    assert.reply({ 1, 1 }, call(ann, 1, 'HSET', 'name', 'a'))
+
+    left('1 number 1', hash({ name = 'a' }))
+  end)
+
+  -- The target before, the command, its reply, the record, and the target afterwards.
+  local commands = {
+    SET = { nil, { 'SET', 'a' }, 'OK', 'string OK', string_('a') },
+    DEL = { string_('a'), { 'DEL' }, 1, 'number 1', nil },
+    INCRBY = { string_('40'), { 'INCRBY', 2 }, 42, 'number 42', string_('42') },
+    PEXPIRE = { string_('a'), { 'PEXPIRE', 90000 }, 1, 'number 1', string_('a', 90000) },
+    HSET = { nil, { 'HSET', 'x', 1, 'y', 2 }, 2, 'number 2', hash({ x = '1', y = '2' }) },
+    HDEL = { hash({ x = '1', y = '2' }), { 'HDEL', 'x' }, 1, 'number 1', hash({ y = '2' }) },
+    HINCRBY = { nil, { 'HINCRBY', 'x', 7 }, 7, 'number 7', hash({ x = '7' }) },
+    LPUSH = { list({ 'b' }), { 'LPUSH', 'a' }, 2, 'number 2', list({ 'a', 'b' }) },
+    RPUSH = { list({ 'a' }), { 'RPUSH', 'b', 'c' }, 3, 'number 3', list({ 'a', 'b', 'c' }) },
+    LPOP = { list({ 'a', 'b' }), { 'LPOP' }, 'a', 'string a', list({ 'b' }) },
+    RPOP = { list({ 'a', 'b' }), { 'RPOP' }, 'b', 'string b', list({ 'a' }) },
+    ZADD = { nil, { 'ZADD', 1, 'a' }, 1, 'number 1', zset({ { 'a', 1 } }) },
+    ZREM = { zset({ { 'a', 1 }, { 'b', 2 } }), { 'ZREM', 'a' }, 1, 'number 1',
+      zset({ { 'b', 2 } }) },
+  }
+
+  local source = utils.readfile(helper.scripts .. '/guard/call.lua', true)
+  for _, name in ipairs(header.parse(source).dynamic) do
+    it('runs ' .. name, function()
+      local before, words, reply, recorded, after = unpack(commands[name], 1, 5)
+      helper.fill(world, { [target] = before })
+
+      assert.reply({ 1, reply }, call(ann, 1, unpack(words)))
+
+      left('1 ' .. recorded, after)
+    end)
+
+    it('runs ' .. name .. ' once when the call runs twice', function()
+      local before, words, reply, recorded, after = unpack(commands[name], 1, 5)
+      helper.fill(world, { [target] = before })
+      call(ann, 1, unpack(words))
+
+      assert.reply({ 1, reply }, call(ann, 1, unpack(words)))
+
+      left('1 ' .. recorded, after)
+    end)
+  end
+
+  it('answers nothing where the command does, also when the call runs twice', function()
+    assert.reply({ 1, world.null }, call(ann, 1, 'LPOP'))
+    helper.fill(world, { [target] = list({ 'a' }) })
+    assert.reply({ 1, world.null }, call(ann, 1, 'LPOP'))
+
+    left('1 boolean ', list({ 'a' }))
+  end)
+
+  it('answers any bytes again', function()
+    local bytes = '\0 \r\n 7 %s \255'
+    call(ann, 1, 'RPUSH', bytes)
+    assert.reply({ 1, bytes }, call(ann, 2, 'LPOP'))
+
+    assert.reply({ 1, bytes }, call(ann, 2, 'LPOP'))
+
+    left('2 string ' .. bytes)
+  end)
+
+  it('answers big numbers again', function()
+    assert.reply({ 1, 9007199254740991 }, call(ann, 1, 'INCRBY', '9007199254740991'))
+
+    assert.reply({ 1, 9007199254740991 }, call(ann, 1, 'INCRBY', '9007199254740991'))
+
+    left('1 number 9007199254740991', string_('9007199254740991'))
+  end)
+
+  it('passes on options, and sixteen words', function()
+    assert.reply({ 1, 'OK' }, call(ann, 1, 'SET', 'a', 'NX', 'PX', 90000))
+    assert.reply({ 1, world.null }, call(ann, 2, 'SET', 'b', 'NX', 'PX', 90000))
+    left('2 boolean ', string_('a', 90000))
+
+    call(ann, 3, 'DEL')
+    assert.reply({ 1, 16 }, call(ann, 4, 'RPUSH', 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6))
+  end)
+
+  it('does nothing when nobody holds the lock', function()
+    world:advance(30001)
+
+    assert.reply({ -1 }, call(ann, 1, 'SET', 'a'))
+
+    assert.left(world, { [record] = string_('1 refused ', 60000) })
+  end)
+
+  it('does nothing when another owner holds the lock', function()
+    assert.reply({ -1 }, call(bob, 1, 'SET', 'a'))
+
+    nothing_done('1 refused ')
+  end)
+
+  it('does nothing for an earlier hold of the same client', function()
+    assert.reply({ -1 }, call('lk-ann:0', 1, 'SET', 'a'))
+
+    nothing_done('1 refused ')
+  end)
+
+  it('stays refused, also when a late acquire brings the hold back', function()
+    world:command('DEL', 'job')
+    call(ann, 1, 'SET', 'a')
+    world:eval('lock/acquire', { 'job' }, { 30000, ann, 1 })
+
+    assert.reply({ -1 }, call(ann, 1, 'SET', 'a'))
+
+    nothing_done('1 refused ')
+  end)
+
+  it('answers a call that was done, also when the lock is lost since', function()
+    call(ann, 1, 'INCRBY', 5)
+    world:advance(30001)
+
+    assert.reply({ 1, 5 }, call(ann, 1, 'INCRBY', 5))
+
+    assert.left(world, { [record] = string_('1 number 5', 29999), [target] = string_('5') })
+  end)
+
+  it('does nothing late: the caller has sent a higher seq', function()
+    call(ann, 9, 'SET', 'a')
+    call(ann, 10, 'SET', 'b')
+
+    assert.reply({ -2 }, call(ann, 9, 'SET', 'a'))
+
+    left('10 string OK', string_('b'))
+  end)
+
+  it('counts the calls of each caller apart', function()
+    call(ann, 7, 'SET', 'a')
+
+    assert.reply({ 1, 'OK' }, world:eval('guard/call', { 'job', 'latchkey_seq:{job}:c2', target },
+      { ann, 'c2', 1, 'SET', 'b' }))
+
+    assert.left(world, { job = hash({ [ann] = '1' }, 30000), [target] = string_('b'),
+      [record] = string_('7 string OK', 60000),
+      ['latchkey_seq:{job}:c2'] = string_('1 string OK', 60000) })
+  end)
+
+  it('forgets a call after a minute: then a copy of it runs again', function()
+    world:command('PERSIST', 'job')
+    call(ann, 1, 'INCRBY', 5)
+    world:advance(60001)
+
+    assert.reply({ 1, 10 }, call(ann, 1, 'INCRBY', 5))
+
+    assert.left(world, { job = hash({ [ann] = '1' }), [target] = string_('10'),
+      [record] = string_('1 number 10', 60000) })
+  end)
+
+  for _, case in ipairs({
+    { 'GET' }, { 'FLUSHALL' }, { 'EVAL', 'return 1', 0 }, { 'PUBLISH', 'a' }, { 'set', 'a' },
+  }) do
+    it(('refuses %s'):format(case[1]), function()
+      assert.refused('LKARG', 'command', call(ann, 1, unpack(case)))
+
+      nothing_done()
+    end)
+  end
+
+  for _, case in ipairs({
+    { 'DEL', 'job' }, { 'LPOP', 2 }, { 'RPOP', 2 }, { 'INCRBY', 1, 2 }, { 'PEXPIRE', 1, 'GT', 2 },
+    { 'HINCRBY', 'x', 1, 2 },
+  }) do
+    it(('refuses %s with %d words'):format(case[1], #case - 1), function()
+      assert.refused('LKARG', 'command', call(ann, 1, unpack(case)))
+
+      nothing_done()
+    end)
+  end
+
+  it('refuses any word that is too long', function()
+    assert.refused('LKARG', 'words', call(ann, 1, 'HSET', 'a', ('x'):rep(1048577)))
+
+    nothing_done()
+  end)
+
+  for _, key in ipairs({ 'job', record }) do
+    it('refuses a command on ' .. key, function()
+      assert.refused('LKARG', 'target', world:eval('guard/call', { 'job', record, key },
+        { ann, 'c1', 1, 'DEL' }))
+
+      nothing_done()
+    end)
+  end
+
+  for _, value in ipairs({ 'x', '7', '-7 number 1', '99999999999999999 number 1' }) do
+    it(('does nothing when the record holds "%s"'):format(value), function()
+      helper.fill(world, { [record] = string_(value, 60000) })
+
+      assert.refused('LKARG', 'record', call(ann, 1, 'SET', 'a'))
+
+      left(value)
+    end)
+  end
+
+  it('reports a command that fails, leaves nothing, and lets the seq be used again', function()
+    helper.fill(world, { [target] = string_('a') })
+
+    assert.refused('WRONGTYPE', 'wrong kind', call(ann, 1, 'HSET', 'x', 1))
+    assert.refused('ERR', 'not an integer', call(ann, 1, 'INCRBY', 1))
+    assert.refused('ERR', 'syntax error', call(ann, 1, 'SET', 'b', 'MAYBE'))
+
+    assert.left(world, { job = hash({ [ann] = '1' }, 30000), [target] = string_('a') })
+    assert.reply({ 1, 'OK' }, call(ann, 1, 'SET', 'b'))
+  end)
+end)
