@@ -261,6 +261,22 @@ describe('fenced/acquire', function()
     end)
   end)
 
+  -- As recorded: Redisson draws with INCR, also at a re-entry.
+  it('waits for a Redisson holder and draws above the tokens that it drew', function()
+    local java = 'ef5a8a78-345b-45ad-a383-570a3d28da7c:1'
+    helper.fill(world, { [counter] = drawn(0) })
+    for _ = 1, 2 do
+      world:command('INCR', counter)
+      world:command('HINCRBY', 'job', java, 1)
+      world:command('PEXPIRE', 'job', 30000)
+    end
+
+    assert.reply({ 0, about(30000) }, acquire(ann, 1))
+    assert.left(world, { job = hash({ [java] = '2' }, 30000), [counter] = drawn(2) })
+    world:command('DEL', 'job')
+    assert.reply({ 1, 1, high + 3 }, acquire(ann, 1))
+  end)
+
   it('that runs after the release leaves a stray that ends with its lease', function()
     helper.fill(world, { [counter] = drawn(0) })
     acquire(ann, 1)
