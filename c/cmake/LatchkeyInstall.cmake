@@ -6,7 +6,7 @@ install(TARGETS latchkey_shared latchkey_static EXPORT latchkey)
 install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY scripts DESTINATION "${LK_SHARE_DIR}")
 # The helper and the specs of the scripts; those of the toolkit itself need its sources.
-install(DIRECTORY spec DESTINATION "${LK_SHARE_DIR}" FILES_MATCHING PATTERN "*.lua"
+install(DIRECTORY spec DESTINATION "${LK_SHARE_DIR}" FILES_MATCHING PATTERN "*.lua" PATTERN "*.tsv"
   PATTERN cli EXCLUDE PATTERN live EXCLUDE PATTERN mock EXCLUDE PATTERN tools EXCLUDE)
 install(DIRECTORY tools DESTINATION "${LK_SHARE_DIR}" FILES_MATCHING PATTERN "*.lua"
   PATTERN generate.lua EXCLUDE PATTERN demo.lua EXCLUDE PATTERN test EXCLUDE)

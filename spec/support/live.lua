@@ -135,7 +135,9 @@ function World:eval(name, keys, args)
   return reply, err
 end
 
+-- What a command follows is no part of it: another client's message may go before its write.
 function World:command(...)
+  self:collect()
   return self.client:command(...)
 end
 
