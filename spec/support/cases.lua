@@ -5,10 +5,11 @@ local names = require('lib.names')
 
 local helper = require('helper')
 
-local cases = { NAME = 'job', OWNER = 'lk-ann:1', NEW_OWNER = 'lk-ann:2' }
+local cases = { NAME = 'job', OWNER = 'lk-ann:1', NEW_OWNER = 'lk-ann:2', ID = ('\1'):rep(16) }
 
 local LEASE_MS = 60000
 local CHANNEL_MAX = 1024
+local ANY_BYTES = '\0\r\n{}%s"\255'
 
 local function decimal(number)
   return ('%.0f'):format(number)
@@ -25,19 +26,25 @@ cases.states = {
     string = helper.string(cases.OWNER, LEASE_MS),
     hash = helper.hash({ [cases.OWNER] = '1' }, LEASE_MS),
     list = helper.list({ cases.OWNER }, LEASE_MS),
-    zset = helper.zset({ { cases.OWNER, 1 } }, LEASE_MS) } },
+    zset = helper.zset({ { cases.OWNER, 1 } }, LEASE_MS),
+    permits = helper.string('2'), latch = helper.string('2'),
+    leases = helper.zset({ { cases.ID, '@+60000' } }) } },
   { what = 'a lock that another holds', keys = {
     counter = COUNTER,
     string = helper.string('lk-bob:1', LEASE_MS),
     hash = helper.hash({ ['lk-bob:1'] = '1' }, LEASE_MS),
     list = helper.list({ 'lk-bob:1' }, LEASE_MS),
-    zset = helper.zset({ { 'lk-bob:1', 1 } }, LEASE_MS) } },
+    zset = helper.zset({ { 'lk-bob:1', 1 } }, LEASE_MS),
+    permits = helper.string('0', LEASE_MS), latch = helper.string('1', LEASE_MS),
+    leases = helper.zset({ { ('\2'):rep(16), '@+60000' } }, LEASE_MS) } },
   { what = 'a lock without a lease', keys = {
     counter = COUNTER,
     string = helper.string(cases.OWNER),
     hash = helper.hash({ [cases.OWNER] = '2' }),
     list = helper.list({ cases.OWNER }),
-    zset = helper.zset({ { cases.OWNER, 1 } }) } },
+    zset = helper.zset({ { cases.OWNER, 1 } }),
+    permits = helper.string('-1'), latch = helper.string('0'),
+    leases = helper.zset({ { cases.ID, 922337203685477 } }) } },
   { what = 'a key of another type', keys = {
     string = helper.hash({ field = 'value' }, LEASE_MS),
     hash = helper.string('value', LEASE_MS),
@@ -51,7 +58,8 @@ local VALID = {
     return argument.type == 'ms' and '30000' or decimal(argument.min)
   end,
   text = function(argument)
-    return argument.name == 'new_owner' and cases.NEW_OWNER or cases.OWNER
+    return argument.type == 'id' and cases.ID
+      or argument.name == 'new_owner' and cases.NEW_OWNER or cases.OWNER
   end,
   channel = function(argument)
     return names.form(argument.form, cases.NAME)
@@ -75,7 +83,7 @@ local TAKEN = {
     return {
       { what = argument.min == 0 and 'nothing' or 'one byte', value = ('x'):rep(argument.min) },
       { what = 'the longest', value = ('x'):rep(argument.max) },
-      { what = 'any bytes', value = '\0\r\n{}%s"\255' },
+      { what = 'any bytes', value = ANY_BYTES .. ('x'):rep(argument.min - #ANY_BYTES) },
     }
   end,
   channel = function(argument)
@@ -128,6 +136,9 @@ local REFUSED = {
     local list = { { what = 'one byte too many', value = ('x'):rep(argument.max + 1) } }
     if argument.min > 0 then
       table.insert(list, { what = 'nothing', value = '' })
+    end
+    if argument.min > 1 then
+      table.insert(list, { what = 'one byte too few', value = ('x'):rep(argument.min - 1) })
     end
     return list
   end,
