@@ -23,7 +23,7 @@ repeat:   seq
 cost:     at most 4 commands
 dynamic:
   - SET
-  - DEL      without words: they would be further keys
+  - UNLINK   without words: they would be further keys
   - INCRBY
   - PEXPIRE
   - HSET
@@ -69,7 +69,7 @@ local words = ARGV -- from the fifth
 
 -- The commands, and how many words may follow the key.
 local MOST_WORDS = {
-  SET = 16, DEL = 0, INCRBY = 1, PEXPIRE = 2, HSET = 16, HDEL = 16, HINCRBY = 2, LPUSH = 16,
+  SET = 16, UNLINK = 0, INCRBY = 1, PEXPIRE = 2, HSET = 16, HDEL = 16, HINCRBY = 2, LPUSH = 16,
   RPUSH = 16, LPOP = 0, RPOP = 0, ZADD = 16, ZREM = 16,
 }
 

@@ -38,7 +38,7 @@ describe('guard/call', function()
   -- The target before, the command, its reply, the record, and the target afterwards.
   local commands = {
     SET = { nil, { 'SET', 'a' }, 'OK', 'string OK', string_('a') },
-    DEL = { string_('a'), { 'DEL' }, 1, 'number 1', nil },
+    UNLINK = { string_('a'), { 'UNLINK' }, 1, 'number 1', nil },
     INCRBY = { string_('40'), { 'INCRBY', 2 }, 42, 'number 42', string_('42') },
     PEXPIRE = { string_('a'), { 'PEXPIRE', 90000 }, 1, 'number 1', string_('a', 90000) },
     HSET = { nil, { 'HSET', 'x', 1, 'y', 2 }, 2, 'number 2', hash({ x = '1', y = '2' }) },
@@ -106,7 +106,7 @@ describe('guard/call', function()
     assert.reply({ 1, world.null }, call(ann, 2, 'SET', 'b', 'NX', 'PX', 90000))
     left('2 boolean ', string_('a', 90000))
 
-    call(ann, 3, 'DEL')
+    call(ann, 3, 'UNLINK')
     assert.reply({ 1, 16 }, call(ann, 4, 'RPUSH', 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6))
   end)
 
@@ -191,7 +191,7 @@ describe('guard/call', function()
   end
 
   for _, case in ipairs({
-    { 'DEL', 'job' }, { 'LPOP', 2 }, { 'RPOP', 2 }, { 'INCRBY', 1, 2 }, { 'PEXPIRE', 1, 'GT', 2 },
+    { 'UNLINK', 'job' }, { 'LPOP', 2 }, { 'RPOP', 2 }, { 'INCRBY', 1, 2 }, { 'PEXPIRE', 1, 'GT', 2 },
     { 'HINCRBY', 'x', 1, 2 },
   }) do
     it(('refuses %s with %d words'):format(case[1], #case - 1), function()
@@ -210,7 +210,7 @@ describe('guard/call', function()
   for _, key in ipairs({ 'job', record }) do
     it('refuses a command on ' .. key, function()
       assert.refused('LKARG', 'target', world:eval('guard/call', { 'job', record, key },
-        { ann, 'c1', 1, 'DEL' }))
+        { ann, 'c1', 1, 'UNLINK' }))
 
       nothing_done()
     end)
