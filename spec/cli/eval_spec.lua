@@ -35,6 +35,26 @@ describe('latchkey eval', function()
       assert.is_true(server:is_free('job'))
     end)
 
+    it('leaves out an argument that need not be given', function()
+      local take = { 'fenced/acquire', '--name', 'job', '--lease', '30s', '--hold', '1' }
+
+      local without = eval('--owner', 'me', unpack(take))
+      server:command('DEL', 'job')
+      local with = eval('--owner', 'you', '--token_ttl', '10m', unpack(take))
+
+      assert.truthy(without.out:find('^1%) %(integer%) 1\n2%) %(integer%) 1\n3%) %(integer%) '))
+      assert.equal(0, with.code)
+      assert.is_true(tonumber(server:command('PTTL', 'redisson_lock_token:{job}')) > 0)
+    end)
+
+    it('asks for the keys of a script where no name forms them', function()
+      local result = eval('guard/call', '--name', 'job', '--owner', 'me', '--caller', 'c1',
+        '--seq', '1', '--command', 'SET', '--words', 'a')
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('write them out', 1, true))
+    end)
+
     it('gives the reply as JSON, whatever bytes are in it', function()
       server:command('HSET', 'job', 'a"\255', '1')
 
