@@ -51,11 +51,11 @@ function Lock:force_unlock()
 end
 
 ---What the watchdog sends.
-function Lock:renew()
+function Lock:renew(lease)
   if self:ask('HEXISTS', self.name, self.owner) == 0 then
     return 0
   end
-  return self:ask('PEXPIRE', self.name, self.WATCHDOG)
+  return self:ask('PEXPIRE', self.name, lease or self.WATCHDOG)
 end
 
 function Lock:is_locked()
