@@ -138,4 +138,13 @@ describe('a strict mock', function()
     assert.same({ 2, n = 1 }, run("redis.call('SET', '{k}:extra:7', 1) return {2}", true))
     finds('undeclared key "{k}:else"', "redis.call('SET', '{k}:else', 1) return {2}")
   end)
+
+  it('takes a star in the name of a derived key for any text', function()
+    HEADER = HEADER:gsub('suffix:extra', 'suffix:*:extra:*')
+
+    assert.same({ 2, n = 1 }, run("redis.call('SET', '{k}:%:\\n:extra:7', 1) return {2}", true))
+    finds('undeclared key "{k}:extra:7"', "redis.call('SET', '{k}:extra:7', 1) return {2}")
+    finds('undeclared key "{k}:a:other:7"', "redis.call('SET', '{k}:a:other:7', 1) return {2}")
+    finds('undeclared key "{K}:a:extra:7"', "redis.call('SET', '{K}:a:extra:7', 1) return {2}")
+  end)
 end)

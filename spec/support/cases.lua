@@ -5,7 +5,8 @@ local names = require('lib.names')
 
 local helper = require('helper')
 
-local cases = { NAME = 'job', OWNER = 'lk-ann:1', NEW_OWNER = 'lk-ann:2', ID = ('\1'):rep(16) }
+local cases = { NAME = 'job', OWNER = 'lk-ann:1', WRITER = 'lk-ann:1:write',
+  NEW_OWNER = 'lk-ann:2', ID = ('\1'):rep(16) }
 
 local LEASE_MS = 60000
 local CHANNEL_MAX = 1024
@@ -18,7 +19,7 @@ end
 -- A fencing token that was drawn before, above the clock: the next one is not taken from there.
 local COUNTER = helper.string('4000000000000000')
 
--- What keys hold, by their name or else their type in the header.
+-- What keys hold, by their name or else their type in the header. A level is the caller's first.
 cases.states = {
   { what = 'a free lock', keys = { counter = COUNTER } },
   { what = 'a lock that the caller holds', keys = {
@@ -27,6 +28,8 @@ cases.states = {
     hash = helper.hash({ [cases.OWNER] = '1' }, LEASE_MS),
     list = helper.list({ cases.OWNER }, LEASE_MS),
     zset = helper.zset({ { cases.OWNER, 1 } }, LEASE_MS),
+    rwlock = helper.hash({ mode = 'write', [cases.OWNER] = '1', [cases.WRITER] = '1' }, LEASE_MS),
+    level = helper.string('1', LEASE_MS),
     permits = helper.string('2'), latch = helper.string('2'),
     leases = helper.zset({ { cases.ID, '@+60000' } }) } },
   { what = 'a lock that another holds', keys = {
@@ -35,6 +38,7 @@ cases.states = {
     hash = helper.hash({ ['lk-bob:1'] = '1' }, LEASE_MS),
     list = helper.list({ 'lk-bob:1' }, LEASE_MS),
     zset = helper.zset({ { 'lk-bob:1', 1 } }, LEASE_MS),
+    rwlock = helper.hash({ mode = 'read', ['lk-bob:1'] = '1' }, LEASE_MS),
     permits = helper.string('0', LEASE_MS), latch = helper.string('1', LEASE_MS),
     leases = helper.zset({ { ('\2'):rep(16), '@+60000' } }, LEASE_MS) } },
   { what = 'a lock without a lease', keys = {
@@ -43,6 +47,8 @@ cases.states = {
     hash = helper.hash({ [cases.OWNER] = '2' }),
     list = helper.list({ cases.OWNER }),
     zset = helper.zset({ { cases.OWNER, 1 } }),
+    rwlock = helper.hash({ mode = 'write', [cases.OWNER] = '2', [cases.WRITER] = '2' }),
+    level = helper.string('1'),
     permits = helper.string('-1'), latch = helper.string('0'),
     leases = helper.zset({ { cases.ID, 922337203685477 } }) } },
   { what = 'a key of another type', keys = {
@@ -69,6 +75,12 @@ local VALID = {
   end,
   command = function(_, h)
     return h.dynamic[1]
+  end,
+  reader = function()
+    return cases.OWNER
+  end,
+  writer = function()
+    return cases.WRITER
   end,
 }
 
@@ -102,7 +114,16 @@ local TAKEN = {
   command = function()
     return {}
   end,
+  writer = function(argument)
+    return {
+      { what = argument.min == 0 and 'nothing' or 'one byte before ":write"',
+        value = argument.min == 0 and '' or 'x:write' },
+      { what = 'the longest', value = ('x'):rep(argument.max - #':write') .. ':write' },
+      { what = 'any bytes before ":write"', value = ANY_BYTES .. ':write' },
+    }
+  end,
 }
+TAKEN.reader = TAKEN.text
 
 local REFUSED = {
   integer = function(argument)
@@ -163,7 +184,21 @@ local REFUSED = {
       { what = 'lower case', value = 'set' },
     }
   end,
+  writer = function(argument)
+    return {
+      { what = 'the name of a read hold', value = cases.OWNER },
+      { what = 'the end alone', value = ':write' },
+      { what = 'one byte too many', value = ('x'):rep(argument.max - 5) .. ':write' },
+    }
+  end,
 }
+
+function REFUSED.reader(argument)
+  local list = REFUSED.text(argument)
+  table.insert(list, { what = 'the name of a write hold', value = cases.WRITER })
+  table.insert(list, { what = 'the field of the mode', value = 'mode' })
+  return list
+end
 
 ---@return table[] values { what, value } that the script takes for the argument
 function cases.taken(argument)
@@ -220,6 +255,10 @@ function cases.fill(world, h, state)
   local keys, records = cases.call(h), {}
   for i, key in ipairs(h.keys) do
     records[keys[i]] = content(key, state)
+  end
+  for _, key in ipairs(h.derived) do
+    local formed = names.form(key.form, cases.NAME)
+    records[formed:gsub('%*', cases.OWNER, 1):gsub('%*', '1')] = state.keys[key.name]
   end
   helper.fill(world, records)
   return records

@@ -185,7 +185,7 @@ describe('header.parse', function()
     { '{-1, at, name...}', '{-1, at..., name}', 22, 'only the last element' },
     { '{0}    ', '{1, z}', 19, 'cannot be told from' },
     { 'LKARG   a', 'lkarg   a', 24, 'needs a code' },
-    { '0 or 1', '2', 25, 'not one of: 0, 0 or 1' },
+    { '0 or 1', '2', 25, 'not one of: 0, 0 or 1, 1' },
     { 'message:  0 or 1\n', '', 13, 'has a "message:"' },
     { 'repeat:   id', 'repeat:   often', 26, 'not one of: hold' },
     { '4 + 2 per seat, at most 204', 'cheap', 27, 'at most N commands' },

@@ -130,6 +130,8 @@ describe('lint of a changed script', function()
     { SUM, '1..100  n', '1..50  n', 'count', '"#KEYS > 50", not "#KEYS > 100"' },
     { BUY, 'count    1..100 ', 'count    0..100 ', 'check', '"is_integer(amount, 0, 100)", not' },
     { BUY, 'owner    1..64 ', 'owner    1..65 ', 'check', '"is_text(buyer, 65)", not' },
+    { BUY, 'owner    1..64 ', 'reader   0..64 ', 'check', '"is_reader(buyer, 64)", not' },
+    { BUY, 'owner    1..64 ', 'writer   7..64 ', 'check', '"is_writer(buyer, 64)", not' },
     { BUY, '0..80', '0..90', 'check', '"#note > 90", not "#note > 80"' },
     { BUY, "return redis.error_reply('LKARG amount must", "local _ = ('LKARG amount must", 'check',
       '"is_integer(amount, 1, 100)"' },

@@ -64,7 +64,8 @@ local function describe(field)
     return table.concat(field.values, ' or ') .. (field.type == 'verb'
       and ('; %s unless it is given.'):format(field.values[1]) or '.')
   elseif field.min then
-    return ('%.0f to %.0f%s.'):format(field.min, field.max, field.kind == 'text' and ' bytes' or '')
+    return ('%.0f to %.0f%s.'):format(field.min, field.max,
+      field.kind == 'integer' and '' or ' bytes')
   end
   return field.text
 end

@@ -8,17 +8,20 @@ local KEY_TYPES =
   { any = true, hash = true, list = true, set = true, stream = true, string = true, zset = true }
 local ACCESS = { r = true, w = true, rw = true }
 local MARKS = { private = true, shared = true, permanent = true }
-local MESSAGES = { ['0'] = true, ['0 or 1'] = true, value = true, ticket = true }
+local MESSAGES = { ['0'] = true, ['1'] = true, ['0 or 1'] = true, value = true, ticket = true }
 local REPEATS = { hold = true, id = true, seq = true, pure = true, no = true }
 
 -- What an argument's third column says depends on its type.
 local ARGUMENT_KINDS = {
   count = 'integer', integer = 'integer', ms = 'integer', seq = 'integer', token = 'integer',
   caller = 'text', id = 'text', owner = 'text', text = 'text',
+  reader = 'reader', writer = 'writer',
   channel = 'channel',
   choice = 'choice', verb = 'choice',
   command = 'command',
 }
+
+local RANGED = { integer = true, text = true, reader = true, writer = true }
 
 local function sorted_names(set)
   local names = {}
@@ -117,7 +120,7 @@ end
 -- What an argument may be, read into it; else why not.
 local function parse_domain(argument, domain)
   local range, why
-  if argument.kind == 'integer' or argument.kind == 'text' then
+  if RANGED[argument.kind] then
     range, why = parse_range(domain)
   elseif argument.kind == 'channel' then
     argument.form, why = parse_form(domain)

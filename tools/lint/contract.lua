@@ -5,6 +5,8 @@ local script_of = require('lint.script')
 
 local CHANNEL_MAX = 1024
 
+local TESTS = { is_integer = true, is_text = true, is_reader = true, is_writer = true }
+
 local LISTS = { KEYS = 'keys', ARGV = 'argv' }
 
 -- `#KEYS` or `#ARGV`: its name node, else nil.
@@ -185,7 +187,7 @@ local function listed_names(script, var)
   return listed
 end
 
--- The limits that is_integer or is_text is called with, as text.
+-- The limits that a test such as is_integer is called with, as text.
 local function limits_of(call)
   local limits = {}
   for i = 3, #call do
@@ -194,12 +196,12 @@ local function limits_of(call)
   return table.concat(limits, ', ')
 end
 
--- A test of a variable, if the node is one: a call of is_integer or is_text, a value it is compared
--- with, a limit of its length, a table it is looked up in; as text.
+-- A test of a variable, if the node is one: a call such as is_integer, a value it is compared with,
+-- a limit of its length, a table it is looked up in; as text.
 local function test_of(script, node)
   local name = node.tag == 'Call' and node[1].tag == 'Name' and node[1].name
   local first, second = node[1], node[2]
-  if (name == 'is_integer' or name == 'is_text') and second and second.var then
+  if TESTS[name] and second and second.var then
     return second.var, ('%s(%s, %s)'):format(name, second.name, limits_of(node))
   elseif node.tag == 'Index' and first.var and second.var then
     return second.var, one_of(second.name, listed_names(script, first.var))
@@ -240,6 +242,8 @@ local function wanted_tests(argument, dynamic)
     return wanted
   elseif argument.kind == 'command' then
     return { one_of(name, dynamic) }
+  elseif argument.kind ~= 'text' then
+    return { ('is_%s(%s, %.0f)'):format(argument.kind, name, argument.max) }
   elseif argument.min == 0 then
     return { ('#%s > %.0f'):format(name, argument.max) }
   end

@@ -7,13 +7,16 @@ local names = require('lib.names')
 local Strict = {}
 Strict.__index = Strict
 
--- Keys that a header calls derived start like a name formed from the script's first key.
-local function derived_prefixes(header, keys)
-  local prefixes = {}
+-- Keys that a header calls derived start like a name formed from the script's first key, in which
+-- "*" is any text.
+local function derived_patterns(header, keys)
+  local patterns = {}
   for i, key in ipairs(header and keys[1] and header.derived or {}) do
-    prefixes[i] = names.form({ kind = key.form.kind, text = key.form.text, plus = '' }, keys[1])
+    local text = key.form.text:gsub('%*', '\0')
+    local formed = names.form({ kind = key.form.kind, text = text, plus = '' }, keys[1])
+    patterns[i] = '^' .. formed:gsub('[^%w%z]', '%%%0'):gsub('%z', '.+')
   end
-  return prefixes
+  return patterns
 end
 
 ---@param header table|nil as lib.header parses it; without one only the general rules hold
@@ -25,7 +28,7 @@ function Strict.new(header, keys, slots)
     declared[keys[i]] = true
   end
   return setmetatable({ header = header, keys = keys, declared = declared, slots = slots,
-    prefixes = derived_prefixes(header, keys), first_key = keys[1], commands = 0, times = 0 },
+    patterns = derived_patterns(header, keys), first_key = keys[1], commands = 0, times = 0 },
     Strict)
 end
 
@@ -67,8 +70,8 @@ function Strict:is_declared(key)
   if self.declared[key] then
     return true
   end
-  for _, prefix in ipairs(self.prefixes) do
-    if key:sub(1, #prefix) == prefix then
+  for _, pattern in ipairs(self.patterns) do
+    if key:find(pattern) then
       return true
     end
   end
