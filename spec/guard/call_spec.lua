@@ -191,8 +191,8 @@ describe('guard/call', function()
   end
 
   for _, case in ipairs({
-    { 'UNLINK', 'job' }, { 'LPOP', 2 }, { 'RPOP', 2 }, { 'INCRBY', 1, 2 }, { 'PEXPIRE', 1, 'GT', 2 },
-    { 'HINCRBY', 'x', 1, 2 },
+    { 'UNLINK', 'job' }, { 'LPOP', 2 }, { 'RPOP', 2 }, { 'INCRBY', 1, 2 },
+    { 'PEXPIRE', 1, 'GT', 2 }, { 'HINCRBY', 'x', 1, 2 },
   }) do
     it(('refuses %s with %d words'):format(case[1], #case - 1), function()
       assert.refused('LKARG', 'command', call(ann, 1, unpack(case)))
