@@ -7,6 +7,7 @@ local program = require('cli.program')
 
 local REDISSON = '8743c9c0-0795-4907-87fd-6c719a6b4586:42'
 local LATCHKEY = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:7'
+local TOKEN = 1763000000000001
 
 describe('latchkey on the locks of a server', function()
   local server
@@ -29,6 +30,11 @@ describe('latchkey on the locks of a server', function()
   local function lock(name, owner, count, lease_ms)
     server:command('HSET', name, owner, count or '1')
     server:command('PEXPIRE', name, lease_ms or '30000')
+  end
+
+  local function fenced(name, owner)
+    lock(name, owner)
+    server:command('SET', 'redisson_lock_token:{' .. name .. '}', ('%.0f'):format(TOKEN))
   end
 
   describe('ls', function()
@@ -70,6 +76,25 @@ describe('latchkey on the locks of a server', function()
       assert.equal('anything', mutexes[1].holders[1].owner)
       assert.equal(1, #locks)
       assert.equal('counts', locks[1].name)
+    end)
+
+    it('lists a lock with a counter of tokens as fenced, with the last one', function()
+      lock('a', LATCHKEY)
+      fenced('b', LATCHKEY)
+      server:command('RPUSH', 'redisson_lock_token:{a}', 'no counter')
+
+      local document, all = json('ls'), run('ls', '--json')
+      local only = json('ls', '--kind', 'fenced').locks
+
+      assert.equal(2, #document.locks)
+      assert.equal('lock', document.locks[1].kind)
+      assert.is_nil(document.locks[1].token)
+      assert.equal('fenced', document.locks[2].kind)
+      assert.equal(TOKEN, document.locks[2].token)
+      assert.truthy(all.out:find('"token":1763000000000001', 1, true))
+      assert.equal(1, #only)
+      assert.equal('b', only[1].name)
+      assert.truthy(run('ls').out:find(LATCHKEY .. ' token 1763000000000001\n', 1, true))
     end)
 
     it('lists only the names of the pattern', function()
@@ -146,6 +171,32 @@ describe('latchkey on the locks of a server', function()
       assert.is_true(document.kinds[1].certain)
     end)
 
+    it('shows the token of a fenced lock', function()
+      fenced('job', LATCHKEY)
+
+      local result, held = run('inspect', 'job'), json('inspect', 'job').kinds[1]
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find('fenced (certain)', 1, true))
+      assert.truthy(result.out:find('token    1763000000000001', 1, true))
+      assert.equal('fenced', held.kind)
+      assert.equal(TOKEN, held.token)
+      assert.is_true(held.certain)
+    end)
+
+    it('reads a fenced lock as a plain one, and the other way round, when it is told to', function()
+      fenced('job', LATCHKEY)
+      lock('plain', LATCHKEY)
+
+      local as_lock = json('inspect', '--kind', 'lock', 'job').kinds[1]
+      local as_fenced = json('inspect', '--kind', 'fenced', 'plain').kinds[1]
+
+      assert.equal('lock', as_lock.kind)
+      assert.is_nil(as_lock.token)
+      assert.equal('fenced', as_fenced.kind)
+      assert.is_false(as_fenced.certain)
+    end)
+
     it('marks what is only possibly a lock', function()
       server:command('SET', 'string', 'anything')
       server:command('HSET', 'profile', 'name', 'me')
@@ -198,6 +249,41 @@ describe('latchkey on the locks of a server', function()
       assert.equal(80, holder:wait().code)
     end)
 
+    it('moves the token of a fenced lock on', function()
+      fenced('job', LATCHKEY)
+      fenced('{tag}:job', LATCHKEY)
+      server:command('RENAME', 'redisson_lock_token:{{tag}:job}', 'redisson_lock_token:{tag}:job')
+
+      local document = json('break', 'job', '--yes')
+      local counter = tonumber(server:command('GET', 'redisson_lock_token:{job}'))
+      local tagged = run('break', '{tag}:job', '--yes')
+
+      assert.equal('broken', document.outcome)
+      assert.equal('fenced', document.kind)
+      assert.is_true(document.token > TOKEN)
+      assert.equal(counter, document.token)
+      assert.is_true(server:is_free('job'))
+      assert.equal(server:command('GET', 'redisson_lock_token:{tag}:job'),
+        tagged.out:match('with a token below (%d+)'))
+    end)
+
+    it('draws a token for a lock without a counter when it is told that it is fenced', function()
+      lock('job', LATCHKEY)
+
+      local document = json('break', 'job', '--yes', '--kind', 'fenced')
+
+      assert.equal('fenced', document.kind)
+      assert.is_true(document.token > TOKEN)
+      assert.is_true(server:is_free('job'))
+    end)
+
+    it('leaves the token of a lock that it is told is a plain one', function()
+      fenced('job', LATCHKEY)
+
+      assert.equal(0, run('break', 'job', '--yes', '--kind', 'lock').code)
+      assert.equal(('%.0f'):format(TOKEN), server:command('GET', 'redisson_lock_token:{job}'))
+    end)
+
     it('says so when nobody holds the lock', function()
       local result = run('break', 'job', '--yes')
 
@@ -240,6 +326,7 @@ describe('latchkey on the locks of a server', function()
       assert.equal(64, run('break', 'profile', '--yes').code)
       assert.equal(64, run('break', 'profile', '--yes', '--kind', 'lock').code)
       assert.equal(64, run('break', 'job', '--yes', '--kind', 'mutex').code)
+      assert.equal(64, run('break', 'profile', '--yes', '--kind', 'fenced').code)
       assert.equal(64, run('break', 'a}b', '--yes').code)
       assert.equal('3', server:command('DBSIZE'))
     end)

@@ -12,19 +12,20 @@ local command = { summary = 'take a lock from its holder', server = true }
 
 function command.configure(parser)
   parser:argument('name', 'Of the lock.')
-  parser:option('--kind', 'Its kind, where the key does not show it: lock or mutex.')
+  parser:option('--kind', 'Its kind, where the key does not show it: ' .. kinds.CHOICE .. '.')
     :choices(kinds.NAMES)
   parser:option('--owner', 'Only if this owner holds it, as inspect names it.')
   parser:flag('--yes', 'Do not ask.')
   parser:epilog('The holder is told when it next renews; until then it goes on working. '
-    .. 'Exit code 1: another owner holds the lock by now, and nothing was done.')
+    .. 'Breaking a fenced lock draws a token above the holder\'s: the resource can shut it out at '
+    .. 'once. Exit code 1: another owner holds the lock by now, and nothing was done.')
 end
 
 local function contradiction(lock, kind, name)
   if lock.type then
     return ('%s is a %s: no lock of any kind'):format(name, lock.type)
-  elseif kind and kind ~= lock.kind then
-    return ('%s can be a %s, and no %s'):format(name, lock.kind, kind)
+  elseif kind and kinds.ROWS[kind].type ~= kinds.ROWS[lock.kind].type then
+    return ('%s is a %s: no lock of kind %s'):format(name, kinds.ROWS[lock.kind].type, kind)
   elseif not lock.fits then
     return ('%s is a hash, but no lock: it has %d fields that are no owners with counts'):format(
       name, lock.fields)
@@ -46,10 +47,11 @@ local function free(ctx, name)
   return cli.exits.done
 end
 
-local function break_it(ctx, client, lock, raw_name, owner)
+local function break_it(ctx, client, kind, raw_name, owner)
   local name = text.safe(raw_name)
-  local derived = kinds.derived(ctx.home, lock.kind .. '/break', raw_name)
-  local reply, err = client:eval(lock.kind .. '/break', { raw_name },
+  local script = kinds.ROWS[kind].breaks
+  local derived = kinds.derived(ctx.home, script, raw_name)
+  local reply, err = client:eval(script, { derived.lock, derived.counter },
     { owner, derived.channel, derived.publish })
   if not reply then
     return ctx:fail(err)
@@ -60,8 +62,9 @@ local function break_it(ctx, client, lock, raw_name, owner)
       :format(name, text.safe(owner)))
     return cli.exits.found
   end
-  ctx:result({ name = name, outcome = 'broken', kind = lock.kind, owner = text.safe(owner) },
-    ('%s is free; it was held by %s.\n'):format(name, text.safe(owner)))
+  ctx:result({ name = name, outcome = 'broken', kind = kind, owner = text.safe(owner),
+    token = reply[2] }, ('%s is free; it was held by %s%s.\n'):format(name, text.safe(owner),
+    reply[2] and (', with a token below %.0f'):format(reply[2]) or ''))
   return cli.exits.done
 end
 
@@ -74,7 +77,7 @@ function command.run(args, ctx)
   if not client then
     return code
   end
-  local lock, err = kinds.find(client, args.name)
+  local lock, err = kinds.find(client, ctx.home, args.name)
   if not lock then
     return ctx:fail(err)
   end
@@ -95,7 +98,7 @@ function command.run(args, ctx)
       return cli.exits.found
     end
   end
-  return break_it(ctx, client, lock, args.name, owner)
+  return break_it(ctx, client, args.kind or lock.kind, args.name, owner)
 end
 
 return command

@@ -8,7 +8,8 @@ local command = { summary = 'everything about one lock, in words', server = true
 
 function command.configure(parser)
   parser:argument('name', 'Of the lock.')
-  parser:option('--kind', 'Read it as a lock of this kind: lock or mutex.'):choices(kinds.NAMES)
+  parser:option('--kind', 'Read it as a lock of this kind: ' .. kinds.CHOICE .. '.')
+    :choices(kinds.NAMES)
   parser:epilog('Exit code 3: the lock is free.')
 end
 
@@ -22,6 +23,9 @@ local function words(name, lock, waiters)
   if lock.fields and lock.fields > #lock.holders then
     lines[#lines + 1] = ('  holder   a hash of %d fields: hardly a lock'):format(lock.fields)
   end
+  if lock.token then
+    lines[#lines + 1] = ('  token    %.0f, drawn last'):format(lock.token)
+  end
   lines[#lines + 1] = lock.lease_ms < 0 and '  lease    endless: it is no lock of latchkey\'s'
     or ('  lease    ends in %s unless it is renewed'):format(text.show_ms(lock.lease_ms))
   lines[#lines + 1] = ('  waiting  %d %s for its release'):format(waiters,
@@ -29,11 +33,11 @@ local function words(name, lock, waiters)
   return table.concat(lines, '\n') .. '\n'
 end
 
-local function find(client, args)
+local function find(client, home, args)
   if args.kind then
-    return kinds.read(client, args.kind, args.name)
+    return kinds.read(client, home, args.kind, args.name)
   end
-  return kinds.find(client, args.name)
+  return kinds.find(client, home, args.name)
 end
 
 function command.run(args, ctx)
@@ -45,7 +49,7 @@ function command.run(args, ctx)
   if not client then
     return code
   end
-  local name, lock, err = text.safe(args.name), find(client, args)
+  local name, lock, err = text.safe(args.name), find(client, ctx.home, args)
   if not lock then
     return ctx:fail(err)
   elseif lock.free then
@@ -66,7 +70,7 @@ function command.run(args, ctx)
     holders[i] = { owner = text.safe(holder.owner), holds = holder.holds }
   end
   ctx:result({ name = name, state = 'held', kinds = { { kind = lock.kind, certain = lock.certain,
-    lease_ms = lock.lease_ms, holders = holders, waiters = waiters } } },
+    lease_ms = lock.lease_ms, holders = holders, waiters = waiters, token = lock.token } } },
     words(name, lock, waiters))
   return cli.exits.done
 end

@@ -9,8 +9,9 @@ local STEP = 500
 
 function command.configure(parser)
   parser:argument('pattern', 'Of names, as the command KEYS takes it; default *.'):args('?')
-  parser:option('--kind', 'Every key that can be a lock of this kind: lock or mutex. Without it, '
-    .. 'the keys that are certainly locks: hashes whose fields are owners.'):choices(kinds.NAMES)
+  parser:option('--kind', 'Every key that can be a lock of this kind: ' .. kinds.CHOICE
+    .. '. Without it, the keys that are certainly locks: hashes whose fields are owners.')
+    :choices(kinds.NAMES)
   parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
     :convert(tonumber)
   parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
@@ -19,10 +20,14 @@ end
 
 -- Adds the locks among these keys; false when the limit is reached.
 local function collect(client, args, ctx, names, found)
-  local kind = args.kind or 'lock'
   for i = 1, names.n do
     local name = names[i]
-    local lock, err = kinds.read(client, kind, name)
+    local lock, err
+    if args.kind then
+      lock, err = kinds.read(client, ctx.home, args.kind, name)
+    else
+      lock, err = kinds.recognize(client, ctx.home, 'hash', name)
+    end
     -- The key became something else since it was listed.
     if not lock and err.status ~= 'LK_WRONGTYPE' then
       return nil, err
@@ -32,7 +37,7 @@ local function collect(client, args, ctx, names, found)
         return false
       end
       lock.name = name
-      lock.waiters, err = kinds.listeners(client, ctx.home, kind, name)
+      lock.waiters, err = kinds.listeners(client, ctx.home, lock.kind, name)
       if not lock.waiters then
         return nil, err
       end
@@ -48,7 +53,7 @@ local function scan(client, args, ctx)
   local found, cursor = {}, '0'
   repeat
     local reply, err = client:command('SCAN', cursor, 'MATCH', args.pattern or '*', 'COUNT', STEP,
-      'TYPE', kinds.type_of(args.kind or 'lock'))
+      'TYPE', kinds.ROWS[args.kind or 'lock'].type)
     if not reply then
       return nil, err
     end
@@ -76,6 +81,9 @@ local function table_text(locks)
     local holders = {}
     for j, holder in ipairs(lock.holders) do
       holders[j] = text.safe(holder.owner) .. (holder.holds > 1 and ' x' .. holder.holds or '')
+    end
+    if lock.token then
+      holders[#holders + 1] = ('token %.0f'):format(lock.token)
     end
     lines[i + 1] = ROW:format(text.safe(lock.name), lock.kind, show_lease(lock.lease_ms),
       lock.waiters, table.concat(holders, ' '))
@@ -105,7 +113,7 @@ function command.run(args, ctx)
       holders[j] = { owner = text.safe(holder.owner), holds = holder.holds }
     end
     rows[i] = { name = text.safe(lock.name), kind = lock.kind, lease_ms = lock.lease_ms,
-      holders = holders, waiters = lock.waiters }
+      holders = holders, waiters = lock.waiters, token = lock.token }
   end
   ctx:result({ locks = rows, complete = complete }, #locks > 0 and table_text(locks) or '')
   if not complete then

@@ -31,9 +31,12 @@ function report.sort(findings)
   return findings
 end
 
--- The names of an object are sorted, which cjson does not do, and "/" stands as it is.
+-- Unlike cjson's: the names of an object are sorted, "/" stands as it is, and an integer has all of
+-- its digits.
 local function encode(value)
-  if type(value) ~= 'table' then
+  if type(value) == 'number' and value % 1 == 0 then
+    return ('%.0f'):format(value)
+  elseif type(value) ~= 'table' then
     return (cjson.encode(value):gsub('\\/', '/'))
   end
   local parts = {}
