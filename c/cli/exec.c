@@ -2,6 +2,7 @@
 /* `latchkey exec`: run a command while holding locks. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -126,6 +127,13 @@ static void print_names(FILE *out, const exec_run *run) {
   }
 }
 
+/* In the order of print_names(). */
+static void print_tokens(FILE *out, const exec_run *run) {
+  for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
+    fprintf(out, "%s%" PRId64, i > 0 ? "\n" : "", exec_locks_at(run->locks, i)->token);
+  }
+}
+
 /* What this exec stands under itself, then its own holds. */
 static void print_held(FILE *out, const exec_run *run) {
   const char *inherited = getenv("LATCHKEY_HELD");
@@ -134,41 +142,70 @@ static void print_held(FILE *out, const exec_run *run) {
   for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
     const exec_hold *hold = exec_locks_at(run->locks, i);
     if (hold->outer) continue;
-    const held_entry entry = {run->options.kind_name, hold->name, hold->owner,
-                              hold->lease_ms,         getpid(),   lk_client_target(run->client)};
+    const held_entry entry = {.kind = run->options.kind->name,
+                              .name = hold->name,
+                              .owner = hold->owner,
+                              .lease_ms = hold->lease_ms,
+                              .process = getpid(),
+                              .target = lk_client_target(run->client),
+                              .token = hold->token};
     fputs(space, out);
     held_print(out, &entry);
     space = " ";
   }
 }
 
-/* This program's environment with two variables of CMD's own in front; NULL when memory is short. */
-static char **command_environment(char *lock, char *held) {
+enum { OWN_VARIABLES = 3 };
+
+static const struct {
+  const char *name;
+  void (*print)(FILE *, const exec_run *);
+  bool of_token; /* only of kinds that have one */
+} variables[OWN_VARIABLES] = {{"LATCHKEY_LOCK", print_names, false},
+                              {"LATCHKEY_HELD", print_held, false},
+                              {"LATCHKEY_TOKEN", print_tokens, true}};
+
+static bool is_own(const char *assignment) {
+  for (size_t i = 0; i < OWN_VARIABLES; i++) {
+    const size_t length = strlen(variables[i].name);
+    if (strncmp(assignment, variables[i].name, length) == 0 && assignment[length] == '=') {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The variables of CMD's own in `own`, to be freed; then this program's environment without what it
+ * inherited of these. NULL when memory is short. */
+static char **command_environment(const exec_run *run, char *own[OWN_VARIABLES]) {
   size_t count = 0;
   while (environ[count]) count++;
-  char **environment = lock && held ? calloc(count + 3, sizeof *environment) : NULL;
+  char **environment = calloc(count + OWN_VARIABLES + 1, sizeof *environment);
   if (!environment) return NULL;
-  environment[0] = lock;
-  environment[1] = held;
-  size_t kept = 2;
-  for (char **old = environ; *old; old++) {
-    if (strncmp(*old, "LATCHKEY_LOCK=", 14) != 0 && strncmp(*old, "LATCHKEY_HELD=", 14) != 0) {
-      environment[kept++] = *old;
+  size_t kept = 0;
+  for (size_t i = 0; i < OWN_VARIABLES; i++) {
+    if (variables[i].of_token && !run->options.kind->has_token) continue;
+    own[i] = variable(variables[i].name, variables[i].print, run);
+    if (!own[i]) {
+      free(environment);
+      return NULL;
     }
+    environment[kept++] = own[i];
+  }
+  for (char **old = environ; *old; old++) {
+    if (!is_own(*old)) environment[kept++] = *old;
   }
   return environment;
 }
 
 /* CLI_DONE when CMD runs. */
 static int start(exec_run *run) {
-  char *lock = variable("LATCHKEY_LOCK", print_names, run);
-  char *held = variable("LATCHKEY_HELD", print_held, run);
-  char **environment = command_environment(lock, held);
+  char *own[OWN_VARIABLES] = {NULL};
+  char **environment = command_environment(run, own);
   int failure = ENOMEM;
   const pid_t child = environment ? exec_start(run->options.command, environment, &failure) : -1;
   free(environment);
-  free(held);
-  free(lock);
+  for (size_t i = 0; i < OWN_VARIABLES; i++) free(own[i]);
   if (failure == 0) {
     run->child = child;
     run->outcome.started = true;

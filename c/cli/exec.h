@@ -15,10 +15,16 @@ enum {
 
 typedef enum exec_on_lost { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_WARN } exec_on_lost;
 
+typedef struct exec_kind {
+  const char *name;
+  lk_kind kind;
+  const char *renew; /* the script that an inner exec renews an ancestor's hold with */
+  bool has_token;
+} exec_kind;
+
 typedef struct exec_options {
   const char *url;
-  const char *kind_name;
-  lk_kind kind;
+  const exec_kind *kind;
   int64_t wait_ms; /* LK_FOREVER: without end */
   int64_t lease_ms;
   exec_on_lost on_lost;
@@ -57,6 +63,7 @@ typedef struct exec_hold {
   lk_caller *caller;       /* one each, so that one can be released while another is waited for */
   lk_watch *watch;         /* the ancestor's hold */
   char owner[LK_OWNER_MAX + 1];
+  int64_t token; /* 0: the kind has none */
   int64_t lease_ms;
   bool held;        /* an own hold that is to be given back */
   const char *lost; /* why, in one word; NULL while it is not */

@@ -16,7 +16,7 @@
 struct exec_locks {
   lk_client *client;
   int64_t wait_ms;
-  const char *kind_name;
+  const exec_kind *kind;
   pthread_mutex_t mutex; /* guards `held` of the holds, and `cancelled`, during exec_locks_take() */
   bool cancelled;
   size_t count;
@@ -67,12 +67,18 @@ lk_status exec_locks_open(lk_client *client, const exec_options *options, const 
   pthread_mutex_init(&locks->mutex, NULL);
   locks->client = client;
   locks->wait_ms = options->wait_ms;
-  locks->kind_name = options->kind_name;
+  locks->kind = options->kind;
   for (size_t i = 0; i < options->nnames; i++) {
     exec_hold *hold = &locks->holds[locks->count++];
     hold->name = options->names[i];
     hold->outer_process = -1;
-    hold->outer = held_find(held, options->kind_name, hold->name, lk_client_target(client));
+    hold->outer = held_find(held, hold->name, lk_client_target(client));
+    /* One name has one kind: this exec would wait for its own ancestor. */
+    if (hold->outer && strcmp(hold->outer->kind, options->kind->name) != 0) {
+      return exec_fail(error, LK_INVALID,
+                       "\"%.200s\" is held by the exec around this one, with --kind %s", hold->name,
+                       hold->outer->kind);
+    }
     hold->lease_ms = hold->outer ? hold->outer->lease_ms : options->lease_ms;
     if (hold->outer) continue;
 
@@ -81,7 +87,7 @@ lk_status exec_locks_open(lk_client *client, const exec_options *options, const 
     lock_options.renew = true;
     lock_options.on_lost = lock_lost;
     lk_status status =
-        lk_lock_open(client, options->kind, hold->name, &lock_options, &hold->lock, error);
+        lk_lock_open(client, options->kind->kind, hold->name, &lock_options, &hold->lock, error);
     if (status == LK_OK) status = lk_caller_new(client, &hold->caller, error);
     if (status != LK_OK) return status;
   }
@@ -90,8 +96,8 @@ lk_status exec_locks_open(lk_client *client, const exec_options *options, const 
 
 /* One renewal proves that the ancestor still holds the lock; from its send the watch counts. */
 static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error) {
-  char script[32], lease[24];
-  snprintf(script, sizeof script, "%s/renew", locks->kind_name);
+  const char *script = locks->kind->renew;
+  char lease[24];
   snprintf(lease, sizeof lease, "%" PRId64, hold->lease_ms);
   const lk_bytes key = {hold->name, strlen(hold->name)};
   const lk_bytes args[] = {{lease, strlen(lease)},
@@ -119,8 +125,10 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
                      hold->name);
   }
   status = lk_watch_open(locks->client, &spec, &hold->watch, error);
-  if (status == LK_OK) snprintf(hold->owner, sizeof hold->owner, "%s", hold->outer->owner);
-  return status;
+  if (status != LK_OK) return status;
+  snprintf(hold->owner, sizeof hold->owner, "%s", hold->outer->owner);
+  hold->token = hold->outer->token;
+  return LK_OK;
 }
 
 static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
@@ -135,6 +143,7 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
   }
   if (status != LK_OK) return status;
   lk_lock_owner(hold->lock, hold->caller, hold->owner, sizeof hold->owner);
+  hold->token = lk_lock_token(hold->lock, hold->caller);
   pthread_mutex_lock(&locks->mutex);
   const bool cancelled = locks->cancelled;
   hold->held = !cancelled;

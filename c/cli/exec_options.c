@@ -16,7 +16,8 @@ static const char help_text[] =
     "ends. Then the lock is free, however CMD ended.\n"
     "\n"
     "The lock\n"
-    "  --kind KIND         lock (default): re-entrant, on Redisson's wire; mutex: SET NX PX\n"
+    "  --kind KIND         lock (default): re-entrant, on Redisson's wire; fenced: a lock with a\n"
+    "                      fencing token; mutex: SET NX PX\n"
     "  --wait DURATION     how long to wait for it; 0ms: try once; default: without end\n"
     "  --lease DURATION    how long it outlives this program, 50ms to 24h; default 30s\n"
     "\n"
@@ -44,17 +45,16 @@ static const char help_text[] =
     "  -v, --verbose       say when the lock is taken and given back\n"
     "  --help              this text\n"
     "\n"
-    "CMD sees LATCHKEY_LOCK (the name; several: one a line) and LATCHKEY_HELD. By the latter an "
-    "exec\n"
-    "inside CMD knows that the lock is held already: it verifies and renews that hold, runs inside "
-    "it,\n"
-    "and releases nothing. SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP "
-    "and\n"
-    "SIGCONT are passed on to CMD. If exec is killed, so is CMD; what CMD itself has started is "
-    "its\n"
-    "own to end. While exec is stopped, nothing is renewed: on SIGCONT it looks first whether the "
-    "lock\n"
-    "is still its own.\n"
+    "CMD sees LATCHKEY_LOCK (the name; several: one a line), LATCHKEY_HELD, and of fenced locks\n"
+    "LATCHKEY_TOKEN (the token of each name, in the same order): the resource is to refuse a\n"
+    "token lower than one it has seen. By LATCHKEY_HELD an exec inside CMD knows that the lock is\n"
+    "held already: it verifies and renews that hold, runs inside it, and releases nothing.\n"
+    "\n"
+    "SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP and SIGCONT are passed\n"
+    "on to CMD. If exec is killed, so is CMD; what CMD itself has started is its own to end. "
+    "While\n"
+    "exec is stopped, nothing is renewed: on SIGCONT it looks first whether the lock is still its\n"
+    "own.\n"
     "\n"
     "A duration has a unit: 250ms, 10s, 2m, 1h.\n";
 
@@ -87,19 +87,21 @@ static lk_status parse_exit(const char *option, const char *text, int *out, lk_e
   return exec_fail(error, LK_INVALID, "--%s %s is no exit code; write 0 to 255", option, text);
 }
 
+static const exec_kind kinds[] = {
+    {"lock", LK_LOCK, "lock/renew", false},
+    {"fenced", LK_FENCED, "lock/renew", true},
+    {"mutex", LK_MUTEX, "mutex/renew", false},
+};
+
 static lk_status parse_kind(const char *text, exec_options *out, lk_error *error) {
-  static const struct {
-    const char *name;
-    lk_kind kind;
-  } kinds[] = {{"lock", LK_LOCK}, {"mutex", LK_MUTEX}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (strcmp(text, kinds[i].name) == 0) {
-      out->kind = kinds[i].kind;
-      out->kind_name = kinds[i].name;
+      out->kind = &kinds[i];
       return LK_OK;
     }
   }
-  return exec_fail(error, LK_INVALID, "--kind %s is unknown; the kinds are lock and mutex", text);
+  return exec_fail(error, LK_INVALID, "--kind %s is unknown; the kinds are lock, fenced and mutex",
+                   text);
 }
 
 static lk_status parse_on_lost(const char *text, exec_on_lost *out, lk_error *error) {
@@ -198,8 +200,7 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                                         {"wait", required_argument, NULL, 'w'},
                                         {NULL, 0, NULL, 0}};
   *out = (exec_options){.url = getenv("LATCHKEY_URL"),
-                        .kind_name = "lock",
-                        .kind = LK_LOCK,
+                        .kind = &kinds[0],
                         .wait_ms = LK_FOREVER,
                         .lease_ms = 30000,
                         .on_lost = ON_LOST_TERM,

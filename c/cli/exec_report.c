@@ -38,9 +38,10 @@ static json_t *json_holds(exec_locks *locks) {
   for (size_t i = 0; locks && i < exec_locks_count(locks); i++) {
     const exec_hold *hold = exec_locks_at(locks, i);
     json_array_append_new(holds,
-                          json_pack("{s:o, s:o, s:b, s:o}", "name", json_text(hold->name), "owner",
-                                    *hold->owner ? json_text(hold->owner) : json_null(), "nested",
-                                    hold->outer != NULL, "lost",
+                          json_pack("{s:o, s:o, s:o, s:b, s:o}", "name", json_text(hold->name),
+                                    "owner", *hold->owner ? json_text(hold->owner) : json_null(),
+                                    "token", hold->token ? json_integer(hold->token) : json_null(),
+                                    "nested", hold->outer != NULL, "lost",
                                     hold->lost ? json_string(hold->lost) : json_null()));
   }
   return holds;
@@ -64,7 +65,7 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
   const bool killed = outcome->started && WIFSIGNALED(outcome->status);
   json_t *report = json_pack(
       "{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", schema, "outcome",
-      outcome->outcome, "exit", outcome->exit_code, "kind", options->kind_name, "holds",
+      outcome->outcome, "exit", outcome->exit_code, "kind", options->kind->name, "holds",
       json_holds(locks), "command", json_command(options->command), "command_exit",
       ended ? json_integer(WEXITSTATUS(outcome->status)) : json_null(), "command_signal",
       killed ? json_integer(WTERMSIG(outcome->status)) : json_null(), "asked_unix_ms",

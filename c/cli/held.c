@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELDS = 6 };
+enum { FIELDS = 7 };
+
+/* The scripts draw no higher one: a double counts exactly up to here. */
+static const int64_t token_max = INT64_C(9007199254740991);
 
 static const char plain[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/@+";
@@ -51,10 +54,10 @@ static char *decode(const char *text, size_t length) {
   return decoded;
 }
 
-static bool decode_number(const char *text, size_t length, int64_t max, int64_t *out) {
-  if (length == 0 || length > 10 || strspn(text, "0123456789") != length) return false;
+static bool decode_number(const char *text, size_t length, int64_t min, int64_t max, int64_t *out) {
+  if (length == 0 || length > 16 || strspn(text, "0123456789") != length) return false;
   *out = strtoll(text, NULL, 10);
-  return *out >= 1 && *out <= max;
+  return *out >= min && *out <= max;
 }
 
 static void entry_clear(held_entry *entry) {
@@ -78,8 +81,9 @@ static bool entry_parse(const char *text, size_t length, held_entry *out) {
 
   int64_t process = 0;
   memset(out, 0, sizeof *out);
-  if (decode_number(field[3], size[3], LK_LEASE_MAX_MS, &out->lease_ms) &&
-      decode_number(field[4], size[4], INT32_MAX, &process) &&
+  if (decode_number(field[3], size[3], 1, LK_LEASE_MAX_MS, &out->lease_ms) &&
+      decode_number(field[4], size[4], 1, INT32_MAX, &process) &&
+      decode_number(field[6], size[6], 0, token_max, &out->token) &&
       (out->kind = decode(field[0], size[0])) && (out->name = decode(field[1], size[1])) &&
       (out->owner = decode(field[2], size[2])) && (out->target = decode(field[5], size[5]))) {
     out->process = (pid_t)process;
@@ -111,14 +115,10 @@ void held_clear(held_list *list) {
   memset(list, 0, sizeof *list);
 }
 
-const held_entry *held_find(const held_list *list, const char *kind, const char *name,
-                            const char *target) {
+const held_entry *held_find(const held_list *list, const char *name, const char *target) {
   for (size_t i = list->count; i > 0; i--) {
     const held_entry *entry = &list->entries[i - 1];
-    if (strcmp(entry->kind, kind) == 0 && strcmp(entry->name, name) == 0 &&
-        strcmp(entry->target, target) == 0) {
-      return entry;
-    }
+    if (strcmp(entry->name, name) == 0 && strcmp(entry->target, target) == 0) return entry;
   }
   return NULL;
 }
@@ -130,4 +130,5 @@ void held_print(FILE *out, const held_entry *entry) {
   percent_print(out, entry->owner);
   fprintf(out, ",%" PRId64 ",%ld,", entry->lease_ms, (long)entry->process);
   percent_print(out, entry->target);
+  fprintf(out, ",%" PRId64, entry->token);
 }

@@ -3,7 +3,7 @@
  * LATCHKEY_HELD: which holds a command runs under, for an `exec` inside it.
  *
  * Entries are separated by a space, their fields by a comma:
- *   kind,name,owner,lease in ms,process that holds it,server
+ *   kind,name,owner,lease in ms,process that holds it,server,fencing token (0: the kind has none)
  * A byte that is neither a letter, a digit nor one of - . _ ~ : / @ + stands as %XX.
  */
 #ifndef CLI_HELD_H
@@ -20,6 +20,7 @@ typedef struct held_entry {
   int64_t lease_ms;
   pid_t process;
   const char *target;
+  int64_t token;
 } held_entry;
 
 typedef struct held_list {
@@ -31,8 +32,7 @@ typedef struct held_list {
 bool held_parse(const char *text, held_list *out);
 void held_clear(held_list *list);
 /* NULL if the list has none; of several, the last: it was appended by the nearest ancestor. */
-const held_entry *held_find(const held_list *list, const char *kind, const char *name,
-                            const char *target);
+const held_entry *held_find(const held_list *list, const char *name, const char *target);
 /* The entry, without the space that separates it from others. */
 void held_print(FILE *out, const held_entry *entry);
 

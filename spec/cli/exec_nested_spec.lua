@@ -42,11 +42,14 @@ describe('latchkey exec inside another', function()
     assert.is_true(server:is_free('other'))
   end)
 
-  it('refuses a name that the outer one holds as another kind', function()
-    local result = nested({ '--kind', 'lock', 'job' },
-      { '--kind', 'mutex', '--wait', '0ms', 'job' }, { 'true' }):wait()
+  it('refuses a name that the outer one holds as another kind, and never waits for it', function()
+    for outer, inner in pairs({ lock = 'mutex', fenced = 'lock', mutex = 'fenced' }) do
+      local result = nested({ '--kind', outer, 'job' }, { '--kind', inner, 'job' },
+        { 'true' }):wait()
 
-    assert.equal(64, result.code)
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('with --kind ' .. outer, 1, true))
+    end
   end)
 
   it('reports that its hold is the outer one\'s', function()
@@ -102,9 +105,11 @@ describe('latchkey exec inside another', function()
   end)
 
   it('refuses a LATCHKEY_HELD that it did not write', function()
-    for _, text in ipairs({ 'job', 'lock,job,me,30000,1', 'lock,job,me,30000,1,a,b',
-      'lock,,me,1,1,a', 'lock,job,me,x,1,a', 'lock,job,%G0,100,1,a', 'lock,job,%00,100,1,a',
-      'lock,job,me,0,1,a' }) do
+    for _, text in ipairs({ 'job', 'lock,job,me,30000,1', 'lock,job,me,30000,1,a',
+      'lock,job,me,30000,1,a,b', 'lock,job,me,30000,1,a,-1', 'lock,job,me,30000,1,a,0,c',
+      'lock,,me,1,1,a,0', 'lock,job,me,x,1,a,0', 'lock,job,%G0,100,1,a,0',
+      'lock,job,%00,100,1,a,0', 'lock,job,me,0,1,a,0', 'lock,job,me,1,99999999999,a,0',
+      'fenced,job,me,1,1,a,9007199254740992' }) do
       local result = program.run(program.exec(server, { 'job' }, { 'true' }),
         { env = { LATCHKEY_HELD = text } })
 

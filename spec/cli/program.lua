@@ -84,7 +84,7 @@ end
 
 -- No variable of the machine that runs the specs reaches the program.
 local CLEAN = { LATCHKEY_URL = false, LATCHKEY_PASSWORD = false, LATCHKEY_HELD = false,
-  LATCHKEY_LOCK = false, LATCHKEY_HOME = false, LATCHKEY_LIB = false }
+  LATCHKEY_LOCK = false, LATCHKEY_TOKEN = false, LATCHKEY_HOME = false, LATCHKEY_LIB = false }
 
 ---Starts latchkey.
 function program.start(arguments, options)
