@@ -99,6 +99,21 @@ describe('the LuaJIT binding', function()
       assert.left(world, {})
     end)
 
+    it('tells the token of a fenced lock', function()
+      local lock = assert(client:lock('fenced', 'job', { token_ttl_ms = 60000 }))
+
+      assert.equal(0, lock:token())
+      assert.is_true(lock:acquire())
+
+      local first = lock:token()
+      assert.is_true(first > 0)
+      assert.is_true(lock:release())
+      assert.is_true(lock:acquire())
+      assert.is_true(lock:token() > first)
+      assert.is_true(lock:release())
+      world:messages()
+    end)
+
     it('tells callers apart', function()
       local mutex = assert(client:lock('mutex', 'job', { lease_ms = 30000 }))
       local caller = assert(client:caller())

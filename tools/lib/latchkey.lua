@@ -39,7 +39,7 @@ registry['latchkey.library'] = registry['latchkey.library'] or load_library()
 local lib = registry['latchkey.library']
 local raised = ffi.new('lk_error')
 
-local KINDS = { mutex = lib.LK_MUTEX, lock = lib.LK_LOCK }
+local KINDS = { mutex = lib.LK_MUTEX, lock = lib.LK_LOCK, fenced = lib.LK_FENCED }
 
 local REASONS = {
   [lib.LK_LOST_TAKEN] = 'taken',
@@ -290,7 +290,7 @@ function Client:caller()
   return open(Caller, lib.lk_caller_new(pointer_of(self), out, raised), out, self)
 end
 
----@param kind "lock"|"mutex"
+---@param kind "lock"|"mutex"|"fenced"
 ---@param name string
 ---@param options? table fields of lk_lock_options
 ---@return latchkey.lock|nil lock
@@ -358,6 +358,13 @@ end
 ---@return integer
 function Lock:hold_count(caller)
   return tonumber(lib.lk_lock_hold_count(pointer_of(self), caller_pointer(caller)))
+end
+
+---The fencing token of the hold, 0 if the kind has none or nothing is held.
+---@param caller? latchkey.caller
+---@return integer
+function Lock:token(caller)
+  return tonumber(lib.lk_lock_token(pointer_of(self), caller_pointer(caller)))
 end
 
 ---@param caller? latchkey.caller
