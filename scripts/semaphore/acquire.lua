@@ -1,0 +1,119 @@
+#!lua
+--[[ latchkey-script
+name:     semaphore/acquire
+version:  1.0.0
+summary:  Take permits of a semaphore, as many as are asked for or none.
+keys:
+  - permits  string  rw  {name}                      shared   how many are free
+  - record   string  rw  prefix:latchkey_seq+caller  private  the caller's last seq and reply
+argv:
+  - count   count   1..2147483647        how many are taken
+  - caller  caller  1..256               who counts seq
+  - seq     seq     1..9007199254740991  higher with every call
+returns:
+  - {1, free}           taken; so many are free now
+  - {0, wait_ms, free}  too few are free; wait_ms is -1: nobody knows when that changes
+  - {-2}                late: the caller has sent a higher seq; nothing was done
+errors:
+  - LKARG   an argument is wrong, or the key holds no integer; nothing was written
+repeat:   seq
+cost:     at most 4 commands
+cluster:  one slot
+uses:     integer, text, count, recall, remember
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-->>> fragment count
+-- The number that a counter's text says: 0 if there is no text, nil if it is no plain integer of
+-- at most 15 digits.
+local function count_of(text)
+  if not text then
+    return 0
+  end
+  local digits = string.match(text, '^%-?([1-9]%d*)$') or string.match(text, '^0$')
+  return digits and #digits <= 15 and tonumber(text) or nil
+end
+--<<< fragment count
+
+-->>> fragment recall
+-- What the caller called last: its seq, 0 if that was longer ago than the record lives, and what it
+-- was answered.
+local function recall(record)
+  local last = {}
+  for number in string.gmatch(redis.call('GET', record) or '', '%-?%d+') do
+    last[#last + 1] = tonumber(number)
+  end
+  return table.remove(last, 1) or 0, last
+end
+--<<< fragment recall
+
+-->>> fragment remember
+-- Keep the seq of a call and its reply, all integers, for copies of it that come within 60 s.
+local function remember(record, seq, reply)
+  local text = seq
+  for _, number in ipairs(reply) do
+    text = text .. string.format(' %.0f', number)
+  end
+  redis.call('SET', record, text, 'PX', 60000)
+end
+--<<< fragment remember
+
+-- bind
+local permits = KEYS[1]
+local record = KEYS[2]
+local count = ARGV[1]
+local caller = ARGV[2]
+local seq = ARGV[3]
+
+-- check
+if #KEYS ~= 2 or #ARGV ~= 3 then
+  return redis.error_reply('LKARG semaphore/acquire takes 2 keys and 3 arguments')
+end
+if not is_integer(count, 1, 2147483647) then
+  return redis.error_reply('LKARG count must be an integer from 1 to 2147483647')
+end
+if not is_text(caller, 256) then
+  return redis.error_reply('LKARG caller must have 1 to 256 bytes')
+end
+if not is_integer(seq, 1, 9007199254740991) then
+  return redis.error_reply('LKARG seq must be an integer from 1 to 9007199254740991')
+end
+
+local last_seq, last_reply = recall(record)
+if tonumber(seq) < last_seq then
+  return {-2}
+end
+if tonumber(seq) == last_seq then
+  return last_reply
+end
+
+local free = count_of(redis.call('GET', permits))
+if not free then
+  return redis.error_reply('LKARG permits must hold an integer')
+end
+
+-- A refusal is remembered, too: the permits that a late copy of it took would belong to nobody.
+local reply = {0, -1, free}
+if free >= tonumber(count) then
+  redis.call('DECRBY', permits, count)
+  reply = {1, free - tonumber(count)}
+end
+remember(record, seq, reply)
+return reply
