@@ -1,101 +1,108 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One semaphore, used by latchkey and by Redisson's RSemaphore in turn.
-local Player = require('interop.player.semaphore')
-
+-- A semaphore between latchkey and Redisson: one number, one channel.
+local Redisson = require('interop.player.semaphore')
 local helper = require('helper')
-local recorded = require('support.recorded')
-local string_ = helper.string
 
-describe('a semaphore shared with Redisson', function()
-  for _, name in ipairs({ 'job', '{a}:job' }) do
-    describe('by the name ' .. name, function()
-      local channel = name == 'job' and 'redisson_sc:{job}' or 'redisson_sc:{a}:job'
-      local record = (name == 'job' and 'latchkey_seq:{job}' or 'latchkey_seq:{a}:job') .. ':lk-ann'
-      local world, player, seq
+describe('a semaphore between latchkey and Redisson', function()
+  local channel = 'redisson_sc:{job}'
+  local keys = { 'job', 'latchkey_seq:{job}:lk-ann' }
+  local world, jim, seq
 
-      before_each(function()
-        world, seq = helper.world(), 0
-        player = Player:new(world, { name = name })
-      end)
+  before_each(function()
+    world, seq = helper.world(), 0
+    jim = Redisson:new(world)
+  end)
 
-      -- The caller and its next seq stand behind the other arguments, before what is optional.
-      local function call(verb, args, optional)
-        seq = seq + 1
-        local all = { unpack(args) }
-        for _, value in ipairs({ 'lk-ann', seq, optional }) do
-          table.insert(all, value)
-        end
-        return world:eval('semaphore/' .. verb, { name, record }, all)
-      end
-
-      local function told(message)
-        return { { verb = 'PUBLISH', channel = channel, message = message } }
-      end
-
-      it('has one number for both', function()
-        assert.equal(1, player:try_set(3))
-        assert.reply({ 0, 3 }, call('set', { 9, channel, 'PUBLISH' }))
-        assert.reply({ 1, 1 }, call('acquire', { 2 }))
-        assert.equal(1, player:available())
-        assert.equal(0, player:try_acquire(2))
-        assert.equal(1, player:try_acquire(1))
-        assert.reply({ 0, -1, 0 }, call('acquire', { 1 }))
-        player:release(1)
-        assert.reply({ 1, 0 }, call('acquire', { 1 }))
-      end)
-
-      it('that latchkey sets is set for Redisson', function()
-        assert.reply({ 1, 2 }, call('set', { 2, channel, 'PUBLISH' }))
-
-        assert.equal(0, player:try_set(5))
-        assert.equal(1, player:release_if_exists(1))
-        assert.equal(3, player:drain())
-      end)
-
-      it('listens on one channel, for a number of free permits', function()
-        player:try_set(0)
-        world:messages()
-
-        player:release(1)
-        assert.same(told('1'), world:messages())
-        call('release', { 1, channel, 'PUBLISH' })
-
-        assert.same(told('2'), world:messages())
-        assert.equal(channel, player:channel())
-      end)
-
-      it('that Redisson has brought below zero is no negative message of latchkey\'s', function()
-        player:try_set(1)
-        player:try_acquire(1)
-        player:add(-3)
-        world:messages()
-
-        assert.reply({ 1, -2 }, call('release', { 1, channel, 'PUBLISH' }))
-        assert.reply({ 1, -1 }, call('add', { 1, 'RAISE', channel, 'PUBLISH' }))
-
-        assert.same({}, world:messages())
-        assert.equal(-1, player:available())
-      end)
-
-      it('keeps the life that Redisson gave it, where Redisson itself would end that', function()
-        player:try_set(5, 90000)
-        world:messages()
-
-        call('add', { 2, 'RAISE', channel, 'PUBLISH' })
-        call('drain', {})
-
-        assert.left(world, { [name] = string_('0', 90000), [record] = recorded.record(2, 1, 7) },
-          told('7'))
-      end)
-
-      it('that is given back too often by Redisson takes no more from latchkey', function()
-        player:try_set(1)
-        player:release(1)
-
-        assert.reply({ -1, 2 }, call('release', { 1, channel, 'PUBLISH' }, 1))
-
-        assert.equal(2, player:available())
-      end)
-    end)
+  local function call(verb, ...)
+    seq = seq + 1
+    local arguments = { ... }
+    table.insert(arguments, 'lk-ann')
+    table.insert(arguments, seq)
+    return world:eval('semaphore/' .. verb, keys, arguments)
   end
+
+  local function free(permits, ttl)
+    world:command('DEL', keys[2])
+    return { job = helper.string(tostring(permits), ttl) }
+  end
+
+  local function told(permits)
+    return { { verb = 'PUBLISH', channel = channel, message = tostring(permits) } }
+  end
+
+  it('is set by the first', function()
+    assert.reply({ 1, 3 }, call('set', 3, channel, 'PUBLISH'))
+    assert.equal(0, jim:try_set(5))
+    assert.left(world, free(3), told(3))
+    world:command('DEL', 'job')
+
+    assert.equal(1, jim:try_set(5))
+    assert.reply({ 0, 5 }, call('set', 3, channel, 'PUBLISH'))
+    assert.left(world, free(5), told(5))
+  end)
+
+  it('gives each permit to one of them, and both tell who waits', function()
+    jim:try_set(3)
+    assert.reply({ 1, 1 }, call('acquire', 2))
+    assert.equal(0, jim:try_acquire(2))
+    assert.equal(1, jim:try_acquire(1))
+    assert.reply({ 0, -1, 0 }, call('acquire', 1))
+    assert.left(world, free(0), told(3))
+
+    jim:release(1)
+    assert.left(world, free(1), told(1))
+    assert.reply({ 1, 3 }, call('release', 2, channel, 'PUBLISH'))
+    assert.left(world, free(3), told(3))
+
+    assert.equal(1, jim:try_acquire(3))
+  end)
+
+  it('is drained by either', function()
+    jim:try_set(3)
+    assert.reply({ 1, 3 }, call('drain'))
+    assert.equal(0, jim:drain())
+    jim:release(2)
+    assert.equal(2, jim:drain())
+    assert.reply({ 1, 0 }, call('drain'))
+    world:messages()
+
+    assert.left(world, free(0))
+  end)
+
+  it('below zero is told of by Redisson, whose clients fail on that, not by latchkey', function()
+    jim:try_set(0)
+    world:messages()
+    jim:add(-3)
+    assert.left(world, free(-3), told(-3))
+
+    assert.reply({ 1, -2 }, call('release', 1, channel, 'PUBLISH'))
+    assert.reply({ 1, -4 }, call('add', 2, 'LOWER', channel, 'PUBLISH'))
+    assert.left(world, free(-4))
+
+    assert.reply({ 1, 1 }, call('add', 5, 'RAISE', channel, 'PUBLISH'))
+    assert.equal(1, jim:try_acquire(1))
+    assert.left(world, free(0), told(1))
+  end)
+
+  it('has a bound for latchkey\'s releases, none for Redisson\'s', function()
+    call('set', 2, channel, 'PUBLISH')
+
+    assert.reply({ -1, 2 }, world:eval('semaphore/release', keys, { 1, channel, 'PUBLISH',
+      'lk-ann', 2, 2 }))
+    jim:release(1)
+
+    assert.equal(3, jim:available())
+  end)
+
+  it('keeps its end when latchkey changes it, loses it when Redisson does', function()
+    jim:try_set(2, 60000)
+    call('add', 1, 'RAISE', channel, 'PUBLISH')
+    call('drain')
+    world:messages()
+    assert.left(world, free(0, 60000))
+
+    jim:add(1)
+
+    assert.left(world, free(1), told(1))
+  end)
 end)
