@@ -43,9 +43,14 @@ function zset.set(entries, member, score)
   if old then
     table.remove(entries, old)
   end
-  local place = 1
-  while entries[place] and is_before(entries[place], member, score) do
-    place = place + 1
+  local place, last = 1, #entries
+  while place <= last do
+    local middle = math.floor((place + last) / 2)
+    if is_before(entries[middle], member, score) then
+      place = middle + 1
+    else
+      last = middle - 1
+    end
   end
   table.insert(entries, place, { member, score == 0 and 0 or score })
 end
