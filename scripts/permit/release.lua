@@ -1,0 +1,120 @@
+#!lua flags=allow-oom
+--[[ latchkey-script
+name:     permit/release
+version:  1.0.0
+summary:  Give permits back, and wake who waits for them.
+keys:
+  - permits  string  rw  {name}          shared  how many are free
+  - leases   zset    rw  suffix:timeout  shared  id -> end of its lease, server ms
+argv:
+  - channel  channel  prefix:redisson_sc  told how many are free
+  - publish  verb     PUBLISH|SPUBLISH
+  - ids*     id       16..16              1..100  the permits
+returns:
+  - {1}          all are given back
+  - {-1, count}  so many are; the others were lost, or released by an earlier copy of this call
+errors:
+  - LKARG   an argument is wrong, or the key holds no integer; nothing was written
+message:  value
+repeat:   id
+cost:     4 + 2 per id, at most 204
+cluster:  one slot
+uses:     text, count, ids, tell
+]]
+
+-->>> fragment text
+-- Is `text` there, and between 1 and max bytes long?
+local function is_text(text, max)
+  return text and #text >= 1 and #text <= max
+end
+--<<< fragment text
+
+-->>> fragment count
+-- The number that a counter's text says: 0 if there is no text, nil if it is no plain integer of
+-- at most 15 digits.
+local function count_of(text)
+  if not text then
+    return 0
+  end
+  local digits = string.match(text, '^%-?([1-9]%d*)$') or string.match(text, '^0$')
+  return digits and #digits <= 15 and tonumber(text) or nil
+end
+--<<< fragment count
+
+-->>> fragment ids
+-- Are the arguments from this place on ids of permits, 16 bytes each?
+local function are_ids(arguments, first)
+  for i = first, #arguments do
+    if #arguments[i] ~= 16 then
+      return false
+    end
+  end
+  return true
+end
+--<<< fragment ids
+
+-->>> fragment tell
+-- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
+-- different commands of the server, and a message sent with one never reaches the other.
+local function tell(channel, publish, message)
+  if publish == 'SPUBLISH' then
+    redis.call('SPUBLISH', channel, message)
+  else
+    redis.call('PUBLISH', channel, message)
+  end
+end
+--<<< fragment tell
+
+-- bind
+local permits = KEYS[1]
+local leases = KEYS[2]
+local channel = ARGV[1]
+local publish = ARGV[2]
+local ids = ARGV -- from the third
+
+-- check
+if #KEYS ~= 2 or #ARGV < 3 or #ARGV > 102 then
+  return redis.error_reply('LKARG permit/release takes 2 keys and 3 to 102 arguments')
+end
+if not is_text(channel, 1024) then
+  return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
+end
+if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
+  return redis.error_reply('LKARG publish must be PUBLISH or SPUBLISH')
+end
+if not are_ids(ids, 3) then
+  return redis.error_reply('LKARG ids must have 16 bytes each')
+end
+
+local there = redis.call('GET', permits)
+local free = count_of(there)
+if not free then
+  return redis.error_reply('LKARG permits must hold an integer')
+end
+
+-- One whose lease has ended but that nobody has taken since is free now, too. The caller had lost
+-- it all the same.
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local held, ended = 0, 0
+for i = 3, #ids do
+  local ends_at = redis.call('ZSCORE', leases, ids[i])
+  if ends_at and tonumber(ends_at) > now_ms then
+    held = held + 1
+  elseif ends_at then
+    ended = ended + 1
+  end
+  redis.call('ZREM', leases, ids[i])
+end
+
+-- Where the total is gone there is nothing to give back to; set counts what is held then.
+if there and held + ended > 0 then
+  free = redis.call('INCRBY', permits, held + ended)
+  if free > 0 then
+    tell(channel, publish, free)
+  end
+end
+if held < #ids - 2 then
+  return {-1, held}
+end
+return {1}
