@@ -1,0 +1,61 @@
+#!lua flags=allow-oom
+--[[ latchkey-script
+name:     rw/write_renew
+version:  1.0.0
+summary:  Extend the lease of a writer, if it still holds the lock.
+keys:
+  - rwlock  hash    rw  {name}        mode; owner -> hold count; its TTL is the writer's lease
+argv:
+  - lease   ms      50..86400000      the lease ends no sooner than this from now
+  - owner   writer  7..256            the name that acquired the lock
+returns:
+  - {1}            renewed
+  - {-1, left_ms}  not held for writing; -2: by nobody, else what the lock has left (-1: endless)
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+repeat:   hold
+cost:     at most 2 commands
+cluster:  one slot
+uses:     integer, writer
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment writer
+-- Is `text` the name of a write hold, at most max bytes long?
+local function is_writer(text, max)
+  return text and #text <= max and string.find(text, '.:write$')
+end
+--<<< fragment writer
+
+-- bind
+local rwlock = KEYS[1]
+local lease = ARGV[1]
+local owner = ARGV[2]
+
+-- check
+if #KEYS ~= 1 or #ARGV ~= 2 then
+  return redis.error_reply('LKARG rw/write_renew takes 1 key and 2 arguments')
+end
+if not is_integer(lease, 50, 86400000) then
+  return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
+end
+if not is_writer(owner, 256) then
+  return redis.error_reply('LKARG owner must have 7 to 256 bytes and end in :write')
+end
+
+-- GT: a renewal may come late or carry a shorter lease than another one; it only ever extends.
+if redis.call('HGET', rwlock, owner) then
+  redis.call('PEXPIRE', rwlock, lease, 'GT')
+  return {1}
+end
+return {-1, redis.call('PTTL', rwlock)}

@@ -1,0 +1,82 @@
+#!lua
+--[[ latchkey-script
+name:     rw/write_wait
+version:  1.0.0
+summary:  The heartbeat of a waiting writer: until it ends, nobody starts to read.
+keys:
+  - rwlock     hash    r   {name}                   mode; owner -> hold count
+  - waiters    zset    rw  prefix:latchkey_rw_wait  private  writer -> end of its heartbeat
+argv:
+  - heartbeat  ms      1..60000                     it waits no more if the next is not here by then
+  - owner      writer  7..256                       the name that acquire is called with
+returns:
+  - {1}   readers wait for the owner
+  - {-1}  the owner has the lock by now; nothing was written
+errors:
+  - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+repeat:   hold
+cost:     at most 7 commands
+cluster:  one slot
+uses:     integer, writer, outlast
+]]
+
+-->>> fragment integer
+-- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
+-- text itself is handed on to Redis, which accepts nothing else.
+local function is_integer(text, min, max)
+  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return false
+  end
+  return tonumber(text) >= min and tonumber(text) <= max
+end
+--<<< fragment integer
+
+-->>> fragment writer
+-- Is `text` the name of a write hold, at most max bytes long?
+local function is_writer(text, max)
+  return text and #text <= max and string.find(text, '.:write$')
+end
+--<<< fragment writer
+
+-->>> fragment outlast
+-- Waiting writers are there as long as their key is: until the last heartbeat of all ends.
+local function outlast(waiters)
+  local last = redis.call('ZRANGE', waiters, 0, 0, 'REV', 'WITHSCORES')
+  if last[2] then
+    redis.call('PEXPIREAT', waiters, last[2])
+  end
+end
+--<<< fragment outlast
+
+-- bind
+local rwlock = KEYS[1]
+local waiters = KEYS[2]
+local heartbeat = ARGV[1]
+local owner = ARGV[2]
+
+-- check
+if #KEYS ~= 2 or #ARGV ~= 2 then
+  return redis.error_reply('LKARG rw/write_wait takes 2 keys and 2 arguments')
+end
+if not is_integer(heartbeat, 1, 60000) then
+  return redis.error_reply('LKARG heartbeat must be an integer from 1 to 60000')
+end
+if not is_writer(owner, 256) then
+  return redis.error_reply('LKARG owner must have 7 to 256 bytes and end in :write')
+end
+
+-- A late copy of this call must not make readers wait for one who has the lock.
+if redis.call('HEXISTS', rwlock, owner) == 1 then
+  return {-1}
+end
+
+-- Writers that died go, ten for one that comes: the set cannot grow by them.
+local time = redis.call('TIME')
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local dead = redis.call('ZRANGE', waiters, 0, now_ms, 'BYSCORE', 'LIMIT', 0, 10)
+if #dead > 0 then
+  redis.call('ZREM', waiters, unpack(dead, 1, math.min(10, #dead)))
+end
+redis.call('ZADD', waiters, 'GT', now_ms + heartbeat, owner)
+outlast(waiters)
+return {1}

@@ -1,0 +1,253 @@
+-- SPDX-License-Identifier: Apache-2.0
+local helper = require('helper')
+local rw = require('support.rw')
+
+describe('rw/read_release', function()
+  local ann, bob, eve = 'lk-ann:1', 'lk-bob:1', 'lk-eve:1:write'
+  local redisson = '0b5c4a62-94a3-4c4e-8d5e-0123456789ab:1'
+  local world
+
+  before_each(function()
+    world = helper.world()
+  end)
+
+  it('frees the lock of the last reader, and tells the channel', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    assert.left(world, {}, rw.told('0'))
+  end)
+
+  it('tells a sharded channel when asked to', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann, 0, 30000, 'SPUBLISH'))
+
+    assert.left(world, {}, rw.told('0', 'SPUBLISH'))
+  end)
+
+  it('gives back all levels at once', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000, 30000 } }))
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    assert.left(world, {}, rw.told('0'))
+  end)
+
+  it('tells once when the call runs twice', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+    rw.read_release(world, ann)
+
+    assert.reply({ -1 }, rw.read_release(world, ann))
+
+    assert.left(world, {}, rw.told('0'))
+  end)
+
+  describe('to a level', function()
+    it('deletes those above, and keeps the others for the lease', function()
+      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000, 30000 } }))
+
+      assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 60000))
+
+      assert.left(world, rw.keys('read', 60000, { [ann] = { 60000 } }))
+    end)
+
+    it('shortens none with a shorter lease', function()
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 60000, 30000 } }))
+
+      assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 30000))
+
+      assert.left(world, rw.keys('read', 90000, { [ann] = { 60000 } }))
+    end)
+
+    it('changes nothing when the call runs twice', function()
+      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000 } }))
+      rw.read_release(world, ann, 1)
+
+      assert.reply({ 1, 1 }, rw.read_release(world, ann, 1))
+
+      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+    end)
+
+    it('adds none that the owner does not have', function()
+      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+
+      assert.reply({ 1, 1 }, rw.read_release(world, ann, 3))
+
+      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+    end)
+  end)
+
+  describe('beside other readers', function()
+    it('keeps the lock for the longest of them, and tells nobody', function()
+      helper.fill(world, rw.keys('read', 90000,
+        { [ann] = { 90000 }, [bob] = { 60000, 30000 }, ['lk-joe:1'] = { 45000 } }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 60000,
+        { [bob] = { 60000, 30000 }, ['lk-joe:1'] = { 45000 } }))
+    end)
+
+    it('keeps the lock for any level of a Redisson reader', function()
+      helper.fill(world, rw.keys('read', 90000,
+        { [ann] = { 90000 }, [redisson] = { 15000, 60000, 30000 } }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 60000, { [redisson] = { 15000, 60000, 30000 } }))
+    end)
+
+    it('extends a lock that a Redisson reader has cut to its watchdog', function()
+      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 }, [bob] = { 90000 } }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 90000, { [bob] = { 90000 } }))
+    end)
+
+    it('drops those whose holds are over', function()
+      helper.fill(world, rw.keys('read', 90000,
+        { [ann] = { 90000 }, [bob] = { 60000 }, ['lk-joe:1'] = 3, [redisson] = 2 }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 60000, { [bob] = { 60000 } }))
+    end)
+
+    it('frees the lock when all their holds are over', function()
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = 1, [redisson] = 2 }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, {}, rw.told('0'))
+    end)
+
+    it('leaves a lock as it is when one of them has a level without end', function()
+      local level = { [rw.level(bob, 1)] = helper.string('1') }
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = 1 }))
+      helper.fill(world, level)
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      level.job = helper.hash({ mode = 'read', [bob] = '1' }, 90000)
+      assert.left(world, level)
+    end)
+
+    it('leaves the lock as it is when they have more than 2000 fields and levels', function()
+      local keys = { job = helper.hash({ mode = 'read', [ann] = '1', [bob] = '1',
+        [redisson] = '2000' }, 90000), [rw.level(ann, 1)] = helper.string('1', 90000),
+        [rw.level(bob, 1)] = helper.string('1', 60000) }
+      helper.fill(world, keys)
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, { job = helper.hash({ mode = 'read', [bob] = '1', [redisson] = '2000' },
+        90000), [rw.level(bob, 1)] = helper.string('1', 60000) })
+    end)
+
+    it('takes fields that are no count for nobody', function()
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 } }))
+      helper.fill(world, { job = helper.hash({ note = 'nan' }, 90000) })
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, {}, rw.told('0'))
+    end)
+  end)
+
+  it('looks at no reader among more than 2000 fields', function()
+    local holds = { [ann] = { 90000 } }
+    for i = 1, 2000 do
+      holds['lk-bob:' .. i] = 1
+    end
+    local keys = rw.keys('read', 90000, holds)
+    helper.fill(world, keys)
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    keys.job.value[ann], keys[rw.level(ann, 1)] = nil, nil
+    assert.left(world, keys)
+  end)
+
+  it('never shortens the lease of the writer that reads, and tells nobody', function()
+    helper.fill(world, rw.keys('write', 60000, { [eve] = 1, [ann] = { 1000, 1000 } }))
+
+    assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 1000))
+    assert.left(world, rw.keys('write', 60000, { [eve] = 1, [ann] = { 1000 } }))
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+    assert.left(world, rw.keys('write', 60000, { [eve] = 1 }))
+  end)
+
+  describe('says that nothing was held', function()
+    it('when the lock is free', function()
+      assert.reply({ -1 }, rw.read_release(world, ann))
+
+      assert.left(world, {})
+    end)
+
+    it('when others hold it', function()
+      helper.fill(world, rw.keys('read', 30000, { [bob] = { 30000 } }))
+
+      assert.reply({ -1 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 30000, { [bob] = { 30000 } }))
+    end)
+
+    it('when the hold is over, and drops what is left of it', function()
+      helper.fill(world, rw.keys('read', 60000, { [ann] = 2, [bob] = { 60000 } }))
+
+      assert.reply({ -1 }, rw.read_release(world, ann, 1))
+
+      assert.left(world, rw.keys('read', 60000, { [bob] = { 60000 } }))
+    end)
+
+    it('when the hold is over, and frees a lock that nobody else has', function()
+      local keys = rw.keys('read', 60000, { [ann] = { 30000, 30000 } })
+      keys[rw.level(ann, 1)] = nil
+      helper.fill(world, keys)
+
+      assert.reply({ -1 }, rw.read_release(world, ann))
+
+      assert.left(world, {}, rw.told('0'))
+    end)
+
+    it('when the hash is a lock of another kind', function()
+      local before = { job = helper.hash({ [ann] = '1' }, 30000) }
+      helper.fill(world, before)
+
+      assert.reply({ -1 }, rw.read_release(world, ann))
+
+      assert.left(world, before)
+    end)
+
+    it('to a call that runs late, and leaves a new hold of the same client', function()
+      helper.fill(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000 } }))
+
+      assert.reply({ -1 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000 } }))
+    end)
+  end)
+
+  it('deletes at most 1000 levels', function()
+    helper.fill(world, { job = helper.hash({ mode = 'read', [ann] = '1001' }, 30000),
+      [rw.level(ann, 1)] = helper.string('1', 30000),
+      [rw.level(ann, 1001)] = helper.string('1', 30000) })
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
+  end)
+
+  it('frees the lock on a full server', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+    world:set_oom(true)
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    assert.left(world, {}, rw.told('0'))
+  end)
+end)

@@ -1,0 +1,168 @@
+-- SPDX-License-Identifier: Apache-2.0
+local helper = require('helper')
+local rw = require('support.rw')
+
+describe('rw/write_release', function()
+  local ann, bob = 'lk-ann:1:write', 'lk-bob:1:write'
+  local redisson = '0b5c4a62-94a3-4c4e-8d5e-0123456789ab:1'
+  local world
+
+  before_each(function()
+    world = helper.world()
+  end)
+
+  it('frees the lock, and tells the channel', function()
+    helper.fill(world, rw.keys('write', 30000, { [ann] = 1 }))
+
+    assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+    assert.left(world, {}, rw.told('1'))
+  end)
+
+  it('tells a sharded channel when asked to', function()
+    helper.fill(world, rw.keys('write', 30000, { [ann] = 1 }))
+
+    assert.reply({ 1, 0 }, rw.write_release(world, ann, 0, 30000, 'SPUBLISH'))
+
+    assert.left(world, {}, rw.told('1', 'SPUBLISH'))
+  end)
+
+  it('gives back all levels at once', function()
+    helper.fill(world, rw.keys('write', 30000, { [ann] = 3 }))
+
+    assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+    assert.left(world, {}, rw.told('1'))
+  end)
+
+  it('tells once when the call runs twice', function()
+    helper.fill(world, rw.keys('write', 30000, { [ann] = 1 }))
+    rw.write_release(world, ann)
+
+    assert.reply({ -1 }, rw.write_release(world, ann))
+
+    assert.left(world, {}, rw.told('1'))
+  end)
+
+  describe('to a level', function()
+    it('keeps the lock for the lease, and tells nobody', function()
+      helper.fill(world, rw.keys('write', 30000, { [ann] = 3 }))
+
+      assert.reply({ 1, 2 }, rw.write_release(world, ann, 2, 60000))
+
+      assert.left(world, rw.keys('write', 60000, { [ann] = 2 }))
+    end)
+
+    it('does not shorten the lease', function()
+      helper.fill(world, rw.keys('write', 60000, { [ann] = 2 }))
+
+      assert.reply({ 1, 1 }, rw.write_release(world, ann, 1, 30000))
+
+      assert.left(world, rw.keys('write', 60000, { [ann] = 1 }))
+    end)
+
+    it('changes nothing when the call runs twice', function()
+      helper.fill(world, rw.keys('write', 30000, { [ann] = 2 }))
+      rw.write_release(world, ann, 1)
+
+      assert.reply({ 1, 1 }, rw.write_release(world, ann, 1))
+
+      assert.left(world, rw.keys('write', 30000, { [ann] = 1 }))
+    end)
+  end)
+
+  describe('by a writer that reads', function()
+    it('goes on reading for the lease of that, and wakes all who wait', function()
+      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, ['lk-ann:2'] = { 30000, 15000 } }))
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000, 15000 } }),
+        rw.told('1'))
+    end)
+
+    it('frees the lock when that hold is over', function()
+      helper.fill(world, rw.keys('write', 30000, { [ann] = 1, ['lk-ann:2'] = 2 }))
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, {}, rw.told('1'))
+    end)
+
+    it('drops one of its holds that is over, and goes on with the other', function()
+      helper.fill(world, rw.keys('write', 90000,
+        { [ann] = 1, ['lk-ann:2'] = 2, ['lk-ann:3'] = { 30000 } }))
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('read', 30000, { ['lk-ann:3'] = { 30000 } }), rw.told('1'))
+    end)
+
+    it('goes on for the lock\'s lease beyond 2000 fields and levels', function()
+      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, [redisson] = 2000 }))
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('read', 90000, { [redisson] = 2000 }), rw.told('1'))
+    end)
+
+    it('leaves a lock without a lease as it is beyond them', function()
+      helper.fill(world, rw.keys('write', nil, { [ann] = 1, [redisson] = 2000 }))
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('read', nil, { [redisson] = 2000 }), rw.told('1'))
+    end)
+  end)
+
+  it('leaves writers that wait', function()
+    helper.fill(world, rw.keys('write', 30000, { [ann] = 1 }))
+    rw.wait(world, bob, 50000)
+
+    assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+    assert.left(world, rw.beside_waiting({}, { bob, 50000 }), rw.told('1'))
+  end)
+
+  describe('says that nothing was held', function()
+    it('when the lock is free', function()
+      assert.reply({ -1 }, rw.write_release(world, ann))
+
+      assert.left(world, {})
+    end)
+
+    it('when readers hold it', function()
+      helper.fill(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000 } }))
+
+      assert.reply({ -1 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000 } }))
+    end)
+
+    it('when the hash is a lock of another kind', function()
+      local before = { job = helper.hash({ [ann] = '1' }, 30000) }
+      helper.fill(world, before)
+
+      assert.reply({ -1 }, rw.write_release(world, ann))
+
+      assert.left(world, before)
+    end)
+
+    it('to a call that runs late, and leaves a new hold of the same client', function()
+      helper.fill(world, rw.keys('write', 30000, { ['lk-ann:3:write'] = 1 }))
+
+      assert.reply({ -1 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('write', 30000, { ['lk-ann:3:write'] = 1 }))
+    end)
+  end)
+
+  it('frees the lock on a full server', function()
+    helper.fill(world, rw.keys('write', 30000, { [ann] = 1 }))
+    world:set_oom(true)
+
+    assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+    assert.left(world, {}, rw.told('1'))
+  end)
+end)

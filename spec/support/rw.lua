@@ -1,0 +1,101 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the specs of read-write locks share: calls with the usual arguments, and the keys of a lock
+-- called "job" from a short description of who holds it and who waits.
+local tablex = require('pl.tablex')
+
+local helper = require('helper')
+
+local rw = {}
+
+rw.WAITERS, rw.CHANNEL = 'latchkey_rw_wait:{job}', 'redisson_rwlock:{job}'
+rw.LEASE, rw.HEARTBEAT = 30000, 50000
+
+local KEYS = { 'job', rw.WAITERS }
+
+---@param options? table { lease, writer }
+function rw.read(world, owner, hold, options)
+  options = options or {}
+  return world:eval('rw/read_acquire', KEYS, { options.lease or rw.LEASE, owner, hold or 1,
+    options.writer or '' })
+end
+
+function rw.read_renew(world, owner, lease)
+  return world:eval('rw/read_renew', { 'job' }, { lease or rw.LEASE, owner })
+end
+
+function rw.read_release(world, owner, hold, lease, publish)
+  return world:eval('rw/read_release', { 'job' }, { lease or rw.LEASE, owner, hold or 0, rw.CHANNEL,
+    publish or 'PUBLISH' })
+end
+
+---@param options? table { lease, reader }
+function rw.write(world, owner, hold, options)
+  options = options or {}
+  return world:eval('rw/write_acquire', KEYS, { options.lease or rw.LEASE, owner, hold or 1,
+    options.reader or '' })
+end
+
+function rw.write_renew(world, owner, lease)
+  return world:eval('rw/write_renew', { 'job' }, { lease or rw.LEASE, owner })
+end
+
+function rw.write_release(world, owner, hold, lease, publish)
+  return world:eval('rw/write_release', { 'job' }, { lease or rw.LEASE, owner, hold or 0,
+    rw.CHANNEL, publish or 'PUBLISH' })
+end
+
+function rw.wait(world, owner, heartbeat)
+  return world:eval('rw/write_wait', KEYS, { heartbeat or rw.HEARTBEAT, owner })
+end
+
+function rw.leave(world, owner, publish)
+  return world:eval('rw/write_leave', { rw.WAITERS }, { owner, rw.CHANNEL, publish or 'PUBLISH' })
+end
+
+function rw.break_(world, owner, publish)
+  return world:eval('rw/break', { 'job' }, { owner, rw.CHANNEL, publish or 'PUBLISH' })
+end
+
+function rw.inspect(world)
+  return world:eval('rw/inspect', KEYS, {})
+end
+
+function rw.told(message, verb)
+  return { { verb = verb or 'PUBLISH', channel = rw.CHANNEL, message = message } }
+end
+
+function rw.level(owner, number)
+  return ('{job}:%s:rwlock_timeout:%d'):format(owner, number)
+end
+
+---The keys of a lock.
+---@param mode 'read'|'write'
+---@param lease integer|nil ms; nil: it has none
+---@param holds table by owner: the leases of a reader's levels; or a count alone, as a writer's, or
+---  that of a reader whose levels are gone
+function rw.keys(mode, lease, holds)
+  local fields, keys = { mode = mode }, {}
+  for owner, levels in pairs(holds) do
+    fields[owner] = tostring(type(levels) == 'table' and #levels or levels)
+    for number, level_lease in ipairs(type(levels) == 'table' and levels or {}) do
+      keys[rw.level(owner, number)] = helper.string('1', level_lease)
+    end
+  end
+  keys.job = helper.hash(fields, lease)
+  return keys
+end
+
+---The key of writers that wait, beside other keys.
+---@param keys table
+---@param ... table { owner, ms to the end of the heartbeat }, in this order; the last one's is the
+---  TTL
+function rw.beside_waiting(keys, ...)
+  local entries, last = {}, 0
+  for i, waiter in ipairs({ ... }) do
+    entries[i] = { waiter[1], ('@%+d'):format(waiter[2]) }
+    last = waiter[2]
+  end
+  return tablex.merge(keys, { [rw.WAITERS] = helper.zset(entries, last) }, true)
+end
+
+return rw
