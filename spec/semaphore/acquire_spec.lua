@@ -68,6 +68,16 @@ describe('semaphore/acquire', function()
     assert.left(world, { job = string_('1', 90000), [record] = recorded.record(1, 1, 1) })
   end)
 
+  it('remembers a number of 15 digits', function()
+    helper.fill(world, { job = string_('999999999999999') })
+
+    assert.reply({ 1, 999999999999998 }, acquire(1))
+
+    assert.left(world, { job = string_('999999999999998'),
+      [record] = string_('1 1 999999999999998', 60000) })
+    assert.reply({ 1, 999999999999998 }, acquire(1))
+  end)
+
   it('takes again with the next seq', function()
     helper.fill(world, { job = string_('2') })
     acquire(1, 1)
