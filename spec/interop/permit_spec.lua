@@ -121,6 +121,15 @@ for _, name in ipairs({ 'job', '{a}:job' }) do
       assert.reply(about(90000), redisson:remaining(one))
     end)
 
+    it('a life that Redisson has given the number is that of the leases, too', function()
+      world:command('PEXPIRE', name, 90000)
+
+      assert.reply({ 1 }, acquire({ one }))
+
+      assert.left(world, { [keys[1]] = helper.string('1', 90000),
+        [keys[2]] = helper.zset({ { one, '@+30000' } }, 90000) })
+    end)
+
     it('a Redisson whose clock is ahead ends leases early, and latchkey says that', function()
       acquire({ one }, 30000)
       local ahead = Redisson:new(world, { name = name, skew_ms = 60000 })
@@ -132,3 +141,20 @@ for _, name in ipairs({ 'job', '{a}:job' }) do
     end)
   end)
 end
+
+describe('permits shared with Redisson', function()
+  it('whose leases have ended by thousands, at which its own scripts fail, are taken again', function()
+    local world = helper.world()
+    local redisson = Redisson:new(world)
+    redisson:try_set(0)
+    permit.fill_ended(world, 9000)
+
+    for number = 9001, 9009 do
+      assert.reply({ 1 }, world:eval('permit/acquire', permit.KEYS,
+        { 30000, permit.CHANNEL, 'PUBLISH', permit.id(number) }))
+    end
+
+    assert.equal(9, redisson:acquired())
+    assert.equal(9000 - 9, redisson:available())
+  end)
+end)
