@@ -143,7 +143,7 @@ for _, name in ipairs({ 'job', '{a}:job' }) do
 end
 
 describe('permits shared with Redisson', function()
-  it('whose leases have ended by thousands, at which its own scripts fail, are taken again', function()
+  it('that end by the thousand, at which its own scripts fail, are taken again', function()
     local world = helper.world()
     local redisson = Redisson:new(world)
     redisson:try_set(0)
