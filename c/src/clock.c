@@ -32,6 +32,14 @@ int64_t lk_deadline_us(int64_t wait_ms) {
   return now + wait_ms * 1000;
 }
 
+int lk_poll_ms(int64_t until_us) {
+  int64_t now_us = lk_clock_us();
+  if (until_us == INT64_MAX) return -1;
+  if (until_us <= now_us) return 0;
+  int64_t ms = (until_us - now_us + 999) / 1000;
+  return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
+}
+
 void lk_clock_shift_us(int64_t by) { atomic_fetch_add(&shift_us, by); }
 
 int lk_cond_init(pthread_cond_t *cond) {

@@ -12,6 +12,9 @@ static inline int64_t lk_clock_ms(void) { return lk_clock_us() / 1000; }
 /* When a wait of that many milliseconds from now ends; negative: never (INT64_MAX). */
 int64_t lk_deadline_us(int64_t wait_ms);
 
+/* For poll(): the milliseconds until then, at most an hour; -1 for INT64_MAX. */
+int lk_poll_ms(int64_t until_us);
+
 /* Tests move the clock: added to every reading. */
 void lk_clock_shift_us(int64_t by);
 

@@ -159,14 +159,6 @@ static bool stopping(lk_keeper *keeper) {
   return stop;
 }
 
-static int timeout_ms(int64_t until_us) {
-  int64_t now_us = lk_clock_us();
-  if (until_us == INT64_MAX) return -1;
-  if (until_us <= now_us) return 0;
-  int64_t ms = (until_us - now_us + 999) / 1000;
-  return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
-}
-
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void *run(void *argument) {
@@ -188,7 +180,7 @@ static void *run(void *argument) {
         {.fd = channels.fd, .events = channels.events},
         {.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1, .events = POLLIN},
     };
-    if (poll(fds, 4, timeout_ms(next_us)) < 0) {
+    if (poll(fds, 4, lk_poll_ms(next_us)) < 0) {
       for (int i = 0; i < 4; i++) fds[i].revents = 0;
     }
     if (fds[0].revents) lk_wake_drain(&keeper->wake);

@@ -130,10 +130,6 @@ static lk_status add_hold(lk_lock *lock, lk_caller *caller, const attempt *a, lk
 
 enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 
-static bool may_pass(lk_status status) {
-  return status == LK_UNSURE || lk_status_is_retriable((int)status);
-}
-
 /* Doubling, jittered: between half of it and all. */
 static int64_t next_pause_us(attempt *a) {
   int64_t pause_us = a->pause_us / 2 + lk_random_up_to(a->pause_us / 2);
@@ -189,7 +185,7 @@ static lk_status sleep_until(lk_lock *lock, attempt *a, int64_t until_us, lk_err
     lk_client_sleep(lock->client, until_us);
   }
   if (lk_client_is_closing(lock->client)) return lk_fail(error, LK_CLOSED, "the client is closed");
-  if (status == LK_OK || may_pass(status)) return LK_OK;
+  if (status == LK_OK || lk_may_pass(status)) return LK_OK;
   if (error) *error = said;
   return status;
 }
@@ -205,13 +201,13 @@ static lk_status contend(lk_lock *lock, attempt *a, lk_error *error) {
   for (;;) {
     int64_t left_ms = 0;
     lk_status status = try_once(lock, a, &left_ms, error);
-    if (status == LK_OK || !may_pass(status) || a->wait_ms == 0) return status;
+    if (status == LK_OK || !lk_may_pass(status) || a->wait_ms == 0) return status;
     int64_t now_us = lk_clock_us();
     if (now_us >= a->deadline_us) return waited(status, error);
     if (status == LK_BUSY && !a->wait) {
       status = listen_in(lock, a, error);
       if (status == LK_OK) continue;
-      if (!may_pass(status)) return status;
+      if (!lk_may_pass(status)) return status;
       now_us = lk_clock_us();
       if (now_us >= a->deadline_us) return waited(LK_BUSY, error);
     }
@@ -310,7 +306,7 @@ static lk_status reenter(lk_lock *lock, lk_hold *hold, attempt *a, lk_error *err
       lk_watch_lose(hold->watch, LK_LOST_BROKEN);
       continue;
     }
-    if (!may_pass(status) || lk_clock_us() >= a->deadline_us) return status;
+    if (!lk_may_pass(status) || lk_clock_us() >= a->deadline_us) return status;
     lk_client_sleep(lock->client, lk_clock_us() + next_pause_us(a));
     if (lk_client_is_closing(lock->client))
       return lk_fail(error, LK_CLOSED, "the client is closed");
@@ -361,7 +357,7 @@ static lk_status send_release(lk_lock *lock, lk_hold *hold, int64_t left, lk_err
   lk_outcome outcome;
   lk_status status = run(lock, &lock->release, hold->owner, left, &answer, &outcome, error);
   if (status == LK_OK) return released(lock, &answer, outcome.first, error);
-  if (left == 0 && may_pass(status)) undo(lock, hold->owner);
+  if (left == 0 && lk_may_pass(status)) undo(lock, hold->owner);
   if (status == LK_UNREACHABLE) {
     return lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer.why);
   }

@@ -256,13 +256,6 @@ static int64_t timer(const lk_pipe *pipe) {
   return at;
 }
 
-static int poll_timeout(int64_t now_us, int64_t until_us) {
-  int64_t ms;
-  if (until_us == INT64_MAX) return -1;
-  ms = until_us <= now_us ? 0 : (until_us - now_us + 999) / 1000;
-  return ms > 60000 ? 60000 : (int)ms;
-}
-
 static void drive_once(lk_pipe *pipe, const lk_request *request) {
   int64_t now_us = lk_clock_us();
   int64_t timer_us;
@@ -278,7 +271,7 @@ static void drive_once(lk_pipe *pipe, const lk_request *request) {
   fds[0] = (struct pollfd){.fd = pipe->wake.readable, .events = POLLIN};
   fds[1] = (struct pollfd){.fd = pipe->conn.fd, .events = lk_conn_events(&pipe->conn)};
   pthread_mutex_unlock(&pipe->mutex);
-  ready = poll(fds, 2, poll_timeout(now_us, timer_us));
+  ready = poll(fds, 2, lk_poll_ms(timer_us));
   pthread_mutex_lock(&pipe->mutex);
   if (ready > 0 && fds[0].revents) lk_wake_drain(&pipe->wake);
   step(pipe, ready > 0 ? fds[1].revents : 0, lk_clock_us());

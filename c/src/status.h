@@ -8,6 +8,10 @@
 /* Fills *error (may be NULL) with a formatted message and returns `status`. */
 lk_status lk_fail(lk_error *error, lk_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Is a call that had no answer, or met trouble that may pass, worth sending again? */
+static inline bool lk_may_pass(lk_status status) {
+  return status == LK_UNSURE || lk_status_is_retriable((int)status);
+}
 /* Clears *error (may be NULL) and returns LK_OK. */
 lk_status lk_succeed(lk_error *error);
 /*

@@ -34,7 +34,7 @@ static void answered(void *user, lk_answer *answer) {
   lk_status status = lk_answer_status(answer, NULL, NULL);
   int64_t now_us = lk_clock_us();
   freeReplyObject(answer->reply);
-  bool again = status == LK_UNSURE || lk_status_is_retriable((int)status);
+  bool again = lk_may_pass(status);
   if (again && now_us < undo->until_us) {
     undo->pause_us = undo->pause_us * 2 < LAST_PAUSE_US ? undo->pause_us * 2 : LAST_PAUSE_US;
     if (lk_timer_set(undo->client->keeper, &undo->timer, now_us + undo->pause_us)) return;
