@@ -11,6 +11,7 @@
 #include "holds.h"
 #include "local.h"
 #include "options.h"
+#include "seq.h"
 #include "status.h"
 #include "undo.h"
 
@@ -24,6 +25,7 @@ void lk_client_keep(lk_client *client) { atomic_fetch_add(&client->refs, 1); }
 
 static void destroy(lk_client *client) {
   lk_holds_free(client->holds);
+  lk_seq_free_all(client);
   lk_pipe_free(client->pipe);
   lk_channels_free(client->channels);
   lk_keeper_free(client->keeper);
@@ -84,6 +86,7 @@ void lk_client_close(lk_client *client) {
   client->closing = true;
   pthread_cond_broadcast(&client->idle);
   lk_holds_wake(client->holds);
+  lk_lines_wake(&client->lines);
   pthread_mutex_unlock(&client->mutex);
   lk_channels_shut(client->channels);
   /* Calls under way end by themselves within their deadlines, so that what is granted to one that
