@@ -39,6 +39,7 @@ extern "C" {
 #define LK_COUNTER_TTL_MAX_MS 31536000000 /**< longest life of a semaphore or latch, 365 days */
 #define LK_PERMITS_AT_ONCE 100            /**< most permits of one acquire */
 #define LK_PERMIT_ID_SIZE 16              /**< bytes of a permit's id */
+#define LK_TOKEN_MAX 9007199254740991     /**< highest fencing token, and seq of a write */
 
 typedef struct lk_semaphore lk_semaphore;
 typedef struct lk_permits lk_permits;
@@ -173,7 +174,7 @@ LK_API lk_status lk_semaphore_inspect(lk_semaphore *semaphore, int64_t *free, in
 typedef struct lk_permits_options {
   size_t size;        /**< sizeof(lk_permits_options), set by the initializer */
   int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default the client's */
-  int64_t resend_ms;  /**< as for semaphores; used by lk_permits_set() */
+  int64_t resend_ms;  /**< of lk_permits_set(); as for semaphores */
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
   bool renew;         /**< renew a lease that was given, too */
   int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
@@ -210,8 +211,8 @@ typedef struct lk_permits_state {
 LK_API lk_status lk_permits_open(lk_client *client, const char *name,
                                  const lk_permits_options *options, lk_permits **out,
                                  lk_error *error);
-/** Close a handle. What was acquired stays, stays renewed, and is released as ever. NULL is fine.
- * @since 0.1.0 */
+/** Close a handle. What was acquired stays, stays renewed, tells of its loss, and is released as ever.
+ * NULL is fine. @since 0.1.0 */
 LK_API void lk_permits_close(lk_permits *permits);
 
 /**
