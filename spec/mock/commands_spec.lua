@@ -25,6 +25,10 @@ describe('the table of commands agrees with a Redis 7.0 server', function()
 
   setup(function()
     oracle, missing = Oracle.start()
+    if oracle and not oracle.is_model then
+      oracle:stop()
+      oracle, missing = nil, 'the table is that of Redis 7.0, the server is another'
+    end
   end)
 
   teardown(function()

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A private Redis server to compare the mock with: in a folder of its own, on a Unix socket, asked
--- in plain RESP2. Replies have the form that a mock world gives.
+-- A private server to compare the mock with: in a folder of its own, on a Unix socket, asked in
+-- plain RESP2. Replies have the form that a mock world gives. It is the redis-server of the search
+-- path, in front of which `tools/test --server` puts another one.
 local poll = require('posix.poll')
 local socket = require('posix.sys.socket')
 local stat = require('posix.sys.stat')
@@ -16,24 +17,26 @@ Oracle.__index = Oracle
 
 local START_MS, REPLY_MS = 10000, 10000
 
--- The server and its folder are gone when the standard input of this ends: with stop(), or with the
+-- Hashes and sorted sets stay small ones, whose order is known, with values of any length. The server
+-- and its folder are gone when the standard input of this ends: with stop(), or with the
 -- process that runs the specs, however that ends.
 local KEEPER = [[
-  command -v redis-server > /dev/null || { rmdir "$1"; exit 127; }
-  redis-server --port 0 --save '' --dir "$1" --unixsocket "$1/redis.sock" > "$1/log" 2>&1 &
+  command -v "$2" > /dev/null || { rmdir "$1"; exit 127; }
+  "$2" --port 0 --save '' --dir "$1" --unixsocket "$1/redis.sock" \
+    --hash-max-listpack-value 9999 --zset-max-listpack-value 9999 > "$1/log" 2>&1 &
   read -r _
   kill -9 $!
   wait
   rm -r "$1"
 ]]
 
-local function start(folder)
+local function start(folder, program)
   local read_end, write_end = unistd.pipe()
   local pid = assert(unistd.fork())
   if pid == 0 then
     unistd.close(write_end)
     unistd.dup2(read_end, 0)
-    unistd.execp('sh', { [0] = 'sh', '-c', KEEPER, 'sh', folder })
+    unistd.execp('sh', { [0] = 'sh', '-c', KEEPER, 'sh', folder, program })
     unistd._exit(127)
   end
   unistd.close(read_end)
@@ -59,22 +62,25 @@ function Oracle:connect()
   return false
 end
 
+---@param program? string default redis-server
 ---@return table|nil oracle
 ---@return string|nil why there is none
-function Oracle.start()
+function Oracle.start(program)
+  program = program or 'redis-server'
   local temporary = os.getenv('TMPDIR') or '/tmp'
   local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-oracle-XXXXXX'))
-  local self = setmetatable({ folder = folder, buffer = '' }, Oracle)
-  self.keeper, self.lifeline = start(folder)
+  local self = setmetatable({ folder = folder, buffer = '', at = 1 }, Oracle)
+  self.keeper, self.lifeline = start(folder, program)
   if not self:connect() then
     self:stop()
-    return nil, 'redis-server does not start'
+    return nil, program .. ' does not start'
   end
-  local version = self:command('INFO', 'server'):match('redis_version:(%S+)')
-  if not version:find('^7%.0%.') then
-    self:stop()
-    return nil, 'the server has version ' .. version .. ', the texts are those of 7.0'
-  end
+  local info = self:command('INFO', 'server')
+  local valkey = info:match('valkey_version:(%S+)')
+  local version = info:match('redis_version:(%S+)')
+  self.name = valkey and 'Valkey ' .. valkey or 'Redis ' .. version
+  -- The texts of errors are those of this version; others have the same codes.
+  self.is_model = not valkey and version:find('^7%.0%.') ~= nil
   return self
 end
 
@@ -88,6 +94,7 @@ function Oracle:stop()
   end
 end
 
+-- What has been read is dropped when more comes, not line by line: replies come by the hundred.
 function Oracle:fill()
   if poll.rpoll(self.fd, REPLY_MS) ~= 1 then
     error('the server does not answer', 0)
@@ -96,26 +103,27 @@ function Oracle:fill()
   if not bytes or bytes == '' then
     error('the server closed the connection', 0)
   end
-  self.buffer = self.buffer .. bytes
+  self.buffer = self.buffer:sub(self.at) .. bytes
+  self.at = 1
 end
 
 function Oracle:read_line()
-  local stop = self.buffer:find('\r\n', 1, true)
+  local stop = self.buffer:find('\r\n', self.at, true)
   while not stop do
     self:fill()
     stop = self.buffer:find('\r\n', 1, true)
   end
-  local line = self.buffer:sub(1, stop - 1)
-  self.buffer = self.buffer:sub(stop + 2)
+  local line = self.buffer:sub(self.at, stop - 1)
+  self.at = stop + 2
   return line
 end
 
 function Oracle:read_bytes(count)
-  while #self.buffer < count + 2 do
+  while #self.buffer - self.at + 1 < count + 2 do
     self:fill()
   end
-  local bytes = self.buffer:sub(1, count)
-  self.buffer = self.buffer:sub(count + 3)
+  local bytes = self.buffer:sub(self.at, self.at + count - 1)
+  self.at = self.at + count + 2
   return bytes
 end
 
@@ -141,23 +149,51 @@ function Oracle:read_reply()
   return array
 end
 
----@return any reply
----@return table|nil err { code, message }
-function Oracle:command(...)
-  local parts = { ('*%d\r\n'):format(select('#', ...)) }
-  for _, argument in ipairs({ ... }) do
+local function encode(argv)
+  local parts = { ('*%d\r\n'):format(#argv) }
+  for _, argument in ipairs(argv) do
     local text = convert.argument(argument)
     parts[#parts + 1] = '$' .. #text .. '\r\n' .. text .. '\r\n'
   end
-  local bytes = table.concat(parts)
+  return table.concat(parts)
+end
+
+function Oracle:send(bytes)
   while #bytes > 0 do
     bytes = bytes:sub(assert(socket.send(self.fd, bytes)) + 1)
   end
+end
+
+function Oracle:receive()
   local reply = self:read_reply()
   if type(reply) == 'table' and reply.err then
     return nil, { code = reply.err:match('^%S*'), message = reply.err }
   end
   return reply
+end
+
+---@return any reply
+---@return table|nil err { code, message }
+function Oracle:command(...)
+  self:send(encode({ ... }))
+  return self:receive()
+end
+
+---Several commands in one go.
+---@param commands string[][]
+---@return table[] outcomes { reply, err } each
+function Oracle:pipeline(commands)
+  local parts, outcomes = {}, {}
+  for i, argv in ipairs(commands) do
+    parts[i] = encode(argv)
+  end
+  self:send(table.concat(parts))
+  for i = 1, #commands do
+    local outcome = {}
+    outcome.reply, outcome.err = self:receive()
+    outcomes[i] = outcome
+  end
+  return outcomes
 end
 
 ---EVAL, as a world's method of the same name.
@@ -199,13 +235,21 @@ end
 
 ---Every key, as a world's method of the same name.
 function Oracle:dump()
-  local dump = {}
-  for _, key in ipairs(self:command('KEYS', '*')) do
-    local kind = self:command('TYPE', key).ok
-    local read = values.READ[kind]
-    local reply = self:command(read[1], key, unpack(read, 2))
-    dump[key] = { type = kind, value = values.DECODE[kind](reply),
-      pttl = self:command('PTTL', key) }
+  local keys, kinds, commands, dump = self:command('KEYS', '*'), {}, {}, {}
+  for i, key in ipairs(keys) do
+    kinds[i] = { 'TYPE', key }
+  end
+  kinds = self:pipeline(kinds)
+  for i, key in ipairs(keys) do
+    local read = values.READ[kinds[i].reply.ok]
+    commands[2 * i - 1] = { read[1], key, unpack(read, 2) }
+    commands[2 * i] = { 'PTTL', key }
+  end
+  local outcomes = self:pipeline(commands)
+  for i, key in ipairs(keys) do
+    local kind = kinds[i].reply.ok
+    dump[key] = { type = kind, value = values.DECODE[kind](outcomes[2 * i - 1].reply),
+      pttl = outcomes[2 * i].reply }
   end
   return dump
 end

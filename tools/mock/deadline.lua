@@ -23,7 +23,9 @@ function deadline.read(text, unit_ms, base_ms, command)
     return nil, why
   end
   local span = tonumber(text) * unit_ms
-  if math.abs(span) >= INT64 or span + base_ms >= INT64 then
+  local overflows = unit_ms > 1 and math.abs(span) >= INT64
+    or base_ms > 0 and span + base_ms >= INT64
+  if overflows then
     return nil, deadline.invalid(command)
   elseif not value or math.abs(span + base_ms) >= EXACT then
     return nil, integers.TOO_BIG

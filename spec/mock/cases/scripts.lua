@@ -81,7 +81,7 @@ return {
     fails = 'ERR Wrong number of args calling Redis command from script' },
   { script = 'redis.call("NOSUCH", 1)', line = 1,
     fails = 'ERR Unknown Redis command called from script' },
-  { script = 'redis.call("BLPOP", "l", 0)', line = 1, fails = NOT_ALLOWED },
+  { script = 'redis.call("BLPOP", "l", 0)', line = 1, fails = NOT_ALLOWED, model = true },
   { script = 'redis.call("SUBSCRIBE", "c")', line = 1, fails = NOT_ALLOWED },
   { script = 'redis.call("EVAL", "return 1", 0)', line = 1, fails = NOT_ALLOWED },
   { script = 'redis.call("SCRIPT", "LOAD", "return 1")', line = 1, fails = NOT_ALLOWED },
@@ -118,9 +118,9 @@ return {
   -- globals
   { script = 'local x = y', line = 1, fails = no_global('y') },
   { script = 'return print', line = 1, fails = no_global('print') },
-  { script = 'return os and os.clock and 1 or 0', line = 1, fails = no_global('os') },
+  { script = 'return os and os.clock and 1 or 0', line = 1, fails = no_global('os'), model = true },
   { script = 'return _G.io', line = 1, fails = no_global('io') },
-  { script = 'return setfenv', line = 1, fails = no_global('setfenv') },
+  { script = 'return setfenv', line = 1, fails = no_global('setfenv'), model = true },
   { script = 'return jit', line = 1, fails = no_global('jit') },
   { script = 'y = 1', line = 1, fails = READONLY_HERE },
   { script = 'function y() end', line = 1, fails = READONLY_HERE },
@@ -128,7 +128,7 @@ return {
   { script = 'string.x = 1', line = 1, fails = READONLY_HERE },
   { script = 'redis.call = 1', line = 1, fails = READONLY_HERE },
   { script = 'getmetatable(_G).__index = 1', line = 1, fails = READONLY_HERE },
-  { script = 'getmetatable("").__index = 1', line = 1, fails = READONLY_HERE },
+  { script = 'getmetatable("").__index = 1', line = 1, fails = READONLY_HERE, model = true },
   { script = 'rawset(_G, "x", 1)', line = 1, fails = READONLY_TABLE },
   { script = 'setmetatable(_G, {})', line = 1, fails = READONLY_TABLE },
   { script = 'return rawget(_G, "x")' },
@@ -136,7 +136,7 @@ return {
   { script = 'return redis.x' },
   { script = 'KEYS[1] = "x" return KEYS[1]', keys = { 'k' }, gives = 'x' },
   { script = 'return loadstring("return 1 + 1")()', gives = 2 },
-  { script = 'return loadstring("return os")()', fails_like = 'ERR' },
+  { script = 'return loadstring("return os")()', fails_like = 'ERR', model = true },
   { script = 'local t = { "return ", "7" } local i = 0 '
     .. 'return load(function() i = i + 1 return t[i] end)()', gives = 7 },
   { script = 'return { ("x"):rep(3), table.concat({ 1, 2 }, ","), math.floor(2.5) }',
@@ -148,7 +148,7 @@ return {
   { script = 'local names = {} for name in pairs(_G) do names[#names + 1] = name end '
     .. 'for name in ("redis string table math bit cjson coroutine"):gmatch("%a+") do '
     .. 'for inner in pairs(_G[name]) do names[#names + 1] = name .. "." .. inner end end '
-    .. 'table.sort(names) return names', globals = true },
+    .. 'table.sort(names) return names', globals = true, model = true },
 
   -- redis.*
   { script = 'return redis.sha1hex("")', gives = 'da39a3ee5e6b4b0d3255bfef95601890afd80709' },
@@ -198,7 +198,7 @@ return {
       while now() < start + 6 do
       end
       return { redis.call('GET', 'k'), redis.call('PTTL', 'k'), redis.call('EXISTS', 'k') }]],
-    gives = { 'v', 0, 1 } },
+    gives = { 'v', 0, 1 }, model = true },
 
   -- shebang and flags
   { script = '#!lua\nreturn 1', gives = 1 },

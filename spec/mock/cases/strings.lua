@@ -68,7 +68,7 @@ return {
   { 'GETEX k PXAT 1', after = 'SET k v', gives = 'v' },
   { 'GETEX k PERSIST', after = 'SET k v PX 50000', gives = 'v' },
   { 'GETEX k PX 0', after = 'SET k v', fails = "ERR invalid expire time in 'getex' command" },
-  { 'GETEX k PX 0' },
+  { 'GETEX k PX 0', model = true },
   { 'GETEX k now', fails = SYNTAX },
   { 'GETEX k PX 10 PERSIST', fails = SYNTAX },
   { 'GETEX h', after = 'HSET h f v', fails = WRONGTYPE },

@@ -11,7 +11,7 @@ sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release spec scripts
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity spec scripts
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
@@ -36,6 +36,10 @@ live_specs() {
 section_specs() { specs default "$LK_BUILD"; }
 section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
 section_specs_live() { live_specs "$LK_BUILD"; }
+section_fidelity() {
+  have redis-server 'fidelity' &&
+    check 'fidelity' tools/fidelity ${LK_FULL:+--seconds 600 --seed 10001}
+}
 section_coverage() { specs coverage "$LK_BUILD"; }
 
 # has_c_tests BUILD TITLE: were they configured? If not, TITLE is skipped.
