@@ -83,7 +83,7 @@ function gzip.unpack(file)
     end
   end
   local bytes = table.concat(parts)
-  if file ~= gzip.pack(bytes) then
+  if number_at(file, #file - 3, 4) ~= #bytes or file ~= gzip.pack(bytes) then
     return nil, 'it is damaged or cut off, or was not written by latchkey bundle'
   end
   return bytes

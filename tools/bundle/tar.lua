@@ -67,7 +67,8 @@ end
 -- What one header says; else why it is refused.
 local function read_header(record)
   local path, folder = field(record, 1, 100), field(record, 346, 500)
-  local size = tonumber((record:sub(125, 135):match('^[0-7]+$')), 8)
+  local octal = record:sub(125, 135):match('^[0-7]+$')
+  local size = octal and tonumber(octal, 8)
   local shown = folder ~= '' and folder .. '/' .. path or path
   if not size then
     return nil, 'it is no archive that latchkey bundle wrote'
