@@ -1,0 +1,120 @@
+-- SPDX-License-Identifier: Apache-2.0
+local changes = require('bundle.changes')
+local header = require('lib.header')
+
+local SOURCE = [==[
+#!lua
+--[[ latchkey-script
+name:     a/b
+version:  1.0.0
+summary:  S.
+keys:
+  - one      hash  rw  {name}  what
+argv:
+  - lease    ms    50..100  how long
+returns:
+  - {1}      done
+  - {0, n}   not now
+errors:
+  - LKARG    wrong
+repeat:   hold
+cost:     at most 3 commands
+cluster:  one slot
+]]
+return {1}
+]==]
+
+local function script(source)
+  local h, findings = header.parse(source)
+  assert(h, findings and findings[1].message)
+  return { name = h.name, source = source, sha1 = 'x', header = h }
+end
+
+-- The script with its version and one other text changed.
+local function changed(version, old, new)
+  local text = SOURCE:gsub('1%.0%.0', version)
+  local at, last = text:find(old, 1, true)
+  assert(at, old)
+  return script(text:sub(1, at - 1) .. new .. text:sub(last + 1))
+end
+
+describe('the changes between two sets of scripts', function()
+  local function finding(version, old, new)
+    return changes.between({ script(SOURCE) }, { changed(version, old, new) })[1].finding
+  end
+
+  local function needs(level, reason, old, new)
+    local below = { patch = '1.0.0', minor = '1.0.1', major = '1.1.0' }
+    local enough = { patch = '1.0.1', minor = '1.1.0', major = '2.0.0' }
+    local why = finding(below[level], old, new)
+
+    assert.is_string(why, level)
+    assert.matches(level, why, 1, true)
+    assert.matches(reason, why, 1, true)
+    assert.is_nil(finding(enough[level], old, new))
+  end
+
+  it('are none where the bytes are the same', function()
+    assert.same({}, changes.between({ script(SOURCE) }, { script(SOURCE) }))
+  end)
+
+  it('name what was added and removed', function()
+    local other = script((SOURCE:gsub('a/b', 'c/d')))
+
+    local list = changes.between({ script(SOURCE) }, { other })
+
+    assert.same({ 'a/b', 'removed', '1.0.0' }, { list[1].name, list[1].kind, list[1].old })
+    assert.same({ 'c/d', 'added', '1.0.0' }, { list[2].name, list[2].kind, list[2].new })
+  end)
+
+  it('need a patch for another text', function()
+    needs('patch', 'the bytes differ', 'return {1}', 'return { 1 }')
+    needs('patch', 'the bytes differ', 'how long', 'for how long')
+    needs('patch', 'the bytes differ', 'at most 3', 'at most 4')
+  end)
+
+  it('need a minor step for optional arguments at the end, and for fewer commands', function()
+    needs('minor', 'optional arguments were added', 'how long\n',
+      'how long\n  - more?    ms    1..2     more\n')
+    needs('minor', 'fewer commands', 'at most 3', 'at most 2')
+  end)
+
+  it('need a major step for other keys, arguments, replies, errors and promises', function()
+    needs('major', 'keys differ', 'hash  rw', 'hash  r')
+    needs('major', 'keys differ', '{name}', 'prefix:p')
+    needs('major', 'arguments differ', 'how long\n', 'how long\n  - more     ms    1..2     more\n')
+    needs('major', 'arguments differ', '50..100', '60..100')
+    needs('major', 'arguments differ', 'lease    ms', 'time     ms')
+    needs('major', 'returns differ', '{0, n}', '{0, n, m}')
+    needs('major', 'errors differ', 'LKARG    wrong', 'LKX      wrong')
+    needs('major', '"repeat" differs', 'repeat:   hold', 'repeat:   no')
+  end)
+
+  it('are judged the same way when a version goes back', function()
+    local new = changed('1.0.1', '50..100', '60..100')
+
+    local back = changes.between({ new }, { script(SOURCE) })[1]
+    local patch_back = changes.between({ changed('1.0.1', 'how long', 'long') },
+      { script(SOURCE) })[1]
+
+    assert.matches('needs a major one', back.finding, 1, true)
+    assert.is_nil(patch_back.finding)
+  end)
+
+  it('are shown as diff shows them', function()
+    local list = changes.between({ script(SOURCE) },
+      { changed('1.0.1', 'return {1}', 'return {0, 1}') })
+
+    local text = changes.text(list[1])
+
+    assert.matches('--- a/b.lua 1.0.0\n+++ a/b.lua 1.0.1\n', text, 1, true)
+    assert.matches('\n-return {1}\n+return {0, 1}\n', text, 1, true)
+  end)
+
+  it('show an added script as a whole', function()
+    local text = changes.text(changes.between({}, { script(SOURCE) })[1])
+
+    assert.matches('--- /dev/null\n+++ a/b.lua 1.0.0\n', text, 1, true)
+    assert.matches('+return {1}\n', text, 1, true)
+  end)
+end)
