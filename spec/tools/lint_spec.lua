@@ -75,6 +75,28 @@ describe('lint', function()
     assert.same({ 'file' }, rules_of(lint.run({ FIXTURES .. 'none.lua' })))
   end)
 
+  it('knows a script by any path to it', function()
+    local folder = temporary_folder()
+    dir.makepath(folder .. '/good')
+    dir.copyfile(FIXTURES .. 'good/ask.lua', folder .. '/good')
+    dir.makepath(folder .. '/_fragments')
+    for _, file in ipairs(dir.getfiles(FIXTURES .. '_fragments')) do
+      dir.copyfile(file, folder .. '/_fragments')
+    end
+    local here, home = path.currentdir(), path.abspath('scripts')
+
+    for _, case in ipairs({ { folder, 'good/ask.lua' }, { folder, '.' }, { folder, './good' },
+      { folder .. '/good', 'ask.lua' }, { folder .. '/good', '../good' } }) do
+      path.chdir(case[1])
+      local findings, checked = lint.run({ case[2] }, home)
+      path.chdir(here)
+
+      assert.same({}, findings)
+      assert.equal(1, checked)
+    end
+    dir.rmtree(folder)
+  end)
+
   it('sorts findings by file and line', function()
     local findings = lint.run({ FIXTURES .. 'bad/width.lua', FIXTURES .. 'bad/dialect.lua' })
 
@@ -87,6 +109,7 @@ end)
 describe('lint of a changed script', function()
   local BUY, SUM = FIXTURES .. 'good/buy.lua', FIXTURES .. 'good/sum.lua'
   local ASK, AGAIN = FIXTURES .. 'good/ask.lua', FIXTURES .. 'good/again.lua'
+  local SEATS = FIXTURES .. 'good/seats.lua'
   local folder
 
   before_each(function()
@@ -178,6 +201,29 @@ describe('lint of a changed script', function()
       'the key of HKEYS is not one of' },
     { BUY, 'string   rw', 'string   r ', 'keys', 'DECRBY writes left' },
     { BUY, "redis.call('DECRBY', left, amount)\n", '', 'keys', 'but nothing writes it' },
+    { SEATS, 'suffix:*:seat:*', 'suffix:*:chair:*', 'derived', 'the key of SET follows no form' },
+    { SEATS, "':seat:' .. n", "':seats' .. n", 'derived', 'the key of PEXPIRE follows no form' },
+    { SEATS, 'prefix .. guest .. \':seat:\'\n', 'guest', 'derived', 'the key of SET follows no' },
+    { SEATS, 'prefix_of(guests)', 'guests', 'slot', 'the key of SET is built of a key without' },
+    { SEATS, 'prefix_of(guests)', "'{' .. guests .. '}'", 'slot', 'built of a key without braces' },
+    { SEATS, 'seat    string  rw', 'seat    string  r ', 'keys', 'SET writes seat' },
+    { SEATS, 'seat    string', 'seat    hash  ', 'keys', 'SET is for a string, but seat is a hash' },
+    { SEATS, '3 + 2 per seat, at most 23', '3 + 1 per seat, at most 23', 'cost',
+      '2 commands in one turn of this loop; the header says 1 per seat' },
+    { SEATS, '3 + 2 per seat, at most 23', '2 + 2 per seat, at most 23', 'cost',
+      '3 commands on the longest way beside loops; the header says 2' },
+    { SEATS, '3 + 2 per seat, at most 23', '3 + 2 per seat, at most 4', 'cost',
+      'at most 4 is less than 3 + 2' },
+    { SEATS, '3 + 2 per seat, at most 23', 'at most 23 commands', nil },
+    { SEATS, '3 + 2 per seat, at most 23', 'at most 22 commands', 'cost', '23 commands on the' },
+    { SEATS, 'for n = 1, 10 do', 'for n = 1, #guest do', nil },
+    { SEATS, '  return {0}\nend', "  redis.call('PERSIST', guests)\n  return {0}\nend", nil },
+    { SEATS, 'if not is_new then', 'if found then', nil },
+    { SUM, '1 + 1 per counter, at most 101', 'at most 101 commands', 'cost',
+      'commands in a loop; the header says how many' },
+    { SUM, 'local sum = 0', "local sum = 0\nrepeat\n  sum = redis.call('TIME')\nuntil sum > 0",
+      'time', 'a second TIME' },
+    { BUY, 'cost:     at most 8', 'cost:     at most 5', 'cost', 'commands on the longest way' },
     { SUM, '#!lua flags=no-writes', '#!lua', 'flags', 'the script only reads' },
     { BUY, 'cost:', 'repeat:   pure\ncost:', 'flags', '"repeat: pure" is for scripts' },
     { BUY, "publish, '0')", "publish, '1')", 'publish', 'message: 0' },

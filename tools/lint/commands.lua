@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules on the Redis commands of a script.
+local key_names = require('lint.key_names')
 local parser = require('lib.parser')
 local redis_commands = require('lib.redis_commands')
 local script_of = require('lint.script')
@@ -58,51 +59,6 @@ local function key_arguments(call)
   return arguments
 end
 
--- The parameters of local functions with what each is called with: var -> arguments.
-local function passed(script)
-  local functions, arguments = {}, {}
-  for _, statement in ipairs(script.block) do
-    if statement.tag == 'LocalFunction' then
-      functions[statement.var] = statement[1].params
-    end
-  end
-  parser.walk(script.block, function(node)
-    for place, param in ipairs(node.tag == 'Call' and functions[node[1].var or false] or {}) do
-      arguments[param] = arguments[param] or {}
-      table.insert(arguments[param], node[place + 1] or false)
-    end
-  end)
-  return arguments
-end
-
--- Which header line a variable is bound to, or a parameter always stands for; names that the script
--- builds itself have none.
-local function bound_keys(script)
-  local keys = {}
-  for _, bound in ipairs(script.bindings) do
-    if bound.array == 'KEYS' and bound.index then
-      keys[bound.var] = script.header.keys[bound.index]
-    end
-  end
-  for param, arguments in pairs(passed(script)) do
-    local key = arguments[1] and keys[arguments[1].var or false]
-    for _, argument in ipairs(arguments) do
-      key = argument and keys[argument.var or false] == key and key or nil
-    end
-    keys[param] = key
-  end
-  return keys
-end
-
-local function builds_names(script)
-  for _, key in ipairs(script.header.keys) do
-    if key.many then
-      return true
-    end
-  end
-  return #script.header.derived > 0
-end
-
 local function check_use(call, key, report)
   local kind = call.command.type
   if kind ~= 'any' and key.type ~= 'any' and kind ~= key.type then
@@ -114,24 +70,34 @@ local function check_use(call, key, report)
   end
 end
 
-local function keys(script, report)
-  local bound, written, free = bound_keys(script), {}, builds_names(script)
-  for _, call in ipairs(script.calls) do
-    for _, argument in ipairs(call.command and key_arguments(call) or {}) do
-      local key = bound[argument.var]
-      if key then
-        check_use(call, key, report)
-        written[key] = written[key] or call.command.access == 'w'
-      elseif not free then
-        report(call.line, ('the key of %s is not one of the header; declare and bind it'):format(
-          call.name or 'the command'))
+local WRONG = {
+  keys = 'the key of %s is not one of the header; declare and bind it',
+  derived = 'the key of %s follows no form under "derived:"; declare it there',
+  slot = 'the key of %s is built of a key without braces; without them it has another slot',
+}
+
+-- One rule for each way in which a key can be wrong.
+local function key_rule(rule, check_declared)
+  return function(script, report)
+    local origin, written = key_names.of(script), {}
+    for _, call in ipairs(script.calls) do
+      for _, argument in ipairs(call.command and key_arguments(call) or {}) do
+        local key, wrong = origin:of(argument)
+        if wrong == rule then
+          report(call.line, WRONG[rule]:format(call.name or 'the command'))
+        elseif key and check_declared then
+          check_use(call, key, report)
+          written[key] = written[key] or call.command.access == 'w'
+        end
       end
     end
-  end
-  for _, key in ipairs(script.header.keys) do
-    if key.access:find('w') and not written[key] and not free then
-      report(script.header.lines.keys, ('the header calls %s "%s", but nothing writes it'):format(
-        key.name, key.access))
+    for _, list in ipairs(check_declared and { script.header.keys, script.header.derived } or {}) do
+      for _, key in ipairs(list) do
+        if key.access:find('w') and not written[key] then
+          report(script.header.lines.keys, ('the header calls %s "%s", but nothing writes it')
+            :format(key.name, key.access))
+        end
+      end
     end
   end
 end
@@ -198,7 +164,11 @@ return {
   { id = 'command', wants = 'commands are written out, in capitals, and may run in scripts',
     needs = 'both', check = command },
   { id = 'keys', wants = 'commands touch declared keys, by the type and access of the header',
-    needs = 'both', check = keys },
+    needs = 'both', check = key_rule('keys', true) },
+  { id = 'derived', wants = 'names that a script builds follow a form under "derived:"',
+    needs = 'both', check = key_rule('derived', false) },
+  { id = 'slot', wants = 'names that a script builds keep the slot: {name}, in braces, is in them',
+    needs = 'both', check = key_rule('slot', false) },
   { id = 'flags', wants = 'the flag no-writes on scripts that only read, and on no other',
     needs = 'both', check = flags },
   { id = 'time', wants = 'TIME is read once: a second one may differ', needs = 'block',

@@ -19,7 +19,7 @@ lint.rules = {
   { id = 'dialect', wants = 'nothing that LuaJIT takes and Lua 5.1 reads otherwise or refuses' },
   { id = 'ledger', wants = 'a released version keeps its bytes; raise the version instead' },
 }
-for _, group in ipairs({ 'form', 'language', 'contract', 'replies', 'commands' }) do
+for _, group in ipairs({ 'form', 'language', 'contract', 'replies', 'commands', 'cost' }) do
   for _, rule in ipairs(require('lint.' .. group)) do
     lint.rules[#lint.rules + 1] = rule
   end

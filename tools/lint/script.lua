@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A script as the rules see it: text, header, syntax tree, and what is read off the tree once.
+local paths = require('pl.path')
+
 local fragments = require('lib.fragments')
 local header = require('lib.header')
 local lines = require('lib.lines')
@@ -89,7 +91,9 @@ function script.read(path, source)
   self.lines = lines.split(source)
   self.copies, self.marker_problems = fragments.find(self.lines)
   local findings, wrong_header, wrong_code = {}
-  self.header, wrong_header = header.parse(source, path)
+  -- The file may be named from within its own folder.
+  local full = paths.abspath(path)
+  self.header, wrong_header = header.parse(source, full)
   self.block, wrong_code = parser.parse(source)
   for _, problems in ipairs({ wrong_header or {}, wrong_code or {} }) do
     for _, problem in ipairs(problems) do
@@ -97,8 +101,9 @@ function script.read(path, source)
     end
   end
   if self.header then
-    self.root = path:sub(1, -#self.header.name - #'/.lua' - 1)
-    self.root = self.root == '' and '.' or self.root
+    local tail = self.header.name .. '.lua'
+    local above = path:sub(-#tail) == tail and path:sub(1, -#tail - 2)
+    self.root = above and (above == '' and '.' or above) or full:sub(1, -#tail - 2)
   end
 
   if self.block then
