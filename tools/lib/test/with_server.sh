@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command beside a server that keeps nothing, in a folder of its own; the command finds it by
-# LATCHKEY_SPEC_URL.
+# LATCHKEY_SPEC_URL. LK_SERVER_PORT: a TCP port for those who know no Unix sockets.
 set -u
 program=$(command -v redis-server || command -v valkey-server)
 folder=$(mktemp -d)
@@ -17,8 +17,8 @@ leave() {
 trap leave EXIT
 trap 'exit 130' INT TERM
 
-"$program" --port 0 --unixsocket "$folder/server.sock" --dir "$folder" --save '' --appendonly no \
-  >"$folder/log" 2>&1 &
+"$program" --port "${LK_SERVER_PORT:-0}" --bind 127.0.0.1 --unixsocket "$folder/server.sock" \
+  --dir "$folder" --save '' --appendonly no >"$folder/log" 2>&1 &
 server=$!
 until [ -S "$folder/server.sock" ]; do
   kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }

@@ -1,0 +1,152 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- tools/interop and its driver, without a Redisson: against interfaces of the same shape, whose
+-- locks are always free and whose unlocks fail.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local helper = require('helper')
+
+local MS = ', java.util.concurrent.TimeUnit unit)'
+
+-- What the driver calls, as Redisson's interface has it.
+local STUBS = {
+  ['org/redisson/Redisson'] = [[
+    public class Redisson {
+      public static org.redisson.api.RedissonClient create(org.redisson.config.Config config) {
+        return (org.redisson.api.RedissonClient) of(org.redisson.api.RedissonClient.class);
+      }
+      static Object of(Class<?> type) {
+        return java.lang.reflect.Proxy.newProxyInstance(type.getClassLoader(),
+            new Class<?>[] {type}, (self, method, arguments) -> {
+              if (method.getReturnType().isInterface()) return of(method.getReturnType());
+              if (method.getName().equals("tryLock")) return true;
+              if (method.getName().equals("getHoldCount")) return 2;
+              if (method.getName().equals("await")) Thread.sleep(60000);
+              if (method.getReturnType() == String.class) return null;
+              throw new IllegalMonitorStateException("not\n locked");
+            });
+      }
+    }]],
+  ['org/redisson/config/Config'] = [[
+    public class Config {
+      public Config setCodec(Object codec) { return this; }
+      public SingleServerConfig useSingleServer() { return new SingleServerConfig(); }
+    }]],
+  ['org/redisson/config/SingleServerConfig'] = [[
+    public class SingleServerConfig {
+      public SingleServerConfig setAddress(String address) { return this; }
+    }]],
+  ['org/redisson/client/codec/StringCodec'] = [[
+    public class StringCodec { public static final StringCodec INSTANCE = new StringCodec(); }]],
+  ['org/redisson/api/RedissonClient'] = [[
+    public interface RedissonClient {
+      RLock getLock(String name); RLock getSpinLock(String name); RLock getFairLock(String name);
+      RReadWriteLock getReadWriteLock(String name); RFencedLock getFencedLock(String name);
+      RSemaphore getSemaphore(String name); RCountDownLatch getCountDownLatch(String name);
+      RPermitExpirableSemaphore getPermitExpirableSemaphore(String name);
+    }]],
+  ['org/redisson/api/RLock'] = [[
+    public interface RLock {
+      boolean tryLock(long wait, long lease]] .. MS .. [[ throws InterruptedException;
+      void lock(long lease]] .. MS .. [[; void unlock(); int getHoldCount(); boolean forceUnlock();
+    }]],
+  ['org/redisson/api/RFencedLock'] = [[
+    public interface RFencedLock extends RLock {
+      Long tryLockAndGetToken(long wait, long lease]] .. MS .. [[;
+    }]],
+  ['org/redisson/api/RReadWriteLock'] = [[
+    public interface RReadWriteLock { RLock readLock(); RLock writeLock(); }]],
+  ['org/redisson/api/RSemaphore'] = [[
+    public interface RSemaphore {
+      boolean trySetPermits(int permits); boolean tryAcquire(int permits); int availablePermits();
+      void acquire(int permits) throws InterruptedException; void release(int permits);
+    }]],
+  ['org/redisson/api/RPermitExpirableSemaphore'] = [[
+    public interface RPermitExpirableSemaphore {
+      boolean trySetPermits(int permits); boolean tryRelease(String id); int availablePermits();
+      String tryAcquire(long wait, long lease]] .. MS .. [[ throws InterruptedException;
+      String acquire(long lease]] .. MS .. [[ throws InterruptedException;
+    }]],
+  ['org/redisson/api/RCountDownLatch'] = [[
+    public interface RCountDownLatch {
+      boolean trySetCount(long count); void countDown(); long getCount();
+      void await() throws InterruptedException;
+    }]],
+}
+
+local function run(format, ...)
+  local words = { ... }
+  for i, word in ipairs(words) do
+    words[i] = utils.quote_arg(word)
+  end
+  local _, code, out, err = utils.executeex(('cd %s && ' .. format):format(
+    utils.quote_arg(helper.root), unpack(words)))
+  return code, out, err
+end
+
+local function is_there(program)
+  return (run('command -v %s', program)) == 0
+end
+
+describe('tools/interop', function()
+  it('shows its use, with the exit codes', function()
+    local code, out = run('tools/interop --help')
+
+    assert.equal(0, code)
+    assert.matches('^usage: tools/interop %-%-jar FILE', out)
+    assert.matches('exit codes  0 .* 1 .* 64 .* 69 ', out)
+  end)
+
+  for _, case in ipairs({
+    { 'no jar', '' },
+    { 'a jar that is not there', '--jar /nowhere.jar' },
+    { 'an unknown option', '--jar tools/interop --fast' },
+    { 'a port that is none', '--jar tools/interop --port many' },
+    { 'a build that is not there', '--jar tools/interop --build-dir /nowhere' },
+  }) do
+    it(('refuses %s as wrong use'):format(case[1]), function()
+      local code, out, err = run('tools/interop ' .. case[2])
+
+      assert.equal(64, code)
+      assert.equal('', out)
+      assert.matches('^interop: .*\nusage: ', err)
+    end)
+  end
+
+  local name = 'compiles its driver against Redisson\'s interface, and has it called line by line'
+  if not (is_there('javac') and is_there('java')) then
+    pending(name .. ': javac is not installed')
+    return
+  end
+
+  it(name, function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local sources = {}
+    for class, text in pairs(STUBS) do
+      local file = path.join(folder, class .. '.java')
+      dir.makepath(path.dirname(file))
+      utils.writefile(file, ('package %s;\n%s\n'):format(
+        path.dirname(class):gsub('/', '.'), text))
+      sources[#sources + 1] = file
+    end
+    table.sort(sources)
+    table.insert(sources, 'tools/lib/interop/RedissonDriver.java')
+    local code, _, err = run('javac -Xlint:all -Werror -d %s' .. (' %s'):rep(#sources), folder,
+      unpack(sources))
+    assert.equal(0, code, err)
+
+    local calls = '1\tlock\ttry_lock\tjob\t30000\n1\tread\thold_count\tjob\n'
+      .. '1\tfair\tunlock\tjob\n1\tpermit\ttry_acquire\tjob\t30000\n1\tnone\tlock\tjob\n'
+      .. '1\tlock\tnone\tjob\nbegin\t2\tcountdown\twait\tjob\nawait\t2\t10\nversion\n'
+    local _, out = run('printf %s | timeout 60 java -cp %s RedissonDriver redis://127.0.0.1:1',
+      calls, folder)
+    dir.rmtree(folder)
+
+    assert.equal('= 1\n= 2\n! java.lang.IllegalMonitorStateException: not locked\n= nil\n'
+      .. '! java.lang.IllegalArgumentException: no kind is called none\n'
+      .. '! java.lang.IllegalArgumentException: a lock has no none\n= begun\n'
+      .. '! no answer in time\n= null\n', out)
+  end)
+end)
