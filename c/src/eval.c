@@ -181,8 +181,13 @@ static lk_status hand_out(lk_status status, const lk_answer *answer, lk_reply **
   return status;
 }
 
-static lk_status check_arguments(const lk_bytes *keys, size_t nkeys, const lk_bytes *args,
-                                 size_t nargs, lk_error *error) {
+lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
+                        const lk_bytes *args, size_t nargs, const lk_script_def **def,
+                        lk_error *error) {
+  *def = lk_catalog_find(client->catalog, script);
+  if (!*def) {
+    return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script ? script : "(null)");
+  }
   if (nkeys > LK_EVAL_KEYS_MAX || nargs > LK_EVAL_ARGS_MAX) {
     return lk_fail(error, LK_INVALID, "at most %d keys and %d arguments", LK_EVAL_KEYS_MAX,
                    LK_EVAL_ARGS_MAX);
@@ -197,13 +202,11 @@ lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, s
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  const lk_script_def *def = lk_catalog_find(client->catalog, script);
+  const lk_script_def *def = NULL;
   if (!out) {
     status = lk_fail(error, LK_INVALID, "out is NULL");
-  } else if (!def) {
-    status = lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script ? script : "(null)");
   } else {
-    status = check_arguments(keys, nkeys, args, nargs, error);
+    status = lk_eval_check(client, script, keys, nkeys, args, nargs, &def, error);
   }
   if (status == LK_OK) {
     status = lk_eval_call(client, def, keys, nkeys, args, nargs, lk_clock_us() + client->command_us,

@@ -14,6 +14,11 @@ typedef struct lk_call {
   size_t argc;
 } lk_call;
 
+/* The script of that name; LK_NO_SCRIPT, LK_INVALID. */
+lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
+                        const lk_bytes *args, size_t nargs, const lk_script_def **def,
+                        lk_error *error);
+
 lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
                        size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error);
 void lk_call_clear(lk_call *call);
