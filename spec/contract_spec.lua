@@ -81,9 +81,7 @@ local function describe_script(script)
   end)
 
   it('refuses one key too many', function()
-    local more = cases.with(keys, #keys + 1, '{' .. cases.NAME .. '}:more')
-
-    assert_refuses(script.name .. ' takes ', more, args)
+    assert_refuses(script.name .. ' takes ', cases.too_many_keys(h, keys), args)
   end)
 
   it('reports a key of another type with script and line, and writes nothing', function()

@@ -6,7 +6,10 @@ int exit_of(lk_status status) {
   case LK_OK: return CLI_DONE;
   case LK_BUSY:
   case LK_TIMEOUT: return CLI_BUSY;
-  case LK_LOST: return CLI_LOST;
+  case LK_LOST:
+  case LK_OVERTAKEN: return CLI_LOST;
+  case LK_EXISTS:
+  case LK_BOUND:
   case LK_INVALID:
   case LK_NAME:
   case LK_URL:

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "line.h"
+#include "waiters.h"
 #include "status.h"
 #include "undo.h"
 
@@ -220,7 +220,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   }
   if (status != LK_OK && !a->hold) undo(a);
   if (a->in_line) {
-    lk_attempt *next = lk_line_leave(a->lock->record, a);
+    lk_attempt *next = lk_waiters_leave(a->lock->record, a);
     pthread_mutex_lock(&a->op.client->mutex);
     a->successor = next;
     pthread_mutex_unlock(&a->op.client->mutex);
@@ -423,7 +423,7 @@ void lk_attempt_start(lk_attempt *a) {
   pthread_mutex_lock(&client->mutex);
   a->phase = LK_PHASE_IN_LINE;
   a->in_line = a->wait_ms != 0 && !a->hold;
-  if (a->in_line) first = lk_line_join(a->lock->record, a) || a->lock->row->queues;
+  if (a->in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
   pthread_mutex_unlock(&client->mutex);
   lk_attempt_tell(a, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
 }

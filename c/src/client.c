@@ -12,6 +12,7 @@
 #include "local.h"
 #include "op.h"
 #include "options.h"
+#include "seq.h"
 #include "status.h"
 #include "undo.h"
 
@@ -25,6 +26,7 @@ void lk_client_keep(lk_client *client) { atomic_fetch_add(&client->refs, 1); }
 
 static void destroy(lk_client *client) {
   lk_holds_free(client->holds);
+  lk_seq_free_all(client);
   lk_pipe_free(client->pipe);
   lk_channels_free(client->channels);
   lk_keeper_free(client->keeper);
@@ -85,6 +87,7 @@ void lk_client_close(lk_client *client) {
   pthread_mutex_lock(&client->mutex);
   client->closing = true;
   pthread_cond_broadcast(&client->idle);
+  lk_lines_wake(&client->lines);
   pthread_mutex_unlock(&client->mutex);
   lk_ops_quit(client);
   lk_channels_shut(client->channels);

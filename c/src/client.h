@@ -11,10 +11,12 @@
 #include "channels.h"
 #include "events.h"
 #include "keeper.h"
+#include "line.h"
 #include "pipe.h"
 #include "random.h"
 
 typedef struct lk_holds lk_holds;
+typedef struct lk_seq lk_seq;
 typedef struct lk_undo lk_undo;
 
 struct lk_client {
@@ -40,6 +42,8 @@ struct lk_client {
   lk_holds *holds;
   lk_undo *undos; /* calls that are to be undone */
   lk_op *ops;     /* what is under way */
+  lk_lines lines; /* who waits for counters */
+  lk_seq *seqs;   /* callers of counters that are in no call */
 };
 
 /*

@@ -1,118 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "line.h"
 
+#include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "client.h"
 #include "clock.h"
-#include "status.h"
 
-/* How long a process that handed over to itself often enough leaves a lock to others. */
-enum { STAND_BACK_US = 5 * 1000 };
+struct lk_line {
+  lk_line *next;
+  size_t opened;
+  lk_place *first, **last;
+  char name[];
+};
 
-bool lk_line_join(lk_record *record, lk_attempt *a) {
-  a->previous = record->last;
-  a->next = NULL;
-  if (record->last) {
-    record->last->next = a;
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const lk_line *)a)->name, ((const lk_line *)b)->name);
+}
+
+static lk_line *new_line(const char *name) {
+  size_t len = strlen(name);
+  lk_line *line = calloc(1, sizeof *line + len + 1);
+  if (!line) return NULL;
+  memcpy(line->name, name, len + 1);
+  line->last = &line->first;
+  return line;
+}
+
+lk_line *lk_line_open(lk_client *client, const char *name) {
+  lk_line *line = new_line(name);
+  if (!line) return NULL;
+  lk_lines *lines = &client->lines;
+  pthread_mutex_lock(&client->mutex);
+  void *node = tsearch(line, &lines->tree, by_name);
+  lk_line *known = node ? *(lk_line **)node : NULL;
+  if (known == line) {
+    line->next = lines->all;
+    lines->all = line;
   } else {
-    record->first = a;
+    free(line);
   }
-  record->last = a;
-  return record->first == a;
-}
-
-lk_attempt *lk_line_leave(lk_record *record, lk_attempt *a) {
-  lk_client *client = record->client;
-  lk_attempt *next = NULL;
-  pthread_mutex_lock(&client->mutex);
-  bool first = record->first == a;
-  if (a->previous) a->previous->next = a->next;
-  if (a->next) a->next->previous = a->previous;
-  if (first) record->first = a->next;
-  if (record->last == a) record->last = a->previous;
-  if (first && record->first) {
-    next = record->first;
-    lk_op_keep(&next->op);
-  }
-  bool deserted = !record->first && record->hearing != LK_HEARING_NOT;
+  if (known) known->opened++;
   pthread_mutex_unlock(&client->mutex);
-  if (deserted) lk_line_listen(record, NULL);
-  return next;
+  return known;
 }
 
-/* ---------------------------------------------------------------------------------- listening -- */
-
-static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
-  lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
-  (void)payload;
-  pthread_mutex_lock(&record->client->mutex);
-  bool wanted = record->hearing != LK_HEARING_NOT; /* else it is about to be let go */
-  if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
-  if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
-  if (wanted && news == LK_NEWS_REFUSED) {
-    record->hearing = LK_HEARING_REFUSED;
-    if (!record->deaf) record->deaf = malloc(sizeof *record->deaf);
-    if (record->deaf) *record->deaf = *why;
+void lk_line_close(lk_client *client, lk_line *line) {
+  lk_lines *lines = &client->lines;
+  pthread_mutex_lock(&client->mutex);
+  line->opened--;
+  if (line->opened == 0) {
+    lk_line **at = &lines->all;
+    while (*at != line) at = &(*at)->next;
+    *at = line->next;
+    tdelete(line, &lines->tree, by_name);
+    free(line);
   }
-  if (wanted && news != LK_NEWS_DEAF) {
-    record->news++;
-    if (record->first) lk_attempt_tell_later(record->first, LK_HAPPENED_NEWS);
-  }
-  pthread_mutex_unlock(&record->client->mutex);
+  pthread_mutex_unlock(&client->mutex);
 }
 
-lk_status lk_line_listen(lk_record *record, const char *channel) {
-  lk_client *client = record->client;
+/* With the client's mutex held. */
+static void step_out(lk_line *line, lk_place *place) {
+  lk_place **at = &line->first;
+  while (*at != place) at = &(*at)->next;
+  *at = place->next;
+  if (!*at) line->last = at;
+  if (line->first) pthread_cond_signal(&line->first->called);
+}
+
+lk_status lk_line_enter(lk_client *client, lk_line *line, lk_place *place, int64_t deadline_us) {
   lk_status status = LK_OK;
-  pthread_mutex_lock(&client->listening);
+  lk_cond_init(&place->called);
+  place->next = NULL;
   pthread_mutex_lock(&client->mutex);
-  bool had = record->hearing != LK_HEARING_NOT;
-  bool begin = !had && channel && record->first;
-  bool end = had && !record->first;
-  if (begin) record->hearing = LK_HEARING_ASKED;
-  if (end) record->hearing = LK_HEARING_NOT;
+  *line->last = place;
+  line->last = &place->next;
+  while (line->first != place && !client->closing && lk_clock_us() < deadline_us) {
+    lk_cond_wait_until(&place->called, &client->mutex, deadline_us);
+  }
+  if (client->closing) {
+    status = LK_CLOSED;
+  } else if (line->first != place) {
+    status = LK_TIMEOUT;
+  }
+  if (status != LK_OK) step_out(line, place);
   pthread_mutex_unlock(&client->mutex);
-  if (begin) {
-    record->listener.told = told;
-    status = lk_channels_listen(client->channels, channel, &record->listener);
-  }
-  if (end) lk_channels_unlisten(client->channels, &record->listener);
-  if (status != LK_OK) {
-    pthread_mutex_lock(&client->mutex);
-    record->hearing = LK_HEARING_NOT;
-    pthread_mutex_unlock(&client->mutex);
-  }
-  pthread_mutex_unlock(&client->listening);
+  if (status != LK_OK) pthread_cond_destroy(&place->called);
   return status;
 }
 
-/* ---------------------------------------------------------------------------------- hand-over -- */
-
-lk_attempt *lk_line_promise(lk_record *record, size_t limit) {
-  lk_client *client = record->client;
+void lk_line_leave(lk_client *client, lk_line *line, lk_place *place) {
   pthread_mutex_lock(&client->mutex);
-  lk_attempt *a = record->first;
-  bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
-              (a->phase == LK_PHASE_LISTENING || a->phase == LK_PHASE_SLEEPING);
-  if (idle && record->handovers < limit) {
-    record->handovers++;
-    a->promised = true;
-    lk_op_keep(&a->op);
-  } else {
-    if (a && record->handovers >= limit) record->stand_back_us = lk_clock_us() + STAND_BACK_US;
-    record->handovers = 0;
-    a = NULL;
-  }
+  step_out(line, place);
   pthread_mutex_unlock(&client->mutex);
-  return a;
+  pthread_cond_destroy(&place->called);
 }
 
-void lk_line_settle(lk_attempt *a, const lk_heard *heard) {
-  pthread_mutex_lock(&a->op.client->mutex);
-  a->promised = false;
-  a->handed = *heard;
-  a->happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
-  pthread_mutex_unlock(&a->op.client->mutex);
-  lk_attempt_tell(a, LK_HAPPENED_HANDED);
-  lk_op_drop(&a->op);
+void lk_lines_wake(lk_lines *lines) {
+  for (lk_line *line = lines->all; line; line = line->next) {
+    for (lk_place *place = line->first; place; place = place->next) {
+      pthread_cond_signal(&place->called);
+    }
+  }
 }

@@ -1,26 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waits for one lock in this process, in the order of arrival. Only the first talks to the server,
- * and the channel is heard for the line as a whole, so that it costs nothing to come first.
+ * Those of one client who wait for the same thing, first come first. Only the first talks to the
+ * server; the next one is called when it leaves. Guarded by the client's mutex.
  */
 #ifndef LK_LINE_H
 #define LK_LINE_H
 
-#include "attempt.h"
+#include <latchkey/latchkey.h>
+#include <pthread.h>
 
-/* With the client's mutex held. true: it is the first. */
-bool lk_line_join(lk_record *record, lk_attempt *a);
-/* Out of the line; takes the mutex. The new first, with a reference, if the place became free; the
- * channel is let go when nobody is left. */
-lk_attempt *lk_line_leave(lk_record *record, lk_attempt *a);
+typedef struct lk_line lk_line;
+typedef struct lk_place lk_place;
 
-/* Have the record's channel heard: news is told to whoever is first. LK_OK, LK_NOMEM. */
-lk_status lk_line_listen(lk_record *record, const char *channel);
+/* All lines of a client; empty when it is all zeros. */
+typedef struct lk_lines {
+  void *tree; /* of lk_line by name: tsearch(3) */
+  lk_line *all;
+} lk_lines;
 
-/* For who releases the record: the first in line, if nothing is under way for it. It is promised and
- * has a reference then. NULL: nobody, or it was done `limit` times in a row, and others come first. */
-lk_attempt *lk_line_promise(lk_record *record, size_t limit);
-/* What came of a promise. */
-void lk_line_settle(lk_attempt *a, const lk_heard *heard);
+/* A place in a line, on the stack of who waits. */
+struct lk_place {
+  lk_place *next;
+  pthread_cond_t called;
+};
+
+/* The line with this name, shared by all who open it. NULL: no memory. */
+lk_line *lk_line_open(lk_client *client, const char *name);
+void lk_line_close(lk_client *client, lk_line *line);
+
+/* Come first: LK_OK. LK_TIMEOUT, LK_CLOSED: no more in line. */
+lk_status lk_line_enter(lk_client *client, lk_line *line, lk_place *place, int64_t deadline_us);
+void lk_line_leave(lk_client *client, lk_line *line, lk_place *place);
+
+/* With the client's mutex held: everybody looks again whether the client closes. */
+void lk_lines_wake(lk_lines *lines);
 
 #endif

@@ -44,3 +44,13 @@ size_t lk_name_form(const lk_field *field, const char *name, char *buffer, size_
   }
   return len > 0 ? (size_t)len : 0;
 }
+
+size_t lk_name_form_with(const lk_field *field, const char *name, const char *value, char *buffer,
+                         size_t size) {
+  size_t len = lk_name_form(field, name, buffer, size);
+  if (*field->plus == '\0') return len;
+  const char *tail = strchr(field->plus, '+');
+  size_t room = len < size ? size - len : 0;
+  int more = snprintf(room ? buffer + len : NULL, room, ":%s%s", value, tail ? tail + 1 : "");
+  return more > 0 ? len + (size_t)more : len;
+}

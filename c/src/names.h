@@ -9,4 +9,9 @@
  * one, the text itself. */
 size_t lk_name_form(const lk_field *field, const char *name, char *buffer, size_t size);
 
+/* The same for a form with a '+ARG' or '+ARG+TEXT', which appends ":value" and TEXT: `value` is what
+ * the call has for that argument. A form without a '+' is formed as above. */
+size_t lk_name_form_with(const lk_field *field, const char *name, const char *value, char *buffer,
+                         size_t size);
+
 #endif

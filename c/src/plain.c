@@ -6,7 +6,7 @@
  */
 #include "attempt.h"
 #include "clock.h"
-#include "line.h"
+#include "waiters.h"
 #include "status.h"
 
 enum { POLL_LAST_US = 1000 * 1000, SPIN_LAST_US = 128 * 1000 };
@@ -104,7 +104,7 @@ static void busy(lk_attempt *a) {
     return;
   }
   plan_look(a);
-  if (!lock->spins && lk_line_listen(lock->record, lock->values.channel) != LK_OK) {
+  if (!lock->spins && lk_waiters_listen(lock->record, lock->values.channel) != LK_OK) {
     lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
     return;
   }

@@ -4,9 +4,11 @@
 #include <openssl/rand.h>
 #include <stdio.h>
 
+bool lk_random_bytes(void *out, size_t len) { return RAND_bytes(out, (int)len) == 1; }
+
 bool lk_uuid(char out[LK_UUID_SIZE]) {
   unsigned char b[16];
-  if (RAND_bytes(b, sizeof b) != 1) return false;
+  if (!lk_random_bytes(b, sizeof b)) return false;
   b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4 */
   b[8] = (unsigned char)((b[8] & 0x3f) | 0x80); /* variant of the RFC */
   snprintf(out, LK_UUID_SIZE,
@@ -17,6 +19,6 @@ bool lk_uuid(char out[LK_UUID_SIZE]) {
 
 int64_t lk_random_up_to(int64_t limit) {
   uint64_t bits;
-  if (limit <= 0 || RAND_bytes((unsigned char *)&bits, sizeof bits) != 1) return 0;
+  if (limit <= 0 || !lk_random_bytes(&bits, sizeof bits)) return 0;
   return (int64_t)(bits % ((uint64_t)limit + 1));
 }

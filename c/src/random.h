@@ -4,12 +4,15 @@
 #define LK_RANDOM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define LK_UUID_SIZE 37 /* 36 characters and the NUL */
 
 /* A version 4 UUID as RFC 9562 writes it; false when the system has no randomness to give. */
 bool lk_uuid(char out[LK_UUID_SIZE]);
+/* false when the system has none to give. */
+bool lk_random_bytes(void *out, size_t len);
 /* Between 0 and limit, both included; limit below 0 counts as 0. */
 int64_t lk_random_up_to(int64_t limit);
 

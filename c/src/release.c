@@ -8,7 +8,7 @@
 
 #include "attempt.h"
 #include "clock.h"
-#include "line.h"
+#include "waiters.h"
 #include "status.h"
 #include "undo.h"
 
@@ -106,7 +106,7 @@ static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
     status = lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer->why);
   }
   status = conclude(l, status, error);
-  if (l->heir) lk_line_settle(l->heir, &heard);
+  if (l->heir) lk_waiters_settle(l->heir, &heard);
   l->heir = NULL;
   return status;
 }
@@ -133,7 +133,7 @@ static lk_status prepare(leaving *l, lk_error *error) {
   if (l->left == 0) stop_renewing(lock, l->hold);
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
   if (l->left == 0 && l->lost == LK_LOST_NOT && lock->row->transfer) {
-    l->heir = lk_line_promise(lock->record, lock->handoff_limit);
+    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit);
   }
   return LK_OK;
 }

@@ -26,6 +26,7 @@ describe('latchkey on a server\'s scripts', function()
 
       assert.equal(1, code)
       assert.equal('latchkey/status/1', document.schema)
+      assert.equal('master', document.nodes[1].role)
       local loaded = {}
       for _, script in ipairs(document.nodes[1].scripts) do
         loaded[script.name] = script.loaded
@@ -42,6 +43,30 @@ describe('latchkey on a server\'s scripts', function()
       assert.equal(0, result.code)
       assert.truthy(result.out:find('lock/acquire +1%.0%.0 +%x+  loaded'))
       assert.falsy(result.out:find('missing', 1, true))
+    end)
+
+    it('shows function libraries, and with --functions counts those that lack', function()
+      run('load')
+
+      local without = run('status', '--functions')
+      run('load', '--functions')
+      local with = run('status', '--functions')
+
+      assert.equal(1, without.code)
+      assert.equal(0, with.code)
+      assert.truthy(with.out:find('lock/acquire +1%.0%.0 +function lock_acquire_1\n'))
+    end)
+
+    it('goes on with the others when a server cannot be asked, and exits 2', function()
+      run('load')
+
+      local some = program.run({ 'status', '--url', 'unix:///nowhere/s ' .. server.url })
+      local none = program.run({ 'status', '--url', 'unix:///nowhere/s unix:///nowhere/t' })
+
+      assert.equal(2, some.code)
+      assert.truthy(some.err:find('unix:///nowhere/s', 1, true))
+      assert.truthy(some.out:find('lock/acquire +1%.0%.0 +%x+  loaded'))
+      assert.equal(69, none.code)
     end)
   end)
 
@@ -62,17 +87,46 @@ describe('latchkey on a server\'s scripts', function()
       local document, code = json('load')
 
       assert.equal(0, code)
-      assert.equal(#document.missing, document.loaded)
+      assert.equal('latchkey/load/1', document.schema)
+      assert.equal(#document.nodes[1].new, document.nodes[1].loaded)
       assert.equal(0, run('status').code)
     end)
 
-    it('only looks with --dry-run', function()
+    it('leaves what is there, so that loading again goes on where it ended', function()
+      local file = program.root .. '/scripts/lock/acquire.lua'
+      program.start_any('sh', { '-c', 'exec redis-cli -s "$1" -x SCRIPT LOAD <"$2"', 'sh',
+        server.socket, file }):wait()
+
+      local first = json('load').nodes[1]
+      local second = json('load').nodes[1]
+
+      assert.equal(1, first.stays)
+      assert.is_true(first.loaded > 10)
+      assert.same({ loaded = 0, stays = first.loaded + 1 },
+        { loaded = second.loaded, stays = second.stays })
+    end)
+
+    it('only looks with --dry-run, and says what is new, what stays and what would go', function()
       local document, code = json('load', '--dry-run')
+      local shown = run('load', '--dry-run').out
 
       assert.equal(0, code)
-      assert.is_true(#document.missing > 0)
-      assert.equal(0, document.loaded)
+      assert.is_true(#document.nodes[1].new > 0)
+      assert.equal(0, document.nodes[1].loaded)
+      assert.truthy(shown:find('\n  new +%d+  countdown/count_down '))
+      assert.truthy(shown:find('\n  stays +0\n  goes +0\n'))
       assert.equal(1, run('status').code)
+    end)
+
+    it('loads several servers, names one that fails, and exits 2', function()
+      local other = program.server()
+      local urls = server.url .. ' unix:///nowhere/s ' .. other.url
+
+      local result = program.run({ 'load', '--url', urls })
+
+      assert.equal(2, result.code)
+      assert.truthy(result.err:find('latchkey load: unix:///nowhere/s', 1, true))
+      assert.equal(0, program.run({ 'status', '--url', server.url .. ' ' .. other.url }).code)
     end)
   end)
 end)

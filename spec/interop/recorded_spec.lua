@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The Redisson player writes, publishes and listens to what a real Redisson did, command by
 -- command, in the same order.
+local dir = require('pl.dir')
+local path = require('pl.path')
+
 local helper = require('helper')
 local tables = require('interop.tables')
 
@@ -101,6 +104,20 @@ end
 
 for _, version in ipairs(VERSIONS) do
   describe(('the Redisson player as Redisson %s'):format(version[1]), function()
+    it('plays every recording that is there', function()
+      local there, played = {}, {}
+      for _, file in ipairs(dir.getfiles(helper.root .. '/spec/interop/recorded/' .. version[1])) do
+        table.insert(there, (path.splitext(path.basename(file))))
+      end
+      for i = 2, #version do
+        played[i - 1] = version[i][1]
+      end
+      table.sort(there)
+      table.sort(played)
+
+      assert.same(there, played)
+    end)
+
     for i = 2, #version do
       local recording, module = unpack(version[i])
       local title, calls = read_calls(version[1], recording)

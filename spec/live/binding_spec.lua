@@ -205,7 +205,8 @@ describe('the declarations that the binding is given', function()
   -- A program that prints what the compiler makes of the header, as `what number` lines.
   local function program()
     local lines = {
-      '#include <latchkey/latchkey.h>', '#include <stddef.h>', '#include <stdio.h>',
+      '#include <latchkey/counters.h>', '#include <latchkey/latchkey.h>', '#include <stddef.h>',
+      '#include <stdio.h>',
       'int main(void) {',
     }
     local function print_line(what, expression)

@@ -108,6 +108,23 @@ describe('messages of a mock world', function()
   end)
 end)
 
+describe('a mock world that starts from given keys', function()
+  it('has these and no others, at the time at which worlds begin', function()
+    local w = world()
+    local start_ms = w:now_ms()
+    w:command('SET', 'kept', 'v', 'PX', 100)
+    local keys = w:keys()
+    w:advance(40)
+    w:replace({})
+    w:command('SET', 'other', 'v')
+
+    w:replace({ kept = keys.kept })
+
+    assert.same({ kept = { type = 'string', value = 'v', pttl = 100 } }, w:dump())
+    assert.equal(start_ms, w:now_ms())
+  end)
+end)
+
 describe('a snapshot of a mock world', function()
   it('brings keys, time, messages and faults back, as often as asked', function()
     local w = world()

@@ -235,6 +235,16 @@ function cases.too_many(h, args)
   return more
 end
 
+---The keys, and one more than the script takes.
+function cases.too_many_keys(h, keys)
+  local many = h.keys[#h.keys] and h.keys[#h.keys].many
+  local more = { unpack(keys) }
+  for place = #keys + 1, #h.keys + (many and many.max or 1) do
+    more[place] = ('{%s}:more%d'):format(cases.NAME, place)
+  end
+  return more
+end
+
 ---The arguments with another one at this place.
 function cases.with(args, place, value)
   local changed = { unpack(args) }

@@ -3,6 +3,7 @@ local cli = require('lib.cli')
 local kinds = require('lib.kinds')
 local names = require('lib.names')
 local text = require('lib.text')
+local words = require('lib.kinds.words')
 
 local command = { summary = 'everything about one lock, in words', server = true }
 
@@ -10,34 +11,24 @@ function command.configure(parser)
   parser:argument('name', 'Of the lock.')
   parser:option('--kind', 'Read it as a lock of this kind: ' .. kinds.CHOICE .. '.')
     :choices(kinds.NAMES)
-  parser:epilog('Exit code 3: the lock is free.')
-end
-
-local function words(name, lock, waiters)
-  local lines = { ('%s is held.'):format(name),
-    ('  kind     %s (%s)'):format(lock.kind, lock.certain and 'certain' or 'possible') }
-  for _, holder in ipairs(lock.holders) do
-    lines[#lines + 1] = ('  holder   %s%s'):format(text.safe(holder.owner),
-      holder.holds > 1 and (', %d holds'):format(holder.holds) or '')
-  end
-  if lock.fields and lock.fields > #lock.holders then
-    lines[#lines + 1] = ('  holder   a hash of %d fields: hardly a lock'):format(lock.fields)
-  end
-  if lock.token then
-    lines[#lines + 1] = ('  token    %.0f, drawn last'):format(lock.token)
-  end
-  lines[#lines + 1] = lock.lease_ms < 0 and '  lease    endless: it is no lock of latchkey\'s'
-    or ('  lease    ends in %s unless it is renewed'):format(text.show_ms(lock.lease_ms))
-  lines[#lines + 1] = ('  waiting  %d %s for its release'):format(waiters,
-    waiters == 1 and 'client listens' or 'clients listen')
-  return table.concat(lines, '\n') .. '\n'
+  parser:epilog('A key can fit several kinds; all are shown, each certain or possible. '
+    .. 'Exit code 3: the lock is free.')
 end
 
 local function find(client, home, args)
-  if args.kind then
-    return kinds.read(client, home, args.kind, args.name)
+  if not args.kind then
+    return kinds.find(client, home, args.name)
   end
-  return kinds.find(client, home, args.name)
+  local view, err = kinds.read(client, home, args.kind, args.name)
+  return view and { free = view.free, views = { view } }, err
+end
+
+local function documents(views)
+  local list = {}
+  for i, view in ipairs(views) do
+    list[i] = words.document(view)
+  end
+  return list
 end
 
 function command.run(args, ctx)
@@ -49,29 +40,26 @@ function command.run(args, ctx)
   if not client then
     return code
   end
-  local name, lock, err = text.safe(args.name), find(client, ctx.home, args)
-  if not lock then
+  local name, found, err = text.safe(args.name), find(client, ctx.home, args)
+  if not found then
     return ctx:fail(err)
-  elseif lock.free then
-    ctx:result({ name = name, state = 'free', kinds = {} }, name .. ' is free.\n')
+  elseif found.what then
+    return ctx:fail({ status = 'LK_WRONGTYPE', message = ('%s is %s: no lock of any kind'):format(
+      name, found.what) })
+  end
+  for _, view in ipairs(found.views) do
+    view.waiters, err = kinds.waiters(client, ctx.home, view, args.name)
+    if not view.waiters then
+      return ctx:fail(err)
+    end
+  end
+  if found.free then
+    ctx:result({ name = name, state = 'free', kinds = documents(found.views) },
+      words.free(name, found.views, args.kind))
     return cli.exits.free
-  elseif lock.type then
-    return ctx:fail({ status = 'LK_WRONGTYPE', message = ('%s is a %s: no lock of any kind'):format(
-      name, lock.type) })
   end
-
-  local waiters
-  waiters, err = kinds.listeners(client, ctx.home, lock.kind, args.name)
-  if not waiters then
-    return ctx:fail(err)
-  end
-  local holders = {}
-  for i, holder in ipairs(lock.holders) do
-    holders[i] = { owner = text.safe(holder.owner), holds = holder.holds }
-  end
-  ctx:result({ name = name, state = 'held', kinds = { { kind = lock.kind, certain = lock.certain,
-    lease_ms = lock.lease_ms, holders = holders, waiters = waiters, token = lock.token } } },
-    words(name, lock, waiters))
+  ctx:result({ name = name, state = 'held', kinds = documents(found.views) },
+    words.about(name, found.views))
   return cli.exits.done
 end
 

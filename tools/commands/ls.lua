@@ -1,11 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('lib.cli')
 local kinds = require('lib.kinds')
+local survey = require('lib.survey')
+local terminal = require('lib.terminal')
 local text = require('lib.text')
+local words = require('lib.kinds.words')
 
 local command = { summary = 'list the locks that exist', server = true }
 
-local STEP = 500
+local NAME_MIN, NAME_MAX = 24, 48
 
 function command.configure(parser)
   parser:argument('pattern', 'Of names, as the command KEYS takes it; default *.'):args('?')
@@ -18,75 +21,62 @@ function command.configure(parser)
     .. 'Exit code 2: there are more than the limit.')
 end
 
+local function show_progress(show, scan, total, found)
+  local percent = math.min(99, math.floor(100 * scan.steps * survey.STEP / math.max(total, 1)))
+  show(('%d %% of %.0f keys, %s'):format(percent, total, words.counted(found, 'lock', 'locks')))
+end
+
 -- Adds the locks among these keys; false when the limit is reached.
-local function collect(client, args, ctx, names, found)
-  for i = 1, names.n do
-    local name = names[i]
-    local lock, err
-    if args.kind then
-      lock, err = kinds.read(client, ctx.home, args.kind, name)
-    else
-      lock, err = kinds.recognize(client, ctx.home, 'hash', name)
-    end
-    -- The key became something else since it was listed.
-    if not lock and err.status ~= 'LK_WRONGTYPE' then
+local function collect(scan, keys, limit, found)
+  for _, name in ipairs(keys) do
+    local view, err = scan:look(name)
+    if view == nil then
       return nil, err
-    end
-    if lock and not lock.free and (lock.certain or args.kind and lock.fits) and not found[name] then
-      if #found == args.limit then
-        return false
-      end
-      lock.name = name
-      lock.waiters, err = kinds.listeners(client, ctx.home, lock.kind, name)
-      if not lock.waiters then
-        return nil, err
-      end
-      found[name] = true
-      found[#found + 1] = lock
+    elseif view and #found == limit then
+      return false
+    elseif view then
+      found[#found + 1] = view
     end
   end
   return true
 end
 
 -- The locks by name, and whether these are all.
-local function scan(client, args, ctx)
-  local found, cursor = {}, '0'
+local function all(client, args, ctx, show)
+  local total, err = client:command('DBSIZE')
+  if not total then
+    return nil, err
+  end
+  local scan, found = survey.new(client, ctx.home, args), {}
+  local complete
   repeat
-    local reply, err = client:command('SCAN', cursor, 'MATCH', args.pattern or '*', 'COUNT', STEP,
-      'TYPE', kinds.ROWS[args.kind or 'lock'].type)
-    if not reply then
+    local keys
+    keys, err = scan:step()
+    if not keys then
       return nil, err
     end
-    local more
-    more, err = collect(client, args, ctx, reply[2], found)
-    if more == nil then
+    complete, err = collect(scan, keys, args.limit, found)
+    if complete == nil then
       return nil, err
-    elseif more == false then
-      return found, false
     end
-    cursor = reply[1]
-  until cursor == '0'
-  return found, true
+    show_progress(show, scan, total, #found)
+  until scan.done or not complete
+  table.sort(found, function(a, b)
+    return a.name < b.name
+  end)
+  return found, complete
 end
 
-local function show_lease(ms)
-  return ms < 0 and 'endless' or text.show_ms(ms)
-end
-
-local ROW = '%-24s %-6s %-10s %-8s %s'
-
-local function table_text(locks)
-  local lines = { ROW:format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS') }
-  for i, lock in ipairs(locks) do
-    local holders = {}
-    for j, holder in ipairs(lock.holders) do
-      holders[j] = text.safe(holder.owner) .. (holder.holds > 1 and ' x' .. holder.holds or '')
-    end
-    if lock.token then
-      holders[#holders + 1] = ('token %.0f'):format(lock.token)
-    end
-    lines[i + 1] = ROW:format(text.safe(lock.name), lock.kind, show_lease(lock.lease_ms),
-      lock.waiters, table.concat(holders, ' '))
+local function table_text(views)
+  local width = NAME_MIN
+  for _, view in ipairs(views) do
+    width = math.max(width, math.min(NAME_MAX, #text.safe(view.name)))
+  end
+  local row = '%-' .. width .. 's %-9s %-10s %-8s %s'
+  local lines = { row:format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS') }
+  for i, view in ipairs(views) do
+    lines[i + 1] = row:format(text.safe(view.name), view.kind, words.lease(view.lease_ms),
+      view.waiters, words.holders(view))
   end
   return table.concat(lines, '\n') .. '\n'
 end
@@ -99,23 +89,19 @@ function command.run(args, ctx)
   if not client then
     return code
   end
-  local locks, complete = scan(client, args, ctx)
-  if not locks then
+  local show = terminal.progress(ctx)
+  local views, complete = all(client, args, ctx, show)
+  show(nil)
+  if not views then
     return ctx:fail(complete)
   end
-  table.sort(locks, function(a, b)
-    return a.name < b.name
-  end)
   local rows = {}
-  for i, lock in ipairs(locks) do
-    local holders = {}
-    for j, holder in ipairs(lock.holders) do
-      holders[j] = { owner = text.safe(holder.owner), holds = holder.holds }
-    end
-    rows[i] = { name = text.safe(lock.name), kind = lock.kind, lease_ms = lock.lease_ms,
-      holders = holders, waiters = lock.waiters, token = lock.token }
+  for i, view in ipairs(views) do
+    rows[i] = words.document(view)
+    rows[i].name = text.safe(view.name)
+    rows[i].also = view.also
   end
-  ctx:result({ locks = rows, complete = complete }, #locks > 0 and table_text(locks) or '')
+  ctx:result({ locks = rows, complete = complete }, #views > 0 and table_text(views) or '')
   if not complete then
     ctx:note(('latchkey ls: there are more than %d; see --limit'):format(args.limit))
     return cli.exits.incomplete

@@ -6,6 +6,8 @@ Clock.__index = Clock
 
 local START_MS = 1767225600000 -- 2026-01-01 00:00:00 UTC
 
+Clock.START_MS = START_MS
+
 ---@param moving boolean does a second TIME in one script show a later time, as before Redis 7.2?
 function Clock.new(moving)
   return setmetatable({ ms = START_MS, begun = START_MS, moving = moving, asked = false }, Clock)

@@ -60,6 +60,12 @@ function Store:rollback()
   self.undo = {}
 end
 
+---@param keys table is the store's from now on
+function Store:replace(keys)
+  self.keys = keys
+  self.undo = {}
+end
+
 function Store:snapshot()
   local copy = {}
   for key, record in pairs(self.keys) do

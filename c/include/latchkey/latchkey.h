@@ -80,6 +80,11 @@ extern "C" {
     "treat the lock as not held; what was sent ends with its lease at the latest")                 \
   X(REENTRY, 6, 0, "this caller holds the lock already, and this kind does not re-enter",          \
     "use the kind lock, or release first")                                                         \
+  X(OVERTAKEN, 7, 0, "a later hold, or a later call, has been there",                              \
+    "stop the work: nothing was written")                                                          \
+  X(EXISTS, 8, 0, "it was set before", "use what stands, or change it on purpose")                 \
+  X(BOUND, 9, 0, "that would pass a bound; nothing was done",                                      \
+    "look who counts twice, or counts on another name")                                            \
   X(UPGRADE, 10, 0, "a reader cannot become a writer",                                             \
     "release the read hold first; taking both would wait for itself for ever")                     \
   X(QUEUE_FULL, 11, 1, "too many wait for this lock already", "try again later")                   \

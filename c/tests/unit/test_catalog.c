@@ -189,6 +189,25 @@ static void names_of_keys_are_formed_as_the_wire_has_them(void **state) {
   assert_formed(LK_FORM_BRACES, "b__", "{a}:job", "b__{{a}:job}");
 }
 
+static void assert_formed_with(const char *plus, const char *name, const char *expected) {
+  lk_field field = {
+      .name = "key", .type = "hash", .form = LK_FORM_PREFIX, .text = "p", .plus = plus};
+  char buffer[64], few[6];
+  assert_int_equal(lk_name_form_with(&field, name, "me:7", NULL, 0), strlen(expected));
+  lk_name_form_with(&field, name, "me:7", buffer, sizeof buffer);
+  assert_string_equal(buffer, expected);
+  assert_int_equal(lk_name_form_with(&field, name, "me:7", few, sizeof few), strlen(expected));
+  assert_memory_equal(few, expected, sizeof few - 1);
+}
+
+static void names_of_keys_take_an_argument_behind_the_form(void **state) {
+  (void)state;
+  assert_formed_with("", "job", "p:{job}");
+  assert_formed_with("caller", "job", "p:{job}:me:7");
+  assert_formed_with("caller", "{a}:job", "p:{a}:job:me:7");
+  assert_formed_with("owner+:rest", "job", "p:{job}:me:7:rest");
+}
+
 static void a_digest_is_the_known_one(void **state) {
   (void)state;
   char digest[LK_SHA1_SIZE];
@@ -208,6 +227,7 @@ int main(void) {
       TEST(a_folder_that_is_not_there_is_named),
       TEST(folders_with_an_underscore_hold_no_scripts),
       TEST(names_of_keys_are_formed_as_the_wire_has_them),
+      TEST(names_of_keys_take_an_argument_behind_the_form),
       TEST(a_digest_is_the_known_one),
   };
 #undef TEST

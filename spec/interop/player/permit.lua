@@ -157,4 +157,9 @@ function Permit:remaining(id)
   return score and score - self:now_ms() or 0
 end
 
+---Deletes the permits with their leases, and tells nobody.
+function Permit:delete()
+  return self:ask('DEL', self.name, self:timeouts())
+end
+
 return Permit

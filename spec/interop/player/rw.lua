@@ -126,6 +126,16 @@ function Rw:read_is_held()
   return self:ask('HEXISTS', self.name, self.owner)
 end
 
+function Rw:read_hold_count()
+  return tonumber(self:ask('HGET', self.name, self.owner) or 0)
+end
+
+---Of either side.
+---@return integer ms; -2: absent, -1: no lease
+function Rw:remaining()
+  return self:ask('PTTL', self.name)
+end
+
 ---@return integer|nil ttl nil: acquired
 function Rw:write_lock(lease)
   lease = lease or self.WATCHDOG
@@ -190,6 +200,10 @@ end
 
 function Rw:write_is_held()
   return self:ask('HEXISTS', self.name, self:writer())
+end
+
+function Rw:write_hold_count()
+  return tonumber(self:ask('HGET', self.name, self:writer()) or 0)
 end
 
 return Rw

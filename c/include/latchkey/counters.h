@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latchkey: what is counted instead of locked, and what protects a resource.
+ *
+ *   semaphore   at most so many at a time; a permit belongs to nobody
+ *   permits     the same with leases: what a dead process held comes back
+ *   countdown   a latch that opens when it was counted down to zero
+ *   fence       the resource's side of a fencing token
+ *   guard       one command, only while the caller's lock is held
+ *
+ * Units, strings, errors, time and callbacks are those of <latchkey/latchkey.h>.
+ *
+ * Threads     lk_semaphore, lk_permits and lk_countdown are used by any number of threads at once, an
+ *             lk_permit by one at a time. ..._close and lk_permit_release(): when no other call on
+ *             that object is running. After fork() the child's calls return LK_FORKED.
+ *
+ * Lost replies
+ *             Calls that count carry a number, so the server does none of them twice. When no reply
+ *             comes they are sent again for resend_ms, counted from the first time; then they
+ *             return LK_UNSURE, and nobody can tell. Where nothing went out, or the server refused,
+ *             they return at once. A copy that the network keeps for more than a minute after that
+ *             caller's last call is not recognised.
+ *
+ * Waiting     Of those who wait in one process for the same name, the first talks to the server, and
+ *             the next one when it has what it came for, or leaves. While one waits, trouble that may
+ *             pass is tried again until the wait ends.
+ */
+#ifndef LATCHKEY_COUNTERS_H
+#define LATCHKEY_COUNTERS_H
+
+#include "latchkey.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LK_COUNT_MAX 2147483647           /**< the most that can be counted, as in Redisson */
+#define LK_RESEND_MAX_MS 20000            /**< longest time in which a call is sent again */
+#define LK_COUNTER_TTL_MAX_MS 31536000000 /**< longest life of a semaphore or latch, 365 days */
+#define LK_PERMITS_AT_ONCE 100            /**< most permits of one acquire */
+#define LK_PERMIT_ID_SIZE 16              /**< bytes of a permit's id */
+#define LK_TOKEN_MAX 9007199254740991     /**< highest fencing token, and seq of a write */
+
+typedef struct lk_semaphore lk_semaphore;
+typedef struct lk_permits lk_permits;
+typedef struct lk_permit lk_permit;
+typedef struct lk_countdown lk_countdown;
+
+/** Options of a semaphore or latch; start from LK_COUNTER_OPTIONS_INIT. 0 takes the default. */
+typedef struct lk_counter_options {
+  size_t size;        /**< sizeof(lk_counter_options), set by the initializer */
+  int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default the client's */
+  int64_t resend_ms;  /**< a call without reply is sent again for so long, 1 to LK_RESEND_MAX_MS;
+                           default LK_RESEND_MAX_MS */
+} lk_counter_options;
+
+#define LK_COUNTER_OPTIONS_INIT                                                                    \
+  { sizeof(lk_counter_options), 0, 0 }
+
+/* --------------------------------------------------------------------------------- semaphore -- */
+
+/**
+ * Name a semaphore, Redisson's RSemaphore on the wire. Nothing is sent.
+ *
+ * @param name     1 to 512 bytes; if it has a `{`, then a closed, non-empty {tag}
+ * @param options  NULL for the defaults
+ * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION, LK_NO_SCRIPT, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_open(lk_client *client, const char *name,
+                                   const lk_counter_options *options, lk_semaphore **out,
+                                   lk_error *error);
+/** Close a handle. What was acquired stays acquired. NULL is fine. @since 0.1.0 */
+LK_API void lk_semaphore_close(lk_semaphore *semaphore);
+
+/**
+ * Say how many permits there are to begin with, where nothing is set.
+ *
+ * @param count   0 to LK_COUNT_MAX
+ * @param ttl_ms  the semaphore lives so long, 1,000 to LK_COUNTER_TTL_MAX_MS; 0: for ever
+ * @param free    how many are free now, whether this call set it or not; may be NULL
+ * @return LK_OK; LK_EXISTS (it was set before; nothing was done); LK_UNSURE; LK_INVALID, LK_BADARG
+ *         (the key holds no integer), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is set, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_set(lk_semaphore *semaphore, int64_t count, int64_t ttl_ms,
+                                  int64_t *free, lk_error *error);
+
+/**
+ * Take permits, all of them or none. Give them back with lk_semaphore_release(): from any thread or
+ * process, and in any portions. What a process had when it died is lost; permits have leases.
+ *
+ * @param count    1 to LK_COUNT_MAX
+ * @param wait_ms  LK_FOREVER; 0: try once
+ * @return LK_OK; LK_BUSY (wait 0: too few are free); LK_TIMEOUT; LK_UNSURE; LK_INVALID, LK_BADARG (the
+ *         key holds no integer), LK_CLOSED, and the other statuses of lk_eval()
+ * @blocks wait_ms, plus command_ms for the call under way; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: they are taken, or not, or will be once; lk_semaphore_inspect() tells in the
+ *           end, if nobody else counts. Every other status but LK_OK: none is taken.
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_acquire(lk_semaphore *semaphore, int64_t count, int64_t wait_ms,
+                                      lk_error *error);
+
+/**
+ * Give permits back, and wake who waits for them.
+ *
+ * @param count  1 to LK_COUNT_MAX
+ * @param bound  no more than these may be free then, 1 to LK_COUNT_MAX; 0: LK_COUNT_MAX
+ * @param free   how many are free now; may be NULL
+ * @return LK_OK; LK_BOUND (more would be free than the bound allows; nothing was done); LK_UNSURE;
+ *         LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: they are given back, or not, or will be once. Every other status but LK_OK:
+ *           not given back; the same call may be made again.
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_release(lk_semaphore *semaphore, int64_t count, int64_t bound,
+                                      int64_t *free, lk_error *error);
+
+/**
+ * Raise or lower how many permits there are in all.
+ *
+ * @param change  -LK_COUNT_MAX to LK_COUNT_MAX, not 0. Lowering may leave less than 0 free: nobody
+ *                loses a permit, and nobody gets one until those are back.
+ * @param free    how many are free now; may be NULL
+ * @return LK_OK; LK_BOUND (that is beyond what can be counted; nothing was done); LK_UNSURE; LK_INVALID,
+ *         LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is changed, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_add(lk_semaphore *semaphore, int64_t change, int64_t *free,
+                                  lk_error *error);
+
+/**
+ * Take all permits that are free.
+ *
+ * @param taken  how many were; 0 if none was free. Not NULL
+ * @return LK_OK; LK_UNSURE; LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of
+ *         lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: they are taken, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_drain(lk_semaphore *semaphore, int64_t *taken, lk_error *error);
+
+/**
+ * How many permits are free; less than 0: so many too many are taken.
+ *
+ * @param free    0 where nothing is set; may be NULL
+ * @param ttl_ms  what is left of its life; -1: endless; -2: nothing is set; may be NULL
+ * @return LK_OK; LK_WRONGTYPE (this is no semaphore); LK_INVALID, and the other statuses of lk_eval()
+ * @blocks command_ms
+ * @threads any
+ * @after-io nothing is changed
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_inspect(lk_semaphore *semaphore, int64_t *free, int64_t *ttl_ms,
+                                      lk_error *error);
+
+/* ----------------------------------------------------------------------------------- permits -- */
+
+/** Options of permits; start from LK_PERMITS_OPTIONS_INIT. 0 takes the default. */
+typedef struct lk_permits_options {
+  size_t size;        /**< sizeof(lk_permits_options), set by the initializer */
+  int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default the client's */
+  int64_t resend_ms;  /**< of lk_permits_set(); as for semaphores */
+  int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
+  bool renew;         /**< renew a lease that was given, too */
+  int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
+  void (*on_lost)(lk_permit *permit, lk_lost_reason reason,
+                  void *user); /**< once per lk_permit; it must not release it */
+  void *user;
+} lk_permits_options;
+
+#define LK_PERMITS_OPTIONS_INIT                                                                    \
+  { sizeof(lk_permits_options), 0, 0, 0, false, 0, NULL, NULL }
+
+typedef enum lk_total {
+  LK_TOTAL_INIT = 1,  /**< where there is no total yet; another one stays */
+  LK_TOTAL_CHANGE = 2 /**< whatever it was */
+} lk_total;
+
+/** What lk_permits_inspect() finds. */
+typedef struct lk_permits_state {
+  int64_t free;   /**< below 0: so many too many are held, since the total was lowered */
+  int64_t held;   /**< those whose leases have ended and that nobody has taken since, too */
+  int64_t ttl_ms; /**< what is left of the total's life; -1: endless; -2: no total is set */
+} lk_permits_state;
+
+/**
+ * Name a set of permits, Redisson's RPermitExpirableSemaphore on the wire. Nothing is sent.
+ *
+ * @param name     1 to 512 bytes; if it has a `{`, then a closed, non-empty {tag}
+ * @param options  NULL for the defaults
+ * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION, LK_NO_SCRIPT, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permits_open(lk_client *client, const char *name,
+                                 const lk_permits_options *options, lk_permits **out,
+                                 lk_error *error);
+/** Close a handle. What was acquired stays, stays renewed, tells of its loss, and is released as ever.
+ * NULL is fine. @since 0.1.0 */
+LK_API void lk_permits_close(lk_permits *permits);
+
+/**
+ * Say how many permits there are in all, free and held ones together.
+ *
+ * @param total  0 to LK_COUNT_MAX
+ * @param how    LK_TOTAL_INIT or LK_TOTAL_CHANGE
+ * @param out    LK_OK: how many are free now, below 0 if more are held than that; LK_EXISTS: the total
+ *               that stands; may be NULL
+ * @return LK_OK; LK_EXISTS (LK_TOTAL_INIT, and another total stands; nothing was done); LK_UNSURE;
+ *         LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is set, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permits_set(lk_permits *permits, int64_t total, lk_total how, int64_t *out,
+                                lk_error *error);
+
+/**
+ * Take permits, all of them or none, for the lease.
+ *
+ * @param count    1 to LK_PERMITS_AT_ONCE
+ * @param wait_ms  LK_FOREVER; 0: try once
+ * @param out      what was taken, to be given back with lk_permit_release()
+ * @return LK_OK; LK_BUSY (wait 0: too few are free); LK_TIMEOUT; LK_UNSURE (no reply; they are released
+ *         as soon as it turns out that they were taken); LK_INVALID, LK_BADARG (the key holds no
+ *         integer), LK_CLOSED, and the other statuses of lk_eval()
+ * @blocks wait_ms, plus command_ms for the call under way
+ * @threads any
+ * @after-io whatever is returned but LK_OK, nothing is held longer than its lease
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t wait_ms,
+                                    lk_permit **out, lk_error *error);
+
+/**
+ * Give back what one lk_permits_acquire() took. The handle is gone, whatever is returned but LK_FORKED
+ * and LK_INVALID.
+ *
+ * @return LK_OK (all were held to the end); LK_LOST (some were lost before: the work may have run with
+ *         too many others); LK_UNSURE (no reply: free now or with the lease, the library goes on
+ *         trying); LK_INVALID, LK_CLOSED, LK_FORKED, LK_DENIED, LK_SERVER
+ * @blocks command_ms
+ * @threads any
+ * @after-io LK_UNSURE: they are free when the lease ends, at the latest
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permit_release(lk_permit *permit, lk_error *error);
+/** How long all of them are certain to be held: 0 or less, do not act. No network. @since 0.1.0 */
+LK_API int64_t lk_permit_remaining_ms(lk_permit *permit);
+/** Why the first of them was lost; LK_LOST_NOT while none is. @since 0.1.0 */
+LK_API lk_lost_reason lk_permit_lost(lk_permit *permit);
+/** How many permits it stands for. @since 0.1.0 */
+LK_API size_t lk_permit_count(const lk_permit *permit);
+/** The id of one of them on the wire, LK_PERMIT_ID_SIZE bytes that live as long as the handle; empty
+ * past the end. @since 0.1.0 */
+LK_API lk_bytes lk_permit_id(const lk_permit *permit, size_t index);
+
+/**
+ * How many permits are free, and how many held.
+ *
+ * @return LK_OK; LK_WRONGTYPE (these are no permits); LK_INVALID, and the other statuses of lk_eval()
+ * @blocks command_ms
+ * @threads any
+ * @after-io nothing is changed
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, lk_error *error);
+
+/* --------------------------------------------------------------------------------- countdown -- */
+
+/**
+ * Name a latch, Redisson's RCountDownLatch on the wire. Nothing is sent.
+ *
+ * @param name     1 to 512 bytes; if it has a `{`, then a closed, non-empty {tag}
+ * @param options  NULL for the defaults
+ * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION, LK_NO_SCRIPT, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_open(lk_client *client, const char *name,
+                                   const lk_counter_options *options, lk_countdown **out,
+                                   lk_error *error);
+/** Close a handle. NULL is fine. @since 0.1.0 */
+LK_API void lk_countdown_close(lk_countdown *latch);
+
+/**
+ * Set the latch, where there is none.
+ *
+ * @param count   how often it is to be counted, 1 to LK_COUNT_MAX
+ * @param ttl_ms  it opens by itself after that, 1,000 to LK_COUNTER_TTL_MAX_MS; 0: never
+ * @param left    how many are left, whether this call set it or not; may be NULL
+ * @return LK_OK; LK_EXISTS (it was set before; nothing was done); LK_UNSURE; LK_INVALID, LK_BADARG
+ *         (the key holds no integer), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is set, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_set(lk_countdown *latch, int64_t count, int64_t ttl_ms, int64_t *left,
+                                  lk_error *error);
+
+/**
+ * Count down. At zero the latch opens, and all who wait go on.
+ *
+ * @param count  1 to LK_COUNT_MAX
+ * @param left   how many are left; may be NULL
+ * @return LK_OK; LK_BOUND (fewer are left than that, or it is open; nothing was done); LK_UNSURE;
+ *         LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is counted, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int64_t *left,
+                                         lk_error *error);
+
+/**
+ * Wait until the latch is open: counted down, reset, at the end of its life, or never set.
+ *
+ * @param wait_ms  LK_FOREVER; 0: only look
+ * @return LK_OK; LK_BUSY (wait 0: it is not open); LK_TIMEOUT; LK_WRONGTYPE (this is no latch);
+ *         LK_INVALID, LK_CLOSED, and the other statuses of lk_eval()
+ * @blocks wait_ms, plus command_ms for the call under way
+ * @threads any
+ * @after-io nothing is changed
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_wait(lk_countdown *latch, int64_t wait_ms, lk_error *error);
+
+/**
+ * Remove the latch, whatever is left; all who wait go on.
+ *
+ * @param left  how many were left; 0 if it was open; may be NULL
+ * @return LK_OK; LK_UNSURE; LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of
+ *         lk_eval()
+ * @blocks command_ms; without a reply resend_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is removed, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error *error);
+
+/**
+ * How many are left to count.
+ *
+ * @param left    0: it is open; may be NULL
+ * @param ttl_ms  it opens by itself then; -1: never; -2: it is open; may be NULL
+ * @return LK_OK; LK_WRONGTYPE (this is no latch); LK_INVALID, and the other statuses of lk_eval()
+ * @blocks command_ms
+ * @threads any
+ * @after-io nothing is changed
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_inspect(lk_countdown *latch, int64_t *left, int64_t *ttl_ms,
+                                      lk_error *error);
+
+/* ------------------------------------------------------------------------- fence and guard -- */
+
+/** Which hold writes, and which write of it this is. */
+typedef struct lk_stamp {
+  int64_t token; /**< of lk_lock_token(), or of anything that numbers its holds upwards from 1 */
+  const char *owner; /**< of lk_lock_owner(); 1 to LK_OWNER_MAX bytes */
+  int64_t seq; /**< higher with every write of the hold; 0: this client numbers them, which fits
+                          where all writes of the hold go through it, one at a time */
+} lk_stamp;
+
+/**
+ * Let a hold work on a resource that is elsewhere, unless a later hold has worked on it. The answer is
+ * true when the server gives it: what is written after it must carry the token, too.
+ *
+ * @param resource  its name, formed as a lock's
+ * @param stamp     its seq is not used
+ * @param last      LK_OVERTAKEN: the token that was admitted last; may be NULL
+ * @return LK_OK; LK_OVERTAKEN (a later hold has been, or another one with this token); LK_UNSURE;
+ *         LK_NAME, LK_INVALID, LK_BADARG (the fence is none), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply LK_RESEND_MAX_MS
+ * @threads any
+ * @after-io LK_UNSURE: the hold is admitted, or not, or will be once
+ * @since 0.1.0
+ */
+LK_API lk_status lk_fence_admit(lk_client *client, const char *resource, const lk_stamp *stamp,
+                                int64_t *last, lk_error *error);
+
+/**
+ * Set the string `resource`, unless a later hold has worked on it: in one step.
+ *
+ * @param value  at most 1 MiB
+ * @param last   LK_OVERTAKEN: the token that was admitted last, or 0 where a later write of this very
+ *               hold has been; may be NULL
+ * @return LK_OK; LK_OVERTAKEN (this call wrote nothing); LK_UNSURE; LK_NAME, LK_INVALID, LK_BADARG (the
+ *         fence is none), LK_WRONGTYPE (the resource is no string), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply LK_RESEND_MAX_MS
+ * @threads any
+ * @after-io LK_UNSURE: it is written, or not, or will be once, if no later hold comes before.
+ *           LK_OVERTAKEN after a lost reply: an earlier copy may have written before the later hold
+ *           came; the message says so.
+ * @since 0.1.0
+ */
+LK_API lk_status lk_fence_admit_set(lk_client *client, const char *resource, const lk_stamp *stamp,
+                                    lk_bytes value, int64_t *last, lk_error *error);
+
+/**
+ * Set a field of the hash `resource`, unless a later hold has worked on it: in one step. As
+ * lk_fence_admit_set().
+ *
+ * @param field  1 to 1,024 bytes
+ * @param value  at most 1 MiB
+ * @param last   as there
+ * @return as lk_fence_admit_set()
+ * @blocks command_ms; without a reply LK_RESEND_MAX_MS
+ * @threads any
+ * @after-io as there
+ * @since 0.1.0
+ */
+LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, const lk_stamp *stamp,
+                                     lk_bytes field, lk_bytes value, int64_t *last,
+                                     lk_error *error);
+
+/**
+ * Run one command on a key of the lock's slot, only while the caller's hold lives: in one step.
+ *
+ * @param lock    open, of a kind whose hold is a field of the hash `name`: not LK_MUTEX
+ * @param caller  NULL: this thread
+ * @param argv    the command, its key and what follows, argc of them: SET, UNLINK, INCRBY, PEXPIRE,
+ *                HSET, HDEL, HINCRBY, LPUSH, RPUSH, LPOP, RPOP, ZADD or ZREM in upper case, then at most
+ *                16 words of at most 1 MiB. The key is neither the lock nor one of its records.
+ * @param out     what the command answered, to be freed with lk_reply_free(); NULL for nil. May be NULL
+ * @return LK_OK; LK_NOT_HELD (nothing was sent); LK_LOST (the hold is lost; nothing was done); LK_UNSURE;
+ *         LK_INVALID, LK_BADARG (not in the list), LK_WRONGTYPE and LK_SCRIPT (the command failed;
+ *         nothing was written), and the other statuses of lk_eval()
+ * @blocks command_ms; without a reply LK_RESEND_MAX_MS
+ * @threads any
+ * @after-io LK_UNSURE: the command has run, or not, or will once, if the hold still lives then
+ * @since 0.1.0
+ */
+LK_API lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,
+                               lk_reply **out, lk_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
