@@ -6,15 +6,17 @@
 #include <string.h>
 
 #include "clock.h"
-#include "waiters.h"
 #include "status.h"
 #include "undo.h"
+#include "waiters.h"
 
 /* ------------------------------------------------------------------------------------ running -- */
 
 static void step(lk_attempt *a, unsigned happened);
 
-static lk_attempt *of_op(lk_op *op) { return (lk_attempt *)((char *)op - offsetof(lk_attempt, op)); }
+static lk_attempt *of_op(lk_op *op) {
+  return (lk_attempt *)((char *)op - offsetof(lk_attempt, op));
+}
 
 /* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference. */
 static lk_attempt *run(lk_attempt *a, unsigned happened) {
@@ -91,7 +93,7 @@ static void destroy(lk_op *op) {
 static void digest(lk_attempt *a, lk_answer *answer) {
   lk_error *error = lk_op_error(&a->op);
   lk_heard *heard = &a->heard;
-  heard->status = lk_answer_status(answer, a->calling->def->name, error);
+  heard->status = lk_answer_status(answer, a->calling->def->name, a->calling->keys[0], error);
   heard->sent_us = answer->sent_us;
   heard->copies = answer->copies;
   /* A copy on a connection that was lost may run after the one that was answered. */
@@ -332,8 +334,7 @@ static void meet_trouble(lk_attempt *a) {
   } else if (!lk_may_pass(a->last) || a->wait_ms == 0 || is_over(a)) {
     lk_attempt_end(a, a->last);
   } else {
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING,
-                     lk_clock_us() + lk_attempt_pause_us(a, TROUBLE_LAST_US));
+    lk_attempt_sleep(a, LK_PHASE_SLEEPING, lk_clock_us() + lk_attempt_pause_us(a, TROUBLE_LAST_US));
   }
 }
 

@@ -47,7 +47,8 @@ struct lk_attempt {
   lk_timer timer;
   lk_job job;
   lk_attempt *successor; /* whose turn comes by its end */
-  bool blocking; /* the calls that its thread comes to make are made by it, and not in the background */
+  bool
+      blocking; /* the calls that its thread comes to make are made by it, and not in the background */
   pthread_t thread;
   int64_t wait_ms; /* as the application gave it */
   int64_t deadline_us;
@@ -65,16 +66,16 @@ struct lk_attempt {
   const lk_bound *calling;
   lk_call call;
   lk_heard heard;
-  lk_status last;      /* what the last try said */
-  int64_t left_ms;     /* of the lease that is in the way */
-  int64_t look_us;     /* when to try again without any news */
-  int64_t pause_us;    /* the back-off of trouble and of kinds that poll */
-  int64_t sent_us;     /* of the call that was granted */
+  lk_status last;       /* what the last try said */
+  int64_t left_ms;      /* of the lease that is in the way */
+  int64_t look_us;      /* when to try again without any news */
+  int64_t pause_us;     /* the back-off of trouble and of kinds that poll */
+  int64_t sent_us;      /* of the call that was granted */
   int64_t announced_us; /* when the server was told last that it waits; 0: never */
   int64_t token;
-  uint64_t news_seen;  /* the record's, when the last try was sent */
-  bool heard_then;     /* the channel was heard when the last try was sent */
-  bool stray;          /* a try went unanswered: the name may hold the lock, now or soon */
+  uint64_t news_seen; /* the record's, when the last try was sent */
+  bool heard_then;    /* the channel was heard when the last try was sent */
+  bool stray;         /* a try went unanswered: the name may hold the lock, now or soon */
   bool tried;
   uint64_t serial;
   char owner[LK_OWNER_SIZE];

@@ -21,7 +21,7 @@ static void destroy(lk_op *op) {
 
 static void answered(void *user, lk_answer *answer) {
   evaluation *e = user;
-  lk_status status = lk_answer_status(answer, e->call.script->name, lk_op_error(&e->op));
+  lk_status status = lk_answer_status(answer, e->call.script->name, NULL, lk_op_error(&e->op));
   if (status == LK_OK) {
     e->op.reply = lk_reply_wrap(answer->reply);
   } else {

@@ -67,7 +67,7 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
   snprintf(lock->values.heartbeat, sizeof lock->values.heartbeat, "%lld", (long long)heartbeat_ms);
   lock->heartbeat_us = heartbeat_ms * 1000;
-  lock->handoff_limit = options->handoff_limit == 0 ? LK_HANDOFF_DEFAULT
+  lock->handoff_limit = options->handoff_limit == 0  ? LK_HANDOFF_DEFAULT
                         : options->handoff_limit < 0 ? 0
                                                      : (size_t)options->handoff_limit;
   lock->spins = options->wait_mode == LK_WAIT_SPIN;
@@ -80,8 +80,8 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
 static void destroy(lk_lock *lock) {
   lk_client *client = lock->client;
   if (lock->record) lk_record_close(client, lock->record);
-  lk_bound *bounds[] = {&lock->acquire, &lock->renew, &lock->release,
-                        &lock->transfer, &lock->wait, &lock->leave};
+  lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release,
+                        &lock->transfer, &lock->wait,  &lock->leave};
   for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) lk_bound_close(bounds[i]);
   free(lock->values.channel);
   free(lock->values.client);
@@ -103,9 +103,9 @@ static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
   const struct {
     lk_bound *bound;
     const char *script;
-  } scripts[] = {{&lock->acquire, row->acquire},   {&lock->renew, row->renew},
-                 {&lock->release, row->release},   {&lock->transfer, row->transfer},
-                 {&lock->wait, row->wait},         {&lock->leave, row->leave}};
+  } scripts[] = {{&lock->acquire, row->acquire}, {&lock->renew, row->renew},
+                 {&lock->release, row->release}, {&lock->transfer, row->transfer},
+                 {&lock->wait, row->wait},       {&lock->leave, row->leave}};
   lk_status status = LK_OK;
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && status == LK_OK; i++) {
     if (!scripts[i].script) continue;

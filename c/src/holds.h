@@ -27,8 +27,8 @@ struct lk_hold {
 
 /* Has the server confirmed that this record's channel is heard? */
 typedef enum lk_hearing {
-  LK_HEARING_NOT,    /* nobody asked */
-  LK_HEARING_ASKED,  /* not yet, or not now */
+  LK_HEARING_NOT,   /* nobody asked */
+  LK_HEARING_ASKED, /* not yet, or not now */
   LK_HEARING_YES,
   LK_HEARING_REFUSED /* and it never will */
 } lk_hearing;
@@ -45,7 +45,7 @@ struct lk_record {
   int64_t stand_back_us;    /* others first, until then */
   lk_listener listener;     /* while somebody waits */
   lk_hearing hearing;
-  uint64_t news; /* moves with every message and every confirmation */
+  uint64_t news;  /* moves with every message and every confirmation */
   lk_error *deaf; /* why the channel was refused */
   lk_record *next;
 };

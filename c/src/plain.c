@@ -6,8 +6,8 @@
  */
 #include "attempt.h"
 #include "clock.h"
-#include "waiters.h"
 #include "status.h"
+#include "waiters.h"
 
 enum { POLL_LAST_US = 1000 * 1000, SPIN_LAST_US = 128 * 1000 };
 
@@ -134,8 +134,8 @@ static void answered(lk_attempt *a) {
   } else if (outcome == 0) {
     busy(a);
   } else if (outcome == -2 && row->refused != LK_OK) {
-    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), row->refused, "%s",
-                              lk_status_text((int)row->refused)));
+    lk_attempt_end(
+        a, lk_fail(lk_op_error(&a->op), row->refused, "%s", lk_status_text((int)row->refused)));
   } else {
     lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
   }
@@ -151,10 +151,11 @@ static void woken(lk_attempt *a, unsigned happened) {
   int64_t stand_back_us = a->lock->record->stand_back_us;
   pthread_mutex_unlock(&a->op.client->mutex);
   bool timer = (happened & LK_HAPPENED_TIMER) != 0;
+  bool seen = !news || (a->phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES);
   if (heard == LK_HEARING_REFUSED) {
     sleep_on(a); /* and ends */
-  } else if (a->phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES && !timer) {
-    return; /* not yet */
+  } else if (seen && !timer) {
+    return; /* the timer stands */
   } else if (now_us < stand_back_us) {
     lk_attempt_sleep(a, LK_PHASE_SLEEPING, stand_back_us);
   } else if (timer && !news && now_us < a->look_us && now_us >= announce_at(a)) {

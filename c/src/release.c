@@ -8,9 +8,9 @@
 
 #include "attempt.h"
 #include "clock.h"
-#include "waiters.h"
 #include "status.h"
 #include "undo.h"
+#include "waiters.h"
 
 typedef struct leaving {
   lk_op op;
@@ -95,7 +95,7 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
 static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
   const lk_bound *bound = call_of(l);
   lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies};
-  heard.status = lk_answer_status(answer, bound->def->name, error);
+  heard.status = lk_answer_status(answer, bound->def->name, bound->keys[0], error);
   if (heard.status == LK_OK && !lk_bound_outcome(answer->reply, &heard.outcome)) {
     heard.status = lk_bound_strange(bound, error);
   }

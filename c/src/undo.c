@@ -35,7 +35,7 @@ static void send_step(lk_undo *undo);
 
 static void answered(void *user, lk_answer *answer) {
   lk_undo *undo = user;
-  lk_status status = lk_answer_status(answer, NULL, NULL);
+  lk_status status = lk_answer_status(answer, NULL, NULL, NULL);
   int64_t now_us = lk_clock_us();
   freeReplyObject(answer->reply);
   bool again = lk_may_pass(status);
