@@ -5,10 +5,12 @@ int exit_of(lk_status status) {
   switch (status) {
   case LK_OK: return CLI_DONE;
   case LK_BUSY:
-  case LK_TIMEOUT: return CLI_BUSY;
+  case LK_TIMEOUT:
+  case LK_QUEUE_FULL: return CLI_BUSY;
   case LK_LOST:
   case LK_OVERTAKEN: return CLI_LOST;
   case LK_EXISTS:
+  case LK_UPGRADE:
   case LK_BOUND:
   case LK_INVALID:
   case LK_NAME:
@@ -32,6 +34,7 @@ int exit_of(lk_status status) {
   case LK_LOCAL: return CLI_SERVER;
   case LK_NOT_HELD:
   case LK_REENTRY:
+  case LK_CANCELLED:
   case LK_CLOSED:
   case LK_FORKED:
   case LK_NOMEM:

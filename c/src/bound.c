@@ -11,8 +11,30 @@
 #include "status.h"
 
 /* Where a script's argument comes from, by its name in the header. */
-static const char *const sources[] = {"lease", "owner", "hold", "channel", "publish", "token_ttl"};
-enum { FROM_LEASE, FROM_OWNER, FROM_HOLD, FROM_CHANNEL, FROM_PUBLISH, FROM_TOKEN_TTL, SOURCES };
+#define SOURCES(X)                                                                                 \
+  X(LEASE, "lease")                                                                                \
+  X(OWNER, "owner")                                                                                \
+  X(HOLD, "hold")                                                                                  \
+  X(CHANNEL, "channel")                                                                            \
+  X(PUBLISH, "publish")                                                                            \
+  X(TOKEN_TTL, "token_ttl")                                                                        \
+  X(NEW_OWNER, "new_owner")                                                                        \
+  X(WRITER, "writer")                                                                              \
+  X(READER, "reader")                                                                              \
+  X(WAIT, "wait")                                                                                  \
+  X(HEARTBEAT, "heartbeat")                                                                        \
+  X(CLIENT, "client")                                                                              \
+  X(TICKET, "ticket")
+
+#define SOURCE_ENUM(name, text) FROM_##name,
+enum { SOURCES(SOURCE_ENUM) SOURCE_COUNT };
+#undef SOURCE_ENUM
+#define SOURCE_NAME(name, text) text,
+static const char *const sources[] = {SOURCES(SOURCE_NAME)};
+#undef SOURCE_NAME
+
+/* What a waiter adds to the scores of a fair lock's queue: as Redisson has it. */
+#define FAIR_WAIT "300000"
 
 static char *formed(const lk_field *field, const char *name) {
   size_t len = lk_name_form(field, name, NULL, 0);
@@ -33,8 +55,8 @@ static lk_status bind_args(lk_bound *bound, lk_bound_values *values, lk_error *e
   for (size_t i = 0; i < bound->def->nargs; i++) {
     const lk_field *arg = &bound->def->args[i];
     unsigned char source = 0;
-    while (source < SOURCES && strcmp(sources[source], arg->name) != 0) source++;
-    if (source == SOURCES) {
+    while (source < SOURCE_COUNT && strcmp(sources[source], arg->name) != 0) source++;
+    if (source == SOURCE_COUNT) {
       return lk_fail(error, LK_VERSION,
                      "script %s has an argument %s that this library does not know",
                      bound->def->name, arg->name);
@@ -66,29 +88,37 @@ void lk_bound_close(lk_bound *bound) {
 
 static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
 
-void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const char *owner,
-                   int64_t hold, lk_arguments *out) {
+static lk_bytes number(char *buffer, size_t size, unsigned long long value) {
+  int len = snprintf(buffer, size, "%llu", value);
+  return (lk_bytes){buffer, (size_t)len};
+}
+
+static lk_bytes value(unsigned char source, const lk_bound_values *values, const lk_particulars *p,
+                      lk_arguments *out) {
+  switch (source) {
+  case FROM_LEASE: return text(values->lease);
+  case FROM_OWNER: return text(p->owner);
+  case FROM_HOLD: return number(out->hold, sizeof out->hold, (unsigned long long)p->hold);
+  case FROM_CHANNEL: return text(values->channel);
+  case FROM_PUBLISH: return text("PUBLISH");
+  case FROM_TOKEN_TTL: return text(values->token_ttl);
+  case FROM_NEW_OWNER: return text(p->new_owner);
+  case FROM_WAIT: return text(FAIR_WAIT);
+  case FROM_HEARTBEAT: return text(p->once ? "0" : values->heartbeat);
+  case FROM_CLIENT: return text(values->client);
+  case FROM_TICKET: return number(out->ticket, sizeof out->ticket, (unsigned long long)p->ticket);
+  default: return text(p->other ? p->other : ""); /* a reader's writer, a writer's reader */
+  }
+}
+
+void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
+                   lk_arguments *out) {
   for (size_t i = 0; i < bound->def->nkeys; i++) out->keys[i] = text(bound->keys[i]);
   out->nargs = 0;
   for (size_t i = 0; i < bound->def->nargs; i++) {
-    lk_bytes *arg = &out->args[out->nargs++];
-    switch (bound->sources[i]) {
-    case FROM_LEASE: *arg = text(values->lease); break;
-    case FROM_OWNER: *arg = text(owner); break;
-    case FROM_CHANNEL: *arg = text(values->channel); break;
-    case FROM_PUBLISH: *arg = text("PUBLISH"); break;
-    case FROM_TOKEN_TTL:
-      if (values->token_ttl[0]) {
-        *arg = text(values->token_ttl);
-      } else {
-        out->nargs--;
-      }
-      break;
-    default:
-      snprintf(out->hold, sizeof out->hold, "%lld", (long long)hold);
-      *arg = text(out->hold);
-      break;
-    }
+    lk_bytes arg = value(bound->sources[i], values, p, out);
+    bool left_away = bound->def->args[i].optional && arg.len == 0;
+    if (!left_away) out->args[out->nargs++] = arg;
   }
 }
 
@@ -98,18 +128,23 @@ lk_status lk_bound_strange(const lk_bound *bound, lk_error *error) {
   return LK_PROTOCOL;
 }
 
+bool lk_bound_outcome(const redisReply *answer, lk_outcome *out) {
+  const lk_reply *reply = lk_reply_wrap((redisReply *)(uintptr_t)answer);
+  *out = (lk_outcome){0, 0, 0};
+  lk_reply_number(reply, 1, &out->second);
+  lk_reply_number(reply, 2, &out->third);
+  return lk_reply_number(reply, 0, &out->first);
+}
+
 lk_status lk_bound_run(lk_client *client, const lk_bound *bound, const lk_arguments *with,
                        int64_t patience_us, lk_answer *answer, lk_outcome *outcome,
                        lk_error *error) {
   if (patience_us > client->command_us) patience_us = client->command_us;
-  *outcome = (lk_outcome){0, 0, 0};
   lk_status status = lk_eval_call(client, bound->def, with->keys, bound->def->nkeys, with->args,
                                   with->nargs, lk_clock_us() + patience_us, answer, error);
-  if (status == LK_OK) {
-    const lk_reply *reply = lk_reply_wrap(answer->reply);
-    lk_reply_number(reply, 1, &outcome->second);
-    lk_reply_number(reply, 2, &outcome->third);
-    if (!lk_reply_number(reply, 0, &outcome->first)) status = lk_bound_strange(bound, error);
+  *outcome = (lk_outcome){0, 0, 0};
+  if (status == LK_OK && !lk_bound_outcome(answer->reply, outcome)) {
+    status = lk_bound_strange(bound, error);
   }
   freeReplyObject(answer->reply);
   answer->reply = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A script whose keys and arguments are known but for the owner and the hold count. */
+/* A script whose keys and arguments are known but for what changes from call to call. */
 #ifndef LK_BOUND_H
 #define LK_BOUND_H
 
@@ -13,7 +13,19 @@ typedef struct lk_bound_values {
   char *channel;      /* malloc'ed, once a script that tells one was bound */
   char lease[24];     /* in milliseconds, as the scripts take it */
   char token_ttl[24]; /* "": left away */
+  char heartbeat[24]; /* of a waiter in a queue */
+  char *client;       /* malloc'ed: lk-<client uuid> */
 } lk_bound_values;
+
+/* What changes from call to call. */
+typedef struct lk_particulars {
+  const char *owner;
+  int64_t hold;
+  uint64_t ticket;       /* the serial in the owner's name */
+  const char *other;     /* the caller's other hold of a read-write lock, "" if it has none */
+  const char *new_owner; /* to whom a hold is handed over */
+  bool once;             /* it does not wait: no heartbeat */
+} lk_particulars;
 
 typedef struct lk_bound {
   const lk_script_def *def;
@@ -26,7 +38,7 @@ typedef struct lk_arguments {
   lk_bytes keys[LK_BOUND_KEYS];
   lk_bytes args[LK_BOUND_ARGS];
   size_t nargs;
-  char hold[24];
+  char hold[24], ticket[24];
 } lk_arguments;
 
 /* What a lock's script answers: {first, second, third}, 0 where there is none. */
@@ -38,8 +50,10 @@ lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *
                         lk_bound_values *values, lk_error *error);
 void lk_bound_close(lk_bound *bound);
 
-void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const char *owner,
-                   int64_t hold, lk_arguments *out);
+void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
+                   lk_arguments *out);
+/* The outcome of a reply; false if it has none. */
+bool lk_bound_outcome(const redisReply *reply, lk_outcome *out);
 /* Runs it. LK_PROTOCOL for a reply without an outcome; the answer has no reply any more. */
 lk_status lk_bound_run(lk_client *client, const lk_bound *bound, const lk_arguments *with,
                        int64_t patience_us, lk_answer *answer, lk_outcome *outcome,

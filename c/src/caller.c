@@ -35,8 +35,12 @@ lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error)
   return status;
 }
 
-void lk_caller_leave(lk_client *client, lk_caller *caller) {
+void lk_caller_release(lk_caller *caller) {
   if (caller) atomic_flag_clear(&caller->busy);
+}
+
+void lk_caller_leave(lk_client *client, lk_caller *caller) {
+  lk_caller_release(caller);
   lk_client_leave(client);
 }
 

@@ -28,6 +28,7 @@ struct lk_channel {
   uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
   pthread_cond_t moved;
+  lk_listener *told; /* counted among the listeners */
   lk_error why;
   lk_channel *next;
   lk_channel *asked_next; /* SUBSCRIBEs are answered in order: a refusal does not say whose it is */
@@ -80,10 +81,19 @@ static void destroy(lk_channels *channels, lk_channel *channel) {
   free(channel);
 }
 
-static void move(lk_channel *channel, channel_state state) {
+static void tell(const lk_channel *channel, lk_news news, lk_bytes payload) {
+  for (lk_listener *l = channel->told; l; l = l->next) l->told(l, news, payload, &channel->why);
+}
+
+static void move(lk_channel *channel, channel_state state, lk_news news, lk_bytes payload) {
   channel->state = state;
   channel->count++;
   pthread_cond_broadcast(&channel->moved);
+  tell(channel, news, payload);
+}
+
+static void change(lk_channel *channel, channel_state state, lk_news news) {
+  move(channel, state, news, (lk_bytes){"", 0});
 }
 
 /* ---------------------------------------------------------------------------------- listening -- */
@@ -101,19 +111,34 @@ static lk_status joined(lk_channels *channels, lk_channel *channel, int64_t dead
   return lk_fail(error, LK_UNREACHABLE, "the subscription was not confirmed in time");
 }
 
+/* One more listener; NULL without memory. */
+static lk_channel *enter(lk_channels *channels, const char *name) {
+  lk_channel *channel = find(channels, name);
+  if (!channel) channel = add(channels, name);
+  if (!channel) return NULL;
+  channel->listeners++;
+  if (channel->state == CHANNEL_REFUSED && channel->listeners == 1) channel->state = CHANNEL_IDLE;
+  if (channel->state != CHANNEL_HEARD) channels->poke(channels->poked);
+  return channel;
+}
+
+static void leave(lk_channels *channels, lk_channel *channel) {
+  channel->listeners--;
+  if (channel->listeners == 0) {
+    channel->left_us = lk_clock_us();
+    if (channels->settles_us == INT64_MAX) channels->poke(channels->poked);
+  }
+}
+
 lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t deadline_us,
                            lk_channel **out, uint64_t *seen, lk_error *error) {
   lk_status status = LK_OK;
   pthread_mutex_lock(&channels->mutex);
-  lk_channel *channel = find(channels, name);
-  if (!channel) channel = add(channels, name);
+  lk_channel *channel = enter(channels, name);
   if (!channel) {
     pthread_mutex_unlock(&channels->mutex);
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
-  channel->listeners++;
-  if (channel->state == CHANNEL_REFUSED && channel->listeners == 1) channel->state = CHANNEL_IDLE;
-  if (channel->state != CHANNEL_HEARD) channels->poke(channels->poked);
   while (channel->state != CHANNEL_HEARD &&
          (status = joined(channels, channel, deadline_us, error)) == LK_BUSY) {
     lk_cond_wait_until(&channel->moved, &channels->mutex, deadline_us);
@@ -131,11 +156,35 @@ lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t dead
 
 void lk_channels_leave(lk_channels *channels, lk_channel *channel) {
   pthread_mutex_lock(&channels->mutex);
-  channel->listeners--;
-  if (channel->listeners == 0) {
-    channel->left_us = lk_clock_us();
-    if (channels->settles_us == INT64_MAX) channels->poke(channels->poked);
+  leave(channels, channel);
+  pthread_mutex_unlock(&channels->mutex);
+}
+
+lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listener *listener) {
+  pthread_mutex_lock(&channels->mutex);
+  lk_channel *channel = enter(channels, name);
+  listener->channel = channel;
+  if (channel) {
+    listener->next = channel->told;
+    channel->told = listener;
+    if (channel->state == CHANNEL_HEARD) {
+      listener->told(listener, LK_NEWS_HEARD, (lk_bytes){"", 0}, &channel->why);
+    } else if (channel->state == CHANNEL_REFUSED) {
+      listener->told(listener, LK_NEWS_REFUSED, (lk_bytes){"", 0}, &channel->why);
+    }
   }
+  pthread_mutex_unlock(&channels->mutex);
+  return channel ? LK_OK : LK_NOMEM;
+}
+
+void lk_channels_unlisten(lk_channels *channels, lk_listener *listener) {
+  if (!listener->channel) return;
+  pthread_mutex_lock(&channels->mutex);
+  lk_listener **at = &listener->channel->told;
+  while (*at != listener) at = &(*at)->next;
+  *at = listener->next;
+  leave(channels, listener->channel);
+  listener->channel = NULL;
   pthread_mutex_unlock(&channels->mutex);
 }
 
@@ -199,7 +248,7 @@ static void refuse(lk_channels *channels, lk_channel *channel, const redisReply 
   }
   lk_fail(&channel->why, status, "channel %s: %s", channel->name, why.message);
   memcpy(channel->why.code, why.code, sizeof why.code);
-  move(channel, CHANNEL_REFUSED);
+  change(channel, CHANNEL_REFUSED, LK_NEWS_REFUSED);
 }
 
 static void take(lk_channels *channels, const redisReply *reply) {
@@ -216,9 +265,10 @@ static void take(lk_channels *channels, const redisReply *reply) {
   channel = find(channels, reply->element[1]->str);
   if (strcmp(what, "subscribe") == 0) {
     channel = answered(channels);
-    if (channel) move(channel, CHANNEL_HEARD);
-  } else if (strcmp(what, "message") == 0 && channel) {
-    move(channel, channel->state);
+    if (channel) change(channel, CHANNEL_HEARD, LK_NEWS_HEARD);
+  } else if (strcmp(what, "message") == 0 && channel && reply->elements > 2) {
+    lk_bytes payload = {reply->element[2]->str, reply->element[2]->len};
+    move(channel, channel->state, LK_NEWS_MESSAGE, payload);
   } else if (strcmp(what, "unsubscribe") == 0 && channel) {
     channel->state = CHANNEL_IDLE;
   }
@@ -230,6 +280,7 @@ static void forget_subscriptions(lk_channels *channels) {
   channels->asked = NULL;
   channels->asked_last = &channels->asked;
   for (lk_channel *c = channels->all; c; c = c->next) {
+    if (c->state == CHANNEL_HEARD) tell(c, LK_NEWS_DEAF, (lk_bytes){"", 0});
     if (c->state != CHANNEL_REFUSED) c->state = CHANNEL_IDLE;
   }
 }
@@ -240,7 +291,7 @@ static void tell_joiners(lk_channels *channels) {
   for (lk_channel *c = channels->all; c; c = c->next) {
     if (c->listeners == 0) continue;
     c->why = channels->conn.why;
-    move(c, CHANNEL_REFUSED);
+    change(c, CHANNEL_REFUSED, LK_NEWS_REFUSED);
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pub/sub connection and who listens on what. Only the keeper touches the connection; everybody
- * else registers here and sleeps until a channel's count moves.
+ * else registers here, and sleeps until a channel's count moves or is told of every message.
  */
 #ifndef LK_CHANNELS_H
 #define LK_CHANNELS_H
@@ -27,6 +27,27 @@ void lk_channels_leave(lk_channels *channels, lk_channel *channel);
  * the server lets this channel be heard no more. */
 lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
                             int64_t deadline_us, lk_error *error);
+
+/* What there is to tell of a channel. */
+typedef enum lk_news {
+  LK_NEWS_HEARD, /* the server confirmed the subscription: for the first time, or again after a loss */
+  LK_NEWS_MESSAGE, /* with its payload */
+  LK_NEWS_DEAF,    /* the connection is lost; it comes back by itself, and then HEARD is told */
+  LK_NEWS_REFUSED  /* the server lets it be heard no more: why */
+} lk_news;
+
+/* Who is told instead of sleeping. `told` runs on the keeper, inside the channels' mutex: it calls
+ * nothing of theirs. */
+typedef struct lk_listener lk_listener;
+struct lk_listener {
+  void (*told)(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why);
+  lk_channel *channel; /* NULL: it does not listen */
+  lk_listener *next;
+};
+/* Listen; HEARD is told once the server has confirmed it, at once if it has. LK_OK or LK_NOMEM. */
+lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listener *listener);
+/* After it returns nothing is told. */
+void lk_channels_unlisten(lk_channels *channels, lk_listener *listener);
 
 /* For the keeper. */
 typedef struct lk_channels_watched {

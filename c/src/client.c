@@ -10,6 +10,7 @@
 #include "eval.h"
 #include "holds.h"
 #include "local.h"
+#include "op.h"
 #include "options.h"
 #include "seq.h"
 #include "status.h"
@@ -37,6 +38,7 @@ static void destroy(lk_client *client) {
   free(client->target);
   pthread_cond_destroy(&client->idle);
   pthread_mutex_destroy(&client->mutex);
+  pthread_mutex_destroy(&client->listening);
   free(client);
 }
 
@@ -85,9 +87,9 @@ void lk_client_close(lk_client *client) {
   pthread_mutex_lock(&client->mutex);
   client->closing = true;
   pthread_cond_broadcast(&client->idle);
-  lk_holds_wake(client->holds);
   lk_lines_wake(&client->lines);
   pthread_mutex_unlock(&client->mutex);
+  lk_ops_quit(client);
   lk_channels_shut(client->channels);
   /* Calls under way end by themselves within their deadlines, so that what is granted to one that
    * waits can still be given back. */
@@ -98,6 +100,7 @@ void lk_client_close(lk_client *client) {
   lk_keeper_stop(client->keeper);
   lk_holds_clear(client);
   lk_undo_clear(client);
+  lk_events_dispatch(&client->events); /* the last completions: the application waits for them */
   lk_channels_hang_up(client->channels);
   lk_pipe_free(client->pipe);
   client->pipe = NULL;
@@ -216,6 +219,7 @@ static lk_client *allocate(void) {
   atomic_init(&client->refs, 1);
   atomic_init(&client->serials, 0);
   client->pid = getpid();
+  pthread_mutex_init(&client->listening, NULL);
   pthread_mutex_init(&client->mutex, NULL);
   lk_cond_init(&client->idle);
   return client;

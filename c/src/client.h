@@ -34,12 +34,14 @@ struct lk_client {
   char uuid[LK_UUID_SIZE];
   atomic_uint_least64_t serials; /* of owners' names: never used twice */
 
-  pthread_mutex_t mutex; /* guards holds, watches and what is below */
-  pthread_cond_t idle;   /* signalled when a close begins, and when the last call has returned */
-  size_t active;         /* calls under way */
+  pthread_mutex_t listening; /* who hears what changes; taken before the channels' and the next */
+  pthread_mutex_t mutex;     /* guards holds, watches and what is below */
+  pthread_cond_t idle; /* signalled when a close begins, and when the last call has returned */
+  size_t active;       /* calls under way */
   bool closing;
   lk_holds *holds;
   lk_undo *undos; /* calls that are to be undone */
+  lk_op *ops;     /* what is under way */
   lk_lines lines; /* who waits for counters */
   lk_seq *seqs;   /* callers of counters that are in no call */
 };

@@ -58,7 +58,16 @@ void lk_call_clear(lk_call *call) {
 
 /* ------------------------------------------------------------------------------------ answers -- */
 
-lk_status lk_answer_status(const lk_answer *answer, const char *script, lk_error *error) {
+static lk_status name_key(lk_status status, const char *key, lk_error *error) {
+  char said[sizeof error->message];
+  if (!error || !key || (status != LK_DENIED && status != LK_WRONGTYPE)) return status;
+  memcpy(said, error->message, sizeof said);
+  snprintf(error->message, sizeof error->message, "%.80s: %.230s", key, said);
+  return status;
+}
+
+lk_status lk_answer_status(const lk_answer *answer, const char *script, const char *key,
+                           lk_error *error) {
   if (answer->status != LK_OK) {
     lk_fail(error, answer->status, "%s", answer->why);
     if (error) memcpy(error->code, answer->code, sizeof error->code);
@@ -66,17 +75,10 @@ lk_status lk_answer_status(const lk_answer *answer, const char *script, lk_error
     return answer->status;
   }
   if (answer->reply->type == REDIS_REPLY_ERROR) {
-    return lk_fail_server(error, script, answer->reply->str, answer->reply->len);
+    lk_status status = lk_fail_server(error, script, answer->reply->str, answer->reply->len);
+    return name_key(status, key, error);
   }
   return lk_succeed(error);
-}
-
-/* The server does not say which key it means. */
-static void name_key(lk_error *error, lk_bytes key) {
-  char said[sizeof error->message];
-  memcpy(said, error->message, sizeof said);
-  snprintf(error->message, sizeof error->message, "%.*s: %.230s", key.len < 80 ? (int)key.len : 80,
-           key.data, said);
 }
 
 static lk_request *load_request(const lk_script_def *script, int64_t deadline_us) {
@@ -164,11 +166,10 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
   }
   if (is_missing(answer)) never_kept(answer);
   if (argv != few) free(argv);
-  lk_status status = lk_answer_status(answer, script->name, error);
-  if (error && nkeys > 0 && (status == LK_DENIED || status == LK_WRONGTYPE)) {
-    name_key(error, keys[0]);
-  }
-  return status;
+  char key[96] = "";
+  if (nkeys > 0)
+    snprintf(key, sizeof key, "%.*s", (int)(keys[0].len < 90 ? keys[0].len : 90), keys[0].data);
+  return lk_answer_status(answer, script->name, nkeys > 0 ? key : NULL, error);
 }
 
 /* The reply goes to the application, or it goes. */
@@ -181,8 +182,13 @@ static lk_status hand_out(lk_status status, const lk_answer *answer, lk_reply **
   return status;
 }
 
-static lk_status check_arguments(const lk_bytes *keys, size_t nkeys, const lk_bytes *args,
-                                 size_t nargs, lk_error *error) {
+lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
+                        const lk_bytes *args, size_t nargs, const lk_script_def **def,
+                        lk_error *error) {
+  *def = lk_catalog_find(client->catalog, script);
+  if (!*def) {
+    return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script ? script : "(null)");
+  }
   if (nkeys > LK_EVAL_KEYS_MAX || nargs > LK_EVAL_ARGS_MAX) {
     return lk_fail(error, LK_INVALID, "at most %d keys and %d arguments", LK_EVAL_KEYS_MAX,
                    LK_EVAL_ARGS_MAX);
@@ -197,13 +203,11 @@ lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, s
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  const lk_script_def *def = lk_catalog_find(client->catalog, script);
+  const lk_script_def *def = NULL;
   if (!out) {
     status = lk_fail(error, LK_INVALID, "out is NULL");
-  } else if (!def) {
-    status = lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script ? script : "(null)");
   } else {
-    status = check_arguments(keys, nkeys, args, nargs, error);
+    status = lk_eval_check(client, script, keys, nkeys, args, nargs, &def, error);
   }
   if (status == LK_OK) {
     status = lk_eval_call(client, def, keys, nkeys, args, nargs, lk_clock_us() + client->command_us,
@@ -335,7 +339,7 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
   } else {
     call_once(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us),
               &answer);
-    status = hand_out(lk_answer_status(&answer, NULL, error), &answer, out);
+    status = hand_out(lk_answer_status(&answer, NULL, NULL, error), &answer, out);
   }
   lk_client_leave(client);
   return status;
@@ -345,7 +349,7 @@ lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error)
   lk_bytes argv[] = {text("PING")};
   lk_answer answer;
   call_once(client, lk_request_new(argv, 1, true, deadline_us), &answer);
-  lk_status status = lk_answer_status(&answer, NULL, error);
+  lk_status status = lk_answer_status(&answer, NULL, NULL, error);
   freeReplyObject(answer.reply);
   return status;
 }
@@ -371,7 +375,7 @@ static void loaded(void *user, lk_answer *answer) {
   loading_one *one = user;
   loading *all = one->all;
   lk_error error;
-  lk_status status = lk_answer_status(answer, one->script->name, &error);
+  lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
   if (status == LK_OK && (answer->reply->type != REDIS_REPLY_STRING ||
                           strcmp(answer->reply->str, one->script->sha1) != 0)) {
     status = lk_fail(&error, LK_PROTOCOL, "script %s: the server keeps it under another SHA1",

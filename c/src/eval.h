@@ -14,6 +14,11 @@ typedef struct lk_call {
   size_t argc;
 } lk_call;
 
+/* The script of that name; LK_NO_SCRIPT, LK_INVALID. */
+lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
+                        const lk_bytes *args, size_t nargs, const lk_script_def **def,
+                        lk_error *error);
+
 lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
                        size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error);
 void lk_call_clear(lk_call *call);
@@ -35,7 +40,9 @@ lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *
 /* Whether the server answers at all. */
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error);
 
-/* What an answer means, with its detail in *error: LK_OK only for a reply that is no error. */
-lk_status lk_answer_status(const lk_answer *answer, const char *script, lk_error *error);
+/* What an answer means, with its detail in *error: LK_OK only for a reply that is no error. `key` is
+ * the one that it is about, NULL if there is none: the server does not say which it means. */
+lk_status lk_answer_status(const lk_answer *answer, const char *script, const char *key,
+                           lk_error *error);
 
 #endif

@@ -7,6 +7,8 @@
 #include "options.h"
 #include "status.h"
 
+enum { HEARTBEAT_MS = 5000 };
+
 const char *lk_lost_text(lk_lost_reason reason) {
   switch (reason) {
   case LK_LOST_NOT: return "it is held";
@@ -33,6 +35,16 @@ static lk_status check_options(const lk_lock_options *options, lk_error *error) 
   if (options->recheck_ms != 0 && (options->recheck_ms < 100 || options->recheck_ms > 300000)) {
     return lk_fail(error, LK_INVALID, "recheck_ms must be 0 or from 100 to 300000");
   }
+  if (options->heartbeat_ms != 0 &&
+      (options->heartbeat_ms < 1000 || options->heartbeat_ms > 60000)) {
+    return lk_fail(error, LK_INVALID, "heartbeat_ms must be 0 or from 1000 to 60000");
+  }
+  if (options->handoff_limit < -1 || options->handoff_limit > 1000) {
+    return lk_fail(error, LK_INVALID, "handoff_limit must be from -1 to 1000");
+  }
+  if (options->wait_mode != LK_WAIT_MESSAGE && options->wait_mode != LK_WAIT_SPIN) {
+    return lk_fail(error, LK_INVALID, "wait_mode must be LK_WAIT_MESSAGE or LK_WAIT_SPIN");
+  }
   if (options->token_ttl_ms != 0 &&
       (options->token_ttl_ms < 1000 || options->token_ttl_ms > LK_TOKEN_TTL_MAX_MS)) {
     return lk_fail(error, LK_INVALID, "token_ttl_ms must be 0 or from 1000 to %lld",
@@ -51,6 +63,15 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   lock->lease_us = lease_ms * 1000;
   lock->renews = options->lease_ms == 0 || options->renew;
   lock->drift_ms = options->drift_ms;
+  int64_t heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
+  if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
+  snprintf(lock->values.heartbeat, sizeof lock->values.heartbeat, "%lld", (long long)heartbeat_ms);
+  lock->heartbeat_us = heartbeat_ms * 1000;
+  lock->handoff_limit = options->handoff_limit == 0  ? LK_HANDOFF_DEFAULT
+                        : options->handoff_limit < 0 ? 0
+                                                     : (size_t)options->handoff_limit;
+  lock->spins = options->wait_mode == LK_WAIT_SPIN;
+  lock->announces = options->prefer_writers && lock->row->wait && !lock->row->queues;
   lock->recheck_us = options->recheck_ms ? options->recheck_ms * 1000 : lock->client->recheck_us;
   lock->on_lost = options->on_lost;
   lock->user = options->user;
@@ -59,12 +80,40 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
 static void destroy(lk_lock *lock) {
   lk_client *client = lock->client;
   if (lock->record) lk_record_close(client, lock->record);
-  lk_bound_close(&lock->acquire);
-  lk_bound_close(&lock->renew);
-  lk_bound_close(&lock->release);
+  lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release,
+                        &lock->transfer, &lock->wait,  &lock->leave};
+  for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) lk_bound_close(bounds[i]);
   free(lock->values.channel);
+  free(lock->values.client);
   free(lock);
   lk_client_drop(client);
+}
+
+void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }
+
+void lk_lock_drop(lk_lock *lock) {
+  if (atomic_fetch_sub(&lock->refs, 1) == 1) destroy(lock);
+}
+
+/* The scripts of the kind, those that it has. */
+static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
+  lock->row = lk_kind_find(kind);
+  if (!lock->row) return lk_fail(error, LK_INVALID, "there is no kind of lock %d", (int)kind);
+  const lk_kind_row *row = lock->row;
+  const struct {
+    lk_bound *bound;
+    const char *script;
+  } scripts[] = {{&lock->acquire, row->acquire}, {&lock->renew, row->renew},
+                 {&lock->release, row->release}, {&lock->transfer, row->transfer},
+                 {&lock->wait, row->wait},       {&lock->leave, row->leave}};
+  lk_status status = LK_OK;
+  for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && status == LK_OK; i++) {
+    if (!scripts[i].script) continue;
+    status = lk_bound_open(scripts[i].bound, lock->client->catalog, scripts[i].script,
+                           &lock->values, error);
+  }
+  lock->undo = row->queues ? &lock->leave : &lock->release;
+  return status;
 }
 
 static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
@@ -73,10 +122,14 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
   if (!lock) return lk_fail(error, LK_NOMEM, "out of memory");
   lock->client = client;
   lk_client_keep(client);
+  atomic_init(&lock->refs, 1);
   lock->record = lk_record_open(client, kind, name);
+  lock->values.client = malloc(sizeof "lk-" + LK_UUID_SIZE);
   if (lock->record) lock->values.name = lock->record->name;
-  lk_status status =
-      lock->record ? lk_lock_bind(lock, kind, error) : lk_fail(error, LK_NOMEM, "out of memory");
+  if (lock->values.client) sprintf(lock->values.client, "lk-%s", client->uuid);
+  lk_status status = lock->record && lock->values.client
+                         ? bind_scripts(lock, kind, error)
+                         : lk_fail(error, LK_NOMEM, "out of memory");
   if (status != LK_OK) {
     destroy(lock);
     return status;
@@ -112,7 +165,7 @@ void lk_lock_close(lk_lock *lock) {
     pthread_cond_wait(&lock->client->idle, &lock->client->mutex);
   }
   pthread_mutex_unlock(&lock->client->mutex);
-  if (!from_callback) destroy(lock);
+  if (!from_callback) lk_lock_drop(lock);
 }
 
 void lk_lock_told(lk_lock *lock) {
@@ -121,7 +174,7 @@ void lk_lock_told(lk_lock *lock) {
   lock->telling = false;
   pthread_cond_broadcast(&lock->client->idle);
   pthread_mutex_unlock(&lock->client->mutex);
-  if (closed) destroy(lock);
+  if (closed) lk_lock_drop(lock);
 }
 
 /* ------------------------------------------------------------------------------------- asking -- */

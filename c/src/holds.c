@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "status.h"
+#include "watch.h"
 
 struct lk_holds {
   void *tree; /* of lk_record by kind and name: tsearch(3) */
@@ -16,14 +16,6 @@ struct lk_holds {
 lk_holds *lk_holds_new(void) { return calloc(1, sizeof(lk_holds)); }
 
 void lk_holds_free(lk_holds *holds) { free(holds); }
-
-void lk_holds_wake(lk_holds *holds) {
-  for (lk_record *record = holds->all; record; record = record->next) {
-    for (lk_turn *turn = record->first; turn; turn = turn->next) {
-      pthread_cond_signal(&turn->called);
-    }
-  }
-}
 
 /* ------------------------------------------------------------------------------------ records -- */
 
@@ -42,7 +34,6 @@ static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
   if (!record) return NULL;
   record->kind = kind;
   record->name = strdup(name);
-  record->last = &record->first;
   if (!record->name || !tsearch(record, &holds->tree, by_kind_and_name)) {
     free(record->name);
     free(record);
@@ -56,18 +47,22 @@ static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
   pthread_mutex_lock(&client->mutex);
   lk_record *record = find_or_add(client->holds, kind, name);
-  if (record) record->handles++;
+  if (record) {
+    record->client = client;
+    record->handles++;
+  }
   pthread_mutex_unlock(&client->mutex);
   return record;
 }
 
 /* With the client's mutex held. */
 static void free_if_unused(lk_holds *holds, lk_record *record) {
-  if (record->handles > 0 || record->holds || record->first) return;
+  if (record->handles > 0 || record->holds) return;
   lk_record **at = &holds->all;
   while (*at != record) at = &(*at)->next;
   *at = record->next;
   tdelete(record, &holds->tree, by_kind_and_name);
+  free(record->deaf);
   free(record->name);
   free(record);
 }
@@ -87,6 +82,27 @@ lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) 
   while (hold && hold->caller_id != caller_id) hold = hold->next;
   pthread_mutex_unlock(&client->mutex);
   return hold;
+}
+
+void lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
+                      char owner[LK_OWNER_SIZE]) {
+  lk_record probe = {.kind = kind, .name = (char *)(uintptr_t)name};
+  owner[0] = '\0';
+  pthread_mutex_lock(&client->mutex);
+  void *node = tfind(&probe, &client->holds->tree, by_kind_and_name);
+  lk_hold *hold = node ? (*(lk_record **)node)->holds : NULL;
+  while (hold && hold->caller_id != caller_id) hold = hold->next;
+  if (hold) memcpy(owner, hold->owner, LK_OWNER_SIZE);
+  pthread_mutex_unlock(&client->mutex);
+}
+
+int64_t lk_record_held_until_us(const lk_record *record) {
+  int64_t until_us = 0;
+  for (const lk_hold *hold = record->holds; hold; hold = hold->next) {
+    int64_t end_us = hold->watch ? lk_watch_deadline_us(hold->watch) : 0;
+    if (end_us > until_us) until_us = end_us;
+  }
+  return until_us;
 }
 
 void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold) {
@@ -134,42 +150,4 @@ void lk_hold_forget_lock(lk_record *record, const lk_lock *lock) {
   for (lk_hold *hold = record->holds; hold; hold = hold->next) {
     if (hold->lock == lock) hold->lock = NULL;
   }
-}
-
-/* --------------------------------------------------------------------------------------- line -- */
-
-static void step_out(lk_record *record, lk_turn *turn) {
-  lk_turn **at = &record->first;
-  while (*at != turn) at = &(*at)->next;
-  *at = turn->next;
-  if (!*at) record->last = at;
-  if (record->first) pthread_cond_signal(&record->first->called);
-}
-
-lk_status lk_turn_take(lk_client *client, lk_record *record, lk_turn *turn, int64_t deadline_us) {
-  lk_status status = LK_OK;
-  lk_cond_init(&turn->called);
-  turn->next = NULL;
-  pthread_mutex_lock(&client->mutex);
-  *record->last = turn;
-  record->last = &turn->next;
-  while (record->first != turn && !client->closing && lk_clock_us() < deadline_us) {
-    lk_cond_wait_until(&turn->called, &client->mutex, deadline_us);
-  }
-  if (client->closing) {
-    status = LK_CLOSED;
-  } else if (record->first != turn) {
-    status = LK_TIMEOUT;
-  }
-  if (status != LK_OK) step_out(record, turn);
-  pthread_mutex_unlock(&client->mutex);
-  if (status != LK_OK) pthread_cond_destroy(&turn->called);
-  return status;
-}
-
-void lk_turn_end(lk_client *client, lk_record *record, lk_turn *turn) {
-  pthread_mutex_lock(&client->mutex);
-  step_out(record, turn);
-  pthread_mutex_unlock(&client->mutex);
-  pthread_cond_destroy(&turn->called);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What this client holds: (lock, caller) -> hold. And per lock the line of local waiters, of which only
- * the first talks to the server. Guarded by the client's mutex; the functions take it themselves.
- */
+/* What this client holds: (lock, caller) -> hold. Guarded by the client's mutex; the functions take it
+ * themselves. */
 #ifndef LK_HOLDS_H
 #define LK_HOLDS_H
 
@@ -10,7 +8,9 @@
 
 typedef struct lk_hold lk_hold;
 typedef struct lk_record lk_record;
-typedef struct lk_turn lk_turn;
+typedef struct lk_attempt lk_attempt;
+
+enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 
 /* Somebody's hold. It is changed only by its owner's calls, of which there is one at a time. */
 struct lk_hold {
@@ -22,31 +22,38 @@ struct lk_hold {
   int64_t count;
   int64_t token; /* 0: the kind has none */
   lk_watch *watch;
-  char owner[LK_OWNER_MAX + 1];
+  char owner[LK_OWNER_SIZE];
 };
+
+/* Has the server confirmed that this record's channel is heard? */
+typedef enum lk_hearing {
+  LK_HEARING_NOT,   /* nobody asked */
+  LK_HEARING_ASKED, /* not yet, or not now */
+  LK_HEARING_YES,
+  LK_HEARING_REFUSED /* and it never will */
+} lk_hearing;
 
 /* One lock's name and kind, shared by the handles that name it. */
 struct lk_record {
+  lk_client *client;
   size_t handles;
   lk_kind kind;
   char *name;
   lk_hold *holds;
-  lk_turn *first, **last;
+  lk_attempt *first, *last; /* the line */
+  size_t handovers;         /* in a row */
+  int64_t stand_back_us;    /* others first, until then */
+  lk_listener listener;     /* while somebody waits */
+  lk_hearing hearing;
+  uint64_t news;  /* moves with every message and every confirmation */
+  lk_error *deaf; /* why the channel was refused */
   lk_record *next;
-};
-
-/* A place in the line, on the stack of who waits. */
-struct lk_turn {
-  lk_turn *next;
-  pthread_cond_t called;
 };
 
 lk_holds *lk_holds_new(void);
 void lk_holds_free(lk_holds *holds);
 /* A client that closes lets go of everything it holds; nothing is sent. */
 void lk_holds_clear(lk_client *client);
-/* With the client's mutex held: everybody who waits in a line looks again. */
-void lk_holds_wake(lk_holds *holds);
 
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name);
 void lk_record_close(lk_client *client, lk_record *record);
@@ -57,8 +64,16 @@ uint64_t lk_caller_id(const lk_caller *caller);
  * another call. */
 lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error);
 void lk_caller_leave(lk_client *client, lk_caller *caller);
+/* The caller may begin its next call, though this one has not left the client. NULL is fine. */
+void lk_caller_release(lk_caller *caller);
 
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id);
+/* The owner's name of what the caller holds of another kind under this name; "" if nothing. */
+void lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
+                      char owner[LK_OWNER_SIZE]);
+/* With the client's mutex held: until when the record is certain to be held by this client; 0: it is
+ * not known to be. */
+int64_t lk_record_held_until_us(const lk_record *record);
 void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold);
 /* Out of the table and gone, its watch too. */
 void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold);
@@ -66,9 +81,5 @@ void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold);
 void lk_hold_remove_all(lk_client *client, uint64_t caller_id);
 /* With the client's mutex held: no hold of this record tells this handle of a loss any more. */
 void lk_hold_forget_lock(lk_record *record, const lk_lock *lock);
-
-/* Stand in line and come first: LK_OK. LK_TIMEOUT, LK_CLOSED: no more in line. */
-lk_status lk_turn_take(lk_client *client, lk_record *record, lk_turn *turn, int64_t deadline_us);
-void lk_turn_end(lk_client *client, lk_record *record, lk_turn *turn);
 
 #endif

@@ -26,6 +26,7 @@ struct lk_keeper {
   lk_timer **heap; /* the earliest first; heap[slot - 1] */
   size_t count, size;
   lk_timer *firing;
+  lk_job *jobs, **last_job;
   int64_t wakes_us;  /* when the thread looks again by itself */
   int64_t lately_us; /* what the last timer was set to, cancelled or not */
   lk_wake wake;
@@ -150,6 +151,45 @@ static int64_t fire_due(lk_keeper *keeper) {
   return next;
 }
 
+/* --------------------------------------------------------------------------------------- jobs -- */
+
+bool lk_job_post(lk_keeper *keeper, lk_job *job) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool queued = job->queued;
+  if (!queued) {
+    job->queued = true;
+    job->next = NULL;
+    *keeper->last_job = job;
+    keeper->last_job = &job->next;
+  }
+  bool mine = is_me(keeper);
+  pthread_mutex_unlock(&keeper->mutex);
+  if (!queued && !mine) lk_keeper_poke(keeper);
+  return !queued;
+}
+
+/* Posted by the thread itself, behind its back. */
+static bool has_jobs(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool any = keeper->jobs != NULL;
+  pthread_mutex_unlock(&keeper->mutex);
+  return any;
+}
+
+static void run_jobs(lk_keeper *keeper) {
+  lk_job *job;
+  pthread_mutex_lock(&keeper->mutex);
+  while ((job = keeper->jobs) != NULL) {
+    keeper->jobs = job->next;
+    if (!keeper->jobs) keeper->last_job = &keeper->jobs;
+    job->queued = false;
+    pthread_mutex_unlock(&keeper->mutex);
+    job->run(job);
+    pthread_mutex_lock(&keeper->mutex);
+  }
+  pthread_mutex_unlock(&keeper->mutex);
+}
+
 /* ------------------------------------------------------------------------------------- thread -- */
 
 static bool stopping(lk_keeper *keeper) {
@@ -170,6 +210,7 @@ static void *run(void *argument) {
   while (!stopping(keeper)) {
     lk_pipe_watched pipe;
     lk_channels_watched channels;
+    run_jobs(keeper);
     int64_t next_us = fire_due(keeper);
     lk_pipe_watch(keeper->pipe, &pipe);
     lk_channels_watch(keeper->channels, &channels);
@@ -180,7 +221,7 @@ static void *run(void *argument) {
         {.fd = channels.fd, .events = channels.events},
         {.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1, .events = POLLIN},
     };
-    if (poll(fds, 4, lk_poll_ms(next_us)) < 0) {
+    if (poll(fds, 4, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
       for (int i = 0; i < 4; i++) fds[i].revents = 0;
     }
     if (fds[0].revents) lk_wake_drain(&keeper->wake);
@@ -188,6 +229,7 @@ static void *run(void *argument) {
     lk_channels_step(keeper->channels, fds[2].revents);
     if (fds[3].revents) lk_events_dispatch(keeper->dispatch);
   }
+  run_jobs(keeper);
   return NULL;
 }
 
@@ -201,6 +243,7 @@ lk_keeper *lk_keeper_new(void) {
   pthread_mutex_init(&keeper->mutex, NULL);
   pthread_cond_init(&keeper->fired, NULL);
   keeper->wakes_us = INT64_MAX;
+  keeper->last_job = &keeper->jobs;
   return keeper;
 }
 

@@ -21,6 +21,14 @@ struct lk_timer {
   size_t slot; /* place in the heap, counted from 1; 0: not set */
 };
 
+/* Something for the keeper to do as soon as it can. */
+typedef struct lk_job lk_job;
+struct lk_job {
+  void (*run)(lk_job *job);
+  lk_job *next;
+  bool queued;
+};
+
 lk_keeper *lk_keeper_new(void);
 /* dispatch: the keeper runs the events itself. */
 lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels,
@@ -31,6 +39,9 @@ void lk_keeper_free(lk_keeper *keeper);
 /* Look again what is due. Takes a lk_keeper; from any thread. */
 void lk_keeper_poke(void *keeper);
 bool lk_keeper_is_me(lk_keeper *keeper);
+
+/* Run it once; false if it waits for that already. With any mutex held. */
+bool lk_job_post(lk_keeper *keeper, lk_job *job);
 
 /* Set, or set anew. false: no memory. */
 bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us);

@@ -7,26 +7,46 @@
 #include "holds.h"
 #include "watch.h"
 
-enum { LK_LEASE_DEFAULT_MS = 30000 };
+enum { LK_LEASE_DEFAULT_MS = 30000, LK_HANDOFF_DEFAULT = 16 };
 
+typedef struct lk_flow lk_flow;
+
+/* One row of the table in kinds.c. */
 typedef struct lk_kind_row {
   lk_kind kind;
   const char *noun;                      /* for people */
   const char *acquire, *renew, *release; /* its scripts */
-  bool reenters;
-  bool always_told; /* every release of it is published, also by other clients */
+  const char *transfer;                  /* hands a hold over; NULL: none */
+  const char *wait;   /* says that its owner goes on waiting; NULL: nothing at the server waits */
+  const char *leave;  /* and that it waits no more */
+  const char *suffix; /* of owners' names; NULL: none */
+  lk_kind other;      /* whose hold of the same caller its calls name; 0: none */
+  lk_status refused;  /* what the outcome -2 of its acquire means; LK_OK: there is none */
+  int64_t hold_max;   /* 1: it does not re-enter */
+  bool always_told;   /* every release of it is published, also by other clients */
+  bool queues;        /* each waiter has a place of its own at the server */
+  const lk_flow *flow;
 } lk_kind_row;
+
+/* NULL if there is no such kind. */
+const lk_kind_row *lk_kind_find(lk_kind kind);
 
 struct lk_lock {
   lk_client *client;
+  atomic_size_t refs;
   const lk_kind_row *row;
   lk_record *record;
-  lk_bound acquire, renew, release;
+  lk_bound acquire, renew, release, transfer, wait, leave; /* without `def` if the kind has none */
+  const lk_bound *undo; /* what ends whatever an owner's name may have left */
   lk_bound_values values;
   int64_t lease_us;
   int64_t drift_ms; /* 0: by the rule */
   int64_t recheck_us;
+  int64_t heartbeat_us;
+  size_t handoff_limit;
   bool renews;
+  bool spins;
+  bool announces; /* it tells the server that it waits */
   void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user);
   void *user;
   /* Guarded by the client's mutex. */
@@ -35,11 +55,24 @@ struct lk_lock {
   bool closed; /* by its own callback */
 };
 
-/* The kind's scripts; LK_INVALID if there is no such kind. */
-lk_status lk_lock_bind(lk_lock *lock, lk_kind kind, lk_error *error);
+void lk_lock_keep(lk_lock *lock);
+void lk_lock_drop(lk_lock *lock);
 /* The callback of a handle has returned. */
 void lk_lock_told(lk_lock *lock);
 /* In a few words. */
 const char *lk_lost_text(lk_lost_reason reason);
+
+/* A short lease lowers the command deadline to a third of it. */
+int64_t lk_lock_patience_us(const lk_lock *lock);
+
+typedef struct lk_grant {
+  const char *owner;
+  uint64_t caller_id;
+  lk_caller *caller;
+  int64_t sent_us;
+  int64_t token;
+} lk_grant;
+/* A new hold of the caller, granted by a call that was sent at sent_us. LK_OK or LK_NOMEM. */
+lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant);
 
 #endif

@@ -230,8 +230,12 @@ static lk_status ask(lk_permits *permits, const char *script, const lk_permit *p
 static void undo(lk_permits *permits, const lk_permit *permit) {
   lk_filled call;
   if (fill(permits, "permit/release", permit, &call, NULL) != LK_OK) return;
-  lk_undo_start(permits->counter.client, call.script, call.keys, call.script->nkeys, call.args,
-                call.nargs, permits->lease_us);
+  lk_call release;
+  if (lk_call_init(&release, call.script, call.keys, call.script->nkeys, call.args, call.nargs,
+                   NULL) != LK_OK) {
+    return;
+  }
+  lk_undo_start(permits->counter.client, &release, 1, permits->lease_us);
 }
 
 static lk_status watch(lk_permits *permits, lk_permit *permit, int64_t sent_us, lk_error *error) {

@@ -2,6 +2,7 @@
 #include "undo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "status.h"
@@ -11,7 +12,8 @@ enum { FIRST_PAUSE_US = 50 * 1000, LAST_PAUSE_US = 2000 * 1000 };
 struct lk_undo {
   lk_undo *next;
   lk_client *client;
-  lk_call call;
+  lk_call steps[LK_UNDO_STEPS];
+  size_t count, step;
   lk_timer timer;
   int64_t until_us;
   int64_t pause_us;
@@ -24,41 +26,49 @@ static void finish(lk_undo *undo) {
   while (*at != undo) at = &(*at)->next;
   *at = undo->next;
   pthread_mutex_unlock(&client->mutex);
-  lk_call_clear(&undo->call);
+  for (size_t i = 0; i < undo->count; i++) lk_call_clear(&undo->steps[i]);
   free(undo);
   lk_client_drop(client);
 }
 
+static void send_step(lk_undo *undo);
+
 static void answered(void *user, lk_answer *answer) {
   lk_undo *undo = user;
-  lk_status status = lk_answer_status(answer, NULL, NULL);
+  lk_status status = lk_answer_status(answer, NULL, NULL, NULL);
   int64_t now_us = lk_clock_us();
   freeReplyObject(answer->reply);
   bool again = lk_may_pass(status);
   if (again && now_us < undo->until_us) {
     undo->pause_us = undo->pause_us * 2 < LAST_PAUSE_US ? undo->pause_us * 2 : LAST_PAUSE_US;
     if (lk_timer_set(undo->client->keeper, &undo->timer, now_us + undo->pause_us)) return;
+  } else if (!again && undo->step + 1 < undo->count) {
+    undo->step++;
+    undo->pause_us = FIRST_PAUSE_US;
+    send_step(undo);
+    return;
   }
   finish(undo);
 }
 
-static void send_release(lk_undo *undo) {
+static void send_step(lk_undo *undo) {
   int64_t deadline_us = lk_clock_us() + undo->client->command_us;
-  if (!lk_eval_start(undo->client, &undo->call, deadline_us, answered, undo)) finish(undo);
+  const lk_call *call = &undo->steps[undo->step];
+  if (!lk_eval_start(undo->client, call, deadline_us, answered, undo)) finish(undo);
 }
 
 static void fire(lk_timer *timer) {
-  send_release((lk_undo *)((char *)timer - offsetof(lk_undo, timer)));
+  send_step((lk_undo *)((char *)timer - offsetof(lk_undo, timer)));
 }
 
-void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys,
-                   size_t nkeys, const lk_bytes *args, size_t nargs, int64_t lease_us) {
+void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t lease_us) {
   lk_undo *undo = calloc(1, sizeof *undo);
-  if (!undo) return;
-  if (lk_call_init(&undo->call, release, keys, nkeys, args, nargs, NULL) != LK_OK) {
-    free(undo);
+  if (!undo) {
+    for (size_t i = 0; i < count; i++) lk_call_clear(&steps[i]);
     return;
   }
+  memcpy(undo->steps, steps, count * sizeof *steps);
+  undo->count = count;
   undo->client = client;
   undo->timer.fire = fire;
   undo->pause_us = FIRST_PAUSE_US;
@@ -69,7 +79,7 @@ void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_byt
   undo->next = client->undos;
   client->undos = undo;
   pthread_mutex_unlock(&client->mutex);
-  send_release(undo);
+  send_step(undo);
 }
 
 void lk_undo_clear(lk_client *client) {

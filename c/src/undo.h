@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Giving back what nobody asked to keep: an acquire or a release whose reply never came may have left
- * a hold behind. Its owner's name is never used again, so a release of it can be sent at any time.
+ * Giving back what nobody asked to keep: an acquire, a release or a hand-over whose reply never came
+ * may have left a hold behind. Its owner's name is never used again, so a release of it can be sent at
+ * any time.
  */
 #ifndef LK_UNDO_H
 #define LK_UNDO_H
 
 #include "eval.h"
 
-/* Run this release in the background until it is answered, or until its hold has ended by itself.
- * Best effort: without memory the lease does the work. */
-void lk_undo_start(lk_client *client, const lk_script_def *release, const lk_bytes *keys,
-                   size_t nkeys, const lk_bytes *args, size_t nargs, int64_t lease_us);
+enum { LK_UNDO_STEPS = 2 };
+
+/* Calls that are run in the background, one after the other, each until it is answered, or until the
+ * hold it is about has ended by itself. The calls are taken over. Best effort: without memory the lease
+ * does the work. */
+void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t lease_us);
 /* After the keeper has ended: forget them all. */
 void lk_undo_clear(lk_client *client);
 

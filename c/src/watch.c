@@ -226,6 +226,10 @@ int64_t lk_watch_remaining_ms(lk_watch *watch) {
   return left_us / 1000;
 }
 
+int64_t lk_watch_deadline_us(const lk_watch *watch) {
+  return watch->lost == LK_LOST_NOT ? watch->deadline_us : 0;
+}
+
 lk_lost_reason lk_watch_lost(lk_watch *watch) {
   if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
   pthread_mutex_lock(&watch->client->mutex);

@@ -14,6 +14,9 @@ void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us);
 /* The server said that the hold is gone. */
 void lk_watch_lose(lk_watch *watch, lk_lost_reason reason);
 
+/* With the client's mutex held: until when the lease is certain; 0 once it is lost. */
+int64_t lk_watch_deadline_us(const lk_watch *watch);
+
 /* lease/100 + 2 ms, unless given. */
 int64_t lk_drift_us(int64_t lease_us, int64_t drift_ms);
 

@@ -58,6 +58,7 @@ extern "C" {
 #define LK_LEASE_MIN_MS 50              /**< shortest lease */
 #define LK_LEASE_MAX_MS 86400000        /**< longest lease, 24 hours */
 #define LK_HOLD_MAX 1000000             /**< highest hold count of one owner */
+#define LK_READ_HOLD_MAX 1000           /**< highest hold count of one reader */
 #define LK_TOKEN_TTL_MAX_MS 31536000000 /**< longest life of a fencing counter, 365 days */
 
 /* ---------------------------------------------------------------------------------- statuses -- */
@@ -84,6 +85,10 @@ extern "C" {
   X(EXISTS, 8, 0, "it was set before", "use what stands, or change it on purpose")                 \
   X(BOUND, 9, 0, "that would pass a bound; nothing was done",                                      \
     "look who counts twice, or counts on another name")                                            \
+  X(UPGRADE, 10, 0, "a reader cannot become a writer",                                             \
+    "release the read hold first; taking both would wait for itself for ever")                     \
+  X(QUEUE_FULL, 11, 1, "too many wait for this lock already", "try again later")                   \
+  X(CANCELLED, 12, 0, "the operation was cancelled", "nothing to do")                              \
   X(UNREACHABLE, 20, 1, "no server could be reached",                                              \
     "check the address and that the server runs; nothing was sent")                                \
   X(LOADING, 21, 1, "the server is loading its data", "try again when it has started")             \
@@ -157,6 +162,7 @@ typedef struct lk_lock lk_lock;
 typedef struct lk_watch lk_watch;
 typedef struct lk_wait lk_wait;
 typedef struct lk_reply lk_reply;
+typedef struct lk_op lk_op;
 
 /** Bytes with a length; they may hold anything. */
 typedef struct lk_bytes {
@@ -341,6 +347,39 @@ LK_API const lk_reply *lk_reply_at(const lk_reply *reply, size_t index);
 /** Free a reply that lk_eval() or lk_command() gave; NULL is fine. @since 0.1.0 */
 LK_API void lk_reply_free(lk_reply *reply);
 
+/* ------------------------------------------------------------------- without a waiting thread -- */
+
+/**
+ * Told once when an operation has ended, where callbacks run (see lk_callbacks). `op` and `error` are
+ * valid until it returns; error is NULL or says LK_OK when there is nothing to tell.
+ */
+typedef void (*lk_done_fn)(lk_op *op, lk_status status, const lk_error *error, void *user);
+
+/**
+ * lk_eval() without waiting.
+ *
+ * @param done  gets the statuses of lk_eval(); the reply is taken there with lk_op_reply()
+ * @param user  handed to it
+ * @param out   may be NULL; the operation, valid until `done` has returned
+ * @return LK_OK: `done` will be called; else it will not, as for lk_eval() before anything is sent
+ * @blocks no
+ * @threads any
+ * @after-io as lk_eval()
+ * @since 0.1.0
+ */
+LK_API lk_status lk_eval_async(lk_client *client, const char *script, const lk_bytes *keys,
+                               size_t nkeys, const lk_bytes *args, size_t nargs, lk_done_fn done,
+                               void *user, lk_op **out, lk_error *error);
+
+/**
+ * End an operation soon. `done` is still called: with LK_CANCELLED, or with what it came to before.
+ * Whatever it may have taken is given back. Not after `done` has returned. NULL is fine.
+ * @threads any @since 0.1.0
+ */
+LK_API void lk_op_cancel(lk_op *op);
+/** The reply of an lk_eval_async(), inside `done`, once; the caller frees it. @since 0.1.0 */
+LK_API lk_reply *lk_op_reply(lk_op *op);
+
 /* ----------------------------------------------------------------------------------- helpers -- */
 
 /** Why a hold ended before it was released. */
@@ -433,10 +472,19 @@ LK_API void lk_caller_free(lk_caller *caller);
 /* ------------------------------------------------------------------------------------- locks -- */
 
 typedef enum lk_kind {
-  LK_MUTEX = 1, /**< SET NX PX, as redis-py, redsync and Redlock use it; no re-entry */
-  LK_LOCK = 2,  /**< re-entrant, on Redisson's wire */
-  LK_FENCED = 3 /**< LK_LOCK with a fencing token for each fresh hold */
+  LK_MUTEX = 1,  /**< SET NX PX, as redis-py, redsync and Redlock use it; no re-entry */
+  LK_LOCK = 2,   /**< re-entrant, on Redisson's wire */
+  LK_FENCED = 3, /**< LK_LOCK with a fencing token for each fresh hold */
+  LK_FAIR = 4,   /**< re-entrant, granted in the order of arrival, also between processes */
+  LK_READ = 5,   /**< the reading side of a read-write lock: beside other readers */
+  LK_WRITE = 6   /**< its writing side: alone; a writer may read as well, not the other way round */
 } lk_kind;
+
+/** How a caller waits for a lock that is held. */
+typedef enum lk_wait_mode {
+  LK_WAIT_MESSAGE = 0, /**< for the message of a release */
+  LK_WAIT_SPIN = 1     /**< it tries again after 1 ms, doubling to 128 ms, jittered; no subscription */
+} lk_wait_mode;
 
 /** A hold that was lost. Valid during the callback. */
 typedef struct lk_lost_event {
@@ -458,10 +506,17 @@ typedef struct lk_lock_options {
   int64_t token_ttl_ms; /**< LK_FENCED: the counter of tokens expires this long after the last one,
                              1,000 to LK_TOKEN_TTL_MAX_MS, where no Redisson client uses the name;
                              0: never */
+  lk_wait_mode wait_mode;
+  int64_t handoff_limit; /**< so many times in a row a release hands the hold straight to the next
+                              waiter of this process, up to 1,000; 0: 16; -1: never */
+  int64_t heartbeat_ms;  /**< LK_FAIR, and LK_WRITE with preference: a waiter that is not heard of for
+                              so long is passed over, 1,000 to 60,000; at most a quarter of the lease;
+                              0: 5,000 */
+  bool prefer_writers;   /**< LK_WRITE: while it waits nobody starts to read */
 } lk_lock_options;
 
 #define LK_LOCK_OPTIONS_INIT                                                                       \
-  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL, 0 }
+  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL, 0, LK_WAIT_MESSAGE, 0, 0, false }
 
 /**
  * Can this be the name of a lock? All keys of one lock must share a hash slot.
@@ -518,6 +573,35 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
  * @since 0.1.0
  */
 LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error);
+
+/**
+ * lk_lock_acquire() without waiting. Any number of them may wait, and none needs a thread.
+ *
+ * @param caller  not NULL: one for each task; it is in this call until `done` is called
+ * @param done    gets the statuses of lk_lock_acquire(), LK_CANCELLED, or LK_CLOSED
+ * @param user    handed to it
+ * @param out     may be NULL; the operation, valid until `done` has returned
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @after-io as lk_lock_acquire()
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_ms,
+                                       lk_done_fn done, void *user, lk_op **out, lk_error *error);
+/**
+ * lk_lock_release() without waiting.
+ *
+ * @param caller  not NULL
+ * @param done    gets the statuses of lk_lock_release()
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @after-io as lk_lock_release()
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done,
+                                       void *user, lk_error *error);
 
 /** How long the hold is certain to last: 0 or less, do not act. No network. @since 0.1.0 */
 LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attempt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "status.h"
+#include "undo.h"
+#include "waiters.h"
+
+/* ------------------------------------------------------------------------------------ running -- */
+
+static void step(lk_attempt *a, unsigned happened);
+
+static lk_attempt *of_op(lk_op *op) {
+  return (lk_attempt *)((char *)op - offsetof(lk_attempt, op));
+}
+
+/* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference. */
+static lk_attempt *run(lk_attempt *a, unsigned happened) {
+  lk_client *client = a->op.client;
+  lk_attempt *next = NULL;
+  pthread_mutex_lock(&client->mutex);
+  a->happened |= happened;
+  bool mine = !a->running;
+  if (mine) {
+    a->running = true;
+    lk_op_keep(&a->op);
+  }
+  while (mine && a->happened && a->phase != LK_PHASE_ENDED) {
+    happened = a->happened;
+    a->happened = 0;
+    pthread_mutex_unlock(&client->mutex);
+    step(a, happened);
+    pthread_mutex_lock(&client->mutex);
+  }
+  if (mine) {
+    a->running = false;
+    next = a->successor;
+    a->successor = NULL;
+  }
+  pthread_mutex_unlock(&client->mutex);
+  if (mine) lk_op_drop(&a->op);
+  return next;
+}
+
+/* One that ends lets the next run, on the same stack. */
+void lk_attempt_tell(lk_attempt *a, unsigned happened) {
+  lk_attempt *next = run(a, happened);
+  while (next) {
+    lk_attempt *after = run(next, LK_HAPPENED_TURN);
+    lk_op_drop(&next->op);
+    next = after;
+  }
+}
+
+static void run_job(lk_job *job) {
+  lk_attempt *a = (lk_attempt *)((char *)job - offsetof(lk_attempt, job));
+  lk_attempt_tell(a, 0);
+  lk_op_drop(&a->op);
+}
+
+/* With the client's mutex held. */
+void lk_attempt_tell_later(lk_attempt *a, unsigned happened) {
+  a->happened |= happened;
+  if (a->running) return;
+  lk_op_keep(&a->op);
+  if (!lk_job_post(a->op.client->keeper, &a->job)) lk_op_drop(&a->op);
+}
+
+static void fire(lk_timer *timer) {
+  lk_attempt_tell((lk_attempt *)((char *)timer - offsetof(lk_attempt, timer)), LK_HAPPENED_TIMER);
+}
+
+static void quit(lk_op *op, lk_status why) {
+  lk_attempt *a = of_op(op);
+  pthread_mutex_lock(&op->client->mutex);
+  if (a->hurried == LK_OK) a->hurried = (int)why;
+  pthread_mutex_unlock(&op->client->mutex);
+  lk_attempt_tell(a, LK_HAPPENED_QUIT);
+}
+
+static void destroy(lk_op *op) {
+  lk_attempt *a = of_op(op);
+  lk_lock_drop(a->lock);
+  free(a);
+}
+
+/* -------------------------------------------------------------------------------------- calls -- */
+
+static void digest(lk_attempt *a, lk_answer *answer) {
+  lk_error *error = lk_op_error(&a->op);
+  lk_heard *heard = &a->heard;
+  heard->status = lk_answer_status(answer, a->calling->def->name, a->calling->keys[0], error);
+  heard->sent_us = answer->sent_us;
+  heard->copies = answer->copies;
+  /* A copy on a connection that was lost may run after the one that was answered. */
+  if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) a->stray = true;
+  if (heard->status == LK_OK && !lk_bound_outcome(answer->reply, &heard->outcome)) {
+    heard->status = lk_bound_strange(a->calling, error);
+  }
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+}
+
+static void answered(void *user, lk_answer *answer) {
+  lk_attempt *a = user;
+  digest(a, answer);
+  lk_call_clear(&a->call);
+  lk_attempt_tell(a, LK_HAPPENED_ANSWER);
+  lk_op_drop(&a->op);
+}
+
+static void heard(lk_attempt *a);
+
+static void particulars(lk_attempt *a, lk_particulars *out, char other[LK_OWNER_SIZE]) {
+  const lk_kind_row *row = a->lock->row;
+  other[0] = '\0';
+  if (row->other) {
+    lk_hold_owner_of(a->op.client, row->other, a->lock->record->name, a->caller_id, other);
+  }
+  *out = (lk_particulars){.owner = a->owner,
+                          .hold = a->hold ? a->hold->count + 1 : 1,
+                          .ticket = a->serial,
+                          .other = other,
+                          .new_owner = "",
+                          .once = a->wait_ms == 0};
+}
+
+/* It is to end before its time. */
+static void end_hurried(lk_attempt *a) {
+  lk_status why = (lk_status)a->hurried;
+  const char *text = why == LK_CLOSED ? "the client is closed" : "the operation was cancelled";
+  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), why, "%s", text));
+}
+
+static void no_memory(lk_attempt *a) {
+  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
+}
+
+static void call(lk_attempt *a, const lk_bound *bound) {
+  char other[LK_OWNER_SIZE];
+  lk_particulars p;
+  lk_arguments with;
+  const lk_script_def *def = bound->def;
+  particulars(a, &p, other);
+  if (a->phase == LK_PHASE_GIVING_BACK) p.hold = 0;
+  lk_bound_fill(bound, &a->lock->values, &p, &with);
+  a->calling = bound;
+  if (a->phase != LK_PHASE_GIVING_BACK) a->phase = LK_PHASE_CALLING;
+  int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(a->lock);
+  if (a->blocking && pthread_equal(a->thread, pthread_self())) {
+    lk_answer answer;
+    lk_eval_call(a->op.client, def, with.keys, def->nkeys, with.args, with.nargs, deadline_us,
+                 &answer, NULL);
+    digest(a, &answer);
+    heard(a);
+    return;
+  }
+  if (lk_call_init(&a->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK) {
+    no_memory(a);
+    return;
+  }
+  lk_op_keep(&a->op);
+  if (lk_eval_start(a->op.client, &a->call, deadline_us, answered, a)) return;
+  lk_call_clear(&a->call);
+  lk_op_drop(&a->op);
+  no_memory(a);
+}
+
+void lk_attempt_call(lk_attempt *a, const lk_bound *bound) { call(a, bound); }
+
+void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
+  lk_record *record = a->lock->record;
+  pthread_mutex_lock(&a->op.client->mutex);
+  a->news_seen = record->news;
+  a->heard_then = record->hearing == LK_HEARING_YES;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  a->tried = true;
+  call(a, bound);
+}
+
+/* --------------------------------------------------------------------------------------- ends -- */
+
+/* What may be left of it at the server goes in the background. */
+static void undo(lk_attempt *a) {
+  const lk_bound *bounds[LK_UNDO_STEPS] = {a->stray ? a->lock->undo : NULL,
+                                           a->announced_us ? &a->lock->leave : NULL};
+  lk_call steps[LK_UNDO_STEPS];
+  size_t count = 0;
+  char other[LK_OWNER_SIZE];
+  lk_particulars p;
+  lk_arguments with;
+  particulars(a, &p, other);
+  p.hold = 0;
+  for (size_t i = 0; i < LK_UNDO_STEPS; i++) {
+    if (!bounds[i] || !bounds[i]->def) continue;
+    lk_bound_fill(bounds[i], &a->lock->values, &p, &with);
+    if (lk_call_init(&steps[count], bounds[i]->def, with.keys, bounds[i]->def->nkeys, with.args,
+                     with.nargs, NULL) == LK_OK) {
+      count++;
+    }
+  }
+  if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us);
+}
+
+/* The name is worth nothing any more: a late call may have taken the lock for it, or may yet. */
+static void rename_owner(lk_attempt *a) {
+  lk_client *client = a->op.client;
+  a->serial = atomic_fetch_add(&client->serials, 1) + 1;
+  snprintf(a->owner, sizeof a->owner, "lk-%s:%llu%s", client->uuid, (unsigned long long)a->serial,
+           a->lock->row->suffix ? a->lock->row->suffix : "");
+  a->stray = false;
+  a->announced_us = 0;
+}
+
+void lk_attempt_end(lk_attempt *a, lk_status status) {
+  if (status != LK_OK && a->hurried == LK_CLOSED && status != LK_NOMEM) {
+    status = lk_fail(lk_op_error(&a->op), LK_CLOSED, "the client is closed");
+  }
+  if (status != LK_OK && !a->hold) undo(a);
+  if (a->in_line) {
+    lk_attempt *next = lk_waiters_leave(a->lock->record, a);
+    pthread_mutex_lock(&a->op.client->mutex);
+    a->successor = next;
+    pthread_mutex_unlock(&a->op.client->mutex);
+  }
+  lk_timer_cancel(a->op.client->keeper, &a->timer);
+  a->phase = LK_PHASE_ENDED;
+  lk_op_end(&a->op, status);
+}
+
+void lk_attempt_give_up(lk_attempt *a) {
+  lk_error *error = lk_op_error(&a->op);
+  lk_status status = a->wait_ms == 0 ? LK_BUSY : LK_TIMEOUT;
+  if (a->last != LK_BUSY) {
+    status = a->last; /* its detail stands in the error */
+  } else if (!a->tried) {
+    lk_fail(error, status, "others of this process were first");
+  } else if (a->left_ms < 0) {
+    lk_fail(error, status, "another owner holds it, without a lease's end");
+  } else {
+    lk_fail(error, status, "another owner holds it for %lld ms more, unless it renews",
+            (long long)a->left_ms);
+  }
+  lk_attempt_end(a, status);
+}
+
+/* What was granted and is not to be kept goes back at once. The release is the last word of this name,
+ * unless a copy of the acquire is still on its way. */
+static void give_back(lk_attempt *a, lk_status status) {
+  a->last = status;
+  a->phase = LK_PHASE_GIVING_BACK;
+  call(a, &a->lock->release);
+}
+
+static void given_back(lk_attempt *a) {
+  if (a->heard.status == LK_OK) a->stray = false;
+  if (a->hurried != LK_OK) {
+    end_hurried(a);
+  } else {
+    lk_attempt_end(a, a->last);
+  }
+}
+
+/* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
+static bool has_ended(const lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  return lk_clock_us() >= a->sent_us + lock->lease_us - lk_drift_us(lock->lease_us, lock->drift_ms);
+}
+
+static bool is_over(const lk_attempt *a) { return lk_clock_us() >= a->deadline_us; }
+
+void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
+  a->sent_us = sent_us;
+  a->token = token;
+  if (a->hurried != LK_OK) {
+    give_back(a, (lk_status)a->hurried);
+  } else if (has_ended(a)) {
+    a->stray = true;
+    undo(a);
+    rename_owner(a);
+    a->last = lk_fail(lk_op_error(&a->op), LK_BUSY, "its lease ended before the grant was read");
+    a->left_ms = 0;
+    if (a->wait_ms == 0 || is_over(a)) {
+      lk_attempt_give_up(a);
+    } else {
+      a->flow->begin(a);
+    }
+  } else {
+    lk_grant grant = {.owner = a->owner,
+                      .caller_id = a->caller_id,
+                      .caller = a->op.caller,
+                      .sent_us = sent_us,
+                      .token = token};
+    lk_status status = lk_lock_add_hold(a->lock, &grant);
+    if (status == LK_OK) {
+      lk_attempt_end(a, LK_OK);
+    } else {
+      lk_fail(lk_op_error(&a->op), status, "out of memory");
+      give_back(a, status);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------- waiting -- */
+
+enum { TROUBLE_LAST_US = 1000 * 1000 };
+
+int64_t lk_attempt_pause_us(lk_attempt *a, int64_t last_us) {
+  int64_t pause_us = a->pause_us / 2 + lk_random_up_to(a->pause_us / 2);
+  a->pause_us = a->pause_us * 2 < last_us ? a->pause_us * 2 : last_us;
+  return pause_us;
+}
+
+void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us) {
+  if (until_us > a->deadline_us) until_us = a->deadline_us;
+  if (a->hurried != LK_OK) {
+    end_hurried(a);
+    return;
+  }
+  a->phase = phase;
+  if (until_us == INT64_MAX) return;
+  if (!lk_timer_set(a->op.client->keeper, &a->timer, until_us)) no_memory(a);
+}
+
+/* The call was not answered, or with an error. */
+static void meet_trouble(lk_attempt *a) {
+  a->last = a->heard.status;
+  if (a->hurried != LK_OK) {
+    end_hurried(a);
+  } else if (!lk_may_pass(a->last) || a->wait_ms == 0 || is_over(a)) {
+    lk_attempt_end(a, a->last);
+  } else {
+    lk_attempt_sleep(a, LK_PHASE_SLEEPING, lk_clock_us() + lk_attempt_pause_us(a, TROUBLE_LAST_US));
+  }
+}
+
+static void heard(lk_attempt *a) {
+  if (a->phase == LK_PHASE_GIVING_BACK) {
+    given_back(a);
+  } else if (a->heard.status != LK_OK) {
+    meet_trouble(a);
+  } else {
+    a->flow->answered(a);
+  }
+}
+
+/* A local holder gave its hold to this name, or nobody knows whether it did, or it had none. */
+static void take_over(lk_attempt *a) {
+  const lk_heard *handed = &a->handed;
+  if (handed->status == LK_OK && handed->outcome.first == 1) {
+    lk_attempt_granted(a, handed->sent_us, handed->outcome.second);
+    return;
+  }
+  /* Whoever handed over sees to the old name and to this one. */
+  if (handed->status != LK_OK) rename_owner(a);
+  if (a->hurried != LK_OK) {
+    end_hurried(a);
+  } else if (is_over(a)) {
+    lk_attempt_give_up(a);
+  } else {
+    a->flow->begin(a);
+  }
+}
+
+static void step(lk_attempt *a, unsigned happened) {
+  if (a->promised) return;
+  if (happened & LK_HAPPENED_HANDED) {
+    take_over(a);
+  } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK) {
+    if (happened & LK_HAPPENED_ANSWER) heard(a);
+  } else if (a->hurried != LK_OK) {
+    end_hurried(a);
+  } else if (a->phase == LK_PHASE_IN_LINE && (happened & LK_HAPPENED_TURN)) {
+    a->flow->begin(a);
+  } else if (is_over(a)) {
+    lk_attempt_give_up(a);
+  } else if (a->phase == LK_PHASE_IN_LINE) {
+    lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us);
+  } else {
+    a->flow->woken(a, happened);
+  }
+}
+
+/* ------------------------------------------------------------------------------------- begin -- */
+
+enum { PAUSE_FIRST_US = 50 * 1000, SPIN_FIRST_US = 1000 };
+
+lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
+                           void *user, lk_error *error, lk_status *status) {
+  lk_attempt *a = calloc(1, sizeof *a);
+  *status = a ? LK_OK : lk_fail(error, LK_NOMEM, "out of memory");
+  if (!a) return NULL;
+  *status = lk_op_begin(&a->op, lock->client, caller, done, user, error);
+  if (*status != LK_OK) {
+    free(a);
+    return NULL;
+  }
+  a->op.destroy = destroy;
+  a->op.quit = quit;
+  a->lock = lock;
+  a->flow = lock->row->flow;
+  lk_lock_keep(lock);
+  a->timer.fire = fire;
+  a->job.run = run_job;
+  a->wait_ms = wait_ms;
+  a->deadline_us = lk_deadline_us(wait_ms);
+  a->caller_id = lk_caller_id(caller);
+  atomic_init(&a->hurried, LK_OK);
+  a->last = LK_BUSY;
+  a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;
+  a->blocking = !done;
+  a->thread = pthread_self();
+  rename_owner(a);
+  return a;
+}
+
+void lk_attempt_start(lk_attempt *a) {
+  lk_client *client = a->op.client;
+  bool first = true;
+  pthread_mutex_lock(&client->mutex);
+  a->phase = LK_PHASE_IN_LINE;
+  a->in_line = a->wait_ms != 0 && !a->hold;
+  if (a->in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
+  pthread_mutex_unlock(&client->mutex);
+  lk_attempt_tell(a, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "op.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+#include "holds.h"
+#include "status.h"
+
+static lk_op *of_event(lk_event *event) {
+  return (lk_op *)((char *)event - offsetof(lk_op, event));
+}
+
+static void run_done(lk_event *event) {
+  lk_op *op = of_event(event);
+  op->done(op, op->status, op->error, op->user);
+}
+
+static void drop_done(lk_event *event) { lk_op_drop(of_event(event)); }
+
+lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_fn done, void *user,
+                      lk_error *error) {
+  lk_status status = lk_caller_enter(client, caller, error);
+  if (status != LK_OK) return status;
+  op->client = client;
+  op->caller = caller;
+  op->done = done;
+  op->user = user;
+  op->event = (lk_event){.run = run_done, .drop = drop_done};
+  op->error = done ? NULL : error;
+  atomic_init(&op->refs, 1);
+  lk_client_keep(client);
+  pthread_mutex_lock(&client->mutex);
+  op->at = &client->ops;
+  op->next = client->ops;
+  if (op->next) op->next->at = &op->next;
+  client->ops = op;
+  pthread_mutex_unlock(&client->mutex);
+  return LK_OK;
+}
+
+void lk_op_keep(lk_op *op) { atomic_fetch_add(&op->refs, 1); }
+
+void lk_op_drop(lk_op *op) {
+  if (atomic_fetch_sub(&op->refs, 1) != 1) return;
+  lk_client *client = op->client;
+  if (op->done) free(op->error);
+  lk_reply_free(op->reply);
+  op->destroy(op);
+  lk_client_drop(client);
+}
+
+lk_error *lk_op_error(lk_op *op) {
+  if (op->done && !op->error) op->error = calloc(1, sizeof *op->error);
+  return op->error;
+}
+
+void lk_op_end(lk_op *op, lk_status status) {
+  lk_client *client = op->client;
+  lk_error *error = status != LK_OK ? lk_op_error(op) : op->error;
+  if (error && status == LK_OK) lk_succeed(error);
+  if (error && status != LK_OK) error->status = status;
+  /* A caller may begin its next call as soon as it hears of this one's end. */
+  lk_caller_release(op->caller);
+  pthread_mutex_lock(&client->mutex);
+  *op->at = op->next;
+  if (op->next) op->next->at = op->at;
+  op->status = status;
+  op->ended = true;
+  if (op->asleep) pthread_cond_signal(op->asleep);
+  pthread_mutex_unlock(&client->mutex);
+  if (op->done) {
+    lk_op_keep(op);
+    lk_events_post(&client->events, &op->event);
+  }
+  lk_client_leave(client);
+}
+
+void lk_op_abort(lk_op *op) {
+  lk_client *client = op->client;
+  lk_caller_release(op->caller);
+  pthread_mutex_lock(&client->mutex);
+  *op->at = op->next;
+  if (op->next) op->next->at = op->at;
+  pthread_mutex_unlock(&client->mutex);
+  lk_client_keep(client);
+  lk_op_drop(op);
+  lk_client_leave(client);
+  lk_client_drop(client);
+}
+
+lk_status lk_op_wait(lk_op *op) {
+  pthread_cond_t asleep;
+  lk_client *client = op->client;
+  pthread_mutex_lock(&client->mutex);
+  if (!op->ended) {
+    lk_cond_init(&asleep);
+    op->asleep = &asleep;
+    while (!op->ended) pthread_cond_wait(&asleep, &client->mutex);
+    op->asleep = NULL;
+    pthread_cond_destroy(&asleep);
+  }
+  lk_status status = op->status;
+  pthread_mutex_unlock(&client->mutex);
+  return status;
+}
+
+/* The next one that was not told yet, with a reference. */
+static lk_op *next_to_quit(lk_client *client) {
+  pthread_mutex_lock(&client->mutex);
+  lk_op *op = client->ops;
+  while (op && (op->quitting || !op->quit)) op = op->next;
+  if (op) {
+    op->quitting = true;
+    lk_op_keep(op);
+  }
+  pthread_mutex_unlock(&client->mutex);
+  return op;
+}
+
+void lk_ops_quit(lk_client *client) {
+  lk_op *op;
+  while ((op = next_to_quit(client)) != NULL) {
+    op->quit(op, LK_CLOSED);
+    lk_op_drop(op);
+  }
+}
+
+void lk_op_cancel(lk_op *op) {
+  if (!op || !lk_client_is_mine(op->client) || !op->quit) return;
+  pthread_mutex_lock(&op->client->mutex);
+  bool first = !op->quitting && !op->ended;
+  if (first) op->quitting = true;
+  pthread_mutex_unlock(&op->client->mutex);
+  if (first) op->quit(op, LK_CANCELLED);
+}
+
+lk_reply *lk_op_reply(lk_op *op) {
+  lk_reply *reply = op ? op->reply : NULL;
+  if (reply) op->reply = NULL;
+  return reply;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Giving back a level. The last one, if somebody of this process waits for the lock, is handed over: one
+ * call moves the hold to the waiter's name, and the lock is never free in between.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attempt.h"
+#include "clock.h"
+#include "status.h"
+#include "undo.h"
+#include "waiters.h"
+
+typedef struct leaving {
+  lk_op op;
+  lk_lock *lock;
+  lk_hold *hold;
+  int64_t left;        /* the count afterwards */
+  lk_lost_reason lost; /* before it began */
+  lk_attempt *heir;    /* promised; NULL: it is released */
+  lk_call call;
+} leaving;
+
+static const lk_bound *call_of(const leaving *l) {
+  return l->heir ? &l->lock->transfer : &l->lock->release;
+}
+
+/* What the heir gets is its own lease. */
+static void fill(const leaving *l, lk_arguments *with) {
+  const lk_lock *granting = l->heir ? l->heir->lock : l->lock;
+  lk_particulars p = {.owner = l->hold->owner,
+                      .hold = l->left,
+                      .new_owner = l->heir ? l->heir->owner : "",
+                      .once = true};
+  lk_bound_fill(call_of(l), &granting->values, &p, with);
+}
+
+/* In the background: the old name first, since a late hand-over needs it to hold; then the new one. */
+static void undo(const leaving *l) {
+  lk_call steps[LK_UNDO_STEPS];
+  lk_arguments with;
+  const lk_bound *release = &l->lock->release;
+  lk_particulars p = {.owner = l->hold->owner, .hold = 0, .once = true};
+  const char *owners[LK_UNDO_STEPS] = {l->hold->owner, l->heir ? l->heir->owner : NULL};
+  int64_t lease_us = l->lock->lease_us;
+  size_t count = 0;
+  if (l->heir && l->heir->lock->lease_us > lease_us) lease_us = l->heir->lock->lease_us;
+  for (size_t i = 0; i < LK_UNDO_STEPS && owners[i]; i++) {
+    p.owner = owners[i];
+    lk_bound_fill(release, &l->lock->values, &p, &with);
+    if (lk_call_init(&steps[count], release->def, with.keys, release->def->nkeys, with.args,
+                     with.nargs, NULL) != LK_OK) {
+      break;
+    }
+    count++;
+  }
+  if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us);
+}
+
+/* What a call says that was answered. */
+static lk_status released(const leaving *l, const lk_answer *answer, int64_t outcome,
+                          lk_error *error) {
+  if (outcome == 1) return LK_OK;
+  if (outcome != -1) {
+    return lk_bound_strange(call_of(l), error);
+  }
+  if (answer->copies > 1) {
+    return lk_fail(
+        error, LK_UNSURE,
+        "not held now; an earlier copy of this release may have been the one that counted");
+  }
+  return lk_fail(error, LK_LOST, "the server had no such hold any more");
+}
+
+/* The level is gone, whatever came of it. */
+static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
+  lk_lock *lock = l->lock;
+  lk_hold *hold = l->hold;
+  if (l->lost != LK_LOST_NOT) {
+    status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text(l->lost));
+  }
+  if (status == LK_LOST && l->left > 0) lk_watch_lose(hold->watch, LK_LOST_BROKEN);
+  if (l->left == 0) {
+    lk_hold_remove(lock->client, lock->record, hold);
+  } else {
+    pthread_mutex_lock(&lock->client->mutex);
+    hold->count = l->left;
+    pthread_mutex_unlock(&lock->client->mutex);
+  }
+  return status;
+}
+
+/* The call was answered, or never will be. `answer` keeps its reply. */
+static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
+  const lk_bound *bound = call_of(l);
+  lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies};
+  heard.status = lk_answer_status(answer, bound->def->name, bound->keys[0], error);
+  if (heard.status == LK_OK && !lk_bound_outcome(answer->reply, &heard.outcome)) {
+    heard.status = lk_bound_strange(bound, error);
+  }
+  lk_status status = heard.status;
+  if (status == LK_OK) status = released(l, answer, heard.outcome.first, error);
+  if (l->left == 0 && (lk_may_pass(heard.status) || (l->heir && heard.status != LK_OK))) undo(l);
+  if (status == LK_UNREACHABLE) {
+    status = lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer->why);
+  }
+  status = conclude(l, status, error);
+  if (l->heir) lk_waiters_settle(l->heir, &heard);
+  l->heir = NULL;
+  return status;
+}
+
+/* The last level ends the renewals first: none may go out behind the release. */
+static void stop_renewing(lk_lock *lock, lk_hold *hold) {
+  pthread_mutex_lock(&lock->client->mutex);
+  lk_watch *watch = hold->watch;
+  hold->watch = NULL;
+  pthread_mutex_unlock(&lock->client->mutex);
+  lk_watch_close(watch);
+}
+
+/* LK_OK: there is something to send; else LK_NOT_HELD, or LK_LOST: the server knows already. */
+static lk_status prepare(leaving *l, lk_error *error) {
+  lk_lock *lock = l->lock;
+  uint64_t caller_id = lk_caller_id(l->op.caller);
+  l->hold = lk_hold_find(lock->client, lock->record, caller_id);
+  if (!l->hold) {
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
+  }
+  l->lost = lk_watch_lost(l->hold->watch);
+  l->left = l->hold->count - 1;
+  if (l->left == 0) stop_renewing(lock, l->hold);
+  if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
+  if (l->left == 0 && l->lost == LK_LOST_NOT && lock->row->transfer) {
+    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit);
+  }
+  return LK_OK;
+}
+
+static void destroy(lk_op *op) {
+  leaving *l = (leaving *)((char *)op - offsetof(leaving, op));
+  lk_call_clear(&l->call);
+  lk_lock_drop(l->lock);
+  free(l);
+}
+
+static lk_status begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
+                       lk_error *error, leaving **out) {
+  if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  leaving *l = calloc(1, sizeof *l);
+  if (!l) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status = lk_op_begin(&l->op, lock->client, caller, done, user, error);
+  if (status != LK_OK) {
+    free(l);
+    return status;
+  }
+  l->op.destroy = destroy;
+  l->lock = lock;
+  lk_lock_keep(lock);
+  *out = l;
+  return LK_OK;
+}
+
+lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error) {
+  leaving *l = NULL;
+  lk_status status = begin(lock, caller, NULL, NULL, error, &l);
+  if (status != LK_OK) return status;
+  status = prepare(l, error);
+  if (status == LK_OK) {
+    lk_answer answer;
+    lk_arguments with;
+    const lk_script_def *def = call_of(l)->def;
+    int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(lock);
+    fill(l, &with);
+    lk_eval_call(lock->client, def, with.keys, def->nkeys, with.args, with.nargs, deadline_us,
+                 &answer, error);
+    status = settle(l, &answer, error);
+    freeReplyObject(answer.reply);
+  }
+  lk_op_end(&l->op, status);
+  lk_op_drop(&l->op);
+  return status;
+}
+
+/* ------------------------------------------------------------------------------- asynchronous -- */
+
+static void end(leaving *l, lk_status status) {
+  lk_op_end(&l->op, status);
+  lk_op_drop(&l->op);
+}
+
+static void answered(void *user, lk_answer *answer) {
+  leaving *l = user;
+  lk_status status = settle(l, answer, lk_op_error(&l->op));
+  freeReplyObject(answer->reply);
+  end(l, status);
+}
+
+lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
+                                lk_error *error) {
+  leaving *l = NULL;
+  if (!caller || !done) {
+    return lk_fail(error, LK_INVALID, "an asynchronous call needs a caller and a callback");
+  }
+  lk_status status = begin(lock, caller, done, user, error, &l);
+  if (status != LK_OK) return status;
+  status = prepare(l, lk_op_error(&l->op));
+  if (status != LK_OK) {
+    end(l, status);
+    return lk_succeed(error);
+  }
+  lk_arguments with;
+  const lk_script_def *def = call_of(l)->def;
+  int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(lock);
+  fill(l, &with);
+  if (lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK ||
+      !lk_eval_start(lock->client, &l->call, deadline_us, answered, l)) {
+    lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
+    answered(l, &failed);
+  }
+  return lk_succeed(error);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "waiters.h"
+
+#include <stdlib.h>
+
+#include "clock.h"
+#include "status.h"
+
+/* How long a process that handed over to itself often enough leaves a lock to others. */
+enum { STAND_BACK_US = 5 * 1000 };
+
+bool lk_waiters_join(lk_record *record, lk_attempt *a) {
+  a->previous = record->last;
+  a->next = NULL;
+  if (record->last) {
+    record->last->next = a;
+  } else {
+    record->first = a;
+  }
+  record->last = a;
+  return record->first == a;
+}
+
+lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
+  lk_client *client = record->client;
+  lk_attempt *next = NULL;
+  pthread_mutex_lock(&client->mutex);
+  bool first = record->first == a;
+  if (a->previous) a->previous->next = a->next;
+  if (a->next) a->next->previous = a->previous;
+  if (first) record->first = a->next;
+  if (record->last == a) record->last = a->previous;
+  if (first && record->first) {
+    next = record->first;
+    lk_op_keep(&next->op);
+  }
+  bool deserted = !record->first && record->hearing != LK_HEARING_NOT;
+  pthread_mutex_unlock(&client->mutex);
+  if (deserted) lk_waiters_listen(record, NULL);
+  return next;
+}
+
+/* ---------------------------------------------------------------------------------- listening -- */
+
+static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+  lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
+  (void)payload;
+  pthread_mutex_lock(&record->client->mutex);
+  bool wanted = record->hearing != LK_HEARING_NOT; /* else it is about to be let go */
+  if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
+  if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
+  if (wanted && news == LK_NEWS_REFUSED) {
+    record->hearing = LK_HEARING_REFUSED;
+    if (!record->deaf) record->deaf = malloc(sizeof *record->deaf);
+    if (record->deaf) *record->deaf = *why;
+  }
+  if (wanted && news != LK_NEWS_DEAF) {
+    record->news++;
+    if (record->first) lk_attempt_tell_later(record->first, LK_HAPPENED_NEWS);
+  }
+  pthread_mutex_unlock(&record->client->mutex);
+}
+
+lk_status lk_waiters_listen(lk_record *record, const char *channel) {
+  lk_client *client = record->client;
+  lk_status status = LK_OK;
+  pthread_mutex_lock(&client->listening);
+  pthread_mutex_lock(&client->mutex);
+  bool had = record->hearing != LK_HEARING_NOT;
+  bool begin = !had && channel && record->first;
+  bool end = had && !record->first;
+  if (begin) record->hearing = LK_HEARING_ASKED;
+  if (end) record->hearing = LK_HEARING_NOT;
+  pthread_mutex_unlock(&client->mutex);
+  if (begin) {
+    record->listener.told = told;
+    status = lk_channels_listen(client->channels, channel, &record->listener);
+  }
+  if (end) lk_channels_unlisten(client->channels, &record->listener);
+  if (status != LK_OK) {
+    pthread_mutex_lock(&client->mutex);
+    record->hearing = LK_HEARING_NOT;
+    pthread_mutex_unlock(&client->mutex);
+  }
+  pthread_mutex_unlock(&client->listening);
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------- hand-over -- */
+
+lk_attempt *lk_waiters_promise(lk_record *record, size_t limit) {
+  lk_client *client = record->client;
+  pthread_mutex_lock(&client->mutex);
+  lk_attempt *a = record->first;
+  bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
+              (a->phase == LK_PHASE_LISTENING || a->phase == LK_PHASE_SLEEPING);
+  if (idle && record->handovers < limit) {
+    record->handovers++;
+    a->promised = true;
+    lk_op_keep(&a->op);
+  } else {
+    if (a && record->handovers >= limit) record->stand_back_us = lk_clock_us() + STAND_BACK_US;
+    record->handovers = 0;
+    a = NULL;
+  }
+  pthread_mutex_unlock(&client->mutex);
+  return a;
+}
+
+void lk_waiters_settle(lk_attempt *a, const lk_heard *heard) {
+  pthread_mutex_lock(&a->op.client->mutex);
+  a->promised = false;
+  a->handed = *heard;
+  a->happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
+  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_attempt_tell(a, LK_HAPPENED_HANDED);
+  lk_op_drop(&a->op);
+}

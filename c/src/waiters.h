@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who waits for one lock in this process, in the order of arrival. Only the first talks to the server,
+ * and the channel is heard for the line as a whole, so that it costs nothing to come first.
+ */
+#ifndef LK_WAITERS_H
+#define LK_WAITERS_H
+
+#include "attempt.h"
+
+/* With the client's mutex held. true: it is the first. */
+bool lk_waiters_join(lk_record *record, lk_attempt *a);
+/* Out of the line; takes the mutex. The new first, with a reference, if the place became free; the
+ * channel is let go when nobody is left. */
+lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a);
+
+/* Have the record's channel heard: news is told to whoever is first. LK_OK, LK_NOMEM. */
+lk_status lk_waiters_listen(lk_record *record, const char *channel);
+
+/* For who releases the record: the first in line, if nothing is under way for it. It is promised and
+ * has a reference then. NULL: nobody, or it was done `limit` times in a row, and others come first. */
+lk_attempt *lk_waiters_promise(lk_record *record, size_t limit);
+/* What came of a promise. */
+void lk_waiters_settle(lk_attempt *a, const lk_heard *heard);
+
+#endif
