@@ -14,7 +14,7 @@ Survey.__index = Survey
 local survey = {}
 
 -- So many keys of the table are looked at by one SCAN.
-survey.STEP = 1000
+survey.STEP = 250
 
 -- What Redisson keeps beside its locks, for no longer than a call takes.
 local FOREIGN = { '^redisson_unlock_latch:' }

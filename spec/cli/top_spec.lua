@@ -1,0 +1,237 @@
+-- SPDX-License-Identifier: Apache-2.0
+local program = require('cli.program')
+local session = require('cli.session')
+
+local CLIENT = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586'
+
+describe('latchkey top', function()
+  local server, screen
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(function()
+    if screen then
+      screen:close()
+      screen = nil
+    end
+    program.clean()
+  end)
+
+  local function lock(name, serial, lease_ms, count)
+    server:command('HSET', name, CLIENT .. ':' .. serial, count or '1')
+    server:command('PEXPIRE', name, lease_ms or '60000')
+  end
+
+  local function start(options, ...)
+    screen = session.start({ 'top', '--url', server.url, '--every', '100ms', ... }, options)
+    return screen
+  end
+
+  -- The names on the screen, in their order.
+  local function names(text)
+    local list = {}
+    for name in text:gmatch('\n(%w+) +lock ') do
+      list[#list + 1] = name
+    end
+    return table.concat(list, ' ')
+  end
+
+  it('shows the locks on a screen of 80 by 24, as they come and go', function()
+    lock('a', '1')
+    start()
+
+    local text = screen:shows('1 lock, 0 waiting')
+    lock('b', '2')
+    screen:shows('2 locks')
+    server:command('DEL', 'a')
+    local last = screen:shows('1 lock,')
+
+    assert.is_true(screen.alternate and screen.is_cursor_hidden)
+    assert.truthy(text:find('^latchkey top  unix://'))
+    assert.truthy(text:find('\nNAME +KIND +LEASE +WAITING +HOLDERS\na +lock +%d+%.%d s +0  lk%-87'))
+    assert.truthy(text:find('\nq quit   s sort: name   r reverse'))
+    assert.equal('b', names(last))
+    for line in (text .. '\n'):gmatch('(.-)\n') do
+      assert.is_true(#line <= 80)
+    end
+  end)
+
+  it('quits with q, and leaves the terminal as it was', function()
+    start()
+    screen:shows('0 locks')
+    screen:press('q')
+
+    local result = screen:wait()
+
+    assert.equal(0, result.code)
+    assert.is_true(screen:is_as_before())
+  end)
+
+  for _, name in ipairs({ 'SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT' }) do
+    it('gives the terminal back on ' .. name, function()
+      start()
+      screen:shows('0 locks')
+      assert.is_false(screen:is_as_before())
+      screen:kill(name)
+
+      local result = screen:wait()
+
+      assert.equal(require('posix.signal')[name], result.signal)
+      assert.is_true(screen:is_as_before())
+    end)
+  end
+
+  it('gives the terminal back while it is stopped, and takes it again', function()
+    lock('a', '1')
+    start()
+    screen:shows('1 lock')
+    screen:kill('SIGTSTP')
+    program.eventually('it has stopped', function()
+      return program.state(screen.process.pid) == 'T'
+    end)
+    screen:text()
+    local given_back = screen:is_as_before()
+    screen:kill('SIGCONT')
+
+    screen:shows('1 lock')
+
+    assert.is_true(given_back)
+    assert.is_false(screen:is_as_before())
+  end)
+
+  it('sorts by each column, and the other way round', function()
+    lock('a', '1', '90000')
+    lock('b', '2', '30000', '5')
+    lock('c', '3', '60000', '2')
+    start()
+
+    local by_name = names(screen:shows('3 locks'))
+    screen:press('ss')
+    local by_lease = names(screen:shows('sort: lease'))
+    screen:press('r')
+    local reversed = names(screen:shows('sort: lease, reversed'))
+    screen:press('rss')
+    local by_holds = names(screen:shows('sort: holds '))
+
+    assert.same({ 'a b c', 'b c a', 'a c b', 'b c a' }, { by_name, by_lease, reversed, by_holds })
+  end)
+
+  it('filters by what is typed', function()
+    lock('orders1', '1')
+    lock('orders2', '2')
+    lock('users', '3')
+    start()
+    screen:shows('3 locks')
+
+    screen:press('/')
+    screen:press('ordx\127')
+    screen:shows('\nfilter: ord_')
+    screen:press('\r')
+    local filtered = screen:shows('2 of 3 locks with "ord"')
+    screen:press('\27')
+    local all = screen:shows('\n3 locks')
+
+    assert.equal('orders1 orders2', names(filtered))
+    assert.equal('orders1 orders2 users', names(all))
+  end)
+
+  it('scrolls through more locks than fit, and follows the size of the terminal', function()
+    for i = 10, 49 do
+      lock('n' .. i, tostring(i))
+    end
+    start()
+
+    local first = names(screen:shows('40 locks'))
+    screen:press('\27[B')
+    local second = names(screen:shows('\nn30 '))
+    screen:press('\27[6~')
+    local third = names(screen:shows('\nn49 '))
+    screen:resize(10, 60)
+    local small = screen:shows('^latchkey top[^\n]*\n40 locks[^\n]*\nNAME[^\n]*\n[^\n]*\n[^\n]*\n'
+      .. '[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\nq quit')
+
+    assert.truthy(first:find('^n10 .* n29$'))
+    assert.truthy(second:find('^n11 .* n30$'))
+    assert.truthy(third:find('^n30 .* n49$'))
+    for line in (small .. '\n'):gmatch('(.-)\n') do
+      assert.is_true(#line <= 60)
+    end
+  end)
+
+  it('survives a restart of the server', function()
+    lock('a', '1')
+    start()
+    screen:shows('1 lock')
+
+    server.process:kill(9)
+    server.process:wait()
+    local away = screen:shows('no answer, trying again')
+    server:start()
+    screen:shows('0 locks')
+    lock('b', '2')
+    local again = screen:shows('1 lock')
+
+    assert.equal('a', names(away))
+    assert.equal('b', names(again))
+    screen:press('q')
+    assert.equal(0, screen:wait().code)
+  end)
+
+  it('has colours on a terminal, unless NO_COLOR refuses them', function()
+    start()
+    screen:shows('0 locks')
+    local coloured = screen.is_coloured
+    screen:press('q')
+    screen:wait()
+    screen:close()
+    start({ env = { NO_COLOR = '1' } })
+    screen:shows('0 locks')
+
+    assert.is_true(coloured)
+    assert.is_nil(screen.is_coloured)
+  end)
+
+  it('prints one frame with --once', function()
+    lock('a', '1', '60000', '3')
+
+    local result = program.run({ 'top', '--url', server.url, '--once' })
+    local document = program.decode(program.run({ 'top', '--url', server.url, '--once', '--json' })
+      .out)
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('\n1 lock, 0 waiting\nNAME '))
+    assert.truthy(result.out:find('\na +lock .* ' .. CLIENT:gsub('%p', '%%%0') .. ':1 x3\n$'))
+    assert.falsy(result.out:find('\27', 1, true))
+    assert.equal('latchkey/top/1', document.schema)
+    assert.is_true(document.complete)
+    assert.equal('a', document.locks[1].name)
+  end)
+
+  it('writes a line of JSON for each frame', function()
+    lock('a', '1')
+    local process = program.start({ 'top', '--url', server.url, '--json', '--every', '100ms' })
+
+    local lines = program.eventually('two frames came', function()
+      local list = {}
+      for line in require('pl.utils').readfile(process.out_file):gmatch('(.-)\n') do
+        list[#list + 1] = program.decode(line)
+      end
+      return #list >= 2 and list
+    end)
+    process:kill(15)
+
+    assert.equal('a', lines[2].locks[1].name)
+    assert.equal(15, process:wait().signal)
+  end)
+
+  it('exits 64 without a terminal, and for what it cannot do; 69 without a server', function()
+    local plain = program.run({ 'top', '--url', server.url })
+    local often = program.run({ 'top', '--url', server.url, '--every', '1ms', '--once' })
+    local nobody = program.run({ 'top', '--url', 'unix:///nowhere', '--once' })
+
+    assert.same({ 64, 64, 69 }, { plain.code, often.code, nobody.code })
+    assert.truthy(plain.err:find('--once', 1, true))
+  end)
+end)
