@@ -310,11 +310,10 @@ static void a_permit_that_never_ends_is_waited_for_in_vain(void **state) {
 }
 
 static void make_ended(int count) {
-  server_do(
-      srv, "EVAL %s 1 {seats}:timeout %d",
-      "for i = 1, tonumber(ARGV[1]) do redis.call('ZADD', KEYS[1], i, string.format('%016d', "
-      "i)) end",
-      count);
+  server_do(srv, "EVAL %s 1 {seats}:timeout %d",
+            "for i = 1, tonumber(ARGV[1]) do redis.call('ZADD', KEYS[1], i, string.format('%016d', "
+            "i)) end",
+            count);
 }
 
 static void ten_thousand_that_ended_are_taken_back(void **state) {
