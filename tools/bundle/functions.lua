@@ -22,7 +22,7 @@ end
 
 ---The code for FUNCTION LOAD. The first line is the server's, the second registers and goes on with
 ---the script's second, so that every line of the script keeps its number.
----@param script table { name, sha1, source, header } as of catalog.read
+---@param script table { name, sha1, source, header }, as of catalog.read
 ---@return string|nil code
 ---@return string|nil why
 function functions.library(script)

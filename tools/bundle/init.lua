@@ -106,13 +106,17 @@ end
 ---@return string|nil bytes
 ---@return string|nil why
 function bundle.bytes_of(file)
-  local size = path.isfile(file) and path.getsize(file)
-  if size and size > bundle.BYTES_MAX then
-    return nil, too_large(file)
+  if not path.isfile(file) then
+    return nil, ('there is no file %s'):format(file)
   end
-  local bytes, why = utils.readfile(file, true)
-  if not bytes then
-    return nil, why or file .. ' cannot be read'
+  local handle, why = io.open(file, 'rb')
+  if not handle then
+    return nil, why
+  end
+  local bytes = handle:read(bundle.BYTES_MAX + 1) or ''
+  handle:close()
+  if #bytes > bundle.BYTES_MAX then
+    return nil, too_large(file)
   end
   return bytes
 end

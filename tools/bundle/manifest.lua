@@ -118,7 +118,7 @@ end
 
 ---The scripts among the files of a bundle.
 ---@param files table<string, string> content by path
----@return table[]|nil scripts as of catalog.read, sorted by name
+---@return table[]|nil scripts as of catalog.read, with their versions, sorted by name
 ---@return string|nil why
 function manifest.scripts(files)
   local scripts = {}
@@ -130,8 +130,8 @@ function manifest.scripts(files)
       elseif file ~= 'scripts/' .. h.name .. '.lua' then
         return nil, ('%s is no file of %s'):format(file, h.name)
       end
-      scripts[#scripts + 1] = { name = h.name, path = file, source = files[file], header = h,
-        sha1 = sha1.hex(files[file]) }
+      scripts[#scripts + 1] = { name = h.name, version = h.version, path = file,
+        source = files[file], header = h, sha1 = sha1.hex(files[file]) }
     end
   end
   table.sort(scripts, function(a, b)

@@ -40,11 +40,13 @@ local function title(change)
 end
 
 function command.run(args, ctx)
-  local sides = {}
-  for i, source in ipairs({ args.before, args.after }) do
+  local sources, sides = { args.before, args.after }, {}
+  for _, source in ipairs(sources) do
     if not path.exists(source) then
       return ctx:misuse(('there is no file or folder %s'):format(source))
     end
+  end
+  for i, source in ipairs(sources) do
     local why
     sides[i], why = scripts_of(source)
     if not sides[i] then

@@ -26,12 +26,7 @@ end
 -- The scripts to load: of the bundle, else those that a client knows.
 local function wanted(contents, list)
   if contents then
-    local scripts = {}
-    for i, script in ipairs(contents.scripts) do
-      scripts[i] = { name = script.name, version = script.header.version, sha1 = script.sha1,
-        source = script.source }
-    end
-    return scripts
+    return contents.scripts
   end
   for _, node in ipairs(list) do
     if node.client then
