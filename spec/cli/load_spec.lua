@@ -1,0 +1,401 @@
+-- SPDX-License-Identifier: Apache-2.0
+local fcntl = require('posix.fcntl')
+local path = require('pl.path')
+local signal = require('posix.signal')
+local socket = require('posix.sys.socket')
+local stat = require('posix.sys.stat')
+local unistd = require('posix.unistd')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+local session = require('cli.session')
+
+local function load(...)
+  return program.run({ 'load', ... })
+end
+
+local function json(...)
+  local result = load('--json', ...)
+  return program.decode(result.out), result.code
+end
+
+-- Does the program name this server and why?
+local function names(result, server_url, why)
+  local at = result.err:find('latchkey load: ' .. server_url, 1, true)
+  return at and result.err:find(why, at, true) and true or false
+end
+
+local function scripts_in(server)
+  return tonumber(server:command('INFO', 'memory'):match('number_of_cached_scripts:(%d+)'))
+end
+
+local function libraries_in(server)
+  return select(2, server:command('FUNCTION', 'LIST'):gsub('library_name\n', ''))
+end
+
+-- The scripts of the project, counted by the program.
+local function total()
+  return #program.decode(program.run({ 'docs', '--json' }).out).pages - 1
+end
+
+-- A port of 127.0.0.1 that was free a moment ago.
+local function free_port()
+  local one = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
+  assert(socket.bind(one, { family = socket.AF_INET, addr = '127.0.0.1', port = 0 }))
+  local port = socket.getsockname(one).port
+  unistd.close(one)
+  return tostring(port)
+end
+
+local function master()
+  local port = free_port()
+  local server = program.server('--port', port, '--bind', '127.0.0.1',
+    '--repl-diskless-sync-delay', '0')
+  server.port = port
+  return server
+end
+
+local function replica_of(server, ...)
+  local port = free_port()
+  local replica = program.server('--port', port, '--bind', '127.0.0.1', '--replicaof', '127.0.0.1',
+    server.port, ...)
+  replica.port = port
+  program.eventually('the replica follows', function()
+    return replica:command('INFO', 'replication'):find('master_link_status:up', 1, true)
+      and server:command('INFO', 'replication'):find('state=online', 1, true)
+  end)
+  return replica
+end
+
+describe('latchkey load', function()
+  after_each(program.clean)
+
+  describe('into masters and replicas', function()
+    it('loads the replicas of a master as well, and shows which they are', function()
+      local server = master()
+      local replica = replica_of(server)
+
+      local document, code = json('--url', server.url)
+      local status = program.run({ 'status', '--url', server.url })
+
+      assert.equal(0, code)
+      assert.equal(total(), scripts_in(server))
+      assert.equal(total(), scripts_in(replica))
+      assert.same({ 'master', 'replica' }, { document.nodes[1].role, document.nodes[2].role })
+      assert.truthy(document.nodes[2].target:find(replica.port, 1, true))
+      assert.equal(0, status.code)
+      assert.truthy(status.out:find('127.0.0.1:' .. replica.port .. '%S* %(replica of unix:'))
+    end)
+
+    it('leaves replicas alone with --no-replicas', function()
+      local server = master()
+      local replica = replica_of(server)
+
+      local result = load('--no-replicas', '--url', server.url)
+
+      assert.equal(0, result.code)
+      assert.equal(0, scripts_in(replica))
+    end)
+
+    it('takes a server once that is named and found', function()
+      local server = master()
+      local replica = replica_of(server)
+
+      local document = json('--url', replica.url .. ' ' .. server.url .. ' ' .. server.url)
+
+      assert.equal(2, #document.nodes)
+    end)
+
+    it('names a replica that cannot be reached, and loads its master', function()
+      local server = master()
+      replica_of(server, '--replica-announce-port', '1')
+
+      local result = load('--url', server.url)
+
+      assert.equal(2, result.code)
+      assert.truthy(result.err:find('127.0.0.1:1', 1, true))
+      assert.equal(total(), scripts_in(server))
+    end)
+
+    it('loads functions into the master alone, and waits until the replica has them', function()
+      local server = master()
+      local replica = replica_of(server)
+
+      local document, code = json('--functions', '--url', server.url)
+
+      assert.equal(0, code)
+      assert.equal(total(), libraries_in(server))
+      assert.equal(total(), libraries_in(replica))
+      assert.equal(total(), document.nodes[2].loaded)
+    end)
+
+    it('names a replica that is to be given functions by itself', function()
+      local server = master()
+      local replica = replica_of(server)
+
+      local alone = load('--functions', '--url', replica.url)
+      load('--functions', '--url', server.url)
+      local later = load('--functions', '--url', replica.url)
+
+      assert.equal(69, alone.code)
+      assert.truthy(alone.err:find('a replica gets functions from its master', 1, true))
+      assert.equal(0, later.code)
+    end)
+  end)
+
+  describe('in trouble', function()
+    it('names a server whose ACL refuses, and the rest goes on', function()
+      local server, other = program.server(), program.server()
+      server:command('ACL', 'SETUSER', 'default', '-script|load')
+
+      local result = load('--url', server.url .. ' ' .. other.url)
+
+      assert.equal(2, result.code)
+      assert.is_true(names(result, server.url, 'script'), result.err)
+      assert.equal(total(), scripts_in(other))
+      assert.equal(69, load('--url', server.url).code)
+    end)
+
+    it('loads for a user who may not ask what server it is', function()
+      local server = program.server()
+      server:command('ACL', 'SETUSER', 'default', '-info')
+
+      local result = load('--url', server.url)
+
+      assert.equal(0, result.code)
+      assert.truthy(result.out:find(' %d+ scripts loaded, 0 were there'))
+    end)
+
+    it('names a server without memory for scripts, and the rest goes on', function()
+      local other, at = program.server(), program.folder() .. '/s'
+      program.start_any('luajit', { program.root .. '/spec/cli/stubborn_server.lua', at })
+      program.eventually('the server listens', function()
+        return path.exists(at)
+      end)
+
+      local result = load('--url', 'unix://' .. at .. ' ' .. other.url)
+
+      assert.equal(2, result.code)
+      assert.is_true(names(result, 'unix://' .. at, 'OOM'), result.err)
+      assert.equal(total(), scripts_in(other))
+    end)
+
+    it('names a server without memory for functions, and the rest goes on', function()
+      local server, other = program.server('--maxmemory', '1'), program.server()
+
+      local result = load('--functions', '--url', server.url .. ' ' .. other.url)
+
+      assert.equal(2, result.code)
+      assert.is_true(names(result, server.url, 'OOM'), result.err)
+      assert.equal(total(), libraries_in(other))
+    end)
+
+    it('exits 69 when no server can be reached', function()
+      local result = load('--url', 'unix:///nowhere/s unix:///nowhere/t')
+
+      assert.equal(69, result.code)
+      assert.truthy(result.err:find('unix:///nowhere/s', 1, true))
+      assert.truthy(result.err:find('unix:///nowhere/t', 1, true))
+    end)
+
+    it('exits 64 for a URL that is none, and loads nothing', function()
+      local server = program.server()
+
+      local result = load('--url', server.url .. ' gopher://host')
+
+      assert.equal(64, result.code)
+      assert.equal(0, scripts_in(server))
+    end)
+
+    it('shows no password of a server that cannot be reached', function()
+      local result = load('--url', 'redis://user:hush@127.0.0.1:1/0')
+
+      assert.equal(69, result.code)
+      assert.falsy((result.out .. result.err):find('hush', 1, true))
+    end)
+  end)
+
+  -- With --verbose a line for each script goes to standard error. Where that is a pipe with little
+  -- room that nobody reads, the program stands still in the middle.
+  describe('that is stopped in the middle', function()
+    local ROOM = 1000
+
+    -- A pipe with so much room left, open here for both ends.
+    local function narrow_pipe()
+      local file = program.folder() .. '/pipe'
+      assert(stat.mkfifo(file, tonumber('600', 8)))
+      local pipe = assert(fcntl.open(file, fcntl.O_RDWR + fcntl.O_NONBLOCK))
+      local size = 0
+      repeat
+        local written = unistd.write(pipe, ('x'):rep(1024))
+        size = size + (written or 0)
+      until not written
+      unistd.read(pipe, size)
+      for _ = 1, size - ROOM do
+        unistd.write(pipe, 'x')
+      end
+      return file, pipe
+    end
+
+    local function start(urls, words)
+      local file, pipe = narrow_pipe()
+      local script = 'exec "$0" load -v --url "$2" $3 2>"$1"'
+      local process = program.start_any('sh', { '-c', script, program.path, file, urls,
+        words or '' })
+      return process, pipe
+    end
+
+    local function stopped(server, count)
+      program.eventually('some are loaded', function()
+        local first = count(server)
+        return first >= 4 and first == count(server) and first
+      end)
+    end
+
+    -- Reads the pipe until the process has ended; its result and what it wrote.
+    local function finish(process, pipe)
+      local said = {}
+      program.eventually('it ends', function()
+        said[#said + 1] = unistd.read(pipe, 65536)
+        return process:poll()
+      end)
+      said[#said + 1] = unistd.read(pipe, 65536)
+      unistd.close(pipe)
+      return process:wait(), table.concat(said):gsub('^x+', '')
+    end
+
+    it('names a server that started anew meanwhile, and the rest goes on', function()
+      local server, other = program.server(), program.server()
+      local process, pipe = start(server.url .. ' ' .. other.url)
+      stopped(server, scripts_in)
+
+      server:restart()
+      local result, said = finish(process, pipe)
+
+      assert.equal(2, result.code)
+      assert.truthy(said:find('latchkey load: ' .. server.url, 1, true))
+      assert.equal(total(), scripts_in(other))
+      assert.equal(0, load('--url', server.url).code)
+      assert.equal(total(), scripts_in(server))
+    end)
+
+    it('finds out that a server has forgotten what was loaded', function()
+      local server = program.server()
+      local process, pipe = start(server.url)
+      stopped(server, scripts_in)
+
+      server:command('SCRIPT', 'FLUSH')
+      local result, said = finish(process, pipe)
+
+      assert.equal(2, result.code)
+      assert.truthy(said:find('are gone again', 1, true))
+    end)
+
+    it('goes on where it ended when it is killed and run again', function()
+      for _, case in ipairs({ { count = scripts_in, words = {} },
+        { count = libraries_in, words = { '--functions' } } }) do
+        local server = program.server()
+        local process, pipe = start(server.url, case.words[1])
+        stopped(server, case.count)
+
+        process:kill(signal.SIGKILL)
+        process:wait()
+        unistd.close(pipe)
+        local there = case.count(server)
+        local node = json('--url', server.url, unpack(case.words)).nodes[1]
+
+        assert.is_true(there > 0 and there < total())
+        assert.same({ stays = there, loaded = total() - there },
+          { stays = node.stays, loaded = node.loaded })
+      end
+    end)
+  end)
+
+  it('shows on a terminal how far it is, and then what was done on each server', function()
+    local server, other = program.server(), program.server()
+    local count = total()
+    local screen = session.start({ 'load', '--url', server.url .. ' ' .. other.url },
+      { columns = 120 })
+
+    program.eventually('the program ends', function()
+      return screen.process:poll()
+    end)
+    screen.bytes = unistd.read(screen.master, 65536)
+    local progress = ('\r%s?db=0: 0 of %d'):format(server.url, count)
+    local at, last = screen.bytes:find(progress, 1, true)
+    local removed = screen.bytes:find('\r' .. (' '):rep(#progress - 1) .. '\r', last, true)
+    screen:interpret()
+    local shown = screen:text():gsub('\n+$', '')
+    screen:close()
+
+    assert.equal(0, screen.process.result.code)
+    assert.is_true(at == 1 and removed ~= nil)
+    assert.equal(('%s?db=0 (master): %d scripts loaded, 0 were there\n'):format(server.url, count)
+      .. ('%s?db=0 (master): %d scripts loaded, 0 were there'):format(other.url, count), shown)
+  end)
+
+  it('writes no progress where no terminal is', function()
+    local server = program.server()
+
+    local result = load('--url', server.url)
+
+    assert.equal('', result.err)
+    assert.equal(1, select(2, result.out:gsub('\n', '')))
+  end)
+
+  describe('from a bundle', function()
+    local server, file
+
+    before_each(function()
+      server = program.server()
+      file = program.folder() .. '/b.tar.gz'
+      assert.equal(0, program.run({ 'bundle', '-o', file }).code)
+    end)
+
+    local function from(...)
+      return load('--url', server.url, '--bundle', file, ...)
+    end
+
+    local function refuses(words, ...)
+      local result = from(...)
+
+      assert.equal(1, result.code)
+      assert.truthy(result.err:find(words, 1, true), result.err)
+      assert.equal(0, scripts_in(server))
+      assert.equal(0, libraries_in(server))
+    end
+
+    it('loads what is in it, where the way that it came is trusted', function()
+      local result = from('--allow-unsigned')
+
+      assert.equal(0, result.code)
+      assert.equal(total(), scripts_in(server))
+    end)
+
+    it('refuses one whose signature nobody looks at, and loads nothing', function()
+      refuses('unsigned: integrity only')
+    end)
+
+    it('refuses one without the signature that is asked for, and loads nothing', function()
+      local signers = program.folder() .. '/signers'
+      assert(utils.writefile(signers, ''))
+
+      refuses('there is no file ' .. file .. '.sig', '--allowed-signers', signers)
+    end)
+
+    it('refuses one that is damaged or cut off, and loads nothing', function()
+      local bytes = utils.readfile(file, true)
+      assert(utils.writefile(file, bytes:sub(1, 3000) .. 'x' .. bytes:sub(3002), true))
+      refuses('is not the file that', '--allow-unsigned')
+
+      os.remove(file .. '.sha256')
+      refuses('damaged or cut off', '--allow-unsigned')
+      refuses('damaged or cut off', '--allow-unsigned', '--functions')
+
+      assert(utils.writefile(file, bytes:sub(1, -2), true))
+      refuses('damaged or cut off', '--allow-unsigned')
+      os.remove(file)
+      refuses('there is no file', '--allow-unsigned')
+    end)
+  end)
+end)
