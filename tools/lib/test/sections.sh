@@ -23,14 +23,14 @@ section_lint() {
 # specs RUN BUILD: a run of .busted with the library and the program of a build.
 specs() {
   have busted "specs ($1)" && tap "specs ($1)" env LATCHKEY_LIB="$2/liblatchkey.so" \
-    LATCHKEY_PROGRAM="$2/latchkey" tools/lib/test/with_terminals.sh busted --run="$1" -o TAP
+    LATCHKEY_PROGRAM="$2/latchkey" tools/lib/test/with_terminals.sh busted --run="$1" -v -o TAP
 }
 
 # live_specs BUILD [RUNTIME]: the run `live` beside a server; RUNTIME is loaded into LuaJIT alone.
 live_specs() {
   have busted 'specs (live)' &&
     tap 'specs (live)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$1/liblatchkey.so" \
-      ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -o TAP
+      ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -v -o TAP
 }
 
 section_specs() { specs default "$LK_BUILD"; }

@@ -52,3 +52,19 @@ tap() {
     }' "$part"
   rm -f "$part"
 }
+
+# by_folder FILE: how many specs of each folder passed, on lines that fit; those of the contract count
+# for the family of their script. busted -v says where a spec stands in a line before its outcome.
+by_folder() {
+  awk '
+    /^# [^ ]*spec\/[^ ]* @ [0-9]+: / {
+      folder = $2
+      sub(/^.*spec\//, "", folder)
+      if (folder !~ /\//) folder = $5
+      sub(/\/.*/, "", folder)
+    }
+    /^ok .*# SKIP/ { next }
+    /^ok / && folder { passed[folder]++ }
+    END { for (folder in passed) print folder "~" passed[folder] }' "$1" |
+    sort | paste -s -d , | sed 's/,/, /g' | fold -s -w 76 | sed 's/^/    /; s/ *$//; s/~/ /g'
+}
