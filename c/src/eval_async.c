@@ -28,7 +28,6 @@ static void answered(void *user, lk_answer *answer) {
     freeReplyObject(answer->reply);
   }
   lk_op_end(&e->op, status);
-  lk_op_drop(&e->op);
 }
 
 static lk_status start(evaluation *e, lk_client *client, const char *script, const lk_bytes *keys,

@@ -170,6 +170,5 @@ lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_m
   if (!a) return status;
   if (out) *out = &a->op;
   lk_attempt_start(a);
-  lk_op_drop(&a->op);
   return lk_succeed(error);
 }

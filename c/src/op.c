@@ -69,10 +69,7 @@ void lk_op_end(lk_op *op, lk_status status) {
   op->ended = true;
   if (op->asleep) pthread_cond_signal(op->asleep);
   pthread_mutex_unlock(&client->mutex);
-  if (op->done) {
-    lk_op_keep(op);
-    lk_events_post(&client->events, &op->event);
-  }
+  if (op->done) lk_events_post(&client->events, &op->event); /* and with it goes its reference */
   lk_client_leave(client);
 }
 

@@ -185,16 +185,11 @@ lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error) {
 
 /* ------------------------------------------------------------------------------- asynchronous -- */
 
-static void end(leaving *l, lk_status status) {
-  lk_op_end(&l->op, status);
-  lk_op_drop(&l->op);
-}
-
 static void answered(void *user, lk_answer *answer) {
   leaving *l = user;
   lk_status status = settle(l, answer, lk_op_error(&l->op));
   freeReplyObject(answer->reply);
-  end(l, status);
+  lk_op_end(&l->op, status);
 }
 
 lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
@@ -207,7 +202,7 @@ lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn don
   if (status != LK_OK) return status;
   status = prepare(l, lk_op_error(&l->op));
   if (status != LK_OK) {
-    end(l, status);
+    lk_op_end(&l->op, status);
     return lk_succeed(error);
   }
   lk_arguments with;
