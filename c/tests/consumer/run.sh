@@ -58,6 +58,14 @@ readme_in_shell() {
   sh -eu "$work/readme.sh" | grep 'one at a time'
 }
 
+# Each example, with no more than an application has; they know by themselves what should happen.
+example() {
+  # shellcheck disable=SC2046 # lists of flags
+  cc "$1" -o "$work/example" $(pkg-config --cflags --libs latchkey) \
+    -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" -pthread &&
+    "$work/example" && "$work/example"
+}
+
 # Names of others, hiredis' above all, must not meet an application's own.
 exports_only_its_own() {
   others=$(nm "$@" "$library" | awk 'NF == 3 && $3 !~ /^lk_/ { print $3 }')
@@ -65,7 +73,9 @@ exports_only_its_own() {
   [ -f "$library" ] && [ -z "$others" ]
 }
 
-echo 1..10
+examples=$(find "$root/c/examples" -name '*.c' | sort)
+# shellcheck disable=SC2086 # a list of paths
+echo "1..$((10 + $(printf '%s\n' $examples | wc -l)))"
 check 'installs' cmake --install "$build" --prefix "$prefix"
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
@@ -79,3 +89,6 @@ library=$(find "$prefix" -name liblatchkey.a)
 check 'the static library exports its own names alone' exports_only_its_own -g --defined-only
 check 'the installed program finds its scripts and tools' \
   env -u LATCHKEY_HOME "$prefix/bin/latchkey" eval --mock lock/inspect --name job
+for source in $examples; do
+  check "the example $(basename "$source" .c)" example "$source"
+done
