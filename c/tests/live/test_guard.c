@@ -106,7 +106,7 @@ static void a_hold_that_has_ended_sends_nothing(void **state) {
   options.lease_ms = 100;
   lk_lock *brief = kit_lock(client, LK_LOCK, "brief", &options);
   EXPECT(LK_OK, lk_lock_acquire(brief, NULL, 0, &kit_error));
-  UNTIL(lk_lock_remaining_ms(brief, NULL) <= 0);
+  UNTIL(lk_lock_lost(brief, NULL) == LK_LOST_EXPIRED);
   long long before = server_calls(srv, "evalsha");
   EXPECT(LK_LOST, call_as(brief, NULL, "SET {brief}:result text"));
   assert_int_equal(server_calls(srv, "evalsha"), before);
