@@ -141,8 +141,8 @@ bring_forward(queue, timeouts, 0, shift_ms)
 
 -- Another client tells a waiter on the waiter's own channel, since it knows of no tickets.
 local holder = redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
-local waiting = redis.call('LLEN', queue)
-local is_known = string.find(holder, '^lk%-') and waiting == redis.call('HLEN', fair)
+local waiting, known = redis.call('LLEN', queue), redis.call('HLEN', fair)
+local is_known = string.find(holder, '^lk%-') and waiting == known
 local reply = {0, left_ms == -2 and math.max(0, stays_ms) or left_ms, is_known and 0 or 1}
 if heartbeat == '0' then
   return reply

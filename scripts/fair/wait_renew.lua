@@ -165,6 +165,7 @@ if redis.call('EXISTS', lock) == 0 and stays_ms > 0 then
 end
 bring_forward(queue, timeouts, 0, shift_ms)
 if message and head == owner then
+  redis.call('PEXPIRE', lock, lease, 'GT')
   return {1}
 end
 
