@@ -36,6 +36,17 @@ live_specs() {
 section_specs() { specs default "$LK_BUILD"; }
 section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
 section_specs_live() { live_specs "$LK_BUILD"; }
+
+# A channel of 1024 bytes is of no lock, so such a user may not tell it.
+section_specs_acl() {
+  local folders
+  mapfile -t folders < <(ls -d scripts/[a-z]*/)
+  folders=("${folders[@]/#scripts/spec}")
+  have busted 'specs (acl)' &&
+    tap 'specs (acl)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$LK_BUILD/liblatchkey.so" \
+      luajit "$(command -v busted)" --ignore-lua --run=live --helper=spec/cli/as_user.lua \
+      --filter-out='takes as channels? the longest' -o TAP spec/contract_spec.lua "${folders[@]}"
+}
 section_fidelity() {
   have redis-server 'fidelity' &&
     check 'fidelity' tools/fidelity ${LK_FULL:+--seconds 600 --seed 10001}

@@ -1,0 +1,39 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A helper of busted: in a live world the scripts run as a user who may do only what `latchkey acl`
+-- says; what specs do to the server beside that is done as before.
+local acl = require('lib.acl')
+local helper = require('helper')
+local latchkey = require('lib.latchkey')
+local live = require('support.live')
+
+local USER, PASSWORD = 'application', 'secret'
+
+local world_of, application = live.world, nil
+
+local function must(value, err)
+  return value or error(err.message, 2)
+end
+
+local Both = {}
+Both.__index = Both
+
+function Both.eval(_, ...)
+  return application:eval(...)
+end
+
+function Both:command(...)
+  return self.administrator:command(...)
+end
+
+---As live.world, with two clients in the place of one.
+function live.world(url, scripts)
+  local world = world_of(url, scripts)
+  if not application then
+    local words = acl.words(acl.rule(helper.root, { names = { '*' }, sharded = true }))
+    must(world.client:command('ACL', 'SETUSER', USER, 'reset', '>' .. PASSWORD, unpack(words)))
+    application = must(latchkey.open(url, { user = USER, password = PASSWORD,
+      script_dir = scripts }))
+    world.client = setmetatable({ administrator = world.client }, Both)
+  end
+  return world
+end
