@@ -77,7 +77,9 @@ section_live() { c_tests live "$LK_BUILD"; }
 section_cli() { specs cli "$LK_BUILD"; }
 
 torture() {
-  has_c_tests "$1" 'torture' && check "torture, $2 s" "$1/tests/torture" --seconds "$2"
+  has_c_tests "$1" 'torture' || return
+  check "torture, $2 s" "$1/tests/torture" --seconds "$2"
+  check "crowd, $2 s" "$1/tests/crowd" "$2"
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 
