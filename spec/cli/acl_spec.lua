@@ -122,15 +122,20 @@ describe('latchkey acl', function()
     client:close()
   end)
 
-  it('lets a user take, wait for and release locks with the program', function()
+  it('lets a user take and release locks with the program, and no others', function()
     user('--names', 'orders:*'):close()
     server:command('FLUSHALL')
+    local function exec(kind, name)
+      return program.run({ 'exec', '--url', 'unix://app@' .. server.socket, '--kind', kind, name,
+        '--', 'true' }, { env = { LATCHKEY_PASSWORD = 'secret' } })
+    end
+
     for _, kind in ipairs({ 'lock', 'fenced', 'mutex' }) do
-      local words = { 'exec', '--url', 'unix://app@' .. server.socket, '--kind', kind, 'orders:1',
-        '--', 'true' }
-      local result = program.run(words, { env = { LATCHKEY_PASSWORD = 'secret' } })
+      local result, other = exec(kind, 'orders:1'), exec(kind, 'users:1')
 
       assert.equal(0, result.code, result.err)
+      assert.equal(69, other.code, other.err)
+      server:command('FLUSHALL')
     end
   end)
 
