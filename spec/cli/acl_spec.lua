@@ -206,6 +206,22 @@ describe('latchkey acl', function()
     assert.truthy(sharded:find('+spublish +ssubscribe', 1, true))
   end)
 
+  it('lets a user load scripts, or functions, when it is told to', function()
+    local script, functions = rule('--load'), rule('--load', '--functions')
+    for _, words in ipairs({ {}, { '--functions' } }) do
+      user('--load', unpack(words)):close()
+      local result = program.run({ 'load', '--url', 'unix://app@' .. server.socket, unpack(words) },
+        { env = { LATCHKEY_PASSWORD = 'secret' } })
+
+      assert.equal(0, result.code, result.err)
+    end
+
+    assert.truthy(script:find('+evalsha', 1, true) and script:find('+script|exists', 1, true))
+    assert.falsy(script:find('+f', 1, true))
+    assert.truthy(functions:find('+fcall +function|list +function|load', 1, true))
+    assert.falsy(functions:find('+evalsha', 1, true) or functions:find('+script', 1, true))
+  end)
+
   it('exits 64 for a user or a pattern that it cannot write down', function()
     for _, words in ipairs({ { 'a b' }, { 'app', '--names', 'a b' }, { 'app', '--names', 'a}b' },
       { 'app', '--names', '{}x' }, { 'app', '--targets', '' }, { 'app', '--family', 'none' } }) do
