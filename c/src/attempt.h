@@ -73,6 +73,7 @@ struct lk_attempt {
   int64_t sent_us;      /* of the call that was granted */
   int64_t announced_us; /* when the server was told last that it waits; 0: never */
   int64_t token;
+  lk_company company;
   uint64_t news_seen; /* the record's, when the last try was sent */
   bool heard_then;    /* the channel was heard when the last try was sent */
   bool stray;         /* a try went unanswered: the name may hold the lock, now or soon */
@@ -110,6 +111,12 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound);
 /* Run another script with this attempt's name. `answered` gets the outcome of both. */
 void lk_attempt_call(lk_attempt *a, const lk_bound *bound);
 void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
+/* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
+bool lk_attempt_line_up(lk_attempt *a);
+/* Does its caller hold the other side of a read-write lock? */
+bool lk_attempt_is_beside(const lk_attempt *a);
+/* With whom the last call's hold is shared. */
+lk_company lk_attempt_company(const lk_attempt *a);
 /* The call that was sent at sent_us got the lock. */
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token);
 /* It did not come about, or ends with what it has. */
