@@ -196,6 +196,7 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
 static void undo(lk_attempt *a) {
   const lk_bound *bounds[LK_UNDO_STEPS] = {a->stray ? a->lock->undo : NULL,
                                            a->announced_us ? &a->lock->leave : NULL};
+  if (bounds[0] == bounds[1]) bounds[1] = NULL;
   lk_call steps[LK_UNDO_STEPS];
   size_t count = 0;
   char other[LK_OWNER_SIZE];
@@ -217,11 +218,20 @@ static void undo(lk_attempt *a) {
 /* The name is worth nothing any more: a late call may have taken the lock for it, or may yet. */
 static void rename_owner(lk_attempt *a) {
   lk_client *client = a->op.client;
+  lk_channels_unlisten(client->channels, &a->own);
+  pthread_mutex_lock(&client->mutex);
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
+  a->told = 0;
+  pthread_mutex_unlock(&client->mutex);
   snprintf(a->owner, sizeof a->owner, "lk-%s:%llu%s", client->uuid, (unsigned long long)a->serial,
            a->lock->row->suffix ? a->lock->row->suffix : "");
   a->stray = false;
   a->announced_us = 0;
+}
+
+void lk_attempt_rename(lk_attempt *a) {
+  undo(a);
+  rename_owner(a);
 }
 
 void lk_attempt_end(lk_attempt *a, lk_status status) {
@@ -229,6 +239,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
     status = lk_fail(lk_op_error(&a->op), LK_CLOSED, "the client is closed");
   }
   if (status != LK_OK && !a->hold) undo(a);
+  lk_channels_unlisten(a->op.client->channels, &a->own);
   if (a->in_line) {
     lk_attempt *next = lk_waiters_leave(a->lock->record, a);
     pthread_mutex_lock(&a->op.client->mutex);
@@ -238,6 +249,16 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   lk_timer_cancel(a->op.client->keeper, &a->timer);
   a->phase = LK_PHASE_ENDED;
   lk_op_end(&a->op, status);
+}
+
+void lk_attempt_end_deaf(lk_attempt *a) {
+  lk_error why = {.status = LK_DENIED};
+  pthread_mutex_lock(&a->op.client->mutex);
+  if (a->lock->record->deaf) why = *a->lock->record->deaf;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_error *error = lk_op_error(&a->op);
+  if (error) *error = why;
+  lk_attempt_end(a, why.status);
 }
 
 void lk_attempt_give_up(lk_attempt *a) {
@@ -294,8 +315,7 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
     give_back(a, (lk_status)a->hurried);
   } else if (has_ended(a)) {
     a->stray = true;
-    undo(a);
-    rename_owner(a);
+    lk_attempt_rename(a);
     a->last = lk_fail(lk_op_error(&a->op), LK_BUSY, "its lease ended before the grant was read");
     a->left_ms = 0;
     if (a->wait_ms == 0 || is_over(a)) {

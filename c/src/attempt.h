@@ -53,9 +53,11 @@ struct lk_attempt {
   int64_t wait_ms; /* as the application gave it */
   int64_t deadline_us;
   uint64_t caller_id;
+  lk_listener own; /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */
   unsigned happened;
+  unsigned told; /* what messages said, as its flow writes it down */
   bool running;
   bool promised; /* a local holder hands over to it: nothing else happens until that is settled */
   lk_heard handed;
@@ -71,14 +73,14 @@ struct lk_attempt {
   int64_t look_us;      /* when to try again without any news */
   int64_t pause_us;     /* the back-off of trouble and of kinds that poll */
   int64_t sent_us;      /* of the call that was granted */
-  int64_t announced_us; /* when the server was told last that it waits; 0: never */
+  int64_t announced_us; /* the last answered call that told the server that it waits; 0: none */
   int64_t token;
   lk_company company;
   uint64_t news_seen; /* the record's, when the last try was sent */
   bool heard_then;    /* the channel was heard when the last try was sent */
   bool stray;         /* a try went unanswered: the name may hold the lock, now or soon */
   bool tried;
-  uint64_t serial;
+  uint64_t serial; /* changes with the client's mutex held */
   char owner[LK_OWNER_SIZE];
 };
 
@@ -90,9 +92,13 @@ struct lk_flow {
   void (*answered)(lk_attempt *a);
   /* It listens or sleeps, and something happened. */
   void (*woken)(lk_attempt *a, unsigned happened);
+  /* The record's channel spoke, or is heard (again): on the keeper, with the client's mutex held.
+   * NULL: whoever is first in line is told that there is news. */
+  void (*told)(lk_record *record, lk_news news, lk_bytes payload);
 };
 
 extern const lk_flow lk_flow_plain;
+extern const lk_flow lk_flow_fair;
 
 /* A call of this caller's has begun; NULL with *status if it cannot. It has one reference. */
 lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
@@ -121,6 +127,10 @@ lk_company lk_attempt_company(const lk_attempt *a);
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token);
 /* It did not come about, or ends with what it has. */
 void lk_attempt_end(lk_attempt *a, lk_status status);
+/* The record's channel cannot be heard. */
+void lk_attempt_end_deaf(lk_attempt *a);
+/* Go on under a new name; what the old one may have left is undone in the background. */
+void lk_attempt_rename(lk_attempt *a);
 /* Its wait is over: LK_BUSY (it did not wait) or LK_TIMEOUT, or the trouble of the last try. */
 void lk_attempt_give_up(lk_attempt *a);
 /* Doubling, jittered: between half of it and all. */

@@ -45,8 +45,9 @@ struct lk_record {
   int64_t stand_back_us;    /* others first, until then */
   lk_listener listener;     /* while somebody waits */
   lk_hearing hearing;
-  uint64_t news;  /* moves with every message and every confirmation */
-  lk_error *deaf; /* why the channel was refused */
+  uint64_t news;      /* moves with every message and every confirmation */
+  int64_t crowded_us; /* when somebody of this process waited last, if the kind queues */
+  lk_error *deaf;     /* why the channel was refused */
   lk_record *next;
 };
 

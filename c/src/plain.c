@@ -84,9 +84,7 @@ static void sleep_on(lk_attempt *a) {
   lk_hearing heard = hearing(a, &news);
   bool listens = !lock->spins;
   if (listens && heard == LK_HEARING_REFUSED) {
-    lk_error *error = lk_op_error(&a->op);
-    if (error) *error = *lock->record->deaf;
-    lk_attempt_end(a, error ? error->status : LK_DENIED);
+    lk_attempt_end_deaf(a);
   } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
     lk_attempt_sleep(a, LK_PHASE_LISTENING, a->look_us);
   } else if (listens && (!a->heard_then || news)) {
