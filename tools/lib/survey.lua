@@ -6,6 +6,7 @@ local path = require('pl.path')
 
 local catalog = require('lib.catalog')
 local kinds = require('lib.kinds')
+local peek = require('lib.peek')
 local shapes = require('lib.kinds.shapes')
 
 local Survey = {}
@@ -72,8 +73,34 @@ function Survey:is_part(name)
   return false
 end
 
+-- Is what a short look showed worth a look at the whole?
+function Survey:is_candidate(shown)
+  if self.type == 'string' then
+    return shown and shown >= 1 and shown <= shapes.OWNER_MAX
+  elseif not shown or self.kind then
+    return shown
+  end
+  return shown == 'mode' or shapes.is_owner((shown:gsub(':write$', '')))
+end
+
+-- Those that may be locks, by the length of a string or any one field of a hash.
+function Survey:candidates(names)
+  local shown, err = peek.all(self.client, self.type == 'string' and 'STRLEN' or 'HRANDFIELD',
+    names)
+  if not shown then
+    return nil, err
+  end
+  local found = {}
+  for i, name in ipairs(names) do
+    if self:is_candidate(shown[i]) then
+      found[#found + 1] = name
+    end
+  end
+  return found
+end
+
 ---One SCAN.
----@return string[]|nil names of its keys, but for locks that this pass has found before
+---@return string[]|nil names of its keys that may be locks, but for those that this pass has found
 ---@return latchkey.error|nil err
 function Survey:step()
   local reply, err = self.client:command('SCAN', self.cursor, 'MATCH', self.pattern, 'COUNT',
@@ -82,27 +109,14 @@ function Survey:step()
     return nil, err
   end
   self.cursor, self.steps, self.done = reply[1], self.steps + 1, reply[1] == '0'
-  local found = {}
+  local names = {}
   for i = 1, reply[2].n do
     local name = reply[2][i]
     if not self.seen[name] and not self:is_part(name) then
-      found[#found + 1] = name
+      names[#names + 1] = name
     end
   end
-  return found
-end
-
--- May it be worth a look at the whole? false: no; nil and err.
-function Survey:is_candidate(name)
-  if self.type == 'string' then
-    local bytes, err = self.client:command('STRLEN', name)
-    return bytes and bytes >= 1 and bytes <= shapes.OWNER_MAX, err
-  end
-  local field, err = self.client:command('HRANDFIELD', name)
-  if not field or self.kind then
-    return field ~= nil, err
-  end
-  return field == 'mode' or shapes.is_owner((field:gsub(':write$', '')))
+  return self:candidates(names)
 end
 
 -- Of the kinds that fit, the likely one.
@@ -137,16 +151,13 @@ end
 ---@return table|boolean|nil view with its name, kind and count of waiters; false: no lock, any more
 ---@return latchkey.error|nil err
 function Survey:look(name)
-  local view, err = self:is_candidate(name)
-  if view then
-    view, err = self:read(name)
-  end
+  local view, err = self:read(name)
   -- The key became something else since it was listed.
   if err and err.status == 'LK_WRONGTYPE' then
     return false
   elseif err then
     return nil, err
-  elseif not view or view.free or not view.fits or not self.kind and not is_sure(view) then
+  elseif view.free or not view.fits or not self.kind and not is_sure(view) then
     return false
   end
   self.seen[name], view.name = true, name

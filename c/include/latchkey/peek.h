@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A short look at many keys, for tools that search a keyspace: the commands travel together, so that
+ * a thousand keys cost about as many round trips as one.
+ */
+#ifndef LATCHKEY_PEEK_H
+#define LATCHKEY_PEEK_H
+
+#include "latchkey.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LK_PEEK_MAX 1000 /**< most keys of one call */
+
+/**
+ * Send one reading command for each of many keys: EXISTS, HLEN, HRANDFIELD, LLEN, PTTL, STRLEN, TYPE
+ * or ZCARD. None of them takes the server longer the larger the key is.
+ *
+ * @param command  one of these, in capitals
+ * @param keys     n of them, at most LK_PEEK_MAX
+ * @param out      n replies in the order of the keys, each to be freed with lk_reply_free(); a key of
+ *                 another type gives an LK_REPLY_ERROR
+ * @return LK_OK: every key was answered; LK_INVALID; else the status of the first that was not, and
+ *         no replies: as lk_command()
+ * @blocks command_ms
+ * @threads any
+ * @after-io nothing was changed
+ * @since 0.1.0
+ */
+LK_API lk_status lk_peek(lk_client *client, const char *command, const lk_bytes *keys, size_t n,
+                         lk_reply **out, lk_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
