@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Semaphores and permits under torture: threads of several processes come and go while processes,
+ * connections and the server are disturbed. Never more than the limit are inside; in the end all permits
+ * are there again, and nobody waits for what is free.
+ */
+#include "crowd.h"
+#include "dice.h"
+
+#include "../live/server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+  CALM_MS = 30, /* between faults, at most */
+  LEAVE_MS =
+      10000, /* to get out in the end; a waiter looks again by itself after 22 s at the soonest */
+  RETURN_MS = 10000, /* until what the dead held is there again */
+};
+
+typedef struct run {
+  crowd *crowd;
+  server *server;
+  dice dice;
+  pid_t children[CROWD_PROCESSES];
+  int generation;
+  int faults;
+} run;
+
+static void pause_ms(int64_t ms) {
+  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+/* ------------------------------------------------------------------------------------ processes -- */
+
+static void start(run *r, int process) {
+  int generation = CROWD_PROCESSES * r->generation++ + process;
+  fflush(NULL);
+  pid_t pid = fork();
+  if (pid == 0) _exit(crowd_work(r->crowd, server_url(r->server), process, generation));
+  if (pid < 0) exit(2);
+  r->children[process] = pid;
+}
+
+static void reap(run *r, int process, int status) {
+  bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  r->children[process] = 0;
+  if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+    crowd_fail(r->crowd, "CRASH: process %d ended with status %#x", process, (unsigned)status);
+  }
+}
+
+static bool are_gone(run *r) {
+  bool gone = true;
+  for (int i = 0; i < CROWD_PROCESSES; i++) {
+    int status;
+    if (r->children[i] && waitpid(r->children[i], &status, WNOHANG) == r->children[i]) {
+      reap(r, i, status);
+    }
+    gone = gone && !r->children[i];
+  }
+  return gone;
+}
+
+/* --------------------------------------------------------------------------------------- faults -- */
+
+static void stop_some(run *r, int process) {
+  kill(r->children[process], SIGSTOP);
+  pause_ms(dice_between(&r->dice, 10, 900));
+  kill(r->children[process], SIGCONT);
+}
+
+static void pause_server(run *r) {
+  server_pause(r->server);
+  pause_ms(dice_between(&r->dice, 10, 500));
+  server_resume(r->server);
+}
+
+/* What a process held of a semaphore dies with it: there only permits are killed. */
+static void disturb(run *r) {
+  int process = (int)dice_between(&r->dice, 0, CROWD_PROCESSES - 1);
+  int status;
+  pause_ms(dice_between(&r->dice, 1, CALM_MS));
+  switch (dice_between(&r->dice, 0, 9)) {
+  case 0: stop_some(r, process); break;
+  case 1: pause_server(r); break;
+  case 2: server_do(r->server, "SCRIPT FLUSH"); break;
+  case 3: server_do(r->server, "CLIENT KILL TYPE pubsub"); break;
+  case 4:
+    if (!r->crowd->leases || !dice_chance(&r->dice, 30)) break;
+    kill(r->children[process], SIGKILL);
+    waitpid(r->children[process], &status, 0);
+    reap(r, process, status);
+    start(r, process);
+    break;
+  default: server_do(r->server, "CLIENT KILL TYPE normal SKIPME yes"); break;
+  }
+  r->faults++;
+}
+
+/* -------------------------------------------------------------------------------------- the end -- */
+
+static void let_out(run *r) {
+  atomic_store(&r->crowd->over, true);
+  for (int64_t ms = 0; ms < LEAVE_MS && !are_gone(r); ms += 10) pause_ms(10);
+  if (are_gone(r)) return;
+  crowd_fail(r->crowd, "ASLEEP: somebody waits for what is free");
+  for (int i = 0; i < CROWD_PROCESSES; i++) {
+    if (r->children[i]) kill(r->children[i], SIGABRT);
+  }
+}
+
+/* All permits, and no more, are there again. */
+static void count_up(run *r, lk_client *client) {
+  lk_permits *permits = NULL;
+  lk_permit *all = NULL;
+  lk_error error;
+  if (r->crowd->leases) {
+    lk_status status = lk_permits_open(client, CROWD_NAME, NULL, &permits, &error);
+    if (status == LK_OK) {
+      status = lk_permits_acquire(permits, CROWD_LIMIT, RETURN_MS, &all, &error);
+    }
+    if (status == LK_OK) status = lk_permit_release(all, &error);
+    if (status != LK_OK) crowd_fail(r->crowd, "LEFT BEHIND: %s", error.message);
+    lk_permits_close(permits);
+  }
+  long long free_ones = server_number(r->server, "GET %s", CROWD_NAME);
+  if (free_ones != CROWD_LIMIT) {
+    crowd_fail(r->crowd, "COUNT: %lld are free in the end, of %d", free_ones, CROWD_LIMIT);
+  }
+}
+
+static bool torture(bool leases, int64_t seconds, uint64_t seed, const char *script_dir) {
+  crowd *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (c == MAP_FAILED) exit(2);
+  c->leases = leases;
+  c->seed = seed;
+  c->script_dir = script_dir;
+  run r = {.crowd = c, .server = server_start(NULL), .dice = dice_new(seed, UINT64_MAX)};
+  server_do(r.server, "SET %s %d", CROWD_NAME, CROWD_LIMIT);
+  for (int i = 0; i < CROWD_PROCESSES; i++) start(&r, i);
+  int64_t end_us = crowd_now_us() + seconds * 1000000;
+  while (crowd_now_us() < end_us && !atomic_load(&c->broken)) disturb(&r);
+  let_out(&r);
+  lk_client *client = NULL;
+  if (!atomic_load(&c->broken) &&
+      lk_client_open(server_url(r.server), NULL, &client, NULL) == LK_OK) {
+    count_up(&r, client);
+  }
+  lk_client_close(client);
+  server_stop(r.server);
+  bool good = !atomic_load(&c->broken) && atomic_load(&c->entered) > 0;
+  printf("crowd: %s: %ld entered, at most %d of %d at once; %ld lost, %ld unsure, %d faults\n",
+         leases ? "permits" : "semaphore", atomic_load(&c->entered), atomic_load(&c->most),
+         CROWD_LIMIT, atomic_load(&c->lost), atomic_load(&c->unsure), r.faults);
+  if (!good) printf("FAIL %s\n", *c->why ? c->why : "NOBODY: no one ever entered");
+  munmap(c, sizeof *c);
+  return good;
+}
+
+static const char usage[] = "usage: crowd [SECONDS [SEED [SCRIPT_DIR]]]     (10, from the clock)\n";
+
+int main(int argc, char **argv) {
+  if (argc > 4 || (argc > 1 && atoll(argv[1]) < 1)) {
+    fputs(usage, stderr);
+    return 64;
+  }
+  int64_t seconds = argc > 1 ? atoll(argv[1]) : 10;
+  uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)crowd_now_us();
+  const char *script_dir = argc > 3 ? argv[3] : NULL;
+  printf("crowd: seed %llu, %lld s\n", (unsigned long long)seed, (long long)seconds);
+  fflush(stdout);
+  bool good = torture(false, (seconds + 1) / 2, seed, script_dir);
+  return torture(true, (seconds + 1) / 2, seed, script_dir) && good ? 0 : 1;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is inside, as all processes of a crowd see it: each permit that somebody believes to hold is a
+ * place in shared memory that says until when.
+ */
+#ifndef TORTURE_CROWD_H
+#define TORTURE_CROWD_H
+
+#include <latchkey/counters.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CROWD_PROCESSES = 4, CROWD_THREADS = 6, CROWD_LIMIT = 5, CROWD_GREED = 2 };
+enum { CROWD_PLACES = CROWD_PROCESSES * CROWD_THREADS * CROWD_GREED };
+
+typedef struct crowd {
+  bool leases; /* permits, else a semaphore */
+  const char *script_dir;
+  uint64_t seed;
+  _Atomic int64_t until_us[CROWD_PLACES]; /* 0: not inside. No two holds have the same */
+  atomic_int most;                        /* that were ever seen inside at once */
+  atomic_long entered, lost, unsure;
+  atomic_bool over; /* nobody enters any more */
+  atomic_bool broken;
+  char why[400]; /* once it is broken */
+} crowd;
+
+#define CROWD_NAME "crowd"
+
+/* In a process of its own: threads come and go until it is over. Returns its exit status. */
+int crowd_work(crowd *c, const char *url, int process, int generation);
+
+/* These places are taken until then; fails the run if more than the limit are. */
+void crowd_enter(crowd *c, int first_place, int count, int64_t until_us);
+void crowd_leave(crowd *c, int first_place, int count);
+void crowd_fail(crowd *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int64_t crowd_now_us(void);
+
+#endif

@@ -1,0 +1,106 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a document of the project shows, done: files are written, commands run, and what they are
+-- said to print is compared. In fences, by the words behind the marks:
+--   lua PATH   a file with this content
+--   sh         commands, run by one shell after the other with what the last one exported
+--   text       what the commands before it print; "..." stands for anything on a line
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+local document = {}
+
+---@param file string of Markdown
+---@return table[] blocks { kind, argument, text, line }
+function document.blocks(file)
+  local blocks, open, number = {}, nil, 0
+  for line in io.lines(file) do
+    number = number + 1
+    local mark = line:match('^```(.*)$')
+    if mark and open then
+      open.text = table.concat(open, '\n') .. '\n'
+      blocks[#blocks + 1] = open
+      open = nil
+    elseif mark then
+      open = { kind = mark:match('^%S*'), argument = mark:match('^%S+%s+(%S+)$'), line = number }
+    elseif open then
+      open[#open + 1] = line
+    end
+  end
+  return blocks
+end
+
+-- Blanks are collapsed on both sides: columns are as wide as what is in them.
+local function lines_of(text)
+  local list = {}
+  for line in text:gmatch('[^\n]+') do
+    list[#list + 1] = line:gsub('%s+', ' '):gsub(' $', '')
+  end
+  return list
+end
+
+local function fits(expected, actual)
+  local pattern = expected:gsub('%p', '%%%0'):gsub('%%%.%%%.%%%.', '.*')
+  return actual:find('^' .. pattern .. '$') ~= nil
+end
+
+-- Why the output is not what the document shows.
+local function compare(expected, actual)
+  local wanted, found = lines_of(expected), lines_of(actual)
+  for i = 1, math.max(#wanted, #found) do
+    if not wanted[i] or not found[i] or not fits(wanted[i], found[i]) then
+      return ('shown:   %s\nprinted: %s'):format(wanted[i] or '(nothing)', found[i] or '(nothing)')
+    end
+  end
+end
+
+local function write(folder, block)
+  local file = path.join(folder, block.argument)
+  assert(dir.makepath(path.dirname(file)))
+  assert(utils.writefile(file, block.text))
+end
+
+local RUN = [[set -e
+cd "$1"
+PATH="$3:$PATH"
+if [ -e "$2/exported" ]; then . "$2/exported"; fi
+. "$2/commands"
+export -p >"$2/exported"]]
+
+local function run(folder, state, text, env)
+  assert(utils.writefile(state .. '/commands', text))
+  return program.start_any('sh', { '-c', RUN, 'sh', folder, state,
+    path.dirname(program.path) }, { env = env }):wait()
+end
+
+---Does what a document shows, in a folder of its own.
+---@param file string
+---@param options { env: table|nil, replace: table<string, string>|nil }
+---@return string|nil why it is not as the document says
+function document.follow(file, options)
+  local folder, state = program.folder(), program.folder()
+  local last
+  for _, block in ipairs(document.blocks(file)) do
+    for name, value in pairs(options.replace or {}) do
+      block.text = block.text:gsub(name:gsub('%p', '%%%0'), (value:gsub('%%', '%%%%')))
+    end
+    local where = ('%s:%d: '):format(file, block.line)
+    if block.kind == 'sh' then
+      last = run(folder, state, block.text, options.env)
+      if last.code ~= 0 then
+        return ('%sexit %s\n%s'):format(where, last.code or last.signal, last.err)
+      end
+    elseif block.kind == 'text' then
+      local why = compare(block.text, last.out)
+      if why then
+        return where .. why
+      end
+    elseif block.argument then
+      write(folder, block)
+    end
+  end
+end
+
+return document

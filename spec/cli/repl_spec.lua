@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: Apache-2.0
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+local session = require('cli.session')
+
+describe('latchkey repl', function()
+  local screen
+
+  after_each(function()
+    if screen then
+      screen:close()
+      screen = nil
+    end
+    program.clean()
+  end)
+
+  local function run(lines, ...)
+    local input = program.folder() .. '/input'
+    utils.writefile(input, table.concat(lines, '\n') .. '\n')
+    return program.run({ 'repl', ... }, { input = input })
+  end
+
+  -- A terminal that readline writes no sequences to, with a home of its own.
+  local function start(home, ...)
+    screen = session.start({ 'repl', ... },
+      { env = { TERM = 'dumb', INPUTRC = '/dev/null', HOME = home, XDG_STATE_HOME = false } })
+    screen:shows('latchkey>\n')
+    return screen
+  end
+
+  it('reads a pipe without prompts, and counts what failed', function()
+    local result = run({ "lock.acquire('k', 1000, 'me', 1)", 'advance(400)', 'dump()' })
+
+    assert.equal('1) (integer) 1\n2) (integer) 1\n-- {1, hold}: the owner holds the lock with this '
+      .. 'count, for at least the lease\n"k"  hash  {me="1"}   600 ms left\n', result.out)
+    assert.equal('', result.err)
+    assert.equal(0, result.code)
+
+    assert.equal(1, run({ 'nothing', '1' }).code)
+    assert.equal(1, run({ 'for i = 1, 2 do' }).code)
+  end)
+
+  it('stops at quit()', function()
+    assert.equal('1\n', run({ '1', 'quit()', '2' }).out)
+  end)
+
+  it('looks at no variable for a server', function()
+    local result = program.run({ 'repl' }, { env = { LATCHKEY_URL = 'redis://127.0.0.1:1' } })
+
+    assert.equal(0, result.code)
+  end)
+
+  it('speaks to a server when it is told to', function()
+    local server = program.server()
+
+    local result = run({ "mutex.acquire('k', '30s', 'me')", 'dump()', "redis('GET', 'k')",
+      'advance(1)', 'reset()' }, '--url', server.url)
+
+    assert.matches('"k"  string  "me"   %d+ ms left\n"me"\nthe time of a server moves by itself\n'
+      .. 'a server is not emptied from here\n$', result.out)
+    assert.equal(1, result.code)
+    assert.equal('me', server:command('GET', 'k'))
+  end)
+
+  it('refuses --json and folders that are none', function()
+    assert.equal(64, program.run({ 'repl', '--json' }).code)
+    assert.equal(64, program.run({ 'repl', '--dir', '/nowhere' }).code)
+  end)
+
+  it('has a prompt, completion and history on a terminal', function()
+    local home = program.folder()
+    start(home)
+
+    screen:press("mutex.ac\t'k', 1000, 'me')\n")
+    screen:shows("mutex.acquire%('k', 1000, 'me'%)\n1%) %(integer%) 1\n")
+    screen:press('for i = 1, 1 do\n')
+    screen:shows('%.%.%.%.%.%.%.%.%.\n')
+    screen:press('print(40 + 2) end\n')
+    screen:shows('\n42\n')
+    screen:press('\4')
+    assert.equal(0, screen:wait().code)
+    screen:close()
+
+    start(home)
+    screen:press('\16\16\16\n') -- three lines back, with control-P
+    screen:shows("mutex.acquire%('k', 1000, 'me'%)\n1%) %(integer%) 1\n")
+    screen:press('quit()\n')
+    assert.equal(0, screen:wait().code)
+  end)
+end)

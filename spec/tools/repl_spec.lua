@@ -1,0 +1,144 @@
+-- SPDX-License-Identifier: Apache-2.0
+local catalog = require('lib.catalog')
+local mock = require('repl.mock')
+local call = require('repl.call')
+local Session = require('repl.session')
+
+local helper = require('helper')
+
+describe('a session of latchkey repl', function()
+  local scripts = assert(catalog.read(helper.scripts))
+  local session, world, said
+
+  before_each(function()
+    said = {}
+    world = mock.new({ scripts = helper.scripts })
+    session = Session.new(world, scripts, function(line)
+      said[#said + 1] = line
+    end)
+  end)
+
+  local function type_in(...)
+    said = {}
+    for _, line in ipairs({ ... }) do
+      session:run(line)
+    end
+    return table.concat(said, '\n')
+  end
+
+  it('runs a script with keys formed from the name, and says what the reply means', function()
+    local shown = type_in("lock.acquire('k', 1000, 'me', 1)")
+
+    assert.equal('1) (integer) 1\n2) (integer) 1\n-- {1, hold}: the owner holds the lock with this '
+      .. 'count, for at least the lease', shown)
+    assert.left(world, { k = helper.hash({ me = '1' }, 1000) })
+  end)
+
+  it('forms channels and verb, and shows what was published', function()
+    type_in("lock.acquire('k', '10s', 'me', 1)")
+
+    assert.matches('\nPUBLISH redisson_lock__channel:{k}: "0"$',
+      type_in("lock.release('k', '10s', 'me', 0)"))
+  end)
+
+  it('takes arguments by their names, those that are formed as well', function()
+    type_in("lock.acquire{ name = 'k', lease = 500, owner = 'me', hold = 1 }")
+
+    assert.matches('\nSPUBLISH redisson_lock__channel:{k}: "0"$', type_in(
+      "lock.release{ name = 'k', lease = 500, owner = 'me', hold = 0, publish = 'SPUBLISH' }"))
+  end)
+
+  it('takes several names where a script does, with a channel for each', function()
+    type_in("lock.acquire_all({ 'a{x}', 'b{x}' }, 1000, 'me', 1)")
+
+    assert.matches('PUBLISH redisson_lock__channel:a{x}: "0"\n'
+      .. 'PUBLISH redisson_lock__channel:b{x}: "0"$',
+      type_in("lock.release_all({ 'a{x}', 'b{x}' }, 1000, 'me', 0)"))
+  end)
+
+  it('calls a verb that is a word of Lua, too', function()
+    type_in("lock.acquire('k', 1000, 'me', 1)")
+
+    assert.matches('%-%- {1}: broken', type_in("lock.break('k', 'me')"))
+  end)
+
+  it('moves the time, shows the keys and starts again', function()
+    assert.equal('"k"  hash  {me="1"}   500 ms left',
+      type_in("lock.acquire('k', 1000, 'me', 1)", 'advance(500)', 'dump()'):match('"k".*'))
+    assert.equal('(empty)', type_in("advance('1s')", 'dump()'))
+    assert.equal('(empty)', type_in("redis('SET', 'x', 1)", 'reset()', 'dump()'):match('%(em.*'))
+  end)
+
+  it('keeps what is assigned, and looks into replies', function()
+    assert.equal('1', type_in("r = lock.acquire('k', 1000, 'me', 1)", 'r[1]'))
+    assert.equal('"y"', type_in("redis('SET', 'x', 'y')", "redis('GET', 'x')"):match('"y"'))
+    assert.equal('nil', type_in('r[3]'))
+  end)
+
+  it('waits for the end of what is not complete', function()
+    assert.is_false((session:run('for i = 1, 2 do')))
+    assert.equal('1\n2', type_in('for i = 1, 2 do\nprint(i)\nend'))
+  end)
+
+  it('says what is wrong, and where a script failed', function()
+    local _, failed = session:run('nothing')
+
+    assert.is_true(failed)
+    assert.equal('nothing is named nothing; help() says what there is', said[1])
+    assert.equal('no script is named lock/steal', type_in("lock.steal('k')"))
+    assert.equal('lock.acquire(name, lease, owner, hold): hold is missing',
+      type_in("lock.acquire('k', 1000, 'me')"))
+    assert.equal('lock.acquire(name, lease, owner, hold): one value too many',
+      type_in("lock.acquire('k', 1000, 'me', 1, 2)"))
+    assert.equal('lock/acquire has no argument lock',
+      type_in("lock.acquire{ name = 'k', lease = 1, owner = 'me', hold = 1, lock = 2 }"))
+    assert.equal('the name is empty', type_in("lock.acquire('', 1000, 'me', 1)"))
+    assert.equal('unexpected symbol near \'+\'', type_in('+'))
+    assert.matches('^%(error%) LKARG lease', type_in("lock.acquire('k', 1, 'me', 1)"))
+    assert.matches('^%(error%) WRONGTYPE .-\n%-%- lock/acquire, line %d+$',
+      type_in("redis('SET', 'k', 1)", "lock.acquire('k', 1000, 'me', 1)"):match('%(error.*'))
+    assert.matches('^%(error%) ERR unknown command', type_in("redis('NOSUCH')"))
+  end)
+
+  it('does not reach files or processes', function()
+    for _, name in ipairs({ 'io', 'os', 'require', 'dofile', 'load', 'package', 'debug', 'ffi' }) do
+      assert.matches('^nothing is named', type_in(name))
+    end
+  end)
+
+  it('completes families, scripts and functions', function()
+    assert.same({ 'lock.' }, session:completions('lo'))
+    assert.same({ 'mutex.release(', 'mutex.renew(' }, session:completions('mutex.re'))
+    assert.same({ 'redis(', 'reset()' }, session:completions('re'))
+    assert.same({}, session:completions('nothing'))
+  end)
+
+  it('explains what there is', function()
+    assert.matches('dump%(%)', type_in('help()'))
+    assert.matches('mutex%.renew%(name, lease, owner%)\n    Extend', type_in('help(mutex)'))
+    assert.matches('{1}   ', type_in("help('mutex/renew')"))
+    assert.equal('no script is named mutex/none', type_in("help('mutex/none')"))
+  end)
+
+  it('ends when told', function()
+    type_in('quit()')
+
+    assert.is_true(session.over)
+  end)
+
+  for _, script in ipairs(scripts) do
+    it('has a call for ' .. script.name, function()
+      local values = {}
+      for i, field in ipairs(script.header.argv) do
+        if not (field.form or field.type == 'verb') then
+          values[#values + 1] = i
+        end
+      end
+      local needs_keys = not pcall(call.form, script, 'k', unpack(values))
+
+      local keys = call.form(script, needs_keys and { 'a', 'b' } or 'k', unpack(values))
+
+      assert.is_true(#keys > 0)
+    end)
+  end
+end)

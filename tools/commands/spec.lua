@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+
+local text = require('lib.text')
+
+local command = { summary = 'run specs of scripts, on the mock or on a server', server = true }
+
+function command.configure(parser)
+  parser:argument('target', 'Folders of busted specs, or files.'):args('+')
+  parser:option('--dir', 'The folder of the scripts they are about; without one, the project\'s '
+    .. 'own.'):argname('DIR')
+  parser:option('--filter', 'Only specs whose title matches this Lua pattern.'):argname('PATTERN')
+  parser:option('--output', 'How it is shown: plainTerminal, utfTerminal, TAP, junit.',
+    'plainTerminal'):argname('HANDLER')
+  parser:epilog('A spec says require(\'helper\') and takes its world from helper.world(): the mock, '
+    .. 'or with --url a server that keeps nothing and is emptied before each case; LATCHKEY_URL is '
+    .. 'not looked at. Exit code 1: a spec failed.')
+end
+
+-- What the helper reads when it is loaded.
+local function set_environment(args)
+  local setenv = require('posix.stdlib').setenv
+  setenv('LATCHKEY_SPEC_URL', args.url)
+  setenv('LATCHKEY_SPEC_SCRIPTS', args.dir)
+end
+
+local function new_runner()
+  local busted = require('busted.core')()
+  require('busted')(busted)
+  local counts = { passed = 0, failed = 0, skipped = 0 }
+  local failures = {}
+  local function fail(element, parent, message)
+    local names = { element.name or element.descriptor }
+    while parent and parent.name and parent.descriptor ~= 'file' do
+      table.insert(names, 1, parent.name)
+      parent = busted.parent(parent)
+    end
+    counts.failed = counts.failed + 1
+    failures[#failures + 1] = { title = text.safe(table.concat(names, ' ')),
+      message = text.safe(tostring(message)) }
+    return nil, true
+  end
+  busted.subscribe({ 'failure' }, fail)
+  busted.subscribe({ 'error' }, fail)
+  busted.subscribe({ 'test', 'end' }, function(_, _, status)
+    if status == 'success' then
+      counts.passed = counts.passed + 1
+    elseif status == 'pending' then
+      counts.skipped = counts.skipped + 1
+    end
+    return nil, true
+  end)
+  return busted, counts, failures
+end
+
+local function run(busted, args, ctx)
+  if not ctx.json then
+    require('busted.modules.output_handler_loader')()(busted, args.output,
+      { defaultOutput = 'plainTerminal', language = 'en', arguments = {}, verbose = true })
+  end
+  require('busted.modules.filter_loader')()(busted, { tags = {}, excludeTags = {},
+    filter = args.filter and { args.filter } or {}, filterOut = {} })
+  local load = require('busted.modules.test_file_loader')(busted, { 'lua' })
+  load(args.target, { '_spec%.lua$' }, { excludes = {}, recursive = true, verbose = false })
+  require('busted.execute')(busted)(1, { seed = 1, sort = true })
+  busted.publish({ 'exit' })
+end
+
+function command.run(args, ctx)
+  for _, target in ipairs(args.target) do
+    if not path.exists(target) then
+      return ctx:misuse(('there is no file or folder %s'):format(target))
+    end
+  end
+  if args.dir and not path.isdir(args.dir) then
+    return ctx:misuse(('--dir %s is no folder'):format(args.dir))
+  elseif not pcall(require, 'busted') then
+    return ctx:fail({ status = 'LK_SYSTEM', message = 'busted is not installed',
+      hint = 'install it with the distribution\'s package lua-busted, or luarocks' })
+  end
+  jit.off() -- compiled loops over pairs() can crash in old LuaJITs
+  set_environment(args)
+  local busted, counts, failures = new_runner()
+  run(busted, args, ctx)
+  if counts.passed + counts.failed + counts.skipped == 0 then
+    return ctx:misuse('there are no specs: files whose names end in _spec.lua')
+  end
+  if ctx.json then
+    counts.failures = failures
+    ctx:result(counts, '')
+  end
+  return counts.failed > 0 and 1 or 0
+end
+
+return command
