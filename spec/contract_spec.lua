@@ -95,6 +95,25 @@ local function describe_script(script)
     assert.left(world, before)
   end)
 
+  for place, key in ipairs(h.keys) do
+    it(('writes nothing when it fails for %s, alone of another type'):format(key.name), function()
+      for _, state in ipairs(key.type ~= 'any' and cases.states or {}) do
+        start(state)
+        world:command('DEL', keys[place])
+        helper.fill(world, { [keys[place]] = cases.wrong(key) })
+        before = helper.dump(world)
+
+        local _, err = world:eval(script.name, keys, args)
+
+        if err then
+          assert.equal('WRONGTYPE', err.code)
+          assert.left(world, before)
+        end
+        world:messages()
+      end
+    end)
+  end
+
   if has_flag(h, 'allow-oom', 'no-writes') then
     it('runs on a full server', function()
       start(cases.HELD)

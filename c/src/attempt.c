@@ -115,12 +115,20 @@ static void answered(void *user, lk_answer *answer) {
 
 static void heard(lk_attempt *a);
 
-static void particulars(lk_attempt *a, lk_particulars *out, char other[LK_OWNER_SIZE]) {
-  const lk_kind_row *row = a->lock->row;
+static bool find_other(const lk_attempt *a, char other[LK_OWNER_SIZE]) {
+  const lk_lock *lock = a->lock;
   other[0] = '\0';
-  if (row->other) {
-    lk_hold_owner_of(a->op.client, row->other, a->lock->record->name, a->caller_id, other);
-  }
+  return lock->row->other &&
+         lk_hold_owner_of(a->op.client, lock->row->other, lock->record->name, a->caller_id, other);
+}
+
+bool lk_attempt_is_beside(const lk_attempt *a) {
+  char other[LK_OWNER_SIZE];
+  return find_other(a, other);
+}
+
+static void particulars(lk_attempt *a, lk_particulars *out, char other[LK_OWNER_SIZE]) {
+  find_other(a, other);
   *out = (lk_particulars){.owner = a->owner,
                           .hold = a->hold ? a->hold->count + 1 : 1,
                           .ticket = a->serial,
@@ -188,6 +196,7 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
 static void undo(lk_attempt *a) {
   const lk_bound *bounds[LK_UNDO_STEPS] = {a->stray ? a->lock->undo : NULL,
                                            a->announced_us ? &a->lock->leave : NULL};
+  if (bounds[0] == bounds[1]) bounds[1] = NULL;
   lk_call steps[LK_UNDO_STEPS];
   size_t count = 0;
   char other[LK_OWNER_SIZE];
@@ -209,11 +218,20 @@ static void undo(lk_attempt *a) {
 /* The name is worth nothing any more: a late call may have taken the lock for it, or may yet. */
 static void rename_owner(lk_attempt *a) {
   lk_client *client = a->op.client;
+  lk_channels_unlisten(client->channels, &a->own);
+  pthread_mutex_lock(&client->mutex);
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
+  a->told = 0;
+  pthread_mutex_unlock(&client->mutex);
   snprintf(a->owner, sizeof a->owner, "lk-%s:%llu%s", client->uuid, (unsigned long long)a->serial,
            a->lock->row->suffix ? a->lock->row->suffix : "");
   a->stray = false;
   a->announced_us = 0;
+}
+
+void lk_attempt_rename(lk_attempt *a) {
+  undo(a);
+  rename_owner(a);
 }
 
 void lk_attempt_end(lk_attempt *a, lk_status status) {
@@ -221,6 +239,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
     status = lk_fail(lk_op_error(&a->op), LK_CLOSED, "the client is closed");
   }
   if (status != LK_OK && !a->hold) undo(a);
+  lk_channels_unlisten(a->op.client->channels, &a->own);
   if (a->in_line) {
     lk_attempt *next = lk_waiters_leave(a->lock->record, a);
     pthread_mutex_lock(&a->op.client->mutex);
@@ -230,6 +249,16 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   lk_timer_cancel(a->op.client->keeper, &a->timer);
   a->phase = LK_PHASE_ENDED;
   lk_op_end(&a->op, status);
+}
+
+void lk_attempt_end_deaf(lk_attempt *a) {
+  lk_error why = {.status = LK_DENIED};
+  pthread_mutex_lock(&a->op.client->mutex);
+  if (a->lock->record->deaf) why = *a->lock->record->deaf;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_error *error = lk_op_error(&a->op);
+  if (error) *error = why;
+  lk_attempt_end(a, why.status);
 }
 
 void lk_attempt_give_up(lk_attempt *a) {
@@ -268,20 +297,25 @@ static void given_back(lk_attempt *a) {
 /* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
 static bool has_ended(const lk_attempt *a) {
   const lk_lock *lock = a->lock;
-  return lk_clock_us() >= a->sent_us + lock->lease_us - lk_drift_us(lock->lease_us, lock->drift_ms);
+  return lk_clock_us() >= a->sent_us + lk_believed_us(lock->lease_us, lock->drift_ms, a->company);
 }
 
 static bool is_over(const lk_attempt *a) { return lk_clock_us() >= a->deadline_us; }
 
+lk_company lk_attempt_company(const lk_attempt *a) {
+  if (!a->lock->row->shares) return LK_COMPANY_NONE;
+  return a->heard.outcome.third == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
+}
+
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->sent_us = sent_us;
+  a->company = lk_attempt_company(a);
   a->token = token;
   if (a->hurried != LK_OK) {
     give_back(a, (lk_status)a->hurried);
   } else if (has_ended(a)) {
     a->stray = true;
-    undo(a);
-    rename_owner(a);
+    lk_attempt_rename(a);
     a->last = lk_fail(lk_op_error(&a->op), LK_BUSY, "its lease ended before the grant was read");
     a->left_ms = 0;
     if (a->wait_ms == 0 || is_over(a)) {
@@ -294,7 +328,8 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
                       .caller_id = a->caller_id,
                       .caller = a->holder,
                       .sent_us = sent_us,
-                      .token = token};
+                      .token = token,
+                      .company = a->company};
     lk_status status = lk_lock_add_hold(a->lock, &grant);
     if (status == LK_OK) {
       lk_attempt_end(a, LK_OK);
@@ -324,6 +359,16 @@ void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us) {
   a->phase = phase;
   if (until_us == INT64_MAX) return;
   if (!lk_timer_set(a->op.client->keeper, &a->timer, until_us)) no_memory(a);
+}
+
+bool lk_attempt_line_up(lk_attempt *a) {
+  if (a->in_line) return true;
+  pthread_mutex_lock(&a->op.client->mutex);
+  bool first = lk_waiters_join(a->lock->record, a);
+  a->in_line = true;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  if (!first) lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us);
+  return first;
 }
 
 /* The call was not answered, or with an error. */
@@ -420,12 +465,20 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   return a;
 }
 
+/* Many may hold a shared kind, so who comes while nobody is known to wait need not stand in line for
+ * the answer of another; nor who may read since it writes, for whom the others in line wait. */
+static bool may_pass(const lk_attempt *a, bool beside) {
+  return a->lock->row->shares && (beside || !a->lock->record->first);
+}
+
 void lk_attempt_start(lk_attempt *a) {
   lk_client *client = a->op.client;
   bool first = true;
+  bool beside = lk_attempt_is_beside(a);
   pthread_mutex_lock(&client->mutex);
   a->phase = LK_PHASE_IN_LINE;
-  a->in_line = a->wait_ms != 0 && !a->hold;
+  bool own_flow = a->flow == a->lock->row->flow;
+  a->in_line = a->wait_ms != 0 && own_flow && !may_pass(a, beside);
   if (a->in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
   pthread_mutex_unlock(&client->mutex);
   lk_attempt_tell(a, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);

@@ -55,9 +55,11 @@ struct lk_attempt {
   uint64_t caller_id;
   lk_caller *holder; /* for who is told of a loss; NULL: a thread */
   int64_t patience_us; /* of each call */
+  lk_listener own; /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */
   unsigned happened;
+  unsigned told; /* what messages said, as its flow writes it down */
   bool running;
   bool promised; /* a local holder hands over to it: nothing else happens until that is settled */
   lk_heard handed;
@@ -73,13 +75,14 @@ struct lk_attempt {
   int64_t look_us;      /* when to try again without any news */
   int64_t pause_us;     /* the back-off of trouble and of kinds that poll */
   int64_t sent_us;      /* of the call that was granted */
-  int64_t announced_us; /* when the server was told last that it waits; 0: never */
+  int64_t announced_us; /* the last answered call that told the server that it waits; 0: none */
   int64_t token;
+  lk_company company;
   uint64_t news_seen; /* the record's, when the last try was sent */
   bool heard_then;    /* the channel was heard when the last try was sent */
   bool stray;         /* a try went unanswered: the name may hold the lock, now or soon */
   bool tried;
-  uint64_t serial;
+  uint64_t serial; /* changes with the client's mutex held */
   char owner[LK_OWNER_SIZE];
 };
 
@@ -91,9 +94,13 @@ struct lk_flow {
   void (*answered)(lk_attempt *a);
   /* It listens or sleeps, and something happened. */
   void (*woken)(lk_attempt *a, unsigned happened);
+  /* The record's channel spoke, or is heard (again): on the keeper, with the client's mutex held.
+   * NULL: whoever is first in line is told that there is news. */
+  void (*told)(lk_record *record, lk_news news, lk_bytes payload);
 };
 
 extern const lk_flow lk_flow_plain;
+extern const lk_flow lk_flow_fair;
 
 /* A call of this caller's has begun; NULL with *status if it cannot. It has one reference. */
 lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
@@ -112,10 +119,20 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound);
 /* Run another script with this attempt's name. `answered` gets the outcome of both. */
 void lk_attempt_call(lk_attempt *a, const lk_bound *bound);
 void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
+/* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
+bool lk_attempt_line_up(lk_attempt *a);
+/* Does its caller hold the other side of a read-write lock? */
+bool lk_attempt_is_beside(const lk_attempt *a);
+/* With whom the last call's hold is shared. */
+lk_company lk_attempt_company(const lk_attempt *a);
 /* The call that was sent at sent_us got the lock. */
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token);
 /* It did not come about, or ends with what it has. */
 void lk_attempt_end(lk_attempt *a, lk_status status);
+/* The record's channel cannot be heard. */
+void lk_attempt_end_deaf(lk_attempt *a);
+/* Go on under a new name; what the old one may have left is undone in the background. */
+void lk_attempt_rename(lk_attempt *a);
 /* Its wait is over: LK_BUSY (it did not wait) or LK_TIMEOUT, or the trouble of the last try. */
 void lk_attempt_give_up(lk_attempt *a);
 /* Doubling, jittered: between half of it and all. */

@@ -84,6 +84,7 @@ void lk_client_sleep(lk_client *client, int64_t until_us) {
 
 void lk_client_close(lk_client *client) {
   if (!client || !lk_client_is_mine(client) || lk_keeper_is_me(client->keeper)) return;
+  int64_t deadline_us = lk_clock_us() + client->command_us;
   pthread_mutex_lock(&client->mutex);
   client->closing = true;
   pthread_cond_broadcast(&client->idle);
@@ -96,6 +97,7 @@ void lk_client_close(lk_client *client) {
   pthread_mutex_lock(&client->mutex);
   while (client->active > 0) pthread_cond_wait(&client->idle, &client->mutex);
   pthread_mutex_unlock(&client->mutex);
+  lk_undo_settle(client, deadline_us);
   lk_pipe_shut(client->pipe);
   lk_keeper_stop(client->keeper);
   lk_holds_clear(client);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "status.h"
 #include "watch.h"
 
@@ -84,7 +85,7 @@ lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) 
   return hold;
 }
 
-void lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
+bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
                       char owner[LK_OWNER_SIZE]) {
   lk_record probe = {.kind = kind, .name = (char *)(uintptr_t)name};
   owner[0] = '\0';
@@ -93,7 +94,9 @@ void lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_
   lk_hold *hold = node ? (*(lk_record **)node)->holds : NULL;
   while (hold && hold->caller_id != caller_id) hold = hold->next;
   if (hold) memcpy(owner, hold->owner, LK_OWNER_SIZE);
+  bool live = hold && hold->watch && lk_watch_deadline_us(hold->watch) > lk_clock_us();
   pthread_mutex_unlock(&client->mutex);
+  return live;
 }
 
 int64_t lk_record_held_until_us(const lk_record *record) {

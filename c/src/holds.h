@@ -45,8 +45,9 @@ struct lk_record {
   int64_t stand_back_us;    /* others first, until then */
   lk_listener listener;     /* while somebody waits */
   lk_hearing hearing;
-  uint64_t news;  /* moves with every message and every confirmation */
-  lk_error *deaf; /* why the channel was refused */
+  uint64_t news;      /* moves with every message and every confirmation */
+  int64_t crowded_us; /* when somebody of this process waited last, if the kind queues */
+  lk_error *deaf;     /* why the channel was refused */
   lk_record *next;
 };
 
@@ -68,8 +69,9 @@ void lk_caller_leave(lk_client *client, lk_caller *caller);
 void lk_caller_release(lk_caller *caller);
 
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id);
-/* The owner's name of what the caller holds of another kind under this name; "" if nothing. */
-void lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
+/* The owner's name of what the caller holds of another kind under this name; "" if nothing. true: and
+ * it is not lost. */
+bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
                       char owner[LK_OWNER_SIZE]);
 /* With the client's mutex held: until when the record is certain to be held by this client; 0: it is
  * not known to be. */

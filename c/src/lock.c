@@ -62,7 +62,7 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   spec.drift_ms = lock->drift_ms;
   spec.on_lost = hold_lost;
   spec.user = hold;
-  lk_status status = lk_watch_start(lock->client, &spec, &hold->watch, NULL);
+  lk_status status = lk_watch_start(lock->client, &spec, grant->company, &hold->watch, NULL);
   if (status != LK_OK) {
     free(hold);
     return status;
@@ -102,7 +102,7 @@ static void reentered(lk_attempt *a) {
   lk_hold *hold = a->hold;
   int64_t outcome = a->heard.outcome.first;
   if (outcome == 1) {
-    lk_watch_extend(hold->watch, a->heard.sent_us, a->lock->lease_us);
+    lk_watch_extend(hold->watch, a->heard.sent_us, a->lock->lease_us, lk_attempt_company(a));
   } else if (outcome == -1) {
     lk_watch_lose(hold->watch, LK_LOST_BROKEN);
   } else {
@@ -125,6 +125,14 @@ static void retry(lk_attempt *a, unsigned happened) {
 
 static const lk_flow reentry = {.begin = reenter, .answered = reentered, .woken = retry};
 
+/* It would wait for its own other hold, and in a line perhaps before the server could say so. */
+static void refuse(lk_attempt *a) {
+  lk_status status = a->lock->row->refused;
+  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), status, "%s", lk_status_text((int)status)));
+}
+
+static const lk_flow refusal = {.begin = refuse};
+
 /* ------------------------------------------------------------------------------------ acquire -- */
 
 static lk_status check_call(const lk_lock *lock, int64_t wait_ms, lk_error *error) {
@@ -134,12 +142,15 @@ static lk_status check_call(const lk_lock *lock, int64_t wait_ms, lk_error *erro
   return LK_OK;
 }
 
-/* A caller that holds the lock re-enters it. */
+/* A caller that holds the lock re-enters it; one that holds the other side may be refused at once. */
 static void choose_flow(lk_attempt *a) {
   a->hold = lk_hold_find(a->lock->client, a->lock->record, a->caller_id);
-  if (!a->hold) return;
-  a->flow = &reentry;
-  memcpy(a->owner, a->hold->owner, sizeof a->owner);
+  if (a->hold) {
+    a->flow = &reentry;
+    memcpy(a->owner, a->hold->owner, sizeof a->owner);
+  } else if (a->lock->row->refused != LK_OK && lk_attempt_is_beside(a)) {
+    a->flow = &refusal;
+  }
 }
 
 lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error) {

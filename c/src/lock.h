@@ -25,6 +25,8 @@ typedef struct lk_kind_row {
   int64_t hold_max;   /* 1: it does not re-enter */
   bool always_told;   /* every release of it is published, also by other clients */
   bool queues;        /* each waiter has a place of its own at the server */
+  bool draws_token;   /* the third number of its acquire is one */
+  bool shares; /* many hold it at once, and some may be Redisson's: that number says whether */
   const lk_flow *flow;
 } lk_kind_row;
 
@@ -94,6 +96,7 @@ typedef struct lk_grant {
   lk_caller *caller;
   int64_t sent_us;
   int64_t token;
+  lk_company company;
 } lk_grant;
 /* A new hold of the caller, granted by a call that was sent at sent_us. LK_OK or LK_NOMEM. */
 lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant);

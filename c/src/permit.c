@@ -253,7 +253,7 @@ static lk_status watch(lk_permits *permits, lk_permit *permit, int64_t sent_us, 
   spec.drift_ms = permits->drift_ms;
   spec.on_lost = permits->on_lost ? lost : NULL;
   spec.user = permit;
-  return lk_watch_start(permits->counter.client, &spec, &permit->watch, error);
+  return lk_watch_start(permits->counter.client, &spec, LK_COMPANY_NONE, &permit->watch, error);
 }
 
 /* ------------------------------------------------------------------------------------ acquire -- */
@@ -312,7 +312,8 @@ static void give_back(acquiring *a) {
 /* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
 static bool has_ended(const acquiring *a) {
   int64_t lease_us = a->permits->lease_us;
-  return lk_clock_us() >= a->sent_us + lease_us - lk_drift_us(lease_us, a->permits->drift_ms);
+  return lk_clock_us() >=
+         a->sent_us + lk_believed_us(lease_us, a->permits->drift_ms, LK_COMPANY_NONE);
 }
 
 /* These ids, from their first try to their hold, or to nothing. LK_BUSY: the grant was of no use. */

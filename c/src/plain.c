@@ -72,24 +72,25 @@ static void begin(lk_attempt *a) {
 
 /* ---- what a call came to ---- */
 
+/* Also if no answer comes, the server may have heard it: it is told when the wait ends. */
+static void announce(lk_attempt *a) {
+  a->announced_us = lk_clock_us();
+  lk_attempt_call(a, &a->lock->wait);
+}
+
 static void sleep_on(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   bool news;
   lk_hearing heard = hearing(a, &news);
-  if (lock->spins) {
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us);
-  } else if (heard == LK_HEARING_REFUSED) {
-    lk_error *error = lk_op_error(&a->op);
-    if (error) *error = *lock->record->deaf;
-    lk_attempt_end(a, error ? error->status : LK_DENIED);
-  } else if (!a->heard_then && heard == LK_HEARING_YES) {
-    lk_attempt_try(a, &lock->acquire);
-  } else if (!a->heard_then) {
+  bool listens = !lock->spins;
+  if (listens && heard == LK_HEARING_REFUSED) {
+    lk_attempt_end_deaf(a);
+  } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
     lk_attempt_sleep(a, LK_PHASE_LISTENING, a->look_us);
-  } else if (news) {
+  } else if (listens && (!a->heard_then || news)) {
     lk_attempt_try(a, &lock->acquire);
   } else if (lk_clock_us() >= announce_at(a)) {
-    lk_attempt_call(a, &lock->wait);
+    announce(a);
   } else {
     doze(a, LK_PHASE_SLEEPING);
   }
@@ -103,6 +104,7 @@ static void busy(lk_attempt *a) {
     lk_attempt_give_up(a);
     return;
   }
+  if (!lk_attempt_line_up(a)) return;
   plan_look(a);
   if (!lock->spins && lk_waiters_listen(lock->record, lock->values.channel) != LK_OK) {
     lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
@@ -116,7 +118,7 @@ static void got_it(lk_attempt *a) {
   pthread_mutex_lock(&a->op.client->mutex);
   record->handovers = 0;
   pthread_mutex_unlock(&a->op.client->mutex);
-  lk_attempt_granted(a, a->heard.sent_us, a->heard.outcome.third);
+  lk_attempt_granted(a, a->heard.sent_us, a->lock->row->draws_token ? a->heard.outcome.third : 0);
 }
 
 static void answered(lk_attempt *a) {
@@ -159,7 +161,7 @@ static void woken(lk_attempt *a, unsigned happened) {
   } else if (now_us < stand_back_us) {
     lk_attempt_sleep(a, LK_PHASE_SLEEPING, stand_back_us);
   } else if (timer && !news && now_us < a->look_us && now_us >= announce_at(a)) {
-    lk_attempt_call(a, &a->lock->wait);
+    announce(a);
   } else if (!timer || !rest(a)) {
     lk_attempt_try(a, &a->lock->acquire);
   }

@@ -17,6 +17,7 @@ struct lk_undo {
   lk_timer timer;
   int64_t until_us;
   int64_t pause_us;
+  bool calling; /* guarded by the client's mutex: a step is under way */
 };
 
 static void finish(lk_undo *undo) {
@@ -25,6 +26,7 @@ static void finish(lk_undo *undo) {
   lk_undo **at = &client->undos;
   while (*at != undo) at = &(*at)->next;
   *at = undo->next;
+  pthread_cond_broadcast(&client->idle);
   pthread_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < undo->count; i++) lk_call_clear(&undo->steps[i]);
   free(undo);
@@ -33,13 +35,22 @@ static void finish(lk_undo *undo) {
 
 static void send_step(lk_undo *undo);
 
+/* A client that closes waits for the steps under way, and for no others. */
+static bool may_pause(lk_undo *undo) {
+  pthread_mutex_lock(&undo->client->mutex);
+  undo->calling = undo->client->closing;
+  bool may = !undo->calling;
+  pthread_mutex_unlock(&undo->client->mutex);
+  return may;
+}
+
 static void answered(void *user, lk_answer *answer) {
   lk_undo *undo = user;
   lk_status status = lk_answer_status(answer, NULL, NULL, NULL);
   int64_t now_us = lk_clock_us();
   freeReplyObject(answer->reply);
   bool again = lk_may_pass(status);
-  if (again && now_us < undo->until_us) {
+  if (again && now_us < undo->until_us && may_pause(undo)) {
     undo->pause_us = undo->pause_us * 2 < LAST_PAUSE_US ? undo->pause_us * 2 : LAST_PAUSE_US;
     if (lk_timer_set(undo->client->keeper, &undo->timer, now_us + undo->pause_us)) return;
   } else if (!again && undo->step + 1 < undo->count) {
@@ -54,6 +65,9 @@ static void answered(void *user, lk_answer *answer) {
 static void send_step(lk_undo *undo) {
   int64_t deadline_us = lk_clock_us() + undo->client->command_us;
   const lk_call *call = &undo->steps[undo->step];
+  pthread_mutex_lock(&undo->client->mutex);
+  undo->calling = true;
+  pthread_mutex_unlock(&undo->client->mutex);
   if (!lk_eval_start(undo->client, call, deadline_us, answered, undo)) finish(undo);
 }
 
@@ -80,6 +94,20 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   client->undos = undo;
   pthread_mutex_unlock(&client->mutex);
   send_step(undo);
+}
+
+static bool is_calling(const lk_client *client) {
+  const lk_undo *undo = client->undos;
+  while (undo && !undo->calling) undo = undo->next;
+  return undo != NULL;
+}
+
+void lk_undo_settle(lk_client *client, int64_t deadline_us) {
+  pthread_mutex_lock(&client->mutex);
+  while (is_calling(client) && lk_clock_us() < deadline_us) {
+    lk_cond_wait_until(&client->idle, &client->mutex, deadline_us);
+  }
+  pthread_mutex_unlock(&client->mutex);
 }
 
 void lk_undo_clear(lk_client *client) {

@@ -15,6 +15,8 @@ enum { LK_UNDO_STEPS = 2 };
  * hold it is about has ended by itself. The calls are taken over. Best effort: without memory the lease
  * does the work. */
 void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t lease_us);
+/* The client closes: wait for the calls under way. */
+void lk_undo_settle(lk_client *client, int64_t deadline_us);
 /* After the keeper has ended: forget them all. */
 void lk_undo_clear(lk_client *client);
 

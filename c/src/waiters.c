@@ -44,21 +44,27 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
 
 static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
   lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
-  (void)payload;
   pthread_mutex_lock(&record->client->mutex);
   bool wanted = record->hearing != LK_HEARING_NOT; /* else it is about to be let go */
   if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
   if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
-  if (wanted && news == LK_NEWS_REFUSED) {
-    record->hearing = LK_HEARING_REFUSED;
-    if (!record->deaf) record->deaf = malloc(sizeof *record->deaf);
-    if (record->deaf) *record->deaf = *why;
-  }
+  if (wanted && news == LK_NEWS_REFUSED) lk_waiters_deafen(record, why);
   if (wanted && news != LK_NEWS_DEAF) {
     record->news++;
-    if (record->first) lk_attempt_tell_later(record->first, LK_HAPPENED_NEWS);
+    lk_attempt *first = record->first;
+    if (first && first->flow->told) {
+      first->flow->told(record, news, payload);
+    } else if (first) {
+      lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+    }
   }
   pthread_mutex_unlock(&record->client->mutex);
+}
+
+void lk_waiters_deafen(lk_record *record, const lk_error *why) {
+  record->hearing = LK_HEARING_REFUSED;
+  if (!record->deaf) record->deaf = malloc(sizeof *record->deaf);
+  if (record->deaf) *record->deaf = *why;
 }
 
 lk_status lk_waiters_listen(lk_record *record, const char *channel) {

@@ -14,8 +14,11 @@ bool lk_waiters_join(lk_record *record, lk_attempt *a);
  * channel is let go when nobody is left. */
 lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a);
 
-/* Have the record's channel heard: news is told to whoever is first. LK_OK, LK_NOMEM. */
+/* Have the record's channel heard, if it is not: news is told to whoever is first, or to the flow.
+ * LK_OK, LK_NOMEM. */
 lk_status lk_waiters_listen(lk_record *record, const char *channel);
+/* With the client's mutex held: a channel was refused that the line needs. */
+void lk_waiters_deafen(lk_record *record, const lk_error *why);
 
 /* For who releases the record: the first in line, if nothing is under way for it. It is promised and
  * has a reference then. NULL: nobody, or it was done `limit` times in a row, and others come first. */

@@ -16,6 +16,9 @@
 /* A renewal that failed is tried again after this part of the lease, within these bounds. */
 enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
 
+/* Redisson's default. */
+enum { FOREIGN_WATCHDOG_US = 30 * 1000 * 1000 };
+
 struct lk_watch {
   lk_client *client;
   atomic_size_t refs; /* the application's, a renewal under way, a queued event */
@@ -23,21 +26,26 @@ struct lk_watch {
   lk_event event;
   lk_call call; /* without a script: nothing is renewed */
   int64_t lease_us;
-  int64_t drift_us;
+  int64_t drift_ms;
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
   void *user;
 
   /* Guarded by the client's mutex. */
+  lk_company company;
   int64_t deadline_us;
-  int64_t renew_us; /* when the next renewal goes out */
-  bool renewing;    /* one is under way */
-  bool unanswered;  /* the last one failed */
+  int64_t certain_us; /* what stands of it whoever comes */
+  int64_t renew_us;   /* when the next renewal goes out */
+  bool renewing;      /* one is under way */
+  bool unanswered;    /* the last one failed */
   bool closed;
   lk_lost_reason lost;
 };
 
-int64_t lk_drift_us(int64_t lease_us, int64_t drift_ms) {
-  return drift_ms > 0 ? drift_ms * 1000 : lease_us / 100 + 2000;
+int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company) {
+  if (company == LK_COMPANY_FOREIGN && lease_us > FOREIGN_WATCHDOG_US) {
+    lease_us = FOREIGN_WATCHDOG_US;
+  }
+  return lease_us - (drift_ms > 0 ? drift_ms * 1000 : lease_us / 100 + 2000);
 }
 
 static void drop(lk_watch *watch) {
@@ -72,9 +80,19 @@ static void plan(lk_watch *watch) {
 
 /* ---------------------------------------------------------------------------------- renewal -- */
 
-static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_us) {
-  int64_t deadline_us = sent_us + lease_us - drift_us;
+static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
+  int64_t deadline_us = sent_us + lk_believed_us(lease_us, watch->drift_ms, company);
+  int64_t certain_us = sent_us + lk_believed_us(lease_us, watch->drift_ms, LK_COMPANY_FOREIGN);
   if (deadline_us > watch->deadline_us) watch->deadline_us = deadline_us;
+  if (certain_us > watch->certain_us) watch->certain_us = certain_us;
+  if (company == LK_COMPANY_FOREIGN) watch->deadline_us = watch->certain_us;
+}
+
+static void renew_after(lk_watch *watch, int64_t sent_us) {
+  int64_t pause_us = watch->lease_us / 3;
+  bool shared = watch->company != LK_COMPANY_NONE;
+  if (shared && pause_us > FOREIGN_WATCHDOG_US / 3) pause_us = FOREIGN_WATCHDOG_US / 3;
+  watch->renew_us = sent_us + pause_us;
 }
 
 static void retry_later(lk_watch *watch, int64_t now_us) {
@@ -86,13 +104,17 @@ static void retry_later(lk_watch *watch, int64_t now_us) {
 }
 
 static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
-  int64_t outcome = 0, left_ms = 0;
+  int64_t outcome = 0, left_ms = 0, foreign = 0;
   const lk_reply *reply = lk_reply_wrap(answer->reply);
   bool replied = answer->status == LK_OK && lk_reply_number(reply, 0, &outcome);
   if (replied && outcome == 1) {
-    extend(watch, answer->sent_us, watch->lease_us, watch->drift_us);
+    if (watch->company != LK_COMPANY_NONE) {
+      lk_reply_number(reply, 1, &foreign);
+      watch->company = foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
+    }
+    extend(watch, answer->sent_us, watch->lease_us, watch->company);
     watch->unanswered = false;
-    watch->renew_us = answer->sent_us + watch->lease_us / 3;
+    renew_after(watch, answer->sent_us);
   } else if (replied && outcome == -1) {
     bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
     lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
@@ -166,8 +188,8 @@ static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
   return LK_OK;
 }
 
-lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
-                         lk_error *error) {
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
+                         lk_watch **out, lk_error *error) {
   const lk_script_def *script =
       spec->script ? lk_catalog_find(client->catalog, spec->script) : NULL;
   lk_watch *watch;
@@ -186,11 +208,12 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch 
   watch->timer.fire = fire;
   watch->event = (lk_event){.run = run_event, .drop = drop_event};
   watch->lease_us = spec->lease_ms * 1000;
-  watch->drift_us = lk_drift_us(watch->lease_us, spec->drift_ms);
+  watch->drift_ms = spec->drift_ms;
+  watch->company = company;
   watch->on_lost = spec->on_lost;
   watch->user = spec->user;
-  watch->deadline_us = spec->since_ms * 1000 + watch->lease_us - watch->drift_us;
-  watch->renew_us = spec->since_ms * 1000 + watch->lease_us / 3;
+  extend(watch, spec->since_ms * 1000, watch->lease_us, company);
+  renew_after(watch, spec->since_ms * 1000);
   lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
   plan(watch);
@@ -211,7 +234,7 @@ lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch *
     status = lk_options_copy(&given, sizeof given, spec, "lk_watch_spec", error);
   }
   if (status == LK_OK) status = check_spec(&given, error);
-  if (status == LK_OK) status = lk_watch_start(client, &given, out, error);
+  if (status == LK_OK) status = lk_watch_start(client, &given, LK_COMPANY_NONE, out, error);
   lk_client_leave(client);
   return status;
 }
@@ -249,10 +272,11 @@ void lk_watch_close(lk_watch *watch) {
   drop(watch);
 }
 
-void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
   pthread_mutex_lock(&watch->client->mutex);
   notice_end(watch, lk_clock_us());
-  extend(watch, sent_us, lease_us, watch->drift_us);
+  watch->company = company;
+  extend(watch, sent_us, lease_us, company);
   plan(watch);
   pthread_mutex_unlock(&watch->client->mutex);
 }

@@ -5,19 +5,32 @@
 
 #include "client.h"
 
+/*
+ * With whom a lease is shared. All readers of a read-write lock share the life of one hash, and a renewal
+ * of Redisson's sets it to its own watchdog, however much is left. If that process then dies, everybody's
+ * hold ends with the watchdog. So a reader renews in time for that, and beside readers of Redisson's it
+ * believes no longer. They may come at any time; each renewal says whether they are there.
+ */
+typedef enum lk_company {
+  LK_COMPANY_NONE,   /* it is not shared */
+  LK_COMPANY_OURS,   /* with latchkey's readers, as far as is known */
+  LK_COMPANY_FOREIGN /* with Redisson's, too */
+} lk_company;
+
 /* lk_watch_open() inside a call that has entered the client; the spec is taken as right. */
-lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
-                         lk_error *error);
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
+                         lk_watch **out, lk_error *error);
 /* A call under the same hold was answered that was sent at sent_us and granted lease_us: the lease ends
  * no sooner than that. Nothing happens to a watch that is lost. */
-void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us);
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company);
 /* The server said that the hold is gone. */
 void lk_watch_lose(lk_watch *watch, lk_lost_reason reason);
 
 /* With the client's mutex held: until when the lease is certain; 0 once it is lost. */
 int64_t lk_watch_deadline_us(const lk_watch *watch);
 
-/* lease/100 + 2 ms, unless given. */
-int64_t lk_drift_us(int64_t lease_us, int64_t drift_ms);
+/* How long after its send a call counts that was granted lease_us: less the drift, lease/100 + 2 ms
+ * unless given. */
+int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company);
 
 #endif

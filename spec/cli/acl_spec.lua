@@ -122,15 +122,20 @@ describe('latchkey acl', function()
     client:close()
   end)
 
-  it('lets a user take, wait for and release locks with the program', function()
+  it('lets a user take and release locks with the program, and no others', function()
     user('--names', 'orders:*'):close()
     server:command('FLUSHALL')
+    local function exec(kind, name)
+      return program.run({ 'exec', '--url', 'unix://app@' .. server.socket, '--kind', kind, name,
+        '--', 'true' }, { env = { LATCHKEY_PASSWORD = 'secret' } })
+    end
+
     for _, kind in ipairs({ 'lock', 'fenced', 'mutex' }) do
-      local words = { 'exec', '--url', 'unix://app@' .. server.socket, '--kind', kind, 'orders:1',
-        '--', 'true' }
-      local result = program.run(words, { env = { LATCHKEY_PASSWORD = 'secret' } })
+      local result, other = exec(kind, 'orders:1'), exec(kind, 'users:1')
 
       assert.equal(0, result.code, result.err)
+      assert.equal(69, other.code, other.err)
+      server:command('FLUSHALL')
     end
   end)
 
@@ -199,6 +204,22 @@ describe('latchkey acl', function()
 
     assert.falsy(plain:find('+spublish', 1, true) or plain:find('+ssubscribe', 1, true))
     assert.truthy(sharded:find('+spublish +ssubscribe', 1, true))
+  end)
+
+  it('lets a user load scripts, or functions, when it is told to', function()
+    local script, functions = rule('--load'), rule('--load', '--functions')
+    for _, words in ipairs({ {}, { '--functions' } }) do
+      user('--load', unpack(words)):close()
+      local result = program.run({ 'load', '--url', 'unix://app@' .. server.socket, unpack(words) },
+        { env = { LATCHKEY_PASSWORD = 'secret' } })
+
+      assert.equal(0, result.code, result.err)
+    end
+
+    assert.truthy(script:find('+evalsha', 1, true) and script:find('+script|exists', 1, true))
+    assert.falsy(script:find('+f', 1, true))
+    assert.truthy(functions:find('+fcall +function|list +function|load', 1, true))
+    assert.falsy(functions:find('+evalsha', 1, true) or functions:find('+script', 1, true))
   end)
 
   it('exits 64 for a user or a pattern that it cannot write down', function()

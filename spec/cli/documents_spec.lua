@@ -37,4 +37,16 @@ describe('a document', function()
       replace = { ['redis://db1:6379'] = first.url, ['redis://db2:6379'] = second.url },
     }))
   end)
+
+  it('on a lock that is stuck shows what happens', function()
+    local server = program.server()
+
+    assert.is_nil(document.follow(DOCS .. 'howto/stuck-lock.md', {
+      env = clean_env({}), replace = { ['local:'] = server.url },
+    }))
+  end)
+
+  it('on acl shows what it prints', function()
+    assert.is_nil(document.follow(DOCS .. 'reference/acl.md', { env = clean_env({}) }))
+  end)
 end)

@@ -67,6 +67,16 @@ local function replica_of(server, ...)
   return replica
 end
 
+-- The URL of a server that loads no scripts.
+local function stubborn_server(version)
+  local at = program.folder() .. '/s'
+  program.start_any('luajit', { program.root .. '/spec/cli/stubborn_server.lua', at, version })
+  program.eventually('the server listens', function()
+    return path.exists(at)
+  end)
+  return 'unix://' .. at
+end
+
 describe('latchkey load', function()
   after_each(program.clean)
 
@@ -167,17 +177,32 @@ describe('latchkey load', function()
     end)
 
     it('names a server without memory for scripts, and the rest goes on', function()
-      local other, at = program.server(), program.folder() .. '/s'
-      program.start_any('luajit', { program.root .. '/spec/cli/stubborn_server.lua', at })
-      program.eventually('the server listens', function()
-        return path.exists(at)
-      end)
+      local other, stubborn = program.server(), stubborn_server('8.0.0')
 
-      local result = load('--url', 'unix://' .. at .. ' ' .. other.url)
+      local result = load('--url', stubborn .. ' ' .. other.url)
 
       assert.equal(2, result.code)
-      assert.is_true(names(result, 'unix://' .. at, 'OOM'), result.err)
+      assert.is_true(names(result, stubborn, 'OOM'), result.err)
       assert.equal(total(), scripts_in(other))
+    end)
+
+    it('names a server that is too old for the scripts, and the rest goes on', function()
+      local other, old = program.server(), stubborn_server('6.2.14')
+
+      local result = load('--url', old .. ' ' .. other.url)
+
+      assert.equal(2, result.code)
+      assert.is_true(names(result, old, 'redis 6.2.14 is too old: scripts need 7.0.0'), result.err)
+      assert.equal(total(), scripts_in(other))
+    end)
+
+    it('exits 64 for more servers than it goes over', function()
+      local urls = {}
+      for i = 1, 101 do
+        urls[i] = 'unix:///nowhere/' .. i
+      end
+
+      assert.equal(64, load('--url', table.concat(urls, ' ')).code)
     end)
 
     it('names a server without memory for functions, and the rest goes on', function()

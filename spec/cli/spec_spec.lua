@@ -1,79 +1,120 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
 
-local SPEC = [=[
+-- A script of somebody's own, with specs beside it.
+local SCRIPT = [[
+#!lua
+--[=[ latchkey-script
+name:     shop/take
+version:  1.0.0
+summary:  Take one of what is left.
+keys:
+  - left  string  rw  {name}  how many are left
+returns:
+  - {1, left}  one was taken
+  - {0}        none is left
+errors:
+  - LKARG   wrong keys or arguments
+cost:     at most 2 commands
+cluster:  one slot
+]=]
+
+local left = KEYS[1]
+
+if #KEYS ~= 1 or #ARGV ~= 0 then
+  return redis.error_reply('LKARG shop/take takes 1 key')
+end
+if tonumber(redis.call('GET', left) or 0) < 1 then
+  return {0}
+end
+return {1, redis.call('DECR', left)}
+]]
+
+local SPEC = [[
 local helper = require('helper')
 
-describe('lock/inspect', function()
-  it('finds nobody', function()
+describe('shop/take', function()
+  it('takes one', function()
     local world = helper.world()
-    assert.reply({ 0 }, world:eval('lock/inspect', { 'job' }, {}))
-    assert.left(world, {})
+    helper.fill(world, { nails = helper.string('%s', 60000) })
+
+    assert.reply({ 1, 6 }, world:eval('shop/take', { 'nails' }, {}))
+    assert.left(world, { nails = helper.string('6', 60000) })
   end)
-  it('%s', function()
-    assert.%s(helper.is_live)
+
+  it('takes none where none is left', function()
+    assert.reply({ 0 }, helper.world():eval('shop/take', { 'nails' }, {}))
   end)
 end)
-]=]
+]]
 
 describe('latchkey spec', function()
   local folder
 
   before_each(function()
     folder = program.folder()
+    dir.makepath(folder .. '/scripts/shop')
+    dir.makepath(folder .. '/specs')
+    utils.writefile(folder .. '/scripts/shop/take.lua',
+      (SCRIPT:gsub('%[=%[', '[['):gsub('%]=%]', ']]')))
+    utils.writefile(folder .. '/specs/take_spec.lua', SPEC:format('7'))
   end)
 
   after_each(program.clean)
 
-  local function write(...)
-    assert(utils.writefile(folder .. '/some_spec.lua', SPEC:format(...)))
+  local function run(...)
+    return program.run({ 'spec', folder .. '/specs', '--dir', folder .. '/scripts', ... })
   end
 
-  it('runs specs on the mock', function()
-    write('runs on no server', 'is_false')
+  it('runs a folder of specs on the mock', function()
+    local result = run()
 
-    local result = program.run({ 'spec', folder }, { env = { LATCHKEY_URL = 'unix:///nowhere/s' } })
-
-    assert.equal(0, result.code, result.err)
-    assert.truthy(result.out:find('2 successes / 0 failures', 1, true))
+    assert.matches('\n2 successes / 0 failures / 0 errors / 0 pending', result.out)
+    assert.equal(0, result.code)
   end)
 
-  it('runs the same specs on a server that is named, and empties it', function()
+  it('runs them on a server that keeps nothing', function()
     local server = program.server()
-    server:command('SET', 'left', 'over')
-    write('runs on a server', 'is_true')
 
-    local result = program.run({ 'spec', folder, '--url', server.url })
+    local result = run('--url', server.url, '--json')
 
-    assert.equal(0, result.code, result.err)
-    assert.equal('0', server:command('DBSIZE'))
+    assert.same({ schema = 'latchkey/spec/1', passed = 2, failed = 0, skipped = 0, failures = {} },
+      program.decode(result.out))
+    assert.equal(0, result.code)
   end)
 
-  it('exits 1 when one fails, and says which as JSON', function()
-    write('is live', 'is_true')
+  it('refuses to empty a server that keeps its data', function()
+    local server = program.server('--appendonly', 'yes')
+    server:command('SET', 'precious', '1')
 
-    local plain = program.run({ 'spec', folder })
-    local json = program.run({ 'spec', folder, '--json' })
+    local result = run('--url', server.url)
 
-    assert.equal(1, plain.code)
-    assert.truthy(plain.out:find('is live', 1, true))
-    assert.equal(1, json.code)
-    local document = program.decode(json.out)
-    assert.equal('latchkey/spec/1', document.schema)
-    assert.equal(1, document.passed)
-    assert.equal('lock/inspect is live', document.failures[1].title)
+    assert.matches('names a server that keeps its data', result.out)
+    assert.equal(1, result.code)
+    assert.equal('1', server:command('GET', 'precious'))
   end)
 
-  it('exits 1 for a file that is no Lua', function()
-    assert(utils.writefile(folder .. '/some_spec.lua', 'x = = 1'))
+  it('says which spec failed', function()
+    utils.writefile(folder .. '/specs/take_spec.lua', SPEC:format('9'))
 
-    assert.equal(1, program.run({ 'spec', folder }).code)
+    local result = run('--json')
+
+    local document = program.decode(result.out)
+    assert.equal('shop/take takes one', document.failures[1].title)
+    assert.matches('another reply', document.failures[1].message)
+    assert.same({ 1, 1 }, { document.passed, document.failed })
+    assert.equal(1, result.code)
   end)
 
-  it('exits 64 for a folder that is not there', function()
-    assert.equal(64, program.run({ 'spec', folder .. '/none' }).code)
-    assert.equal(64, program.run({ 'spec', folder, '--dir', folder .. '/none' }).code)
+  it('runs those whose title matches, and wants some', function()
+    assert.matches('^%+\n1 success /', run('--filter', 'takes none').out)
+    assert.equal(64, run('--filter', 'steals').code)
+    assert.equal(1, program.run({ 'spec', folder .. '/scripts' }).code)
+    utils.writefile(folder .. '/specs/take_spec.lua', '')
+    assert.equal(64, run().code)
+    assert.equal(64, program.run({ 'spec', '/nowhere' }).code)
   end)
 end)

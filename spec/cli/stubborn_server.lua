@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A server that has no memory for scripts, which not every version can be made to say: it knows no
--- script, and refuses to load any. Run as a program; its argument is the socket to listen at.
+-- script, and refuses to load any. Run as a program; its arguments are the socket to listen at and
+-- the version that it says it is.
 local socket = require('posix.sys.socket')
 local unistd = require('posix.unistd')
 
-local INFO = 'redis_version:8.0.0\r\nrole:master\r\nconnected_slaves:0\r\n'
+local INFO = ('redis_version:%s\r\nrole:master\r\nconnected_slaves:0\r\n'):format(arg[2])
 
 local function answer(words)
   local first, second = words[1]:upper(), (words[2] or ''):upper()

@@ -252,6 +252,11 @@ function cases.with(args, place, value)
   return changed
 end
 
+---What a key of another type than the header's holds.
+function cases.wrong(key)
+  return cases.WRONG.keys[key.type]
+end
+
 -- The records of calls stay empty: what they hold says which call was made before.
 local function content(key, state)
   if key.form.text ~= 'latchkey_seq' or state == cases.WRONG then

@@ -86,7 +86,7 @@ local live = {}
 local shared
 
 ---An emptied server. Each call gives the same one.
----@param url string unix:///path, a server of the specs' own
+---@param url string unix:///path or redis://host:port, a server of the specs' own
 ---@param scripts string the folder that their scripts come from
 function live.world(url, scripts)
   if not shared then
@@ -94,7 +94,7 @@ function live.world(url, scripts)
     check_private(client)
     shared = setmetatable({
       client = client,
-      observer = Observer.open(url:match('^unix://([^?]+)')),
+      observer = Observer.open(url),
       channel_places = channel_places(scripts),
       outbox = {},
     }, World)

@@ -17,10 +17,24 @@ local function encode(words)
   return table.concat(parts)
 end
 
----@param path string the server's unix socket
-function Observer.open(path)
-  local fd = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
-  assert(socket.connect(fd, { family = socket.AF_UNIX, path = path }))
+-- Where a URL leads: a path, or a host and a port without a password.
+local function address_of(url)
+  local path = url:match('^unix://([^?]+)')
+  if path then
+    return { family = socket.AF_UNIX, path = path }
+  end
+  local host, port = url:match('^redis://([^/:@?]+):?(%d*)')
+  assert(host, 'specs speak to unix:///path or redis://host:port, not to ' .. url)
+  local found = assert(socket.getaddrinfo(host, port ~= '' and port or '6379',
+    { socktype = socket.SOCK_STREAM }))
+  return found[1]
+end
+
+---@param url string unix:///path or redis://host:port
+function Observer.open(url)
+  local address = address_of(url)
+  local fd = assert(socket.socket(address.family, socket.SOCK_STREAM, 0))
+  assert(socket.connect(fd, address))
   local observer = setmetatable({ fd = fd, buffer = '', channels = {}, events = {} },
     Observer)
   observer:send('CONFIG', 'SET', 'notify-keyspace-events', 'AE')

@@ -207,7 +207,7 @@ describe('lint of a changed script', function()
     { SEATS, 'prefix_of(guests)', 'guests', 'slot', 'the key of SET is built of a key without' },
     { SEATS, 'prefix_of(guests)', "'{' .. guests .. '}'", 'slot', 'built of a key without braces' },
     { SEATS, 'seat    string  rw', 'seat    string  r ', 'keys', 'SET writes seat' },
-    { SEATS, 'seat    string', 'seat    hash  ', 'keys', 'SET is for a string, but seat is a hash' },
+    { SEATS, 'seat    string', 'seat    hash  ', 'keys', 'SET is for a string, but seat is a' },
     { SEATS, '3 + 2 per seat, at most 23', '3 + 1 per seat, at most 23', 'cost',
       '2 commands in one turn of this loop; the header says 1 per seat' },
     { SEATS, '3 + 2 per seat, at most 23', '2 + 2 per seat, at most 23', 'cost',

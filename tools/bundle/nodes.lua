@@ -117,9 +117,13 @@ function nodes.open(ctx, options)
     return nil, select(2, ctx:client())
   end
   local first = 1
-  while queue[first] and #list < nodes.MAX do
+  while queue[first] do
     local node = queue[first]
     first = first + 1
+    if #list == nodes.MAX then
+      return nil, ctx:misuse(('more than %d servers and replicas; name fewer, or --no-replicas')
+        :format(nodes.MAX))
+    end
     node.client, node.err = open(ctx, node.url, options)
     if node.err and ctx.exit_of(node.err.status) == cli.exits.use then
       return nil, ctx:fail(node.err)

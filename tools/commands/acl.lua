@@ -14,8 +14,10 @@ function command.configure(parser, _, home)
   parser:option('--targets', 'Keys that guard/call may act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
   parser:flag('--sharded', 'Also sharded channels, as clients of a cluster use them.')
+  parser:flag('--functions', 'Scripts are called as functions of the server.')
+  parser:flag('--load', 'Also what latchkey load and status need.')
   parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
-    .. 'Other tools of latchkey (ls, load, doctor) need more than an application does.')
+    .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does.')
 end
 
 function command.run(args, ctx)
@@ -32,7 +34,7 @@ function command.run(args, ctx)
     end
   end
   local rule = acl.rule(ctx.home, { names = names, families = args.family,
-    targets = args.targets, sharded = args.sharded })
+    targets = args.targets, sharded = args.sharded, functions = args.functions, load = args.load })
   local line = ('ACL SETUSER %s %s'):format(args.user, table.concat(acl.words(rule), ' '))
   ctx:result({ user = args.user, names = names, commands = rule.commands, keys = rule.keys,
     channels = rule.channels, rule = line }, line .. '\n')

@@ -7,13 +7,13 @@ local command = { summary = 'run specs of scripts, on the mock or on a server', 
 
 function command.configure(parser)
   parser:argument('target', 'Folders of busted specs, or files.'):args('+')
-  parser:option('--dir', 'The folder of the scripts they are about; without one, the project\'s '
-    .. 'own.'):argname('DIR')
+  parser:option('--dir', 'The folder of their scripts; without one, the project\'s own.')
+    :argname('DIR')
   parser:option('--filter', 'Only specs whose title matches this Lua pattern.'):argname('PATTERN')
-  parser:option('--output', 'How it is shown: plainTerminal, utfTerminal, TAP, junit.',
-    'plainTerminal'):argname('HANDLER')
-  parser:epilog('A spec says require(\'helper\') and takes its world from helper.world(): the mock, '
-    .. 'or with --url a server that keeps nothing and is emptied before each case; LATCHKEY_URL is '
+  parser:option('--output', 'How it is shown: plainTerminal, utfTerminal, TAP or junit.',
+    'plainTerminal'):choices({ 'plainTerminal', 'utfTerminal', 'TAP', 'junit' })
+  parser:epilog('A spec requires "helper" and takes its world from helper.world(): the mock, or '
+    .. 'with --url a server that keeps nothing and is emptied before each case; LATCHKEY_URL is '
     .. 'not looked at. Exit code 1: a spec failed.')
 end
 
@@ -27,13 +27,14 @@ end
 local function new_runner()
   local busted = require('busted.core')()
   require('busted')(busted)
+  require('busted.luajit')() -- else each file would load the FFI anew, without its declarations
   local counts = { passed = 0, failed = 0, skipped = 0 }
   local failures = {}
   local function fail(element, parent, message)
     local names = { element.name or element.descriptor }
     while parent and parent.name and parent.descriptor ~= 'file' do
       table.insert(names, 1, parent.name)
-      parent = busted.parent(parent)
+      parent = busted.context.parent(parent)
     end
     counts.failed = counts.failed + 1
     failures[#failures + 1] = { title = text.safe(table.concat(names, ' ')),

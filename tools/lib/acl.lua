@@ -9,11 +9,17 @@ local lint_script = require('lint.script')
 local acl = {}
 
 -- What liblatchkey sends beside the scripts' own commands. AUTH needs no permission.
-local LIBRARY = { 'client|setname', 'evalsha', 'ping', 'script|load', 'select', 'subscribe',
-  'unsubscribe' }
+local LIBRARY = { 'client|setname', 'ping', 'select', 'subscribe', 'unsubscribe' }
+
+-- And where scripts are scripts, or functions.
+local SCRIPTS, FUNCTIONS = { 'evalsha', 'script|load' }, { 'fcall' }
 
 -- And where channels are sharded.
 local SHARDED = { 'spublish', 'ssubscribe', 'sunsubscribe' }
+
+-- What loading needs, by `latchkey load` and `status`.
+local LOAD_SCRIPTS = { 'info', 'script|exists' }
+local LOAD_FUNCTIONS = { 'info', 'function|list', 'function|load' }
 
 -- Families whose holds are renewed and released by the scripts of another one.
 local NEEDS = { fenced = { 'lock' } }
@@ -140,13 +146,21 @@ end
 ---The smallest rule with which an application can use locks of these names.
 ---@param home string
 ---@param options table names: patterns; families: all unless some are given; targets: patterns of
----  keys that guard/call may touch; sharded: channels may be
+---  keys that guard/call may touch; sharded: channels may be; functions: scripts are called as
+---  such; load: the user may load them, too
 ---@return table rule { commands, keys, channels }, each sorted
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
   local families = wanted_families(home, options.families)
-  for _, name in ipairs(LIBRARY) do
-    commands[name] = true
+  local function add(list)
+    for _, name in ipairs(list) do
+      commands[name] = true
+    end
+  end
+  add(LIBRARY)
+  add(options.functions and FUNCTIONS or SCRIPTS)
+  if options.load then
+    add(options.functions and LOAD_FUNCTIONS or LOAD_SCRIPTS)
   end
   for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
     if families[script.name:match('^[^/]+')] then
@@ -157,9 +171,9 @@ function acl.rule(home, options)
   for _, pattern in ipairs(families.guard and options.targets or {}) do
     keys[pattern] = true
   end
-  for _, name in ipairs(SHARDED) do
-    commands[name] = options.sharded or nil
-  end
+  -- The scripts have both ways to tell a channel in them.
+  commands.spublish = nil
+  add(options.sharded and SHARDED or {})
   return { commands = sorted(commands), keys = widest(keys), channels = widest(channels) }
 end
 

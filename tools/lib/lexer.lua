@@ -75,7 +75,7 @@ end
 
 ---Cuts a script into tokens; comments and a first line that starts with "#" are left out.
 ---@param source string
----@return table[] tokens { kind, text, value, line }; kind: name, keyword, string, number,
+---@return table[] tokens { kind, text, value, line, at }; at: its first byte; kind: name, keyword, string, number,
 ---operator, end
 ---@return table[] problems { line, rule = 'dialect' | 'syntax', message }
 function lexer.tokens(source)
@@ -87,7 +87,7 @@ function lexer.tokens(source)
   end
 
   local function add(kind, text, value)
-    tokens[#tokens + 1] = { kind = kind, text = text, value = value, line = line }
+    tokens[#tokens + 1] = { kind = kind, text = text, value = value, line = line, at = at }
     at = at + #text
   end
 

@@ -10,7 +10,8 @@
 --   Index object key               Table ...(Item value | Pair key value)
 --   Operator {op} left right       Unary {op} operand          Paren value
 --   Name {name, var}               String {value}  Number {value}  Nil  True  False  Vararg
--- A var is { name, line, uses }; a Name without one is a global.
+-- A var is { name, line, uses }; a Name without one is a global. An expression and a statement know
+-- their tokens: first and last are places among those that parser.parse gives as well.
 local lexer = require('lib.lexer')
 
 local parser = {}
@@ -226,15 +227,22 @@ function Parser:simple_expression()
   return self:suffixed_expression()
 end
 
+-- Which tokens an expression or statement is made of.
+function Parser:span(node, first)
+  node.first, node.last = first, self.at - 1
+  return node
+end
+
 function Parser:expression(limit)
   local left
-  local token = self.token
+  local token, first = self.token, self.at
   if token.kind ~= 'string' and UNARY[token.text] then
     self:advance()
     left = self:node('Unary', { op = token.text, line = token.line, self:expression(UNARY_POWER) })
   else
     left = self:simple_expression()
   end
+  self:span(left, first)
   while true do
     local operator = self.token
     local power = operator.kind ~= 'string' and BINARY[operator.text]
@@ -242,8 +250,8 @@ function Parser:expression(limit)
       return left
     end
     self:advance()
-    left = self:node('Operator', { op = operator.text, line = operator.line, left,
-      self:expression(power[2]) })
+    left = self:span(self:node('Operator', { op = operator.text, line = operator.line, left,
+      self:expression(power[2]) }), first)
   end
 end
 
@@ -393,7 +401,7 @@ end
 function Parser:block_in_scope()
   local block = self:node('Block')
   while not self:ends_block() do
-    local token = self.token
+    local token, first = self.token, self.at
     local statement = token.kind == 'keyword' and statements[token.text]
     if statement then
       self:advance()
@@ -401,6 +409,7 @@ function Parser:block_in_scope()
     else
       block[#block + 1] = self:expression_statement()
     end
+    self:span(block[#block], first)
     self:accept(';')
     if block[#block].tag == 'Return' or block[#block].tag == 'Break' then
       break
@@ -426,6 +435,7 @@ end
 ---@param source string
 ---@return table|nil block
 ---@return table[]|nil problems { line, rule = 'dialect' | 'syntax', message }
+---@return table[]|nil tokens
 function parser.parse(source)
   local tokens, problems = lexer.tokens(source)
   if #problems > 0 then
@@ -441,7 +451,7 @@ function parser.parse(source)
     return block
   end)
   if ok then
-    return result
+    return result, nil, tokens
   elseif type(result) ~= 'table' then
     error(result, 0)
   end

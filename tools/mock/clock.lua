@@ -4,7 +4,8 @@
 local Clock = {}
 Clock.__index = Clock
 
-local START_MS = 1767225600000 -- 2026-01-01 00:00:00 UTC
+-- 2026-01-01 00:00:00 UTC and some: a script that takes the parts of TIME for another is found out.
+local START_MS = 1767225600123
 
 Clock.START_MS = START_MS
 

@@ -19,7 +19,8 @@
  *             comes they are sent again for resend_ms, counted from the first time; then they
  *             return LK_UNSURE, and nobody can tell. Where nothing went out, or the server refused,
  *             they return at once. A copy that the network keeps for more than a minute after that
- *             caller's last call is not recognised.
+ *             caller's last call is not recognised. LK_OVERTAKEN from a call that counts says that the
+ *             server takes it for late, and has done nothing: then the records there are not its own.
  *
  * Waiting     Of those who wait in one process for the same name, the first talks to the server, and
  *             the next one when it has what it came for, or leaves. While one waits, trouble that may

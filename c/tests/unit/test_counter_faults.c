@@ -180,6 +180,33 @@ static void a_close_ends_the_resends(void **state) {
   fake_forget(&first);
 }
 
+static lk_status close_it(task *t) {
+  lk_client_close(t->object);
+  return LK_OK;
+}
+
+/* Returns when the close has begun; it waits for the calls under way. */
+static void begin_closing(task *closer) {
+  lk_client *client = fix.client;
+  fix.client = NULL;
+  task_begin(closer, close_it, client, 0, 0);
+  /* what sends nothing */
+  UNTIL(lk_semaphore_set(fix.doors, -1, 0, NULL, &kit_error) == LK_CLOSED);
+}
+
+static void what_is_granted_to_a_closing_client_goes_back(void **state) {
+  (void)state;
+  task closer;
+  fake_command first = begin(task_semaphore_acquire, "semaphore/acquire", LK_FOREVER);
+  begin_closing(&closer);
+  answer(first, TAKEN);
+  fake_command back = take("semaphore/release");
+  assert_string_equal(fake_arg(&back, 0), "1");
+  answer(back, TAKEN);
+  EXPECT(LK_CLOSED, task_end(&fix.call));
+  task_end(&closer);
+}
+
 /* ------------------------------------------------------------------------------------- callers -- */
 
 static void each_call_has_a_higher_seq_of_the_same_caller(void **state) {
@@ -300,6 +327,40 @@ static void a_refused_wait_that_lost_a_reply_is_undone(void **state) {
   fake_forget(&first);
 }
 
+static void permits_that_are_granted_to_a_closing_client_go_back(void **state) {
+  (void)state;
+  task closer;
+  fake_command first = begin_permits(LK_FOREVER);
+  begin_closing(&closer);
+  fake_send(fix.server, &first, DONE);
+  expect_released(&first);
+  EXPECT(LK_CLOSED, task_end(&fix.call));
+  task_end(&closer);
+  fake_forget(&first);
+}
+
+static void a_grant_whose_lease_is_over_when_it_is_read_goes_back(void **state) {
+  (void)state;
+  lk_permits_options options = LK_PERMITS_OPTIONS_INIT;
+  options.lease_ms = 300;
+  options.drift_ms = 290;
+  lk_permits *brief = open_permits(fix.client, "seats", &options);
+  task_begin(&fix.call, task_permits_acquire, brief, 2, PATIENCE_MS);
+  fake_command first = take("permit/acquire");
+  int64_t taken_ms = lk_now_ms();
+  UNTIL(lk_now_ms() > taken_ms + 20);
+  fake_send(fix.server, &first, DONE);
+  expect_released(&first);
+  fake_command second = take("permit/acquire"); /* with ids of its own: the first are used up */
+  const redisReply *used = first.argv->element[first.argv->elements - 1];
+  const redisReply *fresh = second.argv->element[second.argv->elements - 1];
+  assert_memory_not_equal(used->str, fresh->str, LK_PERMIT_ID_SIZE);
+  answer(second, WRONGTYPE);
+  EXPECT(LK_WRONGTYPE, task_end(&fix.call));
+  fake_forget(&first);
+  lk_permits_close(brief);
+}
+
 static void a_release_without_a_reply_goes_on_in_the_background(void **state) {
   (void)state;
   fake_command first = begin_permits(0);
@@ -395,6 +456,7 @@ int main(void) {
       TEST(a_server_that_cannot_be_reached_is_told_at_once),
       TEST(replies_that_the_script_does_not_have_are_refused),
       TEST(a_close_ends_the_resends),
+      TEST(what_is_granted_to_a_closing_client_goes_back),
       TEST(each_call_has_a_higher_seq_of_the_same_caller),
       TEST(calls_at_the_same_time_have_different_callers),
       TEST(each_look_of_a_wait_is_a_call_of_its_own),
@@ -402,6 +464,8 @@ int main(void) {
       TEST(look_again_at_once_is_done_at_once_also_without_a_wait),
       TEST(an_acquire_without_a_reply_is_undone_until_that_is_answered),
       TEST(a_refused_wait_that_lost_a_reply_is_undone),
+      TEST(permits_that_are_granted_to_a_closing_client_go_back),
+      TEST(a_grant_whose_lease_is_over_when_it_is_read_goes_back),
       TEST(a_release_without_a_reply_goes_on_in_the_background),
       TEST(a_repeated_release_that_finds_less_proves_nothing),
       TEST(a_write_keeps_its_seq_and_says_that_a_copy_may_have_written),

@@ -51,6 +51,20 @@ section_fidelity() {
   have redis-server 'fidelity' &&
     check 'fidelity' tools/fidelity ${LK_FULL:+--seconds 600 --seed 10001}
 }
+all_mutants() { timeout 5400 "$LK_BUILD/latchkey" mutate; }
+section_mutants() {
+  have busted 'mutants' || return
+  if [ -n "$LK_FULL" ]; then
+    check 'all mutants' all_mutants
+    return
+  fi
+  check '60 mutants of all' "$LK_BUILD/latchkey" mutate --sample 60
+  if git rev-parse -q --verify HEAD~1 >/dev/null; then
+    check 'mutants of changed scripts' "$LK_BUILD/latchkey" mutate --changed
+  else
+    skip 'mutants of changed scripts' 'there is no commit to compare with'
+  fi
+}
 section_coverage() { specs coverage "$LK_BUILD"; }
 
 # has_c_tests BUILD TITLE: were they configured? If not, TITLE is skipped.
@@ -77,7 +91,9 @@ section_live() { c_tests live "$LK_BUILD"; }
 section_cli() { specs cli "$LK_BUILD"; }
 
 torture() {
-  has_c_tests "$1" 'torture' && check "torture, $2 s" "$1/tests/torture" --seconds "$2"
+  has_c_tests "$1" 'torture' || return
+  check "torture, $2 s" "$1/tests/torture" --seconds "$2"
+  check "crowd, $2 s" "$1/tests/crowd" "$2"
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 

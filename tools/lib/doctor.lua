@@ -1,0 +1,213 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Is a server fit for locks? Each check answers with findings { check, level, message, advice }:
+-- "problem" where locks can fail, "note" for what is good to know, "good" else.
+local time = require('posix.time')
+
+local latchkey = require('lib.latchkey')
+local ledger = require('lib.ledger')
+local loaded = require('lib.loaded')
+local manifest = require('bundle.manifest')
+local permissions = require('lib.doctor.permissions')
+local queues = require('lib.doctor.queues')
+local text = require('lib.text')
+
+local doctor = {}
+
+-- Redisson writes the ends of waits and permits by the clocks of its hosts.
+local CLOCK_MS = 1000
+
+-- How full the memory is when new holds will soon be refused.
+local FULL = 0.9
+
+local function good(check, message)
+  return { check = check, level = 'good', message = message }
+end
+
+local function note(check, message, advice)
+  return { check = check, level = 'note', message = message, advice = advice }
+end
+
+local function problem(check, message, advice)
+  return { check = check, level = 'problem', message = message, advice = advice }
+end
+
+-- What the server tells of itself, and of its configuration, as far as this user may know it.
+local function facts_of(client)
+  local facts = {}
+  local reply, err = client:command('INFO')
+  if not reply then
+    return nil, err.status ~= 'LK_DENIED' and err or nil
+  end
+  for name, value in reply:gmatch('([%w_]+):([^\r\n]*)') do
+    facts[name] = value
+  end
+  for _, name in ipairs({ 'save', 'min-replicas-to-write', 'min-replicas-max-lag',
+    'appendfsync' }) do
+    reply = client:command('CONFIG', 'GET', name)
+    facts[name] = reply and reply[2]
+  end
+  return facts
+end
+
+local function version(facts)
+  local product = facts.valkey_version and 'valkey' or 'redis'
+  local is = facts[product .. '_version'] or '?'
+  local floor = manifest.SERVER[product]
+  local title = ('%s %s'):format(product == 'redis' and 'Redis' or 'Valkey', is)
+  if is:find('^%d+%.%d+%.%d+$') and ledger.above(floor, is) then
+    return { problem('version', title .. ' is too old: scripts need ' .. floor,
+      'update the server') }
+  end
+  return { good('version', title) }
+end
+
+local function role(facts)
+  if facts.role == 'slave' then
+    return { problem('role', ('it is a replica of %s:%s: locks are refused here'):format(
+      facts.master_host, facts.master_port), 'name the master in the URL') }
+  end
+  return { good('role', 'it is a master') }
+end
+
+local function memory(facts)
+  local policy = facts.maxmemory_policy or '?'
+  local max, used = tonumber(facts.maxmemory) or 0, tonumber(facts.used_memory) or 0
+  if policy ~= 'noeviction' and max > 0 then
+    return { problem('memory', ('maxmemory-policy is %s: a server that is full removes locks that '
+      .. 'are held, since every lock has a TTL'):format(policy),
+      'CONFIG SET maxmemory-policy noeviction, or use a server of its own for locks') }
+  elseif policy ~= 'noeviction' then
+    return { note('memory', ('maxmemory-policy is %s; there is no maxmemory, so nothing is removed '
+      .. 'yet'):format(policy), 'CONFIG SET maxmemory-policy noeviction before there is one') }
+  elseif max > 0 and used > FULL * max then
+    return { problem('memory', ('%.0f %% of maxmemory are used: new holds will soon be refused')
+      :format(100 * used / max), 'raise maxmemory or free memory; held locks go on') }
+  end
+  return { good('memory', 'nothing is evicted (noeviction)') }
+end
+
+local function persistence(facts)
+  local findings = {}
+  if facts.rdb_last_bgsave_status == 'err' or facts.aof_last_write_status == 'err' then
+    findings[1] = problem('persistence', 'the server cannot save to its disk, and may refuse '
+      .. 'writes', 'look at its log: disk space, permissions of its folder')
+  end
+  if facts.aof_enabled == '1' then
+    if facts.appendfsync == 'no' then
+      findings[#findings + 1] = note('persistence', 'appendfsync is no: a crash of the machine can '
+        .. 'lose locks of the last half minute', 'CONFIG SET appendfsync everysec')
+    end
+  elseif facts.save and facts.save ~= '' then
+    findings[#findings + 1] = note('persistence', 'only snapshots are kept: a restart brings back '
+      .. 'the locks of the last one, and forgets what came after', 'CONFIG SET appendonly yes')
+  elseif facts.save then
+    findings[#findings + 1] = problem('persistence', 'nothing is kept: a restart forgets every '
+      .. 'lock that is held', 'CONFIG SET appendonly yes; or let the resource check fencing tokens')
+  else
+    findings[#findings + 1] = note('persistence', 'there is no append-only file, and this user may '
+      .. 'not see whether there are snapshots', 'allow CONFIG GET, or look at its configuration')
+  end
+  return #findings > 0 and findings
+    or { good('persistence', 'an append-only file is kept') }
+end
+
+local function replicas(facts)
+  local count = tonumber(facts.connected_slaves) or 0
+  local least = tonumber(facts['min-replicas-to-write'])
+  local current = tonumber(facts.min_slaves_good_slaves)
+  if least and least > 0 and current and current < least then
+    return { problem('replicas', ('%d replicas keep up, min-replicas-to-write asks for %d: writes '
+      .. 'are refused'):format(current, least), 'restore the replicas') }
+  elseif count == 0 then
+    return { note('replicas', 'there is no replica: while the server is away, so are its locks',
+      'run replicas with Sentinel, or several masters (Redlock), if that matters') }
+  elseif not least then
+    return { note('replicas', ('%d replicas; this user may not see min-replicas-to-write'):format(
+      count), 'allow CONFIG GET, or look at its configuration') }
+  elseif least == 0 then
+    return { problem('replicas', ('%d replicas, and min-replicas-to-write is 0: a master that is '
+      .. 'cut off from them goes on granting locks, beside the next one'):format(count),
+      'CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 10') }
+  end
+  return { good('replicas', ('%d replicas, writes need %d'):format(count, least)) }
+end
+
+---The server's clock, compared with the moment in the middle of the quickest of a few questions.
+---@param client latchkey.client
+---@return table[]|nil findings
+---@return latchkey.error|nil err
+function doctor.clock(client)
+  local best_ms, offset_ms
+  for _ = 1, 5 do
+    local asked = latchkey.now_ms()
+    local reply, err = client:command('TIME')
+    if not reply then
+      return err.status == 'LK_DENIED' and { note('clock', 'this user may not ask for the time',
+        'allow TIME: scripts need it') } or nil, err
+    end
+    local took_ms = latchkey.now_ms() - asked
+    if not best_ms or took_ms < best_ms then
+      local here = time.clock_gettime(time.CLOCK_REALTIME)
+      local here_ms = here.tv_sec * 1000 + here.tv_nsec / 1e6 - took_ms / 2
+      best_ms, offset_ms = took_ms, reply[1] * 1000 + reply[2] / 1000 - here_ms
+    end
+  end
+  local difference = ('the server\'s clock is %s %s this machine\'s, give or take %d ms'):format(
+    text.show_ms(math.abs(offset_ms)), offset_ms < 0 and 'behind' or 'ahead of', best_ms / 2 + 1)
+  if math.abs(offset_ms) - best_ms / 2 > CLOCK_MS then
+    return { problem('clock', difference .. ': Redisson\'s fair waiters and permits here end too '
+      .. 'soon or too late', 'let a time service (chrony, systemd-timesyncd) set both') }
+  end
+  return { good('clock', difference) }
+end
+
+local function scripts(client)
+  local rows, err = loaded.scripts(client)
+  if not rows then
+    return err.status == 'LK_DENIED' and { note('scripts', 'this user may not ask which scripts '
+      .. 'are there (SCRIPT EXISTS)', 'run it as an administrator') } or nil, err
+  end
+  local missing = loaded.missing(rows)
+  if #missing > 0 then
+    return { note('scripts', ('%d of %d scripts are not loaded: %s%s'):format(#missing, #rows,
+      table.concat(missing, ' ', 1, math.min(3, #missing)), #missing > 3 and ' ...' or ''),
+      'latchkey load; each is also loaded when it is first used') }
+  end
+  return { good('scripts', ('all %d scripts are loaded'):format(#rows)) }
+end
+
+---@param client latchkey.client
+---@param home string
+---@param options table user, name, and show: a function as of lib/terminal's progress
+---@return table[]|nil findings
+---@return latchkey.error|nil err
+function doctor.examine(client, home, options)
+  local facts, err = facts_of(client)
+  if err then
+    return nil, err
+  end
+  local findings = {}
+  local function add(list, failure)
+    err = err or not list and failure or nil
+    for _, finding in ipairs(list or {}) do
+      findings[#findings + 1] = finding
+    end
+  end
+  for _, check in ipairs(facts and { version, role, memory, persistence, replicas } or {}) do
+    add(check(facts))
+  end
+  if not facts then
+    add({ note('server', 'this user may not see what the server is (INFO)',
+      'run it as an administrator') })
+  end
+  add(doctor.clock(client))
+  add(permissions.check(client, home, options))
+  add(scripts(client))
+  add(queues.check(client, home, options.show))
+  if err then
+    return nil, err
+  end
+  return findings
+end
+
+return doctor

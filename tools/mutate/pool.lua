@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Runs a function for each of many items, in processes of their own, some at a time.
+local fcntl = require('posix.fcntl')
+local poll = require('posix.poll')
+local signal = require('posix.signal')
+local time = require('posix.time')
+local unistd = require('posix.unistd')
+local wait = require('posix.sys.wait')
+
+local pool = {}
+
+local function now_s()
+  local now = time.clock_gettime(time.CLOCK_MONOTONIC)
+  return now.tv_sec + now.tv_nsec / 1e9
+end
+
+-- What the function prints is nobody's business; what it gives back goes through the pipe.
+local function become_child(write_end, run, item)
+  local nowhere = fcntl.open('/dev/null', fcntl.O_WRONLY)
+  unistd.dup2(nowhere, 1)
+  unistd.dup2(nowhere, 2)
+  local ok, result = pcall(run, item)
+  unistd.write(write_end, (ok and '=' or '!') .. tostring(result or ''))
+  unistd._exit(0)
+end
+
+local function start(run, item)
+  local read_end, write_end = unistd.pipe()
+  local pid = assert(unistd.fork())
+  if pid == 0 then
+    unistd.close(read_end)
+    become_child(write_end, run, item)
+  end
+  unistd.close(write_end)
+  return { pid = pid, fd = read_end, item = item, started_s = now_s(), parts = {} }
+end
+
+-- Has it said all? Its output ends when it does.
+local function read_some(child)
+  local bytes = unistd.read(child.fd, 4096)
+  if bytes and bytes ~= '' then
+    child.parts[#child.parts + 1] = bytes
+    return false
+  end
+  return true
+end
+
+local function finish(child, done, timed_out)
+  if timed_out then
+    signal.kill(child.pid, signal.SIGKILL)
+  end
+  unistd.close(child.fd)
+  wait.wait(child.pid)
+  local text = table.concat(child.parts)
+  local mark, result = text:sub(1, 1), text:sub(2)
+  if timed_out then
+    done(child.item, nil, 'it did not end')
+  elseif mark == '=' then
+    done(child.item, result)
+  else
+    done(child.item, nil, mark == '!' and result or 'the process died')
+  end
+end
+
+-- Waits for any child to say something or to be late; the ones that are over leave the list.
+local function attend(children, limit_s, done)
+  local fds = {}
+  for _, child in ipairs(children) do
+    fds[child.fd] = { events = { IN = true } }
+  end
+  poll.poll(fds, 200)
+  for i = #children, 1, -1 do
+    local child = children[i]
+    local ready = fds[child.fd].revents
+    local said_all = ready and (ready.IN or ready.HUP) and read_some(child)
+    local late = now_s() - child.started_s > limit_s
+    if said_all or late then
+      table.remove(children, i)
+      finish(child, done, not said_all)
+    end
+  end
+end
+
+---@param items any[]
+---@param options { workers: integer, limit_s: number }
+---@param run fun(item: any): string|nil in a process of its own
+---@param done fun(item: any, result: string|nil, failure: string|nil) here, in any order; what gave
+---  nil has the result ""
+function pool.each(items, options, run, done)
+  local children, at = {}, 1
+  while at <= #items or #children > 0 do
+    while at <= #items and #children < options.workers do
+      children[#children + 1] = start(run, items[at])
+      at = at + 1
+    end
+    attend(children, options.limit_s, done)
+  end
+end
+
+return pool
