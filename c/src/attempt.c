@@ -158,7 +158,7 @@ static void call(lk_attempt *a, const lk_bound *bound) {
   lk_bound_fill(bound, &a->lock->values, &p, &with);
   a->calling = bound;
   if (a->phase != LK_PHASE_GIVING_BACK) a->phase = LK_PHASE_CALLING;
-  int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(a->lock);
+  int64_t deadline_us = lk_clock_us() + a->patience_us;
   if (a->blocking && pthread_equal(a->thread, pthread_self())) {
     lk_answer answer;
     lk_eval_call(a->op.client, def, with.keys, def->nkeys, with.args, with.nargs, deadline_us,
@@ -326,7 +326,7 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   } else {
     lk_grant grant = {.owner = a->owner,
                       .caller_id = a->caller_id,
-                      .caller = a->op.caller,
+                      .caller = a->holder,
                       .sent_us = sent_us,
                       .token = token,
                       .company = a->company};
@@ -454,6 +454,8 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   a->wait_ms = wait_ms;
   a->deadline_us = lk_deadline_us(wait_ms);
   a->caller_id = lk_caller_id(caller);
+  a->holder = caller;
+  a->patience_us = lk_lock_patience_us(lock);
   atomic_init(&a->hurried, LK_OK);
   a->last = LK_BUSY;
   a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;

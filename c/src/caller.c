@@ -2,7 +2,7 @@
 /* Who calls: a thread by itself, or a task with an lk_caller. */
 #include <stdlib.h>
 
-#include "holds.h"
+#include "lock.h"
 #include "status.h"
 
 struct lk_caller {
@@ -15,13 +15,15 @@ struct lk_caller {
 static atomic_uint_least64_t last_id;
 static _Thread_local uint64_t thread_id;
 
-static uint64_t new_id(void) { return atomic_fetch_add(&last_id, 1) + 1; }
+uint64_t lk_caller_new_id(void) { return atomic_fetch_add(&last_id, 1) + 1; }
 
 uint64_t lk_caller_id(const lk_caller *caller) {
   if (caller) return caller->id;
-  if (thread_id == 0) thread_id = new_id();
+  if (thread_id == 0) thread_id = lk_caller_new_id();
   return thread_id;
 }
+
+lk_client *lk_caller_client(const lk_caller *caller) { return caller->client; }
 
 lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error) {
   lk_status status = lk_client_enter(client, error);
@@ -55,7 +57,7 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
     status = lk_fail(error, LK_NOMEM, "out of memory");
   } else {
     caller->client = client;
-    caller->id = new_id();
+    caller->id = lk_caller_new_id();
     atomic_flag_clear(&caller->busy);
     lk_client_keep(client);
     *out = caller;

@@ -166,7 +166,9 @@ static lk_status find_server(lk_client *client, lk_error *error) {
 static lk_status make_parts(lk_client *client, const lk_client_options *options, lk_error *error) {
   client->keeper = lk_keeper_new();
   if (!client->keeper) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
-  client->pipe = lk_pipe_new(&client->settings, client->command_us, lk_keeper_poke, client->keeper);
+  int64_t poll_us = options->poll_us < 0 ? 0 : options->poll_us == 0 ? -1 : options->poll_us;
+  client->pipe =
+      lk_pipe_new(&client->settings, client->command_us, poll_us, lk_keeper_poke, client->keeper);
   client->channels = lk_channels_new(&client->settings, lk_keeper_poke, client->keeper);
   client->holds = lk_holds_new();
   if (!client->pipe || !client->channels || !client->holds) {
@@ -204,6 +206,9 @@ static lk_status check_options(const char *url, const lk_client_options *options
     if (*at < '!' || *at > '~') {
       return lk_fail(error, LK_INVALID, "name must be printable ASCII without spaces");
     }
+  }
+  if (options->poll_us < -1 || options->poll_us > 1000) {
+    return lk_fail(error, LK_INVALID, "poll_us must be from -1 to 1000");
   }
   if (options->callbacks != LK_ON_DISPATCH && options->callbacks != LK_ON_KEEPER) {
     return lk_fail(error, LK_INVALID, "callbacks must be LK_ON_DISPATCH or LK_ON_KEEPER");

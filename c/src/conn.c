@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "random.h"
 #include "status.h"
 
-enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000, READ_SIZE = 16 * 1024 };
+enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000 };
 
 /* ------------------------------------------------------------------------------ RESP, outward -- */
 
@@ -130,7 +131,7 @@ static ssize_t send_some(lk_conn *conn) {
   const char *data = conn->out + conn->out_sent;
   size_t len = conn->out_len - conn->out_sent;
   if (conn->tls) return lk_tls_send(conn->tls, data, len, &conn->why);
-  ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL);
+  ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n >= 0) return n;
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
   unreachable(conn, strerror(errno));
@@ -160,28 +161,44 @@ bool lk_conn_try_flush(lk_conn *conn) {
   return send_all(conn, &failed);
 }
 
-static ssize_t receive_some(lk_conn *conn, char *buffer) {
-  if (conn->tls) return lk_tls_recv(conn->tls, buffer, READ_SIZE, &conn->why);
-  ssize_t n = recv(conn->fd, buffer, READ_SIZE, 0);
-  if (n > 0) return n;
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
-  unreachable(conn, n == 0 ? "the server closed the connection" : strerror(errno));
-  return -1;
+bool lk_conn_is_quick(const lk_conn *conn) {
+  return conn->state == LK_CONN_UP && !conn->tls && conn->out_sent == conn->out_len;
+}
+
+ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait) {
+  return recv(fd, buffer, LK_CONN_READ_SIZE, wait ? 0 : MSG_DONTWAIT);
+}
+
+static bool feed(lk_conn *conn, const char *buffer, size_t len, int64_t now_us) {
+  if (len == 0 || redisReaderFeed(conn->reader, buffer, len) == REDIS_OK) return true;
+  lk_conn_drop(conn, now_us, LK_NOMEM, "out of memory");
+  return false;
+}
+
+void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us) {
+  if (n > 0) {
+    feed(conn, buffer, (size_t)n, now_us);
+  } else if (n == 0 || (failure != EAGAIN && failure != EWOULDBLOCK && failure != EINTR)) {
+    unreachable(conn, n == 0 ? "the server closed the connection" : strerror(failure));
+    drop_why(conn, now_us);
+  }
 }
 
 static void receive(lk_conn *conn, int64_t now_us) {
-  char buffer[READ_SIZE];
+  char buffer[LK_CONN_READ_SIZE];
+  if (!conn->tls) {
+    ssize_t n = lk_conn_read(conn->fd, buffer, false);
+    lk_conn_take(conn, buffer, n, errno, now_us);
+    return;
+  }
   do {
-    ssize_t n = receive_some(conn, buffer);
+    ssize_t n = lk_tls_recv(conn->tls, buffer, sizeof buffer, &conn->why);
     if (n < 0) {
       drop_why(conn, now_us);
       return;
     }
-    if (n > 0 && redisReaderFeed(conn->reader, buffer, (size_t)n) != REDIS_OK) {
-      lk_conn_drop(conn, now_us, LK_NOMEM, "out of memory");
-      return;
-    }
-  } while (conn->tls && lk_tls_has_input(conn->tls));
+    if (!feed(conn, buffer, (size_t)n, now_us)) return;
+  } while (lk_tls_has_input(conn->tls));
 }
 
 redisReply *lk_conn_next(lk_conn *conn, int64_t now_us) {
@@ -288,6 +305,14 @@ static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
   return true;
 }
 
+/* So that lk_conn_read() can wait. Everything else on the socket says that it does not. */
+static void allow_waiting(lk_conn *conn) {
+  struct timeval patience = {.tv_usec = LK_CONN_PATIENCE_US};
+  if (conn->tls) return;
+  setsockopt(conn->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  fcntl(conn->fd, F_SETFL, 0);
+}
+
 static void read_greetings(lk_conn *conn, int64_t now_us) {
   redisReply *reply;
   while (conn->state == LK_CONN_GREETING && (reply = lk_conn_next(conn, now_us)) != NULL) {
@@ -300,6 +325,7 @@ static void read_greetings(lk_conn *conn, int64_t now_us) {
     conn->greeting = next_greeting(conn, conn->greeting + 1);
     if (conn->greeting == GREET_DONE) {
       conn->state = LK_CONN_UP;
+      allow_waiting(conn);
       lk_succeed(&conn->why);
     }
   }

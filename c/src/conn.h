@@ -12,6 +12,7 @@
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.h>
 #include <netdb.h>
+#include <sys/types.h>
 
 #include "tls.h"
 #include "url.h"
@@ -71,6 +72,17 @@ void lk_conn_flush(lk_conn *conn, int64_t now_us);
 bool lk_conn_try_flush(lk_conn *conn);
 /* The next reply that has arrived (lk_conn_step() reads), NULL if there is none. */
 redisReply *lk_conn_next(lk_conn *conn, int64_t now_us);
+
+/*
+ * The quick way, for an owner that reads outside of its mutex while nobody else reads: a connection that is
+ * up, without TLS, and has nothing left to send. lk_conn_read() waits until something comes, for at most
+ * LK_CONN_PATIENCE_US, or not at all; the owner hands on what it returned, errno included.
+ */
+enum { LK_CONN_READ_SIZE = 16384, LK_CONN_PATIENCE_US = 20 * 1000 };
+bool lk_conn_is_quick(const lk_conn *conn);
+ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait);
+/* n as lk_conn_read() returned it, and errno. */
+void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us);
 
 /* A command in RESP: its length, and its bytes, written into a buffer of that length. */
 size_t lk_wire_size(const lk_bytes *argv, size_t argc);

@@ -180,23 +180,27 @@ void lk_lock_told(lk_lock *lock) {
 /* ------------------------------------------------------------------------------------- asking -- */
 
 /* The caller's hold, with the client entered; NULL (and not entered) if there is none. */
-static lk_hold *look(lk_lock *lock, lk_caller *caller) {
+static lk_hold *look(lk_lock *lock, uint64_t caller_id) {
   if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return NULL;
-  lk_hold *hold = lk_hold_find(lock->client, lock->record, lk_caller_id(caller));
+  lk_hold *hold = lk_hold_find(lock->client, lock->record, caller_id);
   if (!hold) lk_client_leave(lock->client);
   return hold;
 }
 
-int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
-  lk_hold *hold = look(lock, caller);
+int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id) {
+  lk_hold *hold = look(lock, caller_id);
   if (!hold) return 0;
   int64_t left_ms = lk_watch_remaining_ms(hold->watch);
   lk_client_leave(lock->client);
   return left_ms;
 }
 
-int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
-  lk_hold *hold = look(lock, caller);
+int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
+  return lk_lock_remaining_of(lock, lk_caller_id(caller));
+}
+
+int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id) {
+  lk_hold *hold = look(lock, caller_id);
   if (!hold) return 0;
   pthread_mutex_lock(&lock->client->mutex);
   int64_t count = hold->count;
@@ -205,8 +209,12 @@ int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
   return count;
 }
 
+int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
+  return lk_lock_count_of(lock, lk_caller_id(caller));
+}
+
 int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
-  lk_hold *hold = look(lock, caller);
+  lk_hold *hold = look(lock, lk_caller_id(caller));
   if (!hold) return 0;
   int64_t token = hold->token;
   lk_client_leave(lock->client);
@@ -214,7 +222,7 @@ int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
 }
 
 lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
-  lk_hold *hold = look(lock, caller);
+  lk_hold *hold = look(lock, lk_caller_id(caller));
   if (!hold) return LK_LOST_NOT;
   lk_lost_reason lost = lk_watch_lost(hold->watch);
   lk_client_leave(lock->client);
@@ -222,7 +230,7 @@ lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
 }
 
 size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
-  lk_hold *hold = look(lock, caller);
+  lk_hold *hold = look(lock, lk_caller_id(caller));
   int len = 0;
   if (size > 0) buffer[0] = '\0';
   if (!hold) return 0;

@@ -142,26 +142,23 @@ static lk_status check_call(const lk_lock *lock, int64_t wait_ms, lk_error *erro
   return LK_OK;
 }
 
-/* It has begun; NULL with the reason why not. */
-static lk_attempt *begin(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
-                         void *user, lk_error *error, lk_status *status) {
-  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, done, user, error, status);
-  if (!a) return NULL;
-  a->hold = lk_hold_find(lock->client, lock->record, a->caller_id);
+/* A caller that holds the lock re-enters it; one that holds the other side may be refused at once. */
+static void choose_flow(lk_attempt *a) {
+  a->hold = lk_hold_find(a->lock->client, a->lock->record, a->caller_id);
   if (a->hold) {
     a->flow = &reentry;
     memcpy(a->owner, a->hold->owner, sizeof a->owner);
-  } else if (lock->row->refused != LK_OK && lk_attempt_is_beside(a)) {
+  } else if (a->lock->row->refused != LK_OK && lk_attempt_is_beside(a)) {
     a->flow = &refusal;
   }
-  return a;
 }
 
 lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error) {
   lk_status status = check_call(lock, wait_ms, error);
   if (status != LK_OK) return status;
-  lk_attempt *a = begin(lock, caller, wait_ms, NULL, NULL, error, &status);
+  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, NULL, NULL, error, &status);
   if (!a) return status;
+  choose_flow(a);
   lk_attempt_start(a);
   status = lk_op_wait(&a->op);
   lk_op_drop(&a->op);
@@ -176,9 +173,25 @@ lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_m
   if (!caller || !done) {
     return lk_fail(error, LK_INVALID, "an asynchronous call needs a caller and a callback");
   }
-  lk_attempt *a = begin(lock, caller, wait_ms, done, user, error, &status);
+  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, done, user, error, &status);
   if (!a) return status;
+  choose_flow(a);
   if (out) *out = &a->op;
   lk_attempt_start(a);
   return lk_succeed(error);
+}
+
+lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, lk_error *error) {
+  lk_status status = LK_OK;
+  lk_attempt *a = lk_attempt_new(lock, NULL, part->wait_ms, part->done, part->user, error, &status);
+  if (!a) return status;
+  a->op.inner = true;
+  a->caller_id = part->caller_id;
+  a->holder = part->caller;
+  a->patience_us = part->patience_us;
+  choose_flow(a);
+  lk_op_keep(&a->op);
+  *out = &a->op;
+  lk_attempt_start(a);
+  return LK_OK;
 }

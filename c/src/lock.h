@@ -57,6 +57,29 @@ struct lk_lock {
   bool closed; /* by its own callback */
 };
 
+/*
+ * As a part of another call: `done` is called where it ends, on any thread, outside of every mutex. The
+ * caller, which may be another client's, has been entered by that call. patience_us is for one reply.
+ * *out has a reference for who asks for it.
+ */
+typedef struct lk_part {
+  lk_caller *caller;
+  uint64_t caller_id;
+  int64_t wait_ms;
+  int64_t patience_us;
+  lk_done_fn done;
+  void *user;
+} lk_part;
+lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, lk_error *error);
+lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *error);
+/* A caller's number that nobody else has. */
+uint64_t lk_caller_new_id(void);
+/* The client that a caller is of. */
+lk_client *lk_caller_client(const lk_caller *caller);
+/* As lk_lock_remaining_ms() and lk_lock_hold_count(), by the caller's number. */
+int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id);
+int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id);
+
 void lk_lock_keep(lk_lock *lock);
 void lk_lock_drop(lk_lock *lock);
 /* The callback of a handle has returned. */

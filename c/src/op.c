@@ -69,7 +69,12 @@ void lk_op_end(lk_op *op, lk_status status) {
   op->ended = true;
   if (op->asleep) pthread_cond_signal(op->asleep);
   pthread_mutex_unlock(&client->mutex);
-  if (op->done) lk_events_post(&client->events, &op->event); /* and with it goes its reference */
+  if (op->done && op->inner) {
+    run_done(&op->event);
+    lk_op_drop(op);
+  } else if (op->done) {
+    lk_events_post(&client->events, &op->event); /* and with it goes its reference */
+  }
   lk_client_leave(client);
 }
 

@@ -15,6 +15,7 @@ struct lk_op {
   void (*destroy)(lk_op *op); /* frees what holds the op, after the last reference went */
   void (*quit)(lk_op *op, lk_status why); /* end it soon; NULL: it cannot be hurried */
   lk_done_fn done;                        /* NULL: a thread sleeps */
+  bool inner; /* a part of another call: `done` is called where it ends, by whoever ends it */
   void *user;
   lk_event event;
   lk_op *next, **at; /* among the client's operations */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipe.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "park.h"
 #include "status.h"
 #include "wake.h"
 
@@ -19,8 +22,11 @@ struct lk_request {
   int64_t deadline_us;
   lk_done done; /* NULL: somebody waits in lk_pipe_call() */
   void *user;
-  pthread_cond_t *asleep; /* of the waiting caller, while it does not drive */
-  lk_request *next_waiter, *previous_waiter;
+  lk_park park; /* of the waiting caller, while it does not drive */
+  bool parked;  /* it sleeps there, and nobody has set out to wake it */
+  bool called;  /* somebody has */
+  lk_request *next_waiter,
+      *previous_waiter; /* while parked; then next_waiter is the next to wake */
   lk_answer answer;
   size_t wire_len;
   char wire[];
@@ -37,7 +43,10 @@ struct lk_pipe {
   queue inflight; /* gone out, in the order their replies come */
   queue ended;    /* `done` is to be called, without the mutex */
   lk_request *waiters;
-  bool driving; /* somebody polls the connection: */
+  lk_request *to_wake; /* as soon as the mutex is let go */
+  int64_t trip_us;     /* what a round trip took lately */
+  int64_t poll_us;     /* the driver looks for a reply so long before it sleeps; -1: twice a trip */
+  bool driving;        /* somebody polls the connection: */
   bool keeper_drives;
   bool opening;
   bool shut;
@@ -91,6 +100,32 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
   return request;
 }
 
+/* Out of the list of those who sleep, into that of those who are to be woken. */
+static void call_waiter(lk_pipe *pipe, lk_request *request) {
+  if (request->previous_waiter) {
+    request->previous_waiter->next_waiter = request->next_waiter;
+  } else {
+    pipe->waiters = request->next_waiter;
+  }
+  if (request->next_waiter) request->next_waiter->previous_waiter = request->previous_waiter;
+  request->parked = false;
+  request->called = true;
+  request->next_waiter = pipe->to_wake;
+  pipe->to_wake = request;
+}
+
+/* Whoever is woken finds the mutex free. A woken request may be gone at once. */
+static void let_go(lk_pipe *pipe) {
+  lk_request *request = pipe->to_wake;
+  pipe->to_wake = NULL;
+  pthread_mutex_unlock(&pipe->mutex);
+  while (request) {
+    lk_request *next = request->next_waiter;
+    lk_park_wake(&request->park);
+    request = next;
+  }
+}
+
 static void finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why) {
   request->answer.status = status;
   if (why) snprintf(request->answer.why, sizeof request->answer.why, "%s", why);
@@ -101,7 +136,7 @@ static void finish(lk_pipe *pipe, lk_request *request, lk_status status, const c
     queue_push(&pipe->ended, request);
   } else {
     request->finished = true;
-    if (request->asleep) pthread_cond_signal(request->asleep);
+    if (request->parked) call_waiter(pipe, request);
   }
 }
 
@@ -122,7 +157,7 @@ static void finish_unanswered(lk_pipe *pipe, lk_request *request) {
 static void run_ended(lk_pipe *pipe) {
   while (pipe->ended.first) {
     lk_request *request = queue_pop(&pipe->ended);
-    pthread_mutex_unlock(&pipe->mutex);
+    let_go(pipe);
     request->done(request->user, &request->answer);
     free(request);
     pthread_mutex_lock(&pipe->mutex);
@@ -200,6 +235,7 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
       return;
     }
     request->answer.reply = reply;
+    pipe->trip_us += (now_us - request->answer.sent_us - pipe->trip_us) / 8;
     finish(pipe, request, LK_OK, NULL);
   }
 }
@@ -256,26 +292,67 @@ static int64_t timer(const lk_pipe *pipe) {
   return at;
 }
 
-static void drive_once(lk_pipe *pipe, const lk_request *request) {
+enum { TRIP_SHORT_US = 300, POLL_MOST_US = 200 };
+
+/* How long to look for a reply before sleeping: where the server is near, a sleep and the wake-up cost
+ * more than the round trip. */
+static int64_t look_for_us(const lk_pipe *pipe) {
+  if (pipe->poll_us >= 0) return pipe->poll_us;
+  if (pipe->trip_us > TRIP_SHORT_US) return 0;
+  return pipe->trip_us * 2 < POLL_MOST_US ? pipe->trip_us * 2 : POLL_MOST_US;
+}
+
+/* Read what has come, or comes in the next moment; the mutex is not held meanwhile. false: nothing came. */
+static bool read_quickly(lk_pipe *pipe, int64_t until_us) {
+  char buffer[LK_CONN_READ_SIZE];
   int64_t now_us = lk_clock_us();
-  int64_t timer_us;
-  struct pollfd fds[2];
-  int ready;
-  if (pipe->conn.state == LK_CONN_DOWN) {
-    step(pipe, 0, now_us);
-    run_ended(pipe);
-    if (request->finished) return; /* there is no reaching the server */
+  int64_t look_until_us = now_us + look_for_us(pipe);
+  int fd = pipe->conn.fd;
+  let_go(pipe);
+  ssize_t n = -1;
+  errno = EAGAIN;
+  while (now_us < look_until_us && n < 0 && errno == EAGAIN) {
+    n = lk_conn_read(fd, buffer, false);
+    if (n >= 0 || errno != EAGAIN) break;
+    sched_yield();
+    now_us = lk_clock_us();
+    errno = EAGAIN;
   }
-  timer_us = timer(pipe);
-  if (timer_us > request->deadline_us) timer_us = request->deadline_us;
+  bool wait = n < 0 && errno == EAGAIN && until_us - now_us > LK_CONN_PATIENCE_US;
+  if (wait) n = lk_conn_read(fd, buffer, true);
+  int failure = errno;
+  pthread_mutex_lock(&pipe->mutex);
+  if (n < 0 && (failure == EAGAIN || failure == EWOULDBLOCK)) return false;
+  lk_conn_take(&pipe->conn, buffer, n, failure, lk_clock_us());
+  step(pipe, 0, lk_clock_us());
+  run_ended(pipe);
+  return true;
+}
+
+/* Sleep until something comes, or there is something to do. */
+static void poll_once(lk_pipe *pipe, int64_t until_us) {
+  struct pollfd fds[2];
   fds[0] = (struct pollfd){.fd = pipe->wake.readable, .events = POLLIN};
   fds[1] = (struct pollfd){.fd = pipe->conn.fd, .events = lk_conn_events(&pipe->conn)};
-  pthread_mutex_unlock(&pipe->mutex);
-  ready = poll(fds, 2, lk_poll_ms(timer_us));
+  let_go(pipe);
+  int ready = poll(fds, 2, lk_poll_ms(until_us));
   pthread_mutex_lock(&pipe->mutex);
   if (ready > 0 && fds[0].revents) lk_wake_drain(&pipe->wake);
   step(pipe, ready > 0 ? fds[1].revents : 0, lk_clock_us());
   run_ended(pipe);
+}
+
+static void drive_once(lk_pipe *pipe, const lk_request *request) {
+  if (pipe->conn.state == LK_CONN_DOWN) {
+    step(pipe, 0, lk_clock_us());
+    run_ended(pipe);
+    if (request->finished) return; /* there is no reaching the server */
+  }
+  int64_t until_us = timer(pipe);
+  if (until_us > request->deadline_us) until_us = request->deadline_us;
+  bool quick = lk_conn_is_quick(&pipe->conn) && pipe->inflight.first;
+  if (quick && read_quickly(pipe, until_us)) return;
+  poll_once(pipe, until_us);
 }
 
 /* Nobody drives: the next who waits does, else the keeper, if there is anything to drive for. */
@@ -283,7 +360,7 @@ static void pass_on(lk_pipe *pipe) {
   bool work = pipe->inflight.first || pipe->waiting.first;
   if (pipe->driving || !work) return;
   if (pipe->waiters) {
-    pthread_cond_signal(pipe->waiters->asleep);
+    call_waiter(pipe, pipe->waiters);
   } else {
     pipe->poke(pipe->poked);
   }
@@ -324,35 +401,36 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
   start(pipe, request, false);
   pass_on(pipe);
   run_ended(pipe);
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
   request->abandoned = true;
   pthread_mutex_lock(&pipe->mutex);
   start(pipe, request, true);
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
-static void sleep_until_finished(lk_pipe *pipe, lk_request *request) {
-  pthread_cond_t cond;
-  lk_cond_init(&cond);
-  request->asleep = &cond;
+/* Until it has ended, or this one is called to drive. */
+static void sleep_until_called(lk_pipe *pipe, lk_request *request) {
+  lk_park_init(&request->park);
+  request->called = false;
+  request->parked = true;
   request->previous_waiter = NULL;
   request->next_waiter = pipe->waiters;
   if (pipe->waiters) pipe->waiters->previous_waiter = request;
   pipe->waiters = request;
-  while (pipe->driving && !request->finished && lk_clock_us() < request->deadline_us) {
-    lk_cond_wait_until(&cond, &pipe->mutex, request->deadline_us);
+  let_go(pipe);
+  bool woken = lk_park_sleep(&request->park, request->deadline_us);
+  pthread_mutex_lock(&pipe->mutex);
+  if (request->called && !woken) { /* at this moment somebody is on the way to it */
+    let_go(pipe);
+    while (!lk_park_sleep(&request->park, INT64_MAX)) continue;
+    pthread_mutex_lock(&pipe->mutex);
+  } else if (!request->called) {
+    call_waiter(pipe, request);
+    pipe->to_wake = request->next_waiter;
   }
-  if (request->previous_waiter) {
-    request->previous_waiter->next_waiter = request->next_waiter;
-  } else {
-    pipe->waiters = request->next_waiter;
-  }
-  if (request->next_waiter) request->next_waiter->previous_waiter = request->previous_waiter;
-  request->asleep = NULL;
-  pthread_cond_destroy(&cond);
 }
 
 /* The deadline has come: leave what went out to its late reply, take back what did not. */
@@ -377,7 +455,7 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   start(pipe, request, false);
   while (!request->finished && lk_clock_us() < request->deadline_us) {
     if (pipe->driving) {
-      sleep_until_finished(pipe, request);
+      sleep_until_called(pipe, request);
       continue;
     }
     pipe->driving = true;
@@ -391,7 +469,7 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
     abandon(pipe, request, answer);
   }
   pass_on(pipe);
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
 /* ------------------------------------------------------------------------------------- keeper -- */
@@ -408,7 +486,7 @@ void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out) {
     out->timer_us = timer(pipe);
   }
   if (out->driving || pipe->conn.state == LK_CONN_UP) out->fd = pipe->conn.fd;
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
 void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short revents) {
@@ -422,13 +500,13 @@ void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short r
     /* Without waiters the keeper asks again by itself; to poke it would keep it from sleeping. */
     if (pipe->waiters) pass_on(pipe);
   }
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
-lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, void (*poke)(void *),
-                     void *poked) {
+lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, int64_t poll_us,
+                     void (*poke)(void *), void *poked) {
   lk_pipe *pipe = calloc(1, sizeof *pipe);
   if (!pipe) return NULL;
   if (!lk_wake_open(&pipe->wake)) {
@@ -441,6 +519,7 @@ lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, void 
   queue_init(&pipe->inflight);
   queue_init(&pipe->ended);
   pipe->command_us = command_us;
+  pipe->poll_us = poll_us;
   pipe->poke = poke;
   pipe->poked = poked;
   return pipe;
@@ -449,7 +528,7 @@ lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, void 
 void lk_pipe_opening(lk_pipe *pipe, bool opening) {
   pthread_mutex_lock(&pipe->mutex);
   pipe->opening = opening;
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
 void lk_pipe_shut(lk_pipe *pipe) {
@@ -464,7 +543,7 @@ void lk_pipe_shut(lk_pipe *pipe) {
   }
   run_ended(pipe);
   lk_wake_ring(&pipe->wake);
-  pthread_mutex_unlock(&pipe->mutex);
+  let_go(pipe);
 }
 
 void lk_pipe_free(lk_pipe *pipe) {

@@ -34,11 +34,12 @@ typedef void (*lk_done)(void *user, lk_answer *answer);
 lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us);
 
 /*
- * command_us: a connection whose oldest request is older than this is taken for dead. `poke` wakes the
+ * poll_us: whoever drives looks for a reply so long before it sleeps; -1: as long as pays. command_us: a
+ * connection whose oldest request is older than this is taken for dead. `poke` wakes the
  * keeper, who then asks lk_pipe_watch() what to do.
  */
-lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, void (*poke)(void *),
-                     void *poked);
+lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, int64_t poll_us,
+                     void (*poke)(void *), void *poked);
 /* Until the first connection is up, a failure to connect ends what waits for it at once. */
 void lk_pipe_opening(lk_pipe *pipe, bool opening);
 /* Ends every request with LK_CLOSED, now and later. */

@@ -15,6 +15,7 @@
 typedef struct leaving {
   lk_op op;
   lk_lock *lock;
+  uint64_t caller_id;
   lk_hold *hold;
   int64_t left;        /* the count afterwards */
   lk_lost_reason lost; /* before it began */
@@ -123,8 +124,7 @@ static void stop_renewing(lk_lock *lock, lk_hold *hold) {
 /* LK_OK: there is something to send; else LK_NOT_HELD, or LK_LOST: the server knows already. */
 static lk_status prepare(leaving *l, lk_error *error) {
   lk_lock *lock = l->lock;
-  uint64_t caller_id = lk_caller_id(l->op.caller);
-  l->hold = lk_hold_find(lock->client, lock->record, caller_id);
+  l->hold = lk_hold_find(lock->client, lock->record, l->caller_id);
   if (!l->hold) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
   }
@@ -157,6 +157,7 @@ static lk_status begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *
   }
   l->op.destroy = destroy;
   l->lock = lock;
+  l->caller_id = lk_caller_id(caller);
   lk_lock_keep(lock);
   *out = l;
   return LK_OK;
@@ -192,6 +193,24 @@ static void answered(void *user, lk_answer *answer) {
   lk_op_end(&l->op, status);
 }
 
+/* From its preparation on; `done` tells what comes of it. */
+static void go(leaving *l, int64_t patience_us) {
+  lk_lock *lock = l->lock;
+  lk_status status = prepare(l, lk_op_error(&l->op));
+  if (status != LK_OK) {
+    lk_op_end(&l->op, status);
+    return;
+  }
+  lk_arguments with;
+  const lk_script_def *def = call_of(l)->def;
+  fill(l, &with);
+  if (lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK ||
+      !lk_eval_start(lock->client, &l->call, lk_clock_us() + patience_us, answered, l)) {
+    lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
+    answered(l, &failed);
+  }
+}
+
 lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
                                 lk_error *error) {
   leaving *l = NULL;
@@ -200,19 +219,16 @@ lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn don
   }
   lk_status status = begin(lock, caller, done, user, error, &l);
   if (status != LK_OK) return status;
-  status = prepare(l, lk_op_error(&l->op));
-  if (status != LK_OK) {
-    lk_op_end(&l->op, status);
-    return lk_succeed(error);
-  }
-  lk_arguments with;
-  const lk_script_def *def = call_of(l)->def;
-  int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(lock);
-  fill(l, &with);
-  if (lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK ||
-      !lk_eval_start(lock->client, &l->call, deadline_us, answered, l)) {
-    lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
-    answered(l, &failed);
-  }
+  go(l, lk_lock_patience_us(lock));
   return lk_succeed(error);
+}
+
+lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *error) {
+  leaving *l = NULL;
+  lk_status status = begin(lock, NULL, part->done, part->user, error, &l);
+  if (status != LK_OK) return status;
+  l->op.inner = true;
+  l->caller_id = part->caller_id;
+  go(l, part->patience_us);
+  return LK_OK;
 }

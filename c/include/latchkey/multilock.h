@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latchkey: several locks as one.
+ *
+ *   all of them   a multi-lock: locks of one server or of many, of any kind, taken together or not at all
+ *   a majority    Redlock: the same lock on independent servers; it is held while more than half of them
+ *                 grant it, so a minority of them may fail (Antirez, "Distributed Locks with Redis")
+ *
+ * Units, strings, errors and time are those of <latchkey/latchkey.h>. An lk_multilock is used by any
+ * number of threads at once; each has holds of its own. The members stay open as long as it is.
+ */
+#ifndef LATCHKEY_MULTILOCK_H
+#define LATCHKEY_MULTILOCK_H
+
+#include "latchkey.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LK_MULTILOCK_MAX 100 /**< most members */
+
+typedef struct lk_multilock lk_multilock;
+
+/**
+ * Make one lock of several. Nothing is sent.
+ *
+ * @param members  n of them, 1 to LK_MULTILOCK_MAX, no two of the same client, kind and name; they
+ *                 belong to the application and stay open until the multi-lock is closed
+ * @param quorum   how many must be held: n for all of them; else more than half, one member per server
+ * @return LK_OK; LK_INVALID, LK_NOMEM
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
+LK_API lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum,
+                                   lk_multilock **out, lk_error *error);
+/** Close it; its members stay, held or not. NULL is fine. @since 0.1.0 */
+LK_API void lk_multilock_close(lk_multilock *multi);
+
+/**
+ * Take it.
+ *
+ * All of them: one after the other in an order that is the same for every multi-lock, so that two cannot
+ * wait for each other. A round that does not get the rest within 1,500 ms a lock gives back what it has
+ * and begins anew, since others may hold them in another order. A caller may re-enter where the kinds do.
+ *
+ * A majority: all servers are asked at once, and each has lease/20, but 50 to 500 ms, to answer. It
+ * counts when enough have granted it and their leases still run; else it is released everywhere, also
+ * where no answer came, and tried again after a random pause. It does not re-enter.
+ *
+ * @param caller   NULL: this thread. An lk_caller of any member's client; it must release before it is
+ *                 freed, since only its own client forgets its holds with it.
+ * @param wait_ms  LK_FOREVER; 0: one try
+ * @param causes   NULL, or one lk_error for each member, in the order of lk_multilock_open(): what
+ *                 the last round met there
+ * @return LK_OK; LK_BUSY (wait 0), LK_TIMEOUT: others hold too many; LK_UNREACHABLE: too many servers
+ *         did not answer or refused; LK_LOST, LK_REENTRY; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM;
+ *         what a member returned that is no matter of waiting
+ * @blocks wait_ms, plus the time of one round
+ * @threads any
+ * @after-io whatever is returned but LK_OK, nothing is held by this call; what servers may have granted
+ *           without an answer is released in the background and ends with its lease
+ * @since 0.1.0
+ */
+LK_API lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t wait_ms,
+                                      lk_error *causes, lk_error *error);
+
+/**
+ * Give back one level, on all servers at once.
+ *
+ * @param causes  as for lk_multilock_acquire(); LK_NOT_HELD where a member was not held
+ * @return LK_OK: enough members were held to the end; LK_LOST: too many were lost before; LK_UNSURE: too
+ *         few answered; LK_NOT_HELD; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks the time that one server has to answer
+ * @threads any
+ * @after-io the level is gone, whatever is returned but LK_NOT_HELD and LK_INVALID; members that did not
+ *           answer are released in the background and end with their leases
+ * @since 0.1.0
+ */
+LK_API lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error *causes,
+                                      lk_error *error);
+
+/**
+ * How long enough members are certain to be held: the least of all, or, of a majority, the quorum-th
+ * longest. 0 or less: do not act. No network. @since 0.1.0
+ */
+LK_API int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

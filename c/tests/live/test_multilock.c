@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several locks as one: all of them, and a majority of independent servers. */
+#include <latchkey/multilock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit.h"
+#include "server.h"
+
+enum { SERVERS = 5, QUORUM = 3, LEASE_MS = 4000, SERVER_MS = 200 /* lease/20 */ };
+
+typedef struct fleet {
+  server *servers[SERVERS];
+  bool dead[SERVERS];
+  lk_client *clients[SERVERS];
+  lk_lock *locks[SERVERS];
+  lk_multilock *redlock;
+} fleet;
+
+static fleet fl;
+
+static int start(void **state) {
+  (void)state;
+  for (int i = 0; i < SERVERS; i++) {
+    fl.servers[i] = server_start(NULL);
+    fl.dead[i] = false;
+  }
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  for (int i = 0; i < SERVERS; i++) server_stop(fl.servers[i]);
+  return 0;
+}
+
+static int open_all(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LEASE_MS;
+  for (int i = 0; i < SERVERS; i++) {
+    server_do(fl.servers[i], "FLUSHALL");
+    fl.clients[i] = kit_client(server_url(fl.servers[i]), NULL);
+    fl.locks[i] = kit_lock(fl.clients[i], LK_MUTEX, "job", &options);
+  }
+  EXPECT(LK_OK, lk_multilock_open(fl.locks, SERVERS, QUORUM, &fl.redlock, &kit_error));
+  return 0;
+}
+
+static int close_all(void **state) {
+  (void)state;
+  lk_multilock_close(fl.redlock);
+  for (int i = 0; i < SERVERS; i++) {
+    lk_lock_close(fl.locks[i]);
+    lk_client_close(fl.clients[i]);
+  }
+  return 0;
+}
+
+static void set_dead(int i, bool dead) {
+  if (fl.dead[i] == dead) return;
+  fl.dead[i] = dead;
+  if (dead) {
+    server_kill(fl.servers[i]);
+  } else {
+    server_restart(fl.servers[i]);
+    /* The client is back when its back-off is over. */
+    lk_bytes ping = kit_bytes("PING");
+    lk_reply *reply = NULL;
+    UNTIL(lk_command(fl.clients[i], &ping, 1, &reply, NULL) == LK_OK);
+    lk_reply_free(reply);
+  }
+}
+
+static bool is_set(int subset, int i) { return (subset >> i & 1) != 0; }
+static int size_of(int subset) { return __builtin_popcount((unsigned)subset); }
+
+static void expect_free(int i) { UNTIL(server_number(fl.servers[i], "EXISTS job") == 0); }
+
+static void every_set_of_dead_servers_decides_by_the_rule(void **state) {
+  (void)state;
+  for (int step = 0; step < 1 << SERVERS; step++) {
+    int dead = step ^ (step >> 1); /* one server changes in each step */
+    lk_error causes[SERVERS];
+    for (int i = 0; i < SERVERS; i++) set_dead(i, is_set(dead, i));
+    bool enough = SERVERS - size_of(dead) >= QUORUM;
+
+    EXPECT(enough ? LK_OK : LK_UNREACHABLE,
+           lk_multilock_acquire(fl.redlock, NULL, 0, causes, &kit_error));
+    for (int i = 0; i < SERVERS; i++) {
+      assert_int_equal(causes[i].status == LK_OK, !is_set(dead, i));
+    }
+    assert_int_equal(lk_multilock_remaining_ms(fl.redlock, NULL) > 0, enough);
+    EXPECT(enough ? LK_OK : LK_NOT_HELD, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+    for (int i = 0; i < SERVERS; i++) {
+      if (!is_set(dead, i)) expect_free(i);
+    }
+  }
+  for (int i = 0; i < SERVERS; i++) set_dead(i, false);
+}
+
+static void every_set_of_taken_servers_decides_by_the_rule(void **state) {
+  (void)state;
+  for (int taken = 0; taken < 1 << SERVERS; taken++) {
+    lk_error causes[SERVERS];
+    for (int i = 0; i < SERVERS; i++) {
+      if (is_set(taken, i)) server_do(fl.servers[i], "SET job somebody PX 60000");
+    }
+    bool enough = SERVERS - size_of(taken) >= QUORUM;
+
+    EXPECT(enough ? LK_OK : LK_BUSY, lk_multilock_acquire(fl.redlock, NULL, 0, causes, &kit_error));
+    for (int i = 0; i < SERVERS; i++) {
+      assert_int_equal(causes[i].status, is_set(taken, i) ? LK_BUSY : LK_OK);
+      if (is_set(taken, i)) assert_non_null(strstr(causes[i].message, "holds it for"));
+    }
+    EXPECT(enough ? LK_OK : LK_NOT_HELD, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+    for (int i = 0; i < SERVERS; i++) {
+      if (!is_set(taken, i)) expect_free(i);
+      server_do(fl.servers[i], "DEL job");
+    }
+  }
+}
+
+static void one_slow_server_costs_no_more_than_its_deadline(void **state) {
+  (void)state;
+  lk_error causes[SERVERS];
+  server_pause(fl.servers[2]);
+  int64_t before = lk_now_ms();
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, causes, &kit_error));
+  int64_t took = lk_now_ms() - before;
+  EXPECT(LK_UNSURE, causes[2].status);
+  assert_in_range(took, SERVER_MS, SERVER_MS + 1500);
+  assert_in_range(lk_multilock_remaining_ms(fl.redlock, NULL), 1, LEASE_MS - SERVER_MS);
+
+  server_resume(fl.servers[2]); /* and what it was asked for runs now */
+  expect_free(2);
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+  for (int i = 0; i < SERVERS; i++) expect_free(i);
+}
+
+static void a_majority_that_is_lost_later_is_said_at_the_release(void **state) {
+  (void)state;
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, &kit_error));
+  for (int i = 0; i < QUORUM; i++) server_do(fl.servers[i], "DEL job");
+  lk_error causes[SERVERS];
+  EXPECT(LK_LOST, lk_multilock_release(fl.redlock, NULL, causes, &kit_error));
+  for (int i = 0; i < SERVERS; i++) {
+    EXPECT(i < QUORUM ? LK_LOST : LK_OK, causes[i].status);
+  }
+  EXPECT(LK_NOT_HELD, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+}
+
+static void a_majority_does_not_re_enter_and_its_caller_is_one(void **state) {
+  (void)state;
+  lk_caller *task = kit_caller(fl.clients[1]);
+  lk_client *stranger = kit_client(server_url(fl.servers[0]), NULL);
+  lk_caller *nobody = kit_caller(stranger);
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, task, 0, NULL, &kit_error));
+  EXPECT(LK_REENTRY, lk_multilock_acquire(fl.redlock, task, 0, NULL, &kit_error));
+  EXPECT(LK_BUSY, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, &kit_error));
+  EXPECT_MESSAGE("5 are held by others");
+  EXPECT(LK_INVALID, lk_multilock_acquire(fl.redlock, nobody, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, task, NULL, &kit_error));
+  lk_caller_free(task);
+  lk_caller_free(nobody);
+  lk_client_close(stranger);
+}
+
+static void a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over(void **state) {
+  (void)state;
+  for (int i = 0; i < QUORUM; i++) server_do(fl.servers[i], "SET job somebody PX 400");
+  EXPECT(LK_TIMEOUT, lk_multilock_acquire(fl.redlock, NULL, 50, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 20000, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+}
+
+/* ---- all of them ---- */
+
+static void all_of_them_are_taken_and_given_back_together(void **state) {
+  (void)state;
+  lk_multilock *all;
+  lk_error causes[SERVERS];
+  lk_lock *other = kit_lock(fl.clients[0], LK_LOCK, "another", NULL);
+  lk_lock *members[] = {fl.locks[3], other, fl.locks[0]};
+  EXPECT(LK_OK, lk_multilock_open(members, 3, 3, &all, &kit_error));
+
+  server_do(fl.servers[3], "SET job somebody PX 60000");
+  EXPECT(LK_BUSY, lk_multilock_acquire(all, NULL, 0, causes, &kit_error));
+  EXPECT(LK_BUSY, causes[0].status);
+  expect_free(0);
+  assert_int_equal(server_number(fl.servers[0], "EXISTS another"), 0);
+
+  server_do(fl.servers[3], "DEL job");
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 0, causes, &kit_error));
+  assert_in_range(lk_multilock_remaining_ms(all, NULL), 1, LEASE_MS);
+  assert_int_equal(server_number(fl.servers[0], "EXISTS another"), 1);
+  EXPECT(LK_OK, lk_multilock_release(all, NULL, NULL, &kit_error));
+  expect_free(3);
+  EXPECT(LK_NOT_HELD, lk_multilock_release(all, NULL, NULL, &kit_error));
+
+  lk_multilock_close(all);
+  lk_lock_close(other);
+}
+
+typedef struct rival {
+  pthread_t thread;
+  lk_multilock *multi;
+  int *counter;
+  int failures;
+} rival;
+
+static void *count_up(void *argument) {
+  rival *r = argument;
+  for (int i = 0; i < 25; i++) {
+    if (lk_multilock_acquire(r->multi, NULL, LK_FOREVER, NULL, NULL) != LK_OK) {
+      r->failures++;
+      continue;
+    }
+    ++*r->counter;
+    if (lk_multilock_release(r->multi, NULL, NULL, NULL) != LK_OK) r->failures++;
+  }
+  return NULL;
+}
+
+static void two_that_name_them_in_another_order_do_not_wait_for_each_other(void **state) {
+  (void)state;
+  enum { RIVALS = 4 };
+  lk_lock *a = kit_lock(fl.clients[0], LK_LOCK, "a", NULL);
+  lk_lock *b = kit_lock(fl.clients[0], LK_LOCK, "b", NULL);
+  lk_lock *c = kit_lock(fl.clients[1], LK_FENCED, "c", NULL);
+  lk_lock *one[] = {a, b, c};
+  lk_lock *two[] = {c, b, a};
+  lk_multilock *multis[2];
+  rival rivals[RIVALS];
+  int counter = 0;
+  EXPECT(LK_OK, lk_multilock_open(one, 3, 3, &multis[0], &kit_error));
+  EXPECT(LK_OK, lk_multilock_open(two, 3, 3, &multis[1], &kit_error));
+  for (int i = 0; i < RIVALS; i++) {
+    rivals[i] = (rival){.multi = multis[i % 2], .counter = &counter};
+    pthread_create(&rivals[i].thread, NULL, count_up, &rivals[i]);
+  }
+  for (int i = 0; i < RIVALS; i++) {
+    pthread_join(rivals[i].thread, NULL);
+    assert_int_equal(rivals[i].failures, 0);
+  }
+  assert_int_equal(counter, RIVALS * 25);
+  for (int i = 0; i < 2; i++) lk_multilock_close(multis[i]);
+  lk_lock_close(a);
+  lk_lock_close(b);
+  lk_lock_close(c);
+}
+
+static void a_thread_re_enters_where_all_members_do(void **state) {
+  (void)state;
+  lk_lock *members[] = {kit_lock(fl.clients[0], LK_LOCK, "a", NULL),
+                        kit_lock(fl.clients[1], LK_LOCK, "b", NULL)};
+  lk_multilock *all;
+  EXPECT(LK_OK, lk_multilock_open(members, 2, 2, &all, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_release(all, NULL, NULL, &kit_error));
+  assert_int_equal(lk_lock_hold_count(members[1], NULL), 1);
+  EXPECT(LK_OK, lk_multilock_release(all, NULL, NULL, &kit_error));
+  EXPECT(LK_NOT_HELD, lk_multilock_release(all, NULL, NULL, &kit_error));
+  lk_multilock_close(all);
+  for (int i = 0; i < 2; i++) lk_lock_close(members[i]);
+}
+
+static void members_and_quorum_are_checked(void **state) {
+  (void)state;
+  lk_multilock *multi = (lk_multilock *)&fl;
+  lk_lock *twins[] = {fl.locks[0], fl.locks[0]};
+  lk_lock *hole[] = {fl.locks[0], NULL};
+  lk_lock *neighbour = kit_lock(fl.clients[0], LK_MUTEX, "next", NULL);
+  lk_lock *close_by[] = {fl.locks[0], neighbour, fl.locks[1]};
+
+  EXPECT(LK_INVALID, lk_multilock_open(fl.locks, SERVERS, 2, &multi, &kit_error));
+  assert_null(multi);
+  EXPECT(LK_INVALID, lk_multilock_open(fl.locks, SERVERS, 6, &multi, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_open(fl.locks, 0, 0, &multi, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_open(twins, 2, 2, &multi, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_open(hole, 2, 2, &multi, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_open(close_by, 3, 2, &multi, &kit_error));
+  EXPECT_MESSAGE("one server");
+  EXPECT(LK_INVALID, lk_multilock_open(fl.locks, SERVERS, QUORUM, NULL, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_acquire(NULL, NULL, 0, NULL, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_acquire(fl.redlock, NULL, -2, NULL, &kit_error));
+  EXPECT(LK_INVALID, lk_multilock_release(NULL, NULL, NULL, &kit_error));
+  assert_int_equal(lk_multilock_remaining_ms(NULL, NULL), 0);
+  lk_multilock_close(NULL);
+  lk_lock_close(neighbour);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+  const struct CMUnitTest tests[] = {
+      TEST(every_set_of_dead_servers_decides_by_the_rule),
+      TEST(every_set_of_taken_servers_decides_by_the_rule),
+      TEST(one_slow_server_costs_no_more_than_its_deadline),
+      TEST(a_majority_that_is_lost_later_is_said_at_the_release),
+      TEST(a_majority_does_not_re_enter_and_its_caller_is_one),
+      TEST(a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over),
+      TEST(all_of_them_are_taken_and_given_back_together),
+      TEST(two_that_name_them_in_another_order_do_not_wait_for_each_other),
+      TEST(a_thread_re_enters_where_all_members_do),
+      TEST(members_and_quorum_are_checked),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, start, stop);
+}
