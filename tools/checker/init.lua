@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The model checker: runs the script files on the mock in every order that clients, time and faults
+-- can bring about, within bounds. docs/explanation/checker.md says how it is meant.
+local Server = require('checker.server')
+local Steps = require('checker.steps')
+local explorer = require('checker.explorer')
+local faults = require('checker.faults')
+local parts = require('checker.parts')
+
+local checker = {}
+
+local MEMORY_MB = 1024
+
+---@class checker.options
+---@field scripts? string folder of the scripts; default "scripts"
+---@field clients? integer
+---@field rounds? integer how often each client takes the lock
+---@field faults? integer how many strike in one run
+---@field kinds? string[] which faults; default: all under which the promises hold
+---@field only? string[] which properties; default: all
+---@field limits? table lease, drift, recheck and the like, where they differ from the model's
+---@field memo? boolean remember what scripts did; default true
+---@field symmetric? boolean take interchangeable clients as one; default true
+---@field reduce? boolean leave out orders that lead nowhere else; default true
+---@field stop_at_first? boolean default true
+---@field memory_mb? integer default 1024
+
+local function merged(defaults, given)
+  local all = {}
+  for _, from in ipairs({ defaults, given or {} }) do
+    for name, value in pairs(from) do
+      all[name] = value
+    end
+  end
+  return all
+end
+
+local function set_of(list)
+  local set = {}
+  for _, name in ipairs(list) do
+    set[name] = true
+  end
+  return set
+end
+
+---@param model string|table a name of tools/checker/models, or a model
+---@return table
+function checker.model(model)
+  return type(model) == 'table' and model or require('checker.models.' .. model)
+end
+
+---What a check runs with, for those who replay.
+---@param options checker.options
+function checker.prepare(model, options)
+  model = checker.model(model)
+  local bounds = merged(model.bounds, { clients = options.clients, rounds = options.rounds,
+    faults = options.faults })
+  local limits = merged(merged(model.limits, { rounds = bounds.rounds }), options.limits)
+  local pool = parts.pool()
+  local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
+    memo = options.memo ~= false })
+  return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
+    kinds = set_of(options.kinds or model.faults or faults.default),
+    reduce = options.reduce ~= false })
+end
+
+---Explores a model.
+---@param model string|table
+---@param options? checker.options
+---@return table verdict { ok, complete, findings = { { property, message, script, line, trail } },
+---  states, transitions, executed, remembered, bounds, covered, seconds }
+function checker.check(model, options)
+  options = options or {}
+  local steps = checker.prepare(model, options)
+  local only = options.only and set_of(options.only)
+  local started = os.clock()
+  local outcome = explorer.run(steps, {
+    symmetric = options.symmetric ~= false,
+    stop_at_first = options.stop_at_first ~= false,
+    memory_kb = (options.memory_mb or MEMORY_MB) * 1024,
+    wanted = function(property)
+      return not only or only[property] or false
+    end,
+  })
+  return {
+    model = steps.model.name, ok = #outcome.findings == 0 and outcome.complete,
+    complete = outcome.complete, out_of_memory = outcome.out_of_memory,
+    findings = outcome.findings, states = outcome.states, transitions = outcome.transitions,
+    executed = steps.server.executed, remembered = steps.server.remembered,
+    bounds = steps.bounds, kinds = steps.kinds, covered = steps.server.covered,
+    seconds = os.clock() - started,
+  }
+end
+
+return checker

@@ -1,0 +1,305 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A client that takes locks of one holder as c/src/lock.c does: one table row each kind, one acquire
+-- loop for all. Each function names the function of the library whose algorithm it is.
+local taker = {}
+
+local function values(c, owner, hold, extra)
+  local all = { lease = c:limit('lease'), owner = owner, hold = hold }
+  for name, value in pairs(extra or {}) do
+    all[name] = value
+  end
+  return all
+end
+
+---@param row { acquire, renew, release, transfer, reenters, polls }
+---@return table role
+function taker.role(row)
+  local role = { act = {}, reply = {}, due = {}, unanswered = {} }
+
+  -- try_once
+  local function try(c)
+    c.pc, c.timers.wake = 'try', nil
+    c:send('try', row.acquire, values(c, c.owner, 1))
+  end
+
+  -- obtain: one owner's name, from its first try to its hold or to nothing
+  local function obtain(c)
+    c.owner, c.stray, c.level = c:new_owner(), nil, nil
+    try(c)
+  end
+
+  -- lk_undo_start
+  local function undo(c, owner)
+    c:send('undo', row.release, values(c, owner, 0))
+  end
+
+  local function ends_hold(c)
+    c.deadline, c.lost, c.level, c.renewals = nil, nil, nil, nil
+    c.timers.renew, c.timers['end'], c.timers.wake = nil, nil, nil
+  end
+
+  -- lk_hold_remove, lk_turn_end
+  local function finish(c)
+    ends_hold(c)
+    c.owner, c.stray, c.poked, c.listens = nil, nil, nil, {}
+    c.pc = c.rounds > 0 and 'idle' or 'done'
+  end
+  role.finish = finish
+
+  local function deadline(c, call)
+    return call.sent + c:limit('lease') - c:limit('drift')
+  end
+
+  -- plan; a hold is renewed so often within the bounds
+  local function plan_renewal(c, call)
+    if c.renewals > 0 then
+      c.renewals = c.renewals - 1
+      c.timers.renew = call.sent + c:limit('third')
+    end
+  end
+
+  -- add_hold, lk_watch_start
+  local function hold(c, call)
+    c.pc, c.level = 'held', 1
+    c.deadline = deadline(c, call)
+    c.timers['end'] = c.deadline
+    c.renewals = c:limit('renewals')
+    plan_renewal(c, call)
+  end
+
+  local function granted(c, call)
+    if c:now() >= deadline(c, call) then -- has_ended, give_back
+      c.pc = 'giveback'
+      c:send('giveback', row.release, values(c, c.owner, 0))
+    else
+      hold(c, call)
+    end
+  end
+
+  -- lk_watch_lose
+  local function lose(c, why)
+    c.lost = why
+    c.deadline, c.timers.renew, c.timers['end'] = nil, nil, nil
+  end
+
+  -- notice_end: a lease that ended while nobody looked
+  local function notice_end(c)
+    if c.deadline and c:now() >= c.deadline then
+      lose(c, 'ended')
+    end
+  end
+
+  -- extend
+  local function extend(c, call)
+    c.deadline = math.max(c.deadline, deadline(c, call))
+    c.timers['end'] = c.deadline
+  end
+
+  function role.start(c)
+    c.rounds = c:limit('rounds')
+  end
+
+  function role.choices(c)
+    if c.pc == 'idle' and c.rounds > 0 then
+      return { 'lock' }
+    elseif c.pc == 'sleep' and c.stray then
+      return { 'quit' }
+    elseif c.pc ~= 'held' then
+      return {}
+    end
+    local list = { 'leave' }
+    if row.reenters and not c.lost and c.level < c:limit('levels') then
+      list[#list + 1] = 'reenter'
+    end
+    if row.transfer and not c.lost and c.rounds > 0 and c.level == 1 and c:limit('handover') then
+      list[#list + 1] = 'handover'
+    end
+    return list
+  end
+
+  -- lk_lock_acquire, acquire_fresh
+  function role.act.lock(c)
+    c.rounds = c.rounds - 1
+    obtain(c)
+  end
+
+  -- contend
+  function role.reply.try(c, reply, call)
+    c.stray = c.stray or call.copies > 1 or nil
+    local channel = c:form(row.release, 'channel')
+    if reply[1] == 1 then
+      granted(c, call)
+    elseif not c.listens[channel] then -- listen_in
+      c.pc = 'listen'
+      c:listen('listen', channel)
+    else -- recheck_at, sleep_until
+      local wait_ms = reply[2]
+      local pause_ms = wait_ms >= 0 and math.min(c:limit('recheck'), wait_ms + 1)
+        or c:limit('recheck')
+      c.pc = 'sleep'
+      c.timers.wake = c:now() + (row.polls and math.min(c:limit('third'), pause_ms) or pause_ms)
+    end
+  end
+
+  -- An unanswered call excuses for a pause: nobody knows then what it missed.
+  function role.unanswered.try(c)
+    c.stray, c.pc, c.missed = true, 'sleep', true
+    c.timers.wake = c:now() + c:limit('third')
+  end
+
+  -- lk_wait_join
+  function role.reply.listen(c)
+    c.poked = nil
+    try(c)
+  end
+
+  function role.unanswered.listen(c)
+    c.pc, c.listens, c.poked = 'sleep', {}, nil
+    c.timers.wake = c:now() + c:limit('third')
+  end
+
+  role.message = try -- lk_wait_until
+  role.due.wake = try
+
+  -- obtain, where the wait is over
+  function role.act.quit(c)
+    undo(c, c.owner)
+    finish(c)
+  end
+
+  role.reply.giveback = obtain
+  role.unanswered.giveback = obtain
+
+  function role.reply.undo() end
+
+  -- answered, in undo.c
+  function role.unanswered.undo(c, call)
+    undo(c, call.args[c:place(call.script, 'owner')])
+  end
+
+  -- fire, in watch.c
+  role.due['end'] = notice_end
+
+  function role.due.renew(c)
+    c.timers.renew = nil
+    c:send('renew', row.renew, values(c, c.owner))
+  end
+
+  local function is_current(c, call)
+    return c.deadline ~= nil and call.args[c:place(call.script, 'owner')] == c.owner
+  end
+
+  -- renewed, take_answer
+  function role.reply.renew(c, reply, call)
+    notice_end(c)
+    if not is_current(c, call) then
+      return
+    elseif reply[1] == 1 then
+      extend(c, call)
+      plan_renewal(c, call)
+    else
+      lose(c, 'taken')
+    end
+  end
+
+  -- retry_later
+  function role.unanswered.renew(c, call)
+    if is_current(c, call) then
+      c.timers.renew = c:now() + c:limit('third')
+    end
+  end
+
+  -- reenter
+  function role.act.reenter(c)
+    c.pc = 'reenter'
+    c:send('reenter', row.acquire, values(c, c.owner, c.level + 1))
+  end
+
+  function role.reply.reenter(c, reply, call)
+    c.pc = 'held'
+    notice_end(c)
+    if reply[1] ~= 1 then
+      lose(c, 'taken')
+    elseif c.deadline then
+      extend(c, call)
+      c.level = c.level + 1
+    end
+  end
+
+  function role.unanswered.reenter(c)
+    c.pc = 'held'
+  end
+
+  -- release, send_release
+  function role.act.leave(c)
+    notice_end(c)
+    c.pc = 'release'
+    local left, lost = c.level - 1, c.lost
+    if left == 0 then
+      ends_hold(c)
+      c.lost = lost
+    end
+    if lost == 'taken' then
+      c:say('release', 'lost')
+      c.level, c.pc = left, 'held'
+      return left == 0 and finish(c)
+    end
+    c.level = left
+    c:send('release', row.release, values(c, c.owner, left))
+  end
+
+  -- released
+  function role.reply.release(c, reply, call)
+    local status = reply[1] == 1 and 'ok' or call.copies > 1 and 'unsure' or 'lost'
+    c:say('release', c.lost and 'lost' or status, call, reply)
+    if c.level == 0 then
+      finish(c)
+    else
+      c.pc = 'held'
+      if reply[1] ~= 1 then
+        lose(c, 'taken')
+      end
+    end
+  end
+
+  function role.unanswered.release(c, call)
+    c:say('release', 'unsure', call)
+    if c.level == 0 then
+      undo(c, c.owner)
+      finish(c)
+    else
+      c.pc = 'held'
+    end
+  end
+
+  -- the hold goes to the first of those who wait in this process
+  function role.act.handover(c)
+    local old = c.owner
+    ends_hold(c)
+    c.rounds, c.owner, c.pc = c.rounds - 1, c:new_owner(), 'transfer'
+    c:send('transfer', row.transfer, values(c, old, nil, { new_owner = c.owner }))
+  end
+
+  function role.reply.transfer(c, reply, call)
+    if reply[1] == 1 then
+      granted(c, call)
+    else
+      obtain(c)
+    end
+  end
+
+  -- The old name first: a copy of the transfer that runs in between then finds nothing to move.
+  function role.unanswered.transfer(c, call)
+    undo(c, call.args[c:place(call.script, 'owner')])
+    undo(c, c.owner)
+    obtain(c)
+  end
+
+  function role.believes(c)
+    return c.deadline and c:now() < c.deadline and 'write' or nil
+  end
+
+  return role
+end
+
+return taker

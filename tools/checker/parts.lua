@@ -1,0 +1,198 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The parts of a state: keyspace, clients, ghosts. A part is plain data that is never changed, and
+-- equal data is one part, so that states are compared by numbers and steps can be remembered.
+--
+-- Now is always START_MS. When time passes, all moments come nearer instead: numbers and texts near
+-- START_MS (13 digits) or, in microseconds, near a thousand times that (16 digits) are moments. So
+-- absolute time is in no state, and two states that differ by it alone are one.
+local START_MS = require('mock.clock').START_MS
+local NEAR_MS = 1e9
+-- What is longer ago is as if it were so long ago: longer than any lease of a model.
+local PAST_MS = 400
+
+local parts = { START_MS = START_MS }
+
+local Pool = {}
+Pool.__index = Pool
+
+local function by_kind_and_value(a, b)
+  if type(a) == type(b) then
+    return a < b
+  end
+  return type(a) == 'number'
+end
+
+---The names of a table in one order. Names that begin with "_" are remembered values and no data.
+local function sorted_names(data)
+  local names = {}
+  for name in pairs(data) do
+    if type(name) ~= 'string' or name:byte() ~= 95 then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names, by_kind_and_value)
+  return names
+end
+parts.sorted_names = sorted_names
+
+local function write(data, out)
+  local kind = type(data)
+  if kind == 'string' then
+    out[#out + 1] = '"' .. data .. '"'
+  elseif kind == 'number' then
+    out[#out + 1] = ('%.17g'):format(data)
+  elseif kind == 'table' then
+    out[#out + 1] = '{'
+    for _, name in ipairs(sorted_names(data)) do
+      out[#out + 1] = type(name) == 'number' and name .. '=' or '"' .. name .. '"='
+      write(data[name], out)
+      out[#out + 1] = ','
+    end
+    out[#out + 1] = '}'
+  else
+    out[#out + 1] = tostring(data)
+  end
+end
+
+---One text for equal data, and another for other data.
+---@return string
+function parts.text(data)
+  local out = {}
+  write(data, out)
+  return table.concat(out)
+end
+
+---A copy that may be changed.
+function parts.copy(data)
+  if type(data) ~= 'table' then
+    return data
+  end
+  local new = {}
+  for name, value in pairs(data) do
+    if type(name) ~= 'string' or name:byte() ~= 95 then
+      new[name] = parts.copy(value)
+    end
+  end
+  return new
+end
+
+local function map(data, text, number)
+  local kind = type(data)
+  if kind == 'string' then
+    return text(data)
+  elseif kind == 'number' then
+    return number(data)
+  elseif kind ~= 'table' then
+    return data
+  end
+  local new = {}
+  for name, value in pairs(data) do
+    if type(name) ~= 'string' then
+      new[name] = map(value, text, number)
+    elseif name:byte() ~= 95 then
+      new[text(name)] = map(value, text, number)
+    end
+  end
+  return new
+end
+
+local function same(value)
+  return value
+end
+
+---@return boolean is this number a moment in ms?
+function parts.is_moment(n)
+  return n > START_MS - NEAR_MS and n < START_MS + NEAR_MS
+end
+
+local function is_token(n)
+  return n > (START_MS - NEAR_MS) * 1000 and n < (START_MS + NEAR_MS) * 1000
+end
+parts.is_token = is_token
+
+local function nearer(ms)
+  local function number(n)
+    if parts.is_moment(n) then
+      return math.max(n - ms, START_MS - PAST_MS)
+    elseif is_token(n) then
+      return n - ms * 1000
+    end
+    return n
+  end
+  local function digits(text)
+    local length = #text
+    if length ~= 13 and length ~= 16 then
+      return nil
+    end
+    return ('%.0f'):format(number(tonumber(text)))
+  end
+  return number, function(text)
+    return #text >= 13 and (text:gsub('%d+', digits)) or text
+  end
+end
+
+function parts.pool()
+  return setmetatable({ by_text = {}, count = 0 }, Pool)
+end
+
+---@param data table is the pool's from now on
+---@param text? string of the data, if the caller has it
+---@return table part { id, data, text }
+function Pool:part(data, text)
+  text = text or parts.text(data)
+  local part = self.by_text[text]
+  if not part then
+    self.count = self.count + 1
+    part = { id = self.count, data = data, text = text, memo = {}, later = {}, renamed = {} }
+    self.by_text[text] = part
+  end
+  return part
+end
+
+---The part after so many ms.
+function Pool:shift(part, ms)
+  local shifted = part.later[ms]
+  if not shifted then
+    local number, text = nearer(ms)
+    shifted = self:part(map(part.data, text, number))
+    part.later[ms] = shifted
+  end
+  return shifted
+end
+
+---The part with clients called by other letters.
+---@param letters string "BAC": A is called B, and B is called A
+function Pool:rename(part, letters)
+  local renamed = part.renamed[letters]
+  if not renamed then
+    if not part.text:find('lk%-%u') then
+      renamed = part
+    else
+      renamed = self:part(map(part.data, function(text)
+        return (text:gsub('lk%-(%u)', function(letter)
+          local place = letter:byte() - 64
+          return 'lk-' .. (place <= #letters and letters:sub(place, place) or letter)
+        end))
+      end, same))
+    end
+    part.renamed[letters] = renamed
+  end
+  return renamed
+end
+
+---The highest serial of this client's owners that stands in the part; its own part calls it "@".
+---@return integer 0 if there is none
+function parts.serial(part, letter)
+  local name = 'serial' .. letter
+  local highest = part[name]
+  if not highest then
+    highest = 0
+    for serial in part.text:gmatch('lk%-' .. letter .. ':(%d+)') do
+      highest = math.max(highest, tonumber(serial))
+    end
+    part[name] = highest
+  end
+  return highest
+end
+
+return parts

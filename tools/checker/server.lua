@@ -1,0 +1,215 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The server of the checker: the mock, which runs the script files on keyspaces that are parts.
+local World = require('mock.world')
+local catalog = require('lib.catalog')
+local headers = require('lib.header')
+local names = require('lib.names')
+local parts = require('checker.parts')
+
+local Server = {}
+Server.__index = Server
+
+local NAME = 'l'
+local MOST_INSTRUCTIONS = 200000
+
+---@param options { scripts: string, pool: table, memo: boolean }
+function Server.new(options)
+  return setmetatable({
+    world = World.new({ scripts = options.scripts, max_instructions = MOST_INSTRUCTIONS }),
+    scripts = options.scripts, pool = options.pool, memo = options.memo, headers = {},
+    executed = 0, remembered = 0, covered = {}, name = NAME,
+  }, Server)
+end
+
+---@return table header of a script
+function Server:header(name)
+  local header = self.headers[name]
+  if not header then
+    local file, findings = catalog.read_file(('%s/%s.lua'):format(self.scripts, name))
+    if not file then
+      error(('%s: %s'):format(name, findings[1].message), 0)
+    end
+    header = file.header
+    self.headers[name] = header
+  end
+  return header
+end
+
+---The name of a script's key or channel, as its header forms it.
+function Server:form(script, field)
+  local header = self:header(script)
+  for _, list in ipairs({ 'keys', 'argv' }) do
+    for _, entry in ipairs(header[list]) do
+      if entry.name == field then
+        return names.form(entry.form, NAME, {})
+      end
+    end
+  end
+  error(('%s has no "%s"'):format(script, field))
+end
+
+local function keys_of(self, script, args, target)
+  local header, by_name, keys = self:header(script), {}, {}
+  for i, field in ipairs(header.argv) do
+    by_name[field.name] = args[i]
+  end
+  for i, key in ipairs(header.keys) do
+    keys[i] = key.form.kind == 'slot' and target or names.form(key.form, NAME, by_name)
+  end
+  return keys
+end
+
+local function record_text(record)
+  local text = record._text
+  if not text then
+    text = parts.text(record)
+    record._text = text
+  end
+  return text
+end
+
+---A keyspace as a part: { key -> record of the mock }.
+function Server:keyspace(keys)
+  local out = {}
+  for i, name in ipairs(parts.sorted_names(keys)) do
+    out[i] = name .. '\1' .. record_text(keys[name])
+  end
+  return self.pool:part(keys, table.concat(out, '\2'))
+end
+
+---@return table keyspace part after so many ms, without the keys that have expired
+function Server:shift(keyspace, ms)
+  local later = keyspace.later[ms]
+  if not later then
+    local data = self.pool:shift(keyspace, ms).data
+    local left = {}
+    for name, record in pairs(data) do
+      if not (record.expires_at and record.expires_at < parts.START_MS) then
+        left[name] = record
+      end
+    end
+    later = self:keyspace(left)
+    keyspace.later[ms] = later
+  end
+  return later
+end
+
+---The moments at which keys end: their last, and the first without them.
+---@return number|nil ms from now
+function Server.next(keyspace)
+  local next_ms = keyspace.next_ms
+  if next_ms == nil then
+    next_ms = false
+    for _, record in pairs(keyspace.data) do
+      if record.expires_at then
+        local left = record.expires_at - parts.START_MS
+        left = left > 0 and left or left + 1
+        next_ms = next_ms and math.min(next_ms, left) or left
+      end
+    end
+    keyspace.next_ms = next_ms
+  end
+  return next_ms or nil
+end
+
+-- Nil inside arrays is false here: plain data has no userdata.
+local function plain(reply, null)
+  if reply == null then
+    return false
+  elseif type(reply) ~= 'table' then
+    return reply
+  end
+  local new = {}
+  for i = 1, reply.n or #reply do
+    new[i] = plain(reply[i], null)
+  end
+  return new
+end
+
+local function cover(self, script, reply)
+  local covered = self.covered[script]
+  if not covered then
+    covered = {}
+    self.covered[script] = covered
+  end
+  local shape = headers.reply_shape(self:header(script), reply)
+  covered[shape or '?'] = true
+end
+
+---The text by which a call is known, with the caller's letter.
+function Server.call_text(call, letter)
+  local cache = call._texts
+  if not cache then
+    cache = {}
+    call._texts = cache
+  end
+  local text = cache[letter]
+  if not text then
+    text = (call.script .. '\1' .. table.concat(call.args, '\1') .. '\1' .. (call.target or ''))
+      :gsub('lk%-@', 'lk-' .. letter)
+    cache[letter] = text
+  end
+  return text
+end
+
+local function args_of(call, letter)
+  local args = {}
+  for i, value in ipairs(call.args) do
+    args[i] = tostring(value):gsub('lk%-@', 'lk-' .. letter)
+  end
+  return args
+end
+
+-- One run of a script on a keyspace.
+local function run(self, keyspace, script, keys, args)
+  local world, records = self.world, {}
+  for name, record in pairs(keyspace.data) do
+    records[name] = record
+  end
+  world:replace(records)
+  local reply, err = world:eval(script, keys, args)
+  self.executed = self.executed + 1
+  local result = { keys = keys, args = args, messages = world:messages(), seen = {} }
+  if err then
+    result.err, result.after = err, keyspace
+    return result
+  end
+  result.reply = plain(reply, world.null)
+  result.after = self:keyspace(world:keys())
+  cover(self, script, reply)
+  return result
+end
+
+-- And once more, to see what a copy of it would do, if its header promises something of that.
+local function run_call(self, keyspace, call, letter)
+  local args = args_of(call, letter)
+  local target = call.target and call.target:gsub('lk%-@', 'lk-' .. letter)
+  local keys = keys_of(self, call.script, args, target)
+  local result = run(self, keyspace, call.script, keys, args)
+  if not result.err and self:header(call.script).repeat_ ~= 'no' then
+    result.again = run(self, result.after, call.script, keys, args)
+  end
+  return result
+end
+
+---Runs a call on a keyspace.
+---@param keyspace table part
+---@param call table { script, args, target }; "lk-@" in it is the caller
+---@param letter string the caller's
+---@return table result { after = part, reply, err, messages, args }; not to be changed
+function Server:run(keyspace, call, letter)
+  if not self.memo then
+    return run_call(self, keyspace, call, letter)
+  end
+  local text = Server.call_text(call, letter)
+  local result = keyspace.memo[text]
+  if result then
+    self.remembered = self.remembered + 1
+    return result
+  end
+  result = run_call(self, keyspace, call, letter)
+  keyspace.memo[text] = result
+  return result
+end
+
+return Server
