@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a waiter for a fair lock believes when answers and messages are late, lost or of yesterday. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+#include "kit.h"
+
+enum { COMMAND_MS = 600, LEASE_MS = 6000 }; /* a look every 500 ms */
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define YOURS "*1\r\n:1\r\n"
+#define WAIT "*3\r\n:0\r\n:60000\r\n:0\r\n"
+#define GONE "*1\r\n:-1\r\n"
+#define LEFT "*1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  lk_caller *task;
+  kit_job job;
+  fake_command listening; /* SUBSCRIBE: messages go out behind its answer */
+  char channel[256];
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix = (fixture){.server = fake_open()};
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = COMMAND_MS;
+  fix.client = kit_client(fake_url(fix.server), &options);
+  lk_lock_options lock = LK_LOCK_OPTIONS_INIT;
+  lock.lease_ms = LEASE_MS;
+  fix.lock = kit_lock(fix.client, LK_FAIR, "job", &lock);
+  fix.task = kit_caller(fix.client);
+  fake_leave(fix.server, "SUBSCRIBE");
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  if (fix.listening.argv) fake_forget(&fix.listening);
+  fake_refuse(fix.server, true);
+  lk_lock_close(fix.lock);
+  lk_caller_free(fix.task);
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+static fake_command take(const char *script) { return fake_take_script(fix.server, script); }
+static void answer(fake_command command, const char *bytes) {
+  fake_answer(fix.server, command, bytes);
+}
+
+/* Of the owner, in a script's call that has it at this place. */
+static void copy(const fake_command *command, size_t index, char text[LK_OWNER_MAX + 1]) {
+  snprintf(text, LK_OWNER_MAX + 1, "%s", fake_arg(command, index));
+}
+
+static void confirm(void) {
+  char bytes[400];
+  fix.listening = fake_take(fix.server);
+  assert_string_equal(fix.listening.argv->element[0]->str, "SUBSCRIBE");
+  snprintf(fix.channel, sizeof fix.channel, "%s", fix.listening.argv->element[1]->str);
+  snprintf(bytes, sizeof bytes, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
+           strlen(fix.channel), fix.channel);
+  fake_send(fix.server, &fix.listening, bytes);
+}
+
+static void tell_ticket(const char *owner) {
+  char bytes[400];
+  const char *ticket = strrchr(owner, ':') + 1;
+  snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+           strlen(fix.channel), fix.channel, strlen(ticket), ticket);
+  fake_send(fix.server, &fix.listening, bytes);
+}
+
+/* In the queue, and heard; the second look is taken and not answered yet. */
+static fake_command queue_up(int64_t wait_ms, char owner[LK_OWNER_MAX + 1]) {
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, wait_ms);
+  fake_command acquire = take("fair/acquire");
+  assert_string_equal(fake_arg(&acquire, 4), "1500");
+  copy(&acquire, 1, owner);
+  assert_string_equal(fake_arg(&acquire, 6), strrchr(owner, ':') + 1);
+  answer(acquire, WAIT);
+  confirm();
+  fake_command look = take("fair/wait_renew");
+  assert_string_equal(fake_arg(&look, 1), owner);
+  return look;
+}
+
+static void pass(int64_t since_ms, int64_t ms) { UNTIL(lk_now_ms() >= since_ms + ms); }
+
+/* ---------------------------------------------------------------------------------------- tickets -- */
+
+static void a_grant_counts_from_the_last_call_that_was_answered(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  fake_command look = queue_up(LK_FOREVER, owner);
+  int64_t taken_ms = lk_now_ms();
+  pass(taken_ms, 200);
+  answer(look, WAIT);
+  pass(taken_ms, 300);
+  tell_ticket(owner);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  int64_t left_ms = lk_lock_remaining_ms(fix.lock, fix.task);
+  assert_in_range(left_ms, 1, LEASE_MS - 300);
+  char now[LK_OWNER_MAX + 1];
+  lk_lock_owner(fix.lock, fix.task, now, sizeof now);
+  assert_string_equal(now, owner);
+}
+
+static void a_ticket_that_overtakes_an_answer_is_believed_after_it(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  fake_command look = queue_up(LK_FOREVER, owner);
+  tell_ticket(owner);
+  int64_t told_ms = lk_now_ms();
+  pass(told_ms, 50);
+  assert_false(atomic_load(&fix.job.done));
+  answer(look, WAIT);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+static void a_ticket_is_confirmed_when_half_of_the_lease_is_gone(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  fake_command look = queue_up(LK_FOREVER, owner);
+  int64_t since_ms = lk_now_ms();
+  answer(look, WAIT);
+  while (lk_now_ms() < since_ms + LEASE_MS / 2 + 100) { /* no look is answered any more */
+    look = take("fair/wait_renew");
+    fake_forget(&look);
+  }
+  tell_ticket(owner);
+  int64_t told_ms = lk_now_ms();
+  look = take("fair/wait_renew");
+  assert_false(atomic_load(&fix.job.done));
+  assert_string_equal(fake_arg(&look, 1), owner);
+  answer(look, YOURS);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_true(lk_lock_remaining_ms(fix.lock, fix.task) > told_ms + LEASE_MS / 2 - lk_now_ms());
+}
+
+static void a_grant_that_was_lost_is_not_believed_then_or_later(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  fake_command look = queue_up(LK_FOREVER, owner);
+  tell_ticket(owner);
+  int64_t told_ms = lk_now_ms();
+  pass(told_ms, 50);
+  answer(look, GONE);
+  fake_command again = take("fair/acquire");
+  assert_string_not_equal(fake_arg(&again, 1), owner);
+  answer(again, WAIT);
+  answer(take("fair/wait_renew"), WAIT); /* when it is due, and no sooner */
+  assert_false(atomic_load(&fix.job.done));
+
+  tell_ticket(owner); /* nobody waits under that name */
+  fake_command given_back = take("fair/release");
+  assert_string_equal(fake_arg(&given_back, 1), owner);
+  assert_string_equal(fake_arg(&given_back, 2), "0");
+  answer(given_back, GONE);
+  answer(take("fair/wait_renew"), YOURS);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+/* ---------------------------------------------------------------------------------- lost answers -- */
+
+static void an_acquire_without_an_answer_is_looked_after(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, LK_FOREVER);
+  fake_command lost = take("fair/acquire");
+  copy(&lost, 1, owner);
+  fake_command look = take("fair/wait_renew");
+  assert_string_equal(fake_arg(&look, 1), owner);
+  fake_send(fix.server, &lost, WAIT);
+  fake_forget(&lost);
+  answer(look, YOURS);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+/* A copy of it may yet run: that name leaves, and another one is queued. */
+static void an_acquire_that_was_not_heard_is_made_under_another_name(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, LK_FOREVER);
+  fake_command lost = take("fair/acquire");
+  copy(&lost, 1, owner);
+  answer(take("fair/wait_renew"), GONE);
+  fake_command leave = take("fair/leave");
+  assert_string_equal(fake_arg(&leave, 0), owner);
+  answer(leave, GONE);
+  fake_command again = take("fair/acquire");
+  assert_string_not_equal(fake_arg(&again, 1), owner);
+  answer(again, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&lost);
+}
+
+static void leaving_goes_on_until_it_is_answered(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  answer(queue_up(300, owner), WAIT);
+  fake_command leave = fake_take(fix.server);
+  while (strcmp(fake_arg(&leave, 0), owner) != 0) { /* looks, before the wait is over */
+    answer(leave, WAIT);
+    leave = fake_take(fix.server);
+  }
+  EXPECT(LK_TIMEOUT, kit_end(&fix.job));
+  fake_hang_up(fix.server, &leave);
+  fake_forget(&leave);
+  leave = take("fair/leave");
+  assert_string_equal(fake_arg(&leave, 0), owner);
+  answer(leave, LEFT);
+}
+
+static void a_lost_grant_is_given_back_when_nobody_wants_it(void **state) {
+  (void)state;
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
+  char owner[LK_OWNER_MAX + 1];
+  fake_command lost = take("fair/acquire");
+  assert_string_equal(fake_arg(&lost, 4), "0");
+  copy(&lost, 1, owner);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  fake_command leave = take("fair/leave");
+  assert_string_equal(fake_arg(&leave, 0), owner);
+  answer(leave, LEFT);
+  fake_forget(&lost);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_grant_counts_from_the_last_call_that_was_answered),
+      TEST(a_ticket_that_overtakes_an_answer_is_believed_after_it),
+      TEST(a_ticket_is_confirmed_when_half_of_the_lease_is_gone),
+      TEST(a_grant_that_was_lost_is_not_believed_then_or_later),
+      TEST(an_acquire_without_an_answer_is_looked_after),
+      TEST(an_acquire_that_was_not_heard_is_made_under_another_name),
+      TEST(leaving_goes_on_until_it_is_answered),
+      TEST(a_lost_grant_is_given_back_when_nobody_wants_it),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
