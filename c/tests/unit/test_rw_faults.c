@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read-write locks when replies are lost, and when Redisson's readers come and go. */
+#include <string.h>
+
+#include "client.h"
+#include "clock.h"
+#include "fake.h"
+#include "kit.h"
+
+enum {
+  COMMAND_MS = 1000,
+  LONG_MS = 120000,
+  SHORT_MS = 300,
+  WATCHDOG_MS = 30000,
+  SECOND_US = 1000000
+};
+
+#define READS "*3\r\n:1\r\n:1\r\n:0\r\n"
+#define READS_BESIDE_FOREIGN "*3\r\n:1\r\n:1\r\n:1\r\n"
+#define RENEWED "*2\r\n:1\r\n:0\r\n"
+#define RENEWED_BESIDE_FOREIGN "*2\r\n:1\r\n:1\r\n"
+#define WRITES "*2\r\n:1\r\n:1\r\n"
+#define DONE "*1\r\n:1\r\n"
+#define HAS_IT "*1\r\n:-1\r\n"
+#define OTHERS_READ "*2\r\n:0\r\n:60000\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+
+static fake *server;
+static lk_client *client;
+static lk_lock *read_lock, *write_lock;
+static lk_caller *task;
+static kit_job job;
+
+static int setup(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_lock_options reader = LK_LOCK_OPTIONS_INIT, writer = LK_LOCK_OPTIONS_INIT;
+  options.command_ms = COMMAND_MS;
+  reader.lease_ms = LONG_MS;
+  reader.renew = true;
+  writer.prefer_writers = true;
+  server = fake_open();
+  client = kit_client(fake_url(server), &options);
+  read_lock = kit_lock(client, LK_READ, "job", &reader);
+  write_lock = kit_lock(client, LK_WRITE, "job", &writer);
+  task = kit_caller(client);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(server, true); /* so that nothing a failed test left waits for its deadline */
+  lk_lock_close(read_lock);
+  lk_lock_close(write_lock);
+  lk_caller_free(task);
+  lk_client_close(client);
+  fake_close(server);
+  return 0;
+}
+
+static fake_command take(const char *script) { return fake_take_script(server, script); }
+static void answer(fake_command command, const char *bytes) { fake_answer(server, command, bytes); }
+
+/* The background thread sleeps by another clock. */
+static void move_clock(int64_t seconds) {
+  lk_clock_shift_us(seconds * SECOND_US);
+  lk_keeper_poke(client->keeper);
+}
+
+static int64_t remaining_ms(void) { return lk_lock_remaining_ms(read_lock, task); }
+
+static void acquire_read(const char *reply) {
+  kit_begin_acquire(&job, read_lock, task, 0);
+  answer(take("rw/read_acquire"), reply);
+  EXPECT(LK_OK, kit_end(&job));
+}
+
+/* ------------------------------------------------------------------------ Redisson's watchdog -- */
+
+/* The clock is moved by that; answers the renewal that it makes due. */
+static void renew_after(int64_t seconds, const char *reply) {
+  move_clock(seconds);
+  fake_command renewal = take("rw/read_renew");
+  assert_string_equal(fake_arg(&renewal, 0), "120000");
+  answer(renewal, reply);
+}
+
+static void a_reader_renews_in_time_for_redissons_watchdog(void **state) {
+  (void)state;
+  acquire_read(READS);
+  assert_in_range(remaining_ms(), WATCHDOG_MS + 1, LONG_MS);
+  move_clock(9);
+  for (int i = 0; i < 20; i++) kit_pause();
+  assert_true(fake_is_idle(server));
+  renew_after(1, RENEWED);
+  assert_in_range(remaining_ms(), WATCHDOG_MS + 1, LONG_MS);
+}
+
+static void it_believes_their_watchdog_as_soon_as_it_hears_of_them(void **state) {
+  (void)state;
+  acquire_read(READS);
+  renew_after(10, RENEWED_BESIDE_FOREIGN);
+  UNTIL(remaining_ms() <= WATCHDOG_MS);
+  assert_in_range(remaining_ms(), WATCHDOG_MS / 2, WATCHDOG_MS);
+  renew_after(10, RENEWED);
+  UNTIL(remaining_ms() > WATCHDOG_MS);
+}
+
+static void beside_them_it_is_lost_when_no_renewal_is_answered_for_so_long(void **state) {
+  (void)state;
+  acquire_read(READS_BESIDE_FOREIGN);
+  assert_in_range(remaining_ms(), WATCHDOG_MS / 2, WATCHDOG_MS);
+  move_clock(10);
+  fake_command renewal = take("rw/read_renew");
+  assert_int_equal(lk_lock_lost(read_lock, task), LK_LOST_NOT);
+  move_clock(20);
+  UNTIL(lk_lock_lost(read_lock, task) == LK_LOST_UNREACHABLE);
+  fake_forget(&renewal);
+}
+
+/* ---------------------------------------------------------------------------------- lost replies -- */
+
+/* Sooner or later the library gives back what this owner may hold or have announced. */
+static void expect_undone(const char *script, const char *owner, int at) {
+  fake_command undoing = take(script);
+  assert_string_equal(fake_arg(&undoing, (size_t)at), owner);
+  answer(undoing, RELEASED);
+}
+
+static void a_read_whose_reply_is_lost_is_undone(void **state) {
+  (void)state;
+  kit_begin_acquire(&job, read_lock, task, 0);
+  fake_command acquire = take("rw/read_acquire");
+  EXPECT(LK_UNSURE, kit_end(&job));
+  expect_undone("rw/read_release", fake_arg(&acquire, 1), 1);
+  fake_forget(&acquire);
+}
+
+static void a_read_that_waits_is_asked_again_by_the_same_name(void **state) {
+  (void)state;
+  kit_begin_acquire(&job, read_lock, task, 20000);
+  fake_command first = take("rw/read_acquire");
+  fake_hang_up(server, &first);
+  fake_command second = take("rw/read_acquire");
+  assert_string_equal(fake_arg(&first, 1), fake_arg(&second, 1));
+  fake_forget(&first);
+  answer(second, READS);
+  EXPECT(LK_OK, kit_end(&job));
+}
+
+/* A writer that found readers, and listens: its announcement. */
+static fake_command announcement(int64_t wait_ms) {
+  kit_begin_acquire(&job, write_lock, task, wait_ms);
+  answer(take("rw/write_acquire"), OTHERS_READ);
+  answer(take("rw/write_acquire"), OTHERS_READ);
+  return take("rw/write_wait");
+}
+
+static void an_announcement_whose_reply_is_lost_is_taken_back(void **state) {
+  (void)state;
+  fake_command announced = announcement(COMMAND_MS / 2);
+  EXPECT(LK_UNSURE, kit_end(&job));
+  expect_undone("rw/write_release", fake_arg(&announced, 1), 1);
+  expect_undone("rw/write_leave", fake_arg(&announced, 1), 0);
+  fake_forget(&announced);
+}
+
+static void an_announcement_that_comes_too_late_makes_it_ask_again(void **state) {
+  (void)state;
+  fake_command announced = announcement(20000);
+  const char *owner = fake_arg(&announced, 1);
+  fake_send(server, &announced, HAS_IT);
+  fake_command again = take("rw/write_acquire");
+  assert_string_equal(fake_arg(&again, 1), owner);
+  fake_forget(&announced);
+  answer(again, WRITES);
+  EXPECT(LK_OK, kit_end(&job));
+}
+
+static void a_heartbeat_follows_for_each_third(void **state) {
+  (void)state;
+  answer(announcement(60000), DONE);
+  for (int i = 0; i < 3; i++) {
+    kit_pause();
+    move_clock(2); /* of 5 */
+    answer(take("rw/write_wait"), DONE);
+  }
+  move_clock(60);
+  EXPECT(LK_TIMEOUT, kit_end(&job));
+  answer(take("rw/write_leave"), DONE);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_reader_renews_in_time_for_redissons_watchdog),
+      TEST(it_believes_their_watchdog_as_soon_as_it_hears_of_them),
+      TEST(beside_them_it_is_lost_when_no_renewal_is_answered_for_so_long),
+      TEST(a_read_whose_reply_is_lost_is_undone),
+      TEST(a_read_that_waits_is_asked_again_by_the_same_name),
+      TEST(an_announcement_whose_reply_is_lost_is_taken_back),
+      TEST(an_announcement_that_comes_too_late_makes_it_ask_again),
+      TEST(a_heartbeat_follows_for_each_third),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
