@@ -212,6 +212,26 @@ describe('latchkey on a server', function()
       heard(waiter, 'message\nredisson_rwlock:{doc}\n1\n')
     end)
 
+    it('counts and breaks readers that are too many to be named', function()
+      server:command('EVAL', [[
+        redis.call('HSET', KEYS[1], 'mode', 'read')
+        for i = 1, 300 do
+          local owner = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:' .. i
+          redis.call('HSET', KEYS[1], owner, 1)
+          redis.call('SET', '{doc}:' .. owner .. ':rwlock_timeout:1', 1, 'PX', 30000)
+        end
+        redis.call('PEXPIRE', KEYS[1], 30000)]], '1', 'doc')
+
+      local result, listed = run('inspect', 'doc'), run('ls')
+      local document = json('break', 'doc', '--yes', '--kind', 'rw')
+
+      assert.truthy(result.out:find('rw (possible)', 1, true))
+      assert.truthy(result.out:find('holder   300, too many', 1, true))
+      assert.truthy(listed.out:find('\ndoc +rw .* 300 of them\n'))
+      assert.equal(300, document.count)
+      assert.equal('0', server:command('DBSIZE'))
+    end)
+
     it('refuses them as plain locks', function()
       read_hold('doc', '1')
 
@@ -255,6 +275,20 @@ describe('latchkey on a server', function()
       assert.equal('5', server:command('GET', 'pool'))
       assert.truthy(none.out:find('nobody holds it', 1, true))
       heard(waiter, 'message\nredisson_sc:{pool}\n5\n')
+    end)
+
+    it('breaks more of them than it names', function()
+      server:command('EVAL', 'for i = 1, 300 do redis.call("ZADD", KEYS[1], 9e12, "id" .. 1e13 + i)'
+        .. ' end', '1', '{pool}:timeout')
+
+      local view, result = json('inspect', 'pool').kinds[1], run('inspect', 'pool')
+      local document = json('break', 'pool', '--yes')
+
+      assert.same({ 302, 100 }, { view.held, #view.holders })
+      assert.truthy(result.out:find('and 202 more', 1, true))
+      assert.equal(302, document.count)
+      assert.equal('0', server:command('ZCARD', '{pool}:timeout'))
+      assert.equal('305', server:command('GET', 'pool'))
     end)
 
     it('breaks nothing when the id has no permit any more', function()

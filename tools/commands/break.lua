@@ -9,6 +9,9 @@ local words = require('lib.kinds.words')
 
 local command = { summary = 'take a lock from its holder', server = true }
 
+-- So many holders are named in the question.
+local ASKED_MAX = 10
+
 function command.configure(parser)
   parser:argument('name', 'Of the lock.')
   parser:option('--kind', 'Its kind, where the key does not show it: ' .. kinds.CHOICE .. '.')
@@ -82,16 +85,18 @@ local function find(client, home, args, name)
   return view
 end
 
--- The holders that are meant; nil when the named owner is none of them.
-local function chosen(view, owner)
-  if not owner then
-    return view.holders
+-- The holders that are meant; false when the named owner is none of them.
+local function chosen(client, home, view, args)
+  local holders, err = breaking.holders(client, home, view, args.name)
+  if not holders or not args.owner then
+    return holders, err
   end
-  for _, holder in ipairs(view.holders) do
-    if holder.owner == owner then
+  for _, holder in ipairs(holders) do
+    if holder.owner == args.owner then
       return { holder }
     end
   end
+  return false
 end
 
 local function question(name, view, holders)
@@ -99,10 +104,13 @@ local function question(name, view, holders)
     return ('%s is closed, %.0f left to count.\nOpen it? [y/N] '):format(name, view.left)
   end
   local lines = {}
-  for i, holder in ipairs(holders) do
-    local left_ms = holder.left_ms or view.lease_ms
-    lines[i] = ('%s is held by %s%s.\n'):format(name, text.safe(holder.owner),
+  for i = 1, math.min(#holders, ASKED_MAX) do
+    local left_ms = holders[i].left_ms or view.lease_ms
+    lines[i] = ('%s is held by %s%s.\n'):format(name, text.safe(holders[i].owner),
       left_ms >= 0 and ' for another ' .. text.show_ms(left_ms) or '')
+  end
+  if #holders > ASKED_MAX then
+    lines[#lines + 1] = ('And by %d more.\n'):format(#holders - ASKED_MAX)
   end
   return table.concat(lines) .. 'Break it? [y/N] '
 end
@@ -185,8 +193,11 @@ function command.run(args, ctx)
   elseif view.free then
     return free(ctx, name, view.kind)
   end
-  local holders = chosen(view, args.owner)
-  if not holders then
+  local holders
+  holders, err = chosen(client, ctx.home, view, args)
+  if holders == nil then
+    return ctx:fail(err)
+  elseif not holders then
     ctx:result({ name = name, outcome = 'another' }, ('%s is held by another than %s by now.\n')
       :format(name, text.safe(args.owner)))
     return cli.exits.found

@@ -144,7 +144,7 @@ local function is_sure(view)
       return false
     end
   end
-  return view.fits and #view.holders > 0
+  return view.fits and (#view.holders > 0 or view.mode ~= nil and view.fields > 1)
 end
 
 ---@param name string

@@ -2,6 +2,7 @@
 -- Taking a lock away: from every holder that was shown, by the scripts, and with a word to whoever
 -- waits for it as another kind that its key fits.
 local kinds = require('lib.kinds')
+local shapes = require('lib.kinds.shapes')
 
 local breaking = {}
 
@@ -10,6 +11,58 @@ local IDS_MAX = 100
 
 -- Kinds that share a shape: who waits for one of them also wants to know of the others' release.
 local SAME_SHAPE = { lock = true, fenced = true, fair = true }
+
+-- So many further holders are asked for at a time.
+local STEP = 250
+
+local function permits_of(client, home, view, name)
+  local key, holders = kinds.formed(home, kinds.ROWS.permit.breaks, 'leases', name), {}
+  for from = 0, view.held - 1, STEP do
+    local reply, err = client:command('ZRANGE', key, from, from + STEP - 1)
+    if not reply then
+      return nil, err
+    end
+    for i = 1, reply.n do
+      holders[#holders + 1] = shapes.permit_holder(reply[i])
+    end
+  end
+  return holders
+end
+
+local function owners_of(client, name)
+  local cursor, holders, seen = '0', {}, { mode = true }
+  repeat
+    local reply, err = client:command('HSCAN', name, cursor, 'COUNT', STEP)
+    if not reply then
+      return nil, err
+    end
+    cursor = reply[1]
+    for i = 1, reply[2].n, 2 do
+      local owner = reply[2][i]
+      if not seen[owner] then
+        seen[owner] = true
+        holders[#holders + 1] = { owner = owner, holds = tonumber(reply[2][i + 1]) or 0 }
+      end
+    end
+  until cursor == '0'
+  return holders
+end
+
+---All holders, also where there are more than the inspect script names.
+---@param client latchkey.client
+---@param home string
+---@param view table
+---@param name string
+---@return table[]|nil holders as a view has them
+---@return latchkey.error|nil err
+function breaking.holders(client, home, view, name)
+  if view.held and view.held > #view.holders then
+    return permits_of(client, home, view, name)
+  elseif view.mode and #view.holders == 0 and view.fields > 1 then
+    return owners_of(client, name)
+  end
+  return view.holders
+end
 
 -- Nobody else uses this name for its calls.
 local function caller()

@@ -5,7 +5,7 @@
 --   free      true when nobody holds it; the rest but `waiters` is then missing
 --   lease_ms  what is left of the key's life, -1 for ever
 --   holders   { owner, holds, left_ms, over }, in the order of the reply; left_ms where it differs
---   fields    of a hash; above 100 there are no holders
+--   fields    of a hash; above 100 its holders are not named
 --   queue     who waits, in order: { owner, stays_ms }
 --   waiting   how many wait, where the keys tell
 --   mode      "read" or "write"
@@ -81,7 +81,8 @@ function shapes.rw(reply)
   end
   local view = { lease_ms = reply[2], fields = reply[3], waiting = reply[4], mode = reply[5],
     holders = {} }
-  local fits = view.fields <= FIELDS_MAX and (view.mode == 'read' or view.mode == 'write')
+  -- Above the limit the mode has to do: many may read at once.
+  local fits = view.mode == 'read' or view.mode == 'write'
   local certain = true
   for i = 6, reply.n, 3 do
     local owner, count, left_ms = reply[i], reply[i + 1], reply[i + 2]
@@ -122,6 +123,16 @@ function shapes.countdown(reply)
   return counter(reply, 'left')
 end
 
+---One who has a permit.
+---@param id string 16 bytes
+---@param left_ms? integer
+---@return table holder
+function shapes.permit_holder(id, left_ms)
+  return { id = id, holds = 1, left_ms = left_ms, owner = (id:gsub('.', function(byte)
+    return ('%02x'):format(byte:byte())
+  end)) }
+end
+
 function shapes.permit(reply)
   local view = counter(reply, 'permits')
   if view.free or not view.fits then
@@ -131,8 +142,7 @@ function shapes.permit(reply)
   for i = 5, reply.n, 2 do
     local id = reply[i]
     view.certain = view.certain and #id == 16
-    view.holders[#view.holders + 1] = { id = id, holds = 1, left_ms = reply[i + 1],
-      owner = (id:gsub('.', function(byte) return ('%02x'):format(byte:byte()) end)) }
+    view.holders[#view.holders + 1] = shapes.permit_holder(id, reply[i + 1])
   end
   return view
 end

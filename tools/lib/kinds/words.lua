@@ -50,6 +50,9 @@ function words.holders(view)
   elseif view.left then
     return ('%.0f left to count'):format(view.left)
   end
+  if view.mode and #view.holders == 0 and view.fields > 1 then
+    return ('%d of them'):format(view.fields - 1)
+  end
   for i, holder in ipairs(view.holders) do
     parts[i] = text.safe(holder.owner) .. (holder.holds > 1 and ' x' .. holder.holds or '')
       .. (holder.over and ' (over)' or '')
@@ -77,7 +80,9 @@ local function add_holders(lines, view)
   end
   if view.held and view.held > #view.holders then
     add(lines, 'holder', 'and %.0f more', view.held - #view.holders)
-  elseif view.fields and view.fields > 0 and #view.holders == 0 then
+  elseif view.mode and #view.holders == 0 and view.fields > 1 then
+    add(lines, 'holder', '%d, too many to be named here', view.fields - 1)
+  elseif view.fields and view.fields > 0 and #view.holders == 0 and not view.mode then
     add(lines, 'holder', 'a hash of %d fields: hardly a lock', view.fields)
   end
 end
