@@ -186,19 +186,43 @@ static lk_status close_it(task *t) {
 }
 
 /* Returns when the close has begun; it waits for the calls under way. */
-static void begin_closing(task *closer) {
-  lk_client *client = fix.client;
-  fix.client = NULL;
+static void begin_closing(task *closer, lk_client *client, lk_semaphore *doors) {
   task_begin(closer, close_it, client, 0, 0);
   /* what sends nothing */
-  UNTIL(lk_semaphore_set(fix.doors, -1, 0, NULL, &kit_error) == LK_CLOSED);
+  UNTIL(lk_semaphore_set(doors, -1, 0, NULL, &kit_error) == LK_CLOSED);
+}
+
+static void begin_closing_all(task *closer) {
+  lk_client *client = fix.client;
+  fix.client = NULL;
+  begin_closing(closer, client, fix.doors);
+}
+
+static void who_stands_in_line_does_not_wait_for_the_first_to_hear_of_a_close(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = 20000;
+  lk_client *patient = kit_client(fake_url(fix.server), &options);
+  lk_semaphore *doors = open_semaphore(patient, "doors", NULL);
+  task first, second, closer;
+  task_begin(&first, task_semaphore_acquire, doors, 1, LK_FOREVER);
+  fake_command asked = take("semaphore/acquire");
+  task_begin(&second, task_semaphore_acquire, doors, 1, LK_FOREVER);
+  for (int i = 0; i < 20; i++) kit_pause(); /* to come into the line */
+  begin_closing(&closer, patient, doors);
+  EXPECT(LK_CLOSED, task_end(&second));
+  assert_false(atomic_load(&first.done));
+  answer(asked, TOO_FEW);
+  EXPECT(LK_CLOSED, task_end(&first));
+  task_end(&closer);
+  lk_semaphore_close(doors);
 }
 
 static void what_is_granted_to_a_closing_client_goes_back(void **state) {
   (void)state;
   task closer;
   fake_command first = begin(task_semaphore_acquire, "semaphore/acquire", LK_FOREVER);
-  begin_closing(&closer);
+  begin_closing_all(&closer);
   answer(first, TAKEN);
   fake_command back = take("semaphore/release");
   assert_string_equal(fake_arg(&back, 0), "1");
@@ -331,7 +355,7 @@ static void permits_that_are_granted_to_a_closing_client_go_back(void **state) {
   (void)state;
   task closer;
   fake_command first = begin_permits(LK_FOREVER);
-  begin_closing(&closer);
+  begin_closing_all(&closer);
   fake_send(fix.server, &first, DONE);
   expect_released(&first);
   EXPECT(LK_CLOSED, task_end(&fix.call));
@@ -456,6 +480,7 @@ int main(void) {
       TEST(a_server_that_cannot_be_reached_is_told_at_once),
       TEST(replies_that_the_script_does_not_have_are_refused),
       TEST(a_close_ends_the_resends),
+      TEST(who_stands_in_line_does_not_wait_for_the_first_to_hear_of_a_close),
       TEST(what_is_granted_to_a_closing_client_goes_back),
       TEST(each_call_has_a_higher_seq_of_the_same_caller),
       TEST(calls_at_the_same_time_have_different_callers),
