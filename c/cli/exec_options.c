@@ -17,7 +17,7 @@ static const char help_text[] =
     "\n"
     "The lock\n"
     "  --kind KIND         lock (default): re-entrant, on Redisson's wire; fenced: a lock with a\n"
-    "                      fencing token; mutex: SET NX PX\n"
+    "                      fencing token; fair: first come, first served; mutex: SET NX PX\n"
     "  --wait DURATION     how long to wait for it; 0ms: try once; default: without end\n"
     "  --lease DURATION    how long it outlives this program, 50ms to 24h; default 30s\n"
     "\n"
@@ -90,6 +90,7 @@ static lk_status parse_exit(const char *option, const char *text, int *out, lk_e
 static const exec_kind kinds[] = {
     {"lock", LK_LOCK, "lock/renew", false},
     {"fenced", LK_FENCED, "lock/renew", true},
+    {"fair", LK_FAIR, "fair/renew", false},
     {"mutex", LK_MUTEX, "mutex/renew", false},
 };
 
@@ -100,8 +101,8 @@ static lk_status parse_kind(const char *text, exec_options *out, lk_error *error
       return LK_OK;
     }
   }
-  return exec_fail(error, LK_INVALID, "--kind %s is unknown; the kinds are lock, fenced and mutex",
-                   text);
+  return exec_fail(error, LK_INVALID,
+                   "--kind %s is unknown; the kinds are lock, fenced, fair and mutex", text);
 }
 
 static lk_status parse_on_lost(const char *text, exec_on_lost *out, lk_error *error) {
