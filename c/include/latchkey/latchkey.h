@@ -555,8 +555,8 @@ LK_API void lk_lock_close(lk_lock *lock);
  * @param caller   NULL: this thread
  * @param wait_ms  LK_FOREVER; 0: try once
  * @return LK_OK; LK_BUSY (wait 0); LK_TIMEOUT; LK_LOST (the caller's hold was lost: release it first);
- *         LK_REENTRY (mutex); LK_UNSURE (no reply; it is released as soon as it turns out to be held);
- *         LK_UNREACHABLE and the other statuses of lk_eval(). While it waits, trouble that may pass
+ *         LK_REENTRY (mutex); LK_UPGRADE (write); LK_QUEUE_FULL (fair); LK_UNSURE (no reply; it is
+ *         released as soon as it turns out to be held); LK_UNREACHABLE and the other statuses of lk_eval(). While it waits, trouble that may pass
  *         is tried again until the wait ends.
  * @blocks wait_ms, plus command_ms for the call under way
  * @threads any
