@@ -556,8 +556,8 @@ LK_API void lk_lock_close(lk_lock *lock);
  * @param wait_ms  LK_FOREVER; 0: try once
  * @return LK_OK; LK_BUSY (wait 0); LK_TIMEOUT; LK_LOST (the caller's hold was lost: release it first);
  *         LK_REENTRY (mutex); LK_UPGRADE (write); LK_QUEUE_FULL (fair); LK_UNSURE (no reply; it is
- *         released as soon as it turns out to be held); LK_UNREACHABLE and the other statuses of lk_eval(). While it waits, trouble that may pass
- *         is tried again until the wait ends.
+ *         released as soon as it turns out to be held); LK_UNREACHABLE and the other statuses of
+ *         lk_eval(). While it waits, trouble that may pass is tried again until the wait ends.
  * @blocks wait_ms, plus command_ms for the call under way
  * @threads any
  * @after-io whatever is returned but LK_OK, the caller does not hold a further level
