@@ -96,9 +96,12 @@ describe('the changes between two sets of scripts', function()
     local back = changes.between({ new }, { script(SOURCE) })[1]
     local patch_back = changes.between({ changed('1.0.1', 'how long', 'long') },
       { script(SOURCE) })[1]
+    local minor_back = changes.between({ changed('1.1.0', 'how long\n',
+      'how long\n  - more?    ms    1..2     more\n') }, { script(SOURCE) })[1]
 
     assert.matches('needs a major one', back.finding, 1, true)
     assert.is_nil(patch_back.finding)
+    assert.is_nil(minor_back.finding)
   end)
 
   it('are shown as diff shows them', function()
