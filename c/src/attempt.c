@@ -71,7 +71,10 @@ void lk_attempt_tell_later(lk_attempt *a, unsigned happened) {
 }
 
 static void fire(lk_timer *timer) {
-  lk_attempt_tell((lk_attempt *)((char *)timer - offsetof(lk_attempt, timer)), LK_HAPPENED_TIMER);
+  lk_attempt *a = (lk_attempt *)((char *)timer - offsetof(lk_attempt, timer));
+  LK_TRACE(a->op.client->trace, "timer", lk_clock_us(), LK_TEXT("timer", "sleep"),
+           LK_NUMBER("caller", (int64_t)a->caller_id));
+  lk_attempt_tell(a, LK_HAPPENED_TIMER);
 }
 
 static void quit(lk_op *op, lk_status why) {
@@ -190,6 +193,41 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
   call(a, bound);
 }
 
+/* -------------------------------------------------------------------------------------- trace -- */
+
+static void trace_begin(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  char title[LK_TITLE_SIZE];
+  if (!a->op.client->trace) return;
+  lk_lock_title(lock, title);
+  LK_TRACE(a->op.client->trace, "begin", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)a->caller_id), LK_TEXT("op", "acquire"),
+           LK_TEXT("owner", a->owner), LK_NUMBER("wait_ms", a->wait_ms),
+           LK_NUMBER("lease_ms", lock->lease_us / 1000),
+           LK_NUMBER("drift_ms", (lock->lease_us -
+                                  lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE)) /
+                                     1000),
+           LK_NUMBER("renew", lock->renews));
+}
+
+/* It goes on under another name. */
+static void trace_name(const lk_attempt *a) {
+  char title[LK_TITLE_SIZE];
+  if (!a->op.client->trace) return;
+  lk_lock_title(a->lock, title);
+  LK_TRACE(a->op.client->trace, "name", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)a->caller_id), LK_TEXT("owner", a->owner));
+}
+
+static void trace_end(const lk_attempt *a, lk_status status) {
+  char title[LK_TITLE_SIZE];
+  if (!a->op.client->trace) return;
+  lk_lock_title(a->lock, title);
+  LK_TRACE(a->op.client->trace, "end", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)a->caller_id), LK_TEXT("op", "acquire"),
+           LK_TEXT("owner", a->owner), LK_TEXT("status", lk_status_name((int)status)));
+}
+
 /* --------------------------------------------------------------------------------------- ends -- */
 
 /* What may be left of it at the server goes in the background. */
@@ -232,6 +270,7 @@ static void rename_owner(lk_attempt *a) {
 void lk_attempt_rename(lk_attempt *a) {
   undo(a);
   rename_owner(a);
+  trace_name(a);
 }
 
 void lk_attempt_end(lk_attempt *a, lk_status status) {
@@ -248,6 +287,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   }
   lk_timer_cancel(a->op.client->keeper, &a->timer);
   a->phase = LK_PHASE_ENDED;
+  trace_end(a, status);
   lk_op_end(&a->op, status);
 }
 
@@ -401,7 +441,10 @@ static void take_over(lk_attempt *a) {
     return;
   }
   /* Whoever handed over sees to the old name and to this one. */
-  if (handed->status != LK_OK) rename_owner(a);
+  if (handed->status != LK_OK) {
+    rename_owner(a);
+    trace_name(a);
+  }
   if (a->hurried != LK_OK) {
     end_hurried(a);
   } else if (is_over(a)) {
@@ -474,6 +517,7 @@ static bool may_pass(const lk_attempt *a, bool beside) {
 void lk_attempt_start(lk_attempt *a) {
   lk_client *client = a->op.client;
   bool first = true;
+  trace_begin(a);
   bool beside = lk_attempt_is_beside(a);
   pthread_mutex_lock(&client->mutex);
   a->phase = LK_PHASE_IN_LINE;

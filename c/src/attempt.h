@@ -53,9 +53,9 @@ struct lk_attempt {
   int64_t wait_ms; /* as the application gave it */
   int64_t deadline_us;
   uint64_t caller_id;
-  lk_caller *holder; /* for who is told of a loss; NULL: a thread */
+  lk_caller *holder;   /* for who is told of a loss; NULL: a thread */
   int64_t patience_us; /* of each call */
-  lk_listener own; /* to the channel of its name, where clients of another kind tell a waiter */
+  lk_listener own;     /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */
   unsigned happened;

@@ -41,6 +41,7 @@ struct lk_channels {
   lk_channel *all;
   lk_channel *asked, **asked_last;
   bool shut;
+  lk_trace *trace;
   int64_t settles_us; /* when the keeper looks again who has left */
   void (*poke)(void *);
   void *poked;
@@ -117,6 +118,7 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
   if (!channel) channel = add(channels, name);
   if (!channel) return NULL;
   channel->listeners++;
+  LK_TRACE(channels->trace, "listen", lk_clock_us(), LK_TEXT("channel", name));
   if (channel->state == CHANNEL_REFUSED && channel->listeners == 1) channel->state = CHANNEL_IDLE;
   if (channel->state != CHANNEL_HEARD) channels->poke(channels->poked);
   return channel;
@@ -265,9 +267,14 @@ static void take(lk_channels *channels, const redisReply *reply) {
   channel = find(channels, reply->element[1]->str);
   if (strcmp(what, "subscribe") == 0) {
     channel = answered(channels);
-    if (channel) change(channel, CHANNEL_HEARD, LK_NEWS_HEARD);
+    if (channel) {
+      LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", channel->name));
+      change(channel, CHANNEL_HEARD, LK_NEWS_HEARD);
+    }
   } else if (strcmp(what, "message") == 0 && channel && reply->elements > 2) {
     lk_bytes payload = {reply->element[2]->str, reply->element[2]->len};
+    LK_TRACE(channels->trace, "message", lk_clock_us(), LK_TEXT("channel", channel->name),
+             LK_TEXT("text", reply->element[2]->str));
     move(channel, channel->state, LK_NEWS_MESSAGE, payload);
   } else if (strcmp(what, "unsubscribe") == 0 && channel) {
     channel->state = CHANNEL_IDLE;
@@ -365,13 +372,15 @@ void lk_channels_watch(lk_channels *channels, lk_channels_watched *out) {
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
-lk_channels *lk_channels_new(const lk_conn_settings *settings, void (*poke)(void *), void *poked) {
+lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
+                             void (*poke)(void *), void *poked) {
   lk_channels *channels = calloc(1, sizeof *channels);
   if (!channels) return NULL;
   pthread_mutex_init(&channels->mutex, NULL);
   lk_conn_init(&channels->conn, settings);
   channels->asked_last = &channels->asked;
   channels->settles_us = INT64_MAX;
+  channels->trace = trace;
   channels->poke = poke;
   channels->poked = poked;
   return channels;

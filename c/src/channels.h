@@ -7,11 +7,14 @@
 #define LK_CHANNELS_H
 
 #include "conn.h"
+#include "trace.h"
 
 typedef struct lk_channels lk_channels;
 typedef struct lk_channel lk_channel;
 
-lk_channels *lk_channels_new(const lk_conn_settings *settings, void (*poke)(void *), void *poked);
+/* trace: NULL, or where the channels' news is told, too. */
+lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
+                             void (*poke)(void *), void *poked);
 /* Wakes every sleeper with LK_CLOSED, now and later. */
 void lk_channels_shut(lk_channels *channels);
 /* Close the connection, after the keeper has ended; listeners may still leave. */

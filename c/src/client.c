@@ -30,6 +30,7 @@ static void destroy(lk_client *client) {
   lk_pipe_free(client->pipe);
   lk_channels_free(client->channels);
   lk_keeper_free(client->keeper);
+  lk_trace_free(client->trace);
   lk_events_clear(&client->events);
   lk_catalog_close(client->catalog);
   lk_tls_free(client->settings.tls);
@@ -164,12 +165,20 @@ static lk_status find_server(lk_client *client, lk_error *error) {
 }
 
 static lk_status make_parts(lk_client *client, const lk_client_options *options, lk_error *error) {
+  if (options->trace) {
+    client->trace = lk_trace_new(options->trace, options->trace_user, client->uuid);
+    if (!client->trace) return lk_fail(error, LK_NOMEM, "out of memory");
+    LK_TRACE(client->trace, "trace", lk_clock_us(), LK_NUMBER("version", 1),
+             LK_NUMBER("recheck_ms", client->recheck_us / 1000),
+             LK_NUMBER("command_ms", client->command_us / 1000));
+  }
   client->keeper = lk_keeper_new();
   if (!client->keeper) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
   int64_t poll_us = options->poll_us < 0 ? 0 : options->poll_us == 0 ? -1 : options->poll_us;
   client->pipe =
       lk_pipe_new(&client->settings, client->command_us, poll_us, lk_keeper_poke, client->keeper);
-  client->channels = lk_channels_new(&client->settings, lk_keeper_poke, client->keeper);
+  client->channels =
+      lk_channels_new(&client->settings, client->trace, lk_keeper_poke, client->keeper);
   client->holds = lk_holds_new();
   if (!client->pipe || !client->channels || !client->holds) {
     return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");

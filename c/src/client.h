@@ -14,6 +14,7 @@
 #include "line.h"
 #include "pipe.h"
 #include "random.h"
+#include "trace.h"
 
 typedef struct lk_holds lk_holds;
 typedef struct lk_seq lk_seq;
@@ -28,6 +29,7 @@ struct lk_client {
   int64_t recheck_us;
   lk_catalog *catalog;
   lk_events events;
+  lk_trace *trace; /* NULL: nobody asked */
   lk_keeper *keeper;
   lk_pipe *pipe;
   lk_channels *channels;

@@ -142,6 +142,12 @@ static void never_kept(lk_answer *answer) {
 
 /* ----------------------------------------------------------------------------------- blocking -- */
 
+static void call_traced(lk_client *client, lk_request *request, lk_traced *traced,
+                        lk_answer *answer) {
+  lk_request_trace(request, traced);
+  call_once(client, request, answer);
+}
+
 lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
                        size_t nkeys, const lk_bytes *args, size_t nargs, int64_t deadline_us,
                        lk_answer *answer, lk_error *error) {
@@ -155,16 +161,18 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   fill(argv, script, keys, nkeys, args, nargs, number);
-  call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
+  lk_traced *traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs);
+  call_traced(client, lk_request_new(argv, argc, repeatable, deadline_us), traced, answer);
   while (is_missing(answer) && lk_clock_us() < deadline_us) {
     unsigned lost = answer->copies - 1; /* earlier copies may have run */
     freeReplyObject(answer->reply);
     load_ahead(client, script, deadline_us);
-    call_once(client, lk_request_new(argv, argc, repeatable, deadline_us), answer);
+    call_traced(client, lk_request_new(argv, argc, repeatable, deadline_us), traced, answer);
     answer->copies += lost;
     if (is_missing(answer)) learn_why(client, script, deadline_us, answer);
   }
   if (is_missing(answer)) never_kept(answer);
+  lk_traced_drop(traced);
   if (argv != few) free(argv);
   char key[96] = "";
   if (nkeys > 0)
@@ -223,6 +231,7 @@ lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, s
 typedef struct started {
   lk_client *client;
   const lk_call *call;
+  lk_traced *traced;
   int64_t deadline_us;
   lk_done done;
   void *user;
@@ -241,11 +250,13 @@ static bool send_started(started *s, lk_request *request, lk_done done) {
 
 static bool send_call(started *s) {
   bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
-  return send_started(s, lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us),
-                      started_done);
+  lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
+  lk_request_trace(request, s->traced);
+  return send_started(s, request, started_done);
 }
 
 static void finish_started(started *s, lk_answer *answer) {
+  lk_traced_drop(s->traced);
   s->done(s->user, answer);
   free(s);
 }
@@ -288,6 +299,15 @@ static void started_loaded(void *user, lk_answer *answer) {
   finish_started(s, answer);
 }
 
+static lk_traced *trace_call(lk_trace *trace, const lk_call *call) {
+  size_t nkeys = 0;
+  for (size_t i = 0; i < call->argv[2].len; i++) {
+    nkeys = nkeys * 10 + (size_t)(call->argv[2].data[i] - '0');
+  }
+  return lk_traced_new(trace, call->script, call->argv + 3, nkeys, call->argv + 3 + nkeys,
+                       call->argc - 3 - nkeys);
+}
+
 bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,
                    void *user) {
   started *s = calloc(1, sizeof *s);
@@ -299,7 +319,9 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .user = user,
                  .lost = 0,
                  .loaded = false};
+  if (client->trace) s->traced = trace_call(client->trace, call);
   if (send_call(s)) return true;
+  lk_traced_drop(s->traced);
   free(s);
   return false;
 }

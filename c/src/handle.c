@@ -89,6 +89,10 @@ static void destroy(lk_lock *lock) {
   lk_client_drop(client);
 }
 
+void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]) {
+  snprintf(title, LK_TITLE_SIZE, "%s:%s", lock->row->word, lock->record->name);
+}
+
 void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }
 
 void lk_lock_drop(lk_lock *lock) {

@@ -62,7 +62,8 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   spec.drift_ms = lock->drift_ms;
   spec.on_lost = hold_lost;
   spec.user = hold;
-  lk_status status = lk_watch_start(lock->client, &spec, grant->company, &hold->watch, NULL);
+  lk_status status =
+      lk_watch_start(lock->client, &spec, grant->company, hold->owner, &hold->watch, NULL);
   if (status != LK_OK) {
     free(hold);
     return status;

@@ -14,6 +14,7 @@ typedef struct lk_flow lk_flow;
 /* One row of the table in kinds.c. */
 typedef struct lk_kind_row {
   lk_kind kind;
+  const char *word;                      /* as the program takes it */
   const char *noun;                      /* for people */
   const char *acquire, *renew, *release; /* its scripts */
   const char *transfer;                  /* hands a hold over; NULL: none */
@@ -79,6 +80,10 @@ lk_client *lk_caller_client(const lk_caller *caller);
 /* As lk_lock_remaining_ms() and lk_lock_hold_count(), by the caller's number. */
 int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id);
 int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id);
+
+/* The lock's kind and name, such as `lock:orders`, for the trace. */
+enum { LK_TITLE_SIZE = LK_NAME_MAX + 16 };
+void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]);
 
 void lk_lock_keep(lk_lock *lock);
 void lk_lock_drop(lk_lock *lock);

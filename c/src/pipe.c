@@ -20,7 +20,8 @@ struct lk_request {
   bool finished;
   bool abandoned; /* its caller has gone; the answer is for nobody */
   int64_t deadline_us;
-  lk_done done; /* NULL: somebody waits in lk_pipe_call() */
+  lk_traced *traced; /* NULL: nobody wants to know */
+  lk_done done;      /* NULL: somebody waits in lk_pipe_call() */
   void *user;
   lk_park park; /* of the waiting caller, while it does not drive */
   bool parked;  /* it sleeps there, and nobody has set out to wake it */
@@ -126,8 +127,25 @@ static void let_go(lk_pipe *pipe) {
   }
 }
 
+void lk_request_trace(lk_request *request, lk_traced *call) {
+  if (request) request->traced = lk_traced_keep(call);
+}
+
+/* Told once: by the reply, or by whoever gives it up. */
+static void tell(lk_request *request, lk_status status) {
+  if (!request->traced) return;
+  if (status == LK_OK) {
+    lk_traced_replied(request->traced, lk_clock_us(), request->answer.reply);
+  } else {
+    lk_traced_unanswered(request->traced, lk_clock_us(), status, request->answer.copies);
+  }
+  lk_traced_drop(request->traced);
+  request->traced = NULL;
+}
+
 static void finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why) {
   request->answer.status = status;
+  tell(request, status);
   if (why) snprintf(request->answer.why, sizeof request->answer.why, "%s", why);
   if (request->abandoned) {
     freeReplyObject(request->answer.reply);
@@ -172,6 +190,7 @@ static void dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
     finish(pipe, request, LK_NOMEM, "out of memory");
     return;
   }
+  if (request->traced) lk_traced_sent(request->traced, now_us);
   request->answer.sent_us = now_us;
   request->answer.copies++;
   queue_push(&pipe->inflight, request);
@@ -444,6 +463,7 @@ static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
     free(request);
     return;
   }
+  tell(request, LK_UNSURE);
   *answer = request->answer;
   answer->status = LK_UNSURE;
   snprintf(answer->why, sizeof answer->why, "no reply came in time");

@@ -8,6 +8,7 @@
 #define LK_PIPE_H
 
 #include "conn.h"
+#include "trace.h"
 
 typedef struct lk_pipe lk_pipe;
 typedef struct lk_request lk_request;
@@ -32,6 +33,9 @@ typedef void (*lk_done)(void *user, lk_answer *answer);
  * goes out after it, and lk_pipe_wait() returns by then. NULL when there is no memory.
  */
 lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us);
+
+/* What happens to the request is told of this call; it is kept until then. NULL is fine. */
+void lk_request_trace(lk_request *request, lk_traced *call);
 
 /*
  * poll_us: whoever drives looks for a reply so long before it sleeps; -1: as long as pays. command_us: a

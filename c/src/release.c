@@ -74,6 +74,25 @@ static lk_status released(const leaving *l, const lk_answer *answer, int64_t out
   return lk_fail(error, LK_LOST, "the server had no such hold any more");
 }
 
+static void trace_begin(const leaving *l) {
+  char title[LK_TITLE_SIZE];
+  lk_trace *trace = l->lock->client->trace;
+  if (!trace) return;
+  lk_lock_title(l->lock, title);
+  LK_TRACE(trace, "begin", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)l->caller_id), LK_TEXT("op", "release"),
+           LK_TEXT("owner", l->hold->owner), LK_NUMBER("left", l->left));
+}
+
+static void trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status) {
+  char title[LK_TITLE_SIZE];
+  if (!lock->client->trace) return;
+  lk_lock_title(lock, title);
+  LK_TRACE(lock->client->trace, "end", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)caller_id), LK_TEXT("op", "release"),
+           LK_TEXT("status", lk_status_name((int)status)));
+}
+
 /* The level is gone, whatever came of it. */
 static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   lk_lock *lock = l->lock;
@@ -81,6 +100,7 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   if (l->lost != LK_LOST_NOT) {
     status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text(l->lost));
   }
+  trace_end(lock, l->caller_id, status);
   if (status == LK_LOST && l->left > 0) lk_watch_lose(hold->watch, LK_LOST_BROKEN);
   if (l->left == 0) {
     lk_hold_remove(lock->client, lock->record, hold);
@@ -130,6 +150,7 @@ static lk_status prepare(leaving *l, lk_error *error) {
   }
   l->lost = lk_watch_lost(l->hold->watch);
   l->left = l->hold->count - 1;
+  trace_begin(l);
   if (l->left == 0) stop_renewing(lock, l->hold);
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
   if (l->left == 0 && l->lost == LK_LOST_NOT && lock->row->transfer) {

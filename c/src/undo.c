@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "undo.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,19 @@ static void fire(lk_timer *timer) {
   send_step((lk_undo *)((char *)timer - offsetof(lk_undo, timer)));
 }
 
+/* Whose it is: the argument that the script's header names so. */
+static void trace_step(lk_client *client, const lk_call *call) {
+  const lk_script_def *script = call->script;
+  char owner[LK_OWNER_MAX + 1];
+  for (size_t i = 0; client->trace && i < script->nargs; i++) {
+    size_t at = 3 + script->nkeys + i;
+    if (strcmp(script->args[i].name, "owner") != 0 || at >= call->argc) continue;
+    snprintf(owner, sizeof owner, "%.*s", (int)call->argv[at].len, call->argv[at].data);
+    LK_TRACE(client->trace, "undo", lk_clock_us(), LK_TEXT("script", script->name),
+             LK_TEXT("owner", owner));
+  }
+}
+
 void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t lease_us) {
   lk_undo *undo = calloc(1, sizeof *undo);
   if (!undo) {
@@ -88,6 +102,7 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   undo->pause_us = FIRST_PAUSE_US;
   /* The last copy of what is undone may run until its own deadline, and its lease begins then. */
   undo->until_us = lk_clock_us() + lease_us + client->command_us;
+  for (size_t i = 0; i < count; i++) trace_step(client, &undo->steps[i]);
   lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
   undo->next = client->undos;

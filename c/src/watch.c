@@ -21,6 +21,7 @@ enum { FOREIGN_WATCHDOG_US = 30 * 1000 * 1000 };
 
 struct lk_watch {
   lk_client *client;
+  const char *owner;  /* "": unknown */
   atomic_size_t refs; /* the application's, a renewal under way, a queued event */
   lk_timer timer;
   lk_event event;
@@ -48,6 +49,15 @@ int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company) {
   return lease_us - (drift_ms > 0 ? drift_ms * 1000 : lease_us / 100 + 2000);
 }
 
+/* For the trace. */
+static const char *const reasons[] = {"not", "taken", "expired", "unreachable", "broken"};
+
+static void trace_deadline(const lk_watch *watch) {
+  if (watch->closed) return;
+  LK_TRACE(watch->client->trace, "deadline", lk_clock_us(), LK_TEXT("owner", watch->owner),
+           LK_NUMBER("until", watch->deadline_us));
+}
+
 static void drop(lk_watch *watch) {
   if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
   lk_client *client = watch->client;
@@ -60,6 +70,8 @@ static void drop(lk_watch *watch) {
 static void lose(lk_watch *watch, lk_lost_reason reason) {
   if (watch->lost != LK_LOST_NOT || watch->closed) return;
   watch->lost = reason;
+  LK_TRACE(watch->client->trace, "lost", lk_clock_us(), LK_TEXT("owner", watch->owner),
+           LK_TEXT("reason", reasons[reason]));
   atomic_fetch_add(&watch->refs, 1);
   lk_events_post(&watch->client->events, &watch->event);
 }
@@ -86,6 +98,7 @@ static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_compan
   if (deadline_us > watch->deadline_us) watch->deadline_us = deadline_us;
   if (certain_us > watch->certain_us) watch->certain_us = certain_us;
   if (company == LK_COMPANY_FOREIGN) watch->deadline_us = watch->certain_us;
+  trace_deadline(watch);
 }
 
 static void renew_after(lk_watch *watch, int64_t sent_us) {
@@ -147,6 +160,11 @@ static void fire(lk_timer *timer) {
   int64_t now_us = lk_clock_us();
   bool renew = false;
   pthread_mutex_lock(&watch->client->mutex);
+  if (!watch->closed) {
+    LK_TRACE(watch->client->trace, "timer", now_us,
+             LK_TEXT("timer", now_us < watch->deadline_us ? "renew" : "deadline"),
+             LK_TEXT("owner", watch->owner));
+  }
   notice_end(watch, now_us);
   if (watch->lost == LK_LOST_NOT && !watch->closed && watch->call.script && !watch->renewing &&
       now_us >= watch->renew_us) {
@@ -189,7 +207,7 @@ static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
 }
 
 lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
-                         lk_watch **out, lk_error *error) {
+                         const char *owner, lk_watch **out, lk_error *error) {
   const lk_script_def *script =
       spec->script ? lk_catalog_find(client->catalog, spec->script) : NULL;
   lk_watch *watch;
@@ -204,6 +222,7 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_compan
     return LK_NOMEM;
   }
   watch->client = client;
+  watch->owner = owner ? owner : "";
   atomic_init(&watch->refs, 1);
   watch->timer.fire = fire;
   watch->event = (lk_event){.run = run_event, .drop = drop_event};
@@ -234,7 +253,7 @@ lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch *
     status = lk_options_copy(&given, sizeof given, spec, "lk_watch_spec", error);
   }
   if (status == LK_OK) status = check_spec(&given, error);
-  if (status == LK_OK) status = lk_watch_start(client, &given, LK_COMPANY_NONE, out, error);
+  if (status == LK_OK) status = lk_watch_start(client, &given, LK_COMPANY_NONE, NULL, out, error);
   lk_client_leave(client);
   return status;
 }

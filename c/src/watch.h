@@ -17,9 +17,10 @@ typedef enum lk_company {
   LK_COMPANY_FOREIGN /* with Redisson's, too */
 } lk_company;
 
-/* lk_watch_open() inside a call that has entered the client; the spec is taken as right. */
+/* lk_watch_open() inside a call that has entered the client; the spec is taken as right. owner: whose lease it
+ * is, for the trace; it outlives the watch. NULL: unknown. */
 lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
-                         lk_watch **out, lk_error *error);
+                         const char *owner, lk_watch **out, lk_error *error);
 /* A call under the same hold was answered that was sent at sent_us and granted lease_us: the lease ends
  * no sooner than that. Nothing happens to a watch that is lost. */
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company);
