@@ -240,4 +240,15 @@ describe('fair/wait_renew', function()
 
     assert_left({})
   end)
+
+  it('needs no channel of its own while all who wait are latchkey\'s', function()
+    local state = { holder = ann, { bob, score = 330000, beat = 50000 },
+      { cat, score = 630000, beat = 20000 } }
+    fair.fill(world, state)
+
+    assert.reply({ 0, about(30000), 0 }, wait_renew(cat))
+
+    state[2].beat = 50000
+    assert_left(state)
+  end)
 end)

@@ -238,4 +238,13 @@ describe('lock/acquire_all', function()
 
     assert.left(world, {})
   end)
+
+  it('names the first of several that are held as long', function()
+    local before = { [a] = hash({ [bob] = '1' }), [b] = hash({ [bob] = '1' }) }
+    helper.fill(world, before)
+
+    assert.reply({ 0, -1, 1 }, acquire(ann, 1, 30000))
+
+    assert.left(world, before)
+  end)
 end)

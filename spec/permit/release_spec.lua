@@ -141,4 +141,12 @@ describe('permit/release', function()
 
     assert.left(world, permit.keys(1), permit.told('1'))
   end)
+
+  it('counts a lease that ends now as ended', function()
+    helper.fill(world, permit.keys(0, { { 1, 0 } }))
+
+    assert.reply({ -1, 0 }, release({ permit.id(1) }))
+
+    assert.left(world, permit.keys(1), permit.told('1'))
+  end)
 end)

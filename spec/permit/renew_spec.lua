@@ -78,4 +78,12 @@ describe('permit/renew', function()
 
     assert.left(world, permit.keys(1, { { 1, 30000 } }))
   end)
+
+  it('does not renew a lease that ends now', function()
+    helper.fill(world, permit.keys(1, { { 1, 0 } }))
+
+    assert.reply({ -1, 1 }, renew({ permit.id(1) }))
+
+    assert.left(world, permit.keys(1, { { 1, 0 } }))
+  end)
 end)

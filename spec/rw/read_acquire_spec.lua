@@ -302,4 +302,17 @@ describe('rw/read_acquire', function()
     world:advance(30001)
     assert.left(world, {})
   end)
+
+  it('counts no higher than a thousand levels', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+    world:command('HSET', 'job', ann, 1001)
+
+    assert.reply({ 1, 1000, 0 }, rw.read(world, ann, 2))
+
+    local levels = {}
+    for number = 1, 1000 do
+      levels[number] = 30000
+    end
+    assert.left(world, rw.keys('read', 30000, { [ann] = levels }))
+  end)
 end)

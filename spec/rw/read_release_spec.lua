@@ -271,4 +271,37 @@ describe('rw/read_release', function()
 
     assert.left(world, before)
   end)
+
+  it('leaves others alone where the caller holds nothing', function()
+    local keys = rw.keys('read', 90000, { [bob] = 2, [redisson] = { 30000 } })
+    helper.fill(world, keys)
+
+    assert.reply({ -1 }, rw.read_release(world, ann))
+
+    assert.left(world, keys)
+  end)
+
+  it('extends the levels that remain, and no level that cannot be', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 40000, 40000 } })
+    keys[rw.level(ann, 0)] = helper.string('1', 40000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 60000))
+
+    local left = rw.keys('read', 90000, { [ann] = { 60000 } })
+    left[rw.level(ann, 0)] = helper.string('1', 40000)
+    assert.left(world, left)
+  end)
+
+  it('removes a thousand levels', function()
+    local keys = { job = helper.hash({ mode = 'read', [ann] = '1001' }, 30000) }
+    for _, number in ipairs({ 1, 1000, 1001 }) do
+      keys[rw.level(ann, number)] = helper.string('1', 30000)
+    end
+    helper.fill(world, keys)
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
+  end)
 end)

@@ -118,4 +118,25 @@ describe('rw/read_renew', function()
       [rw.level(ann, 1000)] = helper.string('1', 60000),
       [rw.level(ann, 1001)] = helper.string('1', 30000) })
   end)
+
+  it('extends one level of a hold whose count says nothing', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 30000, 30000 } })
+    keys.job.value[ann] = 'x'
+    keys[rw.level(ann, 0)] = helper.string('1', 30000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1, 0 }, rw.read_renew(world, ann, 60000))
+
+    keys[rw.level(ann, 1)] = helper.string('1', 60000)
+    assert.left(world, keys)
+  end)
+
+  for others, is_shared in pairs({ [98] = 0, [99] = 1 }) do
+    it(('answers %d beside %d others'):format(is_shared, others), function()
+      rw.fill_readers(world, others, 90000, 'lk-reader:')
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 30000 } }))
+
+      assert.reply({ 1, is_shared }, rw.read_renew(world, ann, 60000))
+    end)
+  end
 end)

@@ -84,4 +84,24 @@ describe('rw/write_wait', function()
     world:advance(5001)
     assert.left(world, {})
   end)
+
+  for dead, left in pairs({ [1] = 0, [10] = 0, [11] = 1 }) do
+    it(('drops of %d that died all but %d'):format(dead, left), function()
+      local waiters, gone = {}, {}
+      for number = 1, dead do
+        waiters[number] = { ('lk-dead:%02d:write'):format(number), number - 60000 }
+        gone[number] = number > dead - left and waiters[number] or nil
+      end
+      waiters[dead + 1] = { bob, 30000 }
+      helper.fill(world, rw.beside_waiting({}, unpack(waiters)))
+
+      assert.reply({ 1 }, rw.wait(world, ann, 40000))
+
+      local remaining = { gone[dead], { bob, 30000 }, { ann, 40000 } }
+      if left == 0 then
+        remaining = { { bob, 30000 }, { ann, 40000 } }
+      end
+      assert.left(world, rw.beside_waiting({}, unpack(remaining)))
+    end)
+  end
 end)

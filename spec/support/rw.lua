@@ -86,14 +86,16 @@ function rw.keys(mode, lease, holds)
 end
 
 ---Puts so many readers without levels into a lock, each with a count of 0.
+---@param start? string of their names
 ---@return table keys of them alone, as `rw.keys` gives them
-function rw.fill_readers(world, count, lease)
+function rw.fill_readers(world, count, lease, start)
   local holds = {}
+  start = start or 'reader '
   for first = 1, count, 500 do
     local arguments = { 'HSET', 'job', 'mode', 'read' }
     for number = first, math.min(first + 499, count) do
-      holds['reader ' .. number] = 0
-      table.insert(arguments, 'reader ' .. number)
+      holds[start .. number] = 0
+      table.insert(arguments, start .. number)
       table.insert(arguments, 0)
     end
     assert(world:command(unpack(arguments)))

@@ -109,11 +109,11 @@ local function tell(ctx, list, stale)
 end
 
 local function progress(ctx, total)
-  local done, caught = 0, 0
-  return function(mutant)
-    done, caught = done + 1, caught + (mutant.by and 1 or 0)
-    if done % 500 == 0 then
-      ctx:note(('%d of %d tried, %d caught'):format(done, total, caught))
+  local caught = 0
+  return function()
+    caught = caught + 1
+    if caught % 500 == 0 then
+      ctx:note(('%d of %d caught'):format(caught, total))
     end
   end
 end

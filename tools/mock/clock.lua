@@ -5,7 +5,7 @@ local Clock = {}
 Clock.__index = Clock
 
 -- 2026-01-01 00:00:00 UTC and some: a script that takes the parts of TIME for another is found out.
-local START_MS = 1767225600123
+local START_MS = 1767225600876
 
 Clock.START_MS = START_MS
 

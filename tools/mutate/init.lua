@@ -92,21 +92,48 @@ local function check(root, mutant)
   return finding and ('%s: %s'):format(finding.property, finding.message)
 end
 
--- Sets `by`, what caught it, on the mutants that are caught.
-local function hunt(list, workers, limit_s, what, run, tell)
-  pool.each(list, { workers = workers, limit_s = limit_s }, run, function(mutant, result, failure)
-    if failure or result ~= '' then
-      mutant.by = ('%s: %s'):format(what, failure or result)
+-- Sets `by`, what caught it, on the mutants that are caught. A failure of the process is a catch,
+-- too: a mutant may not end.
+local function hunt(list, options, limit_s, what, run)
+  pool.each(list, { workers = options.workers, limit_s = limit_s }, run,
+    function(mutant, result, failure)
+      if failure or result ~= '' then
+        mutant.by = ('%s: %s'):format(what, failure or result)
+        options.tell(mutant)
+      end
+    end)
+end
+
+local function alive(list, wanted)
+  local left = {}
+  for _, mutant in ipairs(list) do
+    if not mutant.by and wanted(mutant) then
+      left[#left + 1] = mutant
     end
-    tell(mutant)
-  end)
+  end
+  return left
+end
+
+-- The specs of the first script that a mutant is in, and while they let it pass, of the next one.
+local function hunt_by_specs(list, options)
+  local place, left = 1, list
+  while #left > 0 do
+    hunt(left, options, SPECS_S, 'spec', function(mutant)
+      local variant = mutant.variants[place]
+      return specs.first_failure(options.root, variant.name, variant.source)
+    end)
+    place = place + 1
+    left = alive(left, function(mutant)
+      return mutant.variants[place]
+    end)
+  end
 end
 
 ---@class mutate.options
 ---@field root string the folder of scripts/, spec/ and tools/
 ---@field workers integer
 ---@field checker boolean let the model checker look at what the specs let pass
----@field tell fun(mutant: table) called for each mutant whose fate is known
+---@field tell fun(mutant: table) called for each mutant that is caught
 
 ---Looks which mutants are caught: each gets `fate`: killed, with `by`; equivalent, with `reason`;
 ---alive.
@@ -116,19 +143,13 @@ end
 function mutate.run(list, options)
   local reasons = mutate.equivalent(options.root)
   specs.prepare()
-  hunt(list, options.workers, SPECS_S, 'spec', function(mutant)
-    return specs.first_failure(options.root, mutant.variants)
-  end, options.tell)
-  local left = {}
-  for _, mutant in ipairs(list) do
-    if not mutant.by and options.checker and not reasons[mutant.id]
-      and #models_of(mutant) > 0 then
-      left[#left + 1] = mutant
-    end
-  end
-  hunt(left, options.workers, CHECKER_S, 'checker', function(mutant)
+  hunt_by_specs(list, options)
+  local left = options.checker and alive(list, function(mutant)
+    return not reasons[mutant.id] and #models_of(mutant) > 0
+  end) or {}
+  hunt(left, options, CHECKER_S, 'checker', function(mutant)
     return check(options.root, mutant)
-  end, options.tell)
+  end)
   for _, mutant in ipairs(list) do
     mutant.reason = not mutant.by and reasons[mutant.id] or nil
     mutant.fate = mutant.by and 'killed' or mutant.reason and 'equivalent' or 'alive'

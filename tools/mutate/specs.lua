@@ -80,8 +80,13 @@ local function files_of(root, name)
   return files
 end
 
--- The title of the first spec of a script that fails.
-local function failing(root, name)
+---Once in a process: busted is not there a second time.
+---@param root string the folder of scripts/ and spec/
+---@param name string
+---@param source string the text that stands in the script's place
+---@return string|nil failed the title of the spec that fails; nil: none does
+function specs.first_failure(root, name, source)
+  put_in_place(name, source)
   local busted = require('busted.core')()
   require('busted')(busted)
   local failed
@@ -99,19 +104,6 @@ local function failing(root, name)
   end
   require('busted.execute')(busted)(1, { seed = 1 })
   return failed
-end
-
----@param root string the folder of scripts/ and spec/
----@param variants table[] { name, source }: the texts that stand in the scripts' place
----@return string|nil failed the title of the spec that fails; nil: none does
-function specs.first_failure(root, variants)
-  for _, variant in ipairs(variants) do
-    put_in_place(variant.name, variant.source)
-    local failed = failing(root, variant.name)
-    if failed then
-      return failed
-    end
-  end
 end
 
 return specs
