@@ -72,6 +72,15 @@ local function describe_script(script)
     end
   end
 
+  local most = cases.most(h, args)
+  if most and #h.dynamic == 0 then
+    it(('takes %d arguments'):format(#most), function()
+      start(cases.HELD)
+
+      assert_runs(world:eval(script.name, keys, most))
+    end)
+  end
+
   it('refuses one argument too many', function()
     assert_refuses(script.name .. ' takes ', keys, cases.too_many(h, args))
   end)

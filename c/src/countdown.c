@@ -4,38 +4,21 @@
 #include <stdlib.h>
 
 #include "counter.h"
-#include "options.h"
 #include "status.h"
 
 struct lk_countdown {
-  lk_counter counter;
+  lk_counter counter; /* first, as lk_counter_new() wants it */
 };
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
 lk_status lk_countdown_open(lk_client *client, const char *name, const lk_counter_options *options,
                             lk_countdown **out, lk_error *error) {
-  lk_counter_options given = LK_COUNTER_OPTIONS_INIT;
-  if (out) *out = NULL;
-  lk_status status = lk_client_enter(client, error);
-  if (status != LK_OK) return status;
-  if (!out) status = lk_fail(error, LK_INVALID, "out is NULL");
-  if (status == LK_OK && options) {
-    status = lk_options_copy(&given, sizeof given, options, "lk_counter_options", error);
-  }
-  lk_countdown *latch = status == LK_OK ? calloc(1, sizeof *latch) : NULL;
-  if (status == LK_OK && !latch) status = lk_fail(error, LK_NOMEM, "out of memory");
-  if (status == LK_OK) {
-    status = lk_counter_open(&latch->counter, client, "countdown", "countdown/count_down", name,
-                             &given, error);
-  }
-  if (status == LK_OK) {
-    *out = latch;
-    lk_succeed(error);
-  } else {
-    free(latch);
-  }
-  lk_client_leave(client);
+  lk_counter *made = NULL;
+  lk_status status =
+      lk_counter_new(sizeof(lk_countdown), client, "countdown", "countdown/count_down", name,
+                     options, out ? &made : NULL, error);
+  if (out) *out = (lk_countdown *)made;
   return status;
 }
 

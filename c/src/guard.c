@@ -9,7 +9,11 @@
 
 enum { WORDS_MAX = 16, RESEND_US = LK_RESEND_MAX_MS * 1000 };
 
-static lk_status check(const lk_bytes *argv, size_t argc, lk_error *error) {
+/* A mutex is no hash, and the field of a read hold may outlive it. */
+static lk_status check(const lk_lock *lock, const lk_bytes *argv, size_t argc, lk_error *error) {
+  if (lock->row->kind == LK_MUTEX || lock->row->kind == LK_READ) {
+    return lk_fail(error, LK_INVALID, "a %s cannot be guarded", lock->row->noun);
+  }
   if (!argv || argc < 2 || argc > 2 + WORDS_MAX || !argv[0].data || !argv[1].data) {
     return lk_fail(error, LK_INVALID, "a guarded command has a key and at most %d words more",
                    WORDS_MAX);
@@ -72,7 +76,7 @@ lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, 
   lk_client *client = lock->client;
   lk_status status = lk_caller_enter(client, caller, error);
   if (status != LK_OK) return status;
-  status = check(argv, argc, error);
+  status = check(lock, argv, argc, error);
   if (status == LK_OK) status = find_owner(lock, caller, owner, error);
   if (status == LK_OK) status = run(client, lock->record->name, owner, argv, argc, out, error);
   lk_caller_leave(client, caller);

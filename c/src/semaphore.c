@@ -4,38 +4,20 @@
 #include <stdlib.h>
 
 #include "counter.h"
-#include "options.h"
 #include "status.h"
 
 struct lk_semaphore {
-  lk_counter counter;
+  lk_counter counter; /* first, as lk_counter_new() wants it */
 };
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
 lk_status lk_semaphore_open(lk_client *client, const char *name, const lk_counter_options *options,
                             lk_semaphore **out, lk_error *error) {
-  lk_counter_options given = LK_COUNTER_OPTIONS_INIT;
-  if (out) *out = NULL;
-  lk_status status = lk_client_enter(client, error);
-  if (status != LK_OK) return status;
-  if (!out) status = lk_fail(error, LK_INVALID, "out is NULL");
-  if (status == LK_OK && options) {
-    status = lk_options_copy(&given, sizeof given, options, "lk_counter_options", error);
-  }
-  lk_semaphore *semaphore = status == LK_OK ? calloc(1, sizeof *semaphore) : NULL;
-  if (status == LK_OK && !semaphore) status = lk_fail(error, LK_NOMEM, "out of memory");
-  if (status == LK_OK) {
-    status = lk_counter_open(&semaphore->counter, client, "semaphore", "semaphore/release", name,
-                             &given, error);
-  }
-  if (status == LK_OK) {
-    *out = semaphore;
-    lk_succeed(error);
-  } else {
-    free(semaphore);
-  }
-  lk_client_leave(client);
+  lk_counter *made = NULL;
+  lk_status status = lk_counter_new(sizeof(lk_semaphore), client, "semaphore", "semaphore/release",
+                                    name, options, out ? &made : NULL, error);
+  if (out) *out = (lk_semaphore *)made;
   return status;
 }
 

@@ -2,7 +2,7 @@
 local socket = require('posix.sys.socket')
 local unistd = require('posix.unistd')
 
-local doctor = require('lib.doctor')
+local clock = require('lib.doctor.clock')
 local program = require('cli.program')
 local session = require('cli.session')
 
@@ -121,8 +121,8 @@ describe('latchkey doctor', function()
       end }
     end
 
-    local near, ahead, behind = doctor.clock(server_ahead_by(0)), doctor.clock(server_ahead_by(60)),
-      doctor.clock(server_ahead_by(-7200))
+    local near, ahead, behind = clock.check(server_ahead_by(0)), clock.check(server_ahead_by(60)),
+      clock.check(server_ahead_by(-7200))
 
     assert.equal('good', near[1].level)
     assert.equal('problem', ahead[1].level)

@@ -102,9 +102,13 @@ describe('latchkey load', function()
       local replica = replica_of(server)
 
       local result = load('--no-replicas', '--url', server.url)
+      local status = program.run({ 'status', '--url', server.url })
 
       assert.equal(0, result.code)
       assert.equal(0, scripts_in(replica))
+      -- What a replica lacks is shown; only a master that lacks some is a finding.
+      assert.equal(0, status.code)
+      assert.truthy(status.out:find('missing', 1, true))
     end)
 
     it('takes a server once that is named and found', function()

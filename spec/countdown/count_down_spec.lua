@@ -118,4 +118,15 @@ describe('countdown/count_down', function()
   for _, case in ipairs(recorded.cases('countdown/count_down', state, arguments)) do
     it(case[1], case[2])
   end
+
+  it('takes a name with braces for a plain channel', function()
+    local braced = 'redisson_countdownlatch__channel__{{a}b}'
+    local braced_record = 'latchkey_seq:{a}b:lk-ann'
+    helper.fill(world, { ['{a}b'] = string_('3') })
+
+    assert.reply({ 1, 2 }, world:eval('countdown/count_down', { '{a}b', braced_record },
+      { 1, braced, 'PUBLISH', 'lk-ann', 1 }))
+
+    assert.left(world, { ['{a}b'] = string_('2'), [braced_record] = recorded.record(1, 1, 2) })
+  end)
 end)

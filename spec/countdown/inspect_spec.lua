@@ -57,4 +57,12 @@ describe('countdown/inspect', function()
 
     assert.left(world, { job = string_('lk-ann:1') })
   end)
+
+  it('says that the last one is left', function()
+    helper.fill(world, { job = string_('1', 90000) })
+
+    assert.reply({ 1, about(90000), 1 }, inspect())
+
+    assert.left(world, { job = string_('1', 90000) })
+  end)
 end)

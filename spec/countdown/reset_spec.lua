@@ -85,4 +85,16 @@ describe('countdown/reset', function()
   for _, case in ipairs(recorded.cases('countdown/reset', { job = string_('2') }, arguments)) do
     it(case[1], case[2])
   end
+
+  it('takes a name with braces for a plain channel', function()
+    local braced = 'redisson_countdownlatch__channel__{{a}b}'
+    local braced_record = 'latchkey_seq:{a}b:lk-ann'
+    helper.fill(world, { ['{a}b'] = string_('3') })
+
+    assert.reply({ 1, 3 }, world:eval('countdown/reset', { '{a}b', braced_record },
+      { braced, 'PUBLISH', 'lk-ann', 1 }))
+
+    assert.left(world, { [braced_record] = recorded.record(1, 1, 3) },
+      { { verb = 'PUBLISH', channel = braced, message = '0' } })
+  end)
 end)

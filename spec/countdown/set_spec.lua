@@ -88,4 +88,15 @@ describe('countdown/set', function()
   for _, case in ipairs(recorded.cases('countdown/set', {}, arguments)) do
     it(case[1], case[2])
   end
+
+  it('takes a name with braces for a plain channel', function()
+    local braced = 'redisson_countdownlatch__channel__{{a}b}'
+    local braced_record = 'latchkey_seq:{a}b:lk-ann'
+
+    assert.reply({ 1, 3 }, world:eval('countdown/set', { '{a}b', braced_record },
+      { 3, braced, 'PUBLISH', 'lk-ann', 1 }))
+
+    assert.left(world, { ['{a}b'] = string_('3'), [braced_record] = recorded.record(1, 1, 3) },
+      { { verb = 'PUBLISH', channel = braced, message = '1' } })
+  end)
 end)

@@ -135,4 +135,30 @@ describe('fence/admit_hset', function()
 
     assert.left(world, { disk = string_('a') })
   end)
+
+  it('writes for the lowest token there is', function()
+    assert.reply({ 1 }, write('1', ann, 1, 'a'))
+
+    assert.left(world, written('a', '1', ann, '1'))
+  end)
+
+  it('writes for a higher token with the seq that was written last', function()
+    write('7', ann, 1, 'a')
+
+    assert.reply({ 1 }, write('8', bob, 1, 'b'))
+
+    assert.left(world, written('b', '8', bob, '1'))
+  end)
+
+  for _, field in ipairs({ 'token', 'seq' }) do
+    it('writes nothing where the fence has a ' .. field .. ' of 2^53', function()
+      local before = written('a', '7', ann, '1')
+      before[key].value[field] = '9007199254740992'
+      helper.fill(world, before)
+
+      assert.refused('LKARG', 'fence must', write('9', bob, 1, 'b'))
+
+      assert.left(world, before)
+    end)
+  end
 end)

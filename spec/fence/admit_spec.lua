@@ -119,4 +119,10 @@ describe('fence/admit', function()
 
     assert.left(world, { [key] = string_('7') })
   end)
+
+  it('admits the lowest token there is', function()
+    assert.reply({ 1 }, admit('1', ann))
+
+    assert.left(world, fence('1', ann))
+  end)
 end)

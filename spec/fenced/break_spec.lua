@@ -110,4 +110,13 @@ describe('fenced/break', function()
 
     assert.left(world, { [counter] = drawn(1) }, told)
   end)
+
+  it('does nothing when the counter is at its end', function()
+    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740991') }
+    helper.fill(world, before)
+
+    assert.refused('LKARG', 'counter must', break_(ann))
+
+    assert.left(world, before)
+  end)
 end)

@@ -146,4 +146,13 @@ describe('fenced/transfer', function()
 
     assert.left(world, { job = hash({ [bob] = '1' }, 30000), [counter] = drawn(1) })
   end)
+
+  it('does nothing when the counter is at its end', function()
+    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740991') }
+    helper.fill(world, before)
+
+    assert.refused('LKARG', 'counter must', transfer(ann, bob))
+
+    assert.left(world, before)
+  end)
 end)

@@ -236,4 +236,41 @@ describe('guard/call', function()
     assert.left(world, { job = hash({ [ann] = '1' }, 30000), [target] = string_('a') })
     assert.reply({ 1, 'OK' }, call(ann, 1, 'SET', 'b'))
   end)
+
+  it('does nothing where the record holds a seq of 2^53', function()
+    helper.fill(world, { [record] = string_('9007199254740992 number 1', 60000) })
+
+    assert.refused('LKARG', 'record', call(ann, 1, 'SET', 'a'))
+
+    left('9007199254740992 number 1')
+  end)
+
+  it('runs a later call of a caller that was refused before', function()
+    assert.reply({ -1 }, call(bob, 1, 'SET', 'a'))
+
+    assert.reply({ 1, 'OK' }, call(ann, 2, 'SET', 'b'))
+
+    left('2 string OK', string_('b'))
+  end)
+
+  -- With as many words as may follow the key: the command, the target before, and the reply.
+  local longest = {
+    { 'SET', 16, nil, 'OK' }, { 'PEXPIRE', 2, string_('a'), 1 }, { 'HSET', 16, nil, 8 },
+    { 'HDEL', 16, hash({ x = '1' }), 0 }, { 'LPUSH', 16, nil, 16 }, { 'RPUSH', 16, nil, 16 },
+    { 'ZADD', 16, nil, 8 }, { 'ZREM', 16, zset({ { 'x', 1 } }), 0 }, { 'HINCRBY', 2, nil, 16 },
+  }
+  local WORDS = { SET = 'KEEPTTL', PEXPIRE = 'NX' }
+
+  for _, case in ipairs(longest) do
+    it(('runs %s with %d words'):format(case[1], case[2]), function()
+      local words = {}
+      for place = 1, case[2] do
+        words[place] = place > 1 and WORDS[case[1]] or tostring(place + 14)
+      end
+      words[1] = case[1] == 'PEXPIRE' and '60000' or words[1]
+      helper.fill(world, { [target] = case[3] })
+
+      assert.reply({ 1, case[4] }, call(ann, 1, case[1], unpack(words)))
+    end)
+  end
 end)

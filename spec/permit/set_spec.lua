@@ -141,4 +141,10 @@ describe('permit/set', function()
   for _, case in ipairs(recorded.cases('permit/set', {}, arguments, permit.KEYS)) do
     it(case[1], case[2])
   end
+
+  it('tells of a single one', function()
+    assert.reply({ 1, 1 }, set(1))
+
+    assert_left(permit.keys(1), { 1, 1 }, permit.told('1'))
+  end)
 end)

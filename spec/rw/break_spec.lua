@@ -132,4 +132,88 @@ describe('rw/break', function()
 
     assert.left(world, {}, rw.told('0'))
   end)
+
+  for _, name in ipairs({ 'a{b}', '{b}a' }) do
+    it('finds the levels of a lock with braces in its name: ' .. name, function()
+      local level = name .. ':' .. ann .. ':rwlock_timeout:1'
+      local channel = 'redisson_rwlock:' .. name
+      helper.fill(world, { [name] = helper.hash({ mode = 'read', [ann] = '1' }, 30000),
+        [level] = helper.string('1', 30000) })
+
+      assert.reply({ 1 }, world:eval('rw/break', { name }, { ann, channel, 'PUBLISH' }))
+
+      assert.left(world, {}, { { verb = 'PUBLISH', channel = channel, message = '0' } })
+    end)
+  end
+
+  -- Redisson's readers have as many levels as their count says, latchkey's look at the first alone.
+  -- The fields and the levels are looked at: 2000 in all.
+  for _, case in ipairs({ { 1998, true }, { 1999, false } }) do
+    it(('%s beside a reader of %d levels'):format(case[2] and 'looks' or 'does not look', case[1]),
+      function()
+        helper.fill(world, rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = case[1] }))
+
+        assert.reply({ 1 }, rw.break_(world, ann))
+
+        assert.left(world, case[2] and {} or rw.keys('read', 60000, { [redisson] = case[1] }),
+          case[2] and rw.told('0') or {})
+      end)
+  end
+
+  for _, case in ipairs({ { 1999, true }, { 2000, false } }) do
+    it(('%s beside %d fields of readers'):format(case[2] and 'looks' or 'does not look', case[1]),
+      function()
+        local others = rw.fill_readers(world, case[1], 60000)
+        helper.fill(world, rw.keys('read', 60000, { [ann] = { 30000 } }))
+
+        assert.reply({ 1 }, rw.break_(world, ann))
+
+        assert.left(world, case[2] and {} or others, case[2] and rw.told('0') or {})
+      end)
+  end
+
+  it('looks at the first level of a reader of latchkey, and at no level that cannot be', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 30000 }, [bob] = 1 })
+    keys[rw.level(bob, 0)] = helper.string('1', 60000)
+    keys[rw.level(bob, 2)] = helper.string('1', 60000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, { [rw.level(bob, 0)] = helper.string('1', 60000),
+      [rw.level(bob, 2)] = helper.string('1', 60000) }, rw.told('0'))
+  end)
+
+  it('lets a reader go on at whose first level alone it looks', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 30000 }, [bob] = { 60000, 80000 } })
+    helper.fill(world, keys)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, rw.keys('read', 60000, { [bob] = { 60000, 80000 } }))
+  end)
+
+  it('breaks a reader whose count says nothing: it has one level', function()
+    local keys = rw.keys('read', 30000, { [ann] = { 30000, 30000 } })
+    keys.job.value[ann] = 'x'
+    keys[rw.level(ann, 0)] = helper.string('1', 30000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, { [rw.level(ann, 0)] = helper.string('1', 30000),
+      [rw.level(ann, 2)] = helper.string('1', 30000) }, rw.told('0'))
+  end)
+
+  it('breaks at most a thousand levels', function()
+    local keys = { job = helper.hash({ mode = 'read', [ann] = '1001' }, 30000) }
+    for _, number in ipairs({ 1, 999, 1000, 1001 }) do
+      keys[rw.level(ann, number)] = helper.string('1', 30000)
+    end
+    helper.fill(world, keys)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
+  end)
 end)

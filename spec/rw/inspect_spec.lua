@@ -123,4 +123,34 @@ describe('rw/inspect', function()
 
     assert.left(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
   end)
+
+  it('looks at ten levels of a reader, and at no level that cannot be', function()
+    local keys = rw.keys('read', 90000, { [ann] = 11 })
+    keys[rw.level(ann, 10)] = helper.string('1', 30000)
+    keys[rw.level(ann, 11)] = helper.string('1', 80000)
+    keys[rw.level(ann, 0)] = helper.string('1', 80000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1, about(90000), 2, 0, 'read', ann, '11', about(30000) }, rw.inspect(world))
+
+    assert.left(world, keys)
+  end)
+
+  it('takes a count that says nothing for none', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 30000 } })
+    keys.job.value[ann] = 'x'
+    helper.fill(world, keys)
+
+    assert.reply({ 1, about(90000), 2, 0, 'read', ann, 'x', -2 }, rw.inspect(world))
+
+    assert.left(world, keys)
+  end)
+
+  for readers, elements in pairs({ [99] = 5 + 3 * 99, [100] = 5 }) do
+    it(('answers %d elements where there are %d readers'):format(elements, readers), function()
+      rw.fill_readers(world, readers, 90000)
+
+      assert.equal(elements, rw.inspect(world).n)
+    end)
+  end
 end)

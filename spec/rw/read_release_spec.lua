@@ -250,4 +250,25 @@ describe('rw/read_release', function()
 
     assert.left(world, {}, rw.told('0'))
   end)
+
+  it('releases a hold whose count says nothing: it has one level', function()
+    local keys = rw.keys('read', 30000, { [ann] = { 30000, 30000 } })
+    keys.job.value[ann] = 'x'
+    keys[rw.level(ann, 0)] = helper.string('1', 30000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+    assert.left(world, { [rw.level(ann, 0)] = helper.string('1', 30000),
+      [rw.level(ann, 2)] = helper.string('1', 30000) }, rw.told('0'))
+  end)
+
+  it('finds nothing in the hash of another kind', function()
+    local before = { job = helper.hash({ [ann] = '1' }, 30000) }
+    helper.fill(world, before)
+
+    assert.reply({ -1 }, rw.read_release(world, ann))
+
+    assert.left(world, before)
+  end)
 end)

@@ -109,4 +109,12 @@ describe('semaphore/add', function()
   for _, case in ipairs(recorded.cases('semaphore/add', { job = string_('1') }, arguments)) do
     it(case[1], case[2])
   end
+
+  it('tells of a single one that is added, and is the only one', function()
+    helper.fill(world, { job = string_('0') })
+
+    assert.reply({ 1, 1 }, add(1, 'RAISE'))
+
+    assert.left(world, { job = string_('1'), [record] = recorded.record(1, 1, 1) }, told('1'))
+  end)
 end)

@@ -63,4 +63,12 @@ describe('semaphore/drain', function()
   for _, case in ipairs(recorded.cases('semaphore/drain', { job = string_('5') }, arguments)) do
     it(case[1], case[2])
   end
+
+  it('takes the last one', function()
+    helper.fill(world, { job = string_('1') })
+
+    assert.reply({ 1, 1 }, drain())
+
+    assert.left(world, { job = string_('0'), [record] = recorded.record(1, 1, 1) })
+  end)
 end)

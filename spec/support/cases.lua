@@ -235,6 +235,20 @@ function cases.too_many(h, args)
   return more
 end
 
+---As many arguments as a script takes whose last one stands for many; nil for others, and where
+---there must be as many as there are keys.
+function cases.most(h, args)
+  local many = h.argv[#h.argv] and h.argv[#h.argv].many
+  if not many or h.keys[#h.keys].many then
+    return nil
+  end
+  local most = { unpack(args) }
+  for place = #args + 1, #h.argv - 1 + many.max do
+    most[place] = args[#h.argv] or 'more'
+  end
+  return most
+end
+
 ---The keys, and one more than the script takes.
 function cases.too_many_keys(h, keys)
   local many = h.keys[#h.keys] and h.keys[#h.keys].many

@@ -85,6 +85,23 @@ function rw.keys(mode, lease, holds)
   return keys
 end
 
+---Puts so many readers without levels into a lock, each with a count of 0.
+---@return table keys of them alone, as `rw.keys` gives them
+function rw.fill_readers(world, count, lease)
+  local holds = {}
+  for first = 1, count, 500 do
+    local arguments = { 'HSET', 'job', 'mode', 'read' }
+    for number = first, math.min(first + 499, count) do
+      holds['reader ' .. number] = 0
+      table.insert(arguments, 'reader ' .. number)
+      table.insert(arguments, 0)
+    end
+    assert(world:command(unpack(arguments)))
+  end
+  assert(world:command('PEXPIRE', 'job', lease))
+  return rw.keys('read', lease, holds)
+end
+
 ---The key of writers that wait, beside other keys.
 ---@param keys table
 ---@param ... table { owner, ms to the end of the heartbeat }, in this order; the last one's is the

@@ -3,9 +3,11 @@
 -- can bring about, within bounds. docs/explanation/checker.md says how it is meant.
 local Server = require('checker.server')
 local Steps = require('checker.steps')
+local coverage = require('checker.coverage')
 local explorer = require('checker.explorer')
 local faults = require('checker.faults')
 local parts = require('checker.parts')
+local replay = require('checker.replay')
 
 local checker = {}
 
@@ -74,6 +76,7 @@ function checker.check(model, options)
   local steps = checker.prepare(model, options)
   local only = options.only and set_of(options.only)
   local started = os.clock()
+  local probed = coverage.probe(steps)
   local outcome = explorer.run(steps, {
     symmetric = options.symmetric ~= false,
     stop_at_first = options.stop_at_first ~= false,
@@ -82,14 +85,51 @@ function checker.check(model, options)
       return not only or only[property] or false
     end,
   })
+  for i, finding in ipairs(probed) do
+    if not only or only.G10 then
+      table.insert(outcome.findings, i, finding)
+    end
+  end
   return {
     model = steps.model.name, ok = #outcome.findings == 0 and outcome.complete,
     complete = outcome.complete, out_of_memory = outcome.out_of_memory,
     findings = outcome.findings, states = outcome.states, transitions = outcome.transitions,
     executed = steps.server.executed, remembered = steps.server.remembered,
-    bounds = steps.bounds, kinds = steps.kinds, covered = steps.server.covered,
+    bounds = steps.bounds, kinds = steps.kinds, limits = options.limits, covered = steps.server.covered,
     seconds = os.clock() - started,
   }
 end
+
+---Runs the steps that a replay names.
+---@param text string
+---@return table|nil finding nil if all is well to the end
+function checker.replay(model, text, options)
+  local run, why = checker.run(model, text, options)
+  if not run then
+    error(why, 2)
+  end
+  return run.finding
+end
+
+---The same with all that happened, for story.lua.
+---@return table|nil run
+---@return string|nil why a word of the text cannot be there
+---@return table steps
+function checker.run(model, text, options)
+  options = merged(options, { reduce = false, memo = false })
+  local steps = checker.prepare(model, options)
+  local run, why = replay.run(steps, text)
+  return run, why, steps
+end
+
+---The runs of a model's default matrix, as options of `check`.
+---@return table[]
+function checker.runs(model)
+  model = checker.model(model)
+  return model.runs or { {} }
+end
+
+checker.families = { 'mutex', 'lock', 'fenced', 'fair', 'rw', 'semaphore', 'permit', 'countdown',
+  'guard' }
 
 return checker

@@ -192,6 +192,13 @@ local function run_call(self, keyspace, call, letter)
   return result
 end
 
+---Runs a call just once, and remembers nothing.
+function Server:run_once(keyspace, call, letter)
+  local args = args_of(call, letter)
+  local target = call.target and call.target:gsub('lk%-@', 'lk-' .. letter)
+  return run(self, keyspace, call.script, keys_of(self, call.script, args, target), args)
+end
+
 ---Runs a call on a keyspace.
 ---@param keyspace table part
 ---@param call table { script, args, target }; "lk-@" in it is the caller

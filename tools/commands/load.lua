@@ -166,7 +166,8 @@ function command.run(args, ctx)
     return ctx:fail(list[1].err)
   end
   ctx:result(fields, table.concat(shown))
-  return ending(ctx, list)
+  code = ending(ctx, list)
+  return args.dry_run and #loader.refused(list) > 0 and cli.exits.found or code
 end
 
 return command

@@ -1,20 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Is a server fit for locks? Each check answers with findings { check, level, message, advice }:
 -- "problem" where locks can fail, "note" for what is good to know, "good" else.
-local time = require('posix.time')
-
-local latchkey = require('lib.latchkey')
+local clock = require('lib.doctor.clock')
 local ledger = require('lib.ledger')
 local loaded = require('lib.loaded')
 local manifest = require('bundle.manifest')
 local permissions = require('lib.doctor.permissions')
 local queues = require('lib.doctor.queues')
-local text = require('lib.text')
 
 local doctor = {}
-
--- Redisson writes the ends of waits and permits by the clocks of its hosts.
-local CLOCK_MS = 1000
 
 -- How full the memory is when new holds will soon be refused.
 local FULL = 0.9
@@ -132,35 +126,6 @@ local function replicas(facts)
   return { good('replicas', ('%d replicas, writes need %d'):format(count, least)) }
 end
 
----The server's clock, compared with the moment in the middle of the quickest of a few questions.
----@param client latchkey.client
----@return table[]|nil findings
----@return latchkey.error|nil err
-function doctor.clock(client)
-  local best_ms, offset_ms
-  for _ = 1, 5 do
-    local asked = latchkey.now_ms()
-    local reply, err = client:command('TIME')
-    if not reply then
-      return err.status == 'LK_DENIED' and { note('clock', 'this user may not ask for the time',
-        'allow TIME: scripts need it') } or nil, err
-    end
-    local took_ms = latchkey.now_ms() - asked
-    if not best_ms or took_ms < best_ms then
-      local here = time.clock_gettime(time.CLOCK_REALTIME)
-      local here_ms = here.tv_sec * 1000 + here.tv_nsec / 1e6 - took_ms / 2
-      best_ms, offset_ms = took_ms, reply[1] * 1000 + reply[2] / 1000 - here_ms
-    end
-  end
-  local difference = ('the server\'s clock is %s %s this machine\'s, give or take %d ms'):format(
-    text.show_ms(math.abs(offset_ms)), offset_ms < 0 and 'behind' or 'ahead of', best_ms / 2 + 1)
-  if math.abs(offset_ms) - best_ms / 2 > CLOCK_MS then
-    return { problem('clock', difference .. ': Redisson\'s fair waiters and permits here end too '
-      .. 'soon or too late', 'let a time service (chrony, systemd-timesyncd) set both') }
-  end
-  return { good('clock', difference) }
-end
-
 local function scripts(client)
   local rows, err = loaded.scripts(client)
   if not rows then
@@ -200,7 +165,7 @@ function doctor.examine(client, home, options)
     add({ note('server', 'this user may not see what the server is (INFO)',
       'run it as an administrator') })
   end
-  add(doctor.clock(client))
+  add(clock.check(client))
   add(permissions.check(client, home, options))
   add(scripts(client))
   add(queues.check(client, home, options.show))

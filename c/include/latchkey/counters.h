@@ -438,7 +438,7 @@ LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, co
 /**
  * Run one command on a key of the lock's slot, only while the caller's hold lives: in one step.
  *
- * @param lock    open, of a kind whose hold is a field of the hash `name`: not LK_MUTEX
+ * @param lock    of any kind but LK_MUTEX and LK_READ, whose holds the script cannot see
  * @param caller  NULL: this thread
  * @param argv    the command, its key and what follows, argc of them: SET, UNLINK, INCRBY, PEXPIRE,
  *                HSET, HDEL, HINCRBY, LPUSH, RPUSH, LPOP, RPOP, ZADD or ZREM in upper case, then at most

@@ -114,18 +114,29 @@ static void a_hold_that_has_ended_sends_nothing(void **state) {
   lk_lock_close(brief);
 }
 
-static void it_works_on_each_level_of_a_hold_and_for_fenced_locks(void **state) {
+static void it_works_on_each_level_of_a_hold(void **state) {
   (void)state;
-  lk_lock *fenced = kit_lock(client, LK_FENCED, "{a}:fenced", NULL);
-  EXPECT(LK_OK, lk_lock_acquire(fenced, NULL, 0, &kit_error));
-  EXPECT(LK_OK, lk_lock_acquire(fenced, NULL, 0, &kit_error));
-  EXPECT(LK_OK, call_as(fenced, NULL, "INCRBY {a}:count 1"));
-  EXPECT(LK_OK, lk_lock_release(fenced, NULL, &kit_error));
-  EXPECT(LK_OK, call_as(fenced, NULL, "INCRBY {a}:count 1"));
-  EXPECT(LK_OK, lk_lock_release(fenced, NULL, &kit_error));
-  EXPECT(LK_NOT_HELD, call_as(fenced, NULL, "INCRBY {a}:count 1"));
-  assert_int_equal(server_number(srv, "GET {a}:count"), 2);
-  lk_lock_close(fenced);
+  acquire();
+  acquire();
+  EXPECT(LK_OK, call("INCRBY {job}:count 1"));
+  release();
+  EXPECT(LK_OK, call("INCRBY {job}:count 1"));
+  release();
+  EXPECT(LK_NOT_HELD, call("INCRBY {job}:count 1"));
+  assert_int_equal(server_number(srv, "GET {job}:count"), 2);
+}
+
+static void it_works_for_every_kind_that_one_owner_holds(void **state) {
+  (void)state;
+  static const lk_kind kinds[] = {LK_LOCK, LK_FENCED, LK_FAIR, LK_WRITE};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    lk_lock *one = kit_lock(client, kinds[i], "{a}:one", NULL);
+    EXPECT(LK_OK, lk_lock_acquire(one, NULL, 0, &kit_error));
+    EXPECT(LK_OK, call_as(one, NULL, "INCRBY {a}:count 1"));
+    assert_int_equal(lk_reply_integer(reply), i + 1);
+    EXPECT(LK_OK, lk_lock_release(one, NULL, &kit_error));
+    lk_lock_close(one);
+  }
 }
 
 /* ------------------------------------------------------------------------------------ bad input -- */
@@ -162,13 +173,17 @@ static void a_command_that_fails_writes_nothing(void **state) {
   release();
 }
 
-static void a_mutex_cannot_be_guarded(void **state) {
+static void a_mutex_and_a_read_hold_cannot_be_guarded(void **state) {
   (void)state;
-  lk_lock *mutex = kit_lock(client, LK_MUTEX, "mutex", NULL);
-  EXPECT(LK_OK, lk_lock_acquire(mutex, NULL, 0, &kit_error));
-  EXPECT(LK_WRONGTYPE, call_as(mutex, NULL, "SET {mutex}:result text"));
-  EXPECT(LK_OK, lk_lock_release(mutex, NULL, &kit_error));
-  lk_lock_close(mutex);
+  static const lk_kind kinds[] = {LK_MUTEX, LK_READ};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    lk_lock *one = kit_lock(client, kinds[i], "one", NULL);
+    EXPECT(LK_OK, lk_lock_acquire(one, NULL, 0, &kit_error));
+    EXPECT(LK_INVALID, call_as(one, NULL, "SET {one}:result text"));
+    EXPECT_MESSAGE("cannot be guarded");
+    EXPECT(LK_OK, lk_lock_release(one, NULL, &kit_error));
+    lk_lock_close(one);
+  }
 }
 
 /* ------------------------------------------------------------------------------------- trouble -- */
@@ -222,11 +237,12 @@ int main(void) {
       TEST(without_a_hold_nothing_is_sent),
       TEST(a_hold_that_the_server_does_not_have_writes_nothing),
       TEST(a_hold_that_has_ended_sends_nothing),
-      TEST(it_works_on_each_level_of_a_hold_and_for_fenced_locks),
+      TEST(it_works_on_each_level_of_a_hold),
+      TEST(it_works_for_every_kind_that_one_owner_holds),
       TEST(commands_that_are_not_in_the_list_are_refused),
       TEST(words_out_of_range_are_said_and_nothing_is_sent),
       TEST(a_command_that_fails_writes_nothing),
-      TEST(a_mutex_cannot_be_guarded),
+      TEST(a_mutex_and_a_read_hold_cannot_be_guarded),
       TEST(cut_connections_do_nothing_twice),
       TEST(a_forked_child_cannot_use_it),
   };

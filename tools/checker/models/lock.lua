@@ -15,8 +15,15 @@ return {
   clients = function(n)
     return ('taker '):rep(n)
   end,
-  limits = { lease = 299, third = 100, drift = 5, recheck = 400, levels = 2, renewals = 1, handover = true },
-  bounds = { clients = 3, rounds = 2, faults = 1 },
+  limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 2, renewals = 1,
+    handover = true },
+  bounds = { clients = 2, rounds = 1, faults = 1 },
+  runs = {
+    { clients = 3, rounds = 2, limits = { levels = 1, handover = false, renewals = math.huge } },
+    { clients = 2, rounds = 2, limits = { levels = 1, renewals = math.huge } },
+    { clients = 2, rounds = 1, limits = { renewals = math.huge } },
+    { clients = 2, rounds = 1, limits = { levels = 1, handover = false, edges = true } },
+  },
   holders = holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/transfer'] = 'transfer', ['lock/break'] = 'break' },
