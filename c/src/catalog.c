@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "function.h"
 #include "status.h"
 
 /* A script above this is no script: the server would hold its breath. */
@@ -19,6 +20,7 @@ struct lk_catalog {
   size_t count;
   lk_parsed **parsed; /* those that were read at run time */
   size_t parsed_count;
+  lk_script_def *copies; /* with their names as functions; NULL: they are called as scripts */
 };
 
 static int by_name(const void *a, const void *b) {
@@ -159,7 +161,21 @@ static lk_status add_folder(lk_catalog *catalog, const char *root, const char *i
 
 /* ---------------------------------------------------------------------------------------- face -- */
 
-lk_status lk_catalog_open(const char *dir, lk_catalog **out, lk_error *error) {
+/* Every script once more, with its name as a function. */
+static lk_status name_functions(lk_catalog *catalog, lk_error *error) {
+  catalog->copies = calloc(catalog->count + 1, sizeof *catalog->copies);
+  if (!catalog->copies) return lk_fail(error, LK_NOMEM, "out of memory");
+  for (size_t i = 0; i < catalog->count; i++) {
+    lk_script_def *copy = &catalog->copies[i];
+    *copy = *catalog->scripts[i];
+    copy->function = lk_function_name(copy);
+    if (!copy->function) return lk_fail(error, LK_NOMEM, "out of memory");
+    catalog->scripts[i] = copy;
+  }
+  return LK_OK;
+}
+
+lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_error *error) {
   lk_catalog *catalog = calloc(1, sizeof *catalog);
   lk_status status = LK_OK;
   *out = NULL;
@@ -172,6 +188,7 @@ lk_status lk_catalog_open(const char *dir, lk_catalog **out, lk_error *error) {
   for (size_t i = 0; i < lk_embedded_count; i++) catalog->scripts[i] = &lk_embedded_scripts[i];
   catalog->count = lk_embedded_count;
   if (dir) status = add_folder(catalog, dir, "", error);
+  if (status == LK_OK && functions) status = name_functions(catalog, error);
   if (status != LK_OK) {
     lk_catalog_close(catalog);
     return status;
@@ -183,6 +200,10 @@ lk_status lk_catalog_open(const char *dir, lk_catalog **out, lk_error *error) {
 void lk_catalog_close(lk_catalog *catalog) {
   if (!catalog) return;
   for (size_t i = 0; i < catalog->parsed_count; i++) lk_parsed_free(catalog->parsed[i]);
+  for (size_t i = 0; catalog->copies && i < catalog->count; i++) {
+    free((char *)(uintptr_t)catalog->copies[i].function);
+  }
+  free(catalog->copies);
   free(catalog->parsed);
   free(catalog->scripts);
   free(catalog);
@@ -200,5 +221,8 @@ const lk_script_def *lk_catalog_at(const lk_catalog *catalog, size_t index) {
 }
 
 bool lk_catalog_is_embedded(const lk_script_def *script) {
-  return script >= lk_embedded_scripts && script < lk_embedded_scripts + lk_embedded_count;
+  for (size_t i = 0; i < lk_embedded_count; i++) {
+    if (lk_embedded_scripts[i].source == script->source) return true;
+  }
+  return false;
 }

@@ -48,7 +48,8 @@ typedef struct lk_script_def {
   size_t nkeys;
   const lk_field *args;
   size_t nargs;
-  const char *returns; /* the `{...}` shapes of `returns:`, one a line, in the header's order */
+  const char *returns;  /* the `{...}` shapes of `returns:`, one a line, in the header's order */
+  const char *function; /* its name as a Redis Function, where it is called as one; else NULL */
 } lk_script_def;
 
 /* Generated: sorted by name (byte order). */
@@ -57,8 +58,9 @@ extern const size_t lk_embedded_count;
 
 typedef struct lk_catalog lk_catalog;
 
-/* The embedded scripts and those below `dir` (NULL: none), where `_` marks folders without scripts. */
-lk_status lk_catalog_open(const char *dir, lk_catalog **out, lk_error *error);
+/* The embedded scripts and those below `dir` (NULL: none), where `_` marks folders without scripts.
+ * functions: they are called as Redis Functions. */
+lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_error *error);
 void lk_catalog_close(lk_catalog *catalog);
 
 const lk_script_def *lk_catalog_find(const lk_catalog *catalog, const char *name);

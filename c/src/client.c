@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "eval.h"
 #include "holds.h"
+#include "load.h"
 #include "local.h"
 #include "op.h"
 #include "options.h"
@@ -241,6 +242,12 @@ static lk_client *allocate(void) {
   return client;
 }
 
+static lk_status open_catalog(lk_client *client, const lk_client_options *options,
+                              lk_error *error) {
+  client->functions = options->functions || client->settings.url.functions == 1;
+  return lk_catalog_open(options->script_dir, client->functions, &client->catalog, error);
+}
+
 lk_status lk_client_open(const char *url, const lk_client_options *options, lk_client **out,
                          lk_error *error) {
   lk_client_options given = LK_CLIENT_OPTIONS_INIT;
@@ -255,7 +262,7 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
   if (status == LK_OK && !lk_uuid(client->uuid)) {
     status = lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
   }
-  if (status == LK_OK) status = lk_catalog_open(given.script_dir, &client->catalog, error);
+  if (status == LK_OK) status = open_catalog(client, &given, error);
   if (status == LK_OK) status = find_server(client, error);
   if (status == LK_OK) status = make_parts(client, &given, error);
   if (status != LK_OK) {

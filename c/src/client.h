@@ -28,6 +28,7 @@ struct lk_client {
   int64_t command_us;
   int64_t recheck_us;
   lk_catalog *catalog;
+  bool functions; /* scripts are called as Redis Functions */
   lk_events events;
   lk_trace *trace; /* NULL: nobody asked */
   lk_keeper *keeper;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "clock.h"
+#include "load.h"
 #include "reply.h"
 #include "status.h"
 
@@ -14,12 +15,12 @@ static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(stri
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
-/* EVALSHA sha nkeys keys... args...; `number` holds the count's digits. */
+/* EVALSHA sha nkeys keys... args..., or FCALL name ...; `number` holds the count's digits. */
 static size_t fill(lk_bytes *argv, const lk_script_def *script, const lk_bytes *keys, size_t nkeys,
                    const lk_bytes *args, size_t nargs, char number[24]) {
   size_t n = 0;
-  argv[n++] = (lk_bytes){"EVALSHA", 7};
-  argv[n++] = (lk_bytes){script->sha1, 40};
+  argv[n++] = script->function ? (lk_bytes){"FCALL", 5} : (lk_bytes){"EVALSHA", 7};
+  argv[n++] = script->function ? text(script->function) : (lk_bytes){script->sha1, 40};
   argv[n++] = (lk_bytes){number, (size_t)snprintf(number, 24, "%zu", nkeys)};
   for (size_t i = 0; i < nkeys; i++) argv[n++] = keys[i];
   for (size_t i = 0; i < nargs; i++) argv[n++] = args[i];
@@ -81,21 +82,13 @@ lk_status lk_answer_status(const lk_answer *answer, const char *script, const ch
   return lk_succeed(error);
 }
 
-static lk_request *load_request(const lk_script_def *script, int64_t deadline_us) {
-  lk_bytes argv[] = {text("SCRIPT"), text("LOAD"), {script->source, script->source_len}};
-  return lk_request_new(argv, 3, true, deadline_us);
-}
-
 static bool is_missing(const lk_answer *answer) {
-  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
-         strncmp(answer->reply->str, "NOSCRIPT", 8) == 0;
+  if (answer->status != LK_OK || answer->reply->type != REDIS_REPLY_ERROR) return false;
+  return strncmp(answer->reply->str, "NOSCRIPT", 8) == 0 ||
+         strcmp(answer->reply->str, "ERR Function not found") == 0;
 }
 
-static bool is_answered(const lk_answer *answer) {
-  return answer->status == LK_OK && answer->reply->type != REDIS_REPLY_ERROR;
-}
-
-static void call_once(lk_client *client, lk_request *request, lk_answer *answer) {
+void lk_request_run(lk_client *client, lk_request *request, lk_answer *answer) {
   if (request) {
     lk_pipe_call(client->pipe, request, answer);
   } else {
@@ -105,7 +98,7 @@ static void call_once(lk_client *client, lk_request *request, lk_answer *answer)
 
 /* The server lost its scripts, and may lose them again at any time: both travel in one piece. */
 static void load_ahead(lk_client *client, const lk_script_def *script, int64_t deadline_us) {
-  lk_request *request = load_request(script, deadline_us);
+  lk_request *request = lk_load_request(script, deadline_us);
   if (request) lk_pipe_send_ahead(client->pipe, request);
 }
 
@@ -122,8 +115,8 @@ static void learn_why(lk_client *client, const lk_script_def *script, int64_t de
                       lk_answer *answer) {
   lk_answer loaded;
   unsigned lost = answer->copies - 1;
-  call_once(client, load_request(script, deadline_us), &loaded);
-  if (is_answered(&loaded)) {
+  lk_request_run(client, lk_load_request(script, deadline_us), &loaded);
+  if (lk_load_done(&loaded)) {
     freeReplyObject(loaded.reply);
     return;
   }
@@ -145,7 +138,7 @@ static void never_kept(lk_answer *answer) {
 static void call_traced(lk_client *client, lk_request *request, lk_traced *traced,
                         lk_answer *answer) {
   lk_request_trace(request, traced);
-  call_once(client, request, answer);
+  lk_request_run(client, request, answer);
 }
 
 lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
@@ -266,7 +259,7 @@ static bool repair(started *s) {
   bool ahead = !s->loaded;
   s->loaded = !s->loaded;
   if (!ahead) {
-    return send_started(s, load_request(s->call->script, s->deadline_us), started_loaded);
+    return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
   }
   load_ahead(s->client, s->call->script, s->deadline_us);
   return send_call(s);
@@ -290,7 +283,7 @@ static void started_done(void *user, lk_answer *answer) {
 
 static void started_loaded(void *user, lk_answer *answer) {
   started *s = user;
-  if (is_answered(answer)) {
+  if (lk_load_done(answer)) {
     freeReplyObject(answer->reply);
     if (send_call(s)) return;
     *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
@@ -359,8 +352,8 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
     status = lk_fail(error, LK_INVALID, "%.*s would block or change the shared connection",
                      (int)argv[0].len, argv[0].data);
   } else {
-    call_once(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us),
-              &answer);
+    lk_request_run(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us),
+                   &answer);
     status = hand_out(lk_answer_status(&answer, NULL, NULL, error), &answer, out);
   }
   lk_client_leave(client);
@@ -370,88 +363,8 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error) {
   lk_bytes argv[] = {text("PING")};
   lk_answer answer;
-  call_once(client, lk_request_new(argv, 1, true, deadline_us), &answer);
+  lk_request_run(client, lk_request_new(argv, 1, true, deadline_us), &answer);
   lk_status status = lk_answer_status(&answer, NULL, NULL, error);
   freeReplyObject(answer.reply);
-  return status;
-}
-
-/* --------------------------------------------------------------------------------------- load -- */
-
-/* All scripts travel at once; the first refusal is the one that is reported. */
-typedef struct loading {
-  pthread_mutex_t mutex;
-  pthread_cond_t ended;
-  size_t pending;
-  size_t loaded;
-  lk_status status;
-  lk_error error;
-} loading;
-
-typedef struct loading_one {
-  loading *all;
-  const lk_script_def *script;
-} loading_one;
-
-static void loaded(void *user, lk_answer *answer) {
-  loading_one *one = user;
-  loading *all = one->all;
-  lk_error error;
-  lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
-  if (status == LK_OK && (answer->reply->type != REDIS_REPLY_STRING ||
-                          strcmp(answer->reply->str, one->script->sha1) != 0)) {
-    status = lk_fail(&error, LK_PROTOCOL, "script %s: the server keeps it under another SHA1",
-                     one->script->name);
-  }
-  freeReplyObject(answer->reply);
-  pthread_mutex_lock(&all->mutex);
-  if (status == LK_OK) {
-    all->loaded++;
-  } else if (all->status == LK_OK) {
-    all->status = status;
-    all->error = error;
-  }
-  all->pending--;
-  if (all->pending == 0) pthread_cond_signal(&all->ended);
-  pthread_mutex_unlock(&all->mutex);
-}
-
-lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,
-                        lk_error *error) {
-  size_t count = lk_catalog_count(client->catalog);
-  loading_one *ones = calloc(count + 1, sizeof *ones);
-  loading all = {.pending = count, .loaded = 0, .status = LK_OK};
-  if (!ones) return lk_fail(error, LK_NOMEM, "out of memory");
-  pthread_mutex_init(&all.mutex, NULL);
-  pthread_cond_init(&all.ended, NULL);
-  for (size_t i = 0; i < count; i++) {
-    const lk_script_def *script = lk_catalog_at(client->catalog, i);
-    lk_request *request = load_request(script, deadline_us);
-    ones[i] = (loading_one){&all, script};
-    if (request) {
-      lk_pipe_send(client->pipe, request, loaded, &ones[i]);
-    } else {
-      lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
-      loaded(&ones[i], &failed);
-    }
-  }
-  pthread_mutex_lock(&all.mutex);
-  while (all.pending > 0) pthread_cond_wait(&all.ended, &all.mutex);
-  pthread_mutex_unlock(&all.mutex);
-  pthread_cond_destroy(&all.ended);
-  pthread_mutex_destroy(&all.mutex);
-  free(ones);
-  if (report) *report = (lk_load_report){.scripts = count, .loaded = all.loaded};
-  if (all.status == LK_OK) return lk_succeed(error);
-  if (error) *error = all.error;
-  return all.status;
-}
-
-lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *error) {
-  if (report) *report = (lk_load_report){0, 0};
-  lk_status status = lk_client_enter(client, error);
-  if (status != LK_OK) return status;
-  status = lk_load_until(client, lk_clock_us() + client->command_us, report, error);
-  lk_client_leave(client);
   return status;
 }

@@ -33,9 +33,8 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
 bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,
                    void *user);
 
-/* lk_load() with a deadline of its own, outside lk_client_enter(). */
-lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,
-                        lk_error *error);
+/* Send a request and wait; NULL stands for one that there was no memory for. */
+void lk_request_run(lk_client *client, lk_request *request, lk_answer *answer);
 
 /* Whether the server answers at all. */
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error);

@@ -88,15 +88,20 @@ static void copy_code(const char *text, char *code, size_t size) {
 
 /*
  * Finds the script's line, and cuts off the tail that says it. Servers differ in the tail's middle,
- * so only its ends are looked at: " script: ... user_script:N."
+ * so only its ends are looked at: " script: ... user_script:N.", user_function:N of
+ * a Redis Function.
  */
 static int take_line(char *text) {
-  static const char place[] = "user_script:";
+  static const char *const places[] = {"user_script:", "user_function:"};
   char *last = NULL;
-  for (char *at = strstr(text, place); at; at = strstr(at + 1, place)) last = at;
+  size_t skip = 0;
+  for (int i = 0; i < 2 && !last; i++) {
+    skip = strlen(places[i]);
+    for (char *at = strstr(text, places[i]); at; at = strstr(at + 1, places[i])) last = at;
+  }
   if (!last) return 0;
   char *end = NULL;
-  long line = strtol(last + sizeof place - 1, &end, 10);
+  long line = strtol(last + skip, &end, 10);
   if (line < 1 || line > 1000000) return 0;
   if (strcmp(end, ".") == 0 || *end == '\0') {
     char *tail = NULL;

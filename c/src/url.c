@@ -216,6 +216,7 @@ static lk_status parse_parameters(const char *at, lk_url *out, lk_error *error) 
       {"tls_min", &out->tls_min, NULL, NULL, out->tls, "rediss://", false},
       {"connect", NULL, &out->connect_ms, NULL, true, "", false},
       {"command", NULL, &out->command_ms, NULL, true, "", false},
+      {"functions", NULL, NULL, &out->functions, true, "", false},
       {"db", NULL, NULL, &out->db, on_socket, "unix:// and local: (elsewhere it is the path, /N)",
        false},
   };
@@ -233,6 +234,8 @@ static lk_status parse_parameters(const char *at, lk_url *out, lk_error *error) 
     lk_status status = set_parameter(&known[index], value, error);
     if (status != LK_OK) return status;
   }
+  if (out->functions > 1)
+    return lk_fail(error, LK_URL, "URL, parameter 'functions': must be 0 or 1");
   return check_tls_parameters(out, error);
 }
 

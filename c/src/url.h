@@ -21,6 +21,7 @@ typedef struct lk_url {
   char *tls_min;      /* NULL, "1.2" or "1.3" */
   int64_t connect_ms; /* 0: not given */
   int64_t command_ms; /* 0: not given */
+  int functions;      /* 1: scripts are called as Redis Functions */
 } lk_url;
 
 /* Fills *out (zeroed first); lk_url_clear() also after a failure. */

@@ -191,14 +191,21 @@ typedef struct lk_client_options {
       poll_us; /**< a call looks for its reply so long before it sleeps, in microseconds, up to 1,000:
                         quicker where the server is near, at the price of CPU; 0: up to twice the round
                         trip, where that is below 300; -1: never */
-  void (*trace)(const char *line, size_t len, void *user); /**< is handed what the client does, a JSON
+  void (*trace)(const char *line, size_t len,
+                void *user); /**< is handed what the client does, a JSON
                         object and a line feed at a time (docs/reference/trace.md); on any thread, one
                         at a time, inside the client's mutexes: it calls nothing of the library */
   void *trace_user;
+  bool
+      functions; /**< call the scripts as Redis Functions (FCALL); also the URL's functions=1. What the
+                       server does not have is loaded, older ones are replaced */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
-  { sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL, NULL }
+  {                                                                                                \
+    sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
+        NULL, false                                                                                \
+  }
 
 /**
  * Open a client: connect, authenticate, and load every script.

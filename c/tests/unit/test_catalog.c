@@ -42,7 +42,7 @@ static void write_file(const char *family, const char *verb, const char *text) {
 static void override_acquire(const char *old, const char *new) {
   static char text[8192];
   lk_catalog *catalog;
-  EXPECT(LK_OK, lk_catalog_open(NULL, &catalog, &kit_error));
+  EXPECT(LK_OK, lk_catalog_open(NULL, false, &catalog, &kit_error));
   const lk_script_def *def = lk_catalog_find(catalog, "lock/acquire");
   assert_non_null(def);
   const char *at = strstr(def->source, old);
@@ -90,7 +90,7 @@ static void the_run_time_parser_agrees_with_the_generator(void **state) {
 static void scripts_are_found_by_name_and_listed_in_order(void **state) {
   (void)state;
   lk_catalog *catalog;
-  EXPECT(LK_OK, lk_catalog_open(NULL, &catalog, &kit_error));
+  EXPECT(LK_OK, lk_catalog_open(NULL, false, &catalog, &kit_error));
   assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
   for (size_t i = 0; i < lk_embedded_count; i++) {
     const lk_script_def *def = lk_catalog_at(catalog, i);
@@ -107,7 +107,7 @@ static void a_patch_of_a_script_stands_in_for_it(void **state) {
   (void)state;
   override_acquire("version:  1.0.0", "version:  1.0.9");
   lk_catalog *catalog;
-  EXPECT(LK_OK, lk_catalog_open(folder, &catalog, &kit_error));
+  EXPECT(LK_OK, lk_catalog_open(folder, false, &catalog, &kit_error));
   const lk_script_def *def = lk_catalog_find(catalog, "lock/acquire");
   assert_string_equal(def->version, "1.0.9");
   assert_false(lk_catalog_is_embedded(def));
@@ -118,7 +118,7 @@ static void a_patch_of_a_script_stands_in_for_it(void **state) {
 
 static void assert_not_opened(lk_status why, const char *part) {
   lk_catalog *catalog = (lk_catalog *)&catalog;
-  EXPECT(why, lk_catalog_open(folder, &catalog, &kit_error));
+  EXPECT(why, lk_catalog_open(folder, false, &catalog, &kit_error));
   assert_null(catalog);
   EXPECT_MESSAGE(part);
 }
@@ -165,7 +165,7 @@ static void folders_with_an_underscore_hold_no_scripts(void **state) {
   (void)state;
   write_file("_fragments", "piece", "return 1\n");
   lk_catalog *catalog;
-  EXPECT(LK_OK, lk_catalog_open(folder, &catalog, &kit_error));
+  EXPECT(LK_OK, lk_catalog_open(folder, false, &catalog, &kit_error));
   assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
   lk_catalog_close(catalog);
 }
