@@ -35,6 +35,7 @@ struct lk_channel {
 };
 
 struct lk_channels {
+  lk_watched watched;
   pthread_mutex_t mutex;
   lk_conn conn;
   void *tree; /* of lk_channel by name: tsearch(3) */
@@ -331,7 +332,13 @@ static bool wanted(const lk_channels *channels) {
   return false;
 }
 
-void lk_channels_step(lk_channels *channels, short revents) {
+static lk_channels *of_watched(lk_watched *watched) {
+  return (lk_channels *)((char *)watched - offsetof(lk_channels, watched));
+}
+
+static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  lk_channels *channels = of_watched(watched);
+  (void)wish;
   redisReply *reply;
   int64_t now_us = lk_clock_us();
   pthread_mutex_lock(&channels->mutex);
@@ -349,7 +356,8 @@ void lk_channels_step(lk_channels *channels, short revents) {
   pthread_mutex_unlock(&channels->mutex);
 }
 
-void lk_channels_watch(lk_channels *channels, lk_channels_watched *out) {
+static void watch(lk_watched *watched, lk_wish *out) {
+  lk_channels *channels = of_watched(watched);
   int64_t now_us = lk_clock_us();
   pthread_mutex_lock(&channels->mutex);
   lk_conn *conn = &channels->conn;
@@ -370,6 +378,8 @@ void lk_channels_watch(lk_channels *channels, lk_channels_watched *out) {
   pthread_mutex_unlock(&channels->mutex);
 }
 
+lk_watched *lk_channels_watched(lk_channels *channels) { return &channels->watched; }
+
 /* --------------------------------------------------------------------------------- life, death -- */
 
 lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
@@ -380,6 +390,7 @@ lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
   lk_conn_init(&channels->conn, settings);
   channels->asked_last = &channels->asked;
   channels->settles_us = INT64_MAX;
+  channels->watched = (lk_watched){.watch = watch, .done = watched_done};
   channels->trace = trace;
   channels->poke = poke;
   channels->poked = poked;

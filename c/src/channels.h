@@ -8,6 +8,7 @@
 
 #include "conn.h"
 #include "trace.h"
+#include "watched.h"
 
 typedef struct lk_channels lk_channels;
 typedef struct lk_channel lk_channel;
@@ -53,12 +54,6 @@ lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listene
 void lk_channels_unlisten(lk_channels *channels, lk_listener *listener);
 
 /* For the keeper. */
-typedef struct lk_channels_watched {
-  int fd;
-  short events;
-  int64_t timer_us;
-} lk_channels_watched;
-void lk_channels_watch(lk_channels *channels, lk_channels_watched *out);
-void lk_channels_step(lk_channels *channels, short revents);
+lk_watched *lk_channels_watched(lk_channels *channels);
 
 #endif

@@ -28,7 +28,7 @@ void lk_client_keep(lk_client *client) { atomic_fetch_add(&client->refs, 1); }
 static void destroy(lk_client *client) {
   lk_holds_free(client->holds);
   lk_seq_free_all(client);
-  lk_pipe_free(client->pipe);
+  lk_route_free(client->route);
   lk_channels_free(client->channels);
   lk_keeper_free(client->keeper);
   lk_trace_free(client->trace);
@@ -100,14 +100,14 @@ void lk_client_close(lk_client *client) {
   while (client->active > 0) pthread_cond_wait(&client->idle, &client->mutex);
   pthread_mutex_unlock(&client->mutex);
   lk_undo_settle(client, deadline_us);
-  lk_pipe_shut(client->pipe);
+  lk_route_shut(client->route);
   lk_keeper_stop(client->keeper);
   lk_holds_clear(client);
   lk_undo_clear(client);
   lk_events_dispatch(&client->events); /* the last completions: the application waits for them */
   lk_channels_hang_up(client->channels);
-  lk_pipe_free(client->pipe);
-  client->pipe = NULL;
+  lk_route_free(client->route);
+  client->route = NULL;
   lk_client_drop(client);
 }
 
@@ -176,24 +176,25 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
   client->keeper = lk_keeper_new();
   if (!client->keeper) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
   int64_t poll_us = options->poll_us < 0 ? 0 : options->poll_us == 0 ? -1 : options->poll_us;
-  client->pipe =
-      lk_pipe_new(&client->settings, client->command_us, poll_us, lk_keeper_poke, client->keeper);
+  const lk_route_options where = {
+      .settings = &client->settings, .command_us = client->command_us, .poll_us = poll_us};
+  client->route = lk_route_new(&where, client->keeper);
   client->channels =
       lk_channels_new(&client->settings, client->trace, lk_keeper_poke, client->keeper);
   client->holds = lk_holds_new();
-  if (!client->pipe || !client->channels || !client->holds) {
+  if (!client->route || !client->channels || !client->holds) {
     return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
   }
+  lk_keeper_add(client->keeper, lk_channels_watched(client->channels));
   bool keeper_runs = options->callbacks == LK_ON_KEEPER;
-  return lk_keeper_start(client->keeper, client->pipe, client->channels,
-                         keeper_runs ? &client->events : NULL, error);
+  return lk_keeper_start(client->keeper, keeper_runs ? &client->events : NULL, error);
 }
 
 /* The first connection tells at once why it fails; later ones are waited for. */
 static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
   int64_t deadline_us = lk_clock_us() + client->settings.connect_us + client->command_us;
   lk_status status;
-  lk_pipe_opening(client->pipe, true);
+  lk_route_opening(client->route, true);
   if (load) {
     status = lk_load_until(client, deadline_us, NULL, error);
     /* A user who may not load scripts may still run those that operations loaded. */
@@ -201,7 +202,7 @@ static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
   } else {
     status = lk_ping_until(client, deadline_us, error);
   }
-  lk_pipe_opening(client->pipe, false);
+  lk_route_opening(client->route, false);
   return status;
 }
 

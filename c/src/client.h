@@ -14,6 +14,7 @@
 #include "line.h"
 #include "pipe.h"
 #include "random.h"
+#include "route.h"
 #include "trace.h"
 
 typedef struct lk_holds lk_holds;
@@ -32,7 +33,7 @@ struct lk_client {
   lk_events events;
   lk_trace *trace; /* NULL: nobody asked */
   lk_keeper *keeper;
-  lk_pipe *pipe;
+  lk_route *route;
   lk_channels *channels;
   char uuid[LK_UUID_SIZE];
   atomic_uint_least64_t serials; /* of owners' names: never used twice */

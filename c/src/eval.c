@@ -11,6 +11,9 @@
 #include "reply.h"
 #include "status.h"
 
+/* A command is sent elsewhere no more often than this. */
+enum { HOPS_MAX = 16 };
+
 static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
 
 /* -------------------------------------------------------------------------------------- calls -- */
@@ -88,18 +91,19 @@ static bool is_missing(const lk_answer *answer) {
          strcmp(answer->reply->str, "ERR Function not found") == 0;
 }
 
-void lk_request_run(lk_client *client, lk_request *request, lk_answer *answer) {
+void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer) {
   if (request) {
-    lk_pipe_call(client->pipe, request, answer);
+    if (hop.asking) lk_request_ask(request);
+    lk_pipe_call(hop.pipe, request, answer);
   } else {
     *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
   }
 }
 
 /* The server lost its scripts, and may lose them again at any time: both travel in one piece. */
-static void load_ahead(lk_client *client, const lk_script_def *script, int64_t deadline_us) {
+static void load_ahead(lk_hop hop, const lk_script_def *script, int64_t deadline_us) {
   lk_request *request = lk_load_request(script, deadline_us);
-  if (request) lk_pipe_send_ahead(client->pipe, request);
+  if (request) lk_pipe_send_ahead(hop.pipe, request);
 }
 
 /* SCRIPT LOAD failed, for whatever reason: the script itself has not run, unless by a copy whose reply
@@ -111,11 +115,11 @@ static void nothing_ran(lk_answer *answer, unsigned lost_copies) {
 
 /* Still missing after a load whose answer nobody saw: if the server refuses to load, that is the
  * answer. */
-static void learn_why(lk_client *client, const lk_script_def *script, int64_t deadline_us,
+static void learn_why(lk_hop hop, const lk_script_def *script, int64_t deadline_us,
                       lk_answer *answer) {
   lk_answer loaded;
   unsigned lost = answer->copies - 1;
-  lk_request_run(client, lk_load_request(script, deadline_us), &loaded);
+  lk_request_run((lk_hop){.pipe = hop.pipe}, lk_load_request(script, deadline_us), &loaded);
   if (lk_load_done(&loaded)) {
     freeReplyObject(loaded.reply);
     return;
@@ -135,16 +139,50 @@ static void never_kept(lk_answer *answer) {
 
 /* ----------------------------------------------------------------------------------- blocking -- */
 
-static void call_traced(lk_client *client, lk_request *request, lk_traced *traced,
-                        lk_answer *answer) {
-  lk_request_trace(request, traced);
-  lk_request_run(client, request, answer);
+/* One call of a blocking one's, however often it goes out. */
+typedef struct calling {
+  const lk_script_def *script;
+  const lk_bytes *argv;
+  size_t argc;
+  int64_t deadline_us;
+  lk_traced *traced;
+  lk_hop hop;
+} calling;
+
+static void send_once(const calling *c, lk_answer *answer) {
+  bool repeatable = c->script->repeat != LK_REPEAT_NO;
+  lk_request *request = lk_request_new(c->argv, c->argc, repeatable, c->deadline_us);
+  lk_request_trace(request, c->traced);
+  lk_request_run(c->hop, request, answer);
+}
+
+/* Again, after an answer that was none. */
+static void send_again(const calling *c, lk_answer *answer) {
+  unsigned lost = answer->copies - 1; /* earlier copies may have run */
+  freeReplyObject(answer->reply);
+  send_once(c, answer);
+  answer->copies += lost;
+}
+
+static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
+  send_once(c, answer);
+  for (int hops = 0; lk_clock_us() < c->deadline_us;) {
+    if (is_missing(answer)) {
+      load_ahead(c->hop, c->script, c->deadline_us);
+      send_again(c, answer);
+      if (is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
+    } else if (hops++ < HOPS_MAX && lk_route_follow(client->route, answer, &c->hop)) {
+      send_again(c, answer);
+    } else {
+      break;
+    }
+  }
+  if (is_missing(answer)) never_kept(answer);
 }
 
 lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
                        size_t nkeys, const lk_bytes *args, size_t nargs, int64_t deadline_us,
                        lk_answer *answer, lk_error *error) {
-  bool repeatable = script->repeat != LK_REPEAT_NO;
   lk_bytes few[16];
   char number[24];
   size_t argc = 3 + nkeys + nargs;
@@ -154,18 +192,14 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   fill(argv, script, keys, nkeys, args, nargs, number);
-  lk_traced *traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs);
-  call_traced(client, lk_request_new(argv, argc, repeatable, deadline_us), traced, answer);
-  while (is_missing(answer) && lk_clock_us() < deadline_us) {
-    unsigned lost = answer->copies - 1; /* earlier copies may have run */
-    freeReplyObject(answer->reply);
-    load_ahead(client, script, deadline_us);
-    call_traced(client, lk_request_new(argv, argc, repeatable, deadline_us), traced, answer);
-    answer->copies += lost;
-    if (is_missing(answer)) learn_why(client, script, deadline_us, answer);
-  }
-  if (is_missing(answer)) never_kept(answer);
-  lk_traced_drop(traced);
+  calling c = {.script = script,
+               .argv = argv,
+               .argc = argc,
+               .deadline_us = deadline_us,
+               .traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs),
+               .hop = lk_route_to(client->route, nkeys > 0 ? &keys[0] : NULL)};
+  send_until_answered(client, &c, answer);
+  lk_traced_drop(c.traced);
   if (argv != few) free(argv);
   char key[96] = "";
   if (nkeys > 0)
@@ -225,6 +259,8 @@ typedef struct started {
   lk_client *client;
   const lk_call *call;
   lk_traced *traced;
+  lk_hop hop;
+  int hops;
   int64_t deadline_us;
   lk_done done;
   void *user;
@@ -237,7 +273,7 @@ static void started_loaded(void *user, lk_answer *answer);
 
 static bool send_started(started *s, lk_request *request, lk_done done) {
   if (!request) return false;
-  lk_pipe_send(s->client->pipe, request, done, s);
+  lk_pipe_send(s->hop.pipe, request, done, s);
   return true;
 }
 
@@ -245,6 +281,7 @@ static bool send_call(started *s) {
   bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
   lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
   lk_request_trace(request, s->traced);
+  if (s->hop.asking) lk_request_ask(request);
   return send_started(s, request, started_done);
 }
 
@@ -261,21 +298,27 @@ static bool repair(started *s) {
   if (!ahead) {
     return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
   }
-  load_ahead(s->client, s->call->script, s->deadline_us);
+  load_ahead(s->hop, s->call->script, s->deadline_us);
   return send_call(s);
+}
+
+/* Whether it was sent once more. */
+static bool go_on(started *s, const lk_answer *answer) {
+  if (lk_clock_us() >= s->deadline_us) return false;
+  if (is_missing(answer)) return repair(s);
+  return s->hops++ < HOPS_MAX && lk_route_follow(s->client->route, answer, &s->hop) && send_call(s);
 }
 
 static void started_done(void *user, lk_answer *answer) {
   started *s = user;
-  if (is_missing(answer) && lk_clock_us() < s->deadline_us) {
-    s->lost += answer->copies - 1;
-    redisReply *reply = answer->reply;
-    if (repair(s)) {
-      freeReplyObject(reply);
-      return;
-    }
-    s->lost -= answer->copies - 1;
+  redisReply *reply = answer->reply;
+  unsigned lost = answer->copies > 0 ? answer->copies - 1 : 0;
+  s->lost += lost;
+  if (go_on(s, answer)) {
+    freeReplyObject(reply);
+    return;
   }
+  s->lost -= lost;
   answer->copies += s->lost;
   if (is_missing(answer)) never_kept(answer);
   finish_started(s, answer);
@@ -292,11 +335,16 @@ static void started_loaded(void *user, lk_answer *answer) {
   finish_started(s, answer);
 }
 
-static lk_traced *trace_call(lk_trace *trace, const lk_call *call) {
+static size_t key_count(const lk_call *call) {
   size_t nkeys = 0;
   for (size_t i = 0; i < call->argv[2].len; i++) {
     nkeys = nkeys * 10 + (size_t)(call->argv[2].data[i] - '0');
   }
+  return nkeys;
+}
+
+static lk_traced *trace_call(lk_trace *trace, const lk_call *call) {
+  size_t nkeys = key_count(call);
   return lk_traced_new(trace, call->script, call->argv + 3, nkeys, call->argv + 3 + nkeys,
                        call->argc - 3 - nkeys);
 }
@@ -313,6 +361,7 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .lost = 0,
                  .loaded = false};
   if (client->trace) s->traced = trace_call(client->trace, call);
+  s->hop = lk_route_to(client->route, key_count(call) > 0 ? &call->argv[3] : NULL);
   if (send_call(s)) return true;
   lk_traced_drop(s->traced);
   free(s);
@@ -352,8 +401,8 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
     status = lk_fail(error, LK_INVALID, "%.*s would block or change the shared connection",
                      (int)argv[0].len, argv[0].data);
   } else {
-    lk_request_run(client, lk_request_new(argv, argc, false, lk_clock_us() + client->command_us),
-                   &answer);
+    lk_request_run(lk_route_to(client->route, NULL),
+                   lk_request_new(argv, argc, false, lk_clock_us() + client->command_us), &answer);
     status = hand_out(lk_answer_status(&answer, NULL, NULL, error), &answer, out);
   }
   lk_client_leave(client);
@@ -363,7 +412,8 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error) {
   lk_bytes argv[] = {text("PING")};
   lk_answer answer;
-  lk_request_run(client, lk_request_new(argv, 1, true, deadline_us), &answer);
+  lk_request_run(lk_route_to(client->route, NULL), lk_request_new(argv, 1, true, deadline_us),
+                 &answer);
   lk_status status = lk_answer_status(&answer, NULL, NULL, error);
   freeReplyObject(answer.reply);
   return status;

@@ -34,7 +34,7 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                    void *user);
 
 /* Send a request and wait; NULL stands for one that there was no memory for. */
-void lk_request_run(lk_client *client, lk_request *request, lk_answer *answer);
+void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer);
 
 /* Whether the server answers at all. */
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error);

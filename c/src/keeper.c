@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* POLLRDHUP */
 #include "keeper.h"
 
 #include <poll.h>
@@ -10,10 +9,6 @@
 
 #include "clock.h"
 #include "status.h"
-
-#ifndef POLLRDHUP
-#define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
-#endif
 
 struct lk_keeper {
   pthread_mutex_t mutex;
@@ -30,8 +25,8 @@ struct lk_keeper {
   int64_t wakes_us;  /* when the thread looks again by itself */
   int64_t lately_us; /* what the last timer was set to, cancelled or not */
   lk_wake wake;
-  lk_pipe *pipe;
-  lk_channels *channels;
+  lk_watched *watched, **last_watched;
+  size_t watched_count;
   lk_events *dispatch;
 };
 
@@ -199,38 +194,96 @@ static bool stopping(lk_keeper *keeper) {
   return stop;
 }
 
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+enum { OWN_FDS = 2 }; /* its wake, and that of the events */
+
+/* What one round polls; it grows with what there is to watch. */
+typedef struct round {
+  struct pollfd *fds; /* OWN_FDS, then one for each that is watched */
+  lk_wish *wishes;
+  size_t size, count;
+} poll_round;
+
+static bool make_room(lk_keeper *keeper, poll_round *r) {
+  pthread_mutex_lock(&keeper->mutex);
+  r->count = keeper->watched_count;
+  pthread_mutex_unlock(&keeper->mutex);
+  if (r->count <= r->size && r->fds) return true;
+  size_t size = r->count * 2 + 4;
+  struct pollfd *fds = realloc(r->fds, (size + OWN_FDS) * sizeof *fds);
+  if (fds) r->fds = fds;
+  lk_wish *wishes = realloc(r->wishes, size * sizeof *wishes);
+  if (wishes) r->wishes = wishes;
+  if (fds && wishes) r->size = size;
+  return fds && wishes;
+}
+
+static lk_watched *next_of(lk_keeper *keeper, const lk_watched *watched) {
+  pthread_mutex_lock(&keeper->mutex);
+  lk_watched *next = watched ? watched->next : keeper->watched;
+  pthread_mutex_unlock(&keeper->mutex);
+  return next;
+}
+
+/* Asks all what they wait for; returns when the first of them wants to be asked again. */
+static int64_t collect(lk_keeper *keeper, poll_round *r) {
+  int64_t next_us = INT64_MAX;
+  lk_watched *watched = NULL;
+  for (size_t i = 0; i < r->count; i++) {
+    watched = next_of(keeper, watched);
+    watched->watch(watched, &r->wishes[i]);
+    r->fds[OWN_FDS + i] = (struct pollfd){.fd = r->wishes[i].fd, .events = r->wishes[i].events};
+    if (r->wishes[i].timer_us < next_us) next_us = r->wishes[i].timer_us;
+  }
+  return next_us;
+}
+
+static void hand_out(lk_keeper *keeper, const poll_round *r) {
+  lk_watched *watched = NULL;
+  for (size_t i = 0; i < r->count; i++) {
+    watched = next_of(keeper, watched);
+    watched->done(watched, &r->wishes[i], r->fds[OWN_FDS + i].revents);
+  }
+}
+
+static void poll_once(lk_keeper *keeper, poll_round *r) {
+  run_jobs(keeper);
+  int64_t next_us = fire_due(keeper);
+  if (!make_room(keeper, r)) return; /* and try again: some memory comes back */
+  int64_t asked_us = collect(keeper, r);
+  if (asked_us < next_us) next_us = asked_us;
+  r->fds[0] = (struct pollfd){.fd = keeper->wake.readable, .events = POLLIN};
+  r->fds[1] = (struct pollfd){.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1,
+                              .events = POLLIN};
+  if (poll(r->fds, r->count + OWN_FDS, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
+    for (size_t i = 0; i < r->count + OWN_FDS; i++) r->fds[i].revents = 0;
+  }
+  if (r->fds[0].revents) lk_wake_drain(&keeper->wake);
+  hand_out(keeper, r);
+  if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch);
+}
 
 static void *run(void *argument) {
   lk_keeper *keeper = argument;
+  poll_round round = {NULL, NULL, 0, 0};
   pthread_mutex_lock(&keeper->mutex);
   keeper->self = pthread_self();
   keeper->running = true;
   pthread_mutex_unlock(&keeper->mutex);
-  while (!stopping(keeper)) {
-    lk_pipe_watched pipe;
-    lk_channels_watched channels;
-    run_jobs(keeper);
-    int64_t next_us = fire_due(keeper);
-    lk_pipe_watch(keeper->pipe, &pipe);
-    lk_channels_watch(keeper->channels, &channels);
-    next_us = earlier(next_us, earlier(pipe.timer_us, channels.timer_us));
-    struct pollfd fds[] = {
-        {.fd = keeper->wake.readable, .events = POLLIN},
-        {.fd = pipe.fd, .events = pipe.events ? pipe.events : POLLRDHUP},
-        {.fd = channels.fd, .events = channels.events},
-        {.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1, .events = POLLIN},
-    };
-    if (poll(fds, 4, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
-      for (int i = 0; i < 4; i++) fds[i].revents = 0;
-    }
-    if (fds[0].revents) lk_wake_drain(&keeper->wake);
-    lk_pipe_watched_done(keeper->pipe, &pipe, fds[1].revents);
-    lk_channels_step(keeper->channels, fds[2].revents);
-    if (fds[3].revents) lk_events_dispatch(keeper->dispatch);
-  }
+  while (!stopping(keeper)) poll_once(keeper, &round);
   run_jobs(keeper);
+  free(round.fds);
+  free(round.wishes);
   return NULL;
+}
+
+void lk_keeper_add(lk_keeper *keeper, lk_watched *watched) {
+  pthread_mutex_lock(&keeper->mutex);
+  watched->next = NULL;
+  *keeper->last_watched = watched;
+  keeper->last_watched = &watched->next;
+  keeper->watched_count++;
+  pthread_mutex_unlock(&keeper->mutex);
+  lk_keeper_poke(keeper);
 }
 
 lk_keeper *lk_keeper_new(void) {
@@ -244,14 +297,12 @@ lk_keeper *lk_keeper_new(void) {
   pthread_cond_init(&keeper->fired, NULL);
   keeper->wakes_us = INT64_MAX;
   keeper->last_job = &keeper->jobs;
+  keeper->last_watched = &keeper->watched;
   return keeper;
 }
 
-lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels,
-                          lk_events *dispatch, lk_error *error) {
+lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *error) {
   sigset_t all, before;
-  keeper->pipe = pipe;
-  keeper->channels = channels;
   keeper->dispatch = dispatch;
   /* The application's signals are for the application's threads. */
   sigfillset(&all);

@@ -8,9 +8,8 @@
 
 #include <latchkey/latchkey.h>
 
-#include "channels.h"
 #include "events.h"
-#include "pipe.h"
+#include "watched.h"
 
 typedef struct lk_keeper lk_keeper;
 
@@ -31,8 +30,9 @@ struct lk_job {
 
 lk_keeper *lk_keeper_new(void);
 /* dispatch: the keeper runs the events itself. */
-lk_status lk_keeper_start(lk_keeper *keeper, lk_pipe *pipe, lk_channels *channels,
-                          lk_events *dispatch, lk_error *error);
+lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *error);
+/* From now on it is polled, until the keeper has stopped. */
+void lk_keeper_add(lk_keeper *keeper, lk_watched *watched);
 /* Ends the thread; no timer fires after it. */
 void lk_keeper_stop(lk_keeper *keeper);
 void lk_keeper_free(lk_keeper *keeper);

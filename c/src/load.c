@@ -89,7 +89,8 @@ static lk_status plan_functions(lk_client *client, int64_t deadline_us, lk_funct
                                 lk_error *error) {
   lk_bytes argv[] = {text("FUNCTION"), text("LIST")};
   lk_answer list;
-  lk_request_run(client, lk_request_new(argv, 2, true, deadline_us), &list);
+  lk_request_run(lk_route_to(client->route, NULL), lk_request_new(argv, 2, true, deadline_us),
+                 &list);
   lk_status status = lk_answer_status(&list, NULL, NULL, error);
   for (size_t i = 0; status == LK_OK && i < lk_catalog_count(client->catalog); i++) {
     status = lk_function_plan(lk_catalog_at(client->catalog, i), list.reply, &steps[i], error);
@@ -127,7 +128,7 @@ static lk_status load_all(lk_client *client, const lk_function_step *steps, int6
     lk_request *request = step_request(script, steps[i], deadline_us, &failed);
     ones[i] = (loading_one){&all, script};
     if (request) {
-      lk_pipe_send(client->pipe, request, loaded, &ones[i]);
+      lk_pipe_send(lk_route_to(client->route, NULL).pipe, request, loaded, &ones[i]);
     } else if (failed) {
       lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
       loaded(&ones[i], &answer);

@@ -62,10 +62,10 @@ static void send_all(lk_client *client, const char *command, const lk_bytes *key
     lk_request *request = lk_request_new(argv, 2, true, deadline_us);
     lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
     if (request && i + 1 < n) {
-      lk_pipe_send(client->pipe, request, peeked, &ones[i]);
+      lk_pipe_send(lk_route_to(client->route, &keys[i]).pipe, request, peeked, &ones[i]);
       continue;
     }
-    if (request) lk_pipe_call(client->pipe, request, &answer);
+    if (request) lk_pipe_call(lk_route_to(client->route, &keys[i]).pipe, request, &answer);
     peeked(&ones[i], &answer);
   }
 }

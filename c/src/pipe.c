@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "pipe.h"
 
 #include <errno.h>
@@ -14,9 +15,15 @@
 #include "status.h"
 #include "wake.h"
 
+#ifndef POLLRDHUP
+#define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
+#endif
+
 struct lk_request {
   lk_request *next; /* in one of the queues */
   bool repeatable;
+  bool asking; /* ASKING goes in front of it */
+  bool skips;  /* and its reply comes first */
   bool finished;
   bool abandoned; /* its caller has gone; the answer is for nobody */
   int64_t deadline_us;
@@ -38,6 +45,7 @@ typedef struct queue {
 } queue;
 
 struct lk_pipe {
+  lk_watched watched;
   pthread_mutex_t mutex;
   lk_conn conn;
   queue waiting;  /* to go out, when the connection is up */
@@ -131,6 +139,10 @@ void lk_request_trace(lk_request *request, lk_traced *call) {
   if (request) request->traced = lk_traced_keep(call);
 }
 
+void lk_request_ask(lk_request *request) {
+  if (request) request->asking = true;
+}
+
 /* Told once: by the reply, or by whoever gives it up. */
 static void tell(lk_request *request, lk_status status) {
   if (!request->traced) return;
@@ -186,7 +198,10 @@ static void run_ended(lk_pipe *pipe) {
 
 /* Put one request on the connection that is up. */
 static void dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
-  if (!lk_conn_append(&pipe->conn, request->wire, request->wire_len)) {
+  static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+  bool asked = !request->asking || lk_conn_append(&pipe->conn, asking, sizeof asking - 1);
+  request->skips = request->asking;
+  if (!asked || !lk_conn_append(&pipe->conn, request->wire, request->wire_len)) {
     finish(pipe, request, LK_NOMEM, "out of memory");
     return;
   }
@@ -247,7 +262,13 @@ static void give_up_waiting(lk_pipe *pipe, bool all, int64_t now_us) {
 static void take_replies(lk_pipe *pipe, int64_t now_us) {
   redisReply *reply;
   while (pipe->conn.state == LK_CONN_UP && (reply = lk_conn_next(&pipe->conn, now_us)) != NULL) {
-    lk_request *request = queue_pop(&pipe->inflight);
+    lk_request *request = pipe->inflight.first;
+    if (request && request->skips) {
+      request->skips = false;
+      freeReplyObject(reply);
+      continue;
+    }
+    queue_pop(&pipe->inflight);
     if (!request) {
       freeReplyObject(reply);
       lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server sent more than was asked for");
@@ -494,10 +515,15 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
 
 /* ------------------------------------------------------------------------------------- keeper -- */
 
-void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out) {
+static lk_pipe *of_watched(lk_watched *watched) {
+  return (lk_pipe *)((char *)watched - offsetof(lk_pipe, watched));
+}
+
+static void watch(lk_watched *watched, lk_wish *out) {
+  lk_pipe *pipe = of_watched(watched);
   pthread_mutex_lock(&pipe->mutex);
   bool work = pipe->inflight.first || pipe->waiting.first;
-  *out = (lk_pipe_watched){.fd = -1, .events = 0, .driving = false, .timer_us = INT64_MAX};
+  *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
   if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
     pipe->driving = pipe->keeper_drives = out->driving = true;
     if (pipe->conn.state == LK_CONN_DOWN) step(pipe, 0, lk_clock_us());
@@ -509,10 +535,11 @@ void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out) {
   let_go(pipe);
 }
 
-void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short revents) {
+static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  lk_pipe *pipe = of_watched(watched);
   pthread_mutex_lock(&pipe->mutex);
-  bool hung_up = revents && !pipe->driving && watched->fd == pipe->conn.fd;
-  if (watched->driving || hung_up) {
+  bool hung_up = revents && !pipe->driving && wish->fd == pipe->conn.fd;
+  if (wish->driving || hung_up) {
     pipe->driving = pipe->keeper_drives = true;
     step(pipe, revents, lk_clock_us());
     run_ended(pipe);
@@ -522,6 +549,8 @@ void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short r
   }
   let_go(pipe);
 }
+
+lk_watched *lk_pipe_watched(lk_pipe *pipe) { return &pipe->watched; }
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
@@ -538,6 +567,7 @@ lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, int64
   queue_init(&pipe->waiting);
   queue_init(&pipe->inflight);
   queue_init(&pipe->ended);
+  pipe->watched = (lk_watched){.watch = watch, .done = watched_done};
   pipe->command_us = command_us;
   pipe->poll_us = poll_us;
   pipe->poke = poke;

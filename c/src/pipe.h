@@ -9,6 +9,7 @@
 
 #include "conn.h"
 #include "trace.h"
+#include "watched.h"
 
 typedef struct lk_pipe lk_pipe;
 typedef struct lk_request lk_request;
@@ -34,6 +35,8 @@ typedef void (*lk_done)(void *user, lk_answer *answer);
  */
 lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us);
 
+/* ASKING goes out in front of it, in one piece. NULL is fine. */
+void lk_request_ask(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
 void lk_request_trace(lk_request *request, lk_traced *call);
 
@@ -59,15 +62,7 @@ void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request);
 /* Start a request and wait for its answer, at most until its deadline. */
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
 
-/* For the keeper: what to poll for, and until when. */
-typedef struct lk_pipe_watched {
-  int fd;       /* -1: nothing */
-  short events; /* 0: only hang-ups matter */
-  bool driving; /* the keeper has taken the driver's role */
-  int64_t timer_us;
-} lk_pipe_watched;
-void lk_pipe_watch(lk_pipe *pipe, lk_pipe_watched *out);
-/* To be called after poll(), whatever it said. */
-void lk_pipe_watched_done(lk_pipe *pipe, const lk_pipe_watched *watched, short revents);
+/* For the keeper. */
+lk_watched *lk_pipe_watched(lk_pipe *pipe);
 
 #endif
