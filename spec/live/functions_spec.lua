@@ -5,11 +5,14 @@ local catalog = require('lib.catalog')
 local cases = require('support.cases')
 local functions = require('bundle.functions')
 local helper = require('helper')
+local latchkey = require('lib.latchkey')
 local targets = require('bundle.targets')
+
+local URL = os.getenv('LATCHKEY_SPEC_URL'):match('^[^?]*')
 
 local scripts = assert(catalog.read(helper.scripts))
 
--- A call of the script's function: the reply; or nil, the server's words and the line in its tail.
+-- A call of the script's function.
 local function fcall(world, script, keys, args)
   local words = { 'FCALL', functions.name(script.name, script.header.version), #keys }
   for _, list in ipairs({ keys, args }) do
@@ -17,12 +20,7 @@ local function fcall(world, script, keys, args)
       words[#words + 1] = value
     end
   end
-  local reply, err = world:command(unpack(words))
-  if err then
-    local message, line = err.message:match('^(.-) script: [%w_]+, on @user_function:(%d+)%.?$')
-    return reply, message or err.message, tonumber(line)
-  end
-  return reply
+  return world:command(unpack(words))
 end
 
 local function load_all(client)
@@ -44,11 +42,11 @@ local function compare(script, state, keys, args)
   end
 
   local expected, err = mock:eval(script.name, keys, args)
-  local reply, message, line = fcall(live, script, keys, args)
+  local reply, live_err = fcall(live, script, keys, args)
 
   if err then
     local words = err.message:gsub(' script: %x+, on @user_script:%d+%.$', '')
-    assert.same({ words, err.line }, { message, line })
+    assert.same({ words, err.line }, { live_err.message, live_err.line })
   else
     assert.reply(expected[1], reply and reply[1])
   end
@@ -78,11 +76,22 @@ describe('scripts as functions', function()
     end)
   end
 
-  it('are what they would be loaded as: nothing is new, nothing goes', function()
+  local function assert_all_stay()
     local wanted = assert(targets.functions.wanted(world.client:scripts()))
-
     local plan = assert(targets.functions.plan(world.client, wanted))
-
     assert.same({ 0, #scripts, 0, 0 }, { #plan.new, #plan.stays, #plan.goes, #plan.refused })
+  end
+
+  it('stay where they are loaded again', function()
+    assert_all_stay()
+  end)
+
+  it('are the same bytes when a client loads them', function()
+    assert(world:command('FUNCTION', 'FLUSH'))
+
+    local client = assert(latchkey.open(URL .. '?functions=1'))
+
+    assert_all_stay()
+    client:close()
   end)
 end)

@@ -180,6 +180,53 @@ function Pool:rename(part, letters)
   return renamed
 end
 
+---The fencing tokens in a part, each once.
+function parts.tokens(part)
+  local tokens = part.tokens
+  if not tokens then
+    tokens = {}
+    local seen = {}
+    for digits in part.text:gmatch('%f[%d]%d+%f[%D]') do
+      local n = #digits == 16 and tonumber(digits)
+      if n and is_token(n) and not seen[n] then
+        seen[n] = true
+        tokens[#tokens + 1] = n
+      end
+    end
+    part.tokens = tokens
+  end
+  return tokens
+end
+
+---A token as its distance from now.
+function parts.token_text(token)
+  return ('now%+d us'):format(token - START_MS * 1000)
+end
+
+---The part with other tokens.
+---@param name string one for each different `change`
+---@param change fun(token: number): number
+---@param server? table whose keyspace the part is
+function Pool:map_tokens(part, name, change, server)
+  if #parts.tokens(part) == 0 then
+    return part
+  end
+  local mapped = part.renamed[name]
+  if not mapped then
+    local function number(n)
+      return is_token(n) and change(n) or n
+    end
+    local data = map(part.data, function(text)
+      return #text < 16 and text or (text:gsub('%d+', function(digits)
+        return #digits == 16 and ('%.0f'):format(number(tonumber(digits))) or nil
+      end))
+    end, number)
+    mapped = server and server:keyspace(data) or self:part(data)
+    part.renamed[name] = mapped
+  end
+  return mapped
+end
+
 ---The highest serial of this client's owners that stands in the part; its own part calls it "@".
 ---@return integer 0 if there is none
 function parts.serial(part, letter)

@@ -155,6 +155,11 @@ local function own_step(self, state, i, name, step)
   return result
 end
 
+---What a client does at once when something happens to it.
+function Steps:own_step(state, i, name, step)
+  return own_step(self, state, i, name, step)
+end
+
 local function with(state, i, part)
   local new = {}
   for k = 1, #state do
@@ -190,6 +195,7 @@ local function event(self, before, call, letter, result)
     local value = result.args[i]
     e[field.name] = field.kind == 'integer' and tonumber(value) or value
   end
+  e.hold = e.hold or e.verb == 'release' and 0 or nil
   function e.derived(name)
     return #header.derived > 0 and name:find('rwlock_timeout', 1, true)
   end

@@ -2,6 +2,7 @@
 -- The re-entrant lock: the scripts of scripts/lock, and clients that take it.
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
+local replicas = require('checker.replicas')
 local taker = require('checker.models.taker')
 
 return {
@@ -16,15 +17,22 @@ return {
     return ('taker '):rep(n)
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 2, renewals = 1,
-    handover = true },
+    handover = true, behind = 0, back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
     { clients = 3, rounds = 2, limits = { levels = 1, handover = false, renewals = math.huge } },
     { clients = 2, rounds = 2, limits = { levels = 1, renewals = math.huge } },
     { clients = 2, rounds = 1, limits = { renewals = math.huge } },
     { clients = 2, rounds = 1, limits = { levels = 1, handover = false, edges = true } },
+    { clients = 2, rounds = 1, limits = { levels = 1, handover = false }, kinds = { 'failover' },
+      only = { 'G1' }, expect = 'G1', says = 'a fail-over loses the lock' },
   },
   holders = holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
-    ['lock/transfer'] = 'transfer', ['lock/break'] = 'break' },
+    ['lock/transfer'] = 'transfer', ['lock/break'] = 'break', ['lock/inspect'] = 'inspect' },
+  unreached = {
+    ['lock/break {0}'] = 'nobody is told to break what inspect showed free',
+  },
+  lagging = replicas.lagging,
+  fail_over = replicas.fail_over,
 }

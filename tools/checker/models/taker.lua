@@ -41,7 +41,7 @@ function taker.role(row)
   -- lk_hold_remove, lk_turn_end
   local function finish(c)
     ends_hold(c)
-    c.owner, c.stray, c.poked, c.listens = nil, nil, nil, {}
+    c.owner, c.stray, c.poked, c.token, c.listens = nil, nil, nil, nil, {}
     c.pc = c.rounds > 0 and 'idle' or 'done'
   end
   role.finish = finish
@@ -67,7 +67,8 @@ function taker.role(row)
     plan_renewal(c, call)
   end
 
-  local function granted(c, call)
+  local function granted(c, call, token)
+    c.token = token
     if c:now() >= deadline(c, call) then -- has_ended, give_back
       c.pc = 'giveback'
       c:send('giveback', row.release, values(c, c.owner, 0))
@@ -128,7 +129,7 @@ function taker.role(row)
     c.stray = c.stray or call.copies > 1 or nil
     local channel = c:form(row.release, 'channel')
     if reply[1] == 1 then
-      granted(c, call)
+      granted(c, call, row.token and reply[row.token])
     elseif not c.listens[channel] then -- listen_in
       c.pc = 'listen'
       c:listen('listen', channel)
@@ -282,7 +283,7 @@ function taker.role(row)
 
   function role.reply.transfer(c, reply, call)
     if reply[1] == 1 then
-      granted(c, call)
+      granted(c, call, row.token and reply[row.transfer_token])
     else
       obtain(c)
     end
