@@ -105,26 +105,42 @@ static int by_lock_and_time(const void *a, const void *b) {
   return (left->acquired_us > right->acquired_us) - (left->acquired_us < right->acquired_us);
 }
 
+/* The same hold, or the two of a thread that writes and reads. */
+static bool are_one(const hold *a, const hold *b) {
+  return a == b || (a->reads != b->reads && a->process == b->process && a->thread == b->thread);
+}
+
+static bool exclude_each_other(const hold *a, const hold *b) {
+  return !(a->reads && b->reads) && !are_one(a, b);
+}
+
+/* h came; what stood against it? */
+static void judge_arrival(findings *f, const hold *h, const hold *valid, const hold *claimed) {
+  if (valid && exclude_each_other(h, valid) && h->acquired_us < valid_until(valid))
+    report(f, VIOLATION_OVERLAP, h->acquired_us,
+           "lock %d: %s (process %d) acquired it, %s (process %d) was valid for %.1f ms more",
+           h->lock, h->owner, h->process, valid->owner, valid->process,
+           (double)(valid_until(valid) - h->acquired_us) / 1000);
+  else if (claimed && exclude_each_other(h, claimed) && h->acquired_us < claimed_until(claimed))
+    report(f, VIOLATION_RELEASE, claimed->release_us,
+           "lock %d: release of %s returned LK_OK, but %s had acquired it %.1f ms before", h->lock,
+           claimed->owner, h->owner, (double)(claimed->release_us - h->acquired_us) / 1000);
+}
+
 /* Needs the holds sorted by lock and time. */
 static void judge_exclusion(findings *f) {
-  const hold *valid = NULL; /* of this lock, the one that is valid longest so far */
-  const hold *claimed = NULL;
+  /* Of this lock, the one that is valid longest so far; [1]: of those that read. */
+  const hold *valid[2] = {NULL, NULL}, *claimed[2] = {NULL, NULL};
   for (size_t i = 0; i < f->hold_count; i++) {
     const hold *h = &f->holds[i];
-    if (valid && valid->lock != h->lock) valid = claimed = NULL;
+    if (i > 0 && h->lock != h[-1].lock) valid[0] = valid[1] = claimed[0] = claimed[1] = NULL;
     bool was_valid = h->acquired_us < valid_until(h);
-    if (was_valid && valid && h->acquired_us < valid_until(valid))
-      report(f, VIOLATION_OVERLAP, h->acquired_us,
-             "lock %d: %s (process %d) acquired it, %s (process %d) was valid for %.1f ms more",
-             h->lock, h->owner, h->process, valid->owner, valid->process,
-             (double)(valid_until(valid) - h->acquired_us) / 1000);
-    else if (was_valid && claimed && h->acquired_us < claimed_until(claimed))
-      report(f, VIOLATION_RELEASE, claimed->release_us,
-             "lock %d: release of %s returned LK_OK, but %s had acquired it %.1f ms before",
-             h->lock, claimed->owner, h->owner,
-             (double)(claimed->release_us - h->acquired_us) / 1000);
-    if (was_valid && (!valid || valid_until(h) > valid_until(valid))) valid = h;
-    if (!claimed || claimed_until(h) > claimed_until(claimed)) claimed = h;
+    for (int side = 0; side < 2 && was_valid; side++)
+      judge_arrival(f, h, valid[side], claimed[side]);
+    const hold **mine = &valid[h->reads];
+    if (was_valid && (!*mine || valid_until(h) > valid_until(*mine))) *mine = h;
+    mine = &claimed[h->reads];
+    if (!*mine || claimed_until(h) > claimed_until(*mine)) *mine = h;
   }
 }
 
@@ -159,11 +175,31 @@ static int by_owner_and_serial(const void *a, const void *b) {
   return order ? order : (left->serial > right->serial) - (left->serial < right->serial);
 }
 
+/* The holds whose certain lines came last, each once, and where. No two of more than two are one. */
+enum { RECENT = 3 };
+typedef struct recent {
+  const hold *hold;
+  size_t place;
+} recent;
+
+static void remember(recent *list, const hold *h, size_t place) {
+  size_t at = 0;
+  while (at < RECENT - 1 && list[at].hold != h) at++;
+  memmove(&list[1], &list[0], at * sizeof *list);
+  list[0] = (recent){h, place};
+}
+
+/* The last of those lines that nobody may write between h's. */
+static const recent *last_against(const recent *list, const hold *h) {
+  for (size_t i = 0; i < RECENT; i++)
+    if (list[i].hold && !are_one(list[i].hold, h)) return &list[i];
+  return NULL;
+}
+
 /* Needs the holds sorted by owner. */
 static void judge_writes(findings *f, int lock) {
   const stream *log = &f->input->logs[lock];
-  hold *last = NULL;
-  size_t place = 0;
+  recent writers[RECENT] = {{0}}, all[RECENT] = {{0}};
   for (size_t i = 0; i < log->count; i++) {
     const record *r = &log->records[i];
     hold *h = find_hold(f, r->owner);
@@ -180,16 +216,19 @@ static void judge_writes(findings *f, int lock) {
       continue;
     }
     f->verdict->certain_writes++;
-    if (h == last) continue;
-    if (h->log_place)
+    const recent *between = last_against(h->reads ? writers : all, h);
+    if (h->log_place && between && between->place > h->log_place)
       report(f, VIOLATION_WRITE, r->at_us, "lock %d: %s wrote, then %s, then %s again", lock,
-             h->owner, last->owner, h->owner);
-    h->log_place = ++place;
-    last = h;
+             h->owner, between->hold->owner, h->owner);
+    h->log_place = i + 1;
+    remember(all, h, i + 1);
+    if (!h->reads) remember(writers, h, i + 1);
   }
 }
 
-static bool granted_between(const findings *f, int lock, int64_t from_us, int64_t until_us) {
+/* To anybody; or only to a writer. */
+static bool granted_between(const findings *f, int lock, bool to_writer, int64_t from_us,
+                            int64_t until_us) {
   size_t low = 0;
   size_t high = f->hold_count;
   while (low < high) { /* the first hold of this lock from from_us on */
@@ -200,11 +239,16 @@ static bool granted_between(const findings *f, int lock, int64_t from_us, int64_
     else
       high = middle;
   }
-  return low < f->hold_count && f->holds[low].lock == lock && f->holds[low].acquired_us <= until_us;
+  for (; low < f->hold_count; low++) {
+    const hold *h = &f->holds[low];
+    if (h->lock != lock || h->acquired_us > until_us) return false;
+    if (!to_writer || !h->reads) return true;
+  }
+  return false;
 }
 
-/* The lock was free from from_us to until_us. How long did somebody wait for it meanwhile? */
-static void judge_free(findings *f, int lock, int64_t from_us, int64_t until_us) {
+/* The lock was free (to read) from from_us to until_us. How long did somebody wait for it meanwhile? */
+static void judge_free(findings *f, int lock, bool to_read, int64_t from_us, int64_t until_us) {
   verdict *v = f->verdict;
   if (until_us - from_us <= v->longest_free_ms * 1000) return;
   for (size_t i = 0; i < f->waiter_count; i++) {
@@ -212,7 +256,8 @@ static void judge_free(findings *f, int lock, int64_t from_us, int64_t until_us)
     int64_t from = w->from_us > from_us ? w->from_us : from_us;
     int64_t until = earlier(w->until_us, until_us);
     int64_t free_ms = (until - from) / 1000;
-    if (w->lock != lock || free_ms <= v->longest_free_ms || !is_calm(f, w->process, from, until))
+    if (w->lock != lock || w->reads != to_read || free_ms <= v->longest_free_ms ||
+        !is_calm(f, w->process, from, until))
       continue;
     v->longest_free_ms = free_ms;
     if (free_ms > f->input->wake_ms)
@@ -222,23 +267,24 @@ static void judge_free(findings *f, int lock, int64_t from_us, int64_t until_us)
   }
 }
 
-/* Needs the holds sorted by lock and time. */
-static void judge_wakeups(findings *f, int lock) {
+/* Needs the holds sorted by lock and time. To read: beside others that read it is as good as free. */
+static void judge_wakeups(findings *f, int lock, bool to_read) {
   const stream *parent = &f->input->parent;
   int64_t from_us = NEVER; /* since when it has been seen free, or NEVER */
   int64_t until_us = 0;
   for (size_t i = 0; i < parent->count; i++) {
     const record *r = &parent->records[i];
     if (op_of(r) != OP_SEEN || r->lock != lock) continue;
-    bool still = from_us != NEVER && r->fields == 0 && is_calm(f, -1, from_us, r->at_us) &&
-                 !granted_between(f, lock, from_us, r->until_us);
+    bool free = to_read ? r->count > 0 : r->fields == 0;
+    bool still = from_us != NEVER && free && is_calm(f, -1, from_us, r->at_us) &&
+                 !granted_between(f, lock, to_read, from_us, r->until_us);
     if (!still) {
-      if (from_us != NEVER) judge_free(f, lock, from_us, until_us);
-      from_us = r->fields == 0 ? r->until_us : NEVER;
+      if (from_us != NEVER) judge_free(f, lock, to_read, from_us, until_us);
+      from_us = free ? r->until_us : NEVER;
     }
     until_us = r->at_us;
   }
-  if (from_us != NEVER) judge_free(f, lock, from_us, until_us);
+  if (from_us != NEVER) judge_free(f, lock, to_read, from_us, until_us);
 }
 
 /* Needs the holds sorted by owner. */
@@ -276,7 +322,10 @@ bool check_run(const check_input *input, verdict *out) {
 
   if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_lock_and_time);
   judge_exclusion(&f);
-  for (size_t lock = 0; lock < input->lock_count; lock++) judge_wakeups(&f, (int)lock);
+  for (size_t lock = 0; lock < input->lock_count; lock++) {
+    judge_wakeups(&f, (int)lock, false);
+    judge_wakeups(&f, (int)lock, true);
+  }
   if (out->acquisitions < input->acquisitions_min)
     report(&f, VIOLATION_PROGRESS, f.start_us, "%zu acquisitions, expected at least %zu",
            out->acquisitions, input->acquisitions_min);

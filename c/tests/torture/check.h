@@ -3,6 +3,9 @@
  * Judges the histories of a run. Nothing here talks to a server or reads a clock: the same histories
  * always get the same verdict.
  *
+ * Readers of a read-write lock may overlap, and a thread that writes may read as well; every other
+ * overlap is a violation.
+ *
  * A hold is valid from the return of its acquire to the first of: the call of its last release, a
  * notice of its loss, its break by the operator, and the latest deadline that the client has reported
  * (the time before lk_lock_remaining_ms() was called, plus what it answered). Every end of that span is
@@ -16,6 +19,8 @@
  * Any other write is `late` and is counted, not judged. The resource's own log has the writes in the
  * order in which they arrived, without any clock: there the certain writes of a hold stand
  * together, never with a certain write of another hold between them; and nobody writes who never held.
+ * Readers leave lines there, too: nobody writes between those of a reader, and none of theirs stands
+ * between those of a writer.
  *
  * What needs time to be judged (a wake-up, a renewal, a wait) is judged only where nothing was
  * disturbed: no process stopped, no server paused, no connection cut, and recovery_ms after each.

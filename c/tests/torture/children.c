@@ -27,7 +27,6 @@ void child_start(parent *p, child *c) {
   snprintf(seed, TEXT, "%llu", (unsigned long long)o->seed);
   snprintf(threads, TEXT, "%d", o->threads);
   snprintf(locks, TEXT, "%d", o->locks);
-  const char *kind = !o->mutex_wanted ? "lock" : !o->locks_wanted ? "mutex" : "both";
   const char *argv[ARGUMENTS] = {p->program,
                                  "--worker",
                                  number,
@@ -38,7 +37,7 @@ void child_start(parent *p, child *c) {
                                  "--locks",
                                  locks,
                                  "--kind",
-                                 kind,
+                                 o->kind_list,
                                  "--url",
                                  p->urls[c->number % 2],
                                  "--run",
@@ -56,7 +55,7 @@ void child_start(parent *p, child *c) {
 static void bury(parent *p, const child *c) {
   for (size_t i = 0; i < history_count(c->history); i++) {
     const record *r = &c->history->records[i];
-    const char *serial = strrchr(r->owner, ':');
+    const char *serial = strchr(r->owner, ':');
     if (atomic_load(&r->op) != OP_ACQUIRED || r->status != LK_OK || !serial) continue;
     p->dead = realloc(p->dead, (p->dead_count + 1) * sizeof *p->dead);
     need(p->dead, "memory");

@@ -96,11 +96,12 @@ static void told_lost_by_status(hold *h, const record *r) {
 
 static bool acquire_may_return(const record *call, int status, bool held, bool closing) {
   switch (status) {
-  case LK_OK: return !(held && call->mutex);
+  case LK_OK: return !(held && call->kind == LK_MUTEX);
   case LK_BUSY: return !held && call->wait_ms == 0;
   case LK_TIMEOUT: return !held && call->wait_ms > 0;
   case LK_LOST: return held;
-  case LK_REENTRY: return held && call->mutex;
+  case LK_REENTRY: return held && call->kind == LK_MUTEX;
+  case LK_UPGRADE: return !held && call->kind == LK_WRITE;
   case LK_UNSURE:
   case LK_UNREACHABLE: return true;
   case LK_CLOSED: return closing;
@@ -130,6 +131,7 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
               .process = process,
               .thread = r->thread,
               .lock = r->lock,
+              .reads = r->kind == LK_READ,
               .renewed = thread->acquire->renewed,
               .certain = true,
               .count = 1,
@@ -260,20 +262,20 @@ static void acquire_called(findings *f, int process, thread_state *thread, const
   if (thread->hold != NO_INDEX || r->wait_ms < LONG_WAIT_MS) return;
   waiter *w = grow(f, &f->waiters, &f->waiter_count, sizeof *w);
   if (!w) return;
-  *w = (waiter){process, r->lock, r->at_us, NEVER};
+  *w = (waiter){process, r->lock, r->kind == LK_READ, r->at_us, NEVER};
   thread->waiter = f->waiter_count - 1;
 }
 
 void follow_process(findings *f, int process) {
   const stream *s = &f->input->processes[process];
-  thread_state threads[THREAD_SLOTS];
+  thread_state threads[THREAD_SLOTS][2]; /* a thread may read and write by two holds */
   for (int i = 0; i < THREAD_SLOTS; i++)
-    threads[i] = (thread_state){NULL, NO_INDEX, NO_INDEX, NO_INDEX};
+    threads[i][0] = threads[i][1] = (thread_state){NULL, NO_INDEX, NO_INDEX, NO_INDEX};
   f->closing = false;
 
   for (size_t i = 0; i < s->count && !f->out_of_memory; i++) {
     const record *r = &s->records[i];
-    thread_state *thread = &threads[r->thread % THREAD_SLOTS];
+    thread_state *thread = &threads[r->thread % THREAD_SLOTS][r->kind == LK_READ];
     switch (atomic_load_explicit(&r->op, memory_order_acquire)) {
     case OP_ACQUIRE: acquire_called(f, process, thread, r); break;
     case OP_ACQUIRED:

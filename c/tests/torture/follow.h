@@ -19,6 +19,7 @@ typedef struct hold {
   int process;
   int thread;
   int lock;
+  bool reads; /* it may stand beside others that read */
   bool renewed;
   bool certain; /* no call of this hold is unanswered, so the server's count is known */
   bool noticed; /* the client has said that it is lost */
@@ -34,12 +35,13 @@ typedef struct hold {
   int64_t told_us;     /* NEVER, or after the first word of its loss: on_lost, or LK_LOST */
   int64_t broken_us;   /* NEVER, or before the operator broke it */
   int64_t release_us;  /* NEVER, or the call of the last release */
-  size_t log_place;    /* 1 + where its certain writes begin among the holds in the log; 0: none */
+  size_t log_place;    /* 1 + where its last certain line stands in the log; 0: none */
 } hold;
 
 typedef struct waiter {
   int process;
   int lock;
+  bool reads;
   int64_t from_us;
   int64_t until_us;
 } waiter;

@@ -36,7 +36,8 @@ typedef enum operation {
   /* The parent. */
   OP_FAULT,    /* status (enum fault_kind), process or -1, until_us */
   OP_EXIT,     /* a process ended: process, status (as waitpid gives it), expected */
-  OP_SEEN,     /* a look at a lock: at_us before it, until_us after it, fields */
+  OP_SEEN,     /* a look at a lock: at_us before it, until_us after it, fields; count: 1 if it is
+                * open to readers */
   OP_BREAK,    /* before the hold of a dead process is broken: owner */
   OP_KEY_LEFT, /* a key after the end: lock or -1, remaining_ms (its TTL), owner */
   OP_RUN,      /* the whole run: at_us, until_us */
@@ -56,7 +57,7 @@ typedef struct record {
     int32_t fields;
   };
   bool renewed;
-  bool mutex;
+  int8_t kind; /* an lk_kind: which side of a read-write lock; 0 as LK_LOCK */
   bool expected;
   bool lost; /* lk_lock_lost() gave a reason */
   union {

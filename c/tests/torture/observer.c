@@ -10,25 +10,8 @@ enum { SHORT_LEASE_MS = 1000 };
 
 static lk_bytes bytes(const char *text) { return (lk_bytes){text, strlen(text)}; }
 
-typedef struct seen {
-  bool held;
-  int64_t lease_ms;
-  char owner[LK_OWNER_MAX + 1];
-} seen;
-
-static bool inspect(parent *p, const char *name, bool mutex, seen *out) {
-  lk_bytes key = bytes(name);
-  lk_reply *reply;
-  *out = (seen){0};
-  if (lk_eval(p->client, mutex ? "mutex/inspect" : "lock/inspect", &key, 1, NULL, 0, &reply,
-              NULL) != LK_OK)
-    return false;
-  out->held = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
-  out->lease_ms = lk_reply_integer(lk_reply_at(reply, 1));
-  snprintf(out->owner, sizeof out->owner, "%s",
-           lk_reply_bytes(lk_reply_at(reply, mutex ? 2 : 3)).data);
-  lk_reply_free(reply);
-  return true;
+static void set_owner(record *r, const char *owner) {
+  snprintf(r->owner, sizeof r->owner, "%.*s", HISTORY_OWNER_SIZE - 1, owner);
 }
 
 static bool is_dead(const parent *p, const char *owner) {
@@ -37,45 +20,96 @@ static bool is_dead(const parent *p, const char *owner) {
   return false;
 }
 
-static void break_hold(parent *p, const char *name, bool mutex, const char *owner) {
+static void break_hold(parent *p, const lock_kind *kind, const char *name, const char *owner) {
   record r = {.at_us = history_now_us()};
-  snprintf(r.owner, sizeof r.owner, "%.*s", HISTORY_OWNER_SIZE - 1, owner);
+  set_owner(&r, owner);
   note(p, OP_BREAK, r);
-  char channel[NAME_SIZE + 32];
-  snprintf(channel, sizeof channel, "%s:{%s}", mutex ? "latchkey_mutex" : "redisson_lock__channel",
-           name);
-  lk_bytes key = bytes(name);
-  lk_bytes args[] = {bytes(owner), bytes(channel), bytes("PUBLISH")};
-  lk_reply *reply;
-  lk_status status =
-      lk_eval(p->client, mutex ? "mutex/break" : "lock/break", &key, 1, args, 3, &reply, NULL);
-  need(status == LK_OK, "a dead process's hold could not be broken");
-  lk_reply_free(reply);
+  need(kind_break(p->client, kind, name, owner), "a dead process's hold could not be broken");
 }
 
 void observer_look(parent *p) {
   for (int i = 0; i < p->options->locks; i++) {
     char name[NAME_SIZE];
-    bool mutex = lock_is_mutex(p->options, i);
-    seen s;
+    const lock_kind *kind = kind_of_lock(p->options, i);
+    inspection s;
     name_of_lock(p->options, i, name);
     int64_t at_us = history_now_us();
-    if (!inspect(p, name, mutex, &s)) continue;
+    if (!kind_inspect(p->client, kind, name, &s)) continue;
     note(p, OP_SEEN,
-         (record){
-             .at_us = at_us, .until_us = history_now_us(), .lock = (int16_t)i, .fields = s.held});
-    if (s.held && s.lease_ms > SHORT_LEASE_MS && is_dead(p, s.owner))
-      break_hold(p, name, mutex, s.owner);
+         (record){.at_us = at_us,
+                  .until_us = history_now_us(),
+                  .lock = (int16_t)i,
+                  .fields = (int32_t)s.count,
+                  .count = s.reads});
+    for (size_t h = 0; h < s.count; h++)
+      if (s.holders[h].lease_ms > SHORT_LEASE_MS && is_dead(p, s.holders[h].owner))
+        break_hold(p, kind, name, s.holders[h].owner);
   }
 }
 
-static int lock_of_key(const parent *p, const char *key) {
+/* ------------------------------------------------------------------------------ at the end -- */
+
+/* -1: none. *part is what follows the lock's name in the key's, and *own whether that is all. */
+static int lock_of_key(const parent *p, const char *key, const char **part, bool *own) {
   for (int i = 0; i < p->options->locks; i++) {
-    char name[NAME_SIZE];
+    char name[NAME_SIZE], tag[NAME_SIZE + 2];
     name_of_lock(p->options, i, name);
-    if (strcmp(name, key) == 0) return i;
+    snprintf(tag, sizeof tag, "{%s}", name);
+    *part = strstr(key, tag);
+    *own = strcmp(key, name) == 0;
+    if (*part) *part += strlen(tag);
+    if (*own || *part) return i;
   }
   return -1;
+}
+
+static void note_holders(parent *p, const char *key, int lock) {
+  inspection s;
+  need(kind_inspect(p->client, kind_of_lock(p->options, lock), key, &s),
+       "a lock could not be inspected");
+  for (size_t h = 0; h < s.count; h++) {
+    record r = {
+        .at_us = history_now_us(), .lock = (int16_t)lock, .remaining_ms = s.holders[h].lease_ms};
+    set_owner(&r, s.holders[h].owner);
+    note(p, OP_KEY_LEFT, r);
+  }
+}
+
+static int64_t ttl_of(parent *p, const char *key) {
+  lk_bytes argv[] = {bytes("PTTL"), bytes(key)};
+  lk_reply *reply;
+  need(lk_command(p->client, argv, 2, &reply, NULL) == LK_OK, "PTTL was refused");
+  int64_t ttl_ms = lk_reply_integer(reply);
+  lk_reply_free(reply);
+  return ttl_ms;
+}
+
+/* What Redisson keeps without a lease: counters of tokens, and queues. */
+static bool is_permanent(const char *key) {
+  static const char *const prefixes[] = {
+      "redisson_lock_token:", "redisson_lock_queue:", "redisson_lock_timeout:"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0) return true;
+  return false;
+}
+
+static void note_key(parent *p, const char *key) {
+  const char *part = NULL;
+  bool own = false;
+  int lock = lock_of_key(p, key, &part, &own);
+  record r = {.at_us = history_now_us(), .lock = (int16_t)lock, .remaining_ms = ttl_of(p, key)};
+  if (r.remaining_ms == -2 || is_permanent(key)) return;
+  if (own) {
+    note_holders(p, key, lock);
+    return;
+  }
+  /* A reader's level: {lock}:<owner>:rwlock_timeout:<level>. */
+  const char *level = part ? strstr(part, ":rwlock_timeout:") : NULL;
+  if (level)
+    snprintf(r.owner, sizeof r.owner, "%.*s", (int)(level - part - 1), part + 1);
+  else
+    set_owner(&r, key);
+  note(p, OP_KEY_LEFT, r);
 }
 
 void observer_list_keys(parent *p) {
@@ -84,17 +118,7 @@ void observer_list_keys(parent *p) {
   lk_bytes argv[] = {bytes("KEYS"), bytes(p->options->url ? pattern : "*")};
   lk_reply *keys;
   need(lk_command(p->client, argv, 2, &keys, NULL) == LK_OK, "KEYS was refused");
-  for (size_t i = 0; i < lk_reply_count(keys); i++) {
-    const char *key = lk_reply_bytes(lk_reply_at(keys, i)).data;
-    record r = {.at_us = history_now_us(), .lock = (int16_t)lock_of_key(p, key)};
-    seen s = {.held = true};
-    snprintf(s.owner, sizeof s.owner, "%.*s", LK_OWNER_MAX, key);
-    if (r.lock >= 0)
-      need(inspect(p, key, lock_is_mutex(p->options, r.lock), &s), "a lock could not be inspected");
-    if (!s.held) continue;
-    r.remaining_ms = s.lease_ms;
-    snprintf(r.owner, sizeof r.owner, "%.*s", HISTORY_OWNER_SIZE - 1, s.owner);
-    note(p, OP_KEY_LEFT, r);
-  }
+  for (size_t i = 0; i < lk_reply_count(keys); i++)
+    note_key(p, lk_reply_bytes(lk_reply_at(keys, i)).data);
   lk_reply_free(keys);
 }

@@ -22,7 +22,8 @@ static const char usage[] =
     "  --processes N     (4)\n"
     "  --threads N       per process (8)\n"
     "  --locks N         (3)\n"
-    "  --kind K          lock, mutex or both (both)\n"
+    "  --kind LIST       of lock,mutex,fenced,fair,rw: the locks are of these kinds in turn\n"
+    "                    (lock,mutex)\n"
     "  --faults LIST     of kill,stop,close,cut,pause,flush, or none (all of them)\n"
     "  --url URL         a server that may be paused and whose scripts may be flushed\n"
     "                    (a private one is started)\n"
@@ -59,10 +60,18 @@ static unsigned faults_of(const char *list) {
   return faults;
 }
 
-static void choose_kind(options *o, const char *text) {
-  o->locks_wanted = strcmp(text, "lock") == 0 || strcmp(text, "both") == 0;
-  o->mutex_wanted = strcmp(text, "mutex") == 0 || strcmp(text, "both") == 0;
-  if (!o->locks_wanted && !o->mutex_wanted) misuse("no such kind:", text);
+static void choose_kinds(options *o, const char *list) {
+  char copy[128];
+  snprintf(copy, sizeof copy, "%s", list);
+  o->kind_list = list;
+  o->kind_count = 0;
+  for (char *word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
+    const lock_kind *kind = lock_kinds;
+    while (kind->name && strcmp(kind->name, word) != 0) kind++;
+    if (!kind->name || o->kind_count == KINDS_MAX) misuse("no such kind:", word);
+    o->kinds[o->kind_count++] = kind;
+  }
+  if (o->kind_count == 0) misuse("no kind:", list);
 }
 
 options options_read(int argc, char **argv) {
@@ -88,10 +97,9 @@ options options_read(int argc, char **argv) {
                .processes = 4,
                .threads = 8,
                .locks = 3,
-               .locks_wanted = true,
-               .mutex_wanted = true,
                .faults = ~0u,
                .worker = -1};
+  choose_kinds(&o, "lock,mutex");
   int letter;
   while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
     switch (letter) {
@@ -100,7 +108,7 @@ options options_read(int argc, char **argv) {
     case 'p': o.processes = (int)number("--processes", optarg, 1, PROCESSES_MAX); break;
     case 't': o.threads = (int)number("--threads", optarg, 1, THREADS_MAX); break;
     case 'l': o.locks = (int)number("--locks", optarg, 1, LOCKS_MAX); break;
-    case 'k': choose_kind(&o, optarg); break;
+    case 'k': choose_kinds(&o, optarg); break;
     case 'f': o.faults = faults_of(optarg); break;
     case 'u': o.url = optarg; break;
     case 'd': o.script_dir = optarg; break;
@@ -117,8 +125,7 @@ options options_read(int argc, char **argv) {
 }
 
 void name_of_lock(const options *o, int lock, char *buffer) {
-  snprintf(buffer, NAME_SIZE, "torture:%s:%s:%d", o->run, lock_is_mutex(o, lock) ? "mutex" : "lock",
-           lock);
+  snprintf(buffer, NAME_SIZE, "torture:%s:%s:%d", o->run, kind_of_lock(o, lock)->name, lock);
 }
 
 void path_of_history(const char *folder, int process, char *buffer) {

@@ -2,6 +2,8 @@
 #ifndef TORTURE_OPTIONS_H
 #define TORTURE_OPTIONS_H
 
+#include "kinds.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -9,6 +11,7 @@ enum {
   PROCESSES_MAX = 64,
   THREADS_MAX = 64,
   LOCKS_MAX = 64,
+  KINDS_MAX = 8,
   NAME_SIZE = 256,
   PATH_SIZE = 1024,
 
@@ -24,10 +27,11 @@ typedef struct options {
   int processes;
   int threads;
   int locks;
-  bool locks_wanted; /* --kind lock or both */
-  bool mutex_wanted; /* --kind mutex or both; with both, they alternate */
-  unsigned faults;   /* bit 1 << fault_kind */
-  const char *url;   /* NULL: a private server */
+  const char *kind_list; /* --kind; the locks take these kinds in turn: */
+  const lock_kind *kinds[KINDS_MAX];
+  int kind_count;
+  unsigned faults; /* bit 1 << fault_kind */
+  const char *url; /* NULL: a private server */
   const char *script_dir;
   const char *history; /* the folder; NULL: a temporary one */
   const char *judge;   /* only judge the histories in this folder */
@@ -38,8 +42,8 @@ typedef struct options {
 /* Exits with a message when the command line is not understood. */
 options options_read(int argc, char **argv);
 
-static inline bool lock_is_mutex(const options *o, int lock) {
-  return o->mutex_wanted && (!o->locks_wanted || lock % 2 == 1);
+static inline const lock_kind *kind_of_lock(const options *o, int lock) {
+  return o->kinds[lock % o->kind_count];
 }
 
 /* Written into a buffer of NAME_SIZE or PATH_SIZE bytes. */

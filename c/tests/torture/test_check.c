@@ -19,6 +19,7 @@
 enum { RECORDS = 64, PROCESSES = 2, LEASE = 1000 };
 
 typedef struct story {
+  int8_t kind; /* of what is told next; 0: a plain lock */
   record process[PROCESSES][RECORDS];
   size_t told[PROCESSES];
   record parent[RECORDS];
@@ -38,6 +39,7 @@ static void add(record *records, size_t *count, operation op, int64_t at_ms, rec
 }
 
 static void tell(story *s, int process, operation op, int64_t at_ms, record r) {
+  if (!r.kind) r.kind = s->kind;
   add(s->process[process], &s->told[process], op, at_ms, r);
 }
 
@@ -66,6 +68,11 @@ static void acquired(story *s, int process, int64_t at_ms, const char *owner, in
 static void take(story *s, int process, int64_t at_ms, const char *owner) {
   acquire(s, process, at_ms - 2, 0, false);
   acquired(s, process, at_ms, owner, 1);
+}
+
+static void take_to(lk_kind kind, story *s, int process, int64_t at_ms, const char *owner) {
+  s->kind = (int8_t)kind;
+  take(s, process, at_ms, owner);
 }
 
 static void take_renewed(story *s, int process, int64_t at_ms, const char *owner) {
@@ -457,6 +464,64 @@ static void finds_a_lost_wakeup(void **state) {
   expect_one(&s, VIOLATION_WAKEUP);
 }
 
+static void accepts_readers_and_a_writer_that_reads(void **state) {
+  (void)state;
+  story s = {0};
+  take_to(LK_WRITE, &s, 0, 100, "a:1:write");
+  written(&s, 0, 101, "a:1:write", 1, 900);
+  take_to(LK_READ, &s, 0, 110, "a:2");
+  written(&s, 0, 111, "a:2", 2, 900);
+  s.kind = LK_WRITE;
+  give_back(&s, 0, 120);
+  take_to(LK_READ, &s, 1, 130, "b:1");
+  written(&s, 0, 132, "a:2", 4, 900);
+  expect_clean(&s);
+}
+
+static void finds_a_reader_beside_a_writer(void **state) {
+  (void)state;
+  story s = {0};
+  take_to(LK_WRITE, &s, 0, 100, "a:1:write");
+  take_to(LK_READ, &s, 1, 200, "b:1");
+  expect_one(&s, VIOLATION_OVERLAP);
+  story longer = {0};
+  take_to(LK_READ, &longer, 0, 100, "a:1");
+  take_to(LK_READ, &longer, 1, 110, "b:1");
+  give_back(&longer, 1, 120);
+  take_to(LK_WRITE, &longer, 1, 200, "b:2:write");
+  expect_one(&longer, VIOLATION_OVERLAP);
+}
+
+static void finds_a_write_among_a_readers_lines(void **state) {
+  (void)state;
+  story s = {0};
+  take_to(LK_READ, &s, 0, 100, "a:1");
+  written(&s, 0, 101, "a:1", 1, 900);
+  s.logged++; /* the place of b's line */
+  written(&s, 0, 103, "a:1", 2, 900);
+  give_back(&s, 0, 110);
+  take_to(LK_WRITE, &s, 1, 200, "b:1:write");
+  written(&s, 1, 201, "b:1:write", 1, 900);
+  s.log[1] = s.log[--s.logged];
+  expect_one(&s, VIOLATION_WRITE);
+  for (size_t i = 0; i < s.told[1]; i++) s.process[1][i].kind = LK_READ;
+  expect_clean(&s);
+}
+
+static void finds_a_reader_asleep_beside_readers(void **state) {
+  (void)state;
+  story s = {.kind = LK_READ};
+  acquire(&s, 1, 200, 5000, false);
+  for (int64_t at_ms = 300; at_ms <= 1400; at_ms += 100)
+    tell_parent(&s, OP_SEEN, at_ms,
+                (record){.until_us = (at_ms + 1) * 1000, .fields = 2, .count = 1});
+  take_to(LK_READ, &s, 0, 700, "a:1"); /* others come and go, which woke nobody */
+  give_back(&s, 0, 710);
+  expect_one(&s, VIOLATION_WAKEUP);
+  take_to(LK_WRITE, &s, 0, 800, "a:2:write");
+  expect_clean(&s); /* that one may have kept it out */
+}
+
 static void does_not_judge_a_disturbed_wakeup(void **state) {
   (void)state;
   story paused = {0};
@@ -619,6 +684,10 @@ int main(void) {
       cmocka_unit_test(finds_a_loss_that_is_told_twice),
       cmocka_unit_test(finds_a_renewed_hold_that_was_lost_in_calm),
       cmocka_unit_test(finds_a_lost_wakeup),
+      cmocka_unit_test(accepts_readers_and_a_writer_that_reads),
+      cmocka_unit_test(finds_a_reader_beside_a_writer),
+      cmocka_unit_test(finds_a_write_among_a_readers_lines),
+      cmocka_unit_test(finds_a_reader_asleep_beside_readers),
       cmocka_unit_test(does_not_judge_a_disturbed_wakeup),
       cmocka_unit_test(accepts_a_lock_that_goes_from_hand_to_hand),
       cmocka_unit_test(finds_a_wait_that_ends_too_early_or_too_late),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process whose threads take locks, write to what they protect, and give them back, at random.
+ * A process whose threads take locks, use what they protect, and give them back, at random. Readers of
+ * a read-write lock leave a line in the resource's log, too, and are told apart by their owners' names.
  * It writes everything down and judges nothing.
  */
 #include "worker.h"
@@ -25,6 +26,9 @@ enum {
   DEPTH_MAX = 3,
   DEFAULT_LEASE_MS = 30000,
   LOOKS_PER_HOLD = 8,
+  READERS_PERCENT = 70,
+  PREFERRED_PERCENT = 70,
+  HEARTBEAT_MS = 1000,
   PATIENT_LOCK = 0 /* always the default lease and long waits: only messages wake its waiters */
 };
 
@@ -38,6 +42,13 @@ typedef struct worker {
   int logs[LOCKS_MAX];
 } worker;
 
+/* One side of a read-write lock, or the only one of another kind. */
+typedef struct side {
+  lk_kind kind;
+  lk_lock *handle;
+  char owner[LK_OWNER_MAX + 1]; /* of its last hold */
+} side;
+
 typedef struct actor {
   worker *worker;
   pthread_t thread;
@@ -48,12 +59,10 @@ typedef struct actor {
 
   /* The round under way. */
   int16_t lock;
-  bool mutex;
   bool renewed;
   int64_t lease_ms;
   char name[NAME_SIZE];
-  char owner[LK_OWNER_MAX + 1];
-  lk_lock *handle;
+  side now, other;
 } actor;
 
 /* A worker that cannot go on says why and counts as crashed. */
@@ -66,7 +75,14 @@ static void must(bool good, const char *what) {
 static bool is_stopping(worker *w) { return atomic_load(&w->history->stop) >= WORKER_FINISH; }
 
 static record draft(const actor *a) {
-  return (record){.thread = a->id, .lock = a->lock, .at_us = history_now_us()};
+  return (record){
+      .thread = a->id, .lock = a->lock, .kind = (int8_t)a->now.kind, .at_us = history_now_us()};
+}
+
+static void change_sides(actor *a) {
+  side now = a->now;
+  a->now = a->other;
+  a->other = now;
 }
 
 static void sleep_ms(const actor *a, int64_t ms) {
@@ -85,8 +101,8 @@ static void set_text(record *r, const char *text) {
 
 static void lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   (void)lock;
-  const actor *a = user;
-  record r = draft(a);
+  const actor *a = user; /* whose thread may change sides meanwhile */
+  record r = {.thread = a->id, .lock = a->lock, .at_us = history_now_us()};
   r.status = (int32_t)event->reason;
   set_text(&r, event->owner);
   history_write(a->worker->history, OP_LOST, &r);
@@ -94,8 +110,8 @@ static void lost(lk_lock *lock, const lk_lost_event *event, void *user) {
 
 /* at_us has been read before. */
 static void ask_what_remains(const actor *a, record *r) {
-  r->remaining_ms = lk_lock_remaining_ms(a->handle, a->caller);
-  r->lost = lk_lock_lost(a->handle, a->caller) != LK_LOST_NOT;
+  r->remaining_ms = lk_lock_remaining_ms(a->now.handle, a->caller);
+  r->lost = lk_lock_lost(a->now.handle, a->caller) != LK_LOST_NOT;
 }
 
 static lk_status acquire(actor *a, int64_t wait_ms) {
@@ -103,19 +119,18 @@ static lk_status acquire(actor *a, int64_t wait_ms) {
   before.wait_ms = wait_ms;
   before.lease_ms = a->lease_ms;
   before.renewed = a->renewed;
-  before.mutex = a->mutex;
   history_write(a->worker->history, OP_ACQUIRE, &before);
 
   lk_error error;
-  lk_status status = lk_lock_acquire(a->handle, a->caller, wait_ms, &error);
+  lk_status status = lk_lock_acquire(a->now.handle, a->caller, wait_ms, &error);
 
   record after = draft(a);
   after.status = (int32_t)status;
   ask_what_remains(a, &after);
-  after.count = (int32_t)lk_lock_hold_count(a->handle, a->caller);
+  after.count = (int32_t)lk_lock_hold_count(a->now.handle, a->caller);
   if (status == LK_OK) {
-    lk_lock_owner(a->handle, a->caller, a->owner, sizeof a->owner);
-    set_text(&after, a->owner);
+    lk_lock_owner(a->now.handle, a->caller, a->now.owner, sizeof a->now.owner);
+    set_text(&after, a->now.owner);
   } else {
     set_text(&after, error.message);
   }
@@ -129,48 +144,50 @@ static lk_status release(actor *a) {
   history_write(a->worker->history, OP_RELEASE, &before);
 
   lk_error error;
-  lk_status status = lk_lock_release(a->handle, a->caller, &error);
+  lk_status status = lk_lock_release(a->now.handle, a->caller, &error);
 
   record after = draft(a);
   after.status = (int32_t)status;
-  after.count = (int32_t)lk_lock_hold_count(a->handle, a->caller);
+  after.count = (int32_t)lk_lock_hold_count(a->now.handle, a->caller);
   if (status != LK_OK) set_text(&after, error.message);
   history_write(a->worker->history, OP_RELEASED, &after);
   return status;
 }
 
-/* {0} | mutex {1, lease_ms, owner} | lock {1, lease_ms, fields, owner, hold...} */
-static void read_inspection(const actor *a, const lk_reply *reply, record *r) {
-  if (lk_reply_integer(lk_reply_at(reply, 0)) == 0) return;
-  r->lease_ms = lk_reply_integer(lk_reply_at(reply, 1));
-  r->fields = a->mutex ? 1 : (int32_t)lk_reply_integer(lk_reply_at(reply, 2));
-  for (size_t i = a->mutex ? 2 : 3; i < lk_reply_count(reply); i += 2) {
-    if (strcmp(lk_reply_bytes(lk_reply_at(reply, i)).data, a->owner) != 0) continue;
-    r->count = a->mutex ? 1 : atoi(lk_reply_bytes(lk_reply_at(reply, i + 1)).data);
+/* `fields` are the owners that cannot be there together: the own hold, and those that exclude it. */
+static void read_inspection(const actor *a, const inspection *seen, record *r) {
+  int32_t others = 0;
+  for (size_t i = 0; i < seen->count; i++) {
+    const char *owner = seen->holders[i].owner;
+    if (strcmp(owner, a->now.owner) == 0) {
+      r->count = seen->holders[i].count;
+      r->lease_ms = seen->holders[i].lease_ms;
+    } else if (strcmp(owner, a->other.owner) != 0 && seen->holders[i].lease_ms != -2) {
+      others += a->now.kind != LK_READ || owner_writes(owner);
+    }
   }
+  r->fields = (r->count > 0) + others;
+  bool many_may = a->now.kind == LK_READ || a->now.kind == LK_WRITE;
+  if (many_may && r->count == 0) r->fields = 0; /* its hold is over, and others may read */
 }
 
 static void inspect(actor *a) {
   worker *w = a->worker;
-  lk_reply *reply = NULL;
-  lk_bytes key = {a->name, strlen(a->name)};
+  inspection seen;
   pthread_rwlock_rdlock(&w->client_use);
-  lk_status status = LK_CLOSED;
-  if (w->client)
-    status = lk_eval(w->client, a->mutex ? "mutex/inspect" : "lock/inspect", &key, 1, NULL, 0,
-                     &reply, NULL);
+  bool answered =
+      w->client && kind_inspect(w->client, kind_of_lock(w->options, a->lock), a->name, &seen);
   pthread_rwlock_unlock(&w->client_use);
-  if (status != LK_OK) return;
+  if (!answered) return;
 
   record r = draft(a);
   ask_what_remains(a, &r);
-  read_inspection(a, reply, &r);
-  lk_reply_free(reply);
+  read_inspection(a, &seen, &r);
   history_write(w->history, OP_INSPECT, &r);
 }
 
-/* Look, write, look again: check.h says what that proves. Now and then the writer is slow. */
-static void write_if_held(actor *a) {
+/* Look, write (or read), look again: check.h says what that proves. Now and then it is slow. */
+static void use_if_held(actor *a) {
   record r = draft(a);
   ask_what_remains(a, &r);
   history_write(a->worker->history, OP_LOOK, &r);
@@ -181,13 +198,13 @@ static void write_if_held(actor *a) {
   atomic_init(&line.op, OP_LOGGED);
   line.process = a->worker->options->worker;
   line.serial = ++a->serial;
-  set_text(&line, a->owner);
+  set_text(&line, a->now.owner);
   must(write(a->worker->logs[a->lock], &line, sizeof line) == (ssize_t)sizeof line, "log");
 
   record after = draft(a);
   after.serial = line.serial;
   ask_what_remains(a, &after);
-  set_text(&after, a->owner);
+  set_text(&after, a->now.owner);
   history_write(a->worker->history, OP_WRITTEN, &after);
 }
 
@@ -206,7 +223,7 @@ static int64_t random_wait_ms(actor *a) {
   return dice_between(&a->dice, 5000, 20000);
 }
 
-static void hold(actor *a) {
+static int enter(actor *a) {
   int levels = 1;
   inspect(a);
   while (levels < DEPTH_MAX && dice_chance(&a->dice, 25)) {
@@ -215,27 +232,71 @@ static void hold(actor *a) {
     levels++;
     inspect(a);
   }
+  return levels;
+}
+
+static void stay(actor *a) {
   int64_t hold_ms = random_hold_ms(a);
   for (int i = 0; i < LOOKS_PER_HOLD && !is_stopping(a->worker); i++) {
-    write_if_held(a);
+    use_if_held(a);
     sleep_ms(a, hold_ms / LOOKS_PER_HOLD);
   }
+}
+
+static void leave(actor *a, int levels) {
   while (levels-- > 0) {
-    write_if_held(a);
+    use_if_held(a);
     if (release(a) == LK_CLOSED) return;
     inspect(a);
   }
 }
 
-/* A short lease, a renewed one, or the default. */
+/* Somebody who reads asks to write, and is refused; unless its read hold is lost. */
+static void try_to_write(actor *a) {
+  change_sides(a);
+  if (acquire(a, random_wait_ms(a)) == LK_OK) leave(a, 1);
+  change_sides(a);
+}
+
+/* A writer begins to read. */
+static bool read_too(actor *a) {
+  change_sides(a);
+  bool reads = acquire(a, random_wait_ms(a)) == LK_OK;
+  if (reads) inspect(a);
+  change_sides(a);
+  return reads;
+}
+
+static void hold(actor *a) {
+  int levels = enter(a);
+  stay(a);
+  if (a->now.kind == LK_READ && dice_chance(&a->dice, 10)) try_to_write(a);
+  bool reads_on = a->now.kind == LK_WRITE && dice_chance(&a->dice, 40) && read_too(a);
+  leave(a, levels);
+  if (!reads_on) return;
+  change_sides(a);
+  stay(a);
+  leave(a, 1);
+}
+
+/*
+ * A short lease, a renewed one, or the default. Where many read, a writer sleeps until the longest of their
+ * leases, and nobody tells it when that one goes and a shorter one ends: so none is long beside short ones.
+ */
 static void choose(actor *a, lk_lock_options *o) {
   a->lock = (int16_t)dice_between(&a->dice, 0, a->worker->options->locks - 1);
-  a->mutex = lock_is_mutex(a->worker->options, a->lock);
+  a->now = (side){.kind = kind_of_lock(a->worker->options, a->lock)->kind};
+  a->other = (side){.kind = LK_READ};
+  bool shared = a->now.kind == LK_WRITE;
+  if (shared && dice_chance(&a->dice, READERS_PERCENT)) change_sides(a);
+  o->prefer_writers = dice_chance(&a->dice, PREFERRED_PERCENT);
+  o->heartbeat_ms = HEARTBEAT_MS;
   name_of_lock(a->worker->options, a->lock, a->name);
-  int64_t style = a->lock == PATIENT_LOCK ? 99 : dice_between(&a->dice, 0, 99);
+  int64_t style = dice_between(&a->dice, 0, shared ? 74 : 99);
+  if (a->lock == PATIENT_LOCK) style = 99;
   a->renewed = style >= 50;
   if (style < 50)
-    o->lease_ms = 60 << dice_between(&a->dice, 0, 5);
+    o->lease_ms = 60 << dice_between(&a->dice, 0, shared ? 3 : 5);
   else if (style < 75)
     o->lease_ms = dice_between(&a->dice, 300, 900);
   o->renew = style >= 50 && style < 75;
@@ -244,16 +305,24 @@ static void choose(actor *a, lk_lock_options *o) {
   o->user = a;
 }
 
-static bool open_handle(actor *a) {
+static void close_handles(actor *a) {
+  lk_lock_close(a->now.handle);
+  lk_lock_close(a->other.handle);
+}
+
+static bool open_handles(actor *a) {
   worker *w = a->worker;
   lk_lock_options o = LK_LOCK_OPTIONS_INIT;
   choose(a, &o);
+  bool two = a->now.kind == LK_READ || a->now.kind == LK_WRITE;
   pthread_rwlock_rdlock(&w->client_use);
-  lk_status status = LK_CLOSED;
-  if (w->client)
-    status = lk_lock_open(w->client, a->mutex ? LK_MUTEX : LK_LOCK, a->name, &o, &a->handle, NULL);
+  bool open =
+      w->client && lk_lock_open(w->client, a->now.kind, a->name, &o, &a->now.handle, NULL) == LK_OK;
+  if (open && two)
+    open = lk_lock_open(w->client, a->other.kind, a->name, &o, &a->other.handle, NULL) == LK_OK;
   pthread_rwlock_unlock(&w->client_use);
-  return status == LK_OK;
+  if (!open) close_handles(a);
+  return open;
 }
 
 static void think(actor *a) {
@@ -264,10 +333,10 @@ static void think(actor *a) {
 static void *act(void *user) {
   actor *a = user;
   think(a);
-  while (!is_stopping(a->worker) && open_handle(a)) {
+  while (!is_stopping(a->worker) && open_handles(a)) {
     lk_status status = acquire(a, random_wait_ms(a));
     if (status == LK_OK) hold(a);
-    lk_lock_close(a->handle);
+    close_handles(a);
     if (status == LK_CLOSED) break;
     think(a);
   }

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # The sections of tools/test, one function each; sections.tsv says what they are for.
 
-if [ -n "$LK_FULL" ]; then torture_s=600; else torture_s=10; fi
+if [ -n "$LK_FULL" ]; then torture_s=120; else torture_s=10; fi
 
 section_build() { check 'gcc, release' tools/lib/build.sh ci "$LK_BUILD"; }
 
@@ -90,9 +90,13 @@ section_unit() {
 section_live() { c_tests live "$LK_BUILD"; }
 section_cli() { specs cli "$LK_BUILD"; }
 
+# torture BUILD SECONDS: each kind of lock for so long.
 torture() {
+  local kind
   has_c_tests "$1" 'torture' || return
-  check "torture, $2 s" "$1/tests/torture" --seconds "$2"
+  for kind in lock mutex fenced fair rw; do
+    check "torture, $kind, $2 s" "$1/tests/torture" --kind "$kind" --seconds "$2"
+  done
   check "crowd, $2 s" "$1/tests/crowd" "$2"
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
