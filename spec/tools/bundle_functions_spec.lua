@@ -61,14 +61,15 @@ describe('a function library', function()
   end)
 
   local function step(version, known)
-    local wanted = { version = version, code = 'new' }
+    local wanted = { name = 'lock/release', version = version, code = 'new' }
     return functions.step(wanted, known and { code = 'old',
       description = ('lock/release %s %s'):format(known, ('0'):rep(40)) })
   end
 
   it('is new where none is, and stays where the same is', function()
     assert.equal('new', step('1.0.0'))
-    assert.equal('stays', functions.step({ version = '1.0.0', code = 'x' }, { code = 'x' }))
+    local wanted = { name = 'a/b', version = '1.0.0', code = 'x' }
+    assert.equal('stays', functions.step(wanted, { code = 'x' }))
   end)
 
   it('replaces an older one', function()
@@ -80,9 +81,10 @@ describe('a function library', function()
     function()
       assert.same({ 'refused', 'the newer 1.1.0 is there' }, { step('1.0.0', '1.1.0') })
       assert.same({ 'refused', 'its 1.0.0 is there with other bytes' }, { step('1.0.0', '1.0.0') })
-      for _, description in ipairs({ '', 'mine', 'lock/release 1.0.0 abc' }) do
-        local result, why = functions.step({ version = '1.0.0', code = 'new' },
-          { code = 'old', description = description })
+      for _, description in ipairs({ '', 'mine', 'lock/release 1.0.0 abc',
+        'a/b 1.0.0 ' .. ('0'):rep(40) }) do
+        local wanted = { name = 'lock/release', version = '2.0.0', code = 'new' }
+        local result, why = functions.step(wanted, { code = 'old', description = description })
         assert.equal('refused', result)
         assert.matches('not latchkey\'s', why, 1, true)
       end

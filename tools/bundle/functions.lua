@@ -47,7 +47,7 @@ function functions.described(description)
 end
 
 ---What loading a library means for a server.
----@param wanted { version: string, code: string }
+---@param wanted { name: string, version: string, code: string }
 ---@param present { description: any, code: string }|nil the library of that name that is there
 ---@return 'new'|'stays'|'replaces'|'refused' step
 ---@return string|nil why it is refused unless it is forced
@@ -58,7 +58,7 @@ function functions.step(wanted, present)
     return 'stays'
   end
   local known = functions.described(present.description)
-  if not known then
+  if not known or known.name ~= wanted.name then
     return 'refused', 'a library of that name is there that is not latchkey\'s'
   elseif known.version == wanted.version then
     return 'refused', ('its %s is there with other bytes'):format(known.version)
