@@ -71,7 +71,7 @@ local function c_file(scripts)
     rows[#rows + 1] = table.concat({
       '  {' .. c_string(script.name), c_string(h.version), c_string(script.sha1),
       'LK_REPEAT_' .. h.repeat_:upper(), 'source_' .. id, tostring(#script.source),
-      keys, tostring(#h.keys), args, tostring(#h.argv), c_string(shapes(h)), 'NULL},',
+      keys, tostring(#h.keys), args, tostring(#h.argv), c_string(shapes(h)), 'NULL, 0},',
     }, ', ')
   end
   return table.concat({

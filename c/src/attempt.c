@@ -273,6 +273,20 @@ void lk_attempt_rename(lk_attempt *a) {
   trace_name(a);
 }
 
+static void count_end(lk_attempt *a, lk_status status) {
+  lk_kind_counts *counts = &a->op.client->counts->kinds[a->lock->row->kind];
+  if (status == LK_OK && a->hold) {
+    lk_count_up(&counts->reentered);
+  } else if (status == LK_OK) {
+    lk_count_up(&counts->acquired);
+    lk_meter_add(&counts->wait, lk_clock_us() - a->began_us);
+  } else if (status == LK_BUSY || status == LK_TIMEOUT) {
+    lk_count_up(&counts->busy);
+  } else {
+    lk_count_up(&counts->failed);
+  }
+}
+
 void lk_attempt_end(lk_attempt *a, lk_status status) {
   if (status != LK_OK && a->hurried == LK_CLOSED && status != LK_NOMEM) {
     status = lk_fail(lk_op_error(&a->op), LK_CLOSED, "the client is closed");
@@ -287,6 +301,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   }
   lk_timer_cancel(a->op.client->keeper, &a->timer);
   a->phase = LK_PHASE_ENDED;
+  count_end(a, status);
   trace_end(a, status);
   lk_op_end(&a->op, status);
 }
@@ -437,6 +452,7 @@ static void heard(lk_attempt *a) {
 static void take_over(lk_attempt *a) {
   const lk_heard *handed = &a->handed;
   if (handed->status == LK_OK && handed->outcome.first == 1) {
+    lk_count_up(&a->op.client->counts->kinds[a->lock->row->kind].handed_over);
     lk_attempt_granted(a, handed->sent_us, handed->outcome.second);
     return;
   }
@@ -494,6 +510,7 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   lk_lock_keep(lock);
   a->timer.fire = fire;
   a->job.run = run_job;
+  a->began_us = lk_clock_us();
   a->wait_ms = wait_ms;
   a->deadline_us = lk_deadline_us(wait_ms);
   a->caller_id = lk_caller_id(caller);

@@ -70,10 +70,11 @@ struct lk_attempt {
   const lk_bound *calling;
   lk_call call;
   lk_heard heard;
-  lk_status last;       /* what the last try said */
-  int64_t left_ms;      /* of the lease that is in the way */
-  int64_t look_us;      /* when to try again without any news */
-  int64_t pause_us;     /* the back-off of trouble and of kinds that poll */
+  lk_status last;   /* what the last try said */
+  int64_t left_ms;  /* of the lease that is in the way */
+  int64_t look_us;  /* when to try again without any news */
+  int64_t pause_us; /* the back-off of trouble and of kinds that poll */
+  int64_t began_us;
   int64_t sent_us;      /* of the call that was granted */
   int64_t announced_us; /* the last answered call that told the server that it waits; 0: none */
   int64_t token;

@@ -20,7 +20,7 @@ struct lk_catalog {
   size_t count;
   lk_parsed **parsed; /* those that were read at run time */
   size_t parsed_count;
-  lk_script_def *copies; /* with their names as functions; NULL: they are called as scripts */
+  lk_script_def *copies; /* what everybody gets: with their places, and their names as functions */
 };
 
 static int by_name(const void *a, const void *b) {
@@ -161,15 +161,16 @@ static lk_status add_folder(lk_catalog *catalog, const char *root, const char *i
 
 /* ---------------------------------------------------------------------------------------- face -- */
 
-/* Every script once more, with its name as a function. */
-static lk_status name_functions(lk_catalog *catalog, lk_error *error) {
+/* Every script once more, with its place here, and its name as a function. */
+static lk_status number_scripts(lk_catalog *catalog, bool functions, lk_error *error) {
   catalog->copies = calloc(catalog->count + 1, sizeof *catalog->copies);
   if (!catalog->copies) return lk_fail(error, LK_NOMEM, "out of memory");
   for (size_t i = 0; i < catalog->count; i++) {
     lk_script_def *copy = &catalog->copies[i];
     *copy = *catalog->scripts[i];
-    copy->function = lk_function_name(copy);
-    if (!copy->function) return lk_fail(error, LK_NOMEM, "out of memory");
+    copy->index = i;
+    if (functions) copy->function = lk_function_name(copy);
+    if (functions && !copy->function) return lk_fail(error, LK_NOMEM, "out of memory");
     catalog->scripts[i] = copy;
   }
   return LK_OK;
@@ -188,7 +189,7 @@ lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_
   for (size_t i = 0; i < lk_embedded_count; i++) catalog->scripts[i] = &lk_embedded_scripts[i];
   catalog->count = lk_embedded_count;
   if (dir) status = add_folder(catalog, dir, "", error);
-  if (status == LK_OK && functions) status = name_functions(catalog, error);
+  if (status == LK_OK) status = number_scripts(catalog, functions, error);
   if (status != LK_OK) {
     lk_catalog_close(catalog);
     return status;

@@ -50,6 +50,7 @@ typedef struct lk_script_def {
   size_t nargs;
   const char *returns;  /* the `{...}` shapes of `returns:`, one a line, in the header's order */
   const char *function; /* its name as a Redis Function, where it is called as one; else NULL */
+  size_t index;         /* in its catalogue */
 } lk_script_def;
 
 /* Generated: sorted by name (byte order). */

@@ -43,6 +43,7 @@ struct lk_channels {
   lk_channel *asked, **asked_last;
   bool shut;
   lk_trace *trace;
+  lk_count *messages;
   int64_t settles_us; /* when the keeper looks again who has left */
   void (*poke)(void *);
   void *poked;
@@ -274,6 +275,7 @@ static void take(lk_channels *channels, const redisReply *reply) {
     }
   } else if (strcmp(what, "message") == 0 && channel && reply->elements > 2) {
     lk_bytes payload = {reply->element[2]->str, reply->element[2]->len};
+    lk_count_up(channels->messages);
     LK_TRACE(channels->trace, "message", lk_clock_us(), LK_TEXT("channel", channel->name),
              LK_TEXT("text", reply->element[2]->str));
     move(channel, channel->state, LK_NEWS_MESSAGE, payload);
@@ -382,7 +384,7 @@ lk_watched *lk_channels_watched(lk_channels *channels) { return &channels->watch
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
-lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
+lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace, lk_count *messages,
                              void (*poke)(void *), void *poked) {
   lk_channels *channels = calloc(1, sizeof *channels);
   if (!channels) return NULL;
@@ -392,6 +394,7 @@ lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
   channels->settles_us = INT64_MAX;
   channels->watched = (lk_watched){.watch = watch, .done = watched_done};
   channels->trace = trace;
+  channels->messages = messages;
   channels->poke = poke;
   channels->poked = poked;
   return channels;

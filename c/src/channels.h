@@ -14,7 +14,7 @@ typedef struct lk_channels lk_channels;
 typedef struct lk_channel lk_channel;
 
 /* trace: NULL, or where the channels' news is told, too. */
-lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace,
+lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace, lk_count *messages,
                              void (*poke)(void *), void *poked);
 /* Wakes every sleeper with LK_CLOSED, now and later. */
 void lk_channels_shut(lk_channels *channels);

@@ -32,6 +32,7 @@ static void destroy(lk_client *client) {
   lk_channels_free(client->channels);
   lk_keeper_free(client->keeper);
   lk_trace_free(client->trace);
+  free(client->counts);
   lk_events_clear(&client->events);
   lk_catalog_close(client->catalog);
   lk_tls_free(client->settings.tls);
@@ -179,8 +180,8 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
   const lk_route_options where = {
       .settings = &client->settings, .command_us = client->command_us, .poll_us = poll_us};
   client->route = lk_route_new(&where, client->keeper);
-  client->channels =
-      lk_channels_new(&client->settings, client->trace, lk_keeper_poke, client->keeper);
+  client->channels = lk_channels_new(&client->settings, client->trace, &client->counts->messages,
+                                     lk_keeper_poke, client->keeper);
   client->holds = lk_holds_new();
   if (!client->route || !client->channels || !client->holds) {
     return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
@@ -246,7 +247,13 @@ static lk_client *allocate(void) {
 static lk_status open_catalog(lk_client *client, const lk_client_options *options,
                               lk_error *error) {
   client->functions = options->functions || client->settings.url.functions == 1;
-  return lk_catalog_open(options->script_dir, client->functions, &client->catalog, error);
+  lk_status status =
+      lk_catalog_open(options->script_dir, client->functions, &client->catalog, error);
+  if (status != LK_OK) return status;
+  client->counts = lk_counts_new(lk_catalog_count(client->catalog));
+  if (!client->counts) return lk_fail(error, LK_NOMEM, "out of memory");
+  client->settings.connections = &client->counts->connections;
+  return LK_OK;
 }
 
 lk_status lk_client_open(const char *url, const lk_client_options *options, lk_client **out,

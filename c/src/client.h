@@ -9,6 +9,7 @@
 
 #include "catalog.h"
 #include "channels.h"
+#include "counts.h"
 #include "events.h"
 #include "keeper.h"
 #include "line.h"
@@ -32,6 +33,7 @@ struct lk_client {
   bool functions; /* scripts are called as Redis Functions */
   lk_events events;
   lk_trace *trace; /* NULL: nobody asked */
+  lk_counts *counts;
   lk_keeper *keeper;
   lk_route *route;
   lk_channels *channels;

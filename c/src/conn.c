@@ -325,6 +325,7 @@ static void read_greetings(lk_conn *conn, int64_t now_us) {
     conn->greeting = next_greeting(conn, conn->greeting + 1);
     if (conn->greeting == GREET_DONE) {
       conn->state = LK_CONN_UP;
+      if (conn->settings->connections) lk_count_up(conn->settings->connections);
       allow_waiting(conn);
       lk_succeed(&conn->why);
     }

@@ -14,6 +14,7 @@
 #include <netdb.h>
 #include <sys/types.h>
 
+#include "counts.h"
 #include "tls.h"
 #include "url.h"
 
@@ -22,7 +23,8 @@ typedef struct lk_conn_settings {
   lk_url url;
   char *name; /* CLIENT SETNAME */
   int64_t connect_us;
-  lk_tls *tls; /* NULL without TLS */
+  lk_count *connections; /* counts them; NULL: nobody does */
+  lk_tls *tls;           /* NULL without TLS */
 } lk_conn_settings;
 
 typedef enum lk_conn_state {

@@ -164,10 +164,25 @@ static void send_again(const calling *c, lk_answer *answer) {
   answer->copies += lost;
 }
 
+/* A call has ended. */
+static void count_call(lk_client *client, const lk_script_def *script, const lk_answer *answer,
+                       int64_t began_us) {
+  lk_script_counts *counts = &client->counts->scripts[script->index];
+  lk_count_up(&counts->calls);
+  if (answer->status != LK_OK) {
+    lk_count_up(&counts->unanswered);
+  } else if (answer->reply->type == REDIS_REPLY_ERROR) {
+    lk_count_up(&counts->errors);
+  }
+  for (unsigned i = 1; i < answer->copies; i++) lk_count_up(&counts->resent);
+  lk_meter_add(&counts->latency, lk_clock_us() - began_us);
+}
+
 static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
   send_once(c, answer);
   for (int hops = 0; lk_clock_us() < c->deadline_us;) {
     if (is_missing(answer)) {
+      lk_count_up(&client->counts->scripts[c->script->index].loads);
       load_ahead(c->hop, c->script, c->deadline_us);
       send_again(c, answer);
       if (is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
@@ -198,7 +213,9 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
                .deadline_us = deadline_us,
                .traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs),
                .hop = lk_route_to(client->route, nkeys > 0 ? &keys[0] : NULL)};
+  int64_t began_us = lk_clock_us();
   send_until_answered(client, &c, answer);
+  count_call(client, script, answer, began_us);
   lk_traced_drop(c.traced);
   if (argv != few) free(argv);
   char key[96] = "";
@@ -261,6 +278,7 @@ typedef struct started {
   lk_traced *traced;
   lk_hop hop;
   int hops;
+  int64_t began_us;
   int64_t deadline_us;
   lk_done done;
   void *user;
@@ -287,6 +305,7 @@ static bool send_call(started *s) {
 
 static void finish_started(started *s, lk_answer *answer) {
   lk_traced_drop(s->traced);
+  count_call(s->client, s->call->script, answer, s->began_us);
   s->done(s->user, answer);
   free(s);
 }
@@ -298,6 +317,7 @@ static bool repair(started *s) {
   if (!ahead) {
     return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
   }
+  lk_count_up(&s->client->counts->scripts[s->call->script->index].loads);
   load_ahead(s->hop, s->call->script, s->deadline_us);
   return send_call(s);
 }
@@ -355,6 +375,7 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
   if (!s) return false;
   *s = (started){.client = client,
                  .call = call,
+                 .began_us = lk_clock_us(),
                  .deadline_us = deadline_us,
                  .done = done,
                  .user = user,

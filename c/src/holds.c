@@ -16,6 +16,14 @@ struct lk_holds {
 
 lk_holds *lk_holds_new(void) { return calloc(1, sizeof(lk_holds)); }
 
+size_t lk_holds_count(const lk_holds *holds) {
+  size_t n = 0;
+  for (const lk_record *record = holds->all; record; record = record->next) {
+    for (const lk_hold *hold = record->holds; hold; hold = hold->next) n++;
+  }
+  return n;
+}
+
 void lk_holds_free(lk_holds *holds) { free(holds); }
 
 /* ------------------------------------------------------------------------------------ records -- */

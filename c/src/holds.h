@@ -16,11 +16,13 @@ enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 struct lk_hold {
   lk_hold *next;
   lk_client *client;
+  lk_kind kind;
   lk_lock *lock;     /* whose callback is told of a loss; NULL once that handle is closed */
   lk_caller *caller; /* NULL: a thread */
   uint64_t caller_id;
   int64_t count;
   int64_t token; /* 0: the kind has none */
+  int64_t since_us;
   lk_watch *watch;
   char owner[LK_OWNER_SIZE];
 };
@@ -53,6 +55,8 @@ struct lk_record {
 
 lk_holds *lk_holds_new(void);
 void lk_holds_free(lk_holds *holds);
+/* With the client's mutex held: how many there are. */
+size_t lk_holds_count(const lk_holds *holds);
 /* A client that closes lets go of everything it holds; nothing is sent. */
 void lk_holds_clear(lk_client *client);
 

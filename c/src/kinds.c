@@ -79,3 +79,7 @@ const lk_kind_row *lk_kind_find(lk_kind kind) {
   }
   return NULL;
 }
+
+const lk_kind_row *lk_kind_at(size_t index) {
+  return index < sizeof kinds / sizeof kinds[0] ? &kinds[index] : NULL;
+}

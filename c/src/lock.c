@@ -15,6 +15,7 @@ static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_hold *hold = user;
   lk_client *client = hold->client;
   (void)watch;
+  lk_count_up(&client->counts->kinds[hold->kind].lost);
   pthread_mutex_lock(&client->mutex);
   lk_lock *lock;
   while ((lock = hold->lock) != NULL && lock->telling) { /* one at a time of one handle */
@@ -46,10 +47,12 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   if (!hold) return LK_NOMEM;
   hold->client = lock->client;
   hold->lock = lock;
+  hold->kind = lock->row->kind;
   hold->caller = grant->caller;
   hold->caller_id = grant->caller_id;
   hold->count = 1;
   hold->token = grant->token;
+  hold->since_us = lk_clock_us();
   memcpy(hold->owner, grant->owner, strlen(grant->owner) + 1);
   lk_bound_fill(&lock->renew, &lock->values, &p, &with);
   spec.script = lock->renews ? lock->renew.def->name : NULL;

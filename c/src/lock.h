@@ -33,6 +33,8 @@ typedef struct lk_kind_row {
 
 /* NULL if there is no such kind. */
 const lk_kind_row *lk_kind_find(lk_kind kind);
+/* NULL past the end. */
+const lk_kind_row *lk_kind_at(size_t index);
 
 struct lk_lock {
   lk_client *client;

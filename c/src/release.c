@@ -93,6 +93,16 @@ static void trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status)
            LK_TEXT("status", lk_status_name((int)status)));
 }
 
+static void count_end(const leaving *l, lk_status status) {
+  lk_kind_counts *counts = &l->lock->client->counts->kinds[l->lock->row->kind];
+  if (status == LK_OK) {
+    lk_count_up(&counts->released);
+  } else if (status == LK_UNSURE) {
+    lk_count_up(&counts->unsure);
+  }
+  if (l->left == 0) lk_meter_add(&counts->held, lk_clock_us() - l->hold->since_us);
+}
+
 /* The level is gone, whatever came of it. */
 static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   lk_lock *lock = l->lock;
@@ -101,6 +111,7 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
     status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text(l->lost));
   }
   trace_end(lock, l->caller_id, status);
+  count_end(l, status);
   if (status == LK_LOST && l->left > 0) lk_watch_lose(hold->watch, LK_LOST_BROKEN);
   if (l->left == 0) {
     lk_hold_remove(lock->client, lock->record, hold);

@@ -102,7 +102,10 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   undo->pause_us = FIRST_PAUSE_US;
   /* The last copy of what is undone may run until its own deadline, and its lease begins then. */
   undo->until_us = lk_clock_us() + lease_us + client->command_us;
-  for (size_t i = 0; i < count; i++) trace_step(client, &undo->steps[i]);
+  for (size_t i = 0; i < count; i++) {
+    lk_count_up(&client->counts->undone);
+    trace_step(client, &undo->steps[i]);
+  }
   lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
   undo->next = client->undos;

@@ -120,6 +120,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   int64_t outcome = 0, left_ms = 0, foreign = 0;
   const lk_reply *reply = lk_reply_wrap(answer->reply);
   bool replied = answer->status == LK_OK && lk_reply_number(reply, 0, &outcome);
+  if (replied) lk_count_up(&watch->client->counts->renewals);
   if (replied && outcome == 1) {
     if (watch->company != LK_COMPANY_NONE) {
       lk_reply_number(reply, 1, &foreign);
