@@ -20,7 +20,11 @@ typedef struct exec_kind {
   lk_kind kind;
   const char *renew; /* the script that an inner exec renews an ancestor's hold with */
   bool has_token;
+  const char *within; /* another kind whose hold is as good for an inner exec; NULL: none */
 } exec_kind;
+
+/* The kind that --kind NAME means; NULL: none. */
+const exec_kind *exec_kind_find(const char *name);
 
 typedef struct exec_options {
   const char *url;

@@ -59,6 +59,11 @@ static bool outer_is_gone(const exec_hold *hold) {
   return poll(&ended, 1, 0) > 0;
 }
 
+/* May an exec of this kind run inside an ancestor's hold? One that reads may inside one that writes. */
+static bool is_enough(const char *outer, const exec_kind *kind) {
+  return strcmp(outer, kind->name) == 0 || (kind->within && strcmp(outer, kind->within) == 0);
+}
+
 lk_status exec_locks_open(lk_client *client, const exec_options *options, const held_list *held,
                           exec_locks **out, lk_error *error) {
   exec_locks *locks = calloc(1, sizeof *locks + options->nnames * sizeof *locks->holds);
@@ -74,7 +79,7 @@ lk_status exec_locks_open(lk_client *client, const exec_options *options, const 
     hold->outer_process = -1;
     hold->outer = held_find(held, hold->name, lk_client_target(client));
     /* One name has one kind: this exec would wait for its own ancestor. */
-    if (hold->outer && strcmp(hold->outer->kind, options->kind->name) != 0) {
+    if (hold->outer && !is_enough(hold->outer->kind, options->kind)) {
       return exec_fail(error, LK_INVALID,
                        "\"%.200s\" is held by the exec around this one, with --kind %s", hold->name,
                        hold->outer->kind);
@@ -96,7 +101,7 @@ lk_status exec_locks_open(lk_client *client, const exec_options *options, const 
 
 /* One renewal proves that the ancestor still holds the lock; from its send the watch counts. */
 static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error) {
-  const char *script = locks->kind->renew;
+  const char *script = exec_kind_find(hold->outer->kind)->renew;
   char lease[24];
   snprintf(lease, sizeof lease, "%" PRId64, hold->lease_ms);
   const lk_bytes key = {hold->name, strlen(hold->name)};

@@ -17,7 +17,8 @@ static const char help_text[] =
     "\n"
     "The lock\n"
     "  --kind KIND         lock (default): re-entrant, on Redisson's wire; fenced: a lock with a\n"
-    "                      fencing token; fair: first come, first served; mutex: SET NX PX\n"
+    "                      fencing token; fair: first come, first served; read: beside others\n"
+    "                      that read; write: alone; mutex: SET NX PX\n"
     "  --wait DURATION     how long to wait for it; 0ms: try once; default: without end\n"
     "  --lease DURATION    how long it outlives this program, 50ms to 24h; default 30s\n"
     "\n"
@@ -88,21 +89,31 @@ static lk_status parse_exit(const char *option, const char *text, int *out, lk_e
 }
 
 static const exec_kind kinds[] = {
-    {"lock", LK_LOCK, "lock/renew", false},
-    {"fenced", LK_FENCED, "lock/renew", true},
-    {"fair", LK_FAIR, "fair/renew", false},
-    {"mutex", LK_MUTEX, "mutex/renew", false},
+    {"lock", LK_LOCK, "lock/renew", false, NULL},
+    {"fenced", LK_FENCED, "lock/renew", true, NULL},
+    {"fair", LK_FAIR, "fair/renew", false, NULL},
+    {"read", LK_READ, "rw/read_renew", false, "write"},
+    {"write", LK_WRITE, "rw/write_renew", false, NULL},
+    {"mutex", LK_MUTEX, "mutex/renew", false, NULL},
 };
 
-static lk_status parse_kind(const char *text, exec_options *out, lk_error *error) {
+const exec_kind *exec_kind_find(const char *name) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    if (strcmp(text, kinds[i].name) == 0) {
-      out->kind = &kinds[i];
-      return LK_OK;
-    }
+    if (strcmp(name, kinds[i].name) == 0) return &kinds[i];
   }
-  return exec_fail(error, LK_INVALID,
-                   "--kind %s is unknown; the kinds are lock, fenced, fair and mutex", text);
+  return NULL;
+}
+
+static lk_status parse_kind(const char *text, exec_options *out, lk_error *error) {
+  const exec_kind *kind = exec_kind_find(text);
+  if (!kind) {
+    return exec_fail(error, LK_INVALID,
+                     "--kind %s is unknown; the kinds are lock, fenced, fair, read, write and "
+                     "mutex",
+                     text);
+  }
+  out->kind = kind;
+  return LK_OK;
 }
 
 static lk_status parse_on_lost(const char *text, exec_on_lost *out, lk_error *error) {

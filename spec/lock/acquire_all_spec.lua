@@ -247,4 +247,14 @@ describe('lock/acquire_all', function()
 
     assert.left(world, before)
   end)
+
+  it('takes no lock that another holds for less than a millisecond', function()
+    world = helper.mock_world() -- the clock of a server cannot be stopped there
+    helper.fill(world, { [b] = hash({ [bob] = '1' }, 30000) })
+    world:advance(30000)
+
+    assert.reply({ 0, 0, 2 }, acquire(ann, 1, 30000))
+
+    assert.left(world, { [b] = hash({ [bob] = '1' }, 0) })
+  end)
 end)

@@ -216,4 +216,49 @@ describe('rw/break', function()
 
     assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
   end)
+
+  it('does not look at the levels of a reader beside 1998 others, which makes 2001', function()
+    rw.fill_readers(world, 1998, 60000)
+    helper.fill(world, rw.keys('read', 60000, { [bob] = { 50000 }, [ann] = { 30000 } }))
+    local left = helper.dump(world)
+    left.job.value[ann], left[rw.level(ann, 1)] = nil, nil
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, left)
+  end)
+
+  it('looks at the last of 2000', function()
+    local keys = rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = 1998 })
+    keys[rw.level(redisson, 1)] = helper.string('1', 40000)
+    helper.fill(world, keys)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, { job = helper.hash({ mode = 'read', [redisson] = '1998' }, 40000),
+      [rw.level(redisson, 1)] = helper.string('1', 40000) })
+  end)
+
+  it('drops a reader whose last level is the last of 2000', function()
+    helper.fill(world, rw.keys('read', 60000, { [bob] = { 50000 }, [ann] = { 30000 } }))
+    world:command('HSET', 'job', redisson, 1996)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, rw.keys('read', 50000, { [bob] = { 50000 } }))
+  end)
+
+  -- What is left of the reader's lease, and of the lock's afterwards: an end at 0 ms is no lease.
+  for reader_ms, lock_ms in pairs({ [1] = 1, [0] = 60000 }) do
+    it(('lets a reader go on that has %d ms left'):format(reader_ms), function()
+      world = helper.mock_world() -- the clock of a server cannot be stopped there
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = { 30000 } }))
+      world:advance(30000 - reader_ms)
+
+      assert.reply({ 1 }, rw.break_(world, ann))
+
+      assert.left(world, { job = helper.hash({ mode = 'read', [bob] = '1' }, lock_ms),
+        [rw.level(bob, 1)] = helper.string('1', reader_ms) })
+    end)
+  end
 end)

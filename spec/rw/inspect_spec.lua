@@ -153,4 +153,13 @@ describe('rw/inspect', function()
       assert.equal(elements, rw.inspect(world).n)
     end)
   end
+
+  it('counts no writer whose heartbeat has just ended', function()
+    local keys = rw.beside_waiting({}, { eve, -1 }, { 'lk-bob:1:write', 60000 })
+    helper.fill(world, keys)
+
+    assert.reply({ 0, 1 }, rw.inspect(world))
+
+    assert.left(world, keys)
+  end)
 end)

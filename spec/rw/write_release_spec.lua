@@ -165,4 +165,18 @@ describe('rw/write_release', function()
 
     assert.left(world, {}, rw.told('1'))
   end)
+
+  -- What is left of the reader's lease, and of the lock's afterwards: an end at 0 ms is no lease.
+  for reader_ms, lock_ms in pairs({ [1] = 1, [0] = 60000 }) do
+    it(('lets a reader go on that has %d ms left'):format(reader_ms), function()
+      world = helper.mock_world() -- the clock of a server cannot be stopped there
+      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, [redisson] = { 30000 } }))
+      world:advance(30000 - reader_ms)
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, { job = helper.hash({ mode = 'read', [redisson] = '1' }, lock_ms),
+        [rw.level(redisson, 1)] = helper.string('1', reader_ms) }, rw.told('1'))
+    end)
+  end
 end)

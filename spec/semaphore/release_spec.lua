@@ -113,4 +113,13 @@ describe('semaphore/release', function()
   for _, case in ipairs(recorded.cases('semaphore/release', { job = string_('1') }, arguments)) do
     it(case[1], case[2])
   end
+
+  it('fills a semaphore to the brim where there is no bound', function()
+    helper.fill(world, { job = string_('2147483646') })
+
+    assert.reply({ 1, 2147483647 }, release(1))
+
+    assert.left(world, { job = string_('2147483647'),
+      [record] = recorded.record(1, 1, 2147483647) }, told('2147483647'))
+  end)
 end)

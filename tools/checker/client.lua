@@ -142,6 +142,13 @@ function Client:die()
   self.pc, self.late = 'dead', late
 end
 
+---The same call once more, as a new one.
+function Client:send_again(call)
+  table.insert(self.pipe, { role = call.role, script = call.script, args = call.args,
+    target = call.target, sent = self:now(), copies = 1 })
+  self.sending = true
+end
+
 ---A call to be sent again, as one more copy.
 function Client:resend(call)
   table.insert(self.pipe, { role = call.role, script = call.script, args = call.args,

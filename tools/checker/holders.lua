@@ -31,4 +31,31 @@ function holders.of_string(keys, name)
   return {}
 end
 
+-- A read-write lock: writers by the hash alone, readers as long as their first level is there.
+function holders.of_rw(keys, name)
+  local found, record = {}, keys[name]
+  local fields = record and record.type == 'hash' and record.value or {}
+  for i = 1, #fields, 2 do
+    local owner, level = fields[i], tonumber(fields[i + 1])
+    local lease = keys[('{%s}:%s:rwlock_timeout:1'):format(name, owner)]
+    if owner:find(':write$') then
+      found[owner] = { level = level, left_ms = left(record), mode = 'write' }
+    elseif owner ~= 'mode' and lease then
+      found[owner] = { level = level, left_ms = left(lease), mode = 'read' }
+    end
+  end
+  return found
+end
+
+-- Permits: a sorted set of ids and the ends of their leases.
+function holders.of_permits(keys, name)
+  local found, record = {}, keys[('{%s}:timeout'):format(name)]
+  for _, entry in ipairs(record and record.value or {}) do
+    if entry[2] > parts.START_MS then
+      found[entry[1]] = { left_ms = entry[2] - parts.START_MS, mode = 'permit' }
+    end
+  end
+  return found
+end
+
 return holders

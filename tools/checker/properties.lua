@@ -29,8 +29,8 @@ local function excludes(a, b)
   return a == 'write' or b == 'write'
 end
 
-local function check_granted(e, ghost, report)
-  local owner, now = e.new_owner or e.owner, parts.START_MS
+local function check_granted(e, ghost, report, passed_to)
+  local owner, now = passed_to or e.new_owner or e.owner, parts.START_MS
   for _, other in ipairs(parts.sorted_names(ghost.grants)) do
     local grant = ghost.grants[other]
     if other ~= owner and grant.ends >= now and excludes(grant.mode, e.mode) then
@@ -43,7 +43,7 @@ local function check_granted(e, ghost, report)
   elseif e.lease and held.left_ms < e.lease then
     report('G1', ('%s was granted %d ms, but its hold ends in %d'):format(owner, e.lease,
       held.left_ms))
-  elseif e.hold and held.level and held.level ~= e.hold then
+  elseif not passed_to and e.hold and held.level and held.level ~= e.hold then
     report('G5', ('%s asked for a count of %d and has %d'):format(owner, e.hold, held.level))
   end
   local grant = ghost.grants[owner]
@@ -146,7 +146,8 @@ local function check_leftovers(e, report)
     local record = e.after.data[name]
     if not record.expires_at and record ~= e.before.data[name] then
       for i, key in ipairs(e.header.keys) do
-        if e.keys[i] == name and not (key.marks.shared or key.marks.permanent) then
+        local is_meant = key.marks.shared or key.marks.permanent or key.form.kind == 'slot'
+        if e.keys[i] == name and not is_meant then
           report('G8', ('%s has no end'):format(name))
         end
       end
@@ -184,6 +185,19 @@ local function forget_ended(ghost)
   end
 end
 
+-- Who holds the lock now without having asked in this call was passed it, if the family does that.
+local function check_passed(model, e, ghost, report)
+  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+    if not e.before_holders[owner] and owner ~= e.owner and owner ~= e.new_owner then
+      if model.passes_on then
+        check_granted(e, ghost, report, owner)
+      else
+        report('G1', ('%s holds the lock, but did not ask'):format(owner))
+      end
+    end
+  end
+end
+
 ---A script has run.
 ---@param model table
 ---@param e table the event
@@ -196,6 +210,7 @@ function properties.executed(model, e, ghost, report)
   if e.verb and on[e.verb] then
     check_others(e, ghost, report)
     on[e.verb](e, ghost, report)
+    check_passed(model, e, ghost, report)
     local was_held, is_held = next(e.before_holders), next(e.after_holders)
     if is_held then
       ghost.freed = nil
@@ -235,7 +250,12 @@ end
 
 ---Time is about to pass: whoever sleeps has been told what it waits for, or looks soon.
 function properties.quiet(model, sleepers, keyspace, ghost, name, report)
-  local free = next(model.holders(keyspace.data, name)) == nil
+  local free
+  if model.free then
+    free = model.free(keyspace.data, name, ghost)
+  else
+    free = next(model.holders(keyspace.data, name)) == nil
+  end
   for _, sleeper in ipairs(sleepers) do
     local data = sleeper.data
     local wake = data.timers.wake

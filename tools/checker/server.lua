@@ -11,6 +11,7 @@ Server.__index = Server
 
 local NAME = 'l'
 local MOST_INSTRUCTIONS = 200000
+local RECORD_MS = 60000
 
 ---@param options { scripts: string, pool: table, memo: boolean }
 function Server.new(options)
@@ -101,7 +102,7 @@ function Server.next(keyspace)
   if next_ms == nil then
     next_ms = false
     for _, record in pairs(keyspace.data) do
-      if record.expires_at then
+      if record.expires_at and record.expires_at < parts.START_MS + RECORD_MS / 2 then
         local left = record.expires_at - parts.START_MS
         left = left > 0 and left or left + 1
         next_ms = next_ms and math.min(next_ms, left) or left
@@ -110,6 +111,24 @@ function Server.next(keyspace)
     keyspace.next_ms = next_ms
   end
   return next_ms or nil
+end
+
+---Records of calls stay as young as they are: what is promised of copies holds within their life, and
+---no copy comes later than that.
+---@return table keyspace part
+function Server:keep_records(keyspace)
+  local kept = keyspace.kept
+  if not kept then
+    local data, ends = {}, parts.START_MS + RECORD_MS
+    for name, record in pairs(keyspace.data) do
+      local is_record = name:find('^latchkey_seq') and record.expires_at
+      data[name] = is_record and { type = record.type, value = record.value, expires_at = ends }
+        or record
+    end
+    kept = self:keyspace(data)
+    keyspace.kept = kept
+  end
+  return kept
 end
 
 -- Nil inside arrays is false here: plain data has no userdata.

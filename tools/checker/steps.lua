@@ -78,7 +78,8 @@ local function look(self, part)
   local role = self.model.roles[data.role]
   local c = Client.draft(data, self.context, 0)
   local view = { role = role, due = {}, alive = data.pc ~= 'dead',
-    believes = role.believes(c), poked = data.poked and data.pc == 'sleep',
+    believes = role.believes(c),
+    poked = data.poked and (role.takes and role.takes(c) or data.pc == 'sleep'),
     choices = data.paused and {} or data.pc == 'dead' and {} or role.choices(c) }
   for k, call in ipairs(data.pipe) do
     if not call.reply then
@@ -348,8 +349,9 @@ local function read_reply(c, role)
 end
 
 local function take_message(c, role)
+  local message = c.poked
   c.poked, c.missed = nil, nil
-  role.message(c)
+  role.message(c, message)
 end
 
 local function read(self, state, i, _, emit)
@@ -494,6 +496,7 @@ local function pass_time(self, state, emit)
   new[self.GHOST] = self.pool:shift(state[self.GHOST], ms)
   new[self.BACK] = state[self.BACK] and self.pool:shift(state[self.BACK], ms)
   new[self.LEFT] = state[self.LEFT]
+  new[self.KEYS] = self.server:keep_records(new[self.KEYS])
   if self.model.settle then
     self.model.settle(self, new)
   end
@@ -509,7 +512,7 @@ local function check_quiet(self, state)
     end
   end
   local finding
-  if #sleepers > 0 and self.model.holders then
+  if #sleepers > 0 then
     local check = self.model.quiet or properties.quiet
     check(self.model, sleepers, state[self.KEYS], state[self.GHOST].data, self.server.name,
       function(property, message)

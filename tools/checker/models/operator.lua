@@ -2,7 +2,7 @@
 -- Somebody who looks who holds a lock and, some time later, breaks that hold: `latchkey break`.
 local operator = {}
 
----@param row { inspect: string, break_: string, owner: integer } where inspect says the owner
+---@param row { inspect: string, break_: string, owner: integer } where inspect names the owner
 function operator.role(row)
   local role = { act = {}, reply = {}, due = {}, unanswered = {} }
 
@@ -29,7 +29,7 @@ function operator.role(row)
 
   role.act['break'] = function(c)
     c.pc = 'break'
-    c:send('break', row.break_, { owner = c.target })
+    c:send('break', row.break_, { owner = c.target, ids = { c.target } })
     c.target = nil
   end
 

@@ -3,18 +3,29 @@
 -- loop for all. Each function names the function of the library whose algorithm it is.
 local taker = {}
 
-local function values(c, owner, hold, extra)
-  local all = { lease = c:limit('lease'), owner = owner, hold = hold }
-  for name, value in pairs(extra or {}) do
-    all[name] = value
-  end
-  return all
-end
-
----@param row { acquire, renew, release, transfer, reenters, polls }
+---@param row { acquire, renew, release, transfer, reenters, polls, suffix, extra, owner, token, mode }
+---  `suffix` ends the names of its owners, `extra` are further arguments, `owner` is the argument that
+---  is the owner's name where that is not "owner", `token` where the reply has a token
 ---@return table role
 function taker.role(row)
   local role = { act = {}, reply = {}, due = {}, unanswered = {} }
+  local owner_field = row.owner or 'owner'
+
+  local function values(c, owner, hold, extra)
+    local all = { lease = c:limit('lease'), owner = owner, hold = hold, ids = { owner } }
+    for _, more in ipairs({ row.extra or {}, extra or {} }) do
+      for name, value in pairs(more) do
+        all[name] = value
+      end
+    end
+    return all
+  end
+  role.values = values
+
+  local function new_owner(c)
+    local owner = c:new_owner()
+    return row.id and owner .. ('.'):rep(16 - #owner) or owner .. (row.suffix or '')
+  end
 
   -- try_once
   local function try(c)
@@ -24,7 +35,7 @@ function taker.role(row)
 
   -- obtain: one owner's name, from its first try to its hold or to nothing
   local function obtain(c)
-    c.owner, c.stray, c.level = c:new_owner(), nil, nil
+    c.owner, c.stray, c.level = new_owner(c), nil, nil
     try(c)
   end
 
@@ -103,7 +114,7 @@ function taker.role(row)
   function role.choices(c)
     if c.pc == 'idle' and c.rounds > 0 then
       return { 'lock' }
-    elseif c.pc == 'sleep' and c.stray then
+    elseif c.pc == 'sleep' and (c.stray or row.leave) then
       return { 'quit' }
     elseif c.pc ~= 'held' then
       return {}
@@ -124,6 +135,14 @@ function taker.role(row)
     obtain(c)
   end
 
+  -- recheck_at, sleep_until
+  local function sleep(c, wait_ms)
+    local recheck_ms, often = c:limit('recheck'), row.polls or row.wait
+    local pause_ms = wait_ms >= 0 and math.min(recheck_ms, wait_ms + 1) or recheck_ms
+    c.pc = 'sleep'
+    c.timers.wake = c:now() + (often and math.min(c:limit('third'), pause_ms) or pause_ms)
+  end
+
   -- contend
   function role.reply.try(c, reply, call)
     c.stray = c.stray or call.copies > 1 or nil
@@ -133,13 +152,27 @@ function taker.role(row)
     elseif not c.listens[channel] then -- listen_in
       c.pc = 'listen'
       c:listen('listen', channel)
-    else -- recheck_at, sleep_until
-      local wait_ms = reply[2]
-      local pause_ms = wait_ms >= 0 and math.min(c:limit('recheck'), wait_ms + 1)
-        or c:limit('recheck')
-      c.pc = 'sleep'
-      c.timers.wake = c:now() + (row.polls and math.min(c:limit('third'), pause_ms) or pause_ms)
+    elseif row.wait then
+      c.pc, c.wait_ms = 'wait', reply[2]
+      c:send('wait', row.wait, values(c, c.owner))
+    else
+      sleep(c, reply[2])
     end
+  end
+
+  -- write_wait: a writer that waits says so
+  function role.reply.wait(c, reply)
+    if reply[1] == 1 then
+      sleep(c, c.wait_ms)
+      c.wait_ms = nil
+    else
+      try(c)
+    end
+  end
+
+  function role.unanswered.wait(c)
+    c.wait_ms = nil
+    role.unanswered.try(c)
   end
 
   -- An unanswered call excuses for a pause: nobody knows then what it missed.
@@ -164,6 +197,9 @@ function taker.role(row)
 
   -- obtain, where the wait is over
   function role.act.quit(c)
+    if row.leave then
+      c:send('undo', row.leave, values(c, c.owner))
+    end
     undo(c, c.owner)
     finish(c)
   end
@@ -175,7 +211,7 @@ function taker.role(row)
 
   -- answered, in undo.c
   function role.unanswered.undo(c, call)
-    undo(c, call.args[c:place(call.script, 'owner')])
+    c:send_again(call)
   end
 
   -- fire, in watch.c
@@ -187,7 +223,7 @@ function taker.role(row)
   end
 
   local function is_current(c, call)
-    return c.deadline ~= nil and call.args[c:place(call.script, 'owner')] == c.owner
+    return c.deadline ~= nil and call.args[c:place(call.script, owner_field)] == c.owner
   end
 
   -- renewed, take_answer
@@ -277,7 +313,7 @@ function taker.role(row)
   function role.act.handover(c)
     local old = c.owner
     ends_hold(c)
-    c.rounds, c.owner, c.pc = c.rounds - 1, c:new_owner(), 'transfer'
+    c.rounds, c.owner, c.pc = c.rounds - 1, new_owner(c), 'transfer'
     c:send('transfer', row.transfer, values(c, old, nil, { new_owner = c.owner }))
   end
 
@@ -291,13 +327,13 @@ function taker.role(row)
 
   -- The old name first: a copy of the transfer that runs in between then finds nothing to move.
   function role.unanswered.transfer(c, call)
-    undo(c, call.args[c:place(call.script, 'owner')])
+    undo(c, call.args[c:place(call.script, owner_field)])
     undo(c, c.owner)
     obtain(c)
   end
 
   function role.believes(c)
-    return c.deadline and c:now() < c.deadline and 'write' or nil
+    return c.deadline and c:now() < c.deadline and (row.mode or 'write') or nil
   end
 
   return role
