@@ -31,6 +31,7 @@ end
 
 local function check_granted(e, ghost, report, passed_to)
   local owner, now = passed_to or e.new_owner or e.owner, parts.START_MS
+  local lease = e.lease or e.limits.lease
   for _, other in ipairs(parts.sorted_names(ghost.grants)) do
     local grant = ghost.grants[other]
     if other ~= owner and grant.ends >= now and excludes(grant.mode, e.mode) then
@@ -40,14 +41,14 @@ local function check_granted(e, ghost, report, passed_to)
   local held = e.after_holders[owner]
   if not held then
     report('G1', ('%s was told that it holds the lock, but it is not recorded'):format(owner))
-  elseif e.lease and held.left_ms < e.lease then
-    report('G1', ('%s was granted %d ms, but its hold ends in %d'):format(owner, e.lease,
+  elseif held.left_ms < lease then
+    report('G1', ('%s was granted %d ms, but its hold ends in %d'):format(owner, lease,
       held.left_ms))
   elseif not passed_to and e.hold and held.level and held.level ~= e.hold then
     report('G5', ('%s asked for a count of %d and has %d'):format(owner, e.hold, held.level))
   end
   local grant = ghost.grants[owner]
-  ghost.grants[owner] = { ends = math.max(grant and grant.ends or 0, now + (e.lease or 0)),
+  ghost.grants[owner] = { ends = math.max(grant and grant.ends or 0, now + lease),
     mode = e.mode }
 end
 
@@ -100,6 +101,14 @@ function on.release(e, ghost, report)
     ghost.grants[e.owner] = nil
   elseif e.outcome == 1 and grant then
     grant.ends = math.max(grant.ends, parts.START_MS + e.lease)
+  end
+end
+
+-- A waiter that gives up; a lock that it was granted meanwhile goes with it.
+function on.leave(e, ghost, report)
+  ghost.grants[e.owner] = nil
+  if e.after_holders[e.owner] then
+    report('G5', ('%s has left, and holds the lock'):format(e.owner))
   end
 end
 

@@ -12,7 +12,8 @@ function taker.role(row)
   local owner_field = row.owner or 'owner'
 
   local function values(c, owner, hold, extra)
-    local all = { lease = c:limit('lease'), owner = owner, hold = hold, ids = { owner } }
+    local all = { lease = c:limit('lease'), owner = owner, hold = hold, ids = { owner },
+      ticket = c.serial }
     for _, more in ipairs({ row.extra or {}, extra or {} }) do
       for name, value in pairs(more) do
         all[name] = value
@@ -52,7 +53,7 @@ function taker.role(row)
   -- lk_hold_remove, lk_turn_end
   local function finish(c)
     ends_hold(c)
-    c.owner, c.stray, c.poked, c.token, c.listens = nil, nil, nil, nil, {}
+    c.owner, c.stray, c.poked, c.token, c.answered, c.listens = nil, nil, nil, nil, nil, {}
     c.pc = c.rounds > 0 and 'idle' or 'done'
   end
   role.finish = finish
@@ -87,6 +88,8 @@ function taker.role(row)
       hold(c, call)
     end
   end
+
+  role.hold, role.granted = hold, granted
 
   -- lk_watch_lose
   local function lose(c, why)
