@@ -24,7 +24,9 @@ local BUILT_IN = { exec = 'run a command while holding a lock' }
 local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
   .. '--url local: for your own server on this machine'
 
-local function command_names(home)
+---@param home string
+---@return string[] names of the commands, sorted
+function cli.command_names(home)
   local names = { 'exec' }
   for _, file in ipairs(dir.getfiles(path.join(home, 'tools', 'commands'), '*.lua')) do
     names[#names + 1] = path.splitext(path.basename(file))
@@ -90,7 +92,7 @@ end
 ---@param ... string parts
 function Context:note(...)
   if not self.quiet then
-    self.stderr:write(..., '\n')
+    self.stderr:write(table.concat({ ... }), '\n')
   end
 end
 
@@ -168,15 +170,26 @@ local function parse(parser, arguments)
   return parsed and args, args
 end
 
-local function run(home, name, arguments, exit_of)
+---The parser of a command, --help left out, and its module.
+---@param home string
+---@param name string
+---@param arguments string[] those of the call
+---@return table parser of argparse
+---@return table command
+function cli.parser(home, name, arguments)
   local command = require('commands.' .. name)
-  local parser = argparse('latchkey ' .. name, command.summary:gsub('^%l', string.upper) .. '.')
+  local title = command.summary:gsub('^%l', string.upper):gsub('([^.?!])$', '%1.')
+  local parser = argparse('latchkey ' .. name, title)
     :usage_max_width(100):help_max_width(100):add_help(false)
   if command.configure then
     command.configure(parser, arguments, home)
   end
   common_options(parser, command)
+  return parser, command
+end
 
+local function run(home, name, arguments, exit_of)
+  local parser, command = cli.parser(home, name, arguments)
   local wants_json = false
   for _, argument in ipairs(arguments) do
     wants_json = wants_json or argument == '--json'
@@ -200,7 +213,7 @@ end
 ---@param exit_of fun(status: string): integer exit code of a status
 ---@return integer exit code
 function cli.main(home, arguments, exit_of)
-  local names, name = command_names(home), arguments[1]
+  local names, name = cli.command_names(home), arguments[1]
   if name == nil or name == '--help' or name == '-h' or name == 'help' then
     io.stdout:write(help(names))
     return cli.exits.done
