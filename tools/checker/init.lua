@@ -51,6 +51,12 @@ function checker.model(model)
   return type(model) == 'table' and model or require('checker.models.' .. model)
 end
 
+---The faults that strike unless others are asked for: all under which the model's promises hold.
+---@return string[]
+function checker.default_kinds(model)
+  return checker.model(model).faults or faults.default
+end
+
 ---What a check runs with, for those who replay.
 ---@param options checker.options
 function checker.prepare(model, options)
@@ -62,7 +68,7 @@ function checker.prepare(model, options)
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
     memo = options.memo ~= false })
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
-    kinds = set_of(options.kinds or model.faults or faults.default),
+    kinds = set_of(options.kinds or checker.default_kinds(model)),
     reduce = options.reduce ~= false })
 end
 
@@ -128,6 +134,8 @@ function checker.runs(model)
   model = checker.model(model)
   return model.runs or { {} }
 end
+
+checker.faults = faults.kinds
 
 checker.families = { 'mutex', 'lock', 'fenced', 'fair', 'rw', 'semaphore', 'permit', 'countdown',
   'guard' }

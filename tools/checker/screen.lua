@@ -87,8 +87,8 @@ function screen.show(told, options)
     lines[#lines + 1] = ('%s:%d: %s'):format(path, told.blame.line or 0,
       line_of(source, told.blame.line) or '')
   end
-  lines[#lines + 1] = ('again: latchkey check %s --replay \'%s\''):format(options.model,
-    options.replay)
+  lines[#lines + 1] = ('again: latchkey check %s %s--replay \'%s\''):format(options.model,
+    options.hints and options.hints .. ' ' or '', options.replay)
   return table.concat(lines, '\n') .. '\n'
 end
 

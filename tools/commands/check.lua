@@ -1,0 +1,269 @@
+-- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+local stringx = require('pl.stringx')
+local utils = require('pl.utils')
+
+local command = { summary = 'run scripts in every order, with crashes and lost replies' }
+
+function command.configure(parser)
+  local checker = require('checker')
+  parser:argument('model', 'Which: ' .. table.concat(checker.families, ', ')
+    .. '; without any, the default runs of all.'):args('?')
+  parser:option('--clients', 'How many clients.'):argname('N'):convert(tonumber)
+  parser:option('--rounds', 'How often each takes the lock.'):argname('N'):convert(tonumber)
+  parser:option('--faults', 'How many faults may strike in one run.'):argname('N')
+    :convert(tonumber)
+  parser:option('--fault', 'Only faults of these kinds, a list with commas; see below.')
+    :argname('KIND')
+  parser:option('--limit', 'A limit of the model, such as lease=399; may be given several times.')
+    :argname('NAME=N'):count('*')
+  parser:option('--only', 'Only these promises, a list with commas: G1,G6.'):argname('ID')
+  parser:option('--scripts', 'Another folder of scripts.'):argname('DIR')
+  parser:option('--replay', 'Run these steps and show them.'):argname('STEPS')
+  parser:option('--trace', 'Replay what a client wrote of itself (docs/reference/trace.md).')
+    :argname('FILE')
+  parser:option('--html', 'Write a page with the verdict and a run.'):argname('FILE')
+  parser:flag('--no-memo', 'Run every script every time.')
+  parser:flag('--no-symmetry', 'Tell interchangeable clients apart.')
+  parser:flag('--no-spec', 'Write no spec of what is found.')
+  parser:option('--workers', 'How many processes; default 2.'):argname('N'):convert(tonumber)
+  parser:option('--memory', 'Most megabytes for one process; default 1024.'):argname('MB')
+    :convert(tonumber)
+  local lines = { 'Faults:' }
+  for _, kind in ipairs(checker.faults) do
+    lines[#lines + 1] = ('  %-11s %s'):format(kind[1], kind[2])
+  end
+  lines[#lines + 1] = 'Exit code 1: something was found. 2: the memory did not suffice for all.'
+  parser:epilog(table.concat(lines, '\n'))
+end
+
+local function list_of(text)
+  return text and stringx.split(text, ',')
+end
+
+local function limits_of(list)
+  local limits
+  for _, text in ipairs(list) do
+    local name, value = text:match('^([%l_]+)=(.+)$')
+    if not name then
+      return nil, ('--limit %s is not NAME=N'):format(text)
+    end
+    limits = limits or {}
+    limits[name] = tonumber(value) or value == 'true'
+  end
+  return limits
+end
+
+local function options_of(args, ctx)
+  local limits, wrong = limits_of(args.limit)
+  if wrong then
+    return nil, wrong
+  end
+  return { clients = args.clients, rounds = args.rounds, faults = args.faults,
+    kinds = list_of(args.fault), only = list_of(args.only), limits = limits,
+    scripts = args.scripts or path.join(ctx.home, 'scripts'), memory_mb = args.memory,
+    memo = not args.no_memo, symmetric = not args.no_symmetry, workers = args.workers or 2 }
+end
+
+local function known(name, list)
+  for _, entry in ipairs(list) do
+    if entry == name or type(entry) == 'table' and entry[1] == name then
+      return true
+    end
+  end
+end
+
+local function refuse(args, options)
+  local checker = require('checker')
+  local properties = require('checker.properties')
+  if args.model and not known(args.model, checker.families) then
+    return ('there is no model "%s"; there are %s'):format(args.model,
+      table.concat(checker.families, ', '))
+  end
+  for _, kind in ipairs(options.kinds or {}) do
+    if not known(kind, checker.faults) then
+      return ('there is no fault "%s"; latchkey check --help lists them'):format(kind)
+    end
+  end
+  for _, id in ipairs(options.only or {}) do
+    if not properties.names[id] then
+      return ('there is no promise "%s"'):format(id)
+    end
+  end
+  for _, name in ipairs({ 'clients', 'rounds', 'faults', 'workers', 'memory' }) do
+    local value = args[name]
+    local least = name == 'faults' and 0 or 1
+    if value and (value % 1 ~= 0 or value < least or value > 100000) then
+      return ('--%s must be a whole number'):format(name)
+    end
+  end
+  if args.clients and args.clients > 6 then
+    return 'at most 6 clients'
+  elseif args.scripts and not path.isdir(args.scripts) then
+    return ('--scripts %s is no folder'):format(args.scripts)
+  elseif args.replay and not args.model then
+    return '--replay needs the model that it is of'
+  end
+end
+
+local function story_of(model, text, options)
+  local checker = require('checker')
+  local run, why, steps = checker.run(model, text, options)
+  if not run then
+    return nil, why
+  end
+  return require('checker.story').of(steps, run)
+end
+
+local function write_page(ctx, file, page)
+  local good, why = utils.writefile(file, page)
+  if not good then
+    return ctx:misuse(('--html %s: %s'):format(file, why))
+  end
+end
+
+local function run_replay(args, ctx, options)
+  local told, why = story_of(args.model, args.replay, options)
+  if not told then
+    return ctx:misuse(why)
+  end
+  local shown = require('checker.screen').show(told, { scripts = options.scripts,
+    replay = args.replay, model = args.model })
+  if args.html then
+    local failed = write_page(ctx, args.html, require('checker.page').of(told, {
+      scripts = options.scripts, replay = args.replay, model = args.model }))
+    if failed then
+      return failed
+    end
+  end
+  ctx:result({ model = args.model, finding = told.finding, steps = #told.rows }, shown)
+  return told.finding and 1 or 0
+end
+
+-- What a replay has to be told so that its words mean the same.
+local function hints(verdict)
+  local words, options = {}, verdict.options
+  for _, name in ipairs({ 'clients', 'rounds', 'faults' }) do
+    if options[name] then
+      words[#words + 1] = ('--%s %d'):format(name, options[name])
+    end
+  end
+  if options.kinds then
+    words[#words + 1] = '--fault ' .. table.concat(options.kinds, ',')
+  end
+  local limits = {}
+  for name, value in pairs(options.limits or {}) do
+    limits[#limits + 1] = ('--limit %s=%s'):format(name, tostring(value))
+  end
+  table.sort(limits)
+  words[#words + 1] = table.concat(limits, ' ')
+  return table.concat(words, ' ')
+end
+
+local function summary(verdict)
+  local bounds = verdict.bounds
+  local rate = verdict.seconds > 0 and verdict.transitions / verdict.seconds or 0
+  local asked = verdict.executed + verdict.remembered
+  local state = verdict.expected
+    and (verdict.as_expected and 'found, as it must be' or 'NOT FOUND')
+    or #verdict.findings > 0 and 'VIOLATED' or verdict.complete and 'exhaustive'
+    or 'incomplete: out of memory'
+  return ('%-10s %s within clients=%d rounds=%d faults=%d: %d states, %d transitions '
+    .. '(%.0f a second, %.0f %% of calls remembered)%s'):format(verdict.model, state,
+    bounds.clients, bounds.rounds, bounds.faults, verdict.states, verdict.transitions, rate,
+    asked > 0 and 100 * verdict.remembered / asked or 0,
+    verdict.says and '; ' .. verdict.says or '')
+end
+
+local function show_finding(verdict, finding, options, args, ctx)
+  local trail = table.concat(finding.trail, ' ')
+  local told = trail ~= '' and story_of(verdict.model, trail, verdict.options)
+  if not told then
+    return ('%s violated: %s\n'):format(finding.property, finding.message)
+  end
+  local about = { scripts = options.scripts, model = verdict.model, replay = trail,
+    hints = hints(verdict), verdict = summary(verdict) }
+  if args.html then
+    write_page(ctx, args.html, require('checker.page').of(told, about))
+  end
+  local shown = require('checker.screen').show(told, about)
+  if not args.no_spec and not verdict.expected then
+    verdict.kinds = {}
+    for _, kind in ipairs(verdict.options.kinds
+      or require('checker').default_kinds(verdict.model)) do
+      verdict.kinds[kind] = true
+    end
+    verdict.limits = verdict.options.limits
+    shown = shown .. ('written: %s\n'):format(require('checker.regress').write('spec/regress',
+      verdict, finding))
+    verdict.kinds, verdict.limits = nil, nil
+  end
+  return shown
+end
+
+local function judge(outcome, options, args, ctx)
+  local lines, failed, incomplete = {}, false, false
+  for _, verdict in ipairs(outcome.runs) do
+    lines[#lines + 1] = summary(verdict) .. '\n'
+    if verdict.expected then
+      failed = failed or not verdict.as_expected
+    else
+      failed = failed or #verdict.findings > 0
+      incomplete = incomplete or verdict.out_of_memory
+    end
+    if not verdict.expected or args.html then
+      for _, finding in ipairs(verdict.findings) do
+        local shown = show_finding(verdict, finding, options, args, ctx)
+        lines[#lines + 1] = verdict.expected and '' or '\n' .. shown
+      end
+    end
+  end
+  return lines, failed, incomplete
+end
+
+local function names_of(models)
+  local names = {}
+  for name in pairs(models) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return names
+end
+
+local function run_matrix(args, ctx, options)
+  local checker = require('checker')
+  local has_bounds = args.clients or args.rounds or args.faults or args.fault
+  local models = args.model and { args.model } or checker.families
+  local runs = require('checker.matrix')
+  local outcome = runs.run(models, options, has_bounds and { {} } or nil)
+  local lines, failed, incomplete = judge(outcome, options, args, ctx)
+  for _, model in ipairs(names_of(outcome.models)) do
+    local entry = outcome.models[model]
+    lines[#lines + 1] = ('%-10s %d outcomes and errors reached'):format(model, entry.reached)
+    if #entry.missing > 0 then
+      lines[#lines + 1] = ', never: ' .. table.concat(entry.missing, '; ')
+      failed = failed or not has_bounds and not options.only and not incomplete
+    end
+    lines[#lines + 1] = '\n'
+  end
+  for _, verdict in ipairs(outcome.runs) do
+    verdict.options, verdict.covered = nil, nil
+  end
+  ctx:result({ runs = outcome.runs, ok = not failed and not incomplete }, table.concat(lines))
+  return failed and 1 or incomplete and 2 or 0
+end
+
+function command.run(args, ctx)
+  local options, wrong = options_of(args, ctx)
+  wrong = wrong or refuse(args, options)
+  if wrong then
+    return ctx:misuse(wrong)
+  elseif args.trace then
+    return require('checker.trace').command(args.trace, ctx)
+  elseif args.replay then
+    return run_replay(args, ctx, options)
+  end
+  return run_matrix(args, ctx, options)
+end
+
+return command
