@@ -192,7 +192,7 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
 }
 
 /* The first connection tells at once why it fails; later ones are waited for. */
-static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
+static lk_status connect_first(lk_client *client, bool load, bool lazy, lk_error *error) {
   int64_t deadline_us = lk_clock_us() + client->settings.connect_us + client->command_us;
   lk_status status;
   lk_route_opening(client->route, true);
@@ -204,6 +204,7 @@ static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
     status = lk_ping_until(client, deadline_us, error);
   }
   lk_route_opening(client->route, false);
+  if (lazy && lk_may_pass(status)) return LK_OK;
   return status;
 }
 
@@ -277,7 +278,7 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
     lk_client_drop(client); /* nothing runs yet */
     return status;
   }
-  status = connect_first(client, !given.no_load, error);
+  status = connect_first(client, !given.no_load, given.lazy, error);
   if (status != LK_OK) {
     lk_client_close(client);
     return status;

@@ -199,12 +199,14 @@ typedef struct lk_client_options {
   bool
       functions; /**< call the scripts as Redis Functions (FCALL); also the URL's functions=1. What the
                        server does not have is loaded, older ones are replaced */
+  bool lazy; /**< open also while the server cannot be reached or is not ready: calls connect, and
+                       load what they need. For one of several servers that may be down */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false                                                                                \
+        NULL, false, false                                                                         \
   }
 
 /**
