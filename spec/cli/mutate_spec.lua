@@ -48,6 +48,19 @@ describe('latchkey mutate', function()
     assert.equal(1, result.code)
   end)
 
+  it('catches nothing by specs that fail without any change', function()
+    local home = careless_home()
+    utils.writefile(home .. '/spec/mutex/renew_spec.lua',
+      "describe('x', function() it('y', function() assert.is_true(false) end) end)\n")
+
+    local result = program.run({ 'mutate', '--no-check', 'mutex/renew' },
+      { env = { LATCHKEY_HOME = home } })
+
+    assert.matches('mutex/renew fails as it is: specs: x: y', result.err, 1, true)
+    assert.equal('', result.out)
+    assert.equal(1, result.code)
+  end)
+
   it('takes the same sample each time, and lists mutants and kinds', function()
     local first = program.decode(run('--sample', '5', '--list', '--json').out)
 

@@ -146,8 +146,12 @@ function command.run(args, ctx)
     ctx:result({ mutants = #list, list = described_all }, table.concat(text))
     return 0
   end
-  mutate.run(list, { root = ctx.home, workers = args.jobs, checker = not args.no_check,
-    tell = progress(ctx, #list) })
+  local tried, why = mutate.run(list, { root = ctx.home, workers = args.jobs,
+    checker = not args.no_check, tell = progress(ctx, #list) })
+  if not tried then
+    ctx:fail({ status = 'LK_SCRIPT', message = why })
+    return 1
+  end
   return tell(ctx, list, stale_rows(mutate, ctx.home, list, not names and not args.sample))
 end
 

@@ -58,10 +58,10 @@ function mutate.sample(list, count)
   return { unpack(ordered, 1, math.min(count, #ordered)) }
 end
 
--- The models of the families that a mutant is in, as far as the checker has them.
-local function models_of(mutant)
+-- The models of the families that scripts are in, as far as the checker has them.
+local function models_of(variants)
   local models, seen = {}, {}
-  for _, variant in ipairs(mutant.variants) do
+  for _, variant in ipairs(variants) do
     local family = variant.name:match('^[^/]+')
     if not seen[family] and package.searchpath('checker.models.' .. family, package.path) then
       models[#models + 1] = family
@@ -71,20 +71,35 @@ local function models_of(mutant)
   return models
 end
 
--- A copy of the scripts in which the mutant stands.
-local function check(root, mutant)
+-- A copy of the scripts, in which the variants stand.
+local function copy_scripts(root, folder, variants)
+  local texts = {}
+  for _, script in ipairs(assert(catalog.read(path.join(root, 'scripts')))) do
+    texts[script.name] = script.source
+  end
+  for _, variant in ipairs(variants) do
+    texts[variant.name] = variant.source
+  end
+  for name, text in pairs(texts) do
+    local file = path.join(folder, name .. '.lua')
+    assert(dir.makepath(path.dirname(file)))
+    assert(utils.writefile(file, text, true))
+  end
+end
+
+---What the models of the scripts' families find.
+---@param root string
+---@param variants table[] { name, source }: what stands in the place of scripts
+---@return string|nil finding
+local function check(root, variants)
   local checker = require('checker')
   local temporary = os.getenv('TMPDIR') or '/tmp'
   local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-mutate-XXXXXX'))
-  local copy = path.join(folder, 'scripts')
-  dir.clonetree(path.join(root, 'scripts'), copy, dir.copyfile)
-  for _, variant in ipairs(mutant.variants) do
-    utils.writefile(path.join(copy, variant.name .. '.lua'), variant.source, true)
-  end
   local finding
   local ok, why = pcall(function()
-    for _, model in ipairs(models_of(mutant)) do
-      finding = finding or checker.check(model, { scripts = copy }).findings[1]
+    copy_scripts(root, folder, variants)
+    for _, model in ipairs(models_of(variants)) do
+      finding = finding or checker.check(model, { scripts = folder }).findings[1]
     end
   end)
   dir.rmtree(folder)
@@ -92,16 +107,47 @@ local function check(root, mutant)
   return finding and ('%s: %s'):format(finding.property, finding.message)
 end
 
--- Sets `by`, what caught it, on the mutants that are caught. A failure of the process is a catch,
--- too: a mutant may not end.
+-- Sets `by`, what caught it, on the mutants that are caught. Where a check itself fails, nothing is
+-- known: that ends the run.
 local function hunt(list, options, limit_s, what, run)
+  local defect
   pool.each(list, { workers = options.workers, limit_s = limit_s }, run,
-    function(mutant, result, failure)
-      if failure or result ~= '' then
-        mutant.by = ('%s: %s'):format(what, failure or result)
+    function(mutant, result, broken)
+      if broken then
+        defect = defect or ('%s of %s: %s'):format(what, mutant.id, broken)
+      elseif result ~= '' then
+        mutant.by = ('%s: %s'):format(what, result)
         options.tell(mutant)
       end
     end)
+  if defect then
+    error(defect, 0)
+  end
+end
+
+-- The scripts as they are must pass: else everything would count as caught.
+local function check_originals(list, options)
+  local originals, seen = {}, {}
+  local scripts = assert(catalog.read(path.join(options.root, 'scripts')))
+  for _, mutant in ipairs(list) do
+    for _, variant in ipairs(mutant.variants) do
+      if not seen[variant.name] then
+        seen[variant.name] = true
+        originals[#originals + 1] = { id = variant.name, name = variant.name,
+          source = scripts[variant.name].source }
+      end
+    end
+  end
+  hunt(originals, { workers = options.workers, tell = function() end }, SPECS_S, 'specs',
+    function(original)
+      return specs.first_failure(options.root, original.name, original.source)
+    end)
+  for _, original in ipairs(originals) do
+    if original.by then
+      return nil, ('%s fails as it is: %s'):format(original.name, original.by)
+    end
+  end
+  return true
 end
 
 local function alive(list, wanted)
@@ -139,16 +185,21 @@ end
 ---alive.
 ---@param list table[] of mutate.list
 ---@param options mutate.options
----@return table[] list
+---@return table[]|nil list
+---@return string|nil why the specs fail without any change
 function mutate.run(list, options)
   local reasons = mutate.equivalent(options.root)
   specs.prepare()
+  local good, why = check_originals(list, options)
+  if not good then
+    return nil, why
+  end
   hunt_by_specs(list, options)
   local left = options.checker and alive(list, function(mutant)
-    return not reasons[mutant.id] and #models_of(mutant) > 0
+    return not reasons[mutant.id] and #models_of(mutant.variants) > 0
   end) or {}
   hunt(left, options, CHECKER_S, 'checker', function(mutant)
-    return check(options.root, mutant)
+    return check(options.root, mutant.variants)
   end)
   for _, mutant in ipairs(list) do
     mutant.reason = not mutant.by and reasons[mutant.id] or nil

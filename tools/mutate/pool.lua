@@ -54,7 +54,7 @@ local function finish(child, done, timed_out)
   local text = table.concat(child.parts)
   local mark, result = text:sub(1, 1), text:sub(2)
   if timed_out then
-    done(child.item, nil, 'it did not end')
+    done(child.item, 'it did not end')
   elseif mark == '=' then
     done(child.item, result)
   else
@@ -84,8 +84,8 @@ end
 ---@param items any[]
 ---@param options { workers: integer, limit_s: number }
 ---@param run fun(item: any): string|nil in a process of its own
----@param done fun(item: any, result: string|nil, failure: string|nil) here, in any order; what gave
----  nil has the result ""
+---@param done fun(item: any, result: string|nil, defect: string|nil) here, in any order; what gave
+---  nil has the result "", what did not end in time says so, and what failed has a defect
 function pool.each(items, options, run, done)
   local children, at = {}, 1
   while at <= #items or #children > 0 do

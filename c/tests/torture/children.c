@@ -11,7 +11,22 @@
 
 extern char **environ;
 
-enum { TEXT = 24, ARGUMENTS = 24, WORKER_RECORDS = 1 << 17 };
+enum { TEXT = 24, ARGUMENTS = 32, WORKER_RECORDS = 1 << 17 };
+
+/* Those that a worker needs only sometimes. */
+static void add_options(const options *o, int number, const char **argv) {
+  while (*argv) argv++;
+  const char *scripts = scripts_of(o, number);
+  if (scripts) {
+    *argv++ = "--scripts";
+    *argv++ = scripts;
+  }
+  if (o->functions) *argv++ = "--functions";
+  if (o->trace) {
+    *argv++ = "--trace";
+    *argv++ = o->trace;
+  }
+}
 
 void child_start(parent *p, child *c) {
   const options *o = p->options;
@@ -43,10 +58,8 @@ void child_start(parent *p, child *c) {
                                  "--run",
                                  o->run,
                                  "--history",
-                                 p->folder,
-                                 o->script_dir ? "--script-dir" : NULL,
-                                 o->script_dir,
-                                 NULL};
+                                 p->folder};
+  add_options(o, c->number, argv);
   need(posix_spawnp(&c->pid, p->program, NULL, NULL, (char **)(uintptr_t)argv, environ) == 0,
        p->program);
 }

@@ -56,6 +56,7 @@ static void pause_server(parent *p, int64_t ms) {
 static void flush_scripts(parent *p) {
   int64_t now_us = history_now_us();
   lk_reply_free(command(p, 2, (const char *[]){"SCRIPT", "FLUSH"}));
+  if (p->options->functions) lk_reply_free(command(p, 2, (const char *[]){"FUNCTION", "FLUSH"}));
   note_fault(p, FAULT_FLUSH, now_us, now_us);
 }
 

@@ -27,7 +27,10 @@ static const char usage[] =
     "  --faults LIST     of kill,stop,close,cut,pause,flush, or none (all of them)\n"
     "  --url URL         a server that may be paused and whose scripts may be flushed\n"
     "                    (a private one is started)\n"
-    "  --script-dir DIR  scripts that override the library's\n"
+    "  --scripts DIR     scripts that override the library's; given twice, the processes take the\n"
+    "                    folders in turn\n"
+    "  --functions       call the scripts as Redis Functions, and flush those as well\n"
+    "  --trace DIR       write what each process's client does to DIR/PID.jsonl\n"
     "  --history DIR     where the histories are written; kept when the run fails\n"
     "  --judge DIR       only judge the histories of a former run\n"
     "\n"
@@ -74,6 +77,11 @@ static void choose_kinds(options *o, const char *list) {
   if (o->kind_count == 0) misuse("no kind:", list);
 }
 
+static void add_scripts(options *o, const char *folder) {
+  if (o->script_dir_count == SCRIPT_DIRS_MAX) misuse("one folder too many:", folder);
+  o->script_dirs[o->script_dir_count++] = folder;
+}
+
 options options_read(int argc, char **argv) {
   static const struct option known[] = {{"seconds", required_argument, NULL, 's'},
                                         {"seed", required_argument, NULL, 'S'},
@@ -83,7 +91,9 @@ options options_read(int argc, char **argv) {
                                         {"kind", required_argument, NULL, 'k'},
                                         {"faults", required_argument, NULL, 'f'},
                                         {"url", required_argument, NULL, 'u'},
-                                        {"script-dir", required_argument, NULL, 'd'},
+                                        {"scripts", required_argument, NULL, 'd'},
+                                        {"functions", no_argument, NULL, 'F'},
+                                        {"trace", required_argument, NULL, 'T'},
                                         {"history", required_argument, NULL, 'H'},
                                         {"judge", required_argument, NULL, 'j'},
                                         {"worker", required_argument, NULL, 'w'},
@@ -111,7 +121,9 @@ options options_read(int argc, char **argv) {
     case 'k': choose_kinds(&o, optarg); break;
     case 'f': o.faults = faults_of(optarg); break;
     case 'u': o.url = optarg; break;
-    case 'd': o.script_dir = optarg; break;
+    case 'd': add_scripts(&o, optarg); break;
+    case 'F': o.functions = true; break;
+    case 'T': o.trace = optarg; break;
     case 'H': o.history = optarg; break;
     case 'j': o.judge = optarg; break;
     case 'w': o.worker = (int)number("--worker", optarg, 0, INT32_MAX); break;

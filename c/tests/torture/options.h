@@ -12,6 +12,7 @@ enum {
   THREADS_MAX = 64,
   LOCKS_MAX = 64,
   KINDS_MAX = 8,
+  SCRIPT_DIRS_MAX = 2,
   NAME_SIZE = 256,
   PATH_SIZE = 1024,
 
@@ -30,9 +31,12 @@ typedef struct options {
   const char *kind_list; /* --kind; the locks take these kinds in turn: */
   const lock_kind *kinds[KINDS_MAX];
   int kind_count;
-  unsigned faults; /* bit 1 << fault_kind */
-  const char *url; /* NULL: a private server */
-  const char *script_dir;
+  unsigned faults;                          /* bit 1 << fault_kind */
+  const char *url;                          /* NULL: a private server */
+  const char *script_dirs[SCRIPT_DIRS_MAX]; /* the processes take these in turn */
+  int script_dir_count;
+  bool functions;      /* call the scripts as Redis Functions */
+  const char *trace;   /* the folder for traces, or NULL */
   const char *history; /* the folder; NULL: a temporary one */
   const char *judge;   /* only judge the histories in this folder */
   const char *run;     /* part of every lock's name, so that runs do not meet */
@@ -44,6 +48,11 @@ options options_read(int argc, char **argv);
 
 static inline const lock_kind *kind_of_lock(const options *o, int lock) {
   return o->kinds[lock % o->kind_count];
+}
+
+/* NULL: the library's own. */
+static inline const char *scripts_of(const options *o, int process) {
+  return o->script_dir_count > 0 ? o->script_dirs[process % o->script_dir_count] : NULL;
 }
 
 /* Written into a buffer of NAME_SIZE or PATH_SIZE bytes. */

@@ -96,7 +96,8 @@ static void run(parent *p) {
   lk_client_options client = LK_CLIENT_OPTIONS_INIT;
   client.name = "torture-operator";
   client.command_ms = OPERATOR_MS;
-  client.script_dir = p->options->script_dir;
+  client.script_dir = scripts_of(p->options, 0);
+  client.functions = p->options->functions;
   lk_error error;
   if (lk_client_open(p->urls[0], &client, &p->client, &error) != LK_OK) {
     fprintf(stderr, "torture: %s\n", error.message);
@@ -144,6 +145,7 @@ int main(int argc, char **argv) {
   o.run = run_name;
   char *made = o.history ? NULL : new_folder();
   if (o.history) need(mkdir(o.history, 0700) == 0, o.history);
+  if (o.trace) need(mkdir(o.trace, 0700) == 0 || errno == EEXIST, o.trace);
 
   printf("torture: seed %llu, %lld s, %d processes of %d threads, %d locks\n",
          (unsigned long long)o.seed, (long long)o.seconds, o.processes, o.threads, o.locks);

@@ -382,6 +382,19 @@ static void serve(worker *w) {
   close_client(w);
 }
 
+/* Line by line: what a killed process wrote is whole. It stays open as long as the process lives. */
+static FILE *trace_file(const char *folder) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s/%d.jsonl", folder, (int)getpid());
+  FILE *file = fopen(path, "we");
+  must(file && setvbuf(file, NULL, _IOLBF, BUFSIZ) == 0, path);
+  return file;
+}
+
+static void trace(const char *line, size_t len, void *file) {
+  must(fwrite(line, 1, len, file) == len, "trace");
+}
+
 int worker_run(const options *o) {
   worker w = {.options = o};
   char path[PATH_SIZE];
@@ -398,7 +411,10 @@ int worker_run(const options *o) {
   client.name = "torture";
   client.command_ms = COMMAND_MS;
   client.recheck_ms = RECHECK_MS;
-  client.script_dir = o->script_dir;
+  client.script_dir = scripts_of(o, o->worker);
+  client.functions = o->functions;
+  client.trace = o->trace ? trace : NULL;
+  client.trace_user = o->trace ? trace_file(o->trace) : NULL;
   client.callbacks = o->worker % 2 ? LK_ON_KEEPER : LK_ON_DISPATCH;
   lk_error error;
   while (lk_client_open(o->url, &client, &w.client, &error) != LK_OK) {

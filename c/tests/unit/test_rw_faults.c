@@ -165,6 +165,32 @@ static void an_announcement_whose_reply_is_lost_is_taken_back(void **state) {
   fake_forget(&announced);
 }
 
+static void *close_client(void *closed) {
+  lk_client_close(client);
+  atomic_store((atomic_bool *)closed, true);
+  return NULL;
+}
+
+static void a_close_waits_until_all_is_taken_back(void **state) {
+  (void)state;
+  pthread_t thread;
+  atomic_bool closed = false;
+  kit_begin_acquire(&job, write_lock, task, 20000);
+  fake_command first = take("rw/write_acquire");
+  fake_hang_up(server, &first); /* it may have taken the lock */
+  for (int i = 0; i < 2; i++) answer(take("rw/write_acquire"), OTHERS_READ);
+  answer(take("rw/write_wait"), DONE);
+
+  assert_int_equal(pthread_create(&thread, NULL, close_client, &closed), 0);
+  expect_undone("rw/write_release", fake_arg(&first, 1), 1);
+  assert_false(atomic_load(&closed));
+  expect_undone("rw/write_leave", fake_arg(&first, 1), 0);
+  pthread_join(thread, NULL);
+  EXPECT(LK_CLOSED, kit_end(&job));
+  fake_forget(&first);
+  client = NULL;
+}
+
 static void an_announcement_that_comes_too_late_makes_it_ask_again(void **state) {
   (void)state;
   fake_command announced = announcement(20000);
@@ -217,6 +243,7 @@ int main(void) {
       TEST(a_read_whose_reply_is_lost_is_undone),
       TEST(a_read_that_waits_is_asked_again_by_the_same_name),
       TEST(an_announcement_whose_reply_is_lost_is_taken_back),
+      TEST(a_close_waits_until_all_is_taken_back),
       TEST(an_announcement_that_comes_too_late_makes_it_ask_again),
       TEST(a_heartbeat_follows_for_each_third),
   };
