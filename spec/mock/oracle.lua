@@ -17,8 +17,8 @@ Oracle.__index = Oracle
 
 local START_MS, REPLY_MS = 10000, 10000
 
--- Hashes and sorted sets stay small ones, whose order is known, with values of any length. The server
--- and its folder are gone when the standard input of this ends: with stop(), or with the
+-- Hashes and sorted sets stay small ones, whose order is known, with values of any length. The
+-- server and its folder are gone when the standard input of this ends: with stop(), or with the
 -- process that runs the specs, however that ends.
 local KEEPER = [[
   command -v "$2" > /dev/null || { rmdir "$1"; exit 127; }

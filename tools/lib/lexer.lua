@@ -75,8 +75,8 @@ end
 
 ---Cuts a script into tokens; comments and a first line that starts with "#" are left out.
 ---@param source string
----@return table[] tokens { kind, text, value, line, at }; at: its first byte; kind: name, keyword, string, number,
----operator, end
+---@return table[] tokens { kind, text, value, line, at }; at: its first byte; kind: name, keyword,
+---string, number, operator, end
 ---@return table[] problems { line, rule = 'dialect' | 'syntax', message }
 function lexer.tokens(source)
   local tokens, problems = {}, {}
