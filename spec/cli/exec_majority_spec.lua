@@ -69,7 +69,8 @@ describe('latchkey exec on several servers', function()
   end)
 
   it('refuses two servers, kinds that need one, and an exec of the same name inside', function()
-    local two = program.exec({ url = servers[1].url .. ' ' .. servers[2].url }, { 'job' }, { 'true' })
+    local both = { url = servers[1].url .. ' ' .. servers[2].url }
+    local two = program.exec(both, { 'job' }, { 'true' })
     local refused = program.run(two)
     assert.equal(64, refused.code)
     assert.truthy(refused.err:find('neither may fail', 1, true))
