@@ -101,7 +101,8 @@ function checker.check(model, options)
     complete = outcome.complete, out_of_memory = outcome.out_of_memory,
     findings = outcome.findings, states = outcome.states, transitions = outcome.transitions,
     executed = steps.server.executed, remembered = steps.server.remembered,
-    bounds = steps.bounds, kinds = steps.kinds, limits = options.limits, covered = steps.server.covered,
+    bounds = steps.bounds, kinds = steps.kinds, limits = options.limits,
+    covered = steps.server.covered,
     seconds = os.clock() - started,
   }
 end

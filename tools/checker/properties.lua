@@ -19,6 +19,7 @@ properties.names = {
   G10 = 'no script fails, touches undeclared keys or answers what its header does not list',
   G11 = 'permits are conserved',
   G12 = 'clients of other kinds are not misled',
+  R1 = 'a hold that is renewed in time is not lost while nothing fails',
 }
 
 function properties.new_ghost()
@@ -135,7 +136,8 @@ on['break'] = function(e, ghost, report)
   end
 end
 
--- Nobody else's hold goes or gets shorter, and the caller's own does not get shorter while it lasts.
+-- Nobody else's hold goes or gets shorter, and the caller's own does not get shorter while it
+-- lasts.
 local function check_others(e, ghost, report)
   for _, other in ipairs(parts.sorted_names(e.before_holders)) do
     local before, after = e.before_holders[other], e.after_holders[other]
@@ -144,7 +146,8 @@ local function check_others(e, ghost, report)
       report('G4', ('%s of %s took the lock away from %s'):format(e.script, e.owner or '?', other))
     elseif ghost.grants[other] and after and after.left_ms < before.left_ms
       and not (e.verb == 'break' and is_own) then
-      report('G4', ('%s of %s made the lease of %s shorter'):format(e.script, e.owner or '?', other))
+      report('G4', ('%s of %s made the lease of %s shorter'):format(e.script, e.owner or '?',
+        other))
     end
   end
 end
@@ -270,7 +273,7 @@ function properties.quiet(model, sleepers, keyspace, ghost, name, report)
     local wake = data.timers.wake
     if not wake or wake - parts.START_MS > model.limits.recheck then
       report('G6', ('%s sleeps without looking again within the recheck'):format(sleeper.letter))
-    elseif free and ghost.freed and not data.missed and next(data.listens) then
+    elseif free and ghost.freed and not data.missed then
       report('G6', ('the lock is free, %s waits for it, and nobody told it'):format(sleeper.letter))
     end
   end

@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Runs the steps that a string names, one after the other. A string of the checker names every step;
--- one that a person types may leave out what goes without saying, and shorten names:
--- "A.acq +300 B.acq A.rel".
+-- Runs the steps that a string names, one after the other. A string of the checker names every
+-- step; one that a person types may leave out what goes without saying, and shorten names: "A.acq
+-- +300 B.acq A.rel".
 local Steps = require('checker.steps')
 
 local replay = {}
 
 local DEEPEST = 8
 
--- What the state allows: array of { label, state, finding }, and what is wrong with the state itself.
+-- What the state allows: array of { label, state, finding }, and what is wrong with the state
+-- itself.
 local function allowed(steps, state)
   local list = {}
   local finding = steps:each(state, function(label, new, found)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The steps that a state allows. A state is an array: the parts of the clients, then keyspace, ghost,
--- what a replica lacks (or false), how many faults may still strike.
+-- The steps that a state allows. A state is an array: the parts of the clients, then keyspace,
+-- ghost, what a replica lacks (or false), how many faults may still strike.
 --
 -- Steps by name, as replays have them (A is a client):
 --   A:lock      a decision of its own          A.acquire   the server runs its call
@@ -8,10 +8,10 @@
 --   A@renew     its timer fires                A~release   a late copy of a call runs
 --   A!crash     a fault                        +100        time passes, in ms
 --
--- Time passes only where nobody has anything to do at once: who is slow is so by a fault. What can wait
--- for any time (decisions, late calls, the end of a pause) happens at each third of a lease, or in the
--- last millisecond before it; leases that began there end there. Timers fire when they are due, and
--- what follows from them goes on at once.
+-- Time passes only where nobody has anything to do at once: who is slow is so by a fault. What can
+-- wait for any time (decisions, late calls, the end of a pause) happens at each third of a lease,
+-- or in the last millisecond before it; leases that began there end there. Timers fire when they
+-- are due, and what follows from them goes on at once.
 local Client = require('checker.client')
 local Server = require('checker.server')
 local faults = require('checker.faults')
@@ -72,15 +72,7 @@ function Steps:first()
   return state
 end
 
--- What can be said about a client's part alone, found once.
-local function look(self, part)
-  local data = part.data
-  local role = self.model.roles[data.role]
-  local c = Client.draft(data, self.context, 0)
-  local view = { role = role, due = {}, alive = data.pc ~= 'dead',
-    believes = role.believes(c),
-    poked = data.poked and (role.takes and role.takes(c) or data.pc == 'sleep'),
-    choices = data.paused and {} or data.pc == 'dead' and {} or role.choices(c) }
+local function look_at_calls(data, view)
   for k, call in ipairs(data.pipe) do
     if not call.reply then
       view.call, view.slow_call = k, call.slow
@@ -92,6 +84,9 @@ local function look(self, part)
   local first = data.pipe[1]
   view.reply = first and first.reply and not data.paused
   view.slow_reply = view.reply and first.slow
+end
+
+local function look_at_timers(data, view)
   for _, name in ipairs(parts.sorted_names(data.timers)) do
     local left = data.timers[name] - parts.START_MS
     if left > 0 then
@@ -100,12 +95,30 @@ local function look(self, part)
       table.insert(view.due, name)
     end
   end
-  view.urgent = view.call and not view.slow_call or view.reply and not view.slow_reply
+end
+
+local function is_urgent(data, view)
+  return view.call and not view.slow_call or view.reply and not view.slow_reply
     or #view.due > 0 or view.poked and not data.paused
-  view.ended = (data.pc == 'done' or data.pc == 'dead' or data.pc == 'absent')
-    and #data.pipe == 0 and #data.quiet == 0
-  view.patient = #view.choices > 0 or #data.late > 0 or data.paused
-    or data.delayed or view.slow_call or view.slow_reply
+end
+
+local ENDED = { done = true, dead = true, absent = true }
+
+-- What can be said about a client's part alone, found once.
+local function look(self, part)
+  local data = part.data
+  local role = self.model.roles[data.role]
+  local c = Client.draft(data, self.context, 0)
+  local awake = not data.paused and data.pc ~= 'dead'
+  local takes = role.takes and role.takes(c) or data.pc == 'sleep'
+  local view = { due = {}, believes = role.believes(c), poked = data.poked and takes,
+    choices = awake and role.choices(c) or {} }
+  look_at_calls(data, view)
+  look_at_timers(data, view)
+  view.urgent = is_urgent(data, view)
+  view.ended = ENDED[data.pc] and #data.pipe == 0 and #data.quiet == 0
+  view.patient = #view.choices > 0 or #data.late > 0 or data.paused or data.delayed
+    or view.slow_call or view.slow_reply
   view.asleep = data.pc == 'sleep' and not data.paused and not view.poked
   return view
 end
@@ -549,8 +562,8 @@ function Steps:check_believers(state)
   return finding
 end
 
--- The one client whose next step need not wait for others, and that step: it runs the call that it has
--- just sent, or reads a reply upon which it sends nothing.
+-- The one client whose next step need not wait for others, and that step: it runs the call that it
+-- has just sent, or reads a reply upon which it sends nothing.
 local function next_alone(self, state)
   for i = 1, self.n do
     if state[i].data.sending then
@@ -602,6 +615,11 @@ local function client_steps(self, state, i, view, occasion, emit)
     own(self, state, i, 'm<', letter .. '<msg', take_message, emit)
   end
   for _, name in ipairs(view.due) do
+    if name == 'end' and self.limits.renewals == math.huge
+      and state[self.LEFT] == self.bounds.faults then
+      emit(letter .. '@end', state, { property = 'R1',
+        message = ('%s lost its hold, though nothing failed'):format(letter) })
+    end
     own(self, state, i, '@' .. name, letter .. '@' .. name, FIRE[name], emit)
   end
   if not occasion then

@@ -86,7 +86,8 @@ function role.takes(c)
   return c.pc == 'sleep' or c.pc == 'held' or c.pc == 'idle' or c.pc == 'done'
 end
 
--- lk_fair_told: the ticket of the hold that waits is its grant; another that nobody waits for goes back
+-- lk_fair_told: the ticket of the hold that waits is its grant; another that nobody waits for goes
+-- back
 local function told(c, ticket)
   if ticket == 0 then
     return c.pc == 'sleep' and beat(c)
@@ -126,6 +127,45 @@ function role.act.quit(c)
   role.finish(c)
 end
 
+-- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat ends.
+local function check_order(e, line, report)
+  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+    for i = 1, e.before_holders[owner] and 0 or #line do
+      local first = line[i]
+      local leaves = e.script == 'fair/leave' and first.owner == e.owner
+      if first.owner == owner then
+        break
+      elseif first.ends > parts.START_MS and not leaves then
+        report('G7', ('%s was granted the lock before %s, which came first and is alive'):format(
+          owner, first.owner))
+      end
+    end
+  end
+end
+
+local function keep_line(e, line, report)
+  local place
+  for i = #line, 1, -1 do
+    local owner = line[i].owner
+    if e.after_holders[owner] or e.script == 'fair/leave' and owner == e.owner
+      or line[i].ends < parts.START_MS then
+      table.remove(line, i)
+    end
+  end
+  for i = 1, #line do
+    place = line[i].owner == e.owner and i or place
+  end
+  if e.outcome == 0 and e.heartbeat then
+    place = place or #line + 1
+    line[place] = { owner = e.owner, ends = parts.START_MS + e.heartbeat }
+  elseif e.outcome == -1 and e.script == 'fair/wait_renew' and place then
+    if line[place].ends > parts.START_MS then
+      report('G7', ('%s lost its place, though its heartbeat is not over'):format(e.owner))
+    end
+    table.remove(line, place)
+  end
+end
+
 return {
   name = 'fair',
   summary = 'the lock that is granted in order of arrival',
@@ -140,8 +180,8 @@ return {
     back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
-    { clients = 2, rounds = 1 },
-    { clients = 3, rounds = 1, faults = 0 },
+    { clients = 2, rounds = 2 },
+    { clients = 3, rounds = 1 },
     { clients = 2, rounds = 1, limits = { levels = 2 }, kinds = { 'break' } },
   },
   holders = holders.of_hash,
@@ -159,45 +199,9 @@ return {
     ['fair/break {0}'] = 'nobody is told to break what inspect showed free',
     ['fair/acquire {-2}'] = 'ten thousand do not wait',
   },
-  -- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat is over.
   observe = function(e, ghost, report)
-    local line, now = ghost.line or {}, parts.START_MS
-    ghost.line = line
-    for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
-      if not e.before_holders[owner] then
-        for i = 1, #line do
-          local leaves = e.script == 'fair/leave' and line[i].owner == e.owner
-          if line[i].owner == owner then
-            break
-          elseif line[i].ends > now and not leaves then
-            report('G7', ('%s was granted the lock before %s, which came first and is alive'):format(
-              owner, line[i].owner))
-          end
-        end
-      end
-    end
-    local place
-    for i = #line, 1, -1 do
-      local owner = line[i].owner
-      if e.after_holders[owner] or e.script == 'fair/leave' and owner == e.owner
-        or line[i].ends < now then
-        table.remove(line, i)
-      end
-    end
-    for i = 1, #line do
-      place = line[i].owner == e.owner and i or place
-    end
-    if e.outcome == 0 and e.heartbeat then
-      if not place then
-        place = #line + 1
-        line[place] = { owner = e.owner }
-      end
-      line[place].ends = now + e.heartbeat
-    elseif e.outcome == -1 and e.script == 'fair/wait_renew' and place then
-      if line[place].ends > now then
-        report('G7', ('%s lost its place, though its heartbeat is not over'):format(e.owner))
-      end
-      table.remove(line, place)
-    end
+    ghost.line = ghost.line or {}
+    check_order(e, ghost.line, report)
+    keep_line(e, ghost.line, report)
   end,
 }
