@@ -12,6 +12,7 @@ typedef struct lk_call {
   const lk_script_def *script;
   lk_bytes *argv;
   size_t argc;
+  bool gathers; /* as lk_request_gather() says */
 } lk_call;
 
 /* The script of that name; LK_NO_SCRIPT, LK_INVALID. */

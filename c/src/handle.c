@@ -63,6 +63,10 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   lock->lease_us = lease_ms * 1000;
   lock->renews = options->lease_ms == 0 || options->renew;
   lock->drift_ms = options->drift_ms;
+  lock->renewal = (lk_renewal){.lease_us = lock->lease_us,
+                               .drift_ms = lock->drift_ms,
+                               .bound = lock->renews ? &lock->renew : NULL,
+                               .values = &lock->values};
   int64_t heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
   if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
   snprintf(lock->values.heartbeat, sizeof lock->values.heartbeat, "%lld", (long long)heartbeat_ms);

@@ -49,6 +49,7 @@ struct lk_lock {
   int64_t recheck_us;
   int64_t heartbeat_us;
   size_t handoff_limit;
+  lk_renewal renewal; /* of its holds */
   bool renews;
   bool spins;
   bool announces; /* it tells the server that it waits */
