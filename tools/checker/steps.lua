@@ -23,7 +23,7 @@ Steps.__index = Steps
 
 local LETTERS = 'ABCDEFGH'
 
----@param options { model: table, server: table, pool: table, kinds: table, reduce: boolean }
+---@param options { model, server, pool, kinds, reduce, wanted, bounds, limits }
 function Steps.new(options)
   local self = setmetatable(options, Steps)
   self.transitions = 0
@@ -228,11 +228,15 @@ local function observe(self, state, call, letter, result)
   end
   local findings = {}
   local function report(property, message)
-    findings[#findings + 1] = { property = property, message = message, script = call.script }
+    if self.wanted(property) then
+      findings[#findings + 1] = { property = property, message = message, script = call.script }
+    end
   end
   if result.err then
     report('G10', ('%s: %s'):format(call.script, result.err.message))
-    findings[1].line = result.err.line
+    if findings[1] then
+      findings[1].line = result.err.line
+    end
     seen = { ghost = ghost, findings = findings }
   else
     local data = parts.copy(ghost.data)

@@ -62,7 +62,7 @@ local function options_of(args, ctx)
   return { clients = args.clients, rounds = args.rounds, faults = args.faults,
     kinds = list_of(args.fault), only = list_of(args.only), limits = limits,
     scripts = args.scripts or path.join(ctx.home, 'scripts'), memory_mb = args.memory,
-    memo = not args.no_memo, symmetric = not args.no_symmetry, workers = args.workers or 2 }
+    memo = not args.no_memo, go_on = true, symmetric = not args.no_symmetry, workers = args.workers or 2 }
 end
 
 local function known(name, list)
@@ -225,6 +225,23 @@ local function judge(outcome, options, args, ctx)
   return lines, failed, incomplete
 end
 
+-- Where nothing was found, the page has a run that went well.
+local function write_sample(args, ctx, options, outcome)
+  local checker = require('checker')
+  local model = args.model or 'lock'
+  local run, steps = checker.sample(model, options)
+  local labels, verdicts = {}, {}
+  for i, step in ipairs(run.steps) do
+    labels[i] = step.label
+  end
+  for _, verdict in ipairs(outcome.runs) do
+    verdicts[#verdicts + 1] = summary(verdict)
+  end
+  return write_page(ctx, args.html, require('checker.page').of(
+    require('checker.story').of(steps, run), { scripts = options.scripts, model = model,
+      replay = table.concat(labels, ' '), verdict = table.concat(verdicts, '; ') }))
+end
+
 local function names_of(models)
   local names = {}
   for name in pairs(models) do
@@ -234,6 +251,17 @@ local function names_of(models)
   return names
 end
 
+local function show_coverage(outcome, lines)
+  local unreached = false
+  for _, model in ipairs(names_of(outcome.models)) do
+    local entry = outcome.models[model]
+    unreached = unreached or #entry.missing > 0
+    lines[#lines + 1] = ('%-10s %d outcomes and errors reached%s\n'):format(model, entry.reached,
+      #entry.missing > 0 and ', never: ' .. table.concat(entry.missing, '; ') or '')
+  end
+  return unreached
+end
+
 local function run_matrix(args, ctx, options)
   local checker = require('checker')
   local has_bounds = args.clients or args.rounds or args.faults or args.fault
@@ -241,14 +269,11 @@ local function run_matrix(args, ctx, options)
   local runs = require('checker.matrix')
   local outcome = runs.run(models, options, has_bounds and { {} } or nil)
   local lines, failed, incomplete = judge(outcome, options, args, ctx)
-  for _, model in ipairs(names_of(outcome.models)) do
-    local entry = outcome.models[model]
-    lines[#lines + 1] = ('%-10s %d outcomes and errors reached'):format(model, entry.reached)
-    if #entry.missing > 0 then
-      lines[#lines + 1] = ', never: ' .. table.concat(entry.missing, '; ')
-      failed = failed or not has_bounds and not options.only and not incomplete
-    end
-    lines[#lines + 1] = '\n'
+  local unreached = show_coverage(outcome, lines)
+  failed = failed or unreached and not has_bounds and not options.only and not incomplete
+  local wrong = args.html and not failed and write_sample(args, ctx, options, outcome)
+  if wrong then
+    return wrong
   end
   for _, verdict in ipairs(outcome.runs) do
     verdict.options, verdict.covered = nil, nil
