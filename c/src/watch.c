@@ -28,6 +28,8 @@ struct lk_watch {
   lk_call call; /* without a script: nothing is renewed */
   int64_t lease_us;
   int64_t drift_ms;
+  int64_t min_replicas, replicas_ms; /* 0: the server's word is enough */
+  int64_t renewed_us;                /* the send of the renewal that the replicas are asked about */
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
   void *user;
 
@@ -116,6 +118,50 @@ static void retry_later(lk_watch *watch, int64_t now_us) {
   watch->renew_us = now_us + pause_us;
 }
 
+static void count_renewal(lk_watch *watch, int64_t sent_us) {
+  extend(watch, sent_us, watch->lease_us, watch->company);
+  watch->unanswered = false;
+  renew_after(watch, sent_us);
+}
+
+static void replicas_counted(void *user, lk_answer *answer) {
+  lk_watch *watch = user;
+  int64_t now_us = lk_clock_us();
+  bool enough = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
+                answer->reply->integer >= watch->min_replicas;
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, now_us);
+  watch->renewing = false;
+  if (enough) {
+    count_renewal(watch, watch->renewed_us);
+  } else {
+    retry_later(watch, now_us);
+  }
+  plan(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+  freeReplyObject(answer->reply);
+  drop(watch);
+}
+
+/* With replicas a renewal counts only when they have it: they are asked, and this one is not over. */
+static bool ask_replicas(lk_watch *watch, const lk_answer *answer) {
+  int64_t outcome = 0;
+  bool renewed = answer->status == LK_OK &&
+                 lk_reply_number(lk_reply_wrap(answer->reply), 0, &outcome) && outcome == 1;
+  if (watch->min_replicas == 0 || !renewed) return false;
+  watch->renewed_us = answer->sent_us;
+  return lk_replicas_start(watch->client, answer->via, watch->min_replicas, watch->replicas_ms,
+                           replicas_counted, watch);
+}
+
+void lk_watch_ask_replicas(lk_watch *watch, int64_t min_replicas, int64_t replicas_ms) {
+  pthread_mutex_lock(&watch->client->mutex);
+  watch->min_replicas = min_replicas;
+  watch->replicas_ms = replicas_ms;
+  watch->call.durable = true;
+  pthread_mutex_unlock(&watch->client->mutex);
+}
+
 static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
   int64_t outcome = 0, left_ms = 0, foreign = 0;
   const lk_reply *reply = lk_reply_wrap(answer->reply);
@@ -126,9 +172,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
       lk_reply_number(reply, 1, &foreign);
       watch->company = foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
     }
-    extend(watch, answer->sent_us, watch->lease_us, watch->company);
-    watch->unanswered = false;
-    renew_after(watch, answer->sent_us);
+    count_renewal(watch, answer->sent_us);
   } else if (replied && outcome == -1) {
     bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
     lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
@@ -140,6 +184,10 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
 static void renewed(void *user, lk_answer *answer) {
   lk_watch *watch = user;
   int64_t now_us = lk_clock_us();
+  if (ask_replicas(watch, answer)) {
+    freeReplyObject(answer->reply);
+    return;
+  }
   pthread_mutex_lock(&watch->client->mutex);
   /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
   notice_end(watch, now_us);

@@ -21,6 +21,8 @@ typedef enum lk_company {
  * is, for the trace; it outlives the watch. NULL: unknown. */
 lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
                          const char *owner, lk_watch **out, lk_error *error);
+/* Before its first renewal: a renewal counts only when so many replicas have it. */
+void lk_watch_ask_replicas(lk_watch *watch, int64_t min_replicas, int64_t replicas_ms);
 /* A call under the same hold was answered that was sent at sent_us and granted lease_us: the lease ends
  * no sooner than that. Nothing happens to a watch that is lost. */
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company);
