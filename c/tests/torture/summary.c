@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary.h"
 
-#include "check.h"
 #include "options.h"
 
 #include <fcntl.h>
@@ -114,9 +113,8 @@ static size_t acquisitions_expected(const stream *parent) {
   return 0;
 }
 
-bool summary_of(const char *folder) {
+bool summary_judge(const char *folder, verdict *out) {
   evidence e;
-  verdict v;
   bool good = read_evidence(folder, &e);
   if (!good) return false;
   check_input input = {.processes = e.processes,
@@ -128,11 +126,15 @@ bool summary_of(const char *folder) {
                        .recovery_ms = RECOVERY_MS,
                        .wake_ms = WAKE_MS};
   input.acquisitions_min = acquisitions_expected(&input.parent);
-  good = check_run(&input, &v);
-  if (good)
-    print_verdict(&v);
-  else
-    fprintf(stderr, "torture: out of memory\n");
+  good = check_run(&input, out);
+  if (!good) fprintf(stderr, "torture: out of memory\n");
   drop_evidence(&e);
-  return good && verdict_is_clean(&v);
+  return good;
+}
+
+bool summary_of(const char *folder) {
+  verdict v;
+  if (!summary_judge(folder, &v)) return false;
+  print_verdict(&v);
+  return verdict_is_clean(&v);
 }

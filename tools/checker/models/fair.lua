@@ -6,6 +6,7 @@ local operator = require('checker.models.operator')
 local parts = require('checker.parts')
 local taker = require('checker.models.taker')
 
+local PRIVATE = 'latchkey_fair:{l}'
 local QUEUE = 'redisson_lock_queue:{l}'
 local HEARTBEAT_MS, WAIT_MS = 150, 400
 
@@ -56,8 +57,10 @@ function role.reply.try(c, reply, call)
   end
 end
 
+-- A name that may be in the queue is looked after, not queued again.
 function role.unanswered.try(c)
-  try(c)
+  c.stray = true
+  beat(c)
 end
 
 function role.reply.beat(c, reply, call)
@@ -66,8 +69,14 @@ function role.reply.beat(c, reply, call)
   elseif reply[1] == 0 then
     sleep(c, reply[2], call)
   else
-    try(c)
+    role.queue_again(c)
   end
+end
+
+-- Under a new name: a ticket of the old one that is still on its way must not be believed.
+function role.queue_again(c)
+  c.owner = c:new_owner()
+  try(c)
 end
 
 function role.unanswered.beat(c)
@@ -77,8 +86,8 @@ end
 role.due.wake = beat
 
 function role.hear(c, _, message)
-  c.poked = type(c.poked) == 'table' and c.poked or { c.poked and 0 }
-  table.insert(c.poked, tonumber(message))
+  c.poked = type(c.poked) == 'table' and c.poked or { c.poked and 'any' }
+  table.insert(c.poked, message == '0' and 'any' or 'lk-@:' .. message)
 end
 
 -- Tickets are read where no call of this hold is under way.
@@ -88,12 +97,10 @@ end
 
 -- lk_fair_told: the ticket of the hold that waits is its grant; another that nobody waits for goes
 -- back
-local function told(c, ticket)
-  if ticket == 0 then
+local function told(c, owner)
+  if owner == 'any' then
     return c.pc == 'sleep' and beat(c)
-  end
-  local owner = 'lk-@:' .. ticket
-  if owner ~= c.owner then
+  elseif owner ~= c.owner then
     c:send('undo', 'fair/release', role.values(c, owner, 0))
   elseif c.pc == 'sleep' then
     local left = c.answered + c:limit('lease') - c:limit('drift') - c:now()
@@ -107,7 +114,7 @@ local function told(c, ticket)
 end
 
 function role.message(c, tickets)
-  for _, ticket in ipairs(type(tickets) == 'table' and tickets or { 0 }) do
+  for _, ticket in ipairs(type(tickets) == 'table' and tickets or { 'any' }) do
     told(c, ticket)
   end
 end
@@ -125,6 +132,21 @@ end
 function role.act.quit(c)
   c:send('undo', 'fair/leave', role.values(c, c.owner))
   role.finish(c)
+end
+
+-- Who waits and is alive, with its terms; whoever looks drops the others from the front.
+local function live_line(keys)
+  local list, terms = {}, {}
+  for i = 1, keys[PRIVATE] and #keys[PRIVATE].value or 0, 2 do
+    terms[keys[PRIVATE].value[i]] = keys[PRIVATE].value[i + 1]
+  end
+  for _, owner in ipairs(keys[QUEUE] and keys[QUEUE].value or {}) do
+    local ends = tonumber((terms[owner] or ''):match('^%d+'))
+    if ends and ends > parts.START_MS then
+      list[#list + 1] = owner .. ' ' .. terms[owner]
+    end
+  end
+  return list
 end
 
 -- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat ends.
@@ -186,6 +208,9 @@ return {
   },
   holders = holders.of_hash,
   passes_on = true,
+  equal = function(once, twice)
+    return parts.text({ once.l, live_line(once) }) == parts.text({ twice.l, live_line(twice) })
+  end,
   free = function(keys, name)
     return not keys[name] and keys[QUEUE] ~= nil
   end,

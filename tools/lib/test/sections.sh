@@ -66,6 +66,7 @@ section_mutants() {
   fi
 }
 section_coverage() { specs coverage "$LK_BUILD"; }
+section_check() { check 'latchkey check' "$LK_BUILD/latchkey" check --no-spec --workers 2; }
 
 # has_c_tests BUILD TITLE: were they configured? If not, TITLE is skipped.
 has_c_tests() {
