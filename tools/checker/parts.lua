@@ -12,8 +12,8 @@ local PAST_MS = 400
 
 local parts = { START_MS = START_MS }
 
----Some versions of LuaJIT compile loops over pairs() to code that crashes; such a loop is left to the
----interpreter.
+---Some versions of LuaJIT compile loops over pairs() to code that crashes; such a loop is left to
+---the interpreter.
 function parts.interpreted(loop)
   if rawget(_G, 'jit') then
     require('jit').off(loop)

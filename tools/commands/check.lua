@@ -73,6 +73,17 @@ local function known(name, list)
   end
 end
 
+local function refuse_number(args)
+  for _, name in ipairs({ 'clients', 'rounds', 'faults', 'workers', 'memory' }) do
+    local value = args[name]
+    local least = name == 'faults' and 0 or 1
+    if value and (value % 1 ~= 0 or value < least or value > 100000) then
+      return ('--%s must be a whole number'):format(name)
+    end
+  end
+  return args.clients and args.clients > 6 and 'at most 6 clients' or nil
+end
+
 local function refuse(args, options)
   local checker = require('checker')
   local properties = require('checker.properties')
@@ -90,16 +101,7 @@ local function refuse(args, options)
       return ('there is no promise "%s"'):format(id)
     end
   end
-  for _, name in ipairs({ 'clients', 'rounds', 'faults', 'workers', 'memory' }) do
-    local value = args[name]
-    local least = name == 'faults' and 0 or 1
-    if value and (value % 1 ~= 0 or value < least or value > 100000) then
-      return ('--%s must be a whole number'):format(name)
-    end
-  end
-  if args.clients and args.clients > 6 then
-    return 'at most 6 clients'
-  elseif args.scripts and not path.isdir(args.scripts) then
+  if args.scripts and not path.isdir(args.scripts) then
     return ('--scripts %s is no folder'):format(args.scripts)
   elseif args.replay and not args.model then
     return '--replay needs the model that it is of'
@@ -202,7 +204,7 @@ local function show_finding(verdict, finding, options, args, ctx)
 end
 
 local function judge(outcome, options, args, ctx)
-  local lines, failed, incomplete = {}, false, false
+  local lines, failed, incomplete, seen = {}, false, false, {}
   for _, verdict in ipairs(outcome.runs) do
     lines[#lines + 1] = summary(verdict) .. '\n'
     if verdict.expected then
@@ -213,8 +215,10 @@ local function judge(outcome, options, args, ctx)
     end
     if not verdict.expected or args.html then
       for _, finding in ipairs(verdict.findings) do
-        local shown = show_finding(verdict, finding, options, args, ctx)
-        lines[#lines + 1] = verdict.expected and '' or '\n' .. shown
+        local id = table.concat({ verdict.model, finding.property, finding.script or '' }, ' ')
+        local shown = not seen[id] and show_finding(verdict, finding, options, args, ctx)
+        lines[#lines + 1] = shown and not verdict.expected and '\n' .. shown or ''
+        seen[id] = true
       end
     end
   end
@@ -255,11 +259,11 @@ end
 
 function command.run(args, ctx)
   local options, wrong = options_of(args, ctx)
-  wrong = wrong or refuse(args, options)
+  wrong = wrong or refuse_number(args) or refuse(args, options)
   if wrong then
     return ctx:misuse(wrong)
   elseif args.trace then
-    return require('checker.trace').command(args.trace, ctx)
+    return require('checker.trace').command(args.trace, ctx, options.scripts)
   elseif args.replay then
     return run_replay(args, ctx, options)
   end

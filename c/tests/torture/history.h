@@ -24,7 +24,7 @@ typedef enum operation {
 
   /* A worker's thread. remaining_ms and lost are asked for after at_us was read. */
   OP_ACQUIRE,  /* before: wait_ms, lease_ms, renewed */
-  OP_ACQUIRED, /* after: status, count, remaining_ms, lost; owner, or why it failed */
+  OP_ACQUIRED, /* after: status, count, remaining_ms, lost, token; owner, or why it failed */
   OP_LOOK,     /* before a write, which follows if something remains: remaining_ms, lost */
   OP_WRITTEN,  /* after a write: serial, remaining_ms, lost, owner */
   OP_INSPECT,  /* after an inspection: remaining_ms, lost; of the server: count, fields, lease_ms */
@@ -68,6 +68,7 @@ typedef struct record {
   union {
     int64_t lease_ms;
     int64_t serial;
+    int64_t token;
   };
   char owner[HISTORY_OWNER_SIZE]; /* or a text of such length */
 } record;

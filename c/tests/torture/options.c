@@ -56,8 +56,8 @@ static unsigned faults_of(const char *list) {
   snprintf(copy, sizeof copy, "%s", list);
   for (char *word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
     int kind = FAULT_KILL;
-    while (kind < FAULT_KINDS && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
-    if (kind == FAULT_KINDS) misuse("no such fault:", word);
+    while (kind < FAULT_TORTURE_KINDS && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
+    if (kind == FAULT_TORTURE_KINDS) misuse("no such fault:", word);
     faults |= 1u << kind;
   }
   return faults;

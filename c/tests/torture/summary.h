@@ -8,7 +8,8 @@
 
 /* Reads the histories of a run and judges them. false: that could not be done. */
 bool summary_judge(const char *folder, verdict *out);
-/* The same, and prints the verdict. Was all well? */
+void summary_print(const verdict *v);
+/* Both. Was all well? */
 bool summary_of(const char *folder);
 
 #endif

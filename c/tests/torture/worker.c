@@ -131,6 +131,7 @@ static lk_status acquire(actor *a, int64_t wait_ms) {
   if (status == LK_OK) {
     lk_lock_owner(a->now.handle, a->caller, a->now.owner, sizeof a->now.owner);
     set_text(&after, a->now.owner);
+    if (a->now.kind == LK_FENCED) after.token = lk_lock_token(a->now.handle, a->caller);
   } else {
     set_text(&after, error.message);
   }

@@ -15,7 +15,7 @@ section_lint() {
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
-  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c .ci)
+  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c packaging .ci)
   check 'CONTRIBUTING lists the sections' sections_are_listed
   have shellcheck 'shellcheck' && check 'shellcheck' shellcheck -x "${files[@]}"
 }
@@ -108,6 +108,18 @@ section_sabotage() {
 }
 
 section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
+
+packages() {
+  tools/lib/build.sh packages build/packages && (cd build/packages && rm -f packages/*.deb && cpack)
+}
+section_packages() {
+  have debootstrap 'packages' && have dpkg-shlibdeps 'packages' || return
+  if ! unshare --mount true 2>/dev/null; then
+    skip 'packages' 'only root can make a bare system'
+    return
+  fi
+  check 'packages' packages && tap 'packages' packaging/test build/packages/packages
+}
 
 section_cost() {
   has_c_tests "$LK_BUILD" 'cost' && have strace 'cost' && have valgrind 'cost' &&
