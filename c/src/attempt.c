@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "digits.h"
 #include "status.h"
 #include "undo.h"
 #include "waiters.h"
@@ -257,6 +258,17 @@ static void undo(lk_attempt *a) {
   if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us);
 }
 
+/* lk-<uuid>:<serial><suffix> */
+static void write_owner(char owner[LK_OWNER_SIZE], const char *uuid, uint64_t serial,
+                        const char *suffix) {
+  char *at = owner + 3 + LK_UUID_SIZE - 1;
+  memcpy(owner, "lk-", 3);
+  memcpy(owner + 3, uuid, LK_UUID_SIZE - 1);
+  *at++ = ':';
+  at += lk_digits_put(at, serial);
+  strcpy(at, suffix ? suffix : "");
+}
+
 /* The name is worth nothing any more: a late call may have taken the lock for it, or may yet. */
 static void rename_owner(lk_attempt *a) {
   lk_client *client = a->op.client;
@@ -265,8 +277,7 @@ static void rename_owner(lk_attempt *a) {
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
   pthread_mutex_unlock(&client->mutex);
-  snprintf(a->owner, sizeof a->owner, "lk-%s:%llu%s", client->uuid, (unsigned long long)a->serial,
-           a->lock->row->suffix ? a->lock->row->suffix : "");
+  write_owner(a->owner, client->uuid, a->serial, a->lock->row->suffix);
   a->stray = false;
   a->announced_us = 0;
 }

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "clock.h"
+#include "digits.h"
 #include "load.h"
 #include "reply.h"
 #include "status.h"
@@ -24,7 +25,7 @@ static size_t fill(lk_bytes *argv, const lk_script_def *script, const lk_bytes *
   size_t n = 0;
   argv[n++] = script->function ? (lk_bytes){"FCALL", 5} : (lk_bytes){"EVALSHA", 7};
   argv[n++] = script->function ? text(script->function) : (lk_bytes){script->sha1, 40};
-  argv[n++] = (lk_bytes){number, (size_t)snprintf(number, 24, "%zu", nkeys)};
+  argv[n++] = (lk_bytes){number, lk_digits_put(number, nkeys)};
   for (size_t i = 0; i < nkeys; i++) argv[n++] = keys[i];
   for (size_t i = 0; i < nargs; i++) argv[n++] = args[i];
   return n;
@@ -36,6 +37,7 @@ lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_byte
   size_t bytes = 0;
   call->script = script;
   call->durable = false;
+  call->gathers = false;
   call->argc = 3 + nkeys + nargs;
   call->argv = malloc(call->argc * sizeof *call->argv);
   if (!call->argv) return lk_fail(error, LK_NOMEM, "out of memory");
@@ -219,6 +221,8 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
   count_call(client, script, answer, began_us);
   lk_traced_drop(c.traced);
   if (argv != few) free(argv);
+  bool good = answer->status == LK_OK && answer->reply->type != REDIS_REPLY_ERROR;
+  if (good) return lk_succeed(error);
   char key[96] = "";
   if (nkeys > 0)
     snprintf(key, sizeof key, "%.*s", (int)(keys[0].len < 90 ? keys[0].len : 90), keys[0].data);
@@ -285,6 +289,7 @@ typedef struct started {
   void *user;
   unsigned lost; /* copies that may have run though their replies were lost */
   bool loaded;   /* once, unseen */
+  bool gathers;
 } started;
 
 static void started_done(void *user, lk_answer *answer);
@@ -310,6 +315,8 @@ static bool send_call(started *s) {
   lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
   lk_request_trace(request, s->traced);
   if (s->hop.asking) lk_request_ask(request);
+  if (s->gathers) lk_request_gather(request);
+  s->gathers = false; /* later copies are sent by others than the keeper */
   return send_started(s, request, started_done);
 }
 
@@ -390,8 +397,7 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .deadline_us = deadline_us,
                  .done = done,
                  .user = user,
-                 .lost = 0,
-                 .loaded = false};
+                 .gathers = call->gathers};
   if (client->trace) s->traced = trace_call(client->trace, call);
   s->hop = lk_route_to(client->route, key_count(call) > 0 ? &call->argv[3] : NULL);
   if (send_call(s)) return true;

@@ -69,12 +69,18 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   lock->lease_us = lease_ms * 1000;
   lock->renews = options->lease_ms == 0 || options->renew;
   lock->drift_ms = options->drift_ms;
+  lock->min_replicas = options->min_replicas ? options->min_replicas : lock->client->min_replicas;
+  lock->replicas_ms = options->replicas_ms ? options->replicas_ms : lock->client->replicas_ms;
+  lock->renewal = (lk_renewal){.min_replicas = lock->min_replicas,
+                               .replicas_ms = lock->replicas_ms,
+                               .lease_us = lock->lease_us,
+                               .drift_ms = lock->drift_ms,
+                               .bound = lock->renews ? &lock->renew : NULL,
+                               .values = &lock->values};
   int64_t heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
   if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
   snprintf(lock->values.heartbeat, sizeof lock->values.heartbeat, "%lld", (long long)heartbeat_ms);
   lock->heartbeat_us = heartbeat_ms * 1000;
-  lock->min_replicas = options->min_replicas ? options->min_replicas : lock->client->min_replicas;
-  lock->replicas_ms = options->replicas_ms ? options->replicas_ms : lock->client->replicas_ms;
   lock->handoff_limit = options->handoff_limit == 0  ? LK_HANDOFF_DEFAULT
                         : options->handoff_limit < 0 ? 0
                                                      : (size_t)options->handoff_limit;

@@ -25,6 +25,7 @@ struct lk_request {
   bool slow;   /* the server may take its time until the deadline */
   bool asking; /* ASKING goes in front of it */
   bool skips;  /* and its reply comes first */
+  bool gathers;
   bool finished;
   bool abandoned; /* its caller has gone; the answer is for nobody */
   int64_t deadline_us;
@@ -62,7 +63,8 @@ struct lk_pipe {
   lk_pipe *twin; /* NULL: not asked for */
   bool opening;
   bool shut;
-  lk_wake wake; /* interrupts the driver's poll() */
+  bool gathered; /* requests wait in the buffer for the keeper */
+  lk_wake wake;  /* interrupts the driver's poll() */
   int64_t command_us;
   void (*poke)(void *);
   void *poked;
@@ -148,6 +150,10 @@ void lk_request_slow(lk_request *request) {
 
 void lk_request_ask(lk_request *request) {
   if (request) request->asking = true;
+}
+
+void lk_request_gather(lk_request *request) {
+  if (request) request->gathers = true;
 }
 
 /* Told once: by the reply, or by whoever gives it up. */
@@ -440,6 +446,7 @@ static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
     interrupt_driver(pipe);
     return;
   }
+  if (request->gathers) pipe->gathered = ahead = true;
   dispatch(pipe, request, lk_clock_us());
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
   if (!ahead && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
@@ -449,10 +456,18 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
   request->done = done;
   request->user = user;
   pthread_mutex_lock(&pipe->mutex);
+  bool gathers = request->gathers;
   start(pipe, request, false);
-  pass_on(pipe);
+  if (!gathers) pass_on(pipe);
   run_ended(pipe);
   let_go(pipe);
+}
+
+/* The keeper has come round. */
+static void send_gathered(lk_pipe *pipe) {
+  if (!pipe->gathered) return;
+  pipe->gathered = false;
+  if (pipe->conn.state == LK_CONN_UP && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
 }
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
@@ -533,6 +548,7 @@ static lk_pipe *of_watched(lk_watched *watched) {
 static void watch(lk_watched *watched, lk_wish *out) {
   lk_pipe *pipe = of_watched(watched);
   pthread_mutex_lock(&pipe->mutex);
+  send_gathered(pipe);
   bool work = pipe->inflight.first || pipe->waiting.first;
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
   if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {

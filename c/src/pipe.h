@@ -40,6 +40,9 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, i
 void lk_request_slow(lk_request *request);
 /* ASKING goes out in front of it, in one piece. NULL is fine. */
 void lk_request_ask(lk_request *request);
+/* It may wait for others until the keeper, on whose thread it is started, comes round: they go out in
+ * one piece. NULL is fine. */
+void lk_request_gather(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
 void lk_request_trace(lk_request *request, lk_traced *call);
 

@@ -289,6 +289,41 @@ static void judge_wakeups(findings *f, int lock, bool to_read) {
   if (from_us != NEVER) judge_free(f, lock, to_read, from_us, until_us);
 }
 
+/* Needs the holds sorted by owner. Who was seen to have the lock is about to know it. */
+static void judge_told(findings *f) {
+  const stream *parent = &f->input->parent;
+  for (size_t i = 0; i < parent->count; i++) {
+    const record *r = &parent->records[i];
+    const hold *h = op_of(r) == OP_SEEN && r->owner[0] ? find_hold(f, r->owner) : NULL;
+    if (!h || h->acquired_us <= r->until_us + f->input->wake_ms * 1000) continue;
+    if (is_calm(f, h->process, r->until_us, h->acquired_us))
+      report(f, VIOLATION_WAKEUP, r->until_us,
+             "lock %d was given to %s (process %d), whose acquire returned %.1f ms later", h->lock,
+             h->owner, h->process, (double)(h->acquired_us - r->until_us) / 1000);
+  }
+}
+
+/* Between a call and its place in the queue; a waiter with a shorter lease may lose its place on a busy
+ * machine, since its heartbeat is short, too. */
+enum { ARRIVAL_MS = 200, ORDER_LEASE_MS = 10000 };
+
+/* Needs the holds sorted by lock and time. */
+static void judge_order(findings *f) {
+  const hold *latest = NULL; /* of this lock, the one that was asked for last */
+  for (size_t i = 0; i < f->hold_count; i++) {
+    const hold *h = &f->holds[i];
+    if (latest && latest->lock != h->lock) latest = NULL;
+    if (h->fair && latest && h->lease_ms >= ORDER_LEASE_MS &&
+        latest->called_us > h->called_us + ARRIVAL_MS * 1000 &&
+        is_calm(f, h->process, h->called_us, h->acquired_us))
+      report(f, VIOLATION_ORDER, latest->acquired_us,
+             "lock %d: %s came %.1f ms after %s, and had it %.1f ms before", h->lock, latest->owner,
+             (double)(latest->called_us - h->called_us) / 1000, h->owner,
+             (double)(h->acquired_us - latest->acquired_us) / 1000);
+    if (!latest || h->called_us > latest->called_us) latest = h;
+  }
+}
+
 /* Needs the holds sorted by owner. */
 static void judge_keys_left(findings *f) {
   const stream *parent = &f->input->parent;
@@ -378,9 +413,11 @@ bool check_run(const check_input *input, verdict *out) {
   for (size_t lock = 0; lock < input->lock_count; lock++) judge_writes(&f, (int)lock);
   judge_keys_left(&f);
   judge_losses(&f);
+  judge_told(&f);
 
   if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_lock_and_time);
   judge_exclusion(&f);
+  judge_order(&f);
   judge_stalls(&f);
   judge_tokens(&f);
   for (size_t lock = 0; lock < input->lock_count; lock++) {

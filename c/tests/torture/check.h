@@ -38,7 +38,8 @@
   X(COUNT, "a hold count was wrong")                                                               \
   X(DEADLINE, "a hold was reported valid past what the server granted, or again after its end")    \
   X(LOSS, "a hold was lost without a cause, or its loss was told twice")                           \
-  X(WAKEUP, "a lock stayed free while somebody waited for it")                                     \
+  X(WAKEUP, "a lock stayed free, or unknown to its holder, while somebody waited for it")          \
+  X(ORDER, "who came later had a fair lock before")                                                \
   X(WAIT, "an acquire ended too early or too late")                                                \
   X(STATUS, "a call returned a status that it must not return here")                               \
   X(TOKEN, "a fencing token was not above those before it")                                        \

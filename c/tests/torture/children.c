@@ -68,12 +68,10 @@ void child_start(parent *p, child *c) {
 static void bury(parent *p, const child *c) {
   for (size_t i = 0; i < history_count(c->history); i++) {
     const record *r = &c->history->records[i];
-    const char *serial = strchr(r->owner, ':');
-    if (atomic_load(&r->op) != OP_ACQUIRED || r->status != LK_OK || !serial) continue;
+    if (atomic_load(&r->op) != OP_NAME) continue;
     p->dead = realloc(p->dead, (p->dead_count + 1) * sizeof *p->dead);
     need(p->dead, "memory");
-    snprintf(p->dead[p->dead_count++], HISTORY_OWNER_SIZE, "%.*s", (int)(serial + 1 - r->owner),
-             r->owner);
+    memcpy(p->dead[p->dead_count++], r->owner, HISTORY_OWNER_SIZE);
     return;
   }
 }

@@ -128,6 +128,7 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
               .thread = r->thread,
               .lock = r->lock,
               .reads = r->kind == LK_READ,
+              .fair = r->kind == LK_FAIR,
               .renewed = thread->acquire->renewed,
               .certain = true,
               .count = 1,

@@ -22,6 +22,7 @@ typedef struct hold {
   int thread;
   int lock;
   bool reads; /* it may stand beside others that read */
+  bool fair;
   bool renewed;
   bool certain; /* no call of this hold is unanswered, so the server's count is known */
   bool noticed; /* the client has said that it is lost */

@@ -32,12 +32,13 @@ typedef enum operation {
   OP_RELEASED, /* after: status, count; why it failed */
   OP_LOST,     /* told by on_lost, on the callback's thread: status (the reason), owner */
   OP_CLOSE,    /* the client is being closed, whatever its threads do */
+  OP_NAME,     /* of the process: owner, how those of its holds begin */
 
   /* The parent. */
   OP_FAULT,    /* status (enum fault_kind), process or -1, until_us */
   OP_EXIT,     /* a process ended: process, status (as waitpid gives it), expected */
-  OP_SEEN,     /* a look at a lock: at_us before it, until_us after it, fields; count: 1 if it is
-                * open to readers */
+  OP_SEEN,     /* a look at a lock: at_us before it, until_us after it, fields, owner if it has only
+                * one; count: 1 if it is open to readers */
   OP_BREAK,    /* before the hold of a dead process is broken: owner */
   OP_KEY_LEFT, /* a key after the end: lock or -1, remaining_ms (its TTL), owner */
   OP_RUN,      /* the whole run: at_us, until_us */

@@ -19,6 +19,7 @@ enum {
   COMMAND_MS = 1000,
   RECHECK_MS = 30000, /* so long that only messages wake a waiter in time */
   WAKE_MS = 1200,
+  FAIR_HEARTBEAT_MS = 7500, /* so long that only tickets tell a waiter in time */
   RECOVERY_MS = 800
 };
 

@@ -75,5 +75,7 @@ void faults_inject(parent *p, int64_t now_us);
 /* observer.c */
 void observer_look(parent *p);
 void observer_list_keys(parent *p);
+/* A heartbeat after everybody has gone, the next who comes finds nothing of them in a fair queue. */
+void observer_sweep_queues(parent *p);
 
 #endif

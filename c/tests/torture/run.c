@@ -106,6 +106,7 @@ void run_all(parent *p) {
   finish(p);
   observer_list_keys(p);
   note(p, OP_RUN, (record){.at_us = p->start_us, .until_us = history_now_us()});
+  observer_sweep_queues(p);
   lk_client_close(p->client);
   history_close(p->history);
   free(p->dead);

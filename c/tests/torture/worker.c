@@ -9,6 +9,8 @@
 #include "dice.h"
 #include "history.h"
 
+#include "../../src/client.h"
+
 #include <latchkey/latchkey.h>
 
 #include <errno.h>
@@ -291,7 +293,7 @@ static void choose(actor *a, lk_lock_options *o) {
   bool shared = a->now.kind == LK_WRITE;
   if (shared && dice_chance(&a->dice, READERS_PERCENT)) change_sides(a);
   o->prefer_writers = dice_chance(&a->dice, PREFERRED_PERCENT);
-  o->heartbeat_ms = HEARTBEAT_MS;
+  o->heartbeat_ms = a->now.kind == LK_FAIR ? FAIR_HEARTBEAT_MS : HEARTBEAT_MS;
   name_of_lock(a->worker->options, a->lock, a->name);
   int64_t style = dice_between(&a->dice, 0, shared ? 74 : 99);
   if (a->lock == PATIENT_LOCK) style = 99;
@@ -423,6 +425,10 @@ int worker_run(const options *o) {
     if (is_stopping(&w)) return 0;
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
+
+  record name = {.at_us = history_now_us()};
+  snprintf(name.owner, sizeof name.owner, "lk-%s:", w.client->uuid);
+  history_write(w.history, OP_NAME, &name);
 
   actor actors[THREADS_MAX];
   pthread_rwlock_init(&w.client_use, NULL);
