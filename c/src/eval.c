@@ -36,6 +36,7 @@ lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_byte
   char number[24];
   size_t bytes = 0;
   call->script = script;
+  call->durable = false;
   call->gathers = false;
   call->argc = 3 + nkeys + nargs;
   call->argv = malloc(call->argc * sizeof *call->argv);
@@ -294,9 +295,18 @@ typedef struct started {
 static void started_done(void *user, lk_answer *answer);
 static void started_loaded(void *user, lk_answer *answer);
 
+static lk_pipe *pipe_of(const started *s) {
+  bool made;
+  if (!s->call->durable) return s->hop.pipe;
+  lk_pipe *twin = lk_pipe_twin(s->hop.pipe, &made);
+  if (made) lk_keeper_add(s->client->keeper, lk_pipe_watched(twin));
+  return twin;
+}
+
 static bool send_started(started *s, lk_request *request, lk_done done) {
-  if (!request) return false;
-  lk_pipe_send(s->hop.pipe, request, done, s);
+  lk_pipe *pipe = pipe_of(s);
+  if (!request || !pipe) return false;
+  lk_pipe_send(pipe, request, done, s);
   return true;
 }
 
@@ -312,6 +322,7 @@ static bool send_call(started *s) {
 
 static void finish_started(started *s, lk_answer *answer) {
   lk_traced_drop(s->traced);
+  answer->via = pipe_of(s);
   count_call(s->client, s->call->script, answer, s->began_us);
   s->done(s->user, answer);
   free(s);
@@ -325,7 +336,7 @@ static bool repair(started *s) {
     return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
   }
   lk_count_up(&s->client->counts->scripts[s->call->script->index].loads);
-  load_ahead(s->hop, s->call->script, s->deadline_us);
+  load_ahead((lk_hop){.pipe = pipe_of(s)}, s->call->script, s->deadline_us);
   return send_call(s);
 }
 
@@ -393,6 +404,20 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
   lk_traced_drop(s->traced);
   free(s);
   return false;
+}
+
+bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_t timeout_ms,
+                       lk_done done, void *user) {
+  char count[24], timeout[24];
+  lk_bytes argv[] = {
+      text("WAIT"),
+      {count, (size_t)snprintf(count, sizeof count, "%lld", (long long)replicas)},
+      {timeout, (size_t)snprintf(timeout, sizeof timeout, "%lld", (long long)timeout_ms)}};
+  lk_request *request =
+      lk_request_new(argv, 3, false, lk_clock_us() + timeout_ms * 1000 + client->command_us);
+  lk_request_slow(request);
+  if (request) lk_pipe_send(via, request, done, user);
+  return request != NULL;
 }
 
 /* ----------------------------------------------------------------------------- other commands -- */

@@ -96,7 +96,9 @@ static void reenter(lk_attempt *a) {
 static void reentered(lk_attempt *a) {
   lk_hold *hold = a->hold;
   int64_t outcome = a->heard.outcome.first;
-  if (outcome == 1) {
+  if (outcome == 1 && a->lock->min_replicas > 0) {
+    /* The level counts; how long the hold is certain is for the renewals to say. */
+  } else if (outcome == 1) {
     lk_watch_extend(hold->watch, a->heard.sent_us, a->lock->lease_us, lk_attempt_company(a));
   } else if (outcome == -1) {
     lk_watch_lose(hold->watch, LK_LOST_BROKEN);

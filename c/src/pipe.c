@@ -22,6 +22,7 @@
 struct lk_request {
   lk_request *next; /* in one of the queues */
   bool repeatable;
+  bool slow;   /* the server may take its time until the deadline */
   bool asking; /* ASKING goes in front of it */
   bool skips;  /* and its reply comes first */
   bool gathers;
@@ -54,10 +55,12 @@ struct lk_pipe {
   queue ended;    /* `done` is to be called, without the mutex */
   lk_request *waiters;
   lk_request *to_wake; /* as soon as the mutex is let go */
+  int64_t heard_us;    /* when the last reply came */
   int64_t trip_us;     /* what a round trip took lately */
   int64_t poll_us;     /* the driver looks for a reply so long before it sleeps; -1: twice a trip */
   bool driving;        /* somebody polls the connection: */
   bool keeper_drives;
+  lk_pipe *twin; /* NULL: not asked for */
   bool opening;
   bool shut;
   bool gathered; /* requests wait in the buffer for the keeper */
@@ -139,6 +142,10 @@ static void let_go(lk_pipe *pipe) {
 
 void lk_request_trace(lk_request *request, lk_traced *call) {
   if (request) request->traced = lk_traced_keep(call);
+}
+
+void lk_request_slow(lk_request *request) {
+  if (request) request->slow = true;
 }
 
 void lk_request_ask(lk_request *request) {
@@ -281,7 +288,8 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
       return;
     }
     request->answer.reply = reply;
-    pipe->trip_us += (now_us - request->answer.sent_us - pipe->trip_us) / 8;
+    pipe->heard_us = now_us;
+    if (!request->slow) pipe->trip_us += (now_us - request->answer.sent_us - pipe->trip_us) / 8;
     finish(pipe, request, LK_OK, NULL);
   }
 }
@@ -291,10 +299,13 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
 static int64_t silent_at(const lk_pipe *pipe) {
   const lk_request *oldest = pipe->inflight.first;
   if (!oldest) return INT64_MAX;
+  int64_t since_us =
+      oldest->answer.sent_us > pipe->heard_us ? oldest->answer.sent_us : pipe->heard_us;
+  if (oldest->slow) return oldest->deadline_us;
   int64_t patience_us = oldest->deadline_us - oldest->answer.sent_us;
   if (patience_us < pipe->command_us / 4) patience_us = pipe->command_us / 4;
   if (patience_us > pipe->command_us) patience_us = pipe->command_us;
-  return oldest->answer.sent_us + patience_us;
+  return since_us + patience_us;
 }
 
 static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
@@ -591,6 +602,20 @@ lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, int64
   return pipe;
 }
 
+lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
+  pthread_mutex_lock(&pipe->mutex);
+  *made = false;
+  if (!pipe->twin) {
+    pipe->twin =
+        lk_pipe_new(pipe->conn.settings, pipe->command_us, pipe->poll_us, pipe->poke, pipe->poked);
+    *made = pipe->twin != NULL;
+    if (pipe->twin) pipe->twin->shut = pipe->shut;
+  }
+  lk_pipe *twin = pipe->twin;
+  let_go(pipe);
+  return twin;
+}
+
 void lk_pipe_opening(lk_pipe *pipe, bool opening) {
   pthread_mutex_lock(&pipe->mutex);
   pipe->opening = opening;
@@ -609,11 +634,14 @@ void lk_pipe_shut(lk_pipe *pipe) {
   }
   run_ended(pipe);
   lk_wake_ring(&pipe->wake);
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_shut(twin);
 }
 
 void lk_pipe_free(lk_pipe *pipe) {
   if (!pipe) return;
+  lk_pipe_free(pipe->twin);
   lk_conn_close(&pipe->conn);
   lk_wake_close(&pipe->wake);
   pthread_mutex_destroy(&pipe->mutex);

@@ -55,6 +55,8 @@ typedef struct own_renewal {
 typedef struct renewing {
   lk_watch *watch;
   lk_call call; /* of a bound one */
+  int64_t min_replicas, replicas_ms;
+  int64_t sent_us; /* of the renewal that the replicas are asked about */
 } renewing;
 
 int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company) {
@@ -151,6 +153,12 @@ static void retry_later(lk_watch *watch, int64_t now_us) {
   watch->renew_us = now_us + pause_us;
 }
 
+static void count_renewal(lk_watch *watch, int64_t sent_us) {
+  extend(watch, sent_us, watch->renewal->lease_us, (lk_company)watch->company);
+  watch->unanswered = false;
+  renew_after(watch, sent_us);
+}
+
 static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
   int64_t outcome = 0, left_ms = 0, foreign = 0;
   const lk_reply *reply = lk_reply_wrap(answer->reply);
@@ -161,9 +169,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
       lk_reply_number(reply, 1, &foreign);
       watch->company = (uint8_t)(foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS);
     }
-    extend(watch, answer->sent_us, watch->renewal->lease_us, (lk_company)watch->company);
-    watch->unanswered = false;
-    renew_after(watch, answer->sent_us);
+    count_renewal(watch, answer->sent_us);
   } else if (replied && outcome == -1) {
     bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
     lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
@@ -172,10 +178,53 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   }
 }
 
+static void end_renewing(renewing *r, lk_answer *answer) {
+  freeReplyObject(answer->reply);
+  lk_call_clear(&r->call);
+  drop(r->watch);
+  free(r);
+}
+
+static void replicas_counted(void *user, lk_answer *answer) {
+  renewing *r = user;
+  lk_watch *watch = r->watch;
+  int64_t now_us = lk_clock_us();
+  bool enough = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
+                answer->reply->integer >= r->min_replicas;
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, now_us);
+  watch->renewing = false;
+  if (!watch->closed) {
+    if (enough) {
+      count_renewal(watch, r->sent_us);
+    } else {
+      retry_later(watch, now_us);
+    }
+    plan(watch);
+  }
+  pthread_mutex_unlock(&watch->client->mutex);
+  end_renewing(r, answer);
+}
+
+/* With replicas a renewal counts only when they have it: they are asked, and this one is not over. */
+static bool ask_replicas(renewing *r, const lk_answer *answer) {
+  int64_t outcome = 0;
+  if (r->min_replicas == 0 || answer->status != LK_OK) return false;
+  if (!lk_reply_number(lk_reply_wrap(answer->reply), 0, &outcome) || outcome != 1) return false;
+  r->sent_us = answer->sent_us;
+  return lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
+                           replicas_counted, r);
+}
+
 static void renewed(void *user, lk_answer *answer) {
   renewing *r = user;
   lk_watch *watch = r->watch;
   int64_t now_us = lk_clock_us();
+  redisReply *reply = answer->reply;
+  if (ask_replicas(r, answer)) {
+    freeReplyObject(reply);
+    return;
+  }
   pthread_mutex_lock(&watch->client->mutex);
   /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
   notice_end(watch, now_us);
@@ -185,10 +234,7 @@ static void renewed(void *user, lk_answer *answer) {
     plan(watch);
   }
   pthread_mutex_unlock(&watch->client->mutex);
-  freeReplyObject(answer->reply);
-  lk_call_clear(&r->call);
-  free(r);
-  drop(watch);
+  end_renewing(r, answer);
 }
 
 static int64_t command_us(const lk_watch *watch) {
@@ -214,12 +260,13 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
     drop(watch);
     return;
   }
-  *r = (renewing){.watch = watch};
+  *r = (renewing){.watch = watch, .min_replicas = by->min_replicas, .replicas_ms = by->replicas_ms};
   if (by->bound) {
     lk_bound_fill(by->bound, by->values, &p, &with);
     status = lk_call_init(&r->call, by->bound->def, with.keys, by->bound->def->nkeys, with.args,
                           with.nargs, NULL);
     r->call.gathers = true;
+    r->call.durable = by->min_replicas > 0;
   }
   const lk_call *call = by->bound ? &r->call : by->call;
   bool sent =

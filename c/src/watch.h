@@ -28,6 +28,8 @@ typedef struct lk_renewal {
   const lk_bound *bound; /* NULL: by `call`; without either nothing is renewed */
   const lk_bound_values *values;
   const lk_call *call;
+  int64_t min_replicas,
+      replicas_ms; /* so many replicas must have it; 0: the server's word is enough */
 } lk_renewal;
 
 /* What a watch of a hold is told. */
