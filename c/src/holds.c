@@ -57,7 +57,7 @@ lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
   pthread_mutex_lock(&client->mutex);
   lk_record *record = find_or_add(client->holds, kind, name);
   if (record) {
-    record->client = client;
+    if (!record->client) record->client = client; /* once: listeners read it without the mutex */
     record->handles++;
   }
   pthread_mutex_unlock(&client->mutex);
