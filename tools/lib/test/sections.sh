@@ -47,6 +47,13 @@ section_specs_acl() {
       luajit "$(command -v busted)" --ignore-lua --run=live --helper=spec/cli/as_user.lua \
       --filter-out='takes as channels? the longest' -o TAP spec/contract_spec.lua "${folders[@]}"
 }
+# Two specs are about scripts as the server keeps them, which functions are not.
+section_specs_functions() {
+  have busted 'specs (functions)' &&
+    LK_SERVER_QUERY='?functions=1' tap 'specs (functions)' tools/lib/test/with_server.sh \
+      env LATCHKEY_LIB="$LK_BUILD/liblatchkey.so" luajit "$(command -v busted)" --ignore-lua \
+      --run=live --filter-out='forgotten them' --filter-out='loaded anew by load' -o TAP
+}
 section_fidelity() {
   have redis-server 'fidelity' &&
     check 'fidelity' tools/fidelity ${LK_FULL:+--seconds 600 --seed 10001}
