@@ -62,7 +62,8 @@ local function options_of(args, ctx)
   return { clients = args.clients, rounds = args.rounds, faults = args.faults,
     kinds = list_of(args.fault), only = list_of(args.only), limits = limits,
     scripts = args.scripts or path.join(ctx.home, 'scripts'), memory_mb = args.memory,
-    memo = not args.no_memo, go_on = true, symmetric = not args.no_symmetry, workers = args.workers or 2 }
+    memo = not args.no_memo, go_on = true, symmetric = not args.no_symmetry,
+    workers = args.workers or 2 }
 end
 
 local function known(name, list)
@@ -262,6 +263,10 @@ local function show_coverage(outcome, lines)
   return unreached
 end
 
+local function exit_of(failed, incomplete)
+  return failed and 1 or incomplete and 2 or 0
+end
+
 local function run_matrix(args, ctx, options)
   local checker = require('checker')
   local has_bounds = args.clients or args.rounds or args.faults or args.fault
@@ -279,7 +284,7 @@ local function run_matrix(args, ctx, options)
     verdict.options, verdict.covered = nil, nil
   end
   ctx:result({ runs = outcome.runs, ok = not failed and not incomplete }, table.concat(lines))
-  return failed and 1 or incomplete and 2 or 0
+  return exit_of(failed, incomplete)
 end
 
 function command.run(args, ctx)
