@@ -601,10 +601,10 @@ local function follow(self, label, state, finding, emit)
   local function further(next_label, new, next_finding)
     follow(self, label .. ' ' .. next_label, new, next_finding, emit)
   end
+  step(self, state, i, self:view(state[i]), further)
   if state[self.LEFT] > 0 then
     own_faults(self, state, i, further)
   end
-  step(self, state, i, self:view(state[i]), further)
 end
 
 local function client_steps(self, state, i, view, occasion, emit)
