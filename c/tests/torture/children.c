@@ -114,6 +114,14 @@ void child_kill(parent *p, child *c) {
   go_on(p, c);
 }
 
+void child_close(parent *p, child *c) {
+  int64_t now_us = history_now_us();
+  note(p, OP_FAULT,
+       (record){.at_us = now_us, .until_us = now_us, .status = FAULT_CLOSE, .process = c->number});
+  c->leaving = true;
+  atomic_store(&c->history->stop, WORKER_CLOSE);
+}
+
 void child_stop(child *c, int64_t ms) {
   c->stopped_us = history_now_us();
   c->continue_at_us = c->stopped_us + ms * 1000;

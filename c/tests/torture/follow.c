@@ -32,7 +32,7 @@ typedef struct thread_state {
 void report(findings *f, violation kind, int64_t at_us, const char *format, ...) {
   verdict *v = f->verdict;
   fault_kind cause = last_cause(f, at_us);
-  if (cause != FAULT_KINDS) v->blamed[cause]++;
+  if (cause != FAULT_KINDS) v->blamed[cause][kind]++;
   if (v->violations[kind]++ >= VERDICT_SHOWN_PER_KIND || v->shown == VERDICT_SHOWN) return;
   v->example[v->shown].kind = kind;
   char *text = v->example[v->shown++].text;

@@ -24,8 +24,9 @@ typedef struct child {
 typedef struct parent parent;
 struct parent {
   const options *options;
-  const char *program; /* this program, to be run as worker */
-  const char *urls[2]; /* ways to the server, taken in turn */
+  const char *program;      /* this program, to be run as worker */
+  const char *urls[2];      /* ways to the server, taken in turn */
+  const char *operator_url; /* the parent's own way */
   const char *folder;
   history_file *history;
   lk_client *client;
@@ -53,6 +54,7 @@ void child_start(parent *p, child *c);
 /* Takes note of those that ended. */
 void children_reap(parent *p);
 void child_kill(parent *p, child *c);
+void child_close(parent *p, child *c);
 /* The fault is noted when it goes on. */
 void child_stop(child *c, int64_t ms);
 /* Lets those go on whose time is over, or all. */

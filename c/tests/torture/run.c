@@ -96,7 +96,7 @@ void run_all(parent *p) {
   client.script_dir = scripts_of(p->options, 0);
   client.functions = p->options->functions;
   lk_error error;
-  if (lk_client_open(p->urls[0], &client, &p->client, &error) != LK_OK) {
+  if (lk_client_open(p->operator_url, &client, &p->client, &error) != LK_OK) {
     fprintf(stderr, "torture: %s\n", error.message);
     exit(2);
   }

@@ -33,6 +33,7 @@ int main(int argc, char **argv) {
               .folder = made ? made : o.history,
               .inject = faults_inject};
   p.urls[0] = private ? server_url(private) : o.url;
+  p.operator_url = p.urls[0];
   p.urls[1] = private ? server_tcp_url(private) : o.url;
   run_all(&p);
   if (private) server_stop(private);

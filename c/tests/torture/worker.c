@@ -398,6 +398,12 @@ static void trace(const char *line, size_t len, void *file) {
   must(fwrite(line, 1, len, file) == len, "trace");
 }
 
+/* An operator may take rights from the user for a while, and a hand-shake may be cut. */
+static bool may_open_later(lk_status status) {
+  return lk_status_is_retriable((int)status) || status == LK_UNSURE || status == LK_AUTH ||
+         status == LK_DENIED || status == LK_TLS;
+}
+
 int worker_run(const options *o) {
   worker w = {.options = o};
   char path[PATH_SIZE];
@@ -421,7 +427,7 @@ int worker_run(const options *o) {
   client.callbacks = o->worker % 2 ? LK_ON_KEEPER : LK_ON_DISPATCH;
   lk_error error;
   while (lk_client_open(o->url, &client, &w.client, &error) != LK_OK) {
-    must(lk_status_is_retriable((int)error.status) || error.status == LK_UNSURE, error.message);
+    must(may_open_later(error.status), error.message);
     if (is_stopping(&w)) return 0;
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
