@@ -41,14 +41,15 @@ int64_t lk_lock_patience_us(const lk_lock *lock) {
 
 lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   size_t size = strlen(grant->owner) + 1;
-  lk_hold *hold = malloc(sizeof *hold + size);
+  lk_hold *hold = malloc(offsetof(lk_hold, owner) + size);
   if (!hold) return LK_NOMEM;
-  *hold = (lk_hold){.lock = lock,
-                    .caller = grant->caller,
-                    .caller_id = grant->caller_id,
-                    .count = 1,
-                    .token = grant->token,
-                    .since_us = lk_clock_us()};
+  memset(hold, 0, offsetof(lk_hold, owner));
+  hold->lock = lock;
+  hold->caller = grant->caller;
+  hold->caller_id = grant->caller_id;
+  hold->count = 1;
+  hold->token = grant->token;
+  hold->since_us = lk_clock_us();
   memcpy(hold->owner, grant->owner, size);
   lk_watch_terms terms = {.renewal = &lock->renewal,
                           .owner = hold->owner,

@@ -34,15 +34,15 @@ struct lk_watch {
 
   /* Guarded by the client's mutex. */
   int64_t deadline_us;
-  int64_t certain_us; /* what stands of it whoever comes */
-  int64_t renew_us;   /* when the next renewal goes out, at the latest */
-  atomic_uint refs;   /* the application's, a renewal under way, a queued event */
-  uint8_t company;    /* an lk_company */
-  uint8_t lost;       /* an lk_lost_reason */
-  bool renewing;      /* one is under way */
-  bool unanswered;    /* the last one failed */
-  bool closed;
-  bool owns_renewal; /* it is an own_renewal's */
+  int64_t certain_us;  /* what stands of it whoever comes */
+  int64_t renew_us;    /* when the next renewal goes out, at the latest */
+  atomic_uint refs;    /* the application's, a renewal under way, a queued event */
+  uint8_t company;     /* an lk_company */
+  uint8_t lost;        /* an lk_lost_reason */
+  bool renewing : 1;   /* one is under way */
+  bool unanswered : 1; /* the last one failed */
+  bool closed : 1;
+  bool owns_renewal : 1; /* it is an own_renewal's */
 };
 
 /* What a watch without a lock renews by. */
@@ -375,7 +375,9 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch 
     free(own);
     return status;
   }
+  pthread_mutex_lock(&client->mutex);
   (*out)->owns_renewal = true;
+  pthread_mutex_unlock(&client->mutex);
   return lk_succeed(error);
 }
 
