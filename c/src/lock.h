@@ -51,7 +51,7 @@ struct lk_lock {
   size_t handoff_limit;
   int64_t min_replicas; /* 0: the server's word is enough */
   int64_t replicas_ms;  /* how long they have */
-  lk_renewal renewal; /* of its holds */
+  lk_renewal renewal;   /* of its holds */
   bool renews;
   bool spins;
   bool announces; /* it tells the server that it waits */
