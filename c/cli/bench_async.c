@@ -29,6 +29,7 @@ struct crowd {
   bool cancelled;
   lk_status status; /* of the first that failed */
   lk_error error;
+  lk_error wrong; /* of the call that was made last */
 };
 
 static void failed(crowd *c, lk_status status, const lk_error *error) {
@@ -106,23 +107,22 @@ static void given_back(lk_op *op, lk_status status, const lk_error *error, void 
 
 static void taken(lk_op *op, lk_status status, const lk_error *error, void *user) {
   owner *o = user;
-  lk_error wrong;
   (void)op;
   if (status == LK_OK) {
-    status = lk_lock_release_async(o->lock, o->caller, given_back, o, &wrong);
+    status = lk_lock_release_async(o->lock, o->caller, given_back, o, &o->crowd->wrong);
     if (status == LK_OK) return;
-    error = &wrong;
+    error = &o->crowd->wrong;
   }
   failed(o->crowd, status, error);
   o->crowd->ended++;
 }
 
 static void ask(owner *o) {
-  lk_error wrong;
+  lk_error *wrong = &o->crowd->wrong;
   o->asked_ns = bench_now_ns();
-  lk_status status = lk_lock_acquire_async(o->lock, o->caller, LK_FOREVER, taken, o, NULL, &wrong);
+  lk_status status = lk_lock_acquire_async(o->lock, o->caller, LK_FOREVER, taken, o, NULL, wrong);
   if (status == LK_OK) return;
-  failed(o->crowd, status, &wrong);
+  failed(o->crowd, status, wrong);
   o->crowd->ended++;
 }
 
