@@ -21,14 +21,14 @@ static void print_row(const verdict *v, int kind) {
   size_t others = 0;
   for (int i = 0; i < VIOLATION_KINDS; i++)
     if (i != VIOLATION_OVERLAP && i != VIOLATION_WAKEUP) others += v->blamed[kind][i];
-  printf("  %-10s %8zu %9zu %9zu %8zu %8zu %8" PRId64 "\n", fault_name((fault_kind)kind),
-         v->faults[kind], v->excused[kind], v->blamed[kind][VIOLATION_OVERLAP],
+  printf("  %-10s %8zu %9zu %9zu %9zu %8zu %8zu %8" PRId64 "\n", fault_name((fault_kind)kind),
+         v->faults[kind], v->excused[kind], v->overslept[kind], v->blamed[kind][VIOLATION_OVERLAP],
          v->blamed[kind][VIOLATION_WAKEUP], others, v->longest_stall_ms[kind]);
 }
 
 static size_t print_table(const verdict *v) {
   size_t total = 0;
-  printf("  fault         times   allowed  overlaps  wake-ups   others stall ms\n");
+  printf("  fault         times    unsure overslept  overlaps wake-ups   others stall ms\n");
   for (int kind = 0; kind < FAULT_KINDS; kind++) {
     if (v->faults[kind]) print_row(v, kind);
     if (kind != FAULT_STALL) total += v->faults[kind];

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A hold that nobody can give back any more stands in the way so long, and hides what comes after. */
+enum { LONG_LEASE_MS = 5000 };
+
 static const char usage[] =
     "usage: faults [options]\n"
     "The torture's workers take locks on a server of the run's own, by way of a proxy and past "
@@ -17,7 +20,7 @@ static const char usage[] =
     "  --topology NAME   standalone\n"
     "  --tls             the server and the workers speak TLS\n"
     "  --seconds N, --seed N, --processes N, --threads N, --locks N, --kind LIST, --functions,\n"
-    "  --scripts DIR, --trace DIR, --history DIR, --judge DIR\n"
+    "  --scripts DIR, --trace DIR, --history DIR, --judge DIR, --long-lease MS (5000)\n"
     "                    as the torture has them: torture --help\n"
     "\n"
     "faults:";
@@ -81,6 +84,7 @@ settings settings_read(int argc, char **argv) {
     }
   }
   set.torture = options_read(count, rest);
+  if (!set.torture.long_lease_ms) set.torture.long_lease_ms = LONG_LEASE_MS;
   free(rest);
   return set;
 }

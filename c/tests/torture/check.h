@@ -118,7 +118,8 @@ typedef struct verdict {
   size_t late_writes;
   size_t keys_left; /* with a lease, of holds that were not released */
   size_t faults[FAULT_KINDS];
-  size_t excused[FAULT_KINDS];                 /* overlaps of holds that it may have taken */
+  size_t overslept[FAULT_KINDS]; /* waits for a lock that it freed, so that nobody was told */
+  size_t excused[FAULT_KINDS];   /* overlaps of holds that it may have taken */
   size_t blamed[FAULT_KINDS][VIOLATION_KINDS]; /* by the fault before them */
   int64_t longest_stall_ms
       [FAULT_KINDS +

@@ -302,7 +302,8 @@ static void choose(actor *a, lk_lock_options *o) {
     o->lease_ms = 60 << dice_between(&a->dice, 0, shared ? 3 : 5);
   else if (style < 75)
     o->lease_ms = dice_between(&a->dice, 300, 900);
-  o->renew = style >= 50 && style < 75;
+  o->renew = a->renewed;
+  if (style >= 75) o->lease_ms = a->worker->options->long_lease_ms;
   a->lease_ms = o->lease_ms ? o->lease_ms : DEFAULT_LEASE_MS;
   o->on_lost = lost;
   o->user = a;
