@@ -11,7 +11,7 @@ sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity spec scripts
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/site spec scripts
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
@@ -116,10 +116,20 @@ section_sabotage() {
 
 section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
 
+section_docs() {
+  specs documents "$LK_BUILD"
+  have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
+}
+
 packages() {
   tools/lib/build.sh packages build/packages && (cd build/packages && rm -f packages/*.deb && cpack)
 }
-section_packages() {
+section_section_docs() {
+  specs documents "$LK_BUILD"
+  have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
+}
+
+packages() {
   have debootstrap 'packages' && have dpkg-shlibdeps 'packages' || return
   if ! unshare --mount true 2>/dev/null; then
     skip 'packages' 'only root can make a bare system'
