@@ -121,7 +121,7 @@ section_docs() {
   have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
 }
 
-packages() {
+make_packages() {
   tools/lib/build.sh packages build/packages && (cd build/packages && rm -f packages/*.deb && cpack)
 }
 section_section_docs() {
@@ -135,7 +135,7 @@ packages() {
     skip 'packages' 'only root can make a bare system'
     return
   fi
-  check 'packages' packages && tap 'packages' packaging/test build/packages/packages
+  check 'packages' make_packages && tap 'packages' packaging/test build/packages/packages
 }
 
 section_cost() {
