@@ -40,8 +40,8 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, i
 void lk_request_slow(lk_request *request);
 /* ASKING goes out in front of it, in one piece. NULL is fine. */
 void lk_request_ask(lk_request *request);
-/* It may wait for others until the keeper, on whose thread it is started, comes round: they go out in
- * one piece. NULL is fine. */
+/* It may wait for others, to go out in one piece with them: until lk_pipe_flush(), or until the keeper
+ * comes round. Whoever starts it sees to one of both. NULL is fine. */
 void lk_request_gather(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
 void lk_request_trace(lk_request *request, lk_traced *call);
@@ -69,6 +69,8 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user);
 /* A request that goes out in one piece with the next one, right in front of it. Nobody gets its
  * answer. */
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request);
+/* What was gathered goes out. */
+void lk_pipe_flush(lk_pipe *pipe);
 /* Start a request and wait for its answer, at most until its deadline. */
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
 

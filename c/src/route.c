@@ -22,6 +22,8 @@ lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper) {
 
 void lk_route_opening(lk_route *route, bool opening) { lk_pipe_opening(route->only, opening); }
 
+void lk_route_flush(lk_route *route) { lk_pipe_flush(route->only); }
+
 void lk_route_shut(lk_route *route) { lk_pipe_shut(route->only); }
 
 void lk_route_free(lk_route *route) {

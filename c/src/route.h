@@ -22,6 +22,8 @@ typedef struct lk_route_options {
 lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper);
 /* Until the first connection is up, a failure to connect ends what waits for it at once. */
 void lk_route_opening(lk_route *route, bool opening);
+/* lk_pipe_flush() of each node. */
+void lk_route_flush(lk_route *route);
 /* Ends every request with LK_CLOSED, now and later. */
 void lk_route_shut(lk_route *route);
 /* After the keeper has ended, when nobody is in a call any more. NULL is fine. */
