@@ -18,7 +18,8 @@ enum {
   OPERATOR_PATIENCE = 3,
   DRIFT_EVERY_MS = 700,
   DRIFT_MAX_US = 1500,
-  LEAP_MAX_US = 20000000,
+  LEAP_EVERY_MS = 100,
+  LEAP_MAX_US = 4000000,
   WORDS_MAX = 12
 };
 
@@ -204,8 +205,9 @@ static void step_clock(parent *p, fault_kind kind, dice *d) {
   clock_offset *offset = m->stage->clock;
   int64_t size_us = dice_between(d, 1, kind == FAULT_DRIFT ? DRIFT_MAX_US : LEAP_MAX_US);
   int64_t now_us = history_now_us();
-  if (kind == FAULT_DRIFT && now_us - m->drifted_us < DRIFT_EVERY_MS * 1000) return;
-  m->drifted_us = now_us;
+  int64_t apart_us = (kind == FAULT_DRIFT ? DRIFT_EVERY_MS : LEAP_EVERY_MS) * 1000;
+  if (now_us - m->stepped_us < apart_us) return;
+  m->stepped_us = now_us;
   int64_t after_us = atomic_load(offset);
   after_us += after_us > 0 ? -size_us : size_us;
   atomic_store(offset, after_us);
@@ -297,6 +299,8 @@ static void take_census(parent *p) {
   menu *m = menu_of(p);
   m->hush_seen = true;
   census_look(m->census);
+  fprintf(m->log, "%9.3f %3d (calm)    a process that waits took %.2f %% of a core\n",
+          (double)(history_now_us() - p->start_us) / 1e6, m->round, m->census->cpu_last_percent);
   for (int i = 0; i < p->options->processes; i++) {
     const child *c = &p->children[i];
     if (c->pid && !c->leaving) census_worker(m->census, c->pid);

@@ -109,6 +109,32 @@ torture() {
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 
+# Old and new scripts at once on one lock: a bundle is rolled out, or back.
+section_two_bundles() {
+  local newer=$LK_TEST_DIR/newer
+  has_c_tests "$LK_BUILD" 'two bundles' || return
+  rm -rf "$newer" && mkdir -p "$newer"
+  cp -r scripts/[a-z]*/ "$newer"
+  sed -i 's/^\(version:  *[0-9]*\)\.[0-9]*\./\1.999./' "$newer"/*/*.lua
+  check 'two bundles, scripts' "$LK_BUILD/tests/torture" --kind lock,mutex,rw --seconds 10 \
+    --scripts scripts --scripts "$newer"
+  check 'two bundles, functions' "$LK_BUILD/tests/torture" --kind lock,fenced,fair --seconds 10 \
+    --scripts scripts --scripts "$newer" --functions
+}
+
+# faults OPTION...: its output is kept, so that what it skipped can be said.
+faults() { "$LK_BUILD/tests/faults" "$@" | tee -a "$LK_TEST_DIR/faults.out" 1>&2 && return "${PIPESTATUS[0]}"; }
+section_faults() {
+  local seconds=40
+  has_c_tests "$LK_BUILD" 'faults' || return
+  : >"$LK_TEST_DIR/faults.out"
+  if [ -n "$LK_FULL" ]; then seconds=1800; fi
+  check "faults, $seconds s" faults --seconds "$seconds" --kind lock,mutex,fenced,fair,rw --locks 5
+  check 'faults, TLS, 20 s' faults --seconds 20 --tls
+  sed -n 's/^faults: SKIPPED \(.*\): \(.*\)/ok - faults, \1 # SKIP \2/p' "$LK_TEST_DIR/faults.out" |
+    sort -u
+}
+
 section_sabotage() {
   has_c_tests "$LK_BUILD" 'sabotage' && have patch 'sabotage' &&
     c/tests/torture/sabotage "$LK_BUILD" | sed -e 's/^caught/ok -/' -e 's/^MISSED/not ok -/'
