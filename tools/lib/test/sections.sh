@@ -26,6 +26,12 @@ specs() {
     LATCHKEY_PROGRAM="$2/latchkey" tools/lib/test/with_terminals.sh busted --run="$1" -v -o TAP
 }
 
+# Of the program, what is C.
+exec_specs() {
+  have busted 'specs (exec)' && tap 'specs (exec)' env LATCHKEY_LIB="$1/liblatchkey.so" \
+    LATCHKEY_PROGRAM="$1/latchkey" busted --run=cli -v -o TAP --pattern=exec_ spec/cli
+}
+
 # live_specs BUILD [RUNTIME]: the run `live` beside a server; RUNTIME is loaded into LuaJIT alone.
 live_specs() {
   have busted 'specs (live)' &&
@@ -176,7 +182,7 @@ section_clang() {
   torture build/clang 10
 }
 
-# sanitized NAME RUNTIME: unit and live tests, live specs, the program's specs and torture. What the
+# sanitized NAME RUNTIME: unit and live tests, live specs, the specs of exec and torture. What the
 # sanitizers report counts whatever became of the process that it is about.
 sanitized() {
   local build=build/$1 reports=$LK_TEST_DIR/$1-report
@@ -187,8 +193,8 @@ sanitized() {
   c_tests unit "$build"
   c_tests live "$build"
   live_specs "$build" "$(gcc -print-file-name="$2")"
-  specs cli "$build"
-  torture "$build" 10
+  exec_specs "$build"
+  torture "$build" 4
   check "no reports ($1)" nothing_in "$reports".*
 }
 nothing_in() { ! cat "$@" 2>/dev/null; }
