@@ -4,6 +4,7 @@
 #include "../torture/worker.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ enum {
   BURST_MS = 2500,
   CALM_FROM_MS = BURST_MS + RECOVERY_MS,
   HUSH_UNTIL_MS = CALM_FROM_MS + WAKE_MS + 300,
-  OPERATOR_PATIENCE = 3,
+  OPERATOR_PATIENCE_MS = 5000,
+  OPERATOR_PAUSE_MS = 20,
   DRIFT_EVERY_MS = 700,
   DRIFT_MAX_US = 1500,
   LEAP_EVERY_MS = 100,
@@ -43,11 +45,15 @@ static bool ask(parent *p, const char *format, ...) {
   for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
     argv[argc++] = (lk_bytes){word, strlen(word)};
   lk_reply *reply = NULL;
-  lk_status status = LK_UNSURE;
-  for (int i = 0; i < OPERATOR_PATIENCE && status != LK_OK; i++)
-    status = lk_command(p->client, argv, argc, &reply, NULL);
+  lk_error error = {.status = LK_UNSURE};
+  int64_t end_us = history_now_us() + OPERATOR_PATIENCE_MS * 1000;
+  while (lk_command(p->client, argv, argc, &reply, &error) != LK_OK) {
+    fprintf(stderr, "faults: %s: %s\n", argv[0].data, error.message);
+    if (history_now_us() > end_us) return false;
+    poll(NULL, 0, OPERATOR_PAUSE_MS);
+  }
   lk_reply_free(reply);
-  return status == LK_OK;
+  return true;
 }
 
 /* ------------------------------------------------------------------------------------- the notes -- */
@@ -167,8 +173,9 @@ static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int
 }
 
 static void cut(parent *p, dice *d, int64_t longest_ms) {
-  static const char *const victims[] = {"TYPE pubsub", "USER " WORKER_USER};
-  const char *victim = victims[dice_between(d, 0, 1)];
+  static const char *const victims[] = {"TYPE pubsub", "TYPE normal SKIPME yes",
+                                        "USER " WORKER_USER};
+  const char *victim = victims[dice_between(d, 0, 2)];
   if (dice_chance(d, 70) || !menu_of(p)->stage->running) {
     trouble(p, FAULT_CUT, PROXY_CUT, d, longest_ms);
     return;
