@@ -11,7 +11,7 @@ struct lk_caller {
   atomic_flag busy;
 };
 
-/* The library's only globals. */
+/* The library's only globals, but for the pipe's note of what runs on a thread. */
 static atomic_uint_least64_t last_id;
 static _Thread_local uint64_t thread_id;
 

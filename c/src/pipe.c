@@ -196,8 +196,23 @@ static void finish_unanswered(lk_pipe *pipe, lk_request *request) {
   }
 }
 
-/* With the mutex held; lets go of it while callbacks run. */
+/* Whose callbacks this thread runs now, the innermost first. */
+typedef struct ending ending;
+struct ending {
+  const lk_pipe *pipe;
+  const ending *outer;
+};
+static _Thread_local const ending *endings;
+
+/* With the mutex held; lets go of it while callbacks run. One that sends comes here again: what has ended
+ * by then is left to the loop that called it, or thousands that end at once would need a stack each. */
 static void run_ended(lk_pipe *pipe) {
+  if (!pipe->ended.first) return;
+  for (const ending *e = endings; e; e = e->outer) {
+    if (e->pipe == pipe) return;
+  }
+  const ending here = {.pipe = pipe, .outer = endings};
+  endings = &here;
   while (pipe->ended.first) {
     lk_request *request = queue_pop(&pipe->ended);
     let_go(pipe);
@@ -205,6 +220,7 @@ static void run_ended(lk_pipe *pipe) {
     free(request);
     pthread_mutex_lock(&pipe->mutex);
   }
+  endings = here.outer;
 }
 
 /* ------------------------------------------------------------------------------------ driving -- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that need no thread, and holds that are handed over inside a process. */
+#define _GNU_SOURCE /* pthread_setattr_default_np() */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -457,6 +458,42 @@ static void completions_can_run_on_the_keeper(void **state) {
   EXPECT(LK_OK, taken.status);
 }
 
+enum { TRIES = 10000, SMALL_STACK = 1024 * 1024 };
+
+/* Each is undone as it ends, on the thread that hears of their end. */
+static void many_that_end_at_once_need_little_stack(void **state) {
+  (void)state;
+  pthread_attr_t usual, small;
+  assert_int_equal(pthread_getattr_default_np(&usual), 0);
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, SMALL_STACK);
+  assert_int_equal(pthread_setattr_default_np(&small), 0);
+  lk_client *client = kit_client(server_url(srv), NULL);
+  assert_int_equal(pthread_setattr_default_np(&usual), 0);
+  pthread_attr_destroy(&small);
+  pthread_attr_destroy(&usual);
+
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller **tasks = calloc(TRIES, sizeof(lk_caller *));
+  told *tries = calloc(TRIES, sizeof(told));
+  server_pause(srv);
+  for (size_t i = 0; i < TRIES; i++) {
+    tasks[i] = kit_caller(client);
+    EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[i], 0, on_done, &tries[i], NULL, &kit_error));
+  }
+  for (size_t i = 0; i < TRIES; i++) loop_until(client, &tries[i]);
+  server_resume(srv);
+  for (size_t i = 0; i < TRIES; i++) {
+    assert_int_equal(tries[i].count, 1);
+    lk_caller_free(tasks[i]);
+  }
+  UNTIL(lk_lock_acquire(lock, NULL, 0, &kit_error) == LK_OK);
+  lk_lock_close(lock);
+  lk_client_close(client);
+  free(tries);
+  free(tasks);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, flush)
   const struct CMUnitTest tests[] = {
@@ -475,6 +512,7 @@ int main(void) {
       TEST(hand_over_can_be_switched_off),
       TEST(a_spinning_waiter_subscribes_to_nothing),
       TEST(completions_can_run_on_the_keeper),
+      TEST(many_that_end_at_once_need_little_stack),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, start, stop);
