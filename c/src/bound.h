@@ -11,6 +11,7 @@ enum { LK_BOUND_KEYS = 4, LK_BOUND_ARGS = 8 };
 typedef struct lk_bound_values {
   const char *name;   /* of the lock */
   char *channel;      /* malloc'ed, once a script that tells one was bound */
+  const char *publish; /* the verb that the channel is told with */
   char lease[24];     /* in milliseconds, as the scripts take it */
   char token_ttl[24]; /* "": left away */
   char heartbeat[24]; /* of a waiter in a queue */
