@@ -20,6 +20,8 @@ enum {
 
 /* `latchkey exec`; argv[0] is "exec". */
 int exec_main(int argc, char **argv);
+/* `latchkey bench`; argv[0] is "bench". */
+int bench_main(int argc, char **argv);
 
 /* Every command that is written in Lua, the global help, and what is no command at all; argv[0] is the
  * program. */

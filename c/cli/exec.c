@@ -20,7 +20,7 @@ typedef struct exec_run {
   exec_options options;
   exec_outcome outcome;
   held_list held;
-  lk_client *client; /* NULL when exec_locks_cancel() has closed it */
+  exec_clients clients; /* without any when exec_locks_cancel() has closed them */
   exec_locks *locks;
   lk_status taken; /* how the taking ended; set by its thread, read after it was joined */
   pid_t child;     /* 0: not running */
@@ -92,7 +92,6 @@ static int take(exec_run *run) {
       case SIGHUP:
       case SIGQUIT:
         exec_locks_cancel(run->locks);
-        run->client = NULL;
         ended_by = next.number;
         taking = false;
         break;
@@ -141,13 +140,13 @@ static void print_held(FILE *out, const exec_run *run) {
   if (*space) fputs(inherited, out);
   for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
     const exec_hold *hold = exec_locks_at(run->locks, i);
-    if (hold->outer) continue;
+    if (hold->outer || !run->options.kind->renew) continue;
     const held_entry entry = {.kind = run->options.kind->name,
                               .name = hold->name,
                               .owner = hold->owner,
                               .lease_ms = hold->lease_ms,
                               .process = getpid(),
-                              .target = lk_client_target(run->client),
+                              .target = run->clients.targets,
                               .token = hold->token};
     fputs(space, out);
     held_print(out, &entry);
@@ -266,15 +265,18 @@ static void pass_on(const exec_run *run, const exec_signal *signal) {
 }
 
 static void supervise(exec_run *run) {
-  int fds[EXEC_NAMES_MAX + 1];
+  int fds[EXEC_NAMES_MAX + EXEC_SERVERS_MAX];
   size_t nfds = 0;
-  fds[nfds++] = lk_client_fd(run->client);
+  for (size_t i = 0; i < run->clients.count; i++) {
+    fds[nfds++] = lk_client_fd(run->clients.list[i]);
+  }
+  const size_t own = nfds;
   for (size_t i = 0; i < exec_locks_count(run->locks); i++) {
     const int outer = exec_locks_at(run->locks, i)->outer_process;
     if (outer >= 0) fds[nfds++] = outer;
   }
   for (;;) {
-    lk_client_dispatch(run->client);
+    exec_clients_dispatch(&run->clients);
     look_for_loss(run);
     /* After a stop, CMD must not go on under a lock that is gone: what came with its end waits until
      * that was looked for. */
@@ -289,7 +291,7 @@ static void supervise(exec_run *run) {
       rest_ms = exec_locks_rest_ms(run->locks, run->options.on_lost != ON_LOST_WARN);
     }
     /* The descriptor of an ancestor that has ended stays readable. */
-    exec_signals_wait(fds, run->lost ? 1 : nfds, rest_ms);
+    exec_signals_wait(fds, run->lost ? own : nfds, rest_ms);
   }
   if (run->lost) return;
   run->lost = exec_locks_lost(run->locks, false);
@@ -335,11 +337,9 @@ static lk_status open_all(exec_run *run, lk_error *error) {
   if (!held_parse(getenv("LATCHKEY_HELD"), &run->held)) {
     return exec_fail(error, LK_INVALID, "LATCHKEY_HELD is not what exec writes; unset it");
   }
-  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
-  options.password = run->options.password;
-  lk_status status = lk_client_open(run->options.url, &options, &run->client, error);
+  lk_status status = exec_clients_open(&run->options, &run->clients, error);
   if (status == LK_OK) {
-    status = exec_locks_open(run->client, &run->options, &run->held, &run->locks, error);
+    status = exec_locks_open(&run->clients, &run->options, &run->held, &run->locks, error);
   }
   return status;
 }
@@ -384,8 +384,12 @@ int exec_main(int argc, char **argv) {
   if (report && !exec_report_close(report, &run.options, run.locks, &run.outcome)) {
     say("the report %s was not written", run.options.report_path);
   }
+  if (run.options.metrics_path && status == LK_OK &&
+      !exec_clients_metrics(&run.clients, run.options.metrics_path)) {
+    say("the metrics %s were not written", run.options.metrics_path);
+  }
   exec_locks_close(run.locks);
-  lk_client_close(run.client);
+  exec_clients_close(&run.clients);
   held_clear(&run.held);
   exec_options_clear(&run.options);
   return run.outcome.exit_code;

@@ -3,6 +3,8 @@
 #ifndef CLI_EXEC_H
 #define CLI_EXEC_H
 
+#include <latchkey/counters.h>
+#include <latchkey/multilock.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -10,6 +12,7 @@
 
 enum {
   EXEC_NAMES_MAX = 100,
+  EXEC_SERVERS_MAX = 9,
   EXEC_KILL_AFTER_MS = 5000 /* from SIGTERM to SIGKILL */
 };
 
@@ -17,8 +20,10 @@ typedef enum exec_on_lost { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_WARN } exec_on_l
 
 typedef struct exec_kind {
   const char *name;
-  lk_kind kind;
-  const char *renew; /* the script that an inner exec renews an ancestor's hold with */
+  lk_kind kind; /* 0: permits */
+  const char
+      *renew; /* the script that an inner exec renews an ancestor's hold with; NULL: an inner exec
+                        takes one of its own */
   bool has_token;
   const char *within; /* another kind whose hold is as good for an inner exec; NULL: none */
 } exec_kind;
@@ -27,15 +32,18 @@ typedef struct exec_kind {
 const exec_kind *exec_kind_find(const char *name);
 
 typedef struct exec_options {
-  const char *url;
+  const char *url; /* several, with spaces between them: independent servers */
   const exec_kind *kind;
+  int64_t total;   /* of permits */
+  bool set_limit;  /* the total that stands is changed to it */
   int64_t wait_ms; /* LK_FOREVER: without end */
   int64_t lease_ms;
   exec_on_lost on_lost;
   int busy_exit;
   int lost_exit;
-  const char *report_path; /* NULL: none */
-  char *password;          /* NULL: the URL's */
+  const char *report_path;  /* NULL: none */
+  const char *metrics_path; /* NULL: none */
+  char *password;           /* NULL: the URL's */
   bool quiet;
   bool verbose;
   bool json;
@@ -56,6 +64,20 @@ void exec_help(FILE *out);
 lk_status exec_fail(lk_error *error, lk_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* -------------------------------------------------------------------------------- the servers -- */
+
+typedef struct exec_clients {
+  lk_client *list[EXEC_SERVERS_MAX];
+  size_t count;
+  char *targets; /* of all, with spaces between them */
+} exec_clients;
+
+lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_error *error);
+void exec_clients_close(exec_clients *clients);
+size_t exec_clients_dispatch(exec_clients *clients);
+/* What the clients have counted, for Prometheus: written beside the file and put in its place. */
+bool exec_clients_metrics(exec_clients *clients, const char *path);
+
 /* ---------------------------------------------------------------------------------- the locks -- */
 
 /* One name: a hold of this process's own, or an ancestor's that it runs inside. */
@@ -63,9 +85,13 @@ typedef struct exec_hold {
   const char *name;
   const held_entry *outer; /* the ancestor's hold, or NULL */
   int outer_process;       /* readable when the ancestor has died; -1: not known by descriptor */
-  lk_lock *lock;           /* own hold */
-  lk_caller *caller;       /* one each, so that one can be released while another is waited for */
   lk_watch *watch;         /* the ancestor's hold */
+  const exec_options *options;
+  lk_lock *locks[EXEC_SERVERS_MAX]; /* own hold: on one server, or on each */
+  lk_multilock *majority;           /* of several servers */
+  lk_caller *caller; /* one each, so that one can be released while another is waited for */
+  lk_permits *permits;
+  lk_permit *permit;
   char owner[LK_OWNER_MAX + 1];
   int64_t token; /* 0: the kind has none */
   int64_t lease_ms;
@@ -73,17 +99,25 @@ typedef struct exec_hold {
   const char *lost; /* why, in one word; NULL while it is not */
 } exec_hold;
 
+/* An own hold: name it (nothing is sent), take it, give it back, and how it stands. */
+lk_status exec_hold_open(exec_hold *hold, const exec_clients *clients, lk_error *error);
+lk_status exec_hold_take(exec_hold *hold, int64_t wait_ms, lk_error *error);
+lk_status exec_hold_release(exec_hold *hold, lk_error *error);
+int64_t exec_hold_remaining_ms(const exec_hold *hold);
+lk_lost_reason exec_hold_lost(const exec_hold *hold);
+void exec_hold_close(exec_hold *hold);
+
 typedef struct exec_locks exec_locks;
 
 /* Name the locks; those that `held` lists are the ancestors'. Nothing is sent. */
-lk_status exec_locks_open(lk_client *client, const exec_options *options, const held_list *held,
+lk_status exec_locks_open(exec_clients *clients, const exec_options *options, const held_list *held,
                           exec_locks **out, lk_error *error);
 /*
  * Take all of them or none, in the order of their names, so that two programs never wait for each
  * other. Runs on a thread of its own; exec_locks_cancel() on another ends it with LK_CLOSED.
  */
 lk_status exec_locks_take(exec_locks *locks, lk_error *error);
-/* Give back what is held and close the client, on which exec_locks_take() waits. */
+/* Give back what is held and close the clients, on which exec_locks_take() waits. */
 void exec_locks_cancel(exec_locks *locks);
 /* Give back what is held. LK_OK; LK_LOST when one was lost before, else what else went wrong. */
 lk_status exec_locks_release(exec_locks *locks, lk_error *error);

@@ -14,7 +14,7 @@
 #include "exec.h"
 
 struct exec_locks {
-  lk_client *client;
+  exec_clients *clients;
   int64_t wait_ms;
   const exec_kind *kind;
   pthread_mutex_t mutex; /* guards `held` of the holds, and `cancelled`, during exec_locks_take() */
@@ -35,10 +35,6 @@ static const char *lost_word(lk_lost_reason reason) {
 }
 
 /* Only there so that a loss makes the client's descriptor readable; what was lost is asked for. */
-static void lock_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
-  (void)lock, (void)event, (void)user;
-}
-
 static void watch_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   (void)watch, (void)reason, (void)user;
 }
@@ -64,36 +60,38 @@ static bool is_enough(const char *outer, const exec_kind *kind) {
   return strcmp(outer, kind->name) == 0 || (kind->within && strcmp(outer, kind->within) == 0);
 }
 
-lk_status exec_locks_open(lk_client *client, const exec_options *options, const held_list *held,
+lk_status exec_locks_open(exec_clients *clients, const exec_options *options, const held_list *held,
                           exec_locks **out, lk_error *error) {
   exec_locks *locks = calloc(1, sizeof *locks + options->nnames * sizeof *locks->holds);
   *out = locks;
   if (!locks) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
   pthread_mutex_init(&locks->mutex, NULL);
-  locks->client = client;
+  locks->clients = clients;
   locks->wait_ms = options->wait_ms;
   locks->kind = options->kind;
   for (size_t i = 0; i < options->nnames; i++) {
     exec_hold *hold = &locks->holds[locks->count++];
     hold->name = options->names[i];
     hold->outer_process = -1;
-    hold->outer = held_find(held, hold->name, lk_client_target(client));
+    hold->options = options;
+    if (options->kind->renew) hold->outer = held_find(held, hold->name, clients->targets);
     /* One name has one kind: this exec would wait for its own ancestor. */
     if (hold->outer && !is_enough(hold->outer->kind, options->kind)) {
       return exec_fail(error, LK_INVALID,
                        "\"%.200s\" is held by the exec around this one, with --kind %s", hold->name,
                        hold->outer->kind);
     }
-    hold->lease_ms = hold->outer ? hold->outer->lease_ms : options->lease_ms;
-    if (hold->outer) continue;
-
-    lk_lock_options lock_options = LK_LOCK_OPTIONS_INIT;
-    lock_options.lease_ms = options->lease_ms;
-    lock_options.renew = true;
-    lock_options.on_lost = lock_lost;
-    lk_status status =
-        lk_lock_open(client, options->kind->kind, hold->name, &lock_options, &hold->lock, error);
-    if (status == LK_OK) status = lk_caller_new(client, &hold->caller, error);
+    if (hold->outer && clients->count > 1) {
+      return exec_fail(error, LK_INVALID,
+                       "\"%.200s\" is held by the exec around this one; on several servers an exec "
+                       "runs inside no other",
+                       hold->name);
+    }
+    if (hold->outer) {
+      hold->lease_ms = hold->outer->lease_ms;
+      continue;
+    }
+    const lk_status status = exec_hold_open(hold, clients, error);
     if (status != LK_OK) return status;
   }
   return LK_OK;
@@ -120,7 +118,7 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
   spec.on_lost = watch_lost;
 
   lk_reply *reply = NULL;
-  lk_status status = lk_eval(locks->client, script, &key, 1, args, 2, &reply, error);
+  lk_status status = lk_eval(locks->clients->list[0], script, &key, 1, args, 2, &reply, error);
   const bool renewed = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
   lk_reply_free(reply);
   if (status != LK_OK) return status;
@@ -129,7 +127,7 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
     return exec_fail(error, LK_LOST, "\"%.200s\" is no longer held by the exec around this one",
                      hold->name);
   }
-  status = lk_watch_open(locks->client, &spec, &hold->watch, error);
+  status = lk_watch_open(locks->clients->list[0], &spec, &hold->watch, error);
   if (status != LK_OK) return status;
   snprintf(hold->owner, sizeof hold->owner, "%s", hold->outer->owner);
   hold->token = hold->outer->token;
@@ -139,7 +137,7 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
 static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
   if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, error);
 
-  lk_status status = lk_lock_acquire(hold->lock, hold->caller, wait_ms, error);
+  lk_status status = exec_hold_take(hold, wait_ms, error);
   if (status == LK_BUSY || status == LK_TIMEOUT) {
     return exec_fail(error, status,
                      wait_ms == 0 ? "\"%.200s\" is held by another"
@@ -147,14 +145,12 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
                      hold->name);
   }
   if (status != LK_OK) return status;
-  lk_lock_owner(hold->lock, hold->caller, hold->owner, sizeof hold->owner);
-  hold->token = lk_lock_token(hold->lock, hold->caller);
   pthread_mutex_lock(&locks->mutex);
   const bool cancelled = locks->cancelled;
   hold->held = !cancelled;
   pthread_mutex_unlock(&locks->mutex);
   if (!cancelled) return LK_OK;
-  lk_lock_release(hold->lock, hold->caller, NULL);
+  exec_hold_release(hold, NULL);
   return exec_fail(error, LK_CLOSED, "%s", lk_status_text(LK_CLOSED));
 }
 
@@ -176,7 +172,7 @@ static lk_status give_back(exec_locks *locks, lk_error *error) {
     if (!hold->held) continue;
     hold->held = false;
     lk_error detail;
-    const lk_status status = lk_lock_release(hold->lock, hold->caller, &detail);
+    const lk_status status = exec_hold_release(hold, &detail);
     if (status == LK_LOST && !hold->lost) hold->lost = "broken";
     if (status == LK_OK || (first != LK_OK && status != LK_LOST)) continue;
     first = status;
@@ -214,7 +210,7 @@ void exec_locks_cancel(exec_locks *locks) {
   locks->cancelled = true;
   give_back(locks, NULL);
   pthread_mutex_unlock(&locks->mutex);
-  lk_client_close(locks->client);
+  exec_clients_close(locks->clients);
 }
 
 lk_status exec_locks_release(exec_locks *locks, lk_error *error) { return give_back(locks, error); }
@@ -224,8 +220,7 @@ void exec_locks_close(exec_locks *locks) {
   for (size_t i = 0; i < locks->count; i++) {
     exec_hold *hold = &locks->holds[i];
     lk_watch_close(hold->watch);
-    lk_lock_close(hold->lock);
-    lk_caller_free(hold->caller);
+    exec_hold_close(hold);
     if (hold->outer_process >= 0) close(hold->outer_process);
   }
   pthread_mutex_destroy(&locks->mutex);
@@ -243,16 +238,14 @@ static int64_t margin_ms(const exec_hold *hold, bool early) {
 }
 
 static int64_t remaining_ms(const exec_hold *hold) {
-  return hold->outer ? lk_watch_remaining_ms(hold->watch)
-                     : lk_lock_remaining_ms(hold->lock, hold->caller);
+  return hold->outer ? lk_watch_remaining_ms(hold->watch) : exec_hold_remaining_ms(hold);
 }
 
 exec_hold *exec_locks_lost(exec_locks *locks, bool early) {
   for (size_t i = 0; i < locks->count; i++) {
     exec_hold *hold = &locks->holds[i];
     if (!hold->lost) {
-      hold->lost = lost_word(hold->outer ? lk_watch_lost(hold->watch)
-                                         : lk_lock_lost(hold->lock, hold->caller));
+      hold->lost = lost_word(hold->outer ? lk_watch_lost(hold->watch) : exec_hold_lost(hold));
     }
     if (!hold->lost && hold->outer && outer_is_gone(hold)) hold->lost = "outer";
     if (!hold->lost && remaining_ms(hold) <= margin_ms(hold, early)) hold->lost = "unreachable";

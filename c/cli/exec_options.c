@@ -18,7 +18,9 @@ static const char help_text[] =
     "The lock\n"
     "  --kind KIND         lock (default): re-entrant, on Redisson's wire; fenced: a lock with a\n"
     "                      fencing token; fair: first come, first served; read: beside others\n"
-    "                      that read; write: alone; mutex: SET NX PX\n"
+    "                      that read; write: alone; mutex: SET NX PX; permit:N: beside others,\n"
+    "                      N in all (the first to come says how many)\n"
+    "  --set-limit         permit:N: N from now on, whatever it was\n"
     "  --wait DURATION     how long to wait for it; 0ms: try once; default: without end\n"
     "  --lease DURATION    how long it outlives this program, 50ms to 24h; default 30s\n"
     "\n"
@@ -36,11 +38,17 @@ static const char help_text[] =
     "The server\n"
     "  --url URL           or LATCHKEY_URL: redis://host:6379/0, rediss://..., unix:///path.sock, "
     "or\n"
-    "                      local: for this user's own server on this machine; there is no default\n"
+    "                      local: for this user's own server on this machine; there is no "
+    "default.\n"
+    "                      Three and more, with spaces between them: independent servers, of which "
+    "a\n"
+    "                      majority must grant the lock (Redlock; kinds lock and mutex)\n"
     "  --password-file F   or LATCHKEY_PASSWORD: the password, out of the process list\n"
     "\n"
     "Output\n"
     "  --report FILE       what happened, as JSON, whatever happened\n"
+    "  --metrics FILE      counters and times at the end, as Prometheus' textfile collector reads "
+    "them\n"
     "  --json              failures as one JSON document, on standard error (the output is CMD's)\n"
     "  -q, --quiet         no messages but errors\n"
     "  -v, --verbose       say when the lock is taken and given back\n"
@@ -96,6 +104,7 @@ static const exec_kind kinds[] = {
     {"write", LK_WRITE, "rw/write_renew", false, NULL},
     {"mutex", LK_MUTEX, "mutex/renew", false, NULL},
 };
+static const exec_kind permits = {"permit", (lk_kind)0, NULL, false, NULL};
 
 const exec_kind *exec_kind_find(const char *name) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -104,12 +113,26 @@ const exec_kind *exec_kind_find(const char *name) {
   return NULL;
 }
 
+/* permit:N */
+static lk_status parse_permits(const char *text, exec_options *out, lk_error *error) {
+  const char *number = text + strlen("permit:");
+  const size_t digits = strspn(number, "0123456789");
+  out->total = digits > 0 && digits < 11 && number[digits] == '\0' ? strtoll(number, NULL, 10) : 0;
+  if (out->total < 1 || out->total > LK_COUNT_MAX) {
+    return exec_fail(error, LK_INVALID, "--kind %s: write permit:N, N from 1 to %d", text,
+                     LK_COUNT_MAX);
+  }
+  out->kind = &permits;
+  return LK_OK;
+}
+
 static lk_status parse_kind(const char *text, exec_options *out, lk_error *error) {
+  if (strncmp(text, "permit:", strlen("permit:")) == 0) return parse_permits(text, out, error);
   const exec_kind *kind = exec_kind_find(text);
   if (!kind) {
     return exec_fail(error, LK_INVALID,
-                     "--kind %s is unknown; the kinds are lock, fenced, fair, read, write and "
-                     "mutex",
+                     "--kind %s is unknown; the kinds are lock, fenced, fair, read, write, mutex "
+                     "and permit:N",
                      text);
   }
   out->kind = kind;
@@ -153,6 +176,8 @@ static lk_status parse_option(int option, exec_options *out, bool *help, lk_erro
   case 'h': *help = true; return LK_OK;
   case 'j': out->json = true; return LK_OK;
   case 'k': return parse_kind(optarg, out, error);
+  case 'm': out->metrics_path = optarg; return LK_OK;
+  case 's': out->set_limit = true; return LK_OK;
   case 'l': return parse_duration("lease", optarg, &out->lease_ms, error);
   case 'o': return parse_on_lost(optarg, &out->on_lost, error);
   case 'p': return read_password(optarg, &out->password, error);
@@ -175,6 +200,9 @@ static lk_status check_rest(exec_options *out, lk_error *error) {
     return exec_fail(error, LK_INVALID,
                      "no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or "
                      "--url local: for your own server on this machine");
+  }
+  if (out->set_limit && out->kind != &permits) {
+    return exec_fail(error, LK_INVALID, "--set-limit goes with --kind permit:N");
   }
   if (out->lease_ms < LK_LEASE_MIN_MS || out->lease_ms > LK_LEASE_MAX_MS) {
     return exec_fail(error, LK_INVALID, "--lease must be 50ms to 24h");
@@ -203,10 +231,12 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                                         {"kind", required_argument, NULL, 'k'},
                                         {"lease", required_argument, NULL, 'l'},
                                         {"lost-exit", required_argument, NULL, 'x'},
+                                        {"metrics", required_argument, NULL, 'm'},
                                         {"on-lost", required_argument, NULL, 'o'},
                                         {"password-file", required_argument, NULL, 'p'},
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"report", required_argument, NULL, 'r'},
+                                        {"set-limit", no_argument, NULL, 's'},
                                         {"url", required_argument, NULL, 'u'},
                                         {"verbose", no_argument, NULL, 'v'},
                                         {"wait", required_argument, NULL, 'w'},

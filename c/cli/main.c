@@ -12,5 +12,6 @@ int main(int argc, char **argv) {
     return CLI_DONE;
   }
   if (strcmp(command, "exec") == 0) return exec_main(argc - 1, argv + 1);
+  if (strcmp(command, "bench") == 0) return bench_main(argc - 1, argv + 1);
   return lua_main(argc, argv);
 }

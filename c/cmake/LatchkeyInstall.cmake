@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installation: library, header, scripts and tools, and how other builds find them.
+# Installation: library, headers, scripts and tools, and how other builds find them. Its components
+# are lib, dev, program and scripts; packages are made of them.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS latchkey_shared latchkey_static EXPORT latchkey)
-install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(DIRECTORY scripts DESTINATION "${LK_SHARE_DIR}")
+install(TARGETS latchkey_shared EXPORT latchkey
+  LIBRARY COMPONENT lib NAMELINK_COMPONENT dev)
+install(TARGETS latchkey_static EXPORT latchkey ARCHIVE COMPONENT dev)
+install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
+install(DIRECTORY scripts DESTINATION "${LK_SHARE_DIR}" COMPONENT scripts)
 # The helper and the specs of the scripts; those of the toolkit itself need its sources.
-install(DIRECTORY spec DESTINATION "${LK_SHARE_DIR}" FILES_MATCHING PATTERN "*.lua" PATTERN "*.tsv"
-  PATTERN cli EXCLUDE PATTERN live EXCLUDE PATTERN mock EXCLUDE PATTERN tools EXCLUDE)
-install(DIRECTORY tools DESTINATION "${LK_SHARE_DIR}" FILES_MATCHING PATTERN "*.lua"
-  PATTERN generate.lua EXCLUDE PATTERN demo.lua EXCLUDE PATTERN test EXCLUDE)
+install(DIRECTORY spec DESTINATION "${LK_SHARE_DIR}" COMPONENT program FILES_MATCHING
+  PATTERN "*.lua" PATTERN "*.tsv" PATTERN cli EXCLUDE PATTERN live EXCLUDE PATTERN mock EXCLUDE PATTERN tools EXCLUDE
+  PATTERN docs EXCLUDE PATTERN documents EXCLUDE)
+install(DIRECTORY tools DESTINATION "${LK_SHARE_DIR}" COMPONENT program FILES_MATCHING
+  PATTERN "*.lua" PATTERN equivalent.tsv PATTERN generate.lua EXCLUDE PATTERN manual.lua EXCLUDE
+  PATTERN manual EXCLUDE PATTERN site EXCLUDE PATTERN demo.lua EXCLUDE
+  PATTERN interop EXCLUDE PATTERN test EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/generated/catalog.lua"
-  "${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua" DESTINATION "${LK_SHARE_DIR}/tools/generated")
+  "${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua" COMPONENT program
+  DESTINATION "${LK_SHARE_DIR}/tools/generated")
 
 set(lk_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
 install(EXPORT latchkey NAMESPACE latchkey:: FILE latchkey-targets.cmake
-  DESTINATION "${lk_config_dir}")
+  DESTINATION "${lk_config_dir}" COMPONENT dev)
 configure_package_config_file(c/cmake/latchkey-config.cmake.in latchkey-config.cmake
   INSTALL_DESTINATION "${lk_config_dir}")
 write_basic_package_version_file(latchkey-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/latchkey-config.cmake"
-  "${PROJECT_BINARY_DIR}/latchkey-config-version.cmake" DESTINATION "${lk_config_dir}")
+  "${PROJECT_BINARY_DIR}/latchkey-config-version.cmake" DESTINATION "${lk_config_dir}"
+  COMPONENT dev)
 
 if(LK_HIREDIS_BUILT_IN)
   set(lk_requires_private "libssl libcrypto")
@@ -30,4 +38,5 @@ endif()
 file(RELATIVE_PATH lk_pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" lk_pc_to_prefix "${lk_pc_to_prefix}")
 configure_file(c/cmake/latchkey.pc.in latchkey.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/latchkey.pc" COMPONENT dev
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "clock.h"
+#include "digits.h"
 #include "status.h"
 #include "undo.h"
 #include "waiters.h"
+
+enum { TROUBLE_LAST_US = 1000 * 1000 };
 
 /* ------------------------------------------------------------------------------------ running -- */
 
@@ -99,6 +102,7 @@ static void digest(lk_attempt *a, lk_answer *answer) {
   heard->status = lk_answer_status(answer, a->calling->def->name, a->calling->keys[0], error);
   heard->sent_us = answer->sent_us;
   heard->copies = answer->copies;
+  heard->via = answer->via;
   /* A copy on a connection that was lost may run after the one that was answered. */
   if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) a->stray = true;
   if (heard->status == LK_OK && !lk_bound_outcome(answer->reply, &heard->outcome)) {
@@ -175,6 +179,7 @@ static void call(lk_attempt *a, const lk_bound *bound) {
     return;
   }
   lk_op_keep(&a->op);
+  a->call.durable = a->lock->min_replicas > 0;
   if (lk_eval_start(a->op.client, &a->call, deadline_us, answered, a)) return;
   lk_call_clear(&a->call);
   lk_op_drop(&a->op);
@@ -253,6 +258,17 @@ static void undo(lk_attempt *a) {
   if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us);
 }
 
+/* lk-<uuid>:<serial><suffix> */
+static void write_owner(char owner[LK_OWNER_SIZE], const char *uuid, uint64_t serial,
+                        const char *suffix) {
+  char *at = owner + 3 + LK_UUID_SIZE - 1;
+  memcpy(owner, "lk-", 3);
+  memcpy(owner + 3, uuid, LK_UUID_SIZE - 1);
+  *at++ = ':';
+  at += lk_digits_put(at, serial);
+  strcpy(at, suffix ? suffix : "");
+}
+
 /* The name is worth nothing any more: a late call may have taken the lock for it, or may yet. */
 static void rename_owner(lk_attempt *a) {
   lk_client *client = a->op.client;
@@ -261,8 +277,7 @@ static void rename_owner(lk_attempt *a) {
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
   pthread_mutex_unlock(&client->mutex);
-  snprintf(a->owner, sizeof a->owner, "lk-%s:%llu%s", client->uuid, (unsigned long long)a->serial,
-           a->lock->row->suffix ? a->lock->row->suffix : "");
+  write_owner(a->owner, client->uuid, a->serial, a->lock->row->suffix);
   a->stray = false;
   a->announced_us = 0;
 }
@@ -362,10 +377,70 @@ lk_company lk_attempt_company(const lk_attempt *a) {
   return a->heard.outcome.third == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
 }
 
+/* The replicas have said how many of them have the grant. */
+static void counted(void *user, lk_answer *answer) {
+  lk_attempt *a = user;
+  lk_error *error = lk_op_error(&a->op);
+  a->heard.status = lk_answer_status(answer, NULL, NULL, error);
+  a->heard.outcome.first = a->heard.status == LK_OK ? answer->reply->integer : 0;
+  freeReplyObject(answer->reply);
+  lk_attempt_tell(a, LK_HAPPENED_ANSWER);
+  lk_op_drop(&a->op);
+}
+
+static void ask_replicas(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  a->phase = LK_PHASE_CONFIRMING;
+  lk_op_keep(&a->op);
+  if (lk_replicas_start(a->op.client, a->heard.via, lock->min_replicas, lock->replicas_ms, counted,
+                        a)) {
+    return;
+  }
+  lk_op_drop(&a->op);
+  no_memory(a);
+}
+
+static void keep(lk_attempt *a);
+
+/* Too few know of it: it could be lost with its server. It is undone, and tried again. */
+static void confirm(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  int64_t known = a->heard.outcome.first;
+  if (a->heard.status == LK_OK && known >= lock->min_replicas) {
+    keep(a);
+    return;
+  }
+  a->stray = true;
+  lk_attempt_rename(a);
+  a->last = a->heard.status;
+  if (a->heard.status == LK_OK) {
+    a->last =
+        lk_fail(lk_op_error(&a->op), LK_NOREPLICAS, "%lld of %lld replicas had it after %lld ms",
+                (long long)known, (long long)lock->min_replicas, (long long)lock->replicas_ms);
+  }
+  if (a->hurried != LK_OK) {
+    end_hurried(a);
+  } else if (!lk_may_pass(a->last) || a->wait_ms == 0 || is_over(a)) {
+    lk_attempt_end(a, a->last);
+  } else {
+    lk_attempt_sleep(a, LK_PHASE_SLEEPING, lk_clock_us() + lk_attempt_pause_us(a, TROUBLE_LAST_US));
+  }
+}
+
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->sent_us = sent_us;
   a->company = lk_attempt_company(a);
   a->token = token;
+  if (a->lock->min_replicas > 0 && a->hurried == LK_OK && !has_ended(a)) {
+    ask_replicas(a);
+  } else {
+    keep(a);
+  }
+}
+
+/* It is a hold now, unless it comes too late. */
+static void keep(lk_attempt *a) {
+  int64_t sent_us = a->sent_us, token = a->token;
   if (a->hurried != LK_OK) {
     give_back(a, (lk_status)a->hurried);
   } else if (has_ended(a)) {
@@ -396,8 +471,6 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
 }
 
 /* ------------------------------------------------------------------------------------- waiting -- */
-
-enum { TROUBLE_LAST_US = 1000 * 1000 };
 
 int64_t lk_attempt_pause_us(lk_attempt *a, int64_t last_us) {
   int64_t pause_us = a->pause_us / 2 + lk_random_up_to(a->pause_us / 2);
@@ -441,6 +514,8 @@ static void meet_trouble(lk_attempt *a) {
 static void heard(lk_attempt *a) {
   if (a->phase == LK_PHASE_GIVING_BACK) {
     given_back(a);
+  } else if (a->phase == LK_PHASE_CONFIRMING) {
+    confirm(a);
   } else if (a->heard.status != LK_OK) {
     meet_trouble(a);
   } else {
@@ -474,7 +549,8 @@ static void step(lk_attempt *a, unsigned happened) {
   if (a->promised) return;
   if (happened & LK_HAPPENED_HANDED) {
     take_over(a);
-  } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK) {
+  } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK ||
+             a->phase == LK_PHASE_CONFIRMING) {
     if (happened & LK_HAPPENED_ANSWER) heard(a);
   } else if (a->hurried != LK_OK) {
     end_hurried(a);
@@ -519,7 +595,7 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   atomic_init(&a->hurried, LK_OK);
   a->last = LK_BUSY;
   a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;
-  a->blocking = !done;
+  a->blocking = !done && lock->min_replicas == 0;
   a->thread = pthread_self();
   rename_owner(a);
   return a;

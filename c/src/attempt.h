@@ -15,6 +15,7 @@ typedef enum lk_phase {
   LK_PHASE_CALLING,     /* a script was sent; its answer comes */
   LK_PHASE_LISTENING,   /* until the server has confirmed the subscription, or the timer */
   LK_PHASE_SLEEPING,    /* until a message or the timer */
+  LK_PHASE_CONFIRMING,  /* the replicas are asked whether they have it */
   LK_PHASE_GIVING_BACK, /* what was granted is not to be kept */
   LK_PHASE_ENDED
 } lk_phase;
@@ -35,6 +36,7 @@ typedef struct lk_heard {
   lk_outcome outcome;
   int64_t sent_us;
   unsigned copies;
+  lk_pipe *via;
 } lk_heard;
 
 struct lk_attempt {

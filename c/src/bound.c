@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "digits.h"
 #include "names.h"
 #include "reply.h"
 #include "status.h"
@@ -88,9 +89,8 @@ void lk_bound_close(lk_bound *bound) {
 
 static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
 
-static lk_bytes number(char *buffer, size_t size, unsigned long long value) {
-  int len = snprintf(buffer, size, "%llu", value);
-  return (lk_bytes){buffer, (size_t)len};
+static lk_bytes number(char buffer[LK_DIGITS_MAX], uint64_t value) {
+  return (lk_bytes){buffer, lk_digits_put(buffer, value)};
 }
 
 static lk_bytes value(unsigned char source, const lk_bound_values *values, const lk_particulars *p,
@@ -98,7 +98,7 @@ static lk_bytes value(unsigned char source, const lk_bound_values *values, const
   switch (source) {
   case FROM_LEASE: return text(values->lease);
   case FROM_OWNER: return text(p->owner);
-  case FROM_HOLD: return number(out->hold, sizeof out->hold, (unsigned long long)p->hold);
+  case FROM_HOLD: return number(out->hold, (uint64_t)p->hold);
   case FROM_CHANNEL: return text(values->channel);
   case FROM_PUBLISH: return text(values->publish);
   case FROM_TOKEN_TTL: return text(values->token_ttl);
@@ -106,7 +106,7 @@ static lk_bytes value(unsigned char source, const lk_bound_values *values, const
   case FROM_WAIT: return text(FAIR_WAIT);
   case FROM_HEARTBEAT: return text(p->once ? "0" : values->heartbeat);
   case FROM_CLIENT: return text(values->client);
-  case FROM_TICKET: return number(out->ticket, sizeof out->ticket, (unsigned long long)p->ticket);
+  case FROM_TICKET: return number(out->ticket, p->ticket);
   default: return text(p->other ? p->other : ""); /* a reader's writer, a writer's reader */
   }
 }

@@ -17,7 +17,7 @@
 #include "status.h"
 #include "undo.h"
 
-enum { CONNECT_MS = 2000, COMMAND_MS = 1000, RECHECK_MS = 30000 };
+enum { CONNECT_MS = 2000, COMMAND_MS = 1000, REPLICAS_MS = 500, RECHECK_MS = 30000 };
 
 int64_t lk_now_ms(void) { return lk_clock_ms(); }
 
@@ -146,6 +146,13 @@ static lk_status configure(lk_client *client, const char *url, const lk_client_o
   if (!choose(options->recheck_ms, RECHECK_MS, 100, 300000, &recheck_ms)) {
     return lk_fail(error, LK_INVALID, "recheck_ms must be from 100 to 300000");
   }
+  if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
+    return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
+  }
+  if (!choose(options->replicas_ms, REPLICAS_MS, 1, 60000, &client->replicas_ms)) {
+    return lk_fail(error, LK_INVALID, "replicas_ms must be from 1 to 60000");
+  }
+  client->min_replicas = options->min_replicas;
   settings->connect_us = connect_ms * 1000;
   client->command_us = command_ms * 1000;
   client->recheck_us = recheck_ms * 1000;
@@ -196,7 +203,7 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
 }
 
 /* The first connection tells at once why it fails; later ones are waited for. */
-static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
+static lk_status connect_first(lk_client *client, bool load, bool lazy, lk_error *error) {
   int64_t deadline_us = lk_clock_us() + client->settings.connect_us + client->command_us;
   lk_status status;
   lk_route_opening(client->route, true);
@@ -212,6 +219,7 @@ static lk_status connect_first(lk_client *client, bool load, lk_error *error) {
     status = lk_ping_until(client, deadline_us, error);
   }
   lk_route_opening(client->route, false);
+  if (lazy && lk_may_pass(status)) return LK_OK;
   return status;
 }
 
@@ -285,7 +293,7 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
     lk_client_drop(client); /* nothing runs yet */
     return status;
   }
-  status = connect_first(client, !given.no_load, error);
+  status = connect_first(client, !given.no_load, given.lazy, error);
   if (status != LK_OK) {
     lk_client_close(client);
     return status;

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "digits.h"
 #include "random.h"
 #include "status.h"
 
@@ -21,31 +22,19 @@ enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000 };
 
 /* ------------------------------------------------------------------------------ RESP, outward -- */
 
-static size_t digits(size_t n) {
-  size_t count = 1;
-  while (n >= 10) {
-    n /= 10;
-    count++;
-  }
-  return count;
-}
-
 static char *put_count(char *at, char mark, size_t n) {
-  size_t count = digits(n);
   *at++ = mark;
-  for (size_t i = count; i > 0; i--) {
-    at[i - 1] = (char)('0' + n % 10);
-    n /= 10;
-  }
-  at += count;
+  at += lk_digits_put(at, n);
   *at++ = '\r';
   *at++ = '\n';
   return at;
 }
 
 size_t lk_wire_size(const lk_bytes *argv, size_t argc) {
-  size_t size = 1 + digits(argc) + 2;
-  for (size_t i = 0; i < argc; i++) size += 1 + digits(argv[i].len) + 2 + argv[i].len + 2;
+  size_t size = 1 + lk_digits_count(argc) + 2;
+  for (size_t i = 0; i < argc; i++) {
+    size += 1 + lk_digits_count(argv[i].len) + 2 + argv[i].len + 2;
+  }
   return size;
 }
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "clock.h"
+#include "digits.h"
 #include "load.h"
 #include "reply.h"
 #include "status.h"
@@ -21,7 +22,7 @@ static size_t fill(lk_bytes *argv, const lk_script_def *script, const lk_bytes *
   size_t n = 0;
   argv[n++] = script->function ? (lk_bytes){"FCALL", 5} : (lk_bytes){"EVALSHA", 7};
   argv[n++] = script->function ? text(script->function) : (lk_bytes){script->sha1, 40};
-  argv[n++] = (lk_bytes){number, (size_t)snprintf(number, 24, "%zu", nkeys)};
+  argv[n++] = (lk_bytes){number, lk_digits_put(number, nkeys)};
   for (size_t i = 0; i < nkeys; i++) argv[n++] = keys[i];
   for (size_t i = 0; i < nargs; i++) argv[n++] = args[i];
   return n;
@@ -32,6 +33,8 @@ lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_byte
   char number[24];
   size_t bytes = 0;
   call->script = script;
+  call->durable = false;
+  call->gathers = false;
   call->argc = 3 + nkeys + nargs;
   call->argv = malloc(call->argc * sizeof *call->argv);
   if (!call->argv) return lk_fail(error, LK_NOMEM, "out of memory");
@@ -222,6 +225,8 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
   count_call(client, script, answer, began_us);
   lk_traced_drop(c.traced);
   if (argv != few) free(argv);
+  bool good = answer->status == LK_OK && answer->reply->type != REDIS_REPLY_ERROR;
+  if (good) return lk_succeed(error);
   char key[96] = "";
   if (nkeys > 0)
     snprintf(key, sizeof key, "%.*s", (int)(keys[0].len < 90 ? keys[0].len : 90), keys[0].data);
@@ -288,14 +293,24 @@ typedef struct started {
   void *user;
   unsigned lost; /* copies that may have run though their replies were lost */
   bool loaded;   /* once, unseen */
+  bool gathers;
 } started;
 
 static void started_done(void *user, lk_answer *answer);
 static void started_loaded(void *user, lk_answer *answer);
 
+static lk_pipe *pipe_of(const started *s) {
+  bool made;
+  if (!s->call->durable) return s->hop.pipe;
+  lk_pipe *twin = lk_pipe_twin(s->hop.pipe, &made);
+  if (made) lk_keeper_add(s->client->keeper, lk_pipe_watched(twin));
+  return twin;
+}
+
 static bool send_started(started *s, lk_request *request, lk_done done) {
-  if (!request) return false;
-  lk_pipe_send(s->hop.pipe, request, done, s);
+  lk_pipe *pipe = pipe_of(s);
+  if (!request || !pipe) return false;
+  lk_pipe_send(pipe, request, done, s);
   return true;
 }
 
@@ -304,11 +319,14 @@ static bool send_call(started *s) {
   lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
   lk_request_trace(request, s->traced);
   if (s->hop.asking) lk_request_ask(request);
+  if (s->gathers) lk_request_gather(request);
+  s->gathers = false; /* later copies are sent by others than the keeper */
   return send_started(s, request, started_done);
 }
 
 static void finish_started(started *s, lk_answer *answer) {
   lk_traced_drop(s->traced);
+  answer->via = pipe_of(s);
   count_call(s->client, s->call->script, answer, s->began_us);
   s->done(s->user, answer);
   free(s);
@@ -322,7 +340,7 @@ static bool repair(started *s) {
     return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
   }
   lk_count_up(&s->client->counts->scripts[s->call->script->index].loads);
-  load_ahead(s->hop, s->call->script, s->deadline_us);
+  load_ahead((lk_hop){.pipe = pipe_of(s)}, s->call->script, s->deadline_us);
   return send_call(s);
 }
 
@@ -383,8 +401,7 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .deadline_us = deadline_us,
                  .done = done,
                  .user = user,
-                 .lost = 0,
-                 .loaded = false};
+                 .gathers = call->gathers};
   if (client->trace) s->traced = trace_call(client->trace, call);
   s->key = key_count(call) > 0 ? &call->argv[3] : NULL;
   s->hop = lk_route_to(client->route, s->key);
@@ -392,6 +409,20 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
   lk_traced_drop(s->traced);
   free(s);
   return false;
+}
+
+bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_t timeout_ms,
+                       lk_done done, void *user) {
+  char count[24], timeout[24];
+  lk_bytes argv[] = {
+      text("WAIT"),
+      {count, (size_t)snprintf(count, sizeof count, "%lld", (long long)replicas)},
+      {timeout, (size_t)snprintf(timeout, sizeof timeout, "%lld", (long long)timeout_ms)}};
+  lk_request *request =
+      lk_request_new(argv, 3, false, lk_clock_us() + timeout_ms * 1000 + client->command_us);
+  lk_request_slow(request);
+  if (request) lk_pipe_send(via, request, done, user);
+  return request != NULL;
 }
 
 /* --------------------------------------------------------------------------------------- ping -- */

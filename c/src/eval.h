@@ -12,6 +12,8 @@ typedef struct lk_call {
   const lk_script_def *script;
   lk_bytes *argv;
   size_t argc;
+  bool durable; /* WAIT follows it: it travels on the server's second connection */
+  bool gathers; /* as lk_request_gather() says */
 } lk_call;
 
 /* The script of that name; LK_NO_SCRIPT, LK_INVALID. */
@@ -22,6 +24,11 @@ lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *k
 lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
                        size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error);
 void lk_call_clear(lk_call *call);
+
+/* How many replicas have what this connection wrote, after timeout_ms at most: the number, or why it is
+ * not known, goes to `done`. */
+bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_t timeout_ms,
+                       lk_done done, void *user);
 
 /* Run and wait. The answer's reply is the caller's, whatever the status. */
 lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,

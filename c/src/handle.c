@@ -40,6 +40,12 @@ static lk_status check_options(const lk_lock_options *options, lk_error *error) 
       (options->heartbeat_ms < 1000 || options->heartbeat_ms > 60000)) {
     return lk_fail(error, LK_INVALID, "heartbeat_ms must be 0 or from 1000 to 60000");
   }
+  if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
+    return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
+  }
+  if (options->replicas_ms < 0 || options->replicas_ms > 60000) {
+    return lk_fail(error, LK_INVALID, "replicas_ms must be 0 or from 1 to 60000");
+  }
   if (options->handoff_limit < -1 || options->handoff_limit > 1000) {
     return lk_fail(error, LK_INVALID, "handoff_limit must be from -1 to 1000");
   }
@@ -64,6 +70,14 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   lock->lease_us = lease_ms * 1000;
   lock->renews = options->lease_ms == 0 || options->renew;
   lock->drift_ms = options->drift_ms;
+  lock->min_replicas = options->min_replicas ? options->min_replicas : lock->client->min_replicas;
+  lock->replicas_ms = options->replicas_ms ? options->replicas_ms : lock->client->replicas_ms;
+  lock->renewal = (lk_renewal){.min_replicas = lock->min_replicas,
+                               .replicas_ms = lock->replicas_ms,
+                               .lease_us = lock->lease_us,
+                               .drift_ms = lock->drift_ms,
+                               .bound = lock->renews ? &lock->renew : NULL,
+                               .values = &lock->values};
   int64_t heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
   if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
   snprintf(lock->values.heartbeat, sizeof lock->values.heartbeat, "%lld", (long long)heartbeat_ms);
@@ -71,6 +85,7 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   lock->handoff_limit = options->handoff_limit == 0  ? LK_HANDOFF_DEFAULT
                         : options->handoff_limit < 0 ? 0
                                                      : (size_t)options->handoff_limit;
+  if (lock->min_replicas > 0) lock->handoff_limit = 0; /* nobody believes a message alone */
   lock->spins = options->wait_mode == LK_WAIT_SPIN;
   lock->announces = options->prefer_writers && lock->row->wait && !lock->row->queues;
   lock->recheck_us = options->recheck_ms ? options->recheck_ms * 1000 : lock->client->recheck_us;

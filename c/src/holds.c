@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "clock.h"
+#include "lock.h"
 #include "status.h"
-#include "watch.h"
 
 struct lk_holds {
   void *tree; /* of lk_record by kind and name: tsearch(3) */
@@ -57,7 +57,7 @@ lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
   pthread_mutex_lock(&client->mutex);
   lk_record *record = find_or_add(client->holds, kind, name);
   if (record) {
-    record->client = client;
+    if (!record->client) record->client = client; /* once: listeners read it without the mutex */
     record->handles++;
   }
   pthread_mutex_unlock(&client->mutex);
@@ -101,7 +101,7 @@ bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_
   void *node = tfind(&probe, &client->holds->tree, by_kind_and_name);
   lk_hold *hold = node ? (*(lk_record **)node)->holds : NULL;
   while (hold && hold->caller_id != caller_id) hold = hold->next;
-  if (hold) memcpy(owner, hold->owner, LK_OWNER_SIZE);
+  if (hold) strcpy(owner, hold->owner);
   bool live = hold && hold->watch && lk_watch_deadline_us(hold->watch) > lk_clock_us();
   pthread_mutex_unlock(&client->mutex);
   return live;
@@ -131,6 +131,7 @@ void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold) {
   *at = hold->next;
   free_if_unused(client->holds, record);
   pthread_mutex_unlock(&client->mutex);
+  lk_lock_drop(hold->lock);
   free(hold);
 }
 
@@ -159,6 +160,6 @@ void lk_holds_clear(lk_client *client) { lk_hold_remove_all(client, 0); }
 
 void lk_hold_forget_lock(lk_record *record, const lk_lock *lock) {
   for (lk_hold *hold = record->holds; hold; hold = hold->next) {
-    if (hold->lock == lock) hold->lock = NULL;
+    if (hold->lock == lock) hold->unheard = true;
   }
 }

@@ -15,16 +15,15 @@ enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 /* Somebody's hold. It is changed only by its owner's calls, of which there is one at a time. */
 struct lk_hold {
   lk_hold *next;
-  lk_client *client;
-  lk_kind kind;
-  lk_lock *lock;     /* whose callback is told of a loss; NULL once that handle is closed */
+  lk_lock *lock;     /* with a reference: its renewals are formed by it */
   lk_caller *caller; /* NULL: a thread */
   uint64_t caller_id;
   int64_t count;
   int64_t token; /* 0: the kind has none */
   int64_t since_us;
   lk_watch *watch;
-  char owner[LK_OWNER_SIZE];
+  bool unheard; /* that handle is closed: its callback is not told of a loss */
+  char owner[]; /* NUL-terminated, of LK_OWNER_SIZE at most */
 };
 
 /* Has the server confirmed that this record's channel is heard? */

@@ -19,7 +19,7 @@ struct lk_keeper {
   bool running;
   bool stop;
   lk_timer **heap; /* the earliest first; heap[slot - 1] */
-  size_t count, size;
+  uint32_t count, size;
   lk_timer *firing;
   lk_job *jobs, **last_job;
   int64_t wakes_us;  /* when the thread looks again by itself */
@@ -32,13 +32,13 @@ struct lk_keeper {
 
 /* ------------------------------------------------------------------------------------- timers -- */
 
-static void place(lk_keeper *keeper, lk_timer *timer, size_t slot) {
+static void place(lk_keeper *keeper, lk_timer *timer, uint32_t slot) {
   keeper->heap[slot - 1] = timer;
   timer->slot = slot;
 }
 
 static void sift_up(lk_keeper *keeper, lk_timer *timer) {
-  size_t slot = timer->slot;
+  uint32_t slot = timer->slot;
   while (slot > 1 && timer->at_us < keeper->heap[slot / 2 - 1]->at_us) {
     place(keeper, keeper->heap[slot / 2 - 1], slot);
     slot /= 2;
@@ -47,9 +47,9 @@ static void sift_up(lk_keeper *keeper, lk_timer *timer) {
 }
 
 static void sift_down(lk_keeper *keeper, lk_timer *timer) {
-  size_t slot = timer->slot;
+  uint32_t slot = timer->slot;
   while (slot * 2 <= keeper->count) {
-    size_t child = slot * 2;
+    uint32_t child = slot * 2;
     if (child < keeper->count && keeper->heap[child]->at_us < keeper->heap[child - 1]->at_us)
       child++;
     if (timer->at_us <= keeper->heap[child - 1]->at_us) break;
@@ -60,7 +60,7 @@ static void sift_down(lk_keeper *keeper, lk_timer *timer) {
 }
 
 static void unset(lk_keeper *keeper, lk_timer *timer) {
-  size_t slot = timer->slot;
+  uint32_t slot = timer->slot;
   lk_timer *last = keeper->heap[keeper->count - 1];
   keeper->count--;
   timer->slot = 0;
@@ -72,7 +72,7 @@ static void unset(lk_keeper *keeper, lk_timer *timer) {
 
 static bool push(lk_keeper *keeper, lk_timer *timer) {
   if (keeper->count == keeper->size) {
-    size_t size = keeper->size ? keeper->size * 2 : 16;
+    uint32_t size = keeper->size ? keeper->size * 2 : 16;
     lk_timer **grown = realloc(keeper->heap, size * sizeof(lk_timer *));
     if (!grown) return false;
     keeper->heap = grown;
@@ -85,9 +85,14 @@ static bool push(lk_keeper *keeper, lk_timer *timer) {
 }
 
 bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us) {
+  return lk_timer_set_early(keeper, timer, at_us, 0);
+}
+
+bool lk_timer_set_early(lk_keeper *keeper, lk_timer *timer, int64_t at_us, uint32_t early_ms) {
   bool done = true;
   pthread_mutex_lock(&keeper->mutex);
   timer->at_us = at_us;
+  timer->early_ms = early_ms;
   if (timer->slot) {
     sift_up(keeper, timer);
     sift_down(keeper, timer);
@@ -123,11 +128,22 @@ void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer) {
   pthread_mutex_unlock(&keeper->mutex);
 }
 
+/* So many timers may fire early in a row: what they send must not keep others waiting for long. */
+enum { EARLY_MOST = 256 };
+
+/* The next to fire: one that is due, or that comes along early since another fired. NULL: none. */
+static lk_timer *next_to_fire(const lk_keeper *keeper, int64_t now_us, size_t fired) {
+  lk_timer *first = keeper->count > 0 ? keeper->heap[0] : NULL;
+  if (!first || first->at_us <= now_us) return first;
+  bool along = fired > 0 && fired < EARLY_MOST;
+  return along && first->at_us - (int64_t)first->early_ms * 1000 <= now_us ? first : NULL;
+}
+
 /* Fires what is due; returns when the next is. */
 static int64_t fire_due(lk_keeper *keeper) {
+  lk_timer *timer;
   pthread_mutex_lock(&keeper->mutex);
-  while (keeper->count > 0 && keeper->heap[0]->at_us <= lk_clock_us()) {
-    lk_timer *timer = keeper->heap[0];
+  for (size_t fired = 0; (timer = next_to_fire(keeper, lk_clock_us(), fired)) != NULL; fired++) {
     unset(keeper, timer);
     keeper->firing = timer;
     pthread_mutex_unlock(&keeper->mutex);

@@ -17,7 +17,8 @@ typedef struct lk_timer lk_timer;
 struct lk_timer {
   void (*fire)(lk_timer *timer); /* on the keeper's thread; the timer is not set any more */
   int64_t at_us;
-  size_t slot; /* place in the heap, counted from 1; 0: not set */
+  uint32_t slot;     /* place in the heap, counted from 1; 0: not set */
+  uint32_t early_ms; /* it may fire so much earlier, when another timer fires */
 };
 
 /* Something for the keeper to do as soon as it can. */
@@ -45,6 +46,8 @@ bool lk_job_post(lk_keeper *keeper, lk_job *job);
 
 /* Set, or set anew. false: no memory. */
 bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us);
+/* It may fire up to early_ms sooner, so that what is due at about the same time is done in one go. */
+bool lk_timer_set_early(lk_keeper *keeper, lk_timer *timer, int64_t at_us, uint32_t early_ms);
 /* After it returns the timer does not fire, unless it is its own fire that calls. */
 void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer);
 

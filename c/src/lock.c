@@ -13,15 +13,15 @@
 
 static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_hold *hold = user;
-  lk_client *client = hold->client;
+  lk_lock *lock = hold->lock;
+  lk_client *client = lock->client;
   (void)watch;
-  lk_count_up(&client->counts->kinds[hold->kind].lost);
+  lk_count_up(&client->counts->kinds[lock->row->kind].lost);
   pthread_mutex_lock(&client->mutex);
-  lk_lock *lock;
-  while ((lock = hold->lock) != NULL && lock->telling) { /* one at a time of one handle */
+  while (!hold->unheard && lock->telling) { /* one at a time of one handle */
     pthread_cond_wait(&client->idle, &client->mutex);
   }
-  bool tell = lock && lock->on_lost;
+  bool tell = !hold->unheard && lock->on_lost;
   if (tell) {
     lock->telling = true;
     lock->teller = pthread_self();
@@ -40,37 +40,29 @@ int64_t lk_lock_patience_us(const lk_lock *lock) {
 }
 
 lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
-  lk_arguments with;
-  lk_particulars p = {.owner = grant->owner, .hold = 1};
-  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
-  lk_hold *hold = calloc(1, sizeof *hold);
+  size_t size = strlen(grant->owner) + 1;
+  lk_hold *hold = malloc(offsetof(lk_hold, owner) + size);
   if (!hold) return LK_NOMEM;
-  hold->client = lock->client;
+  memset(hold, 0, offsetof(lk_hold, owner));
   hold->lock = lock;
-  hold->kind = lock->row->kind;
   hold->caller = grant->caller;
   hold->caller_id = grant->caller_id;
   hold->count = 1;
   hold->token = grant->token;
   hold->since_us = lk_clock_us();
-  memcpy(hold->owner, grant->owner, strlen(grant->owner) + 1);
-  lk_bound_fill(&lock->renew, &lock->values, &p, &with);
-  spec.script = lock->renews ? lock->renew.def->name : NULL;
-  spec.keys = with.keys;
-  spec.nkeys = lock->renew.def->nkeys;
-  spec.args = with.args;
-  spec.nargs = with.nargs;
-  spec.lease_ms = lock->lease_us / 1000;
-  spec.since_ms = grant->sent_us / 1000;
-  spec.drift_ms = lock->drift_ms;
-  spec.on_lost = hold_lost;
-  spec.user = hold;
-  lk_status status =
-      lk_watch_start(lock->client, &spec, grant->company, hold->owner, &hold->watch, NULL);
-  if (status != LK_OK) {
+  memcpy(hold->owner, grant->owner, size);
+  lk_watch_terms terms = {.renewal = &lock->renewal,
+                          .owner = hold->owner,
+                          .sent_us = grant->sent_us,
+                          .company = grant->company,
+                          .on_lost = hold_lost,
+                          .user = hold};
+  hold->watch = lk_watch_hold(lock->client, &terms);
+  if (!hold->watch) {
     free(hold);
-    return status;
+    return LK_NOMEM;
   }
+  lk_lock_keep(lock);
   lk_hold_add(lock->client, lock->record, hold);
   return LK_OK;
 }
@@ -105,7 +97,9 @@ static void reenter(lk_attempt *a) {
 static void reentered(lk_attempt *a) {
   lk_hold *hold = a->hold;
   int64_t outcome = a->heard.outcome.first;
-  if (outcome == 1) {
+  if (outcome == 1 && a->lock->min_replicas > 0) {
+    /* The level counts; how long the hold is certain is for the renewals to say. */
+  } else if (outcome == 1) {
     lk_watch_extend(hold->watch, a->heard.sent_us, a->lock->lease_us, lk_attempt_company(a));
   } else if (outcome == -1) {
     lk_watch_lose(hold->watch, LK_LOST_BROKEN);
@@ -151,7 +145,7 @@ static void choose_flow(lk_attempt *a) {
   a->hold = lk_hold_find(a->lock->client, a->lock->record, a->caller_id);
   if (a->hold) {
     a->flow = &reentry;
-    memcpy(a->owner, a->hold->owner, sizeof a->owner);
+    strcpy(a->owner, a->hold->owner);
   } else if (a->lock->row->refused != LK_OK && lk_attempt_is_beside(a)) {
     a->flow = &refusal;
   }

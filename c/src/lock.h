@@ -49,6 +49,9 @@ struct lk_lock {
   int64_t recheck_us;
   int64_t heartbeat_us;
   size_t handoff_limit;
+  int64_t min_replicas; /* 0: the server's word is enough */
+  int64_t replicas_ms;  /* how long they have */
+  lk_renewal renewal;   /* of its holds */
   bool renews;
   bool spins;
   bool announces; /* it tells the server that it waits */

@@ -253,8 +253,7 @@ static lk_status watch(lk_permits *permits, lk_permit *permit, int64_t sent_us, 
   spec.drift_ms = permits->drift_ms;
   spec.on_lost = permits->on_lost ? lost : NULL;
   spec.user = permit;
-  return lk_watch_start(permits->counter.client, &spec, LK_COMPANY_NONE, NULL, &permit->watch,
-                        error);
+  return lk_watch_start(permits->counter.client, &spec, &permit->watch, error);
 }
 
 /* ------------------------------------------------------------------------------------ acquire -- */

@@ -22,8 +22,10 @@
 struct lk_request {
   lk_request *next; /* in one of the queues */
   bool repeatable;
+  bool slow;   /* the server may take its time until the deadline */
   bool asking; /* ASKING goes in front of it */
   bool skips;  /* and its reply comes first */
+  bool gathers;
   bool finished;
   bool abandoned; /* its caller has gone; the answer is for nobody */
   bool hurried;   /* it does not wait for a second attempt to connect */
@@ -55,15 +57,18 @@ struct lk_pipe {
   queue ended;    /* `done` is to be called, without the mutex */
   lk_request *waiters;
   lk_request *to_wake; /* as soon as the mutex is let go */
+  int64_t heard_us;    /* when the last reply came */
   int64_t trip_us;     /* what a round trip took lately */
   int64_t poll_us;     /* the driver looks for a reply so long before it sleeps; -1: twice a trip */
   bool driving;        /* somebody polls the connection: */
   bool keeper_drives;
+  lk_pipe *twin; /* NULL: not asked for */
   bool opening;
   bool shut;
   bool evicted;    /* others serve what this node did */
   bool distrusted; /* the connection is to be made anew */
   int64_t up_us;   /* since when it is up */
+  bool gathered;   /* requests wait in the buffer for the keeper */
   lk_wake wake;    /* interrupts the driver's poll() */
   int64_t command_us;
   void (*poke)(void *);
@@ -144,12 +149,20 @@ void lk_request_trace(lk_request *request, lk_traced *call) {
   if (request) request->traced = lk_traced_keep(call);
 }
 
+void lk_request_slow(lk_request *request) {
+  if (request) request->slow = true;
+}
+
 void lk_request_ask(lk_request *request) {
   if (request) request->asking = true;
 }
 
 void lk_request_hurry(lk_request *request) {
   if (request) request->hurried = true;
+}
+
+void lk_request_gather(lk_request *request) {
+  if (request) request->gathers = true;
 }
 
 /* Told once: by the reply, or by whoever gives it up. */
@@ -291,7 +304,8 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
       return;
     }
     request->answer.reply = reply;
-    pipe->trip_us += (now_us - request->answer.sent_us - pipe->trip_us) / 8;
+    pipe->heard_us = now_us;
+    if (!request->slow) pipe->trip_us += (now_us - request->answer.sent_us - pipe->trip_us) / 8;
     finish(pipe, request, LK_OK, NULL);
   }
 }
@@ -301,10 +315,13 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
 static int64_t silent_at(const lk_pipe *pipe) {
   const lk_request *oldest = pipe->inflight.first;
   if (!oldest) return INT64_MAX;
+  int64_t since_us =
+      oldest->answer.sent_us > pipe->heard_us ? oldest->answer.sent_us : pipe->heard_us;
+  if (oldest->slow) return oldest->deadline_us;
   int64_t patience_us = oldest->deadline_us - oldest->answer.sent_us;
   if (patience_us < pipe->command_us / 4) patience_us = pipe->command_us / 4;
   if (patience_us > pipe->command_us) patience_us = pipe->command_us;
-  return oldest->answer.sent_us + patience_us;
+  return since_us + patience_us;
 }
 
 static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
@@ -478,6 +495,7 @@ static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
     return;
   }
   dispatch_first(pipe, lk_clock_us());
+  if (request->gathers) pipe->gathered = ahead = true;
   dispatch(pipe, request, lk_clock_us());
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
   if (!ahead && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
@@ -487,10 +505,18 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
   request->done = done;
   request->user = user;
   pthread_mutex_lock(&pipe->mutex);
+  bool gathers = request->gathers;
   start(pipe, request, false);
-  pass_on(pipe);
+  if (!gathers) pass_on(pipe);
   run_ended(pipe);
   let_go(pipe);
+}
+
+/* The keeper has come round. */
+static void send_gathered(lk_pipe *pipe) {
+  if (!pipe->gathered) return;
+  pipe->gathered = false;
+  if (pipe->conn.state == LK_CONN_UP && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
 }
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
@@ -515,7 +541,9 @@ void lk_pipe_moved(lk_pipe *pipe) {
   pthread_mutex_lock(&pipe->mutex);
   interrupt_driver(pipe);
   if (!pipe->driving) pipe->poke(pipe->poked);
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_moved(twin);
 }
 
 void lk_pipe_evict(lk_pipe *pipe) {
@@ -525,7 +553,9 @@ void lk_pipe_evict(lk_pipe *pipe) {
     interrupt_driver(pipe);
     pass_on(pipe);
   }
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_evict(twin);
 }
 
 void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
@@ -535,7 +565,9 @@ void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
     interrupt_driver(pipe);
     if (!pipe->driving) pipe->poke(pipe->poked);
   }
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_distrust(twin, sent_us);
 }
 
 bool lk_pipe_is_up(lk_pipe *pipe) {
@@ -616,6 +648,7 @@ static lk_pipe *of_watched(lk_watched *watched) {
 static void watch(lk_watched *watched, lk_wish *out) {
   lk_pipe *pipe = of_watched(watched);
   pthread_mutex_lock(&pipe->mutex);
+  send_gathered(pipe);
   bool work = pipe->inflight.first || pipe->waiting.first;
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
   if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
@@ -672,6 +705,20 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   return pipe;
 }
 
+lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
+  pthread_mutex_lock(&pipe->mutex);
+  *made = false;
+  if (!pipe->twin) {
+    pipe->twin =
+        lk_pipe_new(pipe->conn.target, pipe->command_us, pipe->poll_us, pipe->poke, pipe->poked);
+    *made = pipe->twin != NULL;
+    if (pipe->twin) pipe->twin->shut = pipe->shut;
+  }
+  lk_pipe *twin = pipe->twin;
+  let_go(pipe);
+  return twin;
+}
+
 void lk_pipe_opening(lk_pipe *pipe, bool opening) {
   pthread_mutex_lock(&pipe->mutex);
   pipe->opening = opening;
@@ -693,11 +740,14 @@ void lk_pipe_shut(lk_pipe *pipe) {
   }
   run_ended(pipe);
   lk_wake_ring(&pipe->wake);
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_shut(twin);
 }
 
 void lk_pipe_free(lk_pipe *pipe) {
   if (!pipe) return;
+  lk_pipe_free(pipe->twin);
   lk_conn_close(&pipe->conn);
   lk_wake_close(&pipe->wake);
   pthread_mutex_destroy(&pipe->mutex);

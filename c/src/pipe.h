@@ -21,6 +21,7 @@ typedef struct lk_answer {
                         and no reply came. LK_CLOSED. Else it never went out, and this is why. */
   redisReply *reply; /* owned by whoever gets the answer */
   int64_t sent_us;   /* when the copy that was answered went out */
+  lk_pipe *via;      /* on which connection a call of a script was answered */
   unsigned copies;   /* how often it went out; earlier copies may have run, or may run still */
   bool elsewhere;    /* it had no reply, and is to be asked of whoever serves it now */
   char code[32];     /* the first word of the server's error, if that was it */
@@ -36,10 +37,15 @@ typedef void (*lk_done)(void *user, lk_answer *answer);
  */
 lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, int64_t deadline_us);
 
+/* The server may take until its deadline, and holds up what comes behind it meanwhile. NULL is fine. */
+void lk_request_slow(lk_request *request);
 /* ASKING goes out in front of it, in one piece. NULL is fine. */
 void lk_request_ask(lk_request *request);
 /* A failure to connect ends it at once. NULL is fine. */
 void lk_request_hurry(lk_request *request);
+/* It may wait for others until the keeper, on whose thread it is started, comes round: they go out in
+ * one piece. NULL is fine. */
+void lk_request_gather(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
 void lk_request_trace(lk_request *request, lk_traced *call);
 
@@ -50,6 +56,10 @@ void lk_request_trace(lk_request *request, lk_traced *call);
  */
 lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, void (*poke)(void *),
                      void *poked);
+/* A second connection to the same server, for calls that are followed by WAIT: that counts only what its
+ * own connection has written, and holds up what comes behind it. Made when it is first asked for: *made
+ * says that the keeper does not know it yet. NULL: no memory. It ends with this one. */
+lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made);
 /* Until the first connection is up, a failure to connect ends what waits for it at once. */
 void lk_pipe_opening(lk_pipe *pipe, bool opening);
 /* Ends every request with LK_CLOSED, now and later. */

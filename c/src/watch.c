@@ -6,6 +6,7 @@
 #include "watch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "eval.h"
@@ -16,31 +17,47 @@
 /* A renewal that failed is tried again after this part of the lease, within these bounds. */
 enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
 
+/* A renewal may go out this part of its interval sooner. */
+enum { SLACK_PART = 8 };
+
 /* Redisson's default. */
 enum { FOREIGN_WATCHDOG_US = 30 * 1000 * 1000 };
 
 struct lk_watch {
   lk_client *client;
-  const char *owner;  /* "": unknown */
-  atomic_size_t refs; /* the application's, a renewal under way, a queued event */
-  lk_timer timer;
-  lk_event event;
-  lk_call call; /* without a script: nothing is renewed */
-  int64_t lease_us;
-  int64_t drift_ms;
+  const lk_renewal *renewal; /* not looked at once it is closed */
+  const char *owner;         /* "": unknown */
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
   void *user;
+  lk_timer timer;
+  lk_event event;
 
   /* Guarded by the client's mutex. */
-  lk_company company;
   int64_t deadline_us;
-  int64_t certain_us; /* what stands of it whoever comes */
-  int64_t renew_us;   /* when the next renewal goes out */
-  bool renewing;      /* one is under way */
-  bool unanswered;    /* the last one failed */
-  bool closed;
-  lk_lost_reason lost;
+  int64_t certain_us;  /* what stands of it whoever comes */
+  int64_t renew_us;    /* when the next renewal goes out, at the latest */
+  atomic_uint refs;    /* the application's, a renewal under way, a queued event */
+  uint8_t company;     /* an lk_company */
+  uint8_t lost;        /* an lk_lost_reason */
+  bool renewing : 1;   /* one is under way */
+  bool unanswered : 1; /* the last one failed */
+  bool closed : 1;
+  bool owns_renewal : 1; /* it is an own_renewal's */
 };
+
+/* What a watch without a lock renews by. */
+typedef struct own_renewal {
+  lk_renewal renewal;
+  lk_call call;
+} own_renewal;
+
+/* One that is under way. */
+typedef struct renewing {
+  lk_watch *watch;
+  lk_call call; /* of a bound one */
+  int64_t min_replicas, replicas_ms;
+  int64_t sent_us; /* of the renewal that the replicas are asked about */
+} renewing;
 
 int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company) {
   if (company == LK_COMPANY_FOREIGN && lease_us > FOREIGN_WATCHDOG_US) {
@@ -61,7 +78,12 @@ static void trace_deadline(const lk_watch *watch) {
 static void drop(lk_watch *watch) {
   if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
   lk_client *client = watch->client;
-  lk_call_clear(&watch->call);
+  if (watch->owns_renewal) {
+    own_renewal *own =
+        (own_renewal *)((char *)(uintptr_t)watch->renewal - offsetof(own_renewal, renewal));
+    lk_call_clear(&own->call);
+    free(own);
+  }
   free(watch);
   lk_client_drop(client);
 }
@@ -69,7 +91,7 @@ static void drop(lk_watch *watch) {
 /* With the client's mutex held, here and in the functions that are not public. */
 static void lose(lk_watch *watch, lk_lost_reason reason) {
   if (watch->lost != LK_LOST_NOT || watch->closed) return;
-  watch->lost = reason;
+  watch->lost = (uint8_t)reason;
   LK_TRACE(watch->client->trace, "lost", lk_clock_us(), LK_TEXT("owner", watch->owner),
            LK_TEXT("reason", reasons[reason]));
   atomic_fetch_add(&watch->refs, 1);
@@ -83,18 +105,33 @@ static void notice_end(lk_watch *watch, int64_t now_us) {
   lose(watch, tried ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
 }
 
+static bool renews(const lk_watch *watch) { return watch->renewal->bound || watch->renewal->call; }
+
+/* How much sooner a renewal may go out to travel with others: an eighth of the interval. One that is
+ * tried again keeps its pause. */
+static int64_t slack_us(const lk_watch *watch) {
+  return watch->unanswered ? 0 : watch->renewal->lease_us / 3 / SLACK_PART;
+}
+
 static void plan(lk_watch *watch) {
   int64_t at_us = watch->deadline_us;
+  uint32_t early_ms = 0;
   if (watch->lost != LK_LOST_NOT || watch->closed) return;
-  if (watch->call.script && !watch->renewing && watch->renew_us < at_us) at_us = watch->renew_us;
-  if (!lk_timer_set(watch->client->keeper, &watch->timer, at_us)) lose(watch, LK_LOST_EXPIRED);
+  if (renews(watch) && !watch->renewing && watch->renew_us < at_us) {
+    at_us = watch->renew_us;
+    early_ms = (uint32_t)(slack_us(watch) / 1000);
+  }
+  if (!lk_timer_set_early(watch->client->keeper, &watch->timer, at_us, early_ms)) {
+    lose(watch, LK_LOST_EXPIRED);
+  }
 }
 
 /* ---------------------------------------------------------------------------------- renewal -- */
 
 static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
-  int64_t deadline_us = sent_us + lk_believed_us(lease_us, watch->drift_ms, company);
-  int64_t certain_us = sent_us + lk_believed_us(lease_us, watch->drift_ms, LK_COMPANY_FOREIGN);
+  int64_t deadline_us = sent_us + lk_believed_us(lease_us, watch->renewal->drift_ms, company);
+  int64_t certain_us =
+      sent_us + lk_believed_us(lease_us, watch->renewal->drift_ms, LK_COMPANY_FOREIGN);
   if (deadline_us > watch->deadline_us) watch->deadline_us = deadline_us;
   if (certain_us > watch->certain_us) watch->certain_us = certain_us;
   if (company == LK_COMPANY_FOREIGN) watch->deadline_us = watch->certain_us;
@@ -102,18 +139,24 @@ static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_compan
 }
 
 static void renew_after(lk_watch *watch, int64_t sent_us) {
-  int64_t pause_us = watch->lease_us / 3;
+  int64_t pause_us = watch->renewal->lease_us / 3;
   bool shared = watch->company != LK_COMPANY_NONE;
   if (shared && pause_us > FOREIGN_WATCHDOG_US / 3) pause_us = FOREIGN_WATCHDOG_US / 3;
   watch->renew_us = sent_us + pause_us;
 }
 
 static void retry_later(lk_watch *watch, int64_t now_us) {
-  int64_t pause_us = watch->lease_us / RETRY_PART;
+  int64_t pause_us = watch->renewal->lease_us / RETRY_PART;
   if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
   if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
   watch->unanswered = true;
   watch->renew_us = now_us + pause_us;
+}
+
+static void count_renewal(lk_watch *watch, int64_t sent_us) {
+  extend(watch, sent_us, watch->renewal->lease_us, (lk_company)watch->company);
+  watch->unanswered = false;
+  renew_after(watch, sent_us);
 }
 
 static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
@@ -124,11 +167,9 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   if (replied && outcome == 1) {
     if (watch->company != LK_COMPANY_NONE) {
       lk_reply_number(reply, 1, &foreign);
-      watch->company = foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
+      watch->company = (uint8_t)(foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS);
     }
-    extend(watch, answer->sent_us, watch->lease_us, watch->company);
-    watch->unanswered = false;
-    renew_after(watch, answer->sent_us);
+    count_renewal(watch, answer->sent_us);
   } else if (replied && outcome == -1) {
     bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
     lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
@@ -137,23 +178,101 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   }
 }
 
-static void renewed(void *user, lk_answer *answer) {
-  lk_watch *watch = user;
+static void end_renewing(renewing *r, lk_answer *answer) {
+  freeReplyObject(answer->reply);
+  lk_call_clear(&r->call);
+  drop(r->watch);
+  free(r);
+}
+
+static void replicas_counted(void *user, lk_answer *answer) {
+  renewing *r = user;
+  lk_watch *watch = r->watch;
   int64_t now_us = lk_clock_us();
+  bool enough = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
+                answer->reply->integer >= r->min_replicas;
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, now_us);
+  watch->renewing = false;
+  if (!watch->closed) {
+    if (enough) {
+      count_renewal(watch, r->sent_us);
+    } else {
+      retry_later(watch, now_us);
+    }
+    plan(watch);
+  }
+  pthread_mutex_unlock(&watch->client->mutex);
+  end_renewing(r, answer);
+}
+
+/* With replicas a renewal counts only when they have it: they are asked, and this one is not over. */
+static bool ask_replicas(renewing *r, const lk_answer *answer) {
+  int64_t outcome = 0;
+  if (r->min_replicas == 0 || answer->status != LK_OK) return false;
+  if (!lk_reply_number(lk_reply_wrap(answer->reply), 0, &outcome) || outcome != 1) return false;
+  r->sent_us = answer->sent_us;
+  return lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
+                           replicas_counted, r);
+}
+
+static void renewed(void *user, lk_answer *answer) {
+  renewing *r = user;
+  lk_watch *watch = r->watch;
+  int64_t now_us = lk_clock_us();
+  redisReply *reply = answer->reply;
+  if (ask_replicas(r, answer)) {
+    freeReplyObject(reply);
+    return;
+  }
   pthread_mutex_lock(&watch->client->mutex);
   /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
   notice_end(watch, now_us);
   watch->renewing = false;
-  take_answer(watch, answer, now_us);
-  plan(watch);
+  if (!watch->closed) {
+    take_answer(watch, answer, now_us);
+    plan(watch);
+  }
   pthread_mutex_unlock(&watch->client->mutex);
-  freeReplyObject(answer->reply);
-  drop(watch);
+  end_renewing(r, answer);
 }
 
 static int64_t command_us(const lk_watch *watch) {
-  int64_t third_us = watch->lease_us / 3;
+  int64_t third_us = watch->renewal->lease_us / 3;
   return third_us < watch->client->command_us ? third_us : watch->client->command_us;
+}
+
+/* The watch is not closed before its timer has fired, so the renewal stands. Renewals that go out now
+ * travel together. */
+static void send_renewal(lk_watch *watch, int64_t now_us) {
+  static const lk_answer failed = {.status = LK_NOMEM};
+  const lk_renewal *by = watch->renewal;
+  lk_particulars p = {.owner = watch->owner, .hold = 1};
+  lk_arguments with;
+  lk_status status = LK_OK;
+  renewing *r = malloc(sizeof *r);
+  if (!r) {
+    pthread_mutex_lock(&watch->client->mutex);
+    watch->renewing = false;
+    retry_later(watch, now_us);
+    plan(watch);
+    pthread_mutex_unlock(&watch->client->mutex);
+    drop(watch);
+    return;
+  }
+  *r = (renewing){.watch = watch, .min_replicas = by->min_replicas, .replicas_ms = by->replicas_ms};
+  if (by->bound) {
+    lk_bound_fill(by->bound, by->values, &p, &with);
+    status = lk_call_init(&r->call, by->bound->def, with.keys, by->bound->def->nkeys, with.args,
+                          with.nargs, NULL);
+    r->call.gathers = true;
+    r->call.durable = by->min_replicas > 0;
+  }
+  const lk_call *call = by->bound ? &r->call : by->call;
+  bool sent =
+      status == LK_OK && lk_eval_start(watch->client, call, now_us + command_us(watch), renewed, r);
+  lk_answer answer = failed;
+  if (!sent) renewed(r, &answer);
 }
 
 static void fire(lk_timer *timer) {
@@ -167,18 +286,14 @@ static void fire(lk_timer *timer) {
              LK_TEXT("owner", watch->owner));
   }
   notice_end(watch, now_us);
-  if (watch->lost == LK_LOST_NOT && !watch->closed && watch->call.script && !watch->renewing &&
-      now_us >= watch->renew_us) {
+  if (watch->lost == LK_LOST_NOT && !watch->closed && renews(watch) && !watch->renewing &&
+      now_us >= watch->renew_us - slack_us(watch)) {
     renew = watch->renewing = true;
     atomic_fetch_add(&watch->refs, 1);
   }
   plan(watch);
   pthread_mutex_unlock(&watch->client->mutex);
-  if (!renew) return;
-  if (lk_eval_start(watch->client, &watch->call, now_us + command_us(watch), renewed, watch))
-    return;
-  lk_answer failed = {.status = LK_NOMEM};
-  renewed(watch, &failed);
+  if (renew) send_renewal(watch, now_us);
 }
 
 /* ------------------------------------------------------------------------------------- public -- */
@@ -207,38 +322,62 @@ static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
   return LK_OK;
 }
 
-lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
-                         const char *owner, lk_watch **out, lk_error *error) {
-  const lk_script_def *script =
-      spec->script ? lk_catalog_find(client->catalog, spec->script) : NULL;
-  lk_watch *watch;
-  if (spec->script && !script) {
-    return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
-  }
-  watch = calloc(1, sizeof *watch);
-  if (!watch) return lk_fail(error, LK_NOMEM, "out of memory");
-  if (script && lk_call_init(&watch->call, script, spec->keys, spec->nkeys, spec->args, spec->nargs,
-                             error) != LK_OK) {
-    free(watch);
-    return LK_NOMEM;
-  }
+lk_watch *lk_watch_hold(lk_client *client, const lk_watch_terms *terms) {
+  lk_watch *watch = malloc(sizeof *watch);
+  if (!watch) return NULL;
+  memset(watch, 0, sizeof *watch);
   watch->client = client;
-  watch->owner = owner ? owner : "";
+  watch->renewal = terms->renewal;
+  watch->owner = terms->owner;
+  watch->on_lost = terms->on_lost;
+  watch->user = terms->user;
   atomic_init(&watch->refs, 1);
   watch->timer.fire = fire;
   watch->event = (lk_event){.run = run_event, .drop = drop_event};
-  watch->lease_us = spec->lease_ms * 1000;
-  watch->drift_ms = spec->drift_ms;
-  watch->company = company;
-  watch->on_lost = spec->on_lost;
-  watch->user = spec->user;
-  extend(watch, spec->since_ms * 1000, watch->lease_us, company);
-  renew_after(watch, spec->since_ms * 1000);
+  watch->company = (uint8_t)terms->company;
   lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
+  extend(watch, terms->sent_us, terms->renewal->lease_us, terms->company);
+  renew_after(watch, terms->sent_us);
   plan(watch);
   pthread_mutex_unlock(&client->mutex);
-  *out = watch;
+  return watch;
+}
+
+static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_spec *spec,
+                          lk_error *error) {
+  own->renewal = (lk_renewal){.lease_us = spec->lease_ms * 1000, .drift_ms = spec->drift_ms};
+  if (!spec->script) return LK_OK;
+  const lk_script_def *script = lk_catalog_find(client->catalog, spec->script);
+  if (!script) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
+  lk_status status =
+      lk_call_init(&own->call, script, spec->keys, spec->nkeys, spec->args, spec->nargs, error);
+  own->call.gathers = true;
+  own->renewal.call = &own->call;
+  return status;
+}
+
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
+                         lk_error *error) {
+  own_renewal *own = calloc(1, sizeof *own);
+  if (!own) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status = own_call(own, client, spec, error);
+  lk_watch_terms terms = {.renewal = &own->renewal,
+                          .owner = "",
+                          .sent_us = spec->since_ms * 1000,
+                          .company = LK_COMPANY_NONE,
+                          .on_lost = spec->on_lost,
+                          .user = spec->user};
+  *out = status == LK_OK ? lk_watch_hold(client, &terms) : NULL;
+  if (!*out) {
+    if (status == LK_OK) status = lk_fail(error, LK_NOMEM, "out of memory");
+    lk_call_clear(&own->call);
+    free(own);
+    return status;
+  }
+  pthread_mutex_lock(&client->mutex);
+  (*out)->owns_renewal = true;
+  pthread_mutex_unlock(&client->mutex);
   return lk_succeed(error);
 }
 
@@ -254,7 +393,7 @@ lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch *
     status = lk_options_copy(&given, sizeof given, spec, "lk_watch_spec", error);
   }
   if (status == LK_OK) status = check_spec(&given, error);
-  if (status == LK_OK) status = lk_watch_start(client, &given, LK_COMPANY_NONE, NULL, out, error);
+  if (status == LK_OK) status = lk_watch_start(client, &given, out, error);
   lk_client_leave(client);
   return status;
 }
@@ -277,7 +416,7 @@ lk_lost_reason lk_watch_lost(lk_watch *watch) {
   if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
   pthread_mutex_lock(&watch->client->mutex);
   notice_end(watch, lk_clock_us());
-  lk_lost_reason lost = watch->lost;
+  lk_lost_reason lost = (lk_lost_reason)watch->lost;
   pthread_mutex_unlock(&watch->client->mutex);
   return lost;
 }
@@ -295,7 +434,7 @@ void lk_watch_close(lk_watch *watch) {
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
   pthread_mutex_lock(&watch->client->mutex);
   notice_end(watch, lk_clock_us());
-  watch->company = company;
+  watch->company = (uint8_t)company;
   extend(watch, sent_us, lease_us, company);
   plan(watch);
   pthread_mutex_unlock(&watch->client->mutex);

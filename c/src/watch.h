@@ -3,7 +3,7 @@
 #ifndef LK_WATCH_H
 #define LK_WATCH_H
 
-#include "client.h"
+#include "bound.h"
 
 /*
  * With whom a lease is shared. All readers of a read-write lock share the life of one hash, and a renewal
@@ -17,10 +17,32 @@ typedef enum lk_company {
   LK_COMPANY_FOREIGN /* with Redisson's, too */
 } lk_company;
 
-/* lk_watch_open() inside a call that has entered the client; the spec is taken as right. owner: whose lease it
- * is, for the trace; it outlives the watch. NULL: unknown. */
-lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_company company,
-                         const char *owner, lk_watch **out, lk_error *error);
+/* lk_watch_open() inside a call that has entered the client; the spec is taken as right. */
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
+                         lk_error *error);
+
+/* How a lease is renewed. */
+typedef struct lk_renewal {
+  int64_t lease_us;
+  int64_t drift_ms;
+  const lk_bound *bound; /* NULL: by `call`; without either nothing is renewed */
+  const lk_bound_values *values;
+  const lk_call *call;
+  int64_t min_replicas,
+      replicas_ms; /* so many replicas must have it; 0: the server's word is enough */
+} lk_renewal;
+
+/* What a watch of a hold is told. */
+typedef struct lk_watch_terms {
+  const lk_renewal *renewal; /* this and the owner's name live until the watch is closed */
+  const char *owner;
+  int64_t sent_us; /* of the call that got the lease */
+  lk_company company;
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
+  void *user;
+} lk_watch_terms;
+/* A renewal is written down only when it is due. NULL: no memory. */
+lk_watch *lk_watch_hold(lk_client *client, const lk_watch_terms *terms);
 /* A call under the same hold was answered that was sent at sent_us and granted lease_us: the lease ends
  * no sooner than that. Nothing happens to a watch that is lost. */
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company);

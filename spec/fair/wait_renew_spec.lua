@@ -251,4 +251,12 @@ describe('fair/wait_renew', function()
     state[2].beat = 50000
     assert_left(state)
   end)
+
+  it('takes the free lock for as long as this call says, where that is longer', function()
+    fair.fill(world, { { bob, score = 330000, beat = 20000, lease = 30000 } })
+
+    assert.reply({ 1 }, wait_renew(bob, 70000))
+
+    assert_left({ holder = bob, lease = 70000 })
+  end)
 end)

@@ -179,4 +179,12 @@ describe('rw/write_release', function()
         [rw.level(redisson, 1)] = helper.string('1', reader_ms) }, rw.told('1'))
     end)
   end
+
+  it('gives back the lock beside readers of more than 2000 fields and levels', function()
+    helper.fill(world, rw.keys('write', 60000, { [ann] = 1, [redisson] = 2000 }))
+
+    assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+    assert.left(world, rw.keys('read', 60000, { [redisson] = 2000 }), rw.told('1'))
+  end)
 end)

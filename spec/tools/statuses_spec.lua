@@ -1,31 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The page of the statuses against the table in the public header.
 local utils = require('pl.utils')
 
+local helper = require('helper')
+
+local function joined(literals)
+  local parts = {}
+  for part in literals:gmatch('"(.-)"') do
+    parts[#parts + 1] = part
+  end
+  return table.concat(parts)
+end
+
+-- { name, number, again, text, hint } of each status, in order.
 local function rows_of_header()
-  local text = assert(utils.readfile('c/include/latchkey/latchkey.h')):gsub('\\\n', '\n')
-  local rows = {}
-  for name, number, again in text:gmatch('X%((%u[%u_]+), (%d+), (%d),') do
-    rows[#rows + 1] = ('LK_%s %s %s'):format(name, number, again == '1' and 'yes' or '')
+  local header = assert(utils.readfile(helper.root .. '/c/include/latchkey/latchkey.h'))
+  local list, rows = header:gsub('\\\n', '\n'):match('LK_STATUS_TABLE%(X%)(.-)\n\n'), {}
+  for name, number, again, text, hint in
+    list:gmatch('X%((%u[%u_]+), (%d+), (%d),%s*("[^\n]-"),%s*(".-")%)') do
+    rows[#rows + 1] = { name = 'LK_' .. name, number = number, again = again == '1',
+      text = joined(text), hint = joined(hint) }
   end
   return rows
 end
 
-local function rows_of_page()
-  local rows = {}
-  for line in assert(utils.readfile('docs/reference/statuses.md')):gmatch('[^\n]+') do
-    local name, number, again = line:match('^| (LK_[%u_]+) | (%d+) | (%l*) ?|')
-    if name then
-      rows[#rows + 1] = ('%s %s %s'):format(name, number, again)
-    end
+-- The sections of the page: name -> text on one line; and the names in order.
+local function sections_of_page()
+  local page = assert(utils.readfile(helper.root .. '/docs/reference/statuses.md')) .. '\n#'
+  local sections, names = {}, {}
+  for name, text in page:gmatch('### (LK_[%u_]+)\n(.-)%f[#%z]') do
+    names[#names + 1] = name
+    sections[name] = text:gsub('%s+', ' ')
   end
-  return rows
+  return sections, names
 end
 
 describe('the page of the statuses', function()
-  it('has every status of the header, in order, with number and whether to try again', function()
-    local header = rows_of_header()
+  local rows = rows_of_header()
+  local sections, names = sections_of_page()
 
-    assert.is_true(#header > 30)
-    assert.same(header, rows_of_page())
+  it('has a section of each status of the header, in order', function()
+    local wanted = {}
+    for i, row in ipairs(rows) do
+      wanted[i] = row.name
+    end
+
+    assert.is_true(#wanted > 30)
+    assert.same(wanted, names)
   end)
+
+  for _, row in ipairs(rows) do
+    it(('says of %s what the header says'):format(row.name), function()
+      local first = (' Status %s%s: %s.'):format(row.number,
+        row.again and ', may be tried again' or '', row.text)
+
+      assert.equal(first, sections[row.name]:sub(1, #first))
+      assert.truthy(sections[row.name]:find('- **Do:** ' .. row.hint .. '.', 1, true))
+    end)
+  end
 end)

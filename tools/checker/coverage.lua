@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which outcomes and errors of each header a check has reached. One that was never reached is a part
--- of a script that nobody has looked at.
+-- Which outcomes and errors of each header a check has reached. One that was never reached is a
+-- part of a script that nobody has looked at.
 local parts = require('checker.parts')
 
 local coverage = {}

@@ -121,6 +121,7 @@ end
 ---@class explorer.options
 ---@field symmetric boolean
 ---@field stop_at_first boolean
+---@field go_on boolean after a script that fails
 ---@field memory_kb number
 ---@field wanted fun(property: string): boolean
 ---@field clock fun(): number seconds
@@ -142,7 +143,7 @@ function explorer.run(steps, options)
       finding = { property = finding.property, message = finding.message, script = finding.script,
         line = finding.line, trail = trail(parents, labels, at, label) }
       table.insert(outcome.findings, finding)
-      found_first = true
+      found_first = found_first or not (options.go_on and finding.property == 'G10')
     end
   end
 

@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What goes wrong: each fault may strike at every moment at which it can, as often as the bounds say.
+-- What goes wrong: each fault may strike at every moment at which it can, as often as the bounds
+-- say.
+local parts = require('checker.parts')
+
 local faults = {}
 
 -- kind -> what it is, for `check --help` and the page of a run
@@ -10,7 +13,7 @@ faults.kinds = {
   { 'request', 'a connection is lost with a call on it, which is sent again' },
   { 'reply', 'a connection is lost with a reply on it; the call is sent again' },
   { 'late', 'a call is sent again, and its first copy runs at any later time, or never' },
-  { 'silence', 'no answer until the caller gives up; the call may run at any later time, or never' },
+  { 'silence', 'no answer until the caller gives up; the call may run at any time, or never' },
   { 'drop', 'a message does not arrive' },
   { 'delay', 'a message takes any time' },
   { 'stranger', 'a message comes for nothing' },
@@ -142,11 +145,7 @@ faults.of_client = {
       return next(data.listens)
     end,
     strike = function(c)
-      local channels = {}
-      for channel in pairs(c.listens) do
-        channels[#channels + 1] = channel
-      end
-      table.sort(channels)
+      local channels = parts.sorted_names(c.listens)
       c.listens, c.poked = {}, nil
       for _, channel in ipairs(channels) do
         c:listen('relisten', channel)

@@ -12,6 +12,7 @@ local replay = require('checker.replay')
 local checker = {}
 
 local MEMORY_MB = 1024
+local SAMPLE_STEPS = 40
 
 ---@class checker.options
 ---@field scripts? string folder of the scripts; default "scripts"
@@ -25,6 +26,7 @@ local MEMORY_MB = 1024
 ---@field symmetric? boolean take interchangeable clients as one; default true
 ---@field reduce? boolean leave out orders that lead nowhere else; default true
 ---@field stop_at_first? boolean default true
+---@field go_on? boolean a script that fails does not end the search; default false
 ---@field memory_mb? integer default 1024
 
 local function merged(defaults, given)
@@ -43,6 +45,15 @@ local function set_of(list)
     set[name] = true
   end
   return set
+end
+
+---@param only string[]|nil
+---@return fun(property: string): boolean is it one of those?
+function checker.wanted(only)
+  local set = only and set_of(only)
+  return function(property)
+    return not set or set[property] or false
+  end
 end
 
 ---@param model string|table a name of tools/checker/models, or a model
@@ -69,7 +80,7 @@ function checker.prepare(model, options)
     memo = options.memo ~= false })
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
     kinds = set_of(options.kinds or checker.default_kinds(model)),
-    reduce = options.reduce ~= false })
+    reduce = options.reduce ~= false, wanted = checker.wanted(options.only) })
 end
 
 ---Explores a model.
@@ -80,19 +91,16 @@ end
 function checker.check(model, options)
   options = options or {}
   local steps = checker.prepare(model, options)
-  local only = options.only and set_of(options.only)
   local started = os.clock()
   local probed = coverage.probe(steps)
   local outcome = explorer.run(steps, {
     symmetric = options.symmetric ~= false,
-    stop_at_first = options.stop_at_first ~= false,
+    stop_at_first = options.stop_at_first ~= false, go_on = options.go_on,
     memory_kb = (options.memory_mb or MEMORY_MB) * 1024,
-    wanted = function(property)
-      return not only or only[property] or false
-    end,
+    wanted = steps.wanted,
   })
   for i, finding in ipairs(probed) do
-    if not only or only.G10 then
+    if steps.wanted('G10') then
       table.insert(outcome.findings, i, finding)
     end
   end
@@ -101,7 +109,8 @@ function checker.check(model, options)
     complete = outcome.complete, out_of_memory = outcome.out_of_memory,
     findings = outcome.findings, states = outcome.states, transitions = outcome.transitions,
     executed = steps.server.executed, remembered = steps.server.remembered,
-    bounds = steps.bounds, kinds = steps.kinds, limits = options.limits, covered = steps.server.covered,
+    bounds = steps.bounds, kinds = steps.kinds, limits = options.limits,
+    covered = steps.server.covered,
     seconds = os.clock() - started,
   }
 end
@@ -124,8 +133,17 @@ end
 function checker.run(model, text, options)
   options = merged(options, { reduce = false, memo = false })
   local steps = checker.prepare(model, options)
-  local run, why = replay.run(steps, text)
+  local run, why = replay.run(steps, text, steps.wanted)
   return run, why, steps
+end
+
+---A run in which nothing goes wrong.
+---@return table run
+---@return table steps
+function checker.sample(model, options)
+  local steps = checker.prepare(model, merged(options, { reduce = false, memo = false,
+    faults = 0 }))
+  return replay.sample(steps, SAMPLE_STEPS), steps
 end
 
 ---The runs of a model's default matrix, as options of `check`.

@@ -47,8 +47,9 @@ function matrix.run(models, options, runs)
   shared.workers = nil
   for _, model in ipairs(models) do
     for _, run in ipairs(runs or checker.runs(model)) do
-      for _, part in ipairs(options.workers > 1 and halves(run, model) or { run }) do
-        jobs[#jobs + 1] = { model = model, options = merged(part, shared), run = run }
+      local whole = merged(run, shared)
+      for _, part in ipairs(options.workers > 1 and halves(whole, model) or { whole }) do
+        jobs[#jobs + 1] = { model = model, options = part, run = run }
       end
     end
   end

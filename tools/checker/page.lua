@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A run as one page that needs nothing else: the verdict, a sequence diagram, the keys that change at
--- each step, the script with the line to blame, and the replay.
+-- A run as one page that needs nothing else: the verdict, a sequence diagram, the keys that change
+-- at each step, the script with the line to blame, and the replay.
 local utils = require('pl.utils')
 
 local page = {}
@@ -79,7 +79,8 @@ local function draw(told)
   local lanes = lanes_of(told)
   local width, height = lanes.server + LANE + 60, TOP + ROW * (#told.rows + 1)
   local out = { ('<svg viewBox="0 0 %.0f %.0f" width="%.0f" role="img" aria-label="sequence">')
-    :format(width, height, width), '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="6"'
+    :format(width, height, width),
+    '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="6"'
     .. ' refY="3" orient="auto"><path d="M0,0 L6,3 L0,6 z" fill="#24507f"/></marker></defs>' }
   for i = 1, lanes.count do
     local x = lanes[lanes[i]]

@@ -12,6 +12,15 @@ local PAST_MS = 400
 
 local parts = { START_MS = START_MS }
 
+---Some versions of LuaJIT compile loops over pairs() to code that crashes; such a loop is left to
+---the interpreter.
+function parts.interpreted(loop)
+  if rawget(_G, 'jit') then
+    require('jit').off(loop)
+  end
+  return loop
+end
+
 local Pool = {}
 Pool.__index = Pool
 
@@ -33,7 +42,7 @@ local function sorted_names(data)
   table.sort(names, by_kind_and_value)
   return names
 end
-parts.sorted_names = sorted_names
+parts.sorted_names = parts.interpreted(sorted_names)
 
 local function write(data, out)
   local kind = type(data)
@@ -75,6 +84,7 @@ function parts.copy(data)
   end
   return new
 end
+parts.interpreted(parts.copy)
 
 local function map(data, text, number)
   local kind = type(data)
@@ -95,6 +105,7 @@ local function map(data, text, number)
   end
   return new
 end
+parts.interpreted(map)
 
 local function same(value)
   return value

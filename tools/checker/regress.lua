@@ -14,8 +14,11 @@ local helper = require('helper')
 
 describe('the %s model', function()
   it('keeps %s in a run that once broke it', function()
-    local finding = checker.replay('%s', %s, { scripts = helper.scripts,
-      clients = %d, rounds = %d, faults = %d, kinds = { %s }, limits = { %s } })
+    local finding = checker.replay('%s',
+      %s,
+      { scripts = helper.scripts, clients = %d, rounds = %d, faults = %d,
+        kinds = {%s},
+        limits = {%s} })
 
     assert.is_nil(finding)
   end)
@@ -44,6 +47,10 @@ local function plain_value(value)
   return value == math.huge and 'math.huge' or tostring(value)
 end
 
+local function padded(list)
+  return #list > 0 and ' ' .. table.concat(list, ', ') .. ' ' or ''
+end
+
 ---@return string file that was written
 function regress.write(folder, verdict, finding)
   local kinds, limits = {}, {}
@@ -65,7 +72,7 @@ function regress.write(folder, verdict, finding)
   until not path.exists(file)
   utils.writefile(file, SPEC:format(finding.message:gsub('\n', ' '), verdict.model,
     finding.property, verdict.model, wrapped(table.concat(finding.trail, ' ')), bounds.clients,
-    bounds.rounds, bounds.faults, table.concat(kinds, ', '), table.concat(limits, ', ')))
+    bounds.rounds, bounds.faults, padded(kinds), padded(limits)))
   return file
 end
 

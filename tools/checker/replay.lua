@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Runs the steps that a string names, one after the other. A string of the checker names every step;
--- one that a person types may leave out what goes without saying, and shorten names:
--- "A.acq +300 B.acq A.rel".
+-- Runs the steps that a string names, one after the other. A string of the checker names every
+-- step; one that a person types may leave out what goes without saying, and shorten names: "A.acq
+-- +300 B.acq A.rel".
 local Steps = require('checker.steps')
 
 local replay = {}
 
 local DEEPEST = 8
 
--- What the state allows: array of { label, state, finding }, and what is wrong with the state itself.
+-- What the state allows: array of { label, state, finding }, and what is wrong with the state
+-- itself.
 local function allowed(steps, state)
   local list = {}
   local finding = steps:each(state, function(label, new, found)
@@ -116,9 +117,13 @@ end
 
 ---@param steps table as checker.prepare gives it, with `reduce = false`
 ---@param text string
+---@param wanted fun(property: string): boolean the findings that end the run
 ---@return table|nil run { steps = { { label, before, state } }, finding }
 ---@return string|nil why which word cannot be, and what could
-function replay.run(steps, text)
+function replay.run(steps, text, wanted)
+  local function kept(finding)
+    return finding and wanted(finding.property) and finding or nil
+  end
   local state, run, place = steps:first(), { steps = {} }, 0
   for word in text:gmatch('%S+') do
     place = place + 1
@@ -130,14 +135,39 @@ function replay.run(steps, text)
     for _, step in ipairs(way) do
       table.insert(run.steps, step)
       state = step.state
-      run.finding = step.finding or steps:check_belief(state)
+      run.finding = kept(step.finding) or kept(steps:check_belief(state))
       if run.finding then
         return run
       end
     end
   end
   local _, finding = allowed(steps, state)
-  run.finding = finding
+  run.finding = kept(finding)
+  return run
+end
+
+local function is_plain(label)
+  return not label:find('[!~]') and not label:find(':quit') and not label:find(':reenter')
+end
+
+---A run in which nothing goes wrong, to be looked at.
+---@param most integer steps
+---@return table run
+function replay.sample(steps, most)
+  local state, run = steps:first(), { steps = {} }
+  for _ = 1, most do
+    local chosen
+    for _, step in ipairs(allowed(steps, state)) do
+      if is_plain(step.label) and (not chosen or chosen.label:find(':leave')) then
+        chosen = step
+      end
+    end
+    if not chosen then
+      break
+    end
+    table.insert(run.steps, chosen)
+    state = chosen.state
+  end
   return run
 end
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A replica that lags behind by one or two writes, and takes over: connections are lost, and what the
--- replica did not have is gone. Keys that a model calls durable are on another server and stay, unless
--- the limits say otherwise; a clock that is behind is that of the replica.
+-- A replica that lags behind by one or two writes, and takes over: connections are lost, and what
+-- the replica did not have is gone. Keys that a model calls durable are on another server and stay,
+-- unless the limits say otherwise; a clock that is behind is that of the replica.
 local faults = require('checker.faults')
 local parts = require('checker.parts')
 
@@ -22,12 +22,14 @@ end
 
 local function left_of(steps, old, present)
   local keys = {}
-  for name, record in pairs(old) do
+  for _, name in ipairs(parts.sorted_names(old)) do
+    local record = old[name]
     if not (record.expires_at and record.expires_at < parts.START_MS) then
       keys[name] = record
     end
   end
-  for name in pairs(steps.limits.durable and steps.model.durable or {}) do
+  local durable = steps.limits.durable and steps.model.durable or {}
+  for _, name in ipairs(parts.sorted_names(durable)) do
     keys[name] = present[name]
   end
   return keys

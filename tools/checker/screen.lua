@@ -4,7 +4,7 @@ local utils = require('pl.utils')
 
 local screen = {}
 
-local CLIENT, SERVER = 26, 24
+local CLIENT, SERVER = 32, 26
 
 local function cut(text, width)
   return #text > width and text:sub(1, width - 1) .. '>' or text .. (' '):rep(width - #text)
@@ -49,15 +49,37 @@ local function short(row)
   return words .. (row.state and ': ' .. row.state or '')
 end
 
+local function show_row(row, letters)
+  local keys = {}
+  for i, change in ipairs(row.changes) do
+    keys[i] = change.key .. ' = ' .. change.now
+  end
+  if row.passes and #keys == 0 then
+    return nil
+  end
+  local line = cut(tostring(row.at_ms + (row.passes or 0)), 6)
+  for _, letter in ipairs(letters) do
+    line = line .. cut(row.who == letter and short(row) or '', CLIENT - 1) .. ' '
+  end
+  local server = row.answer or row.who == 'server' and row.does or row.passes and 'a lease ends'
+    or ''
+  return (line .. cut(server, SERVER - 1) .. ' ' .. table.concat(keys, '; ')):gsub('%s+$', '')
+end
+
+local function show_blame(blame, scripts)
+  local path = ('%s/%s.lua'):format(scripts, blame.script)
+  local source = utils.readfile(path, true) or ''
+  return ('%s:%d: %s'):format(path, blame.line or 0, line_of(source, blame.line) or '')
+end
+
 ---@param told table of story.of
----@param options { scripts: string, replay: string, model: string }
+---@param options { scripts: string, replay: string, model: string, hints: string|nil }
 ---@return string
 function screen.show(told, options)
   local letters, lines = acting(told), {}
   local finding = told.finding
   if finding then
-    lines[#lines + 1] = ('%s violated: %s'):format(finding.property, finding.message)
-    lines[#lines + 1] = ''
+    lines[1], lines[2] = ('%s violated: %s'):format(finding.property, finding.message), ''
   end
   local head = cut('ms', 6)
   for _, letter in ipairs(letters) do
@@ -65,27 +87,11 @@ function screen.show(told, options)
   end
   lines[#lines + 1] = head .. cut('server', SERVER) .. 'keys that change'
   for _, row in ipairs(told.rows) do
-    local keys = {}
-    for i, change in ipairs(row.changes) do
-      keys[i] = change.key .. ' = ' .. change.now
-    end
-    if not row.passes or #keys > 0 then
-      local line = cut(tostring(row.at_ms + (row.passes or 0)), 6)
-      for _, letter in ipairs(letters) do
-        line = line .. cut(row.who == letter and short(row) or '', CLIENT - 1) .. ' '
-      end
-      local server = row.answer or row.who == 'server' and row.does or row.passes and 'a lease ends'
-        or ''
-      lines[#lines + 1] = (line .. cut(server, SERVER - 1) .. ' ' .. table.concat(keys, '; '))
-        :gsub('%s+$', '')
-    end
+    lines[#lines + 1] = show_row(row, letters)
   end
   if told.blame then
-    local path = ('%s/%s.lua'):format(options.scripts, told.blame.script)
-    local source = utils.readfile(path, true) or ''
     lines[#lines + 1] = ''
-    lines[#lines + 1] = ('%s:%d: %s'):format(path, told.blame.line or 0,
-      line_of(source, told.blame.line) or '')
+    lines[#lines + 1] = show_blame(told.blame, options.scripts)
   end
   lines[#lines + 1] = ('again: latchkey check %s %s--replay \'%s\''):format(options.model,
     options.hints and options.hints .. ' ' or '', options.replay)

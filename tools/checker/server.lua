@@ -78,18 +78,21 @@ function Server:keyspace(keys)
   return self.pool:part(keys, table.concat(out, '\2'))
 end
 
+local unexpired = parts.interpreted(function(records)
+  local left = {}
+  for name, record in pairs(records) do
+    if not (record.expires_at and record.expires_at < parts.START_MS) then
+      left[name] = record
+    end
+  end
+  return left
+end)
+
 ---@return table keyspace part after so many ms, without the keys that have expired
 function Server:shift(keyspace, ms)
   local later = keyspace.later[ms]
   if not later then
-    local data = self.pool:shift(keyspace, ms).data
-    local left = {}
-    for name, record in pairs(data) do
-      if not (record.expires_at and record.expires_at < parts.START_MS) then
-        left[name] = record
-      end
-    end
-    later = self:keyspace(left)
+    later = self:keyspace(unexpired(self.pool:shift(keyspace, ms).data))
     keyspace.later[ms] = later
   end
   return later
@@ -101,7 +104,8 @@ function Server.next(keyspace)
   local next_ms = keyspace.next_ms
   if next_ms == nil then
     next_ms = false
-    for _, record in pairs(keyspace.data) do
+    for _, name in ipairs(parts.sorted_names(keyspace.data)) do
+      local record = keyspace.data[name]
       if record.expires_at and record.expires_at < parts.START_MS + RECORD_MS / 2 then
         local left = record.expires_at - parts.START_MS
         left = left > 0 and left or left + 1
@@ -113,14 +117,15 @@ function Server.next(keyspace)
   return next_ms or nil
 end
 
----Records of calls stay as young as they are: what is promised of copies holds within their life, and
----no copy comes later than that.
+---Records of calls stay as young as they are: what is promised of copies holds within their life,
+---and no copy comes later than that.
 ---@return table keyspace part
 function Server:keep_records(keyspace)
   local kept = keyspace.kept
   if not kept then
     local data, ends = {}, parts.START_MS + RECORD_MS
-    for name, record in pairs(keyspace.data) do
+    for _, name in ipairs(parts.sorted_names(keyspace.data)) do
+      local record = keyspace.data[name]
       local is_record = name:find('^latchkey_seq') and record.expires_at
       data[name] = is_record and { type = record.type, value = record.value, expires_at = ends }
         or record
@@ -182,8 +187,8 @@ end
 -- One run of a script on a keyspace.
 local function run(self, keyspace, script, keys, args)
   local world, records = self.world, {}
-  for name, record in pairs(keyspace.data) do
-    records[name] = record
+  for _, name in ipairs(parts.sorted_names(keyspace.data)) do
+    records[name] = keyspace.data[name]
   end
   world:replace(records)
   local reply, err = world:eval(script, keys, args)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The steps that a state allows. A state is an array: the parts of the clients, then keyspace, ghost,
--- what a replica lacks (or false), how many faults may still strike.
+-- The steps that a state allows. A state is an array: the parts of the clients, then keyspace,
+-- ghost, what a replica lacks (or false), how many faults may still strike.
 --
 -- Steps by name, as replays have them (A is a client):
 --   A:lock      a decision of its own          A.acquire   the server runs its call
@@ -8,22 +8,23 @@
 --   A@renew     its timer fires                A~release   a late copy of a call runs
 --   A!crash     a fault                        +100        time passes, in ms
 --
--- Time passes only where nobody has anything to do at once: who is slow is so by a fault. What can wait
--- for any time (decisions, late calls, the end of a pause) happens at each third of a lease, or in the
--- last millisecond before it; leases that began there end there. Timers fire when they are due, and
--- what follows from them goes on at once.
+-- Time passes only where nobody has anything to do at once: who is slow is so by a fault. What can
+-- wait for any time (decisions, late calls, the end of a pause) happens at each third of a lease,
+-- or in the last millisecond before it; leases that began there end there. Timers fire when they
+-- are due, and what follows from them goes on at once.
 local Client = require('checker.client')
 local Server = require('checker.server')
+local execution = require('checker.execution')
 local faults = require('checker.faults')
 local parts = require('checker.parts')
 local properties = require('checker.properties')
 
+local run_call, run_late, with = execution.run_call, execution.run_late, execution.with
+
 local Steps = {}
 Steps.__index = Steps
 
-local LETTERS = 'ABCDEFGH'
-
----@param options { model: table, server: table, pool: table, kinds: table, reduce: boolean }
+---@param options { model, server, pool, kinds, reduce, wanted, bounds, limits }
 function Steps.new(options)
   local self = setmetatable(options, Steps)
   self.transitions = 0
@@ -48,9 +49,7 @@ function Steps.new(options)
   return self
 end
 
-function Steps.letter(i)
-  return LETTERS:sub(i, i)
-end
+Steps.letter = execution.letter
 
 function Steps:first()
   local state = {}
@@ -72,15 +71,7 @@ function Steps:first()
   return state
 end
 
--- What can be said about a client's part alone, found once.
-local function look(self, part)
-  local data = part.data
-  local role = self.model.roles[data.role]
-  local c = Client.draft(data, self.context, 0)
-  local view = { role = role, due = {}, alive = data.pc ~= 'dead',
-    believes = role.believes(c),
-    poked = data.poked and (role.takes and role.takes(c) or data.pc == 'sleep'),
-    choices = data.paused and {} or data.pc == 'dead' and {} or role.choices(c) }
+local function look_at_calls(data, view)
   for k, call in ipairs(data.pipe) do
     if not call.reply then
       view.call, view.slow_call = k, call.slow
@@ -92,6 +83,9 @@ local function look(self, part)
   local first = data.pipe[1]
   view.reply = first and first.reply and not data.paused
   view.slow_reply = view.reply and first.slow
+end
+
+local function look_at_timers(data, view)
   for _, name in ipairs(parts.sorted_names(data.timers)) do
     local left = data.timers[name] - parts.START_MS
     if left > 0 then
@@ -100,12 +94,30 @@ local function look(self, part)
       table.insert(view.due, name)
     end
   end
-  view.urgent = view.call and not view.slow_call or view.reply and not view.slow_reply
+end
+
+local function is_urgent(data, view)
+  return view.call and not view.slow_call or view.reply and not view.slow_reply
     or #view.due > 0 or view.poked and not data.paused
-  view.ended = (data.pc == 'done' or data.pc == 'dead' or data.pc == 'absent')
-    and #data.pipe == 0 and #data.quiet == 0
-  view.patient = #view.choices > 0 or #data.late > 0 or data.paused
-    or data.delayed or view.slow_call or view.slow_reply
+end
+
+local ENDED = { done = true, dead = true, absent = true }
+
+-- What can be said about a client's part alone, found once.
+local function look(self, part)
+  local data = part.data
+  local role = self.model.roles[data.role]
+  local c = Client.draft(data, self.context, 0)
+  local awake = not data.paused and data.pc ~= 'dead'
+  local takes = role.takes and role.takes(c) or data.pc == 'sleep'
+  local view = { due = {}, believes = role.believes(c), poked = data.poked and takes,
+    choices = awake and role.choices(c) or {} }
+  look_at_calls(data, view)
+  look_at_timers(data, view)
+  view.urgent = is_urgent(data, view)
+  view.ended = ENDED[data.pc] and #data.pipe == 0 and #data.quiet == 0
+  view.patient = #view.choices > 0 or #data.late > 0 or data.paused or data.delayed
+    or view.slow_call or view.slow_reply
   view.asleep = data.pc == 'sleep' and not data.paused and not view.poked
   return view
 end
@@ -161,182 +173,9 @@ function Steps:own_step(state, i, name, step)
   return own_step(self, state, i, name, step)
 end
 
-local function with(state, i, part)
-  local new = {}
-  for k = 1, #state do
-    new[k] = state[k]
-  end
-  new[i] = part
-  return new
-end
-
 local function own(self, state, i, name, label, step, emit)
   local result = own_step(self, state, i, name, step)
   emit(label, with(state, i, result.part), result.findings[1])
-end
-
-local function holders_of(self, keyspace)
-  local found = keyspace.holders
-  if not found then
-    found = self.model.holders and self.model.holders(keyspace.data, self.server.name) or {}
-    keyspace.holders = found
-  end
-  return found
-end
-
-local function event(self, before, call, letter, result)
-  local header = self.server:header(call.script)
-  local e = { script = call.script, verb = self.model.verbs[call.script], header = header,
-    letter = letter, keys = result.keys, reply = result.reply, outcome = result.reply[1],
-    before = before, after = result.after, again = result.again, messages = result.messages,
-    before_holders = holders_of(self, before), after_holders = holders_of(self, result.after),
-    longest = self.model.longest or math.huge, mode = 'write', limits = self.limits,
-    name = self.server.name }
-  for i, field in ipairs(header.argv) do
-    local value = result.args[i]
-    e[field.name] = field.kind == 'integer' and tonumber(value) or value
-  end
-  e.hold = e.hold or e.verb == 'release' and 0 or nil
-  function e.derived(name)
-    return #header.derived > 0 and name:find('rwlock_timeout', 1, true)
-  end
-  if self.model.event then
-    self.model.event(e)
-  end
-  return e
-end
-
--- What an onlooker makes of a run: the next ghost, and findings.
-local function observe(self, state, call, letter, result)
-  local ghost = state[self.GHOST]
-  local seen = result.seen[ghost]
-  if seen then
-    return seen
-  end
-  local findings = {}
-  local function report(property, message)
-    findings[#findings + 1] = { property = property, message = message, script = call.script }
-  end
-  if result.err then
-    report('G10', ('%s: %s'):format(call.script, result.err.message))
-    findings[1].line = result.err.line
-    seen = { ghost = ghost, findings = findings }
-  else
-    local data = parts.copy(ghost.data)
-    properties.executed(self.model, event(self, state[self.KEYS], call, letter, result), data,
-      report)
-    seen = { ghost = self.pool:part(data), findings = findings }
-  end
-  result.seen[ghost] = seen
-  return seen
-end
-
-local function hear(self, part, letter, message)
-  local name = 'm' .. letter .. message.channel .. '\1' .. message.message
-  local heard = part.memo[name]
-  if heard == nil then
-    local channel = message.channel:gsub('lk%-' .. letter .. '%f[%W]', 'lk-@')
-    heard = part
-    if part.data.listens[channel] and part.data.pc ~= 'dead' then
-      local role = self.model.roles[part.data.role]
-      local c = Client.draft(part.data, self.context, 0)
-      if role.hear then
-        role.hear(c, channel, message.message)
-      else
-        c.poked = true
-      end
-      heard = self.pool:part((c:finish()))
-    end
-    part.memo[name] = heard
-  end
-  return heard
-end
-
-local function subscribe(self, state, i, k)
-  local result = own_step(self, state, i, 's' .. k, function(c)
-    local call = c.pipe[k]
-    call.reply, c.sending = {}, nil
-    c.listens[call.args[1]] = true
-  end)
-  return with(state, i, result.part)
-end
-
--- The server runs a call of a client: the k-th of its pipe, or a late copy.
-local function execute(self, state, i, call, answer)
-  local letter = Steps.letter(i)
-  local result = self.server:run(state[self.KEYS], call, letter)
-  local seen = observe(self, state, call, letter, result)
-  local new = {}
-  for k = 1, #state do
-    new[k] = state[k]
-  end
-  if self.may_fail_over and result.after ~= state[self.KEYS] then
-    new[self.BACK] = self.model.lagging(self, state, result.after)
-  end
-  new[self.KEYS], new[self.GHOST] = result.after, seen.ghost
-  if not result.err then
-    new[i] = answer(result)
-    for _, message in ipairs(result.messages) do
-      for j = 1, self.n do
-        new[j] = hear(self, new[j], Steps.letter(j), message)
-      end
-    end
-  end
-  return new, seen.findings[1]
-end
-
-local function answered(self, state, i, k, letter)
-  return function(result)
-    local name = result.reply_name
-    if not name then
-      name = 'x' .. parts.text(result.reply)
-      result.reply_name = name
-    end
-    local part = state[i]
-    local known = part.memo[name]
-    if not known then
-      local data = parts.copy(part.data)
-      data.sending = nil
-      data.pipe[k].reply = parts.copy(result.reply)
-      for place, value in ipairs(data.pipe[k].reply) do
-        if type(value) == 'string' then
-          data.pipe[k].reply[place] = value:gsub('lk%-' .. letter .. '%f[%W]', 'lk-@')
-        end
-      end
-      known = self.pool:part(data)
-      part.memo[name] = known
-    end
-    return known
-  end
-end
-
-local function verb_of(call)
-  return call.script:match('[^/]+$'):lower()
-end
-
-local function run_call(self, state, i, view, emit)
-  local call = state[i].data.pipe[view.call]
-  local label = Steps.letter(i) .. '.' .. verb_of(call)
-  if call.script == 'SUBSCRIBE' then
-    return emit(label, subscribe(self, state, i, view.call))
-  end
-  local new, finding = execute(self, state, i, call, answered(self, state, i, view.call,
-    Steps.letter(i)))
-  emit(label, new, finding)
-end
-
-local function run_late(self, state, i, emit)
-  local part = state[i]
-  for k, call in ipairs(part.data.late) do
-    local left = own_step(self, state, i, 'l' .. k, function(c)
-      table.remove(c.late, k)
-    end)
-    local new, finding = execute(self, state, i, call, function()
-      return left.part
-    end)
-    local number = #part.data.late > 1 and '#' .. k or ''
-    emit(Steps.letter(i) .. '~' .. verb_of(call) .. number, new, finding)
-  end
 end
 
 local function read_reply(c, role)
@@ -549,8 +388,8 @@ function Steps:check_believers(state)
   return finding
 end
 
--- The one client whose next step need not wait for others, and that step: it runs the call that it has
--- just sent, or reads a reply upon which it sends nothing.
+-- The one client whose next step need not wait for others, and that step: it runs the call that it
+-- has just sent, or reads a reply upon which it sends nothing.
 local function next_alone(self, state)
   for i = 1, self.n do
     if state[i].data.sending then
@@ -584,10 +423,10 @@ local function follow(self, label, state, finding, emit)
   local function further(next_label, new, next_finding)
     follow(self, label .. ' ' .. next_label, new, next_finding, emit)
   end
+  step(self, state, i, self:view(state[i]), further)
   if state[self.LEFT] > 0 then
     own_faults(self, state, i, further)
   end
-  step(self, state, i, self:view(state[i]), further)
 end
 
 local function client_steps(self, state, i, view, occasion, emit)
@@ -602,6 +441,11 @@ local function client_steps(self, state, i, view, occasion, emit)
     own(self, state, i, 'm<', letter .. '<msg', take_message, emit)
   end
   for _, name in ipairs(view.due) do
+    if name == 'end' and self.limits.renewals == math.huge
+      and state[self.LEFT] == self.bounds.faults then
+      emit(letter .. '@end', state, { property = 'R1',
+        message = ('%s lost its hold, though nothing failed'):format(letter) })
+    end
     own(self, state, i, '@' .. name, letter .. '@' .. name, FIRE[name], emit)
   end
   if not occasion then

@@ -6,7 +6,9 @@ local replay = require('checker.replay')
 local story = {}
 
 local function show(value)
-  if type(value) ~= 'table' then
+  if type(value) == 'number' then
+    return ('%.17g'):format(value)
+  elseif type(value) ~= 'table' then
     return tostring(value)
   end
   local list = {}
@@ -82,39 +84,22 @@ local function call_of(data, label)
   end
 end
 
-local function tell(steps, step, row)
-  local letter, mark, rest = step.label:match('^(%u?)(%p)(.*)$')
-  if mark == '+' then
-    return
-  elseif letter == '' then
-    row.who, row.does = 'server', rest
-    return
+local function tell_call(steps, step, row, letter, before)
+  local call = call_of(before, step.label)
+  local args = table.concat(call.args, ' '):gsub('lk%-@', 'lk-' .. letter)
+  row.script, row.late = call.script, step.label:find('~') ~= nil
+  row.does = (row.late and 'late: ' or '') .. call.script .. ' ' .. args
+  local result = call.script ~= 'SUBSCRIBE'
+    and steps.server:run_once(step.before[steps.KEYS], call, letter)
+  if result then
+    row.answer = result.err and result.err.message or relative(show(result.reply))
+    row.messages = result.messages
   end
-  local place = letter:byte() - 64
-  local before, after = step.before[place].data, step.state[place].data
-  row.who = letter
-  if mark == '.' or mark == '~' then
-    local call = call_of(before, step.label)
-    local args = table.concat(call.args, ' '):gsub('lk%-@', 'lk-' .. letter)
-    row.script, row.late = call.script, mark == '~'
-    row.does = (mark == '~' and 'late: ' or '') .. call.script .. ' ' .. args
-    local result = call.script ~= 'SUBSCRIBE'
-      and steps.server:run_once(step.before[steps.KEYS], call, letter)
-    if result then
-      row.answer = result.err and result.err.message or relative(show(result.reply))
-      row.messages = result.messages
-    end
-  elseif mark == '<' then
-    row.does = rest == 'msg' and 'takes note of the message' or 'reads the reply'
-  elseif mark == '@' then
-    row.does = rest .. ' timer'
-  elseif mark == '!' then
-    row.does = FAULTS[rest] or rest
-    row.fault = true
-  else
-    row.does = rest
-  end
-  if after.pc ~= before.pc and mark ~= '!' then
+end
+
+-- What became of the client by the step.
+local function tell_state(row, before, after)
+  if after.pc ~= before.pc and not row.fault then
     row.state = after.pc
   end
   if after.deadline and after.deadline ~= before.deadline then
@@ -122,6 +107,29 @@ local function tell(steps, step, row)
   elseif before.deadline and not after.deadline then
     row.state = (row.state or after.pc) .. ', believes no more'
   end
+end
+
+local function tell(steps, step, row)
+  local letter, mark, rest = step.label:match('^(%u?)(%p)(.*)$')
+  if mark == '+' then
+    return
+  elseif letter == '' then
+    row.who, row.does, row.fault = 'server', rest, true
+    return
+  end
+  local place = letter:byte() - 64
+  local before, after = step.before[place].data, step.state[place].data
+  row.who, row.does, row.fault = letter, rest, mark == '!'
+  if mark == '.' or mark == '~' then
+    tell_call(steps, step, row, letter, before)
+  elseif mark == '<' then
+    row.does = rest == 'msg' and 'takes note of the message' or 'reply'
+  elseif mark == '@' then
+    row.does = rest .. ' timer'
+  elseif mark == '!' then
+    row.does = FAULTS[rest] or rest
+  end
+  tell_state(row, before, after)
 end
 
 ---@param steps table

@@ -67,6 +67,11 @@ function workers.map(jobs, count, run)
     unistd.close(process.fd)
     wait.wait(process.pid)
   end
+  for i = 1, #jobs do
+    if not results[i] then
+      error(('the process of run %d of %d ended without a result'):format(i, #jobs), 0)
+    end
+  end
   return results
 end
 

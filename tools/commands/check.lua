@@ -62,7 +62,8 @@ local function options_of(args, ctx)
   return { clients = args.clients, rounds = args.rounds, faults = args.faults,
     kinds = list_of(args.fault), only = list_of(args.only), limits = limits,
     scripts = args.scripts or path.join(ctx.home, 'scripts'), memory_mb = args.memory,
-    memo = not args.no_memo, symmetric = not args.no_symmetry, workers = args.workers or 2 }
+    memo = not args.no_memo, go_on = true, symmetric = not args.no_symmetry,
+    workers = args.workers or 2 }
 end
 
 local function known(name, list)
@@ -71,6 +72,17 @@ local function known(name, list)
       return true
     end
   end
+end
+
+local function refuse_number(args)
+  for _, name in ipairs({ 'clients', 'rounds', 'faults', 'workers', 'memory' }) do
+    local value = args[name]
+    local least = name == 'faults' and 0 or 1
+    if value and (value % 1 ~= 0 or value < least or value > 100000) then
+      return ('--%s must be a whole number'):format(name)
+    end
+  end
+  return args.clients and args.clients > 6 and 'at most 6 clients' or nil
 end
 
 local function refuse(args, options)
@@ -90,16 +102,7 @@ local function refuse(args, options)
       return ('there is no promise "%s"'):format(id)
     end
   end
-  for _, name in ipairs({ 'clients', 'rounds', 'faults', 'workers', 'memory' }) do
-    local value = args[name]
-    local least = name == 'faults' and 0 or 1
-    if value and (value % 1 ~= 0 or value < least or value > 100000) then
-      return ('--%s must be a whole number'):format(name)
-    end
-  end
-  if args.clients and args.clients > 6 then
-    return 'at most 6 clients'
-  elseif args.scripts and not path.isdir(args.scripts) then
+  if args.scripts and not path.isdir(args.scripts) then
     return ('--scripts %s is no folder'):format(args.scripts)
   elseif args.replay and not args.model then
     return '--replay needs the model that it is of'
@@ -202,7 +205,7 @@ local function show_finding(verdict, finding, options, args, ctx)
 end
 
 local function judge(outcome, options, args, ctx)
-  local lines, failed, incomplete = {}, false, false
+  local lines, failed, incomplete, seen = {}, false, false, {}
   for _, verdict in ipairs(outcome.runs) do
     lines[#lines + 1] = summary(verdict) .. '\n'
     if verdict.expected then
@@ -213,12 +216,31 @@ local function judge(outcome, options, args, ctx)
     end
     if not verdict.expected or args.html then
       for _, finding in ipairs(verdict.findings) do
-        local shown = show_finding(verdict, finding, options, args, ctx)
-        lines[#lines + 1] = verdict.expected and '' or '\n' .. shown
+        local id = table.concat({ verdict.model, finding.property, finding.script or '' }, ' ')
+        local shown = not seen[id] and show_finding(verdict, finding, options, args, ctx)
+        lines[#lines + 1] = shown and not verdict.expected and '\n' .. shown or ''
+        seen[id] = true
       end
     end
   end
   return lines, failed, incomplete
+end
+
+-- Where nothing was found, the page has a run that went well.
+local function write_sample(args, ctx, options, outcome)
+  local checker = require('checker')
+  local model = args.model or 'lock'
+  local run, steps = checker.sample(model, options)
+  local labels, verdicts = {}, {}
+  for i, step in ipairs(run.steps) do
+    labels[i] = step.label
+  end
+  for _, verdict in ipairs(outcome.runs) do
+    verdicts[#verdicts + 1] = summary(verdict)
+  end
+  return write_page(ctx, args.html, require('checker.page').of(
+    require('checker.story').of(steps, run), { scripts = options.scripts, model = model,
+      replay = table.concat(labels, ' '), verdict = table.concat(verdicts, '; ') }))
 end
 
 local function names_of(models)
@@ -230,6 +252,21 @@ local function names_of(models)
   return names
 end
 
+local function show_coverage(outcome, lines)
+  local unreached = false
+  for _, model in ipairs(names_of(outcome.models)) do
+    local entry = outcome.models[model]
+    unreached = unreached or #entry.missing > 0
+    lines[#lines + 1] = ('%-10s %d outcomes and errors reached%s\n'):format(model, entry.reached,
+      #entry.missing > 0 and ', never: ' .. table.concat(entry.missing, '; ') or '')
+  end
+  return unreached
+end
+
+local function exit_of(failed, incomplete)
+  return failed and 1 or incomplete and 2 or 0
+end
+
 local function run_matrix(args, ctx, options)
   local checker = require('checker')
   local has_bounds = args.clients or args.rounds or args.faults or args.fault
@@ -237,29 +274,26 @@ local function run_matrix(args, ctx, options)
   local runs = require('checker.matrix')
   local outcome = runs.run(models, options, has_bounds and { {} } or nil)
   local lines, failed, incomplete = judge(outcome, options, args, ctx)
-  for _, model in ipairs(names_of(outcome.models)) do
-    local entry = outcome.models[model]
-    lines[#lines + 1] = ('%-10s %d outcomes and errors reached'):format(model, entry.reached)
-    if #entry.missing > 0 then
-      lines[#lines + 1] = ', never: ' .. table.concat(entry.missing, '; ')
-      failed = failed or not has_bounds and not options.only and not incomplete
-    end
-    lines[#lines + 1] = '\n'
+  local unreached = show_coverage(outcome, lines)
+  failed = failed or unreached and not has_bounds and not options.only and not incomplete
+  local wrong = args.html and not failed and write_sample(args, ctx, options, outcome)
+  if wrong then
+    return wrong
   end
   for _, verdict in ipairs(outcome.runs) do
     verdict.options, verdict.covered = nil, nil
   end
   ctx:result({ runs = outcome.runs, ok = not failed and not incomplete }, table.concat(lines))
-  return failed and 1 or incomplete and 2 or 0
+  return exit_of(failed, incomplete)
 end
 
 function command.run(args, ctx)
   local options, wrong = options_of(args, ctx)
-  wrong = wrong or refuse(args, options)
+  wrong = wrong or refuse_number(args) or refuse(args, options)
   if wrong then
     return ctx:misuse(wrong)
   elseif args.trace then
-    return require('checker.trace').command(args.trace, ctx)
+    return require('checker.trace').command(args.trace, ctx, options.scripts)
   elseif args.replay then
     return run_replay(args, ctx, options)
   end

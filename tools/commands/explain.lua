@@ -1,27 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('lib.cli')
+local exits = require('lib.exits')
 local text = require('lib.text')
 
 local command = { summary = 'what a status or an exit code means, and what to do' }
 
-local EXITS = {
-  [0] = { 'done', 'nothing to do' },
-  [1] = { 'a tool found something: lint findings, an error of a script, a missing script',
-    'see its output' },
-  [2] = { 'incomplete: a bound was reached, or only part could be done', 'raise the bound' },
-  [3] = { 'inspect: the lock is free', 'nothing to do' },
-  [64] = { 'wrong use: an option, a duration, a name or the URL; nothing was touched',
-    'see the message, and --help of the command' },
-  [69] = { 'no server could be reached, or it refused',
-    'see the message: address, credentials, permissions, memory, read-only' },
-  [70] = { 'a defect of latchkey itself', 'report it with the message' },
-  [75] = { 'the lock was held by another for the whole wait',
-    'wait longer, or see with latchkey inspect who holds it' },
-  [80] = { 'the lock was lost while the command ran',
-    'its work may have run unprotected: check it, then run it again' },
-  [126] = { 'exec: the command was found, but could not be run', 'check its permissions' },
-  [127] = { 'exec: the command was not found', 'check its name and PATH' },
-}
+local EXITS = {}
+for _, exit in ipairs(exits) do
+  EXITS[exit.code] = exit
+end
 
 function command.configure(parser)
   parser:argument('code', 'LK_BUSY, busy, or a number. Without one, all of them.'):args('?')
@@ -30,7 +17,7 @@ end
 
 local function exit_meaning(number)
   if EXITS[number] then
-    return { exit = number, text = EXITS[number][1], hint = EXITS[number][2] }
+    return { exit = number, text = EXITS[number].text, hint = EXITS[number].hint }
   elseif number > 128 and number <= 192 then
     local signal = number - 128
     return { exit = number, text = ('exec: signal %d ended the command'):format(signal),

@@ -19,7 +19,10 @@ cli.exits = {
 }
 
 -- Commands that are not written in Lua.
-local BUILT_IN = { exec = 'run a command while holding a lock' }
+cli.BUILT_IN = {
+  bench = 'how fast are locks on this server?',
+  exec = 'run a command while holding a lock',
+}
 
 local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
   .. '--url local: for your own server on this machine'
@@ -27,7 +30,7 @@ local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKE
 ---@param home string
 ---@return string[] names of the commands, sorted
 function cli.command_names(home)
-  local names = { 'exec' }
+  local names = { 'bench', 'exec' }
   for _, file in ipairs(dir.getfiles(path.join(home, 'tools', 'commands'), '*.lua')) do
     names[#names + 1] = path.splitext(path.basename(file))
   end
@@ -43,7 +46,7 @@ local function help(names)
     '',
   }
   for _, name in ipairs(names) do
-    local summary = BUILT_IN[name] or require('commands.' .. name).summary
+    local summary = cli.BUILT_IN[name] or require('commands.' .. name).summary
     lines[#lines + 1] = ('  %-10s %s'):format(name, summary)
   end
   lines[#lines + 1] = ''
@@ -219,7 +222,7 @@ function cli.main(home, arguments, exit_of)
     return cli.exits.done
   end
   for _, known in ipairs(names) do
-    if known == name and not BUILT_IN[name] then
+    if known == name and not cli.BUILT_IN[name] then
       return run(home, name, { unpack(arguments, 2) }, exit_of)
     end
   end

@@ -125,7 +125,8 @@ local function hunt(list, options, limit_s, what, run)
   end
 end
 
--- The scripts as they are must pass: else everything would count as caught.
+-- The scripts as they are must pass, before and afterwards: else all that fails would count as
+-- caught, also where somebody has been at work on the specs meanwhile.
 local function check_originals(list, options)
   local originals, seen = {}, {}
   local scripts = assert(catalog.read(path.join(options.root, 'scripts')))
@@ -195,6 +196,10 @@ function mutate.run(list, options)
     return nil, why
   end
   hunt_by_specs(list, options)
+  good, why = check_originals(list, options)
+  if not good then
+    return nil, why
+  end
   local left = options.checker and alive(list, function(mutant)
     return not reasons[mutant.id] and #models_of(mutant.variants) > 0
   end) or {}

@@ -58,6 +58,7 @@ extern "C" {
 #define LK_LEASE_MIN_MS 50              /**< shortest lease */
 #define LK_LEASE_MAX_MS 86400000        /**< longest lease, 24 hours */
 #define LK_HOLD_MAX 1000000             /**< highest hold count of one owner */
+#define LK_REPLICAS_MAX 16              /**< most replicas that can be asked for */
 #define LK_READ_HOLD_MAX 1000           /**< highest hold count of one reader */
 #define LK_TOKEN_TTL_MAX_MS 31536000000 /**< longest life of a fencing counter, 365 days */
 
@@ -201,12 +202,16 @@ typedef struct lk_client_options {
   bool
       functions; /**< call the scripts as Redis Functions (FCALL); also the URL's functions=1. What the
                        server does not have is loaded, older ones are replaced */
+  bool lazy; /**< open also while the server cannot be reached or is not ready: calls connect, and
+                       load what they need. For one of several servers that may be down */
+  int64_t min_replicas; /**< of locks whose options give none; 0: the server's word is enough */
+  int64_t replicas_ms;  /**< of locks whose options give none, 1 to 60,000; default 500 */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false                                                                                \
+        NULL, false, false, 0, 0                                                                   \
   }
 
 /**
@@ -535,10 +540,14 @@ typedef struct lk_lock_options {
                               so long is passed over, 1,000 to 60,000; at most a quarter of the lease;
                               0: 5,000 */
   bool prefer_writers; /**< LK_WRITE: while it waits nobody starts to read */
+  int64_t
+      min_replicas; /**< so many replicas must have a hold, and each renewal, before it counts, up
+                             to LK_REPLICAS_MAX; 0: the client's */
+  int64_t replicas_ms; /**< how long they have for it, 1 to 60,000; 0: the client's */
 } lk_lock_options;
 
 #define LK_LOCK_OPTIONS_INIT                                                                       \
-  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL, 0, LK_WAIT_MESSAGE, 0, 0, false }
+  { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL, 0, LK_WAIT_MESSAGE, 0, 0, false, 0, 0 }
 
 /**
  * Can this be the name of a lock? All keys of one lock must share a hash slot.

@@ -26,6 +26,18 @@ check() {
   if "$@" >&2; then echo "ok $number - $title"; else echo "not ok $number - $title"; fi
 }
 
+# check_with HEADER TITLE COMMAND...: skipped where that header is not installed.
+check_with() {
+  header=$1
+  shift
+  if printf '#include <stdio.h>\n#include <%s>\n' "$header" | cc -E - >/dev/null 2>&1; then
+    check "$@"
+  else
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $header is not installed"
+  fi
+}
+
 by_cmake() {
   cmake -S "$here" -B "$work/cmake-$1" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
     -DBUILD_SHARED_LIBS="$1" && cmake --build "$work/cmake-$1" && "$work/cmake-$1/consumer" local:
@@ -62,8 +74,16 @@ readme_in_shell() {
 example() {
   # shellcheck disable=SC2046 # lists of flags
   cc "$1" -o "$work/example" $(pkg-config --cflags --libs latchkey) \
-    -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" -pthread &&
+    -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" -pthread ${2:+"$2"} &&
     "$work/example" && "$work/example"
+}
+
+# An application that links the distribution's own hiredis has two of them in one process.
+beside_hiredis() {
+  # shellcheck disable=SC2046 # lists of flags
+  cc "$here/beside_hiredis.c" -o "$work/beside" $(pkg-config --cflags latchkey) \
+    -L"$(pkg-config --variable=libdir latchkey)" "$1" -lhiredis -lssl -lcrypto -pthread \
+    -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" && "$work/beside" local:
 }
 
 # Names of others, hiredis' above all, must not meet an application's own.
@@ -75,7 +95,7 @@ exports_only_its_own() {
 
 examples=$(find "$root/c/examples" -name '*.c' | sort)
 # shellcheck disable=SC2086 # a list of paths
-echo "1..$((10 + $(printf '%s\n' $examples | wc -l)))"
+echo "1..$((12 + $(printf '%s\n' $examples | wc -l)))"
 check 'installs' cmake --install "$build" --prefix "$prefix"
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
@@ -90,5 +110,12 @@ check 'the static library exports its own names alone' exports_only_its_own -g -
 check 'the installed program finds its scripts and tools' \
   env -u LATCHKEY_HOME "$prefix/bin/latchkey" eval --mock lock/inspect --name job
 for source in $examples; do
-  check "the example $(basename "$source" .c)" example "$source"
+  name=$(basename "$source" .c)
+  case $name in
+  libuv) check_with uv.h "the example $name" example "$source" -luv ;;
+  libev) check_with ev.h "the example $name" example "$source" -lev ;;
+  *) check "the example $name" example "$source" ;;
+  esac
 done
+check_with hiredis/hiredis.h 'beside another hiredis, shared' beside_hiredis -llatchkey
+check_with hiredis/hiredis.h 'beside another hiredis, static' beside_hiredis -l:liblatchkey.a

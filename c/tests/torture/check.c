@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
+#include "causes.h"
 #include "follow.h"
 
 #include <latchkey/latchkey.h>
@@ -19,12 +20,9 @@ static const char *const kind_texts[] = {
     VIOLATION_TABLE(VIOLATION_TEXT)
 #undef VIOLATION_TEXT
 };
-static const char *const fault_names[] = {"stall", "kill",  "stop", "close",
-                                          "cut",   "pause", "flush"};
 
 const char *violation_name(violation kind) { return kind_names[kind]; }
 const char *violation_text(violation kind) { return kind_texts[kind]; }
-const char *fault_name(fault_kind kind) { return fault_names[kind]; }
 
 bool verdict_is_clean(const verdict *v) {
   for (int kind = 0; kind < VIOLATION_KINDS; kind++)
@@ -32,27 +30,13 @@ bool verdict_is_clean(const verdict *v) {
   return true;
 }
 
+enum { STALL_MIN_US = 20000 };
+
 static operation op_of(const record *r) {
   return (operation)atomic_load_explicit(&r->op, memory_order_acquire);
 }
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Scripts are loaded again by whoever misses them, and a process that dies hinders no other. */
-static bool disturbs(int fault) { return fault != FAULT_FLUSH && fault != FAULT_KILL; }
-
-static void read_faults(findings *f) {
-  const stream *parent = &f->input->parent;
-  for (size_t i = 0; i < parent->count; i++) {
-    const record *r = &parent->records[i];
-    if (op_of(r) == OP_RUN) f->start_us = r->at_us;
-    if (op_of(r) != OP_FAULT) continue;
-    f->verdict->faults[r->status]++;
-    if (!disturbs(r->status)) continue;
-    window *w = grow(f, &f->windows, &f->window_count, sizeof *w);
-    if (w) *w = (window){r->at_us, r->until_us + f->input->recovery_ms * 1000, r->process};
-  }
-}
 
 static int by_owner(const void *a, const void *b) {
   return strcmp(((const hold *)a)->owner, ((const hold *)b)->owner);
@@ -88,14 +72,20 @@ static void join_events(findings *f) {
   }
 }
 
-static int64_t valid_until(const hold *h) {
+static int64_t believed_until(const hold *h) {
   int64_t end = earlier(h->release_us, h->deadline_us);
   return earlier(earlier(end, h->broken_us), earlier(h->lost_us, h->told_us));
 }
 
+/* From then on a fault may have taken it from its believer. */
+static int64_t sure_until(const hold *h) { return h->taken ? h->taken->from_us : NEVER; }
+static bool was_taken(const hold *h) { return sure_until(h) < believed_until(h); }
+
+static int64_t valid_until(const hold *h) { return earlier(believed_until(h), sure_until(h)); }
+
 /* A release that returned LK_OK claims that the lock was held until it was called. */
 static int64_t claimed_until(const hold *h) {
-  return h->release_status == LK_OK ? h->release_us : valid_until(h);
+  return h->release_status == LK_OK ? earlier(h->release_us, sure_until(h)) : valid_until(h);
 }
 
 static int by_lock_and_time(const void *a, const void *b) {
@@ -114,6 +104,14 @@ static bool exclude_each_other(const hold *a, const hold *b) {
   return !(a->reads && b->reads) && !are_one(a, b);
 }
 
+/* h came; somebody believed in a hold that a fault had taken. */
+static void excuse(findings *f, const hold *h, const hold *believed) {
+  if (!believed || !exclude_each_other(h, believed) || h->acquired_us >= believed_until(believed))
+    return;
+  const window *cause = was_taken(believed) ? believed->taken : h->taken;
+  if (cause) f->verdict->excused[cause->kind]++;
+}
+
 /* h came; what stood against it? */
 static void judge_arrival(findings *f, const hold *h, const hold *valid, const hold *claimed) {
   if (valid && exclude_each_other(h, valid) && h->acquired_us < valid_until(valid))
@@ -130,13 +128,16 @@ static void judge_arrival(findings *f, const hold *h, const hold *valid, const h
 /* Needs the holds sorted by lock and time. */
 static void judge_exclusion(findings *f) {
   /* Of this lock, the one that is valid longest so far; [1]: of those that read. */
-  const hold *valid[2] = {NULL, NULL}, *claimed[2] = {NULL, NULL};
+  const hold *valid[2] = {NULL, NULL}, *claimed[2] = {NULL, NULL}, *believed = NULL;
   for (size_t i = 0; i < f->hold_count; i++) {
     const hold *h = &f->holds[i];
-    if (i > 0 && h->lock != h[-1].lock) valid[0] = valid[1] = claimed[0] = claimed[1] = NULL;
+    if (i > 0 && h->lock != h[-1].lock)
+      valid[0] = valid[1] = claimed[0] = claimed[1] = believed = NULL;
     bool was_valid = h->acquired_us < valid_until(h);
     for (int side = 0; side < 2 && was_valid; side++)
       judge_arrival(f, h, valid[side], claimed[side]);
+    if (was_taken(h) || (believed && was_taken(believed))) excuse(f, h, believed);
+    if (!believed || believed_until(h) > believed_until(believed)) believed = h;
     const hold **mine = &valid[h->reads];
     if (was_valid && (!*mine || valid_until(h) > valid_until(*mine))) *mine = h;
     mine = &claimed[h->reads];
@@ -151,6 +152,7 @@ static void judge_losses(findings *f) {
     int64_t lost_us = earlier(h->lost_us, h->told_us);
     if (lost_us == NEVER) continue;
     f->verdict->lost++;
+    if (was_taken(h) || sure_until(h) <= lost_us) continue;
     if (h->told_us < h->deadline_us)
       report(f, VIOLATION_LOSS, h->told_us, "%s was lost %.1f ms before its deadline", h->owner,
              (double)(h->deadline_us - h->told_us) / 1000);
@@ -211,7 +213,7 @@ static void judge_writes(findings *f, int lock) {
     const write_seen *seen = f->write_count == 0 ? NULL
                                                  : bsearch(&key, f->writes, f->write_count,
                                                            sizeof *f->writes, by_owner_and_serial);
-    if (!seen || !seen->certain) {
+    if (!seen || !seen->certain || was_taken(h)) {
       f->verdict->late_writes++;
       continue;
     }
@@ -259,6 +261,11 @@ static void judge_free(findings *f, int lock, bool to_read, int64_t from_us, int
     if (w->lock != lock || w->reads != to_read || free_ms <= v->longest_free_ms ||
         !is_calm(f, w->process, from, until))
       continue;
+    const window *loss = first_loss(f, w->from_us, until);
+    if (loss) { /* no script freed it, so nobody was told; a waiter sleeps as long as the lease was */
+      v->overslept[loss->kind] += free_ms > f->input->wake_ms;
+      continue;
+    }
     v->longest_free_ms = free_ms;
     if (free_ms > f->input->wake_ms)
       report(f, VIOLATION_WAKEUP, from,
@@ -287,6 +294,41 @@ static void judge_wakeups(findings *f, int lock, bool to_read) {
   if (from_us != NEVER) judge_free(f, lock, to_read, from_us, until_us);
 }
 
+/* Needs the holds sorted by owner. Who was seen to have the lock is about to know it. */
+static void judge_told(findings *f) {
+  const stream *parent = &f->input->parent;
+  for (size_t i = 0; i < parent->count; i++) {
+    const record *r = &parent->records[i];
+    const hold *h = op_of(r) == OP_SEEN && r->owner[0] ? find_hold(f, r->owner) : NULL;
+    if (!h || h->acquired_us <= r->until_us + f->input->wake_ms * 1000) continue;
+    if (is_calm(f, h->process, r->until_us, h->acquired_us))
+      report(f, VIOLATION_WAKEUP, r->until_us,
+             "lock %d was given to %s (process %d), whose acquire returned %.1f ms later", h->lock,
+             h->owner, h->process, (double)(h->acquired_us - r->until_us) / 1000);
+  }
+}
+
+/* Between a call and its place in the queue; a waiter with a shorter lease may lose its place on a busy
+ * machine, since its heartbeat is short, too. */
+enum { ARRIVAL_MS = 200, ORDER_LEASE_MS = 10000 };
+
+/* Needs the holds sorted by lock and time. */
+static void judge_order(findings *f) {
+  const hold *latest = NULL; /* of this lock, the one that was asked for last */
+  for (size_t i = 0; i < f->hold_count; i++) {
+    const hold *h = &f->holds[i];
+    if (latest && latest->lock != h->lock) latest = NULL;
+    if (h->fair && latest && h->lease_ms >= ORDER_LEASE_MS &&
+        latest->called_us > h->called_us + ARRIVAL_MS * 1000 &&
+        is_calm(f, h->process, h->called_us, h->acquired_us))
+      report(f, VIOLATION_ORDER, latest->acquired_us,
+             "lock %d: %s came %.1f ms after %s, and had it %.1f ms before", h->lock, latest->owner,
+             (double)(latest->called_us - h->called_us) / 1000, h->owner,
+             (double)(h->acquired_us - latest->acquired_us) / 1000);
+    if (!latest || h->called_us > latest->called_us) latest = h;
+  }
+}
+
 /* Needs the holds sorted by owner. */
 static void judge_keys_left(findings *f) {
   const stream *parent = &f->input->parent;
@@ -299,7 +341,7 @@ static void judge_keys_left(findings *f) {
     else if (r->remaining_ms == -1)
       report(f, VIOLATION_LEAK, r->at_us, "lock %d has no lease; its owner is '%s'", r->lock,
              r->owner);
-    else if (h && h->release_status == LK_OK)
+    else if (h && h->release_status == LK_OK && !may_be_late(f, -1, h->called_us, r->at_us))
       report(f, VIOLATION_LEAK, r->at_us, "lock %d is left by %s, which released it", r->lock,
              h->owner);
     else
@@ -307,10 +349,67 @@ static void judge_keys_left(findings *f) {
   }
 }
 
+/* Nobody held the lock from from_us to until_us. How long did somebody wait for it meanwhile? */
+static void judge_gap(findings *f, int lock, int64_t from_us, int64_t until_us) {
+  int64_t *longest_ms = &f->verdict->longest_stall_ms[only_cause(f, from_us, until_us)];
+  for (size_t i = 0; i < f->waiter_count; i++) {
+    const waiter *w = &f->waiters[i];
+    int64_t from = w->from_us > from_us ? w->from_us : from_us;
+    int64_t stall_ms = (earlier(w->until_us, until_us) - from) / 1000;
+    if (w->lock == lock && stall_ms > *longest_ms) *longest_ms = stall_ms;
+  }
+}
+
+/* Needs the holds sorted by lock and time. */
+static void judge_stalls(findings *f) {
+  int64_t held_until_us = NEVER;
+  for (size_t i = 0; i < f->hold_count; i++) {
+    const hold *h = &f->holds[i];
+    if (i > 0 && h->lock != h[-1].lock) held_until_us = NEVER;
+    if (h->acquired_us - STALL_MIN_US > held_until_us)
+      judge_gap(f, h->lock, held_until_us, h->acquired_us);
+    if (held_until_us == NEVER || believed_until(h) > held_until_us)
+      held_until_us = believed_until(h);
+  }
+}
+
+static int by_lock_and_call(const void *a, const void *b) {
+  const hold *left = *(const hold *const *)a;
+  const hold *right = *(const hold *const *)b;
+  if (left->lock != right->lock) return left->lock < right->lock ? -1 : 1;
+  return (left->called_us > right->called_us) - (left->called_us < right->called_us);
+}
+
+/* Needs the holds sorted by lock and time: those before h are those that had it before h was asked. */
+static void judge_tokens(findings *f) {
+  const hold **called = malloc((f->hold_count + 1) * sizeof(const hold *));
+  if (!called) f->out_of_memory = true;
+  for (size_t i = 0; called && i < f->hold_count; i++) called[i] = &f->holds[i];
+  if (called && f->hold_count) qsort(called, f->hold_count, sizeof *called, by_lock_and_call);
+  const hold *highest = NULL;
+  for (size_t i = 0, next = 0; called && i < f->hold_count; i++) {
+    const hold *h = called[i];
+    if (i > 0 && h->lock != called[i - 1]->lock) highest = NULL;
+    for (; next < f->hold_count && f->holds[next].lock <= h->lock; next++) {
+      const hold *before = &f->holds[next];
+      if (before->lock == h->lock && before->acquired_us >= h->called_us) break;
+      if (before->lock == h->lock && before->token && (!highest || before->token > highest->token))
+        highest = before;
+    }
+    if (!h->token || !highest) continue;
+    f->verdict->tokens++;
+    if (h->token <= highest->token && !clock_is_behind(f, h->called_us))
+      report(f, VIOLATION_TOKEN, h->acquired_us,
+             "lock %d: %s has %" PRId64 ", and %s before it had %" PRId64, h->lock, h->owner,
+             h->token, highest->owner, highest->token);
+  }
+  free(called);
+}
+
 bool check_run(const check_input *input, verdict *out) {
   memset(out, 0, sizeof *out);
   findings f = {.input = input, .verdict = out};
-  read_faults(&f);
+  causes_read(&f);
   for (size_t i = 0; i < input->process_count; i++) follow_process(&f, (int)i);
 
   if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_owner);
@@ -319,9 +418,13 @@ bool check_run(const check_input *input, verdict *out) {
   for (size_t lock = 0; lock < input->lock_count; lock++) judge_writes(&f, (int)lock);
   judge_keys_left(&f);
   judge_losses(&f);
+  judge_told(&f);
 
   if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_lock_and_time);
   judge_exclusion(&f);
+  judge_order(&f);
+  judge_stalls(&f);
+  judge_tokens(&f);
   for (size_t lock = 0; lock < input->lock_count; lock++) {
     judge_wakeups(&f, (int)lock, false);
     judge_wakeups(&f, (int)lock, true);

@@ -38,9 +38,11 @@
   X(COUNT, "a hold count was wrong")                                                               \
   X(DEADLINE, "a hold was reported valid past what the server granted, or again after its end")    \
   X(LOSS, "a hold was lost without a cause, or its loss was told twice")                           \
-  X(WAKEUP, "a lock stayed free while somebody waited for it")                                     \
+  X(WAKEUP, "a lock stayed free, or unknown to its holder, while somebody waited for it")          \
+  X(ORDER, "who came later had a fair lock before")                                                \
   X(WAIT, "an acquire ended too early or too late")                                                \
   X(STATUS, "a call returned a status that it must not return here")                               \
+  X(TOKEN, "a fencing token was not above those before it")                                        \
   X(LEAK, "something was left on the server")                                                      \
   X(CRASH, "a process ended by itself")                                                            \
   X(PROGRESS, "too few acquisitions")
@@ -60,6 +62,23 @@ typedef enum fault_kind {
   FAULT_CUT,
   FAULT_PAUSE,
   FAULT_FLUSH,
+  FAULT_TORTURE_KINDS, /* those above are the torture's own; causes.c says what each may cause */
+
+  FAULT_DELAY = FAULT_TORTURE_KINDS, /* bytes wait on their way */
+  FAULT_HALF,                        /* one direction of a connection is closed */
+  FAULT_DROP,      /* a call is executed, and its reply lost with its connection */
+  FAULT_SLOW,      /* few bytes a second */
+  FAULT_CRASH,     /* a server is killed, and starts again with all that it had */
+  FAULT_FREEZE,    /* a server is stopped for a while */
+  FAULT_WIPE,      /* FLUSHALL */
+  FAULT_FULL,      /* a server has no memory left for a while */
+  FAULT_ACL,       /* the clients' user may not do this or that for a while */
+  FAULT_CLOCK,     /* a server's clock makes a leap */
+  FAULT_DRIFT,     /* a step that is no larger than what clients allow for */
+  FAULT_PARTITION, /* no packet reaches a server or leaves it */
+  FAULT_RESET,     /* packets to a server are answered with a reset */
+  FAULT_LOSS,      /* some packets are lost */
+  FAULT_FAILOVER,  /* a replica takes over */
   FAULT_KINDS
 } fault_kind;
 
@@ -99,6 +118,13 @@ typedef struct verdict {
   size_t late_writes;
   size_t keys_left; /* with a lease, of holds that were not released */
   size_t faults[FAULT_KINDS];
+  size_t overslept[FAULT_KINDS]; /* waits for a lock that it freed, so that nobody was told */
+  size_t excused[FAULT_KINDS];   /* overlaps of holds that it may have taken */
+  size_t blamed[FAULT_KINDS][VIOLATION_KINDS]; /* by the fault before them */
+  int64_t longest_stall_ms
+      [FAULT_KINDS +
+       1];       /* nobody held a lock, and somebody waited; the last: beside none or several */
+  size_t tokens; /* compared with those before */
   int64_t longest_wait_ms; /* of a successful acquire */
   int64_t longest_free_ms; /* free while waited for, undisturbed */
 } verdict;

@@ -14,13 +14,15 @@ extern char **environ;
 enum { TEXT = 24, ARGUMENTS = 32, WORKER_RECORDS = 1 << 17 };
 
 /* Those that a worker needs only sometimes. */
-static void add_options(const options *o, int number, const char **argv) {
+static void add_options(const options *o, int number, const char *long_lease, const char **argv) {
   while (*argv) argv++;
   const char *scripts = scripts_of(o, number);
   if (scripts) {
     *argv++ = "--scripts";
     *argv++ = scripts;
   }
+  *argv++ = "--long-lease";
+  *argv++ = long_lease;
   if (o->functions) *argv++ = "--functions";
   if (o->trace) {
     *argv++ = "--trace";
@@ -37,7 +39,8 @@ void child_start(parent *p, child *c) {
   need(c->history, path);
   atomic_store(&c->history->stop, p->hushed ? WORKER_HUSH : WORKER_RUN);
 
-  char number[TEXT], seed[TEXT], threads[TEXT], locks[TEXT];
+  char number[TEXT], seed[TEXT], threads[TEXT], locks[TEXT], lease[TEXT];
+  snprintf(lease, TEXT, "%lld", (long long)o->long_lease_ms);
   snprintf(number, TEXT, "%d", c->number);
   snprintf(seed, TEXT, "%llu", (unsigned long long)o->seed);
   snprintf(threads, TEXT, "%d", o->threads);
@@ -59,7 +62,7 @@ void child_start(parent *p, child *c) {
                                  o->run,
                                  "--history",
                                  p->folder};
-  add_options(o, c->number, argv);
+  add_options(o, c->number, lease, argv);
   need(posix_spawnp(&c->pid, p->program, NULL, NULL, (char **)(uintptr_t)argv, environ) == 0,
        p->program);
 }
@@ -68,12 +71,10 @@ void child_start(parent *p, child *c) {
 static void bury(parent *p, const child *c) {
   for (size_t i = 0; i < history_count(c->history); i++) {
     const record *r = &c->history->records[i];
-    const char *serial = strchr(r->owner, ':');
-    if (atomic_load(&r->op) != OP_ACQUIRED || r->status != LK_OK || !serial) continue;
+    if (atomic_load(&r->op) != OP_NAME) continue;
     p->dead = realloc(p->dead, (p->dead_count + 1) * sizeof *p->dead);
     need(p->dead, "memory");
-    snprintf(p->dead[p->dead_count++], HISTORY_OWNER_SIZE, "%.*s", (int)(serial + 1 - r->owner),
-             r->owner);
+    memcpy(p->dead[p->dead_count++], r->owner, HISTORY_OWNER_SIZE);
     return;
   }
 }
@@ -114,6 +115,14 @@ void child_kill(parent *p, child *c) {
   c->leaving = true;
   kill(c->pid, SIGKILL);
   go_on(p, c);
+}
+
+void child_close(parent *p, child *c) {
+  int64_t now_us = history_now_us();
+  note(p, OP_FAULT,
+       (record){.at_us = now_us, .until_us = now_us, .status = FAULT_CLOSE, .process = c->number});
+  c->leaving = true;
+  atomic_store(&c->history->stop, WORKER_CLOSE);
 }
 
 void child_stop(child *c, int64_t ms) {

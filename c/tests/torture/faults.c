@@ -80,14 +80,6 @@ static void cut_connections(parent *p, int64_t extent) {
   note_fault(p, FAULT_CUT, from_us, history_now_us());
 }
 
-static void close_child(parent *p, child *c) {
-  int64_t now_us = history_now_us();
-  note(p, OP_FAULT,
-       (record){.at_us = now_us, .until_us = now_us, .status = FAULT_CLOSE, .process = c->number});
-  c->leaving = true;
-  atomic_store(&c->history->stop, WORKER_CLOSE);
-}
-
 static void inject_one(parent *p, int64_t burst_left_ms) {
   static const fault_kind likely[] = {FAULT_STOP, FAULT_STOP, FAULT_STOP,  FAULT_CUT,
                                       FAULT_CUT,  FAULT_CUT,  FAULT_PAUSE, FAULT_PAUSE,
@@ -105,7 +97,7 @@ static void inject_one(parent *p, int64_t burst_left_ms) {
     if (c) child_kill(p, c);
     break;
   case FAULT_CLOSE:
-    if (c) close_child(p, c);
+    if (c) child_close(p, c);
     break;
   case FAULT_CUT: cut_connections(p, dice_between(&p->dice, CUT_SOME, CUT_ALL)); break;
   default: pause_server(p, dice_between(&p->dice, 30, 400));

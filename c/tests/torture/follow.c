@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "follow.h"
 
+#include "causes.h"
+
 #include <latchkey/latchkey.h>
 
 #include <inttypes.h>
@@ -24,10 +26,13 @@ typedef struct thread_state {
   size_t hold;           /* its present hold, or NO_INDEX */
   size_t ended;          /* the hold that it released last */
   size_t waiter;         /* its place among the waiters */
+  int64_t release_us;    /* the call of its last release */
 } thread_state;
 
 void report(findings *f, violation kind, int64_t at_us, const char *format, ...) {
   verdict *v = f->verdict;
+  fault_kind cause = last_cause(f, at_us);
+  if (cause != FAULT_KINDS) v->blamed[cause][kind]++;
   if (v->violations[kind]++ >= VERDICT_SHOWN_PER_KIND || v->shown == VERDICT_SHOWN) return;
   v->example[v->shown].kind = kind;
   char *text = v->example[v->shown++].text;
@@ -37,15 +42,6 @@ void report(findings *f, violation kind, int64_t at_us, const char *format, ...)
   va_start(args, format);
   vsnprintf(text + used, size - (size_t)used, format, args);
   va_end(args);
-}
-
-bool is_calm(const findings *f, int process, int64_t from_us, int64_t until_us) {
-  for (size_t i = 0; i < f->window_count; i++) {
-    const window *w = &f->windows[i];
-    bool concerns = w->process == -1 || w->process == process;
-    if (concerns && w->from_us < until_us && from_us < w->until_us) return false;
-  }
-  return true;
 }
 
 void *grow(findings *f, void *array_pointer, size_t *count, size_t element_size) {
@@ -132,6 +128,7 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
               .thread = r->thread,
               .lock = r->lock,
               .reads = r->kind == LK_READ,
+              .fair = r->kind == LK_FAIR,
               .renewed = thread->acquire->renewed,
               .certain = true,
               .count = 1,
@@ -140,6 +137,8 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
               .called_us = thread->acquire->at_us,
               .acquired_us = r->at_us,
               .granted_us = r->at_us,
+              .token = r->token,
+              .taken = first_loss(f, thread->acquire->at_us, NEVER),
               .lost_us = NEVER,
               .told_us = NEVER,
               .broken_us = NEVER,
@@ -154,7 +153,8 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
   if (thread->waiter != NO_INDEX) f->waiters[thread->waiter].until_us = r->at_us;
   thread->waiter = NO_INDEX;
 
-  if (!acquire_may_return(call, r->status, h != NULL, f->closing))
+  if (!acquire_may_return(call, r->status, h != NULL, f->closing) &&
+      !has_cause(f, process, (lk_status)r->status, call->at_us, r->at_us))
     report(f, VIOLATION_STATUS, r->at_us, "acquire%s with wait %" PRId64 " ms returned %s: %s",
            h ? " of a held lock" : "", call->wait_ms, lk_status_name(r->status), r->owner);
   judge_wait(f, process, call, r);
@@ -186,13 +186,19 @@ static bool may_be_renewed(const hold *h, const record *r) {
   return h->renewed && r->at_us - h->called_us >= h->lease_ms * 1000 / 3;
 }
 
+/* A fault may have taken it, or a call that was given up may have changed it since. */
+static bool may_differ(const findings *f, const hold *h, const record *r) {
+  bool taken = h->taken && h->taken->from_us <= r->at_us;
+  return taken || may_be_late(f, h->process, h->called_us, r->at_us);
+}
+
 static void inspected(findings *f, const thread_state *thread, const record *r) {
   if (r->fields > 1)
     report(f, VIOLATION_COUNT, r->at_us, "lock %d has %d owners", r->lock, r->fields);
   if (thread->hold != NO_INDEX) {
     hold *h = &f->holds[thread->hold];
     look(f, h, r);
-    if (!h->certain || r->remaining_ms <= 0) return;
+    if (!h->certain || r->remaining_ms <= 0 || may_differ(f, h, r)) return;
     f->verdict->inspections++;
     if (r->count != h->count)
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, not %d", r->count,
@@ -201,22 +207,25 @@ static void inspected(findings *f, const thread_state *thread, const record *r) 
       report(f, VIOLATION_DEADLINE, r->at_us,
              "%s has %" PRId64 " ms left, but on the server only %" PRId64, h->owner,
              r->remaining_ms, r->lease_ms);
-  } else if (thread->ended != NO_INDEX && f->holds[thread->ended].release_status == LK_OK) {
+  } else if (thread->ended != NO_INDEX) {
+    const hold *h = &f->holds[thread->ended];
+    if (h->release_status != LK_OK || may_differ(f, h, r)) return;
     f->verdict->inspections++;
     if (r->count != 0)
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, which was released",
-             r->count, f->holds[thread->ended].owner);
+             r->count, h->owner);
   }
 }
 
-static void release_called(findings *f, const thread_state *thread, const record *r) {
+static void release_called(findings *f, thread_state *thread, const record *r) {
   if (thread->hold == NO_INDEX) return;
   hold *h = &f->holds[thread->hold];
   look(f, h, r);
+  thread->release_us = r->at_us;
   if (h->count == 1) h->release_us = r->at_us;
 }
 
-static void released(findings *f, thread_state *thread, const record *r) {
+static void released(findings *f, int process, thread_state *thread, const record *r) {
   if (thread->hold == NO_INDEX) return;
   hold *h = &f->holds[thread->hold];
   switch (r->status) {
@@ -236,6 +245,8 @@ static void released(findings *f, thread_state *thread, const record *r) {
     if (f->closing) break;
     /* fall through */
   default:
+    h->certain = false;
+    if (has_cause(f, process, (lk_status)r->status, thread->release_us, r->at_us)) break;
     report(f, VIOLATION_STATUS, r->at_us, "release of %s returned %s: %s", h->owner,
            lk_status_name(r->status), r->owner);
   }
@@ -270,7 +281,7 @@ void follow_process(findings *f, int process) {
   const stream *s = &f->input->processes[process];
   thread_state threads[THREAD_SLOTS][2]; /* a thread may read and write by two holds */
   for (int i = 0; i < THREAD_SLOTS; i++)
-    threads[i][0] = threads[i][1] = (thread_state){NULL, NO_INDEX, NO_INDEX, NO_INDEX};
+    threads[i][0] = threads[i][1] = (thread_state){NULL, NO_INDEX, NO_INDEX, NO_INDEX, 0};
   f->closing = false;
 
   for (size_t i = 0; i < s->count && !f->out_of_memory; i++) {
@@ -287,7 +298,7 @@ void follow_process(findings *f, int process) {
     case OP_WRITTEN: written(f, thread, r); break;
     case OP_INSPECT: inspected(f, thread, r); break;
     case OP_RELEASE: release_called(f, thread, r); break;
-    case OP_RELEASED: released(f, thread, r); break;
+    case OP_RELEASED: released(f, process, thread, r); break;
     case OP_LOST: {
       told_lost *lost = grow(f, &f->losses, &f->loss_count, sizeof *lost);
       if (lost) *lost = (told_lost){r->owner, r->at_us};

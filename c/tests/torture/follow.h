@@ -7,11 +7,13 @@
 
 #define NEVER INT64_MAX
 
-/* A stretch of time, with its process or -1 for all. */
 typedef struct window {
-  int64_t from_us;
+  int64_t from_us; /* a fault */
   int64_t until_us;
-  int process;
+  int64_t recovered_us; /* when nothing of it should be felt any more */
+  int process;          /* or -1 for all */
+  fault_kind kind;
+  int64_t offset_us; /* of the server's clock, after a step */
 } window;
 
 typedef struct hold {
@@ -20,6 +22,7 @@ typedef struct hold {
   int thread;
   int lock;
   bool reads; /* it may stand beside others that read */
+  bool fair;
   bool renewed;
   bool certain; /* no call of this hold is unanswered, so the server's count is known */
   bool noticed; /* the client has said that it is lost */
@@ -35,6 +38,8 @@ typedef struct hold {
   int64_t told_us;     /* NEVER, or after the first word of its loss: on_lost, or LK_LOST */
   int64_t broken_us;   /* NEVER, or before the operator broke it */
   int64_t release_us;  /* NEVER, or the call of the last release */
+  int64_t token;       /* 0: none */
+  const window *taken; /* NULL, or the fault that may have taken it */
   size_t log_place;    /* 1 + where its last certain line stands in the log; 0: none */
 } hold;
 
@@ -65,6 +70,7 @@ typedef struct findings {
   bool closing; /* of the process that is followed: its client is being closed */
   window *windows;
   size_t window_count;
+  int64_t longest_window_us;
   hold *holds;
   size_t hold_count;
   waiter *waiters;
@@ -79,9 +85,6 @@ typedef struct findings {
 /* Counts a violation, and keeps the text of the first few of its kind. */
 void report(findings *f, violation kind, int64_t at_us, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-
-/* Was nothing disturbed for this process from from_us to until_us? Process -1: for all. */
-bool is_calm(const findings *f, int process, int64_t from_us, int64_t until_us);
 
 /* Adds one element to a growing array; NULL when memory is out. */
 void *grow(findings *f, void *array_pointer, size_t *count, size_t element_size);

@@ -24,7 +24,7 @@ typedef enum operation {
 
   /* A worker's thread. remaining_ms and lost are asked for after at_us was read. */
   OP_ACQUIRE,  /* before: wait_ms, lease_ms, renewed */
-  OP_ACQUIRED, /* after: status, count, remaining_ms, lost; owner, or why it failed */
+  OP_ACQUIRED, /* after: status, count, remaining_ms, lost, token; owner, or why it failed */
   OP_LOOK,     /* before a write, which follows if something remains: remaining_ms, lost */
   OP_WRITTEN,  /* after a write: serial, remaining_ms, lost, owner */
   OP_INSPECT,  /* after an inspection: remaining_ms, lost; of the server: count, fields, lease_ms */
@@ -32,12 +32,13 @@ typedef enum operation {
   OP_RELEASED, /* after: status, count; why it failed */
   OP_LOST,     /* told by on_lost, on the callback's thread: status (the reason), owner */
   OP_CLOSE,    /* the client is being closed, whatever its threads do */
+  OP_NAME,     /* of the process: owner, how those of its holds begin */
 
   /* The parent. */
   OP_FAULT,    /* status (enum fault_kind), process or -1, until_us */
   OP_EXIT,     /* a process ended: process, status (as waitpid gives it), expected */
-  OP_SEEN,     /* a look at a lock: at_us before it, until_us after it, fields; count: 1 if it is
-                * open to readers */
+  OP_SEEN,     /* a look at a lock: at_us before it, until_us after it, fields, owner if it has only
+                * one; count: 1 if it is open to readers */
   OP_BREAK,    /* before the hold of a dead process is broken: owner */
   OP_KEY_LEFT, /* a key after the end: lock or -1, remaining_ms (its TTL), owner */
   OP_RUN,      /* the whole run: at_us, until_us */
@@ -68,6 +69,7 @@ typedef struct record {
   union {
     int64_t lease_ms;
     int64_t serial;
+    int64_t token;
   };
   char owner[HISTORY_OWNER_SIZE]; /* or a text of such length */
 } record;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_MAX = 8, KEY_SIZE = 320, RW_STRIDE = 3 };
+enum { KEYS_MAX = 8, RW_STRIDE = 3 };
 
 const lock_kind lock_kinds[] = {
     {"lock", LK_LOCK, "lock/inspect", 3, 2, "lock/break"},
@@ -43,6 +43,14 @@ static lk_reply *run(lk_client *client, const char *script, const char *name, co
   }
   lk_eval(client, script, keys, def->nkeys, args, def->nargs, &reply, NULL);
   return reply;
+}
+
+bool kind_key(lk_client *client, const lock_kind *kind, const char *name, size_t place,
+              char key[KEY_SIZE]) {
+  const lk_script_def *def = lk_catalog_find(client->catalog, kind->inspect);
+  if (!def || place >= def->nkeys) return false;
+  lk_name_form(&def->keys[place], name, key, KEY_SIZE);
+  return true;
 }
 
 static void read_holders(const lock_kind *kind, const lk_reply *reply, size_t fields,

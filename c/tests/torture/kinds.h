@@ -32,6 +32,11 @@ typedef struct inspection {
   } holders[HOLDERS_MAX];
 } inspection;
 
+enum { KEY_SIZE = 320 };
+
+/* The keys that a look at the lock takes, one by one; false: there are no more. */
+bool kind_key(lk_client *client, const lock_kind *kind, const char *name, size_t place,
+              char key[KEY_SIZE]);
 /* false: no answer. */
 bool kind_inspect(lk_client *client, const lock_kind *kind, const char *name, inspection *out);
 bool kind_break(lk_client *client, const lock_kind *kind, const char *name, const char *owner);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { SHORT_LEASE_MS = 1000 };
 
@@ -35,12 +36,13 @@ void observer_look(parent *p) {
     name_of_lock(p->options, i, name);
     int64_t at_us = history_now_us();
     if (!kind_inspect(p->client, kind, name, &s)) continue;
-    note(p, OP_SEEN,
-         (record){.at_us = at_us,
-                  .until_us = history_now_us(),
-                  .lock = (int16_t)i,
-                  .fields = (int32_t)s.count,
-                  .count = s.reads});
+    record r = {.at_us = at_us,
+                .until_us = history_now_us(),
+                .lock = (int16_t)i,
+                .fields = (int32_t)s.count,
+                .count = s.reads};
+    if (s.count == 1) set_owner(&r, s.holders[0].owner);
+    note(p, OP_SEEN, r);
     for (size_t h = 0; h < s.count; h++)
       if (s.holders[h].lease_ms > SHORT_LEASE_MS && is_dead(p, s.holders[h].owner))
         break_hold(p, kind, name, s.holders[h].owner);
@@ -121,4 +123,36 @@ void observer_list_keys(parent *p) {
   for (size_t i = 0; i < lk_reply_count(keys); i++)
     note_key(p, lk_reply_bytes(lk_reply_at(keys, i)).data);
   lk_reply_free(keys);
+}
+
+/* Takes a fair lock away from whoever is left, until a newcomer can have it. */
+static void take_from_the_dead(parent *p, const lock_kind *kind, const char *name) {
+  lk_lock *lock;
+  need(lk_lock_open(p->client, kind->kind, name, NULL, &lock, NULL) == LK_OK, "a lock's handle");
+  lk_status status;
+  while ((status = lk_lock_acquire(lock, NULL, 0, NULL)) == LK_BUSY) {
+    inspection s;
+    need(kind_inspect(p->client, kind, name, &s), "a lock could not be inspected");
+    for (size_t h = 0; h < s.count; h++) break_hold(p, kind, name, s.holders[h].owner);
+  }
+  need(status == LK_OK && lk_lock_release(lock, NULL, NULL) == LK_OK, "a fair lock is stuck");
+  lk_lock_close(lock);
+}
+
+void observer_sweep_queues(parent *p) {
+  bool slept = false;
+  for (int i = 0; i < p->options->locks; i++) {
+    char name[NAME_SIZE], key[KEY_SIZE];
+    const lock_kind *kind = kind_of_lock(p->options, i);
+    if (kind->kind != LK_FAIR) continue;
+    if (!slept) nanosleep(&(struct timespec){.tv_sec = FAIR_HEARTBEAT_MS / 1000 + 1}, NULL);
+    slept = true;
+    name_of_lock(p->options, i, name);
+    take_from_the_dead(p, kind, name);
+    for (size_t place = 0; kind_key(p->client, kind, name, place, key); place++) {
+      record r = {.at_us = history_now_us(), .lock = -1, .remaining_ms = ttl_of(p, key)};
+      set_owner(&r, key);
+      if (r.remaining_ms != -2) note(p, OP_KEY_LEFT, r);
+    }
+  }
 }

@@ -29,6 +29,7 @@ static const char usage[] =
     "                    (a private one is started)\n"
     "  --scripts DIR     scripts that override the library's; given twice, the processes take the\n"
     "                    folders in turn\n"
+    "  --long-lease MS   of the holds that are long (0: the library's default, 30000)\n"
     "  --functions       call the scripts as Redis Functions, and flush those as well\n"
     "  --trace DIR       write what each process's client does to DIR/PID.jsonl\n"
     "  --history DIR     where the histories are written; kept when the run fails\n"
@@ -56,8 +57,8 @@ static unsigned faults_of(const char *list) {
   snprintf(copy, sizeof copy, "%s", list);
   for (char *word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
     int kind = FAULT_KILL;
-    while (kind < FAULT_KINDS && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
-    if (kind == FAULT_KINDS) misuse("no such fault:", word);
+    while (kind < FAULT_TORTURE_KINDS && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
+    if (kind == FAULT_TORTURE_KINDS) misuse("no such fault:", word);
     faults |= 1u << kind;
   }
   return faults;
@@ -92,6 +93,7 @@ options options_read(int argc, char **argv) {
                                         {"faults", required_argument, NULL, 'f'},
                                         {"url", required_argument, NULL, 'u'},
                                         {"scripts", required_argument, NULL, 'd'},
+                                        {"long-lease", required_argument, NULL, 'L'},
                                         {"functions", no_argument, NULL, 'F'},
                                         {"trace", required_argument, NULL, 'T'},
                                         {"history", required_argument, NULL, 'H'},
@@ -122,6 +124,7 @@ options options_read(int argc, char **argv) {
     case 'f': o.faults = faults_of(optarg); break;
     case 'u': o.url = optarg; break;
     case 'd': add_scripts(&o, optarg); break;
+    case 'L': o.long_lease_ms = number("--long-lease", optarg, 0, 3600000); break;
     case 'F': o.functions = true; break;
     case 'T': o.trace = optarg; break;
     case 'H': o.history = optarg; break;

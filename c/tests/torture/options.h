@@ -19,6 +19,7 @@ enum {
   COMMAND_MS = 1000,
   RECHECK_MS = 30000, /* so long that only messages wake a waiter in time */
   WAKE_MS = 1200,
+  FAIR_HEARTBEAT_MS = 7500, /* so long that only tickets tell a waiter in time */
   RECOVERY_MS = 800
 };
 
@@ -35,12 +36,13 @@ typedef struct options {
   const char *url;                          /* NULL: a private server */
   const char *script_dirs[SCRIPT_DIRS_MAX]; /* the processes take these in turn */
   int script_dir_count;
-  bool functions;      /* call the scripts as Redis Functions */
-  const char *trace;   /* the folder for traces, or NULL */
-  const char *history; /* the folder; NULL: a temporary one */
-  const char *judge;   /* only judge the histories in this folder */
-  const char *run;     /* part of every lock's name, so that runs do not meet */
-  int worker;          /* the number of this process, or -1 in the parent */
+  bool functions;        /* call the scripts as Redis Functions */
+  int64_t long_lease_ms; /* of long holds; 0: the library's default */
+  const char *trace;     /* the folder for traces, or NULL */
+  const char *history;   /* the folder; NULL: a temporary one */
+  const char *judge;     /* only judge the histories in this folder */
+  const char *run;       /* part of every lock's name, so that runs do not meet */
+  int worker;            /* the number of this process, or -1 in the parent */
 } options;
 
 /* Exits with a message when the command line is not understood. */

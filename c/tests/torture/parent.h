@@ -21,10 +21,12 @@ typedef struct child {
   int64_t continue_at_us; /* when it shall go on */
 } child;
 
-typedef struct parent {
+typedef struct parent parent;
+struct parent {
   const options *options;
-  const char *program; /* this program, to be run as worker */
-  const char *urls[2]; /* ways to the server, taken in turn */
+  const char *program;      /* this program, to be run as worker */
+  const char *urls[2];      /* ways to the server, taken in turn */
+  const char *operator_url; /* the parent's own way */
   const char *folder;
   history_file *history;
   lk_client *client;
@@ -37,7 +39,11 @@ typedef struct parent {
   int64_t next_fault_us;
   int64_t next_flush_us;
   bool hushed;
-} parent;
+  bool blind;                                /* the server does not answer now */
+  void (*inject)(parent *p, int64_t now_us); /* what is due; called at every tick */
+  void (*calm_down)(parent *p);              /* ends what is under way; NULL: nothing can be */
+  void *stage;                               /* of `inject` */
+};
 
 /* Ends the program with status 2 unless `good`. */
 void need(bool good, const char *what);
@@ -48,6 +54,7 @@ void child_start(parent *p, child *c);
 /* Takes note of those that ended. */
 void children_reap(parent *p);
 void child_kill(parent *p, child *c);
+void child_close(parent *p, child *c);
 /* The fault is noted when it goes on. */
 void child_stop(child *c, int64_t ms);
 /* Lets those go on whose time is over, or all. */
@@ -58,11 +65,19 @@ void children_hush(parent *p, bool hush);
 void children_abort(parent *p);
 bool children_are_gone(const parent *p);
 
-/* faults.c: what is due. */
+/* run.c: the life of a run; its histories are in `folder` afterwards. */
+void run_all(parent *p);
+/* A temporary folder for them; its name is to be freed. */
+char *run_folder_new(void);
+void run_folder_remove(const char *folder);
+
+/* faults.c: the torture's own. */
 void faults_inject(parent *p, int64_t now_us);
 
 /* observer.c */
 void observer_look(parent *p);
 void observer_list_keys(parent *p);
+/* A heartbeat after everybody has gone, the next who comes finds nothing of them in a fair queue. */
+void observer_sweep_queues(parent *p);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "summary.h"
 
-#include "check.h"
 #include "options.h"
 
 #include <fcntl.h>
@@ -79,22 +78,7 @@ static void drop_evidence(evidence *e) {
   free(e->processes);
 }
 
-static void print_verdict(const verdict *v) {
-  printf("  acquired      %zu times, re-entered %zu, lost %zu, unsure %zu\n", v->acquisitions,
-         v->reentries, v->lost, v->unsure);
-  printf("  hold counts   %zu compared with the server's\n", v->inspections);
-  printf("  writes        %zu under a valid hold, %zu late (fencing's task)\n", v->certain_writes,
-         v->late_writes);
-  printf("  faults       ");
-  for (int kind = 0; kind < FAULT_KINDS; kind++)
-    printf(" %s %zu", fault_name((fault_kind)kind), v->faults[kind]);
-  printf("\n  longest       wait %" PRId64 " ms; free while waited for %" PRId64 " ms\n",
-         v->longest_wait_ms, v->longest_free_ms);
-  printf("  left behind   %zu with a lease\n", v->keys_left);
-  if (verdict_is_clean(v)) {
-    printf("PASS\n");
-    return;
-  }
+static void print_violations(const verdict *v) {
   for (int kind = 0; kind < VIOLATION_KINDS; kind++) {
     if (!v->violations[kind]) continue;
     printf("FAIL %s (%zu): %s\n", violation_name((violation)kind), v->violations[kind],
@@ -102,6 +86,29 @@ static void print_verdict(const verdict *v) {
     for (size_t i = 0; i < v->shown; i++)
       if (v->example[i].kind == (violation)kind) printf("     %s\n", v->example[i].text);
   }
+}
+
+static void print_faults(const verdict *v) {
+  printf("  faults       ");
+  for (int kind = 0; kind < FAULT_KINDS; kind++)
+    if (kind < FAULT_TORTURE_KINDS || v->faults[kind])
+      printf(" %s %zu", fault_name((fault_kind)kind), v->faults[kind]);
+  printf("\n");
+}
+
+void summary_print(const verdict *v) {
+  printf("  acquired      %zu times, re-entered %zu, lost %zu, unsure %zu\n", v->acquisitions,
+         v->reentries, v->lost, v->unsure);
+  printf("  compared      %zu hold counts with the server's, %zu tokens with those before\n",
+         v->inspections, v->tokens);
+  printf("  writes        %zu under a valid hold, %zu late (fencing's task)\n", v->certain_writes,
+         v->late_writes);
+  print_faults(v);
+  printf("  longest       wait %" PRId64 " ms; free while waited for %" PRId64 " ms\n",
+         v->longest_wait_ms, v->longest_free_ms);
+  printf("  left behind   %zu with a lease\n", v->keys_left);
+  print_violations(v);
+  if (verdict_is_clean(v)) printf("PASS\n");
 }
 
 /* A run without its last record was cut short, and may have acquired as little as it likes. */
@@ -114,9 +121,8 @@ static size_t acquisitions_expected(const stream *parent) {
   return 0;
 }
 
-bool summary_of(const char *folder) {
+bool summary_judge(const char *folder, verdict *out) {
   evidence e;
-  verdict v;
   bool good = read_evidence(folder, &e);
   if (!good) return false;
   check_input input = {.processes = e.processes,
@@ -128,11 +134,15 @@ bool summary_of(const char *folder) {
                        .recovery_ms = RECOVERY_MS,
                        .wake_ms = WAKE_MS};
   input.acquisitions_min = acquisitions_expected(&input.parent);
-  good = check_run(&input, &v);
-  if (good)
-    print_verdict(&v);
-  else
-    fprintf(stderr, "torture: out of memory\n");
+  good = check_run(&input, out);
+  if (!good) fprintf(stderr, "torture: out of memory\n");
   drop_evidence(&e);
-  return good && verdict_is_clean(&v);
+  return good;
+}
+
+bool summary_of(const char *folder) {
+  verdict v;
+  if (!summary_judge(folder, &v)) return false;
+  summary_print(&v);
+  return verdict_is_clean(&v);
 }

@@ -522,6 +522,52 @@ static void finds_a_reader_asleep_beside_readers(void **state) {
   expect_clean(&s); /* that one may have kept it out */
 }
 
+static void finds_a_holder_that_is_not_told(void **state) {
+  (void)state;
+  story s = {0};
+  acquire(&s, 1, 200, 5000, false);
+  record r = owned("b:1");
+  r.until_us = 301 * 1000;
+  r.fields = 1;
+  tell_parent(&s, OP_SEEN, 300, r);
+  acquired(&s, 1, 1301, "b:1", 1);
+  give_back(&s, 1, 1310);
+  expect_clean(&s);
+  s.process[1][1].at_us += 1000;
+  expect_one(&s, VIOLATION_WAKEUP);
+  fault(&s, FAULT_STOP, 1, 400, 500);
+  expect_clean(&s);
+}
+
+/* Process 0 asks at 100, process 1 later; process 1 has the lock first. */
+static void overtake(story *s, int64_t asked_ms, int64_t lease_ms) {
+  s->kind = LK_FAIR;
+  acquire(s, 0, 100, 20000, false);
+  acquire(s, 1, asked_ms, 20000, false);
+  s->process[0][0].lease_ms = s->process[1][0].lease_ms = lease_ms;
+  acquired(s, 1, 900, "b:1", 1);
+  give_back(s, 1, 910);
+  acquired(s, 0, 920, "a:1", 1);
+  give_back(s, 0, 930);
+}
+
+static void finds_who_came_later_and_was_first(void **state) {
+  (void)state;
+  story s = {0}, close = {0}, brief = {0}, unfair = {0};
+  overtake(&s, 301, 30000);
+  expect_one(&s, VIOLATION_ORDER);
+  fault(&s, FAULT_CUT, -1, 300, 310);
+  expect_clean(&s);
+  overtake(&close, 300, 30000);
+  expect_clean(&close);
+  overtake(&brief, 500, 5000);
+  expect_clean(&brief);
+  overtake(&unfair, 500, 30000);
+  for (int i = 0; i < PROCESSES; i++)
+    for (size_t j = 0; j < unfair.told[i]; j++) unfair.process[i][j].kind = LK_LOCK;
+  expect_clean(&unfair);
+}
+
 static void does_not_judge_a_disturbed_wakeup(void **state) {
   (void)state;
   story paused = {0};
@@ -688,6 +734,8 @@ int main(void) {
       cmocka_unit_test(finds_a_reader_beside_a_writer),
       cmocka_unit_test(finds_a_write_among_a_readers_lines),
       cmocka_unit_test(finds_a_reader_asleep_beside_readers),
+      cmocka_unit_test(finds_a_holder_that_is_not_told),
+      cmocka_unit_test(finds_who_came_later_and_was_first),
       cmocka_unit_test(does_not_judge_a_disturbed_wakeup),
       cmocka_unit_test(accepts_a_lock_that_goes_from_hand_to_hand),
       cmocka_unit_test(finds_a_wait_that_ends_too_early_or_too_late),

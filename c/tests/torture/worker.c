@@ -9,6 +9,8 @@
 #include "dice.h"
 #include "history.h"
 
+#include "../../src/client.h"
+
 #include <latchkey/latchkey.h>
 
 #include <errno.h>
@@ -131,6 +133,7 @@ static lk_status acquire(actor *a, int64_t wait_ms) {
   if (status == LK_OK) {
     lk_lock_owner(a->now.handle, a->caller, a->now.owner, sizeof a->now.owner);
     set_text(&after, a->now.owner);
+    if (a->now.kind == LK_FENCED) after.token = lk_lock_token(a->now.handle, a->caller);
   } else {
     set_text(&after, error.message);
   }
@@ -290,7 +293,7 @@ static void choose(actor *a, lk_lock_options *o) {
   bool shared = a->now.kind == LK_WRITE;
   if (shared && dice_chance(&a->dice, READERS_PERCENT)) change_sides(a);
   o->prefer_writers = dice_chance(&a->dice, PREFERRED_PERCENT);
-  o->heartbeat_ms = HEARTBEAT_MS;
+  o->heartbeat_ms = a->now.kind == LK_FAIR ? FAIR_HEARTBEAT_MS : HEARTBEAT_MS;
   name_of_lock(a->worker->options, a->lock, a->name);
   int64_t style = dice_between(&a->dice, 0, shared ? 74 : 99);
   if (a->lock == PATIENT_LOCK) style = 99;
@@ -299,7 +302,8 @@ static void choose(actor *a, lk_lock_options *o) {
     o->lease_ms = 60 << dice_between(&a->dice, 0, shared ? 3 : 5);
   else if (style < 75)
     o->lease_ms = dice_between(&a->dice, 300, 900);
-  o->renew = style >= 50 && style < 75;
+  o->renew = a->renewed;
+  if (style >= 75) o->lease_ms = a->worker->options->long_lease_ms;
   a->lease_ms = o->lease_ms ? o->lease_ms : DEFAULT_LEASE_MS;
   o->on_lost = lost;
   o->user = a;
@@ -395,6 +399,12 @@ static void trace(const char *line, size_t len, void *file) {
   must(fwrite(line, 1, len, file) == len, "trace");
 }
 
+/* An operator may take rights from the user for a while, and a hand-shake may be cut. */
+static bool may_open_later(lk_status status) {
+  return lk_status_is_retriable((int)status) || status == LK_UNSURE || status == LK_AUTH ||
+         status == LK_DENIED || status == LK_TLS;
+}
+
 int worker_run(const options *o) {
   worker w = {.options = o};
   char path[PATH_SIZE];
@@ -418,10 +428,14 @@ int worker_run(const options *o) {
   client.callbacks = o->worker % 2 ? LK_ON_KEEPER : LK_ON_DISPATCH;
   lk_error error;
   while (lk_client_open(o->url, &client, &w.client, &error) != LK_OK) {
-    must(lk_status_is_retriable((int)error.status) || error.status == LK_UNSURE, error.message);
+    must(may_open_later(error.status), error.message);
     if (is_stopping(&w)) return 0;
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
+
+  record name = {.at_us = history_now_us()};
+  snprintf(name.owner, sizeof name.owner, "lk-%s:", w.client->uuid);
+  history_write(w.history, OP_NAME, &name);
 
   actor actors[THREADS_MAX];
   pthread_rwlock_init(&w.client_use, NULL);

@@ -74,7 +74,7 @@ static void confirm(void) {
 }
 
 static void tell_ticket(const char *owner) {
-  char bytes[400];
+  char bytes[800];
   const char *ticket = strrchr(owner, ':') + 1;
   snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
            strlen(fix.channel), fix.channel, strlen(ticket), ticket);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client of counters, which have no owners: each call has a seq, and a call that nobody answered is
--- unknown. It takes a permit and gives it back, as c/src/counters.c does.
+-- A client of counters, which have no owners: each call has a seq, and a call that nobody answered
+-- is unknown. It takes a permit and gives it back, as c/src/counters.c does.
 local counter = {}
 
 ---@param row { acquire, release, bound }

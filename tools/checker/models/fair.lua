@@ -6,6 +6,7 @@ local operator = require('checker.models.operator')
 local parts = require('checker.parts')
 local taker = require('checker.models.taker')
 
+local PRIVATE = 'latchkey_fair:{l}'
 local QUEUE = 'redisson_lock_queue:{l}'
 local HEARTBEAT_MS, WAIT_MS = 150, 400
 
@@ -56,8 +57,10 @@ function role.reply.try(c, reply, call)
   end
 end
 
+-- A name that may be in the queue is looked after, not queued again.
 function role.unanswered.try(c)
-  try(c)
+  c.stray = true
+  beat(c)
 end
 
 function role.reply.beat(c, reply, call)
@@ -66,8 +69,14 @@ function role.reply.beat(c, reply, call)
   elseif reply[1] == 0 then
     sleep(c, reply[2], call)
   else
-    try(c)
+    role.queue_again(c)
   end
+end
+
+-- Under a new name: a ticket of the old one that is still on its way must not be believed.
+function role.queue_again(c)
+  c.owner = c:new_owner()
+  try(c)
 end
 
 function role.unanswered.beat(c)
@@ -77,8 +86,8 @@ end
 role.due.wake = beat
 
 function role.hear(c, _, message)
-  c.poked = type(c.poked) == 'table' and c.poked or { c.poked and 0 }
-  table.insert(c.poked, tonumber(message))
+  c.poked = type(c.poked) == 'table' and c.poked or { c.poked and 'any' }
+  table.insert(c.poked, message == '0' and 'any' or 'lk-@:' .. message)
 end
 
 -- Tickets are read where no call of this hold is under way.
@@ -86,13 +95,12 @@ function role.takes(c)
   return c.pc == 'sleep' or c.pc == 'held' or c.pc == 'idle' or c.pc == 'done'
 end
 
--- lk_fair_told: the ticket of the hold that waits is its grant; another that nobody waits for goes back
-local function told(c, ticket)
-  if ticket == 0 then
+-- lk_fair_told: the ticket of the hold that waits is its grant; another that nobody waits for goes
+-- back
+local function told(c, owner)
+  if owner == 'any' then
     return c.pc == 'sleep' and beat(c)
-  end
-  local owner = 'lk-@:' .. ticket
-  if owner ~= c.owner then
+  elseif owner ~= c.owner then
     c:send('undo', 'fair/release', role.values(c, owner, 0))
   elseif c.pc == 'sleep' then
     local left = c.answered + c:limit('lease') - c:limit('drift') - c:now()
@@ -106,7 +114,7 @@ local function told(c, ticket)
 end
 
 function role.message(c, tickets)
-  for _, ticket in ipairs(type(tickets) == 'table' and tickets or { 0 }) do
+  for _, ticket in ipairs(type(tickets) == 'table' and tickets or { 'any' }) do
     told(c, ticket)
   end
 end
@@ -126,6 +134,60 @@ function role.act.quit(c)
   role.finish(c)
 end
 
+-- Who waits and is alive, with its terms; whoever looks drops the others from the front.
+local function live_line(keys)
+  local list, terms = {}, {}
+  for i = 1, keys[PRIVATE] and #keys[PRIVATE].value or 0, 2 do
+    terms[keys[PRIVATE].value[i]] = keys[PRIVATE].value[i + 1]
+  end
+  for _, owner in ipairs(keys[QUEUE] and keys[QUEUE].value or {}) do
+    local ends = tonumber((terms[owner] or ''):match('^%d+'))
+    if ends and ends > parts.START_MS then
+      list[#list + 1] = owner .. ' ' .. terms[owner]
+    end
+  end
+  return list
+end
+
+-- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat ends.
+local function check_order(e, line, report)
+  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+    for i = 1, e.before_holders[owner] and 0 or #line do
+      local first = line[i]
+      local leaves = e.script == 'fair/leave' and first.owner == e.owner
+      if first.owner == owner then
+        break
+      elseif first.ends > parts.START_MS and not leaves then
+        report('G7', ('%s was granted the lock before %s, which came first and is alive'):format(
+          owner, first.owner))
+      end
+    end
+  end
+end
+
+local function keep_line(e, line, report)
+  local place
+  for i = #line, 1, -1 do
+    local owner = line[i].owner
+    if e.after_holders[owner] or e.script == 'fair/leave' and owner == e.owner
+      or line[i].ends < parts.START_MS then
+      table.remove(line, i)
+    end
+  end
+  for i = 1, #line do
+    place = line[i].owner == e.owner and i or place
+  end
+  if e.outcome == 0 and e.heartbeat then
+    place = place or #line + 1
+    line[place] = { owner = e.owner, ends = parts.START_MS + e.heartbeat }
+  elseif e.outcome == -1 and e.script == 'fair/wait_renew' and place then
+    if line[place].ends > parts.START_MS then
+      report('G7', ('%s lost its place, though its heartbeat is not over'):format(e.owner))
+    end
+    table.remove(line, place)
+  end
+end
+
 return {
   name = 'fair',
   summary = 'the lock that is granted in order of arrival',
@@ -140,12 +202,15 @@ return {
     back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
-    { clients = 2, rounds = 1 },
-    { clients = 3, rounds = 1, faults = 0 },
+    { clients = 2, rounds = 2 },
+    { clients = 3, rounds = 1 },
     { clients = 2, rounds = 1, limits = { levels = 2 }, kinds = { 'break' } },
   },
   holders = holders.of_hash,
   passes_on = true,
+  equal = function(once, twice)
+    return parts.text({ once.l, live_line(once) }) == parts.text({ twice.l, live_line(twice) })
+  end,
   free = function(keys, name)
     return not keys[name] and keys[QUEUE] ~= nil
   end,
@@ -159,45 +224,9 @@ return {
     ['fair/break {0}'] = 'nobody is told to break what inspect showed free',
     ['fair/acquire {-2}'] = 'ten thousand do not wait',
   },
-  -- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat is over.
   observe = function(e, ghost, report)
-    local line, now = ghost.line or {}, parts.START_MS
-    ghost.line = line
-    for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
-      if not e.before_holders[owner] then
-        for i = 1, #line do
-          local leaves = e.script == 'fair/leave' and line[i].owner == e.owner
-          if line[i].owner == owner then
-            break
-          elseif line[i].ends > now and not leaves then
-            report('G7', ('%s was granted the lock before %s, which came first and is alive'):format(
-              owner, line[i].owner))
-          end
-        end
-      end
-    end
-    local place
-    for i = #line, 1, -1 do
-      local owner = line[i].owner
-      if e.after_holders[owner] or e.script == 'fair/leave' and owner == e.owner
-        or line[i].ends < now then
-        table.remove(line, i)
-      end
-    end
-    for i = 1, #line do
-      place = line[i].owner == e.owner and i or place
-    end
-    if e.outcome == 0 and e.heartbeat then
-      if not place then
-        place = #line + 1
-        line[place] = { owner = e.owner }
-      end
-      line[place].ends = now + e.heartbeat
-    elseif e.outcome == -1 and e.script == 'fair/wait_renew' and place then
-      if line[place].ends > now then
-        report('G7', ('%s lost its place, though its heartbeat is not over'):format(e.owner))
-      end
-      table.remove(line, place)
-    end
+    ghost.line = ghost.line or {}
+    check_order(e, ghost.line, report)
+    keep_line(e, ghost.line, report)
   end,
 }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The lock with tokens, and a resource behind fence/admit that its clients work on. Whoever holds the
--- lock, or once held it and does not know better, sends its token along.
+-- The lock with tokens, and a resource behind fence/admit that its clients work on. Whoever holds
+-- the lock, or once held it and does not know better, sends its token along.
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
 local parts = require('checker.parts')
@@ -51,6 +51,8 @@ local model = {
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
     { clients = 2, rounds = 1, limits = { renewals = math.huge } },
+    { clients = 2, rounds = 2, limits = { levels = 2, handover = true, renewals = 0, works = 0 },
+      kinds = { 'break' } },
     { clients = 2, rounds = 2, faults = 0, limits = { levels = 2, handover = true } },
     { kinds = { 'failover' }, only = { 'G3' }, says = 'the fence holds over a fail-over' },
     { kinds = { 'failover' }, only = { 'G1' }, expect = 'G1',
@@ -108,26 +110,34 @@ function model.settle(steps, state)
   end
 end
 
-function model.observe(e, ghost, report)
-  local token = e.verb == 'acquire' and e.outcome == 1 and e.reply[3]
-    or (e.verb == 'transfer' or e.verb == 'break') and e.outcome == 1 and e.reply[2]
+local TOKEN_AT = { acquire = 3, transfer = 2, ['break'] = 2 }
+
+local function check_drawn(e, ghost, report, token)
   local owner = e.verb == 'transfer' and e.new_owner or e.owner
+  local is_new = e.verb == 'break' or not e.before_holders[owner]
+  if is_new and ghost.token and token <= ghost.token then
+    report('G3', ('%s drew the token %s, not above the one before'):format(owner,
+      parts.token_text(token)))
+  end
+  ghost.token = math.max(ghost.token or 0, token)
+end
+
+local function check_admitted(e, ghost, report)
+  local token, last = tonumber(e.token), ghost.admitted
+  if last and (token < last or token == last and ghost.admitted_owner ~= e.owner) then
+    report('G3', ('the fence admitted %s, though it had admitted a later hold'):format(e.owner))
+  end
+  if not last or token >= last then
+    ghost.admitted, ghost.admitted_owner = token, e.owner
+  end
+end
+
+function model.observe(e, ghost, report)
+  local token = e.outcome == 1 and TOKEN_AT[e.verb] and e.reply[TOKEN_AT[e.verb]]
   if token then
-    local is_new = e.verb == 'break' or not e.before_holders[owner]
-    if is_new and ghost.token and token <= ghost.token then
-      report('G3', ('%s drew the token %s, not above the one before'):format(owner,
-        parts.token_text(token)))
-    end
-    ghost.token = math.max(ghost.token or 0, token)
+    check_drawn(e, ghost, report, token)
   elseif e.verb == 'admit' and e.outcome == 1 then
-    local admitted = tonumber(e.token)
-    if ghost.admitted and (admitted < ghost.admitted
-      or admitted == ghost.admitted and ghost.admitted_owner ~= e.owner) then
-      report('G3', ('the fence admitted %s, though it had admitted a later hold'):format(e.owner))
-    end
-    if not ghost.admitted or admitted >= ghost.admitted then
-      ghost.admitted, ghost.admitted_owner = admitted, e.owner
-    end
+    check_admitted(e, ghost, report)
   end
 end
 

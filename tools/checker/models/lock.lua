@@ -22,7 +22,7 @@ return {
   runs = {
     { clients = 3, rounds = 2, limits = { levels = 1, handover = false, renewals = math.huge } },
     { clients = 2, rounds = 2, limits = { levels = 1, renewals = math.huge } },
-    { clients = 2, rounds = 1, limits = { renewals = math.huge } },
+    { clients = 2, rounds = 2, limits = { renewals = math.huge } },
     { clients = 2, rounds = 1, limits = { levels = 1, handover = false, edges = true } },
     { clients = 2, rounds = 1, limits = { levels = 1, handover = false }, kinds = { 'failover' },
       only = { 'G1' }, expect = 'G1', says = 'a fail-over loses the lock' },

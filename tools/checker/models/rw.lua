@@ -26,7 +26,8 @@ return {
   runs = {
     { clients = 3, rounds = 1 },
     { clients = 2, rounds = 2 },
-    { clients = 2, rounds = 1, limits = { levels = 2, renewals = 1 }, kinds = { 'break', 'crash' } },
+    { clients = 2, rounds = 1, limits = { levels = 2, renewals = 1 },
+      kinds = { 'break', 'crash' } },
   },
   holders = holders.of_rw,
   free = function(keys, name)

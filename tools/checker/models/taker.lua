@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client that takes locks of one holder as c/src/lock.c does: one table row each kind, one acquire
--- loop for all. Each function names the function of the library whose algorithm it is.
+-- A client that takes locks of one holder as c/src/lock.c does: one table row each kind, one
+-- acquire loop for all. Each function names the function of the library whose algorithm it is.
+local parts = require('checker.parts')
+
 local taker = {}
 
----@param row { acquire, renew, release, transfer, reenters, polls, suffix, extra, owner, token, mode }
----  `suffix` ends the names of its owners, `extra` are further arguments, `owner` is the argument that
----  is the owner's name where that is not "owner", `token` where the reply has a token
+---@param row table { acquire, renew, release, transfer, reenters, polls, suffix, extra, owner,
+---  token, mode }; `suffix` ends the names of its owners, `extra` are further arguments, `owner` is
+---  the argument that names the owner where that is not "owner", `token` is where the reply has one
 ---@return table role
 function taker.role(row)
   local role = { act = {}, reply = {}, due = {}, unanswered = {} }
@@ -15,8 +17,8 @@ function taker.role(row)
     local all = { lease = c:limit('lease'), owner = owner, hold = hold, ids = { owner },
       ticket = c.serial }
     for _, more in ipairs({ row.extra or {}, extra or {} }) do
-      for name, value in pairs(more) do
-        all[name] = value
+      for _, name in ipairs(parts.sorted_names(more)) do
+        all[name] = more[name]
       end
     end
     return all
@@ -191,7 +193,7 @@ function taker.role(row)
   end
 
   function role.unanswered.listen(c)
-    c.pc, c.listens, c.poked = 'sleep', {}, nil
+    c.pc, c.listens, c.poked, c.missed = 'sleep', {}, nil, true
     c.timers.wake = c:now() + c:limit('third')
   end
 

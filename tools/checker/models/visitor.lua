@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Somebody who makes a number of calls in turn, each at any time: for scripts that no loop of a client
--- needs, such as those that set a total or look.
+-- Somebody who makes a number of calls in turn, each at any time: for scripts that no loop of a
+-- client needs, such as those that set a total or look.
+local parts = require('checker.parts')
+
 local visitor = {}
 
 ---@param calls table[] { script, values } each
@@ -23,8 +25,8 @@ function visitor.role(calls)
   function role.act.call(c)
     local call, values = calls[c.next], { caller = 'lk-@' }
     c.seq, c.pc = c.seq + 1, 'answer'
-    for name, value in pairs(call[2] or {}) do
-      values[name] = value
+    for _, name in ipairs(parts.sorted_names(call[2] or {})) do
+      values[name] = call[2][name]
     end
     values.seq = c.seq
     c:send('visit', call[1], values)

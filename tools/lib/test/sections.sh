@@ -11,11 +11,11 @@ sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity spec scripts
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/site spec scripts
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
-  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c .ci)
+  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c packaging .ci)
   check 'CONTRIBUTING lists the sections' sections_are_listed
   have shellcheck 'shellcheck' && check 'shellcheck' shellcheck -x "${files[@]}"
 }
@@ -47,6 +47,13 @@ section_specs_acl() {
       luajit "$(command -v busted)" --ignore-lua --run=live --helper=spec/cli/as_user.lua \
       --filter-out='takes as channels? the longest' -o TAP spec/contract_spec.lua "${folders[@]}"
 }
+# Two specs are about scripts as the server keeps them, which functions are not.
+section_specs_functions() {
+  have busted 'specs (functions)' &&
+    LK_SERVER_QUERY='?functions=1' tap 'specs (functions)' tools/lib/test/with_server.sh \
+      env LATCHKEY_LIB="$LK_BUILD/liblatchkey.so" luajit "$(command -v busted)" --ignore-lua \
+      --run=live --filter-out='forgotten them' --filter-out='loaded anew by load' -o TAP
+}
 section_fidelity() {
   have redis-server 'fidelity' &&
     check 'fidelity' tools/fidelity ${LK_FULL:+--seconds 600 --seed 10001}
@@ -66,6 +73,7 @@ section_mutants() {
   fi
 }
 section_coverage() { specs coverage "$LK_BUILD"; }
+section_check() { check 'latchkey check' "$LK_BUILD/latchkey" check --no-spec --workers 2; }
 
 # has_c_tests BUILD TITLE: were they configured? If not, TITLE is skipped.
 has_c_tests() {
@@ -107,6 +115,28 @@ section_sabotage() {
 }
 
 section_consumer() { tap 'consumer' c/tests/consumer/run.sh "$LK_BUILD"; }
+
+section_docs() {
+  specs documents "$LK_BUILD"
+  have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
+}
+
+make_packages() {
+  tools/lib/build.sh packages build/packages && (cd build/packages && rm -f packages/*.deb && cpack)
+}
+section_section_docs() {
+  specs documents "$LK_BUILD"
+  have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
+}
+
+packages() {
+  have debootstrap 'packages' && have dpkg-shlibdeps 'packages' || return
+  if ! unshare --mount true 2>/dev/null; then
+    skip 'packages' 'only root can make a bare system'
+    return
+  fi
+  check 'packages' make_packages && tap 'packages' packaging/test build/packages/packages
+}
 
 section_cost() {
   has_c_tests "$LK_BUILD" 'cost' && have strace 'cost' && have valgrind 'cost' &&

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command beside a server that keeps nothing, in a folder of its own; the command finds it by
-# LATCHKEY_SPEC_URL. LK_SERVER_PORT: a TCP port for those who know no Unix sockets.
+# LATCHKEY_SPEC_URL. LK_SERVER_PORT: a TCP port for those who know no Unix sockets. LK_SERVER_QUERY:
+# what stands behind the URL, `?functions=1`.
 set -u
 program=$(command -v redis-server || command -v valkey-server)
 folder=$(mktemp -d)
@@ -24,4 +25,4 @@ until [ -S "$folder/server.sock" ]; do
   kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }
   sleep 0.01
 done
-LATCHKEY_SPEC_URL=unix://$folder/server.sock "$@"
+LATCHKEY_SPEC_URL=unix://$folder/server.sock${LK_SERVER_QUERY-} "$@"

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a document of the project shows, done: files are written, commands run, and what they are
 -- said to print is compared. In fences, by the words behind the marks:
---   lua PATH   a file with this content
+--   lua PATH   a file with this content; c PATH the same, and it compiles without a warning
 --   sh         commands, run by one shell after the other with what the last one exported
 --   text       what the commands before it print; "..." stands for anything on a line
+-- Fences of other words are not done; the specs know which there may be.
 local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
@@ -56,10 +57,18 @@ local function compare(expected, actual)
   end
 end
 
-local function write(folder, block)
+local COMPILE = 'cc -std=gnu11 -Wall -Wextra -Werror -c -o "$1.o" "$1" '
+  .. '$(pkg-config --cflags latchkey) && rm "$1.o"'
+
+-- Why the file is no good, when it is none.
+local function write(folder, block, env)
   local file = path.join(folder, block.argument)
   assert(dir.makepath(path.dirname(file)))
   assert(utils.writefile(file, block.text))
+  if block.kind == 'c' then
+    local result = program.start_any('sh', { '-c', COMPILE, 'sh', file }, { env = env }):wait()
+    return result.code ~= 0 and result.err or nil
+  end
 end
 
 local RUN = [[set -e
@@ -77,11 +86,12 @@ end
 
 ---Does what a document shows, in a folder of its own.
 ---@param file string
----@param options { env: table|nil, replace: table<string, string>|nil }
+---@param options { env: table|nil, replace: table<string, string>|nil, prepare: string|nil }
 ---@return string|nil why it is not as the document says
 function document.follow(file, options)
   local folder, state = program.folder(), program.folder()
-  local last
+  local last = run(folder, state, options.prepare or '', options.env)
+  assert(last.code == 0, last.err)
   for _, block in ipairs(document.blocks(file)) do
     for name, value in pairs(options.replace or {}) do
       block.text = block.text:gsub(name:gsub('%p', '%%%0'), (value:gsub('%%', '%%%%')))
@@ -98,7 +108,10 @@ function document.follow(file, options)
         return where .. why
       end
     elseif block.argument then
-      write(folder, block)
+      local why = write(folder, block, options.env)
+      if why then
+        return where .. why
+      end
     end
   end
 end

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+static const char help_text[] =
+    "Usage: latchkey bench [OPTION...]\n"
+    "\n"
+    "Measures locks on this server: how many, how long each takes, and what it costs the client "
+    "and\n"
+    "the server. Its locks are named latchkey-bench-...; nothing is left behind.\n"
+    "\n"
+    "  --mode uncontended   each owner takes and gives back a lock of its own (default)\n"
+    "  --mode async         the same with the asynchronous calls: all owners on one thread\n"
+    "  --mode contended     all owners want one lock\n"
+    "  --mode fair          all owners want one fair lock\n"
+    "  --mode rw            all owners want one read-write lock; every tenth time to write\n"
+    "  --mode renew         each owner holds a lock all the time; what is counted is renewals\n"
+    "  --mode wait          all owners wait, asynchronously, for a lock that is not given back\n"
+    "  --mode idle          a client that does nothing\n"
+    "  --threads N          owners in each process (also --owners), default 8; at most 1000 where\n"
+    "                       each is a thread\n"
+    "  --processes N        processes, default 1\n"
+    "  --seconds N          how long, default 3\n"
+    "  --section DURATION   how long an owner keeps the lock, such as 1ms; default 0ms\n"
+    "  --lease DURATION     50ms to 24h; default 30s\n"
+    "  --poll MICROSECONDS  how long a call looks for its reply before it sleeps: 0 as long as "
+    "pays\n"
+    "                       (default), -1 never\n"
+    "  --url URL            or LATCHKEY_URL: redis://host:6379/0, rediss://..., "
+    "unix:///path.sock,\n"
+    "                       or local: for this user's own server; there is no default\n"
+    "  --password-file F    or LATCHKEY_PASSWORD: the password, out of the process list\n"
+    "  --json               one JSON document\n"
+    "  -q, --quiet          no messages but errors\n"
+    "  -v, --verbose        say what is being done\n"
+    "  --help               this text\n"
+    "\n"
+    "The server's counters are of everybody: use one that nobody else uses. Exit codes: 0 done,\n"
+    "64 wrong use, 69 no server, or it refused.\n";
+
+void bench_help(FILE *out) { fputs(help_text, out); }
+
+lk_status bench_fail(lk_error *error, lk_status status, const char *format, ...) {
+  memset(error, 0, sizeof *error);
+  error->status = status;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(error->message, sizeof error->message, format, args);
+  va_end(args);
+  return status;
+}
+
+static lk_status parse_number(const char *option, const char *text, int64_t least, int64_t most,
+                              int64_t *out, lk_error *error) {
+  char *end = NULL;
+  errno = 0;
+  const long long number = strtoll(text, &end, 10);
+  if (end == text || *end || errno || number < least || number > most) {
+    return bench_fail(error, LK_INVALID, "--%s %s: write a number from %lld to %lld", option, text,
+                      (long long)least, (long long)most);
+  }
+  *out = number;
+  return LK_OK;
+}
+
+static lk_status parse_duration(const char *option, const char *text, int64_t least, int64_t most,
+                                int64_t *out, lk_error *error) {
+  if (!duration_parse(text, out)) {
+    return bench_fail(error, LK_INVALID,
+                      "--%s %s is no duration; write a number and its unit: 250ms, 10s, 2m or 1h",
+                      option, text);
+  }
+  if (*out < least || *out > most) {
+    return bench_fail(error, LK_INVALID, "--%s must be %lld to %lld ms", option, (long long)least,
+                      (long long)most);
+  }
+  return LK_OK;
+}
+
+static lk_status parse_mode(const char *text, bench_options *out, lk_error *error) {
+  out->mode = bench_mode_find(text);
+  if (out->mode) return LK_OK;
+  return bench_fail(error, LK_INVALID,
+                    "--mode %s is unknown; the modes are uncontended, async, contended, fair, rw, "
+                    "renew, wait and idle",
+                    text);
+}
+
+/* The first line of the file. */
+static lk_status read_password(const char *path, char **out, lk_error *error) {
+  char line[1024] = "";
+  FILE *file = fopen(path, "re");
+  if (!file) {
+    return bench_fail(error, LK_INVALID, "--password-file %s: %s", path, strerror(errno));
+  }
+  const bool any = fgets(line, sizeof line, file) && line[0] != '\n';
+  fclose(file);
+  line[strcspn(line, "\r\n")] = '\0';
+  free(*out);
+  *out = strdup(line);
+  if (any && *out) return LK_OK;
+  return bench_fail(error, LK_INVALID, "--password-file %s has no password on its first line",
+                    path);
+}
+
+static lk_status parse_option(int option, bench_options *out, bool *help, lk_error *error) {
+  switch (option) {
+  case 'h': *help = true; return LK_OK;
+  case 'j': out->json = true; return LK_OK;
+  case 'l':
+    return parse_duration("lease", optarg, LK_LEASE_MIN_MS, LK_LEASE_MAX_MS, &out->lease_ms, error);
+  case 'm': return parse_mode(optarg, out, error);
+  case 'n':
+    return parse_number("processes", optarg, 1, BENCH_PROCESSES_MAX, &out->processes, error);
+  case 'o': return parse_number("poll", optarg, -1, 1000, &out->poll_us, error);
+  case 'p': return read_password(optarg, &out->password, error);
+  case 'q': out->quiet = true; return LK_OK;
+  case 's':
+    if (parse_number("seconds", optarg, 1, 86400, &out->run_ms, error) != LK_OK) return LK_INVALID;
+    out->run_ms *= 1000;
+    return LK_OK;
+  case 't': return parse_number("threads", optarg, 1, BENCH_OWNERS_MAX, &out->owners, error);
+  case 'u': out->url = optarg; return LK_OK;
+  case 'v': out->verbose = true; return LK_OK;
+  case 'w': return parse_duration("section", optarg, 0, 60000, &out->section_ms, error);
+  default: return LK_INVALID;
+  }
+}
+
+static lk_status check(const bench_options *options, lk_error *error) {
+  if (!options->url || !*options->url) {
+    return bench_fail(error, LK_INVALID,
+                      "no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or "
+                      "--url local: for your own server on this machine");
+  }
+  if (options->mode->threads && options->owners > BENCH_THREADS_MAX) {
+    return bench_fail(error, LK_INVALID, "--threads is at most %d in mode %s", BENCH_THREADS_MAX,
+                      options->mode->name);
+  }
+  if (options->mode->alone && options->processes > 1) {
+    return bench_fail(error, LK_INVALID, "mode %s has one process", options->mode->name);
+  }
+  return LK_OK;
+}
+
+lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *help,
+                              lk_error *error) {
+  static const struct option known[] = {{"help", no_argument, NULL, 'h'},
+                                        {"json", no_argument, NULL, 'j'},
+                                        {"lease", required_argument, NULL, 'l'},
+                                        {"mode", required_argument, NULL, 'm'},
+                                        {"owners", required_argument, NULL, 't'},
+                                        {"password-file", required_argument, NULL, 'p'},
+                                        {"poll", required_argument, NULL, 'o'},
+                                        {"processes", required_argument, NULL, 'n'},
+                                        {"quiet", no_argument, NULL, 'q'},
+                                        {"seconds", required_argument, NULL, 's'},
+                                        {"section", required_argument, NULL, 'w'},
+                                        {"threads", required_argument, NULL, 't'},
+                                        {"url", required_argument, NULL, 'u'},
+                                        {"verbose", no_argument, NULL, 'v'},
+                                        {NULL, 0, NULL, 0}};
+  *out = (bench_options){.url = getenv("LATCHKEY_URL"),
+                         .mode = bench_mode_find("uncontended"),
+                         .owners = 8,
+                         .processes = 1,
+                         .run_ms = 3000,
+                         .lease_ms = 30000};
+  const char *password = getenv("LATCHKEY_PASSWORD");
+  if (password && *password && !(out->password = strdup(password))) {
+    return bench_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
+  }
+  optind = 1;
+  opterr = 0;
+  for (;;) {
+    const int at = optind;
+    const int option = getopt_long(argc, argv, ":qv", known, NULL);
+    if (option == -1) break;
+    if (option == '?' || option == ':') {
+      return bench_fail(error, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",
+                        argv[optind > at ? optind - 1 : at]);
+    }
+    const lk_status status = parse_option(option, out, help, error);
+    if (status != LK_OK || *help) return status;
+  }
+  if (optind < argc) {
+    return bench_fail(error, LK_INVALID, "bench takes options only; \"%s\" is none", argv[optind]);
+  }
+  return check(out, error);
+}
+
+void bench_options_clear(bench_options *options) {
+  free(options->password);
+  options->password = NULL;
+}

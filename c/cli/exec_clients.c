@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The servers of an exec: one, or several independent ones. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <latchkey/stats.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+static lk_status open_one(const exec_options *options, const char *url, bool lazy,
+                          exec_clients *out, lk_error *error) {
+  lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
+  client_options.password = options->password;
+  client_options.lazy = lazy;
+  const lk_status status = lk_client_open(url, &client_options, &out->list[out->count], error);
+  if (status == LK_OK) out->count++;
+  return status;
+}
+
+static size_t count_words(const char *text) {
+  size_t count = 0;
+  for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+    text += strcspn(text, " ");
+    count++;
+  }
+  return count;
+}
+
+static lk_status check_servers(const exec_options *options, size_t count, lk_error *error) {
+  if (count == 0) return exec_fail(error, LK_URL, "the URL is empty");
+  if (count == 2) {
+    return exec_fail(error, LK_INVALID,
+                     "of two servers neither may fail: name one, or three and more");
+  }
+  if (count > EXEC_SERVERS_MAX) {
+    return exec_fail(error, LK_INVALID, "at most %d servers", EXEC_SERVERS_MAX);
+  }
+  if (count > 1 && options->kind->kind != LK_LOCK && options->kind->kind != LK_MUTEX) {
+    return exec_fail(
+        error, LK_INVALID,
+        "--kind %s needs one server; on a majority of several there are lock and mutex",
+        options->kind->name);
+  }
+  return LK_OK;
+}
+
+static lk_status name_targets(exec_clients *clients, lk_error *error) {
+  size_t size = 1;
+  for (size_t i = 0; i < clients->count; i++)
+    size += strlen(lk_client_target(clients->list[i])) + 1;
+  clients->targets = calloc(1, size);
+  if (!clients->targets) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
+  for (size_t i = 0; i < clients->count; i++) {
+    if (i > 0) strcat(clients->targets, " ");
+    strcat(clients->targets, lk_client_target(clients->list[i]));
+  }
+  return LK_OK;
+}
+
+/* Of several servers some may be down, also at the start. */
+lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_error *error) {
+  const size_t count = count_words(options->url);
+  lk_status status = check_servers(options, count, error);
+  if (status != LK_OK) return status;
+  char *urls = strdup(options->url);
+  char *rest = urls;
+  if (!urls) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
+  for (char *url; status == LK_OK && (url = strsep(&rest, " ")) != NULL;) {
+    if (*url) status = open_one(options, url, count > 1, out, error);
+  }
+  free(urls);
+  return status == LK_OK ? name_targets(out, error) : status;
+}
+
+void exec_clients_close(exec_clients *clients) {
+  for (size_t i = 0; i < clients->count; i++) lk_client_close(clients->list[i]);
+  clients->count = 0;
+  free(clients->targets);
+  clients->targets = NULL;
+}
+
+size_t exec_clients_dispatch(exec_clients *clients) {
+  size_t ran = 0;
+  for (size_t i = 0; i < clients->count; i++) ran += lk_client_dispatch(clients->list[i]);
+  return ran;
+}
+
+/* Of several servers the first one's: the same lock is counted on each. */
+static bool write_metrics(exec_clients *clients, FILE *file) {
+  const size_t size = lk_client_metrics(clients->list[0], NULL, 0) + 4096;
+  char *text = malloc(size);
+  if (!text) return false;
+  lk_client_metrics(clients->list[0], text, size);
+  const bool written = fputs(text, file) >= 0;
+  free(text);
+  return written;
+}
+
+bool exec_clients_metrics(exec_clients *clients, const char *path) {
+  char *beside = NULL;
+  if (clients->count == 0 || asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
+  FILE *file = fopen(beside, "we");
+  bool done = file && write_metrics(clients, file);
+  if (file && fclose(file) != 0) done = false;
+  if (done && rename(beside, path) != 0) done = false;
+  if (!done) unlink(beside);
+  free(beside);
+  return done;
+}

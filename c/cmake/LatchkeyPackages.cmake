@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# Debian packages, one for each component of the installation: `cmake --preset packages`, then cpack.
+if(NOT LK_PACKAGES)
+  return()
+endif()
+find_program(LK_GZIP gzip REQUIRED)
+
+set(lk_version_full "${PROJECT_VERSION}-1")
+set(lk_names_lib liblatchkey0)
+set(lk_names_dev liblatchkey-dev)
+set(lk_names_program latchkey)
+set(lk_names_scripts latchkey-scripts)
+set(lk_components lib dev program scripts)
+
+# What every package of Debian has: its licences and a log, and man pages that are compressed.
+string(TIMESTAMP lk_rfc_date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+configure_file("${PROJECT_SOURCE_DIR}/packaging/changelog.in" packaging/changelog.Debian @ONLY)
+set(lk_contact "The latchkey maintainers <maintainers@latchkey.example>")
+set(lk_log "${PROJECT_BINARY_DIR}/packaging/changelog.Debian")
+execute_process(COMMAND "${LK_GZIP}" -9nf "${lk_log}" COMMAND_ERROR_IS_FATAL ANY)
+foreach(component IN LISTS lk_components)
+  install(FILES packaging/copyright "${lk_log}.gz" COMPONENT ${component}
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}/../${lk_names_${component}}")
+endforeach()
+install(CODE "
+  file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/*.1\")
+  execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT program)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed locks on Redis and Valkey, as Lua scripts")
+set(CPACK_PACKAGE_CONTACT "${lk_contact}")
+set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}/packages")
+set(CPACK_PACKAGING_INSTALL_PREFIX "${CMAKE_INSTALL_PREFIX}")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL ${lk_components})
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}")
+foreach(component IN LISTS lk_components)
+  string(TOUPPER ${component} upper)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${lk_names_${component}})
+endforeach()
+
+set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/packaging/triggers")
+set(CPACK_COMPONENT_LIB_DESCRIPTION "\
+Takes locks on a Redis or Valkey server, keeps their leases alive in the
+background, wakes waiters by message, and says when a lock was lost. On the
+wire it is Redisson's.")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "liblatchkey0 (= ${lk_version_full}), libc6-dev, libssl-dev")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "\
+Headers, the static library, and what CMake and pkg-config find it by.")
+
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION database)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "latchkey-scripts (= ${lk_version_full}), \
+liblatchkey0 (= ${lk_version_full}), lua-argparse, lua-cjson, lua-filesystem, lua-luaossl, \
+lua-penlight, lua-posix")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "redis-server | valkey-server, lua-readline")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "lua-busted, openssh-client")
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "\
+Runs commands while it holds a lock; shows, breaks and explains locks; checks,
+tests, bundles and loads the scripts that they are made of.")
+
+set(CPACK_DEBIAN_SCRIPTS_PACKAGE_SECTION database)
+set(CPACK_DEBIAN_SCRIPTS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_SCRIPTS_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_COMPONENT_SCRIPTS_DESCRIPTION "\
+One self-contained file per operation, run by the server, with a header that
+says its keys, arguments, replies and errors.")
+include(CPack)

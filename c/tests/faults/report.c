@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include "../torture/causes.h"
+#include "../torture/summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* What a client may have: a thread of its own beside the workers', and two connections with what wakes
+ * their readers. Sanitizers add a thread. */
+enum {
+  SPARE_THREADS = 3,
+  SPARE_DESCRIPTORS = 16,
+  IDLE_THREADS = 5,
+  MEMORY_GROWTH_KIB = 4096,
+  CPU_LIMIT_PERCENT = 5
+};
+
+static void print_row(const verdict *v, int kind) {
+  size_t others = 0;
+  for (int i = 0; i < VIOLATION_KINDS; i++)
+    if (i != VIOLATION_OVERLAP && i != VIOLATION_WAKEUP) others += v->blamed[kind][i];
+  printf("  %-10s %8zu %9zu %9zu %9zu %8zu %8zu %8" PRId64 "\n", fault_name((fault_kind)kind),
+         v->faults[kind], v->excused[kind], v->overslept[kind], v->blamed[kind][VIOLATION_OVERLAP],
+         v->blamed[kind][VIOLATION_WAKEUP], others, v->longest_stall_ms[kind]);
+}
+
+static size_t print_table(const verdict *v) {
+  size_t total = 0;
+  printf("  fault         times    unsure overslept  overlaps wake-ups   others stall ms\n");
+  for (int kind = 0; kind < FAULT_KINDS; kind++) {
+    if (v->faults[kind]) print_row(v, kind);
+    if (kind != FAULT_STALL) total += v->faults[kind];
+  }
+  printf("  %zu faults in all; beside several at once the longest stall was %" PRId64 " ms\n",
+         total, v->longest_stall_ms[FAULT_KINDS]);
+  return total;
+}
+
+static bool limit(const char *what, int64_t value, int64_t most) {
+  bool good = value <= most;
+  printf("%s %s %" PRId64 ", at most %" PRId64 "\n", good ? "    " : "FAIL", what, value, most);
+  return good;
+}
+
+static bool judge_census(const census *c, const options *o) {
+  bool good = limit("threads of a worker", c->threads, o->threads + SPARE_THREADS);
+  good &= limit("its descriptors", c->descriptors, o->locks + SPARE_DESCRIPTORS);
+  good &= limit("threads of a process that waits", c->idle_threads, IDLE_THREADS + SPARE_THREADS);
+  good &= limit("its descriptors", c->idle_descriptors, SPARE_DESCRIPTORS);
+  good &= limit("KiB by which it grew", c->last_kib - c->first_kib, MEMORY_GROWTH_KIB);
+  printf("     its CPU: %.2f %% of a core, at most %.2f %% in a round\n", c->cpu_total_percent,
+         c->cpu_percent);
+  if (c->cpu_percent <= CPU_LIMIT_PERCENT) return good;
+  printf("FAIL that is above %d %%\n", CPU_LIMIT_PERCENT);
+  return false;
+}
+
+bool report_print(const verdict *v, const census *c, const options *o) {
+  summary_print(v);
+  print_table(v);
+  bool good = judge_census(c, o) && verdict_is_clean(v);
+  printf("%s\n", good ? "All was well." : "NOT all was well.");
+  return good;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include "../torture/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A hold that nobody can give back any more stands in the way so long, and hides what comes after. */
+enum { LONG_LEASE_MS = 5000 };
+
+static const char usage[] =
+    "usage: faults [options]\n"
+    "The torture's workers take locks on a server of the run's own, by way of a proxy and past "
+    "it,\n"
+    "while everything that can go wrong does; the torture's checker judges.\n"
+    "\n"
+    "  --faults LIST     of the kinds below (all of them)\n"
+    "  --topology NAME   standalone\n"
+    "  --tls             the server and the workers speak TLS\n"
+    "  --seconds N, --seed N, --processes N, --threads N, --locks N, --kind LIST, --functions,\n"
+    "  --scripts DIR, --trace DIR, --history DIR, --judge DIR, --long-lease MS (5000)\n"
+    "                    as the torture has them: torture --help\n"
+    "\n"
+    "faults:";
+
+static const char ending[] =
+    "\nEach fault is a line of faults.log: when, in which round, and what. The seed repeats the\n"
+    "choices of a run, not its timing.\n"
+    "Exit status: 0 all was well, 1 it was not, 2 the run could not be made, 64 misuse.\n";
+
+static _Noreturn void help(void) {
+  fputs(usage, stdout);
+  for (int kind = FAULT_KILL; kind < FAULT_FAILOVER; kind++)
+    printf(" %s", fault_name((fault_kind)kind));
+  fputs(ending, stdout);
+  exit(0);
+}
+
+static _Noreturn void misuse(const char *what, const char *value) {
+  fprintf(stderr, "faults: %s '%s'; --help shows the options\n", what, value);
+  exit(64);
+}
+
+static unsigned faults_of(const char *list) {
+  unsigned faults = 0;
+  char copy[256];
+  snprintf(copy, sizeof copy, "%s", list);
+  for (char *word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
+    int kind = FAULT_KILL;
+    while (kind < FAULT_FAILOVER && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
+    if (kind == FAULT_FAILOVER) misuse("no such fault:", word);
+    faults |= 1u << kind;
+  }
+  if (!faults) misuse("no fault in", list);
+  return faults;
+}
+
+static const char *value_of(int argc, char **argv, int *at) {
+  if (*at + 1 >= argc) misuse("a value is missing after", argv[*at]);
+  return argv[++*at];
+}
+
+/* Takes its own options out, and leaves the others to the torture. */
+settings settings_read(int argc, char **argv) {
+  unsigned all = (1u << FAULT_FAILOVER) - 1 - (1u << FAULT_STALL);
+  settings set = {.faults = all};
+  char **rest = calloc((size_t)argc + 1, sizeof *rest);
+  int count = 0;
+  if (!rest) exit(2);
+  for (int i = 0; i < argc; i++) {
+    if (strcmp(argv[i], "--help") == 0) {
+      help();
+    } else if (strcmp(argv[i], "--tls") == 0) {
+      set.tls = true;
+    } else if (strcmp(argv[i], "--faults") == 0) {
+      set.faults = faults_of(value_of(argc, argv, &i));
+    } else if (strcmp(argv[i], "--topology") == 0) {
+      const char *name = value_of(argc, argv, &i);
+      if (strcmp(name, "standalone") != 0) misuse("no such topology:", name);
+    } else {
+      rest[count++] = argv[i];
+    }
+  }
+  set.torture = options_read(count, rest);
+  if (!set.torture.long_lease_ms) set.torture.long_lease_ms = LONG_LEASE_MS;
+  free(rest);
+  return set;
+}

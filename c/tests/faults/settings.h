@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FAULTS_SETTINGS_H
+#define FAULTS_SETTINGS_H
+
+#include "../torture/options.h"
+
+typedef struct settings {
+  options torture; /* of the run's workers and histories */
+  unsigned faults; /* bit 1 << fault_kind */
+  bool tls;
+} settings;
+
+/* Exits with a message when the command line is not understood. */
+settings settings_read(int argc, char **argv);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stage.h"
+
+#include "../torture/parent.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Beside this program. */
+static const char *find_shim(void) {
+  static char path[PATH_MAX];
+  ssize_t len = readlink("/proc/self/exe", path, sizeof path - 32);
+  need(len > 0, "/proc/self/exe");
+  path[len] = '\0';
+  strcpy(strrchr(path, '/') + 1, "libfaults_clock.so");
+  return path;
+}
+
+static void start_bewitched(stage *s, const server_options *made) {
+  clock_bewitch(find_shim(), s->clock_path);
+  if (s->net) need(net_enter(s->net), "the server's network namespace");
+  if (made)
+    s->server = server_start(made);
+  else
+    server_restart(s->server);
+  if (s->net) need(net_leave(s->net), "the network namespace outside");
+  clock_release();
+  s->running = true;
+}
+
+/* The proxy stands outside, and half of the workers go past it. */
+static void make_urls(stage *s, bool tls) {
+  static const char whose[] = WORKER_USER ":" WORKER_PASSWORD;
+  const char *host = s->net ? net_address(s->net) : "127.0.0.1";
+  int port = server_port(s->server);
+  s->proxy = proxy_start(host, port);
+  need(s->proxy != NULL, "a proxy");
+  const char *hosts[2] = {"127.0.0.1", host};
+  int ports[2] = {proxy_port(s->proxy), port};
+  for (int i = 0; i < 2; i++) {
+    int len = snprintf(s->urls[i], URL_SIZE, "%s://%s@%s:%d", tls ? "rediss" : "redis", whose,
+                       hosts[i], ports[i]);
+    if (tls)
+      snprintf(s->urls[i] + len, URL_SIZE - (size_t)len, "?cacert=%s&sni=locks.example",
+               server_file(s->server, "ca.crt"));
+  }
+}
+
+/*
+ * Its log of writes is handed to the kernel before each reply, so that only the machine's own fall
+ * could lose any of it.
+ */
+void stage_set(stage *s, bool tls) {
+  static const char *const args[] = {
+      "--bind", "0.0.0.0", "--protected-mode", "no", "--appendonly",      "yes", "--appendfsync",
+      "no",     "--user",  WORKER_USER,        "on", ">" WORKER_PASSWORD, "~*",  "&*",
+      "+@all",  NULL};
+  memset(s, 0, sizeof *s);
+  snprintf(s->clock_path, sizeof s->clock_path, "/tmp/latchkey-clock-%d", (int)getpid());
+  s->clock = clock_make(s->clock_path);
+  need(s->clock != NULL, s->clock_path);
+  s->net = net_make(&s->no_net);
+  start_bewitched(s, &(server_options){.tls = tls, .args = args});
+  make_urls(s, tls);
+}
+
+void stage_strike(stage *s) {
+  proxy_stop(s->proxy);
+  server_stop(s->server);
+  net_remove(s->net);
+  unlink(s->clock_path);
+}
+
+void stage_kill(stage *s) {
+  server_kill(s->server);
+  s->running = false;
+}
+
+void stage_restart(stage *s) { start_bewitched(s, NULL); }

@@ -1,0 +1,86 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Every family passes within small bounds, and what would break each is found.
+local checker = require('checker')
+local helper = require('helper')
+
+local function check(model, options)
+  options = options or {}
+  options.scripts = helper.scripts
+  return checker.check(model, options)
+end
+
+-- A model with one thing changed.
+local function changed(name, change)
+  local model = {}
+  for field, value in pairs(checker.model(name)) do
+    model[field] = value
+  end
+  local role = {}
+  for field, value in pairs(model.roles.taker) do
+    role[field] = value
+  end
+  for _, group in ipairs({ 'act', 'reply', 'due', 'unanswered' }) do
+    local copy = {}
+    for field, value in pairs(role[group]) do
+      copy[field] = value
+    end
+    role[group] = copy
+  end
+  change(role)
+  model.roles = { taker = role, operator = model.roles.operator }
+  return model
+end
+
+describe('a check within small bounds', function()
+  for _, family in ipairs(checker.families) do
+    it(('passes %s'):format(family), function()
+      local verdict = check(family, { clients = 2, rounds = 1, kinds = { 'crash', 'late' } })
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+    end)
+  end
+end)
+
+describe('a check of fenced locks', function()
+  local function fail_over(only, limits)
+    local verdict = check('fenced', { kinds = { 'failover' }, only = { only }, limits = limits })
+    return verdict.findings[1] and verdict.findings[1].property
+  end
+
+  it('finds that a fail-over loses the lock', function()
+    assert.equal('G1', fail_over('G1'))
+  end)
+
+  it('finds that the fence holds all the same', function()
+    assert.is_nil(fail_over('G3'))
+  end)
+
+  it('finds that it does not when it fails over with the lock', function()
+    assert.equal('G3', fail_over('G3', { durable = false }))
+  end)
+
+  it('finds that it does not when the clock goes back', function()
+    assert.equal('G3', fail_over('G3', { behind = 300 }))
+  end)
+end)
+
+describe('a check of fair locks', function()
+  it('finds a client that queues again under its old name', function()
+    local verdict = check(changed('fair', function(role)
+      local try = role.reply.listen
+      role.queue_again = nil
+      role.reply.beat = function(c, reply, call)
+        if reply[1] == -1 then
+          local poked = c.poked
+          try(c)
+          c.poked = poked
+        else
+          checker.model('fair').roles.taker.reply.beat(c, reply, call)
+        end
+      end
+    end), { clients = 2, rounds = 2, kinds = { 'pause' } })
+
+    assert.equal('G2', verdict.findings[1] and verdict.findings[1].property)
+  end)
+end)

@@ -1,0 +1,52 @@
+-- SPDX-License-Identifier: Apache-2.0
+local checker = require('checker')
+local helper = require('helper')
+local page = require('checker.page')
+local screen = require('checker.screen')
+local story = require('checker.story')
+
+local REPLAY = 'A:lock B:lock B.acquire !failover A.acquire'
+
+local function told()
+  local run, _, steps = checker.run('lock', REPLAY, { scripts = helper.scripts,
+    kinds = { 'failover' }, clients = 2, rounds = 1 })
+  return story.of(steps, run)
+end
+
+local about = { model = 'lock', replay = REPLAY, scripts = helper.scripts }
+
+describe('a counterexample', function()
+  it('is a page with verdict, diagram, keys, the line to blame and the replay', function()
+    local html = page.of(told(), about)
+
+    for _, part in ipairs({ 'G1 violated: lk%-A:1 was granted', '<svg ', 'client B', 'lock/acquire',
+      '<mark id="blame">', "id=\"replay\">latchkey check lock %-%-replay 'A:lock",
+      '<td><code>l</code>' }) do
+      assert.is_truthy(html:find(part), part)
+    end
+    assert.is_nil(html:find('<script', 1, true))
+    assert.is_nil(html:find('src=', 1, true))
+  end)
+
+  it('is a table with a column for each client, and the line to blame', function()
+    local shown = screen.show(told(), about)
+
+    assert.is_truthy(shown:find('G1 violated', 1, true))
+    assert.is_truthy(shown:find('ms +A +B +server +keys that change'))
+    assert.is_truthy(shown:find('lock/acquire.lua:%d+: '))
+    for line in shown:gmatch('[^\n]+') do
+      assert.is_true(#line < 200, line)
+    end
+  end)
+end)
+
+describe('a page of a run that went well', function()
+  it('says so', function()
+    local run, steps = checker.sample('lock', { scripts = helper.scripts })
+
+    local html = page.of(story.of(steps, run), about)
+
+    assert.is_truthy(html:find('No promise is broken', 1, true))
+    assert.is_nil(html:find('id="blame"', 1, true))
+  end)
+end)

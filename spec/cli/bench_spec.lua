@@ -1,0 +1,164 @@
+-- SPDX-License-Identifier: Apache-2.0
+local program = require('cli.program')
+
+describe('latchkey bench', function()
+  local server
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function bench(...)
+    return program.run({ 'bench', '--url', server.url, ... })
+  end
+
+  -- One second of it; nothing may be left in the server.
+  local function measure(mode, ...)
+    local result = bench('--mode', mode, '--seconds', '1', '--json', ...)
+
+    assert.equal('', result.err)
+    assert.equal(0, result.code)
+    assert.equal('0', server:command('DBSIZE'))
+    local figures = program.decode(result.out)
+    assert.equal('latchkey/bench/1', figures.schema)
+    assert.equal(mode, figures.mode)
+    assert.is_true(figures.seconds >= 1)
+    return figures
+  end
+
+  local function assert_pairs(figures)
+    assert.is_true(figures.pairs_per_s > 0)
+    assert.is_true(figures.p50_us > 0)
+    assert.is_true(figures.p99_us >= figures.p50_us)
+    assert.is_true(figures.client_cpu_us_per_pair > 0)
+  end
+
+  local function near(expected, value, tolerance)
+    assert.is_true(math.abs(value - expected) <= tolerance,
+      ('%g is not %g'):format(value, expected))
+  end
+
+  for _, mode in ipairs({ 'uncontended', 'async' }) do
+    it('counts two commands for a pair in mode ' .. mode, function()
+      local figures = measure(mode, '--threads', '4')
+
+      assert.equal(4, figures.threads)
+      assert_pairs(figures)
+      near(2, figures.commands_per_pair, 0.05)
+      assert.is_nil(figures.handoffs)
+    end)
+  end
+
+  it('hands one lock over inside a process with about one command', function()
+    local figures = measure('contended', '--threads', '8', '--section', '1ms')
+
+    assert_pairs(figures)
+    assert.is_true(figures.handoffs > 10)
+    assert.is_true(figures.handoff_p50_us > 0)
+    assert.is_true(figures.handoff_p99_us >= figures.handoff_p50_us)
+    near(1.1, figures.commands_per_handoff, 0.2)
+  end)
+
+  it('hands a fair lock over between processes', function()
+    local figures = measure('fair', '--threads', '2', '--processes', '3', '--section', '1ms')
+
+    assert.equal(3, figures.processes)
+    assert_pairs(figures)
+    assert.is_true(figures.handoffs > 10)
+    assert.is_true(figures.handoff_p50_us > 0)
+    near(2.1, figures.commands_per_handoff, 1)
+  end)
+
+  it('lets readers share a lock and writers have it alone', function()
+    assert_pairs(measure('rw', '--threads', '4'))
+  end)
+
+  it('holds locks and says how long none was renewed', function()
+    local figures = measure('renew', '--threads', '100', '--lease', '600ms')
+
+    assert.is_true(figures.renewals_per_s > 100)
+    assert.is_true(figures.longest_unrenewed_ms >= 100)
+    assert.is_true(figures.longest_unrenewed_ms < 600)
+    assert.is_true(figures.bytes_per_hold > 0)
+    assert.is_true(figures.client_cpu_us_per_renewal > 0)
+  end)
+
+  it('sends nothing for those who wait', function()
+    local figures = measure('wait', '--owners', '100')
+
+    assert.equal(0, figures.commands)
+    assert.is_true(figures.bytes_per_waiter > 0)
+  end)
+
+  it('adds one thread and sends nothing when idle', function()
+    local figures = measure('idle')
+
+    assert.equal(1, figures.threads_added)
+    assert.equal(0, figures.commands)
+  end)
+
+  it('measures calls that sleep until their reply comes, too', function()
+    assert_pairs(measure('uncontended', '--threads', '1', '--poll', '-1'))
+  end)
+
+  it('says it to people', function()
+    local result = bench('--seconds', '1', '--threads', '2')
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('^uncontended, 2 owners in each of 1 processes'))
+    assert.truthy(result.out:find('\n  pairs per second +%d+\n'))
+  end)
+
+  it('refuses what it does not understand, and touches nothing', function()
+    for _, case in ipairs({
+      { '--mode=slow', 'the modes are uncontended, async' },
+      { '--seconds=0', 'from 1 to 86400' },
+      { '--threads=1001', 'at most 1000' },
+      { '--section=5', 'is no duration' },
+      { '--lease=1ms', 'must be 50 to 86400000 ms' },
+      { '--poll=-2', 'from -1 to 1000' },
+      { '--nonsense', 'unknown option' },
+      { 'job', 'options only' },
+    }) do
+      local result = bench(case[1])
+
+      assert.equal(64, result.code, case[1])
+      assert.equal('', result.out)
+      assert.truthy(result.err:find(case[2], 1, true), result.err)
+    end
+  end)
+
+  it('refuses more than one process where there can be only one', function()
+    local result = bench('--mode', 'renew', '--processes', '2')
+
+    assert.equal(64, result.code)
+    assert.truthy(result.err:find('mode renew has one process', 1, true))
+  end)
+
+  it('needs a server that is named', function()
+    local result = program.run({ 'bench' })
+
+    assert.equal(64, result.code)
+    assert.truthy(result.err:find('no server is named', 1, true))
+  end)
+
+  it('says as JSON, too, that no server answers', function()
+    local plain = program.run({ 'bench', '--url', 'unix:///nowhere/s' })
+    local json = program.run({ 'bench', '--json', '--url', 'unix:///nowhere/s' })
+
+    assert.equal(69, plain.code)
+    assert.truthy(plain.err:find('^latchkey bench: '))
+    assert.equal(69, json.code)
+    assert.equal('LK_UNREACHABLE', program.decode(json.out).error.status)
+  end)
+
+  it('explains itself', function()
+    local result = program.run({ 'bench', '--help' })
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('^Usage: latchkey bench'))
+    assert.truthy(result.out:find('--json', 1, true))
+  end)
+end)

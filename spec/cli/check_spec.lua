@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: Apache-2.0
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+describe('latchkey check', function()
+  after_each(program.clean)
+
+  local function run(...)
+    return program.run({ 'check', ... })
+  end
+
+  -- The scripts of the lock, whose release gives up the lock before it asks whose it is.
+  local function broken_scripts()
+    local folder = program.folder()
+    assert(utils.executeex(('cp -RL %s/scripts/lock %s/'):format(program.root, folder)))
+    local file = folder .. '/lock/release.lua'
+    local source, changes = utils.readfile(file):gsub(
+      "if not redis.call%('HGET', lock, owner%) then", "if redis.call('DEL', lock) == 0 then")
+    assert.equal(1, changes)
+    utils.writefile(file, source)
+    return folder
+  end
+
+  it('says within which bounds all holds', function()
+    local result = run('lock', '--clients', '2', '--faults', '0')
+
+    assert.equal(0, result.code)
+    assert.is_truthy(result.out:find('exhaustive within clients=2 rounds=1 faults=0', 1, true))
+  end)
+
+  it('shows how a broken script breaks, on the screen and on a page', function()
+    local scripts = broken_scripts()
+    local page = scripts .. '/page.html'
+
+    local result = run('lock', '--scripts', scripts, '--clients', '2', '--no-spec', '--html', page)
+
+    assert.equal(1, result.code)
+    assert.is_truthy(result.out:find('violated', 1, true))
+    assert.is_truthy(result.out:find('lock/release.lua:%d+:'))
+    assert.is_truthy(utils.readfile(page):find('id="blame"', 1, true))
+  end)
+
+  it('replays what a person typed', function()
+    local result = run('lock', '--scripts', broken_scripts(), '--replay', 'A.acq +300 B.acq A.rel')
+
+    assert.equal(1, result.code)
+    assert.is_truthy(result.out:find('G4 violated', 1, true))
+  end)
+
+  it('says which word of a replay cannot be there', function()
+    local result = run('lock', '--replay', 'A.acq B.nothing')
+
+    assert.equal(64, result.code)
+    assert.is_truthy(result.err:find('word 2 of the replay, "B.nothing"', 1, true))
+  end)
+
+  it('claims nothing when its memory does not suffice', function()
+    local result = run('lock', '--clients', '4', '--memory', '10')
+
+    assert.equal(2, result.code)
+    assert.is_truthy(result.out:find('out of memory', 1, true))
+  end)
+
+  it('refuses what it does not know', function()
+    for _, arguments in ipairs({ { 'nothing' }, { 'lock', '--fault', 'earthquake' },
+      { 'lock', '--only', 'G99' }, { 'lock', '--clients', '-1' },
+      { 'lock', '--scripts', '/nowhere' }, { '--replay', 'A.acq' } }) do
+      assert.equal(64, run(unpack(arguments)).code)
+    end
+  end)
+end)

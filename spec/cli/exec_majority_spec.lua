@@ -1,0 +1,85 @@
+-- SPDX-License-Identifier: Apache-2.0
+local signal = require('posix.signal')
+
+local program = require('cli.program')
+
+describe('latchkey exec on several servers', function()
+  local servers, urls
+
+  before_each(function()
+    servers = { program.server(), program.server(), program.server() }
+    urls = ('%s %s %s'):format(servers[1].url, servers[2].url, servers[3].url)
+  end)
+
+  after_each(program.clean)
+
+  local function words(options, command)
+    return program.exec({ url = urls }, options, command)
+  end
+
+  local function stop(server)
+    server.process:kill(signal.SIGKILL)
+    server.process:wait()
+  end
+
+  for _, kind in ipairs({ 'lock', 'mutex' }) do
+    it('holds the ' .. kind .. ' on all of them, and frees it', function()
+      local gate = program.gate()
+      local holder = program.start(words({ '--kind', kind, 'job' }, gate.command))
+      gate.started()
+
+      for _, server in ipairs(servers) do
+        assert.is_false(server:is_free('job'))
+      end
+      local other = program.run(words({ '--kind', kind, '--wait', '0ms', 'job' }, { 'true' }))
+      assert.equal(75, other.code)
+      gate.open()
+      assert.equal(0, holder:wait().code)
+      for _, server in ipairs(servers) do
+        assert.is_true(server:is_free('job'))
+      end
+    end)
+  end
+
+  it('needs a majority of them, from the start and while the command runs', function()
+    stop(servers[2])
+    assert.equal(0, program.run(words({ 'job' }, { 'true' })).code)
+
+    local gate = program.gate()
+    local holder = program.start(words({ '--lease', '1s', 'job' }, gate.command))
+    gate.started()
+    stop(servers[1])
+    assert.equal(80, holder:wait().code)
+
+    local result = program.run(words({ '--wait', '200ms', 'job' }, { 'echo', 'no' }))
+    assert.equal(69, result.code)
+    assert.equal('', result.out)
+    assert.truthy(result.err:find('2 are needed', 1, true))
+  end)
+
+  it('gives back what a minority granted', function()
+    servers[1]:command('HSET', 'job', 'somebody', '1')
+    servers[2]:command('HSET', 'job', 'somebody', '1')
+
+    assert.equal(75, program.run(words({ '--wait', '0ms', 'job' }, { 'true' })).code)
+
+    program.eventually('the third is free', function()
+      return servers[3]:is_free('job')
+    end)
+  end)
+
+  it('refuses two servers, kinds that need one, and an exec of the same name inside', function()
+    local both = { url = servers[1].url .. ' ' .. servers[2].url }
+    local two = program.exec(both, { 'job' }, { 'true' })
+    local refused = program.run(two)
+    assert.equal(64, refused.code)
+    assert.truthy(refused.err:find('neither may fail', 1, true))
+
+    for _, kind in ipairs({ 'fenced', 'fair', 'read', 'write', 'permit:2' }) do
+      assert.equal(64, program.run(words({ '--kind', kind, 'job' }, { 'true' })).code, kind)
+    end
+
+    local inner = ('"%s" exec --url "%s" job -- true'):format(program.path, urls)
+    assert.equal(64, program.run(words({ 'job' }, { 'sh', '-c', inner })).code)
+  end)
+end)

@@ -1,0 +1,123 @@
+-- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+describe('latchkey exec --kind permit:N', function()
+  local server
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function exec(options, command)
+    return program.run(program.exec(server, options, command))
+  end
+
+  local function start(options, command)
+    return program.start(program.exec(server, options, command))
+  end
+
+  it('runs as many commands at a time as there are permits, and gives them back', function()
+    local gates, holders = {}, {}
+    for i = 1, 2 do
+      gates[i] = program.gate()
+      holders[i] = start({ '--kind', 'permit:2', 'pool' }, gates[i].command)
+      gates[i].started()
+    end
+
+    local third = exec({ '--kind', 'permit:2', '--wait', '0ms', 'pool' }, { 'true' })
+    assert.equal(75, third.code)
+    assert.truthy(third.err:find('"pool" is held by another', 1, true))
+
+    gates[1].open()
+    assert.equal(0, holders[1]:wait().code)
+    assert.equal(0, exec({ '--kind', 'permit:2', '--wait', '0ms', 'pool' }, { 'true' }).code)
+    gates[2].open()
+    assert.equal(0, holders[2]:wait().code)
+    assert.equal('2', server:command('GET', 'pool'))
+  end)
+
+  it('waits for a permit', function()
+    local gate = program.gate()
+    local holder = start({ '--kind', 'permit:1', 'pool' }, gate.command)
+    gate.started()
+    local waiter = start({ '--kind', 'permit:1', '--wait', '60s', 'pool' }, { 'echo', 'mine' })
+
+    gate.open()
+
+    assert.equal(0, holder:wait().code)
+    assert.equal('mine\n', waiter:wait().out)
+  end)
+
+  it('names both numbers when another total stands, and changes it when it is told to', function()
+    assert.equal(0, exec({ '--kind', 'permit:2', 'pool' }, { 'true' }).code)
+
+    local other = exec({ '--kind', 'permit:3', 'pool' }, { 'true' })
+    assert.equal(64, other.code)
+    assert.truthy(other.err:find('has 2 permits in all, not 3', 1, true))
+
+    assert.equal(0, exec({ '--kind', 'permit:3', '--set-limit', 'pool' }, { 'true' }).code)
+    assert.equal('3', server:command('GET', 'pool'))
+  end)
+
+  it('refuses numbers that are none, and a limit without permits', function()
+    for _, kind in ipairs({ 'permit:', 'permit:0', 'permit:x', 'permit:99999999999' }) do
+      assert.equal(64, exec({ '--kind', kind, 'pool' }, { 'true' }).code, kind)
+    end
+    local limited = exec({ '--set-limit', 'pool' }, { 'true' })
+    assert.equal(64, limited.code)
+    assert.truthy(limited.err:find('goes with --kind permit:N', 1, true))
+    assert.equal('0', server:command('DBSIZE'))
+  end)
+
+  it('tells the command to end when its permit is lost', function()
+    local gate = program.gate()
+    local holder = start({ '--kind', 'permit:1', '--lease', '600ms', 'pool' }, gate.command)
+    gate.started()
+
+    server:command('FLUSHALL')
+
+    assert.equal(80, holder:wait().code)
+  end)
+
+  it('gives each exec inside another a permit of its own', function()
+    local inner = ('"%s" exec --url %s --kind permit:2 pool -- redis-cli -s %s GET pool')
+      :format(program.path, server.url, server.socket)
+    local result = exec({ '--kind', 'permit:2', 'pool' }, { 'sh', '-c', inner })
+
+    assert.equal(0, result.code)
+    assert.equal('0\n', result.out)
+  end)
+end)
+
+describe('latchkey exec --metrics', function()
+  after_each(program.clean)
+
+  it('leaves what was counted in a file, in one piece', function()
+    local server = program.server()
+    local file = program.folder() .. '/job.prom'
+
+    local result = program.run(program.exec(server, { '--metrics', file, 'job' }, { 'true' }))
+
+    assert.equal(0, result.code)
+    local text = assert(utils.readfile(file))
+    assert.truthy(text:find('\nlatchkey_lock_acquired_total{kind="lock"} 1\n', 1, true))
+    assert.truthy(text:find('\nlatchkey_lock_released_total{kind="lock"} 1\n', 1, true))
+  end)
+
+  it('says so when it cannot, and the command has its exit code all the same', function()
+    local server = program.server()
+    local file = program.folder() .. '/no/such/folder'
+
+    local result = program.run(program.exec(server, { '--metrics', file, 'job' },
+      { 'sh', '-c', 'exit 3' }))
+
+    assert.equal(3, result.code)
+    assert.truthy(result.err:find('were not written', 1, true))
+    assert.is_false(path.exists(file) and true or false)
+  end)
+end)

@@ -1,0 +1,149 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What is public, against what is described: symbols of the library, scripts, the binding.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local catalog = require('lib.catalog')
+local headers = require('lib.site.headers')
+local helper = require('helper')
+local pages = require('bundle.pages')
+local states = require('lib.site.states')
+
+local ROOT = helper.root .. '/'
+
+local function read(file)
+  return assert(utils.readfile(ROOT .. file))
+end
+
+local function sorted(set)
+  local list = {}
+  for name in pairs(set) do
+    list[#list + 1] = name
+  end
+  table.sort(list)
+  return list
+end
+
+local files = dir.getfiles(ROOT .. 'c/include/latchkey', '*.h')
+table.sort(files)
+
+describe('the C interface', function()
+  -- The functions of all headers, as the compiler's marks have them, not as the pages are made.
+  local function declared()
+    local set = {}
+    for _, file in ipairs(files) do
+      local text = utils.readfile(file):gsub('/%*.-%*/', '')
+      for name in text:gmatch('\nLK_API [^;]-([%l_%d]+)%(') do
+        set[name] = true
+      end
+    end
+    return set
+  end
+
+  it('has on its pages each function, and each type and constant', function()
+    for _, file in ipairs(files) do
+      local text = utils.readfile(file)
+      local page = headers.page(path.basename(file), text)
+      local code = text:gsub('/%*.-%*/', '')
+      for name in code:gmatch('\nLK_API [^;]-([%l_%d]+)%(') do
+        assert.truthy(page:find('### `' .. name .. '`', 1, true), name)
+      end
+      for name in code:gmatch('\n#define (LK_[%u_%d]+)') do
+        if name ~= 'LK_API' and name ~= 'LK_STATUS_ENUM' then
+          assert.truthy(page:find('`' .. name .. '`', 1, true), name)
+        end
+      end
+      for name in code:gmatch('\n} (lk_[%l_]+);') do
+        assert.truthy(page:find('### `' .. name .. '`', 1, true), name)
+      end
+    end
+  end)
+
+  it('says of each function what it does, and since when', function()
+    for _, file in ipairs(files) do
+      for _, item in ipairs(headers.parse(utils.readfile(file)).items) do
+        if item.code and item.code:find('^LK_API') then
+          assert.is_true(#item.doc.text > 10 or item.doc.tags['return'] ~= nil, item.name)
+          assert.is_string(item.doc.tags.since, item.name)
+        end
+      end
+    end
+  end)
+
+  it('is what the library exports, and nothing else', function()
+    local library = os.getenv('LATCHKEY_LIB')
+    if not library then
+      pending('LATCHKEY_LIB names no library')
+    end
+
+    local exported = {}
+    local _, code, out = utils.executeex(("nm -D --defined-only '%s'"):format(library))
+    assert.equal(0, code)
+    for name in out:gmatch(' %u ([%w_]+)\n') do
+      exported[name] = true
+    end
+
+    assert.same(sorted(declared()), sorted(exported))
+  end)
+end)
+
+describe('the scripts', function()
+  local scripts = assert(catalog.read(ROOT .. 'scripts'))
+  local rows = states.read(ROOT .. 'docs/reference/states.tsv')
+
+  it('have a page each', function()
+    local all = pages.all(scripts)
+
+    for _, script in ipairs(scripts) do
+      assert.is_string(all[script.name .. '.md'], script.name)
+      assert.truthy(all['README.md']:find('(' .. script.name .. '.md)', 1, true), script.name)
+    end
+  end)
+
+  it('stand in the diagram of their family, those that write', function()
+    local drawn = {}
+    for _, row in ipairs(rows) do
+      drawn[row.by] = true
+    end
+
+    for _, script in ipairs(scripts) do
+      local only_reads = false
+      for _, flag in ipairs(script.header.flags) do
+        only_reads = only_reads or flag == 'no-writes'
+      end
+      assert.equal(not only_reads, drawn[script.name] == true, script.name)
+    end
+  end)
+
+  it('answer in the diagrams what their headers say', function()
+    for _, row in ipairs(rows) do
+      local script, found = scripts[row.by], row.reply == '-'
+      assert.equal(row.reply ~= '-', script ~= nil, row.by)
+      for _, reply in ipairs(script and script.header.returns or {}) do
+        found = found or reply.shape == row.reply
+      end
+      assert.is_true(found, row.by .. ' ' .. row.reply)
+    end
+  end)
+end)
+
+describe('the page of the LuaJIT binding', function()
+  local page, source = read('docs/reference/lua.md'), read('tools/lib/latchkey.lua')
+
+  it('names each function of the module, and no others', function()
+    local public, described = { ['client:close'] = true, ['lock:close'] = true,
+      ['watch:close'] = true, ['wait:close'] = true, ['caller:close'] = true }, {}
+    for object, name in source:gmatch('\nfunction (%a+)[.:]([%l_]+)%(') do
+      public[(object == 'latchkey' and 'latchkey.' or object:lower() .. ':') .. name] = true
+    end
+    for row in page:gmatch('\n(| `[^\n]*)') do
+      for name in row:gmatch('`(%l+[.:][%l_]+)%(') do
+        described[name] = true
+      end
+    end
+
+    assert.same(sorted(public), sorted(described))
+  end)
+end)
+

@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Medians and quartiles.
+local stats = {}
+
+local function at(sorted, part)
+  local place = 1 + part * (#sorted - 1)
+  local low = math.floor(place)
+  local high = math.min(low + 1, #sorted)
+  return sorted[low] + (sorted[high] - sorted[low]) * (place - low)
+end
+
+---The median of the values and the quartiles around it; nil where there are none.
+---@param values number[]
+---@return { median: number, low: number, high: number }|nil
+function stats.spread(values)
+  if #values == 0 then
+    return nil
+  end
+  local sorted = { unpack(values) }
+  table.sort(sorted)
+  return { median = at(sorted, 0.5), low = at(sorted, 0.25), high = at(sorted, 0.75) }
+end
+
+---The figure of that name of all runs of a contender.
+---@param contender { runs: table[] }
+---@param name string
+---@return number[]
+function stats.column(contender, name)
+  local values = {}
+  for _, run in ipairs(contender.runs) do
+    if type(run[name]) == 'number' then
+      values[#values + 1] = run[name]
+    end
+  end
+  return values
+end
+
+---One contender's figure divided by another's, of the runs that were made side by side.
+---@return { median: number, low: number, high: number }|nil
+function stats.ratio(ours, theirs, name)
+  local values, mine, others = {}, stats.column(ours, name), stats.column(theirs, name)
+  for i = 1, math.min(#mine, #others) do
+    if others[i] ~= 0 then
+      values[#values + 1] = mine[i] / others[i]
+    end
+  end
+  return stats.spread(values)
+end
+
+return stats

@@ -1,0 +1,195 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What happens when the server runs a call: the next keyspace, what an onlooker makes of it, the
+-- reply on its way, and the messages.
+local Client = require('checker.client')
+local parts = require('checker.parts')
+local properties = require('checker.properties')
+
+local execution = {}
+
+local LETTERS = 'ABCDEFGH'
+
+---@return string what the i-th client is called
+function execution.letter(i)
+  return LETTERS:sub(i, i)
+end
+
+local function with(state, i, part)
+  local new = {}
+  for k = 1, #state do
+    new[k] = state[k]
+  end
+  new[i] = part
+  return new
+end
+execution.with = with
+
+local function holders_of(self, keyspace)
+  local found = keyspace.holders
+  if not found then
+    found = self.model.holders and self.model.holders(keyspace.data, self.server.name) or {}
+    keyspace.holders = found
+  end
+  return found
+end
+
+local function event(self, before, call, letter, result)
+  local header = self.server:header(call.script)
+  local e = { script = call.script, verb = self.model.verbs[call.script], header = header,
+    letter = letter, keys = result.keys, reply = result.reply, outcome = result.reply[1],
+    before = before, after = result.after, again = result.again, messages = result.messages,
+    before_holders = holders_of(self, before), after_holders = holders_of(self, result.after),
+    longest = self.model.longest or math.huge, mode = 'write', limits = self.limits,
+    name = self.server.name }
+  for i, field in ipairs(header.argv) do
+    local value = result.args[i]
+    e[field.name] = field.kind == 'integer' and tonumber(value) or value
+  end
+  e.hold = e.hold or e.verb == 'release' and 0 or nil
+  function e.derived(name)
+    return #header.derived > 0 and name:find('rwlock_timeout', 1, true)
+  end
+  if self.model.event then
+    self.model.event(e)
+  end
+  return e
+end
+
+-- What an onlooker makes of a run: the next ghost, and findings.
+local function observe(self, state, call, letter, result)
+  local ghost = state[self.GHOST]
+  local seen = result.seen[ghost]
+  if seen then
+    return seen
+  end
+  local findings = {}
+  local function report(property, message)
+    if self.wanted(property) then
+      findings[#findings + 1] = { property = property, message = message, script = call.script }
+    end
+  end
+  if result.err then
+    report('G10', ('%s: %s'):format(call.script, result.err.message))
+    if findings[1] then
+      findings[1].line = result.err.line
+    end
+    seen = { ghost = ghost, findings = findings }
+  else
+    local data = parts.copy(ghost.data)
+    properties.executed(self.model, event(self, state[self.KEYS], call, letter, result), data,
+      report)
+    seen = { ghost = self.pool:part(data), findings = findings }
+  end
+  result.seen[ghost] = seen
+  return seen
+end
+
+local function hear(self, part, letter, message)
+  local name = 'm' .. letter .. message.channel .. '\1' .. message.message
+  local heard = part.memo[name]
+  if heard == nil then
+    local channel = message.channel:gsub('lk%-' .. letter .. '%f[%W]', 'lk-@')
+    heard = part
+    if part.data.listens[channel] and part.data.pc ~= 'dead' then
+      local role = self.model.roles[part.data.role]
+      local c = Client.draft(part.data, self.context, 0)
+      if role.hear then
+        role.hear(c, channel, message.message)
+      else
+        c.poked = true
+      end
+      heard = self.pool:part((c:finish()))
+    end
+    part.memo[name] = heard
+  end
+  return heard
+end
+
+local function subscribe(self, state, i, k)
+  local result = self:own_step(state, i, 's' .. k, function(c)
+    local call = c.pipe[k]
+    call.reply, c.sending = {}, nil
+    c.listens[call.args[1]] = true
+  end)
+  return with(state, i, result.part)
+end
+
+-- The server runs a call of a client: the k-th of its pipe, or a late copy.
+local function execute(self, state, i, call, answer)
+  local letter = execution.letter(i)
+  local result = self.server:run(state[self.KEYS], call, letter)
+  local seen = observe(self, state, call, letter, result)
+  local new = {}
+  for k = 1, #state do
+    new[k] = state[k]
+  end
+  if self.may_fail_over and result.after ~= state[self.KEYS] then
+    new[self.BACK] = self.model.lagging(self, state, result.after)
+  end
+  new[self.KEYS], new[self.GHOST] = result.after, seen.ghost
+  if not result.err then
+    new[i] = answer(result)
+    for _, message in ipairs(result.messages) do
+      for j = 1, self.n do
+        new[j] = hear(self, new[j], execution.letter(j), message)
+      end
+    end
+  end
+  return new, seen.findings[1]
+end
+
+local function answered(self, state, i, k, letter)
+  return function(result)
+    local name = result.reply_name
+    if not name then
+      name = 'x' .. parts.text(result.reply)
+      result.reply_name = name
+    end
+    local part = state[i]
+    local known = part.memo[name]
+    if not known then
+      local data = parts.copy(part.data)
+      data.sending = nil
+      data.pipe[k].reply = parts.copy(result.reply)
+      for place, value in ipairs(data.pipe[k].reply) do
+        if type(value) == 'string' then
+          data.pipe[k].reply[place] = value:gsub('lk%-' .. letter .. '%f[%W]', 'lk-@')
+        end
+      end
+      known = self.pool:part(data)
+      part.memo[name] = known
+    end
+    return known
+  end
+end
+
+local function verb_of(call)
+  return call.script:match('[^/]+$'):lower()
+end
+
+function execution.run_call(self, state, i, view, emit)
+  local call = state[i].data.pipe[view.call]
+  local label = execution.letter(i) .. '.' .. verb_of(call)
+  if call.script == 'SUBSCRIBE' then
+    return emit(label, subscribe(self, state, i, view.call))
+  end
+  local new, finding = execute(self, state, i, call, answered(self, state, i, view.call,
+    execution.letter(i)))
+  emit(label, new, finding)
+end
+
+function execution.run_late(self, state, i, emit)
+  local part = state[i]
+  for k, call in ipairs(part.data.late) do
+    local left = self:own_step(state, i, 'l' .. k, function(c)
+      table.remove(c.late, k)
+    end)
+    local new, finding = execute(self, state, i, call, function()
+      return left.part
+    end)
+    local number = #part.data.late > 1 and '#' .. k or ''
+    emit(execution.letter(i) .. '~' .. verb_of(call) .. number, new, finding)
+  end
+end
+
+return execution

@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The exit codes of the program: what each means, and what to do.
+return {
+  { code = 0, text = 'done', hint = 'nothing to do' },
+  { code = 1,
+    text = 'a tool found something: lint findings, an error of a script, a missing script',
+    hint = 'see its output' },
+  { code = 2, text = 'incomplete: a bound was reached, or only part could be done',
+    hint = 'raise the bound' },
+  { code = 3, text = 'inspect: the lock is free', hint = 'nothing to do' },
+  { code = 64, text = 'wrong use: an option, a duration, a name or the URL; nothing was touched',
+    hint = 'see the message, and --help of the command' },
+  { code = 69, text = 'no server could be reached, or it refused',
+    hint = 'see the message: address, credentials, permissions, memory, read-only' },
+  { code = 70, text = 'a defect of latchkey itself', hint = 'report it with the message' },
+  { code = 75, text = 'the lock was held by another for the whole wait',
+    hint = 'wait longer, or see with latchkey inspect who holds it' },
+  { code = 80, text = 'the lock was lost while the command ran',
+    hint = 'its work may have run unprotected: check it, then run it again' },
+  { code = 126, text = 'exec: the command was found, but could not be run',
+    hint = 'check its permissions' },
+  { code = 127, text = 'exec: the command was not found', hint = 'check its name and PATH' },
+}

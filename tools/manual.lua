@@ -1,0 +1,53 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- At build time: man pages, shell completions and reference pages, from the commands' own parsers.
+-- The library has to be there (LATCHKEY_LIB): some commands have it loaded by then.
+package.path = 'tools/?.lua;tools/?/init.lua;' .. package.path
+
+local argparse = require('argparse')
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local completion = require('lib.manual.completion')
+local man = require('lib.manual.man')
+local markdown = require('lib.manual.markdown')
+local model = require('lib.manual.model')
+
+local parser = argparse('tools/manual.lua', 'Manuals of the commands.')
+parser:option('--program', 'The program, to ask for the help of commands in C.'):argname('FILE')
+  :count(1)
+parser:option('--date', 'Of the man pages: November 21, 2026.'):argname('DATE'):default('')
+parser:option('--man', 'A folder for man pages.'):argname('DIR')
+parser:option('--completion', 'A folder for bash/latchkey, zsh/_latchkey, fish/latchkey.fish.')
+  :argname('DIR')
+parser:option('--markdown', 'A folder for reference pages.'):argname('DIR')
+local args = parser:parse()
+
+local function write(folder, name, text)
+  local file = path.join(folder, name)
+  assert(dir.makepath(path.dirname(file)))
+  assert(utils.writefile(file, text))
+end
+
+local commands = model.all('.', function(name)
+  local _, code, help = utils.executeex(("'%s' %s --help"):format(args.program, name))
+  assert(code == 0, name)
+  return help
+end)
+if args.man then
+  write(args.man, 'latchkey.1', man.program(commands, args.date))
+  for _, command in ipairs(commands) do
+    write(args.man, ('latchkey-%s.1'):format(command.name), man.command(command, args.date))
+  end
+end
+if args.completion then
+  write(args.completion, 'bash/latchkey', completion.bash(commands))
+  write(args.completion, 'zsh/_latchkey', completion.zsh(commands))
+  write(args.completion, 'fish/latchkey.fish', completion.fish(commands))
+end
+if args.markdown then
+  for _, command in ipairs(commands) do
+    write(args.markdown, command.name .. '.md', markdown.command(command))
+  end
+  write(args.markdown, 'index.md', markdown.index(commands))
+end
