@@ -66,7 +66,15 @@ typedef struct lk_stats {
   uint64_t waiting;     /**< acquires that wait now */
 } lk_stats;
 
-/** @return LK_OK; LK_INVALID, LK_VERSION, LK_CLOSED, LK_FORKED @threads any @since 0.1.0 */
+/**
+ * What the client as a whole has counted, and what it has under way.
+ *
+ * @param out  its size is set by the caller
+ * @return LK_OK; LK_INVALID, LK_VERSION (another size), LK_CLOSED, LK_FORKED
+ * @blocks no
+ * @threads any
+ * @since 0.1.0
+ */
 LK_API lk_status lk_client_stats(lk_client *client, lk_stats *out, lk_error *error);
 /** One script by its index, below lk_script_count(); false past the end. @since 0.1.0 */
 LK_API bool lk_client_script_stats(lk_client *client, size_t index, lk_script_stats *out);

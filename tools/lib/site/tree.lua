@@ -3,6 +3,7 @@
 -- a page for each file of the project that a page leads to.
 local dir = require('pl.dir')
 local path = require('pl.path')
+local stringx = require('pl.stringx')
 local utils = require('pl.utils')
 
 local headers = require('lib.site.headers')
@@ -29,6 +30,9 @@ local function outside_fences(text, edit, open)
   end
   return (table.concat(lines, '\n'):gsub('\n$', ''))
 end
+
+-- The front page has neither a list of pages nor one of sections.
+local FRONT = '---\nhide:\n  - navigation\n  - toc\n---\n\n'
 
 local Tree = {}
 Tree.__index = Tree
@@ -167,13 +171,13 @@ function tree.pages(root, scripts, commands)
   self:add_docs()
   self:add_generated(scripts, commands)
   self:add_sources()
+  self.pages['index.md'] = FRONT .. self.pages['index.md']
   return self.pages
 end
 
 local TITLES = { { 'tutorial', 'Tutorial' }, { 'howto', 'How-to' }, { 'reference', 'Reference' },
   { 'explanation', 'Explanation' } }
-local GENERATED = { { 'reference/commands', 'Commands' }, { 'reference/c', 'C' },
-  { 'reference/scripts', 'Scripts' } }
+local GENERATED = { { 'reference/c', 'C' }, { 'reference/commands', 'Commands' } }
 
 -- The pages right in a folder: first as the front page leads to them, then the others.
 local function in_folder(all, folder)
@@ -204,10 +208,38 @@ local function in_folder(all, folder)
   return list
 end
 
+-- All pages whose place begins like this; the list of them first.
+local function below(all, start)
+  local list = {}
+  for place in pairs(all) do
+    if stringx.startswith(place, start) and place ~= start .. 'index.md' then
+      list[#list + 1] = place
+    end
+  end
+  table.sort(list)
+  table.insert(list, 1, start .. 'index.md')
+  return list
+end
+
 local function add_list(out, indent, list)
   for _, place in ipairs(list) do
     out[#out + 1] = indent .. '- ' .. place
   end
+end
+
+-- The pages of the reference that are written: those of kinds, of tools, and the others.
+local function parted(all, list)
+  local kinds, tools, others = {}, {}, {}
+  for _, place in ipairs(list) do
+    local part = others
+    if all[place]:find('\n## Scripts\n') or place:find('multilock') then
+      part = kinds
+    elseif all[place]:find('^# latchkey ') or all[place]:find('^# Commands ') then
+      part = tools
+    end
+    part[#part + 1] = place
+  end
+  return others, { { 'Kinds', kinds }, { 'Tools', tools } }
 end
 
 ---@param all table<string, string> pages
@@ -216,10 +248,18 @@ function tree.nav(all)
   local out = { 'nav:', '  - index.md' }
   for _, folder in ipairs(TITLES) do
     out[#out + 1] = ('  - %s:'):format(folder[2])
-    add_list(out, '      ', in_folder(all, folder[1]))
-    for _, part in ipairs(folder[1] == 'reference' and GENERATED or {}) do
-      out[#out + 1] = ('      - %s:'):format(part[2])
-      add_list(out, '          ', in_folder(all, part[1]))
+    local list, parts = in_folder(all, folder[1]), {}
+    if folder[1] == 'reference' then
+      list, parts = parted(all, list)
+      for _, part in ipairs(GENERATED) do
+        parts[#parts + 1] = { part[2], in_folder(all, part[1]) }
+      end
+      parts[#parts + 1] = { 'Scripts', below(all, 'reference/scripts/') }
+    end
+    add_list(out, '      ', list)
+    for _, part in ipairs(parts) do
+      out[#out + 1] = ('      - %s:'):format(part[1])
+      add_list(out, '          ', part[2])
     end
   end
   return table.concat(out, '\n') .. '\n'
