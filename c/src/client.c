@@ -105,7 +105,8 @@ void lk_client_close(lk_client *client) {
   lk_keeper_stop(client->keeper);
   lk_holds_clear(client);
   lk_undo_clear(client);
-  lk_events_dispatch(&client->events); /* the last completions: the application waits for them */
+  lk_events_dispatch(&client->events,
+                     SIZE_MAX); /* the last completions: the application waits for them */
   lk_channels_hang_up(client->channels);
   lk_route_free(client->route);
   client->route = NULL;
@@ -253,6 +254,7 @@ static lk_client *allocate(void) {
   }
   atomic_init(&client->refs, 1);
   atomic_init(&client->serials, 0);
+  atomic_init(&client->dispatcher, 0);
   client->pid = getpid();
   pthread_mutex_init(&client->listening, NULL);
   pthread_mutex_init(&client->mutex, NULL);
@@ -311,10 +313,35 @@ int lk_client_fd(lk_client *client) {
   return client->events.wake.readable;
 }
 
+bool lk_client_gathers(const lk_client *client) {
+  uint64_t dispatcher = atomic_load(&client->dispatcher);
+  return dispatcher != 0 && dispatcher == lk_caller_id(NULL);
+}
+
+/* What so many callbacks started goes out in one piece. */
+enum { GATHER_MOST = 64 };
+
+static void send_gathered(lk_client *client) {
+  if (lk_client_enter(client, NULL) == LK_OK) {
+    lk_route_flush(client->route);
+    lk_client_leave(client);
+  } else {
+    lk_keeper_poke(client->keeper); /* it sends them as long as it runs */
+  }
+}
+
 size_t lk_client_dispatch(lk_client *client) {
   if (!client || !lk_client_is_mine(client)) return 0;
   lk_client_keep(client); /* a callback may close it */
-  size_t ran = lk_events_dispatch(&client->events);
+  uint64_t nobody = 0, me = lk_caller_id(NULL);
+  bool gathers = atomic_compare_exchange_strong(&client->dispatcher, &nobody, me);
+  size_t ran = 0, lately;
+  do {
+    lately = lk_events_dispatch(&client->events, GATHER_MOST);
+    if (gathers && lately > 0) send_gathered(client);
+    ran += lately;
+  } while (lately == GATHER_MOST);
+  if (gathers) atomic_store(&client->dispatcher, 0);
   lk_client_drop(client);
   return ran;
 }

@@ -37,6 +37,8 @@ struct lk_client {
   lk_trace *trace; /* NULL: nobody asked */
   lk_counts *counts;
   lk_keeper *keeper;
+  _Atomic uint64_t
+      dispatcher; /* the thread whose calls are gathered while callbacks run on it; 0 */
   lk_route *route;
   lk_channels *channels;
   char uuid[LK_UUID_SIZE];
@@ -60,6 +62,9 @@ struct lk_client {
  */
 lk_status lk_client_enter(lk_client *client, lk_error *error);
 void lk_client_leave(lk_client *client);
+
+/* Is this thread in lk_client_dispatch(), which sends in one piece what its callbacks start? */
+bool lk_client_gathers(const lk_client *client);
 
 void lk_client_keep(lk_client *client); /* one more reference */
 void lk_client_drop(lk_client *client); /* the last one frees it */

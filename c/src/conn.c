@@ -462,7 +462,7 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
     break;
   case LK_CONN_GREETING:
   case LK_CONN_UP:
-    if (revents & (POLLIN | POLLHUP | POLLERR)) receive(conn, now_us);
+    if (revents & ~POLLOUT) receive(conn, now_us); /* POLLRDHUP comes alone on an idle connection */
     if (conn->state == LK_CONN_GREETING) read_greetings(conn, now_us);
     if (conn->state != LK_CONN_DOWN) lk_conn_flush(conn, now_us);
     break;

@@ -401,7 +401,7 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .deadline_us = deadline_us,
                  .done = done,
                  .user = user,
-                 .gathers = call->gathers};
+                 .gathers = call->gathers || lk_client_gathers(client)};
   if (client->trace) s->traced = trace_call(client->trace, call);
   s->key = key_count(call) > 0 ? &call->argv[3] : NULL;
   s->hop = lk_route_to(client->route, s->key);

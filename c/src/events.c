@@ -35,11 +35,11 @@ static void unlink_event(lk_events *events, lk_event *event) {
   if (!events->first) lk_wake_drain(&events->wake);
 }
 
-size_t lk_events_dispatch(lk_events *events) {
+size_t lk_events_dispatch(lk_events *events, size_t most) {
   size_t ran = 0;
   lk_event *event;
   pthread_mutex_lock(&events->mutex);
-  while ((event = events->first) != NULL) {
+  while (ran < most && (event = events->first) != NULL) {
     unlink_event(events, event);
     event->running = true;
     event->runner = pthread_self();

@@ -30,8 +30,8 @@ bool lk_events_init(lk_events *events);
 void lk_events_clear(lk_events *events);
 /* Queue an event, once in its life. */
 void lk_events_post(lk_events *events, lk_event *event);
-/* Run what is queued, on this thread. Returns how many ran. */
-size_t lk_events_dispatch(lk_events *events);
+/* Run what is queued, on this thread, at most so many. Returns how many ran. */
+size_t lk_events_dispatch(lk_events *events, size_t most);
 /* After it returns the event does not run, unless it is its own run that calls. */
 void lk_events_cancel(lk_events *events, lk_event *event);
 

@@ -275,7 +275,7 @@ static void poll_once(lk_keeper *keeper, poll_round *r) {
   }
   if (r->fds[0].revents) lk_wake_drain(&keeper->wake);
   hand_out(keeper, r);
-  if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch);
+  if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch, SIZE_MAX);
 }
 
 static void *run(void *argument) {

@@ -512,11 +512,17 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
   let_go(pipe);
 }
 
-/* The keeper has come round. */
 static void send_gathered(lk_pipe *pipe) {
   if (!pipe->gathered) return;
   pipe->gathered = false;
   if (pipe->conn.state == LK_CONN_UP && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
+}
+
+void lk_pipe_flush(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  send_gathered(pipe);
+  pass_on(pipe);
+  let_go(pipe);
 }
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {

@@ -43,8 +43,8 @@ void lk_request_slow(lk_request *request);
 void lk_request_ask(lk_request *request);
 /* A failure to connect ends it at once. NULL is fine. */
 void lk_request_hurry(lk_request *request);
-/* It may wait for others until the keeper, on whose thread it is started, comes round: they go out in
- * one piece. NULL is fine. */
+/* It may wait for others, to go out in one piece with them: until lk_pipe_flush(), or until the keeper
+ * comes round. Whoever starts it sees to one of both. NULL is fine. */
 void lk_request_gather(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
 void lk_request_trace(lk_request *request, lk_traced *call);
@@ -74,6 +74,8 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user);
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request);
 /* A request that goes out before whatever else waits for the connection. Nobody gets its answer. */
 void lk_pipe_send_first(lk_pipe *pipe, lk_request *request);
+/* What was gathered goes out. */
+void lk_pipe_flush(lk_pipe *pipe);
 /* Start a request and wait for its answer, at most until its deadline. */
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
 

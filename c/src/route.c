@@ -190,6 +190,13 @@ lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error) 
   return route->topology->learn(route, deadline_us, error);
 }
 
+void lk_route_flush(lk_route *route) {
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
+    if (pipe) lk_pipe_flush(pipe);
+  }
+}
+
 void lk_route_shut(lk_route *route) {
   pthread_mutex_lock(&route->mutex);
   atomic_store(&route->shut, true);

@@ -29,6 +29,8 @@ lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper);
 void lk_route_opening(lk_route *route, bool opening);
 /* Learn, or learn anew, where the masters are; blocks. */
 lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error);
+/* lk_pipe_flush() of each node. */
+void lk_route_flush(lk_route *route);
 /* Ends every request with LK_CLOSED, now and later. */
 void lk_route_shut(lk_route *route);
 /* After the keeper has ended, when nobody is in a call any more. NULL is fine. */

@@ -154,6 +154,7 @@ static void *work(void *argument) {
   }
   options.lease_ms = DRILL_LEASE_MS;
   options.renew = true;
+  options.prefer_writers = kinds[w->kind].kind == LK_WRITE;
   name_of(w, name, sizeof name);
   lk_status status = lk_lock_open(w->client, kinds[w->kind].kind, name, &options, &lock, &error);
   if (status == LK_OK) status = lk_caller_new(w->client, &caller, &error);
@@ -205,10 +206,22 @@ static bool all_moved(const drill *d, const long *since) {
   return true;
 }
 
+static void fail_stuck(const drill *d, const long *since) {
+  for (int i = 0; i < WORKERS; i++) {
+    print_error("%s %d: %ld, then %ld; inside %d\n", kinds[d->workers[i].kind].name, i, since[i],
+                atomic_load(&d->workers[i].taken), atomic_load(&d->workers[i].thing->inside));
+  }
+  fail_msg("somebody is stuck; %s", d->result.strange);
+}
+
 void drill_wait_all(const drill *d) {
   long since[WORKERS];
   for (int i = 0; i < WORKERS; i++) since[i] = atomic_load(&d->workers[i].taken);
-  UNTIL(all_moved(d, since));
+  int64_t until_ms = lk_now_ms() + WAIT_MS;
+  while (!all_moved(d, since)) {
+    if (lk_now_ms() > until_ms) fail_stuck(d, since);
+    kit_pause();
+  }
 }
 
 drill_result drill_end(drill *d) {

@@ -96,9 +96,13 @@ static void launch(server *s) {
   }
 }
 
-void server_kill(server *s) {
+static void hang_up(server *s) {
   if (s->look) redisFree(s->look);
   s->look = NULL;
+}
+
+void server_kill(server *s) {
+  hang_up(s);
   if (s->pid == 0) return;
   kill(s->pid, SIGKILL);
   waitpid(s->pid, NULL, 0);
@@ -201,13 +205,26 @@ const char *server_file(server *s, const char *name) {
 
 /* ---------------------------------------------------------------------------- look and meddle -- */
 
+/* A server that becomes a replica closes its connections; to write there would raise SIGPIPE. */
+static bool was_closed(const redisContext *look) {
+  char byte;
+  return recv(look->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static redisReply *ask(server *s, const char *format, va_list args) {
-  if (!s->look) {
-    s->look = connect_socket(s);
-    assert_non_null(s->look);
-    if (s->password) freeReplyObject(redisCommand(s->look, "AUTH %s", s->password));
+  redisReply *reply = NULL;
+  for (int tries = 0; !reply && tries < 2; tries++) {
+    va_list again;
+    if (s->look && (s->look->err || was_closed(s->look))) hang_up(s);
+    if (!s->look) {
+      s->look = connect_socket(s);
+      assert_non_null(s->look);
+      if (s->password) freeReplyObject(redisCommand(s->look, "AUTH %s", s->password));
+    }
+    va_copy(again, args);
+    reply = redisvCommand(s->look, format, again);
+    va_end(again);
   }
-  redisReply *reply = redisvCommand(s->look, format, args);
   if (!reply) fail_msg("%s: %s", format, s->look->errstr);
   return reply;
 }

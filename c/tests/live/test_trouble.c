@@ -368,6 +368,20 @@ static void a_paused_server_makes_a_call_unsure_and_the_stray_goes(void **state)
   EXPECT(LK_OK, release());
 }
 
+/* The keeper sees it and lets go, instead of being woken by it for ever. */
+static void a_connection_that_the_server_closes_while_it_is_idle_is_closed(void **state) {
+  (void)state;
+  EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
+  lk_client *by_tcp = kit_client(server_tcp_url(fix.server), NULL);
+  server_do(fix.server, "PING");
+  int before = kit_count("fd");
+  server_do(fix.server, "CLIENT KILL TYPE normal SKIPME yes");
+  UNTIL(kit_count("fd") <= before - 2);
+  EXPECT(LK_OK, acquire(0));
+  EXPECT(LK_OK, release());
+  lk_client_close(by_tcp);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -393,6 +407,7 @@ int main(void) {
       TEST(a_waiter_takes_the_lock_that_a_restart_forgot),
       TEST(a_release_to_a_dead_server_is_unsure_and_the_level_is_gone),
       TEST(a_paused_server_makes_a_call_unsure_and_the_stray_goes),
+      TEST(a_connection_that_the_server_closes_while_it_is_idle_is_closed),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
