@@ -26,8 +26,8 @@ static int stop(void **state) {
 }
 
 static void report(const char *what, const drill_result *r) {
-  print_message("%s: %ld taken, %ld overlaps, longest wait %lld ms, longest release %lld ms\n", what,
-                r->taken, r->overlaps, (long long)r->longest_ms, (long long)r->longest_call);
+  print_message("%s: %ld taken, %ld overlaps, longest wait %lld ms, longest release %lld ms\n",
+                what, r->taken, r->overlaps, (long long)r->longest_ms, (long long)r->longest_call);
 }
 
 static void the_master_is_found(void **state) {
