@@ -32,7 +32,7 @@ static lk_attempt *run(lk_attempt *a, unsigned happened) {
     a->running = true;
     lk_op_keep(&a->op);
   }
-  while (mine && a->happened && a->phase != LK_PHASE_ENDED) {
+  while (mine && a->happened && !a->promised && a->phase != LK_PHASE_ENDED) {
     happened = a->happened;
     a->happened = 0;
     pthread_mutex_unlock(&client->mutex);
@@ -120,8 +120,6 @@ static void answered(void *user, lk_answer *answer) {
   lk_op_drop(&a->op);
 }
 
-static void heard(lk_attempt *a);
-
 static bool find_other(const lk_attempt *a, char other[LK_OWNER_SIZE]) {
   const lk_lock *lock = a->lock;
   other[0] = '\0';
@@ -171,7 +169,9 @@ static void call(lk_attempt *a, const lk_bound *bound) {
     lk_eval_call(a->op.client, def, with.keys, def->nkeys, with.args, with.nargs, deadline_us,
                  &answer, NULL);
     digest(a, &answer);
-    heard(a);
+    pthread_mutex_lock(&a->op.client->mutex);
+    a->happened |= LK_HAPPENED_ANSWER; /* for the next step: steps within steps need stack */
+    pthread_mutex_unlock(&a->op.client->mutex);
     return;
   }
   if (lk_call_init(&a->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK) {
@@ -195,6 +195,7 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
   a->heard_then = record->hearing == LK_HEARING_YES;
   pthread_mutex_unlock(&a->op.client->mutex);
   a->tried = true;
+  a->look_us = 0; /* its outcome says when to look again; until then there is no plan */
   call(a, bound);
 }
 
@@ -546,7 +547,6 @@ static void take_over(lk_attempt *a) {
 }
 
 static void step(lk_attempt *a, unsigned happened) {
-  if (a->promised) return;
   if (happened & LK_HAPPENED_HANDED) {
     take_over(a);
   } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK ||
@@ -574,13 +574,15 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   lk_attempt *a = calloc(1, sizeof *a);
   *status = a ? LK_OK : lk_fail(error, LK_NOMEM, "out of memory");
   if (!a) return NULL;
+  a->op.destroy = destroy;
+  a->op.quit = quit;
+  a->running = true; /* whatever happens before its start is noted */
+  atomic_init(&a->hurried, LK_OK);
   *status = lk_op_begin(&a->op, lock->client, caller, done, user, error);
   if (*status != LK_OK) {
     free(a);
     return NULL;
   }
-  a->op.destroy = destroy;
-  a->op.quit = quit;
   a->lock = lock;
   a->flow = lock->row->flow;
   lk_lock_keep(lock);
@@ -592,7 +594,6 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   a->caller_id = lk_caller_id(caller);
   a->holder = caller;
   a->patience_us = lk_lock_patience_us(lock);
-  atomic_init(&a->hurried, LK_OK);
   a->last = LK_BUSY;
   a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;
   a->blocking = !done && lock->min_replicas == 0;
@@ -613,6 +614,7 @@ void lk_attempt_start(lk_attempt *a) {
   trace_begin(a);
   bool beside = lk_attempt_is_beside(a);
   pthread_mutex_lock(&client->mutex);
+  a->running = false;
   a->phase = LK_PHASE_IN_LINE;
   bool own_flow = a->flow == a->lock->row->flow;
   a->in_line = a->wait_ms != 0 && own_flow && !may_pass(a, beside);

@@ -145,6 +145,9 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
   if (!channel) return NULL;
   channel->listeners++;
   LK_TRACE(channels->trace, "listen", lk_clock_us(), LK_TEXT("channel", name));
+  if (channel->state == CHANNEL_HEARD) {
+    LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", name));
+  }
   if (channel->state == CHANNEL_REFUSED && channel->listeners == 1) channel->state = CHANNEL_IDLE;
   if (channel->state != CHANNEL_HEARD) lk_keeper_poke(channels->keeper);
   return channel;

@@ -29,13 +29,20 @@ lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_f
   op->event = (lk_event){.run = run_done, .drop = drop_done};
   op->error = done ? NULL : error;
   atomic_init(&op->refs, 1);
-  lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
-  op->at = &client->ops;
-  op->next = client->ops;
-  if (op->next) op->next->at = &op->next;
-  client->ops = op;
+  bool late = client->closing; /* the others have been told to quit: nobody would tell this one */
+  if (!late) {
+    op->at = &client->ops;
+    op->next = client->ops;
+    if (op->next) op->next->at = &op->next;
+    client->ops = op;
+  }
   pthread_mutex_unlock(&client->mutex);
+  if (late) {
+    lk_caller_leave(client, caller);
+    return lk_fail(error, LK_CLOSED, "the client is closed");
+  }
+  lk_client_keep(client);
   return LK_OK;
 }
 

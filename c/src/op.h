@@ -30,7 +30,8 @@ struct lk_op {
 };
 
 /* Enters the client for this caller; lk_op_end() leaves it. The op has one reference: of the thread that
- * waits, or, with `done`, of the event that tells its end. `error` is the thread's place for the detail; unused with `done`. */
+ * waits, or, with `done`, of the event that tells its end. `error` is the thread's place for the detail; unused with `done`.
+ * It may be told to quit from then on, so `quit` is set before. */
 lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_fn done, void *user,
                       lk_error *error);
 void lk_op_keep(lk_op *op);

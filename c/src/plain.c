@@ -60,6 +60,7 @@ static bool rest(lk_attempt *a) {
   pthread_mutex_unlock(&a->op.client->mutex);
   if (!heard || until_us <= now_us) return false;
   if (until_us > now_us + a->lock->recheck_us) until_us = now_us + a->lock->recheck_us;
+  a->last = LK_BUSY;
   a->left_ms = (until_us - now_us) / 1000;
   a->tried = true;
   lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us + 1000);

@@ -154,6 +154,14 @@ void lk_tls_end(lk_tls_session *session) {
   free(session);
 }
 
+/* Half of a hand-shake arrived: so the server says, or so it looks from here. */
+static bool was_cut(void) {
+  unsigned long code = ERR_peek_last_error();
+  return ERR_GET_LIB(code) == ERR_LIB_SSL &&
+         (ERR_GET_REASON(code) == SSL_R_TLSV1_ALERT_DECODE_ERROR ||
+          ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING);
+}
+
 static ssize_t outcome(lk_tls_session *session, int result, lk_error *error) {
   if (result > 0) return result;
   int saved = errno;
@@ -173,7 +181,9 @@ static ssize_t outcome(lk_tls_session *session, int result, lk_error *error) {
     break;
   default: break;
   }
-  if (verified != X509_V_OK) {
+  if (was_cut()) {
+    lk_fail(error, LK_UNREACHABLE, "the connection ended within the TLS hand-shake");
+  } else if (verified != X509_V_OK) {
     lk_fail(error, LK_TLS, "the server's certificate was refused: %s",
             X509_verify_cert_error_string(verified));
   } else {

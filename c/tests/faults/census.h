@@ -14,7 +14,8 @@ typedef struct census {
   int64_t first_kib, last_kib;        /* its memory after the first rounds, and last */
   int rounds;
   int64_t cpu_from_us, from_us; /* its CPU time, and when that was read */
-  double cpu_percent;           /* the most of a core, over a round */
+  double cpu_last_percent;      /* of a core, over the last round */
+  double cpu_percent;           /* the most, over a round */
   double cpu_total_percent;     /* over the whole run */
   int64_t run_cpu_us, run_from_us;
 } census;

@@ -30,7 +30,7 @@ static FILE *open_log(const char *folder) {
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s/faults.log", folder);
   FILE *log = fopen(path, "we");
-  need(log != NULL, path);
+  need(log && setvbuf(log, NULL, _IOLBF, BUFSIZ) == 0, path);
   return log;
 }
 

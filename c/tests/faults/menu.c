@@ -4,6 +4,7 @@
 #include "../torture/worker.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,12 @@ enum {
   BURST_MS = 2500,
   CALM_FROM_MS = BURST_MS + RECOVERY_MS,
   HUSH_UNTIL_MS = CALM_FROM_MS + WAKE_MS + 300,
-  OPERATOR_PATIENCE = 3,
+  OPERATOR_PATIENCE_MS = 5000,
+  OPERATOR_PAUSE_MS = 20,
   DRIFT_EVERY_MS = 700,
   DRIFT_MAX_US = 1500,
-  LEAP_MAX_US = 20000000,
+  LEAP_EVERY_MS = 100,
+  LEAP_MAX_US = 4000000,
   WORDS_MAX = 12
 };
 
@@ -42,11 +45,15 @@ static bool ask(parent *p, const char *format, ...) {
   for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
     argv[argc++] = (lk_bytes){word, strlen(word)};
   lk_reply *reply = NULL;
-  lk_status status = LK_UNSURE;
-  for (int i = 0; i < OPERATOR_PATIENCE && status != LK_OK; i++)
-    status = lk_command(p->client, argv, argc, &reply, NULL);
+  lk_error error = {.status = LK_UNSURE};
+  int64_t end_us = history_now_us() + OPERATOR_PATIENCE_MS * 1000;
+  while (lk_command(p->client, argv, argc, &reply, &error) != LK_OK) {
+    fprintf(stderr, "faults: %s: %s\n", argv[0].data, error.message);
+    if (history_now_us() > end_us) return false;
+    poll(NULL, 0, OPERATOR_PAUSE_MS);
+  }
   lk_reply_free(reply);
-  return status == LK_OK;
+  return true;
 }
 
 /* ------------------------------------------------------------------------------------- the notes -- */
@@ -166,8 +173,9 @@ static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int
 }
 
 static void cut(parent *p, dice *d, int64_t longest_ms) {
-  static const char *const victims[] = {"TYPE pubsub", "USER " WORKER_USER};
-  const char *victim = victims[dice_between(d, 0, 1)];
+  static const char *const victims[] = {"TYPE pubsub", "TYPE normal SKIPME yes",
+                                        "USER " WORKER_USER};
+  const char *victim = victims[dice_between(d, 0, 2)];
   if (dice_chance(d, 70) || !menu_of(p)->stage->running) {
     trouble(p, FAULT_CUT, PROXY_CUT, d, longest_ms);
     return;
@@ -204,8 +212,9 @@ static void step_clock(parent *p, fault_kind kind, dice *d) {
   clock_offset *offset = m->stage->clock;
   int64_t size_us = dice_between(d, 1, kind == FAULT_DRIFT ? DRIFT_MAX_US : LEAP_MAX_US);
   int64_t now_us = history_now_us();
-  if (kind == FAULT_DRIFT && now_us - m->drifted_us < DRIFT_EVERY_MS * 1000) return;
-  m->drifted_us = now_us;
+  int64_t apart_us = (kind == FAULT_DRIFT ? DRIFT_EVERY_MS : LEAP_EVERY_MS) * 1000;
+  if (now_us - m->stepped_us < apart_us) return;
+  m->stepped_us = now_us;
   int64_t after_us = atomic_load(offset);
   after_us += after_us > 0 ? -size_us : size_us;
   atomic_store(offset, after_us);
@@ -297,6 +306,8 @@ static void take_census(parent *p) {
   menu *m = menu_of(p);
   m->hush_seen = true;
   census_look(m->census);
+  fprintf(m->log, "%9.3f %3d (calm)    a process that waits took %.2f %% of a core\n",
+          (double)(history_now_us() - p->start_us) / 1e6, m->round, m->census->cpu_last_percent);
   for (int i = 0; i < p->options->processes; i++) {
     const child *c = &p->children[i];
     if (c->pid && !c->leaving) census_worker(m->census, c->pid);

@@ -18,12 +18,12 @@ typedef struct menu {
   census *census;
   unsigned chosen; /* bit 1 << fault_kind */
   FILE *log;
-  int round;       /* -1 before the first */
-  unsigned kinds;  /* of this round */
-  dice dice;       /* of this round */
-  int64_t next_us; /* the next fault */
-  int64_t drifted_us;
-  bool hush_seen; /* by the census */
+  int round;          /* -1 before the first */
+  unsigned kinds;     /* of this round */
+  dice dice;          /* of this round */
+  int64_t next_us;    /* the next fault */
+  int64_t stepped_us; /* the last step of the clock */
+  bool hush_seen;     /* by the census */
   struct {
     int64_t from_us;  /* 0: not under way */
     int64_t until_us; /* when it shall end */

@@ -3,24 +3,13 @@
 
 #include "../torture/parent.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Beside this program. */
-static const char *find_shim(void) {
-  static char path[PATH_MAX];
-  ssize_t len = readlink("/proc/self/exe", path, sizeof path - 32);
-  need(len > 0, "/proc/self/exe");
-  path[len] = '\0';
-  strcpy(strrchr(path, '/') + 1, "libfaults_clock.so");
-  return path;
-}
-
 static void start_bewitched(stage *s, const server_options *made) {
-  clock_bewitch(find_shim(), s->clock_path);
+  clock_bewitch(FAULTS_SHIM, s->clock_path);
   if (s->net) need(net_enter(s->net), "the server's network namespace");
   if (made)
     s->server = server_start(made);

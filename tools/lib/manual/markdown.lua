@@ -5,7 +5,7 @@ local exits = require('lib.exits')
 local markdown = {}
 
 local function cell(text)
-  return (text:gsub('|', '\\|'):gsub('([*_<])', '\\%1'))
+  return (text:gsub('<', '&lt;'):gsub('[|*_]', '\\%0'))
 end
 
 local function label_of(row)

@@ -18,7 +18,7 @@ end
 
 -- Words that are names become code; what is markup stays text.
 local function prose(text)
-  return (squeeze(text):gsub('[<|]', '\\%0'):gsub('%f[%w_]lk_[%w_]+%(?%)?', '`%0`')
+  return (squeeze(text):gsub('<', '&lt;'):gsub('|', '\\|'):gsub('%f[%w_]lk_[%w_]+%(?%)?', '`%0`')
     :gsub('%f[%w_]LK_[%u%d_]+', '`%0`'))
 end
 
@@ -93,6 +93,9 @@ local function intro_of(text)
       kind = item and 'item' or 'text'
     elseif not line:find('%S') then
       kind = nil
+    elseif not kind and line:find('^%s?%u%l+ ?%l*$') then
+      blocks[#blocks + 1] = ('**%s.**'):format(squeeze(line))
+      kind = 'text'
     elseif kind == 'text' or kind == 'item' then
       blocks[#blocks] = blocks[#blocks] .. ' ' .. prose(line)
     else

@@ -177,7 +177,8 @@ end
 
 local TITLES = { { 'tutorial', 'Tutorial' }, { 'howto', 'How-to' }, { 'reference', 'Reference' },
   { 'explanation', 'Explanation' } }
-local GENERATED = { { 'reference/c', 'C' }, { 'reference/commands', 'Commands' } }
+local GENERATED = { { 'reference/c/', 'C' }, { 'reference/commands/', 'Commands' },
+  { 'reference/scripts/', 'Scripts' } }
 
 -- The pages right in a folder: first as the front page leads to them, then the others.
 local function in_folder(all, folder)
@@ -217,7 +218,9 @@ local function below(all, start)
     end
   end
   table.sort(list)
-  table.insert(list, 1, start .. 'index.md')
+  if all[start .. 'index.md'] then
+    table.insert(list, 1, start .. 'index.md')
+  end
   return list
 end
 
@@ -252,9 +255,8 @@ function tree.nav(all)
     if folder[1] == 'reference' then
       list, parts = parted(all, list)
       for _, part in ipairs(GENERATED) do
-        parts[#parts + 1] = { part[2], in_folder(all, part[1]) }
+        parts[#parts + 1] = { part[2], below(all, part[1]) }
       end
-      parts[#parts + 1] = { 'Scripts', below(all, 'reference/scripts/') }
     end
     add_list(out, '      ', list)
     for _, part in ipairs(parts) do

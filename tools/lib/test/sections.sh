@@ -26,6 +26,12 @@ specs() {
     LATCHKEY_PROGRAM="$2/latchkey" tools/lib/test/with_terminals.sh busted --run="$1" -v -o TAP
 }
 
+# Of the program, what is C.
+exec_specs() {
+  have busted 'specs (exec)' && tap 'specs (exec)' env LATCHKEY_LIB="$1/liblatchkey.so" \
+    LATCHKEY_PROGRAM="$1/latchkey" busted --run=cli -v -o TAP --pattern=exec_ spec/cli
+}
+
 # live_specs BUILD [RUNTIME]: the run `live` beside a server; RUNTIME is loaded into LuaJIT alone.
 live_specs() {
   have busted 'specs (live)' &&
@@ -109,6 +115,32 @@ torture() {
 }
 section_torture() { torture "$LK_BUILD" "$torture_s"; }
 
+# Old and new scripts at once on one lock: a bundle is rolled out, or back.
+section_two_bundles() {
+  local newer=$LK_TEST_DIR/newer
+  has_c_tests "$LK_BUILD" 'two bundles' || return
+  rm -rf "$newer" && mkdir -p "$newer"
+  cp -r scripts/[a-z]*/ "$newer"
+  sed -i 's/^\(version:  *[0-9]*\)\.[0-9]*\./\1.999./' "$newer"/*/*.lua
+  check 'two bundles, scripts' "$LK_BUILD/tests/torture" --kind lock,mutex,rw --seconds 10 \
+    --scripts scripts --scripts "$newer"
+  check 'two bundles, functions' "$LK_BUILD/tests/torture" --kind lock,fenced,fair --seconds 10 \
+    --scripts scripts --scripts "$newer" --functions
+}
+
+# faults OPTION...: its output is kept, so that what it skipped can be said.
+faults() { "$LK_BUILD/tests/faults" "$@" | tee -a "$LK_TEST_DIR/faults.out" 1>&2 && return "${PIPESTATUS[0]}"; }
+section_faults() {
+  local seconds=40
+  has_c_tests "$LK_BUILD" 'faults' || return
+  : >"$LK_TEST_DIR/faults.out"
+  if [ -n "$LK_FULL" ]; then seconds=1800; fi
+  check "faults, $seconds s" faults --seconds "$seconds" --kind lock,mutex,fenced,fair,rw --locks 5
+  check 'faults, TLS, 20 s' faults --seconds 20 --tls
+  sed -n 's/^faults: SKIPPED \(.*\): \(.*\)/ok - faults, \1 # SKIP \2/p' "$LK_TEST_DIR/faults.out" |
+    sort -u
+}
+
 section_sabotage() {
   has_c_tests "$LK_BUILD" 'sabotage' && have patch 'sabotage' &&
     c/tests/torture/sabotage "$LK_BUILD" | sed -e 's/^caught/ok -/' -e 's/^MISSED/not ok -/'
@@ -150,7 +182,7 @@ section_clang() {
   torture build/clang 10
 }
 
-# sanitized NAME RUNTIME: unit and live tests, live specs, the program's specs and torture. What the
+# sanitized NAME RUNTIME: unit and live tests, live specs, the specs of exec and torture. What the
 # sanitizers report counts whatever became of the process that it is about.
 sanitized() {
   local build=build/$1 reports=$LK_TEST_DIR/$1-report
@@ -161,8 +193,8 @@ sanitized() {
   c_tests unit "$build"
   c_tests live "$build"
   live_specs "$build" "$(gcc -print-file-name="$2")"
-  specs cli "$build"
-  torture "$build" 10
+  exec_specs "$build"
+  torture "$build" 4
   check "no reports ($1)" nothing_in "$reports".*
 }
 nothing_in() { ! cat "$@" 2>/dev/null; }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client that closes at an unlucky moment. */
+#define _GNU_SOURCE /* memmem() */
+#include <string.h>
+
+#include "attempt.h"
+#include "fake.h"
+#include "kit.h"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  kit_job job;
+  atomic_bool begins, goes_on;
+} fixture;
+
+static fixture fix;
+
+/* Holds the acquire at its begin, where it is known to its client and has not started. */
+static void hold_at_begin(const char *line, size_t len, void *user) {
+  (void)user;
+  if (!memmem(line, len, "\"begin\"", 7)) return;
+  atomic_store(&fix.begins, true);
+  UNTIL(atomic_load(&fix.goes_on));
+}
+
+static int setup(void **state) {
+  (void)state;
+  memset(&fix, 0, sizeof fix);
+  fix.server = fake_open();
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.trace = hold_at_begin;
+  fix.client = kit_client(fake_url(fix.server), &options);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  lk_lock_close(fix.lock);
+  fake_close(fix.server);
+  return 0;
+}
+
+static bool is_hurried(void) {
+  pthread_mutex_lock(&fix.client->mutex);
+  lk_attempt *a = (lk_attempt *)((char *)fix.client->ops - offsetof(lk_attempt, op));
+  bool hurried = a->hurried != LK_OK;
+  pthread_mutex_unlock(&fix.client->mutex);
+  return hurried;
+}
+
+static void *run_close(void *client) {
+  lk_client_close(client);
+  return NULL;
+}
+
+static void an_acquire_that_has_not_started_ends_when_it_starts(void **state) {
+  (void)state;
+  pthread_t closer;
+  kit_begin_acquire(&fix.job, fix.lock, NULL, LK_FOREVER);
+  UNTIL(atomic_load(&fix.begins));
+  assert_int_equal(pthread_create(&closer, NULL, run_close, fix.client), 0);
+  UNTIL(is_hurried());
+  atomic_store(&fix.goes_on, true);
+  EXPECT(LK_CLOSED, kit_end(&fix.job));
+  pthread_join(closer, NULL);
+  assert_true(fake_is_idle(fix.server));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(an_acquire_that_has_not_started_ends_when_it_starts, setup,
+                                      teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
