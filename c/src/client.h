@@ -31,7 +31,8 @@ struct lk_client {
   int64_t recheck_us;
   int64_t min_replicas, replicas_ms;
   lk_catalog *catalog;
-  bool functions; /* scripts are called as Redis Functions */
+  bool functions;       /* scripts are called as Redis Functions */
+  atomic_bool prepares; /* servers that become masters get the scripts ahead */
   lk_events events;
   lk_trace *trace; /* NULL: nobody asked */
   lk_counts *counts;
