@@ -10,7 +10,7 @@ local taker = {}
 ---  the argument that names the owner where that is not "owner", `token` is where the reply has one
 ---@return table role
 function taker.role(row)
-  local role = { act = {}, reply = {}, due = {}, unanswered = {} }
+  local role = { row = row, act = {}, reply = {}, due = {}, unanswered = {} }
   local owner_field = row.owner or 'owner'
 
   local function values(c, owner, hold, extra)
@@ -93,9 +93,9 @@ function taker.role(row)
 
   role.hold, role.granted = hold, granted
 
-  -- lk_watch_lose
+  -- lk_watch_lose; the first reason stands
   local function lose(c, why)
-    c.lost = why
+    c.lost = c.lost or why
     c.deadline, c.timers.renew, c.timers['end'] = nil, nil, nil
   end
 
@@ -157,7 +157,7 @@ function taker.role(row)
     elseif not c.listens[channel] then -- listen_in
       c.pc = 'listen'
       c:listen('listen', channel)
-    elseif row.wait then
+    elseif row.wait and not c:limit('silent') then
       c.pc, c.wait_ms = 'wait', reply[2]
       c:send('wait', row.wait, values(c, c.owner))
     else
@@ -305,7 +305,7 @@ function taker.role(row)
   end
 
   function role.unanswered.release(c, call)
-    c:say('release', 'unsure', call)
+    c:say('release', c.lost and 'lost' or 'unsure', call)
     if c.level == 0 then
       undo(c, c.owner)
       finish(c)
