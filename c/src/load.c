@@ -132,6 +132,7 @@ static void send_all(const lk_client *client, loading_node *at, loading_one *one
     bool failed;
     lk_request *request = step_request(ones[i].script, at->steps[i], deadline_us, &failed);
     if (request) {
+      lk_request_gather(request);
       lk_pipe_send(lk_node_pipe(at->node), request, loaded, &ones[i]);
     } else if (failed) {
       lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
@@ -140,6 +141,7 @@ static void send_all(const lk_client *client, loading_node *at, loading_one *one
       stays(&ones[i]);
     }
   }
+  lk_pipe_flush(lk_node_pipe(at->node));
 }
 
 /* All of them on all of those nodes; *all has what was wrong. */
