@@ -282,7 +282,7 @@ local function unanswered(self, event, call)
   if call.role == 'renew' then
     correct_retry(self, now_ms)
   elseif call.role == 'release' and self.data.pc ~= 'held' then
-    self.owed[self.owner] = true
+    self.owed[self.owner] = ran or nil
     self.data.pipe = {}
   end
 end
@@ -385,16 +385,23 @@ function Follower:begin_release(event, now_ms)
   self.leaving, self.said, self.left = now_ms, nil, event.left
 end
 
+-- There was no connection to send it on.
+local function send_in_vain(self, event)
+  self:step(self.leaving, function(c, role) role.act.leave(c) end)
+  unanswered(self, { e = 'unanswered', t = event.t, copies = 0 }, table.remove(self.data.pipe))
+end
+
 ---@return string|nil wrong
 function Follower:end_release(event)
   self:give_up_refused()
-  local was_sent = self.said ~= nil
-  if not was_sent and self.data.lost then
+  if self.said == nil and self.data.lost then
     self.said = 'lost'
     self.data.level = self.left
     self.data.pc = self.left == 0 and 'idle' or 'held'
-  elseif not was_sent then
-    return 'a release ended without a call, and the model sends one'
+  elseif self.said == nil and event.status == 'LK_OK' then
+    return 'a release ended well without a call, and the model sends one'
+  elseif self.said == nil then
+    send_in_vain(self, event)
   end
   self.leaving = nil
   local ended_meanwhile = self.ends_ms and event.t / 1000 >= self.ends_ms
