@@ -54,7 +54,8 @@ static bool run(const settings *set, const char *program, const char *folder) {
               .calm_down = menu_calm_down,
               .stage = &m};
   snprintf(idle_name, sizeof idle_name, "idle:%s", o.run);
-  census_begin(&c, program, s.urls[0], idle_name);
+  server_do(s.server, "HSET %s stranger:1 1", idle_name);
+  census_begin(&c, program, s.idle_url, idle_name);
   run_all(&p);
   census_end(&c);
   stage_strike(&s);

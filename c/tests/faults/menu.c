@@ -95,8 +95,7 @@ static void end_lasting(parent *p, fault_kind kind) {
     break;
   case FAULT_FULL: need(ask(p, "CONFIG SET maxmemory 0"), "maxmemory"); break;
   case FAULT_ACL:
-    need(ask(p, "ACL SETUSER " WORKER_USER " on resetpass >" WORKER_PASSWORD " ~* &* +@all"),
-         "ACL");
+    need(ask(p, "ACL SETUSER " WORKER_USER " on resetpass >" PASSWORD " ~* &* +@all"), "ACL");
     break;
   default: need(net_make_trouble(m->stage->net, NET_NONE), "nft");
   }
@@ -288,16 +287,17 @@ static void inject_one(parent *p, int64_t left_ms) {
 
 static void begin_round(menu *m, uint64_t seed, int round) {
   m->round = round;
-  m->hush_seen = false;
+  m->idle_cut = m->hush_seen = false;
   m->dice = dice_new(seed, (uint64_t)round);
   m->kinds = m->chosen;
   if (round % 2 == 0) m->kinds = 0;
   while (!m->kinds) m->kinds = m->chosen & 1u << dice_between(&m->dice, 0, FAULT_KINDS - 1);
 }
 
-/* The idle process waits for a lock that a stranger has, whatever becomes of the data. */
+/* The idle process waits for a lock that a stranger has; after FLUSHALL it may have it itself. */
 static void keep_idle_waiting(parent *p) {
   if (!menu_of(p)->stage->running) return;
+  ask(p, "DEL idle:%s", p->options->run);
   ask(p, "HSET idle:%s stranger:1 1", p->options->run);
   ask(p, "PEXPIRE idle:%s 600000", p->options->run);
 }
@@ -313,6 +313,12 @@ static void take_census(parent *p) {
     if (c->pid && !c->leaving) census_worker(m->census, c->pid);
   }
   keep_idle_waiting(p);
+}
+
+/* Undisturbed otherwise, the process that waits is left with a connection that ended. */
+static void cut_idle(parent *p) {
+  menu_of(p)->idle_cut = true;
+  if (menu_of(p)->stage->running) ask(p, "CLIENT KILL TYPE normal USER " IDLE_USER);
 }
 
 void menu_inject(parent *p, int64_t now_us) {
@@ -331,6 +337,7 @@ void menu_inject(parent *p, int64_t now_us) {
     inject_one(p, BURST_MS - into_ms);
     m->next_us = now_us + dice_between(&m->dice, 8, 40) * 1000;
   }
+  if (into_ms >= CALM_FROM_MS && !m->idle_cut) cut_idle(p);
   if (into_ms >= HUSH_UNTIL_MS && !m->hush_seen) take_census(p);
 }
 

@@ -23,7 +23,8 @@ typedef struct menu {
   dice dice;          /* of this round */
   int64_t next_us;    /* the next fault */
   int64_t stepped_us; /* the last step of the clock */
-  bool hush_seen;     /* by the census */
+  bool idle_cut;
+  bool hush_seen; /* by the census */
   struct {
     int64_t from_us;  /* 0: not under way */
     int64_t until_us; /* when it shall end */

@@ -20,22 +20,23 @@ static void start_bewitched(stage *s, const server_options *made) {
   s->running = true;
 }
 
+static void make_url(stage *s, bool tls, const char *user, const char *host, int port, char *url) {
+  int len = snprintf(url, URL_SIZE, "%s://%s:" PASSWORD "@%s:%d", tls ? "rediss" : "redis", user,
+                     host, port);
+  if (tls)
+    snprintf(url + len, URL_SIZE - (size_t)len, "?cacert=%s&sni=locks.example",
+             server_file(s->server, "ca.crt"));
+}
+
 /* The proxy stands outside, and half of the workers go past it. */
 static void make_urls(stage *s, bool tls) {
-  static const char whose[] = WORKER_USER ":" WORKER_PASSWORD;
   const char *host = s->net ? net_address(s->net) : "127.0.0.1";
   int port = server_port(s->server);
   s->proxy = proxy_start(host, port);
   need(s->proxy != NULL, "a proxy");
-  const char *hosts[2] = {"127.0.0.1", host};
-  int ports[2] = {proxy_port(s->proxy), port};
-  for (int i = 0; i < 2; i++) {
-    int len = snprintf(s->urls[i], URL_SIZE, "%s://%s@%s:%d", tls ? "rediss" : "redis", whose,
-                       hosts[i], ports[i]);
-    if (tls)
-      snprintf(s->urls[i] + len, URL_SIZE - (size_t)len, "?cacert=%s&sni=locks.example",
-               server_file(s->server, "ca.crt"));
-  }
+  make_url(s, tls, WORKER_USER, "127.0.0.1", proxy_port(s->proxy), s->urls[0]);
+  make_url(s, tls, WORKER_USER, host, port, s->urls[1]);
+  make_url(s, tls, IDLE_USER, "127.0.0.1", proxy_port(s->proxy), s->idle_url);
 }
 
 /*
@@ -44,8 +45,9 @@ static void make_urls(stage *s, bool tls) {
  */
 void stage_set(stage *s, bool tls) {
   static const char *const args[] = {
-      "--bind", "0.0.0.0", "--protected-mode", "no", "--appendonly",      "yes", "--appendfsync",
-      "no",     "--user",  WORKER_USER,        "on", ">" WORKER_PASSWORD, "~*",  "&*",
+      "--bind", "0.0.0.0", "--protected-mode", "no", "--appendonly", "yes", "--appendfsync",
+      "no",     "--user",  WORKER_USER,        "on", ">" PASSWORD,   "~*",  "&*",
+      "+@all",  "--user",  IDLE_USER,          "on", ">" PASSWORD,   "~*",  "&*",
       "+@all",  NULL};
   memset(s, 0, sizeof *s);
   snprintf(s->clock_path, sizeof s->clock_path, "/tmp/latchkey-clock-%d", (int)getpid());

@@ -18,12 +18,14 @@ typedef struct stage {
   const char *no_net;  /* why */
   clock_offset *clock; /* of the server */
   char clock_path[64];
-  char urls[2][URL_SIZE]; /* the workers': through the proxy, and past it */
-  bool running;           /* neither killed nor stopped */
+  char urls[2][URL_SIZE];  /* the workers': through the proxy, and past it */
+  char idle_url[URL_SIZE]; /* through the proxy */
+  bool running;            /* neither killed nor stopped */
 } stage;
 
 #define WORKER_USER "worker"
-#define WORKER_PASSWORD "fault"
+#define IDLE_USER "idle"
+#define PASSWORD "fault"
 
 /* A server that keeps what it answered, even when it is killed. Ends the program when it cannot be had. */
 void stage_set(stage *s, bool tls);
