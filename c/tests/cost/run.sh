@@ -42,12 +42,12 @@ instructions() {
   awk '/Collected/ { print $4 }' "$work/callgrind"
 }
 
-# calls COUNT NAME...: how often the program makes one of these system calls.
+# calls COUNT OPERATION NAME...: how often the program makes one of these system calls.
 calls() {
-  local count=$1 names
-  shift
+  local count=$1 operation=$2 names
+  shift 2
   names=$(IFS=, && echo "$*")
-  ours "$count" pairs strace -f -qq -e "trace=$names" -e signal=none -o "$work/strace" >/dev/null
+  ours "$count" "$operation" strace -f -qq -e "trace=$names" -e signal=none -o "$work/strace" >/dev/null
   grep -cE "^[0-9]+ +($(IFS='|' && echo "$*"))\(" "$work/strace" || true
 }
 
@@ -110,11 +110,14 @@ if [ "$record" = --record ]; then
   exit
 fi
 
-echo '1..7'
-writes=$(($(calls $many write sendto sendmsg writev) - $(calls $few write sendto sendmsg writev)))
+echo '1..8'
+writes=$(($(calls $many pairs write sendto writev) - $(calls $few pairs write sendto writev)))
 verdict "$writes writes for $more pairs, at most 2 each" $((2 * more + noise)) "$writes"
-reads=$(($(calls $many read recvfrom recvmsg readv) - $(calls $few read recvfrom recvmsg readv)))
+reads=$(($(calls $many pairs read recvfrom readv) - $(calls $few pairs read recvfrom readv)))
 verdict "$reads reads for $more pairs, at most 2 each" $((2 * more + noise)) "$reads"
+together=$(($(calls $many renew sendto) - $(calls $few renew sendto)))
+title="$together writes for $more renewals, at most $((more / 20))"
+if [ "$together" -le $((more / 20)) ]; then ok "$title"; else not_ok "$title"; fi
 
 plain=$((($(instructions theirs $many -) - $(instructions theirs $few -)) / more))
 for operation in $operations; do
