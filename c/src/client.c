@@ -93,6 +93,9 @@ void lk_client_close(lk_client *client) {
   pthread_cond_broadcast(&client->idle);
   lk_lines_wake(&client->lines);
   pthread_mutex_unlock(&client->mutex);
+  lk_client_send_gathered(client);
+  uint64_t me = lk_caller_id(NULL); /* a callback that closes gathers no more */
+  atomic_compare_exchange_strong(&client->dispatcher, &me, 0);
   lk_ops_quit(client);
   lk_channels_shut(client->channels);
   /* Calls under way end by themselves within their deadlines, so that what is granted to one that
@@ -316,6 +319,10 @@ int lk_client_fd(lk_client *client) {
 bool lk_client_gathers(const lk_client *client) {
   uint64_t dispatcher = atomic_load(&client->dispatcher);
   return dispatcher != 0 && dispatcher == lk_caller_id(NULL);
+}
+
+void lk_client_send_gathered(lk_client *client) {
+  if (lk_client_gathers(client)) lk_route_flush(client->route);
 }
 
 /* What so many callbacks started goes out in one piece. */

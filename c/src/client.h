@@ -65,6 +65,8 @@ void lk_client_leave(lk_client *client);
 
 /* Is this thread in lk_client_dispatch(), which sends in one piece what its callbacks start? */
 bool lk_client_gathers(const lk_client *client);
+/* This thread is about to sleep, inside a call: what it has gathered goes out first. */
+void lk_client_send_gathered(lk_client *client);
 
 void lk_client_keep(lk_client *client); /* one more reference */
 void lk_client_drop(lk_client *client); /* the last one frees it */

@@ -101,6 +101,7 @@ void lk_op_abort(lk_op *op) {
 lk_status lk_op_wait(lk_op *op) {
   pthread_cond_t asleep;
   lk_client *client = op->client;
+  lk_client_send_gathered(client);
   pthread_mutex_lock(&client->mutex);
   if (!op->ended) {
     lk_cond_init(&asleep);

@@ -538,7 +538,9 @@ void lk_pipe_flush(lk_pipe *pipe) {
   pthread_mutex_lock(&pipe->mutex);
   send_gathered(pipe);
   pass_on(pipe);
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_flush(twin);
 }
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
