@@ -113,7 +113,11 @@ torture() {
   done
   check "crowd, $2 s" "$1/tests/crowd" "$2"
 }
-section_torture() { torture "$LK_BUILD" "$torture_s"; }
+section_torture() {
+  torture "$LK_BUILD" "$torture_s"
+  has_c_tests "$LK_BUILD" 'torture, traced' &&
+    check 'torture, traced' tools/lib/test/traced.sh "$LK_BUILD" "$((torture_s / 2 + 5))"
+}
 
 # Old and new scripts at once on one lock: a bundle is rolled out, or back.
 section_two_bundles() {
