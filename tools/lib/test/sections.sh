@@ -160,12 +160,7 @@ section_docs() {
 make_packages() {
   tools/lib/build.sh packages build/packages && (cd build/packages && rm -f packages/*.deb && cpack)
 }
-section_section_docs() {
-  specs documents "$LK_BUILD"
-  have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
-}
-
-packages() {
+section_packages() {
   have debootstrap 'packages' && have dpkg-shlibdeps 'packages' || return
   if ! unshare --mount true 2>/dev/null; then
     skip 'packages' 'only root can make a bare system'
