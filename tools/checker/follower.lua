@@ -171,6 +171,12 @@ function Follower:on_sent(event, line)
   return wrong
 end
 
+function Follower:on_timer(event)
+  if event.timer == 'renew' then
+    sends.arm(self, event.t / 1000)
+  end
+end
+
 ---The hold goes to another name of this process.
 ---@param heir table follower that waits
 function Follower:on_transfer(event, heir, line)

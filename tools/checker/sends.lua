@@ -34,20 +34,34 @@ function sends.acquire(self, event)
   end)
 end
 
-function sends.renew(self, event)
+local function is_due(self, now_ms)
   local due = self.data.timers.renew
-  local now_ms = event.t / 1000
-  if not due then
+  return due and due - self.limits.lease / EARLY_PART <= now_ms + SLACK_MS
+end
+
+---Without a connection a renewal that was due goes out later, and may find a hold that is lost.
+function sends.arm(self, now_ms)
+  self.armed = self.armed or is_due(self, now_ms)
+end
+
+function sends.renew(self, event)
+  local due, armed = self.data.timers.renew, self.armed
+  self.armed = nil
+  if not due and armed then
+    return self:send(event, function(c)
+      c:send('renew', self.row.renew, self.role.values(c, c.owner))
+    end)
+  elseif not due then
     return 'the model renews nothing there'
-  elseif due - self.limits.lease / EARLY_PART > now_ms + SLACK_MS then
-    return ('the model renews in %d ms'):format(due - now_ms)
+  elseif not is_due(self, event.t / 1000) then
+    return ('the model renews in %d ms'):format(due - event.t / 1000)
   end
   return self:send(event, function(c, role) role.due.renew(c) end)
 end
 
 function sends.release(self, event)
   if self.data.pc == 'held' and self.leaving then
-    self.ends_ms = self.data.deadline
+    self.ends_ms, self.armed = self.data.deadline, nil
     return self:send(event, function(c, role) role.act.leave(c) end, nil, self.leaving)
   elseif self.ended or self.data.pc ~= 'held' and self.data.pc ~= 'giveback' then
     return ('the model releases nothing in the state "%s"'):format(self.data.pc)

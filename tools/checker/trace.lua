@@ -164,6 +164,11 @@ function on.deadline(client, event)
   return follower and follower:on_deadline(event)
 end
 
+function on.timer(client, event)
+  local follower = event.owner and client.owners[event.owner]
+  return follower and follower:on_timer(event)
+end
+
 function on.lost(client, event)
   local follower = client.owners[event.owner]
   return follower and follower:on_lost(event)
