@@ -52,6 +52,7 @@ struct lk_client {
   lk_holds *holds;
   lk_undo *undos; /* calls that are to be undone */
   lk_op *ops;     /* what is under way */
+  lk_op *quitted; /* and was told to end since the client closes */
   lk_lines lines; /* who waits for counters */
   lk_seq *seqs;   /* callers of counters that are in no call */
 };
