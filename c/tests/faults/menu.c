@@ -26,9 +26,12 @@ enum {
 };
 
 bool menu_offers(const stage *s, fault_kind kind, const char **why) {
+  static const unsigned of_fleets = 1u << FAULT_KILL | 1u << FAULT_STOP | 1u << FAULT_CLOSE |
+                                    1u << FAULT_FLUSH | 1u << FAULT_FAILOVER;
   bool of_net = kind == FAULT_PARTITION || kind == FAULT_RESET || kind == FAULT_LOSS;
-  *why = s->no_net;
-  return !of_net || s->net;
+  *why = s->fleet ? "one server" : of_net ? s->no_net : "replicas";
+  if (s->fleet) return of_fleets & 1u << kind;
+  return kind != FAULT_FAILOVER && (!of_net || s->net);
 }
 
 /* ---------------------------------------------------------------------------------- the operator -- */
@@ -234,15 +237,39 @@ static void strike_process(parent *p, fault_kind kind, dice *d, int64_t longest_
     child_close(p, c);
 }
 
+/*
+ * A replica takes over: because the master dies, and comes back, or because it is told to. The old master
+ * grants until somebody tells it that it is none any more, and all that is lost: so it may take until the
+ * fleet is whole again.
+ */
+static void fail_over(parent *p, dice *d) {
+  fleet *f = menu_of(p)->stage->fleet;
+  char name[NAME_SIZE];
+  name_of_lock(p->options, (int)dice_between(d, 0, p->options->locks - 1), name);
+  bool dies = dice_chance(d, 50);
+  int64_t from_us = history_now_us();
+  log_fault(p, FAULT_FAILOVER, from_us, "the master of %s %s", name, dies ? "dies" : "steps down");
+  if (dies) {
+    size_t dead = fleet_kill_master(f, name);
+    fleet_wait_other(f, name, dead);
+    server_restart(fleet_server(f, dead));
+  } else {
+    fleet_fail_over(f, name);
+  }
+  fleet_wait_whole(f);
+  note_fault(p, FAULT_FAILOVER, from_us, history_now_us(), 0);
+}
+
 /* ------------------------------------------------------------------------------------ the rounds -- */
 
 /* How often in a mixed round; what lasts for everybody is rare beside what strikes one connection. */
 static const int weights[FAULT_KINDS] = {
-    [FAULT_KILL] = 2,  [FAULT_STOP] = 8,  [FAULT_CLOSE] = 2,     [FAULT_CUT] = 20,
-    [FAULT_PAUSE] = 3, [FAULT_FLUSH] = 6, [FAULT_DELAY] = 25,    [FAULT_HALF] = 15,
-    [FAULT_DROP] = 30, [FAULT_SLOW] = 1,  [FAULT_CRASH] = 1,     [FAULT_FREEZE] = 2,
-    [FAULT_WIPE] = 2,  [FAULT_FULL] = 2,  [FAULT_ACL] = 2,       [FAULT_CLOCK] = 2,
-    [FAULT_DRIFT] = 4, [FAULT_LOSS] = 1,  [FAULT_PARTITION] = 1, [FAULT_RESET] = 2,
+    [FAULT_KILL] = 2,     [FAULT_STOP] = 8,  [FAULT_CLOSE] = 2,     [FAULT_CUT] = 20,
+    [FAULT_PAUSE] = 3,    [FAULT_FLUSH] = 6, [FAULT_DELAY] = 25,    [FAULT_HALF] = 15,
+    [FAULT_DROP] = 30,    [FAULT_SLOW] = 1,  [FAULT_CRASH] = 1,     [FAULT_FREEZE] = 2,
+    [FAULT_WIPE] = 2,     [FAULT_FULL] = 2,  [FAULT_ACL] = 2,       [FAULT_CLOCK] = 2,
+    [FAULT_DRIFT] = 4,    [FAULT_LOSS] = 1,  [FAULT_PARTITION] = 1, [FAULT_RESET] = 2,
+    [FAULT_FAILOVER] = 1,
 };
 
 static fault_kind draw(unsigned kinds, dice *d) {
@@ -275,6 +302,7 @@ static void inject_one(parent *p, int64_t left_ms) {
     pause_server(p, dice_between(&d, 30, longest_ms < 400 ? longest_ms : 400));
     break;
   case FAULT_FLUSH: flush_scripts(p); break;
+  case FAULT_FAILOVER: fail_over(p, &d); break;
   case FAULT_WIPE: command(p, kind, "FLUSHALL", 0); break;
   case FAULT_CLOCK:
   case FAULT_DRIFT: step_clock(p, kind, &d); break;
@@ -318,7 +346,8 @@ static void take_census(parent *p) {
 /* Undisturbed otherwise, the process that waits is left with a connection that ended. */
 static void cut_idle(parent *p) {
   menu_of(p)->idle_cut = true;
-  if (menu_of(p)->stage->running) ask(p, "CLIENT KILL TYPE normal USER " IDLE_USER);
+  if (menu_of(p)->stage->running && !menu_of(p)->stage->fleet)
+    ask(p, "CLIENT KILL TYPE normal USER " IDLE_USER);
 }
 
 void menu_inject(parent *p, int64_t now_us) {

@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What a client may have: a thread of its own beside the workers', and two connections with what wakes
- * their readers. Sanitizers add a thread. */
+/* What a client may have: a thread of its own beside the workers', and two connections to each of up to six
+ * nodes with what wakes their readers. Sanitizers add a thread. */
 enum {
   SPARE_THREADS = 3,
-  SPARE_DESCRIPTORS = 16,
+  SPARE_DESCRIPTORS = 28,
   IDLE_THREADS = 5,
   MEMORY_GROWTH_KIB = 4096,
   CPU_LIMIT_PERCENT = 5

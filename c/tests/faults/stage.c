@@ -43,13 +43,12 @@ static void make_urls(stage *s, bool tls) {
  * Its log of writes is handed to the kernel before each reply, so that only the machine's own fall
  * could lose any of it.
  */
-void stage_set(stage *s, bool tls) {
+static void set_server(stage *s, bool tls) {
   static const char *const args[] = {
       "--bind", "0.0.0.0", "--protected-mode", "no", "--appendonly", "yes", "--appendfsync",
       "no",     "--user",  WORKER_USER,        "on", ">" PASSWORD,   "~*",  "&*",
       "+@all",  "--user",  IDLE_USER,          "on", ">" PASSWORD,   "~*",  "&*",
       "+@all",  NULL};
-  memset(s, 0, sizeof *s);
   snprintf(s->clock_path, sizeof s->clock_path, "/tmp/latchkey-clock-%d", (int)getpid());
   s->clock = clock_make(s->clock_path);
   need(s->clock != NULL, s->clock_path);
@@ -58,7 +57,34 @@ void stage_set(stage *s, bool tls) {
   make_urls(s, tls);
 }
 
+static void set_fleet(stage *s, bool cluster, bool tls) {
+  s->fleet = cluster ? fleet_cluster(tls) : fleet_sentinel(tls);
+  s->running = true;
+  char *urls[] = {s->urls[0], s->urls[1], s->idle_url};
+  for (int i = 0; i < 3; i++) snprintf(urls[i], URL_SIZE, "%s", fleet_url(s->fleet));
+}
+
+void stage_set(stage *s, topology form, bool tls) {
+  memset(s, 0, sizeof *s);
+  if (form == STANDALONE)
+    set_server(s, tls);
+  else
+    set_fleet(s, form == CLUSTER, tls);
+}
+
+server *stage_server_of(stage *s, const char *key) {
+  return s->fleet ? fleet_server(s->fleet, fleet_master(s->fleet, key)) : s->server;
+}
+
+const char *stage_operator_url(const stage *s) {
+  return s->fleet ? fleet_url(s->fleet) : server_url(s->server);
+}
+
 void stage_strike(stage *s) {
+  if (s->fleet) {
+    fleet_stop(s->fleet);
+    return;
+  }
   proxy_stop(s->proxy);
   server_stop(s->server);
   net_remove(s->net);

@@ -30,7 +30,8 @@ const fault_trait fault_traits[FAULT_KINDS] = {
                         .disturbs = true,
                         .loses = true,
                         .delays = true,
-                        .says = {LK_READONLY, LK_LOADING, LK_MASTERDOWN, LK_NOREPLICAS}},
+                        .says = {LK_READONLY, LK_LOADING, LK_MASTERDOWN, LK_NOREPLICAS,
+                                 LK_CLUSTERDOWN}},
 };
 
 const char *fault_name(fault_kind kind) { return fault_traits[kind].name; }

@@ -12,7 +12,7 @@ typedef struct fault_trait {
   bool disturbs;     /* nothing timed is judged beside it */
   bool loses;        /* the server may forget, or end early, what it granted before */
   bool delays;       /* a call may run after its caller has given it up */
-  lk_status says[4]; /* statuses that calls may return because of it; LK_OK ends them */
+  lk_status says[6]; /* statuses that calls may return because of it; LK_OK ends them */
 } fault_trait;
 
 extern const fault_trait fault_traits[FAULT_KINDS];
