@@ -100,7 +100,7 @@ void census_worker(census *c, pid_t pid) {
   raise_to(&c->descriptors, count_in(pid, "fd"));
 }
 
-/* ------------------------------------------------------------------------------ the idle process -- */
+/* -------------------------------------------------------------------------- the idle process -- */
 
 static void *wait_for_ever(void *lock) {
   for (;;)

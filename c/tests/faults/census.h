@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What processes use, read from /proc: threads, descriptors, memory, and the CPU of one that waits. */
+/*
+ * What processes use, read from /proc: threads, descriptors, memory, and the CPU of one that
+ * waits.
+ */
 #ifndef FAULTS_CENSUS_H
 #define FAULTS_CENSUS_H
 

@@ -34,7 +34,7 @@ bool menu_offers(const stage *s, fault_kind kind, const char **why) {
   return kind != FAULT_FAILOVER && (!of_net || s->net);
 }
 
-/* ---------------------------------------------------------------------------------- the operator -- */
+/* ------------------------------------------------------------------------------ the operator -- */
 
 /* false: refused, or not answered. */
 static bool ask(parent *p, const char *format, ...) {
@@ -59,7 +59,7 @@ static bool ask(parent *p, const char *format, ...) {
   return true;
 }
 
-/* ------------------------------------------------------------------------------------- the notes -- */
+/* --------------------------------------------------------------------------------- the notes -- */
 
 static menu *menu_of(const parent *p) { return p->stage; }
 
@@ -86,7 +86,7 @@ static void note_fault(parent *p, fault_kind kind, int64_t from_us, int64_t unti
                 .serial = offset_us});
 }
 
-/* ------------------------------------------------------------------- faults that last for a while -- */
+/* -------------------------------------------------------------- faults that last for a while -- */
 
 static void end_lasting(parent *p, fault_kind kind) {
   menu *m = menu_of(p);
@@ -159,7 +159,7 @@ static void begin_lasting(parent *p, fault_kind kind, int64_t style, int64_t ms)
   log_fault(p, kind, now_us, "%" PRId64 " ms, style %" PRId64, ms, style);
 }
 
-/* ------------------------------------------------------------------------- faults of one moment -- */
+/* ---------------------------------------------------------------------- faults of one moment -- */
 
 static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int64_t longest_ms) {
   static const proxy_way ways[] = {PROXY_UP, PROXY_DOWN, PROXY_BOTH};
@@ -238,9 +238,9 @@ static void strike_process(parent *p, fault_kind kind, dice *d, int64_t longest_
 }
 
 /*
- * A replica takes over: because the master dies, and comes back, or because it is told to. The old master
- * grants until somebody tells it that it is none any more, and all that is lost: so it may take until the
- * fleet is whole again.
+ * A replica takes over: because the master dies, and comes back, or because it is told to. The old
+ * master grants until somebody tells it that it is none any more, and all that is lost: so it may
+ * take until the fleet is whole again.
  */
 static void fail_over(parent *p, dice *d) {
   fleet *f = menu_of(p)->stage->fleet;
@@ -260,9 +260,12 @@ static void fail_over(parent *p, dice *d) {
   note_fault(p, FAULT_FAILOVER, from_us, history_now_us(), 0);
 }
 
-/* ------------------------------------------------------------------------------------ the rounds -- */
+/* -------------------------------------------------------------------------------- the rounds -- */
 
-/* How often in a mixed round; what lasts for everybody is rare beside what strikes one connection. */
+/*
+ * How often in a mixed round; what lasts for everybody is rare beside what strikes one
+ * connection.
+ */
 static const int weights[FAULT_KINDS] = {
     [FAULT_KILL] = 2,     [FAULT_STOP] = 8,  [FAULT_CLOSE] = 2,     [FAULT_CUT] = 20,
     [FAULT_PAUSE] = 3,    [FAULT_FLUSH] = 6, [FAULT_DELAY] = 25,    [FAULT_HALF] = 15,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The faults and when they come. A run has rounds: a burst, then a hush in which nobody asks for a lock
- * anew, so that whoever missed a message stays asleep and is seen, then undisturbed work. The burst of
- * every other round has faults of one kind, so that what follows is that kind's doing; the others mix
- * all kinds. What a round brings depends on the seed and its number alone, not on what happened before.
+ * The faults and when they come. A run has rounds: a burst, then a hush in which nobody asks for a
+ * lock anew, so that whoever missed a message stays asleep and is seen, then undisturbed work. The
+ * burst of every other round has faults of one kind, so that what follows is that kind's doing;
+ * the others mix all kinds. What a round brings depends on the seed and its number alone, not on
+ * what happened before.
  */
 #ifndef FAULTS_MENU_H
 #define FAULTS_MENU_H

@@ -7,8 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What a client may have: a thread of its own beside the workers', and two connections to each of up to six
- * nodes with what wakes their readers. Sanitizers add a thread. */
+/*
+ * What a client may have: a thread of its own beside the workers', and two connections to each of up
+ * to six nodes with what wakes their readers. Sanitizers add a thread.
+ */
 enum {
   SPARE_THREADS = 3,
   SPARE_DESCRIPTORS = 28,

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A hold that nobody can give back any more stands in the way so long, and hides what comes after. */
+/*
+ * A hold that nobody can give back any more stands in the way so long, and hides what comes
+ * after.
+ */
 enum { LONG_LEASE_MS = 5000 };
 
 static const unsigned OF_A_SERVER = (1u << FAULT_FAILOVER) - 1 - (1u << FAULT_STALL);

@@ -31,7 +31,10 @@ typedef struct stage {
 #define IDLE_USER "idle"
 #define PASSWORD "fault"
 
-/* A server that keeps what it answered, even when it is killed. Ends the program when it cannot be had. */
+/*
+ * A server that keeps what it answered, even when it is killed. Ends the program when it cannot
+ * be had.
+ */
 void stage_set(stage *s, topology form, bool tls);
 /* The server that has this key now. */
 server *stage_server_of(stage *s, const char *key);
