@@ -286,14 +286,15 @@ function taker.role(row)
       c.level, c.pc = left, 'held'
       return left == 0 and finish(c)
     end
-    c.level = left
+    c.level, c.was_lost = left, lost
     c:send('release', row.release, values(c, c.owner, left))
   end
 
-  -- released
+  -- released; what was lost before the release began counts
   function role.reply.release(c, reply, call)
     local status = reply[1] == 1 and 'ok' or call.copies > 1 and 'unsure' or 'lost'
-    c:say('release', c.lost and 'lost' or status, call, reply)
+    c:say('release', c.was_lost and 'lost' or status, call, reply)
+    c.was_lost = nil
     if c.level == 0 then
       finish(c)
     else
@@ -305,7 +306,8 @@ function taker.role(row)
   end
 
   function role.unanswered.release(c, call)
-    c:say('release', c.lost and 'lost' or 'unsure', call)
+    c:say('release', c.was_lost and 'lost' or 'unsure', call)
+    c.was_lost = nil
     if c.level == 0 then
       undo(c, c.owner)
       finish(c)
