@@ -8,7 +8,11 @@ folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 
 "$build/tests/torture" --kind lock,mutex,fenced,fair,rw --locks 20 --processes 4 --threads 12 \
-  --seconds "$seconds" --trace "$folder" || exit 1
+  --seconds "$seconds" --trace "$folder" || {
+  trap - EXIT
+  echo "the traces are in $folder"
+  exit 1
+}
 
 lines=$(cat -- "$folder"/*.jsonl | wc -l)
 if [ "$lines" -lt $((seconds * 1000)) ]; then
