@@ -39,7 +39,12 @@ live_specs() {
       ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -v -o TAP
 }
 
-section_specs() { specs default "$LK_BUILD"; }
+section_specs() {
+  specs default "$LK_BUILD"
+  if [ -n "$LK_FULL" ] && have chromium 'gallery'; then
+    tap 'gallery' env LATCHKEY_BROWSER=chromium busted -o TAP spec/checker/gallery_spec.lua
+  fi
+}
 section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
 section_specs_live() { live_specs "$LK_BUILD"; }
 
