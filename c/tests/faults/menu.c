@@ -91,7 +91,10 @@ static void note_fault(parent *p, fault_kind kind, int64_t from_us, int64_t unti
 static void end_lasting(parent *p, fault_kind kind) {
   menu *m = menu_of(p);
   switch (kind) {
-  case FAULT_CRASH: stage_restart(m->stage); break;
+  case FAULT_CRASH:
+    stage_restart(m->stage);
+    need(ask(p, "GET %s", "nothing"), "the restarted server"); /* which may have much to load */
+    break;
   case FAULT_FREEZE:
     server_resume(m->stage->server);
     m->stage->running = true;
