@@ -98,7 +98,7 @@ c_tests() {
   has_c_tests "$2" "$1" || return
   for source in c/tests/"$1"/test_*.c; do
     name=$(basename "$source" .c)
-    tap "$1/$name" env CMOCKA_MESSAGE_OUTPUT=TAP "$2/tests/$name"
+    tap "$1/$name" env ${LK_FULL:+LK_TEST_FAILOVERS=5} CMOCKA_MESSAGE_OUTPUT=TAP "$2/tests/$name"
   done
 }
 
