@@ -13,6 +13,8 @@ local man = require('lib.manual.man')
 local markdown = require('lib.manual.markdown')
 local model = require('lib.manual.model')
 
+jit.off() -- compiled loops over pairs() can crash in old LuaJITs
+
 local parser = argparse('tools/manual.lua', 'Manuals of the commands.')
 parser:option('--program', 'The program, to ask for the help of commands in C.'):argname('FILE')
   :count(1)

@@ -100,7 +100,7 @@ static lk_bytes value(unsigned char source, const lk_bound_values *values, const
   case FROM_OWNER: return text(p->owner);
   case FROM_HOLD: return number(out->hold, (uint64_t)p->hold);
   case FROM_CHANNEL: return text(values->channel);
-  case FROM_PUBLISH: return text("PUBLISH");
+  case FROM_PUBLISH: return text(values->publish);
   case FROM_TOKEN_TTL: return text(values->token_ttl);
   case FROM_NEW_OWNER: return text(p->new_owner);
   case FROM_WAIT: return text(FAIR_WAIT);

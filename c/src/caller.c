@@ -9,9 +9,10 @@ struct lk_caller {
   lk_client *client;
   uint64_t id;
   atomic_flag busy;
+  size_t holds; /* guarded by the client's mutex */
 };
 
-/* The library's only globals. */
+/* The library's only globals, but for the pipe's note of what runs on a thread. */
 static atomic_uint_least64_t last_id;
 static _Thread_local uint64_t thread_id;
 
@@ -41,6 +42,8 @@ void lk_caller_release(lk_caller *caller) {
   if (caller) atomic_flag_clear(&caller->busy);
 }
 
+void lk_caller_count(lk_caller *caller, int more) { caller->holds += (size_t)more; }
+
 void lk_caller_leave(lk_client *client, lk_caller *caller) {
   lk_caller_release(caller);
   lk_client_leave(client);
@@ -68,7 +71,11 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
 
 void lk_caller_free(lk_caller *caller) {
   if (!caller || !lk_client_is_mine(caller->client)) return;
-  lk_hold_remove_all(caller->client, caller->id);
+  pthread_mutex_lock(&caller->client->mutex);
+  bool holds = caller->holds > 0;
+  pthread_mutex_unlock(&caller->client->mutex);
+  if (holds)
+    lk_hold_remove_all(caller->client, caller->id); /* looks at all that the client holds */
   lk_client_drop(caller->client);
   free(caller);
 }

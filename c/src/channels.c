@@ -13,17 +13,38 @@
  * waiter comes at once, and would subscribe anew each time. */
 enum { LINGER_US = 1000 * 1000 };
 
+/* A channel that is sent to and fro is asked for again after this. */
+enum { ASTRAY_US = 50 * 1000 };
+
 typedef enum channel_state {
-  CHANNEL_IDLE,    /* not asked for on this connection */
+  CHANNEL_IDLE,    /* not asked for */
   CHANNEL_ASKED,   /* SUBSCRIBE is out */
   CHANNEL_HEARD,   /* confirmed */
   CHANNEL_LEAVING, /* UNSUBSCRIBE is out */
   CHANNEL_REFUSED  /* the server said no; channel->why */
 } channel_state;
 
+/* One connection, to the node that channels are heard on. */
+typedef struct lk_link lk_link;
+struct lk_link {
+  lk_watched watched;
+  lk_channels *channels;
+  lk_node *node;
+  lk_conn conn;
+  lk_channel *asked,
+      **asked_last; /* answers come in this order; a refusal does not say whose it is */
+  size_t wanted;    /* channels with listeners, at the last look */
+  lk_link *next;
+};
+
 struct lk_channel {
   char *name;
+  bool sharded;  /* heard on the node of its slot alone */
+  lk_link *link; /* where it is heard, or to be heard; NULL: not decided */
   channel_state state;
+  uint64_t placed; /* the route's version when that was decided */
+  unsigned astray; /* MOVED in a row */
+  int64_t ask_us;  /* it is not asked for before */
   size_t listeners;
   uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
@@ -31,13 +52,15 @@ struct lk_channel {
   lk_listener *told; /* counted among the listeners */
   lk_error why;
   lk_channel *next;
-  lk_channel *asked_next; /* SUBSCRIBEs are answered in order: a refusal does not say whose it is */
+  lk_channel *asked_next;
 };
 
 struct lk_channels {
-  lk_watched watched;
+  lk_watched watched; /* without a connection: its look at all channels comes before the links' */
   pthread_mutex_t mutex;
-  lk_conn conn;
+  lk_route *route;
+  lk_keeper *keeper;
+  lk_link *links;
   void *tree; /* of lk_channel by name: tsearch(3) */
   lk_channel *all;
   lk_channel *asked, **asked_last;
@@ -68,6 +91,7 @@ static lk_channel *add(lk_channels *channels, const char *name) {
     free(channel);
     return NULL;
   }
+  channel->sharded = lk_route_is_sharded(channels->route, (lk_bytes){name, strlen(name)});
   lk_cond_init(&channel->moved);
   channel->next = channels->all;
   channels->all = channel;
@@ -109,7 +133,7 @@ static lk_status joined(lk_channels *channels, lk_channel *channel, int64_t dead
     return channel->why.status;
   }
   if (lk_clock_us() < deadline_us) return LK_BUSY;
-  const lk_error *why = &channels->conn.why;
+  const lk_error *why = channel->link ? &channel->link->conn.why : &channel->why;
   if (why->status != LK_OK) return lk_fail(error, why->status, "%s", why->message);
   return lk_fail(error, LK_UNREACHABLE, "the subscription was not confirmed in time");
 }
@@ -121,8 +145,11 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
   if (!channel) return NULL;
   channel->listeners++;
   LK_TRACE(channels->trace, "listen", lk_clock_us(), LK_TEXT("channel", name));
+  if (channel->state == CHANNEL_HEARD) {
+    LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", name));
+  }
   if (channel->state == CHANNEL_REFUSED && channel->listeners == 1) channel->state = CHANNEL_IDLE;
-  if (channel->state != CHANNEL_HEARD) channels->poke(channels->poked);
+  if (channel->state != CHANNEL_HEARD) lk_keeper_poke(channels->keeper);
   return channel;
 }
 
@@ -130,7 +157,7 @@ static void leave(lk_channels *channels, lk_channel *channel) {
   channel->listeners--;
   if (channel->listeners == 0) {
     channel->left_us = lk_clock_us();
-    if (channels->settles_us == INT64_MAX) channels->poke(channels->poked);
+    if (channels->settles_us == INT64_MAX) lk_keeper_poke(channels->keeper);
   }
 }
 
@@ -212,42 +239,69 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
   return status;
 }
 
-/* --------------------------------------------------------------------------------- connection -- */
+/* -------------------------------------------------------------------------------------- links -- */
 
-static bool say(lk_channels *channels, const char *command, const lk_channel *channel) {
+static bool say(lk_link *link, const char *command, const lk_channel *channel) {
   lk_bytes argv[] = {{command, strlen(command)}, {channel->name, strlen(channel->name)}};
   size_t len = lk_wire_size(argv, 2);
   char *wire = malloc(len);
   if (!wire) return false;
   lk_wire_write(argv, 2, wire);
-  bool appended = lk_conn_append(&channels->conn, wire, len);
+  bool appended = lk_conn_append(&link->conn, wire, len);
   free(wire);
   return appended;
 }
 
-static void ask(lk_channels *channels, lk_channel *channel) {
-  if (!say(channels, "SUBSCRIBE", channel)) return;
-  channel->state = CHANNEL_ASKED;
-  channel->asked_next = NULL;
-  *channels->asked_last = channel;
-  channels->asked_last = &channel->asked_next;
+static bool unsubscribe(lk_channel *channel) {
+  return say(channel->link, channel->sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", channel);
 }
 
-static lk_channel *answered(lk_channels *channels) {
-  lk_channel *channel = channels->asked;
+static void ask(lk_channel *channel) {
+  lk_link *link = channel->link;
+  if (!say(link, channel->sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel)) return;
+  channel->state = CHANNEL_ASKED;
+  channel->asked_next = NULL;
+  *link->asked_last = channel;
+  link->asked_last = &channel->asked_next;
+}
+
+static lk_channel *answered(lk_link *link) {
+  lk_channel *channel = link->asked;
   if (channel) {
-    channels->asked = channel->asked_next;
-    if (!channels->asked) channels->asked_last = &channels->asked;
+    link->asked = channel->asked_next;
+    if (!link->asked) link->asked_last = &link->asked;
   }
   return channel;
 }
 
-/* Trouble that may pass is met by connecting anew, with back-off; a refusal is told to the listeners. */
-static void refuse(lk_channels *channels, lk_channel *channel, const redisReply *reply) {
+/* It is heard no more where it was. */
+static void deafen(lk_channel *channel) {
+  bool heard = channel->state == CHANNEL_HEARD;
+  channel->state = CHANNEL_IDLE;
+  if (heard) tell(channel, LK_NEWS_DEAF, (lk_bytes){"", 0});
+}
+
+/* A channel of another node, or of a slot that nobody serves, is asked for again where the route says by
+ * then. Other trouble that may pass is met by connecting anew, with back-off; a refusal is told to the
+ * listeners. */
+static void refuse(lk_link *link, lk_channel *channel, const redisReply *reply) {
   lk_error why;
+  lk_route *route = link->channels->route;
   lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
+  bool moved = strncmp(reply->str, "MOVED ", 6) == 0;
+  if (moved || status == LK_CLUSTERDOWN) {
+    deafen(channel);
+    channel->link = NULL;
+    channel->ask_us = moved && channel->astray++ < 2 ? 0 : lk_clock_us() + ASTRAY_US;
+    if (moved) {
+      lk_route_moved(route, link->node, reply->str);
+    } else {
+      lk_route_doubt(route);
+    }
+    return;
+  }
   if (lk_status_is_retriable((int)status)) {
-    lk_conn_drop(&channels->conn, lk_clock_us(), status, why.message);
+    lk_conn_drop(&link->conn, lk_clock_us(), status, why.message);
     return;
   }
   lk_fail(&channel->why, status, "channel %s: %s", channel->name, why.message);
@@ -255,21 +309,35 @@ static void refuse(lk_channels *channels, lk_channel *channel, const redisReply 
   change(channel, CHANNEL_REFUSED, LK_NEWS_REFUSED);
 }
 
-static void take(lk_channels *channels, const redisReply *reply) {
+/* The server ends a subscription by itself when the slot of the channel moves away. */
+static void unsubscribed(lk_link *link, lk_channel *channel) {
+  if (channel->state == CHANNEL_LEAVING) {
+    channel->state = CHANNEL_IDLE;
+  } else if (channel->state == CHANNEL_HEARD) {
+    deafen(channel);
+    lk_route_doubt(link->channels->route);
+  }
+}
+
+static void take(lk_link *link, const redisReply *reply) {
+  lk_channels *channels = link->channels;
   lk_channel *channel;
   if (reply->type == REDIS_REPLY_ERROR) {
-    channel = answered(channels);
-    if (channel) refuse(channels, channel, reply);
+    channel = answered(link);
+    if (channel) refuse(link, channel, reply);
     return;
   }
   if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2) return;
   if (reply->element[0]->type != REDIS_REPLY_STRING) return;
   if (reply->element[1]->type != REDIS_REPLY_STRING) return;
   const char *what = reply->element[0]->str;
+  if (*what == 's' && strcmp(what, "subscribe") != 0) what++; /* of a sharded one */
   channel = find(channels, reply->element[1]->str);
+  if (channel && channel->link != link) channel = NULL; /* it was heard here once */
   if (strcmp(what, "subscribe") == 0) {
-    channel = answered(channels);
+    channel = answered(link);
     if (channel) {
+      channel->astray = 0;
       LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", channel->name));
       change(channel, CHANNEL_HEARD, LK_NEWS_HEARD);
     }
@@ -280,123 +348,184 @@ static void take(lk_channels *channels, const redisReply *reply) {
              LK_TEXT("text", reply->element[2]->str));
     move(channel, channel->state, LK_NEWS_MESSAGE, payload);
   } else if (strcmp(what, "unsubscribe") == 0 && channel) {
-    channel->state = CHANNEL_IDLE;
+    unsubscribed(link, channel);
   }
 }
 
 /* After a loss every channel is asked for again, and its confirmation wakes its listeners: messages
  * may have been missed. */
-static void forget_subscriptions(lk_channels *channels) {
-  channels->asked = NULL;
-  channels->asked_last = &channels->asked;
-  for (lk_channel *c = channels->all; c; c = c->next) {
-    if (c->state == CHANNEL_HEARD) tell(c, LK_NEWS_DEAF, (lk_bytes){"", 0});
-    if (c->state != CHANNEL_REFUSED) c->state = CHANNEL_IDLE;
+static void forget_subscriptions(lk_link *link) {
+  link->asked = NULL;
+  link->asked_last = &link->asked;
+  for (lk_channel *c = link->channels->all; c; c = c->next) {
+    if (c->link == link && c->state != CHANNEL_REFUSED) deafen(c);
   }
 }
 
 /* A failure to connect that will not pass by itself ends the wait of who is joining. */
-static void tell_joiners(lk_channels *channels) {
-  if (lk_status_is_retriable((int)channels->conn.why.status)) return;
-  for (lk_channel *c = channels->all; c; c = c->next) {
-    if (c->listeners == 0) continue;
-    c->why = channels->conn.why;
+static void tell_joiners(lk_link *link) {
+  if (lk_status_is_retriable((int)link->conn.why.status)) return;
+  for (lk_channel *c = link->channels->all; c; c = c->next) {
+    if (c->listeners == 0 || c->link != link) continue;
+    c->why = link->conn.why;
     change(c, CHANNEL_REFUSED, LK_NEWS_REFUSED);
   }
 }
 
-/* What the listeners of today want from the connection. Returns when to look again. */
-static int64_t settle(lk_channels *channels, int64_t now_us) {
-  int64_t next_us = INT64_MAX;
-  bool up = channels->conn.state == LK_CONN_UP;
-  lk_channel *following;
-  for (lk_channel *c = channels->all; c; c = following) {
-    following = c->next;
-    int64_t ends_us = c->left_us + LINGER_US;
-    if (c->listeners > 0) {
-      if (up && c->state == CHANNEL_IDLE) ask(channels, c);
-    } else if (c->state == CHANNEL_IDLE || c->state == CHANNEL_REFUSED) {
-      destroy(channels, c);
-    } else if (c->state == CHANNEL_HEARD && now_us < ends_us) {
-      if (ends_us < next_us) next_us = ends_us;
-    } else if (c->state == CHANNEL_HEARD && say(channels, "UNSUBSCRIBE", c)) {
-      c->state = CHANNEL_LEAVING;
-    }
-  }
-  if (up) lk_conn_flush(&channels->conn, now_us);
-  return next_us;
+static lk_link *of_link(lk_watched *watched) {
+  return (lk_link *)((char *)watched - offsetof(lk_link, watched));
 }
 
-static bool wanted(const lk_channels *channels) {
-  for (const lk_channel *c = channels->all; c; c = c->next) {
-    if (c->listeners > 0 && c->state != CHANNEL_REFUSED) return true;
+static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  lk_link *link = of_link(watched);
+  redisReply *reply;
+  (void)wish;
+  int64_t now_us = lk_clock_us();
+  pthread_mutex_lock(&link->channels->mutex);
+  lk_conn *conn = &link->conn;
+  bool was_down = conn->state == LK_CONN_DOWN;
+  lk_conn_step(conn, revents, now_us);
+  while (conn->state == LK_CONN_UP && (reply = lk_conn_next(conn, now_us)) != NULL) {
+    take(link, reply);
+    freeReplyObject(reply);
   }
-  return false;
+  if (conn->state == LK_CONN_DOWN && !was_down) {
+    forget_subscriptions(link);
+    tell_joiners(link);
+  }
+  pthread_mutex_unlock(&link->channels->mutex);
+}
+
+static void link_watch(lk_watched *watched, lk_wish *out) {
+  lk_link *link = of_link(watched);
+  int64_t now_us = lk_clock_us();
+  *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
+  pthread_mutex_lock(&link->channels->mutex);
+  lk_conn *conn = &link->conn;
+  bool needed = !link->channels->shut && link->wanted > 0;
+  if (needed && conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {
+    lk_conn_start(conn, now_us);
+    if (conn->state == LK_CONN_DOWN) tell_joiners(link);
+  }
+  if (conn->state != LK_CONN_UP && (needed || conn->state != LK_CONN_DOWN)) {
+    out->timer_us = lk_conn_timer(conn);
+  }
+  out->fd = conn->fd;
+  out->events = lk_conn_events(conn);
+  pthread_mutex_unlock(&link->channels->mutex);
+}
+
+/* The link to this node; NULL without memory. */
+static lk_link *link_to(lk_channels *channels, lk_node *node) {
+  lk_link *link = channels->links;
+  while (link && link->node != node) link = link->next;
+  if (link) return link;
+  link = calloc(1, sizeof *link);
+  if (!link) return NULL;
+  link->channels = channels;
+  link->node = node;
+  link->asked_last = &link->asked;
+  link->watched = (lk_watched){.watch = link_watch, .done = link_done};
+  lk_conn_init(&link->conn, lk_node_target(node));
+  link->next = channels->links;
+  channels->links = link;
+  lk_keeper_add(channels->keeper, &link->watched);
+  return link;
+}
+
+/* ------------------------------------------------------------------------------------ placing -- */
+
+/* Where a channel is to be heard now. One that is told to all nodes stays where it is heard. */
+static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
+  const lk_link *link = channel->link;
+  if (!channel->sharded && link && link->conn.state != LK_CONN_DOWN) return channel->link;
+  lk_bytes name = {channel->name, strlen(channel->name)};
+  return link_to(channels, lk_route_seat(channels->route, name));
+}
+
+/* A channel whose answer is awaited moves when it has come. */
+static void place(lk_channels *channels, lk_channel *channel, uint64_t version) {
+  bool down = !channel->link || channel->link->conn.state == LK_CONN_DOWN;
+  if (channel->state == CHANNEL_ASKED || (channel->placed == version && !down)) return;
+  lk_link *link = seat(channels, channel);
+  channel->placed = version;
+  if (!link || link == channel->link) return;
+  if (channel->state == CHANNEL_HEARD) unsubscribe(channel);
+  if (channel->state != CHANNEL_REFUSED) deafen(channel);
+  channel->link = link;
+}
+
+/* What the listeners of today want of a channel. Returns when to look again; the channel may be gone. */
+static int64_t settle(lk_channels *channels, lk_channel *channel, int64_t now_us) {
+  int64_t ends_us = channel->left_us + LINGER_US;
+  lk_link *link = channel->link;
+  if (channel->listeners > 0) {
+    if (channel->state != CHANNEL_REFUSED) link->wanted++;
+    if (link->conn.state != LK_CONN_UP || channel->state != CHANNEL_IDLE) return INT64_MAX;
+    if (now_us < channel->ask_us) return channel->ask_us;
+    ask(channel);
+  } else if (channel->state == CHANNEL_IDLE || channel->state == CHANNEL_REFUSED) {
+    destroy(channels, channel);
+  } else if (channel->state == CHANNEL_HEARD && now_us < ends_us) {
+    return ends_us;
+  } else if (channel->state == CHANNEL_HEARD && unsubscribe(channel)) {
+    channel->state = CHANNEL_LEAVING;
+  }
+  return INT64_MAX;
+}
+
+static int64_t settle_all(lk_channels *channels, int64_t now_us) {
+  int64_t next_us = INT64_MAX;
+  lk_channel *following;
+  uint64_t version = lk_route_version(channels->route);
+  for (lk_link *l = channels->links; l; l = l->next) {
+    l->wanted = 0;
+    lk_conn_come_back(&l->conn, now_us);
+    if (l->conn.state == LK_CONN_DOWN) forget_subscriptions(l);
+  }
+  for (lk_channel *c = channels->all; c; c = following) {
+    following = c->next;
+    place(channels, c, version);
+    if (!c->link) continue; /* no memory; some comes back */
+    int64_t look_us = settle(channels, c, now_us);
+    if (look_us < next_us) next_us = look_us;
+  }
+  for (lk_link *l = channels->links; l; l = l->next) {
+    if (l->conn.state == LK_CONN_UP) lk_conn_flush(&l->conn, now_us);
+  }
+  return next_us;
 }
 
 static lk_channels *of_watched(lk_watched *watched) {
   return (lk_channels *)((char *)watched - offsetof(lk_channels, watched));
 }
 
-static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
-  lk_channels *channels = of_watched(watched);
-  (void)wish;
-  redisReply *reply;
-  int64_t now_us = lk_clock_us();
-  pthread_mutex_lock(&channels->mutex);
-  lk_conn *conn = &channels->conn;
-  bool was_down = conn->state == LK_CONN_DOWN;
-  lk_conn_step(conn, revents, now_us);
-  while (conn->state == LK_CONN_UP && (reply = lk_conn_next(conn, now_us)) != NULL) {
-    take(channels, reply);
-    freeReplyObject(reply);
-  }
-  if (conn->state == LK_CONN_DOWN && !was_down) {
-    forget_subscriptions(channels);
-    tell_joiners(channels);
-  }
-  pthread_mutex_unlock(&channels->mutex);
-}
-
 static void watch(lk_watched *watched, lk_wish *out) {
   lk_channels *channels = of_watched(watched);
-  int64_t now_us = lk_clock_us();
   pthread_mutex_lock(&channels->mutex);
-  lk_conn *conn = &channels->conn;
-  out->timer_us = channels->settles_us = settle(channels, now_us);
-  if (conn->state == LK_CONN_DOWN) forget_subscriptions(channels);
-  bool needed = !channels->shut && wanted(channels);
-  if (needed && conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {
-    lk_conn_start(conn, now_us);
-    if (conn->state == LK_CONN_DOWN) tell_joiners(channels);
-    needed = wanted(channels);
-  }
-  if (conn->state != LK_CONN_UP && (needed || conn->state != LK_CONN_DOWN)) {
-    int64_t at_us = lk_conn_timer(conn);
-    if (at_us < out->timer_us) out->timer_us = at_us;
-  }
-  out->fd = conn->fd;
-  out->events = lk_conn_events(conn);
+  channels->settles_us = settle_all(channels, lk_clock_us());
+  *out = (lk_wish){.fd = -1, .timer_us = channels->settles_us};
   pthread_mutex_unlock(&channels->mutex);
 }
 
-lk_watched *lk_channels_watched(lk_channels *channels) { return &channels->watched; }
+static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  (void)watched, (void)wish, (void)revents;
+}
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
-lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace, lk_count *messages,
-                             void (*poke)(void *), void *poked) {
+lk_channels *lk_channels_new(lk_route *route, lk_trace *trace, lk_count *messages,
+                             lk_keeper *keeper) {
   lk_channels *channels = calloc(1, sizeof *channels);
   if (!channels) return NULL;
   pthread_mutex_init(&channels->mutex, NULL);
-  lk_conn_init(&channels->conn, settings);
-  channels->asked_last = &channels->asked;
+  channels->route = route;
+  channels->keeper = keeper;
   channels->settles_us = INT64_MAX;
   channels->watched = (lk_watched){.watch = watch, .done = watched_done};
   channels->trace = trace;
   channels->messages = messages;
-  channels->poke = poke;
-  channels->poked = poked;
+  lk_keeper_add(keeper, &channels->watched);
   return channels;
 }
 
@@ -409,14 +538,19 @@ void lk_channels_shut(lk_channels *channels) {
 
 void lk_channels_hang_up(lk_channels *channels) {
   pthread_mutex_lock(&channels->mutex);
-  lk_conn_close(&channels->conn);
+  for (lk_link *l = channels->links; l; l = l->next) lk_conn_close(&l->conn);
   pthread_mutex_unlock(&channels->mutex);
 }
 
 void lk_channels_free(lk_channels *channels) {
   if (!channels) return;
-  lk_conn_close(&channels->conn);
   while (channels->all) destroy(channels, channels->all);
+  while (channels->links) {
+    lk_link *link = channels->links;
+    channels->links = link->next;
+    lk_conn_close(&link->conn);
+    free(link);
+  }
   pthread_mutex_destroy(&channels->mutex);
   free(channels);
 }

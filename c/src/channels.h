@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pub/sub connection and who listens on what. Only the keeper touches the connection; everybody
- * else registers here, and sleeps until a channel's count moves or is told of every message.
+ * The pub/sub connections and who listens on what. Only the keeper touches the connections; everybody
+ * else registers here, and sleeps until a channel's count moves or is told of every message. A channel is
+ * heard on the node that the route names, and moves with it.
  */
 #ifndef LK_CHANNELS_H
 #define LK_CHANNELS_H
 
-#include "conn.h"
+#include "route.h"
 #include "trace.h"
-#include "watched.h"
 
 typedef struct lk_channels lk_channels;
 typedef struct lk_channel lk_channel;
 
-/* trace: NULL, or where the channels' news is told, too. */
-lk_channels *lk_channels_new(const lk_conn_settings *settings, lk_trace *trace, lk_count *messages,
-                             void (*poke)(void *), void *poked);
+/* trace: NULL, or where the channels' news is told, too. The keeper polls them from now on. */
+lk_channels *lk_channels_new(lk_route *route, lk_trace *trace, lk_count *messages,
+                             lk_keeper *keeper);
 /* Wakes every sleeper with LK_CLOSED, now and later. */
 void lk_channels_shut(lk_channels *channels);
-/* Close the connection, after the keeper has ended; listeners may still leave. */
+/* Close the connections, after the keeper has ended; listeners may still leave. */
 void lk_channels_hang_up(lk_channels *channels);
 /* NULL is fine. */
 void lk_channels_free(lk_channels *channels);
@@ -52,8 +52,5 @@ struct lk_listener {
 lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listener *listener);
 /* After it returns nothing is told. */
 void lk_channels_unlisten(lk_channels *channels, lk_listener *listener);
-
-/* For the keeper. */
-lk_watched *lk_channels_watched(lk_channels *channels);
 
 #endif

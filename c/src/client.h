@@ -31,7 +31,8 @@ struct lk_client {
   int64_t recheck_us;
   int64_t min_replicas, replicas_ms;
   lk_catalog *catalog;
-  bool functions; /* scripts are called as Redis Functions */
+  bool functions;       /* scripts are called as Redis Functions */
+  atomic_bool prepares; /* servers that become masters get the scripts ahead */
   lk_events events;
   lk_trace *trace; /* NULL: nobody asked */
   lk_counts *counts;
@@ -51,6 +52,7 @@ struct lk_client {
   lk_holds *holds;
   lk_undo *undos; /* calls that are to be undone */
   lk_op *ops;     /* what is under way */
+  lk_op *quitted; /* and was told to end since the client closes */
   lk_lines lines; /* who waits for counters */
   lk_seq *seqs;   /* callers of counters that are in no call */
 };
@@ -64,6 +66,8 @@ void lk_client_leave(lk_client *client);
 
 /* Is this thread in lk_client_dispatch(), which sends in one piece what its callbacks start? */
 bool lk_client_gathers(const lk_client *client);
+/* This thread is about to sleep, inside a call: what it has gathered goes out first. */
+void lk_client_send_gathered(lk_client *client);
 
 void lk_client_keep(lk_client *client); /* one more reference */
 void lk_client_drop(lk_client *client); /* the last one frees it */

@@ -51,9 +51,11 @@ void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer) {
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
-void lk_conn_init(lk_conn *conn, const lk_conn_settings *settings) {
+void lk_conn_init(lk_conn *conn, lk_target *target) {
   memset(conn, 0, sizeof *conn);
-  conn->settings = settings;
+  conn->target = target;
+  conn->settings = target->settings;
+  conn->site = atomic_load(&target->site);
   conn->fd = -1;
 }
 
@@ -87,6 +89,7 @@ static void drop_why(lk_conn *conn, int64_t now_us) {
   bool worked = conn->state == LK_CONN_UP;
   lk_conn_close(conn);
   back_off(conn, worked, now_us);
+  if (conn->target->failed) conn->target->failed(conn->target);
 }
 
 void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message) {
@@ -94,10 +97,22 @@ void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *m
   drop_why(conn, now_us);
 }
 
+bool lk_conn_is_astray(const lk_conn *conn) {
+  return conn->site != atomic_load(&conn->target->site);
+}
+
+void lk_conn_come_back(lk_conn *conn, int64_t now_us) {
+  if (!lk_conn_is_astray(conn)) return;
+  lk_fail(&conn->why, LK_UNREACHABLE, "the master is no longer %s",
+          conn->site ? conn->site->name : "where it was");
+  lk_conn_close(conn);
+  conn->site = atomic_load(&conn->target->site);
+  conn->failures = 0;
+  conn->retry_us = now_us;
+}
+
 static void unreachable(lk_conn *conn, const char *what) {
-  char target[256];
-  lk_url_target(&conn->settings->url, target, sizeof target);
-  lk_fail(&conn->why, LK_UNREACHABLE, "no connection to %s: %s", target, what);
+  lk_fail(&conn->why, LK_UNREACHABLE, "no connection to %s: %s", conn->site->name, what);
 }
 
 /* -------------------------------------------------------------------------------------- bytes -- */
@@ -203,7 +218,7 @@ redisReply *lk_conn_next(lk_conn *conn, int64_t now_us) {
 
 /* --------------------------------------------------------------------------------- hand-shake -- */
 
-enum { GREET_AUTH, GREET_SELECT, GREET_NAME, GREET_DONE };
+enum { GREET_AUTH, GREET_SELECT, GREET_NAME, GREET_ROLE, GREET_DONE };
 
 static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *argv, char *number) {
   const lk_url *url = &conn->settings->url;
@@ -221,6 +236,8 @@ static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *ar
     WORD("CLIENT");
     WORD("SETNAME");
     WORD(conn->settings->name);
+  } else if (which == GREET_ROLE && conn->target->only_master) {
+    WORD("ROLE");
   }
 #undef WORD
   return n;
@@ -263,8 +280,8 @@ static void begin_greeting(lk_conn *conn, int64_t now_us) {
   }
   conn->state = LK_CONN_GREETING;
   conn->reader = redisReaderCreate();
-  if (conn->settings->tls &&
-      lk_tls_start(conn->settings->tls, conn->fd, &conn->tls, &conn->why) != LK_OK) {
+  if (conn->settings->tls && lk_tls_start(conn->settings->tls, conn->site->host, conn->fd,
+                                          &conn->tls, &conn->why) != LK_OK) {
     drop_why(conn, now_us);
     return;
   }
@@ -294,6 +311,18 @@ static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
   return true;
 }
 
+/* What was a master a moment ago may be none any more; who may not ask learns it from READONLY. */
+static bool is_replica(lk_conn *conn, const redisReply *reply) {
+  if (conn->greeting != GREET_ROLE || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0) {
+    return false;
+  }
+  const redisReply *role = reply->element[0];
+  if (role->type != REDIS_REPLY_STRING || strcmp(role->str, "master") == 0) return false;
+  lk_fail(&conn->why, LK_READONLY, "%s is a replica: the fail-over is not over yet",
+          conn->site->name);
+  return true;
+}
+
 /* So that lk_conn_read() can wait. Everything else on the socket says that it does not. */
 static void allow_waiting(lk_conn *conn) {
   struct timeval patience = {.tv_usec = LK_CONN_PATIENCE_US};
@@ -305,7 +334,8 @@ static void allow_waiting(lk_conn *conn) {
 static void read_greetings(lk_conn *conn, int64_t now_us) {
   redisReply *reply;
   while (conn->state == LK_CONN_GREETING && (reply = lk_conn_next(conn, now_us)) != NULL) {
-    bool refused = reply->type == REDIS_REPLY_ERROR && greeting_refused(conn, reply);
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+    bool refused = is_error ? greeting_refused(conn, reply) : is_replica(conn, reply);
     freeReplyObject(reply);
     if (refused) {
       drop_why(conn, now_us);
@@ -349,11 +379,10 @@ static void try_addresses(lk_conn *conn, int64_t now_us) {
 }
 
 static void connect_host(lk_conn *conn, int64_t now_us) {
-  const lk_url *url = &conn->settings->url;
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
   char port[16];
-  snprintf(port, sizeof port, "%d", url->port);
-  int failed = getaddrinfo(url->host, port, &hints, &conn->addresses);
+  snprintf(port, sizeof port, "%d", conn->site->port);
+  int failed = getaddrinfo(conn->site->host, port, &hints, &conn->addresses);
   if (failed) {
     conn->addresses = NULL;
     unreachable(conn, gai_strerror(failed));
@@ -365,7 +394,7 @@ static void connect_host(lk_conn *conn, int64_t now_us) {
 }
 
 static void connect_socket(lk_conn *conn, int64_t now_us) {
-  const char *path = conn->settings->url.path;
+  const char *path = conn->site->path;
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof to.sun_path) {
     lk_conn_drop(conn, now_us, LK_URL, "the path of the socket is too long");
@@ -383,9 +412,14 @@ static void connect_socket(lk_conn *conn, int64_t now_us) {
 
 void lk_conn_start(lk_conn *conn, int64_t now_us) {
   if (conn->state != LK_CONN_DOWN) return;
+  conn->site = atomic_load(&conn->target->site);
+  if (!conn->site) {
+    lk_conn_drop(conn, now_us, LK_UNREACHABLE, "nobody has said yet where the master is");
+    return;
+  }
   conn->state = LK_CONN_CONNECTING;
   conn->deadline_us = now_us + conn->settings->connect_us;
-  if (conn->settings->url.path) {
+  if (conn->site->path) {
     connect_socket(conn, now_us);
   } else {
     connect_host(conn, now_us);

@@ -12,6 +12,7 @@
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.h>
 #include <netdb.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "counts.h"
@@ -20,12 +21,32 @@
 
 /* What every connection of a client has in common; lives as long as they do. */
 typedef struct lk_conn_settings {
-  lk_url url;
+  lk_url url; /* who connects, how, and to which database */
   char *name; /* CLIENT SETNAME */
   int64_t connect_us;
   lk_count *connections; /* counts them; NULL: nobody does */
   lk_tls *tls;           /* NULL without TLS */
 } lk_conn_settings;
+
+/* Where a server listens; it lives as long as the client. */
+typedef struct lk_site lk_site;
+struct lk_site {
+  char *host; /* NULL for a socket */
+  int port;
+  char *path;
+  char *name; /* for people: redis://host:port/db */
+  lk_site *next;
+};
+
+/* One server, as those who connect to it see it: it may move to another place while they live. */
+typedef struct lk_target lk_target;
+struct lk_target {
+  const lk_conn_settings *settings;
+  _Atomic(const lk_site *) site;
+  bool only_master; /* a connection to a replica is of no use */
+  /* NULL, or told that a connection failed or could not be made: in the mutex of its owner. */
+  void (*failed)(lk_target *target);
+};
 
 typedef enum lk_conn_state {
   LK_CONN_DOWN = 0,       /* waits for retry_us */
@@ -35,7 +56,9 @@ typedef enum lk_conn_state {
 } lk_conn_state;
 
 typedef struct lk_conn {
-  const lk_conn_settings *settings;
+  lk_target *target;
+  const lk_conn_settings *settings; /* the target's */
+  const lk_site *site;              /* where it goes, or went last */
   lk_conn_state state;
   int fd; /* -1 when down */
   lk_tls_session *tls;
@@ -51,7 +74,7 @@ typedef struct lk_conn {
   lk_error why;        /* why it is down; LK_OK before the first attempt */
 } lk_conn;
 
-void lk_conn_init(lk_conn *conn, const lk_conn_settings *settings);
+void lk_conn_init(lk_conn *conn, lk_target *target);
 /* Frees everything; the connection is down. */
 void lk_conn_close(lk_conn *conn);
 
@@ -59,6 +82,10 @@ void lk_conn_close(lk_conn *conn);
 void lk_conn_start(lk_conn *conn, int64_t now_us);
 /* Go on with what poll() said (0: nothing). After it the state may be any. */
 void lk_conn_step(lk_conn *conn, short revents, int64_t now_us);
+/* Is it, or is it to be, where its target no longer is? */
+bool lk_conn_is_astray(const lk_conn *conn);
+/* If so: the connection is down, and may be started at once. */
+void lk_conn_come_back(lk_conn *conn, int64_t now_us);
 /* Give the connection up; it may be started again after a back-off. */
 void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message);
 

@@ -112,8 +112,7 @@ lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_valu
   if (!seq) return lk_fail(error, LK_NOMEM, "out of memory");
   for (size_t i = 0; i < nvalues; i++) all[i] = values[i];
   lk_seq_next(seq, &all[nvalues], &all[nvalues + 1]);
-  lk_status status =
-      lk_fill(&call, client->catalog, script, counter->name, all, nvalues + 2, error);
+  lk_status status = lk_fill(&call, client, script, counter->name, all, nvalues + 2, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, counter->resend_us, said, error);
   lk_seq_give(client, seq);
   if (status == LK_OK && said->first == -2) {
@@ -126,7 +125,7 @@ lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *s
                              lk_error *error) {
   lk_client *client = counter->client;
   lk_filled call;
-  lk_status status = lk_fill(&call, client->catalog, script, counter->name, NULL, 0, error);
+  lk_status status = lk_fill(&call, client, script, counter->name, NULL, 0, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, client->command_us, said, error);
   if (status == LK_OK && said->first == -1) {
     status = lk_fail(error, LK_WRONGTYPE, "%s: the key holds no number", counter->name);

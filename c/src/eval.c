@@ -12,9 +12,6 @@
 #include "reply.h"
 #include "status.h"
 
-/* A command is sent elsewhere no more often than this. */
-enum { HOPS_MAX = 16 };
-
 static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
 
 /* -------------------------------------------------------------------------------------- calls -- */
@@ -88,6 +85,11 @@ lk_status lk_answer_status(const lk_answer *answer, const char *script, const ch
   return lk_succeed(error);
 }
 
+/* How many copies went out and were not answered: they may have run, or may run still. */
+static unsigned lost_copies(const lk_answer *answer) {
+  return answer->reply ? answer->copies - 1 : answer->copies;
+}
+
 static bool is_missing(const lk_answer *answer) {
   if (answer->status != LK_OK || answer->reply->type != REDIS_REPLY_ERROR) return false;
   return strncmp(answer->reply->str, "NOSCRIPT", 8) == 0 ||
@@ -121,7 +123,7 @@ static void nothing_ran(lk_answer *answer, unsigned lost_copies) {
 static void learn_why(lk_hop hop, const lk_script_def *script, int64_t deadline_us,
                       lk_answer *answer) {
   lk_answer loaded;
-  unsigned lost = answer->copies - 1;
+  unsigned lost = lost_copies(answer);
   lk_request_run((lk_hop){.pipe = hop.pipe}, lk_load_request(script, deadline_us), &loaded);
   if (lk_load_done(&loaded)) {
     freeReplyObject(loaded.reply);
@@ -147,6 +149,7 @@ typedef struct calling {
   const lk_script_def *script;
   const lk_bytes *argv;
   size_t argc;
+  const lk_bytes *key; /* NULL: any server will do */
   int64_t deadline_us;
   lk_traced *traced;
   lk_hop hop;
@@ -161,7 +164,7 @@ static void send_once(const calling *c, lk_answer *answer) {
 
 /* Again, after an answer that was none. */
 static void send_again(const calling *c, lk_answer *answer) {
-  unsigned lost = answer->copies - 1; /* earlier copies may have run */
+  unsigned lost = lost_copies(answer);
   freeReplyObject(answer->reply);
   send_once(c, answer);
   answer->copies += lost;
@@ -183,13 +186,13 @@ static void count_call(lk_client *client, const lk_script_def *script, const lk_
 
 static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
   send_once(c, answer);
-  for (int hops = 0; lk_clock_us() < c->deadline_us;) {
+  while (lk_clock_us() < c->deadline_us) {
     if (is_missing(answer)) {
       lk_count_up(&client->counts->scripts[c->script->index].loads);
       load_ahead(c->hop, c->script, c->deadline_us);
       send_again(c, answer);
       if (is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
-    } else if (hops++ < HOPS_MAX && lk_route_follow(client->route, answer, &c->hop)) {
+    } else if (lk_route_follow(client->route, c->key, answer, &c->hop)) {
       send_again(c, answer);
     } else {
       break;
@@ -213,9 +216,10 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
   calling c = {.script = script,
                .argv = argv,
                .argc = argc,
+               .key = nkeys > 0 ? &keys[0] : NULL,
                .deadline_us = deadline_us,
-               .traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs),
-               .hop = lk_route_to(client->route, nkeys > 0 ? &keys[0] : NULL)};
+               .traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs)};
+  c.hop = lk_route_to(client->route, c.key);
   int64_t began_us = lk_clock_us();
   send_until_answered(client, &c, answer);
   count_call(client, script, answer, began_us);
@@ -282,7 +286,7 @@ typedef struct started {
   const lk_call *call;
   lk_traced *traced;
   lk_hop hop;
-  int hops;
+  const lk_bytes *key; /* of the call; NULL: any server will do */
   int64_t began_us;
   int64_t deadline_us;
   lk_done done;
@@ -341,16 +345,16 @@ static bool repair(started *s) {
 }
 
 /* Whether it was sent once more. */
-static bool go_on(started *s, const lk_answer *answer) {
+static bool go_on(started *s, lk_answer *answer) {
   if (lk_clock_us() >= s->deadline_us) return false;
   if (is_missing(answer)) return repair(s);
-  return s->hops++ < HOPS_MAX && lk_route_follow(s->client->route, answer, &s->hop) && send_call(s);
+  return lk_route_follow(s->client->route, s->key, answer, &s->hop) && send_call(s);
 }
 
 static void started_done(void *user, lk_answer *answer) {
   started *s = user;
   redisReply *reply = answer->reply;
-  unsigned lost = answer->copies > 0 ? answer->copies - 1 : 0;
+  unsigned lost = lost_copies(answer);
   s->lost += lost;
   if (go_on(s, answer)) {
     freeReplyObject(reply);
@@ -399,7 +403,8 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                  .user = user,
                  .gathers = call->gathers || lk_client_gathers(client)};
   if (client->trace) s->traced = trace_call(client->trace, call);
-  s->hop = lk_route_to(client->route, key_count(call) > 0 ? &call->argv[3] : NULL);
+  s->key = key_count(call) > 0 ? &call->argv[3] : NULL;
+  s->hop = lk_route_to(client->route, s->key);
   if (send_call(s)) return true;
   lk_traced_drop(s->traced);
   free(s);
@@ -420,46 +425,7 @@ bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_
   return request != NULL;
 }
 
-/* ----------------------------------------------------------------------------- other commands -- */
-
-/* Commands that would block the shared connection, or leave it in another state. */
-static bool is_word(lk_bytes given, const char *word) {
-  return strlen(word) == given.len && strncasecmp(word, given.data, given.len) == 0;
-}
-
-static bool is_refused(const lk_bytes *argv, size_t argc) {
-  static const char *const refused[] = {
-      "ASKING",     "AUTH",      "BLMOVE",       "BLMPOP",     "BLPOP",       "BRPOP",
-      "BRPOPLPUSH", "BZMPOP",    "BZPOPMAX",     "BZPOPMIN",   "DISCARD",     "EXEC",
-      "HELLO",      "MONITOR",   "MULTI",        "PSUBSCRIBE", "PSYNC",       "READONLY",
-      "READWRITE",  "REPLCONF",  "PUNSUBSCRIBE", "QUIT",       "RESET",       "SELECT",
-      "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",
-      "WAIT",       "WAITAOF",   "WATCH",        "XREAD",      "XREADGROUP"};
-  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (is_word(argv[0], refused[i])) return true;
-  }
-  return argc > 1 && is_word(argv[0], "CLIENT") && is_word(argv[1], "REPLY");
-}
-
-lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_reply **out,
-                     lk_error *error) {
-  lk_answer answer = {.status = LK_OK};
-  if (out) *out = NULL;
-  lk_status status = lk_client_enter(client, error);
-  if (status != LK_OK) return status;
-  if (!out || !argv || argc == 0 || argc > LK_EVAL_ARGS_MAX || !argv[0].data) {
-    status = lk_fail(error, LK_INVALID, "a command needs 1 to %d words", LK_EVAL_ARGS_MAX);
-  } else if (is_refused(argv, argc)) {
-    status = lk_fail(error, LK_INVALID, "%.*s would block or change the shared connection",
-                     (int)argv[0].len, argv[0].data);
-  } else {
-    lk_request_run(lk_route_to(client->route, NULL),
-                   lk_request_new(argv, argc, false, lk_clock_us() + client->command_us), &answer);
-    status = hand_out(lk_answer_status(&answer, NULL, NULL, error), &answer, out);
-  }
-  lk_client_leave(client);
-  return status;
-}
+/* --------------------------------------------------------------------------------------- ping -- */
 
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error) {
   lk_bytes argv[] = {text("PING")};

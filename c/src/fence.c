@@ -63,8 +63,7 @@ static lk_status run(fencing *f, lk_client *client, const char *script, int64_t 
                      lk_error *error) {
   lk_filled call;
   lk_said said;
-  lk_status status =
-      lk_fill(&call, client->catalog, script, f->resource, f->values, f->nvalues, error);
+  lk_status status = lk_fill(&call, client, script, f->resource, f->values, f->nvalues, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, RESEND_US, &said, error);
   return status == LK_OK ? judge(&said, script, last, error) : status;
 }

@@ -38,8 +38,8 @@ static bool form(const lk_field *field, const char *name, const lk_value *values
   return formed < LK_FILL_KEY_SIZE;
 }
 
-static bool fill_arg(lk_filled *filled, const lk_field *arg, const char *name,
-                     const lk_value *values, size_t nvalues) {
+static bool fill_arg(lk_filled *filled, const lk_route *route, const lk_field *arg,
+                     const char *name, const lk_value *values, size_t nvalues) {
   const lk_value *value = value_of(values, nvalues, arg->name);
   size_t count = value && value->many ? value->count : 1;
   if (filled->nargs + count > LK_FILL_ARGS) return false;
@@ -52,20 +52,23 @@ static bool fill_arg(lk_filled *filled, const lk_field *arg, const char *name,
   } else if (arg->form != LK_FORM_NONE) {
     return form(arg, name, values, nvalues, filled->channel, at);
   } else if (strcmp(arg->type, "verb") == 0) {
-    *at = (lk_bytes){"PUBLISH", 7};
+    const char *verb = lk_route_verb(route, filled->told);
+    *at = (lk_bytes){verb, strlen(verb)};
   } else {
     filled->nargs -= count;
     return arg->optional || arg->many;
   }
+  if (count > 0 && strcmp(arg->type, "channel") == 0) filled->told = *at;
   return true;
 }
 
-lk_status lk_fill(lk_filled *filled, const lk_catalog *catalog, const char *script,
-                  const char *name, const lk_value *values, size_t nvalues, lk_error *error) {
-  const lk_script_def *def = lk_catalog_find(catalog, script);
+lk_status lk_fill(lk_filled *filled, const lk_client *client, const char *script, const char *name,
+                  const lk_value *values, size_t nvalues, lk_error *error) {
+  const lk_script_def *def = lk_catalog_find(client->catalog, script);
   if (!def) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script);
   filled->script = def;
   filled->nargs = 0;
+  filled->told = (lk_bytes){"", 0};
   if (def->nkeys > LK_FILL_KEYS) return strange(def, "more keys", error);
   for (size_t i = 0; i < def->nkeys; i++) {
     const lk_field *key = &def->keys[i];
@@ -78,7 +81,7 @@ lk_status lk_fill(lk_filled *filled, const lk_catalog *catalog, const char *scri
     }
   }
   for (size_t i = 0; i < def->nargs; i++) {
-    if (!fill_arg(filled, &def->args[i], name, values, nvalues)) {
+    if (!fill_arg(filled, client->route, &def->args[i], name, values, nvalues)) {
       return strange(def, def->args[i].name, error);
     }
   }

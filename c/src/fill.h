@@ -23,17 +23,18 @@ typedef struct lk_filled {
   lk_bytes keys[LK_FILL_KEYS];
   lk_bytes args[LK_FILL_ARGS];
   size_t nargs;
+  lk_bytes told; /* the channel */
   char texts[LK_FILL_KEYS][LK_FILL_KEY_SIZE];
   char channel[LK_FILL_KEY_SIZE];
 } lk_filled;
 
 /*
- * A key whose form is none is a value, too. Channels are formed from the name, and the verb is PUBLISH,
- * unless they are among the values. What is not optional and has no value: LK_VERSION. The values'
+ * A key whose form is none is a value, too. Channels are formed from the name, and the verb is
+ * the one that the channel is told with, unless they are among the values. What is not optional and has no value: LK_VERSION. The values'
  * bytes must live as long as what is filled.
  */
-lk_status lk_fill(lk_filled *filled, const lk_catalog *catalog, const char *script,
-                  const char *name, const lk_value *values, size_t nvalues, lk_error *error);
+lk_status lk_fill(lk_filled *filled, const lk_client *client, const char *script, const char *name,
+                  const lk_value *values, size_t nvalues, lk_error *error);
 
 /* The channel that this script tells, for this name; malloc'ed. */
 lk_status lk_fill_channel(const lk_catalog *catalog, const char *script, const char *name,

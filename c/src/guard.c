@@ -60,7 +60,7 @@ static lk_status run(lk_client *client, const char *name, const char *owner, con
                         {.name = "words", .many = argv + 2, .count = argc - 2},
                         lk_value_of("owner", owner, strlen(owner))};
   lk_seq_next(seq, &values[4], &values[5]);
-  lk_status status = lk_fill(&call, client->catalog, "guard/call", name, values, 6, error);
+  lk_status status = lk_fill(&call, client, "guard/call", name, values, 6, error);
   if (status == LK_OK) status = lk_resend(client, &call, RESEND_US, &reply, &copies, error);
   lk_seq_give(client, seq);
   if (status == LK_OK) status = judge(reply, out, error);

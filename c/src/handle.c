@@ -2,6 +2,7 @@
 /* Handles of locks: opening, closing, and what can be asked without the network. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lock.h"
 #include "options.h"
@@ -131,6 +132,8 @@ static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
     status = lk_bound_open(scripts[i].bound, lock->client->catalog, scripts[i].script,
                            &lock->values, error);
   }
+  const char *channel = lock->values.channel ? lock->values.channel : "";
+  lock->values.publish = lk_route_verb(lock->client->route, (lk_bytes){channel, strlen(channel)});
   lock->undo = row->queues ? &lock->leave : &lock->release;
   return status;
 }

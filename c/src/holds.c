@@ -48,7 +48,9 @@ static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
     free(record);
     return NULL;
   }
+  record->at = &holds->all;
   record->next = holds->all;
+  if (record->next) record->next->at = &record->next;
   holds->all = record;
   return record;
 }
@@ -67,9 +69,8 @@ lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
 /* With the client's mutex held. */
 static void free_if_unused(lk_holds *holds, lk_record *record) {
   if (record->handles > 0 || record->holds) return;
-  lk_record **at = &holds->all;
-  while (*at != record) at = &(*at)->next;
-  *at = record->next;
+  *record->at = record->next;
+  if (record->next) record->next->at = record->at;
   tdelete(record, &holds->tree, by_kind_and_name);
   free(record->deaf);
   free(record->name);
@@ -118,6 +119,9 @@ int64_t lk_record_held_until_us(const lk_record *record) {
 
 void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold) {
   pthread_mutex_lock(&client->mutex);
+  /* One that is held as a part of something has a number that is not the caller's. */
+  hold->counted = hold->caller && lk_caller_id(hold->caller) == hold->caller_id;
+  if (hold->counted) lk_caller_count(hold->caller, 1);
   hold->next = record->holds;
   record->holds = hold;
   pthread_mutex_unlock(&client->mutex);
@@ -129,6 +133,7 @@ void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold) {
   lk_hold **at = &record->holds;
   while (*at != hold) at = &(*at)->next;
   *at = hold->next;
+  if (hold->counted) lk_caller_count(hold->caller, -1);
   free_if_unused(client->holds, record);
   pthread_mutex_unlock(&client->mutex);
   lk_lock_drop(hold->lock);

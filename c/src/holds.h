@@ -23,6 +23,7 @@ struct lk_hold {
   int64_t since_us;
   lk_watch *watch;
   bool unheard; /* that handle is closed: its callback is not told of a loss */
+  bool counted; /* as its caller's */
   char owner[]; /* NUL-terminated, of LK_OWNER_SIZE at most */
 };
 
@@ -46,10 +47,10 @@ struct lk_record {
   int64_t stand_back_us;    /* others first, until then */
   lk_listener listener;     /* while somebody waits */
   lk_hearing hearing;
-  uint64_t news;      /* moves with every message and every confirmation */
-  int64_t crowded_us; /* when somebody of this process waited last, if the kind queues */
-  lk_error *deaf;     /* why the channel was refused */
-  lk_record *next;
+  uint64_t news;         /* moves with every message and every confirmation */
+  int64_t crowded_us;    /* when somebody of this process waited last, if the kind queues */
+  lk_error *deaf;        /* why the channel was refused */
+  lk_record *next, **at; /* among all of the client */
 };
 
 lk_holds *lk_holds_new(void);
@@ -70,6 +71,8 @@ lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error)
 void lk_caller_leave(lk_client *client, lk_caller *caller);
 /* The caller may begin its next call, though this one has not left the client. NULL is fine. */
 void lk_caller_release(lk_caller *caller);
+/* With its client's mutex held: it holds so many more, or less, than before. */
+void lk_caller_count(lk_caller *caller, int more);
 
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id);
 /* The owner's name of what the caller holds of another kind under this name; "" if nothing. true: and

@@ -155,6 +155,7 @@ static void seat_release(lk_seat *seat, int64_t patience_us) {
 
 /* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
 static void round_wait(lk_round *round, int64_t until_us) {
+  for (size_t i = 0; i < round->count; i++) lk_client_send_gathered(round->seats[i].lock->client);
   pthread_mutex_lock(&round->mutex);
   while (round->pending > 0 && lk_clock_us() < until_us) {
     lk_cond_wait_until(&round->moved, &round->mutex, until_us);

@@ -18,6 +18,18 @@ static void run_done(lk_event *event) {
 
 static void drop_done(lk_event *event) { lk_op_drop(of_event(event)); }
 
+static void list(lk_op *op, lk_op **first) {
+  op->at = first;
+  op->next = *first;
+  if (op->next) op->next->at = &op->next;
+  *first = op;
+}
+
+static void unlist(const lk_op *op) {
+  *op->at = op->next;
+  if (op->next) op->next->at = op->at;
+}
+
 lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_fn done, void *user,
                       lk_error *error) {
   lk_status status = lk_caller_enter(client, caller, error);
@@ -31,12 +43,7 @@ lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_f
   atomic_init(&op->refs, 1);
   pthread_mutex_lock(&client->mutex);
   bool late = client->closing; /* the others have been told to quit: nobody would tell this one */
-  if (!late) {
-    op->at = &client->ops;
-    op->next = client->ops;
-    if (op->next) op->next->at = &op->next;
-    client->ops = op;
-  }
+  if (!late) list(op, &client->ops);
   pthread_mutex_unlock(&client->mutex);
   if (late) {
     lk_caller_leave(client, caller);
@@ -70,8 +77,7 @@ void lk_op_end(lk_op *op, lk_status status) {
   /* A caller may begin its next call as soon as it hears of this one's end. */
   lk_caller_release(op->caller);
   pthread_mutex_lock(&client->mutex);
-  *op->at = op->next;
-  if (op->next) op->next->at = op->at;
+  unlist(op);
   op->status = status;
   op->ended = true;
   if (op->asleep) pthread_cond_signal(op->asleep);
@@ -89,8 +95,7 @@ void lk_op_abort(lk_op *op) {
   lk_client *client = op->client;
   lk_caller_release(op->caller);
   pthread_mutex_lock(&client->mutex);
-  *op->at = op->next;
-  if (op->next) op->next->at = op->at;
+  unlist(op);
   pthread_mutex_unlock(&client->mutex);
   lk_client_keep(client);
   lk_op_drop(op);
@@ -101,6 +106,7 @@ void lk_op_abort(lk_op *op) {
 lk_status lk_op_wait(lk_op *op) {
   pthread_cond_t asleep;
   lk_client *client = op->client;
+  lk_client_send_gathered(client);
   pthread_mutex_lock(&client->mutex);
   if (!op->ended) {
     lk_cond_init(&asleep);
@@ -114,11 +120,16 @@ lk_status lk_op_wait(lk_op *op) {
   return status;
 }
 
-/* The next one that was not told yet, with a reference. */
+/* The next one that was not told yet, with a reference. None is looked at twice: they may be many. */
 static lk_op *next_to_quit(lk_client *client) {
+  lk_op *op = NULL;
   pthread_mutex_lock(&client->mutex);
-  lk_op *op = client->ops;
-  while (op && (op->quitting || !op->quit)) op = op->next;
+  while (!op && client->ops) {
+    op = client->ops;
+    unlist(op);
+    list(op, &client->quitted);
+    if (op->quitting || !op->quit) op = NULL;
+  }
   if (op) {
     op->quitting = true;
     lk_op_keep(op);

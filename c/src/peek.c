@@ -10,6 +10,8 @@
 
 /* All commands travel at once; the first that is not answered is the one that is reported. */
 typedef struct peeking {
+  lk_client *client;
+  int64_t deadline_us;
   pthread_mutex_t mutex;
   pthread_cond_t ended;
   size_t pending;
@@ -19,7 +21,10 @@ typedef struct peeking {
 
 typedef struct peeking_one {
   peeking *all;
+  const char *command;
+  const lk_bytes *key;
   lk_reply **out;
+  lk_hop hop;
 } peeking_one;
 
 static bool is_peek(const char *command) {
@@ -31,12 +36,11 @@ static bool is_peek(const char *command) {
   return false;
 }
 
-/* An error that is about the key is a reply; one that is about the user or the server ends all. */
-static void peeked(void *user, lk_answer *answer) {
-  peeking_one *one = user;
+static void finish(peeking_one *one, const lk_answer *answer) {
   peeking *all = one->all;
   lk_error error;
   lk_status status = lk_answer_status(answer, NULL, NULL, &error);
+  /* An error that is about the key is a reply; one that is about the user or the server ends all. */
   bool is_reply = status == LK_OK || status == LK_WRONGTYPE;
   if (is_reply) {
     *one->out = lk_reply_wrap(answer->reply);
@@ -53,32 +57,62 @@ static void peeked(void *user, lk_answer *answer) {
   pthread_mutex_unlock(&all->mutex);
 }
 
+static lk_request *request_of(const peeking_one *one) {
+  lk_bytes argv[] = {{one->command, strlen(one->command)}, *one->key};
+  lk_request *request = lk_request_new(argv, 2, true, one->all->deadline_us);
+  if (one->hop.asking) lk_request_ask(request);
+  return request;
+}
+
+/* Another node may have the key. */
+static void peeked(void *user, lk_answer *answer) {
+  peeking_one *one = user;
+  const peeking *all = one->all;
+  redisReply *reply = answer->reply;
+  lk_answer none = {.status = LK_NOMEM, .why = "out of memory"};
+  if (lk_clock_us() >= all->deadline_us ||
+      !lk_route_follow(all->client->route, one->key, answer, &one->hop)) {
+    finish(one, answer);
+    return;
+  }
+  freeReplyObject(reply);
+  lk_request *request = request_of(one);
+  if (request) {
+    lk_pipe_send(one->hop.pipe, request, peeked, one);
+  } else {
+    finish(one, &none);
+  }
+}
+
 /* Whoever waits drives the connection, so the last one is waited for: by then the others are there. */
-static void send_all(lk_client *client, const char *command, const lk_bytes *keys, size_t n,
-                     peeking_one *ones) {
-  int64_t deadline_us = lk_clock_us() + client->command_us;
+static void send_all(peeking_one *ones, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    lk_bytes argv[] = {{command, strlen(command)}, keys[i]};
-    lk_request *request = lk_request_new(argv, 2, true, deadline_us);
     lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
+    ones[i].hop = lk_route_to(ones[i].all->client->route, ones[i].key);
+    lk_request *request = request_of(&ones[i]);
     if (request && i + 1 < n) {
-      lk_pipe_send(lk_route_to(client->route, &keys[i]).pipe, request, peeked, &ones[i]);
+      lk_pipe_send(ones[i].hop.pipe, request, peeked, &ones[i]);
       continue;
     }
-    if (request) lk_pipe_call(lk_route_to(client->route, &keys[i]).pipe, request, &answer);
+    if (request) lk_pipe_call(ones[i].hop.pipe, request, &answer);
     peeked(&ones[i], &answer);
   }
 }
 
 static lk_status peek_all(lk_client *client, const char *command, const lk_bytes *keys, size_t n,
                           lk_reply **out, lk_error *error) {
-  peeking all = {.pending = n, .status = LK_OK};
+  peeking all = {.client = client,
+                 .deadline_us = lk_clock_us() + client->command_us,
+                 .pending = n,
+                 .status = LK_OK};
   peeking_one *ones = calloc(n, sizeof *ones);
   if (!ones) return lk_fail(error, LK_NOMEM, "out of memory");
   pthread_mutex_init(&all.mutex, NULL);
   pthread_cond_init(&all.ended, NULL);
-  for (size_t i = 0; i < n; i++) ones[i] = (peeking_one){&all, &out[i]};
-  send_all(client, command, keys, n, ones);
+  for (size_t i = 0; i < n; i++) {
+    ones[i] = (peeking_one){.all = &all, .command = command, .key = &keys[i], .out = &out[i]};
+  }
+  send_all(ones, n);
   pthread_mutex_lock(&all.mutex);
   while (all.pending > 0) pthread_cond_wait(&all.ended, &all.mutex);
   pthread_mutex_unlock(&all.mutex);

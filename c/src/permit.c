@@ -169,8 +169,7 @@ lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, lk_erro
   if (!out) {
     status = lk_fail(error, LK_INVALID, "out is NULL");
   } else {
-    status =
-        lk_fill(&call, client->catalog, "permit/inspect", permits->counter.name, NULL, 0, error);
+    status = lk_fill(&call, client, "permit/inspect", permits->counter.name, NULL, 0, error);
   }
   if (status == LK_OK) {
     status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
@@ -198,8 +197,7 @@ static lk_status fill(const lk_permits *permits, const char *script, const lk_pe
                       lk_filled *call, lk_error *error) {
   lk_value values[] = {lk_value_of("lease", permits->lease.text, strlen(permits->lease.text)),
                        {.name = "ids", .many = permit->ids, .count = permit->count}};
-  return lk_fill(call, permits->counter.client->catalog, script, permits->counter.name, values, 2,
-                 error);
+  return lk_fill(call, permits->counter.client, script, permits->counter.name, values, 2, error);
 }
 
 /* One try, at most a third of the lease long. */

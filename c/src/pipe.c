@@ -28,6 +28,7 @@ struct lk_request {
   bool gathers;
   bool finished;
   bool abandoned; /* its caller has gone; the answer is for nobody */
+  bool hurried;   /* it does not wait for a second attempt to connect */
   int64_t deadline_us;
   lk_traced *traced; /* NULL: nobody wants to know */
   lk_done done;      /* NULL: somebody waits in lk_pipe_call() */
@@ -50,6 +51,7 @@ struct lk_pipe {
   lk_watched watched;
   pthread_mutex_t mutex;
   lk_conn conn;
+  queue first;    /* to go out before those that wait */
   queue waiting;  /* to go out, when the connection is up */
   queue inflight; /* gone out, in the order their replies come */
   queue ended;    /* `done` is to be called, without the mutex */
@@ -63,8 +65,11 @@ struct lk_pipe {
   lk_pipe *twin; /* NULL: not asked for */
   bool opening;
   bool shut;
-  bool gathered; /* requests wait in the buffer for the keeper */
-  lk_wake wake;  /* interrupts the driver's poll() */
+  bool evicted;    /* others serve what this node did */
+  bool distrusted; /* the connection is to be made anew */
+  int64_t up_us;   /* since when it is up */
+  bool gathered;   /* requests wait in the buffer for the keeper */
+  lk_wake wake;    /* interrupts the driver's poll() */
   int64_t command_us;
   void (*poke)(void *);
   void *poked;
@@ -152,6 +157,10 @@ void lk_request_ask(lk_request *request) {
   if (request) request->asking = true;
 }
 
+void lk_request_hurry(lk_request *request) {
+  if (request) request->hurried = true;
+}
+
 void lk_request_gather(lk_request *request) {
   if (request) request->gathers = true;
 }
@@ -196,8 +205,23 @@ static void finish_unanswered(lk_pipe *pipe, lk_request *request) {
   }
 }
 
-/* With the mutex held; lets go of it while callbacks run. */
+/* Whose callbacks this thread runs now, the innermost first. */
+typedef struct ending ending;
+struct ending {
+  const lk_pipe *pipe;
+  const ending *outer;
+};
+static _Thread_local const ending *endings;
+
+/* With the mutex held; lets go of it while callbacks run. One that sends comes here again: what has ended
+ * by then is left to the loop that called it, or thousands that end at once would need a stack each. */
 static void run_ended(lk_pipe *pipe) {
+  if (!pipe->ended.first) return;
+  for (const ending *e = endings; e; e = e->outer) {
+    if (e->pipe == pipe) return;
+  }
+  const ending here = {.pipe = pipe, .outer = endings};
+  endings = &here;
   while (pipe->ended.first) {
     lk_request *request = queue_pop(&pipe->ended);
     let_go(pipe);
@@ -205,6 +229,7 @@ static void run_ended(lk_pipe *pipe) {
     free(request);
     pthread_mutex_lock(&pipe->mutex);
   }
+  endings = here.outer;
 }
 
 /* ------------------------------------------------------------------------------------ driving -- */
@@ -224,9 +249,15 @@ static void dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
   queue_push(&pipe->inflight, request);
 }
 
+static void dispatch_first(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  while ((request = queue_pop(&pipe->first)) != NULL) dispatch(pipe, request, now_us);
+}
+
 static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) {
   lk_request *request;
   if (!pipe->waiting.first) return;
+  dispatch_first(pipe, now_us);
   while ((request = queue_pop(&pipe->waiting)) != NULL) {
     if (now_us < request->deadline_us) {
       dispatch(pipe, request, now_us);
@@ -258,12 +289,13 @@ static bool hopeless(const lk_pipe *pipe) {
   return pipe->opening || !lk_status_is_retriable((int)pipe->conn.why.status);
 }
 
-static void give_up_waiting(lk_pipe *pipe, bool all, int64_t now_us) {
+static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) {
   queue kept;
   lk_request *request;
+  bool all = failed && hopeless(pipe);
   queue_init(&kept);
   while ((request = queue_pop(&pipe->waiting)) != NULL) {
-    if (all || now_us >= request->deadline_us) {
+    if (all || (failed && request->hurried) || now_us >= request->deadline_us) {
       finish_unanswered(pipe, request);
     } else {
       queue_push(&kept, request);
@@ -313,17 +345,42 @@ static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
   lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
 }
 
+/* What waits here is to be asked of those who serve it now. A node that answers says so by itself. */
+static void evict(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  const lk_request *oldest = pipe->inflight.first;
+  pipe->evicted = false;
+  bool answers = !oldest || now_us - oldest->answer.sent_us < pipe->command_us / 4;
+  if (pipe->conn.state == LK_CONN_UP && answers) return;
+  if (pipe->conn.state == LK_CONN_UP) {
+    lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
+  }
+  salvage(pipe, now_us);
+  while ((request = queue_pop(&pipe->waiting)) != NULL) {
+    request->answer.elsewhere = true;
+    finish_unanswered(pipe, request);
+  }
+}
+
 /* One round of the driver's work, with the mutex held. */
 static void step(lk_pipe *pipe, short revents, int64_t now_us) {
   lk_conn *conn = &pipe->conn;
-  lk_conn_state before = conn->state;
+  bool was_up = conn->state == LK_CONN_UP;
   int fd = conn->fd;
   if (pipe->shut) return;
-  lk_conn_step(conn, revents, now_us);
+  lk_conn_come_back(conn, now_us);
+  lk_conn_state before = conn->state;
+  if (conn->fd == fd) lk_conn_step(conn, revents, now_us);
   take_replies(pipe, now_us);
   drop_if_silent(pipe, now_us);
   if (conn->state != LK_CONN_UP && pipe->inflight.first) salvage(pipe, now_us);
+  if (pipe->distrusted && conn->state == LK_CONN_UP && was_up) {
+    lk_conn_drop(conn, now_us, LK_READONLY, "the master has become a replica");
+    salvage(pipe, now_us);
+  }
+  pipe->distrusted = false;
   bool failed = conn->state == LK_CONN_DOWN && before != LK_CONN_DOWN;
+  if (pipe->evicted) evict(pipe, now_us);
   if (conn->state == LK_CONN_DOWN && !failed && pipe->waiting.first && now_us >= conn->retry_us) {
     lk_conn_start(conn, now_us);
     failed = conn->state == LK_CONN_DOWN;
@@ -331,10 +388,11 @@ static void step(lk_pipe *pipe, short revents, int64_t now_us) {
   if (conn->state == LK_CONN_UP) {
     dispatch_waiting(pipe, now_us);
   } else {
-    give_up_waiting(pipe, failed && hopeless(pipe), now_us);
+    give_up_waiting(pipe, failed, now_us);
   }
   bool up = conn->state == LK_CONN_UP;
-  if (conn->fd != fd || up != (before == LK_CONN_UP)) pipe->poke(pipe->poked);
+  if (up && !was_up) pipe->up_us = now_us;
+  if (conn->fd != fd || up != was_up) pipe->poke(pipe->poked);
 }
 
 /* When the driver has something to do though nothing arrives. */
@@ -399,8 +457,14 @@ static void poll_once(lk_pipe *pipe, int64_t until_us) {
   run_ended(pipe);
 }
 
+/* Is there something to do before anything arrives? */
+static bool wants_step(const lk_pipe *pipe) {
+  return pipe->conn.state == LK_CONN_DOWN || pipe->evicted || pipe->distrusted ||
+         lk_conn_is_astray(&pipe->conn);
+}
+
 static void drive_once(lk_pipe *pipe, const lk_request *request) {
-  if (pipe->conn.state == LK_CONN_DOWN) {
+  if (wants_step(pipe)) {
     step(pipe, 0, lk_clock_us());
     run_ended(pipe);
     if (request->finished) return; /* there is no reaching the server */
@@ -441,11 +505,12 @@ static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
     finish(pipe, request, LK_CLOSED, "the client is closed");
     return;
   }
-  if (pipe->conn.state != LK_CONN_UP || pipe->waiting.first) {
+  if (pipe->conn.state != LK_CONN_UP || pipe->waiting.first || lk_conn_is_astray(&pipe->conn)) {
     queue_push(&pipe->waiting, request);
     interrupt_driver(pipe);
     return;
   }
+  dispatch_first(pipe, lk_clock_us());
   if (request->gathers) pipe->gathered = ahead = true;
   dispatch(pipe, request, lk_clock_us());
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
@@ -473,7 +538,9 @@ void lk_pipe_flush(lk_pipe *pipe) {
   pthread_mutex_lock(&pipe->mutex);
   send_gathered(pipe);
   pass_on(pipe);
+  lk_pipe *twin = pipe->twin;
   let_go(pipe);
+  if (twin) lk_pipe_flush(twin);
 }
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
@@ -481,6 +548,57 @@ void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
   pthread_mutex_lock(&pipe->mutex);
   start(pipe, request, true);
   let_go(pipe);
+}
+
+void lk_pipe_send_first(lk_pipe *pipe, lk_request *request) {
+  request->abandoned = true;
+  pthread_mutex_lock(&pipe->mutex);
+  if (pipe->shut) {
+    finish(pipe, request, LK_CLOSED, "the client is closed");
+  } else {
+    queue_push(&pipe->first, request);
+  }
+  let_go(pipe);
+}
+
+void lk_pipe_moved(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  interrupt_driver(pipe);
+  if (!pipe->driving) pipe->poke(pipe->poked);
+  lk_pipe *twin = pipe->twin;
+  let_go(pipe);
+  if (twin) lk_pipe_moved(twin);
+}
+
+void lk_pipe_evict(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  if (pipe->waiting.first || pipe->inflight.first) {
+    pipe->evicted = true;
+    interrupt_driver(pipe);
+    pass_on(pipe);
+  }
+  lk_pipe *twin = pipe->twin;
+  let_go(pipe);
+  if (twin) lk_pipe_evict(twin);
+}
+
+void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
+  pthread_mutex_lock(&pipe->mutex);
+  if (sent_us >= pipe->up_us) {
+    pipe->distrusted = true;
+    interrupt_driver(pipe);
+    if (!pipe->driving) pipe->poke(pipe->poked);
+  }
+  lk_pipe *twin = pipe->twin;
+  let_go(pipe);
+  if (twin) lk_pipe_distrust(twin, sent_us);
+}
+
+bool lk_pipe_is_up(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  bool up = pipe->conn.state == LK_CONN_UP;
+  let_go(pipe);
+  return up;
 }
 
 /* Until it has ended, or this one is called to drive. */
@@ -559,10 +677,12 @@ static void watch(lk_watched *watched, lk_wish *out) {
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
   if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
     pipe->driving = pipe->keeper_drives = out->driving = true;
-    if (pipe->conn.state == LK_CONN_DOWN) step(pipe, 0, lk_clock_us());
+    if (wants_step(pipe)) step(pipe, 0, lk_clock_us());
     run_ended(pipe);
     out->events = lk_conn_events(&pipe->conn);
     out->timer_us = timer(pipe);
+  } else if (!pipe->driving && lk_conn_is_astray(&pipe->conn)) {
+    lk_conn_come_back(&pipe->conn, lk_clock_us());
   }
   if (out->driving || pipe->conn.state == LK_CONN_UP) out->fd = pipe->conn.fd;
   let_go(pipe);
@@ -587,8 +707,8 @@ lk_watched *lk_pipe_watched(lk_pipe *pipe) { return &pipe->watched; }
 
 /* --------------------------------------------------------------------------------- life, death -- */
 
-lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, int64_t poll_us,
-                     void (*poke)(void *), void *poked) {
+lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, void (*poke)(void *),
+                     void *poked) {
   lk_pipe *pipe = calloc(1, sizeof *pipe);
   if (!pipe) return NULL;
   if (!lk_wake_open(&pipe->wake)) {
@@ -596,7 +716,8 @@ lk_pipe *lk_pipe_new(const lk_conn_settings *settings, int64_t command_us, int64
     return NULL;
   }
   pthread_mutex_init(&pipe->mutex, NULL);
-  lk_conn_init(&pipe->conn, settings);
+  lk_conn_init(&pipe->conn, target);
+  queue_init(&pipe->first);
   queue_init(&pipe->waiting);
   queue_init(&pipe->inflight);
   queue_init(&pipe->ended);
@@ -613,7 +734,7 @@ lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
   *made = false;
   if (!pipe->twin) {
     pipe->twin =
-        lk_pipe_new(pipe->conn.settings, pipe->command_us, pipe->poll_us, pipe->poke, pipe->poked);
+        lk_pipe_new(pipe->conn.target, pipe->command_us, pipe->poll_us, pipe->poke, pipe->poked);
     *made = pipe->twin != NULL;
     if (pipe->twin) pipe->twin->shut = pipe->shut;
   }
@@ -632,6 +753,9 @@ void lk_pipe_shut(lk_pipe *pipe) {
   lk_request *request;
   pthread_mutex_lock(&pipe->mutex);
   pipe->shut = true;
+  while ((request = queue_pop(&pipe->first)) != NULL) {
+    finish(pipe, request, LK_CLOSED, "the client is closed");
+  }
   while ((request = queue_pop(&pipe->inflight)) != NULL) {
     finish(pipe, request, LK_CLOSED, "the client is closed");
   }

@@ -67,8 +67,18 @@ static bool rest(lk_attempt *a) {
   return true;
 }
 
+/* This process has had the lock often enough: others first, if there is time for that. */
+static bool stand_back(lk_attempt *a) {
+  pthread_mutex_lock(&a->op.client->mutex);
+  int64_t until_us = a->lock->record->stand_back_us;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  if (!a->in_line || lk_clock_us() >= until_us || a->deadline_us <= until_us) return false;
+  lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us);
+  return true;
+}
+
 static void begin(lk_attempt *a) {
-  if (!rest(a)) lk_attempt_try(a, &a->lock->acquire);
+  if (!stand_back(a) && !rest(a)) lk_attempt_try(a, &a->lock->acquire);
 }
 
 /* ---- what a call came to ---- */
@@ -150,17 +160,14 @@ static void woken(lk_attempt *a, unsigned happened) {
   int64_t now_us = lk_clock_us();
   bool news;
   lk_hearing heard = hearing(a, &news);
-  pthread_mutex_lock(&a->op.client->mutex);
-  int64_t stand_back_us = a->lock->record->stand_back_us;
-  pthread_mutex_unlock(&a->op.client->mutex);
   bool timer = (happened & LK_HAPPENED_TIMER) != 0;
   bool seen = !news || (a->phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES);
   if (heard == LK_HEARING_REFUSED) {
     sleep_on(a); /* and ends */
   } else if (seen && !timer) {
     return; /* the timer stands */
-  } else if (now_us < stand_back_us) {
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING, stand_back_us);
+  } else if (stand_back(a)) {
+    return;
   } else if (timer && !news && now_us < a->look_us && now_us >= announce_at(a)) {
     announce(a);
   } else if (!timer || !rest(a)) {

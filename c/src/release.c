@@ -159,9 +159,9 @@ static lk_status prepare(leaving *l, lk_error *error) {
   if (!l->hold) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
   }
-  l->lost = lk_watch_lost(l->hold->watch);
   l->left = l->hold->count - 1;
-  trace_begin(l);
+  trace_begin(l); /* before the look: a hold whose time is over by then has to be noticed */
+  l->lost = lk_watch_lost(l->hold->watch);
   if (l->left == 0) stop_renewing(lock, l->hold);
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
   if (l->left == 0 && l->lost == LK_LOST_NOT && lock->row->transfer) {

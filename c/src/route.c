@@ -1,43 +1,264 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "route.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct lk_route {
-  lk_pipe *only;
-};
+#include "slots.h"
+#include "topology.h"
 
 lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper) {
-  lk_route *route = calloc(1, sizeof *route);
-  if (!route) return NULL;
-  route->only =
-      lk_pipe_new(options->settings, options->command_us, options->poll_us, lk_keeper_poke, keeper);
-  if (!route->only) {
-    free(route);
-    return NULL;
+  switch (options->settings->url.kind) {
+  case LK_URL_SENTINEL: return lk_sentinel_new(options, keeper);
+  case LK_URL_CLUSTER: return lk_cluster_new(options, keeper);
+  default: return lk_single_new(options, keeper);
   }
-  lk_keeper_add(keeper, lk_pipe_watched(route->only));
-  return route;
 }
 
-void lk_route_opening(lk_route *route, bool opening) { lk_pipe_opening(route->only, opening); }
+/* -------------------------------------------------------------------------------------- nodes -- */
 
-void lk_route_flush(lk_route *route) { lk_pipe_flush(route->only); }
+bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_options *options,
+                   lk_keeper *keeper) {
+  route->topology = topology;
+  route->options = *options;
+  route->keeper = keeper;
+  return pthread_mutex_init(&route->mutex, NULL) == 0;
+}
 
-void lk_route_shut(lk_route *route) { lk_pipe_shut(route->only); }
+void lk_route_clear(lk_route *route) {
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node *node = lk_route_at(route, i);
+    lk_pipe_free(atomic_load(&node->pipe));
+    free(node);
+  }
+  while (route->sites) {
+    lk_site *site = route->sites;
+    route->sites = site->next;
+    free(site->host);
+    free(site->path);
+    free(site->name);
+    free(site);
+  }
+  pthread_mutex_destroy(&route->mutex);
+}
+
+static bool is_same(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static lk_site *make_site(lk_route *route, const char *host, int port, const char *path) {
+  char name[512];
+  lk_url shown = {.tls = route->options.settings->url.tls,
+                  .db = route->options.settings->url.db,
+                  .host = (char *)(uintptr_t)host,
+                  .port = port,
+                  .path = (char *)(uintptr_t)path};
+  lk_site *site = calloc(1, sizeof *site);
+  if (!site) return NULL;
+  lk_url_target(&shown, name, sizeof name);
+  site->port = port;
+  site->host = host ? strdup(host) : NULL;
+  site->path = path ? strdup(path) : NULL;
+  site->name = strdup(name);
+  if ((!host || site->host) && (!path || site->path) && site->name) {
+    site->next = route->sites;
+    route->sites = site;
+    return site;
+  }
+  free(site->host);
+  free(site->path);
+  free(site->name);
+  free(site);
+  return NULL;
+}
+
+const lk_site *lk_route_site(lk_route *route, const char *host, int port, const char *path) {
+  pthread_mutex_lock(&route->mutex);
+  lk_site *site = route->sites;
+  while (site && !(is_same(site->host, host) && site->port == port && is_same(site->path, path)))
+    site = site->next;
+  if (!site) site = make_site(route, host, port, path);
+  pthread_mutex_unlock(&route->mutex);
+  return site;
+}
+
+/* A connection of this node failed: in its owner's mutex. */
+static void failed(lk_target *target) {
+  lk_node *node = (lk_node *)((char *)target - offsetof(lk_node, target));
+  lk_route_doubt(node->route);
+}
+
+static lk_node *make_node(lk_route *route, const lk_site *site) {
+  size_t count = atomic_load(&route->count);
+  lk_node *node = count < LK_NODES_MAX ? calloc(1, sizeof *node) : NULL;
+  if (!node) return NULL;
+  node->route = route;
+  node->target.settings = route->options.settings;
+  node->target.failed = failed;
+  atomic_init(&node->target.site, site);
+  atomic_init(&node->pipe, NULL);
+  atomic_init(&node->master, false);
+  atomic_init(&node->prepared, false);
+  atomic_store(&route->nodes[count], node);
+  atomic_store(&route->count, count + 1);
+  return node;
+}
+
+lk_node *lk_route_add(lk_route *route, const lk_site *site) {
+  pthread_mutex_lock(&route->mutex);
+  lk_node *node = make_node(route, site);
+  pthread_mutex_unlock(&route->mutex);
+  return node;
+}
+
+lk_node *lk_route_node(lk_route *route, const lk_site *site) {
+  lk_node *node = NULL;
+  if (!site) return NULL;
+  pthread_mutex_lock(&route->mutex);
+  for (size_t i = 0; i < lk_route_count(route) && !node; i++) {
+    lk_node *known = lk_route_at(route, i);
+    if (atomic_load(&known->target.site) == site) node = known;
+  }
+  if (!node) node = make_node(route, site);
+  pthread_mutex_unlock(&route->mutex);
+  return node;
+}
+
+size_t lk_route_count(lk_route *route) { return atomic_load(&route->count); }
+lk_node *lk_route_at(lk_route *route, size_t index) { return atomic_load(&route->nodes[index]); }
+lk_target *lk_node_target(lk_node *node) { return &node->target; }
+bool lk_node_is_master(const lk_node *node) { return atomic_load(&node->master); }
+
+const char *lk_node_name(const lk_node *node) {
+  const lk_site *site = atomic_load(&node->target.site);
+  return site ? site->name : "";
+}
+
+/* With the route's mutex held. */
+static lk_pipe *make_pipe(lk_node *node) {
+  lk_route *route = node->route;
+  const lk_route_options *options = &route->options;
+  lk_pipe *pipe = lk_pipe_new(&node->target, options->command_us, options->poll_us, lk_keeper_poke,
+                              route->keeper);
+  if (!pipe) return NULL;
+  lk_pipe_opening(pipe, atomic_load(&route->opening));
+  if (atomic_load(&route->shut)) lk_pipe_shut(pipe);
+  lk_keeper_add(route->keeper, lk_pipe_watched(pipe));
+  atomic_store(&node->pipe, pipe);
+  return pipe;
+}
+
+lk_pipe *lk_node_pipe(lk_node *node) {
+  lk_pipe *pipe = atomic_load(&node->pipe);
+  if (pipe) return pipe;
+  pthread_mutex_lock(&node->route->mutex);
+  pipe = atomic_load(&node->pipe);
+  if (!pipe) pipe = make_pipe(node);
+  pthread_mutex_unlock(&node->route->mutex);
+  return pipe;
+}
+
+bool lk_node_serve(lk_node *node) {
+  const lk_route_options *options = &node->route->options;
+  lk_pipe *pipe = lk_node_pipe(node);
+  if (!pipe) return false;
+  atomic_store(&node->master, true);
+  bool first = !atomic_exchange(&node->prepared, true);
+  if (first && options->prepare) options->prepare(options->user, pipe);
+  return true;
+}
+
+void lk_route_changed(lk_route *route) {
+  atomic_fetch_add(&route->version, 1);
+  lk_keeper_poke(route->keeper);
+}
+
+/* ------------------------------------------------------------------------------- life, death -- */
+
+void lk_route_opening(lk_route *route, bool opening) {
+  pthread_mutex_lock(&route->mutex);
+  atomic_store(&route->opening, opening);
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
+    if (pipe) lk_pipe_opening(pipe, opening);
+  }
+  pthread_mutex_unlock(&route->mutex);
+}
+
+lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+  return route->topology->learn(route, deadline_us, error);
+}
+
+void lk_route_flush(lk_route *route) {
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
+    if (pipe) lk_pipe_flush(pipe);
+  }
+}
+
+void lk_route_shut(lk_route *route) {
+  pthread_mutex_lock(&route->mutex);
+  atomic_store(&route->shut, true);
+  pthread_mutex_unlock(&route->mutex);
+  route->topology->shut(route);
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
+    if (pipe) lk_pipe_shut(pipe);
+  }
+}
 
 void lk_route_free(lk_route *route) {
-  if (!route) return;
-  lk_pipe_free(route->only);
-  free(route);
+  if (route) route->topology->free(route);
 }
+
+/* -------------------------------------------------------------------------------------- calls -- */
 
 lk_hop lk_route_to(lk_route *route, const lk_bytes *key) {
-  (void)key;
-  return (lk_hop){.pipe = route->only, .asking = false};
+  lk_node *node = route->topology->node_of(route, key);
+  return (lk_hop){.pipe = atomic_load(&node->pipe), .node = node};
 }
 
-bool lk_route_follow(lk_route *route, const lk_answer *answer, lk_hop *hop) {
-  (void)route, (void)answer, (void)hop;
+bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+  bool replied = answer->status == LK_OK;
+  if (!answer->elsewhere && !(replied && answer->reply->type == REDIS_REPLY_ERROR)) return false;
+  int count = hop->count + 1;
+  if (!route->topology->follow(route, key, answer, hop)) return false;
+  hop->count = count;
+  if (count <= LK_HOPS_MAX) return true;
+  bool astray = replied && (strncmp(answer->reply->str, "MOVED ", 6) == 0 ||
+                            strncmp(answer->reply->str, "ASK ", 4) == 0);
+  if (!astray) return false;
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  answer->status = LK_CLUSTERDOWN;
+  answer->copies--;
+  snprintf(answer->why, sizeof answer->why, "the servers send the call from one to the other");
   return false;
 }
+
+/* ------------------------------------------------------------------------------------ pub/sub -- */
+
+/* A channel with a brace inside its tag is that of a latch whose name has a tag: it is placed elsewhere
+ * than the latch, so it cannot be told there, and is told to the whole cluster. */
+bool lk_route_is_sharded(const lk_route *route, lk_bytes channel) {
+  if (!atomic_load(&route->sharded)) return false;
+  lk_bytes tag = lk_hash_tag(channel);
+  return tag.len == channel.len || !memchr(tag.data, '{', tag.len);
+}
+
+const char *lk_route_verb(const lk_route *route, lk_bytes channel) {
+  return lk_route_is_sharded(route, channel) ? "SPUBLISH" : "PUBLISH";
+}
+
+lk_node *lk_route_seat(lk_route *route, lk_bytes channel) {
+  return route->topology->node_of(route, lk_route_is_sharded(route, channel) ? &channel : NULL);
+}
+
+uint64_t lk_route_version(const lk_route *route) { return atomic_load(&route->version); }
+
+void lk_route_moved(lk_route *route, lk_node *by, const char *moved) {
+  route->topology->moved(route, by, moved);
+}
+
+void lk_route_doubt(lk_route *route) { route->topology->doubt(route); }

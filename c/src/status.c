@@ -68,10 +68,20 @@ static lk_status status_of_code(const char *code) {
     const char *code;
     lk_status status;
   } known[] = {
-      {"LKARG", LK_BADARG},    {"WRONGTYPE", LK_WRONGTYPE}, {"OOM", LK_OOM},
-      {"LOADING", LK_LOADING}, {"READONLY", LK_READONLY},   {"NOREPLICAS", LK_NOREPLICAS},
-      {"MISCONF", LK_MISCONF}, {"BUSY", LK_SERVER_BUSY},    {"MASTERDOWN", LK_MASTERDOWN},
-      {"NOPERM", LK_DENIED},   {"NOAUTH", LK_AUTH},         {"WRONGPASS", LK_AUTH},
+      {"LKARG", LK_BADARG},
+      {"WRONGTYPE", LK_WRONGTYPE},
+      {"OOM", LK_OOM},
+      {"LOADING", LK_LOADING},
+      {"READONLY", LK_READONLY},
+      {"NOREPLICAS", LK_NOREPLICAS},
+      {"MISCONF", LK_MISCONF},
+      {"BUSY", LK_SERVER_BUSY},
+      {"MASTERDOWN", LK_MASTERDOWN},
+      {"NOPERM", LK_DENIED},
+      {"NOAUTH", LK_AUTH},
+      {"WRONGPASS", LK_AUTH},
+      {"CLUSTERDOWN", LK_CLUSTERDOWN},
+      {"TRYAGAIN", LK_CLUSTERDOWN},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(code, known[i].code) == 0) return known[i].status;

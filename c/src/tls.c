@@ -125,8 +125,9 @@ static bool expect_name(SSL *ssl, const char *name) {
   return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;
 }
 
-lk_status lk_tls_start(lk_tls *tls, int fd, lk_tls_session **out, lk_error *error) {
-  const char *name = tls->url->sni ? tls->url->sni : tls->url->host;
+lk_status lk_tls_start(lk_tls *tls, const char *host, int fd, lk_tls_session **out,
+                       lk_error *error) {
+  const char *name = tls->url->sni ? tls->url->sni : host;
   lk_tls_session *session = calloc(1, sizeof *session);
   BIO *bio = BIO_new(tls->socket);
   SSL *ssl = SSL_new(tls->context);

@@ -15,8 +15,9 @@ typedef struct lk_tls_session lk_tls_session; /* one per connection */
 lk_status lk_tls_new(const lk_url *url, lk_tls **out, lk_error *error);
 void lk_tls_free(lk_tls *tls);
 
-/* TLS over a connected socket. The hand-shake goes on inside the first sends and receives. */
-lk_status lk_tls_start(lk_tls *tls, int fd, lk_tls_session **out, lk_error *error);
+/* TLS over a connected socket to this host. The hand-shake goes on inside the first sends and receives. */
+lk_status lk_tls_start(lk_tls *tls, const char *host, int fd, lk_tls_session **out,
+                       lk_error *error);
 void lk_tls_end(lk_tls_session *session);
 
 /* Bytes moved; 0: try again after poll(); -1: closed or failed, *error says why. */

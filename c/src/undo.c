@@ -11,7 +11,7 @@
 enum { FIRST_PAUSE_US = 50 * 1000, LAST_PAUSE_US = 2000 * 1000 };
 
 struct lk_undo {
-  lk_undo *next;
+  lk_undo *next, **at; /* among the client's */
   lk_client *client;
   lk_call steps[LK_UNDO_STEPS];
   size_t count, step;
@@ -24,9 +24,8 @@ struct lk_undo {
 static void finish(lk_undo *undo) {
   lk_client *client = undo->client;
   pthread_mutex_lock(&client->mutex);
-  lk_undo **at = &client->undos;
-  while (*at != undo) at = &(*at)->next;
-  *at = undo->next;
+  *undo->at = undo->next;
+  if (undo->next) undo->next->at = undo->at;
   pthread_cond_broadcast(&client->idle);
   pthread_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < undo->count; i++) lk_call_clear(&undo->steps[i]);
@@ -108,7 +107,9 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   }
   lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
+  undo->at = &client->undos;
   undo->next = client->undos;
+  if (undo->next) undo->next->at = &undo->next;
   client->undos = undo;
   pthread_mutex_unlock(&client->mutex);
   send_step(undo);

@@ -6,6 +6,7 @@
 #include "url.h"
 
 #include <arpa/inet.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 #include "status.h"
 
-enum { DEFAULT_PORT = 6379, DURATION_MAX_MS = 60000 };
+enum { DEFAULT_PORT = 6379, SENTINEL_PORT = 26379, DURATION_MAX_MS = 60000 };
 
 /* A piece of the URL's text. */
 typedef struct span {
@@ -104,7 +105,7 @@ static bool is_ipv6(const char *text) {
   return inet_pton(AF_INET6, address, &parsed) == 1;
 }
 
-static lk_status parse_bracketed_host(span s, lk_url *out, span *rest, lk_error *error) {
+static lk_status parse_bracketed_host(span s, lk_url_host *out, span *rest, lk_error *error) {
   const char *end = memchr(s.at, ']', s.len);
   if (!end) return lk_fail(error, LK_URL, "URL, host: the '[' of an IPv6 address is not closed");
   span host = {s.at + 1, (size_t)(end - s.at) - 1};
@@ -115,7 +116,7 @@ static lk_status parse_bracketed_host(span s, lk_url *out, span *rest, lk_error 
   return status;
 }
 
-static lk_status parse_plain_host(span s, lk_url *out, span *rest, lk_error *error) {
+static lk_status parse_plain_host(span s, lk_url_host *out, span *rest, lk_error *error) {
   const char *colon = memchr(s.at, ':', s.len);
   span host = {s.at, colon ? (size_t)(colon - s.at) : s.len};
   *rest = (span){s.at + host.len, s.len - host.len};
@@ -127,15 +128,33 @@ static lk_status parse_plain_host(span s, lk_url *out, span *rest, lk_error *err
   return decode(host, "host", &out->host, error);
 }
 
-static lk_status parse_host_port(span s, lk_url *out, lk_error *error) {
+static lk_status parse_host_port(span s, int default_port, lk_url_host *out, lk_error *error) {
   span port = {0};
   lk_status status = s.len > 0 && s.at[0] == '[' ? parse_bracketed_host(s, out, &port, error)
                                                  : parse_plain_host(s, out, &port, error);
   if (status != LK_OK) return status;
-  out->port = DEFAULT_PORT;
+  out->port = default_port;
   if (port.len == 0) return LK_OK;
   if (port.at[0] != ':') return lk_fail(error, LK_URL, "URL, port: a ':' must stand before it");
   return parse_integer((span){port.at + 1, port.len - 1}, 1, 65535, "port", &out->port, error);
+}
+
+/* h1:p,h2:p */
+static lk_status parse_hosts(span s, lk_url *out, lk_error *error) {
+  int default_port = out->kind == LK_URL_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT;
+  out->hosts = calloc(LK_URL_HOSTS_MAX, sizeof *out->hosts);
+  if (!out->hosts) return lk_fail(error, LK_NOMEM, "out of memory while reading the URL");
+  for (bool more = true; more;) {
+    const char *comma = memchr(s.at, ',', s.len);
+    span one = {s.at, comma ? (size_t)(comma - s.at) : s.len};
+    if (out->nhosts == LK_URL_HOSTS_MAX)
+      return lk_fail(error, LK_URL, "URL, hosts: more than %d", LK_URL_HOSTS_MAX);
+    lk_status status = parse_host_port(one, default_port, &out->hosts[out->nhosts++], error);
+    if (status != LK_OK) return status;
+    more = comma != NULL;
+    if (more) s = (span){comma + 1, s.len - one.len - 1};
+  }
+  return LK_OK;
 }
 
 /* 250ms, 2s, 1m. */
@@ -207,7 +226,8 @@ static lk_status check_tls_parameters(const lk_url *url, lk_error *error) {
 }
 
 static lk_status parse_parameters(const char *at, lk_url *out, lk_error *error) {
-  bool on_socket = !out->host;
+  bool on_socket = out->kind == LK_URL_SERVER && !out->host;
+  bool by_sentinel = out->kind == LK_URL_SENTINEL;
   parameter known[] = {
       {"cacert", &out->cacert, NULL, NULL, out->tls, "rediss://", false},
       {"cert", &out->cert, NULL, NULL, out->tls, "rediss://", false},
@@ -217,6 +237,9 @@ static lk_status parse_parameters(const char *at, lk_url *out, lk_error *error) 
       {"connect", NULL, &out->connect_ms, NULL, true, "", false},
       {"command", NULL, &out->command_ms, NULL, true, "", false},
       {"functions", NULL, NULL, &out->functions, true, "", false},
+      {"sentinel_user", &out->sentinel_user, NULL, NULL, by_sentinel, "redis-sentinel://", false},
+      {"sentinel_password", &out->sentinel_password, NULL, NULL, by_sentinel, "redis-sentinel://",
+       false},
       {"db", NULL, NULL, &out->db, on_socket, "unix:// and local: (elsewhere it is the path, /N)",
        false},
   };
@@ -250,6 +273,42 @@ static lk_status parse_socket_path(span s, lk_url *out, lk_error *error) {
   return status;
 }
 
+/* /N */
+static lk_status parse_db(span path, lk_url *out, lk_error *error) {
+  if (path.len <= 1) return LK_OK;
+  return parse_integer((span){path.at + 1, path.len - 1}, 0, INT32_MAX, "database", &out->db,
+                       error);
+}
+
+/* /master[/N] */
+static lk_status parse_master(span path, lk_url *out, lk_error *error) {
+  span name = path.len > 0 ? span_until(path.at + 1, "/?") : path;
+  if (name.len == 0)
+    return lk_fail(error, LK_URL,
+                   "URL, master: its name is missing: redis-sentinel://host:port/master");
+  lk_status status = decode(name, "master", &out->master, error);
+  span db = {name.at + name.len, path.len - name.len - 1};
+  return status == LK_OK ? parse_db(db, out, error) : status;
+}
+
+static lk_status parse_server(span authority, span path, lk_url *out, lk_error *error) {
+  lk_url_host at = {NULL, 0};
+  lk_status status = parse_host_port(authority, DEFAULT_PORT, &at, error);
+  out->host = at.host;
+  out->port = at.port;
+  return status == LK_OK ? parse_db(path, out, error) : status;
+}
+
+static lk_status parse_many(span authority, span path, lk_url *out, lk_error *error) {
+  lk_status status = parse_hosts(authority, out, error);
+  if (status != LK_OK) return status;
+  if (out->kind == LK_URL_SENTINEL) return parse_master(path, out, error);
+  status = parse_db(path, out, error);
+  if (status == LK_OK && out->db != 0)
+    status = lk_fail(error, LK_URL, "URL, database: a cluster has only database 0");
+  return status;
+}
+
 /* What follows the scheme: [user[:password]@][host[:port]][/path][?parameters] */
 static lk_status parse_body(const char *at, bool is_unix, lk_url *out, lk_error *error) {
   span authority = span_until(at, "/?");
@@ -274,11 +333,10 @@ static lk_status parse_body(const char *at, bool is_unix, lk_url *out, lk_error 
       return lk_fail(error, LK_URL,
                      "URL, path: must be absolute, with three slashes: unix:///path");
     status = parse_socket_path(path, out, error);
+  } else if (out->kind == LK_URL_SERVER) {
+    status = parse_server(authority, path, out, error);
   } else {
-    status = parse_host_port(authority, out, error);
-    if (status == LK_OK && path.len > 1)
-      status = parse_integer((span){path.at + 1, path.len - 1}, 0, INT32_MAX, "database", &out->db,
-                             error);
+    status = parse_many(authority, path, out, error);
   }
   if (status != LK_OK) return status;
   return parse_parameters(*query ? query + 1 : query, out, error);
@@ -299,38 +357,53 @@ static lk_status check_text(const char *text, lk_error *error) {
 }
 
 lk_status lk_url_parse(const char *text, lk_url *out, lk_error *error) {
-  static const char *const later[] = {"redis-sentinel://", "redis-cluster://", "rediss-sentinel://",
-                                      "rediss-cluster://"};
+  static const struct {
+    const char *scheme;
+    bool tls, is_unix;
+    lk_url_kind kind;
+  } known[] = {{"redis://", false, false, LK_URL_SERVER},
+               {"rediss://", true, false, LK_URL_SERVER},
+               {"unix://", false, true, LK_URL_SERVER},
+               {"redis-sentinel://", false, false, LK_URL_SENTINEL},
+               {"rediss-sentinel://", true, false, LK_URL_SENTINEL},
+               {"redis-cluster://", false, false, LK_URL_CLUSTER},
+               {"rediss-cluster://", true, false, LK_URL_CLUSTER}};
   *out = (lk_url){0};
   lk_status status = check_text(text, error);
   if (status != LK_OK) return status;
-
-  if (starts_with(text, "redis://")) {
-    status = parse_body(text + 8, false, out, error);
-  } else if (starts_with(text, "rediss://")) {
-    out->tls = true;
-    status = parse_body(text + 9, false, out, error);
-  } else if (starts_with(text, "unix://")) {
-    status = parse_body(text + 7, true, out, error);
-  } else if (strcmp(text, "local:") == 0 || starts_with(text, "local:?")) {
+  if (strcmp(text, "local:") == 0 || starts_with(text, "local:?")) {
     out->local = true;
     status = parse_parameters(text[6] ? text + 7 : text + 6, out, error);
-  } else {
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-      if (starts_with(text, later[i]))
-        return lk_fail(error, LK_URL, "URL, scheme: %s is not supported by this version", later[i]);
-    return lk_fail(error, LK_URL, "URL, scheme: must be redis://, rediss://, unix:// or local:");
+    return status == LK_OK ? lk_succeed(error) : status;
   }
-  return status == LK_OK ? lk_succeed(error) : status;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (!starts_with(text, known[i].scheme)) continue;
+    out->kind = known[i].kind;
+    out->tls = known[i].tls;
+    status = parse_body(text + strlen(known[i].scheme), known[i].is_unix, out, error);
+    return status == LK_OK ? lk_succeed(error) : status;
+  }
+  return lk_fail(error, LK_URL,
+                 "URL, scheme: must be redis://, unix://, local:, redis-sentinel://, "
+                 "redis-cluster://, or rediss..:// for TLS");
+}
+
+/* volatile: a plain memset before free() may be optimised away */
+static void wipe(char *secret) {
+  for (volatile char *at = secret; at && *at; at++) *at = '\0';
+  free(secret);
 }
 
 void lk_url_clear(lk_url *url) {
-  /* volatile: a plain memset before free() may be optimised away */
-  for (volatile char *at = url->password; at && *at; at++) *at = '\0';
+  wipe(url->password);
+  wipe(url->sentinel_password);
+  for (size_t i = 0; i < url->nhosts; i++) free(url->hosts[i].host);
+  free(url->hosts);
   free(url->host);
   free(url->path);
+  free(url->master);
   free(url->user);
-  free(url->password);
+  free(url->sentinel_user);
   free(url->cacert);
   free(url->cert);
   free(url->key);
@@ -339,14 +412,29 @@ void lk_url_clear(lk_url *url) {
   *url = (lk_url){0};
 }
 
+static size_t put(char *buffer, size_t size, size_t at, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int length = at < size ? vsnprintf(buffer + at, size - at, format, args) : 0;
+  va_end(args);
+  at += length < 0 ? 0 : (size_t)length;
+  return at < size ? at : size - 1;
+}
+
+static size_t put_host(char *buffer, size_t size, size_t at, const char *host, int port) {
+  return put(buffer, size, at, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+}
+
 size_t lk_url_target(const lk_url *url, char *buffer, size_t size) {
-  int length;
-  if (url->path)
-    length = snprintf(buffer, size, "unix://%s?db=%d", url->path, url->db);
-  else if (url->local)
-    length = snprintf(buffer, size, "local:");
-  else
-    length = snprintf(buffer, size, strchr(url->host, ':') ? "%s://[%s]:%d/%d" : "%s://%s:%d/%d",
-                      url->tls ? "rediss" : "redis", url->host, url->port, url->db);
-  return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+  static const char *const kinds[] = {"", "-sentinel", "-cluster"};
+  if (url->path) return put(buffer, size, 0, "unix://%s?db=%d", url->path, url->db);
+  if (url->local) return put(buffer, size, 0, "local:");
+  size_t at = put(buffer, size, 0, "redis%s%s://", url->tls ? "s" : "", kinds[url->kind]);
+  if (url->host) at = put_host(buffer, size, at, url->host, url->port);
+  for (size_t i = 0; i < url->nhosts; i++) {
+    if (i > 0) at = put(buffer, size, at, ",");
+    at = put_host(buffer, size, at, url->hosts[i].host, url->hosts[i].port);
+  }
+  if (url->master) at = put(buffer, size, at, "/%s", url->master);
+  return url->kind == LK_URL_CLUSTER ? at : put(buffer, size, at, "/%d", url->db);
 }

@@ -98,10 +98,12 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit) {
   lk_client *client = record->client;
   pthread_mutex_lock(&client->mutex);
   lk_attempt *a = record->first;
-  /* With replicas a grant counts by what its own connection has written. */
+  /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
+   * own connection has written. */
   bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
               a->lock->min_replicas == 0 &&
-              (a->phase == LK_PHASE_LISTENING || a->phase == LK_PHASE_SLEEPING);
+              (a->phase == LK_PHASE_IN_LINE || a->phase == LK_PHASE_LISTENING ||
+               a->phase == LK_PHASE_SLEEPING);
   if (idle && record->handovers < limit) {
     record->handovers++;
     a->promised = true;

@@ -1,79 +1,202 @@
 -- SPDX-License-Identifier: Apache-2.0
+-- trace.jsonl is what the library wrote of two threads that took one lock beside another process,
+-- with leases of 240 ms: one process of a torture run, with shorter names.
+local cjson = require('cjson')
 local helper = require('helper')
 local trace = require('checker.trace')
+local utils = require('pl.utils')
 
-local START = '{"e":"trace","t":1000,"client":"c1","version":1}'
-local BEGIN = '{"e":"begin","t":1010,"client":"c1","lock":"lock:orders","caller":7,"op":"acquire",'
-  .. '"wait_ms":-1,"lease_ms":30000,"drift_ms":302,"renew":true}'
-local OF = '"client":"c1","lock":"lock:orders","caller":7'
+local REAL = utils.readlines('spec/checker/trace.jsonl')
 
-local function event(name, time, more)
-  return ('{"e":"%s","t":%d,%s,%s}'):format(name, time, OF, more)
-end
-
-local function sent(time, call, script, args, copy)
-  return event('sent', time, ('"call":%d,"copy":%d,"script":"%s","keys":["orders"],"args":[%s]')
-    :format(call, copy or 1, script, args))
-end
-
-local ACQUIRE = sent(2000, 1, 'lock/acquire', '"30000","lk-c1:1","1"')
-local RELEASE = '"30000","lk-c1:1","0","redisson_lock__channel:{orders}","PUBLISH"'
-
-local function check(...)
-  local lines, i = { START, BEGIN, ... }, 0
+local function check(lines)
+  local i = 0
   return trace.check(function()
     i = i + 1
     return lines[i]
   end, helper.scripts)
 end
 
+local function events(lines)
+  local list = {}
+  for i, line in ipairs(lines) do
+    list[i] = cjson.decode(line)
+  end
+  return list
+end
+
+-- The first line after `from` whose members are these.
+local function find(list, members, from)
+  for i = from or 1, #list do
+    local matches = true
+    for name, value in pairs(members) do
+      matches = matches and list[i][name] == value
+    end
+    if matches then
+      return i, list[i]
+    end
+  end
+  error('the trace has no such line')
+end
+
+local function answer_of(list, i)
+  return find(list, { e = 'replied', call = list[i].call }, i)
+end
+
 describe('a trace', function()
-  it('of an acquire, a renewal and a release is one of the model', function()
-    local result = check(ACQUIRE, event('replied', 3000, '"call":1,"reply":[1,1]'),
-      event('deadline', 3001, '"owner":"lk-c1:1","until":29700000'),
-      event('end', 3002, '"op":"acquire","status":"LK_OK"'),
-      sent(10002000, 2, 'lock/renew', '"30000","lk-c1:1"'),
-      event('replied', 10003000, '"call":2,"reply":[1]'),
-      event('begin', 10004000, '"op":"release"'), sent(10004001, 3, 'lock/release', RELEASE),
-      event('replied', 10005000, '"call":3,"reply":[1,0]'),
-      event('end', 10005001, '"op":"release","status":"LK_OK"'))
+  local list
 
-    assert.is_nil(result.finding)
-    assert.equal(12, result.steps)
+  before_each(function()
+    list = events(REAL)
   end)
 
-  it('that listens, and tries again before it sleeps, is one of the model', function()
-    local result = check(ACQUIRE, event('replied', 3000, '"call":1,"reply":[0,9000]'),
-      event('listening', 4000, '"channel":"c"'),
-      sent(4100, 2, 'lock/acquire', '"30000","lk-c1:1","1"'),
-      event('replied', 5000, '"call":2,"reply":[1,1]'),
-      event('end', 5001, '"op":"acquire","status":"LK_OK"'))
+  local function checked()
+    local lines = {}
+    for i, event in ipairs(list) do
+      lines[i] = cjson.encode(event)
+    end
+    return check(lines)
+  end
 
-    assert.is_nil(result.finding)
-  end)
+  -- Damages the trace; `damage` answers the line that is to be named, and what is to be said.
+  local function refuses(title, damage)
+    it('is refused with ' .. title, function()
+      local line, words = damage()
 
-  local function refuses(title, line, ...)
-    local lines = { ... }
-    it('is refused where ' .. title, function()
-      local result = check(unpack(lines))
+      local result = checked()
 
-      assert.equal(line, result.finding and result.finding.line)
+      assert.is_table(result.finding)
+      assert.equal(line, result.finding.line)
+      assert.matches(words, result.finding.message)
     end)
   end
 
-  refuses('a deadline is too late', 5, ACQUIRE, event('replied', 3000, '"call":1,"reply":[1,1]'),
-    event('deadline', 3001, '"owner":"lk-c1:1","until":30003000'))
-  refuses('the second try does not wait for the subscription', 5, ACQUIRE,
-    event('replied', 3000, '"call":1,"reply":[0,9000]'),
-    sent(3100, 2, 'lock/acquire', '"30000","lk-c1:1","1"'))
-  refuses('a renewal is early', 5, ACQUIRE, event('replied', 3000, '"call":1,"reply":[1,1]'),
-    sent(5000000, 2, 'lock/renew', '"30000","lk-c1:1"'))
-  refuses('an acquire ends well that was refused', 5, ACQUIRE,
-    event('replied', 3000, '"call":1,"reply":[0,9000]'),
-    event('end', 3001, '"op":"acquire","status":"LK_OK"'))
-  refuses('a release ends well whose copy found nothing', 8, ACQUIRE,
-    event('replied', 3000, '"call":1,"reply":[1,1]'), sent(4001, 3, 'lock/release', RELEASE),
-    sent(4501, 3, 'lock/release', RELEASE, 2), event('replied', 5000, '"call":3,"reply":[-1]'),
-    event('end', 5001, '"op":"release","status":"LK_OK"'))
-  refuses('a line is no event', 3, 'nonsense')
+  it('that the library wrote is accepted to its last line', function()
+    local result = checked()
+
+    assert.is_nil(result.finding)
+    assert.equal(#REAL, result.steps)
+    assert.is_true(result.kinds.lock > #REAL / 2)
+  end)
+
+  refuses('a confirmation less', function()
+    local i = find(list, { e = 'listening' })
+    table.remove(list, i)
+    return find(list, { e = 'sent', script = 'lock/acquire' }, i), 'looks again in'
+  end)
+
+  refuses('a deadline that is later', function()
+    local i, event = find(list, { e = 'deadline' })
+    event['until'] = event['until'] + 5000
+    return i, 'believes until'
+  end)
+
+  refuses('a deadline after the first renewal that does not count from its send', function()
+    local renewal = find(list, { e = 'sent', script = 'lock/renew' })
+    local i, event = find(list, { e = 'deadline' }, renewal)
+    event['until'] = list[renewal].t + 240000
+    return i, 'believes until'
+  end)
+
+  refuses('a renewal that is early', function()
+    local i, event = find(list, { e = 'sent', script = 'lock/renew' })
+    event.t = event.t - 20000
+    return i, 'renews in'
+  end)
+
+  refuses('a renewal after the release', function()
+    local released = find(list, { e = 'sent', script = 'lock/release' },
+      find(list, { e = 'begin', op = 'release', left = 0 }))
+    while list[released].args[3] ~= '0' do
+      released = find(list, { e = 'sent', script = 'lock/release' }, released + 1)
+    end
+    local done = answer_of(list, released)
+    local late = { e = 'sent', t = list[done].t + 1, client = list[1].client, call = 9999, copy = 1,
+      script = 'lock/renew', keys = { 'orders' }, args = { '240', list[released].args[2] } }
+    table.insert(list, done + 1, late)
+    return done + 1, 'model renews nothing there'
+  end)
+
+  refuses('a renewal of a name that was given up', function()
+    local released = find(list, { e = 'begin', op = 'release', left = 0 })
+    local ended = find(list, { e = 'end', op = 'release', caller = list[released].caller },
+      released)
+    table.insert(list, ended + 1, { e = 'sent', t = list[ended].t + 1, client = list[1].client,
+      call = 9999, copy = 1, script = 'lock/renew', keys = { 'orders' },
+      args = { '240', list[released].owner } })
+    return ended + 1, 'given up'
+  end)
+
+  refuses('a grant that was read too late, and believed', function()
+    local i, event = find(list, { e = 'deadline' })
+    local sent = find(list, { e = 'sent', script = 'lock/acquire' })
+    list[answer_of(list, sent)].reply = { 1, 1 }
+    for k = sent + 1, i do
+      list[k].t = list[sent].t + 240000 + k
+    end
+    local late = answer_of(list, sent)
+    table.insert(list, late + 1, { e = 'deadline', t = list[late].t, client = event.client,
+      owner = list[sent].args[2], ['until'] = list[sent].t + 235600 })
+    return late + 1, 'holds nothing in the state "giveback"'
+  end)
+
+  refuses('an acquire that ended well and was refused', function()
+    local sent = find(list, { e = 'sent', script = 'lock/acquire' })
+    local i, event = find(list, { e = 'end', op = 'acquire', status = 'LK_OK' })
+    local owner = event.owner
+    local granted = find(list, { e = 'deadline', owner = owner }, sent)
+    table.remove(list, granted)
+    local answer = granted - 1
+    while list[answer].e ~= 'replied' do
+      answer = answer - 1
+    end
+    list[answer].reply = { 0, 200 }
+    return i - 1, 'acquire ended well'
+  end)
+
+  refuses('another count than the levels that were taken', function()
+    local i, event = find(list, { e = 'sent', script = 'lock/release' })
+    event.args[3] = '7'
+    return i, 'hold is 7'
+  end)
+
+  refuses('an end of a release that the server did not say', function()
+    local i = find(list, { e = 'sent', script = 'lock/release' })
+    list[answer_of(list, i)].reply = { -1 }
+    return find(list, { e = 'end', op = 'release' }, i), 'release ended well'
+  end)
+
+  refuses('a release of which a copy found nothing, and that ended well', function()
+    local i, event = find(list, { e = 'sent', script = 'lock/release' })
+    local copy = cjson.decode(cjson.encode(event))
+    copy.copy = 2
+    list[answer_of(list, i)].reply = { -1 }
+    table.insert(list, i + 1, copy)
+    return find(list, { e = 'end', op = 'release' }, i), 'model says unsure'
+  end)
+
+  refuses('a name that was used before', function()
+    local first = find(list, { e = 'begin', op = 'acquire' })
+    local released = find(list, { e = 'begin', op = 'release', left = 0 })
+    local _, again = find(list, { e = 'begin', op = 'acquire' }, released)
+    again.owner = list[first].owner
+    return find(list, { e = 'begin', op = 'acquire' }, released), 'name'
+  end)
+
+  refuses('an acquire that may be left at the server', function()
+    local sent = find(list, { e = 'sent', script = 'lock/acquire' })
+    local answer = answer_of(list, sent)
+    local begun, event = find(list, { e = 'begin', op = 'acquire' })
+    list[answer] = { e = 'unanswered', t = list[answer].t, client = event.client,
+      call = list[sent].call, status = 'LK_UNSURE', copies = 1 }
+    table.insert(list, answer + 1, { e = 'end', t = list[answer].t, client = event.client,
+      lock = event.lock, caller = event.caller, op = 'acquire', status = 'LK_UNREACHABLE' })
+    assert.equal(event.owner, list[sent].args[2], begun)
+    return answer + 1, 'is not undone'
+  end)
+
+  it('is refused where a line is no event', function()
+    local result = check({ REAL[1], 'nonsense' })
+
+    assert.equal(2, result.finding.line)
+  end)
 end)

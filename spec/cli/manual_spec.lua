@@ -7,7 +7,14 @@ local utils = require('pl.utils')
 
 local program = require('cli.program')
 
-local MANUAL = path.dirname(program.path) .. '/manual/'
+local BUILD = path.dirname(program.path)
+local MANUAL = BUILD .. '/manual/'
+
+-- A library that needs a sanitizer cannot be loaded where the manual is made.
+local cache = utils.readfile(BUILD .. '/CMakeCache.txt') or ''
+if cache:find('\nLK_SANITIZE:[^=]+=%a') then
+  return
+end
 
 -- The commands as the program lists them.
 local function commands()
@@ -54,12 +61,6 @@ end
 
 describe('the manual', function()
   after_each(program.clean)
-
-  setup(function()
-    if not path.isdir(MANUAL) then
-      pending('this build has no manual: one with a sanitizer')
-    end
-  end)
 
   it('has a page of each command, which names all its options', function()
     for _, name in ipairs(commands()) do

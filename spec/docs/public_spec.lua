@@ -147,3 +147,26 @@ describe('the page of the LuaJIT binding', function()
   end)
 end)
 
+
+describe('the page of URLs', function()
+  local page, source = read('docs/reference/url.md'), read('c/src/url.c')
+
+  it('names each scheme, parameter and option of a client', function()
+    local count = 0
+    for scheme in source:gmatch('{"(%l[%l-]+://)", %l+, %l+, LK_URL') do
+      assert.truthy(page:find('`' .. scheme, 1, true), scheme)
+      count = count + 1
+    end
+    for parameter in source:gmatch('\n      {"([%l_]+)", [&N]') do
+      assert.truthy(page:find('`' .. parameter .. '[=`]'), parameter)
+      count = count + 1
+    end
+    local options = read('c/include/latchkey/latchkey.h'):gsub('/%*.-%*/', '')
+      :match('typedef struct lk_client_options {(.-)\n}')
+    for option in options:gmatch('([%l_]+);') do
+      assert.truthy(option == 'size' or option == 'trace_user'
+        or page:find('`' .. option .. '`', 1, true), option)
+    end
+    assert.is_true(count > 15)
+  end)
+end)

@@ -64,8 +64,9 @@ function chart.draw(all)
       parts[#parts + 1], y = bars(row, y)
     end
   end
-  return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" '):format(WIDTH, y)
-    .. 'aria-label="latchkey beside other clients">\n' .. STYLE .. table.concat(parts) .. '</svg>\n'
+  return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img"'):format(WIDTH, y)
+    .. ' aria-label="latchkey beside other clients">\n' .. STYLE .. table.concat(parts)
+    .. '</svg>\n'
 end
 
 return chart

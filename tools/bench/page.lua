@@ -17,7 +17,7 @@ local WORDS = {
   renewals_per_s = 'renewals a second', longest_unrenewed_ms = 'longest without renewal, ms',
   bytes_per_hold = 'bytes a hold', bytes_per_handle = 'bytes a handle',
   acquire_us = 'acquire, us', release_us = 'release, us', client_bytes = 'memory, bytes',
-  threads_added = 'threads', open_round_trips = 'writes to open and load',
+  threads_added = 'threads', open_writes = 'writes to open and load',
 }
 
 local function number(value)

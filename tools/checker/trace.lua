@@ -1,253 +1,260 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Replays what a client wrote of itself (docs/reference/trace.md) against the models that the
--- checker explores: each call that it sent must be one that the model sends there, each deadline no
--- later than the model's, each end one that the answers allow.
+-- Replays what clients wrote of themselves (docs/reference/trace.md) against the models that the
+-- checker explores. This file finds out whose each event is; checker.follower, whether the model
+-- allows it.
 local cjson = require('cjson')
 
-local Client = require('checker.client')
+local Follower = require('checker.follower')
 local Server = require('checker.server')
 local parts = require('checker.parts')
 
 local trace = {}
 
-local KINDS = { lock = 'lock', mutex = 'mutex', fenced = 'fenced', read = 'rw', write = 'rw',
-  fair = 'fair' }
-local ROLE = { read = 'reader', write = 'writer' }
-local STATUS = { ok = 'LK_OK', lost = 'LK_LOST', unsure = 'LK_UNSURE' }
-local SLACK_MS = 2
-
-local Player = {}
-Player.__index = Player
-
-local function new_player(event, server)
-  local kind = event.lock:match('^(%a+):')
-  local model = KINDS[kind] and require('checker.models.' .. KINDS[kind])
-  if not model then
-    return nil
-  end
-  local name = ROLE[kind] or 'taker'
-  local player = setmetatable({ role = model.roles[name], data = Client.new(name), calls = {},
-    said = {}, context = { server = server, limits = { levels = 1e6, renewals = math.huge,
-      handover = true, rounds = math.huge, works = 0, recheck = 30000 } } }, Player)
-  player.data.rounds = math.huge
-  return player
+-- One client of the trace: `owners` has who lives under a name, `asks` who acquires or releases for
+-- a caller of a lock, `undone` which names are released in the background.
+local function new_client(event, server)
+  return { server = server, recheck_ms = event.recheck_ms or 30000, owners = {}, asks = {},
+    calls = {}, undone = {}, used = {}, waiting = {} }
 end
 
--- A step of the model at this moment, on a copy.
-function Player:try(now_ms, serial, step)
-  local c = Client.draft(self.data, self.context, serial or self.data.serial + 1, now_ms)
-  step(c, self.role)
-  local data, said = c:finish()
-  return { data = data, said = said }
+local function id_of(event)
+  return ('%s %s'):format(event.lock, event.caller or '')
 end
 
-function Player:take(result)
-  self.data = result.data
-  for _, word in ipairs(result.said) do
-    self.said[word.what] = word.status
-  end
-end
-
-local function same_arguments(call, event, uuid)
-  if call.script ~= event.script or #call.args ~= #event.args then
-    return false
-  end
-  for i, value in ipairs(call.args) do
-    local actual = event.args[i]:gsub('lk%-' .. uuid:gsub('%p', '%%%0'), 'lk-@')
-    if tostring(value) ~= actual and not actual:find('redis', 1, true)
-      and not actual:find('latchkey', 1, true) then
-      return false
-    end
-  end
-  return true
-end
-
-local function unsent(data, calls)
-  for _, call in ipairs(data.pipe) do
-    local known = false
-    for _, number in ipairs(parts.sorted_names(calls)) do
-      known = known or calls[number] == call.role .. call.script .. table.concat(call.args, ' ')
-    end
-    if not known and call.script ~= 'SUBSCRIBE' then
-      return call
+local function field_of(client, event, name)
+  for i, field in ipairs(client.server:header(event.script).argv) do
+    if field.name == name then
+      return event.args[i]
     end
   end
 end
 
--- What the model could do now that sends something.
-function Player:ways(now_ms)
-  local list = { function() end }
-  local c = Client.draft(self.data, self.context, 0, now_ms)
-  for _, name in ipairs(self.role.choices(c)) do
-    list[#list + 1] = function(draft, role)
-      role.act[name](draft)
+-- Whatever may have been left behind at the server has to be released in the background.
+local function unpaid(client, follower)
+  for _, owner in ipairs(parts.sorted_names(follower.owed)) do
+    if not client.undone[owner] then
+      return ('%s may be left at the server, and is not undone'):format(owner)
     end
   end
-  for _, name in ipairs(parts.sorted_names(self.data.timers)) do
-    local early = name == 'wake' and self.context.limits.recheck / 4 or 0
-    if self.role.due[name] and self.data.timers[name] <= now_ms + SLACK_MS + early then
-      list[#list + 1] = function(draft, role)
-        draft.timers[name] = nil
-        role.due[name](draft)
-      end
+end
+
+local function poke(client, line, chosen)
+  for _, owner in ipairs(parts.sorted_names(client.waiting)) do
+    local follower = client.waiting[owner]
+    if chosen(follower) then
+      follower.poked = line
     end
   end
-  if self.data.poked and self.data.pc == 'sleep' then
-    list[#list + 1] = function(draft, role)
-      draft.poked = nil
-      role.message(draft, true)
-    end
-  end
-  return list
+end
+
+local function forget(client, follower)
+  client.waiting[follower.owner], client.owners[follower.owner] = nil, nil
 end
 
 local on = {}
 
-function on.begin(self, event)
-  local limits = self.context.limits
-  limits.lease = event.lease_ms or limits.lease
-  limits.third = limits.lease and math.floor(limits.lease / 3)
-  limits.drift = event.drift_ms or limits.drift
-  self.said = {}
+local begin = {}
+
+function begin.acquire(client, event)
+  local follower = client.owners[event.owner]
+  if follower then
+    if follower.data.pc ~= 'held' or follower.caller ~= event.caller then
+      return 'the name of another hold'
+    end
+    follower:begin_again(event)
+  elseif client.used[event.owner] then
+    return event.owner .. ' is no new name'
+  else
+    follower = Follower.new(event, client)
+    client.used[event.owner] = true
+    client.owners[event.owner], client.waiting[event.owner] = follower, follower
+  end
+  client.asks[id_of(event)] = follower
 end
 
-function on.sent(self, event)
+function begin.release(client, event)
+  local follower = client.owners[event.owner]
+  client.asks[id_of(event)] = follower
+  return follower and follower:begin_release(event, event.t / 1000)
+end
+
+function on.begin(client, event)
+  return begin[event.op](client, event)
+end
+
+function on.name(client, event)
+  local follower = client.asks[id_of(event)]
+  if not follower then
+    return
+  end
+  local pc = follower.data.pc
+  if pc == 'held' or pc == 'giveback' then
+    follower.owed[follower.owner] = true
+  end
+  local wrong = unpaid(client, follower) or client.used[event.owner] and 'no new name'
+  forget(client, follower)
+  follower:rename(event.owner)
+  client.used[event.owner] = true
+  client.owners[event.owner], client.waiting[event.owner] = follower, follower
+  return wrong
+end
+
+local function on_undo_sent(client, event, owner)
+  local hold = field_of(client, event, 'hold')
+  if not client.undone[owner][event.script] then
+    return 'this was not to be undone'
+  elseif hold and hold ~= '0' then
+    return 'an undoing call that does not release all'
+  end
+end
+
+function on.sent(client, event, line)
+  local follower = client.calls[event.call]
   if event.copy > 1 then
-    for _, call in ipairs(self.data.pipe) do
-      if self.calls[event.call] == call.role .. call.script .. table.concat(call.args, ' ') then
-        call.copies, call.sent = event.copy, event.t / 1000
-        return
-      end
+    return follower and follower:on_copy(event)
+  end
+  local owner = field_of(client, event, 'owner')
+  follower = client.owners[owner]
+  local purpose = follower and follower:purpose(event.script)
+  if owner and client.undone[owner] and (not follower or purpose == 'release'
+    or purpose == 'leave') then
+    return on_undo_sent(client, event, owner)
+  elseif not purpose then
+    local is_past = owner and client.used[owner] and Follower.knows(event.script)
+    return is_past and ('%s of a name that is given up'):format(event.script) or nil
+  elseif purpose == 'transfer' then
+    local heir = client.owners[field_of(client, event, 'new_owner')]
+    if not heir then
+      return 'a hand-over to nobody'
     end
-    return 'another copy of a call that is not under way'
+    client.calls[event.call], heir.giver = heir, follower
+    return follower:on_transfer(event, heir, line)
   end
-  local serial
-  for _, text in ipairs(event.args) do
-    serial = serial or tonumber(text:match('^lk%-.*:(%d+)'))
+  client.calls[event.call] = follower
+  return follower:on_sent(event, line)
+end
+
+function on.replied(client, event, line)
+  local follower = client.calls[event.call]
+  if follower and Follower.sends_again(event.reply) then
+    return follower:on_refused(event)
   end
-  for _, way in ipairs(self:ways(event.t / 1000)) do
-    local result = self:try(event.t / 1000, serial, way)
-    local call = unsent(result.data, self.calls)
-    if call and same_arguments(call, event, event.client) then
-      self:take(result)
-      self.calls[event.call] = call.role .. call.script .. table.concat(call.args, ' ')
-      return
+  client.calls[event.call] = nil
+  return follower and follower:on_answer(event, line)
+end
+on.unanswered = on.replied
+
+-- Also a confirmation: what was said before it was not heard.
+function on.listening(client, event, line)
+  poke(client, line, function(follower)
+    return event.channel:find(follower.name, 1, true)
+  end)
+end
+
+function on.message(client, event, line)
+  local ticket = client.uuid and client.owners[('lk-%s:%s'):format(client.uuid, event.text)]
+  if ticket and ticket.kind == 'fair' then
+    ticket.ticket = true
+  end
+  on.listening(client, event, line)
+end
+
+function on.deadline(client, event)
+  local follower = client.owners[event.owner]
+  return follower and follower:on_deadline(event)
+end
+
+function on.timer(client, event)
+  local follower = event.owner and client.owners[event.owner]
+  return follower and follower:on_timer(event)
+end
+
+function on.lost(client, event)
+  local follower = client.owners[event.owner]
+  return follower and follower:on_lost(event)
+end
+
+function on.undo(client, event)
+  local follower = client.owners[event.owner]
+  if follower and follower.ended and not follower.leaving then
+    return 'undoes what its application holds'
+  end
+  client.undone[event.owner] = client.undone[event.owner] or {}
+  client.undone[event.owner][event.script] = true
+end
+
+on['end'] = function(client, event, line)
+  local follower = client.asks[id_of(event)]
+  client.asks[id_of(event)] = nil
+  if not follower then
+    return
+  elseif event.op == 'release' then
+    local wrong = follower:end_release(event) or unpaid(client, follower)
+    if follower.left == 0 then
+      forget(client, follower)
     end
+    return wrong
   end
-  return ('the model sends no %s %s in the state "%s"'):format(event.script,
-    table.concat(event.args, ' '), self.data.pc)
-end
-
-local function take_call(c, text, script)
-  for i, call in ipairs(c.pipe) do
-    if text == call.role .. call.script .. table.concat(call.args, ' ')
-      or script and call.script == script then
-      return table.remove(c.pipe, i)
-    end
+  local was_hold = follower.ended
+  local wrong = follower:end_acquire(event)
+  if not was_hold then
+    client.waiting[follower.owner] = nil
+    poke(client, line, function(other)
+      return other.lock == follower.lock
+    end)
   end
-end
-
-function on.replied(self, event)
-  local text = self.calls[event.call]
-  self.calls[event.call] = nil
-  if not text then
-    return 'a reply to a call that is not under way'
+  if not was_hold and event.status ~= 'LK_OK' then
+    wrong = wrong or unpaid(client, follower)
+    forget(client, follower)
+  elseif was_hold then
+    follower.ended = true
+  else
+    follower.owed = {}
   end
-  self:take(self:try(event.t / 1000, nil, function(c, role)
-    local call = take_call(c, text)
-    role.reply[call.role](c, event.reply, call)
-  end))
+  return wrong
 end
 
-function on.unanswered(self, event)
-  local text = self.calls[event.call]
-  self.calls[event.call] = nil
-  self:take(self:try(event.t / 1000, nil, function(c, role)
-    local call = take_call(c, text)
-    role.unanswered[call.role](c, call)
-  end))
-end
-
-function on.listening(self, event)
-  self:take(self:try(event.t / 1000, nil, function(c, role)
-    local call = take_call(c, nil, 'SUBSCRIBE')
-    if call then
-      c.listens[call.args[1]] = true
-      role.reply.listen(c, {}, call)
-    else
-      c.poked = true
-    end
-  end))
-end
-
-function on.message(self)
-  self.data.poked = true
-end
-
-function on.deadline(self, event)
-  local allowed = self.data.deadline
-  if not allowed then
-    return 'a deadline, and the model holds nothing'
-  elseif event['until'] / 1000 > allowed + 1 then
-    return ('believes until %d us, and the model until %d'):format(event['until'], allowed * 1000)
-  end
-end
-
-on['end'] = function(self, event)
-  local said = self.said.release
-  if event.op == 'acquire' and event.status == 'LK_OK' and self.data.pc ~= 'held' then
-    return ('acquire ended well, and the model is in the state "%s"'):format(self.data.pc)
-  elseif event.op == 'release' and event.status == 'LK_OK' and said and STATUS[said] ~= 'LK_OK' then
-    return ('release ended well, and the model says %s'):format(STATUS[said])
-  end
-end
-
--- Renewals, undoing and messages have no caller: they concern whoever has the owner, or all.
-local function concerned(players, event)
-  local id = ('%s %s'):format(event.client, event.lock or '')
-  if event.caller then
-    return { players[id .. ' ' .. event.caller] }
-  end
-  local list = {}
-  for _, name in ipairs(parts.sorted_names(players)) do
-    local player = players[name]
-    local is_call = event.call and (player.calls[event.call] or event.e == 'sent'
-      and player.data.owner and table.concat(event.args, ' '):find(
-        ':' .. player.data.serial, 1, true))
-    if name:sub(1, #id) == id and (not event.call or is_call) then
-      list[#list + 1] = player
-    end
-  end
-  return list
+local function kind_of(client, event)
+  local follower = event.lock and client.asks[id_of(event)]
+    or event.call and client.calls[event.call] or event.owner and client.owners[event.owner]
+  return follower and follower.kind
 end
 
 ---@param lines fun(): string|nil
 ---@param scripts string
----@return table result { steps, finding = { line, message } }
+---@return table result { steps, kinds = { kind -> events of its holds },
+---  finding = { line, message } }
 function trace.check(lines, scripts)
   local server = Server.new({ scripts = scripts, pool = parts.pool(), memo = true })
-  local players, result, number = {}, { steps = 0 }, 0
+  local clients, result, number = {}, { steps = 0, kinds = {} }, 0
   for line in lines do
     number = number + 1
     local good, event = pcall(cjson.decode, line)
-    if not good or type(event) ~= 'table' or not event.e then
+    if not good or type(event) ~= 'table' or not event.e or not event.client then
       result.finding = { line = number, message = 'no event: ' .. line:sub(1, 60) }
       return result
     end
-    local id = ('%s %s %s'):format(event.client, event.lock or '', event.caller or '')
-    if event.e == 'begin' and not players[id] then
-      players[id] = new_player(event, server)
+    local client = clients[event.client] or new_client(event, server)
+    clients[event.client], client.uuid = client, event.client
+    local before = kind_of(client, event)
+    local message = on[event.e] and on[event.e](client, event, number)
+    if message then
+      result.finding = { line = number, message = message }
+      return result
     end
-    for _, player in ipairs(on[event.e] and concerned(players, event) or {}) do
-      local message = on[event.e](player, event)
-      if message then
-        result.finding = { line = number, message = message }
-        return result
-      end
-    end
+    local kind = before or kind_of(client, event) or 'other'
+    result.kinds[kind] = (result.kinds[kind] or 0) + 1
     result.steps = result.steps + 1
   end
   return result
+end
+
+local function counts(kinds)
+  local words = {}
+  for _, kind in ipairs(parts.sorted_names(kinds)) do
+    words[#words + 1] = ('%s %d'):format(kind, kinds[kind])
+  end
+  return table.concat(words, ', ')
 end
 
 ---`latchkey check --trace FILE`.
@@ -260,9 +267,11 @@ function trace.command(file, ctx, scripts)
   local result = trace.check(handle:lines(), scripts)
   handle:close()
   local finding = result.finding
-  ctx:result({ steps = result.steps, finding = finding }, finding
+  local said = finding
     and ('%s:%d: the model does not allow this: %s\n'):format(file, finding.line, finding.message)
-    or ('%d steps, all of which the model allows\n'):format(result.steps))
+    or ('%d steps, all of which the model allows (%s)\n'):format(result.steps,
+      counts(result.kinds))
+  ctx:result({ steps = result.steps, kinds = result.kinds, finding = finding }, said)
   return finding and 1 or 0
 end
 

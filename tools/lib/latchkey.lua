@@ -39,7 +39,8 @@ registry['latchkey.library'] = registry['latchkey.library'] or load_library()
 local lib = registry['latchkey.library']
 local raised = ffi.new('lk_error')
 
-local KINDS = { mutex = lib.LK_MUTEX, lock = lib.LK_LOCK, fenced = lib.LK_FENCED }
+local KINDS = { mutex = lib.LK_MUTEX, lock = lib.LK_LOCK, fenced = lib.LK_FENCED,
+  fair = lib.LK_FAIR, read = lib.LK_READ, write = lib.LK_WRITE }
 
 local REASONS = {
   [lib.LK_LOST_TAKEN] = 'taken',
@@ -290,7 +291,7 @@ function Client:caller()
   return open(Caller, lib.lk_caller_new(pointer_of(self), out, raised), out, self)
 end
 
----@param kind "lock"|"mutex"|"fenced"
+---@param kind "lock"|"mutex"|"fenced"|"fair"|"read"|"write"
 ---@param name string
 ---@param options? table fields of lk_lock_options
 ---@return latchkey.lock|nil lock

@@ -104,6 +104,8 @@ extern "C" {
   X(SERVER_BUSY, 26, 1, "the server is running a script that does not end",                        \
     "wait, or SCRIPT KILL the other script")                                                       \
   X(MASTERDOWN, 27, 1, "the server has lost its master", "wait for the fail-over to end")          \
+  X(CLUSTERDOWN, 28, 1, "the cluster does not serve this slot now",                                \
+    "wait for the fail-over or the move of the slot to end; see CLUSTER INFO")                     \
   X(INVALID, 40, 0, "an argument is out of range", "see the message; nothing was sent")            \
   X(NAME, 41, 0, "the lock name cannot be used",                                                   \
     "use 1 to 512 bytes without NUL; braces only as one {tag} that is closed and not empty")       \
@@ -296,11 +298,15 @@ LK_API bool lk_script_at(const lk_client *client, size_t index, lk_script *out);
 /** What lk_load() did. */
 typedef struct lk_load_report {
   size_t scripts; /**< in the catalogue */
-  size_t loaded;  /**< accepted by the server, each under the SHA1 that was expected */
+  size_t
+      loaded; /**< accepted by the server, each under the SHA1 that was expected; of several, by the
+                      one that has the fewest */
+  size_t masters;  /**< that were asked: one, or those of a cluster */
+  size_t complete; /**< of these, how many have every script now */
 } lk_load_report;
 
 /**
- * SCRIPT LOAD every script.
+ * SCRIPT LOAD every script, on every master.
  *
  * @param report  may be NULL
  * @return LK_OK, or the status of the first script that was refused; LK_UNSURE when no reply came

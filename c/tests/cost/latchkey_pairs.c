@@ -1,25 +1,131 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* latchkey_pairs URL COUNT: so many uncontended acquires and releases from one thread. */
+/*
+ * latchkey_pairs URL COUNT [pairs|reenter|handover|renew]: so many uncontended acquires and releases
+ * from one thread (of a level of a hold, with reenter), or hand-overs among four asynchronous callers,
+ * or renewals of 500 holds. Polling is off. Prints how many it were.
+ */
 #include <latchkey/latchkey.h>
+#include <latchkey/stats.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { HOLDS = 500, OWNERS = 4 };
+
+static lk_client *client;
+static lk_lock *lock;
+static lk_error error;
+
+static void check(lk_status status) {
+  if (status == LK_OK) return;
+  fprintf(stderr, "%s\n", error.message);
+  exit(1);
+}
+
+static void run_pairs(long count) {
+  for (long i = 0; i < count; i++) {
+    check(lk_lock_acquire(lock, NULL, 0, &error));
+    check(lk_lock_release(lock, NULL, &error));
+  }
+}
+
+/* ---- hand-overs ---- */
+
+static lk_caller *owners[OWNERS];
+static long left, over;
+
+static void taken(lk_op *op, lk_status status, const lk_error *why, void *user);
+
+static void ask(lk_caller *owner) {
+  check(lk_lock_acquire_async(lock, owner, LK_FOREVER, taken, owner, NULL, &error));
+}
+
+static void given(lk_op *op, lk_status status, const lk_error *why, void *user) {
+  (void)op, (void)why;
+  check(status);
+  if (left > 0) {
+    ask(user);
+  } else {
+    over++;
+  }
+}
+
+static void taken(lk_op *op, lk_status status, const lk_error *why, void *user) {
+  (void)op, (void)why;
+  check(status);
+  left--;
+  check(lk_lock_release_async(lock, user, given, user, &error));
+}
+
+/* The first keeps the lock until the others wait, and their channel is heard. */
+static void run_handovers(long count) {
+  struct pollfd readable = {.fd = lk_client_fd(client), .events = POLLIN};
+  left = count;
+  for (int i = 0; i < OWNERS; i++) check(lk_caller_new(client, &owners[i], &error));
+  check(lk_lock_acquire(lock, owners[0], 0, &error));
+  for (int i = 1; i < OWNERS; i++) ask(owners[i]);
+  poll(NULL, 0, 300);
+  check(lk_lock_release_async(lock, owners[0], given, owners[0], &error));
+  while (over < OWNERS) {
+    if (lk_client_dispatch(client) == 0) poll(&readable, 1, -1);
+  }
+  for (int i = 0; i < OWNERS; i++) lk_caller_free(owners[i]);
+}
+
+/* ---- renewals ---- */
+
+static long renewals(void) {
+  lk_stats stats = {.size = sizeof stats};
+  check(lk_client_stats(client, &stats, &error));
+  return (long)stats.renewals;
+}
+
+static long run_renewals(long count) {
+  static lk_lock *locks[HOLDS];
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = 1500;
+  options.renew = true;
+  for (int i = 0; i < HOLDS; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "cost-%d", i);
+    check(lk_lock_open(client, LK_LOCK, name, &options, &locks[i], &error));
+    check(lk_lock_acquire(locks[i], NULL, 0, &error));
+  }
+  long done;
+  while ((done = renewals()) < count) poll(NULL, 0, 20);
+  for (int i = 0; i < HOLDS; i++) {
+    check(lk_lock_release(locks[i], NULL, &error));
+    lk_lock_close(locks[i]);
+  }
+  return done;
+}
 
 int main(int argc, char **argv) {
-  lk_client *client;
-  lk_lock *lock;
-  lk_error error;
-  int count = argc == 3 ? atoi(argv[2]) : 0;
-  if (argc != 3 || lk_client_open(argv[1], NULL, &client, &error) != LK_OK) {
-    fprintf(stderr, "%s\n", argc == 3 ? error.message : "usage: latchkey_pairs URL COUNT");
+  const char *mode = argc > 3 ? argv[3] : "pairs";
+  long count = argc > 2 ? atol(argv[2]) : 0;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_lock_options with = LK_LOCK_OPTIONS_INIT;
+  if (argc < 3) {
+    fprintf(stderr, "usage: latchkey_pairs URL COUNT [pairs|reenter|handover|renew]\n");
     return 1;
   }
-  lk_status status = lk_lock_open(client, LK_LOCK, "cost", NULL, &lock, &error);
-  for (int i = 0; status == LK_OK && i < count; i++) {
-    status = lk_lock_acquire(lock, NULL, 0, &error);
-    if (status == LK_OK) status = lk_lock_release(lock, NULL, &error);
+  options.poll_us = -1;
+  with.handoff_limit = 1000;
+  check(lk_client_open(argv[1], &options, &client, &error));
+  check(lk_lock_open(client, LK_LOCK, "cost", &with, &lock, &error));
+  if (strcmp(mode, "renew") == 0) {
+    count = run_renewals(count);
+  } else if (strcmp(mode, "handover") == 0) {
+    run_handovers(count);
+  } else {
+    bool inner = strcmp(mode, "reenter") == 0;
+    if (inner) check(lk_lock_acquire(lock, NULL, 0, &error));
+    run_pairs(count);
+    if (inner) check(lk_lock_release(lock, NULL, &error));
   }
-  if (status != LK_OK) fprintf(stderr, "%s\n", error.message);
   lk_lock_close(lock);
   lk_client_close(client);
-  return status == LK_OK ? 0 : 1;
+  printf("%ld\n", count);
+  return 0;
 }

@@ -80,6 +80,7 @@ void census_look(census *c) {
   int64_t now_us = history_now_us();
   int64_t used_us = cpu_us(c->idle);
   double percent = 100.0 * (double)(used_us - c->cpu_from_us) / (double)(now_us - c->from_us);
+  c->cpu_last_percent = percent;
   /* The first round has its start: scripts are read and loaded. */
   if (c->rounds > 0 && percent > c->cpu_percent) c->cpu_percent = percent;
   if (c->rounds == 0) {
@@ -99,7 +100,7 @@ void census_worker(census *c, pid_t pid) {
   raise_to(&c->descriptors, count_in(pid, "fd"));
 }
 
-/* ------------------------------------------------------------------------------ the idle process -- */
+/* -------------------------------------------------------------------------- the idle process -- */
 
 static void *wait_for_ever(void *lock) {
   for (;;)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What processes use, read from /proc: threads, descriptors, memory, and the CPU of one that waits. */
+/*
+ * What processes use, read from /proc: threads, descriptors, memory, and the CPU of one that
+ * waits.
+ */
 #ifndef FAULTS_CENSUS_H
 #define FAULTS_CENSUS_H
 
@@ -14,7 +17,8 @@ typedef struct census {
   int64_t first_kib, last_kib;        /* its memory after the first rounds, and last */
   int rounds;
   int64_t cpu_from_us, from_us; /* its CPU time, and when that was read */
-  double cpu_percent;           /* the most of a core, over a round */
+  double cpu_last_percent;      /* of a core, over the last round */
+  double cpu_percent;           /* the most, over a round */
   double cpu_total_percent;     /* over the whole run */
   int64_t run_cpu_us, run_from_us;
 } census;

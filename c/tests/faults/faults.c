@@ -30,7 +30,7 @@ static FILE *open_log(const char *folder) {
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s/faults.log", folder);
   FILE *log = fopen(path, "we");
-  need(log != NULL, path);
+  need(log && setvbuf(log, NULL, _IOLBF, BUFSIZ) == 0, path);
   return log;
 }
 
@@ -42,9 +42,9 @@ static bool run(const settings *set, const char *program, const char *folder) {
   options o = set->torture;
   char idle_name[NAME_SIZE];
 
-  stage_set(&s, set->tls);
+  stage_set(&s, set->topology, set->tls);
   m.chosen = offered(&s, set->faults);
-  o.url = server_url(s.server);
+  o.url = stage_operator_url(&s);
   parent p = {.options = &o,
               .program = program,
               .urls = {s.urls[0], s.urls[1]},
@@ -54,7 +54,8 @@ static bool run(const settings *set, const char *program, const char *folder) {
               .calm_down = menu_calm_down,
               .stage = &m};
   snprintf(idle_name, sizeof idle_name, "idle:%s", o.run);
-  census_begin(&c, program, s.urls[0], idle_name);
+  server_do(stage_server_of(&s, idle_name), "HSET %s stranger:1 1", idle_name);
+  census_begin(&c, program, s.idle_url, idle_name);
   run_all(&p);
   census_end(&c);
   stage_strike(&s);

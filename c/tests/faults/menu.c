@@ -4,6 +4,7 @@
 #include "../torture/worker.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +16,25 @@ enum {
   BURST_MS = 2500,
   CALM_FROM_MS = BURST_MS + RECOVERY_MS,
   HUSH_UNTIL_MS = CALM_FROM_MS + WAKE_MS + 300,
-  OPERATOR_PATIENCE = 3,
+  OPERATOR_PATIENCE_MS = 5000,
+  OPERATOR_PAUSE_MS = 20,
   DRIFT_EVERY_MS = 700,
   DRIFT_MAX_US = 1500,
-  LEAP_MAX_US = 20000000,
+  LEAP_EVERY_MS = 100,
+  LEAP_MAX_US = 4000000,
   WORDS_MAX = 12
 };
 
 bool menu_offers(const stage *s, fault_kind kind, const char **why) {
+  static const unsigned of_fleets = 1u << FAULT_KILL | 1u << FAULT_STOP | 1u << FAULT_CLOSE |
+                                    1u << FAULT_FLUSH | 1u << FAULT_FAILOVER;
   bool of_net = kind == FAULT_PARTITION || kind == FAULT_RESET || kind == FAULT_LOSS;
-  *why = s->no_net;
-  return !of_net || s->net;
+  *why = s->fleet ? "one server" : of_net ? s->no_net : "replicas";
+  if (s->fleet) return of_fleets & 1u << kind;
+  return kind != FAULT_FAILOVER && (!of_net || s->net);
 }
 
-/* ---------------------------------------------------------------------------------- the operator -- */
+/* ------------------------------------------------------------------------------ the operator -- */
 
 /* false: refused, or not answered. */
 static bool ask(parent *p, const char *format, ...) {
@@ -42,14 +48,18 @@ static bool ask(parent *p, const char *format, ...) {
   for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
     argv[argc++] = (lk_bytes){word, strlen(word)};
   lk_reply *reply = NULL;
-  lk_status status = LK_UNSURE;
-  for (int i = 0; i < OPERATOR_PATIENCE && status != LK_OK; i++)
-    status = lk_command(p->client, argv, argc, &reply, NULL);
+  lk_error error = {.status = LK_UNSURE};
+  int64_t end_us = history_now_us() + OPERATOR_PATIENCE_MS * 1000;
+  while (lk_command(p->client, argv, argc, &reply, &error) != LK_OK) {
+    fprintf(stderr, "faults: %s: %s\n", argv[0].data, error.message);
+    if (history_now_us() > end_us) return false;
+    poll(NULL, 0, OPERATOR_PAUSE_MS);
+  }
   lk_reply_free(reply);
-  return status == LK_OK;
+  return true;
 }
 
-/* ------------------------------------------------------------------------------------- the notes -- */
+/* --------------------------------------------------------------------------------- the notes -- */
 
 static menu *menu_of(const parent *p) { return p->stage; }
 
@@ -76,20 +86,22 @@ static void note_fault(parent *p, fault_kind kind, int64_t from_us, int64_t unti
                 .serial = offset_us});
 }
 
-/* ------------------------------------------------------------------- faults that last for a while -- */
+/* -------------------------------------------------------------- faults that last for a while -- */
 
 static void end_lasting(parent *p, fault_kind kind) {
   menu *m = menu_of(p);
   switch (kind) {
-  case FAULT_CRASH: stage_restart(m->stage); break;
+  case FAULT_CRASH:
+    stage_restart(m->stage);
+    need(ask(p, "GET %s", "nothing"), "the restarted server"); /* which may have much to load */
+    break;
   case FAULT_FREEZE:
     server_resume(m->stage->server);
     m->stage->running = true;
     break;
   case FAULT_FULL: need(ask(p, "CONFIG SET maxmemory 0"), "maxmemory"); break;
   case FAULT_ACL:
-    need(ask(p, "ACL SETUSER " WORKER_USER " on resetpass >" WORKER_PASSWORD " ~* &* +@all"),
-         "ACL");
+    need(ask(p, "ACL SETUSER " WORKER_USER " on resetpass >" PASSWORD " ~* &* +@all"), "ACL");
     break;
   default: need(net_make_trouble(m->stage->net, NET_NONE), "nft");
   }
@@ -150,7 +162,7 @@ static void begin_lasting(parent *p, fault_kind kind, int64_t style, int64_t ms)
   log_fault(p, kind, now_us, "%" PRId64 " ms, style %" PRId64, ms, style);
 }
 
-/* ------------------------------------------------------------------------- faults of one moment -- */
+/* ---------------------------------------------------------------------- faults of one moment -- */
 
 static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int64_t longest_ms) {
   static const proxy_way ways[] = {PROXY_UP, PROXY_DOWN, PROXY_BOTH};
@@ -166,8 +178,9 @@ static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int
 }
 
 static void cut(parent *p, dice *d, int64_t longest_ms) {
-  static const char *const victims[] = {"TYPE pubsub", "USER " WORKER_USER};
-  const char *victim = victims[dice_between(d, 0, 1)];
+  static const char *const victims[] = {"TYPE pubsub", "TYPE normal SKIPME yes",
+                                        "USER " WORKER_USER};
+  const char *victim = victims[dice_between(d, 0, 2)];
   if (dice_chance(d, 70) || !menu_of(p)->stage->running) {
     trouble(p, FAULT_CUT, PROXY_CUT, d, longest_ms);
     return;
@@ -204,8 +217,9 @@ static void step_clock(parent *p, fault_kind kind, dice *d) {
   clock_offset *offset = m->stage->clock;
   int64_t size_us = dice_between(d, 1, kind == FAULT_DRIFT ? DRIFT_MAX_US : LEAP_MAX_US);
   int64_t now_us = history_now_us();
-  if (kind == FAULT_DRIFT && now_us - m->drifted_us < DRIFT_EVERY_MS * 1000) return;
-  m->drifted_us = now_us;
+  int64_t apart_us = (kind == FAULT_DRIFT ? DRIFT_EVERY_MS : LEAP_EVERY_MS) * 1000;
+  if (now_us - m->stepped_us < apart_us) return;
+  m->stepped_us = now_us;
   int64_t after_us = atomic_load(offset);
   after_us += after_us > 0 ? -size_us : size_us;
   atomic_store(offset, after_us);
@@ -226,15 +240,42 @@ static void strike_process(parent *p, fault_kind kind, dice *d, int64_t longest_
     child_close(p, c);
 }
 
-/* ------------------------------------------------------------------------------------ the rounds -- */
+/*
+ * A replica takes over: because the master dies, and comes back, or because it is told to. The old
+ * master grants until somebody tells it that it is none any more, and all that is lost: so it may
+ * take until the fleet is whole again.
+ */
+static void fail_over(parent *p, dice *d) {
+  fleet *f = menu_of(p)->stage->fleet;
+  char name[NAME_SIZE];
+  name_of_lock(p->options, (int)dice_between(d, 0, p->options->locks - 1), name);
+  bool dies = dice_chance(d, 50);
+  int64_t from_us = history_now_us();
+  log_fault(p, FAULT_FAILOVER, from_us, "the master of %s %s", name, dies ? "dies" : "steps down");
+  if (dies) {
+    size_t dead = fleet_kill_master(f, name);
+    fleet_wait_other(f, name, dead);
+    server_restart(fleet_server(f, dead));
+  } else {
+    fleet_fail_over(f, name);
+  }
+  fleet_wait_whole(f);
+  note_fault(p, FAULT_FAILOVER, from_us, history_now_us(), 0);
+}
 
-/* How often in a mixed round; what lasts for everybody is rare beside what strikes one connection. */
+/* -------------------------------------------------------------------------------- the rounds -- */
+
+/*
+ * How often in a mixed round; what lasts for everybody is rare beside what strikes one
+ * connection.
+ */
 static const int weights[FAULT_KINDS] = {
-    [FAULT_KILL] = 2,  [FAULT_STOP] = 8,  [FAULT_CLOSE] = 2,     [FAULT_CUT] = 20,
-    [FAULT_PAUSE] = 3, [FAULT_FLUSH] = 6, [FAULT_DELAY] = 25,    [FAULT_HALF] = 15,
-    [FAULT_DROP] = 30, [FAULT_SLOW] = 1,  [FAULT_CRASH] = 1,     [FAULT_FREEZE] = 2,
-    [FAULT_WIPE] = 2,  [FAULT_FULL] = 2,  [FAULT_ACL] = 2,       [FAULT_CLOCK] = 2,
-    [FAULT_DRIFT] = 4, [FAULT_LOSS] = 1,  [FAULT_PARTITION] = 1, [FAULT_RESET] = 2,
+    [FAULT_KILL] = 2,     [FAULT_STOP] = 8,  [FAULT_CLOSE] = 2,     [FAULT_CUT] = 20,
+    [FAULT_PAUSE] = 3,    [FAULT_FLUSH] = 6, [FAULT_DELAY] = 25,    [FAULT_HALF] = 15,
+    [FAULT_DROP] = 30,    [FAULT_SLOW] = 1,  [FAULT_CRASH] = 1,     [FAULT_FREEZE] = 2,
+    [FAULT_WIPE] = 2,     [FAULT_FULL] = 2,  [FAULT_ACL] = 2,       [FAULT_CLOCK] = 2,
+    [FAULT_DRIFT] = 4,    [FAULT_LOSS] = 1,  [FAULT_PARTITION] = 1, [FAULT_RESET] = 2,
+    [FAULT_FAILOVER] = 1,
 };
 
 static fault_kind draw(unsigned kinds, dice *d) {
@@ -267,6 +308,7 @@ static void inject_one(parent *p, int64_t left_ms) {
     pause_server(p, dice_between(&d, 30, longest_ms < 400 ? longest_ms : 400));
     break;
   case FAULT_FLUSH: flush_scripts(p); break;
+  case FAULT_FAILOVER: fail_over(p, &d); break;
   case FAULT_WIPE: command(p, kind, "FLUSHALL", 0); break;
   case FAULT_CLOCK:
   case FAULT_DRIFT: step_clock(p, kind, &d); break;
@@ -279,16 +321,17 @@ static void inject_one(parent *p, int64_t left_ms) {
 
 static void begin_round(menu *m, uint64_t seed, int round) {
   m->round = round;
-  m->hush_seen = false;
+  m->idle_cut = m->hush_seen = false;
   m->dice = dice_new(seed, (uint64_t)round);
   m->kinds = m->chosen;
   if (round % 2 == 0) m->kinds = 0;
   while (!m->kinds) m->kinds = m->chosen & 1u << dice_between(&m->dice, 0, FAULT_KINDS - 1);
 }
 
-/* The idle process waits for a lock that a stranger has, whatever becomes of the data. */
+/* The idle process waits for a lock that a stranger has; after FLUSHALL it may have it itself. */
 static void keep_idle_waiting(parent *p) {
   if (!menu_of(p)->stage->running) return;
+  ask(p, "DEL idle:%s", p->options->run);
   ask(p, "HSET idle:%s stranger:1 1", p->options->run);
   ask(p, "PEXPIRE idle:%s 600000", p->options->run);
 }
@@ -297,11 +340,20 @@ static void take_census(parent *p) {
   menu *m = menu_of(p);
   m->hush_seen = true;
   census_look(m->census);
+  fprintf(m->log, "%9.3f %3d (calm)    a process that waits took %.2f %% of a core\n",
+          (double)(history_now_us() - p->start_us) / 1e6, m->round, m->census->cpu_last_percent);
   for (int i = 0; i < p->options->processes; i++) {
     const child *c = &p->children[i];
     if (c->pid && !c->leaving) census_worker(m->census, c->pid);
   }
   keep_idle_waiting(p);
+}
+
+/* Undisturbed otherwise, the process that waits is left with a connection that ended. */
+static void cut_idle(parent *p) {
+  menu_of(p)->idle_cut = true;
+  if (menu_of(p)->stage->running && !menu_of(p)->stage->fleet)
+    ask(p, "CLIENT KILL TYPE normal USER " IDLE_USER);
 }
 
 void menu_inject(parent *p, int64_t now_us) {
@@ -320,6 +372,7 @@ void menu_inject(parent *p, int64_t now_us) {
     inject_one(p, BURST_MS - into_ms);
     m->next_us = now_us + dice_between(&m->dice, 8, 40) * 1000;
   }
+  if (into_ms >= CALM_FROM_MS && !m->idle_cut) cut_idle(p);
   if (into_ms >= HUSH_UNTIL_MS && !m->hush_seen) take_census(p);
 }
 

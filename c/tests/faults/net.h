@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of two hosts on one machine: a server's namespace at the other end of a virtual cable, with
- * nftables in it. Needs root, ip and nft.
+ * A network of two hosts on one machine: a server's namespace at the other end of a virtual cable,
+ * with nftables in it. Needs root, ip and nft.
  */
 #ifndef FAULTS_NET_H
 #define FAULTS_NET_H

@@ -212,7 +212,7 @@ static void wake_up(proxy *p) {
   if (write(p->wake[1], "", 1) < 0) return; /* a full pipe wakes as well */
 }
 
-/* ------------------------------------------------------------------------------ start and stop -- */
+/* ---------------------------------------------------------------------------- start and stop -- */
 
 static bool listen_somewhere(proxy *p) {
   struct sockaddr_in at = {.sin_family = AF_INET};
@@ -257,7 +257,7 @@ void proxy_stop(proxy *p) {
 
 int proxy_port(const proxy *p) { return p->port; }
 
-/* ------------------------------------------------------------------------------------- trouble -- */
+/* ----------------------------------------------------------------------------------- trouble -- */
 
 static void end_flow(flow *f) {
   f->ended = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loopback TCP proxy that disturbs what goes through it. A thread of its own moves the bytes; any
- * thread may ask for trouble. Bytes are delayed or lost with their connection, never changed, doubled
- * or reordered: TCP does not do that either.
+ * A loopback TCP proxy that disturbs what goes through it. A thread of its own moves the bytes;
+ * any thread may ask for trouble. Bytes are delayed or lost with their connection, never changed,
+ * doubled or reordered: TCP does not do that either.
  */
 #ifndef FAULTS_PROXY_H
 #define FAULTS_PROXY_H

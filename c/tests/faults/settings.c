@@ -7,8 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A hold that nobody can give back any more stands in the way so long, and hides what comes after. */
+/*
+ * A hold that nobody can give back any more stands in the way so long, and hides what comes
+ * after.
+ */
 enum { LONG_LEASE_MS = 5000 };
+
+static const unsigned OF_A_SERVER = (1u << FAULT_FAILOVER) - 1 - (1u << FAULT_STALL);
+static const unsigned OF_A_FLEET = 1u << FAULT_KILL | 1u << FAULT_STOP | 1u << FAULT_CLOSE |
+                                   1u << FAULT_FLUSH | 1u << FAULT_FAILOVER;
 
 static const char usage[] =
     "usage: faults [options]\n"
@@ -17,10 +24,13 @@ static const char usage[] =
     "while everything that can go wrong does; the torture's checker judges.\n"
     "\n"
     "  --faults LIST     of the kinds below (all of them)\n"
-    "  --topology NAME   standalone\n"
+    "  --topology NAME   standalone; sentinel or cluster, whose replicas take over, and which "
+    "have\n"
+    "                    only the faults kill, stop, close, flush and failover\n"
     "  --tls             the server and the workers speak TLS\n"
     "  --seconds N, --seed N, --processes N, --threads N, --locks N, --kind LIST, --functions,\n"
-    "  --scripts DIR, --trace DIR, --history DIR, --judge DIR, --long-lease MS (5000)\n"
+    "  --scripts DIR, --trace DIR, --history DIR, --judge DIR, --long-lease MS (5000),\n"
+    "  --min-replicas N\n"
     "                    as the torture has them: torture --help\n"
     "\n"
     "faults:";
@@ -32,7 +42,7 @@ static const char ending[] =
 
 static _Noreturn void help(void) {
   fputs(usage, stdout);
-  for (int kind = FAULT_KILL; kind < FAULT_FAILOVER; kind++)
+  for (int kind = FAULT_KILL; kind < FAULT_KINDS; kind++)
     printf(" %s", fault_name((fault_kind)kind));
   fputs(ending, stdout);
   exit(0);
@@ -49,12 +59,19 @@ static unsigned faults_of(const char *list) {
   snprintf(copy, sizeof copy, "%s", list);
   for (char *word = strtok(copy, ","); word; word = strtok(NULL, ",")) {
     int kind = FAULT_KILL;
-    while (kind < FAULT_FAILOVER && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
-    if (kind == FAULT_FAILOVER) misuse("no such fault:", word);
+    while (kind < FAULT_KINDS && strcmp(word, fault_name((fault_kind)kind)) != 0) kind++;
+    if (kind == FAULT_KINDS) misuse("no such fault:", word);
     faults |= 1u << kind;
   }
   if (!faults) misuse("no fault in", list);
   return faults;
+}
+
+static topology topology_of(const char *name) {
+  static const char *const names[] = {"standalone", "sentinel", "cluster"};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(name, names[i]) == 0) return (topology)i;
+  misuse("no such topology:", name);
 }
 
 static const char *value_of(int argc, char **argv, int *at) {
@@ -64,8 +81,7 @@ static const char *value_of(int argc, char **argv, int *at) {
 
 /* Takes its own options out, and leaves the others to the torture. */
 settings settings_read(int argc, char **argv) {
-  unsigned all = (1u << FAULT_FAILOVER) - 1 - (1u << FAULT_STALL);
-  settings set = {.faults = all};
+  settings set = {.faults = 0};
   char **rest = calloc((size_t)argc + 1, sizeof *rest);
   int count = 0;
   if (!rest) exit(2);
@@ -78,11 +94,12 @@ settings settings_read(int argc, char **argv) {
       set.faults = faults_of(value_of(argc, argv, &i));
     } else if (strcmp(argv[i], "--topology") == 0) {
       const char *name = value_of(argc, argv, &i);
-      if (strcmp(name, "standalone") != 0) misuse("no such topology:", name);
+      set.topology = topology_of(name);
     } else {
       rest[count++] = argv[i];
     }
   }
+  if (!set.faults) set.faults = set.topology == STANDALONE ? OF_A_SERVER : OF_A_FLEET;
   set.torture = options_read(count, rest);
   if (!set.torture.long_lease_ms) set.torture.long_lease_ms = LONG_LEASE_MS;
   free(rest);

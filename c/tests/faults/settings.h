@@ -2,11 +2,14 @@
 #ifndef FAULTS_SETTINGS_H
 #define FAULTS_SETTINGS_H
 
+#include "stage.h"
+
 #include "../torture/options.h"
 
 typedef struct settings {
   options torture; /* of the run's workers and histories */
   unsigned faults; /* bit 1 << fault_kind */
+  topology topology;
   bool tls;
 } settings;
 

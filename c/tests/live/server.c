@@ -37,7 +37,7 @@ struct server {
 
 /* ------------------------------------------------------------------------------------- process -- */
 
-static int free_port(void) {
+int server_free_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET};
   socklen_t size = sizeof at;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -96,15 +96,20 @@ static void launch(server *s) {
   }
 }
 
-void server_kill(server *s) {
+static void hang_up(server *s) {
   if (s->look) redisFree(s->look);
   s->look = NULL;
+}
+
+void server_kill(server *s) {
+  hang_up(s);
   if (s->pid == 0) return;
   kill(s->pid, SIGKILL);
   waitpid(s->pid, NULL, 0);
   s->pid = 0;
 }
 
+bool server_is_down(const server *s) { return s->pid == 0; }
 void server_restart(server *s) { launch(s); }
 void server_pause(server *s) { assert_int_equal(kill(s->pid, SIGSTOP), 0); }
 void server_resume(server *s) { assert_int_equal(kill(s->pid, SIGCONT), 0); }
@@ -129,12 +134,17 @@ static void make_certificates(server *s) {
                "ec_paramgen_curve:prime256v1 -nodes -keyout $who.key -out $who.csr -subj /CN=$who "
                "&& openssl x509 -req -in $who.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 "
                "-extfile names -out $who.crt || exit 1; done");
+}
+
+static void use_certificates(server *s, const server *of) {
   static const char *const files[][2] = {{"--tls-cert-file", "server.crt"},
                                          {"--tls-key-file", "server.key"},
                                          {"--tls-ca-cert-file", "ca.crt"}};
   for (size_t i = 0; i < 3; i++) {
     add_arg(s, files[i][0]);
-    add_arg(s, server_file(s, files[i][1]));
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", of->dir, files[i][1]);
+    add_arg(s, path);
   }
   server_add_args(s, (const char *const[]){"--tls-auth-clients", "optional", NULL});
 }
@@ -148,7 +158,7 @@ server *server_start(const server_options *options) {
   assert_non_null(s);
   strcpy(s->dir, "/tmp/latchkey-test-XXXXXX");
   assert_non_null(mkdtemp(s->dir));
-  s->port = free_port();
+  s->port = server_free_port();
   s->tls = options->tls;
   char port[16];
   snprintf(port, sizeof port, "%d", s->port);
@@ -162,7 +172,8 @@ server *server_start(const server_options *options) {
   add_arg(s, server_file(s, "redis.sock"));
   add_arg(s, "--logfile");
   add_arg(s, server_file(s, "log"));
-  if (s->tls) make_certificates(s);
+  if (s->tls && !options->like) make_certificates(s);
+  if (s->tls) use_certificates(s, options->like ? options->like : s);
   if (options->password) {
     s->password = strdup(options->password);
     server_add_args(s, (const char *const[]){"--requirepass", options->password, NULL});
@@ -194,13 +205,26 @@ const char *server_file(server *s, const char *name) {
 
 /* ---------------------------------------------------------------------------- look and meddle -- */
 
+/* A server that becomes a replica closes its connections; to write there would raise SIGPIPE. */
+static bool was_closed(const redisContext *look) {
+  char byte;
+  return recv(look->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static redisReply *ask(server *s, const char *format, va_list args) {
-  if (!s->look) {
-    s->look = connect_socket(s);
-    assert_non_null(s->look);
-    if (s->password) freeReplyObject(redisCommand(s->look, "AUTH %s", s->password));
+  redisReply *reply = NULL;
+  for (int tries = 0; !reply && tries < 2; tries++) {
+    va_list again;
+    if (s->look && (s->look->err || was_closed(s->look))) hang_up(s);
+    if (!s->look) {
+      s->look = connect_socket(s);
+      assert_non_null(s->look);
+      if (s->password) freeReplyObject(redisCommand(s->look, "AUTH %s", s->password));
+    }
+    va_copy(again, args);
+    reply = redisvCommand(s->look, format, again);
+    va_end(again);
   }
-  redisReply *reply = redisvCommand(s->look, format, args);
   if (!reply) fail_msg("%s: %s", format, s->look->errstr);
   return reply;
 }

@@ -14,6 +14,7 @@ typedef struct server server;
 typedef struct server_options {
   const char *password; /* of the default user */
   bool tls;             /* the port speaks TLS; ca.crt, other.crt and client.{crt,key} are made */
+  const server *like;   /* whose certificates it uses; NULL: its own */
   const char *const *args; /* further arguments for redis-server, ended by NULL */
 } server_options;
 
@@ -23,6 +24,7 @@ server *server_start(const server_options *options);
 void server_stop(server *s);
 
 void server_kill(server *s); /* SIGKILL */
+bool server_is_down(const server *s);
 void server_restart(
     server *s);               /* after server_kill(): same addresses, what was saved (or nothing) */
 void server_pause(server *s); /* SIGSTOP: connections stay open, nothing is answered */
@@ -33,6 +35,8 @@ void server_add_args(server *s, const char *const *args);
 const char *server_url(const server *s);     /* unix:// */
 const char *server_tcp_url(const server *s); /* redis://127.0.0.1:port, or rediss:// */
 int server_port(const server *s);
+/* A loopback port that nobody listens on. */
+int server_free_port(void);
 /* The path of a file in its folder; valid until the next call. */
 const char *server_file(server *s, const char *name);
 

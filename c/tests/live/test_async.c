@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that need no thread, and holds that are handed over inside a process. */
+#define _GNU_SOURCE /* pthread_setattr_default_np() */
+#include <latchkey/multilock.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -457,6 +459,148 @@ static void completions_can_run_on_the_keeper(void **state) {
   EXPECT(LK_OK, taken.status);
 }
 
+/* ------------------------------------------------------------------------ calls made in callbacks -- */
+
+typedef struct inside {
+  lk_client *client;
+  lk_lock *lock;
+  lk_caller *task;
+  lk_lock *members[2];
+  told first, released;
+  lk_status status;
+  int64_t took_ms;
+} inside;
+
+static inside in;
+
+static void on_first(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)user;
+  on_done(op, status, error, &in.first);
+}
+
+static void begin_inside(lk_done_fn done) {
+  in = (inside){.client = kit_client(server_url(srv), NULL)};
+  in.lock = kit_lock(in.client, LK_LOCK, "job", NULL);
+  in.task = kit_caller(in.client);
+  EXPECT(LK_OK, lk_lock_acquire_async(in.lock, in.task, 0, done, NULL, NULL, &kit_error));
+  loop_until(in.client, &in.first);
+}
+
+static void end_inside(void) {
+  lk_caller_free(in.task);
+  lk_lock_close(in.lock);
+}
+
+static void release_and_close(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)user;
+  int64_t since_ms = lk_now_ms();
+  on_done(op, status, error, &in.first);
+  in.status = lk_lock_release_async(in.lock, in.task, on_done, &in.released, &kit_error);
+  lk_client_close(in.client);
+  in.took_ms = lk_now_ms() - since_ms;
+}
+
+static void a_callback_that_closes_ends_what_it_began(void **state) {
+  (void)state;
+  begin_inside(release_and_close);
+  EXPECT(LK_OK, in.status);
+  EXPECT(LK_OK, in.released.status);
+  assert_int_equal(in.released.count, 1);
+  assert_true(in.took_ms < 900);
+  end_inside();
+}
+
+static void take_several(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)user;
+  lk_multilock *several = NULL;
+  on_done(op, status, error, &in.first);
+  EXPECT(LK_OK, lk_multilock_open(in.members, 2, 2, &several, &kit_error));
+  in.status = lk_multilock_acquire(several, NULL, 0, NULL, &kit_error);
+  EXPECT(LK_OK, lk_multilock_release(several, NULL, NULL, &kit_error));
+  lk_multilock_close(several);
+}
+
+static void a_callback_may_wait_for_several_locks(void **state) {
+  (void)state;
+  begin_inside(on_first);
+  for (int i = 0; i < 2; i++) in.members[i] = kit_lock(in.client, LK_LOCK, i ? "b" : "a", NULL);
+  lk_lock_release_async(in.lock, in.task, take_several, NULL, &kit_error);
+  in.first.count = 0;
+  loop_until(in.client, &in.first);
+  EXPECT(LK_OK, in.status);
+  for (int i = 0; i < 2; i++) lk_lock_close(in.members[i]);
+  end_inside();
+  lk_client_close(in.client);
+}
+
+static void ask_replicas_again(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)user;
+  on_done(op, status, error, &in.first);
+  in.status =
+      lk_lock_acquire_async(in.members[0], in.task, 0, on_done, &in.released, NULL, &kit_error);
+}
+
+static void a_callback_may_begin_what_asks_replicas(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.min_replicas = 1;
+  options.replicas_ms = 20;
+  begin_inside(on_first);
+  in.members[0] = kit_lock(in.client, LK_LOCK, "strict", &options);
+  lk_caller *other = kit_caller(in.client);
+  in.first.count = 0;
+  EXPECT(LK_OK, lk_lock_acquire_async(in.members[0], other, 0, ask_replicas_again, NULL, NULL,
+                                      &kit_error));
+  int64_t since_ms = lk_now_ms();
+  loop_until(in.client, &in.first);
+  loop_until(in.client, &in.released);
+  EXPECT(LK_OK, in.status);
+  EXPECT(LK_NOREPLICAS, in.released.status);
+  assert_true(lk_now_ms() < since_ms + 5000); /* the next renewal is later */
+  lk_caller_free(other);
+  lk_lock_close(in.members[0]);
+  end_inside();
+  lk_client_close(in.client);
+}
+
+/* ---------------------------------------------------------------------------------------- at once -- */
+
+enum { TRIES = 10000, SMALL_STACK = 1024 * 1024 };
+
+/* Each is undone as it ends, on the thread that hears of their end. */
+static void many_that_end_at_once_need_little_stack(void **state) {
+  (void)state;
+  pthread_attr_t usual, small;
+  assert_int_equal(pthread_getattr_default_np(&usual), 0);
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, SMALL_STACK);
+  assert_int_equal(pthread_setattr_default_np(&small), 0);
+  lk_client *client = kit_client(server_url(srv), NULL);
+  assert_int_equal(pthread_setattr_default_np(&usual), 0);
+  pthread_attr_destroy(&small);
+  pthread_attr_destroy(&usual);
+
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller **tasks = calloc(TRIES, sizeof(lk_caller *));
+  told *tries = calloc(TRIES, sizeof(told));
+  server_pause(srv);
+  for (size_t i = 0; i < TRIES; i++) {
+    tasks[i] = kit_caller(client);
+    EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[i], 0, on_done, &tries[i], NULL, &kit_error));
+  }
+  for (size_t i = 0; i < TRIES; i++) loop_until(client, &tries[i]);
+  server_resume(srv);
+  for (size_t i = 0; i < TRIES; i++) {
+    assert_int_equal(tries[i].count, 1);
+    lk_caller_free(tasks[i]);
+  }
+  UNTIL(lk_lock_acquire(lock, NULL, 0, &kit_error) == LK_OK);
+  lk_lock_close(lock);
+  lk_client_close(client);
+  free(tries);
+  free(tasks);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, flush)
   const struct CMUnitTest tests[] = {
@@ -475,6 +619,10 @@ int main(void) {
       TEST(hand_over_can_be_switched_off),
       TEST(a_spinning_waiter_subscribes_to_nothing),
       TEST(completions_can_run_on_the_keeper),
+      TEST(a_callback_that_closes_ends_what_it_began),
+      TEST(a_callback_may_wait_for_several_locks),
+      TEST(a_callback_may_begin_what_asks_replicas),
+      TEST(many_that_end_at_once_need_little_stack),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, start, stop);

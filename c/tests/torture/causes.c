@@ -30,7 +30,8 @@ const fault_trait fault_traits[FAULT_KINDS] = {
                         .disturbs = true,
                         .loses = true,
                         .delays = true,
-                        .says = {LK_READONLY, LK_LOADING, LK_MASTERDOWN, LK_NOREPLICAS}},
+                        .says = {LK_READONLY, LK_LOADING, LK_MASTERDOWN, LK_NOREPLICAS,
+                                 LK_CLUSTERDOWN}},
 };
 
 const char *fault_name(fault_kind kind) { return fault_traits[kind].name; }
@@ -143,7 +144,8 @@ fault_kind only_cause(const findings *f, int64_t from_us, int64_t until_us) {
   return only;
 }
 
-bool clock_is_behind(const findings *f, int64_t at_us) {
+/* By the steps up to at_us. */
+static bool is_behind_at(const findings *f, int64_t at_us) {
   int64_t offset_us = 0;
   int64_t highest_us = 0;
   for (size_t i = 0; i < f->window_count && f->windows[i].from_us <= at_us; i++) {
@@ -153,4 +155,14 @@ bool clock_is_behind(const findings *f, int64_t at_us) {
     offset_us = w->offset_us;
   }
   return at_us + offset_us <= highest_us;
+}
+
+bool clock_is_behind(const findings *f, int64_t from_us, int64_t until_us) {
+  if (is_behind_at(f, from_us) || is_behind_at(f, until_us)) return true;
+  for (size_t i = first_from(f, from_us); i < f->window_count; i++) {
+    const window *w = &f->windows[i];
+    if (w->from_us > until_us) return false;
+    if (w->kind == FAULT_CLOCK || w->kind == FAULT_DRIFT) return true;
+  }
+  return false;
 }

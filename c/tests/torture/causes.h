@@ -12,7 +12,7 @@ typedef struct fault_trait {
   bool disturbs;     /* nothing timed is judged beside it */
   bool loses;        /* the server may forget, or end early, what it granted before */
   bool delays;       /* a call may run after its caller has given it up */
-  lk_status says[4]; /* statuses that calls may return because of it; LK_OK ends them */
+  lk_status says[6]; /* statuses that calls may return because of it; LK_OK ends them */
 } fault_trait;
 
 extern const fault_trait fault_traits[FAULT_KINDS];
@@ -20,8 +20,8 @@ extern const fault_trait fault_traits[FAULT_KINDS];
 /* Takes the faults out of the parent's history; sorts them. */
 void causes_read(findings *f);
 
-/* Does the server's clock show less than it showed before? */
-bool clock_is_behind(const findings *f, int64_t at_us);
+/* Can the server's clock have shown less in this time than it showed before? */
+bool clock_is_behind(const findings *f, int64_t from_us, int64_t until_us);
 /* The only kind of fault that struck around this time; FAULT_KINDS: there was none, or several. */
 fault_kind only_cause(const findings *f, int64_t from_us, int64_t until_us);
 

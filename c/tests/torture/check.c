@@ -398,7 +398,7 @@ static void judge_tokens(findings *f) {
     }
     if (!h->token || !highest) continue;
     f->verdict->tokens++;
-    if (h->token <= highest->token && !clock_is_behind(f, h->called_us))
+    if (h->token <= highest->token && !clock_is_behind(f, h->called_us, h->acquired_us))
       report(f, VIOLATION_TOKEN, h->acquired_us,
              "lock %d: %s has %" PRId64 ", and %s before it had %" PRId64, h->lock, h->owner,
              h->token, highest->owner, highest->token);

@@ -23,6 +23,10 @@ static void add_options(const options *o, int number, const char *long_lease, co
   }
   *argv++ = "--long-lease";
   *argv++ = long_lease;
+  if (o->min_replicas > 0) {
+    *argv++ = "--min-replicas";
+    *argv++ = o->min_replicas == 1 ? "1" : "2";
+  }
   if (o->functions) *argv++ = "--functions";
   if (o->trace) {
     *argv++ = "--trace";

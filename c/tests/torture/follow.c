@@ -186,10 +186,13 @@ static bool may_be_renewed(const hold *h, const record *r) {
   return h->renewed && r->at_us - h->called_us >= h->lease_ms * 1000 / 3;
 }
 
-/* A fault may have taken it, or a call that was given up may have changed it since. */
+static bool may_be_taken(const hold *h, const record *r) {
+  return h->taken && h->taken->from_us <= r->at_us;
+}
+
+/* A fault may have taken it, or a call that was given up may have changed its count since. */
 static bool may_differ(const findings *f, const hold *h, const record *r) {
-  bool taken = h->taken && h->taken->from_us <= r->at_us;
-  return taken || may_be_late(f, h->process, h->called_us, r->at_us);
+  return may_be_taken(h, r) || may_be_late(f, h->process, h->called_us, r->at_us);
 }
 
 static void inspected(findings *f, const thread_state *thread, const record *r) {
@@ -198,9 +201,9 @@ static void inspected(findings *f, const thread_state *thread, const record *r) 
   if (thread->hold != NO_INDEX) {
     hold *h = &f->holds[thread->hold];
     look(f, h, r);
-    if (!h->certain || r->remaining_ms <= 0 || may_differ(f, h, r)) return;
+    if (!h->certain || r->remaining_ms <= 0 || may_be_taken(h, r)) return;
     f->verdict->inspections++;
-    if (r->count != h->count)
+    if (r->count != h->count && !may_differ(f, h, r))
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, not %d", r->count,
              h->owner, h->count);
     else if (!may_be_renewed(h, r) && r->remaining_ms > r->lease_ms)

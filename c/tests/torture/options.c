@@ -29,6 +29,7 @@ static const char usage[] =
     "                    (a private one is started)\n"
     "  --scripts DIR     scripts that override the library's; given twice, the processes take the\n"
     "                    folders in turn\n"
+    "  --min-replicas N  that must have a hold before it counts (0)\n"
     "  --long-lease MS   of the holds that are long (0: the library's default, 30000)\n"
     "  --functions       call the scripts as Redis Functions, and flush those as well\n"
     "  --trace DIR       write what each process's client does to DIR/PID.jsonl\n"
@@ -93,6 +94,7 @@ options options_read(int argc, char **argv) {
                                         {"faults", required_argument, NULL, 'f'},
                                         {"url", required_argument, NULL, 'u'},
                                         {"scripts", required_argument, NULL, 'd'},
+                                        {"min-replicas", required_argument, NULL, 'm'},
                                         {"long-lease", required_argument, NULL, 'L'},
                                         {"functions", no_argument, NULL, 'F'},
                                         {"trace", required_argument, NULL, 'T'},
@@ -124,6 +126,7 @@ options options_read(int argc, char **argv) {
     case 'f': o.faults = faults_of(optarg); break;
     case 'u': o.url = optarg; break;
     case 'd': add_scripts(&o, optarg); break;
+    case 'm': o.min_replicas = number("--min-replicas", optarg, 0, 2); break;
     case 'L': o.long_lease_ms = number("--long-lease", optarg, 0, 3600000); break;
     case 'F': o.functions = true; break;
     case 'T': o.trace = optarg; break;

@@ -37,6 +37,7 @@ typedef struct options {
   const char *script_dirs[SCRIPT_DIRS_MAX]; /* the processes take these in turn */
   int script_dir_count;
   bool functions;        /* call the scripts as Redis Functions */
+  int64_t min_replicas;  /* that must have a hold before it counts */
   int64_t long_lease_ms; /* of long holds; 0: the library's default */
   const char *trace;     /* the folder for traces, or NULL */
   const char *history;   /* the folder; NULL: a temporary one */

@@ -423,6 +423,7 @@ int worker_run(const options *o) {
   client.recheck_ms = RECHECK_MS;
   client.script_dir = scripts_of(o, o->worker);
   client.functions = o->functions;
+  client.min_replicas = o->min_replicas;
   client.trace = o->trace ? trace : NULL;
   client.trace_user = o->trace ? trace_file(o->trace) : NULL;
   client.callbacks = o->worker % 2 ? LK_ON_KEEPER : LK_ON_DISPATCH;

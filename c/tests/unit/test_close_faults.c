@@ -45,8 +45,8 @@ static int teardown(void **state) {
 
 static bool is_hurried(void) {
   pthread_mutex_lock(&fix.client->mutex);
-  lk_attempt *a = (lk_attempt *)((char *)fix.client->ops - offsetof(lk_attempt, op));
-  bool hurried = a->hurried != LK_OK;
+  char *op = (char *)fix.client->quitted;
+  bool hurried = op && ((lk_attempt *)(op - offsetof(lk_attempt, op)))->hurried != LK_OK;
   pthread_mutex_unlock(&fix.client->mutex);
   return hurried;
 }

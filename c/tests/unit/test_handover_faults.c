@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "clock.h"
 #include "fake.h"
 #include "kit.h"
 
@@ -337,6 +338,22 @@ static void nobody_stands_back_where_nothing_is_ever_handed_over(void **state) {
   EXPECT(LK_CANCELLED, kit_end(&fix.job));
 }
 
+static void who_begins_stands_back_if_there_is_time(void **state) {
+  (void)state;
+  int64_t until_us = lk_clock_us() + 400 * 1000;
+  pthread_mutex_lock(&fix.client->mutex);
+  fix.lock->record->stand_back_us = until_us;
+  pthread_mutex_unlock(&fix.client->mutex);
+  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, 20);
+  answer(take("lock/acquire"), TAKEN);
+  assert_true(lk_clock_us() < until_us);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_acquire(&fix.job, fix.lock, fix.holder, LK_FOREVER);
+  answer(take("lock/acquire"), TAKEN);
+  assert_true(lk_clock_us() >= until_us);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -352,6 +369,7 @@ int main(void) {
       TEST(what_is_handed_while_the_client_closes_goes_back),
       TEST(nothing_is_handed_to_who_asks_replicas),
       TEST(nobody_stands_back_where_nothing_is_ever_handed_over),
+      TEST(who_begins_stands_back_if_there_is_time),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,14 +225,76 @@ static void durations_need_a_unit_and_stay_between_1ms_and_60s(void **state) {
 
 static void what_later_versions_bring_is_refused_as_such(void **state) {
   (void)state;
-  static const char *const later[] = {"redis-sentinel://h1:1,h2:2/master",
-                                      "redis-cluster://h1:1,h2:2",
-                                      "rediss-sentinel://h/m",
-                                      "rediss-cluster://h",
-                                      "redis://h1 redis://h2",
-                                      "redis://h1 local:"};
-  for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-    assert_refused(later[i], "not supported by this version");
+  assert_refused("redis://h1 redis://h2", "not supported by this version");
+  assert_refused("redis://h1 local:", "not supported by this version");
+}
+
+static void sentinels_are_listed_before_the_name_of_the_master(void **state) {
+  (void)state;
+  lk_url url = good("redis-sentinel://me:secret@s1,[::1]:7,s3:27000/the%20master/4?sentinel_user=w"
+                    "&sentinel_password=%25&functions=1");
+  assert_int_equal(url.kind, LK_URL_SENTINEL);
+  assert_false(url.tls);
+  assert_null(url.host);
+  assert_int_equal(url.nhosts, 3);
+  assert_string_equal(url.hosts[0].host, "s1");
+  assert_int_equal(url.hosts[0].port, 26379);
+  assert_string_equal(url.hosts[1].host, "::1");
+  assert_int_equal(url.hosts[1].port, 7);
+  assert_string_equal(url.hosts[2].host, "s3");
+  assert_int_equal(url.hosts[2].port, 27000);
+  assert_string_equal(url.master, "the master");
+  assert_int_equal(url.db, 4);
+  assert_string_equal(url.user, "me");
+  assert_string_equal(url.password, "secret");
+  assert_string_equal(url.sentinel_user, "w");
+  assert_string_equal(url.sentinel_password, "%");
+  lk_url_clear(&url);
+  assert_null(url.hosts);
+
+  url = good("rediss-sentinel://s/m?cacert=/ca");
+  assert_true(url.tls);
+  assert_int_equal(url.kind, LK_URL_SENTINEL);
+  assert_int_equal(url.db, 0);
+  assert_string_equal(url.cacert, "/ca");
+  lk_url_clear(&url);
+}
+
+static void some_nodes_of_a_cluster_are_listed(void **state) {
+  (void)state;
+  lk_url url = good("rediss-cluster://me:secret@n1,n2:7000/?cacert=/ca");
+  assert_int_equal(url.kind, LK_URL_CLUSTER);
+  assert_true(url.tls);
+  assert_int_equal(url.nhosts, 2);
+  assert_string_equal(url.hosts[0].host, "n1");
+  assert_int_equal(url.hosts[0].port, 6379);
+  assert_string_equal(url.hosts[1].host, "n2");
+  assert_int_equal(url.hosts[1].port, 7000);
+  assert_string_equal(url.user, "me");
+  lk_url_clear(&url);
+
+  url = good("redis-cluster://n1:1/0");
+  assert_false(url.tls);
+  lk_url_clear(&url);
+}
+
+static void mistakes_in_lists_name_their_part(void **state) {
+  (void)state;
+  assert_refused("redis-sentinel://s1:1,s2:2", "master");
+  assert_refused("redis-sentinel://s1:1/", "master");
+  assert_refused("redis-sentinel://s1:1/m/x", "database");
+  assert_refused("redis-sentinel://s1,,s2/m", "host");
+  assert_refused("redis-sentinel://s1,/m", "host");
+  assert_refused("redis-sentinel://s1:0,s2/m", "port");
+  assert_refused("redis-cluster://n:1/2", "database");
+  assert_refused("redis-cluster://", "host");
+  assert_refused("redis-cluster://n?sentinel_user=x", "sentinel_user");
+  assert_refused("redis-cluster://n?db=0", "'db'");
+  assert_refused("redis-cluster://n?cacert=/x", "cacert");
+  assert_refused("redis://h?sentinel_password=x", "sentinel_password");
+  char many[400] = "redis-cluster://n";
+  for (int i = 0; i < LK_URL_HOSTS_MAX; i++) strcat(many, ",n");
+  assert_refused(many, "more than 64");
 }
 
 /* Secrets that break the URL in every way, or are followed by a URL that is broken elsewhere. */
@@ -283,6 +345,9 @@ static void the_target_has_the_address_alone(void **state) {
       {"rediss://[::1]:7000", "rediss://[::1]:7000/0"},
       {"unix://me:secret@/run/s?db=3", "unix:///run/s?db=3"},
       {"local:", "local:"},
+      {"redis-sentinel://me:secret@s1,[::1]:7/m?sentinel_password=x",
+       "redis-sentinel://s1:26379,[::1]:7/m/0"},
+      {"rediss-cluster://me:secret@n1,n2:7", "rediss-cluster://n1:6379,n2:7"},
   };
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     lk_url url = good(targets[i][0]);
@@ -317,6 +382,9 @@ int main(void) {
       cmocka_unit_test(a_socket_name_longer_than_the_system_takes_is_refused),
       cmocka_unit_test(durations_need_a_unit_and_stay_between_1ms_and_60s),
       cmocka_unit_test(what_later_versions_bring_is_refused_as_such),
+      cmocka_unit_test(sentinels_are_listed_before_the_name_of_the_master),
+      cmocka_unit_test(some_nodes_of_a_cluster_are_listed),
+      cmocka_unit_test(mistakes_in_lists_name_their_part),
       cmocka_unit_test(no_message_shows_user_or_password),
       cmocka_unit_test(a_cleared_url_can_be_cleared_again),
       cmocka_unit_test(the_target_has_the_address_alone),

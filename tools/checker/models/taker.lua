@@ -10,7 +10,7 @@ local taker = {}
 ---  the argument that names the owner where that is not "owner", `token` is where the reply has one
 ---@return table role
 function taker.role(row)
-  local role = { act = {}, reply = {}, due = {}, unanswered = {} }
+  local role = { row = row, act = {}, reply = {}, due = {}, unanswered = {} }
   local owner_field = row.owner or 'owner'
 
   local function values(c, owner, hold, extra)
@@ -93,9 +93,9 @@ function taker.role(row)
 
   role.hold, role.granted = hold, granted
 
-  -- lk_watch_lose
+  -- lk_watch_lose; the first reason stands
   local function lose(c, why)
-    c.lost = why
+    c.lost = c.lost or why
     c.deadline, c.timers.renew, c.timers['end'] = nil, nil, nil
   end
 
@@ -157,7 +157,7 @@ function taker.role(row)
     elseif not c.listens[channel] then -- listen_in
       c.pc = 'listen'
       c:listen('listen', channel)
-    elseif row.wait then
+    elseif row.wait and not c:limit('silent') then
       c.pc, c.wait_ms = 'wait', reply[2]
       c:send('wait', row.wait, values(c, c.owner))
     else
@@ -286,14 +286,15 @@ function taker.role(row)
       c.level, c.pc = left, 'held'
       return left == 0 and finish(c)
     end
-    c.level = left
+    c.level, c.was_lost = left, lost
     c:send('release', row.release, values(c, c.owner, left))
   end
 
-  -- released
+  -- released; what was lost before the release began counts
   function role.reply.release(c, reply, call)
     local status = reply[1] == 1 and 'ok' or call.copies > 1 and 'unsure' or 'lost'
-    c:say('release', c.lost and 'lost' or status, call, reply)
+    c:say('release', c.was_lost and 'lost' or status, call, reply)
+    c.was_lost = nil
     if c.level == 0 then
       finish(c)
     else
@@ -305,7 +306,8 @@ function taker.role(row)
   end
 
   function role.unanswered.release(c, call)
-    c:say('release', 'unsure', call)
+    c:say('release', c.was_lost and 'lost' or 'unsure', call)
+    c.was_lost = nil
     if c.level == 0 then
       undo(c, c.owner)
       finish(c)

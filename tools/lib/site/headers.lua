@@ -121,7 +121,7 @@ end
 ---@param text string of the header
 ---@return table header { intro, items }; an item is { section }, { macro } or { name, code, doc }
 function headers.parse(text)
-  local head = text:match('\n(/%*\n.-%*/)')
+  local head = text:match('\n(/%*.-%*/)')
   local items, at, comment = {}, text:find('extern "C"', 1, true), nil
   while at do
     local start = text:find('\n', at, true)

@@ -39,7 +39,12 @@ live_specs() {
       ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -v -o TAP
 }
 
-section_specs() { specs default "$LK_BUILD"; }
+section_specs() {
+  specs default "$LK_BUILD"
+  if [ -n "$LK_FULL" ] && have chromium 'gallery'; then
+    tap 'gallery' env LATCHKEY_BROWSER=chromium busted -o TAP spec/checker/gallery_spec.lua
+  fi
+}
 section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
 section_specs_live() { live_specs "$LK_BUILD"; }
 
@@ -93,7 +98,7 @@ c_tests() {
   has_c_tests "$2" "$1" || return
   for source in c/tests/"$1"/test_*.c; do
     name=$(basename "$source" .c)
-    tap "$1/$name" env CMOCKA_MESSAGE_OUTPUT=TAP "$2/tests/$name"
+    tap "$1/$name" env ${LK_FULL:+LK_TEST_FAILOVERS=5} CMOCKA_MESSAGE_OUTPUT=TAP "$2/tests/$name"
   done
 }
 
@@ -113,7 +118,37 @@ torture() {
   done
   check "crowd, $2 s" "$1/tests/crowd" "$2"
 }
-section_torture() { torture "$LK_BUILD" "$torture_s"; }
+section_torture() {
+  torture "$LK_BUILD" "$torture_s"
+  has_c_tests "$LK_BUILD" 'torture, traced' &&
+    check 'torture, traced' tools/lib/test/traced.sh "$LK_BUILD" "$((torture_s / 2 + 5))"
+}
+
+# Old and new scripts at once on one lock: a bundle is rolled out, or back.
+section_two_bundles() {
+  local newer=$LK_TEST_DIR/newer
+  has_c_tests "$LK_BUILD" 'two bundles' || return
+  rm -rf "$newer" && mkdir -p "$newer"
+  cp -r scripts/[a-z]*/ "$newer"
+  sed -i 's/^\(version:  *[0-9]*\)\.[0-9]*\./\1.999./' "$newer"/*/*.lua
+  check 'two bundles, scripts' "$LK_BUILD/tests/torture" --kind lock,mutex,rw --seconds 10 \
+    --scripts scripts --scripts "$newer"
+  check 'two bundles, functions' "$LK_BUILD/tests/torture" --kind lock,fenced,fair --seconds 10 \
+    --scripts scripts --scripts "$newer" --functions
+}
+
+# faults OPTION...: its output is kept, so that what it skipped can be said.
+faults() { "$LK_BUILD/tests/faults" "$@" | tee -a "$LK_TEST_DIR/faults.out" 1>&2 && return "${PIPESTATUS[0]}"; }
+section_faults() {
+  local seconds=40
+  has_c_tests "$LK_BUILD" 'faults' || return
+  : >"$LK_TEST_DIR/faults.out"
+  if [ -n "$LK_FULL" ]; then seconds=1800; fi
+  check "faults, $seconds s" faults --seconds "$seconds" --kind lock,mutex,fenced,fair,rw --locks 5
+  check 'faults, TLS, 20 s' faults --seconds 20 --tls
+  sed -n 's/^faults: SKIPPED \(.*\): \(.*\)/ok - faults, \1 # SKIP \2/p' "$LK_TEST_DIR/faults.out" |
+    sort -u
+}
 
 section_sabotage() {
   has_c_tests "$LK_BUILD" 'sabotage' && have patch 'sabotage' &&
@@ -130,12 +165,7 @@ section_docs() {
 make_packages() {
   tools/lib/build.sh packages build/packages && (cd build/packages && rm -f packages/*.deb && cpack)
 }
-section_section_docs() {
-  specs documents "$LK_BUILD"
-  have mkdocs 'site' && have dot 'site' && check 'site' tools/site --build "$LK_BUILD"
-}
-
-packages() {
+section_packages() {
   have debootstrap 'packages' && have dpkg-shlibdeps 'packages' || return
   if ! unshare --mount true 2>/dev/null; then
     skip 'packages' 'only root can make a bare system'

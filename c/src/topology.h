@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a route is made of: its nodes, and the topology that knows which of them is asked. */
+#ifndef LK_TOPOLOGY_H
+#define LK_TOPOLOGY_H
+
+#include <pthread.h>
+
+#include "route.h"
+
+enum { LK_NODES_MAX = 1000, LK_HOPS_MAX = 16 };
+
+struct lk_node {
+  lk_route *route;
+  lk_target target;
+  _Atomic(lk_pipe *) pipe; /* NULL until it is needed */
+  atomic_bool master;
+  atomic_bool prepared; /* since it is a master */
+};
+
+typedef struct lk_topology {
+  lk_status (*learn)(lk_route *route, int64_t deadline_us, lk_error *error);
+  lk_node *(*node_of)(lk_route *route, const lk_bytes *key);
+  bool (*follow)(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop);
+  void (*moved)(lk_route *route, lk_node *by, const char *moved);
+  void (*doubt)(lk_route *route);
+  void (*shut)(lk_route *route);
+  void (*free)(lk_route *route); /* and the route with it */
+} lk_topology;
+
+struct lk_route {
+  const lk_topology *topology;
+  lk_route_options options;
+  lk_keeper *keeper;
+  atomic_bool opening;
+  atomic_bool shut;
+  atomic_bool sharded;
+  atomic_uint_least64_t version;
+  pthread_mutex_t mutex; /* taken by who adds nodes, sites and pipes */
+  lk_site *sites;
+  _Atomic(lk_node *) nodes[LK_NODES_MAX];
+  atomic_size_t count;
+};
+
+/* Each makes one kind of route. */
+lk_route *lk_single_new(const lk_route_options *options, lk_keeper *keeper);
+lk_route *lk_sentinel_new(const lk_route_options *options, lk_keeper *keeper);
+lk_route *lk_cluster_new(const lk_route_options *options, lk_keeper *keeper);
+
+/* What they have in common. false: no memory. */
+bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_options *options,
+                   lk_keeper *keeper);
+void lk_route_clear(lk_route *route);
+/* The place with this address, added if it is new; host or path is NULL. NULL: no memory. */
+const lk_site *lk_route_site(lk_route *route, const char *host, int port, const char *path);
+/* The node at this place, added if it is new. NULL: no memory, or too many. */
+lk_node *lk_route_node(lk_route *route, const lk_site *place);
+/* A node that is nowhere yet, or there. */
+lk_node *lk_route_add(lk_route *route, const lk_site *place);
+/* It is a master, and will be used as one. false: no memory, or no descriptors. */
+bool lk_node_serve(lk_node *node);
+/* The masters are others, or elsewhere. */
+void lk_route_changed(lk_route *route);
+
+#endif

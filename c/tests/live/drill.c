@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drill.h"
+
+#include <latchkey/counters.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit.h"
+
+/* Two threads of two clients each want the same thing. */
+enum { CLIENTS = 2, KINDS = 6, PER_KIND = 2, WORKERS = KINDS * PER_KIND, WAIT_MS = 60000 };
+
+/* One thing that is taken in turns. A permit's limit is 1, so that it is one, too. */
+typedef struct thing {
+  atomic_int inside; /* valid holds; a reader counts 1, a writer and all others 1000 */
+  atomic_long token;
+} thing;
+
+typedef struct worker {
+  pthread_t thread;
+  drill *of;
+  int kind;
+  lk_client *client;
+  thing *thing;
+  atomic_long taken;
+} worker;
+
+struct drill {
+  lk_client *clients[CLIENTS];
+  thing things[KINDS];
+  worker workers[WORKERS];
+  char tag[40];
+  atomic_bool stop;
+  pthread_mutex_t mutex;
+  drill_result result;
+};
+
+static const struct {
+  const char *name;
+  lk_kind kind; /* 0: a permit */
+  int weight;
+} kinds[KINDS] = {{"lock", LK_LOCK, 1000}, {"fenced", LK_FENCED, 1000}, {"fair", LK_FAIR, 1000},
+                  {"rw", LK_READ, 1},      {"rw", LK_WRITE, 1000},      {"permit", 0, 1000}};
+
+/* Readers and writers share a thing. */
+static int thing_of(int kind) { return kinds[kind].kind == LK_WRITE ? kind - 1 : kind; }
+
+static void note(drill *d, int64_t waited_ms, int64_t call_ms, bool overlap, bool back) {
+  pthread_mutex_lock(&d->mutex);
+  d->result.taken++;
+  if (waited_ms > d->result.longest_ms) d->result.longest_ms = waited_ms;
+  if (call_ms > d->result.longest_call) d->result.longest_call = call_ms;
+  d->result.overlaps += overlap;
+  d->result.tokens_back += back;
+  pthread_mutex_unlock(&d->mutex);
+}
+
+static void note_strange(worker *w, const char *what, lk_status status, const lk_error *error) {
+  pthread_mutex_lock(&w->of->mutex);
+  snprintf(w->of->result.strange, sizeof w->of->result.strange, "%s %s: %s: %.100s", what,
+           kinds[w->kind].name, lk_status_name((int)status), error->message);
+  pthread_mutex_unlock(&w->of->mutex);
+}
+
+/* What a fault can do to a call; anything else is a defect. */
+static bool is_explained(lk_status status) {
+  return lk_status_is_retriable((int)status) || status == LK_OK || status == LK_UNSURE ||
+         status == LK_LOST || status == LK_NOT_HELD;
+}
+
+/* A valid hold: alone, as far as it should be? */
+static bool enter(worker *w) {
+  int weight = kinds[w->kind].weight;
+  int before = atomic_fetch_add(&w->thing->inside, weight);
+  return weight == 1 ? before >= 1000 : before > 0;
+}
+
+static void leave(worker *w) { atomic_fetch_sub(&w->thing->inside, kinds[w->kind].weight); }
+
+static void lock_once(worker *w, lk_lock *lock, lk_caller *caller) {
+  lk_error error;
+  int64_t token = 0;
+  int64_t before_ms = lk_now_ms();
+  lk_status status = lk_lock_acquire(lock, caller, WAIT_MS, &error);
+  int64_t waited_ms = lk_now_ms() - before_ms;
+  if (!is_explained(status)) note_strange(w, "acquire", status, &error);
+  if (status != LK_OK) return;
+  bool overlap = enter(w), back = false;
+  if (kinds[w->kind].kind == LK_FENCED) {
+    token = lk_lock_token(lock, caller);
+    back = atomic_exchange(&w->thing->token, token) >= token;
+  }
+  kit_pause();
+  /* Who has lost it does not know of the others. */
+  if (lk_lock_remaining_ms(lock, caller) <= 0) overlap = false;
+  leave(w);
+  before_ms = lk_now_ms();
+  status = lk_lock_release(lock, caller, &error);
+  if (!is_explained(status)) note_strange(w, "release", status, &error);
+  if (status != LK_OK) overlap = back = false;
+  note(w->of, waited_ms, lk_now_ms() - before_ms, overlap, back);
+  atomic_fetch_add(&w->taken, 1);
+}
+
+static void permit_once(worker *w, lk_permits *permits) {
+  lk_error error;
+  lk_permit *permit = NULL;
+  int64_t before_ms = lk_now_ms();
+  lk_status status = lk_permits_acquire(permits, 1, WAIT_MS, &permit, &error);
+  int64_t waited_ms = lk_now_ms() - before_ms;
+  if (!is_explained(status)) note_strange(w, "acquire", status, &error);
+  if (status != LK_OK) return;
+  bool overlap = enter(w);
+  kit_pause();
+  if (lk_permit_remaining_ms(permit) <= 0) overlap = false;
+  leave(w);
+  before_ms = lk_now_ms();
+  status = lk_permit_release(permit, &error);
+  if (!is_explained(status)) note_strange(w, "release", status, &error);
+  if (status != LK_OK) overlap = false;
+  note(w->of, waited_ms, lk_now_ms() - before_ms, overlap, false);
+  atomic_fetch_add(&w->taken, 1);
+}
+
+static void name_of(const worker *w, char *name, size_t size) {
+  snprintf(name, size, "%s-%s", w->of->tag, kinds[w->kind].name);
+}
+
+static void work_with_permits(worker *w) {
+  char name[64];
+  lk_permits *permits = NULL;
+  lk_permits_options options = LK_PERMITS_OPTIONS_INIT;
+  lk_error error;
+  options.lease_ms = DRILL_LEASE_MS;
+  options.renew = true;
+  name_of(w, name, sizeof name);
+  lk_status status = lk_permits_open(w->client, name, &options, &permits, &error);
+  if (status != LK_OK) note_strange(w, "open", status, &error);
+  while (status == LK_OK && !atomic_load(&w->of->stop)) permit_once(w, permits);
+  lk_permits_close(permits);
+}
+
+static void *work(void *argument) {
+  worker *w = argument;
+  char name[64];
+  lk_lock *lock = NULL;
+  lk_caller *caller = NULL;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  lk_error error;
+  if (kinds[w->kind].kind == 0) {
+    work_with_permits(w);
+    return NULL;
+  }
+  options.lease_ms = DRILL_LEASE_MS;
+  options.renew = true;
+  options.prefer_writers = kinds[w->kind].kind == LK_WRITE;
+  name_of(w, name, sizeof name);
+  lk_status status = lk_lock_open(w->client, kinds[w->kind].kind, name, &options, &lock, &error);
+  if (status == LK_OK) status = lk_caller_new(w->client, &caller, &error);
+  if (status != LK_OK) note_strange(w, "open", status, &error);
+  while (status == LK_OK && !atomic_load(&w->of->stop)) lock_once(w, lock, caller);
+  lk_lock_close(lock);
+  lk_caller_free(caller);
+  return NULL;
+}
+
+static void set_permits(drill *d) {
+  char name[64];
+  lk_permits *permits = NULL;
+  snprintf(name, sizeof name, "%s-permit", d->tag);
+  EXPECT(LK_OK, lk_permits_open(d->clients[0], name, NULL, &permits, &kit_error));
+  EXPECT(LK_OK, lk_permits_set(permits, 1, LK_TOTAL_CHANGE, NULL, &kit_error));
+  lk_permits_close(permits);
+}
+
+drill *drill_begin(const char *url, const char *tag) {
+  drill *d = calloc(1, sizeof *d);
+  assert_non_null(d);
+  snprintf(d->tag, sizeof d->tag, "%s", tag);
+  pthread_mutex_init(&d->mutex, NULL);
+  for (int i = 0; i < CLIENTS; i++) d->clients[i] = kit_client(url, NULL);
+  set_permits(d);
+  for (int i = 0; i < WORKERS; i++) {
+    worker *w = &d->workers[i];
+    w->of = d;
+    w->kind = i / PER_KIND;
+    w->client = d->clients[i % CLIENTS];
+    w->thing = &d->things[thing_of(w->kind)];
+    assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
+  }
+  return d;
+}
+
+long drill_taken(const drill *d) {
+  long sum = 0;
+  for (int i = 0; i < WORKERS; i++) sum += atomic_load(&d->workers[i].taken);
+  return sum;
+}
+
+/* Each has gone on since then? */
+static bool all_moved(const drill *d, const long *since) {
+  for (int i = 0; i < WORKERS; i++) {
+    if (atomic_load(&d->workers[i].taken) <= since[i] + 1) return false;
+  }
+  return true;
+}
+
+static void fail_stuck(const drill *d, const long *since) {
+  for (int i = 0; i < WORKERS; i++) {
+    print_error("%s %d: %ld, then %ld; inside %d\n", kinds[d->workers[i].kind].name, i, since[i],
+                atomic_load(&d->workers[i].taken), atomic_load(&d->workers[i].thing->inside));
+  }
+  fail_msg("somebody is stuck; %s", d->result.strange);
+}
+
+void drill_wait_all(const drill *d) {
+  long since[WORKERS];
+  for (int i = 0; i < WORKERS; i++) since[i] = atomic_load(&d->workers[i].taken);
+  int64_t until_ms = lk_now_ms() + WAIT_MS;
+  while (!all_moved(d, since)) {
+    if (lk_now_ms() > until_ms) fail_stuck(d, since);
+    kit_pause();
+  }
+}
+
+drill_result drill_end(drill *d) {
+  atomic_store(&d->stop, true);
+  for (int i = 0; i < WORKERS; i++) pthread_join(d->workers[i].thread, NULL);
+  for (int i = 0; i < CLIENTS; i++) lk_client_close(d->clients[i]);
+  drill_result result = d->result;
+  pthread_mutex_destroy(&d->mutex);
+  free(d);
+  return result;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A few threads of two clients take and give back things of every kind, while a test does to the servers
+ * what it wants. It is noted who overlapped, and how long anybody waited.
+ */
+#ifndef LK_TEST_DRILL_H
+#define LK_TEST_DRILL_H
+
+#include <latchkey/latchkey.h>
+
+typedef struct drill drill;
+
+enum { DRILL_LEASE_MS = 2000 };
+
+typedef struct drill_result {
+  long taken;           /* by all */
+  long overlaps;        /* of holds that were valid, as far as their clients knew */
+  long tokens_back;     /* fencing tokens that did not increase */
+  int64_t longest_ms;   /* that anybody waited */
+  int64_t longest_call; /* a release took */
+  char strange[200];    /* a status that no fault explains; "" */
+} drill_result;
+
+/* The names are TAG-KIND; with braces in the tag they share a slot. */
+drill *drill_begin(const char *url, const char *tag);
+/* How many were taken up to now. */
+long drill_taken(const drill *d);
+/* Waits until each thread has taken something that it did not hold yet. */
+void drill_wait_all(const drill *d);
+drill_result drill_end(drill *d);
+
+#endif

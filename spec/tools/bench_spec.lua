@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: Apache-2.0
+local chart = require('bench.chart')
+local page = require('bench.page')
+local stats = require('bench.stats')
+
+-- A measurement of two contenders, with these rates.
+local function measured(ours, theirs)
+  local function runs(values)
+    local all = {}
+    for i, value in ipairs(values) do
+      all[i] = { pairs_per_s = value }
+    end
+    return all
+  end
+  return {
+    seconds = 2, repetitions = #ours,
+    machine = { date = '2026-01-01', processor = 'P & Co', cores = 2, system = 'S', server = '7',
+      compiler = 'cc', load_before = '0', load_after = '1' },
+    rows = { {
+      id = 'one', title = 'One <owner>', figures = { 'pairs_per_s' }, chart = 'pairs_per_s',
+      targets = { { 'latchkey', 'pairs_per_s', against = 'hiredis', least = 2 } },
+      contenders = {
+        { name = 'latchkey', ours = true, runs = runs(ours) },
+        { name = 'hiredis', runs = runs(theirs) },
+      },
+    } },
+  }
+end
+
+describe('the comparison', function()
+  it('takes the median, and the quartiles around it', function()
+    assert.same({ median = 3, low = 2, high = 4 }, stats.spread({ 5, 1, 4, 2, 3 }))
+    assert.same({ median = 1.5, low = 1.25, high = 1.75 }, stats.spread({ 2, 1 }))
+    assert.is_nil(stats.spread({}))
+  end)
+
+  it('divides the runs that were made side by side', function()
+    local row = measured({ 10, 60, 20 }, { 5, 20, 10 }).rows[1]
+
+    local ratio = stats.ratio(row.contenders[1], row.contenders[2], 'pairs_per_s')
+
+    assert.equal(2, ratio.median)
+    assert.equal(2.5, ratio.high)
+  end)
+
+  it('says which targets are reached', function()
+    local good = page.write(measured({ 5000, 5000 }, { 2000, 2500 }))
+    local bad = page.write(measured({ 3000 }, { 2000 }))
+
+    assert.truthy(good:find('at least 2 times hiredis | 2.25 (2.13 to 2.38) | reached |', 1, true))
+    assert.truthy(bad:find('at least 2 times hiredis | 1.5 | **missed** |', 1, true))
+    assert.truthy(good:find('| hiredis | 2,250 (2,125 to 2,375) |', 1, true))
+  end)
+
+  it('passes over targets of peers that were not measured', function()
+    local all = measured({ 3000 }, { 2000 })
+    table.remove(all.rows[1].contenders)
+
+    assert.is_nil(page.write(all):find('times hiredis', 1, true))
+  end)
+
+  it('puts its section in the place of the old one', function()
+    local before = 'a\n<!-- measured by tools/bench/run -->\n\nold\n\n'
+      .. '<!-- end of what was measured -->\nz\n'
+
+    local after = page.replace(before, 'new\n')
+
+    assert.equal('a\n<!-- measured by tools/bench/run -->\n\nnew\n\n'
+      .. '<!-- end of what was measured -->\nz\n', after)
+    assert.equal(after, page.replace(after, 'new\n'))
+  end)
+
+  it('draws a bar for each contender, the longest for the most', function()
+    local svg = chart.draw(measured({ 4000 }, { 1000 }))
+
+    local widths = {}
+    for width in svg:gmatch('<rect [^>]*width="([%d.]+)"') do
+      widths[#widths + 1] = tonumber(width)
+    end
+    assert.equal(2, #widths)
+    assert.is_true(math.abs(widths[1] / widths[2] - 4) < 0.01)
+    assert.truthy(svg:find('One &lt;owner&gt;', 1, true))
+  end)
+end)
