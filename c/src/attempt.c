@@ -193,6 +193,7 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
   pthread_mutex_lock(&a->op.client->mutex);
   a->news_seen = record->news;
   a->heard_then = record->hearing == LK_HEARING_YES;
+  a->was_heard = a->was_heard || a->heard_then;
   pthread_mutex_unlock(&a->op.client->mutex);
   a->tried = true;
   a->look_us = 0; /* its outcome says when to look again; until then there is no plan */

@@ -83,6 +83,7 @@ struct lk_attempt {
   lk_company company;
   uint64_t news_seen; /* the record's, when the last try was sent */
   bool heard_then;    /* the channel was heard when the last try was sent */
+  bool was_heard;     /* or when one before was */
   bool stray;         /* a try went unanswered: the name may hold the lock, now or soon */
   bool tried;
   uint64_t serial; /* changes with the client's mutex held */

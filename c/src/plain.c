@@ -9,6 +9,7 @@
 #include "status.h"
 #include "waiters.h"
 
+enum { DEAF_LAST_US = 500 * 1000 };
 enum { POLL_LAST_US = 1000 * 1000, SPIN_LAST_US = 128 * 1000 };
 
 static lk_hearing hearing(const lk_attempt *a, bool *news) {
@@ -97,7 +98,10 @@ static void sleep_on(lk_attempt *a) {
   if (listens && heard == LK_HEARING_REFUSED) {
     lk_attempt_end_deaf(a);
   } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
-    lk_attempt_sleep(a, LK_PHASE_LISTENING, a->look_us);
+    /* What was heard and is no more misses messages: until it is heard again it looks by itself. */
+    int64_t deaf_us = lk_clock_us() + lk_attempt_pause_us(a, DEAF_LAST_US);
+    bool deafened = a->was_heard && deaf_us < a->look_us;
+    lk_attempt_sleep(a, LK_PHASE_LISTENING, deafened ? deaf_us : a->look_us);
   } else if (listens && (!a->heard_then || news)) {
     lk_attempt_try(a, &lock->acquire);
   } else if (lk_clock_us() >= announce_at(a)) {

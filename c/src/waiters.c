@@ -49,14 +49,14 @@ static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk
   if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
   if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
   if (wanted && news == LK_NEWS_REFUSED) lk_waiters_deafen(record, why);
-  if (wanted && news != LK_NEWS_DEAF) {
-    record->news++;
-    lk_attempt *first = record->first;
-    if (first && first->flow->told) {
-      first->flow->told(record, news, payload);
-    } else if (first) {
-      lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
-    }
+  lk_attempt *first = record->first;
+  bool told_apart = first && first->flow->told;
+  /* Who has no heartbeat looks by itself while nothing is heard. */
+  if (wanted && (news != LK_NEWS_DEAF || !told_apart)) record->news++;
+  if (wanted && told_apart && news != LK_NEWS_DEAF) {
+    first->flow->told(record, news, payload);
+  } else if (wanted && first && !told_apart) {
+    lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
   }
   pthread_mutex_unlock(&record->client->mutex);
 }

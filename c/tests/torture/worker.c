@@ -174,9 +174,13 @@ static void read_inspection(const actor *a, const inspection *seen, record *r) {
   if (many_may && r->count == 0) r->fields = 0; /* its hold is over, and others may read */
 }
 
+/* What remains is asked before and after: a renewal that is answered in between makes it longer than what
+ * the server was seen to grant. */
 static void inspect(actor *a) {
   worker *w = a->worker;
   inspection seen;
+  record before = draft(a);
+  ask_what_remains(a, &before);
   pthread_rwlock_rdlock(&w->client_use);
   bool answered =
       w->client && kind_inspect(w->client, kind_of_lock(w->options, a->lock), a->name, &seen);
@@ -185,6 +189,8 @@ static void inspect(actor *a) {
 
   record r = draft(a);
   ask_what_remains(a, &r);
+  int64_t of_before_ms = before.remaining_ms - (r.at_us - before.at_us) / 1000;
+  if (of_before_ms < r.remaining_ms) r.remaining_ms = of_before_ms;
   read_inspection(a, &seen, &r);
   history_write(w->history, OP_INSPECT, &r);
 }
