@@ -128,6 +128,12 @@ static bool is_denied_in_script(const char *text) {
          strncmp(text, "ERR ACL failure in script", 25) == 0;
 }
 
+/* While a slot moves, a script that looks again at a key that it has removed is sent away in its middle. To
+ * repeat it finishes what it began. */
+static bool is_interrupted_by_move(const char *text) {
+  return strncmp(text, "ERR Script attempted to access a non local key", 46) == 0;
+}
+
 lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len) {
   char copy[1024];
   snprintf(copy, sizeof copy, "%.*s", (int)(len < sizeof copy ? len : sizeof copy - 1), text);
@@ -138,6 +144,8 @@ lk_status lk_fail_server(lk_error *error, const char *script, const char *text, 
   lk_status status = status_of_code(code);
   if (is_denied_in_script(copy))
     status = LK_DENIED;
+  else if (is_interrupted_by_move(copy))
+    status = LK_CLUSTERDOWN;
   else if (status == LK_SERVER && line > 0)
     status = LK_SCRIPT;
   if (!error) return status;

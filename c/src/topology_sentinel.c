@@ -32,6 +32,7 @@ typedef struct lk_sentinel {
   lk_conn conn;
   size_t turn;
   size_t failed;    /* sentinels in a row that were of no use */
+  int64_t epoch;    /* of the fail-over that brought the master to where it is */
   bool asked;       /* a question is out */
   bool known;       /* an address was named since the client began to open */
   unsigned same;    /* answers in a row that named the site that is doubtful */
@@ -51,12 +52,16 @@ static const char *master_name(const lk_sentinel *s) {
 
 /* ------------------------------------------------------------------------------------- sites -- */
 
-/* The master is there. With the mutex held. */
-static void settle_at(lk_sentinel *s, const char *host, const char *port_text) {
-  int port = atoi(port_text);
+/* The master is there, since this fail-over. With the mutex held. */
+static void settle_at(lk_sentinel *s, const char *host, int port, int64_t epoch) {
   const lk_site *site =
       port > 0 && port < 65536 ? lk_route_site(&s->route, host, port, NULL) : NULL;
   if (!site) return;
+  if (epoch < s->epoch) { /* this sentinel has not heard of the last fail-over yet */
+    s->same++;
+    return;
+  }
+  s->epoch = epoch;
   s->known = true;
   s->failed = 0;
   pthread_cond_broadcast(&s->moved);
@@ -111,7 +116,7 @@ static bool say(lk_sentinel *s, const char *const *words, size_t count) {
  * switch falls between the answer and the news. */
 static void ask(lk_sentinel *s, int64_t now_us) {
   const char *const stop[] = {"UNSUBSCRIBE", "+switch-master"};
-  const char *const question[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master_name(s)};
+  const char *const question[] = {"SENTINEL", "MASTER", master_name(s)};
   const char *const listen[] = {"SUBSCRIBE", "+switch-master"};
   if (!say(s, stop, 2) || !say(s, question, 3) || !say(s, listen, 2)) return;
   atomic_store(&s->doubtful, false);
@@ -122,28 +127,41 @@ static void ask(lk_sentinel *s, int64_t now_us) {
 
 static bool is_text(const redisReply *reply) { return reply->type == REDIS_REPLY_STRING; }
 
-/* "name old-host old-port new-host new-port" */
+/* "name old-host old-port new-host new-port", without the epoch: the answer to a question has it. */
 static void take_switch(lk_sentinel *s, const char *text) {
-  char name[512], host[256], port[16];
-  if (sscanf(text, "%511s %*s %*s %255s %15s", name, host, port) != 3) return;
-  if (strcmp(name, master_name(s)) == 0) settle_at(s, host, port);
+  const char *name = master_name(s);
+  size_t len = strlen(name);
+  if (strncmp(text, name, len) != 0 || text[len] != ' ') return;
+  atomic_store(&s->doubtful, true);
+  s->asked_us = INT64_MIN / 2; /* at once */
+}
+
+/* Names and values in turn. */
+static void take_master(lk_sentinel *s, const redisReply *reply) {
+  const char *host = NULL, *port = NULL, *epoch = "0";
+  for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+    const redisReply *name = reply->element[i], *value = reply->element[i + 1];
+    if (!is_text(name) || !is_text(value)) return;
+    if (strcmp(name->str, "ip") == 0) host = value->str;
+    if (strcmp(name->str, "port") == 0) port = value->str;
+    if (strcmp(name->str, "config-epoch") == 0) epoch = value->str;
+  }
+  s->asked = false;
+  if (host && port) settle_at(s, host, atoi(port), strtoll(epoch, NULL, 10));
 }
 
 static void take(lk_sentinel *s, const redisReply *reply, int64_t now_us) {
-  if (reply->type == REDIS_REPLY_ERROR) {
-    lk_error why;
-    lk_fail_server(&why, NULL, reply->str, reply->len);
-    char said[sizeof why.message + 32];
-    snprintf(said, sizeof said, "the sentinel says: %s", why.message);
-    give_up(s, now_us, why.status, said);
-  } else if (reply->type == REDIS_REPLY_NIL) {
-    char said[320];
+  char said[320];
+  if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR No such master", 18) == 0) {
     snprintf(said, sizeof said, "the sentinel knows no master that is called %s", master_name(s));
     give_up(s, now_us, LK_SERVER, said);
-  } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-             is_text(reply->element[0]) && is_text(reply->element[1])) {
-    s->asked = false;
-    settle_at(s, reply->element[0]->str, reply->element[1]->str);
+  } else if (reply->type == REDIS_REPLY_ERROR) {
+    lk_error why;
+    lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
+    snprintf(said, sizeof said, "the sentinel says: %.280s", why.message);
+    give_up(s, now_us, status, said);
+  } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 3) {
+    take_master(s, reply);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
              is_text(reply->element[0]) && strcmp(reply->element[0]->str, "message") == 0 &&
              is_text(reply->element[2])) {
@@ -284,7 +302,7 @@ static bool make_node(lk_sentinel *s) {
   return lk_node_pipe(s->master) != NULL;
 }
 
-static bool make_places(lk_sentinel *s, const lk_url *url) {
+static bool make_sites(lk_sentinel *s, const lk_url *url) {
   s->sites = calloc(url->nhosts, sizeof *s->sites);
   for (; s->sites && s->count < url->nhosts; s->count++) {
     const lk_url_host *host = &url->hosts[s->count];
@@ -310,7 +328,7 @@ lk_route *lk_sentinel_new(const lk_route_options *options, lk_keeper *keeper) {
   s->settings.url.db = 0;
   s->target.settings = &s->settings;
   s->conn.fd = -1;
-  if (!make_places(s, url) || !make_node(s)) {
+  if (!make_sites(s, url) || !make_node(s)) {
     destroy(&s->route);
     return NULL;
   }

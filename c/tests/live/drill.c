@@ -37,21 +37,28 @@ struct drill {
 };
 
 static const struct {
-  const char *name;
+  const char *name, *label;
   lk_kind kind; /* 0: a permit */
   int weight;
-} kinds[KINDS] = {{"lock", LK_LOCK, 1000}, {"fenced", LK_FENCED, 1000}, {"fair", LK_FAIR, 1000},
-                  {"rw", LK_READ, 1},      {"rw", LK_WRITE, 1000},      {"permit", 0, 1000}};
+  int pause; /* who never pauses keeps the other side out: that is no fault of anybody's */
+} kinds[KINDS] = {{"lock", "lock", LK_LOCK, 1000, 0},   {"fenced", "fenced", LK_FENCED, 1000, 0},
+                  {"fair", "fair", LK_FAIR, 1000, 0},   {"rw", "read", LK_READ, 1, 10},
+                  {"rw", "write", LK_WRITE, 1000, 10}, {"permit", "permit", 0, 1000, 0}};
 
 /* Readers and writers share a thing. */
 static int thing_of(int kind) { return kinds[kind].kind == LK_WRITE ? kind - 1 : kind; }
 
-static void note(drill *d, int64_t waited_ms, int64_t call_ms, bool overlap, bool back) {
+static void note(worker *w, int64_t waited_ms, int64_t call_ms, bool overlap, bool back) {
+  drill *d = w->of;
   pthread_mutex_lock(&d->mutex);
   d->result.taken++;
-  if (waited_ms > d->result.longest_ms) d->result.longest_ms = waited_ms;
+  if (waited_ms > d->result.longest_ms) {
+    d->result.longest_ms = waited_ms;
+    d->result.longest = kinds[w->kind].label;
+  }
   if (call_ms > d->result.longest_call) d->result.longest_call = call_ms;
   d->result.overlaps += overlap;
+  d->result.overlaps_of[w->kind] += overlap;
   d->result.tokens_back += back;
   pthread_mutex_unlock(&d->mutex);
 }
@@ -59,7 +66,7 @@ static void note(drill *d, int64_t waited_ms, int64_t call_ms, bool overlap, boo
 static void note_strange(worker *w, const char *what, lk_status status, const lk_error *error) {
   pthread_mutex_lock(&w->of->mutex);
   snprintf(w->of->result.strange, sizeof w->of->result.strange, "%s %s: %s: %.100s", what,
-           kinds[w->kind].name, lk_status_name((int)status), error->message);
+           kinds[w->kind].label, lk_status_name((int)status), error->message);
   pthread_mutex_unlock(&w->of->mutex);
 }
 
@@ -99,7 +106,7 @@ static void lock_once(worker *w, lk_lock *lock, lk_caller *caller) {
   status = lk_lock_release(lock, caller, &error);
   if (!is_explained(status)) note_strange(w, "release", status, &error);
   if (status != LK_OK) overlap = back = false;
-  note(w->of, waited_ms, lk_now_ms() - before_ms, overlap, back);
+  note(w, waited_ms, lk_now_ms() - before_ms, overlap, back);
   atomic_fetch_add(&w->taken, 1);
 }
 
@@ -119,7 +126,7 @@ static void permit_once(worker *w, lk_permits *permits) {
   status = lk_permit_release(permit, &error);
   if (!is_explained(status)) note_strange(w, "release", status, &error);
   if (status != LK_OK) overlap = false;
-  note(w->of, waited_ms, lk_now_ms() - before_ms, overlap, false);
+  note(w, waited_ms, lk_now_ms() - before_ms, overlap, false);
   atomic_fetch_add(&w->taken, 1);
 }
 
@@ -159,7 +166,10 @@ static void *work(void *argument) {
   lk_status status = lk_lock_open(w->client, kinds[w->kind].kind, name, &options, &lock, &error);
   if (status == LK_OK) status = lk_caller_new(w->client, &caller, &error);
   if (status != LK_OK) note_strange(w, "open", status, &error);
-  while (status == LK_OK && !atomic_load(&w->of->stop)) lock_once(w, lock, caller);
+  while (status == LK_OK && !atomic_load(&w->of->stop)) {
+    lock_once(w, lock, caller);
+    for (int i = 0; i < kinds[w->kind].pause; i++) kit_pause();
+  }
   lk_lock_close(lock);
   lk_caller_free(caller);
   return NULL;
@@ -208,7 +218,7 @@ static bool all_moved(const drill *d, const long *since) {
 
 static void fail_stuck(const drill *d, const long *since) {
   for (int i = 0; i < WORKERS; i++) {
-    print_error("%s %d: %ld, then %ld; inside %d\n", kinds[d->workers[i].kind].name, i, since[i],
+    print_error("%s %d: %ld, then %ld; inside %d\n", kinds[d->workers[i].kind].label, i, since[i],
                 atomic_load(&d->workers[i].taken), atomic_load(&d->workers[i].thing->inside));
   }
   fail_msg("somebody is stuck; %s", d->result.strange);
@@ -232,4 +242,12 @@ drill_result drill_end(drill *d) {
   pthread_mutex_destroy(&d->mutex);
   free(d);
   return result;
+}
+
+void drill_print(const char *title, const drill_result *r) {
+  print_message("%s: %ld taken; overlaps %ld (", title, r->taken, r->overlaps);
+  for (int i = 0; i < DRILL_KINDS; i++) print_message("%s%ld", i > 0 ? " " : "", r->overlaps_of[i]);
+  print_message("), tokens back %ld; longest wait %lld ms (%s), longest release %lld ms\n",
+                r->tokens_back, (long long)r->longest_ms, r->longest ? r->longest : "",
+                (long long)r->longest_call);
 }

@@ -10,13 +10,15 @@
 
 typedef struct drill drill;
 
-enum { DRILL_LEASE_MS = 2000 };
+enum { DRILL_LEASE_MS = 2000, DRILL_KINDS = 6 };
 
 typedef struct drill_result {
   long taken;           /* by all */
   long overlaps;        /* of holds that were valid, as far as their clients knew */
+  long overlaps_of[DRILL_KINDS]; /* lock, fenced, fair, read, write, permit */
   long tokens_back;     /* fencing tokens that did not increase */
   int64_t longest_ms;   /* that anybody waited */
+  const char *longest;  /* for what */
   int64_t longest_call; /* a release took */
   char strange[200];    /* a status that no fault explains; "" */
 } drill_result;
@@ -28,5 +30,7 @@ long drill_taken(const drill *d);
 /* Waits until each thread has taken something that it did not hold yet. */
 void drill_wait_all(const drill *d);
 drill_result drill_end(drill *d);
+/* Prints it, under this title. */
+void drill_print(const char *title, const drill_result *result);
 
 #endif

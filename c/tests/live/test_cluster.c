@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drill.h"
 #include "fleet.h"
 #include "kit.h"
+
+/* The node time-out, the vote, and what the replica needs; generous. */
+enum { FAILOVER_MS = 10000, ROUNDS = 4 };
 
 static fleet *flt;
 
@@ -38,39 +42,179 @@ static void keys_are_asked_of_the_nodes_of_their_slots(void **state) {
   lk_client_close(client);
 }
 
+/* How many listen on a channel, at all nodes. */
+static long long listeners(const char *channel) {
+  long long sum = 0;
+  for (size_t i = 0; i < fleet_count(flt); i++) {
+    if (server_is_down(fleet_server(flt, i))) continue;
+    redisReply *reply = server_ask(fleet_server(flt, i), "PUBSUB SHARDNUMSUB %s", channel);
+    sum += reply->elements == 2 ? reply->element[1]->integer : 0;
+    freeReplyObject(reply);
+  }
+  return sum;
+}
+
+/* One client holds a lock, another waits for it and listens. */
+typedef struct pair {
+  lk_client *one, *two;
+  lk_lock *held, *wanted;
+  kit_job job;
+  char channel[80];
+} pair;
+
+static void begin_pair(pair *p, const char *name) {
+  snprintf(p->channel, sizeof p->channel, "redisson_lock__channel:{%s}", name);
+  p->one = kit_client(fleet_url(flt), NULL);
+  p->two = kit_client(fleet_url(flt), NULL);
+  p->held = kit_lock(p->one, LK_LOCK, name, NULL);
+  p->wanted = kit_lock(p->two, LK_LOCK, name, NULL);
+  EXPECT(LK_OK, lk_lock_acquire(p->held, NULL, 0, &kit_error));
+  kit_begin_acquire(&p->job, p->wanted, NULL, 60000);
+  UNTIL(listeners(p->channel) == 1);
+}
+
+/* The release is heard: the lease has 30 s to go. */
+static void end_pair(pair *p) {
+  int64_t before_ms = lk_now_ms();
+  EXPECT(LK_OK, lk_lock_release(p->held, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&p->job));
+  assert_in_range(lk_now_ms() - before_ms, 0, 5000);
+  lk_lock_close(p->held);
+  lk_lock_close(p->wanted);
+  lk_client_close(p->one);
+  lk_client_close(p->two);
+}
+
 static void a_waiter_hears_of_a_release(void **state) {
   (void)state;
-  lk_client *one = kit_client(fleet_url(flt), NULL);
-  lk_client *two = kit_client(fleet_url(flt), NULL);
   for (int i = 0; i < 6; i++) {
     char name[16];
-    kit_job job;
+    pair p;
     snprintf(name, sizeof name, "wait-%d", i);
-    lk_lock *held = kit_lock(one, LK_LOCK, name, NULL);
-    lk_lock *wanted = kit_lock(two, LK_LOCK, name, NULL);
-    server *at = fleet_server(flt, fleet_master(flt, name));
-    EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
-    kit_begin_acquire(&job, wanted, NULL, 20000);
-    UNTIL(
-        server_number(
-            at, "EVAL %s 0",
-            "return redis.call('PUBSUB', 'SHARDNUMSUB', 'redisson_lock__channel:{nothing}')[2]") ==
-        0);
-    int64_t before_ms = lk_now_ms();
-    EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
-    EXPECT(LK_OK, kit_end(&job));
-    assert_in_range(lk_now_ms() - before_ms, 0, 5000);
-    lk_lock_close(held);
-    lk_lock_close(wanted);
+    begin_pair(&p, name);
+    end_pair(&p);
   }
-  lk_client_close(one);
-  lk_client_close(two);
+}
+
+static size_t another_master(const char *key) {
+  size_t from = fleet_master(flt, key);
+  for (size_t i = 0; i < fleet_count(flt); i++) {
+    if (i != from && !server_is_down(fleet_server(flt, i)) &&
+        server_info(fleet_server(flt, i), "replication", "connected_slaves") > 0)
+      return i;
+  }
+  fail_msg("there is no other master");
+  return 0;
+}
+
+static void a_held_lock_and_its_waiter_move_with_their_slot(void **state) {
+  (void)state;
+  pair p;
+  begin_pair(&p, "mover");
+  fleet_move move = fleet_begin_move(flt, "mover", another_master("mover"));
+  assert_true(lk_lock_remaining_ms(p.held, NULL) > 0);
+  fleet_move_keys(flt, &move);
+  EXPECT(LK_OK, lk_lock_acquire(p.held, NULL, 0, &kit_error)); /* once more, by ASK */
+  EXPECT(LK_OK, lk_lock_release(p.held, NULL, &kit_error));
+  fleet_end_move(flt, &move);
+  UNTIL(listeners(p.channel) == 1);
+  assert_int_equal(fleet_master(flt, "mover"), move.to);
+  end_pair(&p);
+}
+
+static void a_waiter_survives_a_fail_over(void **state) {
+  (void)state;
+  pair p;
+  begin_pair(&p, "survivor");
+  size_t was = fleet_master(flt, "survivor");
+  fleet_fail_over(flt, "survivor");
+  UNTIL(fleet_master(flt, "survivor") != was);
+  end_pair(&p);
+  fleet_wait_whole(flt);
+}
+
+static void masters_that_are_killed_are_replaced_without_a_restart(void **state) {
+  (void)state;
+  drill *d = drill_begin(fleet_url(flt), "kill");
+  for (int i = 0; i < ROUNDS; i++) {
+    char key[40];
+    snprintf(key, sizeof key, "kill-%s", i % 2 ? "fair" : "lock");
+    drill_wait_all(d);
+    size_t was = fleet_kill_master(flt, key);
+    fleet_wait_other(flt, key, was);
+    drill_wait_all(d);
+    server_restart(fleet_server(flt, was));
+    fleet_wait_whole(flt);
+  }
+  drill_wait_all(d);
+  drill_result r = drill_end(d);
+  drill_print("killed masters", &r);
+  assert_string_equal(r.strange, "");
+  assert_in_range(r.longest_ms, 0, FAILOVER_MS + DRILL_LEASE_MS);
+}
+
+/* The replica waits until it has everything: nothing is lost. */
+static void masters_that_step_down_are_followed(void **state) {
+  (void)state;
+  drill *d = drill_begin(fleet_url(flt), "step");
+  for (int i = 0; i < ROUNDS; i++) {
+    drill_wait_all(d);
+    fleet_fail_over(flt, i % 2 ? "step-fair" : "step-rw");
+    drill_wait_all(d);
+    fleet_wait_whole(flt);
+  }
+  drill_wait_all(d);
+  drill_result r = drill_end(d);
+  drill_print("planned fail-overs", &r);
+  assert_string_equal(r.strange, "");
+  assert_int_equal(r.overlaps, 0);
+  assert_int_equal(r.tokens_back, 0);
+  assert_in_range(r.longest_ms, 0, FAILOVER_MS + DRILL_LEASE_MS);
+}
+
+static void slots_move_under_load(void **state) {
+  (void)state;
+  drill *d = drill_begin(fleet_url(flt), "{slot}");
+  for (int i = 0; i < ROUNDS * 2; i++) {
+    drill_wait_all(d);
+    fleet_move move = fleet_begin_move(flt, "{slot}", another_master("{slot}"));
+    for (int j = 0; j < 10; j++) kit_pause();
+    fleet_move_keys(flt, &move);
+    fleet_end_move(flt, &move);
+  }
+  drill_wait_all(d);
+  drill_result r = drill_end(d);
+  drill_print("moved slots", &r);
+  assert_string_equal(r.strange, "");
+  assert_int_equal(r.overlaps, 0);
+  assert_int_equal(r.tokens_back, 0);
+  assert_in_range(r.longest_ms, 0, FAILOVER_MS + DRILL_LEASE_MS);
+}
+
+static void over_tls_it_is_the_same(void **state) {
+  (void)state;
+  fleet_stop(flt);
+  flt = fleet_cluster(true);
+  drill *d = drill_begin(fleet_url(flt), "tls");
+  drill_wait_all(d);
+  fleet_fail_over(flt, "tls-lock");
+  drill_wait_all(d);
+  drill_result r = drill_end(d);
+  drill_print("TLS", &r);
+  assert_string_equal(r.strange, "");
+  assert_int_equal(r.overlaps, 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(keys_are_asked_of_the_nodes_of_their_slots),
       cmocka_unit_test(a_waiter_hears_of_a_release),
+      cmocka_unit_test(a_held_lock_and_its_waiter_move_with_their_slot),
+      cmocka_unit_test(a_waiter_survives_a_fail_over),
+      cmocka_unit_test(masters_that_are_killed_are_replaced_without_a_restart),
+      cmocka_unit_test(masters_that_step_down_are_followed),
+      cmocka_unit_test(slots_move_under_load),
+      cmocka_unit_test(over_tls_it_is_the_same),
   };
   return cmocka_run_group_tests(tests, start, stop);
 }

@@ -33,11 +33,6 @@ static int stop(void **state) {
   return 0;
 }
 
-static void report(const char *what, const drill_result *r) {
-  print_message("%s: %ld taken, %ld overlaps, longest wait %lld ms, longest release %lld ms\n",
-                what, r->taken, r->overlaps, (long long)r->longest_ms, (long long)r->longest_call);
-}
-
 static void the_master_is_found(void **state) {
   (void)state;
   lk_client *client = kit_client(fleet_url(flt), NULL);
@@ -72,7 +67,7 @@ static void masters_that_are_killed_are_replaced_without_a_restart(void **state)
   }
   drill_wait_all(d);
   drill_result r = drill_end(d);
-  report("killed masters", &r);
+  drill_print("killed masters", &r);
   assert_string_equal(r.strange, "");
   assert_in_range(r.longest_ms, 0, FAILOVER_MS + DRILL_LEASE_MS);
 }
@@ -88,7 +83,7 @@ static void masters_that_step_down_are_followed(void **state) {
   }
   drill_wait_all(d);
   drill_result r = drill_end(d);
-  report("planned fail-overs", &r);
+  drill_print("planned fail-overs", &r);
   assert_string_equal(r.strange, "");
   assert_in_range(r.longest_ms, 0, FAILOVER_MS + DRILL_LEASE_MS);
 }
