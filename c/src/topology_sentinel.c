@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One master, whose site the sentinels know. A connection to one of them stays open: it hears of every
- * switch, and is asked again when something is doubtful. A sentinel that fails, or that names the same
- * site again and again though it is of no use, is left for the next. The master is one node that moves:
- * what waits for it goes to the new site by itself. Whoever connects there asks for its ROLE first.
+ * One master, and sentinels that know where it is. A connection to each of them stays open: it hears of
+ * every switch at once, where a single one would hear from the others within two seconds, while the old
+ * master still takes writes; and it is asked again when something is doubtful. The last fail-over counts
+ * that any of them has heard of. The master is one node that moves: what waits for it goes to the new
+ * place by itself. Whoever connects there asks for its ROLE first.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -11,233 +12,258 @@
 #include <string.h>
 
 #include "clock.h"
-#include "random.h"
 #include "status.h"
 #include "topology.h"
 
-/* Between two questions; and how often one sentinel is believed that nothing has changed. */
-enum { PAUSE_US = 100 * 1000, SAME_MOST = 5 };
+/* Between two questions to one of them. */
+enum { PAUSE_US = 100 * 1000 };
 
-typedef struct lk_sentinel {
+typedef struct lk_sentinel lk_sentinel;
+
+/* A connection to one of them. */
+typedef struct informant {
+  lk_watched watched;
+  lk_sentinel *of;
+  lk_target target;
+  lk_conn conn;
+  atomic_bool doubtful; /* it is to be asked */
+  bool asked;           /* a question is out */
+  int64_t asked_us;     /* since then */
+  const lk_site *named; /* by the first half of its answer */
+  bool said;            /* it has answered on this connection: */
+  const lk_site *site;
+  int64_t epoch;
+  bool failed; /* it was of no use, once at least */
+} informant;
+
+struct lk_sentinel {
   lk_route route;
   lk_node *master;
-  lk_watched watched;
   lk_conn_settings settings; /* of connections to sentinels; most of it is the route's */
-  lk_target target;          /* the sentinel that is asked */
-  const lk_site **sites;
+  informant *informants;
   size_t count;
-  atomic_bool doubtful;
-  pthread_mutex_t mutex; /* guards what follows */
+  pthread_mutex_t mutex; /* guards what follows, and the informants */
   pthread_cond_t moved;
-  lk_conn conn;
-  size_t turn;
-  size_t failed;    /* sentinels in a row that were of no use */
-  int64_t epoch;    /* of the fail-over that brought the master to where it is */
-  bool asked;       /* a question is out */
-  bool known;       /* an address was named since the client began to open */
-  unsigned same;    /* answers in a row that named the site that is doubtful */
-  int64_t asked_us; /* when the last question went out */
-  lk_error why;     /* what the last one of no use said */
-} lk_sentinel;
+  bool known;    /* some sentinel has named the master */
+  int64_t epoch; /* of the fail-over that brought it to where it is */
+  lk_error why;  /* what the last one of no use said */
+};
 
 static lk_sentinel *of(lk_route *route) { return (lk_sentinel *)route; }
 
-static lk_sentinel *of_watched(lk_watched *watched) {
-  return (lk_sentinel *)((char *)watched - offsetof(lk_sentinel, watched));
+static informant *of_watched(lk_watched *watched) {
+  return (informant *)((char *)watched - offsetof(informant, watched));
 }
 
 static const char *master_name(const lk_sentinel *s) {
   return s->route.options.settings->url.master;
 }
 
-/* ------------------------------------------------------------------------------------- sites -- */
+/* --------------------------------------------------------------------------------- the master -- */
 
-/* The master is there, since this fail-over. With the mutex held. */
-static void settle_at(lk_sentinel *s, const char *host, int port, int64_t epoch) {
-  const lk_site *site =
-      port > 0 && port < 65536 ? lk_route_site(&s->route, host, port, NULL) : NULL;
-  if (!site) return;
-  if (epoch < s->epoch) { /* this sentinel has not heard of the last fail-over yet */
-    s->same++;
-    return;
-  }
+/* Requests that wait go there by themselves, behind the scripts. */
+static void move_to(lk_sentinel *s, const lk_site *site, int64_t epoch) {
   s->epoch = epoch;
-  s->known = true;
-  s->failed = 0;
-  pthread_cond_broadcast(&s->moved);
-  if (atomic_exchange(&s->master->target.site, site) == site) {
-    s->same++;
-    return;
-  }
-  s->same = 0;
-  /* Of two questions that cross, none prepares for nothing. */
+  if (atomic_exchange(&s->master->target.site, site) == site) return;
   atomic_store(&s->master->prepared, false);
   lk_node_serve(s->master);
   lk_pipe_moved(atomic_load(&s->master->pipe));
   lk_route_changed(&s->route);
 }
 
-/* This sentinel is of no use; conn->why says why. At once to the next; a pause when all were tried. */
-static void next_sentinel(lk_sentinel *s, int64_t now_us) {
-  s->asked = false;
-  s->same = 0;
-  s->turn++;
-  s->failed++;
-  s->why = s->conn.why;
-  atomic_store(&s->target.site, s->sites[s->turn % s->count]);
-  lk_conn_come_back(&s->conn, now_us);
-  size_t rounds = s->failed / s->count;
-  int64_t pause_us = rounds == 0 ? 0 : (int64_t)PAUSE_US << (rounds < 5 ? rounds : 5);
-  s->conn.retry_us = now_us + pause_us / 2 + lk_random_up_to(pause_us / 2);
-  atomic_store(&s->doubtful, true);
+/* Do all of them say that there was no such fail-over? Then they were set up anew. */
+static bool is_forgotten(const lk_sentinel *s) {
+  for (size_t i = 0; i < s->count; i++) {
+    const informant *a = &s->informants[i];
+    if (!a->said || a->epoch >= s->epoch) return false;
+  }
+  return true;
+}
+
+/* Somebody has said something, or something else than before. With the mutex held. */
+static void weigh(lk_sentinel *s, const informant *by, bool changed) {
+  const informant *best = NULL;
+  bool anew = !s->known || is_forgotten(s) || (changed && by->epoch == s->epoch);
+  for (size_t i = 0; i < s->count; i++) {
+    const informant *a = &s->informants[i];
+    if (a->said && (!best || a->epoch > best->epoch)) best = a;
+  }
+  if (best->epoch == by->epoch) best = by;
+  if (anew || best->epoch > s->epoch) move_to(s, best->site, best->epoch);
+  s->known = true;
   pthread_cond_broadcast(&s->moved);
 }
 
-static void give_up(lk_sentinel *s, int64_t now_us, lk_status status, const char *why) {
-  lk_conn_drop(&s->conn, now_us, status, why);
-  next_sentinel(s, now_us);
+/* This one is of no use now; conn->why says why. */
+static void fail(informant *a) {
+  a->asked = false;
+  a->said = false;
+  a->named = NULL;
+  a->failed = true;
+  atomic_store(&a->doubtful, true);
+  a->of->why = a->conn.why;
+  pthread_cond_broadcast(&a->of->moved);
 }
 
-/* ------------------------------------------------------------------------------ the connection -- */
+static void give_up(informant *a, int64_t now_us, lk_status status, const char *why) {
+  lk_conn_drop(&a->conn, now_us, status, why);
+  fail(a);
+}
 
-static bool say(lk_sentinel *s, const char *const *words, size_t count) {
+/* ----------------------------------------------------------------------------- the connections -- */
+
+static bool say(informant *a, const char *const *words, size_t count) {
   lk_bytes argv[3];
   for (size_t i = 0; i < count; i++) argv[i] = (lk_bytes){words[i], strlen(words[i])};
   size_t len = lk_wire_size(argv, count);
   char *wire = malloc(len);
   if (!wire) return false;
   lk_wire_write(argv, count, wire);
-  bool said = lk_conn_append(&s->conn, wire, len);
+  bool said = lk_conn_append(&a->conn, wire, len);
   free(wire);
   return said;
 }
 
 /* A connection that listens takes no questions: it stops, asks and listens again, in one piece, so that no
  * switch falls between the answer and the news. */
-static void ask(lk_sentinel *s, int64_t now_us) {
+static void ask(informant *a, int64_t now_us) {
   const char *const stop[] = {"UNSUBSCRIBE", "+switch-master"};
-  const char *const question[] = {"SENTINEL", "MASTER", master_name(s)};
+  const char *const where[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master_name(a->of)};
+  const char *const since[] = {"SENTINEL", "MASTER", master_name(a->of)};
   const char *const listen[] = {"SUBSCRIBE", "+switch-master"};
-  if (!say(s, stop, 2) || !say(s, question, 3) || !say(s, listen, 2)) return;
-  atomic_store(&s->doubtful, false);
-  s->asked = true;
-  s->asked_us = now_us;
-  lk_conn_flush(&s->conn, now_us);
+  if (!say(a, stop, 2) || !say(a, where, 3) || !say(a, since, 3) || !say(a, listen, 2)) return;
+  atomic_store(&a->doubtful, false);
+  a->asked = true;
+  a->asked_us = now_us;
+  lk_conn_flush(&a->conn, now_us);
 }
 
 static bool is_text(const redisReply *reply) { return reply->type == REDIS_REPLY_STRING; }
 
 /* "name old-host old-port new-host new-port", without the epoch: the answer to a question has it. */
-static void take_switch(lk_sentinel *s, const char *text) {
-  const char *name = master_name(s);
+static void take_switch(informant *a, const char *text) {
+  const char *name = master_name(a->of);
   size_t len = strlen(name);
   if (strncmp(text, name, len) != 0 || text[len] != ' ') return;
-  atomic_store(&s->doubtful, true);
-  s->asked_us = INT64_MIN / 2; /* at once */
+  atomic_store(&a->doubtful, true);
+  a->asked_us = 0; /* at once */
 }
 
-/* Names and values in turn. */
-static void take_master(lk_sentinel *s, const redisReply *reply) {
-  const char *host = NULL, *port = NULL, *epoch = "0";
+/* Host and port. During a fail-over this is the new master, while what follows still names the old. */
+static void take_place(informant *a, const redisReply *reply) {
+  int port = is_text(reply->element[1]) ? atoi(reply->element[1]->str) : 0;
+  if (!is_text(reply->element[0]) || port < 1 || port > 65535) return;
+  a->named = lk_route_site(&a->of->route, reply->element[0]->str, port, NULL);
+}
+
+/* Names and values in turn: the number of the last fail-over is among them. */
+static void take_epoch(informant *a, const redisReply *reply) {
+  int64_t epoch = 0;
   for (size_t i = 0; i + 1 < reply->elements; i += 2) {
     const redisReply *name = reply->element[i], *value = reply->element[i + 1];
     if (!is_text(name) || !is_text(value)) return;
-    if (strcmp(name->str, "ip") == 0) host = value->str;
-    if (strcmp(name->str, "port") == 0) port = value->str;
-    if (strcmp(name->str, "config-epoch") == 0) epoch = value->str;
+    if (strcmp(name->str, "config-epoch") == 0) epoch = strtoll(value->str, NULL, 10);
   }
-  s->asked = false;
-  if (host && port) settle_at(s, host, atoi(port), strtoll(epoch, NULL, 10));
+  a->asked = false;
+  if (!a->named) return;
+  bool changed = a->said && a->site != a->named;
+  a->said = true;
+  a->site = a->named;
+  a->epoch = epoch;
+  weigh(a->of, a, changed);
 }
 
-static void take(lk_sentinel *s, const redisReply *reply, int64_t now_us) {
+static void take(informant *a, const redisReply *reply, int64_t now_us) {
   char said[320];
   if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR No such master", 18) == 0) {
-    snprintf(said, sizeof said, "the sentinel knows no master that is called %s", master_name(s));
-    give_up(s, now_us, LK_SERVER, said);
+    snprintf(said, sizeof said, "the sentinel knows no master that is called %.200s",
+             master_name(a->of));
+    give_up(a, now_us, LK_SERVER, said);
   } else if (reply->type == REDIS_REPLY_ERROR) {
     lk_error why;
     lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
     snprintf(said, sizeof said, "the sentinel says: %.280s", why.message);
-    give_up(s, now_us, status, said);
+    give_up(a, now_us, status, said);
+  } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+    take_place(a, reply);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 3) {
-    take_master(s, reply);
+    take_epoch(a, reply);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
              is_text(reply->element[0]) && strcmp(reply->element[0]->str, "message") == 0 &&
              is_text(reply->element[2])) {
-    take_switch(s, reply->element[2]->str);
+    take_switch(a, reply->element[2]->str);
   }
 }
 
 /* When the connection needs something though nothing arrives. */
-static int64_t timer(const lk_sentinel *s) {
-  int64_t at_us = lk_conn_timer(&s->conn);
-  if (s->conn.state != LK_CONN_UP) return at_us;
-  if (s->asked) return s->asked_us + s->route.options.command_us;
-  return atomic_load(&s->doubtful) ? s->asked_us + PAUSE_US : INT64_MAX;
+static int64_t timer(const informant *a) {
+  if (a->conn.state != LK_CONN_UP) return lk_conn_timer(&a->conn);
+  if (a->asked) return a->asked_us + a->of->route.options.command_us;
+  return atomic_load(&a->doubtful) ? a->asked_us + PAUSE_US : INT64_MAX;
 }
 
 static void watch(lk_watched *watched, lk_wish *out) {
-  lk_sentinel *s = of_watched(watched);
+  informant *a = of_watched(watched);
   int64_t now_us = lk_clock_us();
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
-  pthread_mutex_lock(&s->mutex);
-  if (!atomic_load(&s->route.shut)) {
-    lk_conn *conn = &s->conn;
+  pthread_mutex_lock(&a->of->mutex);
+  if (!atomic_load(&a->of->route.shut)) {
+    lk_conn *conn = &a->conn;
     if (conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {
       lk_conn_start(conn, now_us);
-      if (conn->state == LK_CONN_DOWN) next_sentinel(s, now_us);
+      if (conn->state == LK_CONN_DOWN) fail(a);
     }
-    bool due = atomic_load(&s->doubtful) && !s->asked && now_us >= s->asked_us + PAUSE_US;
-    if (conn->state == LK_CONN_UP && due) ask(s, now_us);
+    bool due = atomic_load(&a->doubtful) && !a->asked && now_us >= a->asked_us + PAUSE_US;
+    if (conn->state == LK_CONN_UP && due) ask(a, now_us);
     out->fd = conn->fd;
     out->events = lk_conn_events(conn);
-    out->timer_us = timer(s);
+    out->timer_us = timer(a);
   }
-  pthread_mutex_unlock(&s->mutex);
+  pthread_mutex_unlock(&a->of->mutex);
 }
 
 static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
-  lk_sentinel *s = of_watched(watched);
+  informant *a = of_watched(watched);
   redisReply *reply;
   (void)wish;
-  pthread_mutex_lock(&s->mutex);
+  pthread_mutex_lock(&a->of->mutex);
   int64_t now_us = lk_clock_us();
-  lk_conn *conn = &s->conn;
+  lk_conn *conn = &a->conn;
   bool was_down = conn->state == LK_CONN_DOWN;
   lk_conn_step(conn, revents, now_us);
   while (conn->state == LK_CONN_UP && (reply = lk_conn_next(conn, now_us)) != NULL) {
-    take(s, reply, now_us);
+    take(a, reply, now_us);
     freeReplyObject(reply);
-    was_down = was_down || conn->state == LK_CONN_DOWN; /* given up, and said so */
   }
-  bool late = s->asked && now_us >= s->asked_us + s->route.options.command_us;
+  bool late = a->asked && now_us >= a->asked_us + a->of->route.options.command_us;
   if (conn->state == LK_CONN_DOWN && !was_down) {
-    next_sentinel(s, now_us);
+    fail(a);
   } else if (conn->state == LK_CONN_UP && late) {
-    give_up(s, now_us, LK_UNREACHABLE, "the sentinel did not answer in time");
-  } else if (conn->state == LK_CONN_UP && s->same >= SAME_MOST && s->count > 1) {
-    give_up(s, now_us, LK_UNREACHABLE, "the sentinel names a master that is of no use");
-    s->failed = 0;
+    give_up(a, now_us, LK_UNREACHABLE, "the sentinel did not answer in time");
   }
-  pthread_mutex_unlock(&s->mutex);
+  pthread_mutex_unlock(&a->of->mutex);
 }
 
 /* ------------------------------------------------------------------------------------- routes -- */
+
+static bool all_failed(const lk_sentinel *s) {
+  size_t failed = 0;
+  for (size_t i = 0; i < s->count; i++) failed += s->informants[i].failed;
+  return failed == s->count;
+}
 
 /* Blocks until some sentinel has named the master, or none of them does. */
 static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
   lk_sentinel *s = of(route);
   lk_status status = LK_OK;
   pthread_mutex_lock(&s->mutex);
-  while (!s->known && s->failed < s->count && lk_clock_us() < deadline_us) {
+  while (!s->known && !all_failed(s) && lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&s->moved, &s->mutex, deadline_us);
   }
   if (!s->known) {
-    const lk_error *why = &s->why;
-    status = why->status != LK_OK ? why->status : LK_UNREACHABLE;
-    lk_fail(error, status, "%s",
-            why->status != LK_OK ? why->message : "no sentinel answered in time");
+    bool said = s->why.status != LK_OK;
+    status = lk_fail(error, said ? s->why.status : LK_UNREACHABLE, "%s",
+                     said ? s->why.message : "no sentinel answered in time");
   }
   pthread_mutex_unlock(&s->mutex);
   return status == LK_OK ? lk_succeed(error) : status;
@@ -250,11 +276,16 @@ static lk_node *node_of(lk_route *route, const lk_bytes *key) {
 
 /* In any mutex. */
 static void doubt(lk_route *route) {
-  if (!atomic_exchange(&of(route)->doubtful, true)) lk_keeper_poke(route->keeper);
+  lk_sentinel *s = of(route);
+  bool news = false;
+  for (size_t i = 0; i < s->count; i++) {
+    if (!atomic_exchange(&s->informants[i].doubtful, true)) news = true;
+  }
+  if (news) lk_keeper_poke(route->keeper);
 }
 
-/* A master that has become a replica refuses scripts before they run: it was none of it. The call waits for a
- * connection to one that says it is a master. */
+/* A master that has become a replica refuses scripts before they run: it was none of it. The call waits
+ * for a connection to one that says it is a master. */
 static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
   (void)key;
   if (answer->elsewhere || strncmp(answer->reply->str, "READONLY", 8) != 0) return false;
@@ -279,10 +310,10 @@ static void shut(lk_route *route) {
 
 static void destroy(lk_route *route) {
   lk_sentinel *s = of(route);
-  lk_conn_close(&s->conn);
+  for (size_t i = 0; i < s->count; i++) lk_conn_close(&s->informants[i].conn);
+  free(s->informants);
   pthread_cond_destroy(&s->moved);
   pthread_mutex_destroy(&s->mutex);
-  free(s->sites);
   lk_route_clear(route);
   free(s);
 }
@@ -295,21 +326,29 @@ static const lk_topology sentinel = {.learn = learn,
                                      .shut = shut,
                                      .free = destroy};
 
-static bool make_node(lk_sentinel *s) {
+static bool make_master(lk_sentinel *s) {
   s->master = lk_route_add(&s->route, NULL);
   if (!s->master) return false;
   s->master->target.only_master = true;
   return lk_node_pipe(s->master) != NULL;
 }
 
-static bool make_sites(lk_sentinel *s, const lk_url *url) {
-  s->sites = calloc(url->nhosts, sizeof *s->sites);
-  for (; s->sites && s->count < url->nhosts; s->count++) {
-    const lk_url_host *host = &url->hosts[s->count];
-    s->sites[s->count] = lk_route_site(&s->route, host->host, host->port, NULL);
-    if (!s->sites[s->count]) return false;
+static bool make_informants(lk_sentinel *s, const lk_url *url) {
+  s->informants = calloc(url->nhosts, sizeof *s->informants);
+  for (size_t i = 0; s->informants && i < url->nhosts; i++) {
+    informant *a = &s->informants[i];
+    const lk_url_host *at = &url->hosts[i];
+    const lk_site *site = lk_route_site(&s->route, at->host, at->port, NULL);
+    if (!site) return false;
+    a->of = s;
+    a->watched = (lk_watched){.watch = watch, .done = watched_done};
+    a->target.settings = &s->settings;
+    atomic_init(&a->target.site, site);
+    lk_conn_init(&a->conn, &a->target);
+    atomic_init(&a->doubtful, true);
+    s->count++;
   }
-  return s->sites != NULL;
+  return s->informants != NULL;
 }
 
 lk_route *lk_sentinel_new(const lk_route_options *options, lk_keeper *keeper) {
@@ -326,18 +365,10 @@ lk_route *lk_sentinel_new(const lk_route_options *options, lk_keeper *keeper) {
   s->settings.url.user = url->sentinel_user;
   s->settings.url.password = url->sentinel_password;
   s->settings.url.db = 0;
-  s->target.settings = &s->settings;
-  s->conn.fd = -1;
-  if (!make_sites(s, url) || !make_node(s)) {
+  if (!make_informants(s, url) || !make_master(s)) {
     destroy(&s->route);
     return NULL;
   }
-  s->turn = (size_t)lk_random_up_to((int64_t)s->count - 1);
-  atomic_init(&s->target.site, s->sites[s->turn]);
-  lk_conn_init(&s->conn, &s->target);
-  atomic_init(&s->doubtful, true);
-  s->asked_us = INT64_MIN / 2;
-  s->watched = (lk_watched){.watch = watch, .done = watched_done};
-  lk_keeper_add(keeper, &s->watched);
+  for (size_t i = 0; i < s->count; i++) lk_keeper_add(keeper, &s->informants[i].watched);
   return &s->route;
 }

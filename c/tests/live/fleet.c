@@ -15,6 +15,9 @@
 #define MASTER "fleet-master"
 #define SENTINEL_PASSWORD "sentinels-own"
 
+/* A master that comes back is noticed, made a replica, and reported, each after some seconds. */
+enum { WHOLE_MS = 60000 };
+
 typedef struct watcher {
   pid_t pid;
   int port;
@@ -171,7 +174,11 @@ static bool is_whole(fleet *f) {
 
 void fleet_wait_whole(fleet *f) {
   for (size_t i = 0; i < f->count; i++) f->down[i] = server_is_down(f->servers[i]);
-  UNTIL(is_whole(f));
+  int64_t until_ms = lk_now_ms() + WHOLE_MS;
+  while (!is_whole(f)) {
+    if (lk_now_ms() > until_ms) fail_msg("the fleet did not become whole");
+    kit_pause();
+  }
 }
 
 /* -------------------------------------------------------------------------------------- servers -- */
