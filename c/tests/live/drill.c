@@ -41,8 +41,8 @@ static const struct {
   lk_kind kind; /* 0: a permit */
   int weight;
   int pause; /* who never pauses keeps the other side out: that is no fault of anybody's */
-} kinds[KINDS] = {{"lock", "lock", LK_LOCK, 1000, 0},   {"fenced", "fenced", LK_FENCED, 1000, 0},
-                  {"fair", "fair", LK_FAIR, 1000, 0},   {"rw", "read", LK_READ, 1, 10},
+} kinds[KINDS] = {{"lock", "lock", LK_LOCK, 1000, 0},  {"fenced", "fenced", LK_FENCED, 1000, 0},
+                  {"fair", "fair", LK_FAIR, 1000, 0},  {"rw", "read", LK_READ, 1, 10},
                   {"rw", "write", LK_WRITE, 1000, 10}, {"permit", "permit", 0, 1000, 0}};
 
 /* Readers and writers share a thing. */

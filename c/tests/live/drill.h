@@ -13,14 +13,14 @@ typedef struct drill drill;
 enum { DRILL_LEASE_MS = 2000, DRILL_KINDS = 6 };
 
 typedef struct drill_result {
-  long taken;           /* by all */
-  long overlaps;        /* of holds that were valid, as far as their clients knew */
+  long taken;                    /* by all */
+  long overlaps;                 /* of holds that were valid, as far as their clients knew */
   long overlaps_of[DRILL_KINDS]; /* lock, fenced, fair, read, write, permit */
-  long tokens_back;     /* fencing tokens that did not increase */
-  int64_t longest_ms;   /* that anybody waited */
-  const char *longest;  /* for what */
-  int64_t longest_call; /* a release took */
-  char strange[200];    /* a status that no fault explains; "" */
+  long tokens_back;              /* fencing tokens that did not increase */
+  int64_t longest_ms;            /* that anybody waited */
+  const char *longest;           /* for what */
+  int64_t longest_call;          /* a release took */
+  char strange[200];             /* a status that no fault explains; "" */
 } drill_result;
 
 /* The names are TAG-KIND; with braces in the tag they share a slot. */

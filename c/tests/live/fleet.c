@@ -203,8 +203,8 @@ static server *start_server(fleet *f, const char *const *more) {
     args[n++] = port;
   }
   args[n] = NULL;
-  return server_start(
-      &(server_options){.tls = f->tls, .like = f->count > 0 ? f->servers[0] : NULL, .args = args});
+  return server_start(&(server_options){
+      .tls = f->tls, .part = true, .like = f->count > 0 ? f->servers[0] : NULL, .args = args});
 }
 
 static void add_server(fleet *f, const char *const *more) {

@@ -149,6 +149,26 @@ static void use_certificates(server *s, const server *of) {
   server_add_args(s, (const char *const[]){"--tls-auth-clients", "optional", NULL});
 }
 
+/* ------------------------------------------------------------------------------------ topology -- */
+
+/* LATCHKEY_TEST_TOPOLOGY=cluster: each server is a cluster of its own, and its URLs say so. */
+static bool is_cluster(void) {
+  const char *topology = getenv("LATCHKEY_TEST_TOPOLOGY");
+  return topology && strcmp(topology, "cluster") == 0;
+}
+
+static bool says_ok(server *s) {
+  redisReply *reply = server_ask(s, "CLUSTER INFO");
+  bool ok = strstr(reply->str, "cluster_state:ok") != NULL;
+  freeReplyObject(reply);
+  return ok;
+}
+
+static void take_all_slots(server *s) {
+  server_do(s, "CLUSTER ADDSLOTSRANGE 0 16383");
+  for (int i = 0; i < TRIES && !says_ok(s); i++) poll(NULL, 0, PAUSE_MS);
+}
+
 /* ------------------------------------------------------------------------------- start and stop -- */
 
 server *server_start(const server_options *options) {
@@ -179,7 +199,18 @@ server *server_start(const server_options *options) {
     server_add_args(s, (const char *const[]){"--requirepass", options->password, NULL});
   }
   server_add_args(s, options->args);
+  bool alone = is_cluster() && !options->part;
+  if (alone) {
+    char bus[16];
+    snprintf(bus, sizeof bus, "%d", server_free_port());
+    server_add_args(s,
+                    (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
+    snprintf(s->tcp_url, sizeof s->tcp_url, "redis%s-cluster://127.0.0.1:%d", s->tls ? "s" : "",
+             s->port);
+    strcpy(s->url, s->tcp_url);
+  }
   launch(s);
+  if (alone) take_all_slots(s);
   return s;
 }
 

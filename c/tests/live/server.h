@@ -14,6 +14,7 @@ typedef struct server server;
 typedef struct server_options {
   const char *password; /* of the default user */
   bool tls;             /* the port speaks TLS; ca.crt, other.crt and client.{crt,key} are made */
+  bool part;            /* of a cluster or so: LATCHKEY_TEST_TOPOLOGY does not concern it */
   const server *like;   /* whose certificates it uses; NULL: its own */
   const char *const *args; /* further arguments for redis-server, ended by NULL */
 } server_options;
