@@ -200,3 +200,97 @@ describe('a trace', function()
     assert.equal(2, result.finding.line)
   end)
 end)
+
+describe('a waiter whose channel is heard no more', function()
+  local CHANNEL = 'redisson_lock__channel:{orders}'
+  local lines, call
+
+  local function add(ms, e, event)
+    event.e, event.t, event.client = e, 1000000 + ms * 1000, 'c1'
+    lines[#lines + 1] = cjson.encode(event)
+  end
+
+  -- A try that another's hold refuses for 5 s more.
+  local function look(ms)
+    call = call + 1
+    add(ms, 'sent', { call = call, copy = 1, script = 'lock/acquire', keys = { 'orders' },
+      args = { '30000', 'lk-c1:1', '1' } })
+    add(ms + 1, 'replied', { call = call, reply = { 0, 5000 } })
+  end
+
+  local function begin(ms)
+    add(ms, 'begin', { lock = 'lock:orders', caller = 7, op = 'acquire', owner = 'lk-c1:1',
+      wait_ms = -1, lease_ms = 30000, drift_ms = 302, renew = 1 })
+    look(ms)
+  end
+
+  before_each(function()
+    lines, call = {}, 0
+    add(0, 'trace', { version = 1, recheck_ms = 30000, command_ms = 1000 })
+  end)
+
+  -- A look may have crossed with the news that it is for, so that another follows it at once.
+  local function waits_and_is_deafened()
+    begin(10)
+    add(20, 'listening', { channel = CHANNEL })
+    look(21)
+    add(100, 'deaf', { channel = CHANNEL })
+  end
+
+  it('looks at once, then after 25 ms at the soonest, and twice that each time', function()
+    waits_and_is_deafened()
+    for _, ms in ipairs({ 101, 127, 178, 279, 480, 731, 982 }) do
+      look(ms)
+    end
+
+    assert.is_nil(check(lines).finding)
+  end)
+
+  it('may not look sooner', function()
+    waits_and_is_deafened()
+    look(101)
+    look(130)
+    look(170)
+
+    local finding = check(lines).finding
+
+    assert.equal(#lines - 1, finding.line)
+    assert.matches('looks again in 11 ms', finding.message)
+  end)
+
+  it('looks when it is heard again, and then no more', function()
+    waits_and_is_deafened()
+    look(101)
+    add(110, 'listening', { channel = CHANNEL })
+    look(111)
+    look(400)
+    assert.is_nil(check(lines).finding)
+    look(700)
+
+    assert.matches('looks again in', check(lines).finding.message)
+  end)
+
+  it('waits as ever if it came later', function()
+    begin(10)
+    add(20, 'listening', { channel = CHANNEL })
+    add(30, 'deaf', { channel = CHANNEL })
+    table.remove(lines, 2)
+    table.remove(lines, 2)
+    table.remove(lines, 2)
+    begin(100)
+    look(700)
+
+    assert.equal(#lines - 1, check(lines).finding.line)
+  end)
+
+  it('does not mind another lock\'s channel', function()
+    begin(10)
+    add(20, 'listening', { channel = CHANNEL })
+    look(21)
+    look(22)
+    add(100, 'deaf', { channel = 'redisson_lock__channel:{orders2}' })
+    look(101)
+
+    assert.equal(#lines - 1, check(lines).finding.line)
+  end)
+end)

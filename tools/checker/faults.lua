@@ -52,7 +52,7 @@ local function is_script(call)
   return call and call.script ~= 'SUBSCRIBE'
 end
 
--- kind -> { can(data): may it strike?, strike(c) }
+-- kind -> { can(data): may it strike?, strike(c, role) }
 faults.of_client = {
   crash = {
     can = function(data)
@@ -144,11 +144,14 @@ faults.of_client = {
     can = function(data)
       return next(data.listens)
     end,
-    strike = function(c)
+    strike = function(c, role)
       local channels = parts.sorted_names(c.listens)
       c.listens, c.poked = {}, nil
       for _, channel in ipairs(channels) do
         c:listen('relisten', channel)
+      end
+      if role.deafened then
+        role.deafened(c)
       end
     end,
   },

@@ -4,6 +4,7 @@
 -- model does it there, with these arguments, until then, is looked at here. Each `on` function
 -- answers what is wrong with an event, or nothing.
 local Client = require('checker.client')
+local taker = require('checker.models.taker')
 local names = require('lib.names')
 local parts = require('checker.parts')
 local sends = require('checker.sends')
@@ -16,6 +17,8 @@ local KINDS = {
   fair = { 'fair', 'taker' }, read = { 'rw', 'reader' }, write = { 'rw', 'writer' },
 }
 local RETRY_PART, RETRY_MIN_MS, RETRY_MAX_MS = 12, 5, 1000
+-- Who begins so soon after a channel is lost may still have taken it for heard.
+local NEWS_MS = 20
 -- The library's choice, or the server's: not the model's.
 local FREE = { heartbeat = true, wait = true, client = true, publish = true }
 
@@ -32,7 +35,8 @@ local function idle(role)
 end
 
 ---@param event table `begin` of an acquire
----@param about { server: table, recheck_ms: number }
+---@param about { server: table, recheck_ms: number, deaf: table } `deaf` has since when (ms)
+---  channels that were heard are not
 ---@return table|nil follower nil: there is no model of this kind
 function Follower.new(event, about)
   local kind, name = event.lock:match('^(%a+):(.*)$')
@@ -44,9 +48,26 @@ function Follower.new(event, about)
   local f = setmetatable({ kind = kind, name = name, lock = event.lock, caller = event.caller,
     client = event.client, owner = event.owner, role = role, row = role.row, server = about.server,
     limits = limits_of(event, about.recheck_ms), recheck_ms = about.recheck_ms,
-    role_name = known[2], poked = 0, acted = 0, owed = {} }, Follower)
+    role_name = known[2], poked = 0, acted = 0, owed = {}, began_ms = event.t / 1000,
+    deaf = about.deaf, deaf_looks = 0 }, Follower)
+  f.channel = f:formed(role.row.release, 'channel')
   f.data = idle(known[2])
   return f
+end
+
+---The name that a header gives a key or channel of this lock.
+function Follower:formed(script, field)
+  for _, entry in ipairs(self.server:header(script).argv) do
+    if entry.name == field then
+      return names.form(entry.form, self.name, {})
+    end
+  end
+end
+
+---Is this the channel on which it waits? That of a fair lock ends with its client's name.
+function Follower:listens_to(channel)
+  return channel == self.channel or self.kind == 'fair'
+    and channel:sub(1, #self.channel + 1) == self.channel .. ':'
 end
 
 ---Is this a script of a hold's life?
@@ -253,6 +274,11 @@ local function correct_sleep(self, now_ms, call, wait_ms)
     pause_ms = 0
   elseif wait_ms >= 0 then
     pause_ms = math.min(pause_ms, wait_ms + 1)
+  end
+  local deaf_ms = self.deaf[self.channel]
+  if deaf_ms and self.began_ms <= deaf_ms + NEWS_MS then
+    pause_ms = math.min(pause_ms, taker.deaf_ms(self.deaf_looks) / 2)
+    self.deaf_looks = self.deaf_looks + 1
   end
   if call.role == 'wait' then
     return

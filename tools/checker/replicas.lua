@@ -35,9 +35,9 @@ local function left_of(steps, old, present)
   return keys
 end
 
-local function reconnect(c)
+local function reconnect(c, role)
   if next(c.listens) then
-    faults.of_client.channel.strike(c)
+    faults.of_client.channel.strike(c, role)
   end
   faults.of_client.request.strike(c)
 end

@@ -240,8 +240,8 @@ local CHOOSE = setmetatable({}, { __index = function(list, name)
 end })
 
 local function strike(kind)
-  return function(c)
-    faults.of_client[kind].strike(c)
+  return function(c, role)
+    faults.of_client[kind].strike(c, role)
   end
 end
 

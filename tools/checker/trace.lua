@@ -14,7 +14,7 @@ local trace = {}
 -- a caller of a lock, `undone` which names are released in the background.
 local function new_client(event, server)
   return { server = server, recheck_ms = event.recheck_ms or 30000, owners = {}, asks = {},
-    calls = {}, undone = {}, used = {}, waiting = {} }
+    calls = {}, undone = {}, used = {}, waiting = {}, deaf = {} }
 end
 
 local function id_of(event)
@@ -145,10 +145,21 @@ end
 on.unanswered = on.replied
 
 -- Also a confirmation: what was said before it was not heard.
-function on.listening(client, event, line)
+local function news(client, event, line)
   poke(client, line, function(follower)
-    return event.channel:find(follower.name, 1, true)
+    return follower:listens_to(event.channel)
   end)
+end
+
+function on.listening(client, event, line)
+  client.deaf[event.channel] = nil
+  news(client, event, line)
+end
+
+-- What is said from now on is missed: all look, and go on to do so while it lasts.
+function on.deaf(client, event, line)
+  client.deaf[event.channel] = event.t / 1000
+  news(client, event, line)
 end
 
 function on.message(client, event, line)
@@ -156,7 +167,7 @@ function on.message(client, event, line)
   if ticket and ticket.kind == 'fair' then
     ticket.ticket = true
   end
-  on.listening(client, event, line)
+  news(client, event, line)
 end
 
 function on.deadline(client, event)

@@ -13,6 +13,8 @@ local HEARTBEAT_MS, WAIT_MS = 150, 400
 local role = taker.role({ acquire = 'fair/acquire', renew = 'fair/renew', release = 'fair/release',
   reenters = true, extra = { wait = WAIT_MS, heartbeat = HEARTBEAT_MS, client = 'lk-@' } })
 
+role.deafened = nil -- its heartbeats look anyway
+
 local function channel(c)
   return c:form('fair/release', 'channel') .. ':lk-@'
 end

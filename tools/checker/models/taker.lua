@@ -5,6 +5,15 @@ local parts = require('checker.parts')
 
 local taker = {}
 
+local DEAF_FIRST_MS, DEAF_LAST_MS = 50, 500
+
+---lk_attempt_pause_us: who is deaf looks again within this time, and after half of it at the soonest.
+---@param looks integer how often it has looked already while it was deaf
+---@return number ms
+function taker.deaf_ms(looks)
+  return math.min(DEAF_FIRST_MS * 2 ^ looks, DEAF_LAST_MS)
+end
+
 ---@param row table { acquire, renew, release, transfer, reenters, polls, suffix, extra, owner,
 ---  token, mode }; `suffix` ends the names of its owners, `extra` are further arguments, `owner` is
 ---  the argument that names the owner where that is not "owner", `token` is where the reply has one
@@ -38,7 +47,7 @@ function taker.role(row)
 
   -- obtain: one owner's name, from its first try to its hold or to nothing
   local function obtain(c)
-    c.owner, c.stray, c.level = new_owner(c), nil, nil
+    c.owner, c.stray, c.level, c.deaf = new_owner(c), nil, nil, nil
     try(c)
   end
 
@@ -56,6 +65,7 @@ function taker.role(row)
   local function finish(c)
     ends_hold(c)
     c.owner, c.stray, c.poked, c.token, c.answered, c.listens = nil, nil, nil, nil, nil, {}
+    c.deaf = nil
     c.pc = c.rounds > 0 and 'idle' or 'done'
   end
   role.finish = finish
@@ -74,7 +84,7 @@ function taker.role(row)
 
   -- add_hold, lk_watch_start
   local function hold(c, call)
-    c.pc, c.level = 'held', 1
+    c.pc, c.level, c.deaf = 'held', 1, nil
     c.deadline = deadline(c, call)
     c.timers['end'] = c.deadline
     c.renewals = c:limit('renewals')
@@ -148,12 +158,30 @@ function taker.role(row)
     c.timers.wake = c:now() + (often and math.min(c:limit('third'), pause_ms) or pause_ms)
   end
 
+  -- sleep_on, where what was heard is heard no more: it looks by itself
+  local function sleep_deaf(c, wait_ms)
+    sleep(c, wait_ms)
+    c.timers.wake = math.min(c.timers.wake, c:now() + taker.deaf_ms(c.deaf))
+    c.deaf = c.deaf + 1
+  end
+
+  local WAITS = { try = true, wait = true, sleep = true }
+
+  -- told, in waiters.c: the connection that messages come on is lost, and is made anew
+  function role.deafened(c)
+    if WAITS[c.pc] then
+      c.deaf, c.poked = c.deaf or 0, true
+    end
+  end
+
   -- contend
   function role.reply.try(c, reply, call)
     c.stray = c.stray or call.copies > 1 or nil
     local channel = c:form(row.release, 'channel')
     if reply[1] == 1 then
       granted(c, call, row.token and reply[row.token])
+    elseif not c.listens[channel] and c.deaf then
+      sleep_deaf(c, reply[2])
     elseif not c.listens[channel] then -- listen_in
       c.pc = 'listen'
       c:listen('listen', channel)
