@@ -7,7 +7,7 @@ local taker = {}
 
 local DEAF_FIRST_MS, DEAF_LAST_MS = 50, 500
 
----lk_attempt_pause_us: who is deaf looks again within this time, and after half of it at the soonest.
+---lk_attempt_pause_us: who is deaf looks again within this time, and no sooner than half of it
 ---@param looks integer how often it has looked already while it was deaf
 ---@return number ms
 function taker.deaf_ms(looks)
