@@ -3,6 +3,9 @@ local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local catalog = require('lib.catalog')
+local changelog = require('lib.changelog')
+local helper = require('helper')
+local ledger = require('lib.ledger')
 
 local HEAD = '# name\tversion\tsha1\tsince\n'
 
@@ -52,6 +55,17 @@ describe('tools/release', function()
     return table.concat(list, '\n') .. '\n'
   end
 
+  -- The section of what is not released, with a row for each script of the clone.
+  local function unreleased(skipped)
+    local lines = { '## Unreleased\n' }
+    for _, script in ipairs(catalog.read(clone .. '/scripts')) do
+      if script.name ~= skipped then
+        lines[#lines + 1] = ('| %s | %s | new |'):format(script.name, script.header.version)
+      end
+    end
+    return table.concat(lines, '\n') .. '\n'
+  end
+
   before_each(function()
     clone = os.tmpname()
     os.remove(clone)
@@ -61,7 +75,7 @@ describe('tools/release', function()
         clone, clone))))
     write('scripts/released.tsv', HEAD)
     write('VERSION', '0.1.0\n')
-    write('CHANGELOG.md', '# Changelog\n\n## 0.1.0\n\n## 0.1.1 (soon)\n')
+    write('CHANGELOG.md', '# Changelog\n\n' .. unreleased() .. '\n## 0.0.1\n\n- old\n')
     assert.is_true((shell('git init -q')))
     commit()
   end)
@@ -77,6 +91,8 @@ describe('tools/release', function()
     assert.equal(HEAD .. rows('0.1.0'), read('scripts/released.tsv'))
     assert.equal('0.1.0\n', read('VERSION'))
     assert.matches(rows('0.1.0'), out, 1, true)
+    assert.equal('# Changelog\n\n' .. unreleased():gsub('Unreleased', '0.1.0')
+      .. '\n## 0.0.1\n\n- old\n', read('CHANGELOG.md'))
   end)
 
   it('appends only what is new, below what is there', function()
@@ -85,6 +101,7 @@ describe('tools/release', function()
     commit()
     tag('v0.1.0')
     change('scripts/lock/renew.lua', '1%.0%.0', '1.0.1')
+    change('CHANGELOG.md', '## ', '## Unreleased\n\n| lock/renew | 1.0.1 | words |\n\n## ')
     commit()
 
     local code, _, err = release('0.1.1')
@@ -103,6 +120,7 @@ describe('tools/release', function()
     assert.matches(rows('0.1.1'), out, 1, true)
     assert.equal(HEAD, read('scripts/released.tsv'))
     assert.equal('0.1.0\n', read('VERSION'))
+    assert.equal('Unreleased', changelog.first(read('CHANGELOG.md')))
   end)
 
   local function refuses(arguments, words)
@@ -134,15 +152,30 @@ describe('tools/release', function()
     refuses('0.1.1', 'the tag v0.1.1 exists')
   end)
 
-  it('refuses a version that the change log does not know', function()
-    refuses('0.1.2', 'no heading "## 0.1.2"')
-    refuses('0.1.10', 'no heading "## 0.1.10"')
+  it('refuses where the change log says nothing, or has that version already', function()
+    refuses('0.0.1', 'a section "## 0.0.1" already')
+    release('0.1.0')
+    commit()
+    refuses('0.1.1', 'says nothing under "## Unreleased"')
+    change('CHANGELOG.md', '## ', '## Unreleased\n\n## ')
+    commit()
+    refuses('0.1.1', 'says nothing under "## Unreleased"')
+  end)
+
+  it('refuses where the change log misses a script, or its version', function()
+    write('CHANGELOG.md', unreleased('lock/renew'))
+    commit()
+    refuses('0.1.0', 'does not say what changed in lock/renew 1.0.0')
+    write('CHANGELOG.md', unreleased():gsub('(lock/renew | 1%.0)%.0', '%1.9'))
+    commit()
+    refuses('0.1.0', 'does not say what changed in lock/renew 1.0.0')
   end)
 
   it('refuses a released script that was changed and kept its version', function()
     release('0.1.0')
     commit()
     change('scripts/lock/renew.lua', '%-%- bind', '-- the names')
+    change('CHANGELOG.md', '## ', '## Unreleased\n\n- words\n\n## ')
     commit()
 
     refuses('0.1.1', 'lock/renew 1.0.0 was released with other bytes')
@@ -152,5 +185,29 @@ describe('tools/release', function()
     assert.equal(64, (release('')))
     assert.equal(64, (release('1.0')))
     assert.equal(64, (release('1.0.0 --quick')))
+  end)
+end)
+
+describe('the change log of this tree', function()
+  local text = assert(utils.readfile(helper.root .. '/CHANGELOG.md', true))
+
+  it('begins with what is not released, or with the version', function()
+    local first = changelog.first(text)
+    local version = utils.readfile(helper.root .. '/VERSION'):match('%S+')
+
+    assert.truthy(first == changelog.UNRELEASED or first == version, first)
+  end)
+
+  it('has each script that is not released, with its version, and no others', function()
+    local known = ledger.parse(assert(utils.readfile(helper.root .. '/scripts/released.tsv', true)))
+    local wanted = {}
+    for _, script in ipairs(assert(catalog.read(helper.root .. '/scripts'))) do
+      if not ledger.find(known, script.name, script.header.version) then
+        wanted[script.name] = script.header.version
+      end
+    end
+
+    assert.same(wanted,
+      changelog.scripts(changelog.section(text, changelog.UNRELEASED) or ''))
   end)
 end)
