@@ -12,10 +12,17 @@ set(lk_names_program latchkey)
 set(lk_names_scripts latchkey-scripts)
 set(lk_components lib dev program scripts)
 
+# Debian wants an address in each package. The project has none, and .example can be nobody's: who
+# hands packages on gives the address that answers for them.
+set(LK_MAINTAINER "The latchkey maintainers <maintainers@latchkey.example>" CACHE STRING
+  "Who answers for the Debian packages, as \"Name <address>\"")
+if(NOT LK_MAINTAINER MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
+  message(FATAL_ERROR "LK_MAINTAINER is '${LK_MAINTAINER}'; it is \"Name <address>\"")
+endif()
+
 # What every package of Debian has: its licences and a log, and man pages that are compressed.
 string(TIMESTAMP lk_rfc_date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file("${PROJECT_SOURCE_DIR}/packaging/changelog.in" packaging/changelog.Debian @ONLY)
-set(lk_contact "The latchkey maintainers <maintainers@latchkey.example>")
 set(lk_log "${PROJECT_BINARY_DIR}/packaging/changelog.Debian")
 execute_process(COMMAND "${LK_GZIP}" -9nf "${lk_log}" COMMAND_ERROR_IS_FATAL ANY)
 foreach(component IN LISTS lk_components)
@@ -29,7 +36,7 @@ install(CODE "
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed locks on Redis and Valkey, as Lua scripts")
-set(CPACK_PACKAGE_CONTACT "${lk_contact}")
+set(CPACK_PACKAGE_CONTACT "${LK_MAINTAINER}")
 set(CPACK_PACKAGE_DIRECTORY "${PROJECT_BINARY_DIR}/packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX "${CMAKE_INSTALL_PREFIX}")
 set(CPACK_STRIP_FILES ON)
