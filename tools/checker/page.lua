@@ -8,13 +8,15 @@ local page = {}
 local LANE, ROW, TOP, LEFT = 190, 34, 46, 70
 
 local STYLE = [[
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1150px; color: #1d2329; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 1150px;
+color: #1d2329; }
 h1 { font-size: 1.3em; } h2 { font-size: 1.05em; margin-top: 1.8em; }
 .bad { color: #a11616; } .good { color: #14652f; }
 pre, code, text.mono { font-family: ui-monospace, monospace; font-size: 12.5px; }
 pre { background: #f5f6f8; padding: .8em; overflow-x: auto; }
 pre mark { background: #ffd9d4; display: block; }
-svg { background: #fff; border: 1px solid #d9dde2; max-width: 100%; height: auto; }
+.wide { overflow-x: auto; }
+svg { background: #fff; border: 1px solid #d9dde2; max-width: max(100%, 650px); height: auto; }
 table { border-collapse: collapse; } td, th { padding: .15em .8em .15em 0; text-align: left;
 vertical-align: top; font-size: 13px; }]]
 
@@ -137,6 +139,7 @@ function page.of(told, about)
     or 'No promise is broken in this run.'
   return table.concat({
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
     ('<title>%s</title><style>%s</style></head><body>'):format(escape(about.title
       or 'latchkey check ' .. about.model), STYLE),
     ('<h1>%s</h1>'):format(escape(about.title or 'latchkey check ' .. about.model)),
@@ -144,8 +147,8 @@ function page.of(told, about)
     ('<p class="%s" id="verdict"><b>%s</b></p>'):format(finding and 'bad' or 'good',
       escape(verdict)),
     about.verdict and ('<p id="bounds">%s</p>'):format(escape(about.verdict)) or '',
-    '<h2>What happened</h2>', draw(told),
-    '<h2>Keys that change</h2>', table_of_keys(told),
+    '<h2>What happened</h2><div class="wide">', draw(told), '</div>',
+    '<h2>Keys that change</h2><div class="wide">', table_of_keys(told), '</div>',
     source_of(told, about.scripts),
     '<h2>Again</h2>',
     ('<pre id="replay">latchkey check %s %s--replay \'%s\'</pre>'):format(escape(about.model),
