@@ -2,13 +2,14 @@
 -- A client while it takes a step: a copy of its part that the model may change. Its data:
 --   role, pc     which model, and where in it
 --   pipe         calls under way, in the order in which they were sent: { role, script, args, sent,
---                copies, reply once the server has run it, slow }
+--                copies, reply once the server has run it, slow }; SUBSCRIBE, WAIT are no scripts
 --   late         copies of calls nobody waits for, which the server may still run, at any time
 --   quiet        calls whose connection is silent: `due` is when their caller gives up
 --   timers       name -> moment
 --   sending      it has just sent something, and nobody has done anything since
 --   listens      channel -> true; poked: a message came since the client last looked
 --   serial       of the owner's name that it used last
+--   wrote        its connection has written since it was made, where replicas are asked about that
 -- and whatever its model keeps. "lk-@" stands for the client in owners.
 local parts = require('checker.parts')
 
@@ -101,6 +102,21 @@ function Client:listen(role, channel)
   self.sending = true
 end
 
+---Asks how many replicas have what this connection wrote last.
+---@param role string whose reply it is
+---@param ends number how long the hold that waits for it would count
+function Client:wait(role, owner, ends)
+  table.insert(self.pipe, { role = role, script = 'WAIT',
+    args = { tostring(self:limit('min_replicas')), owner }, ends = ends, sent = self:now(),
+    copies = 1 })
+  self.sending = true
+end
+
+---Is it a call of a script?
+function Client.is_script(call)
+  return call.script:find('/', 1, true) ~= nil
+end
+
 ---Says something to its application, which properties look at.
 function Client:say(what, status, call, reply)
   table.insert(self._said, { what = what, status = status, script = call and call.script,
@@ -120,7 +136,7 @@ function Client:leave_late(call)
       return
     end
   end
-  if call.script ~= 'SUBSCRIBE' then
+  if Client.is_script(call) then
     table.insert(self.late, copy)
     table.sort(self.late, function(a, b)
       return call_text(a) < call_text(b)

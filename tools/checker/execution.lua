@@ -4,6 +4,7 @@
 local Client = require('checker.client')
 local parts = require('checker.parts')
 local properties = require('checker.properties')
+local replicas = require('checker.replicas')
 
 local execution = {}
 
@@ -115,7 +116,7 @@ local function subscribe(self, state, i, k)
 end
 
 -- The server runs a call of a client: the k-th of its pipe, or a late copy.
-local function execute(self, state, i, call, answer)
+local function execute(self, state, i, call, answer, is_late)
   local letter = execution.letter(i)
   local result = self.server:run(state[self.KEYS], call, letter)
   local seen = observe(self, state, call, letter, result)
@@ -123,8 +124,8 @@ local function execute(self, state, i, call, answer)
   for k = 1, #state do
     new[k] = state[k]
   end
-  if self.may_fail_over and result.after ~= state[self.KEYS] then
-    new[self.BACK] = self.model.lagging(self, state, result.after)
+  if self.may_fail_over and result.wrote then
+    new[self.BACK] = replicas.written(self, state, not is_late and letter)
   end
   new[self.KEYS], new[self.GHOST] = result.after, seen.ghost
   if not result.err then
@@ -146,10 +147,13 @@ local function answered(self, state, i, k, letter)
       result.reply_name = name
     end
     local part = state[i]
+    local wrote = self.may_fail_over and self.limits.min_replicas
+      and result.wrote or part.data.wrote
+    name = wrote and name .. 'w' or name
     local known = part.memo[name]
     if not known then
       local data = parts.copy(part.data)
-      data.sending = nil
+      data.sending, data.wrote = nil, wrote
       data.pipe[k].reply = parts.copy(result.reply)
       for place, value in ipairs(data.pipe[k].reply) do
         if type(value) == 'string' then
@@ -173,6 +177,9 @@ function execution.run_call(self, state, i, view, emit)
   if call.script == 'SUBSCRIBE' then
     return emit(label, subscribe(self, state, i, view.call))
   end
+  if call.script == 'WAIT' then
+    return emit(label, replicas.wait(self, state, i, view.call))
+  end
   local new, finding = execute(self, state, i, call, answered(self, state, i, view.call,
     execution.letter(i)))
   emit(label, new, finding)
@@ -186,7 +193,7 @@ function execution.run_late(self, state, i, emit)
     end)
     local new, finding = execute(self, state, i, call, function()
       return left.part
-    end)
+    end, true)
     local number = #part.data.late > 1 and '#' .. k or ''
     emit(execution.letter(i) .. '~' .. verb_of(call) .. number, new, finding)
   end

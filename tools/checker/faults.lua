@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What goes wrong: each fault may strike at every moment at which it can, as often as the bounds
 -- say.
+local Client = require('checker.client')
 local parts = require('checker.parts')
 
 local faults = {}
@@ -21,22 +22,31 @@ faults.kinds = {
   { 'flush', 'the server forgets its scripts' },
   { 'clock', 'the server\'s clock gains the drift on the clients\' clocks' },
   { 'break', 'somebody looks who holds the lock and breaks that hold, then or later' },
+  { 'replicas', 'too few replicas say in time that they have a hold, where that is asked' },
   { 'failover', 'a replica takes over that lacks the last writes' },
   { 'clock-back', 'the server\'s clock is set back' },
 }
 
 -- Those that promises hold under; the others are for showing what is left without them.
 faults.default = { 'crash', 'pause', 'slow', 'request', 'reply', 'late', 'silence', 'drop', 'delay',
-  'stranger', 'channel', 'flush', 'clock', 'break' }
+  'stranger', 'channel', 'flush', 'clock', 'break', 'replicas' }
 
+-- WAIT counts what its own connection wrote: on a new one it would say nothing, so it is not sent
+-- again, and its caller is told at once that there is no answer.
 local function cut(c, keep)
   local calls = c.pipe
-  c.pipe = {}
+  c.pipe, c.wrote, c.sending = {}, nil, nil
   for _, call in ipairs(calls) do
-    if keep and not call.reply then
-      c:leave_late(call)
+    if call.script == 'WAIT' then
+      table.insert(c.quiet, 1, { role = call.role, script = call.script, args = call.args,
+        copies = call.copies, due = c:now() })
+      c.timers.quiet = c:now()
+    else
+      if keep and not call.reply then
+        c:leave_late(call)
+      end
+      c:resend(call)
     end
-    c:resend(call)
   end
 end
 
@@ -49,7 +59,7 @@ local function unexecuted(data)
 end
 
 local function is_script(call)
-  return call and call.script ~= 'SUBSCRIBE'
+  return call and Client.is_script(call)
 end
 
 -- kind -> { can(data): may it strike?, strike(c, role) }
@@ -165,10 +175,19 @@ faults.of_client = {
       end
     end,
   },
+  replicas = {
+    can = function(data)
+      local call = unexecuted(data)
+      return call and call.script == 'WAIT' and not call.few
+    end,
+    strike = function(c)
+      unexecuted(c).few = true
+    end,
+  },
 }
 
 -- The order in which they are tried.
 faults.order = { 'crash', 'pause', 'slow', 'request', 'reply', 'late', 'silence', 'drop', 'delay',
-  'stranger', 'channel', 'flush' }
+  'stranger', 'channel', 'flush', 'replicas' }
 
 return faults

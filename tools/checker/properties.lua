@@ -30,14 +30,23 @@ local function excludes(a, b)
   return a == 'write' or b == 'write'
 end
 
+-- A grant goes on until it `ends`; one that waits for replicas `counts` only when they have it.
+local function check_alone(owner, mode, ghost, report)
+  for _, other in ipairs(parts.sorted_names(ghost.grants)) do
+    local grant = ghost.grants[other]
+    if other ~= owner and (grant.counts or grant.ends) >= parts.START_MS
+      and excludes(grant.mode, mode) then
+      report('G1', ('%s was granted the lock while %s holds it'):format(owner, other))
+    end
+  end
+end
+
 local function check_granted(e, ghost, report, passed_to)
   local owner, now = passed_to or e.new_owner or e.owner, parts.START_MS
   local lease = e.lease or e.limits.lease
-  for _, other in ipairs(parts.sorted_names(ghost.grants)) do
-    local grant = ghost.grants[other]
-    if other ~= owner and grant.ends >= now and excludes(grant.mode, e.mode) then
-      report('G1', ('%s was granted the lock while %s holds it'):format(owner, other))
-    end
+  local counts_later = (e.limits.min_replicas or 0) > 0
+  if not counts_later then
+    check_alone(owner, e.mode, ghost, report)
   end
   local held = e.after_holders[owner]
   if not held then
@@ -50,7 +59,7 @@ local function check_granted(e, ghost, report, passed_to)
   end
   local grant = ghost.grants[owner]
   ghost.grants[owner] = { ends = math.max(grant and grant.ends or 0, now + lease),
-    mode = e.mode }
+    mode = e.mode, counts = counts_later and (grant and grant.counts or 0) or nil }
 end
 
 local on = {}
@@ -208,6 +217,21 @@ local function check_passed(model, e, ghost, report)
         report('G1', ('%s holds the lock, but did not ask'):format(owner))
       end
     end
+  end
+end
+
+---Replicas have a hold, and its owner is told.
+---@param ends number until when it counts
+---@param is_there boolean the server has it
+function properties.counted(owner, ends, is_there, ghost, report)
+  local grant = ghost.grants[owner]
+  if ends <= parts.START_MS then
+    return
+  elseif not is_there and not ghost.broken[owner] then
+    report('G1', ('%s was told that replicas have its hold, but there is none'):format(owner))
+  elseif grant then
+    check_alone(owner, grant.mode, ghost, report)
+    grant.counts = math.max(grant.counts, ends)
   end
 end
 

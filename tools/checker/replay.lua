@@ -2,6 +2,7 @@
 -- Runs the steps that a string names, one after the other. A string of the checker names every
 -- step; one that a person types may leave out what goes without saying, and shorten names: "A.acq
 -- +300 B.acq A.rel".
+local Client = require('checker.client')
 local Steps = require('checker.steps')
 
 local replay = {}
@@ -206,7 +207,7 @@ function replay.blame(steps, run)
       for _, other in ipairs(mark == '.' and data.pipe or {}) do
         call = call or not other.reply and other
       end
-      if call.script ~= 'SUBSCRIBE' then
+      if Client.is_script(call) then
         local line = run.finding and run.finding.line
           or line_to_blame(steps, step.before, call, letter)
         return { script = call.script, line = line }

@@ -193,7 +193,8 @@ local function run(self, keyspace, script, keys, args)
   world:replace(records)
   local reply, err = world:eval(script, keys, args)
   self.executed = self.executed + 1
-  local result = { keys = keys, args = args, messages = world:messages(), seen = {} }
+  local result = { keys = keys, args = args, messages = world:messages(), seen = {},
+    wrote = #world.store.undo > 0 }
   if err then
     result.err, result.after = err, keyspace
     return result
@@ -227,7 +228,8 @@ end
 ---@param keyspace table part
 ---@param call table { script, args, target }; "lk-@" in it is the caller
 ---@param letter string the caller's
----@return table result { after = part, reply, err, messages, args }; not to be changed
+---@return table result { after = part, reply, err, messages, args, wrote = replicas are told of it,
+---  though it may be what they have }; not to be changed
 function Server:run(keyspace, call, letter)
   if not self.memo then
     return run_call(self, keyspace, call, letter)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The steps that a state allows. A state is an array: the parts of the clients, then keyspace,
--- ghost, what a replica lacks (or false), how many faults may still strike.
+-- ghost, what replicas may lack (or false), how many faults may still strike.
 --
 -- Steps by name, as replays have them (A is a client):
 --   A:lock      a decision of its own          A.acquire   the server runs its call
@@ -18,6 +18,7 @@ local execution = require('checker.execution')
 local faults = require('checker.faults')
 local parts = require('checker.parts')
 local properties = require('checker.properties')
+local replicas = require('checker.replicas')
 
 local run_call, run_late, with = execution.run_call, execution.run_late, execution.with
 
@@ -66,7 +67,7 @@ function Steps:first()
     self.model.ghost(ghost, self)
   end
   state[self.GHOST] = self.pool:part(ghost)
-  state[self.BACK] = self.may_fail_over and self.pool:part({ state[self.KEYS].data }) or false
+  state[self.BACK] = self.may_fail_over and replicas.first(self) or false
   state[self.LEFT], state[self.PHASE] = self.bounds.faults, 0
   return state
 end
@@ -292,7 +293,7 @@ local function shared_faults(self, state, emit)
     end
   end
   if self.may_fail_over then
-    self.model.fail_over(self, state, function(label, new, finding)
+    replicas.fail_over(self, state, function(label, new, finding)
       new[self.LEFT] = left
       emit(label, new, finding)
     end)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What happened in a run, step by step, for people: rows { at_ms, who, does, answer, changes }.
+local Client = require('checker.client')
 local parts = require('checker.parts')
 local replay = require('checker.replay')
 
@@ -89,7 +90,7 @@ local function tell_call(steps, step, row, letter, before)
   local args = table.concat(call.args, ' '):gsub('lk%-@', 'lk-' .. letter)
   row.script, row.late = call.script, step.label:find('~') ~= nil
   row.does = (row.late and 'late: ' or '') .. call.script .. ' ' .. args
-  local result = call.script ~= 'SUBSCRIBE'
+  local result = Client.is_script(call)
     and steps.server:run_once(step.before[steps.KEYS], call, letter)
   if result then
     row.answer = result.err and result.err.message or relative(show(result.reply))

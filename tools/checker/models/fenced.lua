@@ -4,7 +4,6 @@
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
 local parts = require('checker.parts')
-local replicas = require('checker.replicas')
 local taker = require('checker.models.taker')
 
 local role = taker.role({ acquire = 'fenced/acquire', renew = 'lock/renew',
@@ -69,8 +68,6 @@ local model = {
   unreached = {
     ['fenced/break {0}'] = 'nobody is told to break what inspect showed free',
   },
-  lagging = replicas.lagging,
-  fail_over = replicas.fail_over,
   durable = { ['latchkey_fence:{l}'] = true },
 }
 

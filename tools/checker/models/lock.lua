@@ -2,8 +2,12 @@
 -- The re-entrant lock: the scripts of scripts/lock, and clients that take it.
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
-local replicas = require('checker.replicas')
 local taker = require('checker.models.taker')
+
+-- Two replicas, of which so many must have a hold before it counts.
+local function of_replicas(count, latest)
+  return { levels = 1, handover = false, replicas = 2, min_replicas = count, latest = latest }
+end
 
 return {
   name = 'lock',
@@ -24,8 +28,15 @@ return {
     { clients = 2, rounds = 2, limits = { levels = 1, renewals = math.huge } },
     { clients = 2, rounds = 2, limits = { renewals = math.huge } },
     { clients = 2, rounds = 1, limits = { levels = 1, handover = false, edges = true } },
-    { clients = 2, rounds = 1, limits = { levels = 1, handover = false }, kinds = { 'failover' },
-      only = { 'G1' }, expect = 'G1', says = 'a fail-over loses the lock' },
+    { limits = { levels = 1, handover = false }, kinds = { 'failover' }, only = { 'G1' },
+      expect = 'G1', says = 'a fail-over loses the lock' },
+    { limits = of_replicas(1), kinds = { 'failover' }, only = { 'G1' }, expect = 'G1',
+      says = 'one of two replicas has it, and the other takes over' },
+    { limits = of_replicas(1, true), kinds = { 'failover' }, only = { 'G1', 'G2' },
+      says = 'one of two replicas has it, and takes over' },
+    { limits = of_replicas(2), kinds = { 'failover' }, only = { 'G1', 'G2' },
+      says = 'both replicas have it, and either takes over' },
+    { limits = of_replicas(1) },
   },
   holders = holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
@@ -33,6 +44,4 @@ return {
   unreached = {
     ['lock/break {0}'] = 'nobody is told to break what inspect showed free',
   },
-  lagging = replicas.lagging,
-  fail_over = replicas.fail_over,
 }

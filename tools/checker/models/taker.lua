@@ -91,8 +91,12 @@ function taker.role(row)
     plan_renewal(c, call)
   end
 
-  local function granted(c, call, token)
-    c.token = token
+  local function waits_for_replicas(c)
+    return (c:limit('min_replicas') or 0) > 0
+  end
+
+  -- keep
+  local function keep(c, call)
     if c:now() >= deadline(c, call) then -- has_ended, give_back
       c.pc = 'giveback'
       c:send('giveback', row.release, values(c, c.owner, 0))
@@ -101,7 +105,40 @@ function taker.role(row)
     end
   end
 
-  role.hold, role.granted = hold, granted
+  -- lk_attempt_granted, ask_replicas
+  local function granted(c, call, token)
+    c.token = token
+    if waits_for_replicas(c) and c:now() < deadline(c, call) then
+      c.pc = 'confirm'
+      c:wait('confirm', c.owner, call.sent + c:limit('lease'))
+    else
+      keep(c, call)
+    end
+  end
+
+  role.hold, role.granted, role.keep = hold, granted, keep
+
+  -- What WAIT was sent for counts from the send of that.
+  local function asked_for(c, call)
+    return { sent = call.ends - c:limit('lease') }
+  end
+
+  -- confirm
+  function role.reply.confirm(c, reply, call)
+    if reply[1] >= c:limit('min_replicas') then
+      keep(c, asked_for(c, call))
+    else
+      role.unanswered.confirm(c)
+    end
+  end
+
+  -- Too few know of it: it is undone, and tried again under a new name.
+  function role.unanswered.confirm(c)
+    undo(c, c.owner)
+    c.owner, c.stray, c.token = new_owner(c), nil, nil
+    c.pc, c.missed = 'sleep', true
+    c.timers.wake = c:now() + c:limit('third')
+  end
 
   -- lk_watch_lose; the first reason stands
   local function lose(c, why)
@@ -138,7 +175,8 @@ function taker.role(row)
     if row.reenters and not c.lost and c.level < c:limit('levels') then
       list[#list + 1] = 'reenter'
     end
-    if row.transfer and not c.lost and c.rounds > 0 and c.level == 1 and c:limit('handover') then
+    if row.transfer and not c.lost and c.rounds > 0 and c.level == 1 and c:limit('handover')
+      and not waits_for_replicas(c) then
       list[#list + 1] = 'handover'
     end
     return list
@@ -264,6 +302,8 @@ function taker.role(row)
     notice_end(c)
     if not is_current(c, call) then
       return
+    elseif reply[1] == 1 and waits_for_replicas(c) then
+      c:wait('counted', c.owner, call.sent + c:limit('lease'))
     elseif reply[1] == 1 then
       extend(c, call)
       plan_renewal(c, call)
@@ -275,6 +315,25 @@ function taker.role(row)
   -- retry_later
   function role.unanswered.renew(c, call)
     if is_current(c, call) then
+      c.timers.renew = c:now() + c:limit('third')
+    end
+  end
+
+  -- replicas_counted
+  function role.reply.counted(c, reply, call)
+    notice_end(c)
+    if not c.deadline or call.args[2] ~= c.owner then
+      return
+    elseif reply[1] >= c:limit('min_replicas') then
+      extend(c, asked_for(c, call))
+      plan_renewal(c, asked_for(c, call))
+    else
+      c.timers.renew = c:now() + c:limit('third')
+    end
+  end
+
+  function role.unanswered.counted(c, call)
+    if c.deadline and call.args[2] == c.owner then
       c.timers.renew = c:now() + c:limit('third')
     end
   end
@@ -291,7 +350,9 @@ function taker.role(row)
     if reply[1] ~= 1 then
       lose(c, 'taken')
     elseif c.deadline then
-      extend(c, call)
+      if not waits_for_replicas(c) then
+        extend(c, call)
+      end
       c.level = c.level + 1
     end
   end
