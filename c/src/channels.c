@@ -219,6 +219,14 @@ void lk_channels_unlisten(lk_channels *channels, lk_listener *listener) {
   pthread_mutex_unlock(&channels->mutex);
 }
 
+bool lk_channels_is_heard(lk_channels *channels, const char *name) {
+  pthread_mutex_lock(&channels->mutex);
+  const lk_channel *channel = find(channels, name);
+  bool heard = channel && channel->state == CHANNEL_HEARD;
+  pthread_mutex_unlock(&channels->mutex);
+  return heard;
+}
+
 lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
                             int64_t deadline_us, lk_error *error) {
   lk_status status = LK_OK;

@@ -45,6 +45,8 @@ struct lk_record {
   lk_attempt *first, *last; /* the line */
   size_t handovers;         /* in a row */
   int64_t stand_back_us;    /* others first, until then */
+  int64_t alone_us;         /* until then nobody else is known to listen */
+  int64_t ask_us;           /* when to ask whether somebody does */
   lk_listener listener;     /* while somebody waits */
   lk_hearing hearing;
   uint64_t news;         /* moves with every message and every confirmation */

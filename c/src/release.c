@@ -8,6 +8,7 @@
 
 #include "attempt.h"
 #include "clock.h"
+#include "rivals.h"
 #include "status.h"
 #include "undo.h"
 #include "waiters.h"
@@ -148,6 +149,9 @@ static void stop_renewing(lk_lock *lock, lk_hold *hold) {
   pthread_mutex_lock(&lock->client->mutex);
   lk_watch *watch = hold->watch;
   hold->watch = NULL;
+  /* A callback of this handle may be what releases, while another waits to be told of this hold. */
+  hold->unheard = true;
+  if (lock->telling) pthread_cond_broadcast(&lock->client->idle);
   pthread_mutex_unlock(&lock->client->mutex);
   lk_watch_close(watch);
 }
@@ -166,6 +170,7 @@ static lk_status prepare(leaving *l, lk_error *error) {
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
   if (l->left == 0 && l->lost == LK_LOST_NOT && lock->row->transfer) {
     l->heir = lk_waiters_promise(lock->record, lock->handoff_limit);
+    if (l->heir) lk_rivals_ask(lock, lock->handoff_limit);
   }
   return LK_OK;
 }

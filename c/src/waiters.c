@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "rivals.h"
 #include "status.h"
 
 /* How long a process that handed over to itself often enough leaves a lock to others. */
@@ -98,6 +99,7 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit) {
   lk_client *client = record->client;
   pthread_mutex_lock(&client->mutex);
   lk_attempt *a = record->first;
+  limit = lk_rivals_limit(record, limit);
   /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
    * own connection has written. */
   bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
@@ -109,8 +111,8 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit) {
     a->promised = true;
     lk_op_keep(&a->op);
   } else {
-    if (a && limit > 0 && record->handovers >= limit)
-      record->stand_back_us = lk_clock_us() + STAND_BACK_US;
+    bool often = a && limit > 0 && record->handovers >= limit;
+    if (often) record->stand_back_us = lk_clock_us() + STAND_BACK_US;
     record->handovers = 0;
     a = NULL;
   }

@@ -398,6 +398,29 @@ static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
   }
 }
 
+/* Nobody else listens, so there is nobody to stand back for. */
+static void a_process_that_waits_alone_hands_over_for_longer(void **state) {
+  (void)state;
+  enum { THREADS = 4, LIMIT = 8 };
+  atomic_int rounds = 0, last = -1;
+  pthread_t threads[THREADS];
+  baton batons[THREADS];
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.handoff_limit = LIMIT;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", &options);
+  for (int i = 0; i < THREADS; i++) {
+    batons[i] = (baton){.lock = lock, .rounds = &rounds, .last = &last};
+    pthread_create(&threads[i], NULL, pass_around, &batons[i]);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+
+  assert_in_range(server_calls(srv, "publish"), 400 / LIMIT / 8, 400 / LIMIT / 2);
+  assert_true(server_calls(srv, "pubsub|numsub") > 0);
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
 static void hand_over_can_be_switched_off(void **state) {
   (void)state;
   lk_client *client = kit_client(server_url(srv), NULL);
@@ -616,6 +639,7 @@ int main(void) {
       TEST(a_fenced_hand_over_draws_a_higher_token),
       TEST(a_hold_that_was_lost_is_not_handed_over),
       TEST(a_process_lets_others_in_after_so_many_hand_overs),
+      TEST(a_process_that_waits_alone_hands_over_for_longer),
       TEST(hand_over_can_be_switched_off),
       TEST(a_spinning_waiter_subscribes_to_nothing),
       TEST(completions_can_run_on_the_keeper),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Renewal, and what is said of a hold that was lost. */
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "clock.h"
@@ -305,6 +306,67 @@ static void the_event_names_lock_owner_and_caller(void **state) {
   lk_caller_free(task);
 }
 
+/* Two holds of one handle are lost; two threads dispatch. The callback of the one releases the other, which
+ * by then waits to be told of on the other thread. */
+typedef struct quarrel {
+  lk_client *client;
+  lk_caller *callers[2];
+  lk_status released;
+  atomic_int told;
+  atomic_bool over;
+} quarrel;
+
+static bool is_readable(int fd) {
+  struct pollfd polled = {.fd = fd, .events = POLLIN};
+  return poll(&polled, 1, 0) == 1;
+}
+
+static void release_the_other(lk_lock *lock, const lk_lost_event *event, void *user) {
+  quarrel *q = user;
+  lk_caller *other = q->callers[event->caller == q->callers[0]];
+  while (is_readable(lk_client_fd(q->client))) kit_pause();
+  q->released = lk_lock_release(lock, other, NULL);
+  atomic_fetch_add(&q->told, 1);
+}
+
+static void *dispatch_on(void *argument) {
+  quarrel *q = argument;
+  while (!atomic_load(&q->over)) {
+    lk_client_dispatch(q->client);
+    kit_pause();
+  }
+  return NULL;
+}
+
+static void a_callback_may_release_what_another_thread_is_to_tell_of(void **state) {
+  (void)state;
+  open_with(LK_LOCK, LEASE_MS, true, LK_ON_DISPATCH);
+  EXPECT(LK_OK, release());
+  quarrel q = {.client = fix.client};
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LEASE_MS;
+  options.on_lost = release_the_other;
+  options.user = &q;
+  lk_lock *lock = kit_lock(fix.client, LK_READ, "thing", &options);
+  for (int i = 0; i < 2; i++) {
+    q.callers[i] = kit_caller(fix.client);
+    EXPECT(LK_OK, lk_lock_acquire(lock, q.callers[i], 0, &kit_error));
+  }
+  server_do(fix.server, "FLUSHALL");
+  UNTIL(lk_lock_lost(lock, q.callers[0]) && lk_lock_lost(lock, q.callers[1]));
+
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, dispatch_on, &q);
+  UNTIL(atomic_load(&q.told) == 1);
+  atomic_store(&q.over, true);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+
+  EXPECT(LK_LOST, q.released);
+  assert_int_equal(atomic_load(&q.told), 1);
+  lk_lock_close(lock);
+  for (int i = 0; i < 2; i++) lk_caller_free(q.callers[i]);
+}
+
 static void no_callback_runs_after_the_handle_is_closed(void **state) {
   (void)state;
   open_with(LK_LOCK, LEASE_MS, true, LK_ON_DISPATCH);
@@ -342,6 +404,7 @@ int main(void) {
       TEST(a_partial_release_that_finds_nothing_says_so),
       TEST(a_mutex_of_another_is_not_released),
       TEST(the_event_names_lock_owner_and_caller),
+      TEST(a_callback_may_release_what_another_thread_is_to_tell_of),
       TEST(no_callback_runs_after_the_handle_is_closed),
   };
 #undef TEST
