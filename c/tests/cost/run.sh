@@ -51,10 +51,11 @@ calls() {
   grep -cE "^[0-9]+ +($(IFS='|' && echo "$*"))\(" "$work/strace" || true
 }
 
-# Commands that the server ran since the last look, those inside of scripts included, and scripts.
+# Commands that the server ran since the last look, those inside of scripts included, and scripts. How many
+# listen is asked by the clock, not by the operation.
 commands() {
   redis-cli -s "$work/redis.sock" info commandstats | tr -d '\r' |
-    awk -F '[_:=,]' '/^cmdstat_/ && !/^cmdstat_(info|config|command)/ { all += $4 }
+    awk -F '[_:=,]' '/^cmdstat_/ && !/^cmdstat_(info|config|command|pubsub)/ { all += $4 }
       /^cmdstat_(evalsha|fcall):/ { scripts += $4 } END { print all + 0, scripts + 0 }'
   redis-cli -s "$work/redis.sock" config resetstat >/dev/null
 }
