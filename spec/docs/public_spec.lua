@@ -147,6 +147,21 @@ describe('the page of the LuaJIT binding', function()
   end)
 end)
 
+describe('the page of the examples', function()
+  it('has all of them, and they are short', function()
+    local page, there, named = read('docs/reference/examples.md'), {}, {}
+    for _, file in ipairs(dir.getfiles(ROOT .. 'c/examples', '*.c')) do
+      local _, lines = read('c/examples/' .. path.basename(file)):gsub('\n', '')
+      assert.is_true(lines <= 120, file)
+      there[path.basename(file)] = true
+    end
+    for name in page:gmatch('%[([%l_]+%.c)%]%(%.%./%.%./c/examples/%1%)') do
+      named[name] = true
+    end
+
+    assert.same(sorted(there), sorted(named))
+  end)
+end)
 
 describe('the page of URLs', function()
   local page, source = read('docs/reference/url.md'), read('c/src/url.c')
