@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The commands that pages name and do not run, in the text or where they only show: there is such a
--- command, and it has these options.
+-- command, and it has these options. The files that they name are there, too.
 local dir = require('pl.dir')
 local path = require('pl.path')
 local stringx = require('pl.stringx')
@@ -110,5 +110,25 @@ describe('what pages name and do not run', function()
 
     assert.same({}, found)
     assert.is_true(count > 80, count)
+  end)
+
+  it('is there, where it is a file of the project', function()
+    local found, count = {}, 0
+    for _, file in ipairs(files) do
+      for _, line in ipairs(file:find('own-script', 1, true) and {} or lines_of(file)) do
+        for name in line.text:gmatch('%f[^%s%z](%l+/[%w_/.-]+%.%l+)%f[%s%z]') do
+          local top = name:match('^%l+')
+          if path.isdir(path.join(program.root, top)) and top ~= 'build' then
+            count = count + 1
+            if not path.exists(path.join(program.root, name)) then
+              found[#found + 1] = ('%s: %s'):format(line.where, name)
+            end
+          end
+        end
+      end
+    end
+
+    assert.same({}, found)
+    assert.is_true(count > 50, count)
   end)
 end)
