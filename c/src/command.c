@@ -91,8 +91,7 @@ static lk_status send_to(lk_client *client, lk_node *node, const lk_bytes *argv,
     hop = lk_route_to(client->route, key);
   }
   if (hop.pipe) lk_request_run(hop, lk_request_new(argv, argc, false, deadline_us), &answer);
-  while (!node && lk_clock_us() < deadline_us &&
-         lk_route_follow(client->route, key, &answer, &hop)) {
+  while (!node && lk_route_follow(client->route, key, &answer, &hop, deadline_us)) {
     freeReplyObject(answer.reply);
     lk_request_run(hop, lk_request_new(argv, argc, false, deadline_us), &answer);
   }

@@ -186,19 +186,20 @@ static void count_call(lk_client *client, const lk_script_def *script, const lk_
 
 static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
   send_once(c, answer);
-  while (lk_clock_us() < c->deadline_us) {
-    if (is_missing(answer)) {
+  for (;;) {
+    if (!is_missing(answer)) {
+      if (!lk_route_follow(client->route, c->key, answer, &c->hop, c->deadline_us)) return;
+      send_again(c, answer);
+    } else if (lk_clock_us() < c->deadline_us) {
       lk_count_up(&client->counts->scripts[c->script->index].loads);
       load_ahead(c->hop, c->script, c->deadline_us);
       send_again(c, answer);
       if (is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
-    } else if (lk_route_follow(client->route, c->key, answer, &c->hop)) {
-      send_again(c, answer);
     } else {
-      break;
+      never_kept(answer);
+      return;
     }
   }
-  if (is_missing(answer)) never_kept(answer);
 }
 
 lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
@@ -346,9 +347,8 @@ static bool repair(started *s) {
 
 /* Whether it was sent once more. */
 static bool go_on(started *s, lk_answer *answer) {
-  if (lk_clock_us() >= s->deadline_us) return false;
-  if (is_missing(answer)) return repair(s);
-  return lk_route_follow(s->client->route, s->key, answer, &s->hop) && send_call(s);
+  if (is_missing(answer)) return lk_clock_us() < s->deadline_us && repair(s);
+  return lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us) && send_call(s);
 }
 
 static void started_done(void *user, lk_answer *answer) {

@@ -70,8 +70,7 @@ static void peeked(void *user, lk_answer *answer) {
   const peeking *all = one->all;
   redisReply *reply = answer->reply;
   lk_answer none = {.status = LK_NOMEM, .why = "out of memory"};
-  if (lk_clock_us() >= all->deadline_us ||
-      !lk_route_follow(all->client->route, one->key, answer, &one->hop)) {
+  if (!lk_route_follow(all->client->route, one->key, answer, &one->hop, all->deadline_us)) {
     finish(one, answer);
     return;
   }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "slots.h"
 #include "topology.h"
 
@@ -219,13 +220,15 @@ lk_hop lk_route_to(lk_route *route, const lk_bytes *key) {
   return (lk_hop){.pipe = atomic_load(&node->pipe), .node = node};
 }
 
-bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,
+                     int64_t deadline_us) {
   bool replied = answer->status == LK_OK;
   if (!answer->elsewhere && !(replied && answer->reply->type == REDIS_REPLY_ERROR)) return false;
   int count = hop->count + 1;
   if (!route->topology->follow(route, key, answer, hop)) return false;
   hop->count = count;
-  if (count <= LK_HOPS_MAX) return true;
+  bool late = lk_clock_us() >= deadline_us;
+  if (count <= LK_HOPS_MAX && !late) return true;
   bool astray = replied && (strncmp(answer->reply->str, "MOVED ", 6) == 0 ||
                             strncmp(answer->reply->str, "ASK ", 4) == 0);
   if (!astray) return false;
@@ -233,7 +236,9 @@ bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk
   answer->reply = NULL;
   answer->status = LK_CLUSTERDOWN;
   answer->copies--;
-  snprintf(answer->why, sizeof answer->why, "the servers send the call from one to the other");
+  snprintf(answer->why, sizeof answer->why, "%s",
+           late ? "the slot has moved, and there was no time to ask its new server"
+                : "the servers send the call from one to the other");
   return false;
 }
 

@@ -47,8 +47,9 @@ typedef struct lk_hop {
 /* To the server of this key; of NULL: to any that takes writes. */
 lk_hop lk_route_to(lk_route *route, const lk_bytes *key);
 /* Was it not answered by who it concerns (MOVED, ASK, a replica)? Then *hop says where to send it again. An
- * answer that was sent around too often loses its reply, and says so. */
-bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop);
+ * answer that was sent around too often, or until the deadline, loses its reply, and says so. */
+bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,
+                     int64_t deadline_us);
 
 /* ---- pub/sub ---- */
 

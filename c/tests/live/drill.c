@@ -11,6 +11,9 @@
 /* Two threads of two clients each want the same thing. */
 enum { CLIENTS = 2, KINDS = 6, PER_KIND = 2, WORKERS = KINDS * PER_KIND, WAIT_MS = 60000 };
 
+/* For clients to find out, and for a machine that is busy. */
+enum { SLACK_MS = 2000 };
+
 /* One thing that is taken in turns. A permit's limit is 1, so that it is one, too. */
 typedef struct thing {
   atomic_int inside; /* valid holds; a reader counts 1, a writer and all others 1000 */
@@ -23,6 +26,7 @@ typedef struct worker {
   int kind;
   lk_client *client;
   thing *thing;
+  _Atomic(const char *) doing;
   atomic_long taken;
 } worker;
 
@@ -89,6 +93,7 @@ static void lock_once(worker *w, lk_lock *lock, lk_caller *caller) {
   lk_error error;
   int64_t token = 0;
   int64_t before_ms = lk_now_ms();
+  atomic_store(&w->doing, "acquire");
   lk_status status = lk_lock_acquire(lock, caller, WAIT_MS, &error);
   int64_t waited_ms = lk_now_ms() - before_ms;
   if (!is_explained(status)) note_strange(w, "acquire", status, &error);
@@ -103,6 +108,7 @@ static void lock_once(worker *w, lk_lock *lock, lk_caller *caller) {
   if (lk_lock_remaining_ms(lock, caller) <= 0) overlap = false;
   leave(w);
   before_ms = lk_now_ms();
+  atomic_store(&w->doing, "release");
   status = lk_lock_release(lock, caller, &error);
   if (!is_explained(status)) note_strange(w, "release", status, &error);
   if (status != LK_OK) overlap = back = false;
@@ -114,6 +120,7 @@ static void permit_once(worker *w, lk_permits *permits) {
   lk_error error;
   lk_permit *permit = NULL;
   int64_t before_ms = lk_now_ms();
+  atomic_store(&w->doing, "acquire");
   lk_status status = lk_permits_acquire(permits, 1, WAIT_MS, &permit, &error);
   int64_t waited_ms = lk_now_ms() - before_ms;
   if (!is_explained(status)) note_strange(w, "acquire", status, &error);
@@ -123,6 +130,7 @@ static void permit_once(worker *w, lk_permits *permits) {
   if (lk_permit_remaining_ms(permit) <= 0) overlap = false;
   leave(w);
   before_ms = lk_now_ms();
+  atomic_store(&w->doing, "release");
   status = lk_permit_release(permit, &error);
   if (!is_explained(status)) note_strange(w, "release", status, &error);
   if (status != LK_OK) overlap = false;
@@ -216,11 +224,26 @@ static bool all_moved(const drill *d, const long *since) {
   return true;
 }
 
+/* What the server knows of the permits. */
+static void print_permits(const drill *d) {
+  char name[64];
+  lk_permits *permits = NULL;
+  lk_permits_state state = {0, 0, 0};
+  snprintf(name, sizeof name, "%s-permit", d->tag);
+  EXPECT(LK_OK, lk_permits_open(d->clients[0], name, NULL, &permits, &kit_error));
+  EXPECT(LK_OK, lk_permits_inspect(permits, &state, &kit_error));
+  print_error("permits: %lld free, %lld held, TTL %lld\n", (long long)state.free,
+              (long long)state.held, (long long)state.ttl_ms);
+  lk_permits_close(permits);
+}
+
 static void fail_stuck(const drill *d, const long *since) {
   for (int i = 0; i < WORKERS; i++) {
-    print_error("%s %d: %ld, then %ld; inside %d\n", kinds[d->workers[i].kind].label, i, since[i],
-                atomic_load(&d->workers[i].taken), atomic_load(&d->workers[i].thing->inside));
+    const worker *w = &d->workers[i];
+    print_error("%s %d: %ld, then %ld; inside %d; %s\n", kinds[w->kind].label, i, since[i],
+                atomic_load(&w->taken), atomic_load(&w->thing->inside), atomic_load(&w->doing));
   }
+  print_permits(d);
   fail_msg("somebody is stuck; %s", d->result.strange);
 }
 
@@ -234,7 +257,7 @@ void drill_wait_all(const drill *d) {
   }
 }
 
-drill_result drill_end(drill *d) {
+static drill_result end(drill *d) {
   atomic_store(&d->stop, true);
   for (int i = 0; i < WORKERS; i++) pthread_join(d->workers[i].thread, NULL);
   for (int i = 0; i < CLIENTS; i++) lk_client_close(d->clients[i]);
@@ -244,10 +267,24 @@ drill_result drill_end(drill *d) {
   return result;
 }
 
-void drill_print(const char *title, const drill_result *r) {
+static void print(const char *title, const drill_result *r, int64_t fault_ms) {
   print_message("%s: %ld taken; overlaps %ld (", title, r->taken, r->overlaps);
   for (int i = 0; i < DRILL_KINDS; i++) print_message("%s%ld", i > 0 ? " " : "", r->overlaps_of[i]);
-  print_message("), tokens back %ld; longest wait %lld ms (%s), longest release %lld ms\n",
+  print_message("), tokens back %ld; longest wait %lld ms (%s), longest release %lld ms, longest "
+                "fault %lld ms\n",
                 r->tokens_back, (long long)r->longest_ms, r->longest ? r->longest : "",
-                (long long)r->longest_call);
+                (long long)r->longest_call, (long long)fault_ms);
+}
+
+drill_result drill_end(drill *d, const char *title, int64_t fault_ms) {
+  drill_result r = end(d);
+  print(title, &r, fault_ms);
+  assert_string_equal(r.strange, "");
+  assert_in_range(r.longest_ms, 0, fault_ms + DRILL_LEASE_MS + SLACK_MS);
+  return r;
+}
+
+int drill_rounds(int usual) {
+  const char *given = getenv("LK_TEST_FAILOVERS");
+  return given ? atoi(given) : usual;
 }

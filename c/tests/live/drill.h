@@ -29,8 +29,10 @@ drill *drill_begin(const char *url, const char *tag);
 long drill_taken(const drill *d);
 /* Waits until each thread has taken something that it did not hold yet. */
 void drill_wait_all(const drill *d);
-drill_result drill_end(drill *d);
-/* Prints it, under this title. */
-void drill_print(const char *title, const drill_result *result);
+/* Ends it, and prints under this title what came of it. Fails the test if anything was strange, or somebody
+ * waited longer than the longest fault lasted, and then a lease. */
+drill_result drill_end(drill *d, const char *title, int64_t fault_ms);
+/* How many faults a test makes: LK_TEST_FAILOVERS, or as many as usual. */
+int drill_rounds(int usual);
 
 #endif

@@ -18,6 +18,10 @@
 /* A master that comes back is noticed, made a replica, and reported, each after some seconds. */
 enum { WHOLE_MS = 60000 };
 
+/* For twice as long nobody votes again for a replica of the same master: a fail-over that is asked for then
+ * comes to nothing, and the master takes no writes for 5 s. */
+enum { NODE_TIMEOUT_MS = 500 };
+
 typedef struct watcher {
   pid_t pid;
   int port;
@@ -32,6 +36,7 @@ struct fleet {
   char ids[FLEET_SERVERS][64]; /* of a cluster's nodes */
   watcher watchers[FLEET_SENTINELS];
   char url[512];
+  int64_t began_ms, ended_ms, longest_ms; /* of fail-overs: the last, any */
 };
 
 const char *fleet_url(const fleet *f) { return f->url; }
@@ -102,10 +107,6 @@ size_t fleet_master(fleet *f, const char *key) {
   return master;
 }
 
-void fleet_wait_other(fleet *f, const char *key, size_t than) {
-  UNTIL(find_master(f, key, than) != SIZE_MAX);
-}
-
 /* NULL: it does not answer. */
 static redisReply *ask_watcher(const watcher *w, const char *format) {
   char path[100];
@@ -126,6 +127,43 @@ static const char *member(const redisReply *map, const char *name) {
     if (strcmp(map->element[i]->str, name) == 0) return map->element[i + 1]->str;
   }
   return "";
+}
+
+/* Does any sentinel say that this is the master? */
+static bool is_named(const fleet *f, const server *master) {
+  char port[16];
+  bool named = false;
+  snprintf(port, sizeof port, "%d", server_port(master));
+  for (size_t i = 0; i < FLEET_SENTINELS && !named; i++) {
+    const watcher *w = &f->watchers[i];
+    if (w->pid == 0) continue;
+    redisReply *reply = ask_watcher(w, "SENTINEL GET-MASTER-ADDR-BY-NAME " MASTER);
+    named = reply && reply->elements == 2 && strcmp(reply->element[1]->str, port) == 0;
+    freeReplyObject(reply);
+  }
+  return named;
+}
+
+static bool has_other(fleet *f, const char *key, size_t than) {
+  size_t master = find_master(f, key, than);
+  return master != SIZE_MAX && (f->cluster || is_named(f, f->servers[master]));
+}
+
+void fleet_wait_other(fleet *f, const char *key, size_t than) {
+  int64_t until_ms = lk_now_ms() + WHOLE_MS;
+  while (!has_other(f, key, than)) {
+    if (lk_now_ms() > until_ms) fail_msg("no other master came");
+    kit_pause();
+  }
+  f->ended_ms = lk_now_ms();
+  int64_t took_ms = f->ended_ms - f->began_ms;
+  if (took_ms > f->longest_ms) f->longest_ms = took_ms;
+}
+
+int64_t fleet_longest_ms(fleet *f) {
+  int64_t longest_ms = f->longest_ms;
+  f->longest_ms = 0;
+  return longest_ms;
 }
 
 /* Does this sentinel know everybody, and where the master is? */
@@ -369,6 +407,7 @@ void fleet_stop(fleet *f) {
 
 size_t fleet_kill_master(fleet *f, const char *key) {
   size_t master = fleet_master(f, key);
+  f->began_ms = lk_now_ms();
   server_kill(f->servers[master]);
   f->down[master] = true;
   return master;
@@ -387,11 +426,14 @@ static size_t replica_of(fleet *f, size_t master) {
 void fleet_fail_over(fleet *f, const char *key) {
   size_t master = fleet_master(f, key);
   if (f->cluster) {
+    int64_t free_ms = f->ended_ms + NODE_TIMEOUT_MS * 5 / 2;
+    UNTIL(lk_now_ms() >= free_ms);
+    f->began_ms = lk_now_ms();
     server_do(f->servers[replica_of(f, master)], "CLUSTER FAILOVER");
   } else {
     redisReply *reply = NULL;
     /* It refuses while the last fail-over is recent. */
-    UNTIL((freeReplyObject(reply),
+    UNTIL((freeReplyObject(reply), f->began_ms = lk_now_ms(),
            reply = ask_watcher(&f->watchers[FLEET_SENTINELS - 1], "SENTINEL FAILOVER " MASTER)) &&
           reply->type != REDIS_REPLY_ERROR);
     freeReplyObject(reply);

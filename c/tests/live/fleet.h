@@ -27,6 +27,9 @@ server *fleet_server(fleet *f, size_t index);
 size_t fleet_master(fleet *f, const char *key);
 /* Another server than this one takes this key's place: until then, and until it is ready. */
 void fleet_wait_other(fleet *f, const char *key, size_t than);
+/* How long the longest fail-over since the last call took: from the fault until another master was ready, and
+ * named by a sentinel. What clients wait is judged by that. */
+int64_t fleet_longest_ms(fleet *f);
 /* All servers are up, every master has its replicas, and nobody thinks that anything is wrong. */
 void fleet_wait_whole(fleet *f);
 
