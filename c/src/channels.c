@@ -286,7 +286,10 @@ static lk_channel *answered(lk_link *link) {
 static void deafen(lk_channel *channel) {
   bool heard = channel->state == CHANNEL_HEARD;
   channel->state = CHANNEL_IDLE;
-  if (heard) tell(channel, LK_NEWS_DEAF, (lk_bytes){"", 0});
+  if (!heard) return;
+  LK_TRACE(channel->link->channels->trace, "deaf", lk_clock_us(),
+           LK_TEXT("channel", channel->name));
+  tell(channel, LK_NEWS_DEAF, (lk_bytes){"", 0});
 }
 
 /* A channel of another node, or of a slot that nobody serves, is asked for again where the route says by

@@ -6,24 +6,12 @@ local explorer = {}
 
 local CHECK_MEMORY = 20000
 
--- All orders of the places first..last.
-local function orders(list, first, last, visit)
-  if first >= last then
-    return visit()
-  end
-  for k = first, last do
-    list[first], list[k] = list[k], list[first]
-    orders(list, first + 1, last, visit)
-    list[first], list[k] = list[k], list[first]
-  end
-end
-
 ---Makes the function that gives interchangeable states one key: clients of one role are sorted, and
 ---their letters go with them.
 ---@return fun(state: table): string
 function explorer.key_of(steps, symmetric)
   local n, concat = steps.n, table.concat
-  local buffer, order, letters = {}, {}, {}
+  local buffer, order, letters, ties = {}, {}, {}, {}
   local size = steps.PHASE
 
   local function plain(state)
@@ -32,12 +20,6 @@ function explorer.key_of(steps, symmetric)
       buffer[k] = type(part) == 'table' and part.id or part and part or 0
     end
     return concat(buffer, ',', 1, size)
-  end
-
-  local function by_id(state)
-    return function(a, b)
-      return state[a].id < state[b].id
-    end
   end
 
   local function in_order(state)
@@ -61,49 +43,70 @@ function explorer.key_of(steps, symmetric)
     return concat(buffer, ',', 1, size)
   end
 
+  -- The clients of one role, by the numbers of their parts.
+  local function sort(state, first, last)
+    for k = first, last do
+      local id, place = state[k].id, k
+      while place > first and state[order[place - 1]].id > id do
+        order[place] = order[place - 1]
+        place = place - 1
+      end
+      order[place] = k
+    end
+  end
+
+  -- Stretches of clients that are alike, first and last place of each.
+  local function note_ties(state, first, last)
+    for k = first + 1, last do
+      if state[order[k]] == state[order[k - 1]] then
+        if ties[#ties] == k - 1 then
+          ties[#ties] = k
+        else
+          ties[#ties + 1], ties[#ties + 2] = k - 1, k
+        end
+      end
+    end
+  end
+
+  local best
+
+  -- All orders of the places from..last, and after them those of the ties that follow.
+  local function try(state, number, from, last)
+    if not from or from >= last then
+      if number < #ties then
+        return try(state, number + 2, ties[number + 1], ties[number + 2])
+      end
+      local key = in_order(state)
+      best = (not best or key < best) and key or best
+      return
+    end
+    for k = from, last do
+      order[from], order[k] = order[k], order[from]
+      try(state, number, from + 1, last)
+      order[from], order[k] = order[k], order[from]
+    end
+  end
+
   -- Sorts the clients of one role; where two are alike, all their orders are tried.
   local function smallest(state)
     local first = 1
-    for k = 1, n do
-      order[k] = k
+    while #ties > 0 do
+      ties[#ties] = nil
     end
-    local ties = {}
     while first <= n do
       local last = first
       while last < n and steps.roles[last + 1] == steps.roles[first] do
         last = last + 1
       end
-      local part_of = {}
-      for k = first, last do
-        part_of[#part_of + 1] = k
-      end
-      table.sort(part_of, by_id(state))
-      for k = first, last do
-        order[k] = part_of[k - first + 1]
-      end
-      for k = first, last do
-        local tie = k
-        while tie < last and state[order[tie + 1]] == state[order[k]] do
-          tie = tie + 1
-        end
-        if tie > k and (k == first or state[order[k - 1]] ~= state[order[k]]) then
-          ties[#ties + 1] = { k, tie }
-        end
-      end
+      sort(state, first, last)
+      note_ties(state, first, last)
       first = last + 1
     end
-    local best
-    local function try(number)
-      if number > #ties then
-        local key = in_order(state)
-        best = (not best or key < best) and key or best
-        return
-      end
-      orders(order, ties[number][1], ties[number][2], function()
-        try(number + 1)
-      end)
+    if #ties == 0 then
+      return in_order(state)
     end
-    try(1)
+    best = nil
+    try(state, 0)
     return best
   end
   return symmetric and smallest or plain
