@@ -16,7 +16,7 @@ function execution.letter(i)
 end
 
 local function with(state, i, part)
-  local new = {}
+  local new = parts.array(#state)
   for k = 1, #state do
     new[k] = state[k]
   end
@@ -120,14 +120,11 @@ local function execute(self, state, i, call, answer, is_late)
   local letter = execution.letter(i)
   local result = self.server:run(state[self.KEYS], call, letter)
   local seen = observe(self, state, call, letter, result)
-  local new = {}
-  for k = 1, #state do
-    new[k] = state[k]
-  end
+  local new = with(state, self.KEYS, result.after)
   if self.may_fail_over and result.wrote then
     new[self.BACK] = replicas.written(self, state, not is_late and letter)
   end
-  new[self.KEYS], new[self.GHOST] = result.after, seen.ghost
+  new[self.GHOST] = seen.ghost
   if not result.err then
     new[i] = answer(result)
     for _, message in ipairs(result.messages) do

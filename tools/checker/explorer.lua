@@ -5,6 +5,8 @@ local Steps = require('checker.steps')
 local explorer = {}
 
 local CHECK_MEMORY = 20000
+-- Most of what is made here stays: the collector need not look so often.
+local PAUSE = 300
 
 ---Makes the function that gives interchangeable states one key: clients of one role are sorted, and
 ---their letters go with them.
@@ -134,6 +136,7 @@ end
 ---@return table outcome { states, transitions, findings, complete, depth }
 function explorer.run(steps, options)
   local key_of = explorer.key_of(steps, options.symmetric)
+  local pause = collectgarbage('setpause', PAUSE)
   local visited, parents, labels, queue = {}, {}, {}, {}
   local outcome = { states = 0, findings = {}, complete = true }
   local reported, found_first = {}, false
@@ -198,6 +201,7 @@ function explorer.run(steps, options)
     end
     next_state = next_state + 1
   end
+  collectgarbage('setpause', pause)
   outcome.transitions = steps.transitions
   return outcome
 end

@@ -12,6 +12,16 @@ local PAST_MS = 400
 
 local parts = { START_MS = START_MS }
 
+local sized, new_table = pcall(require, 'table.new')
+
+---An array of this size: places that are filled one by one would make it grow several times.
+---@type fun(size: integer): table
+parts.array = sized and function(size)
+  return new_table(size, 0)
+end or function()
+  return {}
+end
+
 ---Some versions of LuaJIT compile loops over pairs() to code that crashes; such a loop is left to
 ---the interpreter.
 function parts.interpreted(loop)
@@ -154,7 +164,8 @@ function Pool:part(data, text)
   local part = self.by_text[text]
   if not part then
     self.count = self.count + 1
-    part = { id = self.count, data = data, text = text, memo = {}, later = {}, renamed = {} }
+    part = { id = self.count, data = data, text = text, memo = {}, later = {}, renamed = {},
+      serials = {} }
     self.by_text[text] = part
   end
   return part
@@ -241,14 +252,13 @@ end
 ---The highest serial of this client's owners that stands in the part; its own part calls it "@".
 ---@return integer 0 if there is none
 function parts.serial(part, letter)
-  local name = 'serial' .. letter
-  local highest = part[name]
+  local highest = part.serials[letter]
   if not highest then
     highest = 0
     for serial in part.text:gmatch('lk%-' .. letter .. ':(%d+)') do
       highest = math.max(highest, tonumber(serial))
     end
-    part[name] = highest
+    part.serials[letter] = highest
   end
   return highest
 end
