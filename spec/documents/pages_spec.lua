@@ -3,7 +3,9 @@
 -- latchkey.
 local dir = require('pl.dir')
 local path = require('pl.path')
+local socket = require('posix.sys.socket')
 local stringx = require('pl.stringx')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local document = require('documents.document')
@@ -37,6 +39,15 @@ local function clean_env(more)
   return env
 end
 
+-- A port that nobody listens on.
+local function free_port()
+  local fd = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
+  assert(socket.bind(fd, { family = socket.AF_INET, addr = '127.0.0.1', port = 0 }))
+  local port = socket.getsockname(fd).port
+  unistd.close(fd)
+  return tostring(port)
+end
+
 -- What some pages need besides.
 local needs = {
   ['howto/deploy-scripts.md'] = function()
@@ -45,6 +56,9 @@ local needs = {
       .. 'ssh-keygen -q -t ed25519 -N "" -C release -f "$1/.ssh/release_key"', 'sh', home }):wait()
     return { env = { HOME = home }, replace = { ['redis://db1:6379'] = program.server().url,
       ['redis://db2:6379'] = program.server().url } }
+  end,
+  ['howto/tls-and-acl.md'] = function()
+    return { replace = { ['6390'] = free_port() } }
   end,
   ['tutorial/counterexample.md'] = function()
     return { prepare = ('cp -r "%s/scripts" .'):format(program.root) }

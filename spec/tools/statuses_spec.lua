@@ -2,6 +2,7 @@
 -- The page of the statuses against the table in the public header.
 local utils = require('pl.utils')
 
+local exits = require('lib.exits')
 local helper = require('helper')
 
 local function joined(literals)
@@ -58,4 +59,18 @@ describe('the page of the statuses', function()
       assert.truthy(sections[row.name]:find('- **Do:** ' .. row.hint .. '.', 1, true))
     end)
   end
+
+  it('has each exit code of the program, with what to do', function()
+    local page = assert(utils.readfile(helper.root .. '/docs/reference/statuses.md'))
+    local rows = {}
+    for row in page:match('\n## Exit codes\n.*'):gmatch('\n(| %d[^\n]*)') do
+      rows[#rows + 1] = row
+    end
+
+    local wanted = {}
+    for i, exit in ipairs(exits) do
+      wanted[i] = ('| %d | %s | %s |'):format(exit.code, exit.text, exit.hint)
+    end
+    assert.same(wanted, rows)
+  end)
 end)
