@@ -30,8 +30,8 @@ function program.now_ms()
 end
 
 ---Looks until `condition` gives something; an error when it never does.
-function program.eventually(what, condition)
-  local deadline = program.now_ms() + DEADLINE_S * 1000
+function program.eventually(what, condition, deadline_s)
+  local deadline = program.now_ms() + (deadline_s or DEADLINE_S) * 1000
   repeat
     local result = condition()
     if result then
@@ -119,10 +119,10 @@ function Process:poll()
   return self.result ~= nil
 end
 
-function Process:wait()
+function Process:wait(deadline_s)
   program.eventually('process ' .. self.pid .. ' ends', function()
     return self:poll()
-  end)
+  end, deadline_s)
   self.result.out = assert(utils.readfile(self.out_file))
   self.result.err = assert(utils.readfile(self.err_file))
   return self.result

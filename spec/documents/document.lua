@@ -71,6 +71,8 @@ local function write(folder, block, env)
   end
 end
 
+local DEADLINE_S = 240 -- some commands take seconds on an idle machine
+
 local RUN = [[set -e
 cd "$1"
 PATH="$3:$PATH"
@@ -81,7 +83,7 @@ export -p >"$2/exported"]]
 local function run(folder, state, text, env)
   assert(utils.writefile(state .. '/commands', text))
   return program.start_any('sh', { '-c', RUN, 'sh', folder, state,
-    path.dirname(program.path) }, { env = env }):wait()
+    path.dirname(program.path) }, { env = env }):wait(DEADLINE_S)
 end
 
 ---Does what a document shows, in a folder of its own.
