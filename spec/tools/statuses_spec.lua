@@ -62,15 +62,15 @@ describe('the page of the statuses', function()
 
   it('has each exit code of the program, with what to do', function()
     local page = assert(utils.readfile(helper.root .. '/docs/reference/statuses.md'))
-    local rows = {}
+    local said = {}
     for row in page:match('\n## Exit codes\n.*'):gmatch('\n(| %d[^\n]*)') do
-      rows[#rows + 1] = row
+      said[#said + 1] = row
     end
 
     local wanted = {}
     for i, exit in ipairs(exits) do
       wanted[i] = ('| %d | %s | %s |'):format(exit.code, exit.text, exit.hint)
     end
-    assert.same(wanted, rows)
+    assert.same(wanted, said)
   end)
 end)
