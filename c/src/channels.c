@@ -24,6 +24,14 @@ typedef enum channel_state {
   CHANNEL_REFUSED  /* the server said no; channel->why */
 } channel_state;
 
+/* A command whose answer is to come. A refusal does not say whose it is: it is the first one's. */
+typedef struct awaited awaited;
+struct awaited {
+  lk_channel *channel; /* NULL: it is heard elsewhere by now */
+  bool leaves;         /* UNSUBSCRIBE */
+  awaited *next;
+};
+
 /* One connection, to the node that channels are heard on. */
 typedef struct lk_link lk_link;
 struct lk_link {
@@ -31,9 +39,8 @@ struct lk_link {
   lk_channels *channels;
   lk_node *node;
   lk_conn conn;
-  lk_channel *asked,
-      **asked_last; /* answers come in this order; a refusal does not say whose it is */
-  size_t wanted;    /* channels with listeners, at the last look */
+  awaited *awaited, **last_awaited;
+  size_t wanted; /* channels with listeners, at the last look */
   lk_link *next;
 };
 
@@ -52,7 +59,6 @@ struct lk_channel {
   lk_listener *told; /* counted among the listeners */
   lk_error why;
   lk_channel *next;
-  lk_channel *asked_next;
 };
 
 struct lk_channels {
@@ -249,7 +255,7 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
 
 /* -------------------------------------------------------------------------------------- links -- */
 
-static bool say(lk_link *link, const char *command, const lk_channel *channel) {
+static bool append(lk_link *link, const char *command, const lk_channel *channel) {
   lk_bytes argv[] = {{command, strlen(command)}, {channel->name, strlen(channel->name)}};
   size_t len = lk_wire_size(argv, 2);
   char *wire = malloc(len);
@@ -260,26 +266,45 @@ static bool say(lk_link *link, const char *command, const lk_channel *channel) {
   return appended;
 }
 
-static bool unsubscribe(lk_channel *channel) {
-  return say(channel->link, channel->sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", channel);
+static bool say(lk_channel *channel, bool leaves) {
+  lk_link *link = channel->link;
+  const char *verb = leaves ? "SUNSUBSCRIBE" : "SSUBSCRIBE";
+  awaited *answer = malloc(sizeof *answer);
+  if (!answer || !append(link, channel->sharded ? verb : verb + 1, channel)) {
+    free(answer);
+    return false;
+  }
+  *answer = (awaited){.channel = channel, .leaves = leaves};
+  *link->last_awaited = answer;
+  link->last_awaited = &answer->next;
+  return true;
+}
+
+static void unsubscribe(lk_channel *channel) {
+  if (say(channel, true)) channel->state = CHANNEL_LEAVING;
 }
 
 static void ask(lk_channel *channel) {
-  lk_link *link = channel->link;
-  if (!say(link, channel->sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel)) return;
-  channel->state = CHANNEL_ASKED;
-  channel->asked_next = NULL;
-  *link->asked_last = channel;
-  link->asked_last = &channel->asked_next;
+  if (say(channel, false)) channel->state = CHANNEL_ASKED;
 }
 
-static lk_channel *answered(lk_link *link) {
-  lk_channel *channel = link->asked;
-  if (channel) {
-    link->asked = channel->asked_next;
-    if (!link->asked) link->asked_last = &link->asked;
-  }
+/* The first command was answered. */
+static lk_channel *answered(lk_link *link, bool *leaves) {
+  awaited *answer = link->awaited;
+  if (!answer) return NULL;
+  lk_channel *channel = answer->channel;
+  *leaves = answer->leaves;
+  link->awaited = answer->next;
+  if (!link->awaited) link->last_awaited = &link->awaited;
+  free(answer);
   return channel;
+}
+
+/* It is heard elsewhere from now on. */
+static void disown(const lk_link *link, const lk_channel *channel) {
+  for (awaited *answer = link->awaited; answer; answer = answer->next) {
+    if (answer->channel == channel) answer->channel = NULL;
+  }
 }
 
 /* It is heard no more where it was. */
@@ -320,8 +345,27 @@ static void refuse(lk_link *link, lk_channel *channel, const redisReply *reply) 
   change(channel, CHANNEL_REFUSED, LK_NEWS_REFUSED);
 }
 
-/* The server ends a subscription by itself when the slot of the channel moves away. */
+/* What had been said before that is settled, too: who waits for the answer to that asks again. */
+static void subscribed(lk_link *link, lk_channel *channel) {
+  lk_channel *first = NULL;
+  bool leaves = true;
+  while (link->awaited && (first != channel || leaves)) {
+    first = answered(link, &leaves);
+    if (first && first != channel) first->state = CHANNEL_IDLE;
+  }
+  channel->astray = 0;
+  LK_TRACE(link->channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", channel->name));
+  change(channel, CHANNEL_HEARD, LK_NEWS_HEARD);
+}
+
+/* The server ends a subscription by itself when the slot of the channel moves away. channel: NULL if it
+ * is not heard here. */
 static void unsubscribed(lk_link *link, lk_channel *channel) {
+  bool leaves;
+  if (link->awaited && link->awaited->leaves && link->awaited->channel == channel) {
+    answered(link, &leaves);
+  }
+  if (!channel) return;
   if (channel->state == CHANNEL_LEAVING) {
     channel->state = CHANNEL_IDLE;
   } else if (channel->state == CHANNEL_HEARD) {
@@ -334,8 +378,13 @@ static void take(lk_link *link, const redisReply *reply) {
   lk_channels *channels = link->channels;
   lk_channel *channel;
   if (reply->type == REDIS_REPLY_ERROR) {
-    channel = answered(link);
-    if (channel) refuse(link, channel, reply);
+    bool leaves = false;
+    channel = answered(link, &leaves);
+    if (channel && leaves) {
+      channel->state = CHANNEL_IDLE; /* who listens meanwhile asks for it anew */
+    } else if (channel) {
+      refuse(link, channel, reply);
+    }
     return;
   }
   if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2) return;
@@ -345,20 +394,15 @@ static void take(lk_link *link, const redisReply *reply) {
   if (*what == 's' && strcmp(what, "subscribe") != 0) what++; /* of a sharded one */
   channel = find(channels, reply->element[1]->str);
   if (channel && channel->link != link) channel = NULL; /* it was heard here once */
-  if (strcmp(what, "subscribe") == 0) {
-    channel = answered(link);
-    if (channel) {
-      channel->astray = 0;
-      LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", channel->name));
-      change(channel, CHANNEL_HEARD, LK_NEWS_HEARD);
-    }
+  if (strcmp(what, "subscribe") == 0 && channel) {
+    subscribed(link, channel);
   } else if (strcmp(what, "message") == 0 && channel && reply->elements > 2) {
     lk_bytes payload = {reply->element[2]->str, reply->element[2]->len};
     lk_count_up(channels->messages);
     LK_TRACE(channels->trace, "message", lk_clock_us(), LK_TEXT("channel", channel->name),
              LK_TEXT("text", reply->element[2]->str));
     move(channel, channel->state, LK_NEWS_MESSAGE, payload);
-  } else if (strcmp(what, "unsubscribe") == 0 && channel) {
+  } else if (strcmp(what, "unsubscribe") == 0) {
     unsubscribed(link, channel);
   }
 }
@@ -366,8 +410,8 @@ static void take(lk_link *link, const redisReply *reply) {
 /* After a loss every channel is asked for again, and its confirmation wakes its listeners: messages
  * may have been missed. */
 static void forget_subscriptions(lk_link *link) {
-  link->asked = NULL;
-  link->asked_last = &link->asked;
+  bool leaves;
+  while (link->awaited) answered(link, &leaves);
   for (lk_channel *c = link->channels->all; c; c = c->next) {
     if (c->link == link && c->state != CHANNEL_REFUSED) deafen(c);
   }
@@ -435,7 +479,7 @@ static lk_link *link_to(lk_channels *channels, lk_node *node) {
   if (!link) return NULL;
   link->channels = channels;
   link->node = node;
-  link->asked_last = &link->asked;
+  link->last_awaited = &link->awaited;
   link->watched = (lk_watched){.watch = link_watch, .done = link_done};
   lk_conn_init(&link->conn, lk_node_target(node));
   link->next = channels->links;
@@ -461,7 +505,8 @@ static void place(lk_channels *channels, lk_channel *channel, uint64_t version) 
   lk_link *link = seat(channels, channel);
   channel->placed = version;
   if (!link || link == channel->link) return;
-  if (channel->state == CHANNEL_HEARD) unsubscribe(channel);
+  if (channel->state == CHANNEL_HEARD) say(channel, true);
+  if (channel->link) disown(channel->link, channel);
   if (channel->state != CHANNEL_REFUSED) deafen(channel);
   channel->link = link;
 }
@@ -479,8 +524,8 @@ static int64_t settle(lk_channels *channels, lk_channel *channel, int64_t now_us
     destroy(channels, channel);
   } else if (channel->state == CHANNEL_HEARD && now_us < ends_us) {
     return ends_us;
-  } else if (channel->state == CHANNEL_HEARD && unsubscribe(channel)) {
-    channel->state = CHANNEL_LEAVING;
+  } else if (channel->state == CHANNEL_HEARD) {
+    unsubscribe(channel);
   }
   return INT64_MAX;
 }
@@ -559,6 +604,7 @@ void lk_channels_free(lk_channels *channels) {
   while (channels->links) {
     lk_link *link = channels->links;
     channels->links = link->next;
+    forget_subscriptions(link);
     lk_conn_close(&link->conn);
     free(link);
   }

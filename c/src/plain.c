@@ -90,6 +90,14 @@ static void announce(lk_attempt *a) {
   lk_attempt_call(a, &a->lock->wait);
 }
 
+/* Who is deaf misses messages, and looks by itself until the channel is heard; soon if it was heard
+ * before, since something is wrong then. */
+static int64_t look_deaf_at(lk_attempt *a) {
+  int64_t pause_us = a->was_heard ? lk_attempt_pause_us(a, DEAF_LAST_US) : DEAF_LAST_US;
+  int64_t deaf_us = lk_clock_us() + pause_us;
+  return deaf_us < a->look_us ? deaf_us : a->look_us;
+}
+
 static void sleep_on(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   bool news;
@@ -98,10 +106,7 @@ static void sleep_on(lk_attempt *a) {
   if (listens && heard == LK_HEARING_REFUSED) {
     lk_attempt_end_deaf(a);
   } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
-    /* What was heard and is no more misses messages: until it is heard again it looks by itself. */
-    int64_t deaf_us = lk_clock_us() + lk_attempt_pause_us(a, DEAF_LAST_US);
-    bool deafened = a->was_heard && deaf_us < a->look_us;
-    lk_attempt_sleep(a, LK_PHASE_LISTENING, deafened ? deaf_us : a->look_us);
+    lk_attempt_sleep(a, LK_PHASE_LISTENING, look_deaf_at(a));
   } else if (listens && (!a->heard_then || news)) {
     lk_attempt_try(a, &lock->acquire);
   } else if (lk_clock_us() >= announce_at(a)) {

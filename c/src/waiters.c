@@ -74,16 +74,17 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel) {
   pthread_mutex_lock(&client->listening);
   pthread_mutex_lock(&client->mutex);
   bool had = record->hearing != LK_HEARING_NOT;
-  bool begin = !had && channel && record->first;
-  bool end = had && !record->first;
-  if (begin) record->hearing = LK_HEARING_ASKED;
+  bool refused = record->hearing == LK_HEARING_REFUSED;
+  bool end = had && (!record->first || refused);
+  bool begin = channel && record->first && (!had || refused);
   if (end) record->hearing = LK_HEARING_NOT;
+  if (begin) record->hearing = LK_HEARING_ASKED;
   pthread_mutex_unlock(&client->mutex);
+  if (end) lk_channels_unlisten(client->channels, &record->listener);
   if (begin) {
     record->listener.told = told;
     status = lk_channels_listen(client->channels, channel, &record->listener);
   }
-  if (end) lk_channels_unlisten(client->channels, &record->listener);
   if (status != LK_OK) {
     pthread_mutex_lock(&client->mutex);
     record->hearing = LK_HEARING_NOT;

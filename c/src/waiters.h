@@ -14,7 +14,8 @@ bool lk_waiters_join(lk_record *record, lk_attempt *a);
  * channel is let go when nobody is left. */
 lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a);
 
-/* Have the record's channel heard, if it is not: news is told to whoever is first, or to the flow.
+/* Have the record's channel heard, if it is not, or asked for again if that was refused to somebody
+ * before: news is told to whoever is first, or to the flow.
  * LK_OK, LK_NOMEM. */
 lk_status lk_waiters_listen(lk_record *record, const char *channel);
 /* With the client's mutex held: a channel was refused that the line needs. */

@@ -7,6 +7,7 @@
 #include "../torture/summary.h"
 #include "../torture/worker.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,9 @@ int main(int argc, char **argv) {
   set.torture.run = name;
   const char *given = set.torture.history;
   char *made = given ? NULL : run_folder_new();
+  const char *trace = set.torture.trace;
   if (given) need(mkdir(given, 0700) == 0, given);
+  if (trace) need(mkdir(trace, 0700) == 0 || errno == EEXIST, trace);
   const char *folder = given ? given : made;
 
   printf("faults: seed %llu, %lld s, %s, %d processes of %d threads, %d locks (%s); log %s\n",
