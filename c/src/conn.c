@@ -84,9 +84,17 @@ static void back_off(lk_conn *conn, bool worked, int64_t now_us) {
   conn->failures++;
 }
 
+/* What the kernel has not sent yet is forgotten: behind a partition it would come long after what the next
+ * connection says. */
+static void forget_unsent(int fd) {
+  struct linger at_once = {.l_onoff = 1};
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 /* conn->why says why. */
 static void drop_why(lk_conn *conn, int64_t now_us) {
   bool worked = conn->state == LK_CONN_UP;
+  if (worked) forget_unsent(conn->fd);
   lk_conn_close(conn);
   back_off(conn, worked, now_us);
   if (conn->target->failed) conn->target->failed(conn->target);
