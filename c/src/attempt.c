@@ -104,7 +104,9 @@ static void digest(lk_attempt *a, lk_answer *answer) {
   heard->copies = answer->copies;
   heard->via = answer->via;
   /* A copy on a connection that was lost may run after the one that was answered. */
-  if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) a->stray = true;
+  if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) {
+    a->stray = a->late = true;
+  }
   if (heard->status == LK_OK && !lk_bound_outcome(answer->reply, &heard->outcome)) {
     heard->status = lk_bound_strange(a->calling, error);
   }
@@ -257,7 +259,7 @@ static void undo(lk_attempt *a) {
       count++;
     }
   }
-  if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us);
+  if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us, a->late);
 }
 
 /* lk-<uuid>:<serial><suffix> */
@@ -280,7 +282,7 @@ static void rename_owner(lk_attempt *a) {
   a->told = 0;
   pthread_mutex_unlock(&client->mutex);
   write_owner(a->owner, client->uuid, a->serial, a->lock->row->suffix);
-  a->stray = false;
+  a->stray = a->late = false;
   a->announced_us = 0;
 }
 
@@ -358,7 +360,7 @@ static void give_back(lk_attempt *a, lk_status status) {
 }
 
 static void given_back(lk_attempt *a) {
-  if (a->heard.status == LK_OK) a->stray = false;
+  a->stray = a->late || a->heard.status != LK_OK;
   if (a->hurried != LK_OK) {
     end_hurried(a);
   } else {

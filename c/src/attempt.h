@@ -84,7 +84,8 @@ struct lk_attempt {
   uint64_t news_seen; /* the record's, when the last try was sent */
   bool heard_then;    /* the channel was heard when the last try was sent */
   bool was_heard;     /* or when one before was */
-  bool stray;         /* a try went unanswered: the name may hold the lock, now or soon */
+  bool stray;         /* the name may hold the lock without its knowing */
+  bool late;          /* or may get it yet: a try went unanswered, or out twice */
   bool tried;
   uint64_t serial; /* changes with the client's mutex held */
   char owner[LK_OWNER_SIZE];

@@ -51,6 +51,7 @@ struct lk_client {
   bool closing;
   lk_holds *holds;
   lk_undo *undos; /* calls that are to be undone */
+  size_t undos_repeated;
   lk_op *ops;     /* what is under way */
   lk_op *quitted; /* and was told to end since the client closes */
   lk_lines lines; /* who waits for counters */

@@ -59,7 +59,7 @@ static void give_back(lk_job *job) {
   lk_bound_fill(release, &u->lock->values, &p, &with);
   if (lk_call_init(&step, release->def, with.keys, release->def->nkeys, with.args, with.nargs,
                    NULL) == LK_OK) {
-    lk_undo_start(u->lock->client, &step, 1, u->lock->lease_us);
+    lk_undo_start(u->lock->client, &step, 1, u->lock->lease_us, false);
   }
   lk_lock_drop(u->lock);
   free(u);

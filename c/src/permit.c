@@ -233,7 +233,7 @@ static void undo(lk_permits *permits, const lk_permit *permit) {
                    NULL) != LK_OK) {
     return;
   }
-  lk_undo_start(permits->counter.client, &release, 1, permits->lease_us);
+  lk_undo_start(permits->counter.client, &release, 1, permits->lease_us, true);
 }
 
 static lk_status watch(lk_permits *permits, lk_permit *permit, int64_t sent_us, lk_error *error) {
@@ -395,7 +395,7 @@ static lk_status send_release(lk_permit *permit, lk_error *error) {
     return lk_fail(error, LK_LOST, "the server had only %" PRId64 " of %zu any more", said.second,
                    permit->count);
   }
-  if (lk_may_pass(status)) undo(permit->from, permit);
+  if (lk_undo_may_help(status)) undo(permit->from, permit);
   if (status == LK_UNREACHABLE) {
     return lk_fail(error, LK_UNSURE, "%s; free when the lease ends", answer.why);
   }

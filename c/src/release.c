@@ -57,7 +57,7 @@ static void undo(const leaving *l) {
     }
     count++;
   }
-  if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us);
+  if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us, true);
 }
 
 /* What a call says that was answered. */
@@ -134,7 +134,8 @@ static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
   }
   lk_status status = heard.status;
   if (status == LK_OK) status = released(l, answer, heard.outcome.first, error);
-  if (l->left == 0 && (lk_may_pass(heard.status) || (l->heir && heard.status != LK_OK))) undo(l);
+  bool undone = lk_undo_may_help(heard.status) || (l->heir && heard.status != LK_OK);
+  if (l->left == 0 && undone) undo(l);
   if (status == LK_UNREACHABLE) {
     status = lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer->why);
   }

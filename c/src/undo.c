@@ -6,9 +6,14 @@
 #include <string.h>
 
 #include "clock.h"
-#include "status.h"
 
 enum { FIRST_PAUSE_US = 50 * 1000, LAST_PAUSE_US = 2000 * 1000 };
+
+/* A late copy is held up by a proxy, or by a network that is whole again and sends once more what was
+ * lost. Of what may be late, so many are kept for so long: memory is bounded, and the lease does the
+ * rest. */
+enum { REPEATS = 2, REPEATED_MAX = 256 };
+static const int64_t repeats_us[REPEATS] = {2000 * 1000, 6000 * 1000};
 
 struct lk_undo {
   lk_undo *next, **at; /* among the client's */
@@ -18,6 +23,9 @@ struct lk_undo {
   lk_timer timer;
   int64_t until_us;
   int64_t pause_us;
+  bool late;
+  bool counted; /* among the client's repeated ones */
+  size_t repeats;
   bool calling; /* guarded by the client's mutex: a step is under way */
 };
 
@@ -26,6 +34,7 @@ static void finish(lk_undo *undo) {
   pthread_mutex_lock(&client->mutex);
   *undo->at = undo->next;
   if (undo->next) undo->next->at = undo->at;
+  if (undo->counted) client->undos_repeated--;
   pthread_cond_broadcast(&client->idle);
   pthread_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < undo->count; i++) lk_call_clear(&undo->steps[i]);
@@ -44,12 +53,34 @@ static bool may_pause(lk_undo *undo) {
   return may;
 }
 
+/* All steps were answered: is there to be another round? */
+static bool may_repeat(lk_undo *undo, int64_t at_us) {
+  lk_client *client = undo->client;
+  if (!undo->late || undo->repeats == REPEATS || at_us >= undo->until_us) return false;
+  pthread_mutex_lock(&client->mutex);
+  if (!undo->counted && client->undos_repeated < REPEATED_MAX) {
+    undo->counted = true;
+    client->undos_repeated++;
+  }
+  pthread_mutex_unlock(&client->mutex);
+  return undo->counted && may_pause(undo);
+}
+
+static bool repeat(lk_undo *undo, int64_t now_us) {
+  int64_t at_us = now_us + repeats_us[undo->repeats % REPEATS];
+  if (!may_repeat(undo, at_us)) return false;
+  undo->repeats++;
+  undo->step = 0;
+  undo->pause_us = FIRST_PAUSE_US;
+  return lk_timer_set(undo->client->keeper, &undo->timer, at_us);
+}
+
 static void answered(void *user, lk_answer *answer) {
   lk_undo *undo = user;
   lk_status status = lk_answer_status(answer, NULL, NULL, NULL);
   int64_t now_us = lk_clock_us();
   freeReplyObject(answer->reply);
-  bool again = lk_may_pass(status);
+  bool again = lk_undo_may_help(status);
   if (again && now_us < undo->until_us && may_pause(undo)) {
     undo->pause_us = undo->pause_us * 2 < LAST_PAUSE_US ? undo->pause_us * 2 : LAST_PAUSE_US;
     if (lk_timer_set(undo->client->keeper, &undo->timer, now_us + undo->pause_us)) return;
@@ -57,6 +88,8 @@ static void answered(void *user, lk_answer *answer) {
     undo->step++;
     undo->pause_us = FIRST_PAUSE_US;
     send_step(undo);
+    return;
+  } else if (!again && repeat(undo, now_us)) {
     return;
   }
   finish(undo);
@@ -88,7 +121,7 @@ static void trace_step(lk_client *client, const lk_call *call) {
   }
 }
 
-void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t lease_us) {
+void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t lease_us, bool late) {
   lk_undo *undo = calloc(1, sizeof *undo);
   if (!undo) {
     for (size_t i = 0; i < count; i++) lk_call_clear(&steps[i]);
@@ -97,6 +130,7 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   memcpy(undo->steps, steps, count * sizeof *steps);
   undo->count = count;
   undo->client = client;
+  undo->late = late;
   undo->timer.fire = fire;
   undo->pause_us = FIRST_PAUSE_US;
   /* The last copy of what is undone may run until its own deadline, and its lease begins then. */

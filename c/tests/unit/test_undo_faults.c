@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Releases in the background, of what a call may have left or may leave yet, from a scripted server. */
+#include "fake.h"
+#include "kit.h"
+
+enum { COMMAND_MS = 500, MOMENT_MS = 400 };
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+#define NOT_YOURS "*1\r\n:-1\r\n"
+#define DENIED "-NOPERM this user has no permissions to run the 'evalsha' command\r\n"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  lk_caller *task;
+  kit_job job;
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = COMMAND_MS;
+  fix.server = fake_open();
+  fix.client = kit_client(fake_url(fix.server), &options);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  fix.task = kit_caller(fix.client);
+  return 0;
+}
+
+static void leave(void) {
+  lk_lock_close(fix.lock);
+  lk_caller_free(fix.task);
+  lk_client_close(fix.client);
+  fix.client = NULL;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  if (fix.client) leave();
+  fake_close(fix.server);
+  return 0;
+}
+
+static fake_command take(const char *script) { return fake_take_script(fix.server, script); }
+
+static void expect_undone(const char *owner, const char *answer) {
+  fake_command release = take("lock/release");
+  assert_string_equal(fake_arg(&release, 1), owner);
+  fake_answer(fix.server, release, answer);
+}
+
+/* It goes out, and no answer comes. */
+static fake_command lose_acquire(void) {
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
+  fake_command acquire = take("lock/acquire");
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  return acquire;
+}
+
+static void what_may_come_late_is_undone_twice_more(void **state) {
+  (void)state;
+  fake_command acquire = lose_acquire();
+  const char *owner = fake_arg(&acquire, 1);
+  expect_undone(owner, NOT_YOURS);
+  int64_t first_ms = lk_now_ms();
+  expect_undone(owner, RELEASED);
+  assert_true(lk_now_ms() - first_ms >= 1000);
+  expect_undone(owner, NOT_YOURS);
+  assert_true(lk_now_ms() - first_ms >= 4000);
+  fake_forget(&acquire);
+}
+
+static void a_client_that_closes_does_not_wait_for_that(void **state) {
+  (void)state;
+  fake_command acquire = lose_acquire();
+  expect_undone(fake_arg(&acquire, 1), NOT_YOURS);
+  fake_forget(&acquire);
+  int64_t before_ms = lk_now_ms();
+  while (lk_now_ms() < before_ms + MOMENT_MS) kit_pause(); /* until that is read */
+  leave();
+  assert_true(lk_now_ms() - before_ms < MOMENT_MS + COMMAND_MS);
+}
+
+static void a_release_without_the_right_to_it_is_tried_again(void **state) {
+  (void)state;
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
+  fake_command acquire = take("lock/acquire");
+  fake_send(fix.server, &acquire, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.job, fix.lock, fix.task);
+  expect_undone(fake_arg(&acquire, 1), DENIED);
+  EXPECT(LK_DENIED, kit_end(&fix.job));
+  expect_undone(fake_arg(&acquire, 1), DENIED);
+  expect_undone(fake_arg(&acquire, 1), RELEASED);
+  fake_forget(&acquire);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(what_may_come_late_is_undone_twice_more),
+      TEST(a_client_that_closes_does_not_wait_for_that),
+      TEST(a_release_without_the_right_to_it_is_tried_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
