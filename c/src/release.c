@@ -170,7 +170,7 @@ static lk_status prepare(leaving *l, lk_error *error) {
   if (l->left == 0) stop_renewing(lock, l->hold);
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
   if (l->left == 0 && l->lost == LK_LOST_NOT && lock->row->transfer) {
-    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit);
+    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit, lock->lease_us);
     if (l->heir) lk_rivals_ask(lock, lock->handoff_limit);
   }
   return LK_OK;

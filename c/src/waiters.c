@@ -96,7 +96,7 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel) {
 
 /* ---------------------------------------------------------------------------------- hand-over -- */
 
-lk_attempt *lk_waiters_promise(lk_record *record, size_t limit) {
+lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us) {
   lk_client *client = record->client;
   pthread_mutex_lock(&client->mutex);
   lk_attempt *a = record->first;
@@ -104,7 +104,7 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit) {
   /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
    * own connection has written. */
   bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
-              a->lock->min_replicas == 0 &&
+              a->lock->min_replicas == 0 && a->lock->lease_us >= lease_us &&
               (a->phase == LK_PHASE_IN_LINE || a->phase == LK_PHASE_LISTENING ||
                a->phase == LK_PHASE_SLEEPING);
   if (idle && record->handovers < limit) {

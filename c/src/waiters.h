@@ -21,9 +21,11 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel);
 /* With the client's mutex held: a channel was refused that the line needs. */
 void lk_waiters_deafen(lk_record *record, const lk_error *why);
 
-/* For who releases the record: the first in line, if nothing is under way for it. It is promised and
- * has a reference then. NULL: nobody, or it was done `limit` times in a row, and others come first. */
-lk_attempt *lk_waiters_promise(lk_record *record, size_t limit);
+/* For who releases the record: the first in line, if nothing is under way for it, and if its lease is not
+ * shorter than this one: other processes sleep until that ends, and a hand-over tells them nothing. It is
+ * promised and has a reference then. NULL: nobody, or it was done `limit` times in a row, and others come
+ * first. */
+lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us);
 /* What came of a promise. */
 void lk_waiters_settle(lk_attempt *a, const lk_heard *heard);
 
