@@ -177,6 +177,36 @@ describe('the LuaJIT binding', function()
     assert.equal('broken', watch:lost())
   end)
 
+  describe('of nodes', function()
+    it('names the only server, which takes commands of its own', function()
+      local nodes = assert(client:nodes())
+
+      assert.equal(1, #nodes)
+      assert.equal(client:target(), nodes[1]:target())
+      assert.is_true(nodes[1]:is_master())
+      assert.same({ ok = 'PONG' }, nodes[1]:command('PING'))
+      local reply, err = nodes[1]:command('SUBSCRIBE', 'channel')
+      assert.is_nil(reply)
+      assert.equal('LK_INVALID', err.status)
+    end)
+
+    it('keeps their client, and is closed with it', function()
+      local nodes = assert(assert(latchkey.open(URL)):nodes())
+
+      collectgarbage()
+      collectgarbage()
+
+      assert.same({ ok = 'PONG' }, nodes[1]:command('PING'))
+      nodes[1].client:close()
+      assert.has_error(function() nodes[1]:command('PING') end, 'the handle is closed')
+      assert.has_error(function() nodes[1]:target() end, 'the handle is closed')
+    end)
+
+    it('says what scripts tell a channel with', function()
+      assert.equal('PUBLISH', client:publish_verb('redisson_lock__channel:{job}'))
+    end)
+  end)
+
   describe('of handles', function()
     it('closes them any number of times, and refuses to use them then', function()
       local lock = assert(client:lock('lock', 'job'))

@@ -164,6 +164,11 @@ local function pointer_of(object)
   return object.pointer or error('the handle is closed', 3)
 end
 
+-- A server behind a client: it lives as long as that.
+---@class latchkey.node
+local Node = {}
+Node.__index = Node
+
 ---@class latchkey.client
 local Client = class(lib.lk_client_close)
 ---@class latchkey.lock
@@ -256,6 +261,63 @@ function Client:command(...)
   local argv = { ... }
   local array, out = bytes_array(argv), ffi.new('lk_reply *[1]')
   return take_reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
+end
+
+---Looks which servers there are: one, or the master that Sentinel names, or all that a cluster knows
+---of, replicas as well. Places in the list stay the same; a node that has left a cluster stays, too.
+---@return latchkey.node[]|nil nodes
+---@return latchkey.error|nil err none of them says what there is
+function Client:nodes()
+  local count, nodes = ffi.new('size_t[1]'), {}
+  local status = lib.lk_nodes(pointer_of(self), count, raised)
+  if tonumber(status) ~= lib.LK_OK then
+    return outcome(status)
+  end
+  for i = 1, tonumber(count[0]) do
+    nodes[i] = setmetatable({ client = self, index = i - 1 }, Node)
+  end
+  return nodes
+end
+
+local function node_at(node)
+  local target, is_master = ffi.new('const char *[1]'), ffi.new('bool[1]')
+  lib.lk_node_at(pointer_of(node.client), node.index, target, is_master)
+  return ffi.string(target[0]), is_master[0]
+end
+
+---@return string target as of a client
+function Node:target()
+  return (node_at(self))
+end
+
+---@return boolean is_master by what was learnt last: it serves slots of a cluster, or all keys
+function Node:is_master()
+  return select(2, node_at(self))
+end
+
+---One command to this server and no other: where it answers that a key is elsewhere, that is an
+---error.
+---@param ... string|integer as of client:command
+---@return any reply as of eval
+---@return latchkey.error|nil err
+function Node:command(...)
+  local argv = { ... }
+  local array, out = bytes_array(argv), ffi.new('lk_reply *[1]')
+  return take_reply(lib.lk_node_command(pointer_of(self.client), self.index, array, #argv, out,
+    raised), out)
+end
+
+---The scripts of its client.
+---@return table[]
+function Node:scripts()
+  return self.client:scripts()
+end
+
+---What scripts tell this channel with, for their argument of that kind.
+---@param channel string
+---@return "PUBLISH"|"SPUBLISH"
+function Client:publish_verb(channel)
+  return ffi.string(lib.lk_publish_verb(pointer_of(self), channel))
 end
 
 ---@return table[] scripts sorted by name: { name, version, sha1, source, overridden }
