@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A helper of busted: in a live world the scripts run as a user who may do only what `latchkey acl`
--- says; what specs do to the server beside that is done as before.
+-- says; what specs do to the server beside that is done as before. LK_SERVER_CLUSTER: the URL by
+-- which the scripts run, where the server is a cluster.
 local acl = require('lib.acl')
 local helper = require('helper')
 local latchkey = require('lib.latchkey')
@@ -29,9 +30,11 @@ end
 function live.world(url, scripts)
   local world = world_of(url, scripts)
   if not application then
-    local words = acl.words(acl.rule(helper.root, { names = { '*' }, sharded = true }))
+    local at = os.getenv('LK_SERVER_CLUSTER') or url
+    local words = acl.words(acl.rule(helper.root, { names = { '*' }, sharded = true,
+      topology = at:match('^redis%-(%l+):') }))
     must(world.client:command('ACL', 'SETUSER', USER, 'reset', '>' .. PASSWORD, unpack(words)))
-    application = must(latchkey.open(url, { user = USER, password = PASSWORD,
+    application = must(latchkey.open(at, { user = USER, password = PASSWORD,
       script_dir = scripts }))
     world.client = setmetatable({ administrator = world.client }, Both)
   end

@@ -168,9 +168,12 @@ function World:set_oom(on)
   must(self:command('CONFIG', 'SET', 'maxmemory', on and 1 or 0))
 end
 
--- A replica whose master cannot be reached.
+-- A replica whose master cannot be reached; a cluster's node never becomes one in this way.
 function World:set_readonly(on)
-  must(self:command('REPLICAOF', on and '127.0.0.1' or 'NO', on and 1 or 'ONE'))
+  if on ~= (self.is_readonly or false) then
+    must(self:command('REPLICAOF', on and '127.0.0.1' or 'NO', on and 1 or 'ONE'))
+    self.is_readonly = on
+  end
 end
 
 function World:messages()

@@ -13,11 +13,34 @@ function command.configure(parser, _, home)
     .. '; may be given several times.'):choices(acl.families(home)):count('*')
   parser:option('--targets', 'Keys that guard/call may act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
-  parser:flag('--sharded', 'Also sharded channels, as clients of a cluster use them.')
+  parser:option('--url', 'Where the application\'s locks are, to see whether that is a cluster or '
+    .. 'behind Sentinel; nothing is asked there.'):argname('URL')
+  parser:mutex(
+    parser:flag('--cluster', 'For a cluster: its map, and sharded channels.'),
+    parser:flag('--sentinel', 'For a master behind Sentinel; a second line is for the sentinels.'))
+  parser:flag('--sharded', 'Also sharded channels.')
+  parser:flag('--replicas', 'Holds wait until replicas have them (min_replicas).')
   parser:flag('--functions', 'Scripts are called as functions of the server.')
   parser:flag('--load', 'Also what latchkey load and status need.')
   parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
     .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does.')
+end
+
+local function topology_of(args)
+  return args.cluster and 'cluster' or args.sentinel and 'sentinel'
+    or args.url and args.url:match('^rediss?%-(%l+):')
+end
+
+-- What a line does not say.
+local function remind(ctx, args, topology)
+  ctx:note('latchkey acl: the rule sets no password; add one with ACL SETUSER ' .. args.user
+    .. ' \'>PASSWORD\'')
+  if topology == 'cluster' then
+    ctx:note('latchkey acl: every node has users of its own: give it to all, replicas as well')
+  elseif topology == 'sentinel' then
+    ctx:note('latchkey acl: the first line is for the master and its replicas, the second for '
+      .. 'every sentinel (sentinel_user in the URL)')
+  end
 end
 
 function command.run(args, ctx)
@@ -33,14 +56,17 @@ function command.run(args, ctx)
       end
     end
   end
-  local rule = acl.rule(ctx.home, { names = names, families = args.family,
-    targets = args.targets, sharded = args.sharded, functions = args.functions, load = args.load })
-  local line = ('ACL SETUSER %s %s'):format(args.user, table.concat(acl.words(rule), ' '))
+  local topology = topology_of(args)
+  local rule = acl.rule(ctx.home, { names = names, families = args.family, targets = args.targets,
+    topology = topology, sharded = args.sharded, replicas = args.replicas,
+    functions = args.functions, load = args.load })
+  local line = acl.line(args.user, rule)
+  local for_sentinels = topology == 'sentinel' and acl.line(args.user, acl.sentinel_rule()) or nil
   ctx:result({ user = args.user, names = names, commands = rule.commands, keys = rule.keys,
-    channels = rule.channels, rule = line }, line .. '\n')
+    channels = rule.channels, rule = line, sentinel_rule = for_sentinels },
+    line .. '\n' .. (for_sentinels and for_sentinels .. '\n' or ''))
   if not ctx.json then
-    ctx:note('latchkey acl: the rule sets no password; add one with ACL SETUSER ' .. args.user
-      .. ' \'>PASSWORD\'')
+    remind(ctx, args, topology)
   end
   return cli.exits.done
 end

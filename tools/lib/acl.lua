@@ -17,6 +17,17 @@ local SCRIPTS, FUNCTIONS = { 'evalsha', 'script|load' }, { 'fcall' }
 -- And where channels are sharded.
 local SHARDED = { 'spublish', 'ssubscribe', 'sunsubscribe' }
 
+-- And to find the masters: of a cluster, and to see that what Sentinel names is one.
+local TOPOLOGY = { cluster = { 'asking', 'cluster|shards', 'cluster|slots' },
+  sentinel = { 'role' } }
+
+-- And where holds wait until replicas have them.
+local REPLICAS = { 'wait' }
+
+-- All that a sentinel is asked; PING, by doctor alone.
+local SENTINEL = { commands = { 'client|setname', 'ping', 'sentinel|get-master-addr-by-name',
+  'sentinel|master', 'subscribe', 'unsubscribe' }, keys = {}, channels = { '+switch-master' } }
+
 -- What loading needs, by `latchkey load` and `status`.
 local LOAD_SCRIPTS = { 'info', 'script|exists' }
 local LOAD_FUNCTIONS = { 'info', 'function|list', 'function|load' }
@@ -146,8 +157,9 @@ end
 ---The smallest rule with which an application can use locks of these names.
 ---@param home string
 ---@param options table names: patterns; families: all unless some are given; targets: patterns of
----  keys that guard/call may touch; sharded: channels may be; functions: scripts are called as
----  such; load: the user may load them, too
+---  keys that guard/call may touch; topology: "cluster", whose channels are sharded, or "sentinel";
+---  sharded: channels may be; replicas: holds wait for some; functions: scripts are called as such;
+---  load: the user may load them, too
 ---@return table rule { commands, keys, channels }, each sorted
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
@@ -173,8 +185,16 @@ function acl.rule(home, options)
   end
   -- The scripts have both ways to tell a channel in them.
   commands.spublish = nil
-  add(options.sharded and SHARDED or {})
+  add((options.sharded or options.topology == 'cluster') and SHARDED or {})
+  add(TOPOLOGY[options.topology] or {})
+  add(options.replicas and REPLICAS or {})
   return { commands = sorted(commands), keys = widest(keys), channels = widest(channels) }
+end
+
+---The rule for the user with which an application asks the sentinels.
+---@return table rule as of acl.rule
+function acl.sentinel_rule()
+  return SENTINEL
 end
 
 ---The words of ACL SETUSER that give a user this and nothing else, but no password.
@@ -188,6 +208,13 @@ function acl.words(rule)
     end
   end
   return words
+end
+
+---@param user string
+---@param rule table
+---@return string line for redis-cli
+function acl.line(user, rule)
+  return ('ACL SETUSER %s %s'):format(user, table.concat(acl.words(rule), ' '))
 end
 
 return acl

@@ -48,15 +48,22 @@ section_specs() {
 section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
 section_specs_live() { live_specs "$LK_BUILD"; }
 
-# A channel of 1024 bytes is of no lock, so such a user may not tell it.
-section_specs_acl() {
+# acl_specs OPTION...: the scripts' specs. A channel of 1024 bytes is of no lock, so such a user may
+# not tell it.
+acl_specs() {
   local folders
   mapfile -t folders < <(ls -d scripts/[a-z]*/)
   folders=("${folders[@]/#scripts/spec}")
-  have busted 'specs (acl)' &&
-    tap 'specs (acl)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$LK_BUILD/liblatchkey.so" \
-      luajit "$(command -v busted)" --ignore-lua --run=live --helper=spec/cli/as_user.lua \
-      --filter-out='takes as channels? the longest' -o TAP spec/contract_spec.lua "${folders[@]}"
+  tools/lib/test/with_server.sh env LATCHKEY_LIB="$LK_BUILD/liblatchkey.so" \
+    luajit "$(command -v busted)" --ignore-lua --run=live --helper=spec/cli/as_user.lua \
+    --filter-out='takes as channels? the longest' -o TAP "$@" spec/contract_spec.lua "${folders[@]}"
+}
+# A cluster's node is made a replica in another way than those specs do it.
+section_specs_acl() {
+  have busted 'specs (acl)' || return
+  tap 'specs (acl)' acl_specs
+  LK_SERVER_CLUSTER=1 LK_SERVER_PORT=$((20000 + $$ % 10000)) \
+    tap 'specs (acl, cluster)' acl_specs --filter-out='read%-only replica'
 }
 # Two specs are about scripts as the server keeps them, which functions are not.
 section_specs_functions() {

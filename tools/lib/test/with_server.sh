@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command beside a server that keeps nothing, in a folder of its own; the command finds it by
 # LATCHKEY_SPEC_URL. LK_SERVER_PORT: a TCP port for those who know no Unix sockets. LK_SERVER_QUERY:
-# what stands behind the URL, `?functions=1`.
+# what stands behind the URL, `?functions=1`. LK_SERVER_CLUSTER: the server is a whole cluster, and the
+# variable becomes its URL.
 set -u
 program=$(command -v redis-server || command -v valkey-server)
 folder=$(mktemp -d)
@@ -19,10 +20,16 @@ trap leave EXIT
 trap 'exit 130' INT TERM
 
 "$program" --port "${LK_SERVER_PORT:-0}" --bind 127.0.0.1 --unixsocket "$folder/server.sock" \
-  --dir "$folder" --save '' --appendonly no >"$folder/log" 2>&1 &
+  --dir "$folder" --save '' --appendonly no \
+  ${LK_SERVER_CLUSTER:+--cluster-enabled yes} >"$folder/log" 2>&1 &
 server=$!
 until [ -S "$folder/server.sock" ]; do
   kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }
   sleep 0.01
 done
+if [ -n "${LK_SERVER_CLUSTER-}" ]; then
+  redis-cli -s "$folder/server.sock" cluster addslotsrange 0 16383 >>"$folder/log"
+  until redis-cli -s "$folder/server.sock" cluster info | grep -q cluster_state:ok; do sleep 0.05; done
+  export LK_SERVER_CLUSTER="redis-cluster://127.0.0.1:$LK_SERVER_PORT"
+fi
 LATCHKEY_SPEC_URL=unix://$folder/server.sock${LK_SERVER_QUERY-} "$@"
