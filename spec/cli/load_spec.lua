@@ -1,12 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
-local fcntl = require('posix.fcntl')
 local path = require('pl.path')
 local signal = require('posix.signal')
-local socket = require('posix.sys.socket')
-local stat = require('posix.sys.stat')
 local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
+local fleet = require('cli.fleet')
+local narrow = require('cli.narrow')
 local program = require('cli.program')
 local session = require('cli.session')
 
@@ -38,34 +37,7 @@ local function total()
   return #program.decode(program.run({ 'docs', '--json' }).out).pages - 1
 end
 
--- A port of 127.0.0.1 that was free a moment ago.
-local function free_port()
-  local one = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
-  assert(socket.bind(one, { family = socket.AF_INET, addr = '127.0.0.1', port = 0 }))
-  local port = socket.getsockname(one).port
-  unistd.close(one)
-  return tostring(port)
-end
-
-local function master()
-  local port = free_port()
-  local server = program.server('--port', port, '--bind', '127.0.0.1',
-    '--repl-diskless-sync-delay', '0')
-  server.port = port
-  return server
-end
-
-local function replica_of(server, ...)
-  local port = free_port()
-  local replica = program.server('--port', port, '--bind', '127.0.0.1', '--replicaof', '127.0.0.1',
-    server.port, ...)
-  replica.port = port
-  program.eventually('the replica follows', function()
-    return replica:command('INFO', 'replication'):find('master_link_status:up', 1, true)
-      and server:command('INFO', 'replication'):find('state=online', 1, true)
-  end)
-  return replica
-end
+local master, replica_of = fleet.server, fleet.replica_of
 
 -- The URL of a server that loads no scripts.
 local function stubborn_server(version)
@@ -244,54 +216,8 @@ describe('latchkey load', function()
     end)
   end)
 
-  -- With --verbose a line for each script goes to standard error. Where that is a pipe with little
-  -- room that nobody reads, the program stands still in the middle.
   describe('that is stopped in the middle', function()
-    local ROOM = 1000
-
-    -- A pipe with so much room left, open here for both ends.
-    local function narrow_pipe()
-      local file = program.folder() .. '/pipe'
-      assert(stat.mkfifo(file, tonumber('600', 8)))
-      local pipe = assert(fcntl.open(file, fcntl.O_RDWR + fcntl.O_NONBLOCK))
-      local size = 0
-      repeat
-        local written = unistd.write(pipe, ('x'):rep(1024))
-        size = size + (written or 0)
-      until not written
-      unistd.read(pipe, size)
-      for _ = 1, size - ROOM do
-        unistd.write(pipe, 'x')
-      end
-      return file, pipe
-    end
-
-    local function start(urls, words)
-      local file, pipe = narrow_pipe()
-      local script = 'exec "$0" load -v --url "$2" $3 2>"$1"'
-      local process = program.start_any('sh', { '-c', script, program.path, file, urls,
-        words or '' })
-      return process, pipe
-    end
-
-    local function stopped(server, count)
-      program.eventually('some are loaded', function()
-        local first = count(server)
-        return first >= 4 and first == count(server) and first
-      end)
-    end
-
-    -- Reads the pipe until the process has ended; its result and what it wrote.
-    local function finish(process, pipe)
-      local said = {}
-      program.eventually('it ends', function()
-        said[#said + 1] = unistd.read(pipe, 65536)
-        return process:poll()
-      end)
-      said[#said + 1] = unistd.read(pipe, 65536)
-      unistd.close(pipe)
-      return process:wait(), table.concat(said):gsub('^x+', '')
-    end
+    local start, stopped, finish = narrow.start, narrow.stopped, narrow.finish
 
     it('names a server that started anew meanwhile, and the rest goes on', function()
       local server, other = program.server(), program.server()

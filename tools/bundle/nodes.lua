@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The servers that a call names, and their replicas. What fails on one is kept with it, so that the
--- others go on.
+-- The servers that a call names, those of a cluster or behind a Sentinel, and their replicas. What
+-- fails on one is kept with it, so that the others go on.
 local cli = require('lib.cli')
 local ledger = require('lib.ledger')
 local manifest = require('bundle.manifest')
@@ -14,7 +14,7 @@ nodes.MAX = 100
 ---@field role 'master'|'replica'|nil nil where the server does not say
 ---@field of bundle.node|nil the master whose replica it was found to be
 ---@field version string|nil "7.0.15"
----@field client latchkey.client|nil
+---@field client latchkey.client|latchkey.node|nil
 ---@field err latchkey.error|nil why nothing more can be done here
 
 ---The options of commands that go over nodes.
@@ -27,6 +27,18 @@ local function shown(url)
   return (url:gsub('%?.*$', ''):gsub('^([%w-]+://).*@', '%1'))
 end
 
+-- Of Sentinel's URL, what is also one of a server: without what is for the sentinels.
+local function rest_of(rest)
+  local parameters = {}
+  for parameter in (rest:match('%?(.*)$') or ''):gmatch('[^&]+') do
+    if not parameter:find('^sentinel_') then
+      parameters[#parameters + 1] = parameter
+    end
+  end
+  return (rest:match('^/[^/?]*(/%d+)') or '')
+    .. (#parameters > 0 and '?' .. table.concat(parameters, '&') or '')
+end
+
 ---The URL of a replica that its master says is at host and port.
 ---@param url string the master's
 ---@param host string
@@ -34,11 +46,12 @@ end
 ---@return string
 function nodes.replica_url(url, host, port)
   local address = (host:find(':', 1, true) and '[' .. host .. ']' or host) .. ':' .. port
-  local scheme, authority, rest = url:match('^(rediss?)://([^/?#]*)(.*)$')
+  local scheme, by, authority, rest = url:match('^(rediss?)(%-?%l*)://([^/?#]*)(.*)$')
   if not scheme then
     return 'redis://' .. address
   end
-  return ('%s://%s%s%s'):format(scheme, authority:match('^.*@') or '', address, rest)
+  return ('%s://%s%s%s'):format(scheme, authority:match('^.*@') or '', address,
+    by == '-sentinel' and rest_of(rest) or rest)
 end
 
 -- A client, or the error that the context would have told.
@@ -93,6 +106,7 @@ local function look(node)
   if replication.role then
     node.role = replication.role == 'master' and 'master' or 'replica'
   end
+  node.history = replication.master_replid
   local replicas = {}
   for i = 0, (tonumber(replication.connected_slaves) or 0) - 1 do
     local host, port = (replication['slave' .. i] or ''):match('^ip=([^,]+),port=(%d+)')
@@ -101,6 +115,63 @@ local function look(node)
     end
   end
   return replicas
+end
+
+-- The nodes of a cluster, masters first. A replica shares the history of its master.
+local function of_cluster(client, with_replicas)
+  local servers, err = client:nodes()
+  if not servers then
+    return nil, err
+  end
+  local found, masters = {}, {}
+  for _, wants_masters in ipairs(with_replicas and { true, false } or { true }) do
+    for _, server in ipairs(servers) do
+      if server:is_master() == wants_masters then
+        local node = { client = server, target = server:target(),
+          role = wants_masters and 'master' or 'replica' }
+        node.url = node.target
+        look(node)
+        found[#found + 1] = node
+        if node.history and node.role == 'master' then
+          masters[node.history] = node
+        end
+      end
+    end
+  end
+  for _, node in ipairs(found) do
+    node.of = node.role == 'replica' and masters[node.history] or nil
+  end
+  return found
+end
+
+-- Adds servers that are not yet there under another name.
+local function add(list, known, found)
+  for _, node in ipairs(found) do
+    if not node.id or not known[node.id] then
+      list[#list + 1] = node
+      known[node.id or node] = true
+    end
+  end
+end
+
+-- Opens what a URL names; what it turned out to be, and further URLs to be opened.
+local function expand(node, ctx, options)
+  local with_replicas = not ctx.args.no_replicas
+  node.client, node.err = open(ctx, node.url, options)
+  if not node.client then
+    return { node }, {}
+  elseif node.url:find('^rediss?%-cluster:') then
+    local found, err = of_cluster(node.client, with_replicas)
+    node.err = err
+    return found or { node }, {}
+  end
+  local servers = node.client:nodes() or {}
+  node.target = (servers[1] or node.client):target()
+  local replicas, further = look(node), {}
+  for i, url in ipairs(with_replicas and replicas or {}) do
+    further[i] = { url = url, target = shown(url), of = node, role = 'replica' }
+  end
+  return { node }, further
 end
 
 ---Opens the servers of --url (or LATCHKEY_URL), several separated by spaces, and their replicas.
@@ -118,28 +189,19 @@ function nodes.open(ctx, options)
   end
   local first = 1
   while queue[first] do
-    local node = queue[first]
-    first = first + 1
-    if #list == nodes.MAX then
+    if #list >= nodes.MAX then
       return nil, ctx:misuse(('more than %d servers and replicas; name fewer, or --no-replicas')
         :format(nodes.MAX))
     end
-    node.client, node.err = open(ctx, node.url, options)
-    if node.err and ctx.exit_of(node.err.status) == cli.exits.use then
-      return nil, ctx:fail(node.err)
+    local found, further = expand(queue[first], ctx, options)
+    if found[1].err and ctx.exit_of(found[1].err.status) == cli.exits.use then
+      return nil, ctx:fail(found[1].err)
     end
-    local replicas = {}
-    if node.client then
-      node.target = node.client:target()
-      replicas = look(node)
+    add(list, known, found)
+    for _, node in ipairs(further) do
+      queue[#queue + 1] = node
     end
-    if not node.id or not known[node.id] then
-      list[#list + 1] = node
-      known[node.id or node] = true
-      for _, url in ipairs(ctx.args.no_replicas and {} or replicas) do
-        queue[#queue + 1] = { url = url, target = shown(url), of = node, role = 'replica' }
-      end
-    end
+    first = first + 1
   end
   return list
 end
@@ -164,6 +226,17 @@ function nodes.plain(node, fields)
       hint = node.err.hint or '' }
   end
   return fields
+end
+
+---What documents say of servers that could not be asked; nil where there are none.
+---@param list { target: string, err: latchkey.error }[]
+---@return table[]|nil
+function nodes.failed(list)
+  local failed = {}
+  for i, node in ipairs(list) do
+    failed[i] = nodes.plain(node, {})
+  end
+  return failed[1] and failed
 end
 
 ---Tells of each node that failed.

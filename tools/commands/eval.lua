@@ -62,7 +62,7 @@ local function describe(field)
     return 'Formed from --name unless it is given.'
   elseif field.values then
     return table.concat(field.values, ' or ') .. (field.type == 'verb'
-      and ('; %s unless it is given.'):format(field.values[1]) or '.')
+      and '; as the servers hear it unless it is given.' or '.')
   elseif field.min then
     return ('%.0f to %.0f%s.'):format(field.min, field.max,
       field.kind == 'integer' and '' or ' bytes')
@@ -113,13 +113,14 @@ local function form_argument(field, given, name)
   return given
 end
 
--- Keys and arguments from --name and the header.
+-- Keys and arguments from --name and the header, and the channels whose verb, in these places, the
+-- server may want to be another one.
 local function form(script, args)
   local good, why = names.check(args.name)
   if not good then
     return nil, why
   end
-  local keys, values, known, by_name = {}, {}, {}, {}
+  local keys, values, known, by_name, told = {}, {}, {}, {}, {}
   for i, field in ipairs(script.header.argv) do
     known['field_' .. field.name] = true
     values[i], why = form_argument(field, args['field_' .. field.name], args.name)
@@ -127,6 +128,9 @@ local function form(script, args)
       return nil, why
     end
     by_name[field.name] = values[i]
+    if field.type == 'verb' and not args['field_' .. field.name] then
+      told[i] = by_name.channel
+    end
   end
   for i, key in ipairs(script.header.keys) do
     if key.many or key.form.kind == 'slot' then
@@ -139,7 +143,7 @@ local function form(script, args)
       return nil, ('%s has no argument "%s"'):format(script.name, option:sub(7))
     end
   end
-  return keys, values
+  return keys, values, told
 end
 
 -- What the library would call the errors of the mock.
@@ -154,11 +158,14 @@ local function on_mock(ctx, script, keys, values)
   return world.null, reply, err
 end
 
-local function on_server(ctx, args, script, keys, values)
+local function on_server(ctx, args, script, keys, values, told)
   local latchkey = require('lib.latchkey')
   local client, code = ctx:client({ script_dir = args.dir })
   if not client then
     return nil, nil, nil, code
+  end
+  for place, channel in pairs(told or {}) do
+    values[place] = client:publish_verb(channel)
   end
   local reply, err = client:eval(script.name, keys, values)
   if err and not SCRIPT_ERRORS[err.status] then
@@ -179,11 +186,12 @@ function command.run(args, ctx)
   end
 
   local keys, values = split(args.script)
+  local told
   if args.name then
     if #args.script > 1 then
       return ctx:misuse('write either --name or keys and arguments')
     end
-    keys, values = form(script, args)
+    keys, values, told = form(script, args)
     if not keys then
       return ctx:misuse(values)
     end
@@ -193,7 +201,7 @@ function command.run(args, ctx)
   if args.mock then
     null, reply, err = on_mock(ctx, script, keys, values)
   else
-    null, reply, err, code = on_server(ctx, args, script, keys, values)
+    null, reply, err, code = on_server(ctx, args, script, keys, values, told)
   end
   if code then
     return code

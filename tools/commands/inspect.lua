@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('lib.cli')
+local fleet = require('lib.fleet')
 local kinds = require('lib.kinds')
 local names = require('lib.names')
 local text = require('lib.text')
@@ -21,6 +22,29 @@ local function find(client, home, args)
   end
   local view, err = kinds.read(client, home, args.kind, args.name)
   return view and { free = view.free, views = { view } }, err
+end
+
+-- Adds who waits, and of several masters the one that has it.
+local function complete(client, home, views, name)
+  local masters, err = fleet.masters(client)
+  if not masters then
+    return nil, err
+  end
+  local master = masters[1]
+  if #masters > 1 then
+    master, err = fleet.master_of(masters, name)
+  end
+  if not master then
+    return nil, err
+  end
+  for _, view in ipairs(views) do
+    view.node = #masters > 1 and fleet.place(master) or nil
+    view.waiters, err = kinds.waiters(client, home, view, name, masters, master)
+    if not view.waiters then
+      return nil, err
+    end
+  end
+  return true
 end
 
 local function documents(views)
@@ -47,11 +71,10 @@ function command.run(args, ctx)
     return ctx:fail({ status = 'LK_WRONGTYPE', message = ('%s is %s: no lock of any kind'):format(
       name, found.what) })
   end
-  for _, view in ipairs(found.views) do
-    view.waiters, err = kinds.waiters(client, ctx.home, view, args.name)
-    if not view.waiters then
-      return ctx:fail(err)
-    end
+  local ok
+  ok, err = complete(client, ctx.home, found.views, args.name)
+  if not ok then
+    return ctx:fail(err)
   end
   if found.free then
     ctx:result({ name = name, state = 'free', kinds = documents(found.views) },

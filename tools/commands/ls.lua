@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('lib.cli')
 local kinds = require('lib.kinds')
+local nodes = require('bundle.nodes')
 local survey = require('lib.survey')
 local terminal = require('lib.terminal')
 local text = require('lib.text')
@@ -18,7 +19,8 @@ function command.configure(parser)
   parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
     :convert(tonumber)
   parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
-    .. 'Exit code 2: there are more than the limit.')
+    .. 'The masters of a cluster are read one after the other. Exit code 2: there are more than '
+    .. 'the limit, or a master could not be asked.')
 end
 
 local function show_progress(show, scan, total, found)
@@ -31,7 +33,7 @@ local function collect(scan, keys, limit, found)
   for _, name in ipairs(keys) do
     local view, err = scan:look(name)
     if view == nil then
-      return nil, err
+      return scan:give_up(scan.last, err)
     elseif view and #found == limit then
       return false
     elseif view then
@@ -41,30 +43,29 @@ local function collect(scan, keys, limit, found)
   return true
 end
 
--- The locks by name, and whether these are all.
-local function all(client, args, ctx, show)
-  local total, err = client:command('DBSIZE')
+-- The locks by name, and whether the limit left some out; nil and the error when no server answers.
+local function all(scan, limit, show)
+  local total, err = scan:size()
   if not total then
     return nil, err
   end
-  local scan, found = survey.new(client, ctx.home, args), {}
-  local complete
+  local found = {}
+  local within, keys
   repeat
-    local keys
     keys, err = scan:step()
     if not keys then
       return nil, err
     end
-    complete, err = collect(scan, keys, args.limit, found)
-    if complete == nil then
+    within, err = collect(scan, keys, limit, found)
+    if within == nil then
       return nil, err
     end
     show_progress(show, scan, total, #found)
-  until scan.done or not complete
+  until scan.done or not within
   table.sort(found, function(a, b)
     return a.name < b.name
   end)
-  return found, complete
+  return found, not within
 end
 
 local function table_text(views)
@@ -72,11 +73,13 @@ local function table_text(views)
   for _, view in ipairs(views) do
     width = math.max(width, math.min(NAME_MAX, #text.safe(view.name)))
   end
-  local row = '%-' .. width .. 's %-9s %-10s %-8s %s'
-  local lines = { row:format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS') }
+  local node = views[1].node and words.NODE or '%s'
+  local row = '%-' .. width .. 's %-9s %-10s %-8s ' .. node .. '%s'
+  local lines = { row:format('NAME', 'KIND', 'LEASE', 'WAITING', views[1].node and 'NODE' or '',
+    'HOLDERS') }
   for i, view in ipairs(views) do
     lines[i + 1] = row:format(text.safe(view.name), view.kind, words.lease(view.lease_ms),
-      view.waiters, words.holders(view))
+      view.waiters, view.node or '', words.holders(view))
   end
   return table.concat(lines, '\n') .. '\n'
 end
@@ -90,10 +93,11 @@ function command.run(args, ctx)
     return code
   end
   local show = terminal.progress(ctx)
-  local views, complete = all(client, args, ctx, show)
+  local scan = survey.new(client, ctx.home, args)
+  local views, more = all(scan, args.limit, show)
   show(nil)
   if not views then
-    return ctx:fail(complete)
+    return ctx:fail(more)
   end
   local rows = {}
   for i, view in ipairs(views) do
@@ -101,12 +105,14 @@ function command.run(args, ctx)
     rows[i].name = text.safe(view.name)
     rows[i].also = view.also
   end
-  ctx:result({ locks = rows, complete = complete }, #views > 0 and table_text(views) or '')
-  if not complete then
+  local complete = not more and #scan.failures == 0
+  ctx:result({ locks = rows, complete = complete, failed = nodes.failed(scan.failures) },
+    #views > 0 and table_text(views) or '')
+  nodes.tell(ctx, scan.failures)
+  if more then
     ctx:note(('latchkey ls: there are more than %d; see --limit'):format(args.limit))
-    return cli.exits.incomplete
   end
-  return cli.exits.done
+  return complete and cli.exits.done or cli.exits.incomplete
 end
 
 return command

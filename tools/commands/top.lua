@@ -32,7 +32,8 @@ local function frame(view)
     list[i] = words.document(row)
     list[i].name = text.safe(row.name)
   end
-  return { locks = list, complete = view.scan.done, trouble = view.trouble }
+  return { locks = list, complete = view.scan.done and #view.scan.failures == 0,
+    trouble = view.trouble }
 end
 
 local function write(ctx, view)
@@ -101,6 +102,7 @@ function command.run(args, ctx)
       return ctx:fail(err)
     end
     write(ctx, view)
+    return #view.scan.failures > 0 and cli.exits.incomplete or cli.exits.done
   elseif ctx.json then
     stream(ctx, view, every_ms)
   else

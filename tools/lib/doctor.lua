@@ -7,6 +7,7 @@ local loaded = require('lib.loaded')
 local manifest = require('bundle.manifest')
 local permissions = require('lib.doctor.permissions')
 local queues = require('lib.doctor.queues')
+local sentinels = require('lib.doctor.sentinels')
 
 local doctor = {}
 
@@ -126,6 +127,21 @@ local function replicas(facts)
   return { good('replicas', ('%d replicas, writes need %d'):format(count, least)) }
 end
 
+-- A node's view of its cluster.
+local function cluster(node)
+  local reply, err = node:command('CLUSTER', 'INFO')
+  if not reply then
+    return err.status == 'LK_DENIED' and { note('cluster', 'this user may not ask for the state of '
+      .. 'the cluster (CLUSTER INFO)', 'run it as an administrator') } or nil, err
+  end
+  local state, served = reply:match('cluster_state:(%l+)'), reply:match('cluster_slots_ok:(%d+)')
+  if state ~= 'ok' or served ~= '16384' then
+    return { problem('cluster', ('the state of the cluster is %s, %s of its 16384 slots are served')
+      :format(state, served), 'bring back the nodes that are away; redis-cli --cluster check') }
+  end
+  return { good('cluster', 'all slots are served') }
+end
+
 local function scripts(client)
   local rows, err = loaded.scripts(client)
   if not rows then
@@ -142,12 +158,13 @@ local function scripts(client)
 end
 
 ---@param client latchkey.client
+---@param node latchkey.node the master that is examined
 ---@param home string
----@param options table user, name, and show: a function as of lib/terminal's progress
+---@param options table user, name, topology, and show: a function as of lib/terminal's progress
 ---@return table[]|nil findings
 ---@return latchkey.error|nil err
-function doctor.examine(client, home, options)
-  local facts, err = facts_of(client)
+function doctor.examine(client, node, home, options)
+  local facts, err = facts_of(node)
   if err then
     return nil, err
   end
@@ -165,14 +182,25 @@ function doctor.examine(client, home, options)
     add({ note('server', 'this user may not see what the server is (INFO)',
       'run it as an administrator') })
   end
-  add(clock.check(client))
-  add(permissions.check(client, home, options))
-  add(scripts(client))
-  add(queues.check(client, home, options.show))
+  if options.topology == 'cluster' then
+    add(cluster(node))
+  end
+  add(clock.check(node))
+  add(permissions.check(client, node, home, options))
+  add(scripts(node))
+  add(queues.check(client, node, home, options.show))
   if err then
     return nil, err
   end
   return findings
+end
+
+---Findings that are not of one server: what the sentinels say.
+---@param url string
+---@param topology string|nil
+---@return table[] findings
+function doctor.around(url, topology)
+  return topology == 'sentinel' and sentinels.check(url) or {}
 end
 
 return doctor

@@ -3,6 +3,7 @@
 local path = require('pl.path')
 
 local catalog = require('lib.catalog')
+local fleet = require('lib.fleet')
 local names = require('lib.names')
 local shapes = require('lib.kinds.shapes')
 
@@ -64,7 +65,7 @@ end
 ---@return any reply
 ---@return latchkey.error|nil err
 function kinds.call(client, home, script, name, args)
-  local header, keys, argv = header_of(home, script), {}, {}
+  local header, keys, argv, channel = header_of(home, script), {}, {}, nil
   args = args or {}
   for i, key in ipairs(header.keys) do
     keys[i] = names.form(key.form, name, args)
@@ -76,8 +77,9 @@ function kinds.call(client, home, script, name, args)
       end
     elseif field.form then
       argv[#argv + 1] = names.form(field.form, name)
+      channel = argv[#argv]
     elseif field.type == 'verb' then
-      argv[#argv + 1] = field.values[1]
+      argv[#argv + 1] = client:publish_verb(channel)
     else
       argv[#argv + 1] = args[field.name]
     end
@@ -266,18 +268,16 @@ end
 ---@param home string
 ---@param view table
 ---@param name string
+---@param masters latchkey.node[]
+---@param at latchkey.node which of them has it
 ---@return integer|nil count
 ---@return latchkey.error|nil err
-function kinds.waiters(client, home, view, name)
+function kinds.waiters(client, home, view, name, masters, at)
   if view.kind == 'fair' then
     return view.waiting
   end
   local channel = kinds.formed(home, kinds.ROWS[view.kind].tells, 'channel', name)
-  local reply, err = client:command('PUBSUB', 'NUMSUB', channel)
-  if not reply then
-    return nil, err
-  end
-  return reply[2]
+  return fleet.listeners(client, channel, masters, at)
 end
 
 return kinds

@@ -263,8 +263,8 @@ function Client:command(...)
   return take_reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
 end
 
----Looks which servers there are: one, or the master that Sentinel names, or all that a cluster knows
----of, replicas as well. Places in the list stay the same; a node that has left a cluster stays, too.
+---Looks which servers there are: one, or the master that Sentinel names, or all that a cluster
+---knows of, replicas as well. A node that has left a cluster stays in the list.
 ---@return latchkey.node[]|nil nodes
 ---@return latchkey.error|nil err none of them says what there is
 function Client:nodes()

@@ -59,15 +59,43 @@ function Top:update(name)
   return true
 end
 
+-- After a failure: the master that the name is on is left out; false when it is none of several.
+function Top:go_on_without(name, err)
+  local master = self.scan:home_of(name)
+  if not master then
+    return nil, err
+  end
+  return self.scan:give_up(master:target(), err)
+end
+
+-- What is known of locks whose master does not answer stays.
 function Top:look_again()
   local names = {}
   for name in pairs(self.misses) do
     names[#names + 1] = name
   end
   for _, name in ipairs(names) do
-    local updated, err = self:update(name)
-    if not updated then
-      return nil, err
+    if not self.scan:is_out_of_reach(name) then
+      local ok, err = self:update(name)
+      if not ok then
+        ok, err = self:go_on_without(name, err)
+      end
+      if not ok then
+        return nil, err
+      end
+    end
+  end
+  return true
+end
+
+-- Adds the locks among these names.
+function Top:add(names)
+  for _, name in ipairs(names) do
+    if not self.misses[name] and self.count < self.options.limit then
+      local ok, err = self:update(name)
+      if not ok then
+        return self:go_on_without(name, err)
+      end
     end
   end
   return true
@@ -75,43 +103,49 @@ end
 
 -- Further steps of the search, until it is over or the time is.
 function Top:search(until_ms)
-  repeat
+  while not self.scan.done do
     local names, err = self.scan:step()
-    for _, name in ipairs(names or {}) do
-      local updated
-      if not self.misses[name] and self.count < self.options.limit then
-        updated, err = self:update(name)
-        if not updated then
-          names = nil
-          break
-        end
-      end
+    local ok = names
+    if names then
+      ok, err = self:add(names)
     end
-    if not names then
+    if not ok then
       return nil, err
+    elseif latchkey.now_ms() >= until_ms then
+      break
     end
-  until self.scan.done or latchkey.now_ms() >= until_ms
+  end
   return true
 end
 
----Looks at the server again. What was known stays when that fails.
+-- What stands in the way, in words.
+function Top:trouble_of(err)
+  local failure = self.scan.failures[1]
+  if err then
+    return err.message
+  elseif failure then
+    return ('%s: %s'):format(failure.target, failure.err.message)
+  end
+end
+
+---Looks at the servers again. What was known stays when that fails.
 ---@param whole boolean search to the end
 ---@return true|nil ok
 ---@return latchkey.error|nil err
 function Top:refresh(whole)
-  local total, err = self.client:command('DBSIZE')
+  if self.scan.done then
+    self.scan:again()
+  end
+  local total, err = self.scan:size()
   local ok = total
   if ok then
     self.total = total
     ok, err = self:look_again()
   end
   if ok then
-    if self.scan.done then
-      self.scan:again()
-    end
     ok, err = self:search(whole and math.huge or latchkey.now_ms() + SLICE_MS)
   end
-  self.trouble = err and err.message or nil
+  self.trouble = self:trouble_of(not ok and err or nil)
   if not ok then
     self.scan:again()
     return nil, err
@@ -159,11 +193,23 @@ local function fit(line, width)
   return cut .. '~'
 end
 
-local ROW = '%-24s %-9s %-8s %7s  %s'
+local ROW = '%-24s %-9s %-8s %7s  '
+
+-- With the node, where there are several.
+local function row_of(width, has_nodes, ...)
+  local name, kind, lease, waiting, node, holders = ...
+  return fit(ROW:format(name, kind, lease, waiting)
+    .. (has_nodes and words.NODE:format(node or '') or '') .. holders, width)
+end
 
 local function row_text(view, width)
-  return fit(ROW:format(fit(text.safe(view.name), 24), view.kind, words.lease(view.lease_ms),
-    view.waiters, words.holders(view)), width)
+  return row_of(width, view.node, fit(text.safe(view.name), 24), view.kind,
+    words.lease(view.lease_ms), view.waiters, view.node, words.holders(view))
+end
+
+local function titles(rows)
+  return row_of(math.huge, rows[1] and rows[1].node, 'NAME', 'KIND', 'LEASE', 'WAITING', 'NODE',
+    'HOLDERS')
 end
 
 function Top:summary(rows)
@@ -195,7 +241,7 @@ end
 function Top:text()
   local rows = self:rows()
   local lines = { 'latchkey top  ' .. self.client:target(), self:summary(rows),
-    ROW:format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS') }
+    titles(rows) }
   for _, view in ipairs(rows) do
     lines[#lines + 1] = row_text(view, math.huge)
   end
@@ -212,12 +258,12 @@ local HELP = 'q quit   s sort: %s%s   r reverse   / filter   arrows scroll'
 function Top:lines(height, width, is_coloured)
   local rows, room = self:rows(), math.max(1, height - 4)
   self.offset = math.max(0, math.min(self.offset, #rows - room))
-  local titles = ROW:format('NAME', 'KIND', 'LEASE', 'WAITING', 'HOLDERS')
+  local title = titles(rows)
   if is_coloured then
-    titles = '\27[7m' .. titles .. (' '):rep(width - #titles) .. '\27[0m'
+    title = '\27[7m' .. title .. (' '):rep(width - #title) .. '\27[0m'
   end
   local lines = { fit('latchkey top  ' .. self.client:target(), width),
-    fit(self:summary(rows), width), titles }
+    fit(self:summary(rows), width), title }
   for i = self.offset + 1, math.min(#rows, self.offset + room) do
     lines[#lines + 1] = row_text(rows[i], width)
   end

@@ -30,8 +30,8 @@ local function call_of(command, arity, key)
 end
 
 -- What the server says against such a call: "command", "key", "channel", or nothing (false).
-local function refusal(client, user, words)
-  local reply, err = client:command('ACL', 'DRYRUN', user, unpack(words))
+local function refusal(node, user, words)
+  local reply, err = node:command('ACL', 'DRYRUN', user, unpack(words))
   if not reply then
     return nil, err
   elseif type(reply) == 'table' then
@@ -41,9 +41,9 @@ local function refusal(client, user, words)
 end
 
 -- Asks about each call; adds to `list` what it is shown as where the answer is `what`.
-local function ask(client, user, calls, what, list)
+local function ask(node, user, calls, what, list)
   for _, call in ipairs(calls) do
-    local answer, err = refusal(client, user, call.words)
+    local answer, err = refusal(node, user, call.words)
     if answer == nil then
       return nil, err
     elseif answer == what then
@@ -53,9 +53,9 @@ local function ask(client, user, calls, what, list)
   return list
 end
 
-local function all_calls(client, rule, key)
+local function all_calls(node, rule, key, listen)
   local commands, keys, channels = {}, {}, {}
-  local infos, err = client:command('COMMAND', 'INFO', unpack(rule.commands))
+  local infos, err = node:command('COMMAND', 'INFO', unpack(rule.commands))
   if not infos then
     return nil, err
   end
@@ -67,14 +67,17 @@ local function all_calls(client, rule, key)
       shown = '~' .. pattern }
   end
   for i, pattern in ipairs(rule.channels) do
-    channels[i] = { words = { 'subscribe', (pattern:gsub('%*', 'x')) }, shown = '&' .. pattern }
+    channels[i] = { words = { listen, (pattern:gsub('%*', 'x')) }, shown = '&' .. pattern }
   end
   return { commands = commands, keys = keys, channels = channels }
 end
 
 -- What the user lacks, as words of a rule.
-local function lacks(client, home, user, name)
-  local calls, err = all_calls(client, acl.rule(home, { names = { name or PROBE } }), name or PROBE)
+local function lacks(node, home, user, options)
+  local name = options.name
+  local rule = acl.rule(home, { names = { name or PROBE }, topology = options.topology })
+  local calls, err = all_calls(node, rule, name or PROBE,
+    options.topology == 'cluster' and 'ssubscribe' or 'subscribe')
   if not calls then
     return nil, err
   end
@@ -82,7 +85,7 @@ local function lacks(client, home, user, name)
   for _, part in ipairs({ 'commands', 'keys', 'channels' }) do
     local asked = list
     if part == 'commands' or name then
-      asked, err = ask(client, user, calls[part], part:sub(1, -2), list)
+      asked, err = ask(node, user, calls[part], part:sub(1, -2), list)
     end
     if not asked then
       return nil, err
@@ -105,22 +108,24 @@ local function try(client, home, name)
 end
 
 ---@param client latchkey.client
+---@param node latchkey.node every one has users of its own
 ---@param home string
----@param options table user: whose permissions, nil for this connection's; name: of a lock
+---@param options table user: whose permissions, nil for this connection's; name: of a lock;
+---  topology
 ---@return table[]|nil findings
 ---@return latchkey.error|nil err
-function permissions.check(client, home, options)
+function permissions.check(client, node, home, options)
   local user, list, err = options.user, nil, nil
   if not user then
-    user, err = client:command('ACL', 'WHOAMI')
+    user, err = node:command('ACL', 'WHOAMI')
   end
   if user then
-    list, err = lacks(client, home, user, options.name)
+    list, err = lacks(node, home, user, options)
   end
   if list and #list > 0 then
     return finding('problem', ('the user %s lacks %s'):format(text.safe(user),
-      text.safe(table.concat(list, ' '))), ('latchkey acl %s prints a rule that allows it'):format(
-      text.safe(user)))
+      text.safe(table.concat(list, ' '))), ('latchkey acl %s%s prints a rule that allows it')
+      :format(text.safe(user), options.topology and ' --' .. options.topology or ''))
   elseif list then
     return finding('good', ('the user %s may do all that scripts need%s'):format(text.safe(user),
       options.name and ' on ' .. text.safe(options.name) or ''))

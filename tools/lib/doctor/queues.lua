@@ -64,15 +64,16 @@ local function look(client, home, key, findings)
 end
 
 ---@param client latchkey.client
+---@param node latchkey.node whose keys are looked through
 ---@param home string
 ---@param show fun(text: string|nil)
 ---@return table[]|nil findings
 ---@return latchkey.error|nil err
-function queues.check(client, home, show)
+function queues.check(client, node, home, show)
   local pattern = kinds.formed(home, 'fair/inspect', 'queue', ''):match('^[^{]*') .. '*'
   local cursor, steps, seen, findings = '0', 0, 0, {}
   repeat
-    local reply, err = client:command('SCAN', cursor, 'MATCH', pattern, 'COUNT', survey.STEP,
+    local reply, err = node:command('SCAN', cursor, 'MATCH', pattern, 'COUNT', survey.STEP,
       'TYPE', 'list')
     if not reply then
       return err.status == 'LK_DENIED' and { finding('note', 'this user may not look for queues '

@@ -120,7 +120,7 @@ local function break_holds(client, home, kind, name, holders)
 end
 
 local function tell(client, channel)
-  return client:command('PUBLISH', channel, '0')
+  return client:command(client:publish_verb(channel), channel, '0')
 end
 
 -- The script tells whoever waits for its own kind. A plain lock's waiters listen on the channel of

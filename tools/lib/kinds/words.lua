@@ -4,12 +4,15 @@ local text = require('lib.text')
 
 local words = {}
 
+-- The column of the node, where there are several.
+words.NODE = '%-21s '
+
 ---@param view table
 ---@return table document
 function words.document(view)
   local document = { kind = view.kind, certain = view.certain, lease_ms = view.lease_ms,
     waiters = view.waiters, token = view.token, mode = view.mode, permits = view.permits,
-    held = view.held, left = view.left, holders = {} }
+    held = view.held, left = view.left, node = view.node, holders = {} }
   for i, holder in ipairs(view.holders or {}) do
     document.holders[i] = { owner = text.safe(holder.owner), holds = holder.holds,
       left_ms = not holder.over and holder.left_ms or nil, over = holder.over }
@@ -160,6 +163,9 @@ function words.about(name, views)
     list[i] = ('%s (%s)'):format(view.kind, view.certain and 'certain' or 'possible')
   end
   add(lines, 'kind', '%s', table.concat(list, ', '))
+  if views[1].node then
+    add(lines, 'node', '%s', views[1].node)
+  end
   for i, view in ipairs(views) do
     if i == 1 then
       add_view(lines, view)
