@@ -9,6 +9,7 @@
 --   sending      it has just sent something, and nobody has done anything since
 --   listens      channel -> true; poked: a message came since the client last looked
 --   serial       of the owner's name that it used last
+--   beside       its scripts are those of the second folder
 --   wrote        its connection has written since it was made, where replicas are asked about that
 -- and whatever its model keeps. "lk-@" stands for the client in owners.
 local parts = require('checker.parts')
@@ -56,12 +57,12 @@ end
 
 ---@return string the name that a header gives a channel or key
 function Client:form(script, field)
-  return self._context.server:form(script, field)
+  return self._context.server:form(script, field, self.beside)
 end
 
 ---@return integer where an argument stands among those of its script
 function Client:place(script, field)
-  for place, entry in ipairs(self._context.server:header(script).argv) do
+  for place, entry in ipairs(self._context.server:header(script, self.beside).argv) do
     if entry.name == field then
       return place
     end
@@ -75,7 +76,7 @@ end
 ---@param target? string the key of a guarded command
 function Client:send(role, script, values, target)
   local args = {}
-  for _, field in ipairs(self._context.server:header(script).argv) do
+  for _, field in ipairs(self._context.server:header(script, self.beside).argv) do
     local value = values[field.name]
     if value == nil and field.type == 'verb' then
       value = 'PUBLISH'
@@ -91,7 +92,7 @@ function Client:send(role, script, values, target)
     end
   end
   table.insert(self.pipe, { role = role, script = script, args = args, target = target,
-    sent = self:now(), copies = 1 })
+    beside = self.beside, sent = self:now(), copies = 1 })
   self.sending = true
 end
 
@@ -130,7 +131,8 @@ end
 
 ---Leaves a copy of a call on its way.
 function Client:leave_late(call)
-  local copy = { script = call.script, args = call.args, target = call.target }
+  local copy = { script = call.script, args = call.args, target = call.target,
+    beside = call.beside }
   for _, other in ipairs(self.late) do
     if call_text(other) == call_text(copy) then
       return
@@ -161,14 +163,14 @@ end
 ---The same call once more, as a new one.
 function Client:send_again(call)
   table.insert(self.pipe, { role = call.role, script = call.script, args = call.args,
-    target = call.target, sent = self:now(), copies = 1 })
+    target = call.target, beside = call.beside, sent = self:now(), copies = 1 })
   self.sending = true
 end
 
 ---A call to be sent again, as one more copy.
 function Client:resend(call)
   table.insert(self.pipe, { role = call.role, script = call.script, args = call.args,
-    target = call.target, sent = self:now(), copies = call.copies + 1 })
+    target = call.target, beside = call.beside, sent = self:now(), copies = call.copies + 1 })
   self.sending = true
 end
 

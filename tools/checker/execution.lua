@@ -4,6 +4,7 @@
 local Client = require('checker.client')
 local parts = require('checker.parts')
 local properties = require('checker.properties')
+local redisson = require('checker.redisson')
 local replicas = require('checker.replicas')
 
 local execution = {}
@@ -35,8 +36,9 @@ local function holders_of(self, keyspace)
 end
 
 local function event(self, before, call, letter, result)
-  local header = self.server:header(call.script)
-  local e = { script = call.script, verb = self.model.verbs[call.script], header = header,
+  local header = self.server:header(call.script, call.beside)
+  local verb = redisson.has(call.script) and redisson.verb(call.script)
+  local e = { script = call.script, verb = verb or self.model.verbs[call.script], header = header,
     letter = letter, keys = result.keys, reply = result.reply, outcome = result.reply[1],
     before = before, after = result.after, again = result.again, messages = result.messages,
     before_holders = holders_of(self, before), after_holders = holders_of(self, result.after),
@@ -46,7 +48,7 @@ local function event(self, before, call, letter, result)
     local value = result.args[i]
     e[field.name] = field.kind == 'integer' and tonumber(value) or value
   end
-  e.hold = e.hold or e.verb == 'release' and 0 or nil
+  e.hold = e.hold or e.verb == 'release' and (verb and e.reply[2] or 0) or nil
   function e.derived(name)
     return #header.derived > 0 and name:find('rwlock_timeout', 1, true)
   end

@@ -16,6 +16,7 @@ local SAMPLE_STEPS = 40
 
 ---@class checker.options
 ---@field scripts? string folder of the scripts; default "scripts"
+---@field beside? string another folder of scripts, which every second client uses
 ---@field clients? integer
 ---@field rounds? integer how often each client takes the lock
 ---@field faults? integer how many strike in one run
@@ -77,7 +78,7 @@ function checker.prepare(model, options)
   local limits = merged(merged(model.limits, { rounds = bounds.rounds }), options.limits)
   local pool = parts.pool()
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
-    memo = options.memo ~= false })
+    beside = options.beside, memo = options.memo ~= false })
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
     kinds = set_of(options.kinds or checker.default_kinds(model)),
     reduce = options.reduce ~= false, wanted = checker.wanted(options.only) })

@@ -114,11 +114,11 @@ local function table_of_keys(told)
   return table.concat(out, '\n') .. '</table>'
 end
 
-local function source_of(told, scripts)
+local function source_of(told)
   if not told.blame then
     return ''
   end
-  local file = ('%s/%s.lua'):format(scripts, told.blame.script)
+  local file = ('%s/%s.lua'):format(told.blame.scripts, told.blame.script)
   local out, number = {}, 0
   for line in (utils.readfile(file, true) .. '\n'):gmatch('(.-)\n') do
     number = number + 1
@@ -149,7 +149,7 @@ function page.of(told, about)
     about.verdict and ('<p id="bounds">%s</p>'):format(escape(about.verdict)) or '',
     '<h2>What happened</h2><div class="wide">', draw(told), '</div>',
     '<h2>Keys that change</h2><div class="wide">', table_of_keys(told), '</div>',
-    source_of(told, about.scripts),
+    source_of(told),
     '<h2>Again</h2>',
     ('<pre id="replay">latchkey check %s %s--replay \'%s\'</pre>'):format(escape(about.model),
       about.hints and escape(about.hints) .. ' ' or '', escape(about.replay)),

@@ -16,7 +16,7 @@ describe('the %s model', function()
   it('keeps %s in a run that once broke it', function()
     local finding = checker.replay('%s',
       %s,
-      { scripts = helper.scripts, clients = %d, rounds = %d, faults = %d,
+      { scripts = helper.scripts,%s clients = %d, rounds = %d, faults = %d,
         kinds = {%s},
         limits = {%s} })
 
@@ -71,8 +71,9 @@ function regress.write(folder, verdict, finding)
     number = number + 1
   until not path.exists(file)
   utils.writefile(file, SPEC:format(finding.message:gsub('\n', ' '), verdict.model,
-    finding.property, verdict.model, wrapped(table.concat(finding.trail, ' ')), bounds.clients,
-    bounds.rounds, bounds.faults, padded(kinds), padded(limits)))
+    finding.property, verdict.model, wrapped(table.concat(finding.trail, ' ')),
+    verdict.beside and (' beside = %s,'):format(quote(verdict.beside)) or '',
+    bounds.clients, bounds.rounds, bounds.faults, padded(kinds), padded(limits)))
   return file
 end
 

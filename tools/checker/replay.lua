@@ -4,6 +4,7 @@
 -- +300 B.acq A.rel".
 local Client = require('checker.client')
 local Steps = require('checker.steps')
+local redisson = require('checker.redisson')
 
 local replay = {}
 
@@ -174,7 +175,7 @@ end
 
 -- The line of a script that wrote last, or where it wrote nothing, that it ended with.
 local function line_to_blame(steps, state, call, letter)
-  local store = steps.server.world.store
+  local store = steps.server:world_of(call).store
   local line, wrote, size
   local function look()
     if size and #store.undo > size then
@@ -195,7 +196,7 @@ local function line_to_blame(steps, state, call, letter)
 end
 
 ---The script that ran last in a run, and the line in it to look at first.
----@return table|nil { script, line }
+---@return table|nil { script, line, scripts = its folder }
 function replay.blame(steps, run)
   for i = #run.steps, 1, -1 do
     local step = run.steps[i]
@@ -207,10 +208,10 @@ function replay.blame(steps, run)
       for _, other in ipairs(mark == '.' and data.pipe or {}) do
         call = call or not other.reply and other
       end
-      if Client.is_script(call) then
+      if Client.is_script(call) and not redisson.has(call.script) then
         local line = run.finding and run.finding.line
           or line_to_blame(steps, step.before, call, letter)
-        return { script = call.script, line = line }
+        return { script = call.script, line = line, scripts = steps.server:folder(call) }
       end
     end
   end

@@ -66,8 +66,8 @@ local function show_row(row, letters)
   return (line .. cut(server, SERVER - 1) .. ' ' .. table.concat(keys, '; ')):gsub('%s+$', '')
 end
 
-local function show_blame(blame, scripts)
-  local path = ('%s/%s.lua'):format(scripts, blame.script)
+local function show_blame(blame)
+  local path = ('%s/%s.lua'):format(blame.scripts, blame.script)
   local source = utils.readfile(path, true) or ''
   return ('%s:%d: %s'):format(path, blame.line or 0, line_of(source, blame.line) or '')
 end
@@ -91,7 +91,7 @@ function screen.show(told, options)
   end
   if told.blame then
     lines[#lines + 1] = ''
-    lines[#lines + 1] = show_blame(told.blame, options.scripts)
+    lines[#lines + 1] = show_blame(told.blame)
   end
   lines[#lines + 1] = ('again: latchkey check %s %s--replay \'%s\''):format(options.model,
     options.hints and options.hints .. ' ' or '', options.replay)

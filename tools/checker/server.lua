@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The server of the checker: the mock, which runs the script files on keyspaces that are parts.
+-- Calls that are marked `beside` are of a second folder of scripts; Redisson's are no files.
 local World = require('mock.world')
 local catalog = require('lib.catalog')
 local headers = require('lib.header')
 local names = require('lib.names')
 local parts = require('checker.parts')
+local redisson = require('checker.redisson')
 
 local Server = {}
 Server.__index = Server
@@ -13,32 +15,49 @@ local NAME = 'l'
 local MOST_INSTRUCTIONS = 200000
 local RECORD_MS = 60000
 
----@param options { scripts: string, pool: table, memo: boolean }
+local function new_world(scripts)
+  return scripts and World.new({ scripts = scripts, max_instructions = MOST_INSTRUCTIONS })
+end
+
+---@param options { scripts: string, beside: string|nil, pool: table, memo: boolean }
 function Server.new(options)
   return setmetatable({
-    world = World.new({ scripts = options.scripts, max_instructions = MOST_INSTRUCTIONS }),
-    scripts = options.scripts, pool = options.pool, memo = options.memo, headers = {},
+    world = new_world(options.scripts), other_world = new_world(options.beside),
+    scripts = options.scripts, beside = options.beside, pool = options.pool, memo = options.memo,
+    headers = {},
     executed = 0, remembered = 0, covered = {}, name = NAME,
   }, Server)
 end
 
+---@param beside? boolean of the second folder
 ---@return table header of a script
-function Server:header(name)
-  local header = self.headers[name]
+function Server:header(name, beside)
+  local path = ('%s/%s.lua'):format(beside and self.beside or self.scripts, name)
+  local header = redisson.has(name) and redisson.header() or self.headers[path]
   if not header then
-    local file, findings = catalog.read_file(('%s/%s.lua'):format(self.scripts, name))
+    local file, findings = catalog.read_file(path)
     if not file then
       error(('%s: %s'):format(name, findings[1].message), 0)
     end
     header = file.header
-    self.headers[name] = header
+    self.headers[path] = header
   end
   return header
 end
 
+---The mock that has a call's script.
+function Server:world_of(call)
+  return call.beside and self.other_world or self.world
+end
+
+---The folder that a call's script is of.
+function Server:folder(call)
+  return call.beside and self.beside or self.scripts
+end
+
 ---The name of a script's key or channel, as its header forms it.
-function Server:form(script, field)
-  local header = self:header(script)
+function Server:form(script, field, beside)
+  local header = self:header(script, beside)
   for _, list in ipairs({ 'keys', 'argv' }) do
     for _, entry in ipairs(header[list]) do
       if entry.name == field then
@@ -49,8 +68,8 @@ function Server:form(script, field)
   error(('%s has no "%s"'):format(script, field))
 end
 
-local function keys_of(self, script, args, target)
-  local header, by_name, keys = self:header(script), {}, {}
+local function keys_of(self, call, args, target)
+  local header, by_name, keys = self:header(call.script, call.beside), {}, {}
   for i, field in ipairs(header.argv) do
     by_name[field.name] = args[i]
   end
@@ -150,13 +169,14 @@ local function plain(reply, null)
   return new
 end
 
-local function cover(self, script, reply)
+local function cover(self, call, reply)
+  local script = call.script
   local covered = self.covered[script]
   if not covered then
     covered = {}
     self.covered[script] = covered
   end
-  local shape = headers.reply_shape(self:header(script), reply)
+  local shape = headers.reply_shape(self:header(script, call.beside), reply)
   covered[shape or '?'] = true
 end
 
@@ -169,7 +189,8 @@ function Server.call_text(call, letter)
   end
   local text = cache[letter]
   if not text then
-    text = (call.script .. '\1' .. table.concat(call.args, '\1') .. '\1' .. (call.target or ''))
+    text = (call.script .. (call.beside and '\2' or '\1') .. table.concat(call.args, '\1')
+      .. '\1' .. (call.target or ''))
       :gsub('lk%-@', 'lk-' .. letter)
     cache[letter] = text
   end
@@ -184,14 +205,21 @@ local function args_of(call, letter)
   return args
 end
 
+local function run_on(world, lock, name, keys, args)
+  if redisson.has(name) then
+    return redisson.run(world, name, lock, args)
+  end
+  return world:eval(name, keys, args)
+end
+
 -- One run of a script on a keyspace.
-local function run(self, keyspace, script, keys, args)
-  local world, records = self.world, {}
+local function run(self, keyspace, call, keys, args)
+  local world, records = self:world_of(call), {}
   for _, name in ipairs(parts.sorted_names(keyspace.data)) do
     records[name] = keyspace.data[name]
   end
   world:replace(records)
-  local reply, err = world:eval(script, keys, args)
+  local reply, err = run_on(world, self.name, call.script, keys, args)
   self.executed = self.executed + 1
   local result = { keys = keys, args = args, messages = world:messages(), seen = {},
     wrote = #world.store.undo > 0 }
@@ -201,7 +229,9 @@ local function run(self, keyspace, script, keys, args)
   end
   result.reply = plain(reply, world.null)
   result.after = self:keyspace(world:keys())
-  cover(self, script, reply)
+  if not redisson.has(call.script) then
+    cover(self, call, reply)
+  end
   return result
 end
 
@@ -209,10 +239,10 @@ end
 local function run_call(self, keyspace, call, letter)
   local args = args_of(call, letter)
   local target = call.target and call.target:gsub('lk%-@', 'lk-' .. letter)
-  local keys = keys_of(self, call.script, args, target)
-  local result = run(self, keyspace, call.script, keys, args)
-  if not result.err and self:header(call.script).repeat_ ~= 'no' then
-    result.again = run(self, result.after, call.script, keys, args)
+  local keys = keys_of(self, call, args, target)
+  local result = run(self, keyspace, call, keys, args)
+  if not result.err and self:header(call.script, call.beside).repeat_ ~= 'no' then
+    result.again = run(self, result.after, call, keys, args)
   end
   return result
 end
@@ -221,7 +251,7 @@ end
 function Server:run_once(keyspace, call, letter)
   local args = args_of(call, letter)
   local target = call.target and call.target:gsub('lk%-@', 'lk-' .. letter)
-  return run(self, keyspace, call.script, keys_of(self, call.script, args, target), args)
+  return run(self, keyspace, call, keys_of(self, call, args, target), args)
 end
 
 ---Runs a call on a keyspace.

@@ -31,7 +31,7 @@ function Steps.new(options)
   self.transitions = 0
   self.context = { limits = self.limits, server = self.server }
   self.roles = {}
-  for role in self.model.clients(self.bounds.clients):gmatch('%S+') do
+  for role in self.model.clients(self.bounds.clients, self.limits):gmatch('%S+') do
     self.roles[#self.roles + 1] = role
   end
   if self.kinds['break'] and self.model.roles.operator then
@@ -57,6 +57,7 @@ function Steps:first()
   for i, role in ipairs(self.roles) do
     local data = Client.new(role)
     data.place = self.model.distinct and i or nil
+    data.beside = self.server.beside and i % 2 == 0 or nil
     local c = Client.draft(data, self.context, 1)
     self.model.roles[role].start(c)
     state[i] = self.pool:part((c:finish()))
@@ -256,9 +257,10 @@ local function own_faults(self, state, i, emit)
   local can = part.can
   if not can then
     can = {}
+    local suffers = self.model.roles[part.data.role].suffers
     for _, kind in ipairs(self.client_faults) do
       if part.data.pc ~= 'dead' and not part.data.paused and part.data.role ~= 'operator'
-        and faults.of_client[kind].can(part.data) then
+        and (not suffers or suffers[kind]) and faults.of_client[kind].can(part.data) then
         can[#can + 1] = kind
       end
     end

@@ -19,6 +19,8 @@ function command.configure(parser)
     :argname('NAME=N'):count('*')
   parser:option('--only', 'Only these promises, a list with commas: G1,G6.'):argname('ID')
   parser:option('--scripts', 'Another folder of scripts.'):argname('DIR')
+  parser:option('--beside', 'One more folder of scripts, which every second client uses.')
+    :argname('DIR')
   parser:option('--replay', 'Run these steps and show them.'):argname('STEPS')
   parser:option('--trace', 'Replay what a client wrote of itself (docs/reference/trace.md).')
     :argname('FILE')
@@ -61,7 +63,8 @@ local function options_of(args, ctx)
   end
   return { clients = args.clients, rounds = args.rounds, faults = args.faults,
     kinds = list_of(args.fault), only = list_of(args.only), limits = limits,
-    scripts = args.scripts or path.join(ctx.home, 'scripts'), memory_mb = args.memory,
+    scripts = args.scripts or path.join(ctx.home, 'scripts'), beside = args.beside,
+    memory_mb = args.memory,
     memo = not args.no_memo, go_on = true, symmetric = not args.no_symmetry,
     workers = args.workers or 2 }
 end
@@ -102,9 +105,12 @@ local function refuse(args, options)
       return ('there is no promise "%s"'):format(id)
     end
   end
-  if args.scripts and not path.isdir(args.scripts) then
-    return ('--scripts %s is no folder'):format(args.scripts)
-  elseif args.replay and not args.model then
+  for _, name in ipairs({ 'scripts', 'beside' }) do
+    if args[name] and not path.isdir(args[name]) then
+      return ('--%s %s is no folder'):format(name, args[name])
+    end
+  end
+  if args.replay and not args.model then
     return '--replay needs the model that it is of'
   end
 end
@@ -151,6 +157,9 @@ local function hints(verdict)
       words[#words + 1] = ('--%s %d'):format(name, options[name])
     end
   end
+  if options.beside then
+    words[#words + 1] = '--beside ' .. options.beside
+  end
   if options.kinds then
     words[#words + 1] = '--fault ' .. table.concat(options.kinds, ',')
   end
@@ -196,10 +205,10 @@ local function show_finding(verdict, finding, options, args, ctx)
       or require('checker').default_kinds(verdict.model)) do
       verdict.kinds[kind] = true
     end
-    verdict.limits = verdict.options.limits
+    verdict.limits, verdict.beside = verdict.options.limits, verdict.options.beside
     shown = shown .. ('written: %s\n'):format(require('checker.regress').write('spec/regress',
       verdict, finding))
-    verdict.kinds, verdict.limits = nil, nil
+    verdict.kinds, verdict.limits, verdict.beside = nil, nil, nil
   end
   return shown
 end

@@ -2,6 +2,7 @@
 -- The re-entrant lock: the scripts of scripts/lock, and clients that take it.
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
+local redisson = require('checker.models.redisson')
 local taker = require('checker.models.taker')
 
 -- Two replicas, of which so many must have a hold before it counts.
@@ -15,10 +16,12 @@ return {
   roles = {
     taker = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
       release = 'lock/release', transfer = 'lock/transfer', reenters = true }),
+    redisson = redisson,
     operator = operator.role({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
   },
-  clients = function(n)
-    return ('taker '):rep(n)
+  clients = function(n, limits)
+    local others = limits.redisson or 0
+    return ('taker '):rep(n - others) .. ('redisson '):rep(others)
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 2, renewals = 1,
     handover = true, behind = 0, back = 200 },
@@ -37,6 +40,10 @@ return {
     { limits = of_replicas(2), kinds = { 'failover' }, only = { 'G1', 'G2' },
       says = 'both replicas have it, and either takes over' },
     { limits = of_replicas(1) },
+    { limits = { levels = 2, handover = false, redisson = 1 },
+      says = 'beside a client of Redisson' },
+    { clients = 3, faults = 0, limits = { levels = 1, handover = false, redisson = 1 },
+      says = 'beside a client of Redisson' },
   },
   holders = holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
