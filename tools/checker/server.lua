@@ -24,7 +24,7 @@ function Server.new(options)
   return setmetatable({
     world = new_world(options.scripts), other_world = new_world(options.beside),
     scripts = options.scripts, beside = options.beside, pool = options.pool, memo = options.memo,
-    headers = {},
+    headers = {}, beside_headers = {},
     executed = 0, remembered = 0, covered = {}, name = NAME,
   }, Server)
 end
@@ -32,15 +32,19 @@ end
 ---@param beside? boolean of the second folder
 ---@return table header of a script
 function Server:header(name, beside)
-  local path = ('%s/%s.lua'):format(beside and self.beside or self.scripts, name)
-  local header = redisson.has(name) and redisson.header() or self.headers[path]
-  if not header then
-    local file, findings = catalog.read_file(path)
+  local list = beside and self.beside_headers or self.headers
+  local header = list[name]
+  if not header and redisson.has(name) then
+    header = redisson.header()
+    list[name] = header
+  elseif not header then
+    local folder = beside and self.beside or self.scripts
+    local file, findings = catalog.read_file(('%s/%s.lua'):format(folder, name))
     if not file then
       error(('%s: %s'):format(name, findings[1].message), 0)
     end
     header = file.header
-    self.headers[path] = header
+    list[name] = header
   end
   return header
 end
