@@ -63,7 +63,7 @@ static bool run(const settings *set, const char *program, const char *folder) {
   fclose(m.log);
 
   verdict v;
-  return summary_judge(folder, &v) && report_print(&v, &c, &o);
+  return summary_judge(folder, &v) && report_print(&v, &c, &o, set->topology != STANDALONE);
 }
 
 int main(int argc, char **argv) {

@@ -21,17 +21,19 @@ enum {
   DRIFT_EVERY_MS = 700,
   DRIFT_MAX_US = 1500,
   LEAP_EVERY_MS = 100,
+  MOVE_PAUSE_MS = 60,
   LEAP_MAX_US = 4000000,
   WORDS_MAX = 12
 };
 
 bool menu_offers(const stage *s, fault_kind kind, const char **why) {
   static const unsigned of_fleets = 1u << FAULT_KILL | 1u << FAULT_STOP | 1u << FAULT_CLOSE |
-                                    1u << FAULT_FLUSH | 1u << FAULT_FAILOVER;
+                                    1u << FAULT_FLUSH | 1u << FAULT_FAILOVER | 1u << FAULT_MOVE;
   bool of_net = kind == FAULT_PARTITION || kind == FAULT_RESET || kind == FAULT_LOSS;
-  *why = s->fleet ? "one server" : of_net ? s->no_net : "replicas";
-  if (s->fleet) return of_fleets & 1u << kind;
-  return kind != FAULT_FAILOVER && (!of_net || s->net);
+  bool of_cluster = kind == FAULT_MOVE;
+  *why = of_cluster ? "a cluster" : s->fleet ? "one server" : of_net ? s->no_net : "replicas";
+  if (s->fleet) return of_fleets & 1u << kind && (!of_cluster || fleet_is_cluster(s->fleet));
+  return kind != FAULT_FAILOVER && !of_cluster && (!of_net || s->net);
 }
 
 /* ------------------------------------------------------------------------------ the operator -- */
@@ -263,6 +265,25 @@ static void fail_over(parent *p, dice *d) {
   note_fault(p, FAULT_FAILOVER, from_us, history_now_us(), 0);
 }
 
+/* Another master gets the slot of a lock, held or not, in the steps that an operator takes. */
+static void move_slot(parent *p, dice *d) {
+  fleet *f = menu_of(p)->stage->fleet;
+  char name[NAME_SIZE];
+  name_of_lock(p->options, (int)dice_between(d, 0, p->options->locks - 1), name);
+  size_t to = (size_t)dice_between(d, 0, (int64_t)fleet_count(f) - 1);
+  int64_t pause_ms = dice_between(d, 0, MOVE_PAUSE_MS);
+  if (to == fleet_master(f, name) || !fleet_is_master(f, to)) return;
+  int64_t from_us = history_now_us();
+  fleet_move move = fleet_begin_move(f, name, to);
+  poll(NULL, 0, (int)pause_ms);
+  fleet_move_keys(f, &move);
+  poll(NULL, 0, (int)pause_ms);
+  fleet_end_move(f, &move);
+  note_fault(p, FAULT_MOVE, from_us, history_now_us(), 0);
+  log_fault(p, FAULT_MOVE, from_us, "slot %u of %s, from %zu to %zu", move.slot, name, move.from,
+            to);
+}
+
 /* -------------------------------------------------------------------------------- the rounds -- */
 
 /*
@@ -275,7 +296,7 @@ static const int weights[FAULT_KINDS] = {
     [FAULT_DROP] = 30,    [FAULT_SLOW] = 1,  [FAULT_CRASH] = 1,     [FAULT_FREEZE] = 2,
     [FAULT_WIPE] = 2,     [FAULT_FULL] = 2,  [FAULT_ACL] = 2,       [FAULT_CLOCK] = 2,
     [FAULT_DRIFT] = 4,    [FAULT_LOSS] = 1,  [FAULT_PARTITION] = 1, [FAULT_RESET] = 2,
-    [FAULT_FAILOVER] = 1,
+    [FAULT_FAILOVER] = 1, [FAULT_MOVE] = 6,
 };
 
 static fault_kind draw(unsigned kinds, dice *d) {
@@ -309,6 +330,7 @@ static void inject_one(parent *p, int64_t left_ms) {
     break;
   case FAULT_FLUSH: flush_scripts(p); break;
   case FAULT_FAILOVER: fail_over(p, &d); break;
+  case FAULT_MOVE: move_slot(p, &d); break;
   case FAULT_WIPE: command(p, kind, "FLUSHALL", 0); break;
   case FAULT_CLOCK:
   case FAULT_DRIFT: step_clock(p, kind, &d); break;

@@ -8,12 +8,13 @@
 #include <stdio.h>
 
 /*
- * What a client may have: a thread of its own beside the workers', and two connections to each of up
- * to six nodes with what wakes their readers. Sanitizers add a thread.
+ * What a client may have: a thread of its own beside the workers', and two connections to each node, with
+ * what wakes their readers. Sanitizers add a thread.
  */
 enum {
   SPARE_THREADS = 3,
   SPARE_DESCRIPTORS = 28,
+  FLEET_DESCRIPTORS = 44,
   IDLE_THREADS = 5,
   MEMORY_GROWTH_KIB = 4096,
   CPU_LIMIT_PERCENT = 5
@@ -48,12 +49,13 @@ static bool limit(const char *name, const char *what, int64_t value, int64_t mos
   return good;
 }
 
-static bool judge_census(const census *c, const options *o) {
+static bool judge_census(const census *c, const options *o, bool fleet) {
+  int spare = fleet ? FLEET_DESCRIPTORS : SPARE_DESCRIPTORS;
   bool good = limit("THREADS", "of a worker", c->threads, o->threads + SPARE_THREADS);
-  good &= limit("DESCRIPTORS", "of a worker", c->descriptors, o->locks + SPARE_DESCRIPTORS);
+  good &= limit("DESCRIPTORS", "of a worker", c->descriptors, o->locks + spare);
   good &=
       limit("THREADS", "of a process that waits", c->idle_threads, IDLE_THREADS + SPARE_THREADS);
-  good &= limit("DESCRIPTORS", "of it", c->idle_descriptors, SPARE_DESCRIPTORS);
+  good &= limit("DESCRIPTORS", "of it", c->idle_descriptors, spare);
   good &= limit("MEMORY", "KiB by which it grew", c->last_kib - c->first_kib, MEMORY_GROWTH_KIB);
   bool idle = c->cpu_percent <= CPU_LIMIT_PERCENT;
   printf("%sCPU: it took %.2f %% of a core, and in a round up to %.2f %%, at most %d %%\n",
@@ -61,10 +63,10 @@ static bool judge_census(const census *c, const options *o) {
   return good && idle;
 }
 
-bool report_print(const verdict *v, const census *c, const options *o) {
+bool report_print(const verdict *v, const census *c, const options *o, bool fleet) {
   summary_print(v);
   print_table(v);
-  bool good = judge_census(c, o) && verdict_is_clean(v);
+  bool good = judge_census(c, o, fleet) && verdict_is_clean(v);
   printf("%s\n", good ? "All was well." : "NOT all was well.");
   return good;
 }

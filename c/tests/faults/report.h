@@ -8,6 +8,6 @@
 #include "../torture/options.h"
 
 /* Prints the verdict, a table of the faults, and what the processes used. Was all well? */
-bool report_print(const verdict *v, const census *c, const options *o);
+bool report_print(const verdict *v, const census *c, const options *o, bool fleet);
 
 #endif

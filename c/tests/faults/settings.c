@@ -14,8 +14,9 @@
 enum { LONG_LEASE_MS = 5000 };
 
 static const unsigned OF_A_SERVER = (1u << FAULT_FAILOVER) - 1 - (1u << FAULT_STALL);
-static const unsigned OF_A_FLEET = 1u << FAULT_KILL | 1u << FAULT_STOP | 1u << FAULT_CLOSE |
-                                   1u << FAULT_FLUSH | 1u << FAULT_FAILOVER;
+static const unsigned OF_SENTINELS = 1u << FAULT_KILL | 1u << FAULT_STOP | 1u << FAULT_CLOSE |
+                                     1u << FAULT_FLUSH | 1u << FAULT_FAILOVER;
+static const unsigned OF_A_CLUSTER = OF_SENTINELS | 1u << FAULT_MOVE;
 
 static const char usage[] =
     "usage: faults [options]\n"
@@ -26,7 +27,8 @@ static const char usage[] =
     "  --faults LIST     of the kinds below (all of them)\n"
     "  --topology NAME   standalone; sentinel or cluster, whose replicas take over, and which "
     "have\n"
-    "                    only the faults kill, stop, close, flush and failover\n"
+    "                    only the faults kill, stop, close, flush and failover; of a cluster, "
+    "move\n"
     "  --tls             the server and the workers speak TLS\n"
     "  --seconds N, --seed N, --processes N, --threads N, --locks N, --kind LIST, --functions,\n"
     "  --scripts DIR, --trace DIR, --history DIR, --judge DIR, --long-lease MS (5000),\n"
@@ -99,7 +101,8 @@ settings settings_read(int argc, char **argv) {
       rest[count++] = argv[i];
     }
   }
-  if (!set.faults) set.faults = set.topology == STANDALONE ? OF_A_SERVER : OF_A_FLEET;
+  const unsigned all[] = {OF_A_SERVER, OF_SENTINELS, OF_A_CLUSTER};
+  if (!set.faults) set.faults = all[set.topology];
   set.torture = options_read(count, rest);
   if (!set.torture.long_lease_ms) set.torture.long_lease_ms = LONG_LEASE_MS;
   free(rest);

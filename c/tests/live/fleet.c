@@ -63,6 +63,8 @@ static bool says(server *s, const char *format, const char *argument, const char
 
 static bool is_master(server *s) { return says(s, "INFO %s", "replication", "role:master"); }
 
+bool fleet_is_master(fleet *f, size_t index) { return is_master(f->servers[index]); }
+
 static bool has_replicas(server *s, int count) {
   char part[40];
   snprintf(part, sizeof part, "connected_slaves:%d", count);

@@ -22,6 +22,7 @@ const char *fleet_url(const fleet *f);
 bool fleet_is_cluster(const fleet *f);
 size_t fleet_count(const fleet *f);
 server *fleet_server(fleet *f, size_t index);
+bool fleet_is_master(fleet *f, size_t index);
 
 /* The master that serves this key now: the index of a server that is up. Waits until there is one. */
 size_t fleet_master(fleet *f, const char *key);

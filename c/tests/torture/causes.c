@@ -32,6 +32,7 @@ const fault_trait fault_traits[FAULT_KINDS] = {
                         .delays = true,
                         .says = {LK_READONLY, LK_LOADING, LK_MASTERDOWN, LK_NOREPLICAS,
                                  LK_CLUSTERDOWN}},
+    [FAULT_MOVE] = {.name = "move", .disturbs = true, .says = {LK_CLUSTERDOWN}},
 };
 
 const char *fault_name(fault_kind kind) { return fault_traits[kind].name; }

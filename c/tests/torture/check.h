@@ -79,6 +79,7 @@ typedef enum fault_kind {
   FAULT_RESET,     /* packets to a server are answered with a reset */
   FAULT_LOSS,      /* some packets are lost */
   FAULT_FAILOVER,  /* a replica takes over */
+  FAULT_MOVE,      /* a lock's slot moves to another master */
   FAULT_KINDS
 } fault_kind;
 
