@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "kit.h"
+#include "watcher.h"
 
 #define MASTER "fleet-master"
 #define SENTINEL_PASSWORD "sentinels-own"
@@ -21,12 +17,6 @@ enum { WHOLE_MS = 60000 };
 /* For twice as long nobody votes again for a replica of the same master: a fail-over that is asked for then
  * comes to nothing, and the master takes no writes for 5 s. */
 enum { NODE_TIMEOUT_MS = 500 };
-
-typedef struct watcher {
-  pid_t pid;
-  int port;
-  char dir[64];
-} watcher;
 
 struct fleet {
   bool cluster, tls;
@@ -109,20 +99,6 @@ size_t fleet_master(fleet *f, const char *key) {
   return master;
 }
 
-/* NULL: it does not answer. */
-static redisReply *ask_watcher(const watcher *w, const char *format) {
-  char path[100];
-  snprintf(path, sizeof path, "%s/sock", w->dir);
-  redisContext *c = redisConnectUnix(path);
-  redisReply *reply = NULL;
-  if (c && !c->err) {
-    freeReplyObject(redisCommand(c, "AUTH %s", SENTINEL_PASSWORD));
-    reply = redisCommand(c, format);
-  }
-  if (c) redisFree(c);
-  return reply;
-}
-
 /* The value behind a name in an array of names and values. */
 static const char *member(const redisReply *map, const char *name) {
   for (size_t i = 0; map && i + 1 < map->elements; i += 2) {
@@ -139,7 +115,7 @@ static bool is_named(const fleet *f, const server *master) {
   for (size_t i = 0; i < FLEET_SENTINELS && !named; i++) {
     const watcher *w = &f->watchers[i];
     if (w->pid == 0) continue;
-    redisReply *reply = ask_watcher(w, "SENTINEL GET-MASTER-ADDR-BY-NAME " MASTER);
+    redisReply *reply = watcher_ask(w, "SENTINEL GET-MASTER-ADDR-BY-NAME " MASTER);
     named = reply && reply->elements == 2 && strcmp(reply->element[1]->str, port) == 0;
     freeReplyObject(reply);
   }
@@ -175,14 +151,14 @@ static bool is_content(fleet *f, const watcher *w) {
   if (w->pid == 0) return true;
   if (master == SIZE_MAX) return false;
   snprintf(port, sizeof port, "%d", server_port(f->servers[master]));
-  redisReply *reply = ask_watcher(w, "SENTINEL MASTER " MASTER);
+  redisReply *reply = watcher_ask(w, "SENTINEL MASTER " MASTER);
   bool content = strcmp(member(reply, "flags"), "master") == 0 &&
                  strcmp(member(reply, "port"), port) == 0 &&
                  atoi(member(reply, "num-slaves")) == FLEET_REPLICAS &&
                  atoi(member(reply, "num-other-sentinels")) == FLEET_SENTINELS - 1;
   freeReplyObject(reply);
   if (!content) return false;
-  reply = ask_watcher(w, "SENTINEL REPLICAS " MASTER);
+  reply = watcher_ask(w, "SENTINEL REPLICAS " MASTER);
   for (size_t i = 0; reply && i < reply->elements; i++) {
     content = content && strcmp(member(reply->element[i], "flags"), "slave") == 0;
   }
@@ -329,53 +305,19 @@ fleet *fleet_cluster(bool tls) {
 
 /* ------------------------------------------------------------------------------------- sentinel -- */
 
-static void write_config(const fleet *f, const watcher *w) {
-  char path[100];
-  snprintf(path, sizeof path, "%s/conf", w->dir);
-  FILE *out = fopen(path, "w");
-  assert_non_null(out);
-  fprintf(out, "bind 127.0.0.1\n%s %d\n", f->tls ? "port 0\ntls-port" : "port", w->port);
-  fprintf(out, "dir %s\nlogfile %s/log\nunixsocket %s/sock\n", w->dir, w->dir, w->dir);
-  if (f->tls) {
-    fprintf(out, "tls-replication yes\ntls-auth-clients optional\n");
-    fprintf(out, "tls-cert-file %s\n", server_file(f->servers[0], "server.crt"));
-    fprintf(out, "tls-key-file %s\n", server_file(f->servers[0], "server.key"));
-    fprintf(out, "tls-ca-cert-file %s\n", server_file(f->servers[0], "ca.crt"));
-  }
-  fprintf(out, "requirepass %s\nsentinel sentinel-pass %s\n", SENTINEL_PASSWORD, SENTINEL_PASSWORD);
-  fprintf(out, "sentinel monitor %s 127.0.0.1 %d 2\n", MASTER, server_port(f->servers[0]));
-  fprintf(out, "sentinel down-after-milliseconds %s 500\n", MASTER);
-  fprintf(out, "sentinel failover-timeout %s 1000\n", MASTER);
-  fprintf(out, "sentinel parallel-syncs %s 2\n", MASTER);
-  assert_int_equal(fclose(out), 0);
-}
-
 static void start_watcher(const fleet *f, watcher *w) {
-  char path[100];
-  strcpy(w->dir, "/tmp/latchkey-test-XXXXXX");
-  assert_non_null(mkdtemp(w->dir));
-  w->port = server_free_port();
-  write_config(f, w);
-  snprintf(path, sizeof path, "%s/conf", w->dir);
-  w->pid = fork();
-  assert_true(w->pid >= 0);
-  if (w->pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int null = open("/dev/null", O_RDWR);
-    dup2(null, 1);
-    execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);
-    _exit(127);
-  }
+  char folder[100] = "";
+  snprintf(folder, sizeof folder, "%s", server_file(f->servers[0], ""));
+  watcher_start(w, &(watcher_options){.master = MASTER,
+                                      .port = server_port(f->servers[0]),
+                                      .password = SENTINEL_PASSWORD,
+                                      .tls = f->tls ? folder : NULL,
+                                      .monitored = "down-after-milliseconds 500\n"
+                                                   "failover-timeout 1000\nparallel-syncs 2\n",
+                                      .quorum = 2});
 }
 
-static void kill_watcher(watcher *w) {
-  if (w->pid == 0) return;
-  kill(w->pid, SIGKILL);
-  waitpid(w->pid, NULL, 0);
-  w->pid = 0;
-}
-
-void fleet_kill_sentinel(fleet *f, size_t index) { kill_watcher(&f->watchers[index]); }
+void fleet_kill_sentinel(fleet *f, size_t index) { watcher_kill(&f->watchers[index]); }
 
 fleet *fleet_sentinel(bool tls) {
   char port[16];
@@ -394,13 +336,8 @@ fleet *fleet_sentinel(bool tls) {
 }
 
 void fleet_stop(fleet *f) {
-  char command[100];
   if (!f) return;
-  for (size_t i = 0; !f->cluster && i < FLEET_SENTINELS; i++) {
-    kill_watcher(&f->watchers[i]);
-    snprintf(command, sizeof command, "rm -rf -- '%s'", f->watchers[i].dir);
-    assert_int_equal(system(command), 0);
-  }
+  for (size_t i = 0; !f->cluster && i < FLEET_SENTINELS; i++) watcher_stop(&f->watchers[i]);
   for (size_t i = f->count; i > 0; i--) server_stop(f->servers[i - 1]);
   free(f);
 }
@@ -436,7 +373,7 @@ void fleet_fail_over(fleet *f, const char *key) {
     redisReply *reply = NULL;
     /* It refuses while the last fail-over is recent. */
     UNTIL((freeReplyObject(reply), f->began_ms = lk_now_ms(),
-           reply = ask_watcher(&f->watchers[FLEET_SENTINELS - 1], "SENTINEL FAILOVER " MASTER)) &&
+           reply = watcher_ask(&f->watchers[FLEET_SENTINELS - 1], "SENTINEL FAILOVER " MASTER)) &&
           reply->type != REDIS_REPLY_ERROR);
     freeReplyObject(reply);
   }

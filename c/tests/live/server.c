@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "watcher.h"
+
 enum { ARGS_MAX = 64, TRIES = 2000, PAUSE_MS = 5 };
 
 struct server {
@@ -28,8 +30,10 @@ struct server {
   char *password;
   char dir[64];
   char path[160];
-  char url[160];
-  char tcp_url[64];
+  char url[320];
+  char tcp_url[320];
+  bool alone; /* a cluster of one, or with a sentinel of its own: */
+  watcher watcher;
   char *argv[ARGS_MAX];
   size_t argc;
   redisContext *look;
@@ -151,10 +155,33 @@ static void use_certificates(server *s, const server *of) {
 
 /* ------------------------------------------------------------------------------------ topology -- */
 
-/* LATCHKEY_TEST_TOPOLOGY=cluster: each server is a cluster of its own, and its URLs say so. */
-static bool is_cluster(void) {
+static bool stays_single;
+
+server_topology server_run_topology(void) {
   const char *topology = getenv("LATCHKEY_TEST_TOPOLOGY");
-  return topology && strcmp(topology, "cluster") == 0;
+  if (stays_single || !topology || !*topology || strcmp(topology, "standalone") == 0)
+    return SERVER_SINGLE;
+  if (strcmp(topology, "sentinel") == 0) return SERVER_SENTINEL;
+  if (strcmp(topology, "cluster") != 0) fail_msg("LATCHKEY_TEST_TOPOLOGY is %s", topology);
+  return SERVER_CLUSTER;
+}
+
+bool server_run_tls(void) { return !stays_single && getenv("LATCHKEY_TEST_TLS") != NULL; }
+
+void server_stay_single(const char *why) {
+  bool concerned = server_run_topology() != SERVER_SINGLE || server_run_tls();
+  if (concerned) print_message("# a plain, single server in this run, too: %s\n", why);
+  stays_single = true;
+}
+
+void server_skip_on(server_topology topology, const char *why) {
+  if (server_run_topology() != topology) return;
+  print_message("# does not apply: %s\n", why);
+  skip();
+}
+
+const char *server_verb(void) {
+  return server_run_topology() == SERVER_CLUSTER ? "SPUBLISH" : "PUBLISH";
 }
 
 static bool says_ok(server *s) {
@@ -164,9 +191,41 @@ static bool says_ok(server *s) {
   return ok;
 }
 
-static void take_all_slots(server *s) {
-  server_do(s, "CLUSTER ADDSLOTSRANGE 0 16383");
+static void wait_for_slots(server *s) {
   for (int i = 0; i < TRIES && !says_ok(s); i++) poll(NULL, 0, PAUSE_MS);
+}
+
+static void make_cluster(server *s) {
+  char bus[16];
+  snprintf(bus, sizeof bus, "%d", server_free_port());
+  server_add_args(s,
+                  (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
+}
+
+/* It says nothing to the server that a test could count. */
+static void start_watcher(server *s) {
+  watcher_start(&s->watcher, &(watcher_options){.master = "alone",
+                                                .port = s->port,
+                                                .tls = s->tls ? s->dir : NULL,
+                                                .monitored = "down-after-milliseconds 60000\n"
+                                                             "rename-command SUBSCRIBE nothing\n"
+                                                             "rename-command PUBLISH nothing\n",
+                                                .quorum = 1});
+}
+
+static void write_urls(server *s) {
+  const char *tls = s->tls ? "s" : "";
+  char ca[120] = "";
+  if (server_run_tls()) snprintf(ca, sizeof ca, "?cacert=%s/ca.crt", s->dir);
+  snprintf(s->url, sizeof s->url, "unix://%s/redis.sock", s->dir);
+  snprintf(s->tcp_url, sizeof s->tcp_url, "redis%s://127.0.0.1:%d%s", tls, s->port, ca);
+  if (s->alone && server_run_topology() == SERVER_CLUSTER) {
+    snprintf(s->tcp_url, sizeof s->tcp_url, "redis%s-cluster://127.0.0.1:%d%s", tls, s->port, ca);
+  } else if (s->alone && server_run_topology() == SERVER_SENTINEL) {
+    snprintf(s->tcp_url, sizeof s->tcp_url, "redis%s-sentinel://127.0.0.1:%d/alone%s", tls,
+             s->watcher.port, ca);
+  }
+  if (s->alone || server_run_tls()) strcpy(s->url, s->tcp_url);
 }
 
 /* ------------------------------------------------------------------------------- start and stop -- */
@@ -179,12 +238,10 @@ server *server_start(const server_options *options) {
   strcpy(s->dir, "/tmp/latchkey-test-XXXXXX");
   assert_non_null(mkdtemp(s->dir));
   s->port = server_free_port();
-  s->tls = options->tls;
+  s->tls = options->tls || (server_run_tls() && !options->part);
+  s->alone = server_run_topology() != SERVER_SINGLE && !options->part;
   char port[16];
   snprintf(port, sizeof port, "%d", s->port);
-  snprintf(s->url, sizeof s->url, "unix://%s/redis.sock", s->dir);
-  snprintf(s->tcp_url, sizeof s->tcp_url, "%s://127.0.0.1:%d", s->tls ? "rediss" : "redis",
-           s->port);
 
   server_add_args(s, (const char *const[]){"redis-server", "--bind", "127.0.0.1", "--port",
                                            s->tls ? "0" : port, "--tls-port", s->tls ? port : "0",
@@ -199,18 +256,13 @@ server *server_start(const server_options *options) {
     server_add_args(s, (const char *const[]){"--requirepass", options->password, NULL});
   }
   server_add_args(s, options->args);
-  bool alone = is_cluster() && !options->part;
-  if (alone) {
-    char bus[16];
-    snprintf(bus, sizeof bus, "%d", server_free_port());
-    server_add_args(s,
-                    (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
-    snprintf(s->tcp_url, sizeof s->tcp_url, "redis%s-cluster://127.0.0.1:%d", s->tls ? "s" : "",
-             s->port);
-    strcpy(s->url, s->tcp_url);
-  }
+  bool cluster = s->alone && server_run_topology() == SERVER_CLUSTER;
+  if (cluster) make_cluster(s);
   launch(s);
-  if (alone) take_all_slots(s);
+  if (cluster) server_do(s, "CLUSTER ADDSLOTSRANGE 0 16383");
+  if (cluster) wait_for_slots(s);
+  if (s->alone && !cluster) start_watcher(s);
+  write_urls(s);
   return s;
 }
 
@@ -218,6 +270,7 @@ void server_stop(server *s) {
   if (!s) return;
   char command[100];
   server_kill(s);
+  if (s->watcher.pid != 0) watcher_stop(&s->watcher);
   snprintf(command, sizeof command, "rm -rf -- '%s'", s->dir);
   assert_int_equal(system(command), 0);
   while (s->argc > 0) free(s->argv[--s->argc]);
@@ -242,8 +295,24 @@ static bool was_closed(const redisContext *look) {
   return recv(look->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* The same of sharded channels. */
+static const char *sharded(const server *s, const char *format, char *room, size_t size) {
+  static const char *const words[][2] = {{"PUBLISH ", "SPUBLISH "},
+                                         {"PUBSUB NUMSUB ", "PUBSUB SHARDNUMSUB "}};
+  if (!s->alone || server_run_topology() != SERVER_CLUSTER) return format;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    size_t len = strlen(words[i][0]);
+    if (strncmp(format, words[i][0], len) != 0) continue;
+    snprintf(room, size, "%s%s", words[i][1], format + len);
+    return room;
+  }
+  return format;
+}
+
 static redisReply *ask(server *s, const char *format, va_list args) {
   redisReply *reply = NULL;
+  char room[256];
+  format = sharded(s, format, room, sizeof room);
   for (int tries = 0; !reply && tries < 2; tries++) {
     va_list again;
     if (s->look && (s->look->err || was_closed(s->look))) hang_up(s);
@@ -298,8 +367,20 @@ long long server_info(server *s, const char *section, const char *name) {
   return number;
 }
 
+/* How the server counts what is said to sharded channels. */
+static const char *counted(const char *command) {
+  static const char *const words[][2] = {{"subscribe", "ssubscribe"},
+                                         {"publish", "spublish"},
+                                         {"pubsub|numsub", "pubsub|shardnumsub"}};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (strcmp(command, words[i][0]) == 0) return words[i][1];
+  }
+  return command;
+}
+
 long long server_calls(server *s, const char *command) {
   char name[80];
+  if (s->alone && server_run_topology() == SERVER_CLUSTER) command = counted(command);
   snprintf(name, sizeof name, "cmdstat_%s:calls", command);
   return server_info(s, "commandstats", name);
 }

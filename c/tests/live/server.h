@@ -2,6 +2,10 @@
 /*
  * A redis-server of the test's own, in a temporary folder, on a Unix socket and a free loopback
  * port. It dies with the test. What goes wrong here fails the test that asked for it.
+ *
+ * LATCHKEY_TEST_TOPOLOGY=cluster: each is a cluster of its own, and its URLs say so. =sentinel: each has a
+ * sentinel that knows it. LATCHKEY_TEST_TLS=1: its URLs are of TLS. What is said and asked here about
+ * channels (PUBLISH, PUBSUB, calls of SUBSCRIBE) is said of sharded ones on a cluster.
  */
 #ifndef LK_TEST_SERVER_H
 #define LK_TEST_SERVER_H
@@ -14,10 +18,22 @@ typedef struct server server;
 typedef struct server_options {
   const char *password; /* of the default user */
   bool tls;             /* the port speaks TLS; ca.crt, other.crt and client.{crt,key} are made */
-  bool part;            /* of a cluster or so: LATCHKEY_TEST_TOPOLOGY does not concern it */
+  bool part;            /* of a fleet: the topology does not concern it */
   const server *like;   /* whose certificates it uses; NULL: its own */
   const char *const *args; /* further arguments for redis-server, ended by NULL */
 } server_options;
+
+typedef enum server_topology { SERVER_SINGLE, SERVER_SENTINEL, SERVER_CLUSTER } server_topology;
+
+/* What this run is about. */
+server_topology server_run_topology(void);
+bool server_run_tls(void);
+/* This program's servers are single ones in every run; at its begin. It says why. */
+void server_stay_single(const char *why);
+/* Skips this test in a run of this topology, and says why. */
+void server_skip_on(server_topology topology, const char *why);
+/* How a channel is told something: PUBLISH, or SPUBLISH. */
+const char *server_verb(void);
 
 /* Starts one and waits until it answers. NULL for the defaults. */
 server *server_start(const server_options *options);
@@ -33,7 +49,7 @@ void server_resume(server *s);
 /* Another argument for redis-server, from the next restart on. */
 void server_add_args(server *s, const char *const *args);
 
-const char *server_url(const server *s);     /* unix:// */
+const char *server_url(const server *s);     /* unix://, in a plain run */
 const char *server_tcp_url(const server *s); /* redis://127.0.0.1:port, or rediss:// */
 int server_port(const server *s);
 /* A loopback port that nobody listens on. */

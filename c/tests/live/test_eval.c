@@ -294,7 +294,7 @@ static void replies_of_every_type_can_be_read(void **state) {
   assert_int_equal(lk_reply_integer(reply), 1);
   lk_reply_free(reply);
 
-  EXPECT(LK_OK, command("MGET k none", &reply));
+  EXPECT(LK_OK, command("MGET k {k}none", &reply));
   assert_int_equal(lk_reply_count(reply), 2);
   assert_int_equal(lk_reply_type_of(lk_reply_at(reply, 1)), LK_REPLY_NIL);
   lk_reply_free(reply);

@@ -293,6 +293,7 @@ static void members_and_quorum_are_checked(void **state) {
 }
 
 int main(void) {
+  server_stay_single("its members are independent servers");
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
   const struct CMUnitTest tests[] = {
       TEST(every_set_of_dead_servers_decides_by_the_rule),

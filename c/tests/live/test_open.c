@@ -318,6 +318,7 @@ static void options_out_of_range_are_refused_by_name(void **state) {
 }
 
 int main(void) {
+  server_stay_single("it is about URLs and certificates");
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_client_opens_over_socket_and_port),

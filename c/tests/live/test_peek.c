@@ -68,7 +68,7 @@ static void what_is_no_short_look_is_refused(void **state) {
 
 static void a_user_who_may_not_look_gets_no_replies(void **state) {
   (void)state;
-  server_do(srv, "ACL SETUSER one on nopass ~k1 +ping +client +type");
+  server_do(srv, "ACL SETUSER one on nopass ~k1 +ping +client +type +role +cluster");
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.user = "one";
   options.password = "any";

@@ -165,6 +165,7 @@ static void numbers_out_of_range_are_refused(void **state) {
 }
 
 int main(void) {
+  server_stay_single("it makes a replica by hand");
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_client, close_client)
   const struct CMUnitTest tests[] = {
       TEST(a_hold_is_on_the_replica_when_the_call_returns),

@@ -426,7 +426,7 @@ static void a_read_release_leaves_the_callers_write_lease_alone(void **state) {
 static void break_hold(const char *owner) {
   const lk_bytes key = kit_bytes("job");
   const lk_bytes args[] = {kit_bytes(owner), kit_bytes("redisson_rwlock:{job}"),
-                           kit_bytes("PUBLISH")};
+                           kit_bytes(server_verb())};
   lk_reply *reply = NULL;
   EXPECT(LK_OK, lk_eval(there.client, "rw/break", &key, 1, args, 3, &reply, &kit_error));
   assert_int_equal(lk_reply_integer(lk_reply_at(reply, 0)), 1);

@@ -80,12 +80,16 @@ static void assert_passes(lk_status why, const char *begin, const char *end) {
 
 static void a_replica_refuses_and_the_wait_outlasts_it(void **state) {
   (void)state;
+  server_skip_on(SERVER_CLUSTER, "nobody makes a server a replica by hand there");
+  server_skip_on(SERVER_SENTINEL, "nobody makes a server a replica by hand there");
   assert_passes(LK_READONLY, "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE");
 }
 
 /* A replica says so first to scripts that write; those that only read get this far. */
 static void a_replica_that_lost_its_master_refuses_to_read(void **state) {
   (void)state;
+  server_skip_on(SERVER_CLUSTER, "nobody makes a server a replica by hand there");
+  server_skip_on(SERVER_SENTINEL, "nobody makes a server a replica by hand there");
   server_do(fix.server, "CONFIG SET replica-serve-stale-data no");
   server_do(fix.server, "REPLICAOF 127.0.0.1 1");
   lk_bytes key = kit_bytes("held");
@@ -139,6 +143,7 @@ static void a_server_that_cannot_save_refuses(void **state) {
 
 static void a_server_that_loads_its_data_refuses_and_the_wait_outlasts_it(void **state) {
   (void)state;
+  server_skip_on(SERVER_CLUSTER, "a node of a cluster says CLUSTERDOWN while it loads");
   static const char *const slow[] = {"--key-load-delay", "5000",
                                      "--loading-process-events-interval-bytes", "1024", NULL};
   EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
@@ -371,6 +376,7 @@ static void a_paused_server_makes_a_call_unsure_and_the_stray_goes(void **state)
 /* The keeper sees it and lets go, instead of being woken by it for ever. */
 static void a_connection_that_the_server_closes_while_it_is_idle_is_closed(void **state) {
   (void)state;
+  server_skip_on(SERVER_CLUSTER, "the client connects anew, to ask for the map");
   EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
   lk_client *by_tcp = kit_client(server_tcp_url(fix.server), NULL);
   server_do(fix.server, "PING");

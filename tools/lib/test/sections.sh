@@ -116,8 +116,12 @@ c_tests() {
     tap "$1/$name" said_again "$said/$name"
   done
 }
+# cmocka calls what was skipped "not ok"; why it was stands in a line before.
 said_again() {
-  cat "$1.tap"
+  awk '
+    sub(/^# does not apply: /, "") { why = $0; next }
+    /^not ok [0-9]+ # SKIP / { print "ok " $3 " - " $6 " # SKIP " why; next }
+    { print }' "$1.tap"
   cat "$1.err" >&2
   return "$(cat "$1.code")"
 }
