@@ -50,7 +50,7 @@ static bool fill_arg(lk_filled *filled, const lk_route *route, const lk_field *a
   } else if (value) {
     *at = value->one;
   } else if (arg->form != LK_FORM_NONE) {
-    return form(arg, name, values, nvalues, filled->channel, at);
+    if (!form(arg, name, values, nvalues, filled->channel, at)) return false;
   } else if (strcmp(arg->type, "verb") == 0) {
     const char *verb = lk_route_verb(route, filled->told);
     *at = (lk_bytes){verb, strlen(verb)};

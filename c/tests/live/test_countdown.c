@@ -202,7 +202,9 @@ static void names_with_a_tag_wake_their_waiters(void **state) {
   lk_countdown *tagged = open_countdown(client, "{a}:done", NULL);
   task waiter;
   EXPECT(LK_OK, lk_countdown_set(tagged, 1, 0, NULL, &kit_error));
-  begin_waiting(&waiter, tagged);
+  task_begin(&waiter, task_countdown_wait, tagged, 0, PATIENCE_MS);
+  UNTIL(server_number(srv, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')") ==
+        1); /* of all, also on a cluster */
   redisReply *channels = server_ask(srv, "PUBSUB CHANNELS");
   assert_int_equal(channels->elements, 1);
   assert_string_equal(channels->element[0]->str, "redisson_countdownlatch__channel__{{a}:done}");

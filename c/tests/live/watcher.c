@@ -63,6 +63,9 @@ void watcher_start(watcher *w, const watcher_options *options) {
     execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);
     _exit(127);
   }
+  redisReply *reply = NULL;
+  UNTIL((reply = watcher_ask(w, "PING")) != NULL);
+  freeReplyObject(reply);
 }
 
 void watcher_kill(watcher *w) {
