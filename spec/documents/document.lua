@@ -4,6 +4,7 @@
 --   lua PATH   a file with this content; c PATH the same, and it compiles without a warning
 --   sh         commands, run by one shell after the other with what the last one exported
 --   text       what the commands before it print; "..." stands for anything on a line
+--   repl       a session of `latchkey repl`, what is printed between what is said to it
 -- Fences of other words are not done; the specs know which there may be.
 local dir = require('pl.dir')
 local path = require('pl.path')
@@ -86,6 +87,18 @@ local function run(folder, state, text, env)
     path.dirname(program.path) }, { env = env }):wait(DEADLINE_S)
 end
 
+local SESSION = 'latchkey repl <<\'END\'\n%sEND\n'
+
+-- What is said in a session, and what it is to print.
+local function session(text)
+  local said, printed = {}, {}
+  for line in text:gmatch('[^\n]+') do
+    local words = line:match('^latchkey> (.*)$')
+    table.insert(words and said or printed, (words or line) .. '\n')
+  end
+  return table.concat(said), table.concat(printed)
+end
+
 ---Does what a document shows, in a folder of its own.
 ---@param file string
 ---@param options { env: table|nil, replace: table<string, string>|nil, prepare: string|nil }
@@ -106,6 +119,12 @@ function document.follow(file, options)
       end
     elseif block.kind == 'text' then
       local why = compare(block.text, last.out)
+      if why then
+        return where .. why
+      end
+    elseif block.kind == 'repl' then
+      local said, printed = session(block.text)
+      local why = compare(printed, run(folder, state, SESSION:format(said), options.env).out)
       if why then
         return where .. why
       end

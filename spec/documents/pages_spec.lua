@@ -73,7 +73,7 @@ table.sort(pages)
 
 local function does_something(file)
   for _, block in ipairs(document.blocks(file)) do
-    if block.kind == 'sh' or block.argument then
+    if block.kind == 'sh' or block.kind == 'repl' or block.argument then
       return true
     end
   end
@@ -113,7 +113,8 @@ describe('the pages', function()
   it('have no fences but those that are done, and those that only show', function()
     for _, page in ipairs(pages) do
       for _, block in ipairs(document.blocks(DOCS .. page)) do
-        local is_done = block.kind == 'sh' or block.kind == 'text' or block.argument
+        local is_done = block.kind == 'sh' or block.kind == 'text' or block.kind == 'repl'
+          or block.argument
         local is_good = is_done or SHOWN[block.kind]
           or block.kind == 'lua' and load(block.text) ~= nil -- a piece of a program
         assert.truthy(is_good, ('docs/%s:%d: ```%s'):format(page, block.line, block.kind))
