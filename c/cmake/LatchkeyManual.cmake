@@ -27,7 +27,9 @@ add_custom_target(latchkey_manual ALL DEPENDS "${lk_manual_stamp}")
 install(DIRECTORY "${lk_manual}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT program)
 install(FILES "${lk_manual}/completion/bash/latchkey" COMPONENT program
   DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+# Debian's zsh looks for those of packages where no other does.
+set(lk_zsh_dir "$<IF:$<BOOL:${LK_PACKAGES}>,vendor-completions,site-functions>")
 install(FILES "${lk_manual}/completion/zsh/_latchkey" COMPONENT program
-  DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions")
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/${lk_zsh_dir}")
 install(FILES "${lk_manual}/completion/fish/latchkey.fish" COMPONENT program
   DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")

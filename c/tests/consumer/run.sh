@@ -99,9 +99,18 @@ exports_only_its_own() {
   [ -f "$library" ] && [ -z "$others" ]
 }
 
+# Where man and the shells look below a prefix.
+has_manuals() {
+  share=$prefix/share
+  [ -s "$share/man/man1/latchkey-exec.1" ] &&
+    [ -s "$share/bash-completion/completions/latchkey" ] &&
+    [ -s "$share/fish/vendor_completions.d/latchkey.fish" ] &&
+    [ -s "$share/zsh/site-functions/_latchkey" ]
+}
+
 examples=$(find "$root/c/examples" -name '*.c' | sort)
 # shellcheck disable=SC2086 # a list of paths
-echo "1..$((12 + $(printf '%s\n' $examples | wc -l)))"
+echo "1..$((13 + $(printf '%s\n' $examples | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
@@ -115,6 +124,7 @@ library=$(find "$prefix" -name liblatchkey.a)
 check 'the static library exports its own names alone' exports_only_its_own -g --defined-only
 check 'the installed program finds its scripts and tools' \
   env -u LATCHKEY_HOME "$prefix/bin/latchkey" eval --mock lock/inspect --name job
+check 'man pages and completions are where they are looked for' has_manuals
 for source in $examples; do
   name=$(basename "$source" .c)
   case $name in
