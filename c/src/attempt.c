@@ -406,22 +406,12 @@ static void ask_replicas(lk_attempt *a) {
 
 static void keep(lk_attempt *a);
 
-/* Too few know of it: it could be lost with its server. It is undone, and tried again. */
-static void confirm(lk_attempt *a) {
-  const lk_lock *lock = a->lock;
-  int64_t known = a->heard.outcome.first;
-  if (a->heard.status == LK_OK && known >= lock->min_replicas) {
-    keep(a);
-    return;
-  }
+/* It is not certain that enough replicas know of it, and it could be lost with its server. It is undone,
+ * and tried again. */
+static void disbelieve(lk_attempt *a, lk_status why) {
   a->stray = true;
   lk_attempt_rename(a);
-  a->last = a->heard.status;
-  if (a->heard.status == LK_OK) {
-    a->last =
-        lk_fail(lk_op_error(&a->op), LK_NOREPLICAS, "%lld of %lld replicas had it after %lld ms",
-                (long long)known, (long long)lock->min_replicas, (long long)lock->replicas_ms);
-  }
+  a->last = why;
   if (a->hurried != LK_OK) {
     end_hurried(a);
   } else if (!lk_may_pass(a->last) || a->wait_ms == 0 || is_over(a)) {
@@ -431,14 +421,32 @@ static void confirm(lk_attempt *a) {
   }
 }
 
+static void confirm(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  int64_t known = a->heard.outcome.first;
+  if (a->heard.status != LK_OK) {
+    disbelieve(a, a->heard.status);
+  } else if (known < lock->min_replicas) {
+    disbelieve(a, lk_fail(lk_op_error(&a->op), LK_NOREPLICAS,
+                          "%lld of %lld replicas had it after %lld ms", (long long)known,
+                          (long long)lock->min_replicas, (long long)lock->replicas_ms));
+  } else {
+    keep(a);
+  }
+}
+
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->sent_us = sent_us;
   a->company = lk_attempt_company(a);
   a->token = token;
-  if (a->lock->min_replicas > 0 && a->hurried == LK_OK && !has_ended(a)) {
-    ask_replicas(a);
-  } else {
+  if (a->lock->min_replicas == 0 || a->hurried != LK_OK || has_ended(a)) {
     keep(a);
+  } else if (
+      a->stray) { /* the call that was answered may have written nothing: what would WAIT say? */
+    disbelieve(a, lk_fail(lk_op_error(&a->op), LK_NOREPLICAS,
+                          "an earlier copy of the call may be what took it"));
+  } else {
+    ask_replicas(a);
   }
 }
 

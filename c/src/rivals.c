@@ -11,7 +11,7 @@
 enum { COUNTS_US = 100 * 1000, AGAIN_US = 50 * 1000, NO_ANSWER_US = 60 * 1000 * 1000 };
 /* Where nobody listens holds go on for so many times the limit: somebody may poll. A limit below the
  * least is meant as it is. */
-enum { ALONE_TIMES = 8, LIMIT_LEAST = 4 };
+enum { ALONE_TIMES = 16, LIMIT_LEAST = 4 };
 
 static bool listeners_in(const lk_answer *answer, int64_t *count) {
   const redisReply *reply = answer->status == LK_OK ? answer->reply : NULL;

@@ -206,11 +206,16 @@ static void replicas_counted(void *user, lk_answer *answer) {
   end_renewing(r, answer);
 }
 
-/* With replicas a renewal counts only when they have it: they are asked, and this one is not over. */
-static bool ask_replicas(renewing *r, const lk_answer *answer) {
+/* With replicas a renewal counts only when they have it: they are asked, and this one is not over. Of two
+ * copies the second may have written nothing, and then WAIT speaks of nothing: another renewal follows. */
+static bool ask_replicas(renewing *r, lk_answer *answer) {
   int64_t outcome = 0;
   if (r->min_replicas == 0 || answer->status != LK_OK) return false;
   if (!lk_reply_number(lk_reply_wrap(answer->reply), 0, &outcome) || outcome != 1) return false;
+  if (answer->copies > 1) {
+    answer->status = LK_UNSURE;
+    return false;
+  }
   r->sent_us = answer->sent_us;
   return lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
                            replicas_counted, r);

@@ -535,7 +535,7 @@ typedef struct lk_lock_options {
   lk_wait_mode wait_mode;
   int64_t handoff_limit; /**< so many times in a row a release hands the hold straight to the next
                               waiter of this process, up to 1,000; 0: 16; -1: never. Where the
-                              server counts no other listeners, eight times as often */
+                              server counts no other listeners, sixteen times as often */
   int64_t
       heartbeat_ms;    /**< LK_FAIR, and LK_WRITE with preference: a waiter that is not heard of for
                               so long is passed over, 1,000 to 60,000; at most a quarter of the lease;

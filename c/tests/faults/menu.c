@@ -180,8 +180,8 @@ static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int
 }
 
 static void cut(parent *p, dice *d, int64_t longest_ms) {
-  static const char *const victims[] = {"TYPE pubsub", "TYPE normal SKIPME yes",
-                                        "USER " WORKER_USER};
+  static const char workers[] = "USER " WORKER_USER;
+  const char *const victims[] = {"TYPE pubsub", "TYPE normal SKIPME yes", workers};
   const char *victim = victims[dice_between(d, 0, 2)];
   if (dice_chance(d, 70) || !menu_of(p)->stage->running) {
     trouble(p, FAULT_CUT, PROXY_CUT, d, longest_ms);
