@@ -44,6 +44,8 @@ static bool run(const settings *set, const char *program, const char *folder) {
   char idle_name[NAME_SIZE];
 
   stage_set(&s, set->topology, set->tls);
+  server *resource = set->admit ? server_start(NULL) : NULL;
+  if (resource) o.resource = server_url(resource);
   m.chosen = offered(&s, set->faults);
   o.url = stage_operator_url(&s);
   parent p = {.options = &o,
@@ -60,6 +62,7 @@ static bool run(const settings *set, const char *program, const char *folder) {
   run_all(&p);
   census_end(&c);
   stage_strike(&s);
+  if (resource) server_stop(resource);
   fclose(m.log);
 
   verdict v;

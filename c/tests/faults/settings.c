@@ -29,6 +29,7 @@ static const char usage[] =
     "have\n"
     "                    only the faults kill, stop, close, flush and failover; of a cluster, "
     "move\n"
+    "  --admit           a server that is never disturbed admits the writes of fenced locks\n"
     "  --tls             the server and the workers speak TLS\n"
     "  --seconds N, --seed N, --processes N, --threads N, --locks N, --kind LIST, --functions,\n"
     "  --scripts DIR, --trace DIR, --history DIR, --judge DIR, --long-lease MS (5000),\n"
@@ -92,6 +93,8 @@ settings settings_read(int argc, char **argv) {
       help();
     } else if (strcmp(argv[i], "--tls") == 0) {
       set.tls = true;
+    } else if (strcmp(argv[i], "--admit") == 0) {
+      set.admit = true;
     } else if (strcmp(argv[i], "--faults") == 0) {
       set.faults = faults_of(value_of(argc, argv, &i));
     } else if (strcmp(argv[i], "--topology") == 0) {

@@ -11,6 +11,7 @@ typedef struct settings {
   unsigned faults; /* bit 1 << fault_kind */
   topology topology;
   bool tls;
+  bool admit; /* writes of fenced locks go to a durable resource, too */
 } settings;
 
 /* Exits with a message when the command line is not understood. */

@@ -406,6 +406,47 @@ static void judge_tokens(findings *f) {
   free(called);
 }
 
+static int by_lock_and_beginning(const void *a, const void *b) {
+  const admission *left = a;
+  const admission *right = b;
+  if (left->lock != right->lock) return left->lock < right->lock ? -1 : 1;
+  return (left->from_us > right->from_us) - (left->from_us < right->from_us);
+}
+
+static int by_lock_and_end(const void *a, const void *b) {
+  const admission *left = *(const admission *const *)a;
+  const admission *right = *(const admission *const *)b;
+  if (left->lock != right->lock) return left->lock < right->lock ? -1 : 1;
+  return (left->until_us > right->until_us) - (left->until_us < right->until_us);
+}
+
+/* What a resource took may not be older than what it had taken before that was sent. */
+static void judge_admissions(findings *f) {
+  size_t count = f->admission_count;
+  const admission **ended = malloc((count + 1) * sizeof(const admission *));
+  if (!ended) f->out_of_memory = true;
+  if (ended && count) qsort(f->admissions, count, sizeof *f->admissions, by_lock_and_beginning);
+  for (size_t i = 0; ended && i < count; i++) ended[i] = &f->admissions[i];
+  if (ended && count) qsort(ended, count, sizeof *ended, by_lock_and_end);
+  const admission *highest = NULL;
+  for (size_t i = 0, next = 0; ended && i < count; i++) {
+    const admission *a = &f->admissions[i];
+    if (i > 0 && a->lock != a[-1].lock) highest = NULL;
+    for (; next < count && ended[next]->lock <= a->lock; next++) {
+      const admission *before = ended[next];
+      if (before->lock == a->lock && before->until_us >= a->from_us) break;
+      if (before->lock == a->lock && (!highest || before->token > highest->token)) highest = before;
+    }
+    if (!highest || a->token > highest->token ||
+        (a->token == highest->token && strcmp(a->owner, highest->owner) == 0))
+      continue;
+    report(f, VIOLATION_ADMIT, a->from_us,
+           "lock %d: %s wrote with %" PRId64 " after %s had with %" PRId64, a->lock, a->owner,
+           a->token, highest->owner, highest->token);
+  }
+  free(ended);
+}
+
 bool check_run(const check_input *input, verdict *out) {
   memset(out, 0, sizeof *out);
   findings f = {.input = input, .verdict = out};
@@ -425,6 +466,7 @@ bool check_run(const check_input *input, verdict *out) {
   judge_order(&f);
   judge_stalls(&f);
   judge_tokens(&f);
+  judge_admissions(&f);
   for (size_t lock = 0; lock < input->lock_count; lock++) {
     judge_wakeups(&f, (int)lock, false);
     judge_wakeups(&f, (int)lock, true);
@@ -438,5 +480,6 @@ bool check_run(const check_input *input, verdict *out) {
   free(f.waiters);
   free(f.writes);
   free(f.losses);
+  free(f.admissions);
   return !f.out_of_memory;
 }

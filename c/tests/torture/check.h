@@ -43,6 +43,7 @@
   X(WAIT, "an acquire ended too early or too late")                                                \
   X(STATUS, "a call returned a status that it must not return here")                               \
   X(TOKEN, "a fencing token was not above those before it")                                        \
+  X(ADMIT, "a resource took a write whose token was not the latest")                               \
   X(LEAK, "something was left on the server")                                                      \
   X(CRASH, "a process ended by itself")                                                            \
   X(PROGRESS, "too few acquisitions")
@@ -117,6 +118,8 @@ typedef struct verdict {
   size_t inspections; /* that were judged */
   size_t certain_writes;
   size_t late_writes;
+  size_t admitted; /* writes that a resource took by their tokens, and that it refused */
+  size_t refused;
   size_t keys_left; /* with a lease, of holds that were not released */
   size_t faults[FAULT_KINDS];
   size_t overslept[FAULT_KINDS]; /* waits for a lock that it freed, so that nobody was told */

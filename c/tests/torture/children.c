@@ -28,6 +28,10 @@ static void add_options(const options *o, int number, const char *long_lease, co
     *argv++ = o->min_replicas == 1 ? "1" : "2";
   }
   if (o->functions) *argv++ = "--functions";
+  if (o->resource) {
+    *argv++ = "--resource";
+    *argv++ = o->resource;
+  }
   if (o->trace) {
     *argv++ = "--trace";
     *argv++ = o->trace;

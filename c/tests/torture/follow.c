@@ -271,6 +271,14 @@ static void written(findings *f, const thread_state *thread, const record *r) {
   if (w) *w = (write_seen){r->owner, r->serial, r->remaining_ms > 0};
 }
 
+static void admitted(findings *f, const record *r) {
+  f->verdict->admitted += r->status == LK_OK;
+  f->verdict->refused += r->status == LK_OVERTAKEN;
+  if (r->status != LK_OK) return;
+  admission *a = grow(f, &f->admissions, &f->admission_count, sizeof *a);
+  if (a) *a = (admission){r->owner, r->lock, r->token, r->at_us, r->until_us};
+}
+
 static void acquire_called(findings *f, int process, thread_state *thread, const record *r) {
   thread->acquire = r;
   if (thread->hold != NO_INDEX || r->wait_ms < LONG_WAIT_MS) return;
@@ -307,6 +315,7 @@ void follow_process(findings *f, int process) {
       if (lost) *lost = (told_lost){r->owner, r->at_us};
       break;
     }
+    case OP_ADMITTED: admitted(f, r); break;
     case OP_CLOSE: f->closing = true; break;
     default: break;
     }

@@ -63,6 +63,14 @@ typedef struct told_lost {
   int64_t at_us;
 } told_lost;
 
+/* A write that a resource took by its token. */
+typedef struct admission {
+  const char *owner;
+  int lock;
+  int64_t token;
+  int64_t from_us, until_us;
+} admission;
+
 typedef struct findings {
   const check_input *input;
   verdict *verdict;
@@ -79,6 +87,8 @@ typedef struct findings {
   size_t write_count;
   told_lost *losses;
   size_t loss_count;
+  admission *admissions;
+  size_t admission_count;
   bool out_of_memory;
 } findings;
 

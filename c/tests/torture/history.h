@@ -31,6 +31,7 @@ typedef enum operation {
   OP_RELEASE,  /* before: remaining_ms, lost */
   OP_RELEASED, /* after: status, count; why it failed */
   OP_LOST,     /* told by on_lost, on the callback's thread: status (the reason), owner */
+  OP_ADMITTED, /* a write with a token that a resource took or not: until_us, status, token, owner */
   OP_CLOSE,    /* the client is being closed, whatever its threads do */
   OP_NAME,     /* of the process: owner, how those of its holds begin */
 

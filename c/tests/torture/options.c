@@ -30,6 +30,7 @@ static const char usage[] =
     "  --scripts DIR     scripts that override the library's; given twice, the processes take the\n"
     "                    folders in turn\n"
     "  --min-replicas N  that must have a hold before it counts (0)\n"
+    "  --resource URL    a server that admits the writes of fenced locks by their tokens (none)\n"
     "  --long-lease MS   of the holds that are long (0: the library's default, 30000)\n"
     "  --functions       call the scripts as Redis Functions, and flush those as well\n"
     "  --trace DIR       write what each process's client does to DIR/PID.jsonl\n"
@@ -95,6 +96,7 @@ options options_read(int argc, char **argv) {
                                         {"url", required_argument, NULL, 'u'},
                                         {"scripts", required_argument, NULL, 'd'},
                                         {"min-replicas", required_argument, NULL, 'm'},
+                                        {"resource", required_argument, NULL, 'R'},
                                         {"long-lease", required_argument, NULL, 'L'},
                                         {"functions", no_argument, NULL, 'F'},
                                         {"trace", required_argument, NULL, 'T'},
@@ -127,6 +129,7 @@ options options_read(int argc, char **argv) {
     case 'u': o.url = optarg; break;
     case 'd': add_scripts(&o, optarg); break;
     case 'm': o.min_replicas = number("--min-replicas", optarg, 0, 2); break;
+    case 'R': o.resource = optarg; break;
     case 'L': o.long_lease_ms = number("--long-lease", optarg, 0, 3600000); break;
     case 'F': o.functions = true; break;
     case 'T': o.trace = optarg; break;

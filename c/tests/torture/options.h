@@ -38,6 +38,7 @@ typedef struct options {
   int script_dir_count;
   bool functions;        /* call the scripts as Redis Functions */
   int64_t min_replicas;  /* that must have a hold before it counts */
+  const char *resource;  /* a server that admits writes by their fencing tokens, or NULL */
   int64_t long_lease_ms; /* of long holds; 0: the library's default */
   const char *trace;     /* the folder for traces, or NULL */
   const char *history;   /* the folder; NULL: a temporary one */

@@ -103,6 +103,7 @@ void summary_print(const verdict *v) {
          v->inspections, v->tokens);
   printf("  writes        %zu under a valid hold, %zu late (fencing's task)\n", v->certain_writes,
          v->late_writes);
+  if (v->admitted) printf("  admitted      %zu, refused %zu\n", v->admitted, v->refused);
   print_faults(v);
   printf("  longest       wait %" PRId64 " ms; free while waited for %" PRId64 " ms\n",
          v->longest_wait_ms, v->longest_free_ms);

@@ -105,6 +105,36 @@ static void tokens_increase(void **state) {
   }
 }
 
+static void admit(story *s, int64_t at_ms, const char *owner, int64_t token) {
+  record r = owned(owner);
+  r.token = token;
+  r.until_us = (at_ms + 5) * 1000;
+  tell(s, 0, OP_ADMITTED, at_ms, r);
+}
+
+static void a_resource_takes_no_older_token(void **state) {
+  (void)state;
+  static const struct {
+    const char *owner;
+    int64_t at_ms, token;
+    bool clean;
+  } seconds[] = {{"a:2", 110, 11, true},
+                 {"a:1", 110, 10, true},
+                 {"a:2", 110, 10, false},
+                 {"a:2", 110, 9, false},
+                 {"a:2", 103, 9, true}}; /* at the same time */
+  for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+    story s = {0};
+    admit(&s, 100, "a:1", 10);
+    admit(&s, seconds[i].at_ms, seconds[i].owner, seconds[i].token);
+    if (seconds[i].clean)
+      expect_clean(&s);
+    else
+      expect_one(&s, VIOLATION_ADMIT);
+    assert_int_equal(s.verdict.admitted, 2);
+  }
+}
+
 static void step(story *s, int64_t at_ms, int64_t offset_ms) {
   tell_parent(s, OP_FAULT, at_ms,
               (record){.status = FAULT_CLOCK,
@@ -165,6 +195,7 @@ int main(void) {
       cmocka_unit_test(a_hold_that_was_wiped_away_may_be_believed_in),
       cmocka_unit_test(a_hold_that_came_after_the_wipe_excludes_others),
       cmocka_unit_test(a_fault_that_takes_nothing_excuses_no_overlap),
+      cmocka_unit_test(a_resource_takes_no_older_token),
       cmocka_unit_test(a_call_may_be_refused_beside_the_fault_that_refuses),
       cmocka_unit_test(a_call_is_not_refused_for_another_reason_than_the_fault),
       cmocka_unit_test(a_late_call_may_bring_a_released_hold_back),

@@ -11,6 +11,7 @@
 
 #include "../../src/client.h"
 
+#include <latchkey/counters.h>
 #include <latchkey/latchkey.h>
 
 #include <errno.h>
@@ -40,6 +41,7 @@ typedef struct worker {
   pthread_rwlock_t
       client_use;      /* lk_client_close() ends the use of the pointer, not of the handles */
   lk_client *client;   /* NULL once closed */
+  lk_client *resource; /* NULL: none admits */
   _Atomic int running; /* threads that have not ended */
   int logs[LOCKS_MAX];
 } worker;
@@ -63,6 +65,7 @@ typedef struct actor {
   int16_t lock;
   bool renewed;
   int64_t lease_ms;
+  int64_t token; /* of its last hold */
   char name[NAME_SIZE];
   side now, other;
 } actor;
@@ -134,6 +137,7 @@ static lk_status acquire(actor *a, int64_t wait_ms) {
     lk_lock_owner(a->now.handle, a->caller, a->now.owner, sizeof a->now.owner);
     set_text(&after, a->now.owner);
     if (a->now.kind == LK_FENCED) after.token = lk_lock_token(a->now.handle, a->caller);
+    a->token = after.token;
   } else {
     set_text(&after, error.message);
   }
@@ -195,8 +199,21 @@ static void inspect(actor *a) {
   history_write(w->history, OP_INSPECT, &r);
 }
 
+/* Whoever has a token tries to write with it, even if it believes in its hold no more. */
+static void admit(actor *a) {
+  if (!a->worker->resource || a->now.kind != LK_FENCED) return;
+  record r = draft(a);
+  r.token = a->token;
+  set_text(&r, a->now.owner);
+  lk_stamp stamp = {.token = a->token, .owner = a->now.owner};
+  r.status = (int32_t)lk_fence_admit(a->worker->resource, a->name, &stamp, NULL, NULL);
+  r.until_us = history_now_us();
+  history_write(a->worker->history, OP_ADMITTED, &r);
+}
+
 /* Look, write (or read), look again: check.h says what that proves. Now and then it is slow. */
 static void use_if_held(actor *a) {
+  admit(a);
   record r = draft(a);
   ask_what_remains(a, &r);
   history_write(a->worker->history, OP_LOOK, &r);
@@ -444,11 +461,14 @@ int worker_run(const options *o) {
   snprintf(name.owner, sizeof name.owner, "lk-%s:", w.client->uuid);
   history_write(w.history, OP_NAME, &name);
 
+  if (o->resource)
+    must(lk_client_open(o->resource, NULL, &w.resource, &error) == LK_OK, error.message);
   actor actors[THREADS_MAX];
   pthread_rwlock_init(&w.client_use, NULL);
   for (int i = 0; i < o->threads; i++) start(&w, &actors[i], i);
   serve(&w);
   for (int i = 0; i < o->threads; i++) pthread_join(actors[i].thread, NULL);
+  lk_client_close(w.resource);
   pthread_rwlock_destroy(&w.client_use);
   for (int i = 0; i < o->locks; i++) close(w.logs[i]);
   history_close(w.history);
