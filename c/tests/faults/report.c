@@ -51,7 +51,8 @@ static bool limit(const char *name, const char *what, int64_t value, int64_t mos
 
 static bool judge_census(const census *c, const options *o, bool fleet) {
   int spare = fleet ? FLEET_DESCRIPTORS : SPARE_DESCRIPTORS;
-  bool good = limit("THREADS", "of a worker", c->threads, o->threads + SPARE_THREADS);
+  int threads = SPARE_THREADS + (o->resource != NULL);
+  bool good = limit("THREADS", "of a worker", c->threads, o->threads + threads);
   good &= limit("DESCRIPTORS", "of a worker", c->descriptors, o->locks + spare);
   good &=
       limit("THREADS", "of a process that waits", c->idle_threads, IDLE_THREADS + SPARE_THREADS);

@@ -170,6 +170,12 @@ section_faults() {
   if [ -n "$LK_FULL" ]; then seconds=1800; fi
   check "faults, $seconds s" faults --seconds "$seconds" --kind lock,mutex,fenced,fair,rw --locks 5
   check 'faults, TLS, 20 s' faults --seconds 20 --tls
+  if [ -n "$LK_FULL" ]; then
+    for topology in sentinel cluster; do
+      check "faults, $topology" faults --topology "$topology" --admit --kind lock,fenced,fair,rw --seconds 120
+      check "faults, $topology, TLS" faults --topology "$topology" --tls --seconds 60
+    done
+  fi
   sed -n 's/^faults: SKIPPED \(.*\): \(.*\)/ok - faults, \1 # SKIP \2/p' "$LK_TEST_DIR/faults.out" |
     sort -u
 }
