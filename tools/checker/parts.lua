@@ -96,6 +96,15 @@ function parts.copy(data)
 end
 parts.interpreted(parts.copy)
 
+---A table with the same members.
+parts.shallow = parts.interpreted(function(data)
+  local new = {}
+  for name, value in pairs(data) do
+    new[name] = value
+  end
+  return new
+end)
+
 local function map(data, text, number)
   local kind = type(data)
   if kind == 'string' then
