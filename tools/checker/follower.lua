@@ -35,8 +35,8 @@ local function idle(role)
 end
 
 ---@param event table `begin` of an acquire
----@param about { server: table, recheck_ms: number, deaf: table } `deaf` has since when (ms)
----  channels that were heard are not
+---@param about { server: table, recheck_ms: number, heard: table, deaf: table } which channels are
+---  heard, and since when (ms) those that were are not
 ---@return table|nil follower nil: there is no model of this kind
 function Follower.new(event, about)
   local kind, name = event.lock:match('^(%a+):(.*)$')
@@ -49,7 +49,7 @@ function Follower.new(event, about)
     client = event.client, owner = event.owner, role = role, row = role.row, server = about.server,
     limits = limits_of(event, about.recheck_ms), recheck_ms = about.recheck_ms,
     role_name = known[2], poked = 0, acted = 0, owed = {}, began_ms = event.t / 1000,
-    deaf = about.deaf, deaf_looks = 0 }, Follower)
+    heard = about.heard, deaf = about.deaf, deaf_looks = 0 }, Follower)
   f.channel = f:formed(role.row.release, 'channel')
   f.data = idle(known[2])
   return f
@@ -198,6 +198,14 @@ function Follower:on_timer(event)
   end
 end
 
+---Its channel was asked for, and may not be heard: who sleeps looks by itself.
+function Follower:on_listen(event)
+  local wake = self.data.timers.wake
+  if self.data.pc == 'sleep' and wake then
+    self.data.timers.wake = math.min(wake, event.t / 1000 + taker.deaf_last_ms)
+  end
+end
+
 ---The hold goes to another name of this process.
 ---@param heir table follower that waits
 function Follower:on_transfer(event, heir, line)
@@ -279,6 +287,8 @@ local function correct_sleep(self, now_ms, call, wait_ms)
   if deaf_ms and self.began_ms <= deaf_ms + NEWS_MS then
     pause_ms = math.min(pause_ms, taker.deaf_ms(self.deaf_looks) / 2)
     self.deaf_looks = self.deaf_looks + 1
+  elseif not self.heard[self.channel] then
+    pause_ms = math.min(pause_ms, taker.deaf_last_ms)
   end
   if call.role == 'wait' then
     return

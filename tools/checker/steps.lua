@@ -182,7 +182,9 @@ end
 
 local function read_reply(c, role)
   local call = table.remove(c.pipe, 1)
-  if call.script == 'SUBSCRIBE' and call.role == 'relisten' then
+  if call.role == 'relisten' and c.pc == 'listen' and c.deaf then
+    role.reply.listen(c)
+  elseif call.role == 'relisten' then
     c.poked = true -- a connection made anew wakes every waiter
   else
     role.reply[call.role](c, call.reply, call)

@@ -14,7 +14,8 @@ local trace = {}
 -- a caller of a lock, `undone` which names are released in the background.
 local function new_client(event, server)
   return { server = server, recheck_ms = event.recheck_ms or 30000, owners = {}, asks = {},
-    calls = {}, undone = {}, used = {}, waiting = {}, deaf = {} }
+    calls = {}, undone = {}, used = {}, waiting = {}, heard = {},
+    deaf = {} }
 end
 
 local function id_of(event)
@@ -151,14 +152,25 @@ local function news(client, event, line)
   end)
 end
 
+-- If it is heard already, the next line says so.
+function on.listen(client, event)
+  client.heard[event.channel] = nil
+  for _, owner in ipairs(parts.sorted_names(client.waiting)) do
+    local follower = client.waiting[owner]
+    if follower:listens_to(event.channel) then
+      follower:on_listen(event)
+    end
+  end
+end
+
 function on.listening(client, event, line)
-  client.deaf[event.channel] = nil
+  client.heard[event.channel], client.deaf[event.channel] = true, nil
   news(client, event, line)
 end
 
 -- What is said from now on is missed: all look, and go on to do so while it lasts.
 function on.deaf(client, event, line)
-  client.deaf[event.channel] = event.t / 1000
+  client.heard[event.channel], client.deaf[event.channel] = nil, event.t / 1000
   news(client, event, line)
 end
 

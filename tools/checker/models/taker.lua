@@ -6,6 +6,10 @@ local parts = require('checker.parts')
 local taker = {}
 
 local DEAF_FIRST_MS, DEAF_LAST_MS = 50, 500
+-- So often must a waiter have looked whose pauses are no more than the last; so it is with who was
+-- never heard.
+local DEAF_LOOKS = 4
+taker.deaf_last_ms = DEAF_LAST_MS
 
 ---lk_attempt_pause_us: who is deaf looks again within this time, and no sooner than half of it
 ---@param looks integer how often it has looked already while it was deaf
@@ -196,19 +200,20 @@ function taker.role(row)
     c.timers.wake = c:now() + (often and math.min(c:limit('third'), pause_ms) or pause_ms)
   end
 
-  -- sleep_on, where what was heard is heard no more: it looks by itself
+  -- sleep_on, look_deaf_at: who does not hear the channel looks by itself
   local function sleep_deaf(c, wait_ms)
     sleep(c, wait_ms)
+    c.pc = 'listen'
     c.timers.wake = math.min(c.timers.wake, c:now() + taker.deaf_ms(c.deaf))
-    c.deaf = c.deaf + 1
+    c.deaf = math.min(c.deaf + 1, DEAF_LOOKS)
   end
 
-  local WAITS = { try = true, wait = true, sleep = true }
+  local WAITS = { try = true, wait = true, sleep = true, listen = true }
 
   -- told, in waiters.c: the connection that messages come on is lost, and is made anew
   function role.deafened(c)
     if WAITS[c.pc] then
-      c.deaf, c.poked = c.deaf or 0, true
+      c.deaf, c.poked = c.deaf or 0, c.pc ~= 'listen' or nil
     end
   end
 
@@ -218,10 +223,14 @@ function taker.role(row)
     local channel = c:form(row.release, 'channel')
     if reply[1] == 1 then
       granted(c, call, row.token and reply[row.token])
+    elseif not c.listens[channel] and c.deaf and c.poked then
+      c.poked = nil
+      try(c)
     elseif not c.listens[channel] and c.deaf then
       sleep_deaf(c, reply[2])
     elseif not c.listens[channel] then -- listen_in
-      c.pc = 'listen'
+      c.deaf = DEAF_LOOKS
+      sleep_deaf(c, reply[2])
       c:listen('listen', channel)
     elseif row.wait and not c:limit('silent') then
       c.pc, c.wait_ms = 'wait', reply[2]
@@ -254,13 +263,21 @@ function taker.role(row)
 
   -- lk_wait_join
   function role.reply.listen(c)
-    c.poked = nil
-    try(c)
+    c.deaf = nil
+    if c.pc == 'listen' then
+      c.poked = nil
+      try(c)
+    else
+      c.poked = true
+    end
   end
 
   function role.unanswered.listen(c)
-    c.pc, c.listens, c.poked, c.missed = 'sleep', {}, nil, true
-    c.timers.wake = c:now() + c:limit('third')
+    c.deaf = nil
+    if c.pc == 'listen' then
+      c.pc, c.listens, c.poked, c.missed = 'sleep', {}, nil, true
+      c.timers.wake = c:now() + c:limit('third')
+    end
   end
 
   role.message = try -- lk_wait_until
