@@ -232,8 +232,9 @@ local function run(self, keyspace, call, keys, args)
     return result
   end
   result.reply = plain(reply, world.null)
-  result.after = result.wrote and self:keyspace(world:keys()) or keyspace
-  if not redisson.has(call.script) then
+  local is_file = not redisson.has(call.script) -- which may be several commands
+  result.after = is_file and not result.wrote and keyspace or self:keyspace(world:keys())
+  if is_file then
     cover(self, call, reply)
   end
   return result
