@@ -31,10 +31,12 @@ local function excludes(a, b)
 end
 
 -- A grant goes on until it `ends`; one that waits for replicas `counts` only when they have it.
-local function check_alone(owner, mode, ghost, report)
+-- The `partner` of a grant is another of the same caller, beside which it was made.
+local function check_alone(owner, mode, ghost, report, partner)
   for _, other in ipairs(parts.sorted_names(ghost.grants)) do
     local grant = ghost.grants[other]
-    if other ~= owner and (grant.counts or grant.ends) >= parts.START_MS
+    local is_own = other == owner or other == partner or grant.partner == owner
+    if not is_own and (grant.counts or grant.ends) >= parts.START_MS
       and excludes(grant.mode, mode) then
       report('G1', ('%s was granted the lock while %s holds it'):format(owner, other))
     end
@@ -44,9 +46,11 @@ end
 local function check_granted(e, ghost, report, passed_to)
   local owner, now = passed_to or e.new_owner or e.owner, parts.START_MS
   local lease = e.lease or e.limits.lease
+  local grant = ghost.grants[owner]
+  local partner = e.partner or grant and grant.partner
   local counts_later = (e.limits.min_replicas or 0) > 0
   if not counts_later then
-    check_alone(owner, e.mode, ghost, report)
+    check_alone(owner, e.mode, ghost, report, partner)
   end
   local held = e.after_holders[owner]
   if not held then
@@ -57,9 +61,9 @@ local function check_granted(e, ghost, report, passed_to)
   elseif not passed_to and e.hold and held.level and held.level ~= e.hold then
     report('G5', ('%s asked for a count of %d and has %d'):format(owner, e.hold, held.level))
   end
-  local grant = ghost.grants[owner]
   ghost.grants[owner] = { ends = math.max(grant and grant.ends or 0, now + lease),
-    mode = e.mode, counts = counts_later and (grant and grant.counts or 0) or nil }
+    mode = e.mode, partner = partner,
+    counts = counts_later and (grant and grant.counts or 0) or nil }
 end
 
 local on = {}
@@ -230,7 +234,7 @@ function properties.counted(owner, ends, is_there, ghost, report)
   elseif not is_there and not ghost.broken[owner] then
     report('G1', ('%s was told that replicas have its hold, but there is none'):format(owner))
   elseif grant then
-    check_alone(owner, grant.mode, ghost, report)
+    check_alone(owner, grant.mode, ghost, report, grant.partner)
     grant.counts = math.max(grant.counts, ends)
   end
 end

@@ -1,10 +1,40 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The read-write lock: readers, and writers that say that they wait.
+local both = require('checker.models.both')
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
+local parts = require('checker.parts')
 local taker = require('checker.models.taker')
 
 local WAITERS = 'latchkey_rw_wait:{l}'
+
+local WRITER = { acquire = 'rw/write_acquire', renew = 'rw/write_renew',
+  release = 'rw/write_release', reenters = true, suffix = ':write', wait = 'rw/write_wait',
+  leave = 'rw/write_leave', extra = { reader = '', heartbeat = 150 } }
+
+-- Who writes may read, and who reads is told so when it asks to write; nobody else is.
+local function check_both(e, report)
+  local reads = e.reader and e.before_holders[e.reader] ~= nil
+  if e.writer and e.before_holders[e.writer] and e.outcome == 0 then
+    report('G6', ('%s was told to wait for itself'):format(e.owner))
+  elseif not e.reader or e.reader == '' then
+    return
+  elseif reads and e.outcome ~= -2 then
+    report('G6', ('%s asked to write, and was not told that it reads'):format(e.owner))
+  elseif not reads and e.outcome == -2 then
+    report('G6', ('%s was told that it reads, and it does not'):format(e.owner))
+  end
+end
+
+-- The hash lives on with a read hold of the same caller, and for the server its write hold, too.
+local function outlast(e, ghost)
+  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+    local grant, held = ghost.grants[owner], e.after_holders[owner]
+    if grant and held.mode == 'write' then
+      grant.ends = math.max(grant.ends, parts.START_MS + held.left_ms)
+    end
+  end
+end
 
 return {
   name = 'rw',
@@ -12,22 +42,26 @@ return {
   roles = {
     reader = taker.role({ acquire = 'rw/read_acquire', renew = 'rw/read_renew',
       release = 'rw/read_release', reenters = true, mode = 'read', extra = { writer = '' } }),
-    writer = taker.role({ acquire = 'rw/write_acquire', renew = 'rw/write_renew',
-      release = 'rw/write_release', reenters = true, suffix = ':write', wait = 'rw/write_wait',
-      leave = 'rw/write_leave', extra = { reader = '', heartbeat = 150 } }),
+    writer = taker.role(WRITER),
+    both = both.role(WRITER),
     operator = operator.role({ inspect = 'rw/inspect', break_ = 'rw/break', owner = 6 }),
   },
-  clients = function(n)
-    return ('reader '):rep(math.ceil(n / 2)) .. ('writer '):rep(math.floor(n / 2))
+  clients = function(n, limits)
+    local callers = limits.both or 0
+    local readers = math.ceil((n - callers) / 2)
+    return ('both '):rep(callers) .. ('reader '):rep(readers)
+      .. ('writer '):rep(n - callers - readers)
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1, renewals = math.huge,
-    back = 200 },
+    reads = 1, upgrades = 1, back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
     { clients = 3, rounds = 1 },
     { clients = 2, rounds = 2 },
     { clients = 2, rounds = 1, limits = { levels = 2, renewals = 1 },
       kinds = { 'break', 'crash' } },
+    { limits = { both = 1, renewals = 1 }, says = 'one of them writes and reads' },
+    { limits = { both = 2, renewals = 1 }, faults = 0, says = 'both write and read' },
   },
   holders = holders.of_rw,
   free = function(keys, name)
@@ -35,6 +69,7 @@ return {
   end,
   event = function(e)
     e.mode = e.script:find('read') and 'read' or 'write'
+    e.partner = e.writer ~= '' and e.writer or e.reader
     e.may_wait = e.mode == 'read' and e.before.data[WAITERS] ~= nil
   end,
   verbs = { ['rw/read_acquire'] = 'acquire', ['rw/read_renew'] = 'renew',
@@ -42,7 +77,9 @@ return {
     ['rw/write_renew'] = 'renew', ['rw/write_release'] = 'release', ['rw/write_wait'] = 'wait',
     ['rw/write_leave'] = 'waits no more', ['rw/break'] = 'break', ['rw/inspect'] = 'inspect' },
   -- Nobody is told when the heartbeat of a writer that waited ends.
-  observe = function(e, ghost)
+  observe = function(e, ghost, report)
+    check_both(e, report)
+    outlast(e, ghost)
     if e.after.data[WAITERS] then
       ghost.freed = nil
     end
@@ -50,6 +87,5 @@ return {
   unreached = {
     ['rw/break {0}'] = 'nobody is told to break what inspect showed free',
     ['rw/inspect {-1}'] = 'no lock of another kind has this name',
-    ['rw/write_acquire {-2}'] = 'no client reads and writes at once',
   },
 }
