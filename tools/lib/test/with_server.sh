@@ -23,13 +23,20 @@ trap 'exit 130' INT TERM
   --dir "$folder" --save '' --appendonly no \
   ${LK_SERVER_CLUSTER:+--cluster-enabled yes} >"$folder/log" 2>&1 &
 server=$!
-until [ -S "$folder/server.sock" ]; do
-  kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }
-  sleep 0.01
-done
+# until_it COMMAND...: as long as the server lives.
+until_it() {
+  until "$@"; do
+    kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }
+    sleep 0.01
+  done
+}
+# shellcheck disable=SC2317 # called by until_it
+is_whole() { redis-cli -s "$folder/server.sock" cluster info | grep -q cluster_state:ok; }
+
+until_it [ -S "$folder/server.sock" ]
 if [ -n "${LK_SERVER_CLUSTER-}" ]; then
   redis-cli -s "$folder/server.sock" cluster addslotsrange 0 16383 >>"$folder/log"
-  until redis-cli -s "$folder/server.sock" cluster info | grep -q cluster_state:ok; do sleep 0.05; done
+  until_it is_whole
   export LK_SERVER_CLUSTER="redis-cluster://127.0.0.1:$LK_SERVER_PORT"
 fi
 LATCHKEY_SPEC_URL=unix://$folder/server.sock${LK_SERVER_QUERY-} "$@"
