@@ -27,7 +27,7 @@ typedef enum channel_state {
 /* A command whose answer is to come. A refusal does not say whose it is: it is the first one's. */
 typedef struct awaited awaited;
 struct awaited {
-  lk_channel *channel; /* NULL: it is heard elsewhere by now */
+  lk_channel *channel; /* NULL: nobody minds any more */
   bool leaves;         /* UNSUBSCRIBE */
   awaited *next;
 };
@@ -104,8 +104,16 @@ static lk_channel *add(lk_channels *channels, const char *name) {
   return channel;
 }
 
+/* Nobody minds any more what is answered of it there. */
+static void disown(const lk_link *link, const lk_channel *channel) {
+  for (awaited *answer = link->awaited; answer; answer = answer->next) {
+    if (answer->channel == channel) answer->channel = NULL;
+  }
+}
+
 static void destroy(lk_channels *channels, lk_channel *channel) {
   lk_channel **at = &channels->all;
+  if (channel->link) disown(channel->link, channel);
   while (*at != channel) at = &(*at)->next;
   *at = channel->next;
   tdelete(channel, &channels->tree, by_name);
@@ -300,13 +308,6 @@ static lk_channel *answered(lk_link *link, bool *leaves) {
   return channel;
 }
 
-/* It is heard elsewhere from now on. */
-static void disown(const lk_link *link, const lk_channel *channel) {
-  for (awaited *answer = link->awaited; answer; answer = answer->next) {
-    if (answer->channel == channel) answer->channel = NULL;
-  }
-}
-
 /* It is heard no more where it was. */
 static void deafen(lk_channel *channel) {
   bool heard = channel->state == CHANNEL_HEARD;
@@ -459,6 +460,7 @@ static void link_watch(lk_watched *watched, lk_wish *out) {
   lk_conn *conn = &link->conn;
   bool needed = !link->channels->shut && link->wanted > 0;
   if (needed && conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {
+    forget_subscriptions(link); /* it may have been lost since the last look */
     lk_conn_start(conn, now_us);
     if (conn->state == LK_CONN_DOWN) tell_joiners(link);
   }
