@@ -184,6 +184,8 @@ const char *server_verb(void) {
   return server_run_topology() == SERVER_CLUSTER ? "SPUBLISH" : "PUBLISH";
 }
 
+void server_pause_between_cuts(void) { poll(NULL, 0, server_run_tls() ? 40 : 6); }
+
 static bool says_ok(server *s) {
   redisReply *reply = server_ask(s, "CLUSTER INFO");
   bool ok = strstr(reply->str, "cluster_state:ok") != NULL;

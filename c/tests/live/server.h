@@ -35,6 +35,9 @@ void server_skip_on(server_topology topology, const char *why);
 /* How a channel is told something: PUBLISH, or SPUBLISH. */
 const char *server_verb(void);
 
+/* As long as a client needs to connect and to be answered, which TLS makes longer. */
+void server_pause_between_cuts(void);
+
 /* Starts one and waits until it answers. NULL for the defaults. */
 server *server_start(const server_options *options);
 /* Kills it and removes its folder. */

@@ -148,12 +148,12 @@ static void the_url_can_ask_for_them(void **state) {
   (void)state;
   char url[300];
   lk_client *client;
-  snprintf(url, sizeof url, "%s?functions=1", server_tcp_url(srv));
+  snprintf(url, sizeof url, "%s%cfunctions=1", server_tcp_url(srv), server_run_tls() ? '&' : '?');
   client = kit_client(url, NULL);
   take_and_give_back(client);
   assert_int_equal(server_calls(srv, "fcall"), 2);
   lk_client_close(client);
-  snprintf(url, sizeof url, "%s?functions=2", server_tcp_url(srv));
+  snprintf(url, sizeof url, "%s%cfunctions=2", server_tcp_url(srv), server_run_tls() ? '&' : '?');
   EXPECT(LK_URL, lk_client_open(url, NULL, &client, &kit_error));
 }
 

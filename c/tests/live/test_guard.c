@@ -209,7 +209,7 @@ static void cut_connections_do_nothing_twice(void **state) {
   task_begin(&work, add_many, caller, 0, 0);
   while (!atomic_load(&work.done)) {
     server_do(srv, "CLIENT KILL TYPE normal SKIPME yes");
-    kit_pause();
+    server_pause_between_cuts();
   }
   EXPECT(LK_OK, task_end(&work));
   assert_int_equal(server_number(srv, "GET {job}:count"), CALLS);

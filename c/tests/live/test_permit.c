@@ -458,7 +458,7 @@ static void cut_connections_let_nobody_in_too_many(void **state) {
   for (int i = 0; i < CROWD; i++) {
     while (!atomic_load(&tasks[i].done)) {
       server_do(srv, "CLIENT KILL TYPE normal SKIPME yes");
-      for (int p = 0; p < 3; p++) kit_pause();
+      server_pause_between_cuts();
     }
     EXPECT(LK_OK, task_end(&tasks[i]));
   }

@@ -352,7 +352,7 @@ static void *cut(void *argument) {
   redisContext *c = redisConnectUnix(server_file(srv, "redis.sock"));
   while (!atomic_load(&s->over)) {
     freeReplyObject(redisCommand(c, "CLIENT KILL TYPE normal SKIPME yes"));
-    for (int i = 0; i < 3; i++) kit_pause();
+    server_pause_between_cuts();
   }
   redisFree(c);
   return NULL;
