@@ -100,21 +100,22 @@ has_c_tests() {
     { skip "$2" 'cmocka is not installed' && return 1; }
 }
 
-# c_tests LABEL BUILD: the programs of c/tests/LABEL.
-# c_tests LABEL BUILD: each program has servers of its own and mostly waits, so three run at a time;
-# what they said is told in order.
+# c_tests LABEL BUILD [FILE...]: the programs of c/tests/LABEL, or these. Each has servers of its own and
+# mostly waits, so three run at a time; what they said is told in order.
 c_tests() {
-  local source name said=$LK_TEST_DIR/$1.said
-  has_c_tests "$2" "$1" || return
+  local label=$1 build=$2 source name said=$LK_TEST_DIR/$1.said
+  shift 2
+  has_c_tests "$build" "$label" || return
+  [ $# -gt 0 ] || set -- c/tests/"$label"/test_*.c
   rm -rf "$said" && mkdir -p "$said"
   # shellcheck disable=SC2016 # for the shell inside
-  printf '%s\n' c/tests/"$1"/test_*.c | xargs -P 3 -I '{}' env CMOCKA_MESSAGE_OUTPUT=TAP \
+  printf '%s\n' "$@" | xargs -P 3 -I '{}' env CMOCKA_MESSAGE_OUTPUT=TAP \
     ${LK_FULL:+LK_TEST_FAILOVERS=5} sh -c 'name=$(basename "$1" .c)
       timeout 900 "$2/tests/$name" >"$3/$name.tap" 2>"$3/$name.err"
-      echo $? >"$3/$name.code"' sh '{}' "$2" "$said"
-  for source in c/tests/"$1"/test_*.c; do
+      echo $? >"$3/$name.code"' sh '{}' "$build" "$said"
+  for source; do
     name=$(basename "$source" .c)
-    tap "$1/$name" said_again "$said/$name"
+    tap "$label/$name" said_again "$said/$name"
   done
 }
 # cmocka calls what was skipped "not ok"; why it was stands in a line before.
@@ -132,6 +133,21 @@ section_unit() {
   c_tests torture "$LK_BUILD"
 }
 section_live() { c_tests live "$LK_BUILD"; }
+
+# live_as TOPOLOGY NAME...: these live tests, with servers as part of that topology.
+live_as() {
+  local topology=$1
+  shift
+  LATCHKEY_TEST_TOPOLOGY=$topology c_tests live "$LK_BUILD" "${@/#/c/tests/live/test_}"
+}
+section_topologies() {
+  local names=(locks.c fair.c rw.c permit.c countdown.c wait_watch.c leases.c)
+  live_as sentinel "${names[@]}"
+  LATCHKEY_TEST_TLS=1 live_as cluster "${names[@]}"
+}
+
+# shellcheck source=tools/lib/test/matrix.sh
+. tools/lib/test/matrix.sh
 section_cli() { specs cli "$LK_BUILD"; }
 
 # torture BUILD SECONDS: each kind of lock for so long.
