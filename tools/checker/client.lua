@@ -10,6 +10,7 @@
 --   listens      channel -> true; poked: a message came since the client last looked
 --   serial       of the owner's name that it used last
 --   beside       its scripts are those of the second folder
+--   locks        the names that its calls are about, where that is not the one of the server
 --   wrote        its connection has written since it was made, where replicas are asked about that
 -- and whatever its model keeps. "lk-@" stands for the client in owners.
 local parts = require('checker.parts')
@@ -57,7 +58,7 @@ end
 
 ---@return string the name that a header gives a channel or key
 function Client:form(script, field)
-  return self._context.server:form(script, field, self.beside)
+  return self._context.server:form(script, field, self)
 end
 
 ---@return integer where an argument stands among those of its script
@@ -92,7 +93,7 @@ function Client:send(role, script, values, target)
     end
   end
   table.insert(self.pipe, { role = role, script = script, args = args, target = target,
-    beside = self.beside, sent = self:now(), copies = 1 })
+    beside = self.beside, locks = self.locks, sent = self:now(), copies = 1 })
   self.sending = true
 end
 
@@ -132,7 +133,7 @@ end
 ---Leaves a copy of a call on its way.
 function Client:leave_late(call)
   local copy = { script = call.script, args = call.args, target = call.target,
-    beside = call.beside }
+    beside = call.beside, locks = call.locks }
   for _, other in ipairs(self.late) do
     if call_text(other) == call_text(copy) then
       return
@@ -163,14 +164,16 @@ end
 ---The same call once more, as a new one.
 function Client:send_again(call)
   table.insert(self.pipe, { role = call.role, script = call.script, args = call.args,
-    target = call.target, beside = call.beside, sent = self:now(), copies = 1 })
+    target = call.target, beside = call.beside, locks = call.locks, sent = self:now(),
+    copies = 1 })
   self.sending = true
 end
 
 ---A call to be sent again, as one more copy.
 function Client:resend(call)
   table.insert(self.pipe, { role = call.role, script = call.script, args = call.args,
-    target = call.target, beside = call.beside, sent = self:now(), copies = call.copies + 1 })
+    target = call.target, beside = call.beside, locks = call.locks, sent = self:now(),
+    copies = call.copies + 1 })
   self.sending = true
 end
 

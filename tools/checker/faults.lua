@@ -120,7 +120,7 @@ faults.of_client = {
           c:leave_late(call)
         end
         table.insert(c.quiet, { role = call.role, script = call.script, args = call.args,
-          target = call.target, beside = call.beside, copies = call.copies,
+          target = call.target, beside = call.beside, locks = call.locks, copies = call.copies,
           due = call.sent + c:limit('third') })
       end
       c.pipe, c.timers.quiet, c.sending = {}, c.quiet[1].due, nil

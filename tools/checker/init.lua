@@ -157,6 +157,6 @@ end
 checker.faults = faults.kinds
 
 checker.families = { 'mutex', 'lock', 'fenced', 'fair', 'rw', 'semaphore', 'permit', 'countdown',
-  'guard' }
+  'guard', 'batch' }
 
 return checker

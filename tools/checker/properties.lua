@@ -239,6 +239,22 @@ function properties.counted(owner, ends, is_there, ghost, report)
   end
 end
 
+---What a call of a known verb made of the holds of one lock.
+function properties.judged(model, e, ghost, report)
+  forget_ended(ghost)
+  check_others(e, ghost, report)
+  if on[e.verb] then
+    on[e.verb](e, ghost, report)
+    check_passed(model, e, ghost, report)
+  end
+  local was_held, is_held = next(e.before_holders), next(e.after_holders)
+  if is_held then
+    ghost.freed = nil
+  elseif was_held then
+    ghost.freed = true
+  end
+end
+
 ---A script has run.
 ---@param model table
 ---@param e table the event
@@ -247,17 +263,10 @@ end
 function properties.executed(model, e, ghost, report)
   check_leftovers(e, report)
   check_repeated(model, e, report)
-  forget_ended(ghost)
   if e.verb and on[e.verb] then
-    check_others(e, ghost, report)
-    on[e.verb](e, ghost, report)
-    check_passed(model, e, ghost, report)
-    local was_held, is_held = next(e.before_holders), next(e.after_holders)
-    if is_held then
-      ghost.freed = nil
-    elseif was_held then
-      ghost.freed = true
-    end
+    properties.judged(model, e, ghost, report)
+  else
+    forget_ended(ghost)
   end
   if model.observe then
     model.observe(e, ghost, report)

@@ -60,25 +60,35 @@ function Server:folder(call)
 end
 
 ---The name of a script's key or channel, as its header forms it.
-function Server:form(script, field, beside)
-  local header = self:header(script, beside)
+---@param of? table { beside, locks } whose script it is, and for the first of which locks
+function Server:form(script, field, of)
+  local header = self:header(script, of and of.beside)
   for _, list in ipairs({ 'keys', 'argv' }) do
     for _, entry in ipairs(header[list]) do
       if entry.name == field then
-        return names.form(entry.form, NAME, {})
+        return names.form(entry.form, of and of.locks and of.locks[1] or NAME, {})
       end
     end
   end
   error(('%s has no "%s"'):format(script, field))
 end
 
+local ONE = { NAME }
+
 local function keys_of(self, call, args, target)
   local header, by_name, keys = self:header(call.script, call.beside), {}, {}
   for i, field in ipairs(header.argv) do
     by_name[field.name] = args[i]
   end
-  for i, key in ipairs(header.keys) do
-    keys[i] = key.form.kind == 'slot' and target or names.form(key.form, NAME, by_name)
+  for _, key in ipairs(header.keys) do
+    if key.form.kind == 'slot' then
+      keys[#keys + 1] = target
+    else
+      local locks = call.locks or ONE
+      for place = 1, key.many and #locks or 1 do
+        keys[#keys + 1] = names.form(key.form, locks[place], by_name)
+      end
+    end
   end
   return keys
 end
@@ -197,7 +207,7 @@ function Server.call_text(call, letter)
   local text = cache[letter]
   if not text then
     text = (call.script .. (call.beside and '\2' or '\1') .. table.concat(call.args, '\1')
-      .. '\1' .. (call.target or ''))
+      .. '\1' .. (call.target or '') .. table.concat(call.locks or {}, '\1'))
       :gsub('lk%-@', 'lk-' .. letter)
     cache[letter] = text
   end
