@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client that takes locks of one holder as c/src/lock.c does: one table row each kind, one
--- acquire loop for all. Each function names the function of the library whose algorithm it is.
+-- A client that takes locks of one holder as c/src/attempt.c and c/src/plain.c do: one table row
+-- each kind, one acquire loop for all. Each function names the function of the library whose
+-- algorithm it is.
 local parts = require('checker.parts')
 
 local taker = {}
@@ -43,13 +44,13 @@ function taker.role(row)
     return row.id and owner .. ('.'):rep(16 - #owner) or owner .. (row.suffix or '')
   end
 
-  -- try_once
+  -- lk_attempt_try
   local function try(c)
     c.pc, c.timers.wake = 'try', nil
     c:send('try', row.acquire, values(c, c.owner, 1))
   end
 
-  -- obtain: one owner's name, from its first try to its hold or to nothing
+  -- rename_owner: one owner's name, from its first try to its hold or to nothing
   local function obtain(c)
     c.owner, c.stray, c.level, c.deaf = new_owner(c), nil, nil, nil
     try(c)
@@ -65,7 +66,7 @@ function taker.role(row)
     c.timers.renew, c.timers['end'], c.timers.wake = nil, nil, nil
   end
 
-  -- lk_hold_remove, lk_turn_end
+  -- lk_hold_remove
   local function finish(c)
     ends_hold(c)
     c.owner, c.stray, c.poked, c.token, c.answered, c.listens = nil, nil, nil, nil, nil, {}
@@ -86,7 +87,7 @@ function taker.role(row)
     end
   end
 
-  -- add_hold, lk_watch_start
+  -- lk_lock_add_hold
   local function hold(c, call)
     c.pc, c.level, c.deaf = 'held', 1, nil
     c.deadline = deadline(c, call)
@@ -186,13 +187,13 @@ function taker.role(row)
     return list
   end
 
-  -- lk_lock_acquire, acquire_fresh
+  -- lk_lock_acquire
   function role.act.lock(c)
     c.rounds = c.rounds - 1
     obtain(c)
   end
 
-  -- recheck_at, sleep_until
+  -- plan_look, lk_attempt_sleep
   local function sleep(c, wait_ms)
     local recheck_ms, often = c:limit('recheck'), row.polls or row.wait
     local pause_ms = wait_ms >= 0 and math.min(recheck_ms, wait_ms + 1) or recheck_ms
@@ -217,7 +218,7 @@ function taker.role(row)
     end
   end
 
-  -- contend
+  -- answered, in plain.c
   function role.reply.try(c, reply, call)
     c.stray = c.stray or call.copies > 1 or nil
     local channel = c:form(row.release, 'channel')
@@ -228,7 +229,7 @@ function taker.role(row)
       try(c)
     elseif not c.listens[channel] and c.deaf then
       sleep_deaf(c, reply[2])
-    elseif not c.listens[channel] then -- listen_in
+    elseif not c.listens[channel] then -- lk_waiters_listen
       c.deaf = DEAF_LOOKS
       sleep_deaf(c, reply[2])
       c:listen('listen', channel)
@@ -240,7 +241,7 @@ function taker.role(row)
     end
   end
 
-  -- write_wait: a writer that waits says so
+  -- announce: a writer that waits says so
   function role.reply.wait(c, reply)
     if reply[1] == 1 then
       sleep(c, c.wait_ms)
@@ -261,7 +262,7 @@ function taker.role(row)
     c.timers.wake = c:now() + c:limit('third')
   end
 
-  -- lk_wait_join
+  -- told, in waiters.c: it is heard
   function role.reply.listen(c)
     c.deaf = nil
     if c.pc == 'listen' then
@@ -280,10 +281,10 @@ function taker.role(row)
     end
   end
 
-  role.message = try -- lk_wait_until
+  role.message = try -- woken
   role.due.wake = try
 
-  -- obtain, where the wait is over
+  -- lk_attempt_give_up
   function role.act.quit(c)
     if row.leave then
       c:send('undo', row.leave, values(c, c.owner))
@@ -378,7 +379,7 @@ function taker.role(row)
     c.pc = 'held'
   end
 
-  -- release, send_release
+  -- prepare, in release.c
   function role.act.leave(c)
     notice_end(c)
     c.pc = 'release'

@@ -7,7 +7,7 @@ build=$1 seconds=$2
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 
-"$build/tests/torture" --kind lock,mutex,fenced,fair,rw --faults flush --locks 20 --processes 4 --threads 12 \
+"$build/tests/torture" --kind lock,mutex,fenced,fair,rw --locks 20 --processes 4 --threads 12 \
   --seconds "$seconds" --trace "$folder" || {
   trap - EXIT
   echo "the traces are in $folder"
