@@ -382,11 +382,19 @@ void fleet_fail_over(fleet *f, const char *key) {
 
 /* ---------------------------------------------------------------------------------- migrations -- */
 
+/* One that does not know yet of the last fail-over refuses. */
+static void set_slot(server *s, const char *format, unsigned slot, const char *id) {
+  redisReply *reply = NULL;
+  UNTIL((freeReplyObject(reply), reply = server_ask(s, format, slot, id)) &&
+        reply->type != REDIS_REPLY_ERROR);
+  freeReplyObject(reply);
+}
+
 fleet_move fleet_begin_move(fleet *f, const char *key, size_t to) {
   fleet_move move = {.slot = slot_of(f, key), .from = fleet_master(f, key), .to = to};
   assert_int_not_equal(move.from, to);
-  server_do(f->servers[to], "CLUSTER SETSLOT %u IMPORTING %s", move.slot, f->ids[move.from]);
-  server_do(f->servers[move.from], "CLUSTER SETSLOT %u MIGRATING %s", move.slot, f->ids[to]);
+  set_slot(f->servers[to], "CLUSTER SETSLOT %u IMPORTING %s", move.slot, f->ids[move.from]);
+  set_slot(f->servers[move.from], "CLUSTER SETSLOT %u MIGRATING %s", move.slot, f->ids[to]);
   return move;
 }
 
