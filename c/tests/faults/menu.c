@@ -252,6 +252,7 @@ static void fail_over(parent *p, dice *d) {
   char name[NAME_SIZE];
   name_of_lock(p->options, (int)dice_between(d, 0, p->options->locks - 1), name);
   bool dies = dice_chance(d, 50);
+  children_continue(p, true); /* nobody else would for that long */
   int64_t from_us = history_now_us();
   log_fault(p, FAULT_FAILOVER, from_us, "the master of %s %s", name, dies ? "dies" : "steps down");
   if (dies) {

@@ -15,6 +15,7 @@ enum {
   SPARE_THREADS = 3,
   SPARE_DESCRIPTORS = 28,
   FLEET_DESCRIPTORS = 44,
+  RESOURCE_DESCRIPTORS = 10,
   IDLE_THREADS = 5,
   MEMORY_GROWTH_KIB = 4096,
   CPU_LIMIT_PERCENT = 5
@@ -52,8 +53,9 @@ static bool limit(const char *name, const char *what, int64_t value, int64_t mos
 static bool judge_census(const census *c, const options *o, bool fleet) {
   int spare = fleet ? FLEET_DESCRIPTORS : SPARE_DESCRIPTORS;
   int threads = SPARE_THREADS + (o->resource != NULL);
+  int more = o->resource ? RESOURCE_DESCRIPTORS : 0;
   bool good = limit("THREADS", "of a worker", c->threads, o->threads + threads);
-  good &= limit("DESCRIPTORS", "of a worker", c->descriptors, o->locks + spare);
+  good &= limit("DESCRIPTORS", "of a worker", c->descriptors, o->locks + spare + more);
   good &=
       limit("THREADS", "of a process that waits", c->idle_threads, IDLE_THREADS + SPARE_THREADS);
   good &= limit("DESCRIPTORS", "of it", c->idle_descriptors, spare);
