@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A client of Redisson among those of the checker: its calls do what the player does, and what
 -- would mislead either side is found.
-local Player = require('interop.player.lock')
+local Lock = require('interop.player.lock')
+local Rw = require('interop.player.rw')
 local checker = require('checker')
 local helper = require('helper')
 local mutated = require('support.mutated')
 local redisson = require('checker.redisson')
-local role = require('checker.models.redisson')
+local tablex = require('pl.tablex')
 
 local SEQUENCES, LENGTH = 60, 20
 
@@ -24,49 +25,94 @@ local function found(script, text, by, options)
   return finding and finding.property
 end
 
+-- The player's reply, as the checker's calls put it.
+local function taken(left_ms, count)
+  return left_ms and { 0, left_ms } or { 1, count }
+end
+
+local function given_back(reply, count)
+  return reply and { 1, reply == 1 and 0 or count } or { -1 }
+end
+
+local LOCK = {
+  ['redisson/lock'] = function(player, lease)
+    return taken(player:lock(lease), player:hold_count())
+  end,
+  ['redisson/unlock'] = function(player)
+    return given_back(player:unlock('request'), player:hold_count())
+  end,
+  ['redisson/renew'] = function(player, lease)
+    return { player:renew(lease) == 1 and 1 or -1 }
+  end,
+}
+
+local RW = {
+  ['redisson/read_lock'] = function(player, lease)
+    return taken(player:read_lock(lease), player:read_hold_count())
+  end,
+  ['redisson/read_unlock'] = function(player)
+    local reply = player:read_unlock('request')
+    return reply and { 1, player:read_hold_count() } or { -1 }
+  end,
+  ['redisson/read_renew'] = function(player)
+    return { player:read_renew() == 1 and 1 or -1 }
+  end,
+  ['redisson/write_lock'] = function(player, lease)
+    return taken(player:write_lock(lease), player:write_hold_count())
+  end,
+  ['redisson/write_unlock'] = function(player)
+    return given_back(player:write_unlock('request'), player:write_hold_count())
+  end,
+  ['redisson/write_renew'] = function(player)
+    return { player:write_renew() == 1 and 1 or -1 }
+  end,
+}
+
 describe('a call of Redisson', function()
-  local OPS = {
-    ['redisson/lock'] = function(player, lease)
-      local left_ms = player:lock(lease)
-      return left_ms and { 0, left_ms } or { 1, player:hold_count() }
-    end,
-    ['redisson/unlock'] = function(player, lease)
-      player.lease = lease
-      local reply = player:unlock('request')
-      return reply and { 1, reply == 1 and 0 or player:hold_count() } or { -1 }
-    end,
-    ['redisson/renew'] = function(player, lease)
-      return { player:renew(lease) == 1 and 1 or -1 }
-    end,
-  }
-  local NAMES = { 'redisson/lock', 'redisson/unlock', 'redisson/renew' }
   local OWNERS = { 'a:1', 'a:2', 'lk-b:3' }
 
-  it('does what the player does', function()
+  local function random_numbers()
     local number = 1
-    local function random(most)
+    return function(most)
       number = (number * 1103515245 + 12345) % 2147483648
       return math.floor(number / 65536) % most + 1
     end
-    local granted = 0
-    for _ = 1, SEQUENCES do
-      local ours, theirs = helper.mock_world(), helper.mock_world()
-      for _ = 1, LENGTH do
-        local name, owner, lease = NAMES[random(3)], OWNERS[random(3)], 100 * random(5)
-        local player = Player:new(theirs, { owner = owner, receipts = false })
+  end
 
-        local reply = redisson.run(ours, name, 'job', { tostring(lease), owner })
+  -- One sequence of calls on either side.
+  local function play(kind, ops, random)
+    local ours, theirs, granted = helper.mock_world(), helper.mock_world(), 0
+    local names = tablex.keys(ops)
+    table.sort(names)
+    for _ = 1, LENGTH do
+      local name, owner, lease = names[random(#names)], OWNERS[random(3)], 100 * random(5)
+      local player = kind:new(theirs, { owner = owner, receipts = false })
+      player.WATCHDOG, player.lease = lease, lease
 
-        assert.same(OPS[name](player, lease), reply)
-        assert.same(theirs:dump(), ours:dump())
-        assert.same(theirs:messages(), ours:messages())
-        granted = granted + (reply[1] == 1 and 1 or 0)
-        ours:advance(lease / 2)
-        theirs:advance(lease / 2)
-      end
+      local reply = redisson.run(ours, name, 'job', { tostring(lease),
+        owner .. (name:find('write') and ':write' or '') })
+
+      assert.same(ops[name](player, lease), reply)
+      assert.same(theirs:dump(), ours:dump())
+      assert.same(theirs:messages(), ours:messages())
+      granted = granted + (reply[1] == 1 and 1 or 0)
+      ours:advance(lease / 2)
+      theirs:advance(lease / 2)
     end
-    assert.is_true(granted > SEQUENCES)
-  end)
+    return granted
+  end
+
+  for name, family in tablex.sort({ lock = { Lock, LOCK }, rw = { Rw, RW } }) do
+    it('does what the player does with ' .. name, function()
+      local random, granted = random_numbers(), 0
+
+      for _ = 1, SEQUENCES do
+        granted = granted + play(family[1], family[2], random)
+      end
+
+      assert.is_true(granted > 2 * SEQUENCES)
+    end)
+  end
 end)
 
 describe('beside a client of Redisson', function()
@@ -107,13 +153,48 @@ describe('beside a client of Redisson', function()
   end)
 end)
 
+describe('beside a reader or writer of Redisson', function()
+  local READER = { redisson_readers = 1, renewals = 1 }
+  local WRITER = { redisson_writers = 1, renewals = 1 }
+
+  local function found_rw(script, text, by, limits)
+    local finding = check({ scripts = mutated(finally, 'rw', script, text, by), faults = 0,
+      clients = 3, limits = limits }, 'rw').findings[1]
+    return finding and finding.property
+  end
+
+  for name, limits in tablex.sort({ reader = READER, writer = WRITER }) do
+    it(('(%s) a lock keeps every promise'):format(name), function()
+      local verdict = check({ clients = 3, limits = limits, kinds = { 'crash', 'drop' } }, 'rw')
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+    end)
+  end
+
+  it('a writer that tells nobody leaves the other asleep', function()
+    assert.equal('G6', found_rw('write_release', "tell(channel, publish, '1')\nreturn", 'return',
+      READER))
+  end)
+
+  it('a reader that deletes what the other reads on takes it away', function()
+    assert.equal('G4', found_rw('read_release', "'^lk%-') and 1 or count", "'^lk%-') and 1 or 0",
+      READER))
+  end)
+
+  it('a reader that does not know the levels of the other is let in beside its writer', function()
+    assert.equal('G1', found_rw('read_acquire', "if mode ~= 'read' and left_ms ~= -2 then",
+      'if false then', WRITER))
+  end)
+end)
+
 describe('a client of Redisson that is wrong is found:', function()
   local function sabotaged(change)
     local model, other = {}, {}
     for name, value in pairs(checker.model('lock')) do
       model[name] = value
     end
-    for name, value in pairs(role) do
+    for name, value in pairs(model.roles.redisson) do
       other[name] = value
     end
     change(other)
@@ -131,7 +212,7 @@ describe('a client of Redisson that is wrong is found:', function()
 
   it('one that gives back under the name of another', function()
     local act = {}
-    for name, value in pairs(role.act) do
+    for name, value in pairs(checker.model('lock').roles.redisson.act) do
       act[name] = value
     end
     act.lock = function(c)

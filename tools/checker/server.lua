@@ -246,6 +246,8 @@ local function run(self, keyspace, call, keys, args)
   result.after = is_file and not result.wrote and keyspace or self:keyspace(world:keys())
   if is_file then
     cover(self, call, reply)
+  else
+    result.wrote = result.after ~= keyspace
   end
   return result
 end

@@ -16,7 +16,8 @@ return {
   roles = {
     taker = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
       release = 'lock/release', transfer = 'lock/transfer', reenters = true }),
-    redisson = redisson,
+    redisson = redisson({ lock = 'redisson/lock', unlock = 'redisson/unlock',
+      renew = 'redisson/renew', thread = '1', wakes = { ['0'] = true } }),
     operator = operator.role({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
   },
   clients = function(n, limits)

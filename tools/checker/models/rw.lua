@@ -4,6 +4,7 @@ local both = require('checker.models.both')
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
 local parts = require('checker.parts')
+local redisson = require('checker.models.redisson')
 local taker = require('checker.models.taker')
 
 local WAITERS = 'latchkey_rw_wait:{l}'
@@ -11,6 +12,10 @@ local WAITERS = 'latchkey_rw_wait:{l}'
 local WRITER = { acquire = 'rw/write_acquire', renew = 'rw/write_renew',
   release = 'rw/write_release', reenters = true, suffix = ':write', wait = 'rw/write_wait',
   leave = 'rw/write_leave', extra = { reader = '', heartbeat = 150 } }
+
+local WAKES = { ['0'] = true, ['1'] = true }
+-- A reader of Redisson that is late counts on a hold that is over.
+local DEAF = { drop = true, delay = true, stranger = true }
 
 -- Who writes may read, and who reads is told so when it asks to write; nobody else is.
 local function check_both(e, report)
@@ -44,13 +49,18 @@ return {
       release = 'rw/read_release', reenters = true, mode = 'read', extra = { writer = '' } }),
     writer = taker.role(WRITER),
     both = both.role(WRITER),
+    redisson_reader = redisson({ lock = 'redisson/read_lock', unlock = 'redisson/read_unlock',
+      renew = 'redisson/read_renew', thread = '1', wakes = WAKES, suffers = DEAF }),
+    redisson_writer = redisson({ lock = 'redisson/write_lock', unlock = 'redisson/write_unlock',
+      renew = 'redisson/write_renew', thread = '2:write', wakes = WAKES }),
     operator = operator.role({ inspect = 'rw/inspect', break_ = 'rw/break', owner = 6 }),
   },
   clients = function(n, limits)
-    local callers = limits.both or 0
-    local readers = math.ceil((n - callers) / 2)
-    return ('both '):rep(callers) .. ('reader '):rep(readers)
-      .. ('writer '):rep(n - callers - readers)
+    local others = ('both '):rep(limits.both or 0)
+      .. ('redisson_reader '):rep(limits.redisson_readers or 0)
+      .. ('redisson_writer '):rep(limits.redisson_writers or 0)
+    local left = n - select(2, others:gsub(' ', ''))
+    return others .. ('reader '):rep(math.ceil(left / 2)) .. ('writer '):rep(math.floor(left / 2))
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1, renewals = math.huge,
     reads = 1, upgrades = 1, back = 200 },
@@ -62,6 +72,9 @@ return {
       kinds = { 'break', 'crash' } },
     { limits = { both = 1, renewals = 1 }, says = 'one of them writes and reads' },
     { limits = { both = 2, renewals = 1 }, faults = 0, says = 'both write and read' },
+    { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1 },
+      says = 'beside a reader of Redisson' },
+    { limits = { redisson_writers = 1, renewals = 1 }, says = 'beside a writer of Redisson' },
   },
   holders = holders.of_rw,
   free = function(keys, name)
