@@ -159,6 +159,46 @@ describe('a wrong script is found:', function()
     assert.equal('G10', finding.property)
     assert.is_truthy(finding.message:find('instructions', 1, true))
   end)
+
+  -- Text of renew.lua that is replaced, and what is said of it.
+  local wrong = {
+    { 'one that leaves its sandbox', "os.execute('true')", 'nonexistent global variable' },
+    { 'one that keeps something for the next call', 'kept = 1', 'readonly table' },
+    { 'one that writes a key that it does not declare', "redis.call('SET', 'other', '1')",
+      'touches the undeclared key "other"' },
+    { 'one that answers what its header does not list', 'return {7}', 'no such reply' },
+    { 'one whose error its header does not list', "return redis.error_reply('NOPE x')",
+      'lists no error NOPE' },
+  }
+  for _, case in ipairs(wrong) do
+    it(case[1] .. ', with its line', function()
+      local folder = mutated('lock/renew', 'return {1}', 'do ' .. case[2] .. ' end return {1}')
+      local finding = broken(folder, { faults = 0, clients = 1 })
+      local lines = utils.readlines(folder .. '/lock/renew.lua')
+
+      assert.equal('G10', finding.property)
+      assert.is_truthy(finding.message:find(case[3], 1, true))
+      assert.is_truthy(lines[finding.line]:find(case[2], 1, true))
+      assert.is_true(#finding.trail > 0)
+    end)
+  end
+
+  it('and others are looked for after one that fails', function()
+    local folder = mutated('lock/renew', 'return {1}', "error('boom')")
+    local release = folder .. '/lock/release.lua'
+    local source = utils.readfile(release)
+    local first, last = source:find("tell(channel, publish, '0')\nreturn", 1, true)
+    utils.writefile(release, source:sub(1, first - 1) .. 'return' .. source:sub(last + 1))
+
+    local verdict = check({ scripts = folder, clients = 2, rounds = 1, faults = 0, go_on = true })
+
+    local found = {}
+    for i, finding in ipairs(verdict.findings) do
+      found[i] = finding.property
+    end
+    table.sort(found)
+    assert.same({ 'G10', 'G6' }, found)
+  end)
 end)
 
 describe('a wrong client is found:', function()

@@ -62,6 +62,20 @@ describe('latchkey check', function()
     assert.is_truthy(result.out:find('out of memory', 1, true))
   end)
 
+  it('says which script of a folder it cannot read', function()
+    local scripts = broken_scripts()
+    local renew = scripts .. '/lock/renew.lua'
+    utils.writefile(renew, (utils.readfile(renew):gsub('\nname:', '\nnme:')))
+
+    local header = run('lock', '--scripts', scripts)
+    local missing = run('mutex', '--scripts', scripts)
+
+    assert.equal(64, header.code)
+    assert.is_truthy(header.err:find('lock/renew.lua:3: unknown field "nme"', 1, true))
+    assert.equal(64, missing.code)
+    assert.is_truthy(missing.err:find('mutex/acquire.lua: No such file', 1, true))
+  end)
+
   it('refuses what it does not know', function()
     for _, arguments in ipairs({ { 'nothing' }, { 'lock', '--fault', 'earthquake' },
       { 'lock', '--only', 'G99' }, { 'lock', '--clients', '-1' },

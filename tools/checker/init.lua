@@ -3,6 +3,7 @@
 -- can bring about, within bounds. docs/explanation/checker.md says how it is meant.
 local Server = require('checker.server')
 local Steps = require('checker.steps')
+local catalog = require('lib.catalog')
 local coverage = require('checker.coverage')
 local explorer = require('checker.explorer')
 local faults = require('checker.faults')
@@ -61,6 +62,20 @@ end
 ---@return table
 function checker.model(model)
   return type(model) == 'table' and model or require('checker.models.' .. model)
+end
+
+---Why the scripts of a model cannot be checked, if they cannot.
+---@param folder string
+---@return string|nil why such as a script that is missing, or whose header is none
+function checker.unreadable(model, folder)
+  for _, script in ipairs(coverage.scripts(checker.model(model))) do
+    local file, findings = catalog.read_file(('%s/%s.lua'):format(folder, script))
+    if not file then
+      local finding = findings[1]
+      local place = finding.line > 0 and ('%s:%d: '):format(finding.file, finding.line) or ''
+      return place .. finding.message
+    end
+  end
 end
 
 ---The faults that strike unless others are asked for: all under which the model's promises hold.

@@ -113,6 +113,15 @@ local function refuse(args, options)
   if args.replay and not args.model then
     return '--replay needs the model that it is of'
   end
+  for _, folder in ipairs({ args.scripts or false, args.beside or false }) do
+    for _, model in ipairs(folder and (args.model and { args.model } or checker.families) or {}) do
+      local why = checker.unreadable(model, folder)
+      if why then
+        return args.model and why
+          or ('%s; name the model whose scripts the folder has'):format(why)
+      end
+    end
+  end
 end
 
 local function story_of(model, text, options)

@@ -72,7 +72,7 @@ local function limited(world, ...)
   return run, ok, result
 end
 
--- The line that failed. The call stack does not know: a tail call has left its frame, and where the
+-- The line that failed, or that returned what it may not. The call stack does not know: a tail call has left its frame, and where the
 -- server's redis.call is a C function, the mock's is not. So the script runs once more, from the
 -- same state to the same error, and its last instruction tells.
 local function failing_line(world, before, ...)
@@ -101,6 +101,9 @@ local function error_text(err)
 end
 
 -- What a script returned; a finding counts even if the script went on after it.
+---@return any reply
+---@return string|nil err
+---@return boolean|nil is_finding about what was returned
 local function returned(run, result)
   if run.finding then
     return nil, run.finding
@@ -108,9 +111,13 @@ local function returned(run, result)
   local reply, err = convert.from_script(result)
   local finding = run.rules and run.rules:reply(reply, err)
   if finding then
-    return nil, finding
+    return nil, finding, true
   end
   return reply, err
+end
+
+local function with_place(err, script, line)
+  return line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
 end
 
 ---@param script table of the library
@@ -128,13 +135,17 @@ function runner.run(world, script, keys, args, read_only)
   local before = { ms = world.clock.ms, messages = #world.outbox }
   local run, ok, result = limited(world, script, keys, args, read_only)
   if ok then
-    return returned(run, result)
+    local reply, wrong, is_finding = returned(run, result)
+    if is_finding then
+      wrong = with_place(wrong, script, failing_line(world, before, script, keys, args, read_only))
+    end
+    return reply, wrong
   end
   local err, line = run.finding or error_text(result), run.line
   if not run.stopped then
     line = failing_line(world, before, script, keys, args, read_only)
   end
-  return nil, line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
+  return nil, with_place(err, script, line)
 end
 
 return runner

@@ -119,9 +119,9 @@ function Strict:command(command, argv)
       :format(command.name)
   end
   self.told = self.told or command.name:find('PUBLISH$') ~= nil
-  return self:over_cost()
-    or command.keys and self:among(command.keys, argv, self.key)
+  return command.keys and self:among(command.keys, argv, self.key)
     or command.slots and self:among(command.slots, argv, self.shares_slot)
+    or self:over_cost()
 end
 
 local function shape_of(reply)
