@@ -144,6 +144,11 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
                                   : "\"%.200s\" was held by another for the whole wait",
                      hold->name);
   }
+  if (status == LK_BADARG) {
+    /* What the options say was looked at before: it is about what the lock's keys hold. */
+    const lk_error detail = *error;
+    return exec_fail(error, status, "\"%.100s\" is unsuitable: %.150s", hold->name, detail.message);
+  }
   if (status != LK_OK) return status;
   pthread_mutex_lock(&locks->mutex);
   const bool cancelled = locks->cancelled;

@@ -17,6 +17,7 @@ int exit_of(lk_status status) {
   case LK_URL:
   case LK_VERSION:
   case LK_WRONGTYPE:
+  case LK_BADARG:
   case LK_NO_SCRIPT: return CLI_USE;
   case LK_UNSURE:
   case LK_UNREACHABLE:
@@ -39,7 +40,6 @@ int exit_of(lk_status status) {
   case LK_CLOSED:
   case LK_FORKED:
   case LK_NOMEM:
-  case LK_BADARG:
   case LK_SCRIPT:
   case LK_PROTOCOL:
   case LK_SYSTEM: return CLI_DEFECT;

@@ -50,6 +50,21 @@ describe('latchkey exec --kind fenced', function()
       result.out)
   end)
 
+  it('exits 64 where the counter of tokens holds something else, and leaves it', function()
+    server:command('SET', 'redisson_lock_token:{job}', 'text')
+
+    local result = exec({ '--kind', 'fenced', 'job' }, ECHO)
+    local among = exec({ '--kind', 'fenced', 'a', 'job' }, ECHO)
+
+    for _, one in ipairs({ result, among }) do
+      assert.equal(64, one.code)
+      assert.equal('', one.out)
+      assert.truthy(one.err:find('"job" is unsuitable: LKARG counter must hold', 1, true))
+    end
+    assert.equal('text', counter('job'))
+    assert.is_true(server:is_free('job') and server:is_free('a'))
+  end)
+
   it('replaces the token that it was started with, or removes it for kinds without one', function()
     local settings = { env = { LATCHKEY_TOKEN = '1' } }
 
