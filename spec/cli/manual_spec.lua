@@ -140,13 +140,56 @@ describe('the completion', function()
     end
   end)
 
-  it('of zsh is accepted by it', function()
-    is_there('zsh')
+  -- What zsh offers for each of these lines.
+  local function of_zsh(...)
+    local result = program.start_any('zsh', { '-f', program.root .. '/spec/cli/complete.zsh',
+      MANUAL .. 'completion/zsh', program.folder(), ... }):wait()
+    assert.equal('', result.err)
+    local offers, list = {}, {}
+    for _, line in ipairs(stringx.splitlines(result.out)) do
+      if line == '#' then
+        offers[#offers + 1], list = list, {}
+      else
+        list[#list + 1] = line
+      end
+    end
+    assert.equal(select('#', ...), #offers)
+    return offers
+  end
 
-    run('zsh', 'zsh -n "$1"/completion/zsh/_latchkey')
-    local text = utils.readfile(MANUAL .. 'completion/zsh/_latchkey')
-    for _, name in ipairs(commands()) do
-      assert.truthy(text:find("'" .. name .. ':', 1, true), name)
+  it('of zsh knows what options may be, and the words behind them', function()
+    is_there('zsh')
+    local folder = program.folder()
+    assert(utils.writefile(folder .. '/key', ''))
+    assert(dir.makepath(folder .. '/keys'))
+
+    local offers = of_zsh('latchkey ins', 'latchkey exec --on-lost ', 'latchkey exec --on-lost=t',
+      'latchkey ls --kind f', 'latchkey local s', 'latchkey exec name -- touc',
+      'latchkey bundle --sign ' .. folder .. '/k', 'latchkey load --dir ' .. folder .. '/k',
+      'latchkey ls --limit ')
+
+    assert.same({ 'inspect' }, offers[1])
+    assert.same({ 'term', 'kill', 'warn' }, offers[2])
+    assert.same({ 'term' }, offers[3])
+    assert.same({ 'fenced', 'fair' }, offers[4])
+    assert.same({ 'status', 'stop' }, offers[5])
+    assert.is_true(has(offers[6], 'touch'))
+    assert.same({ true, true }, { has(offers[7], 'key'), has(offers[7], 'keys') })
+    assert.same({ false, true }, { has(offers[8], 'key'), has(offers[8], 'keys') })
+    assert.same({}, offers[9])
+  end)
+
+  it('of zsh knows the options of each command', function()
+    is_there('zsh')
+    local names, lines = commands(), {}
+    for i, name in ipairs(names) do
+      lines[i] = ('latchkey %s --'):format(name)
+    end
+
+    for i, offers in ipairs(of_zsh(unpack(lines))) do
+      for _, option in ipairs(options_of(names[i])) do
+        assert.is_true(has(offers, option), names[i] .. ' ' .. option)
+      end
     end
   end)
 end)

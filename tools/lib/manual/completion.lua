@@ -131,32 +131,44 @@ local function zsh_value(option)
   return (':%s:%s'):format(option.value:lower(), action)
 end
 
+-- Behind a "--" of exec stands a command of its own.
+local ZSH_COMMAND = [==[
+  integer at=${words[(i)--]}
+  if [[ $command == exec ]] && ((at < CURRENT)); then
+    shift $at words
+    ((CURRENT -= at))
+    _normal
+    return
+  fi]==]
+
 ---@param commands table[] models
 ---@return string
 function completion.zsh(commands)
   local out = { '#compdef latchkey', '# zsh completion for latchkey, made from the parsers of its '
-    .. 'commands.', '_latchkey() {', '  local -a commands', '  commands=(' }
+    .. 'commands.', '_latchkey() {', '  local -a known', '  known=(' }
   for _, command in ipairs(commands) do
     local summary = command.summary:gsub(':', '\\:')
     out[#out + 1] = '    ' .. quoted(command.name .. ':' .. summary)
   end
   out[#out + 1] = '  )'
   out[#out + 1] = '  if ((CURRENT == 2)); then'
-  out[#out + 1] = '    _describe command commands'
+  out[#out + 1] = '    _describe command known'
   out[#out + 1] = '    return\n  fi'
   out[#out + 1] = '  local command=$words[2]'
   out[#out + 1] = '  shift words\n  ((CURRENT--))'
+  out[#out + 1] = ZSH_COMMAND
   out[#out + 1] = '  case $command in'
   for _, command in ipairs(commands) do
     local options, names = options_of(command)
     out[#out + 1] = ('  %s)\n    _arguments -s \\'):format(command.name)
     for _, name in ipairs(names) do
-      out[#out + 1] = ("      '*%s[%s]%s' \\"):format(name, zsh_text(options[name].text),
-        zsh_value(options[name]))
+      -- "--name=": the value may stand behind a "=" as well.
+      local equals = options[name].value and name:find('^%-%-') and '=' or ''
+      out[#out + 1] = ("      '*%s%s[%s]%s' \\"):format(name, equals,
+        zsh_text(options[name].text), zsh_value(options[name]))
     end
     local words = words_of(command)
-    out[#out + 1] = command.name == 'exec' and "      '*: :_default' '(-)--:*:::command:_normal'"
-      or #words > 0 and ("      ': :(%s)'"):format(table.concat(words, ' '))
+    out[#out + 1] = #words > 0 and ("      ': :(%s)'"):format(table.concat(words, ' '))
       or "      '*: :_files'"
     out[#out + 1] = '    ;;'
   end
