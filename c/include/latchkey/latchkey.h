@@ -601,7 +601,8 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
  *         lease, the library goes on trying); LK_CLOSED, LK_FORKED, LK_DENIED, LK_SERVER
  * @blocks command_ms
  * @threads any
- * @after-io LK_UNSURE: the lock is free when its lease ends, at the latest
+ * @after-io LK_UNSURE, LK_DENIED, LK_AUTH: the lock is free when its lease ends, at the latest; the library
+ *           goes on trying meanwhile
  * @since 0.1.0
  */
 LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error);
