@@ -26,26 +26,20 @@ errors:
 repeat:   hold
 cost:     24 + 7 per waiter, at most 10700
 cluster:  one slot
-uses:     integer, text, first_waiter, bring_forward
+uses:     integer, first_waiter, bring_forward
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment first_waiter
 -- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
@@ -102,7 +96,7 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if not is_text(owner, 256) or not is_text(client, 256) then
+if #owner < 1 or #owner > 256 or #client < 1 or #client > 256 then
   return redis.error_reply('LKARG owner and client must have 1 to 256 bytes')
 end
 if not is_integer(hold, 1, 1000000) or not is_integer(ticket, 1, 9007199254740991) then
@@ -119,7 +113,7 @@ if redis.call('HGET', lock, owner) then
   redis.call('PEXPIRE', lock, lease, 'GT')
   return {1, tonumber(hold)}
 end
-if tonumber(hold) > 1 then
+if hold ~= '1' then
   return {-1}
 end
 local time = redis.call('TIME')

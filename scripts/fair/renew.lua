@@ -16,26 +16,20 @@ errors:
 repeat:   hold
 cost:     at most 2 commands
 cluster:  one slot
-uses:     integer, text
+uses:     integer
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -- bind
 local lock = KEYS[1]
@@ -49,7 +43,7 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if not is_text(owner, 256) then
+if #owner < 1 or #owner > 256 then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes')
 end
 

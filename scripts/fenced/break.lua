@@ -20,26 +20,20 @@ message:  0
 repeat:   hold
 cost:     at most 6 commands
 cluster:  one slot
-uses:     integer, text, draw, tell
+uses:     integer, draw, tell
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment draw
 -- The fencing token after `last`. The server's clock in microseconds is its floor, so that tokens
@@ -73,10 +67,10 @@ local publish = ARGV[3]
 if #KEYS ~= 2 or #ARGV ~= 3 then
   return redis.error_reply('LKARG fenced/break takes 2 keys and 3 arguments')
 end
-if not is_text(owner, 256) then
+if #owner < 1 or #owner > 256 then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then

@@ -18,26 +18,20 @@ errors:
 repeat:   hold
 cost:     at most 4 commands
 cluster:  one slot
-uses:     integer, text
+uses:     integer
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -- bind
 local lock = KEYS[1]
@@ -52,7 +46,7 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if not is_text(owner, 256) then
+if #owner < 1 or #owner > 256 then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes')
 end
 if not is_integer(hold, 1, 1000000) then
@@ -63,12 +57,12 @@ end
 -- it does not, and giving it a new lock here would hide that it lost the old one.
 local wait_ms = redis.call('PTTL', lock)
 if wait_ms == -2 then
-  if tonumber(hold) > 1 then
+  if hold ~= '1' then
     return {-1}
   end
   redis.call('HSET', lock, owner, hold)
   redis.call('PEXPIRE', lock, lease)
-  return {1, tonumber(hold)}
+  return {1, 1}
 end
 
 -- Held by the caller: the count is set, not added to, so that this call may run twice. GT: a
@@ -80,7 +74,7 @@ if redis.call('HGET', lock, owner) then
 end
 
 -- Held by another.
-if tonumber(hold) > 1 then
+if hold ~= '1' then
   return {-1}
 end
 return {0, wait_ms}

@@ -18,26 +18,20 @@ errors:
 repeat:   hold
 cost:     0 + 4 per lock, at most 400
 cluster:  one slot
-uses:     integer, text
+uses:     integer
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -- Is one of the names there twice?
 local function are_twice(names)
@@ -64,7 +58,7 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if not is_text(owner, 256) then
+if #owner < 1 or #owner > 256 then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes')
 end
 if not is_integer(hold, 1, 1000000) then
@@ -81,7 +75,7 @@ for place, lock in ipairs(locks) do
   local left_ms = redis.call('PTTL', lock)
   is_free[place] = left_ms == -2
   local is_held = not is_free[place] and redis.call('HGET', lock, owner)
-  if not is_held and tonumber(hold) > 1 then
+  if not is_held and hold ~= '1' then
     return {-1, place}
   end
   local goes_on_ms = left_ms == -1 and math.huge or left_ms

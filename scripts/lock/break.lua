@@ -19,15 +19,8 @@ message:  0
 repeat:   hold
 cost:     at most 3 commands
 cluster:  one slot
-uses:     text, tell
+uses:     tell
 ]]
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment tell
 -- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
@@ -51,10 +44,10 @@ local publish = ARGV[3]
 if #KEYS ~= 1 or #ARGV ~= 3 then
   return redis.error_reply('LKARG lock/break takes 1 key and 3 arguments')
 end
-if not is_text(owner, 256) then
+if #owner < 1 or #owner > 256 then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then

@@ -19,15 +19,8 @@ message:  value
 repeat:   id
 cost:     4 + 2 per id, at most 204
 cluster:  one slot
-uses:     text, count, ids, tell
+uses:     count, ids, tell
 ]]
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment count
 -- The number that a counter's text says: 0 if there is no text, nil if it is no plain integer of
@@ -76,7 +69,7 @@ local ids = ARGV -- from the third
 if #KEYS ~= 2 or #ARGV < 3 or #ARGV > 102 then
   return redis.error_reply('LKARG permit/release takes 2 keys and 3 to 102 arguments')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then

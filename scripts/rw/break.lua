@@ -21,15 +21,8 @@ message:  0 or 1
 repeat:   hold
 cost:     8 + 2 per level, at most 3008
 cluster:  one slot
-uses:     text, tell, prefix, longest_read
+uses:     tell, prefix, longest_read
 ]]
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment tell
 -- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
@@ -83,10 +76,10 @@ local publish = ARGV[3]
 if #KEYS ~= 1 or #ARGV ~= 3 then
   return redis.error_reply('LKARG rw/break takes 1 key and 3 arguments')
 end
-if not is_text(owner, 256) or owner == 'mode' then
+if #owner < 1 or #owner > 256 or owner == 'mode' then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then

@@ -27,27 +27,27 @@ uses:     integer, reader, writer, prefix
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
 
 -->>> fragment reader
 -- Is `text` the name of a read hold? Fields of the hash are also `mode` and, by their end, writers.
 local function is_reader(text, max)
-  return text and #text >= 1 and #text <= max
-    and text ~= 'mode' and not string.find(text, ':write$')
+  return #text >= 1 and #text <= max and text ~= 'mode' and not string.find(text, ':write$')
 end
 --<<< fragment reader
 
 -->>> fragment writer
 -- Is `text` the name of a write hold, at most max bytes long?
 local function is_writer(text, max)
-  return text and #text <= max and string.find(text, '.:write$')
+  return #text <= max and string.find(text, '.:write$')
 end
 --<<< fragment writer
 
@@ -103,7 +103,7 @@ local left_ms = redis.call('PTTL', rwlock)
 local found = redis.call('HMGET', rwlock, 'mode', owner, writer)
 local mode = found[1]
 local held = found[2] and redis.call('EXISTS', level .. '1') == 1 and tonumber(found[2]) or 0
-if held == 0 and tonumber(hold) > 1 then
+if held == 0 and hold ~= '1' then
   return {-1}
 end
 

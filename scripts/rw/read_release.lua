@@ -22,34 +22,27 @@ message:  0
 repeat:   hold
 cost:     9 + 2 per level, at most 3009
 cluster:  one slot
-uses:     integer, reader, text, tell, prefix, longest_read
+uses:     integer, reader, tell, prefix, longest_read
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
 
 -->>> fragment reader
 -- Is `text` the name of a read hold? Fields of the hash are also `mode` and, by their end, writers.
 local function is_reader(text, max)
-  return text and #text >= 1 and #text <= max
-    and text ~= 'mode' and not string.find(text, ':write$')
+  return #text >= 1 and #text <= max and text ~= 'mode' and not string.find(text, ':write$')
 end
 --<<< fragment reader
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment tell
 -- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
@@ -114,7 +107,7 @@ end
 if not is_integer(hold, 0, 1000) then
   return redis.error_reply('LKARG hold must be an integer from 0 to 1000')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then

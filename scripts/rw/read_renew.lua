@@ -23,20 +23,20 @@ uses:     integer, reader, prefix
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
 
 -->>> fragment reader
 -- Is `text` the name of a read hold? Fields of the hash are also `mode` and, by their end, writers.
 local function is_reader(text, max)
-  return text and #text >= 1 and #text <= max
-    and text ~= 'mode' and not string.find(text, ':write$')
+  return #text >= 1 and #text <= max and text ~= 'mode' and not string.find(text, ':write$')
 end
 --<<< fragment reader
 

@@ -28,27 +28,27 @@ uses:     integer, reader, writer, prefix, longest_read, outlast
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
 
 -->>> fragment reader
 -- Is `text` the name of a read hold? Fields of the hash are also `mode` and, by their end, writers.
 local function is_reader(text, max)
-  return text and #text >= 1 and #text <= max
-    and text ~= 'mode' and not string.find(text, ':write$')
+  return #text >= 1 and #text <= max and text ~= 'mode' and not string.find(text, ':write$')
 end
 --<<< fragment reader
 
 -->>> fragment writer
 -- Is `text` the name of a write hold, at most max bytes long?
 local function is_writer(text, max)
-  return text and #text <= max and string.find(text, '.:write$')
+  return #text <= max and string.find(text, '.:write$')
 end
 --<<< fragment writer
 
@@ -126,7 +126,7 @@ if found[1] == 'write' and found[2] then
   redis.call('PEXPIRE', rwlock, lease, 'GT')
   return {1, tonumber(hold)}
 end
-if tonumber(hold) > 1 then
+if hold ~= '1' then
   return {-1}
 end
 

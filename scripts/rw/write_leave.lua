@@ -18,22 +18,15 @@ message:  1
 repeat:   hold
 cost:     at most 5 commands
 cluster:  one slot
-uses:     writer, text, tell, outlast
+uses:     writer, tell, outlast
 ]]
 
 -->>> fragment writer
 -- Is `text` the name of a write hold, at most max bytes long?
 local function is_writer(text, max)
-  return text and #text <= max and string.find(text, '.:write$')
+  return #text <= max and string.find(text, '.:write$')
 end
 --<<< fragment writer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment tell
 -- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
@@ -70,7 +63,7 @@ end
 if not is_writer(owner, 256) then
   return redis.error_reply('LKARG owner must have 7 to 256 bytes and end in :write')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then

@@ -22,33 +22,27 @@ message:  1
 repeat:   hold
 cost:     8 + 2 per level, at most 2008
 cluster:  one slot
-uses:     integer, writer, text, tell, prefix, longest_read
+uses:     integer, writer, tell, prefix, longest_read
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
 
 -->>> fragment writer
 -- Is `text` the name of a write hold, at most max bytes long?
 local function is_writer(text, max)
-  return text and #text <= max and string.find(text, '.:write$')
+  return #text <= max and string.find(text, '.:write$')
 end
 --<<< fragment writer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment tell
 -- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
@@ -113,7 +107,7 @@ end
 if not is_integer(hold, 0, 1000000) then
   return redis.error_reply('LKARG hold must be an integer from 0 to 1000000')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
@@ -126,7 +120,7 @@ if found[1] ~= 'write' or not found[2] then
 end
 
 -- Levels remain: the count is set, not lowered by one, so that this call may run twice.
-if tonumber(hold) > 0 then
+if hold ~= '0' then
   redis.call('HSET', rwlock, owner, hold)
   redis.call('PEXPIRE', rwlock, lease, 'GT')
   return {1, tonumber(hold)}

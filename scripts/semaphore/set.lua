@@ -23,26 +23,20 @@ message:  value
 repeat:   seq
 cost:     at most 5 commands
 cluster:  one slot
-uses:     integer, text, count, recall, remember, tell
+uses:     integer, count, recall, remember, tell
 ]]
 
 -->>> fragment integer
 -- Is `text` a plain decimal integer from min to max? No sign, no leading zero, no exponent: the
--- text itself is handed on to Redis, which accepts nothing else.
+-- text itself is handed on to Redis, which accepts nothing else. The sum makes a number of it.
 local function is_integer(text, min, max)
-  if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+  if text ~= '0' and not string.find(text or '', '^[1-9]%d*$') then
     return false
   end
-  return tonumber(text) >= min and tonumber(text) <= max
+  local number = text + 0
+  return number >= min and number <= max
 end
 --<<< fragment integer
-
--->>> fragment text
--- Is `text` there, and between 1 and max bytes long?
-local function is_text(text, max)
-  return text and #text >= 1 and #text <= max
-end
---<<< fragment text
 
 -->>> fragment count
 -- The number that a counter's text says: 0 if there is no text, nil if it is no plain integer of
@@ -108,13 +102,13 @@ end
 if not is_integer(count, 0, 2147483647) then
   return redis.error_reply('LKARG count must be an integer from 0 to 2147483647')
 end
-if not is_text(channel, 1024) then
+if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
 end
 if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
   return redis.error_reply('LKARG publish must be PUBLISH or SPUBLISH')
 end
-if not is_text(caller, 256) then
+if #caller < 1 or #caller > 256 then
   return redis.error_reply('LKARG caller must have 1 to 256 bytes')
 end
 if not is_integer(seq, 1, 9007199254740991) then

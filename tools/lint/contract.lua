@@ -5,7 +5,7 @@ local script_of = require('lint.script')
 
 local CHANNEL_MAX = 1024
 
-local TESTS = { is_integer = true, is_text = true, is_reader = true, is_writer = true }
+local TESTS = { is_integer = true, is_reader = true, is_writer = true }
 
 local LISTS = { KEYS = 'keys', ARGV = 'argv' }
 
@@ -209,8 +209,9 @@ local function test_of(script, node)
     return nil
   elseif node.op == '~=' and first.var and second.tag == 'String' then
     return first.var, ("%s ~= '%s'"):format(first.name, second.value)
-  elseif node.op == '>' and first.tag == 'Unary' and first[1].var and second.tag == 'Number' then
-    return first[1].var, ('#%s > %.0f'):format(first[1].name, second.value)
+  elseif (node.op == '<' or node.op == '>') and first.tag == 'Unary' and first[1].var
+    and second.tag == 'Number' then
+    return first[1].var, ('#%s %s %.0f'):format(first[1].name, node.op, second.value)
   end
 end
 
@@ -228,12 +229,17 @@ local function collect_tests(script)
   return tests
 end
 
+local function wanted_lengths(name, min, max)
+  local above = ('#%s > %.0f'):format(name, max)
+  return min == 0 and { above } or { ('#%s < %.0f'):format(name, min), above }
+end
+
 local function wanted_tests(argument, dynamic)
   local name = argument.name
   if argument.kind == 'integer' then
     return { ('is_integer(%s, %.0f, %.0f)'):format(name, argument.min, argument.max) }
   elseif argument.kind == 'channel' then
-    return { ('is_text(%s, %d)'):format(name, CHANNEL_MAX) }
+    return wanted_lengths(name, 1, CHANNEL_MAX)
   elseif argument.kind == 'choice' then
     local wanted = {}
     for i, value in ipairs(argument.values) do
@@ -244,10 +250,8 @@ local function wanted_tests(argument, dynamic)
     return { one_of(name, dynamic) }
   elseif argument.kind ~= 'text' then
     return { ('is_%s(%s, %.0f)'):format(argument.kind, name, argument.max) }
-  elseif argument.min == 0 then
-    return { ('#%s > %.0f'):format(name, argument.max) }
   end
-  return { ('is_text(%s, %.0f)'):format(name, argument.max) }
+  return wanted_lengths(name, argument.min, argument.max)
 end
 
 local function check(script, report)

@@ -39,6 +39,15 @@ local function blanks(script, report)
   end
 end
 
+-- What reads a script as text of C would end there.
+local function bytes(script, report)
+  for number, line in ipairs(script.lines) do
+    if line:find('%z') then
+      report(number, 'a NUL byte; remove it')
+    end
+  end
+end
+
 local function quotes(script, report)
   parser.walk(script.block, function(node)
     if node.tag == 'String' and node.text and node.text:sub(1, 1) == '"'
@@ -102,6 +111,7 @@ return {
     check = size },
   { id = 'blanks', wants = 'no tabs, carriage returns or trailing spaces; end the last line',
     check = blanks },
+  { id = 'bytes', wants = 'a script has no NUL byte; remove it', check = bytes },
   { id = 'quotes', wants = 'strings stand in single quotes', needs = 'block', check = quotes },
   { id = 'conditions', wants = 'no parentheses around a whole condition', needs = 'block',
     check = conditions },
