@@ -153,6 +153,10 @@ static lk_status parse(lk_parsed *parsed, const char *path, size_t len, lk_error
   const char *start = strstr(parsed->source, open);
   const char *end = start ? strstr(start, "\n]]") : NULL;
   int line = 1;
+  /* A NUL byte would cut the script wherever it is handled as text. */
+  if (memchr(parsed->source, '\0', len)) {
+    return lk_fail(error, LK_INVALID, "%s: there is a NUL byte in it", path);
+  }
   if (strncmp(parsed->source, "#!lua", 5) != 0 || !end) {
     return lk_fail(error, LK_INVALID, "%s: no latchkey-script header behind a #!lua line", path);
   }

@@ -27,15 +27,19 @@ static int teardown(void **state) {
   return system(command);
 }
 
-static void write_file(const char *family, const char *verb, const char *text) {
+static void write_bytes(const char *family, const char *verb, const char *bytes, size_t len) {
   char path[256];
   snprintf(path, sizeof path, "%s/%s", folder, family);
   assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
   snprintf(path, sizeof path, "%s/%s/%s.lua", folder, family, verb);
   FILE *file = fopen(path, "w");
   assert_non_null(file);
-  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fwrite(bytes, 1, len, file), len);
   assert_int_equal(fclose(file), 0);
+}
+
+static void write_file(const char *family, const char *verb, const char *text) {
+  write_bytes(family, verb, text, strlen(text));
 }
 
 /* The embedded lock/acquire with `old` replaced by `new`, written where it overrides. */
@@ -153,6 +157,10 @@ static void a_file_that_is_no_script_is_named(void **state) {
   write_file("mine", "broken",
              "#!lua\n--[[ latchkey-script\nname:     mine/broken\nnonsense\n]]\n");
   assert_not_opened(LK_INVALID, "broken.lua:4");
+  static const char cut[] =
+      "#!lua\n--[[ latchkey-script\nname:     mine/broken\nversion:  1.0.0\n]]\nreturn '\0'\n";
+  write_bytes("mine", "broken", cut, sizeof cut - 1);
+  assert_not_opened(LK_INVALID, "NUL");
 }
 
 static void a_folder_that_is_not_there_is_named(void **state) {
