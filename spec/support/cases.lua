@@ -100,7 +100,7 @@ local TAKEN = {
   end,
   channel = function(argument)
     return {
-      { what = 'one byte', value = 'x' },
+      { what = 'the shortest', value = 'x' },
       { what = 'that of a long name', value = names.form(argument.form, ('x'):rep(names.MAX)) },
       { what = 'the longest', value = ('x'):rep(CHANNEL_MAX) },
     }
