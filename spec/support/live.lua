@@ -98,6 +98,8 @@ function live.world(url, scripts)
       channel_places = channel_places(scripts),
       outbox = {},
     }, World)
+    -- Another file of specs may have left it a replica; a cluster's node refuses this, and is none.
+    shared:command('REPLICAOF', 'NO', 'ONE')
   end
   shared:set_readonly(false)
   shared:set_oom(false)
