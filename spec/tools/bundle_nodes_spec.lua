@@ -9,6 +9,16 @@ describe('the URL of a replica', function()
     assert.equal('redis://[::1]:1/', nodes.replica_url('redis://[::2]:6379/', '::1', '1'))
   end)
 
+  it('of a master that Sentinel names, has nothing in it that is for the sentinels', function()
+    local url = 'rediss-sentinel://u:p@s1:1,s2/main/3'
+      .. '?sentinel_user=s&tls_min=1.3&sentinel_password=x'
+
+    assert.equal('rediss://u:p@b:1/3?tls_min=1.3', nodes.replica_url(url, 'b', '1'))
+    assert.equal('redis://b:1', nodes.replica_url('redis-sentinel://s1/main', 'b', '1'))
+    assert.equal('redis://b:1', nodes.replica_url('redis-sentinel://s1/main?sentinel_user=s', 'b',
+      '1'))
+  end)
+
   it('of a master at a socket, is reached by TCP', function()
     assert.equal('redis://127.0.0.1:6380', nodes.replica_url('unix:///tmp/s', '127.0.0.1', '6380'))
   end)

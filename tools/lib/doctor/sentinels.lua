@@ -1,8 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Can the sentinels that a URL names be asked, by the user that it names for them, and do they say
 -- the same?
-local latchkey = require('lib.latchkey')
-
 local sentinels = {}
 
 -- Fewer cannot lose one and still agree on a fail-over.
@@ -49,7 +47,7 @@ end
 
 -- What one sentinel says: the master's address, and how many others there are.
 local function ask(url, name)
-  local client, err = latchkey.open(url, { no_load = true })
+  local client, err = require('lib.latchkey').open(url, { no_load = true })
   if not client then
     return nil, err.message
   end
