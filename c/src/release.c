@@ -114,6 +114,7 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   trace_end(lock, l->caller_id, status);
   count_end(l, status);
   if (status == LK_LOST && l->left > 0) lk_watch_lose(hold->watch, LK_LOST_BROKEN);
+  if (status == LK_LOST) lk_waiters_look(lock->record); /* they were told of another lease's end */
   if (l->left == 0) {
     lk_hold_remove(lock->client, lock->record, hold);
   } else {

@@ -62,6 +62,15 @@ static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk
   pthread_mutex_unlock(&record->client->mutex);
 }
 
+/* Who queues at the server looks often enough. */
+void lk_waiters_look(lk_record *record) {
+  pthread_mutex_lock(&record->client->mutex);
+  record->news++;
+  lk_attempt *first = record->first;
+  if (first && !first->flow->told) lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+  pthread_mutex_unlock(&record->client->mutex);
+}
+
 void lk_waiters_deafen(lk_record *record, const lk_error *why) {
   record->hearing = LK_HEARING_REFUSED;
   if (!record->deaf) record->deaf = malloc(sizeof *record->deaf);

@@ -21,6 +21,9 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel);
 /* With the client's mutex held: a channel was refused that the line needs. */
 void lk_waiters_deafen(lk_record *record, const lk_error *why);
 
+/* What this client knew of the lock was wrong: whoever is first in line looks again. */
+void lk_waiters_look(lk_record *record);
+
 /* For who releases the record: the first in line, if nothing is under way for it, and if its lease is not
  * shorter than this one: other processes sleep until that ends, and a hand-over tells them nothing. It is
  * promised and has a reference then. NULL: nobody, or it was done `limit` times in a row, and others come

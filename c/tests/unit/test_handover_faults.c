@@ -152,6 +152,24 @@ static void a_hold_that_was_lost_before_leaves_the_waiter_trying(void **state) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
+/* It was asked about the hold that is lost, and would sleep as long as that lease. */
+static void a_waiter_that_is_just_looking_looks_again_after_a_loss(void **state) {
+  (void)state;
+  char old[LK_OWNER_MAX + 1];
+  hold(old);
+  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, LK_FOREVER);
+  answer(take("lock/acquire"), HELD_BY_ANOTHER);
+  fake_command look = take("lock/acquire"); /* now that it hears */
+  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  fake_command release = take("lock/release");
+  answer(look, HELD_BY_ANOTHER);
+  answer(release, NOT_YOURS);
+  EXPECT(LK_LOST, kit_end(&fix.release));
+
+  answer(take("lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
 /* ----------------------------------------------------------------------------------- not answered -- */
 
 static void a_lost_reply_undoes_the_old_name_then_the_new_one(void **state) {
@@ -376,6 +394,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_heirs_lease_counts_from_the_send),
       TEST(a_hold_that_was_lost_before_leaves_the_waiter_trying),
+      TEST(a_waiter_that_is_just_looking_looks_again_after_a_loss),
       TEST(a_lost_reply_undoes_the_old_name_then_the_new_one),
       TEST(the_new_name_is_undone_after_the_old_one),
       TEST(a_refusal_is_the_releasers_and_the_waiter_goes_on),
