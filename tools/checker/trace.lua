@@ -213,6 +213,11 @@ on['end'] = function(client, event, line)
     return
   elseif event.op == 'release' then
     local wrong = follower:end_release(event) or unpaid(client, follower)
+    if event.status == 'LK_LOST' then
+      poke(client, line, function(other)
+        return other.lock == follower.lock
+      end)
+    end
     if follower.left == 0 then
       forget(client, follower)
     end
