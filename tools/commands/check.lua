@@ -88,6 +88,23 @@ local function refuse_number(args)
   return args.clients and args.clients > 6 and 'at most 6 clients' or nil
 end
 
+local function refuse_folder(args)
+  local checker = require('checker')
+  local models = args.model and { args.model } or checker.families
+  for _, option in ipairs({ 'scripts', 'beside' }) do
+    local folder = args[option]
+    if folder and not path.isdir(folder) then
+      return ('--%s %s is no folder'):format(option, folder)
+    end
+    for _, model in ipairs(folder and not args.trace and models or {}) do
+      local why = checker.unreadable(model, folder)
+      if why then
+        return args.model and why or why .. '; name the model whose scripts the folder has'
+      end
+    end
+  end
+end
+
 local function refuse(args, options)
   local checker = require('checker')
   local properties = require('checker.properties')
@@ -105,23 +122,10 @@ local function refuse(args, options)
       return ('there is no promise "%s"'):format(id)
     end
   end
-  for _, name in ipairs({ 'scripts', 'beside' }) do
-    if args[name] and not path.isdir(args[name]) then
-      return ('--%s %s is no folder'):format(name, args[name])
-    end
-  end
   if args.replay and not args.model then
     return '--replay needs the model that it is of'
   end
-  for _, folder in ipairs({ args.scripts or false, args.beside or false }) do
-    for _, model in ipairs(folder and (args.model and { args.model } or checker.families) or {}) do
-      local why = checker.unreadable(model, folder)
-      if why then
-        return args.model and why
-          or ('%s; name the model whose scripts the folder has'):format(why)
-      end
-    end
-  end
+  return refuse_folder(args)
 end
 
 local function story_of(model, text, options)

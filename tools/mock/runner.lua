@@ -72,9 +72,9 @@ local function limited(world, ...)
   return run, ok, result
 end
 
--- The line that failed, or that returned what it may not. The call stack does not know: a tail call has left its frame, and where the
--- server's redis.call is a C function, the mock's is not. So the script runs once more, from the
--- same state to the same error, and its last instruction tells.
+-- The line that failed, or that returned what it may not. The call stack does not know: a tail call
+-- has left its frame, and where the server's redis.call is a C function, the mock's is not. So the
+-- script runs once more, from the same state to the same end, and its last instruction tells.
 local function failing_line(world, before, ...)
   local hook, mask, count = debug.gethook()
   local line
