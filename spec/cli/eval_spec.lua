@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -45,6 +46,34 @@ describe('latchkey eval', function()
       assert.truthy(without.out:find('^1%) %(integer%) 1\n2%) %(integer%) 1\n3%) %(integer%) '))
       assert.equal(0, with.code)
       assert.is_true(tonumber(server:command('PTTL', 'redisson_lock_token:{job}')) > 0)
+    end)
+
+    it('runs a script of a bundle that is trusted, and no other', function()
+      local source, file = program.folder(), program.folder() .. '/shop.tar.gz'
+      local text = utils.readfile(program.root .. '/scripts/mutex/release.lua')
+      assert(dir.makepath(source .. '/shop'))
+      assert(utils.writefile(source .. '/shop/hand_back.lua', (text:gsub('mutex/release',
+        'shop/hand_back'))))
+      assert.equal(0, program.run({ 'bundle', source, '--name', 'shop', '--set-version', '1.0.0',
+        '-o', file }).code)
+      local call = { 'shop/hand_back', '--name', 'job', '--owner', 'me', '--bundle', file }
+      server:command('SET', 'job', 'me')
+
+      local refused = eval(unpack(call))
+      local before = server:command('EXISTS', 'job')
+      call[#call + 1] = '--allow-unsigned'
+      local result = eval(unpack(call))
+      local on_mock = program.run({ 'eval', '--mock', unpack(call) })
+      call[1] = 'mutex/inspect'
+      local other = eval(unpack(call))
+
+      assert.equal(1, refused.code)
+      assert.truthy(refused.err:find('unsigned: integrity only', 1, true))
+      assert.equal('1', before)
+      assert.equal(0, result.code, result.err)
+      assert.is_true(server:is_free('job'))
+      assert.equal(0, on_mock.code, on_mock.err)
+      assert.equal(64, other.code)
     end)
 
     it('asks for the keys of a script where no name forms them', function()

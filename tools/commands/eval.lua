@@ -1,33 +1,49 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local path = require('pl.path')
+local stdlib = require('posix.stdlib')
 
+local bundle = require('bundle')
 local catalog = require('lib.catalog')
 local cli = require('lib.cli')
 local names = require('lib.names')
 local replies = require('lib.replies')
 local text = require('lib.text')
+local trust = require('bundle.trust')
 
 local command = { summary = 'run a script by its name', server = true }
 
 -- Failures that the script itself answers with.
 local SCRIPT_ERRORS = { LK_BADARG = true, LK_SCRIPT = true, LK_WRONGTYPE = true, LK_SERVER = true }
 
--- The options of --dir and --name must be known before the others can be: they come from headers.
-local function folders(arguments, home)
-  local list = { path.join(home, 'scripts') }
+-- What stands behind an option, before the parser is made: which further options there are follows
+-- from the headers of the scripts that it names.
+local function option_in(arguments, option)
   for i, argument in ipairs(arguments) do
-    local given = argument:match('^%-%-dir=(.+)$') or argument == '--dir' and arguments[i + 1]
-    if given and path.isdir(given) then
-      list[#list + 1] = given
+    local value = argument:match('^%-%-' .. option .. '=(.+)$')
+      or argument == '--' .. option and arguments[i + 1]
+    if value then
+      return value
     end
+  end
+end
+
+-- The scripts that can be meant, as catalogs: a later one goes before an earlier.
+local function catalogs(home, folder, contents)
+  if contents then
+    return { contents.scripts }
+  end
+  local list = { catalog.read(path.join(home, 'scripts')) or {} }
+  if folder and path.isdir(folder) then
+    list[#list + 1] = catalog.read(folder) or {}
   end
   return list
 end
 
 local function find_script(list, wanted)
   local found
-  for _, folder in ipairs(list) do
-    for _, script in ipairs(catalog.read(folder) or {}) do
+  for _, scripts in ipairs(list) do
+    for _, script in ipairs(scripts) do
       if script.name == wanted then
         found = script
       end
@@ -39,8 +55,8 @@ end
 -- The arguments of all scripts, each name once.
 local function fields_of(list)
   local seen, fields = {}, {}
-  for _, folder in ipairs(list) do
-    for _, script in ipairs(catalog.read(folder) or {}) do
+  for _, scripts in ipairs(list) do
+    for _, script in ipairs(scripts) do
       for _, field in ipairs(script.header.argv) do
         if not seen[field.name] then
           seen[field.name] = true
@@ -49,8 +65,8 @@ local function fields_of(list)
       end
     end
   end
-  table.sort(fields, function(a, b)
-    return a.name < b.name
+  table.sort(fields, function(one, other)
+    return one.name < other.name
   end)
   return fields
 end
@@ -70,6 +86,12 @@ local function describe(field)
   return field.text
 end
 
+-- Whether it is trusted is another question, which its being run asks.
+local function readable(file)
+  local bytes = file and bundle.bytes_of(file)
+  return bytes and bundle.read(bytes)
+end
+
 function command.configure(parser, arguments, home)
   parser:usage('Usage: latchkey eval [OPTION...] SCRIPT [KEY...] , [ARG...]\n'
     .. '       latchkey eval [OPTION...] SCRIPT --name NAME [--FIELD VALUE...]')
@@ -77,12 +99,16 @@ function command.configure(parser, arguments, home)
     .. 'arguments. Write -- before values that begin with a "-".'):args('+')
   parser:option('--name', 'The lock\'s name, from which keys and channels are formed; the '
     .. 'arguments are then given by these options:'):argname('NAME')
-  for _, field in ipairs(fields_of(folders(arguments, home))) do
+  for _, field in ipairs(fields_of(catalogs(home, option_in(arguments, 'dir'),
+    readable(option_in(arguments, 'bundle'))))) do
     parser:option('--' .. field.name, describe(field)):target('field_' .. field.name)
       :argname(field.name:upper())
   end
   parser:flag('--mock', 'On the mock engine, which starts empty, and on no server.')
-  parser:option('--dir', 'A folder of further scripts.'):argname('DIR')
+  parser:mutex(
+    parser:option('--dir', 'A folder of further scripts.'):argname('DIR'),
+    parser:option('--bundle', 'A script of this bundle.'):argname('FILE'))
+  trust.options(parser)
   parser:epilog('The reply is shown as redis-cli shows it. Exit code 1: the script answered with '
     .. 'an error.')
 end
@@ -158,9 +184,26 @@ local function on_mock(ctx, script, keys, values)
   return world.null, reply, err
 end
 
-local function on_server(ctx, args, script, keys, values, told)
+-- Gives `run` the folder of further scripts; a bundle's are laid out for so long.
+local function with_folder(args, contents, run)
+  if not contents then
+    return run(args.dir)
+  end
+  local folder = assert(stdlib.mkdtemp((os.getenv('TMPDIR') or '/tmp') .. '/latchkey-eval.XXXXXX'))
+  assert(bundle.unpack(contents, folder))
+  local function done(good, ...)
+    dir.rmtree(folder)
+    if not good then
+      error((...), 0)
+    end
+    return ...
+  end
+  return done(pcall(run, folder))
+end
+
+local function on_server(ctx, folder, script, keys, values, told)
   local latchkey = require('lib.latchkey')
-  local client, code = ctx:client({ script_dir = args.dir })
+  local client, code = ctx:client({ script_dir = folder })
   if not client then
     return nil, nil, nil, code
   end
@@ -175,11 +218,16 @@ local function on_server(ctx, args, script, keys, values, told)
 end
 
 function command.run(args, ctx)
-  local list = folders({ '--dir', args.dir or '' }, ctx.home)
-  if args.dir and #list == 1 then
+  local contents, why, hint
+  if args.bundle then
+    contents, why, hint = trust.open(args.bundle, args)
+    if not contents then
+      return trust.refuse(ctx, why, hint)
+    end
+  elseif args.dir and not path.isdir(args.dir) then
     return ctx:misuse(('--dir %s is no folder'):format(args.dir))
   end
-  local script = find_script(list, args.script[1])
+  local script = find_script(catalogs(ctx.home, args.dir, contents), args.script[1])
   if not script then
     return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(
       args.script[1]), hint = 'latchkey status lists them' })
@@ -201,7 +249,9 @@ function command.run(args, ctx)
   if args.mock then
     null, reply, err = on_mock(ctx, script, keys, values)
   else
-    null, reply, err, code = on_server(ctx, args, script, keys, values, told)
+    null, reply, err, code = with_folder(args, contents, function(folder)
+      return on_server(ctx, folder, script, keys, values, told)
+    end)
   end
   if code then
     return code
