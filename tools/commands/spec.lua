@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local path = require('pl.path')
 
 local text = require('lib.text')
@@ -67,13 +68,27 @@ local function run(busted, args, ctx)
   busted.publish({ 'exit' })
 end
 
+-- Is there anything to run? busted itself can say so only to people.
+local function has_specs(targets)
+  for _, target in ipairs(targets) do
+    if path.isfile(target) or #dir.getallfiles(target, '*_spec.lua') > 0 then
+      return true
+    end
+  end
+  return false
+end
+
+local NO_SPECS = 'there are no specs: files whose names end in _spec.lua'
+
 function command.run(args, ctx)
   for _, target in ipairs(args.target) do
     if not path.exists(target) then
       return ctx:misuse(('there is no file or folder %s'):format(target))
     end
   end
-  if args.dir and not path.isdir(args.dir) then
+  if not has_specs(args.target) then
+    return ctx:misuse(NO_SPECS)
+  elseif args.dir and not path.isdir(args.dir) then
     return ctx:misuse(('--dir %s is no folder'):format(args.dir))
   elseif not pcall(require, 'busted') then
     return ctx:fail({ status = 'LK_SYSTEM', message = 'busted is not installed',
@@ -84,7 +99,7 @@ function command.run(args, ctx)
   local busted, counts, failures = new_runner()
   run(busted, args, ctx)
   if counts.passed + counts.failed + counts.skipped == 0 then
-    return ctx:misuse('there are no specs: files whose names end in _spec.lua')
+    return ctx:misuse(NO_SPECS)
   end
   if ctx.json then
     counts.failures = failures
