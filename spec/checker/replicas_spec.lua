@@ -119,6 +119,16 @@ describe('a wrong client is found:', function()
     end))
   end)
 
+  it('one that asks about a renewal that was sent twice', function()
+    assert.is_truthy(caught(function(role)
+      local renew = role.reply.renew
+      role.reply.renew = function(c, reply, call)
+        call.copies = 1
+        renew(c, reply, call)
+      end
+    end, { 'reply', 'failover' }))
+  end)
+
   it('one that counts a renewal at once', function()
     assert.equal('G2', caught(function(role)
       role.reply.renew = function(c, _, call)

@@ -29,6 +29,15 @@ local function beat(c)
   c:send('beat', 'fair/wait_renew', role.values(c, c.owner))
 end
 
+-- With replicas by the call that writes whatever it finds: WAIT speaks of writes alone.
+local function look(c)
+  if (c:limit('min_replicas') or 0) > 0 then
+    try(c)
+  else
+    beat(c)
+  end
+end
+
 local function sleep(c, wait_ms, call)
   c.pc, c.answered = 'sleep', call.sent
   c.timers.wake = c:now() + math.min(math.floor(HEARTBEAT_MS / 3),
@@ -62,7 +71,7 @@ end
 -- A name that may be in the queue is looked after, not queued again.
 function role.unanswered.try(c)
   c.stray = true
-  beat(c)
+  look(c)
 end
 
 function role.reply.beat(c, reply, call)
@@ -81,11 +90,8 @@ function role.queue_again(c)
   try(c)
 end
 
-function role.unanswered.beat(c)
-  beat(c)
-end
-
-role.due.wake = beat
+role.unanswered.beat = look
+role.due.wake = look
 
 function role.hear(c, _, message)
   c.poked = type(c.poked) == 'table' and c.poked or { c.poked and 'any' }
@@ -101,13 +107,13 @@ end
 -- back
 local function told(c, owner)
   if owner == 'any' then
-    return c.pc == 'sleep' and beat(c)
+    return c.pc == 'sleep' and look(c)
   elseif owner ~= c.owner then
     c:send('undo', 'fair/release', role.values(c, owner, 0))
   elseif c.pc == 'sleep' then
     local left = c.answered + c:limit('lease') - c:limit('drift') - c:now()
-    if left < c:limit('lease') / 2 then
-      beat(c)
+    if left < c:limit('lease') / 2 or (c:limit('min_replicas') or 0) > 0 then
+      look(c)
     else
       c.timers.wake = nil
       role.hold(c, { sent = c.answered })

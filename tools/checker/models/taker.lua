@@ -110,14 +110,17 @@ function taker.role(row)
     end
   end
 
-  -- lk_attempt_granted, ask_replicas
+  -- lk_attempt_granted, ask_replicas; of two copies the second may have written nothing, and then
+  -- WAIT speaks of nothing
   local function granted(c, call, token)
     c.token = token
-    if waits_for_replicas(c) and c:now() < deadline(c, call) then
+    if not waits_for_replicas(c) or c:now() >= deadline(c, call) then
+      keep(c, call)
+    elseif c.stray or call.copies > 1 then
+      role.unanswered.confirm(c)
+    else
       c.pc = 'confirm'
       c:wait('confirm', c.owner, call.sent + c:limit('lease'))
-    else
-      keep(c, call)
     end
   end
 
@@ -320,6 +323,8 @@ function taker.role(row)
     notice_end(c)
     if not is_current(c, call) then
       return
+    elseif reply[1] == 1 and waits_for_replicas(c) and call.copies > 1 then
+      role.unanswered.renew(c, call)
     elseif reply[1] == 1 and waits_for_replicas(c) then
       c:wait('counted', c.owner, call.sent + c:limit('lease'))
     elseif reply[1] == 1 then
