@@ -216,12 +216,15 @@ make_packages() {
     sed '/^tools.setup/d' | sh -eux
 }
 section_packages() {
-  have debootstrap 'packages' && have dpkg-shlibdeps 'packages' || return
+  have debootstrap 'packages' && have dpkg-shlibdeps 'packages' && have file 'packages' || return
   if ! unshare --mount true 2>/dev/null; then
     skip 'packages' 'only root can make a bare system'
     return
   fi
-  check 'packages' make_packages && tap 'packages' packaging/test build/packages/packages
+  check 'the packages are made' make_packages
+  if compgen -G 'build/packages/packages/*.deb' >/dev/null; then
+    tap 'packages' packaging/test build/packages/packages
+  fi
 }
 
 section_cost() {
