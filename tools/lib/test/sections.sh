@@ -189,7 +189,8 @@ section_faults() {
   check 'faults, TLS, 20 s' faults --seconds 20 --tls
   if [ -n "$LK_FULL" ]; then
     for topology in sentinel cluster; do
-      check "faults, $topology" faults --topology "$topology" --admit --kind lock,fenced,fair,rw --seconds 120
+      check "faults, $topology" faults --topology "$topology" --admit --kind lock,fenced,fair,rw \
+        --locks 5 --seconds 120
       check "faults, $topology, TLS" faults --topology "$topology" --tls --seconds 60
     done
   fi
