@@ -11,21 +11,28 @@ local fleet = {}
 fleet.MASTER = 'main'
 local SLOTS = 16384
 
+-- Below those that systems give to connections, which come and go; each run begins elsewhere.
+local FIRST_PORT, LAST_PORT = 12000, 31999
+local port = FIRST_PORT + unistd.getpid() * 37 % (LAST_PORT - FIRST_PORT)
+
 ---A port of 127.0.0.1 that was free a moment ago.
 function fleet.free_port()
-  local one = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
-  assert(socket.bind(one, { family = socket.AF_INET, addr = '127.0.0.1', port = 0 }))
-  local port = socket.getsockname(one).port
-  unistd.close(one)
+  local is_free
+  repeat
+    port = port < LAST_PORT and port + 1 or FIRST_PORT
+    local one = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
+    is_free = socket.bind(one, { family = socket.AF_INET, addr = '127.0.0.1', port = port })
+    unistd.close(one)
+  until is_free
   return tostring(port)
 end
 
 ---A server at a port; further arguments are its options.
 function fleet.server(...)
-  local port = fleet.free_port()
-  local server = program.server('--port', port, '--bind', '127.0.0.1',
+  local own = fleet.free_port()
+  local server = program.server('--port', own, '--bind', '127.0.0.1',
     '--repl-diskless-sync-delay', '0', ...)
-  server.port, server.at = port, '127.0.0.1:' .. port
+  server.port, server.at = own, '127.0.0.1:' .. own
   server.tcp = 'redis://' .. server.at .. '/0'
   return server
 end
