@@ -27,6 +27,7 @@ typedef struct informant {
   lk_target target;
   lk_conn conn;
   atomic_bool doubtful; /* it is to be asked */
+  bool listens;         /* it was told to, on this connection */
   bool asked;           /* a question is out */
   int64_t asked_us;     /* since then */
   const lk_site *named; /* by the first half of its answer */
@@ -96,6 +97,7 @@ static void weigh(lk_sentinel *s, const informant *by, bool changed) {
 
 /* This one is of no use now; conn->why says why. */
 static void fail(informant *a) {
+  a->listens = false;
   a->asked = false;
   a->said = false;
   a->named = NULL;
@@ -125,13 +127,15 @@ static bool say(informant *a, const char *const *words, size_t count) {
 }
 
 /* A connection that listens takes no questions: it stops, asks and listens again, in one piece, so that no
- * switch falls between the answer and the news. */
+ * switch falls between the answer and the news. Valkey lets nobody stop who does not listen. */
 static void ask(informant *a, int64_t now_us) {
   const char *const stop[] = {"UNSUBSCRIBE", "+switch-master"};
   const char *const where[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master_name(a->of)};
   const char *const since[] = {"SENTINEL", "MASTER", master_name(a->of)};
   const char *const listen[] = {"SUBSCRIBE", "+switch-master"};
-  if (!say(a, stop, 2) || !say(a, where, 3) || !say(a, since, 3) || !say(a, listen, 2)) return;
+  if (a->listens && !say(a, stop, 2)) return;
+  a->listens = true;
+  if (!say(a, where, 3) || !say(a, since, 3) || !say(a, listen, 2)) return;
   atomic_store(&a->doubtful, false);
   a->asked = true;
   a->asked_us = now_us;
