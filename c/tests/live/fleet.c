@@ -344,11 +344,15 @@ void fleet_stop(fleet *f) {
 
 /* -------------------------------------------------------------------------------------- faults -- */
 
+void fleet_kill(fleet *f, size_t index) {
+  f->began_ms = lk_now_ms();
+  server_kill(f->servers[index]);
+  f->down[index] = true;
+}
+
 size_t fleet_kill_master(fleet *f, const char *key) {
   size_t master = fleet_master(f, key);
-  f->began_ms = lk_now_ms();
-  server_kill(f->servers[master]);
-  f->down[master] = true;
+  fleet_kill(f, master);
   return master;
 }
 

@@ -36,6 +36,7 @@ void fleet_wait_whole(fleet *f);
 
 /* The key's master is killed; a replica takes its place. Returns who it was; server_restart() brings it back. */
 size_t fleet_kill_master(fleet *f, const char *key);
+void fleet_kill(fleet *f, size_t index); /* this server */
 /* A replica takes the place of the key's master, which stays as its replica. */
 void fleet_fail_over(fleet *f, const char *key);
 
