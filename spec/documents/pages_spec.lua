@@ -136,4 +136,15 @@ describe('the pages', function()
       end
     end
   end)
+
+  it('are all found from the front page', function()
+    local front, missing = assert(utils.readfile(DOCS .. 'index.md')), {}
+    for _, page in ipairs(pages) do
+      if page ~= 'index.md' and not front:find('](' .. page .. ')', 1, true) then
+        missing[#missing + 1] = page
+      end
+    end
+
+    assert.same({}, missing)
+  end)
 end)
