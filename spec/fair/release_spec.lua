@@ -115,12 +115,19 @@ describe('fair/release', function()
       world:command('RPUSH', fair.KEYS[2], unpack(owners))
     end
     local score = world:now_ms() + 630000
-    world:command('ZADD', fair.KEYS[3], score, jim .. 10000, score, jim .. 10001)
+    for _, i in ipairs({ 500, 501, 10000, 10001 }) do
+      world:command('ZADD', fair.KEYS[3], score, jim .. i)
+    end
 
     assert.reply({ 1, 0 }, release(ann))
 
-    assert.equal(300000, world:command('ZSCORE', fair.KEYS[3], jim .. 10001)
-      - world:command('ZSCORE', fair.KEYS[3], jim .. 10000))
+    local function nearer_by(i)
+      return score - world:command('ZSCORE', fair.KEYS[3], jim .. i)
+    end
+    assert.equal(300000, nearer_by(500))
+    assert.equal(300000, nearer_by(501))
+    assert.equal(300000, nearer_by(10000))
+    assert.equal(0, nearer_by(10001))
   end)
 
   it('tells sharded channels when asked to', function()
