@@ -152,12 +152,13 @@ static void note_crowd(const lk_attempt *a) {
 
 /* Ask the server where it stands: what was said up to here is answered by that. A name that may be in
  * the queue is not queued again but looked after: an acquire that ran after its grant had been lost
- * would make a late message of that grant look like news. */
+ * would make a late message of that grant look like news. Where replicas are asked no message is
+ * believed, and the look has to write something for WAIT to speak of: an acquire does. */
 static void look(lk_attempt *a) {
   pthread_mutex_lock(&a->op.client->mutex);
   a->told &= ~(unsigned)TOLD_LOOK;
   pthread_mutex_unlock(&a->op.client->mutex);
-  if (a->stray || a->announced_us != 0) {
+  if (a->lock->min_replicas == 0 && (a->stray || a->announced_us != 0)) {
     lk_attempt_call(a, &a->lock->wait);
   } else {
     lk_attempt_try(a, &a->lock->acquire);

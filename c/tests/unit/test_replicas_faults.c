@@ -14,6 +14,7 @@ enum { LEASE_MS = 3000 };
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
 #define RENEWED "*1\r\n:1\r\n"
+#define QUEUED "*3\r\n:0\r\n:60000\r\n:0\r\n"
 #define ONE_REPLICA ":1\r\n"
 
 typedef struct fixture {
@@ -107,11 +108,32 @@ static void a_renewal_that_a_second_copy_reports_is_sent_again(void **state) {
   UNTIL(lk_lock_remaining_ms(fix.lock, fix.caller) > LEASE_MS / 2);
 }
 
+/* Whom the lock was just given to: a heartbeat may find nothing to write, an acquire always does. */
+static void a_fair_waiter_looks_by_a_call_that_writes(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = 2 * LEASE_MS;
+  options.heartbeat_ms = 1000;
+  options.min_replicas = 1;
+  lk_lock *fair = kit_lock(fix.client, LK_FAIR, "line", &options);
+  kit_begin_acquire(&fix.job, fair, fix.caller, LK_FOREVER);
+  fake_command first = take("fair/acquire");
+  note_owner(&first);
+  answer(first, QUEUED);
+  fake_command again = take("fair/acquire");
+  assert_string_equal(fake_arg(&again, 1), fix.owner);
+  answer(again, TAKEN);
+  confirm();
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_lock_close(fair);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_grant_that_a_second_copy_reports_is_made_anew),
       TEST(a_renewal_that_a_second_copy_reports_is_sent_again),
+      TEST(a_fair_waiter_looks_by_a_call_that_writes),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
