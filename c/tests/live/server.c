@@ -200,8 +200,8 @@ static void wait_for_slots(server *s) {
 static void make_cluster(server *s) {
   char bus[16];
   snprintf(bus, sizeof bus, "%d", server_free_port());
-  server_add_args(s,
-                  (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus, NULL});
+  server_add_args(s, (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", bus,
+                                           "--tls-cluster", s->tls ? "yes" : "no", NULL});
 }
 
 /* It says nothing to the server that a test could count. */
