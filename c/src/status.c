@@ -129,9 +129,10 @@ static bool is_denied_in_script(const char *text) {
 }
 
 /* While a slot moves, a script that looks again at a key that it has removed is sent away in its middle. To
- * repeat it finishes what it began. */
+ * repeat it finishes what it began. Redis says "Script attempted", Valkey 9 "Attempted". */
 static bool is_interrupted_by_move(const char *text) {
-  return strncmp(text, "ERR Script attempted to access a non local key", 46) == 0;
+  return strncmp(text, "ERR ", 4) == 0 &&
+         strstr(text, "ttempted to access a non local key") != NULL;
 }
 
 lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len) {

@@ -113,6 +113,7 @@ static void the_code_of_a_server_error_says_its_status(void **state) {
       {"TRYAGAIN Multiple keys request during rehashing of slot", LK_CLUSTERDOWN, "TRYAGAIN"},
       {"ERR Script attempted to access a non local key in a cluster node" TAIL, LK_CLUSTERDOWN,
        "ERR"},
+      {"ERR Attempted to access a non local key in a cluster node" TAIL, LK_CLUSTERDOWN, "ERR"},
       {"NOPERM this user has no permissions to run the 'set' command", LK_DENIED, "NOPERM"},
       {"NOAUTH Authentication required.", LK_AUTH, "NOAUTH"},
       {"WRONGPASS invalid username-password pair or user is disabled.", LK_AUTH, "WRONGPASS"},
