@@ -101,7 +101,7 @@ has_c_tests() {
 }
 
 # c_tests LABEL BUILD [FILE...]: the programs of c/tests/LABEL, or these. Each has servers of its own and
-# mostly waits, so three run at a time; what they said is told in order.
+# mostly waits, so three run at a time, or $c_jobs; what they said is told in order.
 c_tests() {
   local label=$1 build=$2 source name said=$LK_TEST_DIR/$1.said
   shift 2
@@ -109,7 +109,7 @@ c_tests() {
   [ $# -gt 0 ] || set -- c/tests/"$label"/test_*.c
   rm -rf "$said" && mkdir -p "$said"
   # shellcheck disable=SC2016 # for the shell inside
-  printf '%s\n' "$@" | xargs -P 3 -I '{}' env CMOCKA_MESSAGE_OUTPUT=TAP \
+  printf '%s\n' "$@" | xargs -P "${c_jobs:-3}" -I '{}' env CMOCKA_MESSAGE_OUTPUT=TAP \
     ${LK_FULL:+LK_TEST_FAILOVERS=5} sh -c 'name=$(basename "$1" .c)
       timeout 900 "$2/tests/$name" >"$3/$name.tap" 2>"$3/$name.err"
       echo $? >"$3/$name.code"' sh '{}' "$build" "$said"
@@ -141,7 +141,7 @@ live_as() {
   LATCHKEY_TEST_TOPOLOGY=$topology c_tests live "$LK_BUILD" "${@/#/c/tests/live/test_}"
 }
 section_topologies() {
-  local names=(locks.c fair.c rw.c permit.c countdown.c wait_watch.c leases.c)
+  local names=(locks.c fair.c rw.c permit.c countdown.c wait_watch.c leases.c) c_jobs=7
   live_as sentinel "${names[@]}"
   LATCHKEY_TEST_TLS=1 live_as cluster "${names[@]}"
 }
@@ -249,7 +249,7 @@ sanitized() {
   export TSAN_OPTIONS="log_path=$reports die_after_fork=0"
   check "build ($1)" tools/lib/build.sh "$1" "$build"
   c_tests unit "$build"
-  c_tests live "$build"
+  LK_TEST_FAILOVERS=1 c_tests live "$build"
   live_specs "$build" "$(gcc -print-file-name="$2")"
   exec_specs "$build"
   torture "$build" 4
