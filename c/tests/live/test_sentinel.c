@@ -88,7 +88,7 @@ static int take_batch(lk_client *client, int min_replicas, int round, int stage)
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   int granted = 0;
   options.min_replicas = min_replicas;
-  options.replicas_ms = 20;
+  options.replicas_ms = 100; /* a slow machine's replicas need some */
   for (int i = stage * BATCH; i < (stage + 1) * BATCH; i++) {
     snprintf(names[i], sizeof names[i], "loss-%d-%d-%d", min_replicas, round, i);
     held[i] = kit_lock(client, LK_LOCK, names[i], &options);
