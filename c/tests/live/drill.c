@@ -183,13 +183,14 @@ static void *work(void *argument) {
   return NULL;
 }
 
-static void set_permits(drill *d) {
+static lk_status set_permits(const drill *d, lk_total how) {
   char name[64];
   lk_permits *permits = NULL;
   snprintf(name, sizeof name, "%s-permit", d->tag);
   EXPECT(LK_OK, lk_permits_open(d->clients[0], name, NULL, &permits, &kit_error));
-  EXPECT(LK_OK, lk_permits_set(permits, 1, LK_TOTAL_CHANGE, NULL, &kit_error));
+  lk_status status = lk_permits_set(permits, 1, how, NULL, &kit_error);
   lk_permits_close(permits);
+  return status;
 }
 
 drill *drill_begin(const char *url, const char *tag) {
@@ -198,7 +199,7 @@ drill *drill_begin(const char *url, const char *tag) {
   snprintf(d->tag, sizeof d->tag, "%s", tag);
   pthread_mutex_init(&d->mutex, NULL);
   for (int i = 0; i < CLIENTS; i++) d->clients[i] = kit_client(url, NULL);
-  set_permits(d);
+  EXPECT(LK_OK, set_permits(d, LK_TOTAL_CHANGE));
   for (int i = 0; i < WORKERS; i++) {
     worker *w = &d->workers[i];
     w->of = d;
@@ -247,12 +248,19 @@ static void fail_stuck(const drill *d, const long *since) {
   fail_msg("somebody is stuck; %s", d->result.strange);
 }
 
+enum { AGAIN_MS = 5000 };
+
 void drill_wait_all(const drill *d) {
   long since[WORKERS];
   for (int i = 0; i < WORKERS; i++) since[i] = atomic_load(&d->workers[i].taken);
   int64_t until_ms = lk_now_ms() + WAIT_MS;
+  int64_t again_ms = lk_now_ms() + AGAIN_MS;
   while (!all_moved(d, since)) {
     if (lk_now_ms() > until_ms) fail_stuck(d, since);
+    if (lk_now_ms() > again_ms) { /* a fail-over may lose the total, and nobody else knows it */
+      set_permits(d, LK_TOTAL_INIT);
+      again_ms += AGAIN_MS;
+    }
     kit_pause();
   }
 }
