@@ -441,8 +441,8 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->token = token;
   if (a->lock->min_replicas == 0 || a->hurried != LK_OK || has_ended(a)) {
     keep(a);
-  } else if (
-      a->stray) { /* the call that was answered may have written nothing: what would WAIT say? */
+  } else if (a->stray) {
+    /* The call that was answered may have written nothing: what would WAIT say? */
     disbelieve(a, lk_fail(lk_op_error(&a->op), LK_NOREPLICAS,
                           "an earlier copy of the call may be what took it"));
   } else {

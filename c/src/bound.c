@@ -87,8 +87,6 @@ void lk_bound_close(lk_bound *bound) {
   for (size_t i = 0; i < LK_BOUND_KEYS; i++) free(bound->keys[i]);
 }
 
-static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
-
 static lk_bytes number(char buffer[LK_DIGITS_MAX], uint64_t value) {
   return (lk_bytes){buffer, lk_digits_put(buffer, value)};
 }
@@ -96,24 +94,24 @@ static lk_bytes number(char buffer[LK_DIGITS_MAX], uint64_t value) {
 static lk_bytes value(unsigned char source, const lk_bound_values *values, const lk_particulars *p,
                       lk_arguments *out) {
   switch (source) {
-  case FROM_LEASE: return text(values->lease);
-  case FROM_OWNER: return text(p->owner);
+  case FROM_LEASE: return lk_bytes_of(values->lease);
+  case FROM_OWNER: return lk_bytes_of(p->owner);
   case FROM_HOLD: return number(out->hold, (uint64_t)p->hold);
-  case FROM_CHANNEL: return text(values->channel);
-  case FROM_PUBLISH: return text(values->publish);
-  case FROM_TOKEN_TTL: return text(values->token_ttl);
-  case FROM_NEW_OWNER: return text(p->new_owner);
-  case FROM_WAIT: return text(FAIR_WAIT);
-  case FROM_HEARTBEAT: return text(p->once ? "0" : values->heartbeat);
-  case FROM_CLIENT: return text(values->client);
+  case FROM_CHANNEL: return lk_bytes_of(values->channel);
+  case FROM_PUBLISH: return lk_bytes_of(values->publish);
+  case FROM_TOKEN_TTL: return lk_bytes_of(values->token_ttl);
+  case FROM_NEW_OWNER: return lk_bytes_of(p->new_owner);
+  case FROM_WAIT: return lk_bytes_of(FAIR_WAIT);
+  case FROM_HEARTBEAT: return lk_bytes_of(p->once ? "0" : values->heartbeat);
+  case FROM_CLIENT: return lk_bytes_of(values->client);
   case FROM_TICKET: return number(out->ticket, p->ticket);
-  default: return text(p->other ? p->other : ""); /* a reader's writer, a writer's reader */
+  default: return lk_bytes_of(p->other ? p->other : ""); /* a reader's writer, a writer's reader */
   }
 }
 
 void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
                    lk_arguments *out) {
-  for (size_t i = 0; i < bound->def->nkeys; i++) out->keys[i] = text(bound->keys[i]);
+  for (size_t i = 0; i < bound->def->nkeys; i++) out->keys[i] = lk_bytes_of(bound->keys[i]);
   out->nargs = 0;
   for (size_t i = 0; i < bound->def->nargs; i++) {
     lk_bytes arg = value(bound->sources[i], values, p, out);

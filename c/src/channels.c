@@ -263,22 +263,12 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
 
 /* -------------------------------------------------------------------------------------- links -- */
 
-static bool append(lk_link *link, const char *command, const lk_channel *channel) {
-  lk_bytes argv[] = {{command, strlen(command)}, {channel->name, strlen(channel->name)}};
-  size_t len = lk_wire_size(argv, 2);
-  char *wire = malloc(len);
-  if (!wire) return false;
-  lk_wire_write(argv, 2, wire);
-  bool appended = lk_conn_append(&link->conn, wire, len);
-  free(wire);
-  return appended;
-}
-
 static bool say(lk_channel *channel, bool leaves) {
   lk_link *link = channel->link;
   const char *verb = leaves ? "SUNSUBSCRIBE" : "SSUBSCRIBE";
+  lk_bytes argv[] = {lk_bytes_of(channel->sharded ? verb : verb + 1), lk_bytes_of(channel->name)};
   awaited *answer = malloc(sizeof *answer);
-  if (!answer || !append(link, channel->sharded ? verb : verb + 1, channel)) {
+  if (!answer || !lk_conn_append_command(&link->conn, argv, 2)) {
     free(answer);
     return false;
   }

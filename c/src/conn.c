@@ -139,6 +139,17 @@ bool lk_conn_append(lk_conn *conn, const char *wire, size_t len) {
   return true;
 }
 
+bool lk_conn_append_command(lk_conn *conn, const lk_bytes *argv, size_t argc) {
+  size_t size = lk_wire_size(argv, argc);
+  char *wire = malloc(size);
+  if (!wire) return false;
+  lk_wire_write(argv, argc, wire);
+  bool appended = lk_conn_append(conn, wire, size);
+  memset(wire, 0, size); /* it may hold a password */
+  free(wire);
+  return appended;
+}
+
 static ssize_t send_some(lk_conn *conn) {
   const char *data = conn->out + conn->out_sent;
   size_t len = conn->out_len - conn->out_sent;
@@ -264,15 +275,7 @@ static bool append_greetings(lk_conn *conn) {
     lk_bytes argv[3];
     char number[16];
     size_t argc = greeting_command(conn, which, argv, number);
-    size_t size = lk_wire_size(argv, argc);
-    if (argc == 0) continue;
-    char *wire = malloc(size);
-    if (!wire) return false;
-    lk_wire_write(argv, argc, wire);
-    bool appended = lk_conn_append(conn, wire, size);
-    memset(wire, 0, size); /* it may hold a password */
-    free(wire);
-    if (!appended) return false;
+    if (argc > 0 && !lk_conn_append_command(conn, argv, argc)) return false;
   }
   conn->greeting = next_greeting(conn, GREET_AUTH);
   return true;

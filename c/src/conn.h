@@ -13,6 +13,7 @@
 #include <latchkey/latchkey.h>
 #include <netdb.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "counts.h"
@@ -96,6 +97,8 @@ int64_t lk_conn_timer(const lk_conn *conn);
 
 /* Append a command; it goes out with lk_conn_flush(). Only while up. */
 bool lk_conn_append(lk_conn *conn, const char *wire, size_t len);
+/* The same for a command; false without memory. */
+bool lk_conn_append_command(lk_conn *conn, const lk_bytes *argv, size_t argc);
 void lk_conn_flush(lk_conn *conn, int64_t now_us);
 /* The same for who may not close the connection: false if bytes are left, for whatever reason. */
 bool lk_conn_try_flush(lk_conn *conn);
@@ -116,5 +119,6 @@ void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int
 /* A command in RESP: its length, and its bytes, written into a buffer of that length. */
 size_t lk_wire_size(const lk_bytes *argv, size_t argc);
 void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer);
+static inline lk_bytes lk_bytes_of(const char *text) { return (lk_bytes){text, strlen(text)}; }
 
 #endif

@@ -12,8 +12,6 @@
 #include "reply.h"
 #include "status.h"
 
-static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
-
 /* -------------------------------------------------------------------------------------- calls -- */
 
 /* EVALSHA sha nkeys keys... args..., or FCALL name ...; `number` holds the count's digits. */
@@ -21,7 +19,7 @@ static size_t fill(lk_bytes *argv, const lk_script_def *script, const lk_bytes *
                    const lk_bytes *args, size_t nargs, char number[24]) {
   size_t n = 0;
   argv[n++] = script->function ? (lk_bytes){"FCALL", 5} : (lk_bytes){"EVALSHA", 7};
-  argv[n++] = script->function ? text(script->function) : (lk_bytes){script->sha1, 40};
+  argv[n++] = script->function ? lk_bytes_of(script->function) : (lk_bytes){script->sha1, 40};
   argv[n++] = (lk_bytes){number, lk_digits_put(number, nkeys)};
   for (size_t i = 0; i < nkeys; i++) argv[n++] = keys[i];
   for (size_t i = 0; i < nargs; i++) argv[n++] = args[i];
@@ -415,7 +413,7 @@ bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_
                        lk_done done, void *user) {
   char count[24], timeout[24];
   lk_bytes argv[] = {
-      text("WAIT"),
+      lk_bytes_of("WAIT"),
       {count, (size_t)snprintf(count, sizeof count, "%lld", (long long)replicas)},
       {timeout, (size_t)snprintf(timeout, sizeof timeout, "%lld", (long long)timeout_ms)}};
   lk_request *request =
@@ -428,7 +426,7 @@ bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_
 /* --------------------------------------------------------------------------------------- ping -- */
 
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error) {
-  lk_bytes argv[] = {text("PING")};
+  lk_bytes argv[] = {lk_bytes_of("PING")};
   lk_answer answer;
   lk_request_run(lk_route_to(client->route, NULL), lk_request_new(argv, 1, true, deadline_us),
                  &answer);

@@ -9,12 +9,11 @@
 #include "function.h"
 #include "status.h"
 
-static lk_bytes text(const char *string) { return (lk_bytes){string, strlen(string)}; }
-
 static lk_request *load_function(const lk_script_def *script, bool replace, int64_t deadline_us) {
   size_t len = 0;
   char *code = lk_function_code(script, &len);
-  lk_bytes argv[4] = {text("FUNCTION"), text("LOAD"), text("REPLACE"), {code, len}};
+  lk_bytes argv[4] = {
+      lk_bytes_of("FUNCTION"), lk_bytes_of("LOAD"), lk_bytes_of("REPLACE"), {code, len}};
   if (!code) return NULL;
   if (!replace) argv[2] = argv[3];
   lk_request *request = lk_request_new(argv, replace ? 4 : 3, true, deadline_us);
@@ -24,7 +23,8 @@ static lk_request *load_function(const lk_script_def *script, bool replace, int6
 
 lk_request *lk_load_request(const lk_script_def *script, int64_t deadline_us) {
   if (script->function) return load_function(script, false, deadline_us);
-  lk_bytes argv[] = {text("SCRIPT"), text("LOAD"), {script->source, script->source_len}};
+  lk_bytes argv[] = {
+      lk_bytes_of("SCRIPT"), lk_bytes_of("LOAD"), {script->source, script->source_len}};
   return lk_request_new(argv, 3, true, deadline_us);
 }
 
@@ -99,7 +99,7 @@ static void stays(loading_one *one) {
 /* What FUNCTION LIST says: one step for each script of the catalogue. */
 static lk_status plan_functions(const lk_client *client, loading_node *at, int64_t deadline_us,
                                 lk_error *error) {
-  lk_bytes argv[] = {text("FUNCTION"), text("LIST")};
+  lk_bytes argv[] = {lk_bytes_of("FUNCTION"), lk_bytes_of("LIST")};
   lk_answer list;
   lk_request_run((lk_hop){.pipe = lk_node_pipe(at->node)},
                  lk_request_new(argv, 2, true, deadline_us), &list);

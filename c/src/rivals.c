@@ -40,8 +40,6 @@ static void answered(void *user, lk_answer *answer) {
   lk_lock_drop(lock);
 }
 
-static lk_bytes text(const char *word) { return (lk_bytes){word, strlen(word)}; }
-
 void lk_rivals_ask(lk_lock *lock, size_t limit) {
   lk_client *client = lock->client;
   lk_record *record = lock->record;
@@ -51,14 +49,15 @@ void lk_rivals_ask(lk_lock *lock, size_t limit) {
   if (due) record->ask_us = now_us + AGAIN_US;
   pthread_mutex_unlock(&client->mutex);
   if (!due) return;
-  lk_bytes channel = text(lock->values.channel);
+  lk_bytes channel = lk_bytes_of(lock->values.channel);
   bool sharded = lk_route_is_sharded(client->route, channel);
-  lk_bytes argv[] = {text("PUBSUB"), text(sharded ? "SHARDNUMSUB" : "NUMSUB"), channel};
+  lk_bytes argv[] = {lk_bytes_of("PUBSUB"), lk_bytes_of(sharded ? "SHARDNUMSUB" : "NUMSUB"),
+                     channel};
   lk_pipe *pipe = lk_node_pipe(lk_route_seat(client->route, channel));
   lk_request *request =
       pipe ? lk_request_new(argv, 3, false, now_us + lk_lock_patience_us(lock)) : NULL;
   if (!request) return; /* without memory others go first */
-  lk_bytes key = text(lock->record->name);
+  lk_bytes key = lk_bytes_of(lock->record->name);
   if (pipe == lk_route_to(client->route, &key).pipe) lk_request_gather(request); /* with the hold */
   lk_lock_keep(lock);
   lk_pipe_send(pipe, request, answered, lock);

@@ -116,14 +116,8 @@ static void give_up(informant *a, int64_t now_us, lk_status status, const char *
 
 static bool say(informant *a, const char *const *words, size_t count) {
   lk_bytes argv[3];
-  for (size_t i = 0; i < count; i++) argv[i] = (lk_bytes){words[i], strlen(words[i])};
-  size_t len = lk_wire_size(argv, count);
-  char *wire = malloc(len);
-  if (!wire) return false;
-  lk_wire_write(argv, count, wire);
-  bool said = lk_conn_append(&a->conn, wire, len);
-  free(wire);
-  return said;
+  for (size_t i = 0; i < count; i++) argv[i] = lk_bytes_of(words[i]);
+  return lk_conn_append_command(&a->conn, argv, count);
 }
 
 /* A connection that listens takes no questions: it stops, asks and listens again, in one piece, so that no

@@ -56,7 +56,7 @@ static bool may_pause(lk_undo *undo) {
 /* All steps were answered: is there to be another round? */
 static bool may_repeat(lk_undo *undo, int64_t at_us) {
   lk_client *client = undo->client;
-  if (!undo->late || undo->repeats == REPEATS || at_us >= undo->until_us) return false;
+  if (at_us >= undo->until_us) return false;
   pthread_mutex_lock(&client->mutex);
   if (!undo->counted && client->undos_repeated < REPEATED_MAX) {
     undo->counted = true;
@@ -67,7 +67,8 @@ static bool may_repeat(lk_undo *undo, int64_t at_us) {
 }
 
 static bool repeat(lk_undo *undo, int64_t now_us) {
-  int64_t at_us = now_us + repeats_us[undo->repeats % REPEATS];
+  if (!undo->late || undo->repeats == REPEATS) return false;
+  int64_t at_us = now_us + repeats_us[undo->repeats];
   if (!may_repeat(undo, at_us)) return false;
   undo->repeats++;
   undo->step = 0;

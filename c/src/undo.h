@@ -8,7 +8,6 @@
 #define LK_UNDO_H
 
 #include "eval.h"
-
 #include "status.h"
 
 enum { LK_UNDO_STEPS = 2 };

@@ -43,6 +43,13 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
 
 /* ---------------------------------------------------------------------------------- listening -- */
 
+/* With the client's mutex held. Who is told apart, or looks often enough, is not woken by it. */
+static void note_news(lk_record *record) {
+  lk_attempt *first = record->first;
+  record->news++;
+  if (first && !first->flow->told) lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+}
+
 static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
   lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
   pthread_mutex_lock(&record->client->mutex);
@@ -50,24 +57,18 @@ static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk
   if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
   if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
   if (wanted && news == LK_NEWS_REFUSED) lk_waiters_deafen(record, why);
-  lk_attempt *first = record->first;
-  bool told_apart = first && first->flow->told;
+  bool told_apart = record->first && record->first->flow->told;
   /* Who has no heartbeat looks by itself while nothing is heard. */
-  if (wanted && (news != LK_NEWS_DEAF || !told_apart)) record->news++;
-  if (wanted && told_apart && news != LK_NEWS_DEAF) {
-    first->flow->told(record, news, payload);
-  } else if (wanted && first && !told_apart) {
-    lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+  if (wanted && (news != LK_NEWS_DEAF || !told_apart)) {
+    note_news(record);
+    if (told_apart) record->first->flow->told(record, news, payload);
   }
   pthread_mutex_unlock(&record->client->mutex);
 }
 
-/* Who queues at the server looks often enough. */
 void lk_waiters_look(lk_record *record) {
   pthread_mutex_lock(&record->client->mutex);
-  record->news++;
-  lk_attempt *first = record->first;
-  if (first && !first->flow->told) lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+  note_news(record);
   pthread_mutex_unlock(&record->client->mutex);
 }
 

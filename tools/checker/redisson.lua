@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What Redisson's RLock and RReadWriteLock do with the keys, as calls that stand beside those of
--- scripts: each is
--- one step of the server, as Redisson's own scripts are. Replies are put as latchkey's scripts put
--- them: {1, ...} done, {0, ms} held by another so long, {-1} not the caller's. Unlocks leave no
--- receipts here, which latchkey never reads. spec/checker holds these calls to the player of
--- spec/interop.
+-- scripts: each is one step of the server, as Redisson's own scripts are. Replies are put as
+-- latchkey's scripts put them: {1, ...} done, {0, ms} held by another so long, {-1} not the
+-- caller's. Unlocks leave no receipts here, which latchkey never reads. spec/checker holds these
+-- calls to the player of spec/interop.
 local redisson = {}
 
 local function prefixed(prefix, name)

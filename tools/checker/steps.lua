@@ -149,8 +149,9 @@ local function fresh_serial(self, state, i)
   return highest + 1
 end
 
--- A client's own step, remembered by its part: it depends on nothing else.
-local function own_step(self, state, i, name, step)
+---What a client does at once when something happens to it, remembered by its part: it depends on
+---nothing else.
+function Steps:own_step(state, i, name, step)
   local part, fresh = state[i], fresh_serial(self, state, i)
   local known = part.memo[name]
   local result = known and known[fresh]
@@ -170,13 +171,8 @@ local function own_step(self, state, i, name, step)
   return result
 end
 
----What a client does at once when something happens to it.
-function Steps:own_step(state, i, name, step)
-  return own_step(self, state, i, name, step)
-end
-
 local function own(self, state, i, name, label, step, emit)
-  local result = own_step(self, state, i, name, step)
+  local result = self:own_step(state, i, name, step)
   emit(label, with(state, i, result.part), result.findings[1])
 end
 
@@ -269,7 +265,7 @@ local function own_faults(self, state, i, emit)
     part.can = can
   end
   for _, kind in ipairs(can) do
-    local result = own_step(self, state, i, '!' .. kind, STRIKE[kind])
+    local result = self:own_step(state, i, '!' .. kind, STRIKE[kind])
     local new = with(state, i, result.part)
     new[self.LEFT] = state[self.LEFT] - 1
     emit(Steps.letter(i) .. '!' .. kind, new)
@@ -280,7 +276,7 @@ local function shared_faults(self, state, emit)
   local left = state[self.LEFT] - 1
   local operator = state[self.n]
   if self.kinds['break'] and operator.data.pc == 'absent' then
-    local result = own_step(self, state, self.n, 'appear', function(c, role)
+    local result = self:own_step(state, self.n, 'appear', function(c, role)
       role.appear(c)
     end)
     local new = with(state, self.n, result.part)
@@ -404,7 +400,7 @@ local function next_alone(self, state)
   for i = 1, self.n do
     local view = self:view(state[i])
     if view.reply and not view.slow_reply and #view.due == 0 then
-      local result = own_step(self, state, i, '<', read_reply)
+      local result = self:own_step(state, i, '<', read_reply)
       if not result.part.data.sending
         and (not view.believes or self:view(result.part).believes) then
         return i, read

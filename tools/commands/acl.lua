@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local acl = require('lib.acl')
 local cli = require('lib.cli')
+local fleet = require('lib.fleet')
 
 local command = { summary = 'the smallest ACL rule for an application' }
 
@@ -28,7 +29,7 @@ end
 
 local function topology_of(args)
   return args.cluster and 'cluster' or args.sentinel and 'sentinel'
-    or args.url and args.url:match('^rediss?%-(%l+):')
+    or args.url and fleet.topology(args.url)
 end
 
 -- What a line does not say.

@@ -86,7 +86,7 @@ function command.run(args, ctx)
   if not client then
     return code
   end
-  local topology = fleet.topology(client)
+  local topology = fleet.topology(client:target())
   local list, err = examine(client, ctx, { user = args.user, name = args.name, topology = topology,
     show = terminal.progress(ctx) })
   local reached = false

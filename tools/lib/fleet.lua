@@ -2,11 +2,11 @@
 -- The masters behind a client: one, or those of a cluster.
 local fleet = {}
 
----What kind of fleet a client is of.
----@param client latchkey.client
+---What kind of fleet a URL leads to, or the target of a client.
+---@param url string
 ---@return "cluster"|"sentinel"|nil topology nil for one server
-function fleet.topology(client)
-  return client:target():match('^rediss?%-(%l+):')
+function fleet.topology(url)
+  return url:match('^rediss?%-(%l+):')
 end
 
 ---@param client latchkey.client

@@ -19,9 +19,10 @@
 
 #include <cmocka.h>
 
+#include "look.h"
 #include "watcher.h"
 
-enum { ARGS_MAX = 64, TRIES = 2000, PAUSE_MS = 5 };
+enum { ARGS_MAX = 64, TRIES = 2000, PAUSE_MS = 5, LOOKS = 5 };
 
 struct server {
   pid_t pid; /* 0: not running */
@@ -62,22 +63,13 @@ void server_add_args(server *s, const char *const *args) {
   for (; args && *args; args++) add_arg(s, *args);
 }
 
-static redisContext *connect_socket(server *s) {
-  redisContext *c = redisConnectUnix(server_file(s, "redis.sock"));
-  if (c && c->err) {
-    redisFree(c);
-    c = NULL;
-  }
-  return c;
-}
-
 static bool answers(server *s) {
-  redisContext *c = connect_socket(s);
-  if (!c) return false;
-  redisReply *reply = redisCommand(c, "PING");
+  redisContext *look = look_open(server_file(s, "redis.sock"), NULL);
+  if (!look) return false;
+  redisReply *reply = look_say(look, "PING");
   bool got = reply != NULL;
   freeReplyObject(reply);
-  redisFree(c);
+  redisFree(look);
   return got;
 }
 
@@ -291,12 +283,6 @@ const char *server_file(server *s, const char *name) {
 
 /* ---------------------------------------------------------------------------- look and meddle -- */
 
-/* A server that becomes a replica closes its connections; to write there would raise SIGPIPE. */
-static bool was_closed(const redisContext *look) {
-  char byte;
-  return recv(look->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
 /* The same of sharded channels. */
 static const char *sharded(const server *s, const char *format, char *room, size_t size) {
   static const char *const words[][2] = {{"PUBLISH ", "SPUBLISH "},
@@ -315,16 +301,13 @@ static redisReply *ask(server *s, const char *format, va_list args) {
   redisReply *reply = NULL;
   char room[256];
   format = sharded(s, format, room, sizeof room);
-  for (int tries = 0; !reply && tries < 2; tries++) {
+  for (int tries = 0; !reply && tries < LOOKS; tries++) { /* tests close connections */
     va_list again;
-    if (s->look && (s->look->err || was_closed(s->look))) hang_up(s);
-    if (!s->look) {
-      s->look = connect_socket(s);
-      assert_non_null(s->look);
-      if (s->password) freeReplyObject(redisCommand(s->look, "AUTH %s", s->password));
-    }
+    if (s->look && s->look->err) hang_up(s);
+    if (!s->look) s->look = look_open(server_file(s, "redis.sock"), s->password);
+    assert_non_null(s->look);
     va_copy(again, args);
-    reply = redisvCommand(s->look, format, again);
+    reply = look_ask(s->look, format, again);
     va_end(again);
   }
   if (!reply) fail_msg("%s: %s", format, s->look->errstr);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "look.h"
 #include "server.h"
 
 static void write_tls(FILE *out, const char *folder) {
@@ -86,14 +87,13 @@ redisReply *watcher_ask(const watcher *w, const char *format, ...) {
   char path[100];
   va_list args;
   snprintf(path, sizeof path, "%s/sock", w->dir);
-  redisContext *c = redisConnectUnix(path);
+  redisContext *look = look_open(path, w->password);
   redisReply *reply = NULL;
-  if (c && !c->err) {
-    if (w->password) freeReplyObject(redisCommand(c, "AUTH %s", w->password));
+  if (look) {
     va_start(args, format);
-    reply = redisvCommand(c, format, args);
+    reply = look_ask(look, format, args);
     va_end(args);
+    redisFree(look);
   }
-  if (c) redisFree(c);
   return reply;
 }

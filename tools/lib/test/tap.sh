@@ -46,7 +46,7 @@ tap() {
     /^not ok / { failed++ }
     END {
       if (planned + 0 != run + 0 || !run)
-        printf "not ok - %s: %d tests planned, %d run\n", title, planned, run
+        printf "not ok - %s: %d tests planned, %d run, exit code %d\n", title, planned, run, code
       else if (code != 0 && !failed)
         printf "not ok - %s: exit code %d\n", title, code
     }' "$part"
