@@ -58,7 +58,7 @@ static void set_server(stage *s, bool tls) {
 }
 
 static void set_fleet(stage *s, bool cluster, bool tls) {
-  s->fleet = cluster ? fleet_cluster(tls) : fleet_sentinel(tls);
+  s->fleet = cluster ? fleet_cluster(tls, FLEET_HASTY_MS) : fleet_sentinel(tls, FLEET_HASTY_MS);
   s->running = true;
   char *urls[] = {s->urls[0], s->urls[1], s->idle_url};
   for (int i = 0; i < 3; i++) snprintf(urls[i], URL_SIZE, "%s", fleet_url(s->fleet));

@@ -36,6 +36,7 @@ struct drill {
   worker workers[WORKERS];
   char tag[40];
   atomic_bool stop;
+  atomic_int totals_lost; /* how often a fail-over lost the permits' total */
   pthread_mutex_t mutex;
   drill_result result;
 };
@@ -119,10 +120,13 @@ static void lock_once(worker *w, lk_lock *lock, lk_caller *caller) {
 static void permit_once(worker *w, lk_permits *permits) {
   lk_error error;
   lk_permit *permit = NULL;
+  int lost_before = atomic_load(&w->of->totals_lost);
   int64_t before_ms = lk_now_ms();
   atomic_store(&w->doing, "acquire");
   lk_status status = lk_permits_acquire(permits, 1, WAIT_MS, &permit, &error);
   int64_t waited_ms = lk_now_ms() - before_ms;
+  if (atomic_load(&w->of->totals_lost) != lost_before)
+    waited_ms = 0; /* there were none to wait for */
   if (!is_explained(status)) note_strange(w, "acquire", status, &error);
   if (status != LK_OK) return;
   bool overlap = enter(w);
@@ -183,14 +187,29 @@ static void *work(void *argument) {
   return NULL;
 }
 
-static lk_status set_permits(const drill *d, lk_total how) {
+static lk_permits *open_permits(const drill *d) {
   char name[64];
   lk_permits *permits = NULL;
   snprintf(name, sizeof name, "%s-permit", d->tag);
   EXPECT(LK_OK, lk_permits_open(d->clients[0], name, NULL, &permits, &kit_error));
-  lk_status status = lk_permits_set(permits, 1, how, NULL, &kit_error);
+  return permits;
+}
+
+static void set_permits(const drill *d) {
+  lk_permits *permits = open_permits(d);
+  EXPECT(LK_OK, lk_permits_set(permits, 1, LK_TOTAL_CHANGE, NULL, &kit_error));
   lk_permits_close(permits);
-  return status;
+}
+
+/* A fail-over may lose the total, which nobody else knows. */
+static void mend_permits(drill *d) {
+  lk_permits *permits = open_permits(d);
+  lk_permits_state state;
+  if (lk_permits_inspect(permits, &state, NULL) == LK_OK && state.ttl_ms == -2) {
+    atomic_fetch_add(&d->totals_lost, 1); /* before anybody is woken */
+    lk_permits_set(permits, 1, LK_TOTAL_INIT, NULL, NULL);
+  }
+  lk_permits_close(permits);
 }
 
 drill *drill_begin(const char *url, const char *tag) {
@@ -199,7 +218,7 @@ drill *drill_begin(const char *url, const char *tag) {
   snprintf(d->tag, sizeof d->tag, "%s", tag);
   pthread_mutex_init(&d->mutex, NULL);
   for (int i = 0; i < CLIENTS; i++) d->clients[i] = kit_client(url, NULL);
-  EXPECT(LK_OK, set_permits(d, LK_TOTAL_CHANGE));
+  set_permits(d);
   for (int i = 0; i < WORKERS; i++) {
     worker *w = &d->workers[i];
     w->of = d;
@@ -227,11 +246,8 @@ static bool all_moved(const drill *d, const long *since) {
 
 /* What the server knows of the permits. */
 static void print_permits(const drill *d) {
-  char name[64];
-  lk_permits *permits = NULL;
+  lk_permits *permits = open_permits(d);
   lk_permits_state state = {0, 0, 0};
-  snprintf(name, sizeof name, "%s-permit", d->tag);
-  EXPECT(LK_OK, lk_permits_open(d->clients[0], name, NULL, &permits, &kit_error));
   EXPECT(LK_OK, lk_permits_inspect(permits, &state, &kit_error));
   print_error("permits: %lld free, %lld held, TTL %lld\n", (long long)state.free,
               (long long)state.held, (long long)state.ttl_ms);
@@ -248,18 +264,18 @@ static void fail_stuck(const drill *d, const long *since) {
   fail_msg("somebody is stuck; %s", d->result.strange);
 }
 
-enum { AGAIN_MS = 5000 };
+enum { MEND_EVERY_MS = 1000 };
 
-void drill_wait_all(const drill *d) {
+void drill_wait_all(drill *d) {
   long since[WORKERS];
   for (int i = 0; i < WORKERS; i++) since[i] = atomic_load(&d->workers[i].taken);
   int64_t until_ms = lk_now_ms() + WAIT_MS;
-  int64_t again_ms = lk_now_ms() + AGAIN_MS;
+  int64_t mend_ms = lk_now_ms() + MEND_EVERY_MS;
   while (!all_moved(d, since)) {
     if (lk_now_ms() > until_ms) fail_stuck(d, since);
-    if (lk_now_ms() > again_ms) { /* a fail-over may lose the total, and nobody else knows it */
-      set_permits(d, LK_TOTAL_INIT);
-      again_ms += AGAIN_MS;
+    if (lk_now_ms() > mend_ms) {
+      mend_permits(d);
+      mend_ms += MEND_EVERY_MS;
     }
     kit_pause();
   }
@@ -270,6 +286,7 @@ static drill_result end(drill *d) {
   for (int i = 0; i < WORKERS; i++) pthread_join(d->workers[i].thread, NULL);
   for (int i = 0; i < CLIENTS; i++) lk_client_close(d->clients[i]);
   drill_result result = d->result;
+  result.totals_lost = atomic_load(&d->totals_lost);
   pthread_mutex_destroy(&d->mutex);
   free(d);
   return result;
@@ -278,10 +295,11 @@ static drill_result end(drill *d) {
 static void print(const char *title, const drill_result *r, int64_t fault_ms) {
   print_message("%s: %ld taken; overlaps %ld (", title, r->taken, r->overlaps);
   for (int i = 0; i < DRILL_KINDS; i++) print_message("%s%ld", i > 0 ? " " : "", r->overlaps_of[i]);
-  print_message("), tokens back %ld; longest wait %lld ms (%s), longest release %lld ms, longest "
-                "fault %lld ms\n",
-                r->tokens_back, (long long)r->longest_ms, r->longest ? r->longest : "",
-                (long long)r->longest_call, (long long)fault_ms);
+  print_message(
+      "), tokens back %ld, totals lost %d; longest wait %lld ms (%s), longest release %lld "
+      "ms, longest fault %lld ms\n",
+      r->tokens_back, r->totals_lost, (long long)r->longest_ms, r->longest ? r->longest : "",
+      (long long)r->longest_call, (long long)fault_ms);
 }
 
 drill_result drill_end(drill *d, const char *title, int64_t fault_ms) {

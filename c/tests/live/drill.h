@@ -17,10 +17,11 @@ typedef struct drill_result {
   long overlaps;                 /* of holds that were valid, as far as their clients knew */
   long overlaps_of[DRILL_KINDS]; /* lock, fenced, fair, read, write, permit */
   long tokens_back;              /* fencing tokens that did not increase */
-  int64_t longest_ms;            /* that anybody waited */
-  const char *longest;           /* for what */
-  int64_t longest_call;          /* a release took */
-  char strange[200];             /* a status that no fault explains; "" */
+  int totals_lost;      /* the number of permits was gone, and set again; such waits do not count */
+  int64_t longest_ms;   /* that anybody waited */
+  const char *longest;  /* for what */
+  int64_t longest_call; /* a release took */
+  char strange[200];    /* a status that no fault explains; "" */
 } drill_result;
 
 /* The names are TAG-KIND; with braces in the tag they share a slot. */
@@ -28,7 +29,7 @@ drill *drill_begin(const char *url, const char *tag);
 /* How many were taken up to now. */
 long drill_taken(const drill *d);
 /* Waits until each thread has taken something that it did not hold yet. */
-void drill_wait_all(const drill *d);
+void drill_wait_all(drill *d);
 /* Ends it, and prints under this title what came of it. Fails the test if anything was strange, or somebody
  * waited longer than the longest fault lasted, and then a lease. */
 drill_result drill_end(drill *d, const char *title, int64_t fault_ms);

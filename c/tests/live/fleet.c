@@ -14,12 +14,9 @@
 /* A master that comes back is noticed, made a replica, and reported, each after some seconds. */
 enum { WHOLE_MS = 60000 };
 
-/* For twice as long nobody votes again for a replica of the same master: a fail-over that is asked for then
- * comes to nothing, and the master takes no writes for 5 s. */
-enum { NODE_TIMEOUT_MS = 500 };
-
 struct fleet {
   bool cluster, tls;
+  int silence_ms;
   size_t count;
   server *servers[FLEET_SERVERS];
   bool down[FLEET_SERVERS];
@@ -223,6 +220,14 @@ static server *start_server(fleet *f, const char *const *more) {
       .tls = f->tls, .part = true, .like = f->count > 0 ? f->servers[0] : NULL, .args = args});
 }
 
+static fleet *new_fleet(bool tls, int silence_ms) {
+  fleet *f = calloc(1, sizeof *f);
+  assert_non_null(f);
+  f->tls = tls;
+  f->silence_ms = silence_ms;
+  return f;
+}
+
 static void add_server(fleet *f, const char *const *more) {
   server *s = start_server(f, more);
   f->servers[f->count++] = s;
@@ -264,23 +269,20 @@ static int bus_port(server *s) {
   return port;
 }
 
-fleet *fleet_cluster(bool tls) {
-  static const char *const args[] = {"--cluster-enabled",
-                                     "yes",
-                                     "--cluster-node-timeout",
-                                     "500",
-                                     "--cluster-replica-validity-factor",
-                                     "0",
-                                     "--tls-cluster",
-                                     NULL,
-                                     NULL};
-  const char *with[sizeof args / sizeof args[0]];
-  memcpy(with, args, sizeof args);
-  with[7] = tls ? "yes" : "no";
-  fleet *f = calloc(1, sizeof *f);
-  assert_non_null(f);
+fleet *fleet_cluster(bool tls, int silence_ms) {
+  char silence[16];
+  snprintf(silence, sizeof silence, "%d", silence_ms);
+  const char *const with[] = {"--cluster-enabled",
+                              "yes",
+                              "--cluster-node-timeout",
+                              silence,
+                              "--cluster-replica-validity-factor",
+                              "0",
+                              "--tls-cluster",
+                              tls ? "yes" : "no",
+                              NULL};
+  fleet *f = new_fleet(tls, silence_ms);
   f->cluster = true;
-  f->tls = tls;
   while (f->count < FLEET_SERVERS) add_server(f, with);
   for (size_t i = 0; i < f->count; i++) {
     server *s = f->servers[i];
@@ -306,24 +308,24 @@ fleet *fleet_cluster(bool tls) {
 /* ------------------------------------------------------------------------------------- sentinel -- */
 
 static void start_watcher(const fleet *f, watcher *w) {
-  char folder[100] = "";
+  char folder[100] = "", monitored[120];
+  snprintf(monitored, sizeof monitored,
+           "down-after-milliseconds %d\nfailover-timeout %d\nparallel-syncs 2\n", f->silence_ms,
+           f->silence_ms * 2);
   snprintf(folder, sizeof folder, "%s", server_file(f->servers[0], ""));
   watcher_start(w, &(watcher_options){.master = MASTER,
                                       .port = server_port(f->servers[0]),
                                       .password = SENTINEL_PASSWORD,
                                       .tls = f->tls ? folder : NULL,
-                                      .monitored = "down-after-milliseconds 500\n"
-                                                   "failover-timeout 1000\nparallel-syncs 2\n",
+                                      .monitored = monitored,
                                       .quorum = 2});
 }
 
 void fleet_kill_sentinel(fleet *f, size_t index) { watcher_kill(&f->watchers[index]); }
 
-fleet *fleet_sentinel(bool tls) {
+fleet *fleet_sentinel(bool tls, int silence_ms) {
   char port[16];
-  fleet *f = calloc(1, sizeof *f);
-  assert_non_null(f);
-  f->tls = tls;
+  fleet *f = new_fleet(tls, silence_ms);
   add_server(f, NULL);
   snprintf(port, sizeof port, "%d", server_port(f->servers[0]));
   for (int i = 0; i < FLEET_REPLICAS; i++) {
@@ -369,7 +371,9 @@ static size_t replica_of(fleet *f, size_t master) {
 void fleet_fail_over(fleet *f, const char *key) {
   size_t master = fleet_master(f, key);
   if (f->cluster) {
-    int64_t free_ms = f->ended_ms + NODE_TIMEOUT_MS * 5 / 2;
+    /* For twice as long nobody votes again for a replica of the same master: a fail-over that is asked for
+     * then comes to nothing, and the master takes no writes for 5 s. */
+    int64_t free_ms = f->ended_ms + f->silence_ms * 5 / 2;
     UNTIL(lk_now_ms() >= free_ms);
     f->began_ms = lk_now_ms();
     server_do(f->servers[replica_of(f, master)], "CLUSTER FAILOVER");

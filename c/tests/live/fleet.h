@@ -12,10 +12,15 @@ typedef struct fleet fleet;
 
 enum { FLEET_MASTERS = 3, FLEET_SERVERS = 6, FLEET_REPLICAS = 2, FLEET_SENTINELS = 3 };
 
+/* After how long a silence a server is thought dead. Where a test counts what a fail-over costs, one that is
+ * merely starved on a busy machine may not look so: a second fail-over, to a replica that still fetches the
+ * data of its new master, loses all. */
+enum { FLEET_SURE_MS = 1500, FLEET_HASTY_MS = 500 };
+
 /* Three masters with a replica each; they share the slots evenly. Ready to be used. */
-fleet *fleet_cluster(bool tls);
+fleet *fleet_cluster(bool tls, int silence_ms);
 /* A master with two replicas, and three sentinels that ask for a password. Ready to be used. */
-fleet *fleet_sentinel(bool tls);
+fleet *fleet_sentinel(bool tls, int silence_ms);
 void fleet_stop(fleet *f);
 
 const char *fleet_url(const fleet *f);

@@ -15,7 +15,7 @@ static fleet *flt;
 
 static int start(void **state) {
   (void)state;
-  flt = fleet_cluster(false);
+  flt = fleet_cluster(false, FLEET_SURE_MS);
   return 0;
 }
 
@@ -163,6 +163,7 @@ static void masters_that_step_down_are_followed(void **state) {
   drill_result r = drill_end(d, "planned fail-overs", fleet_longest_ms(flt));
   assert_int_equal(r.overlaps, 0);
   assert_int_equal(r.tokens_back, 0);
+  assert_int_equal(r.totals_lost, 0);
 }
 
 static void slots_move_under_load(void **state) {
@@ -179,12 +180,13 @@ static void slots_move_under_load(void **state) {
   drill_result r = drill_end(d, "moved slots", 0);
   assert_int_equal(r.overlaps, 0);
   assert_int_equal(r.tokens_back, 0);
+  assert_int_equal(r.totals_lost, 0);
 }
 
 static void over_tls_it_is_the_same(void **state) {
   (void)state;
   fleet_stop(flt);
-  flt = fleet_cluster(true);
+  flt = fleet_cluster(true, FLEET_SURE_MS);
   drill *d = drill_begin(fleet_url(flt), "tls");
   drill_wait_all(d);
   fleet_fail_over(flt, "tls-lock");

@@ -13,7 +13,7 @@ static fleet *flt;
 
 static int start(void **state) {
   (void)state;
-  flt = fleet_sentinel(false);
+  flt = fleet_sentinel(false, FLEET_SURE_MS);
   return 0;
 }
 
@@ -89,6 +89,7 @@ static int take_batch(lk_client *client, int min_replicas, int round, int stage)
   int granted = 0;
   options.min_replicas = min_replicas;
   options.replicas_ms = 100; /* a slow machine's replicas need some */
+  options.lease_ms = 600000; /* none may end while sentinels hesitate */
   for (int i = stage * BATCH; i < (stage + 1) * BATCH; i++) {
     snprintf(names[i], sizeof names[i], "loss-%d-%d-%d", min_replicas, round, i);
     held[i] = kit_lock(client, LK_LOCK, names[i], &options);
