@@ -113,8 +113,9 @@ if longest_ms == -2 then
 else
   redis.call('HSET', rwlock, 'mode', 'read')
 end
-if longest_ms > 0 then
-  redis.call('PEXPIRE', rwlock, longest_ms)
+-- A reader may have less than 1 ms left: a PEXPIRE of 0 would delete the lock.
+if longest_ms >= 0 then
+  redis.call('PEXPIRE', rwlock, math.max(longest_ms, 1))
 end
 if is_writer then
   tell(channel, publish, '1')

@@ -139,11 +139,12 @@ end
 redis.call('HDEL', rwlock, owner)
 
 -- Beside a writer, the TTL is the writer's lease and stays. Among readers it ends with the last of
--- them, whom Redisson's writers know by that alone.
+-- them, whom Redisson's writers know by that alone. PEXPIRE of 0, for one who has less than 1 ms
+-- left, would delete the lock.
 if found[1] == 'read' then
   local longest_ms = longest_read(rwlock, prefix)
-  if longest_ms > 0 then
-    redis.call('PEXPIRE', rwlock, longest_ms)
+  if longest_ms >= 0 then
+    redis.call('PEXPIRE', rwlock, math.max(longest_ms, 1))
   elseif longest_ms == -2 then
     redis.call('DEL', rwlock)
     tell(channel, publish, '0')
