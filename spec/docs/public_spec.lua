@@ -71,6 +71,45 @@ describe('the C interface', function()
     end
   end)
 
+  it('says of each that can fail how, for how long, and what a lost reply leaves', function()
+    local count = 0
+    for _, file in ipairs(files) do
+      for _, item in ipairs(headers.parse(utils.readfile(file)).items) do
+        if item.code and item.code:find('^LK_API lk_status ') then
+          local tags = item.doc.tags
+          for _, tag in ipairs({ 'return', 'blocks', 'threads' }) do
+            assert.is_string(tags[tag], item.name .. ' @' .. tag)
+          end
+          assert.is_truthy(tags['after-io'] or tags.blocks == 'no', item.name .. ' @after-io')
+          count = count + 1
+        end
+      end
+    end
+
+    assert.is_true(count > 40, count)
+  end)
+
+  it('has no parameters on its pages but those of the functions', function()
+    for _, file in ipairs(files) do
+      for _, item in ipairs(headers.parse(utils.readfile(file)).items) do
+        for _, param in ipairs(item.code and item.code:find('^LK_API') and item.doc.params or {}) do
+          assert.truthy(item.code:find('%f[%w_]' .. param.name .. '%f[^%w_]'),
+            item.name .. ' ' .. param.name)
+        end
+      end
+    end
+  end)
+
+  it('names in the comment of lk_client_open each scheme of URLs', function()
+    local text, count = read('c/include/latchkey/latchkey.h'), 0
+    for scheme in read('c/src/url.c'):gmatch('{"(%l[%l-]+:)//", %l+, %l+, LK_URL') do
+      assert.truthy(text:find('[ ,]' .. scheme:gsub('%-', '%%-') .. '//'), scheme)
+      count = count + 1
+    end
+
+    assert.is_true(count > 5, count)
+  end)
+
   it('is what the library exports, and nothing else', function()
     local library = os.getenv('LATCHKEY_LIB')
     if not library then

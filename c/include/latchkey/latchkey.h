@@ -10,6 +10,8 @@
  *             What is passed in is copied before the call returns.
  * Errors      Every call that can fail returns an lk_status. The last argument, an lk_error that the
  *             caller owns, takes the detail and may be NULL. Out-parameters are NULL or 0 on failure.
+ * Options     A structure of options begins with its size; start from its ..._INIT. It is copied on use, and
+ *             one that says something that this version of the library does not know is LK_VERSION.
  * Time        Deadlines run on a clock that goes on while the machine sleeps. They are counted from
  *             before a request is sent, so a hold is believed no longer than the server grants it.
  *
@@ -27,6 +29,9 @@
  *   |                        | them to return                                                    |
  *   | after fork()           | the child's calls on the parent's client return LK_FORKED and     |
  *   |                        | touch no socket; the child opens a client of its own              |
+ *
+ * What says nothing of @threads and @blocks sends nothing, waits for no server, and is called from where the
+ * table says; of the functions without an object, from any thread.
  *
  * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_KEEPER, on
  * the client's one background thread; there they must not block and must not close the client.
@@ -217,13 +222,17 @@ typedef struct lk_client_options {
 /**
  * Open a client: connect, authenticate, and load every script.
  *
- * @param url      redis://[user:password@]host[:port][/db], rediss://..., unix:///path?db=0, or
- *                 local: for this user's own server on this machine, started when it is not running
+ * @param url      redis://[user:password@]host[:port][/db]; unix:///path?db=0;
+ *                 redis-sentinel://[user:password@]host[:port],.../master[/db]: the master that they name;
+ *                 redis-cluster://[user:password@]host[:port],...: a cluster, entered by any of these;
+ *                 rediss://, rediss-sentinel://, rediss-cluster://: the same over TLS;
+ *                 local: this user's own server on this machine, started when it is not running.
+ *                 docs/reference/url.md has the parameters
  * @param options  NULL for the defaults
  * @param out      the client, to be closed with lk_client_close()
  * @return LK_OK; LK_INVALID (url NULL, option out of range), LK_URL, LK_VERSION (options or scripts),
- *         LK_UNREACHABLE, LK_LOADING, LK_AUTH, LK_DENIED, LK_TLS, LK_LOCAL, LK_SERVER, LK_NOMEM,
- *         LK_SYSTEM
+ *         LK_UNREACHABLE, LK_LOADING, LK_AUTH, LK_DENIED, LK_TLS, LK_LOCAL, LK_CLUSTERDOWN, LK_SERVER,
+ *         LK_NOMEM, LK_SYSTEM
  * @blocks connect_ms for the connection and command_ms for the scripts; local: up to 10 s more
  * @threads any
  * @after-io nothing is left open when it fails; scripts may have been loaded
@@ -251,7 +260,9 @@ LK_API void lk_client_close(lk_client *client);
  * else a folder per user in the temporary directory. It is made when it is missing; no server starts.
  *
  * @param buffer  takes the path, NUL-terminated
+ * @param size    of the buffer
  * @return LK_OK; LK_LOCAL (not a folder of this user's alone), LK_INVALID (buffer too small)
+ * @blocks no
  * @threads any
  * @since 0.1.0
  */
@@ -326,7 +337,8 @@ LK_API lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *er
  * @param out     the reply, to be freed with lk_reply_free()
  * @return LK_OK; LK_NO_SCRIPT; LK_BADARG; LK_WRONGTYPE; LK_SCRIPT; LK_UNREACHABLE (nothing was sent);
  *         LK_UNSURE; LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF, LK_SERVER_BUSY,
- *         LK_MASTERDOWN; LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
+ *         LK_MASTERDOWN, LK_CLUSTERDOWN; LK_AUTH and LK_TLS (a connection that had to be made anew);
+ *         LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
  * @blocks command_ms
  * @threads any
  * @after-io LK_UNSURE: the script may have run, or may still run once. A script whose header says
@@ -453,7 +465,8 @@ LK_API lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_
 LK_API int64_t lk_watch_remaining_ms(lk_watch *watch);
 /** LK_LOST_NOT, or why it was lost. @since 0.1.0 */
 LK_API lk_lost_reason lk_watch_lost(lk_watch *watch);
-/** Stop renewing. After it returns no callback of this watch runs. NULL is fine. @since 0.1.0 */
+/** Stop renewing. After it returns no callback of this watch runs: it waits for one that does, unless it is
+ * called there. NULL is fine. @since 0.1.0 */
 LK_API void lk_watch_close(lk_watch *watch);
 
 /**
@@ -476,6 +489,7 @@ LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **
  *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED
  * @blocks timeout_ms
  * @threads one at a time per wait
+ * @after-io nothing is sent; a connection that is lost meanwhile is made anew, which is LK_OK
  * @since 0.1.0
  */
 LK_API lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error);
@@ -488,7 +502,10 @@ LK_API void lk_wait_close(lk_wait *wait);
  * Somebody who holds locks. Every thread is one by itself (pass NULL); a task that moves between
  * threads needs one of its own.
  *
+ * @param out  to be freed with lk_caller_free()
  * @return LK_OK, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any
  * @since 0.1.0
  */
 LK_API lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error);
@@ -572,8 +589,8 @@ LK_API lk_status lk_name_check(const char *name, lk_error *error);
  */
 LK_API lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
                               const lk_lock_options *options, lk_lock **out, lk_error *error);
-/** Close a handle. Holds stay, and stay renewed; no callback of this handle runs any more. NULL is
- * fine. @since 0.1.0 */
+/** Close a handle. Holds stay, and stay renewed; no callback of this handle runs any more: it waits for one
+ * that does, unless it is called there. NULL is fine. @since 0.1.0 */
 LK_API void lk_lock_close(lk_lock *lock);
 
 /**
@@ -596,13 +613,15 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
 /**
  * Give back one level. Whatever is returned but LK_NOT_HELD and LK_INVALID, the level is gone.
  *
+ * @param caller  NULL: this thread
  * @return LK_OK (held to the end); LK_NOT_HELD (never held; nothing was sent); LK_LOST (it was lost
  *         before: the work may have run unprotected); LK_UNSURE (no reply: released now or with its
- *         lease, the library goes on trying); LK_CLOSED, LK_FORKED, LK_DENIED, LK_SERVER
+ *         lease, the library goes on trying); LK_DENIED, LK_AUTH and the other refusals of lk_eval();
+ *         LK_CLOSED, LK_FORKED, LK_INVALID; LK_NOMEM (lk_lock_hold_count() tells if the level is gone)
  * @blocks command_ms
  * @threads any
- * @after-io LK_UNSURE, LK_DENIED, LK_AUTH: the lock is free when its lease ends, at the latest; the library
- *           goes on trying meanwhile
+ * @after-io whatever is not LK_OK or LK_LOST: the lock is free when its lease ends, at the latest. After
+ *           LK_UNSURE, LK_DENIED, LK_AUTH and what is retriable the library goes on trying meanwhile
  * @since 0.1.0
  */
 LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error);
@@ -651,7 +670,8 @@ LK_API int64_t lk_lock_token(lk_lock *lock, lk_caller *caller);
 LK_API lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller);
 /**
  * The owner's name on the wire, NUL-terminated; "" if the caller holds nothing.
- * @param buffer  at least LK_OWNER_MAX + 1 bytes
+ * @param buffer  takes the name as far as it fits; LK_OWNER_MAX + 1 bytes are always enough
+ * @param size    of the buffer
  * @return its length
  * @since 0.1.0
  */

@@ -16,6 +16,7 @@ extern "C" {
  * @return LK_OK, or why none of them says what there is (count is what was known before)
  * @blocks command_ms
  * @threads any
+ * @after-io nothing is changed
  * @since 0.1.0
  */
 LK_API lk_status lk_nodes(lk_client *client, size_t *count, lk_error *error);
