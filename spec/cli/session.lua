@@ -41,6 +41,7 @@ end
 
 function Session:clear()
   self.lines, self.row, self.column = {}, 1, 1
+  self.is_drawing = false
 end
 
 function Session:put(byte)
@@ -51,10 +52,11 @@ function Session:put(byte)
 end
 
 -- What the sequences that latchkey writes do; others are an error, since a screen that misread them
--- would prove nothing.
+-- would prove nothing. A screen is drawn from H to J.
 function Session:control(parameters, final)
   if final == 'H' then
     self.row, self.column = 1, 1
+    self.is_drawing = true
   elseif final == 'K' then
     self.lines[self.row] = (self.lines[self.row] or ''):sub(1, self.column - 1)
   elseif final == 'J' then
@@ -62,6 +64,7 @@ function Session:control(parameters, final)
       self.lines[row] = nil
     end
     self.lines[self.row] = (self.lines[self.row] or ''):sub(1, self.column - 1)
+    self.is_drawing = false
   elseif parameters == '?1049' then
     self.alternate = final == 'h'
     self:clear()
@@ -125,13 +128,13 @@ function Session:text()
   return table.concat(lines, '\n')
 end
 
----Waits until the screen shows something; the screen.
+---Waits until the screen, drawn to its end, shows something; the screen.
 ---@param pattern string
 ---@return string text
 function Session:shows(pattern)
   local good, text = pcall(program.eventually, 'the screen shows ' .. pattern, function()
     local text = self:text()
-    return text:find(pattern) and text
+    return not self.is_drawing and text:find(pattern) and text
   end)
   return good and text or error(text .. '\n' .. self:text(), 2)
 end

@@ -155,7 +155,7 @@ describe('latchkey top', function()
     assert.truthy(first:find('^n10 .* n29$'))
     assert.truthy(second:find('^n11 .* n30$'))
     assert.truthy(third:find('^n30 .* n49$'))
-    -- The end of a line may come after its beginning was seen.
+    -- stty changes the rows before the columns: a frame may come between.
     program.eventually('no line is longer than the terminal', function()
       for line in (screen:text() .. '\n'):gmatch('(.-)\n') do
         if #line > 60 then
