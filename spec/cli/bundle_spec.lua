@@ -138,6 +138,21 @@ describe('latchkey bundle', function()
     assert.is_false(path.exists(file))
   end)
 
+  it('says what is wrong with each script on a line of its own, and nothing else', function()
+    local folder = scripts('1', 0)
+    assert(utils.writefile(folder .. '/my/other.lua', '#!lua\n', true))
+    local nowhere = folder .. '/nowhere'
+
+    local two = run('bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o', nowhere)
+    local none = run('bundle', nowhere)
+
+    assert.equal(1, two.code)
+    assert.truthy(two.err:find('^latchkey bundle: [^\n]*count.lua:4: [^\n]+\n[^\n]*other.lua:2: '
+      .. '[^\n]+\n$'), two.err)
+    assert.equal(64, none.code)
+    assert.truthy(none.err:find(nowhere .. ' is no folder', 1, true))
+  end)
+
   it('exits 1 where it cannot write, and when it cannot sign', function()
     local folder = scripts('1.0.0', 0)
     local file = folder .. '/b.tar.gz'

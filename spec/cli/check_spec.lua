@@ -76,10 +76,43 @@ describe('latchkey check', function()
     assert.is_truthy(missing.err:find('mutex/acquire.lua: No such file', 1, true))
   end)
 
+  it('says how to run what it found again, with its folder', function()
+    local scripts = broken_scripts()
+    local result = run('lock', '--scripts', scripts, '--clients', '2', '--no-spec')
+
+    local again = result.out:match('again: latchkey (check [^\n]+)')
+    local repeated = program.start_any('sh', { '-c', '"$0" ' .. again, program.path }):wait()
+
+    assert.equal(1, repeated.code, repeated.err)
+    assert.is_truthy(repeated.out:find(result.out:match('(G%d+ violated: [^\n]+)'), 1, true))
+  end)
+
+  it('refuses limits that a model does not have, which would change nothing', function()
+    for text, why in pairs({ ['foo=1'] = 'no limit "foo" of fair', ['redisson=1'] = 'of fair',
+      ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N' }) do
+      local result = run('fair', '--limit', text)
+
+      assert.equal(64, result.code)
+      assert.is_truthy(result.err:find(why, 1, true), result.err)
+    end
+  end)
+
+  it('claims nothing of a trace without steps', function()
+    local folder = program.folder()
+    utils.writefile(folder .. '/empty', '')
+
+    local empty, none = run('--trace', folder .. '/empty'), run('--trace', folder)
+
+    assert.equal(64, empty.code)
+    assert.is_truthy(empty.err:find('has no steps', 1, true))
+    assert.equal(64, none.code)
+    assert.is_truthy(none.err:find('is a folder', 1, true))
+  end)
+
   it('refuses what it does not know', function()
     for _, arguments in ipairs({ { 'nothing' }, { 'lock', '--fault', 'earthquake' },
-      { 'lock', '--only', 'G99' }, { 'lock', '--clients', '-1' },
-      { 'lock', '--scripts', '/nowhere' }, { '--replay', 'A.acq' } }) do
+      { 'lock', '--only', 'G99' }, { 'lock', '--clients', '-1' }, { 'lock', '--clients', 'two' },
+      { 'lock', '--scripts', '/nowhere' }, { '--replay', 'A.acq' }, { 'lock', '--replay', '' } }) do
       assert.equal(64, run(unpack(arguments)).code)
     end
   end)

@@ -208,6 +208,16 @@ describe('latchkey load', function()
       assert.equal(0, scripts_in(server))
     end)
 
+    it('exits 64 for a folder without scripts, which is the wrong one', function()
+      local server = program.server()
+
+      local result = load('--url', server.url, '--dir', program.folder())
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('there are no scripts in', 1, true))
+      assert.equal(0, scripts_in(server))
+    end)
+
     it('shows no password of a server that cannot be reached', function()
       local result = load('--url', 'redis://user:hush@127.0.0.1:1/0')
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The servers that a call names, those of a cluster or behind a Sentinel, and their replicas. What
 -- fails on one is kept with it, so that the others go on.
+local catalog = require('lib.catalog')
 local cli = require('lib.cli')
 local ledger = require('lib.ledger')
 local manifest = require('bundle.manifest')
@@ -181,6 +182,10 @@ end
 ---@return integer|nil exit code; the call is wrong, which has been told
 function nodes.open(ctx, options)
   local list, queue, known = {}, {}, {}
+  local folder = options and options.script_dir
+  if folder and #(catalog.files(folder) or { folder }) == 0 then
+    return nil, ctx:misuse('there are no scripts in ' .. folder)
+  end
   for url in (ctx.args.url or os.getenv('LATCHKEY_URL') or ''):gmatch('%S+') do
     queue[#queue + 1] = { url = url, target = shown(url) }
   end

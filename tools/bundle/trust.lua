@@ -19,7 +19,8 @@ local UNSIGNED = 'unsigned: integrity only'
 ---@return integer exit code 1
 function trust.refuse(ctx, message, hint)
   local told = setmetatable({ exit_of = function() return 1 end }, { __index = ctx })
-  return told:fail({ status = 'REFUSED', message = message, hint = hint or '' })
+  return told:fail({ status = 'REFUSED', message = message, hint = hint or '',
+    lines = true })
 end
 
 ---The options of commands that take a bundle.

@@ -3,6 +3,7 @@
 -- checker explores. This file finds out whose each event is; checker.follower, whether the model
 -- allows it.
 local cjson = require('cjson')
+local path = require('pl.path')
 
 local Follower = require('checker.follower')
 local Server = require('checker.server')
@@ -289,12 +290,15 @@ end
 ---@return integer exit code
 function trace.command(file, ctx, scripts)
   local handle, why = io.open(file)
-  if not handle then
-    return ctx:misuse(('--trace %s'):format(why))
+  if not handle or path.isdir(file) then
+    return ctx:misuse(('--trace %s'):format(why or file .. ' is a folder'))
   end
   local result = trace.check(handle:lines(), scripts)
   handle:close()
   local finding = result.finding
+  if not finding and result.steps == 0 then
+    return ctx:misuse(('--trace %s has no steps'):format(file))
+  end
   local said = finding
     and ('%s:%d: the model does not allow this: %s\n'):format(file, finding.line, finding.message)
     or ('%d steps, all of which the model allows (%s)\n'):format(result.steps,

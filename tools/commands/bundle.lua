@@ -42,7 +42,9 @@ local function source_of(args, home)
   if own and not about.version then
     about.version = (utils.readfile(path.join(home, 'VERSION')) or ''):match('%S+')
   end
-  if not about.name or not about.version then
+  if not path.isdir(folder) then
+    return nil, folder .. ' is no folder'
+  elseif not about.name or not about.version then
     return nil, 'give --name and --set-version'
   end
   local licence
@@ -52,8 +54,6 @@ local function source_of(args, home)
   end
   if why then
     return nil, why
-  elseif not path.isdir(folder) then
-    return nil, folder .. ' is no folder'
   end
   return { about = about, folder = folder, licence = licence }
 end

@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 local path = require('pl.path')
 local stringx = require('pl.stringx')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
+
+local cli = require('lib.cli')
 
 local command = { summary = 'run scripts in every order, with crashes and lost replies' }
 
@@ -9,10 +12,10 @@ function command.configure(parser)
   local checker = require('checker')
   parser:argument('model', 'Which: ' .. table.concat(checker.families, ', ')
     .. '; without any, the default runs of all.'):args('?')
-  parser:option('--clients', 'How many clients.'):argname('N'):convert(tonumber)
-  parser:option('--rounds', 'How often each takes the lock.'):argname('N'):convert(tonumber)
+  parser:option('--clients', 'How many clients.'):argname('N'):convert(cli.number)
+  parser:option('--rounds', 'How often each takes the lock.'):argname('N'):convert(cli.number)
   parser:option('--faults', 'How many faults may strike in one run.'):argname('N')
-    :convert(tonumber)
+    :convert(cli.number)
   parser:option('--fault', 'Only faults of these kinds, a list with commas; see below.')
     :argname('KIND')
   parser:option('--limit', 'A limit of the model, such as lease=399; may be given several times.')
@@ -28,15 +31,28 @@ function command.configure(parser)
   parser:flag('--no-memo', 'Run every script every time.')
   parser:flag('--no-symmetry', 'Tell interchangeable clients apart.')
   parser:flag('--no-spec', 'Write no spec of what is found.')
-  parser:option('--workers', 'How many processes; default 2.'):argname('N'):convert(tonumber)
+  parser:option('--workers', 'How many processes; default 2.'):argname('N'):convert(cli.number)
   parser:option('--memory', 'Most megabytes for one process; default 1024.'):argname('MB')
-    :convert(tonumber)
+    :convert(cli.number)
   local lines = { 'Faults:' }
   for _, kind in ipairs(checker.faults) do
     lines[#lines + 1] = ('  %-11s %s'):format(kind[1], kind[2])
   end
+  lines[#lines + 1] = 'Limits, each of the models that know it:'
+  for _, limit in ipairs(require('checker.limits').list) do
+    lines[#lines + 1] = ('  %-16s %s'):format(limit[1], limit[2])
+  end
   lines[#lines + 1] = 'Exit code 1: something was found. 2: the memory did not suffice for all.'
   parser:epilog(table.concat(lines, '\n'))
+end
+
+local function names_of(set)
+  local names = {}
+  for name in pairs(set) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return names
 end
 
 local function list_of(text)
@@ -47,11 +63,15 @@ local function limits_of(list)
   local limits
   for _, text in ipairs(list) do
     local name, value = text:match('^([%l_]+)=(.+)$')
-    if not name then
-      return nil, ('--limit %s is not NAME=N'):format(text)
+    local meant = name and tonumber(value)
+    if not meant and (value == 'true' or value == 'false') then
+      meant = value == 'true'
+    end
+    if meant == nil then
+      return nil, ('--limit %s is not NAME=N, NAME=true or NAME=false'):format(text)
     end
     limits = limits or {}
-    limits[name] = tonumber(value) or value == 'true'
+    limits[name] = meant
   end
   return limits
 end
@@ -77,12 +97,27 @@ local function known(name, list)
   end
 end
 
+-- A limit that no model knows would be passed over, and the verdict would seem to be about it.
+local function refuse_limit(args, options)
+  local checker = require('checker')
+  local has = {}
+  for _, model in ipairs(args.model and { args.model } or checker.families) do
+    has = tablex.union(has, require('checker.limits').of(checker.model(model)))
+  end
+  for _, name in ipairs(names_of(options.limits or {})) do
+    if not has[name] then
+      return ('there is no limit "%s"%s; there are %s'):format(name,
+        args.model and ' of ' .. args.model or '', table.concat(names_of(has), ', '))
+    end
+  end
+end
+
 local function refuse_number(args)
   for _, name in ipairs({ 'clients', 'rounds', 'faults', 'workers', 'memory' }) do
     local value = args[name]
     local least = name == 'faults' and 0 or 1
     if value and (value % 1 ~= 0 or value < least or value > 100000) then
-      return ('--%s must be a whole number'):format(name)
+      return ('--%s must be a whole number from %d on'):format(name, least)
     end
   end
   return args.clients and args.clients > 6 and 'at most 6 clients' or nil
@@ -119,13 +154,16 @@ local function refuse(args, options)
   end
   for _, id in ipairs(options.only or {}) do
     if not properties.names[id] then
-      return ('there is no promise "%s"'):format(id)
+      return ('there is no promise "%s"; there are %s'):format(id,
+        table.concat(names_of(properties.names), ', '))
     end
   end
   if args.replay and not args.model then
     return '--replay needs the model that it is of'
+  elseif args.replay and not args.replay:find('%S') then
+    return '--replay has no steps'
   end
-  return refuse_folder(args)
+  return refuse_limit(args, options) or refuse_folder(args)
 end
 
 local function story_of(model, text, options)
@@ -163,15 +201,17 @@ local function run_replay(args, ctx, options)
 end
 
 -- What a replay has to be told so that its words mean the same.
-local function hints(verdict)
+local function hints(verdict, folders)
   local words, options = {}, verdict.options
   for _, name in ipairs({ 'clients', 'rounds', 'faults' }) do
     if options[name] then
       words[#words + 1] = ('--%s %d'):format(name, options[name])
     end
   end
-  if options.beside then
-    words[#words + 1] = '--beside ' .. options.beside
+  for _, name in ipairs({ 'scripts', 'beside' }) do
+    if folders[name] then
+      words[#words + 1] = ('--%s %s'):format(name, utils.quote_arg(folders[name]))
+    end
   end
   if options.kinds then
     words[#words + 1] = '--fault ' .. table.concat(options.kinds, ',')
@@ -207,7 +247,7 @@ local function show_finding(verdict, finding, options, args, ctx)
     return ('%s violated: %s\n'):format(finding.property, finding.message)
   end
   local about = { scripts = options.scripts, model = verdict.model, replay = trail,
-    hints = hints(verdict), verdict = summary(verdict) }
+    hints = hints(verdict, args), verdict = summary(verdict) }
   if args.html then
     write_page(ctx, args.html, require('checker.page').of(told, about))
   end
@@ -263,15 +303,6 @@ local function write_sample(args, ctx, options, outcome)
   return write_page(ctx, args.html, require('checker.page').of(
     require('checker.story').of(steps, run), { scripts = options.scripts, model = model,
       replay = table.concat(labels, ' '), verdict = table.concat(verdicts, '; ') }))
-end
-
-local function names_of(models)
-  local names = {}
-  for name in pairs(models) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return names
 end
 
 local function show_coverage(outcome, lines)

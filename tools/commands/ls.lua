@@ -17,7 +17,7 @@ function command.configure(parser)
     .. '. Without it, the keys that are certainly locks: hashes whose fields are owners.')
     :choices(kinds.NAMES)
   parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
-    :convert(tonumber)
+    :convert(cli.number)
   parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
     .. 'The masters of a cluster are read one after the other. Exit code 2: there are more than '
     .. 'the limit, or a master could not be asked.')

@@ -2,6 +2,7 @@
 local utils = require('pl.utils')
 
 local catalog = require('lib.catalog')
+local cli = require('lib.cli')
 
 local command = { summary = 'show which wrong versions of the scripts the checks catch' }
 
@@ -10,10 +11,10 @@ local NEEDED = { 'busted', 'posix.unistd' }
 
 function command.configure(parser)
   parser:argument('script', 'The scripts\' names; without one, all.'):args('*')
-  parser:option('--sample', 'So many of the mutants, always the same ones.'):convert(tonumber)
+  parser:option('--sample', 'So many of the mutants, always the same ones.'):convert(cli.number)
     :argname('N')
   parser:flag('--changed', 'Only scripts that differ from the commit before the last.')
-  parser:option('--jobs', 'How many at a time.', '2'):convert(tonumber):argname('N')
+  parser:option('--jobs', 'How many at a time.', '2'):convert(cli.number):argname('N')
   parser:flag('--no-check', 'Leave the model checker out.')
   parser:flag('--list', 'Show the mutants; try none.')
   parser:flag('--kinds', 'Show the kinds of mutants instead.')

@@ -51,9 +51,13 @@ function command.run(args, ctx)
     return ctx:misuse('repl speaks to people; latchkey eval --json answers with a document')
   end
   local folder = args.dir or path.join(ctx.home, 'scripts')
+  if not path.isdir(folder) then
+    return ctx:misuse(folder .. ' is no folder')
+  end
   local scripts, findings = catalog.read(folder)
   if not scripts then
-    return ctx:misuse((report.text(findings):gsub('\n$', '')))
+    return ctx:fail({ status = 'LK_INVALID', lines = true,
+      message = report.text(findings):gsub('\n$', ''), hint = 'latchkey lint says it, too' })
   end
   local world, code = open_world(args, ctx, folder)
   if not world then

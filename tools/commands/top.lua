@@ -18,7 +18,7 @@ function command.configure(parser)
   parser:flag('--reverse', 'The other way round.')
   parser:option('--every', 'How often to look again.'):default('2s'):argname('DURATION')
   parser:option('--limit', 'Show at most so many locks.'):default('1000'):argname('N')
-    :convert(tonumber)
+    :convert(cli.number)
   parser:flag('--once', 'One frame, as text.')
   parser:epilog('Keys: q quits, s sorts by the next column, r reverses, / filters (Enter keeps, '
     .. 'Escape drops it), arrows and page keys scroll. A large keyspace is searched a piece at a '

@@ -67,17 +67,18 @@ end
 local Context = {}
 Context.__index = Context
 
----Tells of a failure: a JSON document with --json, else two lines on standard error.
----@param err { status: string, message: string, hint: string|nil }
+---Tells of a failure: a JSON document with --json, else two lines on standard error; more where the
+---message has several, which only `lines` allows.
+---@param err { status: string, message: string, hint: string|nil, lines: boolean|nil }
 ---@return integer exit code that belongs to the status
 function Context:fail(err)
-  local message = text.safe(err.message)
+  local message = err.lines and err.message:gsub('[^\n]+', text.safe) or text.safe(err.message)
   if self.json then
     self.stdout:write(report.json(self.command,
       { error = { status = err.status, message = message, hint = err.hint or '' } }))
   else
     self.stderr:write(('latchkey %s: %s\n'):format(self.command, message))
-    if err.hint and not err.hint:find('^see ') then
+    if (err.hint or '') ~= '' and not err.hint:find('^see ') then
       self.stderr:write('  ', err.hint, '\n')
     end
   end
@@ -171,6 +172,15 @@ local function parse(parser, arguments)
     error(parsed, 0)
   end
   return parsed and args, args
+end
+
+---For options whose value is a number: argparse then says which word is none.
+---@param word string
+---@return number|nil
+---@return string|nil why
+function cli.number(word)
+  local number = tonumber(word)
+  return number, number == nil and ('"%s" is no number'):format(text.safe(word)) or nil
 end
 
 ---The parser of a command, --help left out, and its module.

@@ -21,11 +21,11 @@ return {
     operator = operator.role({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
   },
   clients = function(n, limits)
-    local others = limits.redisson or 0
+    local others = limits.redisson
     return ('taker '):rep(n - others) .. ('redisson '):rep(others)
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 2, renewals = 1,
-    handover = true, behind = 0, back = 200 },
+    handover = true, behind = 0, back = 200, redisson = 0 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
     { clients = 3, rounds = 2, limits = { levels = 1, handover = false, renewals = math.huge } },

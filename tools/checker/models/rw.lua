@@ -56,14 +56,14 @@ return {
     operator = operator.role({ inspect = 'rw/inspect', break_ = 'rw/break', owner = 6 }),
   },
   clients = function(n, limits)
-    local others = ('both '):rep(limits.both or 0)
-      .. ('redisson_reader '):rep(limits.redisson_readers or 0)
-      .. ('redisson_writer '):rep(limits.redisson_writers or 0)
+    local others = ('both '):rep(limits.both)
+      .. ('redisson_reader '):rep(limits.redisson_readers)
+      .. ('redisson_writer '):rep(limits.redisson_writers)
     local left = n - select(2, others:gsub(' ', ''))
     return others .. ('reader '):rep(math.ceil(left / 2)) .. ('writer '):rep(math.floor(left / 2))
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1, renewals = math.huge,
-    reads = 1, upgrades = 1, back = 200 },
+    reads = 1, upgrades = 1, back = 200, both = 0, redisson_readers = 0, redisson_writers = 0 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
     { clients = 3, rounds = 1 },

@@ -22,6 +22,7 @@ fi
 for file in "$folder"/*.jsonl; do
   # A process that was killed may have left half a line behind.
   [ -n "$(tail -c 1 -- "$file")" ] && sed -i '$d' -- "$file"
+  [ -s "$file" ] || continue
   if ! "$build/latchkey" check --trace "$file"; then
     cp -- "$file" "${LK_TEST_DIR:-/tmp}/"
     echo "kept as ${LK_TEST_DIR:-/tmp}/${file##*/}"

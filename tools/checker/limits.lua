@@ -1,0 +1,41 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What --limit may set: name, meaning, and whether every model has it. A model's own `limits` say
+-- which of the others it has, and what they are unless they are set.
+local limits = {}
+
+limits.list = {
+  { 'lease', 'how long a hold lives, in milliseconds' },
+  { 'third', 'how long after its send it is renewed, in milliseconds' },
+  { 'drift', 'what a client takes off its lease, in milliseconds' },
+  { 'recheck', 'when who waits looks again at the latest, in milliseconds' },
+  { 'renewals', 'how often a hold is renewed; inf: without end' },
+  { 'levels', 'how many levels a holder takes' },
+  { 'handover', 'true: a holder may hand its lock over inside its process' },
+  { 'works', 'how often a holder uses what the lock guards' },
+  { 'looks', 'how often who waits for a counter looks again' },
+  { 'reads', 'how often a client that writes reads beside that' },
+  { 'upgrades', 'how often who reads asks to write, too' },
+  { 'both', 'how many clients write and read' },
+  { 'redisson', 'how many clients are Redisson\'s' },
+  { 'redisson_readers', 'how many readers are' },
+  { 'redisson_writers', 'how many writers are' },
+  { 'replicas', 'how many replicas may take over', true },
+  { 'min_replicas', 'how many must have a hold before it counts', true },
+  { 'latest', 'true: the one that has most takes over', true },
+  { 'durable', 'false: a fail-over loses what the fence has stored' },
+  { 'behind', 'how far the clock of who takes over is behind, in milliseconds', true },
+  { 'back', 'how far the fault clock-back sets the clock back, in milliseconds' },
+  { 'edges', 'true: clients decide also one millisecond before each third of a lease', true },
+}
+
+---@param model table
+---@return table<string, boolean> names that it has
+function limits.of(model)
+  local names = {}
+  for _, row in ipairs(limits.list) do
+    names[row[1]] = row[3] or model.limits[row[1]] ~= nil or nil
+  end
+  return names
+end
+
+return limits
