@@ -164,9 +164,10 @@ if not score then
   redis.call('RPUSH', queue, owner)
 end
 
--- The record outlives the score, so that without one a waiter can be told by its score alone.
+-- The record outlives score and heartbeat: a waiter without one is told by its score alone.
+local ttl_ms = math.max(0, score - now_ms) + heartbeat
 local record = {string.format('%.0f', now_ms + heartbeat), lease, wait, ticket, client}
 redis.call('HSET', fair, owner, table.concat(record, ' '))
-redis.call('PEXPIRE', fair, score - now_ms + heartbeat, 'NX')
-redis.call('PEXPIRE', fair, score - now_ms + heartbeat, 'GT')
+redis.call('PEXPIRE', fair, ttl_ms, 'NX')
+redis.call('PEXPIRE', fair, ttl_ms, 'GT')
 return reply

@@ -110,6 +110,32 @@ describe('fair/acquire', function()
       assert_left({ holder = ann, { bob, score = 310000, beat = 50000 }, ttl = 360000 })
     end)
 
+    it('counts as a heartbeat also where its score is past', function()
+      fair.fill(world, { holder = ann, { bob, score = -70000, beat = 20000 }, ttl = 20000 })
+
+      assert.reply({ 0, about(30000), 0 }, acquire(bob))
+
+      assert_left({ holder = ann, { bob, score = -70000, beat = 50000 }, ttl = 50000 })
+    end)
+
+    it('has a record also where its score is past and all records were lost', function()
+      fair.fill(world, { holder = ann, { jim, score = 90000 }, { bob, score = -70000 } })
+
+      assert.reply({ 0, about(30000), 1 }, acquire(bob))
+
+      assert_left({ holder = ann, { jim, score = 90000 },
+        { bob, score = -70000, beat = 50000 }, ttl = 50000 })
+    end)
+
+    it('has a record that outlives its score also where it waits shorter than that', function()
+      fair.fill(world, { holder = ann, lease = -1 })
+
+      assert.reply({ 0, -1, 0 }, acquire(bob, 1, { wait = 20000 }))
+
+      assert_left({ holder = ann, lease = -1,
+        { bob, score = 20000, beat = 50000, wait = 20000 }, ttl = 70000 })
+    end)
+
     it('queues anew when the queue was lost', function()
       fair.fill(world, { holder = ann, { bob, score = 310000, beat = 50000 } })
       world:command('DEL', fair.KEYS[2])
