@@ -99,6 +99,7 @@ static lk_status open_client(const bench_options *options, lk_client **out, lk_e
   with.name = "latchkey-bench";
   with.password = options->password;
   with.poll_us = options->poll_us;
+  with.connections = options->connections;
   return lk_client_open(options->url, &with, out, error);
 }
 

@@ -40,6 +40,7 @@ struct bench_options {
   int64_t section_ms;
   int64_t lease_ms;
   int64_t poll_us;
+  int64_t connections;
   bool json;
   bool quiet;
   bool verbose;

@@ -32,6 +32,7 @@ static const char help_text[] =
     "  --poll MICROSECONDS  how long a call looks for its reply before it sleeps: 0 as long as "
     "pays\n"
     "                       (default), -1 never\n"
+    "  --connections N      of each process to each server, default 1\n"
     "  --url URL            or LATCHKEY_URL: redis://host:6379/0, rediss://..., "
     "unix:///path.sock,\n"
     "                       or local: for this user's own server; there is no default\n"
@@ -111,6 +112,8 @@ static lk_status read_password(const char *path, char **out, lk_error *error) {
 
 static lk_status parse_option(int option, bench_options *out, bool *help, lk_error *error) {
   switch (option) {
+  case 'c':
+    return parse_number("connections", optarg, 1, LK_CONNECTIONS_MAX, &out->connections, error);
   case 'h': *help = true; return LK_OK;
   case 'j': out->json = true; return LK_OK;
   case 'l':
@@ -151,7 +154,8 @@ static lk_status check(const bench_options *options, lk_error *error) {
 
 lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *help,
                               lk_error *error) {
-  static const struct option known[] = {{"help", no_argument, NULL, 'h'},
+  static const struct option known[] = {{"connections", required_argument, NULL, 'c'},
+                                        {"help", no_argument, NULL, 'h'},
                                         {"json", no_argument, NULL, 'j'},
                                         {"lease", required_argument, NULL, 'l'},
                                         {"mode", required_argument, NULL, 'm'},

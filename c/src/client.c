@@ -136,7 +136,7 @@ static lk_status replace(char **text, const char *given, lk_error *error) {
 static lk_status configure(lk_client *client, const char *url, const lk_client_options *options,
                            lk_error *error) {
   lk_conn_settings *settings = &client->settings;
-  int64_t connect_ms, command_ms, recheck_ms;
+  int64_t connect_ms, command_ms, recheck_ms, connections;
   lk_status status = lk_url_parse(url, &settings->url, error);
   if (status != LK_OK) return status;
   int64_t connect_url = settings->url.connect_ms ? settings->url.connect_ms : CONNECT_MS;
@@ -156,7 +156,11 @@ static lk_status configure(lk_client *client, const char *url, const lk_client_o
   if (!choose(options->replicas_ms, REPLICAS_MS, 1, 60000, &client->replicas_ms)) {
     return lk_fail(error, LK_INVALID, "replicas_ms must be from 1 to 60000");
   }
+  if (!choose(options->connections, 1, 1, LK_CONNECTIONS_MAX, &connections)) {
+    return lk_fail(error, LK_INVALID, "connections must be from 1 to %d", LK_CONNECTIONS_MAX);
+  }
   client->min_replicas = options->min_replicas;
+  client->connections = (size_t)connections;
   settings->connect_us = connect_ms * 1000;
   client->command_us = command_ms * 1000;
   client->recheck_us = recheck_ms * 1000;
@@ -191,6 +195,7 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
   const lk_route_options where = {.settings = &client->settings,
                                   .command_us = client->command_us,
                                   .poll_us = poll_us,
+                                  .connections = client->connections,
                                   .prepare = lk_load_prepare,
                                   .user = client};
   client->route = lk_route_new(&where, client->keeper);

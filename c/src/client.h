@@ -29,6 +29,7 @@ struct lk_client {
   char *target; /* for people: no user, no password */
   int64_t command_us;
   int64_t recheck_us;
+  size_t connections; /* to each node */
   int64_t min_replicas, replicas_ms;
   lk_catalog *catalog;
   bool functions;       /* scripts are called as Redis Functions */

@@ -30,7 +30,7 @@ bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_
 void lk_route_clear(lk_route *route) {
   for (size_t i = 0; i < lk_route_count(route); i++) {
     lk_node *node = lk_route_at(route, i);
-    lk_pipe_free(atomic_load(&node->pipe));
+    lk_node_each_pipe(node, lk_pipe_free);
     free(node);
   }
   while (route->sites) {
@@ -98,7 +98,7 @@ static lk_node *make_node(lk_route *route, const lk_site *site) {
   node->target.settings = route->options.settings;
   node->target.failed = failed;
   atomic_init(&node->target.site, site);
-  atomic_init(&node->pipe, NULL);
+  for (size_t i = 0; i < LK_CONNECTIONS_MAX; i++) atomic_init(&node->pipes[i], NULL);
   atomic_init(&node->master, false);
   atomic_init(&node->prepared, false);
   atomic_store(&route->nodes[count], node);
@@ -137,7 +137,7 @@ const char *lk_node_name(const lk_node *node) {
 }
 
 /* With the route's mutex held. */
-static lk_pipe *make_pipe(lk_node *node) {
+static lk_pipe *make_pipe(lk_node *node, size_t index) {
   lk_route *route = node->route;
   const lk_route_options *options = &route->options;
   lk_pipe *pipe = lk_pipe_new(&node->target, options->command_us, options->poll_us, lk_keeper_poke,
@@ -146,18 +146,34 @@ static lk_pipe *make_pipe(lk_node *node) {
   lk_pipe_opening(pipe, atomic_load(&route->opening));
   if (atomic_load(&route->shut)) lk_pipe_shut(pipe);
   lk_keeper_add(route->keeper, lk_pipe_watched(pipe));
-  atomic_store(&node->pipe, pipe);
+  atomic_store(&node->pipes[index], pipe);
   return pipe;
 }
 
-lk_pipe *lk_node_pipe(lk_node *node) {
-  lk_pipe *pipe = atomic_load(&node->pipe);
+static lk_pipe *pipe_at(lk_node *node, size_t index) {
+  lk_pipe *pipe = atomic_load(&node->pipes[index]);
   if (pipe) return pipe;
   pthread_mutex_lock(&node->route->mutex);
-  pipe = atomic_load(&node->pipe);
-  if (!pipe) pipe = make_pipe(node);
+  pipe = atomic_load(&node->pipes[index]);
+  if (!pipe) pipe = make_pipe(node, index);
   pthread_mutex_unlock(&node->route->mutex);
   return pipe;
+}
+
+lk_pipe *lk_node_pipe(lk_node *node) { return pipe_at(node, 0); }
+
+/* All keys of a lock share a slot, so a lock's calls share a connection. */
+lk_pipe *lk_node_pipe_of(lk_node *node, const lk_bytes *key) {
+  size_t count = node->route->options.connections;
+  lk_pipe *pipe = key && count > 1 ? pipe_at(node, lk_slot_of(*key) % count) : NULL;
+  return pipe ? pipe : atomic_load(&node->pipes[0]);
+}
+
+void lk_node_each_pipe(lk_node *node, void (*act)(lk_pipe *pipe)) {
+  for (size_t i = 0; i < node->route->options.connections; i++) {
+    lk_pipe *pipe = atomic_load(&node->pipes[i]);
+    if (pipe) act(pipe);
+  }
 }
 
 bool lk_node_serve(lk_node *node) {
@@ -177,12 +193,14 @@ void lk_route_changed(lk_route *route) {
 
 /* ------------------------------------------------------------------------------- life, death -- */
 
+static void opening_begins(lk_pipe *pipe) { lk_pipe_opening(pipe, true); }
+static void opening_ends(lk_pipe *pipe) { lk_pipe_opening(pipe, false); }
+
 void lk_route_opening(lk_route *route, bool opening) {
   pthread_mutex_lock(&route->mutex);
   atomic_store(&route->opening, opening);
   for (size_t i = 0; i < lk_route_count(route); i++) {
-    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
-    if (pipe) lk_pipe_opening(pipe, opening);
+    lk_node_each_pipe(lk_route_at(route, i), opening ? opening_begins : opening_ends);
   }
   pthread_mutex_unlock(&route->mutex);
 }
@@ -193,8 +211,7 @@ lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error) 
 
 void lk_route_flush(lk_route *route) {
   for (size_t i = 0; i < lk_route_count(route); i++) {
-    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
-    if (pipe) lk_pipe_flush(pipe);
+    lk_node_each_pipe(lk_route_at(route, i), lk_pipe_flush);
   }
 }
 
@@ -204,8 +221,7 @@ void lk_route_shut(lk_route *route) {
   pthread_mutex_unlock(&route->mutex);
   route->topology->shut(route);
   for (size_t i = 0; i < lk_route_count(route); i++) {
-    lk_pipe *pipe = atomic_load(&lk_route_at(route, i)->pipe);
-    if (pipe) lk_pipe_shut(pipe);
+    lk_node_each_pipe(lk_route_at(route, i), lk_pipe_shut);
   }
 }
 
@@ -217,7 +233,7 @@ void lk_route_free(lk_route *route) {
 
 lk_hop lk_route_to(lk_route *route, const lk_bytes *key) {
   lk_node *node = route->topology->node_of(route, key);
-  return (lk_hop){.pipe = atomic_load(&node->pipe), .node = node};
+  return (lk_hop){.pipe = lk_node_pipe_of(node, key), .node = node};
 }
 
 bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,

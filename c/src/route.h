@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which server a key is asked of. There is one node for each server that was ever heard of, with one shared
- * connection; a node is never forgotten while the client lives, so whoever has it may keep it.
+ * connection, or as many as the options say: then each key has its own of them, so that its calls stay in
+ * order. A node is never forgotten while the client lives, so whoever has it may keep it.
  */
 #ifndef LK_ROUTE_H
 #define LK_ROUTE_H
@@ -17,6 +18,7 @@ typedef struct lk_route_options {
   const lk_conn_settings *settings; /* of the URL; lives as long as the route */
   int64_t command_us;
   int64_t poll_us;
+  size_t connections; /* to each node, 1 to LK_CONNECTIONS_MAX */
   /* NULL, or called before a server that was no master yet is used as one: what is sent first on this
    * pipe reaches it before anything else. */
   void (*prepare)(void *user, lk_pipe *pipe);
@@ -75,7 +77,7 @@ lk_node *lk_route_at(lk_route *route, size_t index);
 lk_target *lk_node_target(lk_node *node);
 const char *lk_node_name(const lk_node *node); /* redis://host:port/db */
 bool lk_node_is_master(const lk_node *node);
-/* NULL without memory or descriptors. */
+/* The first of its connections, which all share that is not of a key. NULL without memory or descriptors. */
 lk_pipe *lk_node_pipe(lk_node *node);
 
 #endif

@@ -12,7 +12,7 @@ enum { LK_NODES_MAX = 1000, LK_HOPS_MAX = 16 };
 struct lk_node {
   lk_route *route;
   lk_target target;
-  _Atomic(lk_pipe *) pipe; /* NULL until it is needed */
+  _Atomic(lk_pipe *) pipes[LK_CONNECTIONS_MAX]; /* as many as the options say; NULL until needed */
   atomic_bool master;
   atomic_bool prepared; /* since it is a master */
 };
@@ -58,6 +58,10 @@ lk_node *lk_route_node(lk_route *route, const lk_site *place);
 lk_node *lk_route_add(lk_route *route, const lk_site *place);
 /* It is a master, and will be used as one. false: no memory, or no descriptors. */
 bool lk_node_serve(lk_node *node);
+/* The connection that calls of this key share; of NULL: the first, which is there. */
+lk_pipe *lk_node_pipe_of(lk_node *node, const lk_bytes *key);
+/* Of those that are there. */
+void lk_node_each_pipe(lk_node *node, void (*act)(lk_pipe *pipe));
 /* The masters are others, or elsewhere. */
 void lk_route_changed(lk_route *route);
 

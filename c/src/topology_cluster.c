@@ -62,8 +62,7 @@ static void retire(lk_cluster *c, lk_node *const *masters, size_t count) {
     if (is_among(masters, count, node)) continue;
     atomic_store(&node->master, false);
     atomic_store(&node->prepared, false);
-    lk_pipe *pipe = atomic_load(&node->pipe);
-    if (pipe) lk_pipe_evict(pipe);
+    lk_node_each_pipe(node, lk_pipe_evict);
   }
 }
 
@@ -131,7 +130,7 @@ static lk_node *choose(lk_cluster *c) {
   size_t turn = c->turn++;
   for (size_t i = 0; i < count && c->tried < 2; i++) {
     lk_node *node = lk_route_at(&c->route, (turn + i) % count);
-    lk_pipe *pipe = atomic_load(&node->pipe);
+    lk_pipe *pipe = atomic_load(&node->pipes[0]);
     if (node != c->asked && pipe && lk_pipe_is_up(pipe)) return node;
   }
   return lk_route_at(&c->route, turn % count);
@@ -315,7 +314,7 @@ static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_h
     }
   }
   if (!node) return false;
-  *hop = (lk_hop){.pipe = atomic_load(&node->pipe), .asking = asking, .node = node};
+  *hop = (lk_hop){.pipe = lk_node_pipe_of(node, key), .asking = asking, .node = node};
   return true;
 }
 

@@ -68,7 +68,7 @@ static void move_to(lk_sentinel *s, const lk_site *site, int64_t epoch) {
   if (atomic_exchange(&s->master->target.site, site) == site) return;
   atomic_store(&s->master->prepared, false);
   lk_node_serve(s->master);
-  lk_pipe_moved(atomic_load(&s->master->pipe));
+  lk_node_each_pipe(s->master, lk_pipe_moved);
   lk_route_changed(&s->route);
 }
 

@@ -51,6 +51,16 @@ describe('latchkey bench', function()
     end)
   end
 
+  it('spreads the owners over as many connections as are asked for', function()
+    local function made_by(connections)
+      local before = server:command('INFO', 'stats'):match('total_connections_received:(%d+)')
+      measure('uncontended', '--threads', '32', '--connections', connections)
+      return server:command('INFO', 'stats'):match('total_connections_received:(%d+)') - before
+    end
+
+    assert.equal(made_by('1') + 2, made_by('3'))
+  end)
+
   it('hands one lock over inside a process with about one command', function()
     local figures = measure('contended', '--threads', '8', '--section', '1ms')
 

@@ -63,6 +63,7 @@ extern "C" {
 #define LK_LEASE_MIN_MS 50              /**< shortest lease */
 #define LK_LEASE_MAX_MS 86400000        /**< longest lease, 24 hours */
 #define LK_HOLD_MAX 1000000             /**< highest hold count of one owner */
+#define LK_CONNECTIONS_MAX 16           /**< most shared connections to one node */
 #define LK_REPLICAS_MAX 16              /**< most replicas that can be asked for */
 #define LK_READ_HOLD_MAX 1000           /**< highest hold count of one reader */
 #define LK_TOKEN_TTL_MAX_MS 31536000000 /**< longest life of a fencing counter, 365 days */
@@ -211,12 +212,14 @@ typedef struct lk_client_options {
                        load what they need. For one of several servers that may be down */
   int64_t min_replicas; /**< of locks whose options give none; 0: the server's word is enough */
   int64_t replicas_ms;  /**< of locks whose options give none, 1 to 60,000; default 500 */
+  int64_t connections; /**< to each node, shared by all threads, 1 to LK_CONNECTIONS_MAX; default 1.
+                             The calls of one lock stay on one of them, and in order */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false, false, 0, 0                                                                   \
+        NULL, false, false, 0, 0, 0                                                                \
   }
 
 /**
