@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Locks among very many other keys: LATCHKEY_SPEC_KEYS of them, 200,000 unless it says otherwise.
+-- Locks among very many other keys: LATCHKEY_SPEC_KEYS of them, 1,000,000 unless it says otherwise.
 local program = require('cli.program')
 local session = require('cli.session')
 
 local CLIENT = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586'
-local KEYS = tonumber(os.getenv('LATCHKEY_SPEC_KEYS') or 200000)
+local KEYS = tonumber(os.getenv('LATCHKEY_SPEC_KEYS') or 1000000)
 
 -- What no command of a look may take from the server.
 local LIMIT_US = 5000

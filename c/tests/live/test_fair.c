@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fair locks while nothing goes wrong: the order, what it costs, and that who stops waiting leaves.
- *   test_fair [SECONDS]     of the test with many contenders (2)
+ * LK_TEST_CONTENTION_S is how long many contend (2).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,8 +364,9 @@ static void a_full_queue_says_so(void **state) {
   assert_int_equal(waiting(), 10000);
 }
 
-int main(int argc, char **argv) {
-  if (argc > 1) contention_s = atoi(argv[1]);
+int main(void) {
+  const char *given = getenv("LK_TEST_CONTENTION_S");
+  if (given) contention_s = atoi(given);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_fair_lock_is_a_hash_of_owner_and_count),

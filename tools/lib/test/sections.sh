@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # The sections of tools/test, one function each; sections.tsv says what they are for.
 
-if [ -n "$LK_FULL" ]; then torture_s=120; else torture_s=10; fi
+if [ -n "$LK_FULL" ]; then torture_s=120 traced_steps=200000; else torture_s=10 traced_steps=100000; fi
 
 section_build() { check 'gcc, release' tools/lib/build.sh ci "$LK_BUILD"; }
 
@@ -110,7 +110,7 @@ c_tests() {
   rm -rf "$said" && mkdir -p "$said"
   # shellcheck disable=SC2016 # for the shell inside
   printf '%s\n' "$@" | xargs -P "${c_jobs:-3}" -I '{}' env CMOCKA_MESSAGE_OUTPUT=TAP \
-    ${LK_FULL:+LK_TEST_FAILOVERS=5} sh -c 'name=$(basename "$1" .c)
+    ${LK_FULL:+LK_TEST_FAILOVERS=5 LK_TEST_CONTENTION_S=20} sh -c 'name=$(basename "$1" .c)
       timeout 900 "$2/tests/$name" >"$3/$name.tap" 2>"$3/$name.err"
       echo $? >"$3/$name.code"' sh '{}' "$build" "$said"
   for source; do
@@ -162,7 +162,7 @@ torture() {
 section_torture() {
   torture "$LK_BUILD" "$torture_s"
   has_c_tests "$LK_BUILD" 'torture, traced' &&
-    check 'torture, traced' tools/lib/test/traced.sh "$LK_BUILD" "$((torture_s / 2 + 5))"
+    check 'torture, traced' tools/lib/test/traced.sh "$LK_BUILD" "$traced_steps"
 }
 
 # Old and new scripts at once on one lock: a bundle is rolled out, or back.
