@@ -78,6 +78,7 @@ bool lk_client_is_closing(lk_client *client) {
 }
 
 void lk_client_sleep(lk_client *client, int64_t until_us) {
+  lk_client_send_gathered(client);
   pthread_mutex_lock(&client->mutex);
   while (!client->closing && lk_clock_us() < until_us) {
     lk_cond_wait_until(&client->idle, &client->mutex, until_us);
@@ -326,13 +327,6 @@ bool lk_client_gathers(const lk_client *client) {
   return dispatcher != 0 && dispatcher == lk_caller_id(NULL);
 }
 
-void lk_client_send_gathered(lk_client *client) {
-  if (lk_client_gathers(client)) lk_route_flush(client->route);
-}
-
-/* What so many callbacks started goes out in one piece. */
-enum { GATHER_MOST = 64 };
-
 static void send_gathered(lk_client *client) {
   if (lk_client_enter(client, NULL) == LK_OK) {
     lk_route_flush(client->route);
@@ -341,6 +335,13 @@ static void send_gathered(lk_client *client) {
     lk_keeper_poke(client->keeper); /* it sends them as long as it runs */
   }
 }
+
+void lk_client_send_gathered(lk_client *client) {
+  if (lk_client_gathers(client)) send_gathered(client);
+}
+
+/* What so many callbacks started goes out in one piece. */
+enum { GATHER_MOST = 64 };
 
 size_t lk_client_dispatch(lk_client *client) {
   if (!client || !lk_client_is_mine(client)) return 0;

@@ -68,7 +68,7 @@ void lk_client_leave(lk_client *client);
 
 /* Is this thread in lk_client_dispatch(), which sends in one piece what its callbacks start? */
 bool lk_client_gathers(const lk_client *client);
-/* This thread is about to sleep, inside a call: what it has gathered goes out first. */
+/* This thread is about to sleep: what it has gathered goes out first. Also of a client that closes. */
 void lk_client_send_gathered(lk_client *client);
 
 void lk_client_keep(lk_client *client); /* one more reference */

@@ -338,6 +338,8 @@ void lk_keeper_stop(lk_keeper *keeper) {
   lk_keeper_poke(keeper);
   pthread_join(keeper->thread, NULL);
   keeper->started = false;
+  for (uint32_t i = 0; i < keeper->count; i++) keeper->heap[i]->slot = 0;
+  keeper->count = 0;
 }
 
 void lk_keeper_free(lk_keeper *keeper) {

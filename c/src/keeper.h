@@ -34,7 +34,7 @@ lk_keeper *lk_keeper_new(void);
 lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *error);
 /* From now on it is polled, until the keeper has stopped. */
 void lk_keeper_add(lk_keeper *keeper, lk_watched *watched);
-/* Ends the thread; no timer fires after it. */
+/* Ends the thread; no timer is set after it, and whoever owns one may be gone. */
 void lk_keeper_stop(lk_keeper *keeper);
 void lk_keeper_free(lk_keeper *keeper);
 /* Look again what is due. Takes a lk_keeper; from any thread. */

@@ -73,6 +73,7 @@ lk_status lk_line_enter(lk_client *client, lk_line *line, lk_place *place, int64
   lk_status status = LK_OK;
   lk_cond_init(&place->called);
   place->next = NULL;
+  lk_client_send_gathered(client);
   pthread_mutex_lock(&client->mutex);
   *line->last = place;
   line->last = &place->next;

@@ -230,10 +230,13 @@ static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *calle
 
 /* ---------------------------------------------------------------------------------- a majority -- */
 
-static size_t count_valid(const lk_multilock *multi, uint64_t round_id) {
+/* A member that was given up may hold its lock at this moment, and is about to give it back. */
+static size_t count_valid(const lk_round *round) {
   size_t valid = 0;
-  for (size_t i = 0; i < multi->count; i++) {
-    valid += lk_lock_remaining_of(multi->members[i], round_id) > 0;
+  for (size_t i = 0; i < round->count; i++) {
+    const lk_seat *seat = &round->seats[i];
+    bool granted = seat->said.status == LK_OK;
+    valid += granted && lk_lock_remaining_of(seat->lock, seat->caller_id) > 0;
   }
   return valid;
 }
@@ -258,7 +261,7 @@ static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *
     seat_acquire(&round->seats[i], caller, 0, multi->patience_us);
   }
   round_wait(round, lk_clock_us() + multi->patience_us);
-  size_t valid = count_valid(multi, round->seats[0].caller_id);
+  size_t valid = count_valid(round);
   if (valid >= multi->quorum) return LK_OK;
   lk_status status = hopeless(multi, round, error);
   if (status != LK_OK) return status;

@@ -28,6 +28,7 @@ lk_status lk_wait_join(lk_client *client, const char *channel, int64_t deadline_
 }
 
 lk_status lk_wait_until(lk_wait *wait, int64_t deadline_us, lk_error *error) {
+  lk_client_send_gathered(wait->client);
   return lk_channels_sleep(wait->client->channels, wait->channel, &wait->seen, deadline_us, error);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Releases in the background, of what a call may have left or may leave yet, from a scripted server. */
+#include "client.h"
 #include "fake.h"
 #include "kit.h"
 
@@ -86,6 +87,31 @@ static void a_client_that_closes_does_not_wait_for_that(void **state) {
   assert_true(lk_now_ms() - before_ms < MOMENT_MS + COMMAND_MS);
 }
 
+static bool is_pausing(void) {
+  pthread_mutex_lock(&fix.client->mutex);
+  bool pausing = fix.client->undos_repeated > 0;
+  pthread_mutex_unlock(&fix.client->mutex);
+  return pausing;
+}
+
+/* Their timers stand behind that of the release that is not sent any more. */
+static void watches_may_be_closed_after_the_client_nevertheless(void **state) {
+  (void)state;
+  lk_watch *watches[4];
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  spec.lease_ms = 60 * 60 * 1000;
+  spec.since_ms = lk_now_ms();
+  for (int i = 0; i < 4; i++) {
+    EXPECT(LK_OK, lk_watch_open(fix.client, &spec, &watches[i], &kit_error));
+  }
+  fake_command acquire = lose_acquire();
+  expect_undone(fake_arg(&acquire, 1), NOT_YOURS);
+  fake_forget(&acquire);
+  UNTIL(is_pausing());
+  leave();
+  for (int i = 0; i < 4; i++) lk_watch_close(watches[i]);
+}
+
 static void a_release_without_the_right_to_it_is_tried_again(void **state) {
   (void)state;
   kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
@@ -106,6 +132,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(what_may_come_late_is_undone_twice_more),
       TEST(a_client_that_closes_does_not_wait_for_that),
+      TEST(watches_may_be_closed_after_the_client_nevertheless),
       TEST(a_release_without_the_right_to_it_is_tried_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

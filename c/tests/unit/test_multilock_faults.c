@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several locks as one, when a member's grant comes at an unlucky moment, or its client closes. */
+#define _GNU_SOURCE /* memmem() */
+#include <latchkey/multilock.h>
+#include <string.h>
+
+#include "fake.h"
+#include "kit.h"
+
+enum { SERVERS = 3, LATE = 2 };
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+#define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
+
+typedef struct fixture {
+  fake *servers[SERVERS];
+  lk_client *clients[SERVERS];
+  lk_lock *members[SERVERS];
+  lk_multilock *multi;
+  atomic_bool holds_back, held_back, goes_on;
+  lk_status status;
+  pthread_t thread;
+} fixture;
+
+static fixture fix;
+
+/* Stops the thread that has taken the lock, before it can say so. */
+static void hold_back(const char *line, size_t len, void *user) {
+  (void)user;
+  if (!atomic_load(&fix.holds_back) || !memmem(line, len, "\"end\"", 5)) return;
+  atomic_store(&fix.held_back, true);
+  UNTIL(atomic_load(&fix.goes_on));
+}
+
+static int setup(void **state) {
+  (void)state;
+  memset(&fix, 0, sizeof fix);
+  for (int i = 0; i < SERVERS; i++) {
+    lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+    if (i == LATE) options.trace = hold_back;
+    fix.servers[i] = fake_open();
+    fix.clients[i] = kit_client(fake_url(fix.servers[i]), &options);
+    fix.members[i] = kit_lock(fix.clients[i], LK_MUTEX, "job", NULL);
+  }
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  lk_multilock_close(fix.multi);
+  for (int i = 0; i < SERVERS; i++) {
+    fake_refuse(fix.servers[i], true);
+    lk_lock_close(fix.members[i]);
+    lk_client_close(fix.clients[i]);
+    fake_close(fix.servers[i]);
+  }
+  return 0;
+}
+
+static void answer_script(int server, const char *script, const char *bytes) {
+  fake_answer(fix.servers[server], fake_take_script(fix.servers[server], script), bytes);
+}
+
+static void *acquire(void *unused) {
+  (void)unused;
+  fix.status = lk_multilock_acquire(fix.multi, NULL, 0, NULL, NULL);
+  return NULL;
+}
+
+/* Two of three are needed: one grants, one is held, and the third has granted when it is given up. */
+static void a_grant_of_a_member_that_was_given_up_does_not_count(void **state) {
+  (void)state;
+  EXPECT(LK_OK, lk_multilock_open(fix.members, SERVERS, 2, &fix.multi, &kit_error));
+  atomic_store(&fix.holds_back, true);
+  assert_int_equal(pthread_create(&fix.thread, NULL, acquire, NULL), 0);
+  answer_script(0, "mutex/acquire", TAKEN);
+  answer_script(1, "mutex/acquire", HELD_BY_ANOTHER);
+  answer_script(LATE, "mutex/acquire", TAKEN);
+  UNTIL(atomic_load(&fix.held_back));
+  pthread_join(fix.thread, NULL);
+  atomic_store(&fix.goes_on, true);
+  assert_int_equal(fix.status, LK_BUSY);
+  answer_script(0, "mutex/release", RELEASED);
+  answer_script(LATE, "mutex/release", RELEASED);
+}
+
+static void acquire_when_closed(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op, (void)status, (void)error, (void)user;
+  atomic_store(&fix.held_back, true);
+  UNTIL(atomic_load(&fix.goes_on));
+  acquire(NULL);
+}
+
+static void *dispatch(void *client) {
+  while (lk_client_dispatch(client) == 0) kit_pause();
+  return NULL;
+}
+
+static void a_callback_may_ask_for_it_though_the_client_was_closed(void **state) {
+  (void)state;
+  lk_lock *lock = kit_lock(fix.clients[0], LK_LOCK, "other", NULL);
+  lk_caller *task = kit_caller(fix.clients[0]);
+  EXPECT(LK_OK, lk_multilock_open(fix.members, 1, 1, &fix.multi, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, 0, acquire_when_closed, NULL, NULL, &kit_error));
+  answer_script(0, "lock/acquire", TAKEN);
+  assert_int_equal(pthread_create(&fix.thread, NULL, dispatch, fix.clients[0]), 0);
+  UNTIL(atomic_load(&fix.held_back));
+  lk_client_close(fix.clients[0]);
+  fix.clients[0] = NULL;
+  atomic_store(&fix.goes_on, true);
+  pthread_join(fix.thread, NULL);
+  assert_int_equal(fix.status, LK_CLOSED);
+  lk_caller_free(task);
+  lk_lock_close(lock);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_grant_of_a_member_that_was_given_up_does_not_count),
+      TEST(a_callback_may_ask_for_it_though_the_client_was_closed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
