@@ -630,6 +630,8 @@ void lk_attempt_start(lk_attempt *a) {
   bool own_flow = a->flow == a->lock->row->flow;
   a->in_line = a->wait_ms != 0 && own_flow && !may_pass(a, beside);
   if (a->in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
+  lk_op_keep(&a->op); /* others may run it from here on, to its end */
   pthread_mutex_unlock(&client->mutex);
   lk_attempt_tell(a, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
+  lk_op_drop(&a->op);
 }

@@ -201,19 +201,29 @@ void lk_lock_told(lk_lock *lock) {
 
 /* ------------------------------------------------------------------------------------- asking -- */
 
-/* The caller's hold, with the client entered; NULL (and not entered) if there is none. */
+/* The caller's hold, with the client entered and its mutex held: a release on another thread may be about
+ * to end it. NULL (and neither) if there is none. */
 static lk_hold *look(lk_lock *lock, uint64_t caller_id) {
   if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return NULL;
-  lk_hold *hold = lk_hold_find(lock->client, lock->record, caller_id);
-  if (!hold) lk_client_leave(lock->client);
-  return hold;
+  pthread_mutex_lock(&lock->client->mutex);
+  lk_hold *hold = lock->record->holds;
+  while (hold && hold->caller_id != caller_id) hold = hold->next;
+  if (hold) return hold;
+  pthread_mutex_unlock(&lock->client->mutex);
+  lk_client_leave(lock->client);
+  return NULL;
+}
+
+static void look_away(lk_lock *lock) {
+  pthread_mutex_unlock(&lock->client->mutex);
+  lk_client_leave(lock->client);
 }
 
 int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id) {
-  lk_hold *hold = look(lock, caller_id);
+  const lk_hold *hold = look(lock, caller_id);
   if (!hold) return 0;
-  int64_t left_ms = lk_watch_remaining_ms(hold->watch);
-  lk_client_leave(lock->client);
+  int64_t left_ms = lk_watch_left_ms(hold->watch);
+  look_away(lock);
   return left_ms;
 }
 
@@ -222,12 +232,10 @@ int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
 }
 
 int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id) {
-  lk_hold *hold = look(lock, caller_id);
+  const lk_hold *hold = look(lock, caller_id);
   if (!hold) return 0;
-  pthread_mutex_lock(&lock->client->mutex);
   int64_t count = hold->count;
-  pthread_mutex_unlock(&lock->client->mutex);
-  lk_client_leave(lock->client);
+  look_away(lock);
   return count;
 }
 
@@ -236,27 +244,27 @@ int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
 }
 
 int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
-  lk_hold *hold = look(lock, lk_caller_id(caller));
+  const lk_hold *hold = look(lock, lk_caller_id(caller));
   if (!hold) return 0;
   int64_t token = hold->token;
-  lk_client_leave(lock->client);
+  look_away(lock);
   return token;
 }
 
 lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
-  lk_hold *hold = look(lock, lk_caller_id(caller));
+  const lk_hold *hold = look(lock, lk_caller_id(caller));
   if (!hold) return LK_LOST_NOT;
-  lk_lost_reason lost = lk_watch_lost(hold->watch);
-  lk_client_leave(lock->client);
+  lk_lost_reason lost = lk_watch_look(hold->watch);
+  look_away(lock);
   return lost;
 }
 
 size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
-  lk_hold *hold = look(lock, lk_caller_id(caller));
+  const lk_hold *hold = look(lock, lk_caller_id(caller));
   int len = 0;
   if (size > 0) buffer[0] = '\0';
   if (!hold) return 0;
   len = snprintf(buffer, size, "%s", hold->owner);
-  lk_client_leave(lock->client);
+  look_away(lock);
   return len > 0 ? (size_t)len : 0;
 }

@@ -340,8 +340,10 @@ lk_watch *lk_watch_hold(lk_client *client, const lk_watch_terms *terms) {
   watch->timer.fire = fire;
   watch->event = (lk_event){.run = run_event, .drop = drop_event};
   watch->company = (uint8_t)terms->company;
+  watch->owns_renewal = terms->owns_renewal;
   lk_client_keep(client);
   pthread_mutex_lock(&client->mutex);
+  if (terms->out) *terms->out = watch;
   extend(watch, terms->sent_us, terms->renewal->lease_us, terms->company);
   renew_after(watch, terms->sent_us);
   plan(watch);
@@ -372,18 +374,16 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, lk_watch 
                           .sent_us = spec->since_ms * 1000,
                           .company = LK_COMPANY_NONE,
                           .on_lost = spec->on_lost,
-                          .user = spec->user};
-  *out = status == LK_OK ? lk_watch_hold(client, &terms) : NULL;
-  if (!*out) {
-    if (status == LK_OK) status = lk_fail(error, LK_NOMEM, "out of memory");
-    lk_call_clear(&own->call);
-    free(own);
-    return status;
+                          .user = spec->user,
+                          .out = out,
+                          .owns_renewal = true};
+  if (status == LK_OK && !lk_watch_hold(client, &terms)) {
+    status = lk_fail(error, LK_NOMEM, "out of memory");
   }
-  pthread_mutex_lock(&client->mutex);
-  (*out)->owns_renewal = true;
-  pthread_mutex_unlock(&client->mutex);
-  return lk_succeed(error);
+  if (status == LK_OK) return lk_succeed(error);
+  lk_call_clear(&own->call);
+  free(own);
+  return status;
 }
 
 lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
@@ -403,25 +403,35 @@ lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch *
   return status;
 }
 
+int64_t lk_watch_left_ms(lk_watch *watch) {
+  int64_t now_us = lk_clock_us();
+  if (!watch) return 0;
+  notice_end(watch, now_us);
+  return watch->lost == LK_LOST_NOT ? (watch->deadline_us - now_us) / 1000 : 0;
+}
+
 int64_t lk_watch_remaining_ms(lk_watch *watch) {
   if (!watch || !lk_client_is_mine(watch->client)) return 0;
-  int64_t now_us = lk_clock_us();
   pthread_mutex_lock(&watch->client->mutex);
-  notice_end(watch, now_us);
-  int64_t left_us = watch->lost == LK_LOST_NOT ? watch->deadline_us - now_us : 0;
+  int64_t left_ms = lk_watch_left_ms(watch);
   pthread_mutex_unlock(&watch->client->mutex);
-  return left_us / 1000;
+  return left_ms;
 }
 
 int64_t lk_watch_deadline_us(const lk_watch *watch) {
   return watch->lost == LK_LOST_NOT ? watch->deadline_us : 0;
 }
 
+lk_lost_reason lk_watch_look(lk_watch *watch) {
+  if (!watch) return LK_LOST_NOT;
+  notice_end(watch, lk_clock_us());
+  return (lk_lost_reason)watch->lost;
+}
+
 lk_lost_reason lk_watch_lost(lk_watch *watch) {
   if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
   pthread_mutex_lock(&watch->client->mutex);
-  notice_end(watch, lk_clock_us());
-  lk_lost_reason lost = (lk_lost_reason)watch->lost;
+  lk_lost_reason lost = lk_watch_look(watch);
   pthread_mutex_unlock(&watch->client->mutex);
   return lost;
 }

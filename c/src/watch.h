@@ -40,6 +40,8 @@ typedef struct lk_watch_terms {
   lk_company company;
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
   void *user;
+  lk_watch **out;    /* NULL, or takes the watch before anybody can hear of its end */
+  bool owns_renewal; /* it is an own one's of the watch, and goes with it */
 } lk_watch_terms;
 /* A renewal is written down only when it is due. NULL: no memory. */
 lk_watch *lk_watch_hold(lk_client *client, const lk_watch_terms *terms);
@@ -51,6 +53,9 @@ void lk_watch_lose(lk_watch *watch, lk_lost_reason reason);
 
 /* With the client's mutex held: until when the lease is certain; 0 once it is lost. */
 int64_t lk_watch_deadline_us(const lk_watch *watch);
+/* With the client's mutex held, as lk_watch_lost() and lk_watch_remaining_ms(). NULL is fine. */
+lk_lost_reason lk_watch_look(lk_watch *watch);
+int64_t lk_watch_left_ms(lk_watch *watch);
 
 /* How long after its send a call counts that was granted lease_us: less the drift, lease/100 + 2 ms
  * unless given. */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What other threads do in the middle of a call. The linker hands every pthread_mutex_unlock() to this
+ * file, so that a call can be stopped at the moment when it lets go of the client's mutex.
+ */
+#include "attempt.h"
+#include "fake.h"
+#include "kit.h"
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  lk_caller *task;
+  pthread_t thread;
+  pthread_mutex_t *mutex; /* of the client that may be gone by then */
+  bool (*is_moment)(void);
+  int unlocks;
+  atomic_bool stopped, goes_on;
+  atomic_int told;
+  lk_status status;
+  lk_watch *watch;
+  int64_t remaining_ms;
+} fixture;
+
+static fixture fix;
+static _Thread_local bool is_watched;
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
+  bool stops = is_watched && mutex == fix.mutex && fix.is_moment();
+  int result = __real_pthread_mutex_unlock(mutex);
+  if (stops) {
+    is_watched = false;
+    atomic_store(&fix.stopped, true);
+    UNTIL(atomic_load(&fix.goes_on));
+  }
+  return result;
+}
+
+/* A call has begun, and now has what it came for. */
+static bool is_second_unlock(void) { return ++fix.unlocks == 2; }
+
+/* The acquire can be found and run by others. */
+static bool is_in_line(void) {
+  const lk_attempt *a = fix.lock->record->first;
+  return a && !a->running;
+}
+
+static void open_client(lk_callbacks callbacks) {
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.callbacks = callbacks;
+  fix.client = kit_client(fake_url(fix.server), &options);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  fix.task = kit_caller(fix.client);
+  fix.mutex = &fix.client->mutex;
+}
+
+static int setup(void **state) {
+  (void)state;
+  fix = (fixture){.server = fake_open()};
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  lk_lock_close(fix.lock);
+  lk_caller_free(fix.task);
+  if (fix.client) lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+/* Runs it on another thread until that moment. */
+static void stop_in(void *(*call)(void *), bool (*is_moment)(void)) {
+  fix.is_moment = is_moment;
+  assert_int_equal(pthread_create(&fix.thread, NULL, call, NULL), 0);
+  UNTIL(atomic_load(&fix.stopped));
+}
+
+static void go_on(void) {
+  atomic_store(&fix.goes_on, true);
+  pthread_join(fix.thread, NULL);
+}
+
+static void tell(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op, (void)error, (void)user;
+  fix.status = status;
+  atomic_fetch_add(&fix.told, 1);
+}
+
+static void *start_acquire(void *unused) {
+  (void)unused;
+  is_watched = true;
+  EXPECT(LK_OK,
+         lk_lock_acquire_async(fix.lock, fix.task, LK_FOREVER, tell, NULL, NULL, &kit_error));
+  return NULL;
+}
+
+static void an_acquire_may_end_before_the_call_that_begins_it(void **state) {
+  (void)state;
+  open_client(LK_ON_DISPATCH);
+  stop_in(start_acquire, is_in_line);
+  lk_client_close(fix.client);
+  fix.client = NULL;
+  assert_int_equal(atomic_load(&fix.told), 1);
+  assert_int_equal(fix.status, LK_CLOSED);
+  go_on();
+  assert_int_equal(atomic_load(&fix.told), 1);
+}
+
+static void *ask(void *unused) {
+  (void)unused;
+  is_watched = true;
+  fix.remaining_ms = lk_lock_remaining_ms(fix.lock, fix.task);
+  return NULL;
+}
+
+static void a_hold_may_be_released_while_somebody_asks_about_it(void **state) {
+  (void)state;
+  kit_job job;
+  open_client(LK_ON_DISPATCH);
+  kit_begin_acquire(&job, fix.lock, fix.task, 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  stop_in(ask, is_second_unlock);
+  kit_begin_release(&job, fix.lock, fix.task);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/release"), RELEASED);
+  EXPECT(LK_OK, kit_end(&job));
+  go_on();
+  assert_in_range(fix.remaining_ms, 0, 30000);
+}
+
+static void close_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
+  (void)reason, (void)user;
+  lk_watch_close(watch);
+  atomic_fetch_add(&fix.told, 1);
+}
+
+static void *open_watch(void *unused) {
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  (void)unused;
+  spec.lease_ms = 100;
+  spec.since_ms = lk_now_ms() - 1000;
+  spec.on_lost = close_lost;
+  is_watched = true;
+  EXPECT(LK_OK, lk_watch_open(fix.client, &spec, &fix.watch, &kit_error));
+  return NULL;
+}
+
+static void a_watch_may_be_lost_and_closed_while_it_is_opened(void **state) {
+  (void)state;
+  open_client(LK_ON_KEEPER);
+  stop_in(open_watch, is_second_unlock);
+  UNTIL(atomic_load(&fix.told) == 1);
+  go_on();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(an_acquire_may_end_before_the_call_that_begins_it),
+      TEST(a_hold_may_be_released_while_somebody_asks_about_it),
+      TEST(a_watch_may_be_lost_and_closed_while_it_is_opened),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
