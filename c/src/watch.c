@@ -320,9 +320,9 @@ static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
   if (spec->drift_ms < 0 || spec->drift_ms >= spec->lease_ms) {
     return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below lease_ms");
   }
-  if (spec->since_ms <= 0) {
+  if (spec->since_ms <= 0 || spec->since_ms > lk_clock_ms()) {
     return lk_fail(error, LK_INVALID,
-                   "since_ms must say when the call that got the lease was sent");
+                   "since_ms must say when the call that got the lease was sent, by lk_now_ms()");
   }
   return LK_OK;
 }

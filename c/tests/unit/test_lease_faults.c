@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases that no clock of ours can count, and those that have not begun. */
+#include "fake.h"
+#include "task.h"
+
+enum { MOMENT_MS = 300, WAIT_MS = 1200 };
+
+/* Its end in microseconds is past what 64 bits hold. */
+#define HELD_FOR_AGES "*3\r\n:0\r\n:9300000000000000\r\n:0\r\n"
+#define LEFT "*1\r\n:1\r\n"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock, *fair;
+  lk_semaphore *doors;
+  lk_caller *task;
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix = (fixture){.server = fake_open()};
+  fix.client = kit_client(fake_url(fix.server), NULL);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  fix.fair = kit_lock(fix.client, LK_FAIR, "job", NULL);
+  fix.doors = open_semaphore(fix.client, "doors", NULL);
+  fix.task = kit_caller(fix.client);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  lk_lock_close(fix.lock);
+  lk_lock_close(fix.fair);
+  lk_semaphore_close(fix.doors);
+  lk_caller_free(fix.task);
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+/* A look, another when the channel is heard, and no more for a moment. */
+static void expect_two_looks(const char *first, const char *second) {
+  fake_answer(fix.server, fake_take_script(fix.server, first), HELD_FOR_AGES);
+  fake_answer(fix.server, fake_take_script(fix.server, second), HELD_FOR_AGES);
+  int64_t since_ms = lk_now_ms();
+  while (lk_now_ms() < since_ms + MOMENT_MS) kit_pause();
+  assert_true(fake_is_idle(fix.server));
+}
+
+static void a_lock_is_not_looked_at_without_a_pause(void **state) {
+  kit_job job;
+  (void)state;
+  kit_begin_acquire(&job, fix.lock, fix.task, WAIT_MS);
+  expect_two_looks("lock/acquire", "lock/acquire");
+  EXPECT(LK_TIMEOUT, kit_end(&job));
+}
+
+static void a_fair_lock_is_not_looked_at_without_a_pause(void **state) {
+  kit_job job;
+  (void)state;
+  kit_begin_acquire(&job, fix.fair, fix.task, WAIT_MS);
+  expect_two_looks("fair/acquire", "fair/wait_renew");
+  fake_answer(fix.server, fake_take_script(fix.server, "fair/leave"), LEFT);
+  EXPECT(LK_TIMEOUT, kit_end(&job));
+}
+
+static void a_counter_is_not_looked_at_without_a_pause(void **state) {
+  task call;
+  (void)state;
+  task_begin(&call, task_semaphore_acquire, fix.doors, 1, WAIT_MS);
+  expect_two_looks("semaphore/acquire", "semaphore/acquire");
+  EXPECT(LK_TIMEOUT, task_end(&call));
+}
+
+/* As who takes the time of day for the library's clock would have it. */
+static void a_lease_does_not_begin_in_the_future(void **state) {
+  lk_watch *watch;
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  (void)state;
+  spec.lease_ms = 1000;
+  spec.since_ms = lk_now_ms() + 60 * 1000;
+  EXPECT(LK_INVALID, lk_watch_open(fix.client, &spec, &watch, &kit_error));
+  EXPECT_MESSAGE("since_ms");
+  spec.since_ms = INT64_MAX;
+  EXPECT(LK_INVALID, lk_watch_open(fix.client, &spec, &watch, &kit_error));
+  assert_null(watch);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_lock_is_not_looked_at_without_a_pause),
+      TEST(a_fair_lock_is_not_looked_at_without_a_pause),
+      TEST(a_counter_is_not_looked_at_without_a_pause),
+      TEST(a_lease_does_not_begin_in_the_future),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
