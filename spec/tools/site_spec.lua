@@ -82,6 +82,7 @@ typedef struct lk_a {
  *
  * @param count  how many,
  *               1 to LK_MOST
+ * @param a      of me@home
  * @return LK_OK; lk_a_free() again
  * @after-io nothing is left
  * @since 0.1.0
@@ -100,7 +101,8 @@ LK_API int lk_a_take(lk_a *a,
       '  int size; /**< its size; in bytes */\n',
       '### `lk_a_take`\n\nTake a thing, or `LK_NONE`.\n',
       '```c\nint lk_a_take(lk_a *a,\n                     int count);\n```',
-      '| `count` | how many, 1 to `LK_MOST` |', '| **Returns** | `LK_OK`; `lk_a_free()` again |',
+      '| `count` | how many, 1 to `LK_MOST` |', '| `a` | of me@home |',
+      '| **Returns** | `LK_OK`; `lk_a_free()` again |',
       '| **If the reply was lost** | nothing is left |', '| **Since** | 0.1.0 |',
     }) do
       assert.truthy(page:find(part, 1, true), part .. '\nin\n' .. page)

@@ -22,11 +22,11 @@ local function prose(text)
     :gsub('%f[%w_]LK_[%u%d_]+', '`%0`'))
 end
 
--- A doc comment as { text, params, tags }.
+-- A doc comment as { text, params, tags }. An @ inside of a word is no tag.
 local function doc_of(comment)
-  local text = inside(comment or '') .. '\n@'
-  local doc = { text = squeeze(text:match('^(.-)%f[@]')), params = {}, tags = {} }
-  for tag, body in text:gmatch('@([%l-]+)([^@]*)') do
+  local text = ('\n' .. inside(comment or '')):gsub('(%s)@(%l)', '%1\0%2') .. '\0'
+  local doc = { text = squeeze(text:match('^[^%z]*')), params = {}, tags = {} }
+  for tag, body in text:gmatch('%z([%l-]+)([^%z]*)') do
     if tag == 'param' then
       local name, rest = body:match('^%s*([%w_]+)%s+(.*)$')
       table.insert(doc.params, { name = name, text = rest })
