@@ -8,6 +8,7 @@ local catalog = require('lib.catalog')
 local headers = require('lib.site.headers')
 local helper = require('helper')
 local pages = require('bundle.pages')
+local properties = require('checker.properties')
 local states = require('lib.site.states')
 
 local ROOT = helper.root .. '/'
@@ -183,6 +184,24 @@ describe('the page of the LuaJIT binding', function()
     end
 
     assert.same(sorted(public), sorted(described))
+  end)
+end)
+
+describe('the page of the guarantees', function()
+  it('has a row for each promise that the checker knows, with evidence that is there', function()
+    local page, rows = read('docs/explanation/guarantees.md'), {}
+    for name, evidence in page:gmatch('\n| (G%d+) | [^|]+ | ([^|]+) |') do
+      rows[name] = true
+      for place in evidence:gmatch('`([%l_/.*]+)`') do
+        local patched = ROOT .. 'c/tests/torture/sabotages/' .. place .. '.patch'
+        local full = ROOT .. place:gsub('%*', 'lock'):gsub('^test_', 'c/tests/live/test_')
+        assert.truthy(path.exists(full) or path.exists(patched), name .. ' ' .. place)
+      end
+    end
+
+    for name in pairs(properties.names) do
+      assert.is_true(rows[name] or not name:find('^G'), name)
+    end
   end)
 end)
 
