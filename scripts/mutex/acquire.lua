@@ -14,7 +14,7 @@ returns:
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 repeat:   hold
-cost:     at most 3 commands
+cost:     at most 2 commands
 cluster:  one slot
 uses:     integer
 ]]
