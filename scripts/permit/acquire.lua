@@ -128,11 +128,11 @@ if missing <= math.max(free, 0) then
     free = free - redis.call('ZADD', leases, 'GT', now_ms + tonumber(lease), ids[i])
   end
   reply = {1}
-  -- The leases end with the number they are counted with, which Redisson can give a TTL: the next
-  -- number knows nothing of them. A PEXPIRE of 0 would delete them before it.
-  local ttl_ms = redis.call('PTTL', permits)
-  if ttl_ms >= 0 then
-    redis.call('PEXPIRE', leases, math.max(ttl_ms, 1))
+  -- The leases end at the time of the number they are counted with, which Redisson can give a TTL:
+  -- the next number must not be counted with them.
+  local over_ms = redis.call('PEXPIRETIME', permits)
+  if over_ms ~= -1 then
+    redis.call('PEXPIREAT', leases, over_ms)
   end
 else
   -- Redisson writes 922337203685477 for a lease that never ends.

@@ -104,18 +104,17 @@ describe('permit/acquire', function()
     assert_left(permit.keys(1, { { 1, 30000 } }, 90000))
   end)
 
-  -- A key with 0 ms left is still there. Leases without a TTL would be there for the next total.
+  -- A key with 0 ms left is still there; leases that are to end by then end at once.
   for left_ms = 0, 2 do
-    it(('leaves no leases for ever where the number has %d ms left'):format(left_ms), function()
+    it(('leaves leases no longer than the number that has %d ms left'):format(left_ms), function()
       world = helper.mock_world() -- the clock of a server cannot be stopped there
-      helper.fill(world, permit.keys(2, {}, 1000))
+      helper.fill(world, permit.keys(3, { { 2, 30000 } }, 1000))
       world:advance(1000 - left_ms)
 
       assert.reply({ 1 }, acquire({ permit.id(1) }))
 
-      local keys = permit.keys(1, { { 1, 30000 } }, math.max(left_ms, 1))
-      keys[permit.KEYS[1]].pttl = left_ms
-      assert_left(keys)
+      local held = { { 1, 30000 }, { 2, 29000 + left_ms } }
+      assert_left(permit.keys(2, left_ms > 0 and held or {}, left_ms))
     end)
   end
 
