@@ -8,6 +8,15 @@ section_build() { check 'gcc, release' tools/lib/build.sh ci "$LK_BUILD"; }
 
 sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 
+# A patch that no longer fits would be found by the section sabotage, minutes later.
+sabotages_fit() {
+  local patch path
+  for patch in c/tests/torture/sabotages/*.patch; do
+    path=$(sed -n 's/^+++ b\///p' "$patch")
+    patch --dry-run --quiet --fuzz=0 --output=/dev/null "$path" "$patch" || echo "$patch" 1>&2
+  done 2>&1 | awk '{ print > "/dev/stderr" } END { exit NR > 0 }'
+}
+
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
@@ -17,6 +26,7 @@ section_lint() {
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
   mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c packaging .ci)
   check 'CONTRIBUTING lists the sections' sections_are_listed
+  have patch 'sabotages fit' && check 'sabotages fit' sabotages_fit
   have shellcheck 'shellcheck' && check 'shellcheck' shellcheck -x "${files[@]}"
 }
 
