@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Semaphores and permits under torture: threads of several processes come and go while processes,
- * connections and the server are disturbed. Never more than the limit are inside; in the end all permits
- * are there again, and nobody waits for what is free.
+ * Semaphores, permits and latches under torture: threads of several processes come and go while
+ * processes, connections and the server are disturbed. Never more than the limit are inside, and nobody
+ * goes on from a latch before all have counted it down; in the end all permits are there again, no
+ * latch is, and nobody waits for what is free or open.
  */
 #include "crowd.h"
 #include "dice.h"
@@ -83,7 +84,7 @@ static void pause_server(run *r) {
   server_resume(r->server);
 }
 
-/* What a process held of a semaphore dies with it: there only permits are killed. */
+/* What a process held of a semaphore, or had to count, dies with it: there nobody is killed. */
 static void disturb(run *r) {
   int process = (int)dice_between(&r->dice, 0, CROWD_PROCESSES - 1);
   int status;
@@ -94,7 +95,7 @@ static void disturb(run *r) {
   case 2: server_do(r->server, "SCRIPT FLUSH"); break;
   case 3: server_do(r->server, "CLIENT KILL TYPE pubsub"); break;
   case 4:
-    if (!r->crowd->leases || !dice_chance(&r->dice, 30)) break;
+    if (r->crowd->kind != CROWD_PERMITS || !dice_chance(&r->dice, 30)) break;
     kill(r->children[process], SIGKILL);
     waitpid(r->children[process], &status, 0);
     reap(r, process, status);
@@ -108,7 +109,7 @@ static void disturb(run *r) {
 /* -------------------------------------------------------------------------------------- the end -- */
 
 static void let_out(run *r) {
-  atomic_store(&r->crowd->over, true);
+  crowd_end(r->crowd);
   for (int64_t ms = 0; ms < LEAVE_MS && !are_gone(r); ms += 10) pause_ms(10);
   if (are_gone(r)) return;
   crowd_fail(r->crowd, "ASLEEP: somebody waits for what is free");
@@ -122,7 +123,7 @@ static void count_up(run *r, lk_client *client) {
   lk_permits *permits = NULL;
   lk_permit *all = NULL;
   lk_error error;
-  if (r->crowd->leases) {
+  if (r->crowd->kind == CROWD_PERMITS) {
     lk_status status = lk_permits_open(client, CROWD_NAME, NULL, &permits, &error);
     if (status == LK_OK) {
       status = lk_permits_acquire(permits, CROWD_LIMIT, RETURN_MS, &all, &error);
@@ -137,29 +138,47 @@ static void count_up(run *r, lk_client *client) {
   }
 }
 
-static bool torture(bool leases, int64_t seconds, uint64_t seed, const char *script_dir) {
+static void expect_no_latch(run *r) {
+  long long left = server_number(r->server, "EVAL %s 0", "return #redis.call('KEYS', 'crowd:*')");
+  if (left != 0) crowd_fail(r->crowd, "LEFT BEHIND: %lld latches", left);
+}
+
+static void report(run *r) {
+  static const char *const names[] = {"semaphore", "permits"};
+  crowd *c = r->crowd;
+  if (c->kind == CROWD_LATCH) {
+    printf("crowd: latches: %ld of %d times %d came through; %d faults\n", atomic_load(&c->entered),
+           CROWD_ALL, ~atomic_load(&c->rounds), r->faults);
+  } else {
+    printf("crowd: %s: %ld entered, at most %d of %d at once; %ld lost, %ld unsure, %d faults\n",
+           names[c->kind], atomic_load(&c->entered), atomic_load(&c->most), CROWD_LIMIT,
+           atomic_load(&c->lost), atomic_load(&c->unsure), r->faults);
+  }
+}
+
+static bool torture(crowd_kind kind, int64_t seconds, uint64_t seed, const char *script_dir) {
   crowd *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (c == MAP_FAILED) exit(2);
-  c->leases = leases;
+  c->kind = kind;
   c->seed = seed;
   c->script_dir = script_dir;
   run r = {.crowd = c, .server = server_start(NULL), .dice = dice_new(seed, UINT64_MAX)};
-  server_do(r.server, "SET %s %d", CROWD_NAME, CROWD_LIMIT);
+  if (kind != CROWD_LATCH) server_do(r.server, "SET %s %d", CROWD_NAME, CROWD_LIMIT);
   for (int i = 0; i < CROWD_PROCESSES; i++) start(&r, i);
   int64_t end_us = crowd_now_us() + seconds * 1000000;
   while (crowd_now_us() < end_us && !atomic_load(&c->broken)) disturb(&r);
   let_out(&r);
   lk_client *client = NULL;
-  if (!atomic_load(&c->broken) &&
-      lk_client_open(server_url(r.server), NULL, &client, NULL) == LK_OK) {
+  if (!atomic_load(&c->broken) && kind == CROWD_LATCH) {
+    expect_no_latch(&r);
+  } else if (!atomic_load(&c->broken) &&
+             lk_client_open(server_url(r.server), NULL, &client, NULL) == LK_OK) {
     count_up(&r, client);
   }
   lk_client_close(client);
   server_stop(r.server);
   bool good = !atomic_load(&c->broken) && atomic_load(&c->entered) > 0;
-  printf("crowd: %s: %ld entered, at most %d of %d at once; %ld lost, %ld unsure, %d faults\n",
-         leases ? "permits" : "semaphore", atomic_load(&c->entered), atomic_load(&c->most),
-         CROWD_LIMIT, atomic_load(&c->lost), atomic_load(&c->unsure), r.faults);
+  report(&r);
   if (!good) printf("FAIL %s\n", *c->why ? c->why : "NOBODY: no one ever entered");
   munmap(c, sizeof *c);
   return good;
@@ -177,6 +196,9 @@ int main(int argc, char **argv) {
   const char *script_dir = argc > 3 ? argv[3] : NULL;
   printf("crowd: seed %llu, %lld s\n", (unsigned long long)seed, (long long)seconds);
   fflush(stdout);
-  bool good = torture(false, (seconds + 1) / 2, seed, script_dir);
-  return torture(true, (seconds + 1) / 2, seed, script_dir) && good ? 0 : 1;
+  bool good = true;
+  for (crowd_kind kind = CROWD_SEMAPHORE; kind <= CROWD_LATCH; kind++) {
+    good = torture(kind, (seconds + 2) / 3, seed, script_dir) && good;
+  }
+  return good ? 0 : 1;
 }

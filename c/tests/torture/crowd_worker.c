@@ -64,10 +64,28 @@ void crowd_leave(crowd *c, int first_place, int count) {
   for (int i = 0; i < count; i++) atomic_store(&c->until_us[first_place + i], 0);
 }
 
+void crowd_count(crowd *c, int round) { atomic_fetch_add(&c->counted[round], 1); }
+bool crowd_is_complete(crowd *c, int round) { return atomic_load(&c->counted[round]) == CROWD_ALL; }
+
+bool crowd_begin(crowd *c, int round) {
+  int begun = atomic_load(&c->rounds);
+  while (begun >= 0 && begun < round && round <= CROWD_ROUNDS) {
+    if (atomic_compare_exchange_weak(&c->rounds, &begun, round)) return true;
+  }
+  return round <= (begun < 0 ? ~begun : begun);
+}
+
+void crowd_end(crowd *c) {
+  int begun = atomic_load(&c->rounds);
+  while (begun >= 0 && !atomic_compare_exchange_weak(&c->rounds, &begun, ~begun)) continue;
+  atomic_store(&c->over, true);
+}
+
 /* --------------------------------------------------------------------------------------- actors -- */
 
 typedef struct actor {
   crowd *crowd;
+  lk_client *client;
   lk_semaphore *semaphore;
   lk_permits *renewed, *brief;
   int place;
@@ -85,9 +103,9 @@ static void judge(actor *a, const char *what, lk_status status, const lk_error *
   if (status == LK_UNSURE) {
     atomic_fetch_add(&a->crowd->unsure, 1);
     /* nobody gives back the permits of a semaphore that may have been taken */
-    if (a->crowd->leases) return;
+    if (a->crowd->kind == CROWD_PERMITS) return;
   }
-  if (status == LK_LOST && a->crowd->leases) {
+  if (status == LK_LOST && a->crowd->kind == CROWD_PERMITS) {
     atomic_fetch_add(&a->crowd->lost, 1);
     return;
   }
@@ -125,13 +143,63 @@ static void use_permits(actor *a, int count, int64_t wait_ms) {
   judge(a, "release", lk_permit_release(permit, &error), &error);
 }
 
+/* Whether it is there already, or was before somebody's lost reply, is the same to all. */
+static bool count_down(actor *a, lk_countdown *latch, int round) {
+  lk_error error;
+  lk_status status;
+  do {
+    status = lk_countdown_set(latch, CROWD_ALL, 0, NULL, &error);
+    if (status != LK_EXISTS) judge(a, "set", status, &error);
+  } while (lk_status_is_retriable((int)status));
+  crowd_count(a->crowd, round);
+  do {
+    status = lk_countdown_count_down(latch, 1, NULL, &error);
+    if (status == LK_BOUND) {
+      crowd_fail(a->crowd, "EARLY: of round %d nothing is left, but not all have counted", round);
+      return false;
+    }
+    judge(a, "count_down", status, &error);
+  } while (lk_status_is_retriable((int)status));
+  return status == LK_OK;
+}
+
+static bool meet(actor *a, int round) {
+  char name[32];
+  lk_countdown *latch = NULL;
+  lk_error error;
+  lk_status status;
+  snprintf(name, sizeof name, CROWD_NAME ":%d", round);
+  if (lk_countdown_open(a->client, name, NULL, &latch, &error) != LK_OK) abort();
+  bool good = count_down(a, latch, round);
+  do {
+    if (!good) break;
+    status = lk_countdown_wait(latch, LK_FOREVER, &error);
+    judge(a, "wait", status, &error);
+  } while (lk_status_is_retriable((int)status));
+  lk_countdown_close(latch);
+  if (good && !crowd_is_complete(a->crowd, round)) {
+    crowd_fail(a->crowd, "EARLY: round %d went on before all had counted", round);
+  }
+  if (good) atomic_fetch_add(&a->crowd->entered, 1);
+  return good;
+}
+
+static void *meet_again(void *argument) {
+  actor *a = argument;
+  for (int round = 1; !atomic_load(&a->crowd->broken) && crowd_begin(a->crowd, round); round++) {
+    sleep_us(dice_between(&a->dice, 0, 2000));
+    if (!meet(a, round)) break;
+  }
+  return NULL;
+}
+
 static void *act(void *argument) {
   static const int64_t waits_ms[] = {0, 30, 2000, LK_FOREVER, LK_FOREVER};
   actor *a = argument;
   while (!atomic_load(&a->crowd->over) && !atomic_load(&a->crowd->broken)) {
     int count = (int)dice_between(&a->dice, 1, CROWD_GREED);
     int64_t wait_ms = waits_ms[dice_between(&a->dice, 0, 4)];
-    if (a->crowd->leases) {
+    if (a->crowd->kind == CROWD_PERMITS) {
       use_permits(a, count, wait_ms);
     } else {
       use_semaphore(a, count, wait_ms);
@@ -151,7 +219,7 @@ static lk_client *open_client(crowd *c, const char *url) {
   options.command_ms = COMMAND_MS;
   options.script_dir = c->script_dir;
   options.callbacks = LK_ON_KEEPER;
-  while (!atomic_load(&c->over)) {
+  while (c->kind == CROWD_LATCH || !atomic_load(&c->over)) {
     lk_status status = lk_client_open(url, &options, &client, &error);
     if (status == LK_OK) return client;
     if (!lk_status_is_retriable((int)status) && status != LK_UNSURE) {
@@ -176,14 +244,16 @@ static bool open_handles(lk_client *client, actor *model) {
 
 int crowd_work(crowd *c, const char *url, int process, int generation) {
   actor actors[CROWD_THREADS], model = {.crowd = c};
+  void *(*task)(void *) = c->kind == CROWD_LATCH ? meet_again : act;
   lk_client *client = open_client(c, url);
   if (!client) return atomic_load(&c->over) ? 0 : 1;
   if (!open_handles(client, &model)) return 1;
+  model.client = client;
   for (int i = 0; i < CROWD_THREADS; i++) {
     actors[i] = model;
     actors[i].place = (process * CROWD_THREADS + i) * CROWD_GREED;
     actors[i].dice = dice_new(c->seed, (uint64_t)(generation * CROWD_THREADS + i));
-    if (pthread_create(&actors[i].thread, NULL, act, &actors[i]) != 0) abort();
+    if (pthread_create(&actors[i].thread, NULL, task, &actors[i]) != 0) abort();
   }
   for (int i = 0; i < CROWD_THREADS; i++) pthread_join(actors[i].thread, NULL);
   lk_semaphore_close(model.semaphore);
