@@ -19,6 +19,8 @@
 #include "status.h"
 
 enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000 };
+/* An answer that an attempt did not live to see serves a later one, for so long. */
+enum { LOOKUP_COUNTS_US = 30 * 1000 * 1000 };
 
 /* ------------------------------------------------------------------------------ RESP, outward -- */
 
@@ -59,9 +61,10 @@ void lk_conn_init(lk_conn *conn, lk_target *target) {
   conn->fd = -1;
 }
 
-void lk_conn_close(lk_conn *conn) {
+/* What is looked up still may serve the next attempt. */
+static void hang_up(lk_conn *conn) {
   lk_tls_end(conn->tls);
-  if (conn->fd >= 0) close(conn->fd);
+  if (conn->fd >= 0 && conn->fd != lk_lookup_fd(conn->lookup)) close(conn->fd);
   if (conn->addresses) freeaddrinfo(conn->addresses);
   if (conn->reader) redisReaderFree(conn->reader);
   free(conn->out);
@@ -72,6 +75,16 @@ void lk_conn_close(lk_conn *conn) {
   conn->reader = NULL;
   conn->out = NULL;
   conn->out_len = conn->out_sent = conn->out_size = 0;
+}
+
+static void end_lookup(lk_conn *conn) {
+  lk_lookup_drop(conn->lookup);
+  conn->lookup = NULL;
+}
+
+void lk_conn_close(lk_conn *conn) {
+  hang_up(conn);
+  end_lookup(conn);
 }
 
 /* At once after a connection that worked; else full jitter, up to a bound that doubles. */
@@ -95,7 +108,7 @@ static void forget_unsent(int fd) {
 static void drop_why(lk_conn *conn, int64_t now_us) {
   bool worked = conn->state == LK_CONN_UP;
   if (worked) forget_unsent(conn->fd);
-  lk_conn_close(conn);
+  hang_up(conn);
   back_off(conn, worked, now_us);
   if (conn->target->failed) conn->target->failed(conn->target);
 }
@@ -389,19 +402,41 @@ static void try_addresses(lk_conn *conn, int64_t now_us) {
   drop_why(conn, now_us);
 }
 
-static void connect_host(lk_conn *conn, int64_t now_us) {
-  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-  char port[16];
-  snprintf(port, sizeof port, "%d", conn->site->port);
-  int failed = getaddrinfo(conn->site->host, port, &hints, &conn->addresses);
+static void take_addresses(lk_conn *conn, int failed, int64_t now_us) {
   if (failed) {
-    conn->addresses = NULL;
     unreachable(conn, gai_strerror(failed));
     drop_why(conn, now_us);
     return;
   }
   conn->address = conn->addresses;
   try_addresses(conn, now_us);
+}
+
+static void finish_lookup(lk_conn *conn, int64_t now_us) {
+  if (!lk_lookup_has_ended(conn->lookup)) return;
+  int failed = lk_lookup_take(conn->lookup, &conn->addresses);
+  conn->fd = -1;
+  end_lookup(conn);
+  take_addresses(conn, failed, now_us);
+}
+
+static void connect_host(lk_conn *conn, int64_t now_us) {
+  const lk_site *site = conn->site;
+  if (lk_lookup_address(site->host, site->port, &conn->addresses) == 0) {
+    take_addresses(conn, 0, now_us);
+    return;
+  }
+  bool old = conn->lookup && lk_lookup_has_ended(conn->lookup) && now_us >= conn->stale_us;
+  if (conn->sought != site || old) end_lookup(conn);
+  if (!conn->lookup) {
+    conn->lookup = lk_lookup_start(site->host, site->port);
+    conn->sought = site;
+    conn->stale_us = now_us + LOOKUP_COUNTS_US;
+  }
+  conn->fd = lk_lookup_fd(conn->lookup);
+  if (conn->lookup) return;
+  unreachable(conn, "no memory, descriptors or thread to look up its name");
+  drop_why(conn, now_us);
 }
 
 static void connect_socket(lk_conn *conn, int64_t now_us) {
@@ -455,6 +490,7 @@ static void finish_connect(lk_conn *conn, int64_t now_us) {
 /* --------------------------------------------------------------------------------------- poll -- */
 
 static const char *late_at(const lk_conn *conn) {
+  if (conn->lookup) return "its name was not looked up before the connect deadline";
   if (conn->state == LK_CONN_CONNECTING) return "no connection before the connect deadline";
   if (conn->tls) {
     return "no answer before the connect deadline; without TLS a server waits for ever for the end "
@@ -469,7 +505,11 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
   switch (conn->state) {
   case LK_CONN_DOWN: return;
   case LK_CONN_CONNECTING:
-    if (revents) finish_connect(conn, now_us);
+    if (revents && conn->lookup) {
+      finish_lookup(conn, now_us);
+    } else if (revents) {
+      finish_connect(conn, now_us);
+    }
     break;
   case LK_CONN_GREETING:
   case LK_CONN_UP:
@@ -486,7 +526,7 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
 
 short lk_conn_events(const lk_conn *conn) {
   bool unsent = conn->out_sent < conn->out_len;
-  if (conn->state == LK_CONN_CONNECTING) return POLLOUT;
+  if (conn->state == LK_CONN_CONNECTING) return conn->lookup ? POLLIN : POLLOUT;
   if (unsent && (!conn->tls || lk_tls_wants_output(conn->tls))) return POLLIN | POLLOUT;
   return POLLIN;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection: connect, TLS, hand-shake, back-off. It never blocks (name look-up excepted); whoever
- * owns it polls its descriptor and calls lk_conn_step(). Not thread-safe: the owner's mutex guards it.
+ * One connection: connect, TLS, hand-shake, back-off. It never blocks; whoever owns it polls its descriptor and calls lk_conn_step(). Not thread-safe: the owner's mutex guards it.
  *
  * hiredis parses the replies. Its sockets are not used: they raise SIGPIPE, and without blocking they
  * try only the first address of a name and do not check the name in a certificate.
@@ -17,6 +16,7 @@
 #include <sys/types.h>
 
 #include "counts.h"
+#include "lookup.h"
 #include "tls.h"
 #include "url.h"
 
@@ -51,7 +51,7 @@ struct lk_target {
 
 typedef enum lk_conn_state {
   LK_CONN_DOWN = 0,       /* waits for retry_us */
-  LK_CONN_CONNECTING = 1, /* TCP */
+  LK_CONN_CONNECTING = 1, /* the name is looked up; TCP */
   LK_CONN_GREETING = 2,   /* TLS, AUTH, SELECT, SETNAME */
   LK_CONN_UP = 3
 } lk_conn_state;
@@ -63,6 +63,9 @@ typedef struct lk_conn {
   lk_conn_state state;
   int fd; /* -1 when down */
   lk_tls_session *tls;
+  lk_lookup *lookup;          /* of the name; while it is waited for fd is its descriptor */
+  const lk_site *sought;      /* whose name that is: an attempt after it may wait for the same */
+  int64_t stale_us;           /* what it said is forgotten then */
   struct addrinfo *addresses; /* while connecting */
   struct addrinfo *address;   /* the one that is tried */
   redisReader *reader;

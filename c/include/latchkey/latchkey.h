@@ -245,7 +245,8 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
                                 lk_error *error);
 
 /**
- * Close a client: calls that wait return LK_CLOSED, the background thread ends, nothing is left.
+ * Close a client: calls that wait return LK_CLOSED, the background thread ends, nothing is left but the
+ * look-up of a server's name that the system has not ended; it ends by itself.
  * Locks that are still held are not released; they end with their leases, since nobody renews them.
  * A lock that is granted to a waiting call at that moment is released before the call returns.
  * Locks, watches, waits and callers of the client are closed with lk_..._close before or after.
