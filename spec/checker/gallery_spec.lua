@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The pages of the gallery as Chromium shows them. A script at the end of a copy measures what was
--- drawn and writes it into the page; what the browser complains of stands in its log.
+-- The pages of the gallery: that the checker writes them, and how Chromium shows them. A script at
+-- the end of a copy measures what was drawn and writes it into the page; what the browser complains
+-- of stands in its log.
 local cjson = require('cjson')
 local path = require('pl.path')
 local utils = require('pl.utils')
@@ -57,6 +58,23 @@ local function open_in(program, html)
   local plain = text:gsub('&lt;', '<'):gsub('&gt;', '>'):gsub('&amp;', '&')
   return cjson.decode(plain), errors
 end
+
+describe('the gallery', function()
+  it('has the pages that the checker writes of the scripts as they are', function()
+    local folder = path.tmpname()
+    os.remove(folder)
+    local good, _, _, why = utils.executeex('luajit tools/checker/gallery.lua ' .. folder)
+    assert.is_true(good, why)
+
+    for name in pairs(PAGES) do
+      local fresh = utils.readfile(('%s/%s.html'):format(folder, name))
+      assert.is_true(fresh == utils.readfile(('%s/%s.html'):format(GALLERY, name)),
+        name .. ' is out of date; luajit tools/checker/gallery.lua')
+    end
+
+    utils.execute('rm -rf -- ' .. folder)
+  end)
+end)
 
 -- A browser is large: `tools/test --full` runs these with one.
 local program = os.getenv('LATCHKEY_BROWSER')
