@@ -36,7 +36,7 @@ end
 
 describe('the page on the checker', function()
   it('has a table of steps', function()
-    assert.is_true(#stringx.splitlines(TABLE) >= 20)
+    assert.is_true(#stringx.splitlines(TABLE) >= 15)
   end)
 
   for _, line in ipairs(stringx.splitlines(TABLE)) do
