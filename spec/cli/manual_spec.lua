@@ -62,6 +62,19 @@ end
 describe('the manual', function()
   after_each(program.clean)
 
+  it('have each form of a URL, as has the help of the commands in C', function()
+    local manual = assert(utils.readfile(MANUAL .. 'man1/latchkey.1'))
+    local exec = program.run({ 'exec', '--help' }).out
+    local bench = program.run({ 'bench', '--help' }).out
+    local source = assert(utils.readfile(program.root .. '/c/src/url.c'))
+    for scheme in source:gmatch('{"(%l[%l-]+:)//", %l+, ') do
+      local over_tls = scheme:find('^rediss%-') ~= nil
+      assert.truthy(manual:find(scheme, 1, true), scheme)
+      assert.truthy(exec:find(scheme, 1, true), scheme)
+      assert.truthy(bench:find(over_tls and 'over TLS' or scheme, 1, true), scheme)
+    end
+  end)
+
   it('has a page of each command, which names all its options', function()
     for _, name in ipairs(commands()) do
       local page = assert(utils.readfile(MANUAL .. 'man1/latchkey-' .. name .. '.1'))

@@ -136,9 +136,11 @@ function man.program(commands, date)
   flow(out, 'A duration has a unit: 250ms, 10s, 2m, 1h. With --json a command writes one document '
     .. 'that names its schema; results go to standard output, everything else to standard error.')
   out[#out + 1] = '.Pp'
-  flow(out, 'A server is named by a URL: redis://[user:password@]host[:port][/db], rediss://... '
-    .. 'over TLS, unix:///path?db=0, or local: for one of this user\'s own on this machine, '
-    .. 'started when it is first used.')
+  flow(out, 'A server is named by a URL: redis://[user:password@]host[:port][/db]; '
+    .. 'redis-sentinel://host[:port],.../master for the master that Sentinel names; '
+    .. 'redis-cluster://host[:port],... for a cluster; rediss://, rediss-sentinel:// and '
+    .. 'rediss-cluster:// over TLS; unix:///path?db=0; or local: for one of this user\'s own on '
+    .. 'this machine, started when it is first used.')
   environment(out)
   exit_status(out)
   out[#out + 1] = '.Sh EXAMPLES\nOne backup at a time, wherever it is started:'
