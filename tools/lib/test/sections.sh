@@ -182,10 +182,10 @@ section_two_bundles() {
   rm -rf "$newer" && mkdir -p "$newer"
   cp -r scripts/[a-z]*/ "$newer"
   sed -i 's/^\(version:  *[0-9]*\)\.[0-9]*\./\1.999./' "$newer"/*/*.lua
-  check 'two bundles, scripts' "$LK_BUILD/tests/torture" --kind lock,mutex,rw --seconds 10 \
-    --scripts scripts --scripts "$newer"
-  check 'two bundles, functions' "$LK_BUILD/tests/torture" --kind lock,fenced,fair --seconds 10 \
-    --scripts scripts --scripts "$newer" --functions
+  check 'two bundles, scripts' "$LK_BUILD/tests/torture" --seconds 10 \
+    --kind lock,mutex,fenced,fair,rw --locks 5 --scripts scripts --scripts "$newer"
+  check 'two bundles, functions' "$LK_BUILD/tests/torture" --seconds 10 \
+    --kind lock,mutex,fenced,fair,rw --locks 5 --scripts scripts --scripts "$newer" --functions
 }
 
 # faults OPTION...: its output is kept, so that what it skipped can be said.
