@@ -40,25 +40,36 @@ struct lk_link {
   lk_node *node;
   lk_conn conn;
   awaited *awaited, **last_awaited;
+  bool up;       /* its channels know that it is */
   size_t wanted; /* channels with listeners, at the last look */
   lk_link *next;
 };
 
+/* Channels that something is to be done about. A channel is in one row at most. */
+typedef struct channel_row {
+  lk_channel *first, *last;
+} channel_row;
+
 struct lk_channel {
+  lk_channels *channels;
   char *name;
   bool sharded;  /* heard on the node of its slot alone */
   lk_link *link; /* where it is heard, or to be heard; NULL: not decided */
+  bool wanting;  /* counted there */
   channel_state state;
   uint64_t placed; /* the route's version when that was decided */
   unsigned astray; /* MOVED in a row */
   int64_t ask_us;  /* it is not asked for before */
+  size_t awaited;  /* answers of its link's */
   size_t listeners;
   uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
   pthread_cond_t moved;
   lk_listener *told; /* counted among the listeners */
   lk_error why;
-  lk_channel *next;
+  lk_channel *next, **at; /* among all */
+  channel_row *row;       /* NULL: nothing is to be done */
+  lk_channel *after, *before;
 };
 
 struct lk_channels {
@@ -69,7 +80,10 @@ struct lk_channels {
   lk_link *links;
   void *tree; /* of lk_channel by name: tsearch(3) */
   lk_channel *all;
-  lk_channel *asked, **asked_last;
+  channel_row due;       /* their state, their listeners or their link changed */
+  channel_row lingering; /* nobody listens, the first the longest */
+  channel_row astray;    /* to be asked for later, the first as the first */
+  uint64_t version;      /* the route's, which all but those that linger have seen */
   bool shut;
   lk_trace *trace;
   lk_count *messages;
@@ -88,9 +102,30 @@ static lk_channel *find(lk_channels *channels, const char *name) {
   return node ? *(lk_channel **)node : NULL;
 }
 
+static void unqueue(lk_channel *channel) {
+  channel_row *row = channel->row;
+  if (!row) return;
+  *(channel->before ? &channel->before->after : &row->first) = channel->after;
+  *(channel->after ? &channel->after->before : &row->last) = channel->before;
+  channel->row = NULL;
+}
+
+static void queue(lk_channel *channel, channel_row *row) {
+  unqueue(channel);
+  channel->row = row;
+  channel->after = NULL;
+  channel->before = row->last;
+  *(row->last ? &row->last->after : &row->first) = channel;
+  row->last = channel;
+}
+
+/* In the keeper's next round. */
+static void look_at(lk_channel *channel) { queue(channel, &channel->channels->due); }
+
 static lk_channel *add(lk_channels *channels, const char *name) {
   lk_channel *channel = calloc(1, sizeof *channel);
   if (!channel) return NULL;
+  channel->channels = channels;
   channel->name = strdup(name);
   if (!channel->name || !tsearch(channel, &channels->tree, by_name)) {
     free(channel->name);
@@ -99,24 +134,40 @@ static lk_channel *add(lk_channels *channels, const char *name) {
   }
   channel->sharded = lk_route_is_sharded(channels->route, (lk_bytes){name, strlen(name)});
   lk_cond_init(&channel->moved);
+  channel->at = &channels->all;
   channel->next = channels->all;
+  if (channel->next) channel->next->at = &channel->next;
   channels->all = channel;
   return channel;
 }
 
 /* Nobody minds any more what is answered of it there. */
-static void disown(const lk_link *link, const lk_channel *channel) {
-  for (awaited *answer = link->awaited; answer; answer = answer->next) {
+static void disown(lk_channel *channel) {
+  awaited *answer = channel->awaited > 0 ? channel->link->awaited : NULL;
+  for (; answer; answer = answer->next) {
     if (answer->channel == channel) answer->channel = NULL;
   }
+  channel->awaited = 0;
 }
 
-static void destroy(lk_channels *channels, lk_channel *channel) {
-  lk_channel **at = &channels->all;
-  if (channel->link) disown(channel->link, channel);
-  while (*at != channel) at = &(*at)->next;
-  *at = channel->next;
-  tdelete(channel, &channels->tree, by_name);
+static void count_wanting(lk_channel *channel, bool wanting) {
+  if (wanting && !channel->wanting) channel->link->wanted++;
+  if (!wanting && channel->wanting) channel->link->wanted--;
+  channel->wanting = wanting;
+}
+
+static void change_link(lk_channel *channel, lk_link *link) {
+  disown(channel);
+  count_wanting(channel, false);
+  channel->link = link;
+}
+
+static void destroy(lk_channel *channel) {
+  change_link(channel, NULL);
+  unqueue(channel);
+  *channel->at = channel->next;
+  if (channel->next) channel->next->at = channel->at;
+  tdelete(channel, &channel->channels->tree, by_name);
   pthread_cond_destroy(&channel->moved);
   free(channel->name);
   free(channel);
@@ -126,15 +177,20 @@ static void tell(const lk_channel *channel, lk_news news, lk_bytes payload) {
   for (lk_listener *l = channel->told; l; l = l->next) l->told(l, news, payload, &channel->why);
 }
 
-static void move(lk_channel *channel, channel_state state, lk_news news, lk_bytes payload) {
-  channel->state = state;
+static void announce(lk_channel *channel, lk_news news, lk_bytes payload) {
   channel->count++;
   pthread_cond_broadcast(&channel->moved);
   tell(channel, news, payload);
 }
 
+static void become(lk_channel *channel, channel_state state) {
+  channel->state = state;
+  look_at(channel);
+}
+
 static void change(lk_channel *channel, channel_state state, lk_news news) {
-  move(channel, state, news, (lk_bytes){"", 0});
+  become(channel, state);
+  announce(channel, news, (lk_bytes){"", 0});
 }
 
 /* ---------------------------------------------------------------------------------- listening -- */
@@ -158,6 +214,7 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
   if (!channel) channel = add(channels, name);
   if (!channel) return NULL;
   channel->listeners++;
+  look_at(channel);
   LK_TRACE(channels->trace, "listen", lk_clock_us(), LK_TEXT("channel", name));
   if (channel->state == CHANNEL_HEARD) {
     LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", name));
@@ -171,6 +228,7 @@ static void leave(lk_channels *channels, lk_channel *channel) {
   channel->listeners--;
   if (channel->listeners == 0) {
     channel->left_us = lk_clock_us();
+    look_at(channel);
     if (channels->settles_us == INT64_MAX) lk_keeper_poke(channels->keeper);
   }
 }
@@ -263,27 +321,30 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
 
 /* -------------------------------------------------------------------------------------- links -- */
 
-static bool say(lk_channel *channel, bool leaves) {
+/* The answer that is to come, which nobody minds; NULL: no memory. */
+static awaited *say(const lk_channel *channel, bool leaves) {
   lk_link *link = channel->link;
   const char *verb = leaves ? "SUNSUBSCRIBE" : "SSUBSCRIBE";
   lk_bytes argv[] = {lk_bytes_of(channel->sharded ? verb : verb + 1), lk_bytes_of(channel->name)};
   awaited *answer = malloc(sizeof *answer);
   if (!answer || !lk_conn_append_command(&link->conn, argv, 2)) {
     free(answer);
-    return false;
+    return NULL;
   }
-  *answer = (awaited){.channel = channel, .leaves = leaves};
+  *answer = (awaited){.channel = NULL, .leaves = leaves};
   *link->last_awaited = answer;
   link->last_awaited = &answer->next;
+  return answer;
+}
+
+/* false: no memory. */
+static bool ask(lk_channel *channel, bool leaves) {
+  awaited *answer = say(channel, leaves);
+  if (!answer) return false;
+  answer->channel = channel;
+  channel->awaited++;
+  channel->state = leaves ? CHANNEL_LEAVING : CHANNEL_ASKED;
   return true;
-}
-
-static void unsubscribe(lk_channel *channel) {
-  if (say(channel, true)) channel->state = CHANNEL_LEAVING;
-}
-
-static void ask(lk_channel *channel) {
-  if (say(channel, false)) channel->state = CHANNEL_ASKED;
 }
 
 /* The first command was answered. */
@@ -291,6 +352,7 @@ static lk_channel *answered(lk_link *link, bool *leaves) {
   awaited *answer = link->awaited;
   if (!answer) return NULL;
   lk_channel *channel = answer->channel;
+  if (channel) channel->awaited--;
   *leaves = answer->leaves;
   link->awaited = answer->next;
   if (!link->awaited) link->last_awaited = &link->awaited;
@@ -301,10 +363,9 @@ static lk_channel *answered(lk_link *link, bool *leaves) {
 /* It is heard no more where it was. */
 static void deafen(lk_channel *channel) {
   bool heard = channel->state == CHANNEL_HEARD;
-  channel->state = CHANNEL_IDLE;
+  become(channel, CHANNEL_IDLE);
   if (!heard) return;
-  LK_TRACE(channel->link->channels->trace, "deaf", lk_clock_us(),
-           LK_TEXT("channel", channel->name));
+  LK_TRACE(channel->channels->trace, "deaf", lk_clock_us(), LK_TEXT("channel", channel->name));
   tell(channel, LK_NEWS_DEAF, (lk_bytes){"", 0});
 }
 
@@ -318,7 +379,7 @@ static void refuse(lk_link *link, lk_channel *channel, const redisReply *reply) 
   bool moved = strncmp(reply->str, "MOVED ", 6) == 0;
   if (moved || status == LK_CLUSTERDOWN) {
     deafen(channel);
-    channel->link = NULL;
+    change_link(channel, NULL);
     channel->ask_us = moved && channel->astray++ < 2 ? 0 : lk_clock_us() + ASTRAY_US;
     if (moved) {
       lk_route_moved(route, link->node, reply->str);
@@ -342,7 +403,7 @@ static void subscribed(lk_link *link, lk_channel *channel) {
   bool leaves = true;
   while (link->awaited && (first != channel || leaves)) {
     first = answered(link, &leaves);
-    if (first && first != channel) first->state = CHANNEL_IDLE;
+    if (first && first != channel) become(first, CHANNEL_IDLE);
   }
   channel->astray = 0;
   LK_TRACE(link->channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", channel->name));
@@ -358,7 +419,7 @@ static void unsubscribed(lk_link *link, lk_channel *channel) {
   }
   if (!channel) return;
   if (channel->state == CHANNEL_LEAVING) {
-    channel->state = CHANNEL_IDLE;
+    become(channel, CHANNEL_IDLE);
   } else if (channel->state == CHANNEL_HEARD) {
     deafen(channel);
     lk_route_doubt(link->channels->route);
@@ -372,7 +433,7 @@ static void take(lk_link *link, const redisReply *reply) {
     bool leaves = false;
     channel = answered(link, &leaves);
     if (channel && leaves) {
-      channel->state = CHANNEL_IDLE; /* who listens meanwhile asks for it anew */
+      become(channel, CHANNEL_IDLE); /* who listens meanwhile asks for it anew */
     } else if (channel) {
       refuse(link, channel, reply);
     }
@@ -392,17 +453,24 @@ static void take(lk_link *link, const redisReply *reply) {
     lk_count_up(channels->messages);
     LK_TRACE(channels->trace, "message", lk_clock_us(), LK_TEXT("channel", channel->name),
              LK_TEXT("text", reply->element[2]->str));
-    move(channel, channel->state, LK_NEWS_MESSAGE, payload);
+    announce(channel, LK_NEWS_MESSAGE, payload);
   } else if (strcmp(what, "unsubscribe") == 0) {
     unsubscribed(link, channel);
   }
 }
 
-/* After a loss every channel is asked for again, and its confirmation wakes its listeners: messages
- * may have been missed. */
-static void forget_subscriptions(lk_link *link) {
+static void forget_answers(lk_link *link) {
   bool leaves;
   while (link->awaited) answered(link, &leaves);
+}
+
+/* A connection that has come or gone concerns all its channels, and nothing else does. After a loss each
+ * is asked for again, and its confirmation wakes its listeners: messages may have been missed. */
+static void notice(lk_link *link) {
+  bool up = link->conn.state == LK_CONN_UP;
+  if (up == link->up) return;
+  link->up = up;
+  forget_answers(link);
   for (lk_channel *c = link->channels->all; c; c = c->next) {
     if (c->link == link && c->state != CHANNEL_REFUSED) deafen(c);
   }
@@ -435,10 +503,8 @@ static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
     take(link, reply);
     freeReplyObject(reply);
   }
-  if (conn->state == LK_CONN_DOWN && !was_down) {
-    forget_subscriptions(link);
-    tell_joiners(link);
-  }
+  notice(link);
+  if (conn->state == LK_CONN_DOWN && !was_down) tell_joiners(link);
   pthread_mutex_unlock(&link->channels->mutex);
 }
 
@@ -448,9 +514,9 @@ static void link_watch(lk_watched *watched, lk_wish *out) {
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
   pthread_mutex_lock(&link->channels->mutex);
   lk_conn *conn = &link->conn;
+  notice(link); /* it may have been lost since the last look */
   bool needed = !link->channels->shut && link->wanted > 0;
   if (needed && conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {
-    forget_subscriptions(link); /* it may have been lost since the last look */
     lk_conn_start(conn, now_us);
     if (conn->state == LK_CONN_DOWN) tell_joiners(link);
   }
@@ -491,57 +557,74 @@ static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
 }
 
 /* A channel whose answer is awaited moves when it has come. */
-static void place(lk_channels *channels, lk_channel *channel, uint64_t version) {
+static void place(lk_channel *channel) {
+  lk_channels *channels = channel->channels;
   bool down = !channel->link || channel->link->conn.state == LK_CONN_DOWN;
-  if (channel->state == CHANNEL_ASKED || (channel->placed == version && !down)) return;
+  if (channel->state == CHANNEL_ASKED || (channel->placed == channels->version && !down)) return;
   lk_link *link = seat(channels, channel);
-  channel->placed = version;
+  channel->placed = channels->version;
   if (!link || link == channel->link) return;
   if (channel->state == CHANNEL_HEARD) say(channel, true);
-  if (channel->link) disown(channel->link, channel);
   if (channel->state != CHANNEL_REFUSED) deafen(channel);
-  channel->link = link;
+  change_link(channel, link);
 }
 
-/* What the listeners of today want of a channel. Returns when to look again; the channel may be gone. */
-static int64_t settle(lk_channels *channels, lk_channel *channel, int64_t now_us) {
-  int64_t ends_us = channel->left_us + LINGER_US;
+/* What the listeners of today want of a channel. It may be gone then. */
+static void settle(lk_channel *channel, int64_t now_us) {
+  lk_channels *channels = channel->channels;
+  place(channel);
+  unqueue(channel);
   lk_link *link = channel->link;
+  channel_state state = channel->state;
+  count_wanting(channel, link && channel->listeners > 0 && state != CHANNEL_REFUSED);
   if (channel->listeners > 0) {
-    if (channel->state != CHANNEL_REFUSED) link->wanted++;
-    if (link->conn.state != LK_CONN_UP || channel->state != CHANNEL_IDLE) return INT64_MAX;
-    if (now_us < channel->ask_us) return channel->ask_us;
-    ask(channel);
-  } else if (channel->state == CHANNEL_IDLE || channel->state == CHANNEL_REFUSED) {
-    destroy(channels, channel);
-  } else if (channel->state == CHANNEL_HEARD && now_us < ends_us) {
-    return ends_us;
-  } else if (channel->state == CHANNEL_HEARD) {
-    unsubscribe(channel);
+    if (link && (link->conn.state != LK_CONN_UP || state != CHANNEL_IDLE)) return;
+    if (link && now_us >= channel->ask_us && ask(channel, false)) return;
+    /* Without memory, too: some comes back. */
+    if (now_us >= channel->ask_us) channel->ask_us = now_us + ASTRAY_US;
+    queue(channel, &channels->astray);
+  } else if (state == CHANNEL_IDLE || state == CHANNEL_REFUSED) {
+    destroy(channel);
+  } else if (state == CHANNEL_HEARD) {
+    if (now_us >= channel->left_us + LINGER_US && ask(channel, true)) return;
+    if (now_us >= channel->left_us + LINGER_US) channel->left_us = now_us;
+    queue(channel, &channels->lingering);
   }
-  return INT64_MAX;
 }
 
-static int64_t settle_all(lk_channels *channels, int64_t now_us) {
-  int64_t next_us = INT64_MAX;
-  lk_channel *following;
+/* The channels may be elsewhere. One that lingers is looked at when somebody listens again, or leaves where
+ * it is. */
+static void see_route(lk_channels *channels) {
   uint64_t version = lk_route_version(channels->route);
-  for (lk_link *l = channels->links; l; l = l->next) {
-    l->wanted = 0;
-    lk_conn_come_back(&l->conn, now_us);
-    if (l->conn.state == LK_CONN_DOWN) forget_subscriptions(l);
+  if (version == channels->version) return;
+  channels->version = version;
+  for (lk_channel *c = channels->all; c; c = c->next) {
+    if (c->row != &channels->lingering) look_at(c);
   }
-  for (lk_channel *c = channels->all; c; c = following) {
-    following = c->next;
-    place(channels, c, version);
-    if (!c->link) continue; /* no memory; some comes back */
-    int64_t look_us = settle(channels, c, now_us);
-    if (look_us < next_us) next_us = look_us;
+}
+
+/* There may be very many channels: only those that something happened to are looked at. Returns when to
+ * look again. */
+static int64_t settle_due(lk_channels *channels, int64_t now_us) {
+  const channel_row *due = &channels->due;
+  const channel_row *astray = &channels->astray;
+  const channel_row *lingering = &channels->lingering;
+  for (lk_link *l = channels->links; l; l = l->next) {
+    lk_conn_come_back(&l->conn, now_us);
+    notice(l);
+  }
+  see_route(channels);
+  while (due->first) settle(due->first, now_us);
+  while (astray->first && astray->first->ask_us <= now_us) settle(astray->first, now_us);
+  while (lingering->first && lingering->first->left_us + LINGER_US <= now_us) {
+    settle(lingering->first, now_us);
   }
   for (lk_link *l = channels->links; l; l = l->next) {
     if (l->conn.state == LK_CONN_UP) lk_conn_flush(&l->conn, now_us);
   }
-  return next_us;
+  int64_t ask_us = astray->first ? astray->first->ask_us : INT64_MAX;
+  int64_t ends_us = lingering->first ? lingering->first->left_us + LINGER_US : INT64_MAX;
+  return ask_us < ends_us ? ask_us : ends_us;
 }
 
 static lk_channels *of_watched(lk_watched *watched) {
@@ -551,7 +634,7 @@ static lk_channels *of_watched(lk_watched *watched) {
 static void watch(lk_watched *watched, lk_wish *out) {
   lk_channels *channels = of_watched(watched);
   pthread_mutex_lock(&channels->mutex);
-  channels->settles_us = settle_all(channels, lk_clock_us());
+  channels->settles_us = settle_due(channels, lk_clock_us());
   *out = (lk_wish){.fd = -1, .timer_us = channels->settles_us};
   pthread_mutex_unlock(&channels->mutex);
 }
@@ -592,11 +675,11 @@ void lk_channels_hang_up(lk_channels *channels) {
 
 void lk_channels_free(lk_channels *channels) {
   if (!channels) return;
-  while (channels->all) destroy(channels, channels->all);
+  while (channels->all) destroy(channels->all);
   while (channels->links) {
     lk_link *link = channels->links;
     channels->links = link->next;
-    forget_subscriptions(link);
+    forget_answers(link);
     lk_conn_close(&link->conn);
     free(link);
   }

@@ -71,6 +71,7 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
   lk_node **nodes = calloc(map->nnodes * 2 + 1, sizeof *nodes);
   lk_node **masters = nodes ? nodes + map->nnodes : NULL;
   size_t count = 0;
+  bool elsewhere = false; /* where those go that may go anywhere */
   *changed = false;
   if (!nodes) return false;
   for (size_t i = 0; i < map->nnodes; i++) {
@@ -85,11 +86,12 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
     }
   }
   if (count > 0) {
-    atomic_store(&c->any, is_among(masters, count, by) ? (lk_node *)(uintptr_t)by : masters[0]);
+    lk_node *any = is_among(masters, count, by) ? (lk_node *)(uintptr_t)by : masters[0];
+    elsewhere = atomic_exchange(&c->any, any) != any;
     retire(c, masters, count);
   }
   free(nodes);
-  if (*changed) lk_route_changed(&c->route);
+  if (*changed || elsewhere) lk_route_changed(&c->route);
   return count > 0;
 }
 
