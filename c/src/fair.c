@@ -37,9 +37,7 @@ static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWN
 static bool is_held(const lk_record *record, uint64_t ticket) {
   char owner[LK_OWNER_SIZE];
   owner_of(record->client, ticket, owner);
-  const lk_hold *hold = record->holds;
-  while (hold && strcmp(hold->owner, owner) != 0) hold = hold->next;
-  return hold != NULL;
+  return lk_record_is_held_as(record, owner);
 }
 
 typedef struct unwanted {

@@ -206,8 +206,7 @@ void lk_lock_told(lk_lock *lock) {
 static lk_hold *look(lk_lock *lock, uint64_t caller_id) {
   if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return NULL;
   pthread_mutex_lock(&lock->client->mutex);
-  lk_hold *hold = lock->record->holds;
-  while (hold && hold->caller_id != caller_id) hold = hold->next;
+  lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
   if (hold) return hold;
   pthread_mutex_unlock(&lock->client->mutex);
   lk_client_leave(lock->client);

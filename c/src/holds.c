@@ -16,14 +16,6 @@ struct lk_holds {
 
 lk_holds *lk_holds_new(void) { return calloc(1, sizeof(lk_holds)); }
 
-size_t lk_holds_count(const lk_holds *holds) {
-  size_t n = 0;
-  for (const lk_record *record = holds->all; record; record = record->next) {
-    for (const lk_hold *hold = record->holds; hold; hold = hold->next) n++;
-  }
-  return n;
-}
-
 void lk_holds_free(lk_holds *holds) { free(holds); }
 
 /* ------------------------------------------------------------------------------------ records -- */
@@ -84,12 +76,85 @@ void lk_record_close(lk_client *client, lk_record *record) {
   pthread_mutex_unlock(&client->mutex);
 }
 
+/* ------------------------------------------------------------------------- the holds of a record -- */
+
+/* A tree by the bits of the callers' numbers, the lowest first. They are given in turn, so it is balanced
+ * without further ado; it is 64 deep at most, and most records have one hold or none. */
+
+lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id) {
+  lk_hold *hold = record->holds;
+  for (uint64_t bits = caller_id; hold && hold->caller_id != caller_id; bits >>= 1) {
+    hold = hold->below[bits & 1];
+  }
+  return hold;
+}
+
+/* Where the caller's way comes to this hold, or (NULL) ends. */
+static lk_hold **place_of(lk_record *record, uint64_t caller_id, const lk_hold *hold) {
+  lk_hold **at = &record->holds;
+  for (uint64_t bits = caller_id; *at != hold; bits >>= 1) at = &(*at)->below[bits & 1];
+  return at;
+}
+
+/* One that nothing is below of fills the gap: it may stand wherever its way leads through. */
+static void take_out(lk_hold **at) {
+  lk_hold *gone = *at;
+  lk_hold **end = at;
+  while ((*end)->below[0] || (*end)->below[1]) end = &(*end)->below[(*end)->below[0] ? 0 : 1];
+  lk_hold *last = *end;
+  *end = NULL;
+  if (last == gone) return;
+  memcpy(last->below, gone->below, sizeof last->below);
+  *at = last;
+}
+
+static size_t count_below(const lk_hold *hold) {
+  return hold ? 1 + count_below(hold->below[0]) + count_below(hold->below[1]) : 0;
+}
+
+static int64_t latest_end_us(const lk_hold *hold) {
+  if (!hold) return 0;
+  int64_t latest_us = hold->watch ? lk_watch_deadline_us(hold->watch) : 0;
+  for (int i = 0; i < 2; i++) {
+    int64_t end_us = latest_end_us(hold->below[i]);
+    if (end_us > latest_us) latest_us = end_us;
+  }
+  return latest_us;
+}
+
+static bool is_among(const lk_hold *hold, const char *owner) {
+  return hold && (strcmp(hold->owner, owner) == 0 || is_among(hold->below[0], owner) ||
+                  is_among(hold->below[1], owner));
+}
+
+static void unhear(lk_hold *hold, const lk_lock *lock) {
+  if (!hold) return;
+  if (hold->lock == lock) hold->unheard = true;
+  unhear(hold->below[0], lock);
+  unhear(hold->below[1], lock);
+}
+
+size_t lk_holds_count(const lk_holds *holds) {
+  size_t n = 0;
+  for (const lk_record *r = holds->all; r; r = r->next) n += count_below(r->holds);
+  return n;
+}
+
+int64_t lk_record_held_until_us(const lk_record *record) { return latest_end_us(record->holds); }
+
+bool lk_record_is_held_as(const lk_record *record, const char *owner) {
+  return is_among(record->holds, owner);
+}
+
+void lk_hold_forget_lock(lk_record *record, const lk_lock *lock) {
+  if (lock->holds > 0) unhear(record->holds, lock);
+}
+
 /* -------------------------------------------------------------------------------------- holds -- */
 
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) {
   pthread_mutex_lock(&client->mutex);
-  lk_hold *hold = record->holds;
-  while (hold && hold->caller_id != caller_id) hold = hold->next;
+  lk_hold *hold = lk_record_hold_of(record, caller_id);
   pthread_mutex_unlock(&client->mutex);
   return hold;
 }
@@ -100,21 +165,11 @@ bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_
   owner[0] = '\0';
   pthread_mutex_lock(&client->mutex);
   void *node = tfind(&probe, &client->holds->tree, by_kind_and_name);
-  lk_hold *hold = node ? (*(lk_record **)node)->holds : NULL;
-  while (hold && hold->caller_id != caller_id) hold = hold->next;
+  const lk_hold *hold = node ? lk_record_hold_of(*(lk_record **)node, caller_id) : NULL;
   if (hold) strcpy(owner, hold->owner);
   bool live = hold && hold->watch && lk_watch_deadline_us(hold->watch) > lk_clock_us();
   pthread_mutex_unlock(&client->mutex);
   return live;
-}
-
-int64_t lk_record_held_until_us(const lk_record *record) {
-  int64_t until_us = 0;
-  for (const lk_hold *hold = record->holds; hold; hold = hold->next) {
-    int64_t end_us = hold->watch ? lk_watch_deadline_us(hold->watch) : 0;
-    if (end_us > until_us) until_us = end_us;
-  }
-  return until_us;
 }
 
 void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold) {
@@ -122,17 +177,16 @@ void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold) {
   /* One that is held as a part of something has a number that is not the caller's. */
   hold->counted = hold->caller && lk_caller_id(hold->caller) == hold->caller_id;
   if (hold->counted) lk_caller_count(hold->caller, 1);
-  hold->next = record->holds;
-  record->holds = hold;
+  hold->lock->holds++;
+  *place_of(record, hold->caller_id, NULL) = hold;
   pthread_mutex_unlock(&client->mutex);
 }
 
 void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold) {
   lk_watch_close(hold->watch);
   pthread_mutex_lock(&client->mutex);
-  lk_hold **at = &record->holds;
-  while (*at != hold) at = &(*at)->next;
-  *at = hold->next;
+  take_out(place_of(record, hold->caller_id, hold));
+  hold->lock->holds--;
   if (hold->counted) lk_caller_count(hold->caller, -1);
   free_if_unused(client->holds, record);
   pthread_mutex_unlock(&client->mutex);
@@ -140,31 +194,29 @@ void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold) {
   free(hold);
 }
 
-/* The first hold there is, of one caller or (0) of any. */
-static lk_hold *first_hold(lk_client *client, uint64_t caller_id, lk_record **record) {
-  lk_hold *hold = NULL;
+/* The record after this one (NULL: the first), which stays until it is given in its turn. */
+static lk_record *next_record(lk_client *client, lk_record *record) {
   pthread_mutex_lock(&client->mutex);
-  for (*record = client->holds->all; *record; *record = (*record)->next) {
-    hold = (*record)->holds;
-    while (hold && caller_id != 0 && hold->caller_id != caller_id) hold = hold->next;
-    if (hold) break;
-  }
+  lk_record *next = record ? record->next : client->holds->all;
+  if (next) next->handles++;
   pthread_mutex_unlock(&client->mutex);
-  return hold;
+  if (record) lk_record_close(client, record);
+  return next;
 }
 
 void lk_hold_remove_all(lk_client *client, uint64_t caller_id) {
-  lk_record *record;
-  lk_hold *hold;
-  while ((hold = first_hold(client, caller_id, &record)) != NULL) {
-    lk_hold_remove(client, record, hold);
+  lk_record *record = NULL;
+  while ((record = next_record(client, record)) != NULL) {
+    lk_hold *hold;
+    while ((hold = lk_hold_find(client, record, caller_id)) != NULL) {
+      lk_hold_remove(client, record, hold);
+    }
   }
 }
 
-void lk_holds_clear(lk_client *client) { lk_hold_remove_all(client, 0); }
-
-void lk_hold_forget_lock(lk_record *record, const lk_lock *lock) {
-  for (lk_hold *hold = record->holds; hold; hold = hold->next) {
-    if (hold->lock == lock) hold->unheard = true;
+void lk_holds_clear(lk_client *client) {
+  lk_record *record = NULL;
+  while ((record = next_record(client, record)) != NULL) {
+    while (record->holds) lk_hold_remove(client, record, record->holds);
   }
 }

@@ -14,17 +14,17 @@ enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 
 /* Somebody's hold. It is changed only by its owner's calls, of which there is one at a time. */
 struct lk_hold {
-  lk_hold *next;
+  lk_hold *below[2]; /* others of its record */
   lk_lock *lock;     /* with a reference: its renewals are formed by it */
   lk_caller *caller; /* NULL: a thread */
   uint64_t caller_id;
-  int64_t count;
   int64_t token; /* 0: the kind has none */
   int64_t since_us;
   lk_watch *watch;
-  bool unheard; /* that handle is closed: its callback is not told of a loss */
-  bool counted; /* as its caller's */
-  char owner[]; /* NUL-terminated, of LK_OWNER_SIZE at most */
+  int32_t count; /* LK_HOLD_MAX at most */
+  bool unheard;  /* that handle is closed: its callback is not told of a loss */
+  bool counted;  /* as its caller's */
+  char owner[];  /* NUL-terminated, of LK_OWNER_SIZE at most */
 };
 
 /* Has the server confirmed that this record's channel is heard? */
@@ -41,7 +41,7 @@ struct lk_record {
   size_t handles;
   lk_kind kind;
   char *name;
-  lk_hold *holds;
+  lk_hold *holds;           /* a tree: many may read at once */
   lk_attempt *first, *last; /* the line */
   size_t handovers;         /* in a row */
   int64_t stand_back_us;    /* others first, until then */
@@ -81,9 +81,13 @@ lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id);
  * it is not lost. */
 bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
                       char owner[LK_OWNER_SIZE]);
+/* With the client's mutex held: what lk_hold_find() finds. */
+lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id);
 /* With the client's mutex held: until when the record is certain to be held by this client; 0: it is
  * not known to be. */
 int64_t lk_record_held_until_us(const lk_record *record);
+/* With the client's mutex held: is it this name's? */
+bool lk_record_is_held_as(const lk_record *record, const char *owner);
 void lk_hold_add(lk_client *client, lk_record *record, lk_hold *hold);
 /* Out of the table and gone, its watch too. */
 void lk_hold_remove(lk_client *client, lk_record *record, lk_hold *hold);

@@ -58,6 +58,7 @@ struct lk_lock {
   void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user);
   void *user;
   /* Guarded by the client's mutex. */
+  size_t holds; /* that came by this handle */
   bool telling; /* on_lost runs, on this thread: */
   pthread_t teller;
   bool closed; /* by its own callback */

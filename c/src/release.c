@@ -119,7 +119,7 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
     lk_hold_remove(lock->client, lock->record, hold);
   } else {
     pthread_mutex_lock(&lock->client->mutex);
-    hold->count = l->left;
+    hold->count = (int32_t)l->left;
     pthread_mutex_unlock(&lock->client->mutex);
   }
   return status;

@@ -268,6 +268,41 @@ static void a_reader_has_at_most_a_thousand_levels(void **state) {
 
 /* ------------------------------------------------------------------------------------- waiting -- */
 
+static void counts_are(lk_caller *const *readers, const int *counts, int n) {
+  for (int i = 0; i < n; i++) {
+    if (readers[i]) assert_int_equal(lk_lock_hold_count(here.read, readers[i]), counts[i]);
+  }
+}
+
+/* They leave in an order of their own; some are freed as they read, and the last read until the client is
+ * closed. */
+static void each_of_many_local_readers_has_a_hold_of_its_own(void **state) {
+  (void)state;
+  lk_caller *readers[READERS];
+  int counts[READERS];
+  for (int i = 0; i < READERS; i++) {
+    readers[i] = kit_caller(here.client);
+    for (counts[i] = 0; counts[i] <= i % 3; counts[i]++) {
+      EXPECT(LK_OK, lk_lock_acquire(here.read, readers[i], 0, &kit_error));
+    }
+  }
+  counts_are(readers, counts, READERS);
+  for (int turn = 0; turn < READERS - 5; turn++) {
+    int i = turn * 17 % READERS;
+    for (; counts[i] > 0 && turn % 5 != 0; counts[i]--) {
+      EXPECT(LK_OK, lk_lock_release(here.read, readers[i], &kit_error));
+    }
+    if (turn % 5 == 0) {
+      lk_caller_free(readers[i]);
+      readers[i] = NULL;
+    }
+    counts_are(readers, counts, READERS);
+  }
+  close_side(&here);
+  for (int i = 0; i < READERS; i++) lk_caller_free(readers[i]);
+  here = open_side();
+}
+
 static void a_release_wakes_local_readers_and_writers(void **state) {
   (void)state;
   kit_job reader, writer;
@@ -569,6 +604,7 @@ int main(void) {
       TEST(nor_behind_a_local_writer_that_waits_for_it),
       TEST(a_writer_reads_though_local_readers_wait_for_it),
       TEST(a_reader_has_at_most_a_thousand_levels),
+      TEST(each_of_many_local_readers_has_a_hold_of_its_own),
       TEST(a_release_wakes_local_readers_and_writers),
       TEST(many_local_readers_wait_and_wake_at_little_cost),
       TEST(readers_that_come_while_others_wait_stand_behind_them),
