@@ -164,8 +164,9 @@ describe('latchkey bundle', function()
     local unsigned = to(file, '--sign', '/nowhere/key')
 
     assert.equal(1, nowhere.code)
+    assert.equal('latchkey bundle: /nowhere/b.tar.gz: No such file or directory\n', nowhere.err)
     assert.equal(1, unsigned.code)
-    assert.truthy(unsigned.err:find('/nowhere/key', 1, true))
+    assert.truthy(unsigned.err:find('/nowhere/key: No such file or directory\n$'), unsigned.err)
     assert.is_false(path.exists(file .. '.sig'))
   end)
 

@@ -8,8 +8,9 @@ local sign = {}
 -- What is signed for another purpose is no signature of a bundle.
 sign.NAMESPACE = 'latchkey-bundle'
 
+-- ssh-keygen ends some lines as terminals in raw mode want them.
 local function last_line(text)
-  return text:match('([^\n]*)\n*$')
+  return text:match('([^\r\n]*)[\r\n]*$')
 end
 
 -- Runs ssh-keygen with a file for its input.

@@ -65,7 +65,7 @@ local function write(file, text)
   if written then
     written, why = os.rename(fresh, file)
   end
-  return written, why
+  return written, why and ('%s: %s'):format(file, why:match(': (.*)$') or why)
 end
 
 -- The file, its digest, its signature. A signature of other bytes would mislead.
