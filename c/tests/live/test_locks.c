@@ -298,6 +298,37 @@ static void a_release_wakes_a_waiter_who_sent_nothing_meanwhile(void **state) {
   close_rivals(&r);
 }
 
+static void who_spins_tries_less_and_less_often_and_wakes_who_listens(void **state) {
+  (void)state;
+  rivals r = open_rivals(LK_LOCK);
+  kit_job waiter;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.wait_mode = LK_WAIT_SPIN;
+  lk_lock *spinning = kit_lock(r.clients[1], LK_LOCK, "job", &options);
+  EXPECT(LK_OK, lk_lock_acquire(r.locks[0], NULL, 0, &kit_error));
+  server_do(srv, "CONFIG RESETSTAT");
+  int64_t from_ms = lk_now_ms();
+  kit_begin_acquire(&waiter, spinning, kit_caller(r.clients[1]), LK_FOREVER);
+  UNTIL(server_calls(srv, "evalsha") >= 5 && lk_now_ms() > from_ms + 700);
+  /* 9 pauses double from 1 ms to 128 ms; then each is half of that at least. */
+  long long tries = server_calls(srv, "evalsha");
+  assert_in_range(tries, 5, 10 + (lk_now_ms() - from_ms) / 64);
+  EXPECT(LK_OK, lk_lock_release(r.locks[0], NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&waiter));
+  assert_int_equal(server_calls(srv, "subscribe"), 0);
+
+  server_do(srv, "CONFIG RESETSTAT");
+  kit_job listener;
+  kit_begin_acquire(&listener, r.locks[0], NULL, LK_FOREVER);
+  UNTIL(server_calls(srv, "subscribe") == 1 && server_calls(srv, "evalsha") == 2);
+  EXPECT(LK_OK, lk_lock_release(spinning, waiter.caller, &kit_error));
+  EXPECT(LK_OK, kit_end(&listener));
+  assert_int_equal(server_calls(srv, "evalsha"), 4); /* the release, and one try more */
+  lk_lock_close(spinning);
+  lk_caller_free(waiter.caller);
+  close_rivals(&r);
+}
+
 static void the_end_of_a_lease_wakes_a_waiter_without_a_message(void **state) {
   (void)state;
   rivals r = open_rivals(LK_LOCK);
@@ -414,6 +445,7 @@ int main(void) {
       TEST(a_lock_held_by_another_client_is_busy_or_times_out),
       TEST(a_mutex_held_by_another_client_is_busy_or_times_out),
       TEST(a_release_wakes_a_waiter_who_sent_nothing_meanwhile),
+      TEST(who_spins_tries_less_and_less_often_and_wakes_who_listens),
       TEST(the_end_of_a_lease_wakes_a_waiter_without_a_message),
       TEST(a_message_without_a_release_does_not_give_the_lock),
       TEST(many_threads_of_two_clients_exclude_each_other),
