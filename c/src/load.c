@@ -235,6 +235,7 @@ void lk_load_prepare(void *user, lk_pipe *pipe) {
   const lk_client *client = user;
   if (!client->prepares) return;
   int64_t deadline_us = lk_clock_us() + client->command_us;
+  lk_pipe_drop_first(pipe); /* those of the last time, if nothing was asked since */
   for (size_t i = 0; i < lk_catalog_count(client->catalog); i++) {
     lk_request *request = lk_load_request(lk_catalog_at(client->catalog, i), deadline_us);
     if (request) lk_pipe_send_first(pipe, request);

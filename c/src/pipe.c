@@ -136,6 +136,15 @@ void lk_pipe_send_first(lk_pipe *pipe, lk_request *request) {
   lk_pipe_let_go(pipe);
 }
 
+void lk_pipe_drop_first(lk_pipe *pipe) {
+  lk_request *request;
+  pthread_mutex_lock(&pipe->mutex);
+  while ((request = lk_queue_pop(&pipe->first)) != NULL) {
+    lk_pipe_finish(pipe, request, LK_CANCELLED, NULL);
+  }
+  lk_pipe_let_go(pipe);
+}
+
 void lk_pipe_moved(lk_pipe *pipe) {
   pthread_mutex_lock(&pipe->mutex);
   interrupt_driver(pipe);

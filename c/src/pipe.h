@@ -74,6 +74,8 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user);
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request);
 /* A request that goes out before whatever else waits for the connection. Nobody gets its answer. */
 void lk_pipe_send_first(lk_pipe *pipe, lk_request *request);
+/* What was to go out so, and has not yet, does not. */
+void lk_pipe_drop_first(lk_pipe *pipe);
 /* What was gathered goes out. */
 void lk_pipe_flush(lk_pipe *pipe);
 /* Start a request and wait for its answer, at most until its deadline. */

@@ -283,7 +283,8 @@ LK_API const char *lk_client_target(const lk_client *client);
 LK_API int lk_client_fd(lk_client *client);
 
 /**
- * Run the callbacks that are due, on this thread.
+ * Run the callbacks that are due, on this thread. What they start goes out together, when they have
+ * returned or sleep inside a call of the library's.
  * @return how many ran; 0 in a forked child
  * @blocks as long as the callbacks do
  * @threads any; a callback runs on one thread only

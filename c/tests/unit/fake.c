@@ -21,7 +21,7 @@
 #include "catalog.h"
 #include "clock.h"
 
-enum { LINKS_MAX = 64, INBOX_MAX = 64, PATIENCE_US = 10 * 1000 * 1000 };
+enum { LINKS_MAX = 64, INBOX_MAX = 256, PATIENCE_US = 10 * 1000 * 1000 };
 
 typedef struct peer {
   int fd; /* -1: closed; a number is used once */

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client.h"
 #include "fake.h"
 #include "kit.h"
+#include "load.h"
 
 /* With the default lease a call has the command deadline to itself; with the short one a third of
  * the lease, far below it: the call ends and the connection stays. */
@@ -56,6 +58,24 @@ static int teardown(void **state) {
 static fake_command take(const char *script) { return fake_take_script(fix.server, script); }
 static void answer(fake_command command, const char *bytes) {
   fake_answer(fix.server, command, bytes);
+}
+
+/* A server that becomes a master again and again while nothing is asked of it. */
+static void scripts_that_go_ahead_of_a_call_go_once(void **state) {
+  (void)state;
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  fake_leave(fix.server, "SCRIPT");
+  for (int i = 0; i < 3; i++) lk_load_prepare(fix.client, pipe);
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
+  size_t scripts = 0;
+  fake_command next = fake_take(fix.server);
+  for (; strcmp(next.argv->element[0]->str, "SCRIPT") == 0; next = fake_take(fix.server)) {
+    answer(next, "+OK\r\n");
+    scripts++;
+  }
+  answer(next, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_int_equal(scripts, lk_script_count(fix.client));
 }
 
 static fake_command begin_acquire(lk_lock *lock, int64_t wait_ms) {
@@ -461,6 +481,7 @@ static void replies_go_to_those_who_asked(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
+      TEST(scripts_that_go_ahead_of_a_call_go_once),
       TEST(a_reply_that_comes_late_but_in_time_counts_from_the_send),
       TEST(a_reply_that_never_comes_makes_the_call_unsure_and_is_undone),
       TEST(a_reply_that_comes_after_the_call_has_ended_gives_nothing_and_is_undone),
