@@ -86,15 +86,30 @@ describe('latchkey spec', function()
     assert.equal(0, result.code)
   end)
 
-  it('refuses to empty a server that keeps its data', function()
-    local server = program.server('--appendonly', 'yes')
-    server:command('SET', 'precious', '1')
+  it('runs them again on that server, which it leaves empty', function()
+    local server = program.server()
 
-    local result = run('--url', server.url)
+    local first, second = run('--url', server.url), run('--url', server.url)
 
-    assert.matches('names a server that keeps its data', result.out)
-    assert.equal(1, result.code)
-    assert.equal('1', server:command('GET', 'precious'))
+    assert.equal(0, first.code)
+    assert.equal(0, second.code, second.err)
+    assert.equal('0', server:command('DBSIZE'))
+  end)
+
+  it('refuses to empty a server that has keys, keeps its data, or is a replica', function()
+    local keeper, cache, replica = program.server('--appendonly', 'yes'), program.server(),
+      program.server()
+    cache:command('SET', 'precious', '1')
+    replica:command('REPLICAOF', '127.0.0.1', '1')
+
+    for server, why in pairs({ [keeper] = 'keeps its data', [cache] = 'has keys',
+      [replica] = 'is a replica' }) do
+      local result = run('--url', server.url)
+
+      assert.equal(64, result.code)
+      assert.matches(why, result.err)
+    end
+    assert.equal('1', cache:command('GET', 'precious'))
   end)
 
   it('says which spec failed', function()

@@ -14,8 +14,8 @@ function command.configure(parser)
   parser:option('--output', 'How it is shown: plainTerminal, utfTerminal, TAP or junit.',
     'plainTerminal'):choices({ 'plainTerminal', 'utfTerminal', 'TAP', 'junit' })
   parser:epilog('A spec requires "helper" and takes its world from helper.world(): the mock, or '
-    .. 'with --url a server that keeps nothing and is emptied before each case; LATCHKEY_URL is '
-    .. 'not looked at. Exit code 1: a spec failed.')
+    .. 'with --url a server that keeps nothing, is empty, and is emptied before each case; '
+    .. 'LATCHKEY_URL is not looked at. Exit code 1: a spec failed.')
 end
 
 -- What the helper reads when it is loaded.
@@ -68,6 +68,38 @@ local function run(busted, args, ctx)
   busted.publish({ 'exit' })
 end
 
+-- Why specs must not have a server, which they empty: one that keeps nothing may yet be somebody's
+-- cache.
+local function not_free(client)
+  local said = {}
+  for i, words in ipairs({ { 'INFO' }, { 'CONFIG', 'GET', 'save' },
+    { 'CONFIG', 'GET', 'appendonly' } }) do
+    local reply, err = client:command(unpack(words))
+    if not reply then
+      return nil, err
+    end
+    said[i] = words[3] and reply[2] or reply
+  end
+  return said[1]:find('\ndb%d') and 'has keys'
+    or (said[2] ~= '' or said[3] ~= 'no') and 'keeps its data'
+    or said[1]:find('role:slave', 1, true) and 'is a replica'
+end
+
+local function open_free(ctx)
+  local client, code = ctx:client()
+  if not client then
+    return nil, code
+  end
+  local why, err = not_free(client)
+  if err then
+    return nil, ctx:fail(err)
+  elseif why then
+    return nil, ctx:misuse(('%s %s; specs empty their server, so give them one of their own')
+      :format(client:target(), why))
+  end
+  return client
+end
+
 -- Is there anything to run? busted itself can say so only to people.
 local function has_specs(targets)
   for _, target in ipairs(targets) do
@@ -94,10 +126,21 @@ function command.run(args, ctx)
     return ctx:fail({ status = 'LK_SYSTEM', message = 'busted is not installed',
       hint = 'install it with the distribution\'s package lua-busted, or luarocks' })
   end
+  local client, code
+  if args.url then
+    client, code = open_free(ctx)
+    if not client then
+      return code
+    end
+  end
   jit.off() -- compiled loops over pairs() can crash in old LuaJITs
   set_environment(args)
   local busted, counts, failures = new_runner()
   run(busted, args, ctx)
+  -- The last case leaves what the next run would take for somebody's.
+  if client then
+    client:command('FLUSHALL')
+  end
   if counts.passed + counts.failed + counts.skipped == 0 then
     return ctx:misuse(NO_SPECS)
   end
