@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * latchkey_pairs URL COUNT [pairs|reenter|handover|renew]: so many uncontended acquires and releases
- * from one thread (of a level of a hold, with reenter), or hand-overs among four asynchronous callers,
- * or renewals of 500 holds. Polling is off. Prints how many it were.
+ * latchkey_pairs URL COUNT [pairs|reenter|handover|pass|renew]: so many uncontended acquires and
+ * releases from one thread (of a level of a hold, with reenter), or hand-overs among four asynchronous
+ * callers, or a fifth as many from one client to another whose callers wait for 1,000 locks, or renewals
+ * of 500 holds. Polling is off. Prints how many it were.
  */
 #include <latchkey/latchkey.h>
 #include <latchkey/stats.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLDS = 500, OWNERS = 4 };
+enum { HOLDS = 500, OWNERS = 4, WAITED_FOR = 1000 };
 
 static lk_client *client;
 static lk_lock *lock;
@@ -73,6 +74,59 @@ static void run_handovers(long count) {
   for (int i = 0; i < OWNERS; i++) lk_caller_free(owners[i]);
 }
 
+/* ---- hand-overs to another client ---- */
+
+static void got(lk_op *op, lk_status status, const lk_error *why, void *user) {
+  (void)op, (void)why, (void)user;
+  if (status == LK_CLOSED) return; /* it waited until the end */
+  check(status);
+  over++;
+}
+
+/* What the clients do by the clock is put off, and the channels are heard before anybody waits, so that
+ * each time is like the others. */
+static long run_passes(long count, const char *url) {
+  static lk_lock *theirs[WAITED_FOR], *ours[WAITED_FOR];
+  static lk_caller *callers[WAITED_FOR];
+  static lk_wait *waits[WAITED_FOR];
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_lock_options with = LK_LOCK_OPTIONS_INIT;
+  lk_client *other;
+  options.poll_us = -1;
+  options.recheck_ms = 300000;
+  with.lease_ms = 600000;
+  check(lk_client_open(url, &options, &other, &error));
+  struct pollfd readable = {.fd = lk_client_fd(other), .events = POLLIN};
+  for (int i = 0; i < WAITED_FOR; i++) {
+    char name[32], channel[64];
+    snprintf(name, sizeof name, "cost-%d", i);
+    snprintf(channel, sizeof channel, "redisson_lock__channel:{%s}", name);
+    check(lk_lock_open(client, LK_LOCK, name, &with, &theirs[i], &error));
+    check(lk_lock_open(other, LK_LOCK, name, &with, &ours[i], &error));
+    check(lk_caller_new(other, &callers[i], &error));
+    check(lk_wait_open(other, channel, &waits[i], &error));
+    check(lk_lock_acquire(theirs[i], NULL, 0, &error));
+    check(lk_lock_acquire_async(ours[i], callers[i], LK_FOREVER, got, NULL, NULL, &error));
+  }
+  poll(NULL, 0, 300);
+  for (long i = 0; i < count; i++) {
+    check(lk_lock_release(theirs[i], NULL, &error));
+    while (over <= i) {
+      if (lk_client_dispatch(other) == 0) poll(&readable, 1, -1);
+    }
+    check(lk_lock_release(ours[i], callers[i], &error));
+  }
+  for (int i = 0; i < WAITED_FOR; i++) lk_wait_close(waits[i]);
+  lk_client_close(other);
+  for (int i = 0; i < WAITED_FOR; i++) {
+    if (i >= count) check(lk_lock_release(theirs[i], NULL, &error));
+    lk_lock_close(theirs[i]);
+    lk_lock_close(ours[i]);
+    lk_caller_free(callers[i]);
+  }
+  return count;
+}
+
 /* ---- renewals ---- */
 
 static long renewals(void) {
@@ -107,7 +161,7 @@ int main(int argc, char **argv) {
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   lk_lock_options with = LK_LOCK_OPTIONS_INIT;
   if (argc < 3) {
-    fprintf(stderr, "usage: latchkey_pairs URL COUNT [pairs|reenter|handover|renew]\n");
+    fprintf(stderr, "usage: latchkey_pairs URL COUNT [pairs|reenter|handover|pass|renew]\n");
     return 1;
   }
   options.poll_us = -1;
@@ -116,6 +170,8 @@ int main(int argc, char **argv) {
   check(lk_lock_open(client, LK_LOCK, "cost", &with, &lock, &error));
   if (strcmp(mode, "renew") == 0) {
     count = run_renewals(count);
+  } else if (strcmp(mode, "pass") == 0) {
+    count = run_passes(count / 5 < WAITED_FOR ? count / 5 : WAITED_FOR, argv[1]);
   } else if (strcmp(mode, "handover") == 0) {
     run_handovers(count);
   } else {
