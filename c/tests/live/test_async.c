@@ -637,6 +637,35 @@ static void many_that_end_at_once_need_little_stack(void **state) {
   free(tasks);
 }
 
+static void ten_thousand_wait_without_threads_and_leave_nothing(void **state) {
+  (void)state;
+  server_do(srv, "HSET job somebody 1");
+  server_do(srv, "PEXPIRE job 60000");
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller **tasks = calloc(TRIES, sizeof(lk_caller *));
+  told *waits = calloc(TRIES, sizeof(told));
+  int threads = kit_count("task");
+  for (size_t i = 0; i < TRIES; i++) {
+    tasks[i] = kit_caller(client);
+    EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[i], LK_FOREVER, on_done, &waits[i],
+                                        &waits[i].op, &kit_error));
+  }
+  UNTIL(server_calls(srv, "subscribe") > 0);
+  assert_int_equal(kit_count("task"), threads);
+  for (size_t i = 0; i < TRIES; i++) lk_op_cancel(waits[i].op);
+  for (size_t i = 0; i < TRIES; i++) {
+    loop_until(client, &waits[i]);
+    EXPECT(LK_CANCELLED, waits[i].status);
+    lk_caller_free(tasks[i]);
+  }
+  assert_int_equal(server_number(srv, "DBSIZE"), 1);
+  lk_lock_close(lock);
+  lk_client_close(client);
+  free(waits);
+  free(tasks);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, flush)
   const struct CMUnitTest tests[] = {
@@ -660,6 +689,7 @@ int main(void) {
       TEST(a_callback_may_wait_for_several_locks),
       TEST(a_callback_may_begin_what_asks_replicas),
       TEST(many_that_end_at_once_need_little_stack),
+      TEST(ten_thousand_wait_without_threads_and_leave_nothing),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, start, stop);
