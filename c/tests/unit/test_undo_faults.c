@@ -4,7 +4,7 @@
 #include "fake.h"
 #include "kit.h"
 
-enum { COMMAND_MS = 2000, MOMENT_MS = 400 };
+enum { COMMAND_MS = 2000 };
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
@@ -55,6 +55,21 @@ static void expect_undone(const char *owner, const char *answer) {
   fake_answer(fix.server, release, answer);
 }
 
+static bool is_pausing(void) {
+  pthread_mutex_lock(&fix.client->mutex);
+  bool pausing = fix.client->undos_repeated > 0;
+  pthread_mutex_unlock(&fix.client->mutex);
+  return pausing;
+}
+
+/* Behind an acquire that is not answered the first copy may go out on a connection that is given up. */
+static void expect_undone_for_now(const char *owner) {
+  do {
+    expect_undone(owner, NOT_YOURS);
+    UNTIL(is_pausing() || !fake_is_idle(fix.server));
+  } while (!is_pausing());
+}
+
 /* It goes out, and no answer comes. */
 static fake_command lose_acquire(void) {
   kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
@@ -68,7 +83,7 @@ static void what_may_come_late_is_undone_twice_more(void **state) {
   fake_command acquire = lose_acquire();
   const char *owner = fake_arg(&acquire, 1);
   int64_t first_ms = lk_now_ms();
-  expect_undone(owner, NOT_YOURS);
+  expect_undone_for_now(owner);
   expect_undone(owner, RELEASED);
   assert_true(lk_now_ms() - first_ms >= 1000);
   expect_undone(owner, NOT_YOURS);
@@ -79,19 +94,11 @@ static void what_may_come_late_is_undone_twice_more(void **state) {
 static void a_client_that_closes_does_not_wait_for_that(void **state) {
   (void)state;
   fake_command acquire = lose_acquire();
-  expect_undone(fake_arg(&acquire, 1), NOT_YOURS);
+  expect_undone_for_now(fake_arg(&acquire, 1));
   fake_forget(&acquire);
   int64_t before_ms = lk_now_ms();
-  while (lk_now_ms() < before_ms + MOMENT_MS) kit_pause(); /* until that is read */
   leave();
-  assert_true(lk_now_ms() - before_ms < MOMENT_MS + COMMAND_MS);
-}
-
-static bool is_pausing(void) {
-  pthread_mutex_lock(&fix.client->mutex);
-  bool pausing = fix.client->undos_repeated > 0;
-  pthread_mutex_unlock(&fix.client->mutex);
-  return pausing;
+  assert_true(lk_now_ms() - before_ms < COMMAND_MS);
 }
 
 /* Their timers stand behind that of the release that is not sent any more. */
@@ -105,9 +112,8 @@ static void watches_may_be_closed_after_the_client_nevertheless(void **state) {
     EXPECT(LK_OK, lk_watch_open(fix.client, &spec, &watches[i], &kit_error));
   }
   fake_command acquire = lose_acquire();
-  expect_undone(fake_arg(&acquire, 1), NOT_YOURS);
+  expect_undone_for_now(fake_arg(&acquire, 1));
   fake_forget(&acquire);
-  UNTIL(is_pausing());
   leave();
   for (int i = 0; i < 4; i++) lk_watch_close(watches[i]);
 }
