@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection: connect, TLS, hand-shake, back-off. It never blocks; whoever owns it polls its descriptor and calls lk_conn_step(). Not thread-safe: the owner's mutex guards it.
+ * One connection: connect, TLS, hand-shake, back-off. It never blocks; whoever owns it polls
+ * its descriptor and calls lk_conn_step(). Not thread-safe: the owner's mutex guards it.
  *
  * hiredis parses the replies. Its sockets are not used: they raise SIGPIPE, and without blocking they
  * try only the first address of a name and do not check the name in a certificate.

@@ -30,8 +30,8 @@ typedef struct lk_filled {
 
 /*
  * A key whose form is none is a value, too. Channels are formed from the name, and the verb is
- * the one that the channel is told with, unless they are among the values. What is not optional and has no value: LK_VERSION. The values'
- * bytes must live as long as what is filled.
+ * the one that the channel is told with, unless they are among the values. What is not optional
+ * and has no value: LK_VERSION. The values' bytes must live as long as what is filled.
  */
 lk_status lk_fill(lk_filled *filled, const lk_client *client, const char *script, const char *name,
                   const lk_value *values, size_t nvalues, lk_error *error);

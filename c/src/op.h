@@ -30,8 +30,8 @@ struct lk_op {
 };
 
 /* Enters the client for this caller; lk_op_end() leaves it. The op has one reference: of the thread that
- * waits, or, with `done`, of the event that tells its end. `error` is the thread's place for the detail; unused with `done`.
- * It may be told to quit from then on, so `quit` is set before. */
+ * waits, or, with `done`, of the event that tells its end. `error` is the thread's place for the
+ * detail; unused with `done`. It may be told to quit from then on, so `quit` is set before. */
 lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_fn done, void *user,
                       lk_error *error);
 void lk_op_keep(lk_op *op);
@@ -39,7 +39,8 @@ void lk_op_drop(lk_op *op);
 
 /* Where the detail of a failure goes; NULL: nowhere. Only for whoever runs the op. */
 lk_error *lk_op_error(lk_op *op);
-/* It has ended; the status stands, and the error has its detail. With `done`, it may be gone when this returns. */
+/* It has ended; the status stands, and the error has its detail. With `done`, it may be gone when this
+ * returns. */
 void lk_op_end(lk_op *op, lk_status status);
 /* It came to nothing before anybody could hear of it; the reference goes, too. */
 void lk_op_abort(lk_op *op);
