@@ -14,6 +14,9 @@
 /* A master that comes back is noticed, made a replica, and reported, each after some seconds. */
 enum { WHOLE_MS = 60000 };
 
+/* Starved servers give up a fail-over that they were asked for, and begin no other by themselves. */
+enum { GIVEN_UP_MS = 8000 };
+
 struct fleet {
   bool cluster, tls;
   int silence_ms;
@@ -124,15 +127,19 @@ static bool has_other(fleet *f, const char *key, size_t than) {
   return master != SIZE_MAX && (f->cluster || is_named(f, f->servers[master]));
 }
 
+static void note_end(fleet *f) {
+  f->ended_ms = lk_now_ms();
+  int64_t took_ms = f->ended_ms - f->began_ms;
+  if (took_ms > f->longest_ms) f->longest_ms = took_ms;
+}
+
 void fleet_wait_other(fleet *f, const char *key, size_t than) {
   int64_t until_ms = lk_now_ms() + WHOLE_MS;
   while (!has_other(f, key, than)) {
     if (lk_now_ms() > until_ms) fail_msg("no other master came");
     kit_pause();
   }
-  f->ended_ms = lk_now_ms();
-  int64_t took_ms = f->ended_ms - f->began_ms;
-  if (took_ms > f->longest_ms) f->longest_ms = took_ms;
+  note_end(f);
 }
 
 int64_t fleet_longest_ms(fleet *f) {
@@ -358,34 +365,48 @@ size_t fleet_kill_master(fleet *f, const char *key) {
   return master;
 }
 
-static size_t replica_of(fleet *f, size_t master) {
+/* NULL: the master has none now. */
+static server *replica_of(fleet *f, size_t master) {
   char port[32];
   snprintf(port, sizeof port, "master_port:%d", server_port(f->servers[master]));
   for (size_t i = 0; i < f->count; i++) {
-    if (!f->down[i] && i != master && says(f->servers[i], "INFO %s", "replication", port)) return i;
+    server *s = f->servers[i];
+    if (!f->down[i] && i != master && says(s, "INFO %s", "replication", port)) return s;
   }
-  fail_msg("the master has no replica");
-  return 0;
+  return NULL;
+}
+
+/* false: refused, as it is while the last fail-over is recent. */
+static bool ask_fail_over(fleet *f, size_t master) {
+  server *replica = f->cluster ? replica_of(f, master) : NULL;
+  redisReply *reply = NULL;
+  if (replica) reply = server_ask(replica, "CLUSTER FAILOVER");
+  if (!f->cluster)
+    reply = watcher_ask(&f->watchers[FLEET_SENTINELS - 1], "SENTINEL FAILOVER " MASTER);
+  bool accepted = reply && reply->type != REDIS_REPLY_ERROR;
+  freeReplyObject(reply);
+  return accepted;
 }
 
 void fleet_fail_over(fleet *f, const char *key) {
   size_t master = fleet_master(f, key);
-  if (f->cluster) {
-    /* For twice as long nobody votes again for a replica of the same master: a fail-over that is asked for
-     * then comes to nothing, and the master takes no writes for 5 s. */
-    int64_t free_ms = f->ended_ms + f->silence_ms * 5 / 2;
-    UNTIL(lk_now_ms() >= free_ms);
-    f->began_ms = lk_now_ms();
-    server_do(f->servers[replica_of(f, master)], "CLUSTER FAILOVER");
-  } else {
-    redisReply *reply = NULL;
-    /* It refuses while the last fail-over is recent. */
-    UNTIL((freeReplyObject(reply), f->began_ms = lk_now_ms(),
-           reply = watcher_ask(&f->watchers[FLEET_SENTINELS - 1], "SENTINEL FAILOVER " MASTER)) &&
-          reply->type != REDIS_REPLY_ERROR);
-    freeReplyObject(reply);
+  /* In a cluster nobody votes for another replica of the same master for twice as long: a fail-over that
+   * is asked for then comes to nothing, and the master takes no writes for 5 s. */
+  int64_t again_ms = f->cluster ? f->ended_ms + f->silence_ms * 5 / 2 : 0;
+  int64_t until_ms = lk_now_ms() + WHOLE_MS;
+  bool accepted = false;
+  f->began_ms = lk_now_ms();
+  while (!has_other(f, key, master)) {
+    int64_t now_ms = lk_now_ms();
+    if (now_ms > until_ms) fail_msg("no other master came");
+    if (now_ms >= again_ms && ask_fail_over(f, master)) {
+      if (!accepted) f->began_ms = now_ms;
+      accepted = true;
+      again_ms = now_ms + GIVEN_UP_MS;
+    }
+    kit_pause();
   }
-  fleet_wait_other(f, key, master);
+  note_end(f);
 }
 
 /* ---------------------------------------------------------------------------------- migrations -- */
