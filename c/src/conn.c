@@ -377,14 +377,9 @@ static void read_greetings(lk_conn *conn, int64_t now_us) {
 
 /* ------------------------------------------------------------------------------------ connect -- */
 
+/* No program that another thread starts meanwhile inherits it: the server would see it open after us. */
 static int open_socket(int family) {
-  int fd = socket(family, SOCK_STREAM, 0);
-  if (fd < 0) return -1;
-  if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
-    close(fd);
-    return -1;
-  }
-  return fd;
+  return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* Try the addresses from conn->address on until one is under way. */
