@@ -14,7 +14,8 @@
 /* A master that comes back is noticed, made a replica, and reported, each after some seconds. */
 enum { WHOLE_MS = 60000 };
 
-/* Starved servers give up a fail-over that they were asked for, and begin no other by themselves. */
+/* A fail-over that was asked for is given up when servers are starved, or when the replica's link to its master
+ * is just being made anew: the master does not hear of it then. Nobody begins another. */
 enum { GIVEN_UP_MS = 8000 };
 
 struct fleet {
