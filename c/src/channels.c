@@ -132,7 +132,7 @@ static lk_channel *add(lk_channels *channels, const char *name) {
     free(channel);
     return NULL;
   }
-  channel->sharded = lk_route_is_sharded(channels->route, (lk_bytes){name, strlen(name)});
+  channel->sharded = lk_route_is_sharded(channels->route, lk_bytes_of(name));
   lk_cond_init(&channel->moved);
   channel->at = &channels->all;
   channel->next = channels->all;
@@ -552,8 +552,7 @@ static lk_link *link_to(lk_channels *channels, lk_node *node) {
 static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
   const lk_link *link = channel->link;
   if (!channel->sharded && link && link->conn.state != LK_CONN_DOWN) return channel->link;
-  lk_bytes name = {channel->name, strlen(channel->name)};
-  return link_to(channels, lk_route_seat(channels->route, name));
+  return link_to(channels, lk_route_seat(channels->route, lk_bytes_of(channel->name)));
 }
 
 /* A channel whose answer is awaited moves when it has come. */

@@ -12,10 +12,12 @@ static inline int64_t lk_clock_ms(void) { return lk_clock_us() / 1000; }
 /* When a wait of that many milliseconds from now ends; negative: never (INT64_MAX). */
 int64_t lk_deadline_us(int64_t wait_ms);
 
-/* How long until what ends in so many milliseconds has ended for certain: others' leases may be of any
- * length. */
-static inline int64_t lk_past_us(int64_t left_ms) {
-  return left_ms < INT64_MAX / 1000 ? (left_ms + 1) * 1000 : INT64_MAX;
+/* A pause, or less where what ends in so many milliseconds has ended for certain before; below 0: it does
+ * not end. Others' leases may be of any length. */
+static inline int64_t lk_pause_at_most_us(int64_t pause_us, int64_t left_ms) {
+  if (left_ms < 0 || left_ms >= INT64_MAX / 1000) return pause_us;
+  int64_t past_us = (left_ms + 1) * 1000;
+  return past_us < pause_us ? past_us : pause_us;
 }
 
 /* For poll(): the milliseconds until then, at most an hour; -1 for INT64_MAX. */

@@ -161,7 +161,7 @@ lk_status lk_node_command(lk_client *client, size_t index, const lk_bytes *argv,
 
 const char *lk_publish_verb(lk_client *client, const char *channel) {
   if (!channel || lk_client_enter(client, NULL) != LK_OK) return "PUBLISH";
-  const char *verb = lk_route_verb(client->route, (lk_bytes){channel, strlen(channel)});
+  const char *verb = lk_route_verb(client->route, lk_bytes_of(channel));
   lk_client_leave(client);
   return verb;
 }

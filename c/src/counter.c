@@ -182,8 +182,8 @@ static int64_t look_again_us(waiting *w, lk_status status, int64_t again_ms) {
   int64_t pause_us = recheck_us - lk_random_up_to(recheck_us / 4);
   if (status != LK_BUSY || !w->wait) {
     pause_us = next_pause_us(w);
-  } else if (again_ms >= 0 && lk_past_us(again_ms) < pause_us) {
-    pause_us = lk_past_us(again_ms);
+  } else {
+    pause_us = lk_pause_at_most_us(pause_us, again_ms);
   }
   int64_t at_us = lk_clock_us() + pause_us;
   return at_us < w->deadline_us ? at_us : w->deadline_us;

@@ -209,7 +209,7 @@ static void go_on(lk_attempt *a) {
 
 static void plan_look(lk_attempt *a) {
   int64_t pause_us = a->lock->heartbeat_us / 3;
-  if (a->left_ms >= 0 && lk_past_us(a->left_ms) < pause_us) pause_us = lk_past_us(a->left_ms);
+  pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   if (a->lock->spins) {
     int64_t spin_us = lk_attempt_pause_us(a, SPIN_LAST_US);
     if (spin_us < pause_us) pause_us = spin_us;

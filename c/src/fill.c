@@ -53,7 +53,7 @@ static bool fill_arg(lk_filled *filled, const lk_route *route, const lk_field *a
     if (!form(arg, name, values, nvalues, filled->channel, at)) return false;
   } else if (strcmp(arg->type, "verb") == 0) {
     const char *verb = lk_route_verb(route, filled->told);
-    *at = (lk_bytes){verb, strlen(verb)};
+    *at = lk_bytes_of(verb);
   } else {
     filled->nargs -= count;
     return arg->optional || arg->many;

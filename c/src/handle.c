@@ -133,7 +133,7 @@ static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
                            &lock->values, error);
   }
   const char *channel = lock->values.channel ? lock->values.channel : "";
-  lock->values.publish = lk_route_verb(lock->client->route, (lk_bytes){channel, strlen(channel)});
+  lock->values.publish = lk_route_verb(lock->client->route, lk_bytes_of(channel));
   lock->undo = row->queues ? &lock->leave : &lock->release;
   return status;
 }

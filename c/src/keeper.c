@@ -3,12 +3,12 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "status.h"
+#include "thread.h"
 
 struct lk_keeper {
   pthread_mutex_t mutex;
@@ -318,13 +318,8 @@ lk_keeper *lk_keeper_new(void) {
 }
 
 lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *error) {
-  sigset_t all, before;
   keeper->dispatch = dispatch;
-  /* The application's signals are for the application's threads. */
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failed = pthread_create(&keeper->thread, NULL, run, keeper);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int failed = lk_thread_start(&keeper->thread, run, keeper);
   if (failed) return lk_fail(error, LK_SYSTEM, "no thread: %s", strerror(failed));
   keeper->started = true;
   return LK_OK;

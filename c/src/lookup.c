@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lookup.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "thread.h"
 #include "wake.h"
 
 struct lk_lookup {
@@ -51,14 +50,9 @@ static void *run(void *argument) {
   return NULL;
 }
 
-/* The application's signals are for the application's threads. */
 static bool start_thread(lk_lookup *lookup) {
-  sigset_t all, before;
   pthread_t thread;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool started = pthread_create(&thread, NULL, run, lookup) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  bool started = lk_thread_start(&thread, run, lookup) == 0;
   if (started) pthread_detach(thread);
   return started;
 }

@@ -58,7 +58,7 @@ static void finish(peeking_one *one, const lk_answer *answer) {
 }
 
 static lk_request *request_of(const peeking_one *one) {
-  lk_bytes argv[] = {{one->command, strlen(one->command)}, *one->key};
+  lk_bytes argv[] = {lk_bytes_of(one->command), *one->key};
   lk_request *request = lk_request_new(argv, 2, true, one->all->deadline_us);
   if (one->hop.asking) lk_request_ask(request);
   return request;

@@ -27,7 +27,7 @@ static lk_hearing hearing(const lk_attempt *a, bool *news) {
 static void plan_look(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   int64_t pause_us = lock->recheck_us - lk_random_up_to(lock->recheck_us / 4);
-  if (a->left_ms >= 0 && lk_past_us(a->left_ms) < pause_us) pause_us = lk_past_us(a->left_ms);
+  pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   int64_t poll_us = pause_us;
   if (lock->spins) {
     poll_us = lk_attempt_pause_us(a, SPIN_LAST_US);
