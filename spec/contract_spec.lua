@@ -59,6 +59,13 @@ local function describe_script(script)
       end)
     end
 
+    -- Owners are fields there, and so is the mode of a read-write lock.
+    if argument.type == 'owner' and h.keys[1].type == 'hash' and h.keys[1].name:find('lock') then
+      it(('refuses as %s the field mode, and writes nothing'):format(argument.name), function()
+        assert_refuses(argument.name, keys, cases.with(args, place, 'mode'))
+      end)
+    end
+
     if argument.optional then
       it(('runs without %s'):format(argument.name), function()
         start(cases.HELD)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Writes what a build knows of the scripts: the C table of c/src/catalog.h and the same as a Lua
--- table. Equal scripts give equal files, byte for byte.
+-- Writes what a build knows of the scripts: the C table of c/src/harness/catalog.h and the same as
+-- a Lua table. Equal scripts give equal files, byte for byte.
 local here = arg[0]:match('^(.*)/[^/]*$') or '.'
 package.path = here .. '/?.lua;' .. package.path
 
@@ -76,7 +76,7 @@ local function c_file(scripts)
   end
   return table.concat({
     '/* Generated from the scripts by tools/generate.lua. */',
-    '#include "catalog.h"\n',
+    '#include "harness/catalog.h"\n',
     table.concat(arrays, '\n'),
     'const lk_script_def lk_embedded_scripts[] = {',
     table.concat(rows, '\n'),

@@ -8,15 +8,18 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "exec_job.h"
 #include "held.h"
 
 enum {
   EXEC_NAMES_MAX = 100,
   EXEC_SERVERS_MAX = 9,
-  EXEC_KILL_AFTER_MS = 5000 /* from SIGTERM to SIGKILL */
+  EXEC_FDS_MAX = EXEC_NAMES_MAX + EXEC_SERVERS_MAX + 1 /* and the other process's */
 };
 
 typedef enum exec_on_lost { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_WARN } exec_on_lost;
+typedef enum exec_leftover { LEFTOVER_WAIT, LEFTOVER_END, LEFTOVER_LEAVE } exec_leftover;
+typedef enum exec_on_stop { ON_STOP_KEEP, ON_STOP_END } exec_on_stop;
 
 typedef struct exec_kind {
   const char *name;
@@ -39,8 +42,14 @@ typedef struct exec_options {
   int64_t wait_ms; /* LK_FOREVER: without end */
   int64_t lease_ms;
   exec_on_lost on_lost;
+  exec_leftover leftover; /* what CMD leaves running when it ends */
+  exec_on_stop on_stop;
+  bool no_new_privs;
   int busy_exit;
   int lost_exit;
+  int done_code;            /* when the job is done in this period already */
+  int64_t every_ms;         /* how long a period is; 0: there are none */
+  int64_t at_least_ms;      /* the lock stays so long from its grant on */
   const char *report_path;  /* NULL: none */
   const char *metrics_path; /* NULL: none */
   char *password;           /* NULL: the URL's */
@@ -50,6 +59,7 @@ typedef struct exec_options {
   char **names; /* sorted, each once */
   size_t nnames;
   char **command; /* NULL-terminated */
+  bool closed[3]; /* standard descriptors that this program was started without */
 } exec_options;
 
 /*
@@ -103,6 +113,10 @@ typedef struct exec_hold {
 lk_status exec_hold_open(exec_hold *hold, const exec_clients *clients, lk_error *error);
 lk_status exec_hold_take(exec_hold *hold, int64_t wait_ms, lk_error *error);
 lk_status exec_hold_release(exec_hold *hold, lk_error *error);
+lk_status exec_hold_release_after(exec_hold *hold, int64_t rest_ms, lk_error *error);
+/* The hold's TTL is so long at least from now on, also if nobody renews it any more. */
+lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t ttl_ms,
+                           lk_error *error);
 int64_t exec_hold_remaining_ms(const exec_hold *hold);
 lk_lost_reason exec_hold_lost(const exec_hold *hold);
 void exec_hold_close(exec_hold *hold);
@@ -117,55 +131,122 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
  * other. Runs on a thread of its own; exec_locks_cancel() on another ends it with LK_CLOSED.
  */
 lk_status exec_locks_take(exec_locks *locks, lk_error *error);
+/* What is left of --wait when it is called, instead of all of it. */
+void exec_locks_wait_at_most(exec_locks *locks, int64_t wait_ms);
 /* Give back what is held and close the clients, on which exec_locks_take() waits. */
 void exec_locks_cancel(exec_locks *locks);
 /* Give back what is held. LK_OK; LK_LOST when one was lost before, else what else went wrong. */
 lk_status exec_locks_release(exec_locks *locks, lk_error *error);
+/* The same, but they stay taken for as long as exec_locks_stay_ms() says. */
+lk_status exec_locks_release_later(exec_locks *locks, lk_error *error);
 void exec_locks_close(exec_locks *locks);
 
 size_t exec_locks_count(const exec_locks *locks);
+/* The name that exec_locks_take() is at. */
+const char *exec_locks_wanted(exec_locks *locks);
 exec_hold *exec_locks_at(exec_locks *locks, size_t index);
 /* The first hold that is lost, NULL while there is none. `early`: a sixth of the lease before its end,
  * 5 s at most, a hold that was not renewed counts as lost: CMD is told in time. */
 exec_hold *exec_locks_lost(exec_locks *locks, bool early);
 /* How long exec_locks_lost() need not be asked unless the client's descriptor is readable. */
 int64_t exec_locks_rest_ms(exec_locks *locks, bool early);
+/* Of the hold that ends first: how long it is certain. Of that with the shortest lease: how long before
+ * its end it counts as lost `early`. */
+int64_t exec_locks_remaining_ms(const exec_locks *locks);
+int64_t exec_locks_lead_ms(const exec_locks *locks);
+
+/* How long the locks are to stay yet, so that they were taken for --at-least in all; 0: not at all. */
+int64_t exec_locks_stay_ms(const exec_locks *locks);
+
+/* --------------------------------------------------------------------------------- the period -- */
+
+/* What is known of --every. */
+typedef struct exec_period {
+  int64_t asked_ms; /* when this exec asked first, by the server's clock; 0: it has not */
+  int64_t began_ms; /* when its own run began, likewise */
+  lk_period last;   /* what the server said last; if that is `done`, nothing is to be run */
+  bool marked;      /* this exec's own run */
+} exec_period;
+
+/* Asks whether the job is due; tries again while trouble may pass, until the deadline (LK_FOREVER: none). */
+lk_status exec_period_ask(exec_period *period, const exec_options *options, exec_clients *clients,
+                          int64_t deadline_ms, lk_error *error);
+/* CMD has succeeded under this hold: marks that, as long as the hold is certain. */
+lk_status exec_period_mark(exec_period *period, const exec_options *options, exec_clients *clients,
+                           exec_locks *locks, lk_error *error);
+/* "was done by web1 at ..." */
+void exec_period_print(const exec_period *period, char *text, size_t size);
+
+/* ------------------------------------------------------------------------------ why it waits -- */
+
+typedef struct exec_waiting {
+  int64_t next_ms; /* when to look again whether there is something to tell */
+  int64_t gap_ms;  /* until the next time, when something was told */
+  bool told;
+  lk_error last; /* LK_OK: that another holds the lock */
+} exec_waiting;
+
+void exec_waiting_begin(exec_waiting *waiting);
+int64_t exec_waiting_rest_ms(const exec_waiting *waiting);
+/* Is there something to tell, after a second or since the reason changed? It goes to *out, with LK_OK
+ * if the servers answer and it is another owner. `verbose`: that is to be told in any case. */
+bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, bool verbose, lk_error *out);
+/* Whether a call that does not wait by itself is to be tried again; after a pause. `error` is what it
+ * met; a deadline of LK_FOREVER never comes. */
+bool exec_waiting_again(lk_status status, const lk_error *error, int64_t deadline_ms);
 
 /* ------------------------------------------------------------------------- signals and the wait -- */
 
-enum { EXEC_WOKEN = 0 }; /* no signal: exec_wake() was called */
-
 typedef struct exec_signal {
-  int number;         /* or EXEC_WOKEN */
-  bool from_terminal; /* CMD got it, too */
+  int number;
+  bool from_terminal; /* CMD got it, too; but SIGHUP comes to the session's leader alone */
+  pid_t sender;
 } exec_signal;
 
-/* Catch what is to be passed on. Signals that are ignored stay so, here and in CMD. */
+/* Once, before the keeper is forked: from then on they wait to be asked for. Signals that are ignored
+ * stay so, here and in CMD. */
+void exec_signals_block(void);
+/* In each of the two processes. */
 lk_status exec_signals_open(lk_error *error);
-/* As it was before, for CMD. */
-void exec_signals_reset(void);
-/* Sleep until a signal, a readable descriptor of `fds`, or timeout_ms (LK_FOREVER). Goes on counting
- * while the machine sleeps. */
+/* As they were before, for CMD. */
+void exec_signals_restore(void);
+/* Sleep until a signal, exec_wake(), a readable descriptor of `fds`, or timeout_ms (LK_FOREVER). Goes
+ * on counting while the machine sleeps. */
 void exec_signals_wait(const int *fds, size_t nfds, int64_t timeout_ms);
 /* The next signal that came; false when there is none. */
 bool exec_signals_next(exec_signal *out);
 /* Make exec_signals_wait() return; from any thread. */
 void exec_wake(void);
+/* Was it called since the last time? */
+bool exec_woken(void);
 
 /* Start CMD, told to die with this process; *failure is the errno of an exec that failed, else 0. */
-pid_t exec_start(char *const command[], char *const environment[], int *failure);
+pid_t exec_start(const exec_options *options, char *const environment[], int *failure);
+
+/* ---------------------------------------------------------------------------------- messages -- */
+
+/* A line on standard error. Never blocks: what finds no room is kept, some thousand bytes of it. */
+void exec_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void exec_say_text(const char *text);
+/* What is kept, for up to a second: before the end, when nothing else is to be done any more. */
+void exec_say_rest(void);
 
 /* ---------------------------------------------------------------------------------- the report -- */
 
 typedef struct exec_outcome {
-  const char *outcome; /* "done", "busy", "lost", "interrupted" or "failed" */
+  const char *outcome; /* "done", "skipped", "busy", "lost", "interrupted" or "failed" */
   int exit_code;
   bool started; /* CMD was */
   int status;   /* of CMD, as waitpid() gives it */
   int64_t asked_unix_ms;
   int64_t taken_unix_ms; /* 0: never */
   int64_t freed_unix_ms; /* 0: never */
+  int64_t kept_ms;       /* how long the lock stays after that */
+  exec_period period;
   lk_error error;
+  job_name
+      unended[JOB_NAMES_MAX]; /* of the job, what could not be ended before the lock was gone */
+  size_t unended_count;
 } exec_outcome;
 
 /* Opens and empties the file, so that an old report is never taken for this one's. */
@@ -173,7 +254,35 @@ lk_status exec_report_open(const char *path, FILE **out, lk_error *error);
 /* Writes the report and closes the file; false when it could not be written. `locks` may be NULL. */
 bool exec_report_close(FILE *file, const exec_options *options, exec_locks *locks,
                        const exec_outcome *outcome);
-/* {"schema", "error": {"status", "message", "hint"}} on `out`. */
-void exec_report_failure(FILE *out, const lk_error *error);
+/* {"schema", "error": {"status", "message", "hint"}} as a line, allocated; NULL when memory is short. */
+char *exec_report_failure(const lk_error *error);
+/* {"schema", "waiting": {"name", "status", "message", "hint"}}, likewise. */
+char *exec_report_waiting(const char *name, const lk_error *why);
+
+/* ------------------------------------------------------------------------------- the two processes -- */
+
+typedef struct exec_run {
+  exec_options options;
+  exec_outcome outcome;
+  FILE *report; /* NULL: none */
+} exec_run;
+
+/* Tells of run->outcome.error, and returns its exit code. */
+int exec_tell_failure(exec_run *run);
+/* Tells what `name` is waited for. */
+void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *why);
+/* Writes the report, if one is wanted. */
+void exec_tell_outcome(exec_run *run, exec_locks *locks);
+
+/* What the keeper does, from opening the client to giving back the locks. Returns the exit code, and
+ * the signal to die of in *die_of (0: none). */
+int exec_keep(exec_run *run, const job_link *front, int *die_of);
+/* What the front does; returns the exit code or dies of CMD's signal. */
+int exec_stand_in(exec_run *run, const job_link *keeper, pid_t process);
+
+/* The names are held: CMD's environment. To be freed with exec_environment_free(); NULL when memory is
+ * short. */
+char **exec_environment(const exec_options *options, exec_locks *locks, const char *targets);
+void exec_environment_free(char **environment);
 
 #endif

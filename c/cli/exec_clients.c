@@ -37,6 +37,9 @@ static lk_status check_servers(const exec_options *options, size_t count, lk_err
   if (count > EXEC_SERVERS_MAX) {
     return exec_fail(error, LK_INVALID, "at most %d servers", EXEC_SERVERS_MAX);
   }
+  if (count > 1 && (options->every_ms || options->at_least_ms)) {
+    return exec_fail(error, LK_INVALID, "--every and --at-least need one server");
+  }
   if (count > 1 && options->kind->kind != LK_LOCK && options->kind->kind != LK_MUTEX) {
     return exec_fail(
         error, LK_INVALID,
@@ -59,7 +62,7 @@ static lk_status name_targets(exec_clients *clients, lk_error *error) {
   return LK_OK;
 }
 
-/* Of several servers some may be down, also at the start. */
+/* Who waits for a lock waits for its server, too; and of several some may be down. */
 lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_error *error) {
   const size_t count = count_words(options->url);
   lk_status status = check_servers(options, count, error);
@@ -68,7 +71,8 @@ lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_e
   char *rest = urls;
   if (!urls) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
   for (char *url; status == LK_OK && (url = strsep(&rest, " ")) != NULL;) {
-    if (*url) status = open_one(options, url, count > 1, out, error);
+    const bool lazy = count > 1 || options->wait_ms != 0;
+    if (*url) status = open_one(options, url, lazy, out, error);
   }
   free(urls);
   return status == LK_OK ? name_targets(out, error) : status;

@@ -5,6 +5,8 @@
 
 #include "exec.h"
 
+enum { RESEND_MS = 1000 }; /* then it is told what is wrong, and tried anew */
+
 /* Only there so that a loss makes the client's descriptor readable; what was lost is asked for. */
 static void lock_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   (void)lock, (void)event, (void)user;
@@ -21,6 +23,7 @@ static lk_status open_permits(exec_hold *hold, lk_client *client, lk_error *erro
   options.lease_ms = hold->options->lease_ms;
   options.renew = true;
   options.on_lost = permit_lost;
+  options.resend_ms = RESEND_MS;
   return lk_permits_open(client, hold->name, &options, &hold->permits, error);
 }
 
@@ -55,12 +58,14 @@ void exec_hold_close(exec_hold *hold) {
 /* ------------------------------------------------------------------------------- take, give back -- */
 
 /* How many there are in all is said by whoever comes first; the others agree or say so. */
-static lk_status agree_on_total(exec_hold *hold, lk_error *error) {
+static lk_status agree_on_total(exec_hold *hold, int64_t deadline_ms, lk_error *error) {
   const exec_options *options = hold->options;
+  const lk_total how = options->set_limit ? LK_TOTAL_CHANGE : LK_TOTAL_INIT;
   int64_t stands = 0;
-  const lk_status status =
-      lk_permits_set(hold->permits, options->total,
-                     options->set_limit ? LK_TOTAL_CHANGE : LK_TOTAL_INIT, &stands, error);
+  lk_status status;
+  do {
+    status = lk_permits_set(hold->permits, options->total, how, &stands, error);
+  } while (exec_waiting_again(status, error, deadline_ms));
   if (status != LK_EXISTS) return status;
   return exec_fail(error, LK_INVALID,
                    "\"%.200s\" has %lld permits in all, not %lld; --set-limit changes that",
@@ -68,8 +73,11 @@ static lk_status agree_on_total(exec_hold *hold, lk_error *error) {
 }
 
 static lk_status take_permit(exec_hold *hold, int64_t wait_ms, lk_error *error) {
-  lk_status status = agree_on_total(hold, error);
+  const int64_t deadline_ms = wait_ms == LK_FOREVER ? LK_FOREVER : lk_now_ms() + wait_ms;
+  lk_status status = agree_on_total(hold, deadline_ms, error);
   if (status == LK_OK) {
+    const int64_t left_ms = deadline_ms - lk_now_ms();
+    if (wait_ms != LK_FOREVER) wait_ms = left_ms > 0 ? left_ms : 0;
     status = lk_permits_acquire(hold->permits, 1, wait_ms, &hold->permit, error);
   }
   if (status != LK_OK) return status;
@@ -98,6 +106,28 @@ lk_status exec_hold_release(exec_hold *hold, lk_error *error) {
   lk_permit *permit = hold->permit;
   hold->permit = NULL;
   return lk_permit_release(permit, error);
+}
+
+lk_status exec_hold_release_after(exec_hold *hold, int64_t rest_ms, lk_error *error) {
+  return lk_lock_release_after(hold->locks[0], hold->caller, rest_ms, error);
+}
+
+lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t ttl_ms,
+                           lk_error *error) {
+  char ttl[24];
+  snprintf(ttl, sizeof ttl, "%lld", (long long)ttl_ms);
+  const lk_bytes key = {hold->name, strlen(hold->name)};
+  const lk_bytes args[] = {{ttl, strlen(ttl)}, {hold->owner, strlen(hold->owner)}};
+  const int64_t deadline_ms = lk_now_ms() + exec_hold_remaining_ms(hold);
+  lk_reply *reply = NULL;
+  lk_status status;
+  do {
+    status = lk_eval(clients->list[0], hold->options->kind->renew, &key, 1, args, 2, &reply, error);
+  } while (exec_waiting_again(status, error, deadline_ms));
+  const bool extended = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
+  lk_reply_free(reply);
+  if (status != LK_OK || extended) return status;
+  return exec_fail(error, LK_LOST, "\"%.200s\" was lost before CMD was started", hold->name);
 }
 
 /* --------------------------------------------------------------------------------- how it stands -- */

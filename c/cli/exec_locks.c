@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -13,12 +14,18 @@
 
 #include "exec.h"
 
+/* Of a script that renews; a name has 512 bytes, and what a header puts around it fewer than so many. */
+enum { RENEW_KEYS = 4, KEY_MAX = 1024 };
+
 struct exec_locks {
   exec_clients *clients;
   int64_t wait_ms;
+  int64_t at_least_ms;
+  int64_t taken_ms; /* when all of them were; 0: they are not */
   const exec_kind *kind;
   pthread_mutex_t mutex; /* guards `held` of the holds, and `cancelled`, during exec_locks_take() */
   bool cancelled;
+  atomic_size_t wanted; /* the index of the hold that is asked for */
   size_t count;
   exec_hold holds[];
 };
@@ -66,8 +73,10 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
   *out = locks;
   if (!locks) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
   pthread_mutex_init(&locks->mutex, NULL);
+  atomic_init(&locks->wanted, 0);
   locks->clients = clients;
   locks->wait_ms = options->wait_ms;
+  locks->at_least_ms = options->at_least_ms;
   locks->kind = options->kind;
   for (size_t i = 0; i < options->nnames; i++) {
     exec_hold *hold = &locks->holds[locks->count++];
@@ -87,6 +96,12 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
                        "runs inside no other",
                        hold->name);
     }
+    if (hold->outer && (options->every_ms || options->at_least_ms)) {
+      return exec_fail(error, LK_INVALID,
+                       "\"%.200s\" is held by the exec around this one: --every and --at-least are "
+                       "that one's to say",
+                       hold->name);
+    }
     if (hold->outer) {
       hold->lease_ms = hold->outer->lease_ms;
       continue;
@@ -98,27 +113,41 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
 }
 
 /* One renewal proves that the ancestor still holds the lock; from its send the watch counts. */
-static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error) {
+static lk_status enter_outer(exec_locks *locks, exec_hold *hold, int64_t deadline_ms,
+                             lk_error *error) {
   const char *script = exec_kind_find(hold->outer->kind)->renew;
   char lease[24];
   snprintf(lease, sizeof lease, "%" PRId64, hold->lease_ms);
-  const lk_bytes key = {hold->name, strlen(hold->name)};
+  lk_client *client = locks->clients->list[0];
+  char names[RENEW_KEYS][KEY_MAX];
+  lk_bytes keys[RENEW_KEYS];
+  size_t nkeys = 0;
+  while (nkeys < RENEW_KEYS) {
+    const size_t len =
+        lk_script_key(client, script, nkeys, hold->name, names[nkeys], sizeof names[nkeys]);
+    if (len == 0) break;
+    keys[nkeys] = (lk_bytes){names[nkeys], len};
+    nkeys++;
+  }
   const lk_bytes args[] = {{lease, strlen(lease)},
                            {hold->outer->owner, strlen(hold->outer->owner)}};
 
   hold->outer_process = process_open(hold->outer->process);
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
   spec.script = script;
-  spec.keys = &key;
-  spec.nkeys = 1;
+  spec.keys = keys;
+  spec.nkeys = nkeys;
   spec.args = args;
   spec.nargs = 2;
   spec.lease_ms = hold->lease_ms;
-  spec.since_ms = lk_now_ms();
   spec.on_lost = watch_lost;
 
   lk_reply *reply = NULL;
-  lk_status status = lk_eval(locks->clients->list[0], script, &key, 1, args, 2, &reply, error);
+  lk_status status;
+  do {
+    spec.since_ms = lk_now_ms();
+    status = lk_eval(client, script, keys, nkeys, args, 2, &reply, error);
+  } while (exec_waiting_again(status, error, deadline_ms));
   const bool renewed = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
   lk_reply_free(reply);
   if (status != LK_OK) return status;
@@ -127,7 +156,7 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
     return exec_fail(error, LK_LOST, "\"%.200s\" is no longer held by the exec around this one",
                      hold->name);
   }
-  status = lk_watch_open(locks->clients->list[0], &spec, &hold->watch, error);
+  status = lk_watch_open(client, &spec, &hold->watch, error);
   if (status != LK_OK) return status;
   snprintf(hold->owner, sizeof hold->owner, "%s", hold->outer->owner);
   hold->token = hold->outer->token;
@@ -135,7 +164,8 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, lk_error *error
 }
 
 static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
-  if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, error);
+  const int64_t deadline_ms = wait_ms == LK_FOREVER ? LK_FOREVER : lk_now_ms() + wait_ms;
+  if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, deadline_ms, error);
 
   lk_status status = exec_hold_take(hold, wait_ms, error);
   if (status == LK_BUSY || status == LK_TIMEOUT) {
@@ -163,6 +193,7 @@ static lk_status take_each(exec_locks *locks, int64_t deadline_ms, lk_error *err
   for (size_t i = 0; i < locks->count; i++) {
     const int64_t left_ms = deadline_ms - lk_now_ms();
     const int64_t wait_ms = locks->wait_ms == LK_FOREVER ? LK_FOREVER : left_ms > 0 ? left_ms : 0;
+    atomic_store(&locks->wanted, i);
     const lk_status status = take_one(locks, &locks->holds[i], wait_ms, error);
     if (status != LK_OK) return status;
   }
@@ -170,14 +201,15 @@ static lk_status take_each(exec_locks *locks, int64_t deadline_ms, lk_error *err
 }
 
 /* Of the locks that are not the ancestors'. */
-static lk_status give_back(exec_locks *locks, lk_error *error) {
+static lk_status give_back(exec_locks *locks, int64_t rest_ms, lk_error *error) {
   lk_status first = LK_OK;
   for (size_t i = locks->count; i > 0; i--) {
     exec_hold *hold = &locks->holds[i - 1];
     if (!hold->held) continue;
     hold->held = false;
     lk_error detail;
-    const lk_status status = exec_hold_release(hold, &detail);
+    const lk_status status = rest_ms > 0 ? exec_hold_release_after(hold, rest_ms, &detail)
+                                         : exec_hold_release(hold, &detail);
     if (status == LK_LOST && !hold->lost) hold->lost = "broken";
     if (status == LK_OK || (first != LK_OK && status != LK_LOST)) continue;
     first = status;
@@ -186,15 +218,30 @@ static lk_status give_back(exec_locks *locks, lk_error *error) {
   return first;
 }
 
+/* Whoever is killed meanwhile does not take from the time that they are to stay. */
+static lk_status extend(exec_locks *locks, lk_error *error) {
+  lk_status status = LK_OK;
+  for (size_t i = 0; i < locks->count && status == LK_OK; i++) {
+    exec_hold *hold = &locks->holds[i];
+    if (locks->at_least_ms <= hold->lease_ms) continue;
+    status = exec_hold_extend(hold, locks->clients, locks->at_least_ms, error);
+  }
+  return status;
+}
+
 lk_status exec_locks_take(exec_locks *locks, lk_error *error) {
   const int64_t deadline_ms = lk_now_ms() + (locks->wait_ms == LK_FOREVER ? 0 : locks->wait_ms);
   for (;;) {
-    const lk_status status = take_each(locks, deadline_ms, error);
+    lk_status status = take_each(locks, deadline_ms, error);
+    if (status == LK_OK) status = extend(locks, error);
     const exec_hold *lost = status == LK_OK ? exec_locks_lost(locks, false) : NULL;
-    if (status == LK_OK && !lost) return LK_OK;
+    if (status == LK_OK && !lost) {
+      locks->taken_ms = lk_now_ms();
+      return LK_OK;
+    }
 
     pthread_mutex_lock(&locks->mutex);
-    if (!locks->cancelled) give_back(locks, NULL);
+    if (!locks->cancelled) give_back(locks, 0, NULL);
     pthread_mutex_unlock(&locks->mutex);
     if (status != LK_OK) return status;
     /* While a later lock was waited for, an earlier one was lost: all are asked for anew. */
@@ -213,12 +260,26 @@ lk_status exec_locks_take(exec_locks *locks, lk_error *error) {
 void exec_locks_cancel(exec_locks *locks) {
   pthread_mutex_lock(&locks->mutex);
   locks->cancelled = true;
-  give_back(locks, NULL);
+  give_back(locks, 0, NULL);
   pthread_mutex_unlock(&locks->mutex);
   exec_clients_close(locks->clients);
 }
 
-lk_status exec_locks_release(exec_locks *locks, lk_error *error) { return give_back(locks, error); }
+lk_status exec_locks_release(exec_locks *locks, lk_error *error) {
+  return give_back(locks, 0, error);
+}
+
+int64_t exec_locks_stay_ms(const exec_locks *locks) {
+  const int64_t rest_ms = locks->taken_ms + locks->at_least_ms - lk_now_ms();
+  if (!locks->taken_ms || !locks->at_least_ms || rest_ms <= 0) return 0;
+  return rest_ms > LK_LEASE_MIN_MS ? rest_ms : LK_LEASE_MIN_MS;
+}
+
+lk_status exec_locks_release_later(exec_locks *locks, lk_error *error) {
+  return give_back(locks, exec_locks_stay_ms(locks), error);
+}
+
+void exec_locks_wait_at_most(exec_locks *locks, int64_t wait_ms) { locks->wait_ms = wait_ms; }
 
 void exec_locks_close(exec_locks *locks) {
   if (!locks) return;
@@ -236,10 +297,14 @@ size_t exec_locks_count(const exec_locks *locks) { return locks->count; }
 
 exec_hold *exec_locks_at(exec_locks *locks, size_t index) { return &locks->holds[index]; }
 
+const char *exec_locks_wanted(exec_locks *locks) {
+  return locks->holds[atomic_load(&locks->wanted)].name;
+}
+
 /* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. */
 static int64_t margin_ms(const exec_hold *hold, bool early) {
   if (!early) return 0;
-  return hold->lease_ms / 6 < EXEC_KILL_AFTER_MS ? hold->lease_ms / 6 : EXEC_KILL_AFTER_MS;
+  return hold->lease_ms / 6 < JOB_GRACE_MS ? hold->lease_ms / 6 : JOB_GRACE_MS;
 }
 
 static int64_t remaining_ms(const exec_hold *hold) {
@@ -271,4 +336,22 @@ int64_t exec_locks_rest_ms(exec_locks *locks, bool early) {
     if (own_ms < rest_ms) rest_ms = own_ms;
   }
   return rest_ms > 0 ? rest_ms : 0;
+}
+
+int64_t exec_locks_remaining_ms(const exec_locks *locks) {
+  int64_t least_ms = INT64_MAX;
+  for (size_t i = 0; i < locks->count; i++) {
+    const int64_t own_ms = remaining_ms(&locks->holds[i]);
+    if (own_ms < least_ms) least_ms = own_ms;
+  }
+  return least_ms;
+}
+
+int64_t exec_locks_lead_ms(const exec_locks *locks) {
+  int64_t least_ms = INT64_MAX;
+  for (size_t i = 0; i < locks->count; i++) {
+    const int64_t own_ms = margin_ms(&locks->holds[i], true);
+    if (own_ms < least_ms) least_ms = own_ms;
+  }
+  return least_ms;
 }

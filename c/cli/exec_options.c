@@ -8,68 +8,6 @@
 
 #include "exec.h"
 
-static const char help_text[] =
-    "Usage: latchkey exec [OPTION...] NAME... -- CMD [ARG...]\n"
-    "\n"
-    "Runs CMD while holding the lock NAME (of several names: all of them), and renews it until "
-    "CMD\n"
-    "ends. Then the lock is free, however CMD ended.\n"
-    "\n"
-    "The lock\n"
-    "  --kind KIND         lock (default): re-entrant, on Redisson's wire; fenced: a lock with a\n"
-    "                      fencing token; fair: first come, first served; read: beside others\n"
-    "                      that read; write: alone; mutex: SET NX PX; permit:N: beside others,\n"
-    "                      N in all (the first to come says how many)\n"
-    "  --set-limit         permit:N: N from now on, whatever it was\n"
-    "  --wait DURATION     how long to wait for it; 0ms: try once; default: without end\n"
-    "  --lease DURATION    how long it outlives this program, 50ms to 24h; default 30s\n"
-    "\n"
-    "When the lock is lost while CMD runs (taken, broken, or not renewed in time)\n"
-    "  --on-lost term      SIGTERM to CMD before the lease ends, SIGKILL 5 s after that (default)\n"
-    "  --on-lost kill      SIGKILL at once\n"
-    "  --on-lost warn      only a message\n"
-    "\n"
-    "Exit codes\n"
-    "  that of CMD; 128+n when signal n ended it; 126, 127 when it could not be run\n"
-    "  64  wrong use, nothing was touched     75  another held the lock (--busy-exit N)\n"
-    "  69  no server, or it refused           80  the lock was lost (--lost-exit N)\n"
-    "  70  a defect of latchkey\n"
-    "\n"
-    "The server\n"
-    "  --url URL           or LATCHKEY_URL: redis://host:6379/0, unix:///path.sock,\n"
-    "                      redis-sentinel://host,host/master, redis-cluster://host,host; over\n"
-    "                      TLS rediss://..., rediss-sentinel://..., rediss-cluster://...; or\n"
-    "                      local: for this user's own server on this machine; there is no\n"
-    "                      default.\n"
-    "                      Three and more, with spaces between them: independent servers, of which "
-    "a\n"
-    "                      majority must grant the lock (Redlock; kinds lock and mutex)\n"
-    "  --password-file F   or LATCHKEY_PASSWORD: the password, out of the process list\n"
-    "\n"
-    "Output\n"
-    "  --report FILE       what happened, as JSON, whatever happened\n"
-    "  --metrics FILE      counters and times at the end, as Prometheus' textfile collector reads "
-    "them\n"
-    "  --json              failures as one JSON document, on standard error (the output is CMD's)\n"
-    "  -q, --quiet         no messages but errors\n"
-    "  -v, --verbose       say when the lock is taken and given back\n"
-    "  --help              this text\n"
-    "\n"
-    "CMD sees LATCHKEY_LOCK (the name; several: one a line), LATCHKEY_HELD, and of fenced locks\n"
-    "LATCHKEY_TOKEN (the token of each name, in the same order): the resource is to refuse a\n"
-    "token lower than one it has seen. By LATCHKEY_HELD an exec inside CMD knows that the lock is\n"
-    "held already: it verifies and renews that hold, runs inside it, and releases nothing.\n"
-    "\n"
-    "SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP and SIGCONT are passed\n"
-    "on to CMD. If exec is killed, so is CMD; what CMD itself has started is its own to end. "
-    "While\n"
-    "exec is stopped, nothing is renewed: on SIGCONT it looks first whether the lock is still its\n"
-    "own.\n"
-    "\n"
-    "A duration has a unit: 250ms, 10s, 2m, 1h.\n";
-
-void exec_help(FILE *out) { fputs(help_text, out); }
-
 lk_status exec_fail(lk_error *error, lk_status status, const char *format, ...) {
   memset(error, 0, sizeof *error);
   error->status = status;
@@ -140,16 +78,42 @@ static lk_status parse_kind(const char *text, exec_options *out, lk_error *error
   return LK_OK;
 }
 
-static lk_status parse_on_lost(const char *text, exec_on_lost *out, lk_error *error) {
-  static const char *const words[] = {
-      [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_WARN] = "warn"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+/* The place of `text` among the words; NULL ends them. */
+static lk_status parse_word(const char *option, const char *text, const char *const words[],
+                            const char *choice, int *out, lk_error *error) {
+  for (int i = 0; words[i]; i++) {
     if (strcmp(text, words[i]) == 0) {
-      *out = (exec_on_lost)i;
+      *out = i;
       return LK_OK;
     }
   }
-  return exec_fail(error, LK_INVALID, "--on-lost %s is unknown; write term, kill or warn", text);
+  return exec_fail(error, LK_INVALID, "--%s %s is unknown; write %s", option, text, choice);
+}
+
+static lk_status parse_on_lost(const char *text, exec_on_lost *out, lk_error *error) {
+  static const char *const words[] = {
+      [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_WARN] = "warn", NULL};
+  int word = 0;
+  const lk_status status = parse_word("on-lost", text, words, "term, kill or warn", &word, error);
+  if (status == LK_OK) *out = (exec_on_lost)word;
+  return status;
+}
+
+static lk_status parse_leftover(const char *text, exec_leftover *out, lk_error *error) {
+  static const char *const words[] = {
+      [LEFTOVER_WAIT] = "wait", [LEFTOVER_END] = "end", [LEFTOVER_LEAVE] = "leave", NULL};
+  int word = 0;
+  const lk_status status = parse_word("leftover", text, words, "wait, end or leave", &word, error);
+  if (status == LK_OK) *out = (exec_leftover)word;
+  return status;
+}
+
+static lk_status parse_on_stop(const char *text, exec_on_stop *out, lk_error *error) {
+  static const char *const words[] = {[ON_STOP_KEEP] = "keep", [ON_STOP_END] = "end", NULL};
+  int word = 0;
+  const lk_status status = parse_word("on-stop", text, words, "keep or end", &word, error);
+  if (status == LK_OK) *out = (exec_on_stop)word;
+  return status;
 }
 
 /* The first line of the file. */
@@ -173,18 +137,24 @@ static lk_status read_password(const char *path, char **out, lk_error *error) {
 
 static lk_status parse_option(int option, exec_options *out, bool *help, lk_error *error) {
   switch (option) {
+  case 'a': return parse_duration("at-least", optarg, &out->at_least_ms, error);
   case 'b': return parse_exit("busy-exit", optarg, &out->busy_exit, error);
+  case 'd': return parse_exit("done-code", optarg, &out->done_code, error);
+  case 'e': return parse_leftover(optarg, &out->leftover, error);
   case 'h': *help = true; return LK_OK;
   case 'j': out->json = true; return LK_OK;
   case 'k': return parse_kind(optarg, out, error);
   case 'm': out->metrics_path = optarg; return LK_OK;
+  case 'n': out->no_new_privs = true; return LK_OK;
   case 's': out->set_limit = true; return LK_OK;
   case 'l': return parse_duration("lease", optarg, &out->lease_ms, error);
   case 'o': return parse_on_lost(optarg, &out->on_lost, error);
   case 'p': return read_password(optarg, &out->password, error);
   case 'q': out->quiet = true; return LK_OK;
   case 'r': out->report_path = optarg; return LK_OK;
+  case 't': return parse_on_stop(optarg, &out->on_stop, error);
   case 'u': out->url = optarg; return LK_OK;
+  case 'y': return parse_duration("every", optarg, &out->every_ms, error);
   case 'v': out->verbose = true; return LK_OK;
   case 'w': return parse_duration("wait", optarg, &out->wait_ms, error);
   case 'x': return parse_exit("lost-exit", optarg, &out->lost_exit, error);
@@ -194,6 +164,28 @@ static lk_status parse_option(int option, exec_options *out, bool *help, lk_erro
 
 static int by_bytes(const void *left, const void *right) {
   return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* Of a lock that several hold at once, or several servers, nobody could say whose turn it is. */
+static lk_status check_period(const exec_options *out, lk_error *error) {
+  const bool alone = out->kind != &permits && out->kind->kind != LK_READ;
+  if (out->every_ms && (out->every_ms < 1000 || out->every_ms > LK_PERIOD_MAX_MS)) {
+    return exec_fail(error, LK_INVALID, "--every must be 1s to 8784h (366 days)");
+  }
+  if (out->every_ms && (!alone || out->nnames != 1)) {
+    return exec_fail(error, LK_INVALID,
+                     "--every goes with one name, and a lock that one holds at a time");
+  }
+  if (out->at_least_ms > LK_LEASE_MAX_MS) {
+    return exec_fail(error, LK_INVALID, "--at-least must be at most 24h");
+  }
+  if (out->at_least_ms && out->kind->kind != LK_LOCK && out->kind->kind != LK_FENCED) {
+    return exec_fail(error, LK_INVALID, "--at-least goes with --kind lock and fenced");
+  }
+  if (out->done_code && !out->every_ms) {
+    return exec_fail(error, LK_INVALID, "--done-code goes with --every");
+  }
+  return LK_OK;
 }
 
 static lk_status check_rest(exec_options *out, lk_error *error) {
@@ -221,19 +213,25 @@ static lk_status check_rest(exec_options *out, lk_error *error) {
     if (strcmp(out->names[i], out->names[kept - 1]) != 0) out->names[kept++] = out->names[i];
   }
   out->nnames = kept;
-  return LK_OK;
+  return check_period(out, error);
 }
 
 lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *help,
                              lk_error *error) {
-  static const struct option known[] = {{"busy-exit", required_argument, NULL, 'b'},
+  static const struct option known[] = {{"at-least", required_argument, NULL, 'a'},
+                                        {"busy-exit", required_argument, NULL, 'b'},
+                                        {"done-code", required_argument, NULL, 'd'},
+                                        {"every", required_argument, NULL, 'y'},
                                         {"help", no_argument, NULL, 'h'},
                                         {"json", no_argument, NULL, 'j'},
                                         {"kind", required_argument, NULL, 'k'},
                                         {"lease", required_argument, NULL, 'l'},
+                                        {"leftover", required_argument, NULL, 'e'},
                                         {"lost-exit", required_argument, NULL, 'x'},
                                         {"metrics", required_argument, NULL, 'm'},
+                                        {"no-new-privs", no_argument, NULL, 'n'},
                                         {"on-lost", required_argument, NULL, 'o'},
+                                        {"on-stop", required_argument, NULL, 't'},
                                         {"password-file", required_argument, NULL, 'p'},
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"report", required_argument, NULL, 'r'},

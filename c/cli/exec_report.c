@@ -47,6 +47,29 @@ static json_t *json_holds(exec_locks *locks) {
   return holds;
 }
 
+static json_t *json_unended(const exec_outcome *outcome) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < outcome->unended_count; i++) {
+    const job_name *name = &outcome->unended[i];
+    json_array_append_new(list,
+                          json_pack("{s:i, s:o, s:o}", "pid", (int)name->pid, "user",
+                                    json_text(name->user), "command", json_text(name->command)));
+  }
+  return list;
+}
+
+/* Who did the job in this period: null where nobody is known to have. */
+static json_t *json_period(const exec_options *options, const exec_outcome *outcome) {
+  const lk_period *last = &outcome->period.last;
+  if (!options->every_ms) return json_null();
+  return json_pack("{s:I, s:b, s:o, s:o, s:o, s:o}", "every_ms", (json_int_t)options->every_ms,
+                   "marked", outcome->period.marked, "began_unix_ms",
+                   json_time(last->done ? last->began_ms : outcome->period.began_ms),
+                   "ended_unix_ms", json_time(last->ended_ms), "owner",
+                   last->done ? json_text(last->owner) : json_null(), "label",
+                   last->done ? json_text(last->label) : json_null());
+}
+
 static json_t *json_command(char *const *command) {
   json_t *words = json_array();
   for (; command && *command; command++) json_array_append_new(words, json_text(*command));
@@ -64,22 +87,34 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
   const bool ended = outcome->started && WIFEXITED(outcome->status);
   const bool killed = outcome->started && WIFSIGNALED(outcome->status);
   json_t *report = json_pack(
-      "{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", schema, "outcome",
-      outcome->outcome, "exit", outcome->exit_code, "kind", options->kind->name, "holds",
-      json_holds(locks), "command", json_command(options->command), "command_exit",
+      "{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "schema",
+      schema, "outcome", outcome->outcome, "exit", outcome->exit_code, "kind", options->kind->name,
+      "holds", json_holds(locks), "command", json_command(options->command), "command_exit",
       ended ? json_integer(WEXITSTATUS(outcome->status)) : json_null(), "command_signal",
-      killed ? json_integer(WTERMSIG(outcome->status)) : json_null(), "asked_unix_ms",
-      json_time(outcome->asked_unix_ms), "taken_unix_ms", json_time(outcome->taken_unix_ms),
-      "freed_unix_ms", json_time(outcome->freed_unix_ms), "error", json_failure(&outcome->error));
+      killed ? json_integer(WTERMSIG(outcome->status)) : json_null(), "unended",
+      json_unended(outcome), "asked_unix_ms", json_time(outcome->asked_unix_ms), "taken_unix_ms",
+      json_time(outcome->taken_unix_ms), "freed_unix_ms", json_time(outcome->freed_unix_ms),
+      "kept_ms", (json_int_t)outcome->kept_ms, "period", json_period(options, outcome), "error",
+      json_failure(&outcome->error));
   const bool written =
       report && json_dumpf(report, file, JSON_INDENT(2)) == 0 && fputc('\n', file) != EOF;
   json_decref(report);
   return fclose(file) == 0 && written;
 }
 
-void exec_report_failure(FILE *out, const lk_error *error) {
+char *exec_report_failure(const lk_error *error) {
   json_t *document = json_pack("{s:s, s:o}", "schema", schema, "error", json_failure(error));
-  if (document) json_dumpf(document, out, JSON_COMPACT);
-  fputc('\n', out);
+  char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   json_decref(document);
+  return text;
+}
+
+char *exec_report_waiting(const char *name, const lk_error *why) {
+  const lk_status status = why->status == LK_OK ? LK_BUSY : why->status;
+  json_t *document = json_pack("{s:s, s:{s:o, s:s, s:o, s:s}}", "schema", schema, "waiting", "name",
+                               json_text(name), "status", lk_status_name((int)status), "message",
+                               json_text(why->message), "hint", lk_status_hint((int)status));
+  char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+  json_decref(document);
+  return text;
 }

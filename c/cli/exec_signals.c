@@ -1,107 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals as bytes in a pipe, so that one poll() waits for everything. */
+/* Signals, a timer and a wake-up as descriptors, so that one poll() waits for everything. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
-#ifdef __linux__
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#endif
+#include <unistd.h>
 
 #include "exec.h"
 
-enum { FROM_TERMINAL = 0x80, FDS_MAX = EXEC_NAMES_MAX + 2 };
+enum { FDS_MAX = EXEC_FDS_MAX + 3 };
 
-static const int handled[] = {SIGCHLD, SIGTERM, SIGINT,   SIGHUP,  SIGQUIT,
-                              SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
-enum { HANDLED = sizeof handled / sizeof *handled };
-static struct sigaction before[HANDLED], pipe_before;
+static const int taken[] = {SIGCHLD, SIGTERM,  SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+                            SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU};
 
-static int pipe_ends[2] = {-1, -1};
-static int timer = -1;
+static sigset_t mask, mask_before;
+static struct sigaction child_before;
+static int signals = -1, timer = -1, event = -1;
 
-static void put_byte(int byte) {
-  const int saved = errno;
-  const unsigned char one = (unsigned char)byte;
-  /* A full pipe holds thousands of signals that were not looked at yet: one more changes nothing. */
-  const ssize_t written = write(pipe_ends[1], &one, 1);
-  (void)written;
-  errno = saved;
-}
-
-/* A signal of the terminal's goes to its whole foreground group, and CMD is in it, too. */
-static void caught(int number, siginfo_t *info, void *context) {
-  (void)context;
-  put_byte(number | (info->si_code > 0 && number != SIGCHLD ? FROM_TERMINAL : 0));
-}
-
-static bool pipe_open(void) {
-  if (pipe(pipe_ends) != 0) return false;
-  for (int i = 0; i < 2; i++) {
-    fcntl(pipe_ends[i], F_SETFD, FD_CLOEXEC);
-    fcntl(pipe_ends[i], F_SETFL, O_NONBLOCK);
+void exec_signals_block(void) {
+  sigset_t blocked;
+  sigemptyset(&mask);
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+    struct sigaction before;
+    sigaction(taken[i], NULL, &before);
+    /* What is ignored stays so: blocked, it would come all the same. */
+    if (taken[i] == SIGCHLD || before.sa_handler != SIG_IGN) sigaddset(&mask, taken[i]);
   }
-#ifdef __linux__
-  timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-#endif
-  return true;
+  /* Ignored, the kernel would reap the children, and nobody learned how CMD ended. */
+  const struct sigaction heed = {.sa_handler = SIG_DFL};
+  sigaction(SIGCHLD, &heed, &child_before);
+  blocked = mask;
+  sigaddset(&blocked, SIGPIPE); /* a reader of our messages that goes away must not end the hold */
+  pthread_sigmask(SIG_BLOCK, &blocked, &mask_before);
 }
 
 lk_status exec_signals_open(lk_error *error) {
-  if (!pipe_open()) return exec_fail(error, LK_SYSTEM, "pipe: %s", strerror(errno));
-
-  struct sigaction action = {.sa_sigaction = caught,
-                             .sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDSTOP};
-  sigfillset(&action.sa_mask);
-  for (size_t i = 0; i < HANDLED; i++) {
-    sigaction(handled[i], NULL, &before[i]);
-    if (handled[i] == SIGCHLD || before[i].sa_handler != SIG_IGN) {
-      sigaction(handled[i], &action, NULL);
-    }
-  }
-  /* A reader of our messages that goes away must not end the hold. */
-  const struct sigaction ignore = {.sa_handler = SIG_IGN};
-  sigaction(SIGPIPE, &ignore, &pipe_before);
-  return LK_OK;
+  signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (signals >= 0 && timer >= 0 && event >= 0) return LK_OK;
+  return exec_fail(error, LK_SYSTEM, "no descriptors to wait on: %s", strerror(errno));
 }
 
-void exec_signals_reset(void) {
-  for (size_t i = 0; i < HANDLED; i++) sigaction(handled[i], &before[i], NULL);
-  sigaction(SIGPIPE, &pipe_before, NULL);
+void exec_signals_restore(void) {
+  sigaction(SIGCHLD, &child_before, NULL);
+  pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 
 void exec_signals_wait(const int *fds, size_t nfds, int64_t timeout_ms) {
-  struct pollfd polled[FDS_MAX] = {{.fd = pipe_ends[0], .events = POLLIN},
-                                   {.fd = timer, .events = POLLIN}};
-  nfds_t count = 2;
+  struct pollfd polled[FDS_MAX] = {{.fd = signals, .events = POLLIN},
+                                   {.fd = timer, .events = POLLIN},
+                                   {.fd = event, .events = POLLIN}};
+  nfds_t count = 3;
   for (size_t i = 0; i < nfds && count < FDS_MAX; i++) {
     polled[count++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
   }
-  int limit_ms = -1;
-  if (timeout_ms != LK_FOREVER) limit_ms = timeout_ms > 3600000 ? 3600000 : (int)timeout_ms;
-#ifdef __linux__
-  if (timer >= 0 && limit_ms != 0) {
-    struct itimerspec when = {.it_value = {.tv_sec = 0}}; /* 0: off */
-    if (limit_ms > 0) {
-      when.it_value.tv_sec = limit_ms / 1000;
-      when.it_value.tv_nsec = limit_ms % 1000 * 1000000L;
-    }
-    timerfd_settime(timer, 0, &when, NULL);
-    limit_ms = -1;
+  struct itimerspec when = {.it_value = {.tv_sec = 0}}; /* 0: off */
+  if (timeout_ms > 0 && timeout_ms != LK_FOREVER) {
+    when.it_value.tv_sec = (time_t)(timeout_ms / 1000);
+    when.it_value.tv_nsec = timeout_ms % 1000 * 1000000L;
   }
-#endif
-  poll(polled, count, limit_ms);
+  timerfd_settime(timer, 0, &when, NULL);
+  poll(polled, count, timeout_ms == 0 ? 0 : -1);
+  uint64_t ticks;
+  const ssize_t got = read(timer, &ticks, sizeof ticks);
+  (void)got;
 }
 
 bool exec_signals_next(exec_signal *out) {
-  unsigned char byte;
-  if (read(pipe_ends[0], &byte, 1) != 1) return false;
-  out->number = byte & ~FROM_TERMINAL;
-  out->from_terminal = (byte & FROM_TERMINAL) != 0;
+  struct signalfd_siginfo info;
+  if (read(signals, &info, sizeof info) != (ssize_t)sizeof info) return false;
+  *out = (exec_signal){.number = (int)info.ssi_signo,
+                       .from_terminal = info.ssi_code > 0 && info.ssi_signo != SIGCHLD,
+                       .sender = (pid_t)info.ssi_pid};
   return true;
 }
 
-void exec_wake(void) { put_byte(EXEC_WOKEN); }
+void exec_wake(void) {
+  const uint64_t one = 1;
+  const ssize_t written = write(event, &one, sizeof one);
+  (void)written;
+}
+
+bool exec_woken(void) {
+  uint64_t count;
+  return read(event, &count, sizeof count) == (ssize_t)sizeof count;
+}

@@ -1,20 +1,23 @@
--- Drop the read holds that are over. The longest other goes on for so many ms; -2: there is none.
--- Of our levels the first lives longest, of Redisson's any. After 2000 looks the TTL has to do.
-local function longest_read(rwlock, prefix)
-  local longest_ms, looks = -2, redis.call('HLEN', rwlock)
-  local fields = looks <= 2000 and redis.call('HGETALL', rwlock) or {}
-  for i = 1, #fields, 2 do
-    local key, left_ms = prefix .. fields[i] .. ':rwlock_timeout:', -2
-    local count = tonumber(string.match(fields[i + 1], '^%d+$') or 0)
-    local levels = string.find(fields[i], '^lk%-') and 1 or count
-    looks = looks + levels
-    for n = 1, looks <= 2000 and levels or 0 do
-      left_ms = math.max(left_ms, redis.call('PTTL', key .. n))
+-- How long the lock is read, in ms; -2: not any more. Ours read as long as their level is there,
+-- Redisson's for theirs_ms. Beyond 2000 fields the hash has to do. Fields of those who read no
+-- more go, at most 1000 at a time; where nobody does, the caller removes all.
+local function longest_read(rwlock, prefix, theirs_ms)
+  if redis.call('HLEN', rwlock) > 2000 or theirs_ms == -1 then
+    return redis.call('PTTL', rwlock)
+  end
+  local longest_ms, over = theirs_ms or -2, {}
+  for _, owner in ipairs(redis.call('HKEYS', rwlock)) do
+    local left_ms = theirs_ms
+    if string.find(owner, '^lk%-') then
+      left_ms = redis.call('PTTL', prefix .. owner .. ':rwlock_timeout:1')
+      longest_ms = math.max(longest_ms, left_ms)
     end
-    longest_ms = math.max(longest_ms, left_ms)
-    if levels > 0 and left_ms == -2 and looks <= 2000 then
-      redis.call('HDEL', rwlock, fields[i])
+    if left_ms == -2 and owner ~= 'mode' then
+      over[#over + 1] = owner
     end
   end
-  return looks <= 2000 and longest_ms or redis.call('PTTL', rwlock)
+  if longest_ms ~= -2 and #over > 0 then
+    redis.call('HDEL', rwlock, unpack(over, 1, math.min(#over, 1000)))
+  end
+  return longest_ms
 end

@@ -12,21 +12,24 @@ argv:
   - lease      ms       50..86400000         how long the hold lives unless it is renewed
   - owner      owner    1..256               lk-<client uuid>:<serial>, new for every fresh hold
   - hold       count    1..1000000           the owner's hold count after this call; 1 may queue
-  - wait       ms       1..86400000          added to the scores of those behind; Redisson: 300000
+  - wait       ms       1..86400000          Redisson's fairLockWaitTimeout, which is 300000
   - heartbeat  ms       0..60000             a waiter without one for so long goes; 0: do not queue
   - client     text     1..256               a grant is told on <channel>:<client>
   - ticket     integer  1..9007199254740991  what is told there
+  - channel    channel  prefix:redisson_lock__channel  a waiter of another client is told there
+  - publish    verb     PUBLISH|SPUBLISH
 returns:
-  - {1, hold}              the owner holds the lock with this count, for at least the lease
-  - {0, wait_ms, foreign}  queued if it has a heartbeat, else just busy; both as in fair/wait_renew
-  - {-1}                   hold is above 1 but the owner holds nothing: its lock was lost
-  - {-2}                   10000 wait already; not queued
+  - {1, hold}   the owner holds the lock with this count, for at least the lease
+  - {0, wait_ms, foreign, free}  queued if it has a heartbeat; free 1: others are first, and told
+  - {-1}        hold is above 1 but the owner holds nothing: its lock was lost
+  - {-2}        10000 wait already; not queued
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+message:  0
 repeat:   hold
 cost:     30 + 6 per waiter, at most 800
 cluster:  one slot
-uses:     integer, first_waiter, bring_forward
+uses:     integer, tell, first_waiter, own_score
 ]]
 
 -->>> fragment integer
@@ -41,49 +44,51 @@ local function is_integer(text, min, max)
 end
 --<<< fragment integer
 
+-->>> fragment tell
+-- Send `message` to everyone who listens on `channel`. Sharded and plain channels are two
+-- different commands of the server, and a message sent with one never reaches the other.
+local function tell(channel, publish, message)
+  if publish == 'SPUBLISH' then
+    redis.call('SPUBLISH', channel, message)
+  else
+    redis.call('PUBLISH', channel, message)
+  end
+end
+--<<< fragment tell
+
 -->>> fragment first_waiter
+-- The moment that a score names, in ms; 0, which is long past, if it is no plain number of at most
+-- 15 digits.
+local function moment_of(score)
+  return score and #score <= 15 and tonumber(string.match(score, '^%d+$')) or 0
+end
+
 -- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
--- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+-- score that is past. The first of the others, its record, and how long it stays.
 local function first_waiter(queue, timeouts, fair, now_ms)
-  local shift_ms = 0
   for gone = 0, 100 do
     local head = redis.call('LINDEX', queue, 0)
-    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local score = moment_of(head and redis.call('ZSCORE', timeouts, head))
     local record = head and redis.call('HGET', fair, head) or ''
-    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local deadline_ms = string.match(record, '^(%d+) %d+ %d+')
     local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
-    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
     if not head or stays_ms > 0 or gone == 100 then
-      return head, record, stays_ms, saves_ms, shift_ms
+      return head, record, stays_ms
     end
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, head)
     redis.call('HDEL', fair, head)
-    shift_ms = shift_ms + saves_ms
   end
 end
 --<<< fragment first_waiter
 
--->>> fragment bring_forward
--- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
--- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
-local function bring_forward(queue, timeouts, place, shift_ms)
-  if shift_ms > 0 then
-    for at = place, place + 9500, 500 do
-      local waiters = redis.call('LRANGE', queue, at, at + 499)
-      if #waiters == 0 then
-        return
-      end
-      local scores = redis.call('ZMSCORE', timeouts, unpack(waiters, 1, math.min(500, #waiters)))
-      local nearer = {}
-      for i, waiter in ipairs(waiters) do
-        nearer[2 * i - 1], nearer[2 * i] = (scores[i] or 0) - shift_ms, waiter
-      end
-      redis.call('ZADD', timeouts, 'XX', unpack(nearer, 1, math.min(1000, #nearer)))
-    end
-  end
+-->>> fragment own_score
+-- The score of a waiter that sends heartbeats: Redisson drops it, once it is first, 30 s after its
+-- heartbeat ends, since clocks differ. Each of its own that goes before takes off its wait.
+local function own_score(heartbeat_end_ms, wait, place, others)
+  return heartbeat_end_ms + 30000 + wait * math.min(place, math.max(0, others))
 end
---<<< fragment bring_forward
+--<<< fragment own_score
 
 -- bind
 local lock = KEYS[1]
@@ -97,22 +102,27 @@ local wait = ARGV[4]
 local heartbeat = ARGV[5]
 local client = ARGV[6]
 local ticket = ARGV[7]
+local channel = ARGV[8]
+local publish = ARGV[9]
 
 -- check
-if #KEYS ~= 4 or #ARGV ~= 7 then
-  return redis.error_reply('LKARG fair/acquire takes 4 keys and 7 arguments')
+if #KEYS ~= 4 or #ARGV ~= 9 then
+  return redis.error_reply('LKARG fair/acquire takes 4 keys and 9 arguments')
 end
-if not is_integer(lease, 50, 86400000) then
-  return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
-end
-if #owner < 1 or #owner > 256 or #client < 1 or #client > 256 then
-  return redis.error_reply('LKARG owner and client must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' or #client < 1 or #client > 256 then
+  return redis.error_reply('LKARG owner and client must have 1 to 256 bytes; mode is no owner')
 end
 if not is_integer(hold, 1, 1000000) or not is_integer(ticket, 1, 9007199254740991) then
   return redis.error_reply('LKARG hold must be 1 to 1000000, ticket 1 to 9007199254740991')
 end
-if not is_integer(wait, 1, 86400000) or not is_integer(heartbeat, 0, 60000) then
-  return redis.error_reply('LKARG wait must be 1 to 86400000, heartbeat 0 to 60000')
+if not is_integer(lease, 50, 86400000) or not is_integer(wait, 1, 86400000) then
+  return redis.error_reply('LKARG lease must be 50 to 86400000, wait 1 to 86400000')
+end
+if not is_integer(heartbeat, 0, 60000) then
+  return redis.error_reply('LKARG heartbeat must be 0 to 60000')
+end
+if #channel < 1 or #channel > 1024 or publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
+  return redis.error_reply('LKARG channel must have 1 to 1024 bytes; publish [S]PUBLISH')
 end
 
 -- Held by the caller, perhaps granted while this call was under way. The count is set, not raised.
@@ -127,7 +137,7 @@ if hold ~= '1' then
 end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local head, _, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)
 -- Free, and nobody comes before the caller.
 if left_ms == -2 and (not head or head == owner) then
   if head then
@@ -137,37 +147,33 @@ if left_ms == -2 and (not head or head == owner) then
   end
   redis.call('HSET', lock, owner, '1')
   redis.call('PEXPIRE', lock, lease)
-  bring_forward(queue, timeouts, 0, shift_ms + saves_ms)
   return {1, 1}
 end
-bring_forward(queue, timeouts, 0, shift_ms)
 
 -- Another client tells a waiter on the waiter's own channel, since it knows of no tickets.
 local holder = redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
 local waiting, known = redis.call('LLEN', queue), redis.call('HLEN', fair)
 local is_known = string.find(holder, '^lk%-') and waiting == known
-local reply = {0, left_ms == -2 and math.max(0, stays_ms) or left_ms, is_known and 0 or 1}
-if heartbeat == '0' then
-  return reply
-end
+local wait_ms = left_ms == -2 and math.max(0, stays_ms) or left_ms
 
--- A new waiter's score is Redisson's: its wait after the last one's score, or after the lease.
-local score = head and redis.call('ZSCORE', timeouts, owner)
-if not score then
-  if waiting >= 10000 then
-    return {-2}
-  end
-  local last = redis.call('LINDEX', queue, -1)
-  local before = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
-  score = now_ms + wait + math.max(0, before and before - now_ms or left_ms)
-  redis.call('ZADD', timeouts, score, owner)
-  redis.call('RPUSH', queue, owner)
-end
-
+-- A new waiter has the last place, and a score; heartbeats see to that when the place is in front.
 -- The record outlives score and heartbeat: a waiter without one is told by its score alone.
-local ttl_ms = math.max(0, score - now_ms) + heartbeat
-local record = {string.format('%.0f', now_ms + heartbeat), lease, wait, ticket, client}
-redis.call('HSET', fair, owner, table.concat(record, ' '))
-redis.call('PEXPIRE', fair, ttl_ms, 'NX')
-redis.call('PEXPIRE', fair, ttl_ms, 'GT')
-return reply
+local score = head and redis.call('ZSCORE', timeouts, owner)
+if heartbeat ~= '0' and not score and waiting >= 10000 then
+  return {-2}
+elseif heartbeat ~= '0' then
+  local end_ms = string.format('%.0f', now_ms + heartbeat)
+  if not score then
+    score = string.format('%.0f', own_score(end_ms, wait, waiting, waiting - known))
+    redis.call('ZADD', timeouts, score, owner)
+    redis.call('RPUSH', queue, owner)
+  end
+  local ttl_ms = math.max(0, moment_of(score) - now_ms) + heartbeat
+  redis.call('HSET', fair, owner, table.concat({end_ms, lease, wait, ticket, client}, ' '))
+  redis.call('PEXPIRE', fair, ttl_ms, 'NX')
+  redis.call('PEXPIRE', fair, ttl_ms, 'GT')
+end
+if left_ms == -2 and record == '' then
+  tell(channel .. ':' .. head, publish, '0')
+end
+return {0, wait_ms, is_known and 0 or 1, left_ms == -2 and 1 or 0}

@@ -21,7 +21,7 @@ message:  ticket
 repeat:   hold
 cost:     33 + 6 per waiter, at most 860
 cluster:  one slot
-uses:     tell, first_waiter, grant, bring_forward
+uses:     tell, first_waiter, grant
 ]]
 
 -->>> fragment tell
@@ -37,24 +37,27 @@ end
 --<<< fragment tell
 
 -->>> fragment first_waiter
+-- The moment that a score names, in ms; 0, which is long past, if it is no plain number of at most
+-- 15 digits.
+local function moment_of(score)
+  return score and #score <= 15 and tonumber(string.match(score, '^%d+$')) or 0
+end
+
 -- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
--- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+-- score that is past. The first of the others, its record, and how long it stays.
 local function first_waiter(queue, timeouts, fair, now_ms)
-  local shift_ms = 0
   for gone = 0, 100 do
     local head = redis.call('LINDEX', queue, 0)
-    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local score = moment_of(head and redis.call('ZSCORE', timeouts, head))
     local record = head and redis.call('HGET', fair, head) or ''
-    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local deadline_ms = string.match(record, '^(%d+) %d+ %d+')
     local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
-    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
     if not head or stays_ms > 0 or gone == 100 then
-      return head, record, stays_ms, saves_ms, shift_ms
+      return head, record, stays_ms
     end
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, head)
     redis.call('HDEL', fair, head)
-    shift_ms = shift_ms + saves_ms
   end
 end
 --<<< fragment first_waiter
@@ -76,27 +79,6 @@ local function grant(lock, queue, timeouts, fair, head, record)
 end
 --<<< fragment grant
 
--->>> fragment bring_forward
--- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
--- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
-local function bring_forward(queue, timeouts, place, shift_ms)
-  if shift_ms > 0 then
-    for at = place, place + 9500, 500 do
-      local waiters = redis.call('LRANGE', queue, at, at + 499)
-      if #waiters == 0 then
-        return
-      end
-      local scores = redis.call('ZMSCORE', timeouts, unpack(waiters, 1, math.min(500, #waiters)))
-      local nearer = {}
-      for i, waiter in ipairs(waiters) do
-        nearer[2 * i - 1], nearer[2 * i] = (scores[i] or 0) - shift_ms, waiter
-      end
-      redis.call('ZADD', timeouts, 'XX', unpack(nearer, 1, math.min(1000, #nearer)))
-    end
-  end
-end
---<<< fragment bring_forward
-
 -- bind
 local lock = KEYS[1]
 local queue = KEYS[2]
@@ -110,8 +92,8 @@ local publish = ARGV[3]
 if #KEYS ~= 4 or #ARGV ~= 3 then
   return redis.error_reply('LKARG fair/leave takes 4 keys and 3 arguments')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
@@ -122,7 +104,6 @@ end
 
 local is_holder = redis.call('HGET', lock, owner)
 local score = redis.call('ZSCORE', timeouts, owner)
-local wait_ms = string.match(redis.call('HGET', fair, owner) or '', '^%d+ %d+ (%d+)')
 local place = redis.call('LPOS', queue, owner)
 if not (is_holder or score or place) then
   return {-1}
@@ -130,12 +111,9 @@ end
 
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZREM', timeouts, owner)
 redis.call('HDEL', fair, owner)
-if place then
-  redis.call('LREM', queue, 1, owner)
-  bring_forward(queue, timeouts, place, math.min(tonumber(wait_ms) or 0, (score or 0) - now_ms))
-end
+redis.call('ZREM', timeouts, owner)
+redis.call('LREM', queue, 1, owner)
 
 -- Granted by a message that crossed this call: nobody asked to keep it.
 if is_holder then
@@ -144,13 +122,11 @@ end
 if redis.call('EXISTS', lock) == 1 then
   return {1}
 end
-local head, record, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)
 local listener, message
 if stays_ms > 0 then
   listener, message = grant(lock, queue, timeouts, fair, head, record)
-  shift_ms = shift_ms + saves_ms
 end
-bring_forward(queue, timeouts, 0, shift_ms)
 if message then
   tell(channel .. ':' .. listener, publish, message)
 end

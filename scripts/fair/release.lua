@@ -23,7 +23,7 @@ message:  ticket
 repeat:   hold
 cost:     30 + 6 per waiter, at most 800
 cluster:  one slot
-uses:     integer, tell, first_waiter, grant, bring_forward
+uses:     integer, tell, first_waiter, grant
 ]]
 
 -->>> fragment integer
@@ -51,24 +51,27 @@ end
 --<<< fragment tell
 
 -->>> fragment first_waiter
+-- The moment that a score names, in ms; 0, which is long past, if it is no plain number of at most
+-- 15 digits.
+local function moment_of(score)
+  return score and #score <= 15 and tonumber(string.match(score, '^%d+$')) or 0
+end
+
 -- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
--- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+-- score that is past. The first of the others, its record, and how long it stays.
 local function first_waiter(queue, timeouts, fair, now_ms)
-  local shift_ms = 0
   for gone = 0, 100 do
     local head = redis.call('LINDEX', queue, 0)
-    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local score = moment_of(head and redis.call('ZSCORE', timeouts, head))
     local record = head and redis.call('HGET', fair, head) or ''
-    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local deadline_ms = string.match(record, '^(%d+) %d+ %d+')
     local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
-    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
     if not head or stays_ms > 0 or gone == 100 then
-      return head, record, stays_ms, saves_ms, shift_ms
+      return head, record, stays_ms
     end
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, head)
     redis.call('HDEL', fair, head)
-    shift_ms = shift_ms + saves_ms
   end
 end
 --<<< fragment first_waiter
@@ -90,27 +93,6 @@ local function grant(lock, queue, timeouts, fair, head, record)
 end
 --<<< fragment grant
 
--->>> fragment bring_forward
--- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
--- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
-local function bring_forward(queue, timeouts, place, shift_ms)
-  if shift_ms > 0 then
-    for at = place, place + 9500, 500 do
-      local waiters = redis.call('LRANGE', queue, at, at + 499)
-      if #waiters == 0 then
-        return
-      end
-      local scores = redis.call('ZMSCORE', timeouts, unpack(waiters, 1, math.min(500, #waiters)))
-      local nearer = {}
-      for i, waiter in ipairs(waiters) do
-        nearer[2 * i - 1], nearer[2 * i] = (scores[i] or 0) - shift_ms, waiter
-      end
-      redis.call('ZADD', timeouts, 'XX', unpack(nearer, 1, math.min(1000, #nearer)))
-    end
-  end
-end
---<<< fragment bring_forward
-
 -- bind
 local lock = KEYS[1]
 local queue = KEYS[2]
@@ -129,8 +111,8 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if not is_integer(hold, 0, 1000000) then
   return redis.error_reply('LKARG hold must be an integer from 0 to 1000000')
@@ -156,14 +138,12 @@ end
 -- The last level. The queue is read before the lock goes: a key of another type fails in time.
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local head, record, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)
 redis.call('DEL', lock)
 local listener, message
 if stays_ms > 0 then
   listener, message = grant(lock, queue, timeouts, fair, head, record)
-  shift_ms = shift_ms + saves_ms
 end
-bring_forward(queue, timeouts, 0, shift_ms)
 if message then
   tell(channel .. ':' .. listener, publish, message)
 end

@@ -16,7 +16,7 @@ argv:
   - publish    verb     PUBLISH|SPUBLISH
 returns:
   - {1}                    the owner holds the lock, for at least the lease
-  - {0, wait_ms, foreign}  queued; look again then, -1: later; 1: listen on <channel>:<owner>, too
+  - {0, wait_ms, foreign, free}  queued; look then, -1: later; 1: <channel>:<owner> tells; 1: free
   - {-1}                   not queued: dropped, or gone by itself; acquire queues again
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
@@ -24,7 +24,7 @@ message:  ticket
 repeat:   hold
 cost:     30 + 6 per waiter, at most 800
 cluster:  one slot
-uses:     integer, tell, first_waiter, grant, bring_forward
+uses:     integer, tell, first_waiter, grant, own_score
 ]]
 
 -->>> fragment integer
@@ -52,24 +52,27 @@ end
 --<<< fragment tell
 
 -->>> fragment first_waiter
+-- The moment that a score names, in ms; 0, which is long past, if it is no plain number of at most
+-- 15 digits.
+local function moment_of(score)
+  return score and #score <= 15 and tonumber(string.match(score, '^%d+$')) or 0
+end
+
 -- Drop those in front, at most 100, with no score, an overdue heartbeat or, if they send none, a
--- score that is past. saves_ms, shift_ms: how long the first, and they, made the others wait.
+-- score that is past. The first of the others, its record, and how long it stays.
 local function first_waiter(queue, timeouts, fair, now_ms)
-  local shift_ms = 0
   for gone = 0, 100 do
     local head = redis.call('LINDEX', queue, 0)
-    local score = tonumber(head and redis.call('ZSCORE', timeouts, head) or 0) - shift_ms
+    local score = moment_of(head and redis.call('ZSCORE', timeouts, head))
     local record = head and redis.call('HGET', fair, head) or ''
-    local deadline_ms, wait_ms = string.match(record, '^(%d+) %d+ (%d+)')
+    local deadline_ms = string.match(record, '^(%d+) %d+ %d+')
     local stays_ms = (score > 0 and tonumber(deadline_ms) or score) - now_ms
-    local saves_ms = math.max(0, math.min(tonumber(wait_ms) or 0, score - now_ms))
     if not head or stays_ms > 0 or gone == 100 then
-      return head, record, stays_ms, saves_ms, shift_ms
+      return head, record, stays_ms
     end
     redis.call('LPOP', queue)
     redis.call('ZREM', timeouts, head)
     redis.call('HDEL', fair, head)
-    shift_ms = shift_ms + saves_ms
   end
 end
 --<<< fragment first_waiter
@@ -91,26 +94,13 @@ local function grant(lock, queue, timeouts, fair, head, record)
 end
 --<<< fragment grant
 
--->>> fragment bring_forward
--- Who is gone keeps nobody waiting any more: the scores of the waiters from this place on come
--- nearer, as Redisson does it. At most 10000; a score that is too late hurts no live waiter.
-local function bring_forward(queue, timeouts, place, shift_ms)
-  if shift_ms > 0 then
-    for at = place, place + 9500, 500 do
-      local waiters = redis.call('LRANGE', queue, at, at + 499)
-      if #waiters == 0 then
-        return
-      end
-      local scores = redis.call('ZMSCORE', timeouts, unpack(waiters, 1, math.min(500, #waiters)))
-      local nearer = {}
-      for i, waiter in ipairs(waiters) do
-        nearer[2 * i - 1], nearer[2 * i] = (scores[i] or 0) - shift_ms, waiter
-      end
-      redis.call('ZADD', timeouts, 'XX', unpack(nearer, 1, math.min(1000, #nearer)))
-    end
-  end
+-->>> fragment own_score
+-- The score of a waiter that sends heartbeats: Redisson drops it, once it is first, 30 s after its
+-- heartbeat ends, since clocks differ. Each of its own that goes before takes off its wait.
+local function own_score(heartbeat_end_ms, wait, place, others)
+  return heartbeat_end_ms + 30000 + wait * math.min(place, math.max(0, others))
 end
---<<< fragment bring_forward
+--<<< fragment own_score
 
 -- bind
 local lock = KEYS[1]
@@ -130,8 +120,8 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if not is_integer(heartbeat, 1, 60000) then
   return redis.error_reply('LKARG heartbeat must be an integer from 1 to 60000')
@@ -153,20 +143,31 @@ end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local terms = string.match(redis.call('HGET', fair, owner) or '', '^%d+( .+)$')
-if not (terms and redis.call('ZSCORE', timeouts, owner)) or redis.call('LLEN', queue) == 0 then
+local waiting = redis.call('LLEN', queue)
+if not (terms and redis.call('ZSCORE', timeouts, owner)) or waiting == 0 then
+  redis.call('HDEL', fair, owner)
+  redis.call('ZREM', timeouts, owner)
   return {-1}
 end
-redis.call('HSET', fair, owner, string.format('%.0f', now_ms + heartbeat) .. terms)
-redis.call('PEXPIRE', fair, heartbeat, 'GT')
+local end_ms = now_ms + heartbeat
+redis.call('HSET', fair, owner, string.format('%.0f', end_ms) .. terms)
+
+-- Among the first thousand, also the score says again that it is there. A client of Redisson that
+-- gives up may have brought it down. The record outlives both.
+local place = redis.call('LPOS', queue, owner, 'MAXLEN', 1000)
+local wait = string.match(terms, '^ %d+ (%d+)') or 0
+local score = own_score(end_ms, wait, place or 0, waiting - redis.call('HLEN', fair))
+if place then
+  redis.call('ZADD', timeouts, score, owner)
+end
+redis.call('PEXPIRE', fair, score - now_ms + heartbeat, 'GT')
 
 -- A lease that ended told nobody: whoever looks first passes the lock on.
-local head, record, stays_ms, saves_ms, shift_ms = first_waiter(queue, timeouts, fair, now_ms)
+local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)
 local listener, message
 if redis.call('EXISTS', lock) == 0 and stays_ms > 0 then
   listener, message = grant(lock, queue, timeouts, fair, head, record)
-  shift_ms = shift_ms + saves_ms
 end
-bring_forward(queue, timeouts, 0, shift_ms)
 if message and head == owner then
   redis.call('PEXPIRE', lock, lease, 'GT')
   return {1}
@@ -181,4 +182,4 @@ local wait_ms = left_ms == -2 and math.max(0, stays_ms) or left_ms
 if message then
   tell(channel .. ':' .. listener, publish, message)
 end
-return {0, wait_ms, is_known and 0 or 1}
+return {0, wait_ms, is_known and 0 or 1, left_ms == -2 and 1 or 0}

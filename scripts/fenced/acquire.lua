@@ -36,11 +36,11 @@ end
 --<<< fragment integer
 
 -->>> fragment draw
--- The fencing token after `last`. The server's clock in microseconds is its floor, so that tokens
--- go on rising when the counter was lost with the data of a server.
+-- The fencing token after `last`, and the last one after itself. The server's clock in microseconds
+-- is its floor, so that tokens go on rising when the counter was lost with the data of a server.
 local function draw(last)
   local time = redis.call('TIME')
-  return math.max(last + 1, time[1] * 1000000 + time[2])
+  return math.min(math.max(last + 1, time[1] * 1000000 + time[2]), 9007199254740991)
 end
 --<<< fragment draw
 
@@ -59,8 +59,8 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if not is_integer(hold, 1, 1000000) then
   return redis.error_reply('LKARG hold must be an integer from 1 to 1000000')
@@ -81,7 +81,7 @@ if not is_holder and wait_ms ~= -2 then
 end
 
 local last = redis.call('GET', counter) or '0'
-if not is_integer(last, 0, 9007199254740990) then
+if not is_integer(last, 0, is_holder and 9007199254740991 or 9007199254740990) then
   return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740990')
 end
 

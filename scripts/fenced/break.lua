@@ -18,7 +18,7 @@ errors:
   - LKARG   an argument is wrong, or the counter is no token; nothing was written
 message:  0
 repeat:   hold
-cost:     at most 6 commands
+cost:     at most 7 commands
 cluster:  one slot
 uses:     integer, draw, tell
 ]]
@@ -36,11 +36,11 @@ end
 --<<< fragment integer
 
 -->>> fragment draw
--- The fencing token after `last`. The server's clock in microseconds is its floor, so that tokens
--- go on rising when the counter was lost with the data of a server.
+-- The fencing token after `last`, and the last one after itself. The server's clock in microseconds
+-- is its floor, so that tokens go on rising when the counter was lost with the data of a server.
 local function draw(last)
   local time = redis.call('TIME')
-  return math.max(last + 1, time[1] * 1000000 + time[2])
+  return math.min(math.max(last + 1, time[1] * 1000000 + time[2]), 9007199254740991)
 end
 --<<< fragment draw
 
@@ -67,8 +67,8 @@ local publish = ARGV[3]
 if #KEYS ~= 2 or #ARGV ~= 3 then
   return redis.error_reply('LKARG fenced/break takes 2 keys and 3 arguments')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')
@@ -86,14 +86,19 @@ if redis.call('HEXISTS', lock, owner) == 0 then
 end
 
 local last = redis.call('GET', counter) or '0'
-if not is_integer(last, 0, 9007199254740990) then
-  return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740990')
+if not is_integer(last, 0, 9007199254740991) then
+  return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740991')
 end
 
 -- Who is broken may go on working. The token lets whoever breaks shut it out of the resource at
--- once, before there is a next holder. KEEPTTL: how long the counter lives is up to the holders.
+-- once, before there is a next holder. How long the counter lives is up to the holders; one that is
+-- gone lived for a time, and comes back for a year, the longest there is.
 local token = draw(tonumber(last))
-redis.call('SET', counter, token, 'KEEPTTL')
+if last == '0' then
+  redis.call('SET', counter, token, 'PX', 31536000000)
+else
+  redis.call('SET', counter, token, 'KEEPTTL')
+end
 redis.call('DEL', lock)
 tell(channel, publish, '0')
 return {1, token}

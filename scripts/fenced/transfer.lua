@@ -35,11 +35,11 @@ end
 --<<< fragment integer
 
 -->>> fragment draw
--- The fencing token after `last`. The server's clock in microseconds is its floor, so that tokens
--- go on rising when the counter was lost with the data of a server.
+-- The fencing token after `last`, and the last one after itself. The server's clock in microseconds
+-- is its floor, so that tokens go on rising when the counter was lost with the data of a server.
 local function draw(last)
   local time = redis.call('TIME')
-  return math.max(last + 1, time[1] * 1000000 + time[2])
+  return math.min(math.max(last + 1, time[1] * 1000000 + time[2]), 9007199254740991)
 end
 --<<< fragment draw
 
@@ -58,11 +58,11 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
-if #new_owner < 1 or #new_owner > 256 then
-  return redis.error_reply('LKARG new_owner must have 1 to 256 bytes')
+if #new_owner < 1 or #new_owner > 256 or new_owner == 'mode' then
+  return redis.error_reply('LKARG new_owner must have 1 to 256 bytes and not be mode')
 end
 if owner == new_owner then
   return redis.error_reply('LKARG new_owner must be another name than owner')
@@ -77,8 +77,8 @@ if not is_holder and redis.call('HEXISTS', lock, new_owner) == 0 then
 end
 
 local last = redis.call('GET', counter) or '0'
-if not is_integer(last, 0, 9007199254740990) then
-  return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740990')
+if not is_integer(last, 0, 9007199254740991) then
+  return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740991')
 end
 
 -- The new field comes before the old one goes, since a hash without fields is deleted. Where an

@@ -7,6 +7,8 @@ keys:
   - lock     hash     r   {name}                              owner -> hold count
   - record   string   rw  prefix:latchkey_seq+caller  private  last seq and its reply, for 60 s
   - target   any      rw  {slot}                              the key of the command
+derived:
+  - level    string   r   suffix:*:rwlock_timeout:*  there while a reader's hold is
 argv:
   - owner    owner    1..256               the name of the hold
   - caller   caller   1..256               who counts seq
@@ -20,7 +22,7 @@ returns:
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 repeat:   seq
-cost:     at most 4 commands
+cost:     at most 7 commands
 dynamic:
   - SET
   - UNLINK   without words: they would be further keys
@@ -31,12 +33,12 @@ dynamic:
   - HINCRBY
   - LPUSH
   - RPUSH
-  - LPOP     without words: one element at a time
+  - LPOP     without words: one element
   - RPOP     likewise
   - ZADD
   - ZREM
 cluster:  one slot
-uses:     integer
+uses:     integer, prefix
 ]]
 
 -->>> fragment integer
@@ -51,6 +53,13 @@ local function is_integer(text, min, max)
 end
 --<<< fragment integer
 
+-->>> fragment prefix
+-- What the names of a lock's level keys start with, as Redisson forms them: in the lock's slot.
+local function prefix_of(lock)
+  return (string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}') .. ':'
+end
+--<<< fragment prefix
+
 -- bind
 local lock = KEYS[1]
 local record = KEYS[2]
@@ -61,8 +70,7 @@ local seq = ARGV[3]
 local command = ARGV[4]
 local words = ARGV -- from the fifth
 
--- The commands, and how many words may follow the key.
-local MOST_WORDS = {
+local MOST_WORDS = { -- that may follow the key
   SET = 16, UNLINK = 0, INCRBY = 1, PEXPIRE = 2, HSET = 16, HDEL = 16, HINCRBY = 2, LPUSH = 16,
   RPUSH = 16, LPOP = 0, RPOP = 0, ZADD = 16, ZREM = 16,
 }
@@ -74,11 +82,8 @@ end
 if target == lock or target == record then
   return redis.error_reply('LKARG target must be neither the lock nor the record')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
-end
-if #caller < 1 or #caller > 256 then
-  return redis.error_reply('LKARG caller must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' or #caller < 1 or #caller > 256 then
+  return redis.error_reply('LKARG owner and caller must have 1 to 256 bytes; mode is no owner')
 end
 if not is_integer(seq, 1, 9007199254740991) then
   return redis.error_reply('LKARG seq must be an integer from 1 to 9007199254740991')
@@ -93,8 +98,8 @@ for i = 5, #words do
 end
 
 -- The record comes before the lock: what was done while it was held stays done.
-local last = redis.call('GET', record)
-local last_seq, kind, text = string.match(last or '0 boolean ', '^(%d+) (%l+) (.*)$')
+local last = redis.call('GET', record) or '0 boolean '
+local last_seq, kind, text = string.match(last, '^(%d+) (%l+) (.*)$')
 if not is_integer(last_seq, 0, 9007199254740991) then
   return redis.error_reply('LKARG record must be one of guard/call')
 end
@@ -109,19 +114,32 @@ if tonumber(seq) < tonumber(last_seq) then
   return {-2}
 end
 
+-- A sum is told as a number here, which is exact below 2^53, and loses even its sign near 2^63.
+local now, step = 0, 0
+if command == 'INCRBY' then
+  now, step = redis.call('GET', target), words[5]
+elseif command == 'HINCRBY' then
+  now, step = redis.call('HGET', target, words[5] or ''), words[6]
+end
+if math.abs((tonumber(now) or 0) + (tonumber(step) or 0)) > 9007199254740991 then
+  return redis.error_reply('LKARG words must not lead to 2^53 or beyond')
+end
+
+-- A reader's field may outlast its hold, but not its level.
+local found = redis.call('HMGET', lock, owner, 'mode')
+local is_reader = found[2] and not string.find(owner, ':write$')
+
 -- A refusal is recorded, too: whoever was told of it may do the work elsewhere, and a late copy of
 -- this call must not do it again where a late acquire has brought the hold back.
-if redis.call('HEXISTS', lock, owner) == 0 then
+local level = prefix_of(lock) .. owner .. ':rwlock_timeout:1'
+if not found[1] or is_reader and redis.call('EXISTS', level) == 0 then
   redis.call('SET', record, seq .. ' refused ', 'PX', 60000)
   return {-1}
 end
 
--- The reply is a number, text, or false for nothing; OK comes in a table. If the command fails, so
--- does the script, with nothing written.
+-- A number, text, or false; OK comes in a table. If it fails, so does the script, nothing written.
 local reply = redis.call(command, target, unpack(words, 5, math.min(#words, 20)))
-if type(reply) == 'table' then
-  reply = reply.ok
-end
+reply = type(reply) == 'table' and reply.ok or reply
 
 -- Joined to other text, a number above 14 digits would get an exponent.
 local reply_text = type(reply) == 'number' and string.format('%.0f', reply) or reply or ''

@@ -44,8 +44,8 @@ local publish = ARGV[3]
 if #KEYS ~= 1 or #ARGV ~= 3 then
   return redis.error_reply('LKARG lock/break takes 1 key and 3 arguments')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if #channel < 1 or #channel > 1024 then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes')

@@ -62,8 +62,8 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
 if not is_integer(hold, 0, 1000000) then
   return redis.error_reply('LKARG hold must be an integer from 0 to 1000000')

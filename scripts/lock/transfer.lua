@@ -45,11 +45,11 @@ end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
 end
-if #owner < 1 or #owner > 256 then
-  return redis.error_reply('LKARG owner must have 1 to 256 bytes')
+if #owner < 1 or #owner > 256 or owner == 'mode' then
+  return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')
 end
-if #new_owner < 1 or #new_owner > 256 then
-  return redis.error_reply('LKARG new_owner must have 1 to 256 bytes')
+if #new_owner < 1 or #new_owner > 256 or new_owner == 'mode' then
+  return redis.error_reply('LKARG new_owner must have 1 to 256 bytes and not be mode')
 end
 if owner == new_owner then
   return redis.error_reply('LKARG new_owner must be another name than owner')

@@ -4,10 +4,11 @@ name:     rw/inspect
 version:  1.0.0
 summary:  Who reads or writes, how often, and for how long; how many writers wait.
 keys:
-  - rwlock   hash    r  {name}                   mode; owner -> hold count; outlasts every hold
-  - waiters  zset    r  prefix:latchkey_rw_wait  private  writer -> end of its heartbeat
+  - rwlock   hash    r  {name}                     mode; owner -> hold count; outlasts every hold
+  - waiters  zset    r  prefix:latchkey_rw_wait    private  writer -> end of its heartbeat
+  - theirs   string  r  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
 derived:
-  - level    string  r  suffix:*:rwlock_timeout:*  one for each level of each reader; its lease
+  - level    string  r  suffix:*:rwlock_timeout:*  a reader's lease; Redisson: one a level
 returns:
   - {0, waiting}                                      nobody holds it; so many writers wait for it
   - {1, lease_ms, fields, waiting, mode, holders...}  owner, count, left_ms of up to 100 fields
@@ -15,9 +16,9 @@ returns:
 errors:
   - LKARG   a key or argument is missing or unknown
 repeat:   pure
-cost:     6 + 10 per field, at most 996
+cost:     12 + 2 per level, at most 1212
 cluster:  one slot
-uses:     prefix
+uses:     prefix, theirs
 ]]
 
 -->>> fragment prefix
@@ -27,13 +28,51 @@ local function prefix_of(lock)
 end
 --<<< fragment prefix
 
+-->>> fragment theirs
+-- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
+-- Beyond so many fields and levels: as long as the hash.
+local function their_levels_left(rwlock, prefix, most)
+  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
+  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
+      local count = tonumber(fields[i + 1]) or 0
+      longest_ms, looks = longest_ms or -2, looks + count
+      for n = 1, looks <= most and count or 0 do
+        local level = prefix .. fields[i] .. ':rwlock_timeout:' .. n
+        longest_ms = math.max(longest_ms, redis.call('PTTL', level))
+      end
+    end
+  end
+  if looks <= most then
+    return longest_ms
+  end
+  return redis.call('PTTL', rwlock)
+end
+
+-- How long Redisson's readers have the lock, likewise; -1: for ever. That is as long as its hash
+-- lives, as Redisson's writers believe, whatever became of levels; where latchkey has set its end
+-- since, as long as it lived before.
+local function theirs_left(rwlock, theirs, prefix, most)
+  local levels_ms = their_levels_left(rwlock, prefix, most)
+  local left_ms, ends = redis.call('PTTL', rwlock), redis.call('PEXPIRETIME', rwlock)
+  local our_end, their_end = string.match(redis.call('GET', theirs) or '', '^(%d+) (%d+)$')
+  if tonumber(our_end) == ends then
+    local rest_ms = their_end - (ends - left_ms)
+    left_ms = rest_ms >= 0 and rest_ms or -2
+  end
+  return levels_ms and math.max(levels_ms, left_ms)
+end
+--<<< fragment theirs
+
 -- bind
 local rwlock = KEYS[1]
 local waiters = KEYS[2]
+local theirs = KEYS[3]
 
 -- check
-if #KEYS ~= 2 or #ARGV ~= 0 then
-  return redis.error_reply('LKARG rw/inspect takes 2 keys and no arguments')
+if #KEYS ~= 3 or #ARGV ~= 0 then
+  return redis.error_reply('LKARG rw/inspect takes 3 keys and no arguments')
 end
 
 local fields = redis.call('HLEN', rwlock)
@@ -48,19 +87,21 @@ if fields == 0 then
   return {0, waiting}
 end
 
--- A writer's lease is the lock's; a reader's that of the longest of its first ten levels, -2 if the
--- hold is over and only its field is left.
+-- A writer's lease is the lock's. A reader of ours has one level: its count, and its lease, -2 if
+-- the hold is over and only the field is left. Those of Redisson have the lock together.
 local lease_ms = redis.call('PTTL', rwlock)
 local reply = {1, lease_ms, fields, waiting, mode}
 local holds = fields <= 100 and redis.call('HGETALL', rwlock) or {}
+local prefix = prefix_of(rwlock)
+local theirs_ms = theirs_left(rwlock, theirs, prefix, 1000)
 for i = 1, #holds, 2 do
   local owner, count = holds[i], holds[i + 1]
-  local is_writer = string.find(owner, ':write$')
-  local level = prefix_of(rwlock) .. owner .. ':rwlock_timeout:'
-  local levels = is_writer and 0 or math.min(tonumber(count) or 0, 10)
-  local left_ms = is_writer and lease_ms or -2
-  for n = 1, levels do
-    left_ms = math.max(left_ms, redis.call('PTTL', level .. n))
+  local level = prefix .. owner .. ':rwlock_timeout:1'
+  local left_ms = theirs_ms
+  if string.find(owner, ':write$') then
+    left_ms = lease_ms
+  elseif string.find(owner, '^lk%-') then
+    count, left_ms = redis.call('GET', level) or count, redis.call('PTTL', level)
   end
   if owner ~= 'mode' then
     reply[#reply + 1] = owner

@@ -4,10 +4,11 @@ name:     rw/read_acquire
 version:  1.0.0
 summary:  Take a lock for reading, or raise the hold count of the reader that has it.
 keys:
-  - rwlock   hash  rw  {name}                   mode; owner -> hold count; outlasts every hold
-  - waiters  zset  r   prefix:latchkey_rw_wait  private  writer -> end of its heartbeat
+  - rwlock   hash    rw  {name}                     mode; reader -> 1; outlasts every hold
+  - waiters  zset    r   prefix:latchkey_rw_wait    private  writer -> end of its heartbeat
+  - theirs   string  rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
 derived:
-  - level    string  rw  suffix:*:rwlock_timeout:*  one for each level of each reader; its lease
+  - level    string  rw  suffix:*:rwlock_timeout:*  a reader's hold count, and its lease
 argv:
   - lease    ms      50..86400000  how long the hold lives unless it is renewed
   - owner    reader  1..256        lk-<client uuid>:<serial>, new for every fresh hold
@@ -20,9 +21,9 @@ returns:
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 repeat:   hold
-cost:     8 + 2 per level, at most 2008
+cost:     18 + 1 per level, at most 118
 cluster:  one slot
-uses:     integer, reader, writer, prefix
+uses:     integer, reader, writer, prefix, theirs, end_in
 ]]
 
 -->>> fragment integer
@@ -58,30 +59,72 @@ local function prefix_of(lock)
 end
 --<<< fragment prefix
 
--- Do others than latchkey read, too? Above 100 fields they may.
-local function is_shared(rwlock)
-  if redis.call('HLEN', rwlock) > 100 then
-    return 1
-  end
-  for _, field in ipairs(redis.call('HKEYS', rwlock)) do
-    if field ~= 'mode' and not string.find(field, '^lk%-') then
-      return 1
+-->>> fragment theirs
+-- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
+-- Beyond so many fields and levels: as long as the hash.
+local function their_levels_left(rwlock, prefix, most)
+  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
+  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
+      local count = tonumber(fields[i + 1]) or 0
+      longest_ms, looks = longest_ms or -2, looks + count
+      for n = 1, looks <= most and count or 0 do
+        local level = prefix .. fields[i] .. ':rwlock_timeout:' .. n
+        longest_ms = math.max(longest_ms, redis.call('PTTL', level))
+      end
     end
   end
-  return 0
+  if looks <= most then
+    return longest_ms
+  end
+  return redis.call('PTTL', rwlock)
 end
+
+-- How long Redisson's readers have the lock, likewise; -1: for ever. That is as long as its hash
+-- lives, as Redisson's writers believe, whatever became of levels; where latchkey has set its end
+-- since, as long as it lived before.
+local function theirs_left(rwlock, theirs, prefix, most)
+  local levels_ms = their_levels_left(rwlock, prefix, most)
+  local left_ms, ends = redis.call('PTTL', rwlock), redis.call('PEXPIRETIME', rwlock)
+  local our_end, their_end = string.match(redis.call('GET', theirs) or '', '^(%d+) (%d+)$')
+  if tonumber(our_end) == ends then
+    local rest_ms = their_end - (ends - left_ms)
+    left_ms = rest_ms >= 0 and rest_ms or -2
+  end
+  return levels_ms and math.max(levels_ms, left_ms)
+end
+--<<< fragment theirs
+
+-->>> fragment end_in
+-- Let the hash end then. What Redisson's readers have of it is kept beside it, so that one that
+-- died is not there for as long as ours come and go. Until that is over, no renewal of theirs, by
+-- 30 s at most, sets the end that is set here: another end says that they were there. PEXPIRE of
+-- 0, for a reader of ours with less than 1 ms, would delete the lock.
+local function end_in(rwlock, theirs, left_ms, theirs_ms)
+  local is_longer = theirs_ms and left_ms > theirs_ms
+  left_ms = is_longer and math.max(left_ms, theirs_ms + 30001) or left_ms
+  redis.call('PEXPIRE', rwlock, math.max(left_ms, 1))
+  if is_longer then
+    local ends = redis.call('PEXPIRETIME', rwlock)
+    local their_end = ends - redis.call('PTTL', rwlock) + theirs_ms
+    redis.call('SET', theirs, string.format('%.0f %.0f', ends, their_end), 'PXAT', ends)
+  end
+end
+--<<< fragment end_in
 
 -- bind
 local rwlock = KEYS[1]
 local waiters = KEYS[2]
+local theirs = KEYS[3]
 local lease = ARGV[1]
 local owner = ARGV[2]
 local hold = ARGV[3]
 local writer = ARGV[4]
 
 -- check
-if #KEYS ~= 2 or #ARGV ~= 4 then
-  return redis.error_reply('LKARG rw/read_acquire takes 2 keys and 4 arguments')
+if #KEYS ~= 3 or #ARGV ~= 4 then
+  return redis.error_reply('LKARG rw/read_acquire takes 3 keys and 4 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
@@ -96,13 +139,14 @@ if writer ~= '' and not is_writer(writer, 256) then
   return redis.error_reply('LKARG writer must have 7 to 256 bytes and end in :write, or be empty')
 end
 
--- A hold is there as long as its first level is. The field of one that is over may still be there;
--- its count must not go on.
-local level = prefix_of(rwlock) .. owner .. ':rwlock_timeout:'
+-- A hold is there as long as its level is, which has its count: in the hash that is always 1, since
+-- one reader with more keeps Redisson 3.44 to 3.52 from renewing all readers.
+local prefix = prefix_of(rwlock)
+local level = prefix .. owner .. ':rwlock_timeout:1'
 local left_ms = redis.call('PTTL', rwlock)
 local found = redis.call('HMGET', rwlock, 'mode', owner, writer)
 local mode = found[1]
-local held = found[2] and redis.call('EXISTS', level .. '1') == 1 and tonumber(found[2]) or 0
+local held = tonumber(found[2] and redis.call('GET', level) or 0) or 1
 if held == 0 and hold ~= '1' then
   return {-1}
 end
@@ -122,16 +166,12 @@ end
 
 -- The count never sinks here: a late copy of an older call must not hide a level taken since.
 local count = math.min(math.max(held, tonumber(hold)), 1000)
-redis.call('HSET', rwlock, 'mode', mode or 'read', owner, count)
-for n = 1, count do
-  redis.call('SET', level .. n, 1, 'PX', lease, 'NX')
-  redis.call('PEXPIRE', level .. n, lease, 'GT')
-end
+local theirs_ms = theirs_left(rwlock, theirs, prefix, 100)
+redis.call('HSET', rwlock, 'mode', mode or 'read', owner, 1)
+redis.call('SET', level, count, 'PX', math.max(lease, redis.call('PTTL', level)))
 
--- Last, so that it ends no sooner than any level.
-if left_ms == -2 then
-  redis.call('PEXPIRE', rwlock, lease)
-else
-  redis.call('PEXPIRE', rwlock, lease, 'GT')
+-- Last, so that it ends no sooner than the level.
+if left_ms ~= -1 and left_ms < tonumber(lease) then
+  end_in(rwlock, theirs, tonumber(lease), theirs_ms)
 end
-return {1, count, is_shared(rwlock)}
+return {1, count, theirs_ms and 1 or 0}

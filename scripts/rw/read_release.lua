@@ -4,9 +4,10 @@ name:     rw/read_release
 version:  1.0.0
 summary:  Give back levels of a reader; wake writers when nobody reads any more.
 keys:
-  - rwlock   hash     rw  {name}                     mode; owner -> hold count; outlasts every hold
+  - rwlock   hash     rw  {name}                     mode; reader -> 1; outlasts every hold
+  - theirs   string   rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
 derived:
-  - level    string   rw  suffix:*:rwlock_timeout:*  one for each level of each reader; its lease
+  - level    string   rw  suffix:*:rwlock_timeout:*  a reader's hold count, and its lease
 argv:
   - lease    ms       50..86400000             kept at least this long when levels remain
   - owner    reader   1..256                   the name that acquired the lock
@@ -20,9 +21,9 @@ errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 message:  0
 repeat:   hold
-cost:     9 + 2 per level, at most 3009
+cost:     17 + 2 per level, at most 2017
 cluster:  one slot
-uses:     integer, reader, tell, prefix, longest_read
+uses:     integer, reader, tell, prefix, theirs, longest_read, end_in
 ]]
 
 -->>> fragment integer
@@ -63,31 +64,89 @@ local function prefix_of(lock)
 end
 --<<< fragment prefix
 
--->>> fragment longest_read
--- Drop the read holds that are over. The longest other goes on for so many ms; -2: there is none.
--- Of our levels the first lives longest, of Redisson's any. After 2000 looks the TTL has to do.
-local function longest_read(rwlock, prefix)
-  local longest_ms, looks = -2, redis.call('HLEN', rwlock)
-  local fields = looks <= 2000 and redis.call('HGETALL', rwlock) or {}
+-->>> fragment theirs
+-- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
+-- Beyond so many fields and levels: as long as the hash.
+local function their_levels_left(rwlock, prefix, most)
+  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
+  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
   for i = 1, #fields, 2 do
-    local key, left_ms = prefix .. fields[i] .. ':rwlock_timeout:', -2
-    local count = tonumber(string.match(fields[i + 1], '^%d+$') or 0)
-    local levels = string.find(fields[i], '^lk%-') and 1 or count
-    looks = looks + levels
-    for n = 1, looks <= 2000 and levels or 0 do
-      left_ms = math.max(left_ms, redis.call('PTTL', key .. n))
-    end
-    longest_ms = math.max(longest_ms, left_ms)
-    if levels > 0 and left_ms == -2 and looks <= 2000 then
-      redis.call('HDEL', rwlock, fields[i])
+    if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
+      local count = tonumber(fields[i + 1]) or 0
+      longest_ms, looks = longest_ms or -2, looks + count
+      for n = 1, looks <= most and count or 0 do
+        local level = prefix .. fields[i] .. ':rwlock_timeout:' .. n
+        longest_ms = math.max(longest_ms, redis.call('PTTL', level))
+      end
     end
   end
-  return looks <= 2000 and longest_ms or redis.call('PTTL', rwlock)
+  if looks <= most then
+    return longest_ms
+  end
+  return redis.call('PTTL', rwlock)
+end
+
+-- How long Redisson's readers have the lock, likewise; -1: for ever. That is as long as its hash
+-- lives, as Redisson's writers believe, whatever became of levels; where latchkey has set its end
+-- since, as long as it lived before.
+local function theirs_left(rwlock, theirs, prefix, most)
+  local levels_ms = their_levels_left(rwlock, prefix, most)
+  local left_ms, ends = redis.call('PTTL', rwlock), redis.call('PEXPIRETIME', rwlock)
+  local our_end, their_end = string.match(redis.call('GET', theirs) or '', '^(%d+) (%d+)$')
+  if tonumber(our_end) == ends then
+    local rest_ms = their_end - (ends - left_ms)
+    left_ms = rest_ms >= 0 and rest_ms or -2
+  end
+  return levels_ms and math.max(levels_ms, left_ms)
+end
+--<<< fragment theirs
+
+-->>> fragment longest_read
+-- How long the lock is read, in ms; -2: not any more. Ours read as long as their level is there,
+-- Redisson's for theirs_ms. Beyond 2000 fields the hash has to do. Fields of those who read no
+-- more go, at most 1000 at a time; where nobody does, the caller removes all.
+local function longest_read(rwlock, prefix, theirs_ms)
+  if redis.call('HLEN', rwlock) > 2000 or theirs_ms == -1 then
+    return redis.call('PTTL', rwlock)
+  end
+  local longest_ms, over = theirs_ms or -2, {}
+  for _, owner in ipairs(redis.call('HKEYS', rwlock)) do
+    local left_ms = theirs_ms
+    if string.find(owner, '^lk%-') then
+      left_ms = redis.call('PTTL', prefix .. owner .. ':rwlock_timeout:1')
+      longest_ms = math.max(longest_ms, left_ms)
+    end
+    if left_ms == -2 and owner ~= 'mode' then
+      over[#over + 1] = owner
+    end
+  end
+  if longest_ms ~= -2 and #over > 0 then
+    redis.call('HDEL', rwlock, unpack(over, 1, math.min(#over, 1000)))
+  end
+  return longest_ms
 end
 --<<< fragment longest_read
 
+-->>> fragment end_in
+-- Let the hash end then. What Redisson's readers have of it is kept beside it, so that one that
+-- died is not there for as long as ours come and go. Until that is over, no renewal of theirs, by
+-- 30 s at most, sets the end that is set here: another end says that they were there. PEXPIRE of
+-- 0, for a reader of ours with less than 1 ms, would delete the lock.
+local function end_in(rwlock, theirs, left_ms, theirs_ms)
+  local is_longer = theirs_ms and left_ms > theirs_ms
+  left_ms = is_longer and math.max(left_ms, theirs_ms + 30001) or left_ms
+  redis.call('PEXPIRE', rwlock, math.max(left_ms, 1))
+  if is_longer then
+    local ends = redis.call('PEXPIRETIME', rwlock)
+    local their_end = ends - redis.call('PTTL', rwlock) + theirs_ms
+    redis.call('SET', theirs, string.format('%.0f %.0f', ends, their_end), 'PXAT', ends)
+  end
+end
+--<<< fragment end_in
+
 -- bind
 local rwlock = KEYS[1]
+local theirs = KEYS[2]
 local lease = ARGV[1]
 local owner = ARGV[2]
 local hold = ARGV[3]
@@ -95,8 +154,8 @@ local channel = ARGV[4]
 local publish = ARGV[5]
 
 -- check
-if #KEYS ~= 1 or #ARGV ~= 5 then
-  return redis.error_reply('LKARG rw/read_release takes 1 key and 5 arguments')
+if #KEYS ~= 2 or #ARGV ~= 5 then
+  return redis.error_reply('LKARG rw/read_release takes 2 keys and 5 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
@@ -115,42 +174,39 @@ if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
 end
 
 local prefix = prefix_of(rwlock)
-local level = prefix .. owner .. ':rwlock_timeout:'
+local level = prefix .. owner .. ':rwlock_timeout:1'
 local found = redis.call('HMGET', rwlock, 'mode', owner)
 if not found[1] or not found[2] then
   return {-1}
 end
 
--- A hold without its first level is over: what is left of it goes, and the caller learns of it.
-local count = math.min(tonumber(found[2]) or 1, 1000)
-local is_live = redis.call('EXISTS', level .. '1') == 1
-local kept = is_live and math.min(count, tonumber(hold)) or 0
-for n = 1, kept do
-  redis.call('PEXPIRE', level .. n, lease, 'GT')
-end
-for n = kept + 1, count do
-  redis.call('DEL', level .. n)
-end
+-- A hold without its level is over: what is left of it goes, and the caller learns of it.
+local count = redis.call('GET', level)
+local kept = count and math.min(tonumber(count) or 1, tonumber(hold)) or 0
+local theirs_ms = theirs_left(rwlock, theirs, prefix, 2000)
 if kept > 0 then
-  redis.call('HSET', rwlock, owner, kept)
-  redis.call('PEXPIRE', rwlock, lease, 'GT')
+  redis.call('SET', level, kept, 'PX', math.max(lease, redis.call('PTTL', level)))
+  local left_ms = redis.call('PTTL', rwlock)
+  if left_ms ~= -1 and left_ms < tonumber(lease) then
+    end_in(rwlock, theirs, tonumber(lease), theirs_ms)
+  end
   return {1, kept}
 end
+redis.call('DEL', level)
 redis.call('HDEL', rwlock, owner)
 
 -- Beside a writer, the TTL is the writer's lease and stays. Among readers it ends with the last of
--- them, whom Redisson's writers know by that alone. PEXPIRE of 0, for one who has less than 1 ms
--- left, would delete the lock.
+-- them, whom Redisson's writers know by that alone.
 if found[1] == 'read' then
-  local longest_ms = longest_read(rwlock, prefix)
+  local longest_ms = longest_read(rwlock, prefix, theirs_ms)
   if longest_ms >= 0 then
-    redis.call('PEXPIRE', rwlock, math.max(longest_ms, 1))
+    end_in(rwlock, theirs, longest_ms, theirs_ms)
   elseif longest_ms == -2 then
-    redis.call('DEL', rwlock)
+    redis.call('DEL', rwlock, theirs)
     tell(channel, publish, '0')
   end
 end
-if is_live then
+if count then
   return {1, 0}
 end
 return {-1}

@@ -2,11 +2,12 @@
 --[[ latchkey-script
 name:     rw/read_renew
 version:  1.0.0
-summary:  Extend the lease of a reader, on all its levels, if it still holds the lock.
+summary:  Extend the lease of a reader, if it still holds the lock.
 keys:
-  - rwlock  hash    rw  {name}                     mode; owner -> hold count; outlasts every hold
+  - rwlock  hash    rw  {name}                     mode; reader -> 1; outlasts every hold
+  - theirs  string  rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
 derived:
-  - level   string  rw  suffix:*:rwlock_timeout:*  one for each level of each reader; its lease
+  - level   string  rw  suffix:*:rwlock_timeout:*  a reader's hold count, and its lease
 argv:
   - lease   ms      50..86400000  the hold ends no sooner than this from now
   - owner   reader  1..256        the name that acquired the lock
@@ -16,9 +17,9 @@ returns:
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 repeat:   hold
-cost:     5 + 1 per level, at most 1005
+cost:     14 + 1 per level, at most 114
 cluster:  one slot
-uses:     integer, reader, prefix
+uses:     integer, reader, prefix, theirs, end_in
 ]]
 
 -->>> fragment integer
@@ -47,27 +48,69 @@ local function prefix_of(lock)
 end
 --<<< fragment prefix
 
--- Do others than latchkey read, too? Above 100 fields they may.
-local function is_shared(rwlock)
-  if redis.call('HLEN', rwlock) > 100 then
-    return 1
-  end
-  for _, field in ipairs(redis.call('HKEYS', rwlock)) do
-    if field ~= 'mode' and not string.find(field, '^lk%-') then
-      return 1
+-->>> fragment theirs
+-- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
+-- Beyond so many fields and levels: as long as the hash.
+local function their_levels_left(rwlock, prefix, most)
+  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
+  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
+      local count = tonumber(fields[i + 1]) or 0
+      longest_ms, looks = longest_ms or -2, looks + count
+      for n = 1, looks <= most and count or 0 do
+        local level = prefix .. fields[i] .. ':rwlock_timeout:' .. n
+        longest_ms = math.max(longest_ms, redis.call('PTTL', level))
+      end
     end
   end
-  return 0
+  if looks <= most then
+    return longest_ms
+  end
+  return redis.call('PTTL', rwlock)
 end
+
+-- How long Redisson's readers have the lock, likewise; -1: for ever. That is as long as its hash
+-- lives, as Redisson's writers believe, whatever became of levels; where latchkey has set its end
+-- since, as long as it lived before.
+local function theirs_left(rwlock, theirs, prefix, most)
+  local levels_ms = their_levels_left(rwlock, prefix, most)
+  local left_ms, ends = redis.call('PTTL', rwlock), redis.call('PEXPIRETIME', rwlock)
+  local our_end, their_end = string.match(redis.call('GET', theirs) or '', '^(%d+) (%d+)$')
+  if tonumber(our_end) == ends then
+    local rest_ms = their_end - (ends - left_ms)
+    left_ms = rest_ms >= 0 and rest_ms or -2
+  end
+  return levels_ms and math.max(levels_ms, left_ms)
+end
+--<<< fragment theirs
+
+-->>> fragment end_in
+-- Let the hash end then. What Redisson's readers have of it is kept beside it, so that one that
+-- died is not there for as long as ours come and go. Until that is over, no renewal of theirs, by
+-- 30 s at most, sets the end that is set here: another end says that they were there. PEXPIRE of
+-- 0, for a reader of ours with less than 1 ms, would delete the lock.
+local function end_in(rwlock, theirs, left_ms, theirs_ms)
+  local is_longer = theirs_ms and left_ms > theirs_ms
+  left_ms = is_longer and math.max(left_ms, theirs_ms + 30001) or left_ms
+  redis.call('PEXPIRE', rwlock, math.max(left_ms, 1))
+  if is_longer then
+    local ends = redis.call('PEXPIRETIME', rwlock)
+    local their_end = ends - redis.call('PTTL', rwlock) + theirs_ms
+    redis.call('SET', theirs, string.format('%.0f %.0f', ends, their_end), 'PXAT', ends)
+  end
+end
+--<<< fragment end_in
 
 -- bind
 local rwlock = KEYS[1]
+local theirs = KEYS[2]
 local lease = ARGV[1]
 local owner = ARGV[2]
 
 -- check
-if #KEYS ~= 1 or #ARGV ~= 2 then
-  return redis.error_reply('LKARG rw/read_renew takes 1 key and 2 arguments')
+if #KEYS ~= 2 or #ARGV ~= 2 then
+  return redis.error_reply('LKARG rw/read_renew takes 2 keys and 2 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
@@ -76,17 +119,19 @@ if not is_reader(owner, 256) then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes and be no write hold, nor mode')
 end
 
--- A hold is there as long as its first level is; its field alone may be left of one that is over.
-local level = prefix_of(rwlock) .. owner .. ':rwlock_timeout:'
-local count = redis.call('HGET', rwlock, owner)
-if not count or redis.call('EXISTS', level .. '1') == 0 then
+-- A hold is there as long as its level is; its field alone may be left of one that is over.
+local prefix = prefix_of(rwlock)
+local level = prefix .. owner .. ':rwlock_timeout:1'
+if redis.call('HEXISTS', rwlock, owner) == 0 or redis.call('EXISTS', level) == 0 then
   return {-1, redis.call('PTTL', rwlock)}
 end
 
--- The caller's levels alone: those of a reader that died must end. The hash comes last, so that it
--- ends no sooner than they do.
-for n = 1, math.min(tonumber(count) or 1, 1000) do
-  redis.call('PEXPIRE', level .. n, lease, 'GT')
+-- The caller's level alone: that of a reader that died must end, and what Redisson's readers have.
+-- The hash comes last, so that it ends no sooner than the level.
+local theirs_ms = theirs_left(rwlock, theirs, prefix, 100)
+local left_ms = redis.call('PTTL', rwlock)
+redis.call('PEXPIRE', level, lease, 'GT')
+if left_ms ~= -1 and left_ms < tonumber(lease) then
+  end_in(rwlock, theirs, tonumber(lease), theirs_ms)
 end
-redis.call('PEXPIRE', rwlock, lease, 'GT')
-return {1, is_shared(rwlock)}
+return {1, theirs_ms and 1 or 0}

@@ -4,10 +4,11 @@ name:     rw/write_acquire
 version:  1.0.0
 summary:  Take a lock for writing, or raise the hold count of the writer that has it.
 keys:
-  - rwlock   hash    rw  {name}                   mode; owner -> hold count; outlasts every hold
-  - waiters  zset    rw  prefix:latchkey_rw_wait  private  writer -> end of its heartbeat
+  - rwlock   hash    rw  {name}                     mode; owner -> hold count; outlasts every hold
+  - waiters  zset    rw  prefix:latchkey_rw_wait    private  writer -> end of its heartbeat
+  - theirs   string  rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
 derived:
-  - level    string  r   suffix:*:rwlock_timeout:*  one for each level of each reader; its lease
+  - level    string  r   suffix:*:rwlock_timeout:*  a reader's lease; Redisson: one a level
 argv:
   - lease    ms      50..86400000  how long the hold lives unless it is renewed
   - owner    writer  7..256        lk-<client uuid>:<serial>:write, new for every fresh hold
@@ -21,9 +22,9 @@ returns:
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 repeat:   hold
-cost:     12 + 2 per level, at most 2012
+cost:     20 + 2 per level, at most 2020
 cluster:  one slot
-uses:     integer, reader, writer, prefix, longest_read, outlast
+uses:     integer, reader, writer, prefix, theirs, longest_read, outlast
 ]]
 
 -->>> fragment integer
@@ -59,35 +60,77 @@ local function prefix_of(lock)
 end
 --<<< fragment prefix
 
--->>> fragment longest_read
--- Drop the read holds that are over. The longest other goes on for so many ms; -2: there is none.
--- Of our levels the first lives longest, of Redisson's any. After 2000 looks the TTL has to do.
-local function longest_read(rwlock, prefix)
-  local longest_ms, looks = -2, redis.call('HLEN', rwlock)
-  local fields = looks <= 2000 and redis.call('HGETALL', rwlock) or {}
+-->>> fragment theirs
+-- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
+-- Beyond so many fields and levels: as long as the hash.
+local function their_levels_left(rwlock, prefix, most)
+  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
+  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
   for i = 1, #fields, 2 do
-    local key, left_ms = prefix .. fields[i] .. ':rwlock_timeout:', -2
-    local count = tonumber(string.match(fields[i + 1], '^%d+$') or 0)
-    local levels = string.find(fields[i], '^lk%-') and 1 or count
-    looks = looks + levels
-    for n = 1, looks <= 2000 and levels or 0 do
-      left_ms = math.max(left_ms, redis.call('PTTL', key .. n))
-    end
-    longest_ms = math.max(longest_ms, left_ms)
-    if levels > 0 and left_ms == -2 and looks <= 2000 then
-      redis.call('HDEL', rwlock, fields[i])
+    if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
+      local count = tonumber(fields[i + 1]) or 0
+      longest_ms, looks = longest_ms or -2, looks + count
+      for n = 1, looks <= most and count or 0 do
+        local level = prefix .. fields[i] .. ':rwlock_timeout:' .. n
+        longest_ms = math.max(longest_ms, redis.call('PTTL', level))
+      end
     end
   end
-  return looks <= 2000 and longest_ms or redis.call('PTTL', rwlock)
+  if looks <= most then
+    return longest_ms
+  end
+  return redis.call('PTTL', rwlock)
+end
+
+-- How long Redisson's readers have the lock, likewise; -1: for ever. That is as long as its hash
+-- lives, as Redisson's writers believe, whatever became of levels; where latchkey has set its end
+-- since, as long as it lived before.
+local function theirs_left(rwlock, theirs, prefix, most)
+  local levels_ms = their_levels_left(rwlock, prefix, most)
+  local left_ms, ends = redis.call('PTTL', rwlock), redis.call('PEXPIRETIME', rwlock)
+  local our_end, their_end = string.match(redis.call('GET', theirs) or '', '^(%d+) (%d+)$')
+  if tonumber(our_end) == ends then
+    local rest_ms = their_end - (ends - left_ms)
+    left_ms = rest_ms >= 0 and rest_ms or -2
+  end
+  return levels_ms and math.max(levels_ms, left_ms)
+end
+--<<< fragment theirs
+
+-->>> fragment longest_read
+-- How long the lock is read, in ms; -2: not any more. Ours read as long as their level is there,
+-- Redisson's for theirs_ms. Beyond 2000 fields the hash has to do. Fields of those who read no
+-- more go, at most 1000 at a time; where nobody does, the caller removes all.
+local function longest_read(rwlock, prefix, theirs_ms)
+  if redis.call('HLEN', rwlock) > 2000 or theirs_ms == -1 then
+    return redis.call('PTTL', rwlock)
+  end
+  local longest_ms, over = theirs_ms or -2, {}
+  for _, owner in ipairs(redis.call('HKEYS', rwlock)) do
+    local left_ms = theirs_ms
+    if string.find(owner, '^lk%-') then
+      left_ms = redis.call('PTTL', prefix .. owner .. ':rwlock_timeout:1')
+      longest_ms = math.max(longest_ms, left_ms)
+    end
+    if left_ms == -2 and owner ~= 'mode' then
+      over[#over + 1] = owner
+    end
+  end
+  if longest_ms ~= -2 and #over > 0 then
+    redis.call('HDEL', rwlock, unpack(over, 1, math.min(#over, 1000)))
+  end
+  return longest_ms
 end
 --<<< fragment longest_read
 
 -->>> fragment outlast
--- Waiting writers are there as long as their key is: until the last heartbeat of all ends.
+-- Waiting writers are there as long as their key is: until the last heartbeat of all ends. Scores
+-- that are no moment, beyond 14 digits or with fractions, are of nobody who waits.
 local function outlast(waiters)
+  redis.call('ZREMRANGEBYSCORE', waiters, 99999999999999, '+inf')
   local last = redis.call('ZRANGE', waiters, 0, 0, 'REV', 'WITHSCORES')
   if last[2] then
-    redis.call('PEXPIREAT', waiters, last[2])
+    redis.call('PEXPIREAT', waiters, math.max(0, math.floor(last[2])))
   end
 end
 --<<< fragment outlast
@@ -95,14 +138,15 @@ end
 -- bind
 local rwlock = KEYS[1]
 local waiters = KEYS[2]
+local theirs = KEYS[3]
 local lease = ARGV[1]
 local owner = ARGV[2]
 local hold = ARGV[3]
 local reader = ARGV[4]
 
 -- check
-if #KEYS ~= 2 or #ARGV ~= 4 then
-  return redis.error_reply('LKARG rw/write_acquire takes 2 keys and 4 arguments')
+if #KEYS ~= 3 or #ARGV ~= 4 then
+  return redis.error_reply('LKARG rw/write_acquire takes 3 keys and 4 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')
@@ -130,7 +174,8 @@ if hold ~= '1' then
   return {-1}
 end
 
--- Held by readers: as long as one of them is there. The hash may outlast them.
+-- Held by readers: ours as long as their levels are there, Redisson's as long as they have the
+-- hash. It may outlast both; what is left of it then goes.
 local prefix = prefix_of(rwlock)
 local left_ms = redis.call('PTTL', rwlock)
 if found[1] == 'read' then
@@ -138,12 +183,13 @@ if found[1] == 'read' then
   if found[3] and redis.call('EXISTS', level) == 1 then
     return {-2}
   end
-  left_ms = longest_read(rwlock, prefix)
+  left_ms = longest_read(rwlock, prefix, theirs_left(rwlock, theirs, prefix, 2000))
 end
 if left_ms ~= -2 then
   return {0, left_ms}
 end
 
+redis.call('DEL', rwlock, theirs)
 redis.call('HSET', rwlock, 'mode', 'write', owner, 1)
 redis.call('PEXPIRE', rwlock, lease)
 if is_waiting then

@@ -16,7 +16,7 @@ errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 message:  1
 repeat:   hold
-cost:     at most 5 commands
+cost:     at most 6 commands
 cluster:  one slot
 uses:     writer, tell, outlast
 ]]
@@ -41,11 +41,13 @@ end
 --<<< fragment tell
 
 -->>> fragment outlast
--- Waiting writers are there as long as their key is: until the last heartbeat of all ends.
+-- Waiting writers are there as long as their key is: until the last heartbeat of all ends. Scores
+-- that are no moment, beyond 14 digits or with fractions, are of nobody who waits.
 local function outlast(waiters)
+  redis.call('ZREMRANGEBYSCORE', waiters, 99999999999999, '+inf')
   local last = redis.call('ZRANGE', waiters, 0, 0, 'REV', 'WITHSCORES')
   if last[2] then
-    redis.call('PEXPIREAT', waiters, last[2])
+    redis.call('PEXPIREAT', waiters, math.max(0, math.floor(last[2])))
   end
 end
 --<<< fragment outlast

@@ -6,7 +6,7 @@ summary:  Give back one level of a writer; whoever reads at the end goes on, and
 keys:
   - rwlock   hash     rw  {name}                     mode; owner -> hold count; outlasts every hold
 derived:
-  - level    string   r   suffix:*:rwlock_timeout:*  one for each level of each reader; its lease
+  - level    string   r   suffix:*:rwlock_timeout:*  a reader's lease; Redisson: one a level
 argv:
   - lease    ms       50..86400000             kept at least this long when levels remain
   - owner    writer   7..256                   the name that acquired the lock
@@ -20,7 +20,7 @@ errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
 message:  1
 repeat:   hold
-cost:     8 + 2 per level, at most 2008
+cost:     9 + 2 per level, at most 2009
 cluster:  one slot
 uses:     integer, writer, tell, prefix, longest_read
 ]]
@@ -64,25 +64,28 @@ end
 --<<< fragment prefix
 
 -->>> fragment longest_read
--- Drop the read holds that are over. The longest other goes on for so many ms; -2: there is none.
--- Of our levels the first lives longest, of Redisson's any. After 2000 looks the TTL has to do.
-local function longest_read(rwlock, prefix)
-  local longest_ms, looks = -2, redis.call('HLEN', rwlock)
-  local fields = looks <= 2000 and redis.call('HGETALL', rwlock) or {}
-  for i = 1, #fields, 2 do
-    local key, left_ms = prefix .. fields[i] .. ':rwlock_timeout:', -2
-    local count = tonumber(string.match(fields[i + 1], '^%d+$') or 0)
-    local levels = string.find(fields[i], '^lk%-') and 1 or count
-    looks = looks + levels
-    for n = 1, looks <= 2000 and levels or 0 do
-      left_ms = math.max(left_ms, redis.call('PTTL', key .. n))
+-- How long the lock is read, in ms; -2: not any more. Ours read as long as their level is there,
+-- Redisson's for theirs_ms. Beyond 2000 fields the hash has to do. Fields of those who read no
+-- more go, at most 1000 at a time; where nobody does, the caller removes all.
+local function longest_read(rwlock, prefix, theirs_ms)
+  if redis.call('HLEN', rwlock) > 2000 or theirs_ms == -1 then
+    return redis.call('PTTL', rwlock)
+  end
+  local longest_ms, over = theirs_ms or -2, {}
+  for _, owner in ipairs(redis.call('HKEYS', rwlock)) do
+    local left_ms = theirs_ms
+    if string.find(owner, '^lk%-') then
+      left_ms = redis.call('PTTL', prefix .. owner .. ':rwlock_timeout:1')
+      longest_ms = math.max(longest_ms, left_ms)
     end
-    longest_ms = math.max(longest_ms, left_ms)
-    if levels > 0 and left_ms == -2 and looks <= 2000 then
-      redis.call('HDEL', rwlock, fields[i])
+    if left_ms == -2 and owner ~= 'mode' then
+      over[#over + 1] = owner
     end
   end
-  return looks <= 2000 and longest_ms or redis.call('PTTL', rwlock)
+  if longest_ms ~= -2 and #over > 0 then
+    redis.call('HDEL', rwlock, unpack(over, 1, math.min(#over, 1000)))
+  end
+  return longest_ms
 end
 --<<< fragment longest_read
 
@@ -127,6 +130,7 @@ if hold ~= '0' then
 end
 
 -- The last level. If its caller reads, too, that goes on among other readers, who have to be told.
+-- No reader of Redisson is there beside a writer of latchkey.
 redis.call('HDEL', rwlock, owner)
 local longest_ms = longest_read(rwlock, prefix_of(rwlock))
 if longest_ms == -2 then

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 --[[ latchkey-script
 name:     semaphore/add
 version:  1.0.0

@@ -152,6 +152,15 @@ describe('a wrong script is found:', function()
     assert.is_truthy(finding.line)
   end)
 
+  it('one that fails, also while only other promises are looked at', function()
+    local finding = broken(mutated('lock/release',
+      "redis.call('DEL', lock)\ntell(channel, publish, '0')",
+      "tell(channel, publish, '0')\nredis.call('DEL', lock)"), { only = { 'G6' } })
+
+    assert.equal('G10', finding.property)
+    assert.is_truthy(finding.message:find('after a message went out', 1, true))
+  end)
+
   it('one that never ends', function()
     local finding = broken(mutated('lock/renew', 'return {1}', 'while true do end'),
       { faults = 0, clients = 1 })

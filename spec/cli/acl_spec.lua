@@ -111,17 +111,19 @@ describe('latchkey acl', function()
     local plain, tagged = rule('--names', 'a*', '--family', 'rw'),
       rule('--names', '{a}*', '--family', 'rw')
 
-    assert.truthy(plain:find(' ~a* ~latchkey_rw_wait:{a*} ~{a*}:*:rwlock_timeout:* '
-      .. '&redisson_rwlock:{a*}\n', 1, true))
-    assert.truthy(tagged:find(' ~latchkey_rw_wait:{a}* ~{a}* &redisson_rwlock:{a}*\n', 1, true))
+    assert.truthy(plain:find(' ~a* ~latchkey_rw_theirs:{a*} ~latchkey_rw_wait:{a*} '
+      .. '~{a*}:*:rwlock_timeout:* &redisson_rwlock:{a*} &redisson_rwlock:{a*}:latchkey\n', 1,
+      true))
+    assert.truthy(tagged:find(' ~latchkey_rw_theirs:{a}* ~latchkey_rw_wait:{a}* ~{a}* '
+      .. '&redisson_rwlock:{a}*\n', 1, true))
   end)
 
   it('includes the scripts of plain locks with fenced ones, and only them', function()
     local fenced = rule('--family', 'fenced', '--names', 'a')
 
     assert.truthy(fenced:find(' +hexists ', 1, true))
-    assert.truthy(fenced:find(' ~a ~redisson_lock_token:{a} &redisson_lock__channel:{a}\n', 1,
-      true))
+    assert.truthy(fenced:find(' ~a ~redisson_lock_token:{a} &redisson_lock__channel:{a} '
+      .. '&redisson_lock__channel:{a}:latchkey\n', 1, true))
     assert.falsy(fenced:find('zadd', 1, true))
   end)
 
@@ -140,6 +142,15 @@ describe('latchkey acl', function()
         assert.is_true(not channel or may('SUBSCRIBE', channel), channel)
       end
     end
+  end)
+
+  it('lets a user say on what it is eager, and ask who else listens', function()
+    user('--names', 'orders:*', '--family', 'lock')
+    local mark = 'redisson_lock__channel:{orders:1}:latchkey'
+
+    assert.is_true(may('SUBSCRIBE', mark))
+    assert.is_true(may('PUBSUB', 'NUMSUB', mark))
+    assert.is_false(may('SUBSCRIBE', 'redisson_lock__channel:{orders:1}:other'))
   end)
 
   it('lets a user take and release locks with the program, and no others', function()

@@ -21,7 +21,8 @@ describe('latchkey exec, called wrongly or in trouble', function()
   end)
 
   it('takes the server from LATCHKEY_URL', function()
-    refused(69, 'nowhere', { 'job', '--', 'true' }, { env = { LATCHKEY_URL = NOWHERE } })
+    refused(69, 'nowhere', { '--wait', '0ms', 'job', '--', 'true' },
+      { env = { LATCHKEY_URL = NOWHERE } })
   end)
 
   for _, words in ipairs({ '10', '10x', 's', '', '-1s', '1.5s', '9999999999s', '10 s' }) do
@@ -95,8 +96,8 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.equal('LK_INVALID', report.error.status)
   end)
 
-  it('exits 69 when no server is there, and runs nothing', function()
-    refused(69, 'nowhere', { '--url', NOWHERE, 'job', '--', 'echo', 'ran' })
+  it('exits 69 when no server is there and it is not to wait, and runs nothing', function()
+    refused(69, 'nowhere', { '--url', NOWHERE, '--wait', '0ms', 'job', '--', 'echo', 'ran' })
   end)
 
   it('exits 69 when the password is wrong, and takes it from elsewhere than the URL', function()

@@ -86,22 +86,80 @@ describe('latchkey exec inside another', function()
     assert.equal(signal.SIGKILL, report.command_signal)
   end)
 
-  it('ends its command when the outer one dies, though it could go on renewing', function()
+  local function reported(file)
+    return program.eventually('the inner one has reported', function()
+      local text = utils.readfile(file)
+      return text and text:find('}\n$') and cjson.decode(text)
+    end)
+  end
+
+  it('ends its command when the outer one is killed, before the lock is free', function()
     local file, gate = program.folder() .. '/report', program.gate()
     local outer = nested({ 'job' }, { '--report', file, 'job' }, gate.command)
     local command = gate.started()
 
     outer:kill(signal.SIGKILL)
-    program.eventually('the inner command is dead', function()
-      return program.is_gone(command)
-    end)
-    local report = program.eventually('the inner one has reported', function()
-      local text = utils.readfile(file)
-      return text and text:find('}\n$') and cjson.decode(text)
+    program.eventually('the lock is free', function()
+      return server:is_free('job')
     end)
 
+    assert.is_true(program.is_gone(command))
+    assert.equal(signal.SIGTERM, reported(file).command_signal)
+  end)
+
+  it('ends its command when the keeper of the outer one dies, though it could renew', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local outer = nested({ 'job' }, { '--report', file, 'job' }, gate.command)
+    local command = gate.started()
+
+    signal.kill(outer:keeper(), signal.SIGKILL)
+    local result = outer:wait()
+    local report = reported(file)
+
+    assert.is_true(program.is_gone(command))
+    assert.equal(80, result.code)
     assert.equal(80, report.exit)
     assert.equal('outer', report.holds[1].lost)
+  end)
+
+  it('loses nothing when the outer one is stopped for longer than the lease', function()
+    local gate = program.gate()
+    local outer = nested({ '--lease', '600ms', 'job' }, { 'job' }, gate.command)
+    gate.started()
+
+    outer:kill(signal.SIGSTOP)
+    server:command('BLPOP', 'nothing', '2')
+    outer:kill(signal.SIGCONT)
+    gate.open()
+    local result = outer:wait()
+
+    assert.equal(0, result.code, result.err)
+    assert.equal('', result.err)
+  end)
+
+  it('notices that one of a hundred outer ones has ended, whichever it is', function()
+    local sleepers = {}
+    for i = 1, 2 do
+      sleepers[i] = program.start_any('sleep', { '60' })
+    end
+    local names, held = {}, {}
+    for i = 1, 100 do
+      names[i] = ('n%03d'):format(i)
+      server:command('HSET', names[i], 'lk-me:1', '1')
+      held[i] = ('lock,%s,lk-me:1,3600000,%d,unix://%s%%3Fdb%%3D0,0'):format(names[i],
+        sleepers[i == 100 and 2 or 1].pid, server.socket)
+    end
+    local gate = program.gate()
+    local inner = program.start(program.exec(server, names, gate.command),
+      { env = { LATCHKEY_HELD = table.concat(held, ' ') } })
+    gate.started()
+
+    sleepers[2]:kill(signal.SIGKILL)
+    sleepers[2]:wait()
+    local result = inner:wait()
+
+    assert.equal(80, result.code)
+    assert.truthy(result.err:find('lost "n100"', 1, true), result.err)
   end)
 
   it('refuses a LATCHKEY_HELD that it did not write', function()

@@ -69,11 +69,13 @@ describe('latchkey exec', function()
     assert.is_true(server:is_free('job'))
   end)
 
-  it('ends with 128 and the signal that ended the command', function()
-    local result = exec({ 'job' }, { 'sh', '-c', 'kill -TERM $$' })
+  it('ends by the signal that ended the command', function()
+    for _, name in ipairs({ 'TERM', 'INT', 'KILL', 'SEGV', 'PIPE' }) do
+      local result = exec({ 'job' }, { 'sh', '-c', 'ulimit -c 0; kill -' .. name .. ' $$' })
 
-    assert.equal(128 + signal.SIGTERM, result.code)
-    assert.is_true(server:is_free('job'))
+      assert.equal(signal['SIG' .. name], result.signal, name)
+      assert.is_true(server:is_free('job'))
+    end
   end)
 
   it('ends with 127 when there is no such command', function()
@@ -189,7 +191,7 @@ describe('latchkey exec', function()
       local result = waiter:wait()
 
       assert.equal('1', first_held)
-      assert.equal(128 + signal.SIGTERM, result.code)
+      assert.equal(signal.SIGTERM, result.signal)
       assert.is_true(server:is_free('aaa'))
       assert.is_false(server:is_free('job'))
     end)

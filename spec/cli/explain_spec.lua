@@ -23,8 +23,31 @@ describe('latchkey explain', function()
     local document = program.decode(program.run({ 'explain', '--json', '1' }).out)
 
     assert.equal('latchkey/explain/1', document.schema)
-    assert.equal('LK_BUSY', document.meanings[1].status)
-    assert.equal(1, document.meanings[2].exit)
+    assert.equal(1, document.meanings[1].exit)
+    assert.equal('LK_BUSY', document.meanings[2].status)
+  end)
+
+  it('says what a code means for each command that ends with it', function()
+    local result = program.run({ 'explain', '2' })
+
+    assert.truthy(result.out:find('exit code 2: load, .-could not be asked'))
+    assert.truthy(result.out:find('exit code 2: check: a bound was reached', 1, true))
+  end)
+
+  it('explains the code of one command alone when that is named', function()
+    local result = program.run({ 'explain', '2', 'doctor' })
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('could not be asked', 1, true))
+    assert.is_nil(result.out:find('bound', 1, true))
+    assert.is_nil(result.out:find('LK_', 1, true))
+  end)
+
+  it('exits 64 for a code that the named command does not have', function()
+    local result = program.run({ 'explain', '3', 'doctor' })
+
+    assert.equal(64, result.code)
+    assert.truthy(result.err:find('exit code of doctor', 1, true))
   end)
 
   it('explains the exit code of a command that a signal ended', function()

@@ -265,7 +265,7 @@ describe('latchkey on the locks of a server', function()
       assert.equal(counter, document.token)
       assert.is_true(server:is_free('job'))
       assert.equal(server:command('GET', 'redisson_lock_token:{tag}:job'),
-        tagged.out:match('with a token below (%d+)'))
+        tagged.out:match('The token (%d+) is later'))
     end)
 
     it('draws a token for a lock without a counter when it is told that it is fenced', function()

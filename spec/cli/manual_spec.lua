@@ -66,7 +66,7 @@ describe('the manual', function()
     local manual = assert(utils.readfile(MANUAL .. 'man1/latchkey.1'))
     local exec = program.run({ 'exec', '--help' }).out
     local bench = program.run({ 'bench', '--help' }).out
-    local source = assert(utils.readfile(program.root .. '/c/src/url.c'))
+    local source = assert(utils.readfile(program.root .. '/c/src/base/url.c'))
     for scheme in source:gmatch('{"(%l[%l-]+:)//", %l+, ') do
       local over_tls = scheme:find('^rediss%-') ~= nil
       assert.truthy(manual:find(scheme, 1, true), scheme)

@@ -3,6 +3,7 @@
 -- and commands that run until they are told to end.
 local cjson = require('cjson')
 local fcntl = require('posix.fcntl')
+local lfs = require('lfs')
 local path = require('pl.path')
 local signal = require('posix.signal')
 local stat = require('posix.sys.stat')
@@ -126,6 +127,30 @@ function Process:wait(deadline_s)
   self.result.out = assert(utils.readfile(self.out_file))
   self.result.err = assert(utils.readfile(self.err_file))
   return self.result
+end
+
+---The children of a process: what each is called by the system.
+function program.children(pid)
+  local children = {}
+  for name in lfs.dir('/proc') do
+    local text = name:find('^%d+$') and utils.readfile('/proc/' .. name .. '/stat')
+    local called, parent = (text or ''):match('%((.*)%) %a (%d+)')
+    if tonumber(parent) == pid then
+      children[tonumber(name)] = called
+    end
+  end
+  return children
+end
+
+---The process that keeps the lock of an exec.
+function Process:keeper()
+  return program.eventually('there is a keeper', function()
+    for child, name in pairs(program.children(self.pid)) do
+      if name == 'latchkey:keeper' then
+        return child
+      end
+    end
+  end)
 end
 
 ---The state of a process as the system shows it ("S", "T", "Z" ...); nil when there is none.

@@ -103,7 +103,7 @@ describe('the C interface', function()
 
   it('names in the comment of lk_client_open each scheme of URLs', function()
     local text, count = read('c/include/latchkey/latchkey.h'), 0
-    for scheme in read('c/src/url.c'):gmatch('{"(%l[%l-]+:)//", %l+, %l+, LK_URL') do
+    for scheme in read('c/src/base/url.c'):gmatch('{"(%l[%l-]+:)//", %l+, %l+, LK_URL') do
       assert.truthy(text:find('[ ,]' .. scheme:gsub('%-', '%%-') .. '//'), scheme)
       count = count + 1
     end
@@ -222,7 +222,7 @@ describe('the page of the examples', function()
 end)
 
 describe('the page of URLs', function()
-  local page, source = read('docs/reference/url.md'), read('c/src/url.c')
+  local page, source = read('docs/reference/url.md'), read('c/src/base/url.c')
 
   it('names each scheme, parameter and option of a client', function()
     local count = 0

@@ -36,67 +36,68 @@ describe('fair/acquire', function()
   end)
 
   describe('of a lock that another holds', function()
-    it('queues behind the rest of the lease', function()
+    it('queues, with a score that is past 30 s after its heartbeat', function()
       fair.fill(world, { holder = ann })
 
-      assert.reply({ 0, about(30000), 0 }, acquire(bob))
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(bob))
 
-      assert_left({ holder = ann, { bob, score = 330000, beat = 50000 }, ttl = 380000 })
+      assert_left({ holder = ann, { bob, score = 80000, beat = 50000 }, ttl = 130000 })
     end)
 
-    it('queues behind the score of the last waiter', function()
+    it('queues behind others of latchkey with no later score', function()
       fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0 }, acquire(cat, 1, { wait = 100000 }))
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(cat, 1, { wait = 100000 }))
 
       assert_left({ holder = ann, { bob, score = 330000, beat = 50000 },
-        { cat, score = 430000, beat = 50000, wait = 100000 } })
+        { cat, score = 80000, beat = 50000, wait = 100000 } })
     end)
 
     it('queues from now where the last waiter is overdue', function()
       fair.fill(world, { holder = ann, { bob, score = -70000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0 }, acquire(cat))
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(cat))
 
       assert_left({ holder = ann, { bob, score = -70000, beat = 50000 },
-        { cat, score = 300000, beat = 50000 } })
+        { cat, score = 80000, beat = 50000 } })
     end)
 
     it('queues from now where the lease has no end, and says -1', function()
       helper.fill(world, { job = helper.hash({ [ann] = '1' }) })
 
-      assert.reply({ 0, -1, 0 }, acquire(bob))
+      assert.reply({ 0, -1, 0, 0 }, acquire(bob))
 
-      assert_left({ holder = ann, lease = -1, { bob, score = 300000, beat = 50000 },
-        ttl = 350000 })
+      assert_left({ holder = ann, lease = -1, { bob, score = 80000, beat = 50000 },
+        ttl = 130000 })
     end)
 
-    it('queues from the lease where the last waiter has no score', function()
+    it('has a later score by its wait for each waiter of another client', function()
       fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 }, { cat } })
 
-      assert.reply({ 0, about(30000), 1 }, acquire('lk-dan:4'))
+      assert.reply({ 0, about(30000), 1, 0 }, acquire('lk-dan:4'))
 
       assert_left({ holder = ann, { bob, score = 330000, beat = 50000 }, { cat },
-        { 'lk-dan:4', score = 330000, beat = 50000 } })
+        { 'lk-dan:4', score = 380000, beat = 50000 } })
     end)
 
     it('keeps the records longer for a later score, and never shorter', function()
-      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 }, ttl = 380000 })
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 }, ttl = 90000 })
 
       acquire(cat)
       assert_left({ holder = ann, { bob, score = 330000, beat = 50000 },
-        { cat, score = 630000, beat = 50000 }, ttl = 680000 })
+        { cat, score = 80000, beat = 50000 }, ttl = 130000 })
 
       acquire(bob)
+      acquire(cat)
       assert_left({ holder = ann, { bob, score = 330000, beat = 50000 },
-        { cat, score = 630000, beat = 50000 }, ttl = 680000 })
+        { cat, score = 80000, beat = 50000 }, ttl = 380000 })
     end)
 
     it('keeps its place when it is sent again, and counts as a heartbeat', function()
       fair.fill(world, { holder = ann, { bob, score = 310000, beat = 20000 },
         { cat, score = 610000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0 }, acquire(bob, 1, { lease = 60000 }))
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(bob, 1, { lease = 60000 }))
 
       assert_left({ holder = ann, { bob, score = 310000, beat = 50000, lease = 60000 },
         { cat, score = 610000, beat = 50000 } })
@@ -105,7 +106,7 @@ describe('fair/acquire', function()
     it('keeps its place when its record was lost', function()
       fair.fill(world, { holder = ann, { bob, score = 310000 } })
 
-      assert.reply({ 0, about(30000), 1 }, acquire(bob))
+      assert.reply({ 0, about(30000), 1, 0 }, acquire(bob))
 
       assert_left({ holder = ann, { bob, score = 310000, beat = 50000 }, ttl = 360000 })
     end)
@@ -113,7 +114,7 @@ describe('fair/acquire', function()
     it('counts as a heartbeat also where its score is past', function()
       fair.fill(world, { holder = ann, { bob, score = -70000, beat = 20000 }, ttl = 20000 })
 
-      assert.reply({ 0, about(30000), 0 }, acquire(bob))
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(bob))
 
       assert_left({ holder = ann, { bob, score = -70000, beat = 50000 }, ttl = 50000 })
     end)
@@ -121,39 +122,51 @@ describe('fair/acquire', function()
     it('has a record also where its score is past and all records were lost', function()
       fair.fill(world, { holder = ann, { jim, score = 90000 }, { bob, score = -70000 } })
 
-      assert.reply({ 0, about(30000), 1 }, acquire(bob))
+      assert.reply({ 0, about(30000), 1, 0 }, acquire(bob))
 
       assert_left({ holder = ann, { jim, score = 90000 },
         { bob, score = -70000, beat = 50000 }, ttl = 50000 })
     end)
 
-    it('has a record that outlives its score also where it waits shorter than that', function()
+    it('has a record that outlives its score, whatever its wait', function()
       fair.fill(world, { holder = ann, lease = -1 })
 
-      assert.reply({ 0, -1, 0 }, acquire(bob, 1, { wait = 20000 }))
+      assert.reply({ 0, -1, 0, 0 }, acquire(bob, 1, { wait = 20000 }))
 
       assert_left({ holder = ann, lease = -1,
-        { bob, score = 20000, beat = 50000, wait = 20000 }, ttl = 70000 })
+        { bob, score = 80000, beat = 50000, wait = 20000 }, ttl = 130000 })
     end)
 
     it('queues anew when the queue was lost', function()
       fair.fill(world, { holder = ann, { bob, score = 310000, beat = 50000 } })
       world:command('DEL', fair.KEYS[2])
 
-      assert.reply({ 0, about(30000), 1 }, acquire(bob))
+      assert.reply({ 0, about(30000), 1, 0 }, acquire(bob))
 
-      assert_left({ holder = ann, { bob, score = 330000, beat = 50000 } })
+      assert_left({ holder = ann, { bob, score = 80000, beat = 50000 } })
     end)
+
+    for _, score in ipairs({ '+inf', '1e17', '330000.5', '-inf' }) do
+      it('queues behind one whose score is no moment, and is back with it: ' .. score, function()
+        fair.fill(world, { holder = ann, { jim, score = 330000 }, { bob, score = 330000 } })
+        world:command('ZADD', fair.KEYS[3], score, bob)
+
+        assert.reply({ 0, about(30000), 1, 0 }, acquire(cat))
+        assert.reply({ 0, about(30000), 1, 0 }, acquire(bob))
+
+        assert.same({ jim, bob, cat, n = 3 }, world:command('LRANGE', fair.KEYS[2], 0, -1))
+      end)
+    end
 
     it('does not queue without a heartbeat', function()
       fair.fill(world, { holder = ann })
 
-      assert.reply({ 0, about(30000), 0 }, fair.try(world, bob))
+      assert.reply({ 0, about(30000), 0, 0 }, fair.try(world, bob))
 
       assert_left({ holder = ann })
     end)
 
-    for _, case in ipairs({ { 9999, { 0, about(30000), 1 } }, { 10000, { -2 } } }) do
+    for _, case in ipairs({ { 9999, { 0, about(30000), 1, 0 } }, { 10000, { -2 } } }) do
       it(('behind %d others'):format(case[1]), function()
         fair.fill(world, { holder = ann })
         for first = 1, case[1], 1000 do
@@ -168,6 +181,8 @@ describe('fair/acquire', function()
         assert.reply(case[2], acquire(bob))
 
         assert.equal(10000, world:command('LLEN', fair.KEYS[2]))
+        assert.reply({ 0, about(30000), 1, 0 }, fair.try(world, bob))
+        assert.reply({ 0, about(30000), 1, 0 }, acquire(jim .. 1))
       end)
     end
   end)
@@ -176,37 +191,38 @@ describe('fair/acquire', function()
     it('waits behind a waiter that is alive', function()
       fair.fill(world, { { bob, score = 330000, beat = 40000 } })
 
-      assert.reply({ 0, about(40000), 1 }, acquire(ann))
+      assert.reply({ 0, about(40000), 1, 1 }, acquire(ann))
 
-      assert_left({ { bob, score = 330000, beat = 40000 }, { ann, score = 630000, beat = 50000 },
-        ttl = 680000 })
+      assert_left({ { bob, score = 330000, beat = 40000 }, { ann, score = 80000, beat = 50000 } })
     end)
 
-    it('waits behind a waiter of another client as long as that has', function()
+    it('waits behind a waiter of another client as long as that has, and tells it', function()
       fair.fill(world, { { jim, score = 200000 } })
 
-      assert.reply({ 0, about(200000), 1 }, acquire(ann))
+      assert.reply({ 0, about(200000), 1, 1 }, acquire(ann))
 
-      assert_left({ { jim, score = 200000 }, { ann, score = 500000, beat = 50000 },
-        ttl = 550000 })
+      assert_left({ { jim, score = 200000 }, { ann, score = 380000, beat = 50000 },
+        ttl = 430000 }, fair.told(jim))
     end)
 
-    it('takes it when it is first, and keeps nobody waiting any more', function()
+    it('tells a sharded channel when asked to', function()
+      helper.listen(world, fair.CHANNEL .. ':' .. jim)
+      fair.fill(world, { { jim, score = 200000 } })
+
+      assert.reply({ 0, about(200000), 1, 1 },
+        acquire(ann, 1, { heartbeat = 0, publish = 'SPUBLISH' }))
+
+      assert_left({ { jim, score = 200000 } }, fair.told(jim, '0', 'SPUBLISH'))
+    end)
+
+    it('takes it when it is first', function()
       fair.fill(world, { { ann, score = 330000, beat = 50000 }, { jim, score = 630000 },
         { bob, score = 930000, beat = 50000 } })
 
       assert.reply({ 1, 1 }, acquire(ann))
 
-      assert_left({ holder = ann, { jim, score = 330000 },
-        { bob, score = 630000, beat = 50000 } })
-    end)
-
-    it('brings scores forward by what is left of its own, if that is less', function()
-      fair.fill(world, { { ann, score = 100000, beat = 50000 }, { jim, score = 400000 } })
-
-      assert.reply({ 1, 1 }, acquire(ann))
-
-      assert_left({ holder = ann, { jim, score = 300000 } })
+      assert_left({ holder = ann, { jim, score = 630000 },
+        { bob, score = 930000, beat = 50000 } })
     end)
 
     it('takes it as the first without a record', function()
@@ -220,7 +236,7 @@ describe('fair/acquire', function()
     it('tried only, is taken by the first alone', function()
       fair.fill(world, { { ann, score = 330000, beat = 50000 } })
 
-      assert.reply({ 0, about(50000), 1 }, fair.try(world, bob))
+      assert.reply({ 0, about(50000), 1, 1 }, fair.try(world, bob))
       assert.reply({ 1, 1 }, fair.try(world, ann))
 
       assert_left({ holder = ann })
@@ -232,34 +248,34 @@ describe('fair/acquire', function()
       fair.fill(world, { { bob, score = 330000, beat = 20000 }, { jim, score = 630000 } })
       world:advance(20001)
 
-      assert.reply({ 0, about(309999), 1 }, acquire(ann))
+      assert.reply({ 0, about(609999), 1, 1 }, acquire(ann))
 
-      assert_left({ { jim, score = 309999 }, { ann, score = 609999, beat = 50000 },
-        ttl = 659999 })
+      assert_left({ { jim, score = 609999 }, { ann, score = 380000, beat = 50000 },
+        ttl = 430000 }, fair.told(jim))
     end)
 
-    it('a waiter of another client at its own score, and shifts nobody', function()
+    it('a waiter of another client at its own score', function()
       fair.fill(world, { { jim, score = 20000 }, { joe, score = 320000 } })
       world:advance(20000)
 
-      assert.reply({ 0, about(300000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(300000), 1, 1 }, fair.try(world, ann))
 
-      assert_left({ { joe, score = 300000 } })
+      assert_left({ { joe, score = 300000 } }, fair.told(joe))
     end)
 
     it('no waiter of another client before its score', function()
       fair.fill(world, { { jim, score = 20000 } })
       world:advance(5000)
 
-      assert.reply({ 0, about(15000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(15000), 1, 1 }, fair.try(world, ann))
 
-      assert_left({ { jim, score = 15000 } })
+      assert_left({ { jim, score = 15000 } }, fair.told(jim))
     end)
 
     it('no waiter that is alive, though its score is past', function()
       fair.fill(world, { { bob, score = -20000, beat = 20000 } })
 
-      assert.reply({ 0, about(20000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(20000), 1, 1 }, fair.try(world, ann))
 
       assert_left({ { bob, score = -20000, beat = 20000 } })
     end)
@@ -267,15 +283,28 @@ describe('fair/acquire', function()
     it('a dead waiter whose score is past, and leaves those behind their time', function()
       fair.fill(world, { { bob, score = -20000, beat = -20000 }, { jim, score = 280000 } })
 
-      assert.reply({ 0, about(280000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(280000), 1, 1 }, fair.try(world, ann))
 
-      assert_left({ { jim, score = 280000 } })
+      assert_left({ { jim, score = 280000 } }, fair.told(jim))
     end)
+
+    for _, score in ipairs({ '+inf', '1e17', '330000.5', '-inf' }) do
+      it('a waiter whose score is no moment: ' .. score, function()
+        fair.fill(world, { { jim, score = 330000 }, { bob, score = 330000, beat = 50000 },
+          { cat, score = 330000, beat = 50000 } })
+        world:command('ZADD', fair.KEYS[3], score, jim)
+        world:command('ZADD', fair.KEYS[3], score, bob)
+
+        assert.reply({ 0, about(50000), 1, 1 }, fair.try(world, ann))
+
+        assert_left({ { cat, score = 330000, beat = 50000 } })
+      end)
+    end
 
     it('waiters without a score, known or not', function()
       fair.fill(world, { { bob, beat = 50000 }, { jim }, { cat, score = 330000, beat = 50000 } })
 
-      assert.reply({ 0, about(50000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(50000), 1, 1 }, fair.try(world, ann))
 
       assert_left({ { cat, score = 330000, beat = 50000 } })
     end)
@@ -292,10 +321,10 @@ describe('fair/acquire', function()
       fair.fill(world, { holder = cat, { ann, score = 330000, beat = -1 },
         { bob, score = 630000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0 }, acquire(ann))
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(ann))
 
-      assert_left({ holder = cat, { bob, score = 330000, beat = 50000 },
-        { ann, score = 630000, beat = 50000 }, ttl = 680000 })
+      assert_left({ holder = cat, { bob, score = 630000, beat = 50000 },
+        { ann, score = 80000, beat = 50000 } })
     end)
 
     it('a hundred at a time', function()
@@ -305,11 +334,11 @@ describe('fair/acquire', function()
       end
       fair.fill(world, dead)
 
-      assert.reply({ 0, 0, 1 }, fair.try(world, ann))
+      assert.reply({ 0, 0, 1, 1 }, fair.try(world, ann))
       assert.equal(51, world:command('LLEN', fair.KEYS[2]))
-      assert.reply({ 0, about(329850), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(330000), 1, 1 }, fair.try(world, ann))
 
-      assert_left({ { jim, score = 329850 } })
+      assert_left({ { jim, score = 330000 } }, fair.told(jim))
     end)
   end)
 
@@ -317,15 +346,15 @@ describe('fair/acquire', function()
     it('when one holds the lock', function()
       fair.fill(world, { holder = jim })
 
-      assert.reply({ 0, about(30000), 1 }, acquire(ann))
+      assert.reply({ 0, about(30000), 1, 0 }, acquire(ann))
 
-      assert_left({ holder = jim, { ann, score = 330000, beat = 50000 }, ttl = 380000 })
+      assert_left({ holder = jim, { ann, score = 80000, beat = 50000 }, ttl = 130000 })
     end)
 
     it('when one waits', function()
       fair.fill(world, { holder = bob, { jim, score = 330000 } })
 
-      assert.reply({ 0, about(30000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(30000), 1, 0 }, fair.try(world, ann))
 
       assert_left({ holder = bob, { jim, score = 330000 } })
     end)
@@ -334,7 +363,7 @@ describe('fair/acquire', function()
       local before = { job = helper.hash({ mode = 'read', [bob] = '1' }, 30000) }
       helper.fill(world, before)
 
-      assert.reply({ 0, about(30000), 1 }, fair.try(world, ann))
+      assert.reply({ 0, about(30000), 1, 0 }, fair.try(world, ann))
 
       assert.left(world, before)
     end)
@@ -398,10 +427,10 @@ describe('fair/acquire', function()
 
     acquire(ann)
     world:advance(50001)
-    assert.reply({ 0, about(249999), 0 }, acquire(cat))
+    assert.reply({ 0, about(249999), 0, 0 }, acquire(cat))
 
-    assert_left({ holder = bob, lease = 249999, { cat, score = 549999, beat = 50000 },
-      ttl = 599999 })
+    assert_left({ holder = bob, lease = 249999, { cat, score = 80000, beat = 50000 },
+      ttl = 130000 })
   end)
 
   for place = 2, 4 do

@@ -33,7 +33,7 @@ describe('fair/break', function()
 
     assert.reply({ 1 }, break_(jim))
 
-    assert_left({ holder = bob, { cat, score = 330000, beat = 50000 } },
+    assert_left({ holder = bob, { cat, score = 630000, beat = 50000 } },
       fair.told('lk-bob', '2'))
   end)
 
@@ -43,7 +43,7 @@ describe('fair/break', function()
 
     assert.reply({ 1 }, break_(ann, 'SPUBLISH'))
 
-    assert_left({ { jim, score = 330000 } }, fair.told(jim, '0', 'SPUBLISH'))
+    assert_left({ { jim, score = 630000 } }, fair.told(jim, '0', 'SPUBLISH'))
   end)
 
   it('says that nobody holds the lock, and wakes nobody', function()

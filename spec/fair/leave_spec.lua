@@ -27,24 +27,13 @@ describe('fair/leave', function()
     assert_left({ holder = ann })
   end)
 
-  it('keeps those behind it waiting no longer, and those before it as long as ever', function()
+  it('leaves the scores of others as they are', function()
     fair.fill(world, { holder = ann, { jim, score = 330000 },
       { bob, score = 430000, beat = 50000, wait = 100000 }, { cat, score = 730000, beat = 50000 } })
 
     assert.reply({ 1 }, leave(bob))
 
-    assert_left({ holder = ann, { jim, score = 330000 }, { cat, score = 630000, beat = 50000 } })
-  end)
-
-  it('leaves those behind it their own wait where it was overdue', function()
-    fair.fill(world, { holder = ann, { bob, score = 20000, beat = 50000 }, { jim, score = 320000 },
-      { cat, score = -20000, beat = 50000 } })
-
-    assert.reply({ 1 }, leave(bob))
-    assert_left({ holder = ann, { jim, score = 300000 }, { cat, score = -40000, beat = 50000 } })
-
-    assert.reply({ 1 }, leave(cat))
-    assert_left({ holder = ann, { jim, score = 300000 } })
+    assert_left({ holder = ann, { jim, score = 330000 }, { cat, score = 730000, beat = 50000 } })
   end)
 
   it('takes out a waiter without a record, and one without a score', function()
@@ -87,7 +76,7 @@ describe('fair/leave', function()
 
     assert.reply({ 1 }, leave(bob))
 
-    assert_left({ { jim, score = 330000 } }, fair.told(jim))
+    assert_left({ { jim, score = 630000 } }, fair.told(jim))
   end)
 
   it('passes over the dead', function()
@@ -97,7 +86,7 @@ describe('fair/leave', function()
 
     assert.reply({ 1 }, leave(bob, 'SPUBLISH'))
 
-    assert_left({ holder = cat, { jim, score = 330000 } }, fair.told('lk-cat', '3', 'SPUBLISH'))
+    assert_left({ holder = cat, { jim, score = 1230000 } }, fair.told('lk-cat', '3', 'SPUBLISH'))
   end)
 
   it('tells nobody when nobody is left', function()
@@ -115,7 +104,7 @@ describe('fair/leave', function()
 
     assert.reply({ -1 }, leave(bob))
 
-    assert_left({ { jim, score = 330000 } })
+    assert_left({ { jim, score = 630000 } })
   end)
 
   it('does nothing to a lock that another holds', function()

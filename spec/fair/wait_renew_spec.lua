@@ -23,44 +23,104 @@ describe('fair/wait_renew', function()
   it('keeps the place, and says how long the lease lasts', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, { bob, score = 330000, beat = 50000 } })
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000 } })
   end)
 
   it('keeps lease, wait, ticket and client as acquire gave them', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000, lease = 70000,
       wait = 9000 } })
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, { bob, score = 330000, beat = 50000, lease = 70000,
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000, lease = 70000,
       wait = 9000 } })
   end)
 
   it('says -1 when the lease has no end', function()
     fair.fill(world, { holder = ann, lease = -1, { bob, score = 330000, beat = 50000 } })
 
-    assert.reply({ 0, -1, 0 }, wait_renew(bob))
+    assert.reply({ 0, -1, 0, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, lease = -1, { bob, score = 330000, beat = 50000 } })
+    assert_left({ holder = ann, lease = -1, { bob, score = 80000, beat = 50000 } })
   end)
 
   it('keeps the place of a waiter that is late, if nobody has noticed', function()
     fair.fill(world, { holder = ann, { bob, score = -20000, beat = -20000 } })
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, { bob, score = -20000, beat = 50000 } })
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000 } })
   end)
 
   it('keeps the records of those who wait beyond their scores', function()
     fair.fill(world, { holder = ann, { bob, score = -20000, beat = 20000 }, ttl = 20000 })
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, { bob, score = -20000, beat = 50000 }, ttl = 50000 })
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000 }, ttl = 130000 })
   end)
+
+  it('has a later score by its wait for each waiter of another client before it', function()
+    fair.fill(world, { holder = ann, { jim, score = 330000 }, { cat, score = 630000, beat = 50000 },
+      { '8ee15f1c-joe:2', score = 930000 }, { bob, score = -20000, beat = 20000, wait = 100000 },
+      { '8ee15f1c-eva:3', score = 1530000 } })
+
+    assert.reply({ 0, about(30000), 1, 0 }, wait_renew(bob))
+
+    assert_left({ holder = ann, { jim, score = 330000 }, { cat, score = 630000, beat = 50000 },
+      { '8ee15f1c-joe:2', score = 930000 }, { bob, score = 380000, beat = 50000, wait = 100000 },
+      { '8ee15f1c-eva:3', score = 1530000 } })
+  end)
+
+  for others, score in pairs({ [999] = 80000, [1000] = 330000 }) do
+    it(('sees to its score behind %d others: %d'):format(others, score), function()
+      fair.fill(world, { holder = ann })
+      local owners = {}
+      for i = 1, others do
+        table.insert(owners, 'lk-dan:' .. i)
+      end
+      world:command('RPUSH', fair.KEYS[2], 'lk-first:1', unpack(owners, 2))
+      world:command('ZADD', fair.KEYS[3], world:now_ms() + 330000, 'lk-first:1')
+      for i = 1, others, 500 do
+        local records = {}
+        for n = i, math.min(i + 499, others) do
+          table.insert(records, 'record ' .. n)
+          table.insert(records, 'x')
+        end
+        world:command('HSET', fair.KEYS[4], unpack(records))
+      end
+      world:command('RPUSH', fair.KEYS[2], bob)
+      world:command('ZADD', fair.KEYS[3], world:now_ms() + 330000, bob)
+      world:command('HSET', fair.KEYS[4], bob,
+        ('%.0f 30000 300000 2 lk-bob'):format(world:now_ms() + 20000))
+
+      assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
+
+      assert.reply(about(score), world:command('ZSCORE', fair.KEYS[3], bob) - world:now_ms())
+    end)
+  end
+
+  it('keeps the place of a waiter whose record says nothing more', function()
+    fair.fill(world, { holder = ann, { jim, score = 330000 }, { bob, score = 330000 } })
+    world:command('HSET', fair.KEYS[4], bob, '1 x')
+
+    assert.reply({ 0, about(30000), 1, 0 }, wait_renew(bob))
+
+    assert.reply(about(80000), world:command('ZSCORE', fair.KEYS[3], bob) - world:now_ms())
+  end)
+
+  for _, wrong in ipairs({ '+inf', '1e17', '330000.5', '-inf' }) do
+    it('mends a score that is no moment: ' .. wrong, function()
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
+      world:command('ZADD', fair.KEYS[3], wrong, bob)
+
+      assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
+
+      assert_left({ holder = ann, { bob, score = 80000, beat = 50000 } })
+    end)
+  end
 
   describe('has the caller queue again', function()
     it('when it was dropped', function()
@@ -71,12 +131,12 @@ describe('fair/wait_renew', function()
       assert_left({ holder = ann })
     end)
 
-    it('when another client took its score', function()
+    it('when another client took its score, and leaves no record that counts', function()
       fair.fill(world, { holder = ann, { bob, beat = 50000 } })
 
       assert.reply({ -1 }, wait_renew(bob))
 
-      assert_left({ holder = ann, { bob, beat = 50000 } })
+      assert_left({ holder = ann, { bob } })
     end)
 
     it('when its record was lost', function()
@@ -84,17 +144,17 @@ describe('fair/wait_renew', function()
 
       assert.reply({ -1 }, wait_renew(bob))
 
-      assert_left({ holder = ann, { bob, score = 330000 } })
+      assert.left(world, { job = helper.hash({ [ann] = '1' }, 30000),
+        [fair.KEYS[2]] = helper.list({ bob }) })
     end)
 
-    it('when the queue was lost', function()
+    it('when the queue was lost, and leaves nothing of it', function()
       fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
       world:command('DEL', fair.KEYS[2])
-      local before = helper.dump(world)
 
       assert.reply({ -1 }, wait_renew(bob))
 
-      assert.left(world, before)
+      assert_left({ holder = ann })
     end)
 
     it('and takes no free lock for it', function()
@@ -129,25 +189,25 @@ describe('fair/wait_renew', function()
 
       assert.reply({ 1 }, wait_renew(bob))
 
-      assert_left({ holder = bob, lease = 60000, { jim, score = 330000 } })
+      assert_left({ holder = bob, lease = 60000, { jim, score = 630000 } })
     end)
 
     it('grants it to the first, if another is, and tells it', function()
       fair.fill(world, { { bob, score = 330000, beat = 50000 },
         { cat, score = 630000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0 }, wait_renew(cat))
+      assert.reply({ 0, about(30000), 0, 0 }, wait_renew(cat))
 
-      assert_left({ holder = bob, { cat, score = 330000, beat = 50000 } },
+      assert_left({ holder = bob, { cat, score = 80000, beat = 50000 } },
         fair.told('lk-bob', '2'))
     end)
 
     it('tells a waiter of another client to take it, and gives it nothing', function()
       fair.fill(world, { { jim, score = 330000 }, { cat, score = 630000, beat = 50000 } })
 
-      assert.reply({ 0, about(330000), 1 }, wait_renew(cat))
+      assert.reply({ 0, about(330000), 1, 1 }, wait_renew(cat))
 
-      assert_left({ { jim, score = 330000 }, { cat, score = 630000, beat = 50000 } },
+      assert_left({ { jim, score = 330000 }, { cat, score = 380000, beat = 50000 } },
         fair.told(jim))
     end)
 
@@ -157,7 +217,7 @@ describe('fair/wait_renew', function()
 
       assert.reply({ 1 }, wait_renew(cat))
 
-      assert_left({ holder = cat, { bob, score = 330000, beat = 50000 } })
+      assert_left({ holder = cat, { bob, score = 930000, beat = 50000 } })
     end)
 
     it('drops at most a hundred, tells none of the dead, and is back at once', function()
@@ -167,7 +227,7 @@ describe('fair/wait_renew', function()
       end
       fair.fill(world, dead)
 
-      assert.reply({ 0, 0, 1 }, wait_renew(cat))
+      assert.reply({ 0, 0, 1, 1 }, wait_renew(cat))
       assert.same({}, world:messages())
       assert.reply({ 1 }, wait_renew(cat))
 
@@ -179,46 +239,46 @@ describe('fair/wait_renew', function()
       fair.fill(world, { { bob, score = 330000, beat = 50000 },
         { cat, score = 630000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0 }, wait_renew(cat, 30000, 'SPUBLISH'))
+      assert.reply({ 0, about(30000), 0, 0 }, wait_renew(cat, 30000, 'SPUBLISH'))
 
-      assert_left({ holder = bob, { cat, score = 330000, beat = 50000 } },
+      assert_left({ holder = bob, { cat, score = 80000, beat = 50000 } },
         fair.told('lk-bob', '2', 'SPUBLISH'))
     end)
   end)
 
-  it('drops who is gone while the lock is held, and keeps nobody waiting for it', function()
+  it('drops who is gone while the lock is held', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = -1 },
       { cat, score = 630000, beat = 50000 } })
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(cat))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(cat))
 
-    assert_left({ holder = ann, { cat, score = 330000, beat = 50000 } })
+    assert_left({ holder = ann, { cat, score = 80000, beat = 50000 } })
   end)
 
   it('says that another client holds the lock', function()
     fair.fill(world, { holder = jim, { bob, score = 330000, beat = 50000 } })
 
-    assert.reply({ 0, about(30000), 1 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 1, 0 }, wait_renew(bob))
 
-    assert_left({ holder = jim, { bob, score = 330000, beat = 50000 } })
+    assert_left({ holder = jim, { bob, score = 80000, beat = 50000 } })
   end)
 
   it('says that another client waits', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 },
       { jim, score = 630000 } })
 
-    assert.reply({ 0, about(30000), 1 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 1, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, { bob, score = 330000, beat = 50000 }, { jim, score = 630000 } })
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000 }, { jim, score = 630000 } })
   end)
 
   it('keeps the place on a full server', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
     world:set_oom(true)
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(bob))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(bob))
 
-    assert_left({ holder = ann, { bob, score = 330000, beat = 50000 } })
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000 } })
   end)
 
   it('writes nothing when the queue is of another type', function()
@@ -246,9 +306,9 @@ describe('fair/wait_renew', function()
       { cat, score = 630000, beat = 20000 } }
     fair.fill(world, state)
 
-    assert.reply({ 0, about(30000), 0 }, wait_renew(cat))
+    assert.reply({ 0, about(30000), 0, 0 }, wait_renew(cat))
 
-    state[2].beat = 50000
+    state[2].beat, state[2].score = 50000, 80000
     assert_left(state)
   end)
 

@@ -102,6 +102,25 @@ describe('fenced/acquire', function()
       [counter] = string_('9007199254740991') })
   end)
 
+  it('lets the holder of the last token there is re-enter', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000),
+      [counter] = string_('9007199254740991') })
+
+    assert.reply({ 1, 2, 9007199254740991 }, acquire(ann, 2))
+
+    assert.left(world, { job = hash({ [ann] = '2' }, 30000),
+      [counter] = string_('9007199254740991') })
+  end)
+
+  it('lets nobody re-enter with what is no token', function()
+    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740992') }
+    helper.fill(world, before)
+
+    assert.refused('LKARG', 'counter', acquire(ann, 2))
+
+    assert.left(world, before)
+  end)
+
   for _, value in ipairs({ '9007199254740991', '99999999999999999', '-1', '1.5', '', 'x' }) do
     it(('takes nothing when the counter holds "%s"'):format(value), function()
       local before = { [counter] = string_(value) }

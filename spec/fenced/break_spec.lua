@@ -49,14 +49,14 @@ describe('fenced/break', function()
     assert.left(world, { [counter] = drawn(1, 600000) }, told)
   end)
 
-  it('draws a token from the clock when the counter is gone', function()
+  it('draws from the clock when the counter is gone, which comes back for a year', function()
     helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
     local from_ms = world:now_ms()
 
     local token = break_(ann)[2]
 
     assert.is_true(token >= from_ms * 1000 and token < (world:now_ms() + 1) * 1000)
-    assert.left(world, { [counter] = string_(('%.0f'):format(token)) }, told)
+    assert.left(world, { [counter] = string_(('%.0f'):format(token), 31536000000) }, told)
   end)
 
   it('lets the next holder draw above its own token', function()
@@ -111,12 +111,21 @@ describe('fenced/break', function()
     assert.left(world, { [counter] = drawn(1) }, told)
   end)
 
-  it('does nothing when the counter is at its end', function()
-    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740991') }
+  it('does nothing when the counter is beyond its end', function()
+    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740992') }
     helper.fill(world, before)
 
     assert.refused('LKARG', 'counter must', break_(ann))
 
     assert.left(world, before)
+  end)
+
+  it('breaks who has the last token there is, and draws that again', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000),
+      [counter] = string_('9007199254740991') })
+
+    assert.reply({ 1, 9007199254740991 }, break_(ann))
+
+    assert.left(world, { [counter] = string_('9007199254740991') }, told)
   end)
 end)

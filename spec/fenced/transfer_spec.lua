@@ -147,12 +147,22 @@ describe('fenced/transfer', function()
     assert.left(world, { job = hash({ [bob] = '1' }, 30000), [counter] = drawn(1) })
   end)
 
-  it('does nothing when the counter is at its end', function()
-    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740991') }
+  it('does nothing when the counter is beyond its end', function()
+    local before = { job = hash({ [ann] = '1' }, 30000), [counter] = string_('9007199254740992') }
     helper.fill(world, before)
 
     assert.refused('LKARG', 'counter must', transfer(ann, bob))
 
     assert.left(world, before)
+  end)
+
+  it('hands on the last token there is', function()
+    helper.fill(world, { job = hash({ [ann] = '1' }, 30000),
+      [counter] = string_('9007199254740991') })
+
+    assert.reply({ 1, 9007199254740991 }, transfer(ann, bob))
+
+    assert.left(world, { job = hash({ [bob] = '1' }, 30000),
+      [counter] = string_('9007199254740991') })
   end)
 end)

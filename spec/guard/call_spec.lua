@@ -101,6 +101,90 @@ describe('guard/call', function()
     left('1 number 9007199254740991', string_('9007199254740991'))
   end)
 
+  -- As a number of Lua, a sum near 2^63 had the other sign.
+  for number, more in pairs({ ['9223372036854775800'] = 7, ['-9223372036854775800'] = -8,
+    ['9007199254740991'] = 1, ['1'] = '9007199254740991' }) do
+    it(('counts no further than it can answer: %s and %s'):format(number, more), function()
+      helper.fill(world, { [target] = string_(number) })
+      assert.refused('LKARG', '2^53', call(ann, 1, 'INCRBY', more))
+      left(nil, string_(number))
+
+      world:command('DEL', target)
+      helper.fill(world, { [target] = hash({ x = number }) })
+      assert.refused('LKARG', '2^53', call(ann, 1, 'HINCRBY', 'x', more))
+      left(nil, hash({ x = number }))
+    end)
+  end
+
+  it('counts to the last number that it can answer', function()
+    helper.fill(world, { [target] = hash({ x = '-9007199254740990' }) })
+
+    assert.reply({ 1, -9007199254740991 }, call(ann, 1, 'HINCRBY', 'x', -1))
+
+    left('1 number -9007199254740991', hash({ x = '-9007199254740991' }))
+  end)
+
+  for _, words in ipairs({ { 'INCRBY', 'x' }, { 'HINCRBY', 'x', 'y' } }) do
+    it('leaves it to the server what is no number: ' .. words[1], function()
+      assert.refused('ERR', 'not an integer', call(ann, 1, unpack(words)))
+
+      nothing_done()
+    end)
+  end
+
+  it('leaves it to the server what is no number, also at the last one', function()
+    helper.fill(world, { [target] = string_('9007199254740991') })
+
+    assert.refused('ERR', 'not an integer', call(ann, 1, 'INCRBY', 'x'))
+
+    left(nil, string_('9007199254740991'))
+  end)
+
+  for _, command in ipairs({ 'INCRBY', 'HINCRBY' }) do
+    it('leaves it to the server that words are missing: ' .. command, function()
+      assert.refused('ERR', 'rong number of arg', call(ann, 1, command))
+
+      nothing_done()
+    end)
+  end
+
+  describe('by a hold of a read-write lock', function()
+    local level = '{job}:' .. ann .. ':rwlock_timeout:1'
+
+    local function fill(mode, owner, has_level)
+      world:command('DEL', 'job')
+      helper.fill(world, { job = hash({ mode = mode, [owner] = '1' }, 30000),
+        [level] = has_level and string_('1', 15000) or nil })
+    end
+
+    it('runs the command for a reader', function()
+      fill('read', ann, true)
+
+      assert.reply({ 1, 'OK' }, call(ann, 1, 'SET', 'a'))
+    end)
+
+    it('does nothing for a reader whose lease is over', function()
+      fill('read', ann, false)
+
+      assert.reply({ -1 }, call(ann, 1, 'SET', 'a'))
+
+      assert.left(world, { job = hash({ mode = 'read', [ann] = '1' }, 30000),
+        [record] = string_('1 refused ', 60000) })
+    end)
+
+    it('runs the command for a writer', function()
+      fill('write', ann .. ':write', false)
+
+      assert.reply({ 1, 'OK' }, call(ann .. ':write', 1, 'SET', 'a'))
+    end)
+
+    it('does nothing for who does not hold it', function()
+      fill('write', ann .. ':write', true)
+
+      assert.reply({ -1 }, call(ann, 1, 'SET', 'a'))
+    end)
+  end)
+
   it('passes on options, and sixteen words', function()
     assert.reply({ 1, 'OK' }, call(ann, 1, 'SET', 'a', 'NX', 'PX', 90000))
     assert.reply({ 1, world.null }, call(ann, 2, 'SET', 'b', 'NX', 'PX', 90000))

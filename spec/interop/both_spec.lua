@@ -105,6 +105,10 @@ describe(DRIVER and 'Redisson itself and latchkey' or 'the played Redisson and l
   end
 
   it('draw tokens that rise, by turns', function()
+    if redisson:lacks().fenced then
+      pending('this Redisson has no fenced locks')
+      return
+    end
     local keys = { 'job', 'redisson_lock_token:{job}' }
     local channel, last = 'redisson_lock__channel:{job}', 0
     for turn = 1, 3 do
@@ -133,7 +137,7 @@ describe(DRIVER and 'Redisson itself and latchkey' or 'the played Redisson and l
     assert.reply({ 1, 1 }, fair.acquire(world, 'lk-holder:1'))
     redisson:begin('1', 'fair', 'lock', 'job', 30000)
     see_waiting(1)
-    assert.reply({ 0, about(30000), 1 }, fair.acquire(world, 'lk-ann:7'))
+    assert.reply({ 0, about(30000), 1, 0 }, fair.acquire(world, 'lk-ann:7'))
     redisson:begin('2', 'fair', 'lock', 'job', 30000)
     see_waiting(3)
     assert.equal(0, redisson:call('3', 'fair', 'try_lock', 'job', 30000))

@@ -19,7 +19,7 @@ local OPERATIONS = {
   spin = LOOKS .. 'lock unlock',
   fenced = LOOKS .. 'lock lock_and_get_token token unlock',
   fair = LOOKS .. 'lock try_lock leave unlock delete',
-  read = 'read_lock read_unlock read_renew read_force_unlock read_is_locked read_is_held '
+  read = 'read_lock read_unlock read_renew read_pass read_force_unlock read_is_locked read_is_held '
     .. 'read_hold_count remaining',
   write = 'write_lock write_unlock write_renew write_force_unlock write_is_locked write_is_held '
     .. 'write_hold_count remaining',
@@ -75,11 +75,11 @@ local function player(world, kind, by, name)
   return made
 end
 
--- The caller "-" is the clock, or somebody with a command.
-local function run(world, players, by, call)
+-- The caller "-", which is none, is the clock, or somebody with a command.
+local function run(world, by, call)
   local method, arguments = tables.words(call)
-  if by ~= '-' then
-    return players[by][method](players[by], unpack(arguments, 1, 3))
+  if by then
+    return by[method](by, unpack(arguments, 1, 3))
   elseif method == 'advance' then
     return world:advance(arguments[1])
   end
@@ -95,10 +95,11 @@ local function play(kind, scenario)
   local world, players = helper.world(), {}
   for _, row in ipairs(scenario) do
     local by, name, call, reply, keys, messages = unpack(row)
-    players[by] = players[by] or by ~= '-' and player(world, kind, by, name)
+    local key = by .. ' ' .. name
+    players[key] = players[key] or by ~= '-' and player(world, kind, by, name)
 
     local ok, failure = pcall(function()
-      assert.reply(to_reply(cjson.decode(reply)), pack_reply(run(world, players, by, call)))
+      assert.reply(to_reply(cjson.decode(reply)), pack_reply(run(world, players[key], call)))
       assert.left(world, to_keys(keys), to_messages(messages))
     end)
     assert(ok, ('line %d, %s: %s'):format(row.line, call, tostring(failure)))

@@ -91,7 +91,9 @@ describe('a read-write lock between latchkey and Redisson', function()
         end
       end
 
-      assert.same({}, world:dump())
+      local left = world:dump()
+      left[rw.THEIRS] = nil -- a note about a hash that is gone ends by itself
+      assert.same({}, left)
     end)
   end
 end)

@@ -23,7 +23,7 @@ describe('a read-write lock shared with Redisson', function()
     it('is read by Redisson, too, and free when both have released it', function()
       assert.is_nil(java:read_lock(30000))
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
-      assert.left(world, rw.keys('read', 30000, { [java_owner] = { 30000 } }))
+      assert.left(world, rw.keys('read', 60000, { [java_owner] = { 30000 } }))
 
       assert.equal(1, java:give_back('read_unlock'))
 
@@ -72,7 +72,8 @@ describe('a read-write lock shared with Redisson', function()
 
       assert.reply({ 1, 1 }, rw.read_renew(world, ann, 60000))
 
-      assert.left(world, rw.keys('read', 60000, { [ann] = { 60000 }, [java_owner] = { 30000 } }))
+      assert.left(world, rw.beside_theirs(rw.keys('read', 60001,
+        { [ann] = { 60000 }, [java_owner] = { 30000 } }), 60001, 30000))
     end)
 
     it('ends with the watchdog of a Redisson reader that cut it and died', function()
@@ -138,10 +139,11 @@ describe('a read-write lock shared with Redisson', function()
       rw.read_release(world, ann)
 
       java:read_lock(30000)
-      assert.left(world, rw.keys('read', 30000, { [java_owner] = { 30000 }, [bob] = { 29999 } }))
+      assert.left(world, rw.beside_theirs(rw.keys('read', 30000,
+        { [java_owner] = { 30000 }, [bob] = { 29999 } }), 29999, -2))
       assert.equal(0, java:give_back('read_unlock'))
 
-      assert.left(world, rw.keys('read', 29999, { [bob] = { 29999 } }))
+      assert.left(world, rw.beside_theirs(rw.keys('read', 29999, { [bob] = { 29999 } }), 29999, -2))
     end)
   end)
 
@@ -274,10 +276,12 @@ describe('a read-write lock shared with Redisson', function()
     java:read_lock(30000)
     rw.read(world, ann, 1, { lease = 60000 })
     assert.reply({ 1 }, rw.break_(world, java_owner))
-    assert.left(world, rw.keys('read', 60000, { [ann] = { 60000 } }))
+    assert.left(world, rw.beside_theirs(rw.keys('read', 60000, { [ann] = { 60000 } }), 60001,
+      30000))
 
     assert.equal(1, java:read_force_unlock())
-    assert.left(world, { [rw.level(ann, 1)] = helper.string('1', 60000) }, rw.told('0'))
+    assert.left(world, rw.beside_theirs({ [rw.level(ann, 1)] = helper.string('1', 60000) }, 60001,
+      30000), rw.told('0'))
 
     assert.reply({ -1 }, rw.read_release(world, ann))
     assert.reply({ 1, 1 }, rw.write(world, eve))

@@ -14,9 +14,10 @@
 local Oracle = require('mock.oracle')
 local World = require('mock.world')
 local compare = require('mock.compare')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 
-local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server', 'scripts' }
+local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server', 'scripts',
+  'functions' }
 -- Globals of Redis that the mock refuses by name.
 local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new', 'cmsgpack', 'struct',
   'table.setn' }
@@ -63,7 +64,7 @@ local function expect_error(case, err, is_model)
     return assert.equal(code, message:match('^%S+'))
   end
   if case.line then
-    local suffix = (' script: %s, on @user_script:%d.'):format(sha1.hex(case.script), case.line)
+    local suffix = (' script: %s, on @user_script:%d.'):format(digest.sha1(case.script), case.line)
     assert.equal(suffix, message:sub(-#suffix))
     message = message:sub(1, -#suffix - 1)
   end

@@ -22,7 +22,7 @@ local START_MS, REPLY_MS = 10000, 10000
 -- process that runs the specs, however that ends.
 local KEEPER = [[
   command -v "$2" > /dev/null || { rmdir "$1"; exit 127; }
-  "$2" --port 0 --save '' --dir "$1" --unixsocket "$1/redis.sock" \
+  "$2" --port 0 --databases 1 --save '' --dir "$1" --unixsocket "$1/redis.sock" \
     --hash-max-listpack-value 9999 --zset-max-listpack-value 9999 > "$1/log" 2>&1 &
   read -r _
   kill -9 $!
@@ -225,12 +225,13 @@ function Oracle:set_readonly(on)
   end
 end
 
----No keys, no scripts, no faults.
+---No keys, no scripts, no functions, no faults.
 function Oracle:reset()
   self:set_oom(false)
   self:set_readonly(false)
   assert(self:command('FLUSHALL'))
   assert(self:command('SCRIPT', 'FLUSH'))
+  assert(self:command('FUNCTION', 'FLUSH'))
 end
 
 ---Every key, as a world's method of the same name.

@@ -97,7 +97,7 @@ end
 
 local function name_of(argv)
   for _, source in ipairs(argv[1] == 'EVALSHA' and grammar.sources() or {}) do
-    if require('lib.sha1').hex(source) == argv[2] then
+    if require('lib.digest').sha1(source) == argv[2] then
       return '   -- ' .. source:match('\nname: *(%S+)')
     end
   end

@@ -11,8 +11,8 @@ describe('rw/break', function()
     world = helper.world()
   end)
 
-  it('frees the lock of a reader with all its levels, and tells the channel', function()
-    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000 } }))
+  it('frees the lock of a reader, whatever its hold count, and tells the channel', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 2 } }))
 
     assert.reply({ 1 }, rw.break_(world, ann))
 
@@ -43,13 +43,44 @@ describe('rw/break', function()
     assert.left(world, rw.keys('read', 60000, { [bob] = { 60000 } }))
   end)
 
+  it('keeps the lock for one of Redisson, whatever became of its levels', function()
+    helper.fill(world, rw.keys('read', 60000, { [redisson] = 2, [ann] = { 30000 } }))
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, rw.keys('read', 60000, { [redisson] = 2 }))
+  end)
+
+  it('keeps the lock for the others, and for Redisson\'s no longer than it had it', function()
+    helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
+    rw.read(world, ann, 1, { lease = 90000 })
+    rw.read(world, bob, 1, { lease = 60000 })
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+    assert.left(world, rw.beside_theirs(rw.keys('read', 60001, { [redisson] = 1,
+      [bob] = { 60000 } }), 60001, 30000))
+
+    assert.reply({ 1 }, rw.break_(world, bob))
+    assert.left(world, rw.beside_theirs(rw.keys('read', 30000, { [redisson] = 1 }), 60001, 30000))
+  end)
+
   it('drops other readers whose holds are over', function()
     helper.fill(world, rw.keys('read', 90000,
-      { [ann] = { 90000 }, [bob] = { 60000 }, [redisson] = 3 }))
+      { [ann] = { 90000 }, [bob] = { 60000 }, ['lk-joe:1'] = 1 }))
 
     assert.reply({ 1 }, rw.break_(world, ann))
 
     assert.left(world, rw.keys('read', 60000, { [bob] = { 60000 } }))
+  end)
+
+  it('leaves no note where Redisson\'s readers were over, too', function()
+    helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
+    rw.read(world, ann, 1, { lease = 90000 })
+    world:advance(30001)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, {}, rw.told('0'))
   end)
 
   it('breaks a reader whose hold is over', function()
@@ -140,23 +171,27 @@ describe('rw/break', function()
       helper.fill(world, { [name] = helper.hash({ mode = 'read', [ann] = '1' }, 30000),
         [level] = helper.string('1', 30000) })
 
-      assert.reply({ 1 }, world:eval('rw/break', { name }, { ann, channel, 'PUBLISH' }))
+      assert.reply({ 1 }, world:eval('rw/break', { name, 'latchkey_rw_theirs:' .. name },
+        { ann, channel, 'PUBLISH' }))
 
       assert.left(world, {}, { { verb = 'PUBLISH', channel = channel, message = '0' } })
     end)
   end
 
-  -- Redisson's readers have as many levels as their count says, latchkey's look at the first alone.
-  -- The fields and the levels are looked at: 2000 in all.
+  -- Redisson's readers have as many levels as their count says, latchkey's have one. Fields and
+  -- levels are looked at: 2000 in all.
   for _, case in ipairs({ { 1998, true }, { 1999, false } }) do
-    it(('%s beside a reader of %d levels'):format(case[2] and 'looks' or 'does not look', case[1]),
+    it(('%s at %d levels of a reader'):format(case[2] and 'looks' or 'does not look', case[1]),
       function()
-        helper.fill(world, rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = case[1] }))
+        local keys = rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = case[1] })
+        keys[rw.level(redisson, case[1])] = helper.string('1', 90000)
+        helper.fill(world, keys)
 
         assert.reply({ 1 }, rw.break_(world, ann))
 
-        assert.left(world, case[2] and {} or rw.keys('read', 60000, { [redisson] = case[1] }),
-          case[2] and rw.told('0') or {})
+        local left = rw.keys('read', case[2] and 90000 or 60000, { [redisson] = case[1] })
+        left[rw.level(redisson, case[1])] = helper.string('1', 90000)
+        assert.left(world, left)
       end)
   end
 
@@ -184,18 +219,22 @@ describe('rw/break', function()
       [rw.level(bob, 2)] = helper.string('1', 60000) }, rw.told('0'))
   end)
 
-  it('lets a reader go on at whose first level alone it looks', function()
-    local keys = rw.keys('read', 90000, { [ann] = { 30000 }, [bob] = { 60000, 80000 } })
+  it('looks at no second level of a reader of latchkey', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 30000 }, [bob] = { 60000 } })
+    keys[rw.level(bob, 2)] = helper.string('1', 80000)
     helper.fill(world, keys)
 
     assert.reply({ 1 }, rw.break_(world, ann))
 
-    assert.left(world, rw.keys('read', 60000, { [bob] = { 60000, 80000 } }))
+    local left = rw.keys('read', 60000, { [bob] = { 60000 } })
+    left[rw.level(bob, 2)] = helper.string('1', 80000)
+    assert.left(world, left)
   end)
 
   it('breaks a reader whose count says nothing: it has one level', function()
-    local keys = rw.keys('read', 30000, { [ann] = { 30000, 30000 } })
+    local keys = rw.keys('read', 30000, { [ann] = { 30000 } })
     keys.job.value[ann] = 'x'
+    keys[rw.level(ann, 2)] = helper.string('1', 30000)
     keys[rw.level(ann, 0)] = helper.string('1', 30000)
     helper.fill(world, keys)
 
@@ -206,47 +245,29 @@ describe('rw/break', function()
   end)
 
   it('breaks at most a thousand levels', function()
-    local keys = { job = helper.hash({ mode = 'read', [ann] = '1001' }, 30000) }
+    local keys = { job = helper.hash({ mode = 'read', [redisson] = '1001' }, 30000) }
     for _, number in ipairs({ 1, 999, 1000, 1001 }) do
-      keys[rw.level(ann, number)] = helper.string('1', 30000)
+      keys[rw.level(redisson, number)] = helper.string('1', 30000)
     end
     helper.fill(world, keys)
 
-    assert.reply({ 1 }, rw.break_(world, ann))
+    assert.reply({ 1 }, rw.break_(world, redisson))
 
-    assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
+    assert.left(world, { [rw.level(redisson, 1001)] = helper.string('1', 30000) }, rw.told('0'))
   end)
 
-  it('does not look at the levels of a reader beside 1998 others, which makes 2001', function()
-    rw.fill_readers(world, 1998, 60000)
-    helper.fill(world, rw.keys('read', 60000, { [bob] = { 50000 }, [ann] = { 30000 } }))
-    local left = helper.dump(world)
-    left.job.value[ann], left[rw.level(ann, 1)] = nil, nil
+  it('drops a reader of Redisson whose time is over, with its last level the last of 2000',
+    function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1996 }))
+      rw.read(world, bob, 1, { lease = 90000 })
+      rw.read(world, ann, 1, { lease = 60000 })
+      world:advance(30001)
 
-    assert.reply({ 1 }, rw.break_(world, ann))
+      assert.reply({ 1 }, rw.break_(world, ann))
 
-    assert.left(world, left)
-  end)
-
-  it('looks at the last of 2000', function()
-    local keys = rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = 1998 })
-    keys[rw.level(redisson, 1)] = helper.string('1', 40000)
-    helper.fill(world, keys)
-
-    assert.reply({ 1 }, rw.break_(world, ann))
-
-    assert.left(world, { job = helper.hash({ mode = 'read', [redisson] = '1998' }, 40000),
-      [rw.level(redisson, 1)] = helper.string('1', 40000) })
-  end)
-
-  it('drops a reader whose last level is the last of 2000', function()
-    helper.fill(world, rw.keys('read', 60000, { [bob] = { 50000 }, [ann] = { 30000 } }))
-    world:command('HSET', 'job', redisson, 1996)
-
-    assert.reply({ 1 }, rw.break_(world, ann))
-
-    assert.left(world, rw.keys('read', 50000, { [bob] = { 50000 } }))
-  end)
+      local left = rw.keys('read', 59999, { [bob] = { 59999 } })
+      assert.left(world, rw.beside_theirs(left, 59999, -2))
+    end)
 
   -- A level with 0 ms left is still there, and the lock must be no sooner gone than it: a PEXPIRE
   -- of 0 would delete it.

@@ -19,7 +19,7 @@ describe('rw/inspect', function()
   end)
 
   it('names a reader, its hold count and the rest of its lease', function()
-    local before = rw.keys('read', 90000, { [ann] = { 60000, 30000 } })
+    local before = rw.keys('read', 90000, { [ann] = { 60000, count = 2 } })
     helper.fill(world, before)
 
     assert.reply({ 1, about(90000), 2, 0, 'read', ann, '2', about(60000) }, rw.inspect(world))
@@ -27,13 +27,37 @@ describe('rw/inspect', function()
     assert.left(world, before)
   end)
 
-  it('shows the longest level of a Redisson reader', function()
+  it('shows how long a Redisson reader has the hash, whatever became of its levels', function()
     helper.fill(world, rw.keys('read', 90000, { [redisson] = { 30000, 60000 } }))
 
-    assert.reply({ 1, about(90000), 2, 0, 'read', redisson, '2', about(60000) },
+    assert.reply({ 1, about(90000), 2, 0, 'read', redisson, '2', about(90000) },
       rw.inspect(world))
 
     assert.left(world, rw.keys('read', 90000, { [redisson] = { 30000, 60000 } }))
+  end)
+
+  it('shows the longest level of a Redisson reader that goes beyond that', function()
+    helper.fill(world, rw.keys('read', 30000, { [redisson] = { 60000, 30000 } }))
+
+    assert.reply({ 1, about(30000), 2, 0, 'read', redisson, '2', about(60000) },
+      rw.inspect(world))
+
+    assert.left(world, rw.keys('read', 30000, { [redisson] = { 60000, 30000 } }))
+  end)
+
+  it('gives a Redisson reader no more than Redisson gave it', function()
+    helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
+    rw.read(world, ann, 1, { lease = 90000 })
+
+    local reply, shown = rw.inspect(world), {}
+
+    for i = 6, reply.n, 3 do
+      shown[reply[i]] = { reply[i + 1], n = 2, reply[i + 2] }
+    end
+    assert.reply({ '1', about(30000) }, shown[redisson])
+    assert.reply({ '1', about(90000) }, shown[ann])
+    assert.left(world, rw.beside_theirs(rw.keys('read', 90000, { [redisson] = 1,
+      [ann] = { 90000 } }), 90000, 30000))
   end)
 
   it('shows when a reader\'s hold is over', function()
@@ -106,13 +130,19 @@ describe('rw/inspect', function()
     assert.left(world, rw.keys('read', 30000, holds))
   end)
 
-  it('looks at no more than ten levels of a reader', function()
-    helper.fill(world, rw.keys('read', 90000, { [ann] = 5000 }))
+  for count, left_ms in pairs({ [998] = 60000, [999] = 30000 }) do
+    it(('says that Redisson has the lock for %d ms by %d levels'):format(left_ms, count), function()
+      local keys = rw.keys('read', 30000, { [redisson] = count })
+      keys[rw.level(redisson, count)] = helper.string('1', 60000)
+      keys[rw.level(redisson, 0)] = helper.string('1', 90000)
+      helper.fill(world, keys)
 
-    assert.reply({ 1, about(90000), 2, 0, 'read', ann, '5000', -2 }, rw.inspect(world))
+      assert.reply({ 1, about(30000), 2, 0, 'read', redisson, tostring(count), about(left_ms) },
+        rw.inspect(world))
 
-    assert.left(world, rw.keys('read', 90000, { [ann] = 5000 }))
-  end)
+      assert.left(world, keys)
+    end)
+  end
 
   it('works on a full server and on a read-only replica', function()
     helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
@@ -124,24 +154,13 @@ describe('rw/inspect', function()
     assert.left(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
   end)
 
-  it('looks at ten levels of a reader, and at no level that cannot be', function()
-    local keys = rw.keys('read', 90000, { [ann] = 11 })
-    keys[rw.level(ann, 10)] = helper.string('1', 30000)
-    keys[rw.level(ann, 11)] = helper.string('1', 80000)
-    keys[rw.level(ann, 0)] = helper.string('1', 80000)
-    helper.fill(world, keys)
-
-    assert.reply({ 1, about(90000), 2, 0, 'read', ann, '11', about(30000) }, rw.inspect(world))
-
-    assert.left(world, keys)
-  end)
-
   it('takes a count that says nothing for none', function()
-    local keys = rw.keys('read', 90000, { [ann] = { 30000 } })
-    keys.job.value[ann] = 'x'
+    local keys = rw.keys('read', 30000, { [redisson] = { 60000 } })
+    keys.job.value[redisson] = 'x'
     helper.fill(world, keys)
 
-    assert.reply({ 1, about(90000), 2, 0, 'read', ann, 'x', -2 }, rw.inspect(world))
+    assert.reply({ 1, about(30000), 2, 0, 'read', redisson, 'x', about(30000) },
+      rw.inspect(world))
 
     assert.left(world, keys)
   end)

@@ -18,8 +18,8 @@ describe('rw/read_acquire', function()
   end)
 
   it('forms the names of levels with the tag of a name that has one', function()
-    assert.reply({ 1, 1, 0 }, world:eval('rw/read_acquire', { 'a{b}', 'latchkey_rw_wait:a{b}' },
-      { 30000, ann, 1, '' }))
+    assert.reply({ 1, 1, 0 }, world:eval('rw/read_acquire', { 'a{b}', 'latchkey_rw_wait:a{b}',
+      'latchkey_rw_theirs:a{b}' }, { 30000, ann, 1, '' }))
 
     assert.left(world, { ['a{b}'] = helper.hash({ mode = 'read', [ann] = '1' }, 30000),
       ['a{b}:lk-ann:1:rwlock_timeout:1'] = helper.string('1', 30000) })
@@ -107,16 +107,16 @@ describe('rw/read_acquire', function()
       rw.read(world, ann, 1, { lease = 30000 })
     end)
 
-    it('adds a level, and raises those below', function()
+    it('counts on where Redisson does not look, and extends the lease', function()
       assert.reply({ 1, 2, 0 }, rw.read(world, ann, 2, { lease = 60000 }))
 
-      assert.left(world, rw.keys('read', 60000, { [ann] = { 60000, 60000 } }))
+      assert.left(world, rw.keys('read', 60000, { [ann] = { 60000, count = 2 } }))
     end)
 
-    it('shortens no level with a shorter lease', function()
+    it('shortens nothing with a shorter lease', function()
       assert.reply({ 1, 2, 0 }, rw.read(world, ann, 2, { lease = 5000 }))
 
-      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, 5000 } }))
+      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, count = 2 } }))
     end)
 
     it('counts once when the call runs twice', function()
@@ -124,7 +124,7 @@ describe('rw/read_acquire', function()
 
       assert.reply({ 1, 2, 0 }, rw.read(world, ann, 2))
 
-      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, 30000 } }))
+      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, count = 2 } }))
     end)
 
     it('hides no level when an older call runs late', function()
@@ -132,20 +132,13 @@ describe('rw/read_acquire', function()
 
       assert.reply({ 1, 3, 0 }, rw.read(world, ann, 1))
 
-      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, 30000, 30000 } }))
+      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, count = 3 } }))
     end)
 
-    it('makes levels that are missing in between', function()
-      assert.reply({ 1, 3, 0 }, rw.read(world, ann, 3))
-
-      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, 30000, 30000 } }))
-    end)
-
-    it('adds at most 1000 levels', function()
+    it('counts to 1000', function()
       assert.reply({ 1, 1000, 0 }, rw.read(world, ann, 1000))
 
-      assert.equal('1000', world:dump().job.value[ann])
-      assert.equal('1', world:dump()[rw.level(ann, 1000)].value)
+      assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, count = 1000 } }))
     end)
 
     it('goes on beside writers that wait', function()
@@ -153,13 +146,13 @@ describe('rw/read_acquire', function()
 
       assert.reply({ 1, 2, 0 }, rw.read(world, ann, 2))
 
-      assert.left(world, rw.beside_waiting(rw.keys('read', 30000, { [ann] = { 30000, 30000 } }),
+      assert.left(world, rw.beside_waiting(rw.keys('read', 30000, { [ann] = { 30000, count = 2 } }),
         { eve, rw.HEARTBEAT }))
     end)
   end)
 
   describe('when the owner\'s hold is over, but others read', function()
-    local before = rw.keys('read', 60000, { [ann] = 2, [bob] = { 60000 } })
+    local before = rw.keys('read', 60000, { [ann] = 1, [bob] = { 60000 } })
 
     before_each(function()
       helper.fill(world, before)
@@ -199,6 +192,16 @@ describe('rw/read_acquire', function()
       assert.reply({ -1 }, rw.read(world, ann, 2))
 
       assert.left(world, rw.keys('write', 30000, { [eve] = 1 }))
+    end)
+
+    it('takes nothing when only a level is left, and others read', function()
+      local before = rw.keys('read', 30000, { [bob] = { 30000 } })
+      before[rw.level(ann, 1)] = helper.string('1', 30000)
+      helper.fill(world, before)
+
+      assert.reply({ -1 }, rw.read(world, ann, 2))
+
+      assert.left(world, before)
     end)
 
     it('takes nothing when only a level is left of a lock that was broken', function()
@@ -262,32 +265,52 @@ describe('rw/read_acquire', function()
     local redisson = '0b5c4a62-94a3-4c4e-8d5e-0123456789ab:1'
 
     it('when one does', function()
-      helper.fill(world, rw.keys('read', 30000, { [redisson] = { 30000 } }))
+      helper.fill(world, rw.keys('read', 90000, { [redisson] = { 90000 } }))
 
       assert.reply({ 1, 1, 1 }, rw.read(world, ann))
 
-      assert.left(world, rw.keys('read', 30000, { [redisson] = { 30000 }, [ann] = { 30000 } }))
+      assert.left(world, rw.keys('read', 90000, { [redisson] = { 90000 }, [ann] = { 30000 } }))
     end)
 
-    local function read_as_field(count)
+    it('and keeps when the lock ended for them if it prolongs that', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
+
+      assert.reply({ 1, 1, 1 }, rw.read(world, ann, 1, { lease = 60000 }))
+      assert.left(world, rw.beside_theirs(rw.keys('read', 60001, { [redisson] = 1,
+        [ann] = { 60000 } }), 60001, 30000))
+
+      assert.reply({ 1, 2, 1 }, rw.read(world, ann, 2, { lease = 90000 }))
+      assert.left(world, rw.beside_theirs(rw.keys('read', 90000, { [redisson] = 1,
+        [ann] = { 90000, count = 2 } }), 90000, 30000))
+    end)
+
+    it('and leaves a lock without a lease as it is', function()
+      helper.fill(world, rw.keys('read', nil, { [redisson] = 1 }))
+
+      assert.reply({ 1, 1, 1 }, rw.read(world, ann))
+
+      assert.left(world, rw.keys('read', nil, { [redisson] = 1, [ann] = { 30000 } }))
+    end)
+
+    local function read_beside_fields(count)
       local holds = {}
-      for i = 1, count - 2 do
+      for i = 1, count - 1 do
         holds['lk-bob:' .. i] = 1
       end
-      helper.fill(world, rw.keys('read', 30000, holds))
+      helper.fill(world, rw.keys('read', 90000, holds))
       local reply = rw.read(world, ann)
 
       holds[ann] = { 30000 }
-      assert.left(world, rw.keys('read', 30000, holds))
+      assert.left(world, rw.keys('read', 90000, holds))
       return reply
     end
 
     it('but not when 100 fields are all of latchkey', function()
-      assert.reply({ 1, 1, 0 }, read_as_field(100))
+      assert.reply({ 1, 1, 0 }, read_beside_fields(100))
     end)
 
     it('when there are more than 100 fields', function()
-      assert.reply({ 1, 1, 1 }, read_as_field(101))
+      assert.reply({ 1, 1, 1 }, read_beside_fields(101))
     end)
   end)
 
@@ -303,16 +326,22 @@ describe('rw/read_acquire', function()
     assert.left(world, {})
   end)
 
-  it('counts no higher than a thousand levels', function()
-    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
-    world:command('HSET', 'job', ann, 1001)
+  it('counts no higher than a thousand', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 1001 } }))
 
     assert.reply({ 1, 1000, 0 }, rw.read(world, ann, 2))
 
-    local levels = {}
-    for number = 1, 1000 do
-      levels[number] = 30000
-    end
-    assert.left(world, rw.keys('read', 30000, { [ann] = levels }))
+    assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, count = 1000 } }))
+  end)
+
+  it('takes a count that says nothing for one', function()
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 'x' } }))
+
+    assert.reply({ 1, 1, 0 }, rw.read(world, ann))
+    assert.left(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
+
+    world:command('SET', rw.level(ann, 1), 'x', 'KEEPTTL')
+    assert.reply({ 1, 2, 0 }, rw.read(world, ann, 2))
+    assert.left(world, rw.keys('read', 30000, { [ann] = { 30000, count = 2 } }))
   end)
 end)

@@ -28,7 +28,7 @@ describe('rw/read_release', function()
   end)
 
   it('gives back all levels at once', function()
-    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000, 30000 } }))
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 3 } }))
 
     assert.reply({ 1, 0 }, rw.read_release(world, ann))
 
@@ -45,24 +45,41 @@ describe('rw/read_release', function()
   end)
 
   describe('to a level', function()
-    it('deletes those above, and keeps the others for the lease', function()
-      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000, 30000 } }))
+    it('counts down to it, and keeps the lock for the lease', function()
+      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 3 } }))
 
-      assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 60000))
+      assert.reply({ 1, 2 }, rw.read_release(world, ann, 2, 60000))
 
-      assert.left(world, rw.keys('read', 60000, { [ann] = { 60000 } }))
+      assert.left(world, rw.keys('read', 60000, { [ann] = { 60000, count = 2 } }))
     end)
 
-    it('shortens none with a shorter lease', function()
-      helper.fill(world, rw.keys('read', 90000, { [ann] = { 60000, 30000 } }))
+    it('shortens nothing with a shorter lease', function()
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 60000, count = 2 } }))
 
       assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 30000))
 
       assert.left(world, rw.keys('read', 90000, { [ann] = { 60000 } }))
     end)
 
+    it('prolongs nothing for a Redisson reader', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1, [ann] = { 30000, count = 2 } }))
+
+      assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 60000))
+
+      assert.left(world, rw.beside_theirs(rw.keys('read', 60001, { [redisson] = 1,
+        [ann] = { 60000 } }), 60001, 30000))
+    end)
+
+    it('leaves a lock without a lease as it is', function()
+      helper.fill(world, rw.keys('read', nil, { [ann] = { 30000, count = 2 } }))
+
+      assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 60000))
+
+      assert.left(world, rw.keys('read', nil, { [ann] = { 60000 } }))
+    end)
+
     it('changes nothing when the call runs twice', function()
-      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, 30000 } }))
+      helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 2 } }))
       rw.read_release(world, ann, 1)
 
       assert.reply({ 1, 1 }, rw.read_release(world, ann, 1))
@@ -82,21 +99,68 @@ describe('rw/read_release', function()
   describe('beside other readers', function()
     it('keeps the lock for the longest of them, and tells nobody', function()
       helper.fill(world, rw.keys('read', 90000,
-        { [ann] = { 90000 }, [bob] = { 60000, 30000 }, ['lk-joe:1'] = { 45000 } }))
+        { [ann] = { 90000 }, [bob] = { 60000 }, ['lk-joe:1'] = { 45000 } }))
 
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
 
-      assert.left(world, rw.keys('read', 60000,
-        { [bob] = { 60000, 30000 }, ['lk-joe:1'] = { 45000 } }))
+      assert.left(world, rw.keys('read', 60000, { [bob] = { 60000 }, ['lk-joe:1'] = { 45000 } }))
     end)
 
-    it('keeps the lock for any level of a Redisson reader', function()
-      helper.fill(world, rw.keys('read', 90000,
+    it('keeps the lock for a Redisson reader, whatever became of its levels', function()
+      helper.fill(world, rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = 3 }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', 60000, { [redisson] = 3 }))
+    end)
+
+    it('keeps the lock for any level of a Redisson reader that is longer', function()
+      helper.fill(world, rw.keys('read', 30000,
         { [ann] = { 90000 }, [redisson] = { 15000, 60000, 30000 } }))
 
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
 
       assert.left(world, rw.keys('read', 60000, { [redisson] = { 15000, 60000, 30000 } }))
+    end)
+
+    it('keeps the lock for a Redisson reader no longer than Redisson had it', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
+      rw.read(world, ann, 1, { lease = 90000 })
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.beside_theirs(rw.keys('read', 30000, { [redisson] = 1 }), 90000, 30000))
+    end)
+
+    it('keeps that where others read longer', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1, [bob] = { 60000 } }))
+      rw.read(world, ann, 1, { lease = 90000 })
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.beside_theirs(rw.keys('read', 60001,
+        { [redisson] = 1, [bob] = { 60000 } }), 60001, 30000))
+    end)
+
+    it('drops a Redisson reader when Redisson had the lock no longer', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1, [bob] = { 60000 } }))
+      rw.read(world, ann, 1, { lease = 90000 })
+      world:advance(30001)
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+      assert.left(world, rw.beside_theirs(rw.keys('read', 29999, { [bob] = { 29999 } }), 29999, -2))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, bob))
+      assert.left(world, {}, rw.told('0'))
+    end)
+
+    it('keeps a lock without a lease for a Redisson reader', function()
+      helper.fill(world, rw.keys('read', nil, { [ann] = { 60000 }, [bob] = { 30000 },
+        [redisson] = 1 }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+      assert.left(world, rw.keys('read', nil, { [bob] = { 30000 }, [redisson] = 1 }))
     end)
 
     it('extends a lock that a Redisson reader has cut to its watchdog', function()
@@ -109,7 +173,7 @@ describe('rw/read_release', function()
 
     it('drops those whose holds are over', function()
       helper.fill(world, rw.keys('read', 90000,
-        { [ann] = { 90000 }, [bob] = { 60000 }, ['lk-joe:1'] = 3, [redisson] = 2 }))
+        { [ann] = { 90000 }, [bob] = { 60000 }, ['lk-joe:1'] = 1 }))
 
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
 
@@ -117,7 +181,7 @@ describe('rw/read_release', function()
     end)
 
     it('frees the lock when all their holds are over', function()
-      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = 1, [redisson] = 2 }))
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = 1 }))
 
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
 
@@ -135,6 +199,20 @@ describe('rw/read_release', function()
       assert.left(world, level)
     end)
 
+    for levels, longest_ms in pairs({ [1997] = 90000, [1998] = 60000 }) do
+      it(('looks at 2000 fields and levels: %d'):format(levels), function()
+        local keys = rw.keys('read', 60000, { [ann] = { 30000 }, [redisson] = levels })
+        keys[rw.level(redisson, levels)] = helper.string('1', 90000)
+        helper.fill(world, keys)
+
+        assert.reply({ 1, 0 }, rw.read_release(world, ann))
+
+        local left = rw.keys('read', longest_ms, { [redisson] = levels })
+        left[rw.level(redisson, levels)] = helper.string('1', 90000)
+        assert.left(world, left)
+      end)
+    end
+
     it('leaves the lock as it is when they have more than 2000 fields and levels', function()
       local keys = { job = helper.hash({ mode = 'read', [ann] = '1', [bob] = '1',
         [redisson] = '2000' }, 90000), [rw.level(ann, 1)] = helper.string('1', 90000),
@@ -147,13 +225,13 @@ describe('rw/read_release', function()
         90000), [rw.level(bob, 1)] = helper.string('1', 60000) })
     end)
 
-    it('takes fields that are no count for nobody', function()
-      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 } }))
-      helper.fill(world, { job = helper.hash({ note = 'nan' }, 90000) })
+    it('takes a field that is no count for a reader of another client', function()
+      helper.fill(world, rw.keys('read', 60000, { [ann] = { 30000 } }))
+      helper.fill(world, { job = helper.hash({ note = 'nan' }, 60000) })
 
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
 
-      assert.left(world, {}, rw.told('0'))
+      assert.left(world, { job = helper.hash({ mode = 'read', note = 'nan' }, 60000) })
     end)
   end)
 
@@ -172,7 +250,7 @@ describe('rw/read_release', function()
   end)
 
   it('never shortens the lease of the writer that reads, and tells nobody', function()
-    helper.fill(world, rw.keys('write', 60000, { [eve] = 1, [ann] = { 1000, 1000 } }))
+    helper.fill(world, rw.keys('write', 60000, { [eve] = 1, [ann] = { 1000, count = 2 } }))
 
     assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 1000))
     assert.left(world, rw.keys('write', 60000, { [eve] = 1, [ann] = { 1000 } }))
@@ -197,7 +275,7 @@ describe('rw/read_release', function()
     end)
 
     it('when the hold is over, and drops what is left of it', function()
-      helper.fill(world, rw.keys('read', 60000, { [ann] = 2, [bob] = { 60000 } }))
+      helper.fill(world, rw.keys('read', 60000, { [ann] = 1, [bob] = { 60000 } }))
 
       assert.reply({ -1 }, rw.read_release(world, ann, 1))
 
@@ -205,9 +283,7 @@ describe('rw/read_release', function()
     end)
 
     it('when the hold is over, and frees a lock that nobody else has', function()
-      local keys = rw.keys('read', 60000, { [ann] = { 30000, 30000 } })
-      keys[rw.level(ann, 1)] = nil
-      helper.fill(world, keys)
+      helper.fill(world, rw.keys('read', 60000, { [ann] = 1 }))
 
       assert.reply({ -1 }, rw.read_release(world, ann))
 
@@ -232,16 +308,6 @@ describe('rw/read_release', function()
     end)
   end)
 
-  it('deletes at most 1000 levels', function()
-    helper.fill(world, { job = helper.hash({ mode = 'read', [ann] = '1001' }, 30000),
-      [rw.level(ann, 1)] = helper.string('1', 30000),
-      [rw.level(ann, 1001)] = helper.string('1', 30000) })
-
-    assert.reply({ 1, 0 }, rw.read_release(world, ann))
-
-    assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
-  end)
-
   it('frees the lock on a full server', function()
     helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
     world:set_oom(true)
@@ -252,15 +318,13 @@ describe('rw/read_release', function()
   end)
 
   it('releases a hold whose count says nothing: it has one level', function()
-    local keys = rw.keys('read', 30000, { [ann] = { 30000, 30000 } })
-    keys.job.value[ann] = 'x'
-    keys[rw.level(ann, 0)] = helper.string('1', 30000)
-    helper.fill(world, keys)
+    helper.fill(world, rw.keys('read', 30000, { [ann] = { 30000, count = 'x' } }))
+
+    assert.reply({ 1, 1 }, rw.read_release(world, ann, 2))
+    assert.left(world, rw.keys('read', 30000, { [ann] = { 30000 } }))
 
     assert.reply({ 1, 0 }, rw.read_release(world, ann))
-
-    assert.left(world, { [rw.level(ann, 0)] = helper.string('1', 30000),
-      [rw.level(ann, 2)] = helper.string('1', 30000) }, rw.told('0'))
+    assert.left(world, {}, rw.told('0'))
   end)
 
   it('finds nothing in the hash of another kind', function()
@@ -281,28 +345,16 @@ describe('rw/read_release', function()
     assert.left(world, keys)
   end)
 
-  it('extends the levels that remain, and no level that cannot be', function()
-    local keys = rw.keys('read', 90000, { [ann] = { 40000, 40000 } })
+  it('looks at the first level alone', function()
+    local keys = rw.keys('read', 90000, { [ann] = { 40000, count = 2 } })
     keys[rw.level(ann, 0)] = helper.string('1', 40000)
+    keys[rw.level(ann, 2)] = helper.string('1', 40000)
     helper.fill(world, keys)
 
     assert.reply({ 1, 1 }, rw.read_release(world, ann, 1, 60000))
 
-    local left = rw.keys('read', 90000, { [ann] = { 60000 } })
-    left[rw.level(ann, 0)] = helper.string('1', 40000)
-    assert.left(world, left)
-  end)
-
-  it('removes a thousand levels', function()
-    local keys = { job = helper.hash({ mode = 'read', [ann] = '1001' }, 30000) }
-    for _, number in ipairs({ 1, 1000, 1001 }) do
-      keys[rw.level(ann, number)] = helper.string('1', 30000)
-    end
-    helper.fill(world, keys)
-
-    assert.reply({ 1, 0 }, rw.read_release(world, ann))
-
-    assert.left(world, { [rw.level(ann, 1001)] = helper.string('1', 30000) }, rw.told('0'))
+    keys[rw.level(ann, 1)] = helper.string('1', 60000)
+    assert.left(world, keys)
   end)
 
   -- A level with 0 ms left is still there, and the lock must be no sooner gone than it: a PEXPIRE

@@ -52,9 +52,19 @@ describe('rw/write_acquire', function()
     assert.left(world, before)
   end)
 
+  it('takes a lock for which somebody waits until no moment', function()
+    helper.fill(world, { [rw.WAITERS] = helper.zset({ { bob, '+inf' } }, 60000) })
+    world:command('ZADD', rw.WAITERS, 1e17, ann)
+
+    assert.reply({ 1, 1 }, rw.write(world, ann))
+
+    assert.left(world, rw.keys('write', 30000, { [ann] = 1 }))
+  end)
+
   describe('while others read', function()
     it('refuses and says how long the longest of their leases lasts', function()
-      local before = rw.keys('read', 90000, { [bob] = { 30000, 15000 }, ['lk-joe:1'] = { 60000 } })
+      local before = rw.keys('read', 90000,
+        { [bob] = { 30000, count = 2 }, ['lk-joe:1'] = { 60000 } })
       helper.fill(world, before)
 
       assert.reply({ 0, about(60000) }, rw.write(world, ann))
@@ -62,11 +72,50 @@ describe('rw/write_acquire', function()
       assert.left(world, before)
     end)
 
+    it('refuses as long as a Redisson reader has the hash, whatever its levels', function()
+      local before = rw.keys('read', 30000, { [redisson] = 2 })
+      helper.fill(world, before)
+
+      assert.reply({ 0, about(30000) }, rw.write(world, ann))
+      assert.left(world, before)
+
+      world:advance(30001)
+      assert.reply({ 1, 1 }, rw.write(world, ann))
+      assert.left(world, rw.keys('write', 30000, { [ann] = 1 }))
+    end)
+
     it('refuses as long as any level of a Redisson reader is there', function()
-      local before = rw.keys('read', 90000, { [redisson] = { 15000, 60000 } })
+      local before = rw.keys('read', 30000, { [redisson] = { 15000, 60000 } })
       helper.fill(world, before)
 
       assert.reply({ 0, about(60000) }, rw.write(world, ann))
+
+      assert.left(world, before)
+    end)
+
+    it('refuses for a Redisson reader no longer than Redisson has the hash', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
+      rw.read(world, 'lk-joe:1', 1, { lease = 15000 })
+      rw.read(world, 'lk-joe:1', 1, { lease = 60000 })
+      world:command('HDEL', 'job', 'lk-joe:1')
+      world:command('DEL', rw.level('lk-joe:1', 1))
+
+      assert.reply({ 0, about(30000) }, rw.write(world, ann))
+      world:advance(30000)
+      if not helper.is_live then
+        assert.reply({ 0, about(0) }, rw.write(world, ann))
+      end
+      world:advance(1)
+
+      assert.reply({ 1, 1 }, rw.write(world, ann))
+      assert.left(world, rw.keys('write', 30000, { [ann] = 1 }))
+    end)
+
+    it('says -1 when the lock has no lease, which Redisson reads', function()
+      local before = rw.keys('read', nil, { [bob] = { 30000 }, [redisson] = 1 })
+      helper.fill(world, before)
+
+      assert.reply({ 0, -1 }, rw.write(world, ann))
 
       assert.left(world, before)
     end)
@@ -79,6 +128,18 @@ describe('rw/write_acquire', function()
       assert.left(world, rw.keys('read', 90000, { [bob] = { 60000 } }))
     end)
 
+    for levels, left_ms in pairs({ [1998] = 90000, [1999] = 60000 }) do
+      it(('looks at 2000 fields and levels: %d'):format(levels), function()
+        local before = rw.keys('read', 60000, { [redisson] = levels })
+        before[rw.level(redisson, levels)] = helper.string('1', 90000)
+        helper.fill(world, before)
+
+        assert.reply({ 0, about(left_ms) }, rw.write(world, ann))
+
+        assert.left(world, before)
+      end)
+    end
+
     it('looks at none of them beyond 2000 fields and levels', function()
       helper.fill(world, rw.keys('read', 90000, { [redisson] = 2000 }))
 
@@ -89,7 +150,7 @@ describe('rw/write_acquire', function()
   end)
 
   it('takes a lock whose readers\' holds are all over', function()
-    helper.fill(world, rw.keys('read', 90000, { [bob] = 2, [redisson] = 1 }))
+    helper.fill(world, rw.keys('read', 90000, { [bob] = 1, ['lk-joe:1'] = 1 }))
 
     assert.reply({ 1, 1 }, rw.write(world, ann, 1, { lease = 30000 }))
 

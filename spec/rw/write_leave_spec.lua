@@ -18,6 +18,28 @@ describe('rw/write_leave', function()
     assert.left(world, {}, rw.told('1'))
   end)
 
+  for _, score in ipairs({ '+inf', '1e17', '1e15', '-inf' }) do
+    it('takes nobody for a writer that waits until ' .. score, function()
+      helper.fill(world, { [rw.WAITERS] = helper.zset({ { bob, score } }, 60000) })
+      world:command('ZADD', rw.WAITERS, 1, ann)
+
+      assert.reply({ 1 }, rw.leave(world, ann))
+
+      assert.left(world, {}, rw.told('1'))
+    end)
+  end
+
+  it('lets others wait until a fraction of a millisecond', function()
+    local ends = world:now_ms() + 60000
+    local until_then = ('%.1f'):format(ends + 0.5)
+    helper.fill(world, { [rw.WAITERS] = helper.zset({ { bob, until_then } }, 30000) })
+    world:command('ZADD', rw.WAITERS, 1, ann)
+
+    assert.reply({ 1 }, rw.leave(world, ann))
+
+    assert.reply(helper.about(60000), world:command('PTTL', rw.WAITERS))
+  end)
+
   it('tells a sharded channel when asked to', function()
     rw.wait(world, ann)
 

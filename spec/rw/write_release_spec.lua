@@ -4,7 +4,6 @@ local rw = require('support.rw')
 
 describe('rw/write_release', function()
   local ann, bob = 'lk-ann:1:write', 'lk-bob:1:write'
-  local redisson = '0b5c4a62-94a3-4c4e-8d5e-0123456789ab:1'
   local world
 
   before_each(function()
@@ -73,16 +72,17 @@ describe('rw/write_release', function()
 
   describe('by a writer that reads', function()
     it('goes on reading for the lease of that, and wakes all who wait', function()
-      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, ['lk-ann:2'] = { 30000, 15000 } }))
+      helper.fill(world, rw.keys('write', 90000,
+        { [ann] = 1, ['lk-ann:2'] = { 30000, count = 2 } }))
 
       assert.reply({ 1, 0 }, rw.write_release(world, ann))
 
-      assert.left(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000, 15000 } }),
+      assert.left(world, rw.keys('read', 30000, { ['lk-ann:2'] = { 30000, count = 2 } }),
         rw.told('1'))
     end)
 
     it('frees the lock when that hold is over', function()
-      helper.fill(world, rw.keys('write', 30000, { [ann] = 1, ['lk-ann:2'] = 2 }))
+      helper.fill(world, rw.keys('write', 30000, { [ann] = 1, ['lk-ann:2'] = 1 }))
 
       assert.reply({ 1, 0 }, rw.write_release(world, ann))
 
@@ -91,27 +91,33 @@ describe('rw/write_release', function()
 
     it('drops one of its holds that is over, and goes on with the other', function()
       helper.fill(world, rw.keys('write', 90000,
-        { [ann] = 1, ['lk-ann:2'] = 2, ['lk-ann:3'] = { 30000 } }))
+        { [ann] = 1, ['lk-ann:2'] = 1, ['lk-ann:3'] = { 30000 } }))
 
       assert.reply({ 1, 0 }, rw.write_release(world, ann))
 
       assert.left(world, rw.keys('read', 30000, { ['lk-ann:3'] = { 30000 } }), rw.told('1'))
     end)
 
-    it('goes on for the lock\'s lease beyond 2000 fields and levels', function()
-      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, [redisson] = 2000 }))
+    for others, is_looked_at in pairs({ [1998] = true, [2000] = false }) do
+      it(('looks at %d readers: %s'):format(others, tostring(is_looked_at)), function()
+        local keys = rw.fill_readers(world, others, 90000)
+        helper.fill(world, { job = helper.hash({ mode = 'write', [ann] = '1' }, 90000) })
 
-      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+        assert.reply({ 1, 0 }, rw.write_release(world, ann))
 
-      assert.left(world, rw.keys('read', 90000, { [redisson] = 2000 }), rw.told('1'))
-    end)
+        assert.left(world, is_looked_at and {} or keys, rw.told('1'))
+      end)
+    end
 
     it('leaves a lock without a lease as it is beyond them', function()
-      helper.fill(world, rw.keys('write', nil, { [ann] = 1, [redisson] = 2000 }))
+      local keys = rw.fill_readers(world, 2000, 90000)
+      helper.fill(world, { job = helper.hash({ mode = 'write', [ann] = '1' }) })
+      world:command('PERSIST', 'job')
 
       assert.reply({ 1, 0 }, rw.write_release(world, ann))
 
-      assert.left(world, rw.keys('read', nil, { [redisson] = 2000 }), rw.told('1'))
+      keys.job.pttl = -1
+      assert.left(world, keys, rw.told('1'))
     end)
   end)
 
@@ -171,22 +177,14 @@ describe('rw/write_release', function()
   for reader_ms = 0, 2 do
     it(('lets a reader go on that has %d ms left'):format(reader_ms), function()
       world = helper.mock_world() -- the clock of a server cannot be stopped there
-      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, [redisson] = { 30000 } }))
+      helper.fill(world, rw.keys('write', 90000, { [ann] = 1, ['lk-ann:2'] = { 30000 } }))
       world:advance(30000 - reader_ms)
 
       assert.reply({ 1, 0 }, rw.write_release(world, ann))
 
-      assert.left(world, { job = helper.hash({ mode = 'read', [redisson] = '1' },
+      assert.left(world, { job = helper.hash({ mode = 'read', ['lk-ann:2'] = '1' },
         math.max(reader_ms, 1)),
-        [rw.level(redisson, 1)] = helper.string('1', reader_ms) }, rw.told('1'))
+        [rw.level('lk-ann:2', 1)] = helper.string('1', reader_ms) }, rw.told('1'))
     end)
   end
-
-  it('gives back the lock beside readers of more than 2000 fields and levels', function()
-    helper.fill(world, rw.keys('write', 60000, { [ann] = 1, [redisson] = 2000 }))
-
-    assert.reply({ 1, 0 }, rw.write_release(world, ann))
-
-    assert.left(world, rw.keys('read', 60000, { [redisson] = 2000 }), rw.told('1'))
-  end)
 end)

@@ -27,6 +27,17 @@ describe('rw/write_wait', function()
     assert.left(world, rw.beside_waiting({}, { ann, 30000 }))
   end)
 
+  for _, score in ipairs({ '+inf', '1e17', '1e15', '-inf' }) do
+    it('waits, and takes nobody for a writer that waits until ' .. score, function()
+      helper.fill(world, { [rw.WAITERS] = helper.zset({ { bob, score } }, 60000) })
+      world:command('ZADD', rw.WAITERS, score, ann)
+
+      assert.reply({ 1 }, rw.wait(world, ann, 5000))
+
+      assert.left(world, rw.beside_waiting({}, { ann, 5000 }))
+    end)
+  end
+
   it('does not wait less with a shorter one', function()
     rw.wait(world, ann, 50000)
 

@@ -93,13 +93,13 @@ describe('semaphore/add', function()
     end)
   end
 
-  it('adds nothing on a full server', function()
+  it('adds on a full server: waiters wait for it', function()
     helper.fill(world, { job = string_('1') })
     world:set_oom(true)
 
-    assert.refused('OOM', 'maxmemory', add(1, 'RAISE'))
+    assert.reply({ 1, 2 }, add(1, 'RAISE'))
 
-    assert.left(world, { job = string_('1') })
+    assert.left(world, { job = string_('2'), [record] = recorded.record(1, 1, 2) }, told('2'))
   end)
 
   local function arguments(caller, seq)

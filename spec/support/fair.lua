@@ -15,7 +15,8 @@ function fair.acquire(world, owner, hold, options)
   options = options or {}
   local client, ticket = owner:match('^(.*):(%d+)$')
   return world:eval('fair/acquire', fair.KEYS, { options.lease or fair.LEASE, owner, hold or 1,
-    options.wait or fair.WAIT, options.heartbeat or fair.HEARTBEAT, client, ticket })
+    options.wait or fair.WAIT, options.heartbeat or fair.HEARTBEAT, client, ticket, fair.CHANNEL,
+    options.publish or 'PUBLISH' })
 end
 
 ---An acquire that does not queue.

@@ -38,7 +38,7 @@ local function nearer(text)
   end))
 end
 for _, key in ipairs(redis.call('KEYS', '*')) do
-  local kind, left = redis.call('TYPE', key).ok, redis.call('PTTL', key)
+  local kind, ends = redis.call('TYPE', key).ok, redis.call('PEXPIRETIME', key)
   if kind == 'string' then
     redis.call('SET', key, nearer(redis.call('GET', key)), 'KEEPTTL')
   elseif kind == 'hash' then
@@ -52,8 +52,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
       redis.call('ZADD', key, nearer(scores[i + 1]), scores[i])
     end
   end
-  if left >= 0 then
-    redis.call('PEXPIRE', key, left - tonumber(ARGV[1]))
+  if ends >= 0 then
+    redis.call('PEXPIREAT', key, ends - tonumber(ARGV[1]))
   end
 end]]
 

@@ -8,30 +8,32 @@ local helper = require('helper')
 local rw = {}
 
 rw.WAITERS, rw.CHANNEL = 'latchkey_rw_wait:{job}', 'redisson_rwlock:{job}'
+rw.THEIRS = 'latchkey_rw_theirs:{job}'
 rw.LEASE, rw.HEARTBEAT = 30000, 50000
 
-local KEYS = { 'job', rw.WAITERS }
+local WAITED, READ = { 'job', rw.WAITERS }, { 'job', rw.THEIRS }
+local ALL = { 'job', rw.WAITERS, rw.THEIRS }
 
 ---@param options? table { lease, writer }
 function rw.read(world, owner, hold, options)
   options = options or {}
-  return world:eval('rw/read_acquire', KEYS, { options.lease or rw.LEASE, owner, hold or 1,
+  return world:eval('rw/read_acquire', ALL, { options.lease or rw.LEASE, owner, hold or 1,
     options.writer or '' })
 end
 
 function rw.read_renew(world, owner, lease)
-  return world:eval('rw/read_renew', { 'job' }, { lease or rw.LEASE, owner })
+  return world:eval('rw/read_renew', READ, { lease or rw.LEASE, owner })
 end
 
 function rw.read_release(world, owner, hold, lease, publish)
-  return world:eval('rw/read_release', { 'job' }, { lease or rw.LEASE, owner, hold or 0, rw.CHANNEL,
+  return world:eval('rw/read_release', READ, { lease or rw.LEASE, owner, hold or 0, rw.CHANNEL,
     publish or 'PUBLISH' })
 end
 
 ---@param options? table { lease, reader }
 function rw.write(world, owner, hold, options)
   options = options or {}
-  return world:eval('rw/write_acquire', KEYS, { options.lease or rw.LEASE, owner, hold or 1,
+  return world:eval('rw/write_acquire', ALL, { options.lease or rw.LEASE, owner, hold or 1,
     options.reader or '' })
 end
 
@@ -45,7 +47,7 @@ function rw.write_release(world, owner, hold, lease, publish)
 end
 
 function rw.wait(world, owner, heartbeat)
-  return world:eval('rw/write_wait', KEYS, { heartbeat or rw.HEARTBEAT, owner })
+  return world:eval('rw/write_wait', WAITED, { heartbeat or rw.HEARTBEAT, owner })
 end
 
 function rw.leave(world, owner, publish)
@@ -53,11 +55,11 @@ function rw.leave(world, owner, publish)
 end
 
 function rw.break_(world, owner, publish)
-  return world:eval('rw/break', { 'job' }, { owner, rw.CHANNEL, publish or 'PUBLISH' })
+  return world:eval('rw/break', READ, { owner, rw.CHANNEL, publish or 'PUBLISH' })
 end
 
 function rw.inspect(world)
-  return world:eval('rw/inspect', KEYS, {})
+  return world:eval('rw/inspect', ALL, {})
 end
 
 function rw.told(message, verb)
@@ -71,37 +73,47 @@ end
 ---The keys of a lock.
 ---@param mode 'read'|'write'
 ---@param lease integer|nil ms; nil: it has none
----@param holds table by owner: the leases of a reader's levels; or a count alone, as a writer's, or
----  that of a reader whose levels are gone
+---@param holds table by owner: the lease of a reader, and its levels if there are more than one; of
+---  a reader of Redisson, the leases of its levels; or a count alone, as a writer's, or that of a
+---  reader whose levels are gone
 function rw.keys(mode, lease, holds)
   local fields, keys = { mode = mode }, {}
   for owner, levels in pairs(holds) do
-    fields[owner] = tostring(type(levels) == 'table' and #levels or levels)
+    local is_ours = owner:find('^lk%-')
+    fields[owner] = tostring(type(levels) ~= 'table' and levels or is_ours and 1 or #levels)
     for number, level_lease in ipairs(type(levels) == 'table' and levels or {}) do
-      keys[rw.level(owner, number)] = helper.string('1', level_lease)
+      assert(number == 1 or not is_ours, 'a reader of latchkey has one level')
+      keys[rw.level(owner, number)] = helper.string(tostring(levels.count or 1), level_lease)
     end
   end
   keys.job = helper.hash(fields, lease)
   return keys
 end
 
----Puts so many readers without levels into a lock, each with a count of 0.
----@param start? string of their names
+---Puts so many readers whose holds are over into a lock.
 ---@return table keys of them alone, as `rw.keys` gives them
-function rw.fill_readers(world, count, lease, start)
-  local holds = {}
-  start = start or 'reader '
+function rw.fill_readers(world, count, lease)
+  local holds, start = {}, 'lk-reader:'
   for first = 1, count, 500 do
     local arguments = { 'HSET', 'job', 'mode', 'read' }
     for number = first, math.min(first + 499, count) do
-      holds[start .. number] = 0
+      holds[start .. number] = 1
       table.insert(arguments, start .. number)
-      table.insert(arguments, 0)
+      table.insert(arguments, 1)
     end
     assert(world:command(unpack(arguments)))
   end
   assert(world:command('PEXPIRE', 'job', lease))
   return rw.keys('read', lease, holds)
+end
+
+---The key of what Redisson's readers have, beside other keys.
+---@param keys table
+---@param ends integer ms until the hash ends, as latchkey has set it
+---@param theirs integer ms until it ended as Redisson left it
+function rw.beside_theirs(keys, ends, theirs)
+  local note = helper.string(('@%+d @%+d'):format(ends, theirs), ends)
+  return tablex.merge(keys, { [rw.THEIRS] = note }, true)
 end
 
 ---The key of writers that wait, beside other keys.

@@ -5,10 +5,9 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local bundle = require('bundle')
-local digest = require('bundle.digest')
+local digest = require('lib.digest')
 local gzip = require('bundle.gzip')
 local manifest = require('bundle.manifest')
-local sha1 = require('lib.sha1')
 local tar = require('bundle.tar')
 
 local SCHEMA = 'tools/bundle/manifest.schema.json'
@@ -117,7 +116,7 @@ describe('a bundle', function()
     end
     local source = utils.readfile('scripts/lock/release.lua', true)
     assert.equal(digest.sha256(source), row.file.sha256)
-    assert.equal(sha1.hex(source), row.sha1)
+    assert.equal(digest.sha1(source), row.sha1)
     assert.same({ 'allow-oom' }, row.flags)
     assert.same({ name = 'lock', type = 'hash', access = 'rw', form = '{name}', marks = {},
       text = 'owner -> hold count; its TTL is the lease' }, row.keys[1])

@@ -7,7 +7,7 @@ local catalog = require('lib.catalog')
 
 -- Prints each row of the C table: name, sha1, length, repeat, keys, arguments, shapes.
 local READER = [[
-#include "catalog.h"
+#include "harness/catalog.h"
 #include <stdio.h>
 
 static void fields(const lk_field *list, size_t count) {

@@ -32,34 +32,39 @@ local STUBS = {
     public class Config {
       public Config setCodec(Object codec) { return this; }
       public SingleServerConfig useSingleServer() { return new SingleServerConfig(); }
+      public Config setLockWatchdogTimeout(long ms) { return this; }
     }]],
   ['org/redisson/config/SingleServerConfig'] = [[
     public class SingleServerConfig {
       public SingleServerConfig setAddress(String address) { return this; }
     }]],
+  ['org/redisson/client/codec/Codec'] = 'public interface Codec {}',
   ['org/redisson/client/codec/StringCodec'] = [[
-    public class StringCodec { public static final StringCodec INSTANCE = new StringCodec(); }]],
+    public class StringCodec implements Codec {
+      public static final StringCodec INSTANCE = new StringCodec();
+    }]],
   ['org/redisson/api/RedissonClient'] = [[
     public interface RedissonClient {
       RLock getLock(String name); RLock getSpinLock(String name); RLock getFairLock(String name);
-      RReadWriteLock getReadWriteLock(String name); RFencedLock getFencedLock(String name);
+      RReadWriteLock getReadWriteLock(String name); RLock getMultiLock(RLock... locks);
+      <V> RBucket<V> getBucket(String name, org.redisson.client.codec.Codec codec);
       RSemaphore getSemaphore(String name); RCountDownLatch getCountDownLatch(String name);
       RPermitExpirableSemaphore getPermitExpirableSemaphore(String name);
     }]],
   ['org/redisson/api/RLock'] = [[
     public interface RLock {
       boolean tryLock(long wait, long lease]] .. MS .. [[ throws InterruptedException;
+      java.util.concurrent.Future<Boolean> tryLockAsync(long wait, long lease]] .. MS .. [[;
+      boolean tryLock(); boolean isLocked(); void lock();
       void lock(long lease]] .. MS .. [[; void unlock(); int getHoldCount(); boolean forceUnlock();
     }]],
-  ['org/redisson/api/RFencedLock'] = [[
-    public interface RFencedLock extends RLock {
-      Long tryLockAndGetToken(long wait, long lease]] .. MS .. [[;
-    }]],
+  ['org/redisson/api/RBucket'] = 'public interface RBucket<V> { V get(); void set(V value); }',
   ['org/redisson/api/RReadWriteLock'] = [[
     public interface RReadWriteLock { RLock readLock(); RLock writeLock(); }]],
   ['org/redisson/api/RSemaphore'] = [[
     public interface RSemaphore {
       boolean trySetPermits(int permits); boolean tryAcquire(int permits); int availablePermits();
+      void acquire() throws InterruptedException; void release();
       void acquire(int permits) throws InterruptedException; void release(int permits);
     }]],
   ['org/redisson/api/RPermitExpirableSemaphore'] = [[
@@ -67,6 +72,7 @@ local STUBS = {
       boolean trySetPermits(int permits); boolean tryRelease(String id); int availablePermits();
       String tryAcquire(long wait, long lease]] .. MS .. [[ throws InterruptedException;
       String acquire(long lease]] .. MS .. [[ throws InterruptedException;
+      String acquire() throws InterruptedException; void release(String id);
     }]],
   ['org/redisson/api/RCountDownLatch'] = [[
     public interface RCountDownLatch {
@@ -139,7 +145,8 @@ describe('tools/interop', function()
 
     local calls = '1\tlock\ttry_lock\tjob\t30000\n1\tread\thold_count\tjob\n'
       .. '1\tfair\tunlock\tjob\n1\tpermit\ttry_acquire\tjob\t30000\n1\tnone\tlock\tjob\n'
-      .. '1\tlock\tnone\tjob\nbegin\t2\tcountdown\twait\tjob\nawait\t2\t10\nversion\n'
+      .. '1\tlock\tnone\tjob\nbegin\t2\tcountdown\twait\tjob\nawait\t2\t10\nversion\nlacks\n'
+      .. '1\tfenced\tlock\tjob\n'
     local _, out = run('printf %s | timeout 60 java -cp %s RedissonDriver redis://127.0.0.1:1',
       calls, folder)
     dir.rmtree(folder)
@@ -147,6 +154,7 @@ describe('tools/interop', function()
     assert.equal('= 1\n= 2\n! java.lang.IllegalMonitorStateException: not locked\n= nil\n'
       .. '! java.lang.IllegalArgumentException: no kind is called none\n'
       .. '! java.lang.IllegalArgumentException: a lock has no none\n= begun\n'
-      .. '! no answer in time\n= null\n', out)
+      .. '! no answer in time\n= null\n= fenced\n'
+      .. '! java.lang.UnsupportedOperationException: this Redisson has no fenced locks\n', out)
   end)
 end)

@@ -255,16 +255,16 @@ describe('lint of a changed script', function()
     { BUY, '-->>> fragment integer', '-->>> integer', 'fragment', 'a marker is' },
     { BUY, 'uses:     integer, tell', 'uses:     tell, integer', 'fragment',
       'make them agree' },
-    { SUM, 'local sum', ('-->>> fragment a\n--<<< fragment a\n'):rep(7) .. 'local sum', 'fragment',
-      '7 fragments, at most 6' },
+    { SUM, 'local sum', ('-->>> fragment a\n--<<< fragment a\n'):rep(8) .. 'local sum', 'fragment',
+      '8 fragments, at most 7' },
     { SUM, 'return {1,', '-->>> fragment none\n--<<< fragment none\nreturn {1,', 'fragment',
       'there is no fragment none' },
     { SUM, 'local sum = 0', '-- \195\188' .. ('x'):rep(97) .. '\nlocal sum = 0', 'width', '101' },
     { SUM, 'local sum = 0', '-- ' .. ('\195\188'):rep(97) .. '\nlocal sum = 0', nil },
-    { SUM, 'local sum', ('-- a\n'):rep(87) .. 'local sum', nil },
-    { SUM, 'local sum', ('-- a\n'):rep(88) .. 'local sum', 'size', '121 lines' },
-    { BUY, 'local there', ('-- a\n'):rep(48) .. 'local there', nil },
-    { BUY, 'local there', ('-- a\n'):rep(49) .. 'local there', 'size', '121 lines beside' },
+    { SUM, 'local sum', ('-- a\n'):rep(97) .. 'local sum', nil },
+    { SUM, 'local sum', ('-- a\n'):rep(98) .. 'local sum', 'size', '131 lines' },
+    { BUY, 'local there', ('-- a\n'):rep(58) .. 'local there', nil },
+    { BUY, 'local there', ('-- a\n'):rep(59) .. 'local there', 'size', '131 lines beside' },
     { SUM, 'local sum = 0', 'local sum = 0 ', 'blanks', 'spaces at the end' },
     { SUM, 'tonumber(seconds)}\n', 'tonumber(seconds)}', 'blanks', 'has no end' },
     { SUM, 'return {-1}', 'return {-1, "it\'s"}', 'replies', 'fits this reply' },
@@ -313,7 +313,7 @@ describe('lint of a ledger', function()
     folder = temporary_folder()
     dir.makepath(folder .. '/ticket')
     utils.writefile(folder .. '/ticket/count.lua', utils.readfile(SCRIPT))
-    sha1 = require('lib.sha1').hex(utils.readfile(SCRIPT))
+    sha1 = require('lib.digest').sha1(utils.readfile(SCRIPT))
   end)
 
   after_each(function()

@@ -5,7 +5,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local catalog = require('lib.catalog')
-local digest = require('bundle.digest')
+local digest = require('lib.digest')
 local gzip = require('bundle.gzip')
 local manifest = require('bundle.manifest')
 local pages = require('bundle.pages')

@@ -5,10 +5,9 @@
 local cjson = require('cjson')
 local path = require('pl.path')
 
-local digest = require('bundle.digest')
+local digest = require('lib.digest')
 local functions = require('bundle.functions')
 local header = require('lib.header')
-local sha1 = require('lib.sha1')
 
 local manifest = {}
 
@@ -131,7 +130,7 @@ function manifest.scripts(files)
         return nil, ('%s is no file of %s'):format(file, h.name)
       end
       scripts[#scripts + 1] = { name = h.name, version = h.version, path = file,
-        source = files[file], header = h, sha1 = sha1.hex(files[file]) }
+        source = files[file], header = h, sha1 = digest.sha1(files[file]) }
     end
   end
   table.sort(scripts, function(a, b)

@@ -5,7 +5,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local bundle = require('bundle')
-local digest = require('bundle.digest')
+local digest = require('lib.digest')
 local sign = require('bundle.sign')
 
 local trust = {}

@@ -72,10 +72,9 @@ local function observe(self, state, call, letter, result)
     end
   end
   if result.err then
-    report('G10', ('%s: %s'):format(call.script, result.err.message))
-    if findings[1] then
-      findings[1].line = result.err.line
-    end
+    -- No model says what a client does after an error: the run ends here, whatever is looked for.
+    findings[1] = { property = 'G10', message = ('%s: %s'):format(call.script, result.err.message),
+      script = call.script, line = result.err.line, ends_run = true }
     seen = { ghost = ghost, findings = findings }
   else
     local data = parts.copy(ghost.data)

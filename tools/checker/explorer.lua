@@ -144,7 +144,7 @@ function explorer.run(steps, options)
 
   local function found(finding, label)
     local id = finding.property .. ' ' .. (finding.script or '')
-    if options.wanted(finding.property) and not reported[id] then
+    if not reported[id] then
       reported[id] = true
       finding = { property = finding.property, message = finding.message, script = finding.script,
         line = finding.line, trail = trail(parents, labels, at, label) }
@@ -164,13 +164,15 @@ function explorer.run(steps, options)
     parents[n], labels[n], queue[n] = at or 0, label, state
     local finding = steps:check_belief(state)
     if finding then
-      found(finding, label)
+      if options.wanted(finding.property) then
+        found(finding, label)
+      end
       queue[n] = false
     end
   end
 
   local function emit(label, state, finding)
-    if finding and options.wanted(finding.property) then
+    if finding and (finding.ends_run or options.wanted(finding.property)) then
       return found(finding, label)
     end
     add(state, label)

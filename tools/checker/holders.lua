@@ -31,17 +31,29 @@ function holders.of_string(keys, name)
   return {}
 end
 
--- A read-write lock: writers by the hash alone, readers as long as their first level is there.
+-- How long a reader of Redisson has the hash: as Redisson left it, if latchkey has prolonged it.
+local function left_of_theirs(keys, name)
+  local hash, note = keys[name], keys[('latchkey_rw_theirs:{%s}'):format(name)]
+  local our_end, their_end = (note and note.value or ''):match('^(%d+) (%d+)$')
+  return tonumber(our_end) == hash.expires_at and tonumber(their_end) - parts.START_MS or left(hash)
+end
+
+-- A read-write lock: writers by the hash alone; readers as long as their first level is there, or,
+-- of Redisson's, the hash.
 function holders.of_rw(keys, name)
   local found, record = {}, keys[name]
   local fields = record and record.type == 'hash' and record.value or {}
   for i = 1, #fields, 2 do
     local owner, level = fields[i], tonumber(fields[i + 1])
     local lease = keys[('{%s}:%s:rwlock_timeout:1'):format(name, owner)]
+    local is_ours = owner:find('^lk%-')
     if owner:find(':write$') then
       found[owner] = { level = level, left_ms = left(record), mode = 'write' }
-    elseif owner ~= 'mode' and lease then
-      found[owner] = { level = level, left_ms = left(lease), mode = 'read' }
+    elseif owner ~= 'mode' and is_ours and lease then
+      found[owner] = { level = tonumber(lease.value), left_ms = left(lease), mode = 'read' }
+    elseif owner ~= 'mode' and not is_ours then
+      local left_ms = math.max(left_of_theirs(keys, name), lease and left(lease) or -1)
+      found[owner] = left_ms >= 0 and { level = level, left_ms = left_ms, mode = 'read' } or nil
     end
   end
   return found

@@ -91,7 +91,7 @@ function checker.prepare(model, options)
   local bounds = merged(model.bounds, { clients = options.clients, rounds = options.rounds,
     faults = options.faults })
   local limits = merged(merged(model.limits, { rounds = bounds.rounds }), options.limits)
-  local pool = parts.pool()
+  local pool = parts.pool(model.past_ms)
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
     beside = options.beside, memo = options.memo ~= false })
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
@@ -172,6 +172,6 @@ end
 checker.faults = faults.kinds
 
 checker.families = { 'mutex', 'lock', 'fenced', 'fair', 'rw', 'semaphore', 'permit', 'countdown',
-  'guard', 'batch' }
+  'guard', 'batch', 'period' }
 
 return checker

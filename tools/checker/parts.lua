@@ -140,10 +140,10 @@ local function is_token(n)
 end
 parts.is_token = is_token
 
-local function nearer(ms)
+local function nearer(ms, past_ms)
   local function number(n)
     if parts.is_moment(n) then
-      return math.max(n - ms, START_MS - PAST_MS)
+      return math.max(n - ms, START_MS - past_ms)
     elseif is_token(n) then
       return n - ms * 1000
     end
@@ -161,8 +161,9 @@ local function nearer(ms)
   end
 end
 
-function parts.pool()
-  return setmetatable({ by_text = {}, count = 0 }, Pool)
+---@param past_ms? integer what is longer ago is as if it were so long ago
+function parts.pool(past_ms)
+  return setmetatable({ by_text = {}, count = 0, past_ms = past_ms or PAST_MS }, Pool)
 end
 
 ---@param data table is the pool's from now on
@@ -184,7 +185,7 @@ end
 function Pool:shift(part, ms)
   local shifted = part.later[ms]
   if not shifted then
-    local number, text = nearer(ms)
+    local number, text = nearer(ms, self.past_ms)
     shifted = self:part(map(part.data, text, number))
     part.later[ms] = shifted
   end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The promises G1 to G12, as far as they can be seen: at the run of a script, in a state, and where
+-- The promises G1 to G13, as far as they can be seen: at the run of a script, in a state, and where
 -- time is about to pass. A ghost is what an onlooker knows: who was granted what, until when.
 local holders = require('checker.holders')
 local parts = require('checker.parts')
@@ -19,6 +19,7 @@ properties.names = {
   G10 = 'no script fails, touches undeclared keys or answers what its header does not list',
   G11 = 'permits are conserved',
   G12 = 'clients of other kinds are not misled',
+  G13 = 'what is marked as done is not due again in its period',
   R1 = 'a hold that is renewed in time is not lost while nothing fails',
 }
 

@@ -110,6 +110,31 @@ calls['redisson/read_unlock'] = { verb = 'release', run = function(ask, name, _,
   return { 1, count }
 end }
 
+-- From 3.17, and again from 4.0 on: whoever reads is renewed.
+calls['redisson/read_renew_all'] = { verb = 'renew', run = function(ask, name, lease, owner)
+  if ask('HEXISTS', name, owner) == 0 then
+    return { -1 }
+  end
+  ask('PEXPIRE', name, lease)
+  for _, field in ipairs(ask('HKEYS', name)) do
+    for i = tonumber(ask('HGET', name, field)) or 0, 1, -1 do
+      ask('PEXPIRE', level(name, field, i), lease)
+    end
+  end
+  return { 1 }
+end }
+
+-- From 3.44 to 3.52, of a name that is not the first of those that the process reads: levels of
+-- another name.
+calls['redisson/read_renew_hash'] = { verb = 'renew', run = function(ask, name, lease, owner)
+  if ask('HEXISTS', name, owner) == 0 then
+    return { -1 }
+  end
+  ask('PEXPIRE', name, lease)
+  return { 1 }
+end }
+
+-- From 4.4 on.
 calls['redisson/read_renew'] = { verb = 'renew', run = function(ask, name, lease, owner)
   local renewed = 0
   for i = 1, tonumber(ask('HGET', name, owner) or 0) do

@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A run on one screen: a column for each client, one for the server, one for the keys that change.
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local screen = {}
 
-local CLIENT, SERVER = 32, 26
+-- Where a terminal is too narrow for the longest of a column, it is cut to these.
+local CLIENT, SERVER, AT = 32, 26, 6
 
 local function cut(text, width)
   return #text > width and text:sub(1, width - 1) .. '>' or text .. (' '):rep(width - #text)
@@ -49,21 +51,64 @@ local function short(row)
   return words .. (row.state and ': ' .. row.state or '')
 end
 
-local function show_row(row, letters)
-  local keys = {}
+-- The cells of a row: the time, one for each client, the server's, the keys that change.
+local function cells_of(row, letters)
+  local keys, cells = {}, { tostring(row.at_ms + (row.passes or 0)) }
   for i, change in ipairs(row.changes) do
     keys[i] = change.key .. ' = ' .. change.now
   end
   if row.passes and #keys == 0 then
     return nil
   end
-  local line = cut(tostring(row.at_ms + (row.passes or 0)), 6)
   for _, letter in ipairs(letters) do
-    line = line .. cut(row.who == letter and short(row) or '', CLIENT - 1) .. ' '
+    cells[#cells + 1] = row.who == letter and short(row) or ''
   end
-  local server = row.answer or row.who == 'server' and row.does or row.passes and 'a lease ends'
-    or ''
-  return (line .. cut(server, SERVER - 1) .. ' ' .. table.concat(keys, '; ')):gsub('%s+$', '')
+  cells[#cells + 1] = row.answer or row.who == 'server' and row.does
+    or row.passes and 'a lease ends' or ''
+  cells[#cells + 1] = table.concat(keys, '; ')
+  return cells
+end
+
+local function table_of(told, letters)
+  local head = tablex.copy(letters)
+  table.insert(head, 1, 'ms')
+  tablex.insertvalues(head, { 'server', 'keys that change' })
+  local rows = { head }
+  for _, row in ipairs(told.rows) do
+    rows[#rows + 1] = cells_of(row, letters)
+  end
+  return rows
+end
+
+-- As wide as its longest cell and a blank, if all of them fit into `width`.
+local function widths_of(rows, width)
+  local widths, total = {}, 0
+  for place = 1, #rows[1] do
+    widths[place] = 0
+    for _, cells in ipairs(rows) do
+      widths[place] = math.max(widths[place], #cells[place] + 1)
+    end
+    total = total + widths[place]
+  end
+  if width and total > width then
+    for place = 2, #widths - 1 do
+      widths[place] = math.min(widths[place], place < #widths - 1 and CLIENT or SERVER)
+    end
+  end
+  widths[1] = math.max(widths[1], AT)
+  return widths
+end
+
+local function show_table(rows, width)
+  local widths, lines = widths_of(rows, width), {}
+  for i, cells in ipairs(rows) do
+    local line = ''
+    for place = 1, #cells - 1 do
+      line = line .. cut(cells[place], widths[place] - 1) .. ' '
+    end
+    lines[i] = (line .. cells[#cells]):gsub('%s+$', '')
+  end
+  return lines
 end
 
 local function show_blame(blame)
@@ -73,7 +118,8 @@ local function show_blame(blame)
 end
 
 ---@param told table of story.of
----@param options { scripts: string, replay: string, model: string, hints: string|nil }
+---@param options { scripts: string, replay: string, model: string, hints: string|nil,
+---  width: integer|nil } `width` of the terminal; without one no column is cut
 ---@return string
 function screen.show(told, options)
   local letters, lines = acting(told), {}
@@ -81,14 +127,7 @@ function screen.show(told, options)
   if finding then
     lines[1], lines[2] = ('%s violated: %s'):format(finding.property, finding.message), ''
   end
-  local head = cut('ms', 6)
-  for _, letter in ipairs(letters) do
-    head = head .. cut(letter, CLIENT)
-  end
-  lines[#lines + 1] = head .. cut('server', SERVER) .. 'keys that change'
-  for _, row in ipairs(told.rows) do
-    lines[#lines + 1] = show_row(row, letters)
-  end
+  tablex.insertvalues(lines, show_table(table_of(told, letters), options.width))
   if told.blame then
     lines[#lines + 1] = ''
     lines[#lines + 1] = show_blame(told.blame)

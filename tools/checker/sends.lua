@@ -3,7 +3,8 @@
 -- is wrong with it, or nothing.
 -- Timers may be set to whole ms.
 local SLACK_MS = 2
--- A renewal may go out this part of the lease sooner, to travel with others (c/src/watch.c).
+-- A renewal may go out this part of the lease sooner, to travel with others
+-- (c/src/harness/watch.c).
 local EARLY_PART = 24
 
 local sends = {}

@@ -12,6 +12,12 @@ local command = { summary = 'take a lock from its holder', server = true }
 -- So many holders are named in the question.
 local ASKED_MAX = 10
 
+local SHUT_OUT = [[
+Its old holder may still write where tokens are checked, until the resource has seen a later one.
+The token %.0f is later: write it there now. Where latchkey guards the resource:
+  latchkey eval fence/admit --name RESOURCE --token %.0f --owner operator
+]]
+
 function command.configure(parser)
   parser:argument('name', 'Of the lock.')
   parser:option('--kind', 'Its kind, where the key does not show it: ' .. kinds.CHOICE .. '.')
@@ -20,9 +26,9 @@ function command.configure(parser)
     .. 'only this one, of permits the one with this id.')
   parser:flag('--yes', 'Do not ask.')
   parser:epilog('The holder is told when it next renews; until then it goes on working. Waiters '
-    .. 'are told at once. Breaking a fenced lock draws a token above the holder\'s: the resource '
-    .. 'can shut it out at once. A countdown latch is opened. Exit code 1: another owner holds the '
-    .. 'lock by now, and nothing was done.')
+    .. 'are told at once. Breaking a fenced lock draws a token above the holder\'s and prints '
+    .. 'it: a resource refuses the old holder once it has seen that token. A countdown latch is '
+    .. 'opened. Exit code 1: another owner holds the lock by now, and nothing was done.')
 end
 
 local function kinds_of(views)
@@ -147,9 +153,9 @@ local function told(name, view, done, after)
   if after.holders and #after.holders > 0 then
     now = 'is now held by ' .. text.safe(after.holders[1].owner)
   end
-  return ('%s %s; it was held by %s%s.\n'):format(name, now,
-    table.concat(safe_all(done.owners), ', '),
-    done.token and (', with a token below %.0f'):format(done.token) or '')
+  return ('%s %s; it was held by %s.\n'):format(name, now,
+    table.concat(safe_all(done.owners), ', '))
+    .. (done.token and SHUT_OUT:format(done.token, done.token) or '')
 end
 
 local function break_it(ctx, client, view, raw_name, holders)

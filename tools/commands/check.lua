@@ -5,6 +5,7 @@ local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local cli = require('lib.cli')
+local terminal = require('lib.terminal')
 
 local command = { summary = 'run scripts in every order, with crashes and lost replies' }
 
@@ -182,22 +183,9 @@ local function write_page(ctx, file, page)
   end
 end
 
-local function run_replay(args, ctx, options)
-  local told, why = story_of(args.model, args.replay, options)
-  if not told then
-    return ctx:misuse(why)
-  end
-  local shown = require('checker.screen').show(told, { scripts = options.scripts,
-    replay = args.replay, model = args.model })
-  if args.html then
-    local failed = write_page(ctx, args.html, require('checker.page').of(told, {
-      scripts = options.scripts, replay = args.replay, model = args.model }))
-    if failed then
-      return failed
-    end
-  end
-  ctx:result({ model = args.model, finding = told.finding, steps = #told.rows }, shown)
-  return told.finding and 1 or 0
+-- How wide a story may be: in a file or a pipe, as wide as it is.
+local function terminal_width()
+  return terminal.is_one(1) and select(2, require('lib.screen').size()) or nil
 end
 
 -- What a replay has to be told so that its words mean the same.
@@ -221,8 +209,25 @@ local function hints(verdict, folders)
     limits[#limits + 1] = ('--limit %s=%s'):format(name, tostring(value))
   end
   table.sort(limits)
-  words[#words + 1] = table.concat(limits, ' ')
-  return table.concat(words, ' ')
+  return table.concat(tablex.insertvalues(words, limits), ' ')
+end
+
+local function run_replay(args, ctx, options)
+  local told, why = story_of(args.model, args.replay, options)
+  if not told then
+    return ctx:misuse(why)
+  end
+  local about = { scripts = options.scripts, replay = args.replay, model = args.model,
+    hints = hints({ options = options }, args), width = terminal_width() }
+  local shown = require('checker.screen').show(told, about)
+  if args.html then
+    local failed = write_page(ctx, args.html, require('checker.page').of(told, about))
+    if failed then
+      return failed
+    end
+  end
+  ctx:result({ model = args.model, finding = told.finding, steps = #told.rows }, shown)
+  return told.finding and 1 or 0
 end
 
 local function summary(verdict)
@@ -247,7 +252,7 @@ local function show_finding(verdict, finding, options, args, ctx)
     return ('%s violated: %s\n'):format(finding.property, finding.message)
   end
   local about = { scripts = options.scripts, model = verdict.model, replay = trail,
-    hints = hints(verdict, args), verdict = summary(verdict) }
+    hints = hints(verdict, args), verdict = summary(verdict), width = terminal_width() }
   if args.html then
     write_page(ctx, args.html, require('checker.page').of(told, about))
   end

@@ -1,31 +1,40 @@
 -- SPDX-License-Identifier: Apache-2.0
+local tablex = require('pl.tablex')
+
 local cli = require('lib.cli')
 local exits = require('lib.exits')
 local text = require('lib.text')
 
 local command = { summary = 'what a status or an exit code means, and what to do' }
 
-local EXITS = {}
-for _, exit in ipairs(exits) do
-  EXITS[exit.code] = exit
-end
 
 function command.configure(parser)
   parser:argument('code', 'LK_BUSY, busy, or a number. Without one, all of them.'):args('?')
-  parser:epilog('A number can be a status of the library and an exit code; both are shown.')
+  parser:argument('command', 'That ended with this number: only what it means there.'):args('?')
+  parser:epilog('A number can be an exit code and a status of the library; both are shown, unless '
+    .. 'a command is named.')
 end
 
-local function exit_meaning(number)
-  if EXITS[number] then
-    return { exit = number, text = EXITS[number].text, hint = EXITS[number].hint }
-  elseif number > 128 and number <= 192 then
-    local signal = number - 128
-    return { exit = number, text = ('exec: signal %d ended the command'):format(signal),
-      hint = ('kill -l %d names the signal'):format(signal) }
+local function is_of(exit, command_name)
+  return not exit.commands or not command_name or tablex.find(exit.commands, command_name)
+end
+
+-- The exit codes that `number` can be, of one command where it is named; all without a number.
+local function exit_meanings(number, command_name)
+  local found = {}
+  for _, exit in ipairs(exits) do
+    if (not number or exit.code == number) and is_of(exit, command_name) then
+      found[#found + 1] = { exit = exit.code, text = exit.text, hint = exit.hint }
+    end
   end
+  if number and number > 128 and number <= 192 then
+    found[1] = { exit = number, text = ('exec: signal %d ended the command'):format(number - 128),
+      hint = ('kill -l %d names the signal'):format(number - 128) }
+  end
+  return found
 end
 
-local function meanings_of(code)
+local function status_meanings(code)
   local found, number = {}, tonumber(code)
   local wanted = code and code:upper():gsub('^LK_', '')
   for _, status in ipairs(require('lib.latchkey').statuses()) do
@@ -34,19 +43,24 @@ local function meanings_of(code)
         hint = status.hint }
     end
   end
-  for exit = 0, 192 do
-    local meaning = (exit == number or not code and EXITS[exit]) and exit_meaning(exit)
-    if meaning then
-      found[#found + 1] = meaning
-    end
+  return found
+end
+
+-- Exit codes first: a shell shows numbers, the library's messages show names.
+local function meanings_of(code, command_name)
+  local number = tonumber(code)
+  local found = (number or not code) and exit_meanings(number, command_name) or {}
+  if not command_name then
+    tablex.insertvalues(found, status_meanings(code))
   end
   return found
 end
 
 function command.run(args, ctx)
-  local meanings = meanings_of(args.code)
+  local meanings = meanings_of(args.code, args.command)
   if #meanings == 0 then
-    return ctx:misuse(('"%s" is no status and no exit code'):format(text.safe(args.code)))
+    return ctx:misuse(('"%s" is neither a status nor an exit code%s'):format(text.safe(args.code),
+      args.command and ' of ' .. text.safe(args.command) or ''))
   end
   local lines = {}
   for _, meaning in ipairs(meanings) do

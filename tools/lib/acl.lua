@@ -35,6 +35,11 @@ local LOAD_FUNCTIONS = { 'info', 'function|list', 'function|load' }
 -- Families whose holds are renewed and released by the scripts of another one.
 local NEEDS = { fenced = { 'lock' } }
 
+-- Families whose clients ask who else listens, and listen beside a channel of theirs while they
+-- take a lock again and again (c/src/locks/rivals.h).
+local MARKED = { lock = ':latchkey', rw = ':latchkey' }
+local COUNTS, SHARDED_COUNTS = { 'pubsub|numsub' }, { 'pubsub|numsub', 'pubsub|shardnumsub' }
+
 -- A message with a ticket goes to a channel of one waiter, named behind that of the lock.
 local function is_for_one(header)
   return header.message == 'ticket'
@@ -122,6 +127,7 @@ local function add_commands(set, script)
 end
 
 local function add_patterns(keys, channels, script, options)
+  local mark = MARKED[script.name:match('^[^/]+')]
   for _, pattern in ipairs(options.names) do
     for _, list in ipairs({ script.header.keys, script.header.derived }) do
       for _, key in ipairs(list) do
@@ -133,8 +139,11 @@ local function add_patterns(keys, channels, script, options)
     end
     for _, field in ipairs(script.header.argv) do
       if field.form then
-        channels[form_pattern(field.form, pattern) .. (is_for_one(script.header) and ':*' or '')] =
-          true
+        local channel = form_pattern(field.form, pattern)
+        channels[channel .. (is_for_one(script.header) and ':*' or '')] = true
+        if mark then
+          channels[channel .. mark] = true
+        end
       end
     end
   end
@@ -154,6 +163,20 @@ local function wanted_families(home, families)
   return wanted
 end
 
+-- What the library sends itself.
+local function add_library(set, families, options)
+  local sharded = options.sharded or options.topology == 'cluster'
+  local counts = (families.lock or families.rw) and (sharded and SHARDED_COUNTS or COUNTS)
+  for _, list in ipairs({ LIBRARY, options.functions and FUNCTIONS or SCRIPTS, counts or {},
+    sharded and SHARDED or {}, TOPOLOGY[options.topology] or {},
+    options.replicas and REPLICAS or {},
+    options.load and (options.functions and LOAD_FUNCTIONS or LOAD_SCRIPTS) or {} }) do
+    for _, name in ipairs(list) do
+      set[name] = true
+    end
+  end
+end
+
 ---The smallest rule with which an application can use locks of these names.
 ---@param home string
 ---@param options table names: patterns; families: all unless some are given; targets: patterns of
@@ -164,16 +187,6 @@ end
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
   local families = wanted_families(home, options.families)
-  local function add(list)
-    for _, name in ipairs(list) do
-      commands[name] = true
-    end
-  end
-  add(LIBRARY)
-  add(options.functions and FUNCTIONS or SCRIPTS)
-  if options.load then
-    add(options.functions and LOAD_FUNCTIONS or LOAD_SCRIPTS)
-  end
   for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
     if families[script.name:match('^[^/]+')] then
       add_commands(commands, script)
@@ -185,9 +198,7 @@ function acl.rule(home, options)
   end
   -- The scripts have both ways to tell a channel in them.
   commands.spublish = nil
-  add((options.sharded or options.topology == 'cluster') and SHARDED or {})
-  add(TOPOLOGY[options.topology] or {})
-  add(options.replicas and REPLICAS or {})
+  add_library(commands, families, options)
   return { commands = sorted(commands), keys = widest(keys), channels = widest(channels) }
 end
 

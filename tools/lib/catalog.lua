@@ -5,7 +5,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local header = require('lib.header')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 
 local catalog = {}
 
@@ -42,7 +42,7 @@ function catalog.read_file(file)
     end
     return nil, findings
   end
-  return { name = h.name, path = file, source = source, sha1 = sha1.hex(source), header = h }
+  return { name = h.name, path = file, source = source, sha1 = digest.sha1(source), header = h }
 end
 
 ---@param folder string

@@ -1,13 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The exit codes of the program: what each means, and what to do.
+-- The exit codes of the program: what each means, and what to do. A code that means different
+-- things has a row for each; `commands` are those whose meaning it is.
 return {
   { code = 0, text = 'done', hint = 'nothing to do' },
   { code = 1,
     text = 'a tool found something: lint findings, an error of a script, a missing script',
     hint = 'see its output' },
-  { code = 2, text = 'incomplete: a bound was reached, or only part could be done',
-    hint = 'raise the bound' },
-  { code = 3, text = 'inspect: the lock is free', hint = 'nothing to do' },
+  { code = 2, commands = { 'load', 'status', 'verify', 'doctor', 'ls', 'top' },
+    text = 'load, status, verify, doctor, ls, top: a server could not be asked, or only part of it',
+    hint = 'see the message for the server, and run the command again' },
+  { code = 2, commands = { 'check' },
+    text = 'check: a bound was reached before everything was explored',
+    hint = 'raise the bound that the message names' },
+  { code = 3, commands = { 'inspect' }, text = 'inspect: the lock is free',
+    hint = 'nothing to do' },
   { code = 64, text = 'wrong use: an option, a duration, a name or the URL; nothing was touched',
     hint = 'see the message, and --help of the command' },
   { code = 69, text = 'no server could be reached, or it refused',

@@ -7,8 +7,8 @@ local lines = require('lib.lines')
 
 local fragments = {}
 
-fragments.MAX_LINES = 20
-fragments.MAX_PER_SCRIPT = 6
+fragments.MAX_LINES = 36
+fragments.MAX_PER_SCRIPT = 7
 
 local OPEN = '^%-%->>> fragment ([a-z][a-z0-9_]*)$'
 local CLOSE = '^%-%-<<< fragment ([a-z][a-z0-9_]*)$'

@@ -7,7 +7,7 @@ local header = require('lib.header')
 local lines = require('lib.lines')
 local parser = require('lib.parser')
 local redis_commands = require('lib.redis_commands')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 
 local script = {}
 
@@ -87,7 +87,7 @@ end
 ---@return table script { path, source, lines, sha1, header?, block?, root?, calls, bindings }
 ---@return table[] findings of header and syntax: { line, rule, message }
 function script.read(path, source)
-  local self = { path = path, source = source, sha1 = sha1.hex(source) }
+  local self = { path = path, source = source, sha1 = digest.sha1(source) }
   self.lines = lines.split(source)
   self.copies, self.marker_problems = fragments.find(self.lines)
   local findings, wrong_header, wrong_code = {}

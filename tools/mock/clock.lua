@@ -6,12 +6,15 @@ Clock.__index = Clock
 
 -- 2026-01-01 00:00:00 UTC and some: a script that takes the parts of TIME for another is found out.
 local START_MS = 1767225600876
+-- Between two milliseconds, as it is on a server.
+local BEYOND_US = 456
 
 Clock.START_MS = START_MS
 
 ---@param moving boolean does a second TIME in one script show a later time, as before Redis 7.2?
 function Clock.new(moving)
-  return setmetatable({ ms = START_MS, begun = START_MS, moving = moving, asked = false }, Clock)
+  return setmetatable({ ms = START_MS, beyond_us = BEYOND_US, begun = START_MS, moving = moving,
+    asked = false }, Clock)
 end
 
 ---A command or script begins: what has expired by now has expired until it ends.

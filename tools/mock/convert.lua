@@ -26,13 +26,14 @@ function convert.argument(value)
   return nil
 end
 
----A command's reply as a client sees it.
+---A command's reply as a client of the older protocol sees it: a map is an array, and so is a set.
 function convert.to_client(reply)
   if reply == false then
     return nil
   elseif type(reply) ~= 'table' or reply.ok then
     return reply
   end
+  reply = reply.map or reply.set or reply
   local array = { n = #reply }
   for i = 1, #reply do
     local element = convert.to_client(reply[i])

@@ -7,16 +7,27 @@ local dispatch = {}
 
 local OOM = "OOM command not allowed when used memory > 'maxmemory'."
 local READONLY = "READONLY You can't write against a read only replica."
+local MISCONF = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to "
+  .. 'persist to disk.'
+
+dispatch.OOM, dispatch.READONLY, dispatch.MISCONF = OOM, READONLY, MISCONF
 
 local commands -- required on first use: the scripting commands run scripts, which run commands
 
-local function lookup(argv)
-  commands = commands or require('mock.commands')
-  local command = commands[argv[1]] or commands[argv[1]:upper()]
+---@param known table<string, table> commands by name
+---@param argv string[]
+---@return table|nil command
+function dispatch.find(known, argv)
+  local command = known[argv[1]] or known[argv[1]:upper()]
   if command and command.subcommands and argv[2] then
     return command.subcommands[argv[2]:upper()]
   end
   return command
+end
+
+local function lookup(argv)
+  commands = commands or require('mock.commands')
+  return dispatch.find(commands, argv)
 end
 
 local function arity_fits(command, argc)
@@ -35,9 +46,9 @@ local function quoted(text, limit)
   return "'" .. text:sub(1, limit):gsub('%z.*', '') .. "'"
 end
 
-local function unknown(argv)
+local function unknown(known, argv)
   local name = argv[1]:upper()
-  if commands[name] then
+  if known[name] then
     return ('ERR unknown subcommand %s. Try %s HELP.'):format(quoted(argv[2], 128), name)
   end
   local arguments = ''
@@ -51,16 +62,29 @@ local function unknown(argv)
     :format(quoted(argv[1], 128), arguments)
 end
 
-local function refuse_client(world, command, argv)
+---Is there such a command, with so many arguments?
+---@param known table<string, table>
+---@param command table|nil what was found for it
+---@return string|nil refusal
+function dispatch.refuse_form(known, command, argv)
   if not command then
-    return unknown(argv)
+    return unknown(known, argv)
   elseif not arity_fits(command, #argv) then
     return ("ERR wrong number of arguments for '%s' command"):format(command.name:lower())
-  elseif not command.run then
+  elseif not command.run and not command.serve then
     return not_modelled(command)
-  elseif command.denyoom and world.full then
+  end
+end
+
+---Does the state that the server is in allow a command of these flags?
+---@param flags table { denyoom, write }
+---@return string|nil refusal
+function dispatch.refuse_state(world, flags)
+  if flags.denyoom and world.full then
     return OOM
-  elseif command.write and world.replica then
+  elseif flags.write and world.broken_disk then
+    return MISCONF
+  elseif flags.write and world.replica then
     return READONLY
   end
 end
@@ -70,7 +94,8 @@ end
 ---@return string|nil err
 function dispatch.from_client(world, argv)
   local command = lookup(argv)
-  local refusal = refuse_client(world, command, argv)
+  local refusal = dispatch.refuse_form(commands, command, argv)
+    or dispatch.refuse_state(world, command)
   if refusal then
     return nil, refusal
   end
@@ -98,6 +123,8 @@ local function refuse_script(world, run, command, argc)
     return 'ERR Write commands are not allowed from read-only scripts.'
   elseif command.write and world.replica then
     return READONLY
+  elseif command.write and world.broken_disk then
+    return MISCONF
   elseif command.denyoom and world.full and not run.allow_oom and not run.dirty then
     return OOM
   end

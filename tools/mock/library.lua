@@ -1,12 +1,33 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The scripts that a server has: compiled, and found by SHA1 until SCRIPT FLUSH.
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 
 local Library = {}
 Library.__index = Library
 
 local FLAGS = { ['allow-oom'] = true, ['no-writes'] = true, ['allow-stale'] = true,
   ['no-cluster'] = true, ['allow-cross-slot-keys'] = true }
+
+-- What does not depend on the server: the SHA1 of a source, and the code that it compiles to. Many
+-- servers, one after the other, are given the same scripts.
+local KEPT_MAX = 500
+local kept, kept_count = {}, 0
+
+local function known(source, compile)
+  local item = kept[source]
+  if not item then
+    local code, why = compile()
+    if not code then
+      return nil, why
+    end
+    item = { sha1 = digest.sha1(source), code = code, title = source:match('\nname: *(%S+)') }
+    if kept_count == KEPT_MAX then
+      kept, kept_count = {}, 0
+    end
+    kept[source], kept_count = item, kept_count + 1
+  end
+  return item
+end
 
 ---@param sandbox table
 function Library.new(sandbox)
@@ -57,11 +78,14 @@ function Library:compile(source)
   if bad then
     return nil, bad
   end
-  local chunk, why = self.sandbox:compile(code, '@user_script')
-  if not chunk then
+  local item, why = known(source, function()
+    return self.sandbox:dump(code, '@user_script')
+  end)
+  if not item then
     return nil, 'ERR Error compiling script (new function): ' .. why
   end
-  return { chunk = chunk, flags = flags, sha1 = sha1.hex(source) }
+  return { chunk = self.sandbox:undump(item.code), flags = flags, sha1 = item.sha1,
+    title = item.title }
 end
 
 ---SCRIPT LOAD.

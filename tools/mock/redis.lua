@@ -2,7 +2,7 @@
 -- The table `redis` that scripts see.
 local convert = require('mock.convert')
 local dispatch = require('mock.dispatch')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 
 local BAD_ARGUMENT = 'ERR Lua redis lib command arguments must be strings or integers'
 
@@ -73,7 +73,7 @@ local function sha1hex(...)
   end
   local text = ...
   local kind = type(text)
-  return sha1.hex((kind == 'string' or kind == 'number') and tostring(text) or '')
+  return digest.sha1((kind == 'string' or kind == 'number') and tostring(text) or '')
 end
 
 -- What a script logs goes nowhere; wrong arguments are errors all the same.

@@ -2,12 +2,13 @@
 -- Runs one script from start to end, as one step of the world.
 local Strict = require('mock.strict')
 local convert = require('mock.convert')
+local dispatch = require('mock.dispatch')
 
 local runner = {}
 
-local OOM = "OOM command not allowed when used memory > 'maxmemory'."
-local READONLY = "READONLY You can't write against a read only replica."
 local NO_FLAGS = {}
+-- What the server calls the text of a script, and that of functions.
+local OURS = { ['@user_script'] = true, ['@user_function'] = true }
 
 -- A script without a shebang is checked command by command; one with it, before it starts.
 local function refuse(world, script, read_only)
@@ -15,9 +16,11 @@ local function refuse(world, script, read_only)
   if not flags or flags['no-writes'] then
     return nil
   elseif world.full and not flags['allow-oom'] then
-    return OOM
+    return dispatch.OOM
+  elseif world.broken_disk then
+    return dispatch.MISCONF
   elseif world.replica then
-    return READONLY
+    return dispatch.READONLY
   elseif read_only then
     return 'ERR Can not execute a script with write flag using *_ro command.'
   end
@@ -37,17 +40,19 @@ local function attempt(world, script, keys, args, read_only)
   local run = { read_only = read_only or flags['no-writes'], allow_oom = flags['allow-oom'],
     rules = rules }
   world.run = run
-  world.sandbox:set_arguments(copy(keys), copy(args))
   run.finding = rules and rules:start()
   if run.finding then
     return run, false, run.finding
+  elseif script.callback then
+    return run, pcall(script.callback, copy(keys), copy(args))
   end
+  world.sandbox:set_arguments(copy(keys), copy(args))
   return run, pcall(script.chunk)
 end
 
 local function script_line(level)
   local place = debug.getinfo(level + 1, 'Sl')
-  return place.source == '@user_script' and place.currentline or nil
+  return OURS[place.source] and place.currentline or nil
 end
 
 -- An endless script is stopped, and stopped again wherever it catches the error; the mock's own
@@ -58,7 +63,8 @@ local function limited(world, ...)
   end
   local function stop()
     debug.sethook(stop, '', 1)
-    if getfenv(debug.getinfo(2, 'f').func) == world.sandbox.env then
+    local env = getfenv(debug.getinfo(2, 'f').func)
+    if env == world.sandbox.env or env == world.functions.sandbox.env then
       local run = world.run
       run.stopped, run.line = true, run.line or script_line(2)
       run.finding = ('MOCK the script ran more than %d instructions')
@@ -117,7 +123,8 @@ local function returned(run, result)
 end
 
 local function with_place(err, script, line)
-  return line and ('%s script: %s, on @user_script:%d.'):format(err, script.sha1, line) or err
+  return line and ('%s script: %s, on %s:%d.'):format(err, script.sha1 or script.name,
+    script.callback and '@user_function' or '@user_script', line) or err
 end
 
 ---@param script table of the library

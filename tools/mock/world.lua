@@ -2,6 +2,7 @@
 -- A server in memory, with one clock that only moves when told: what specs, the checker and
 -- `eval --mock` talk to.
 local Clock = require('mock.clock')
+local Functions = require('mock.functions')
 local Library = require('mock.library')
 local Sandbox = require('mock.sandbox')
 local Store = require('mock.store')
@@ -37,13 +38,15 @@ function World.new(options)
     max_instructions = options.max_instructions or MAX_INSTRUCTIONS,
     clock = Clock.new(time == 'moving'),
     outbox = {}, named = {}, slots = {},
-    full = false, replica = false,
+    full = false, replica = false, broken_disk = false,
   }, World)
   self.store = Store.new(self.clock)
-  self.sandbox = Sandbox.new(redis(self), function(text)
+  local function refuse(text)
     self:refuse(text)
-  end)
+  end
+  self.sandbox = Sandbox.new(redis(self), refuse)
   self.library = Library.new(self.sandbox)
+  self.functions = Functions.new(redis(self), refuse)
   return self
 end
 
@@ -62,7 +65,7 @@ end
 local function to_error(text, name)
   text = convert.error_text(text)
   return { code = text:match('^%S*'), message = text, script = name,
-    line = tonumber(text:match(' script: %x+, on @user_script:(%d+)%.$')) }
+    line = tonumber(text:match(' script: [%w_]+, on @user_%l+:(%d+)%.$')) }
 end
 
 local function to_texts(list)
@@ -200,6 +203,11 @@ function World:set_readonly(on)
   self.replica = on
 end
 
+---A server that cannot save: what writes is refused.
+function World:set_broken_disk(on)
+  self.broken_disk = on
+end
+
 ---Starts from other keys, at the time at which worlds begin: how a checker goes from state to state
 ---without copying. Nothing else changes.
 ---@param keys table name -> record as `keys` gives it; is the world's from now on
@@ -216,7 +224,7 @@ end
 ---Keys, time, messages and faults; the scripts that are loaded are no part of it.
 function World:snapshot()
   return { keys = self.store:snapshot(), ms = self.clock.ms, outbox = arrays.copy(self.outbox),
-    full = self.full, replica = self.replica }
+    full = self.full, replica = self.replica, broken_disk = self.broken_disk }
 end
 
 ---@param snapshot table can be restored any number of times
@@ -225,6 +233,7 @@ function World:restore(snapshot)
   self.clock.ms = snapshot.ms
   self.outbox = arrays.copy(snapshot.outbox)
   self.full, self.replica = snapshot.full, snapshot.replica
+  self.broken_disk = snapshot.broken_disk
 end
 
 return World

@@ -8,7 +8,7 @@ local utils = require('pl.utils')
 local catalog = require('lib.catalog')
 local mutants = require('mutate.mutants')
 local pool = require('mutate.pool')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 local specs = require('mutate.specs')
 
 local mutate = {}
@@ -50,7 +50,7 @@ end
 function mutate.sample(list, count)
   local ordered, order = {}, {}
   for i, mutant in ipairs(list) do
-    ordered[i], order[mutant] = mutant, sha1.hex(mutant.id)
+    ordered[i], order[mutant] = mutant, digest.sha1(mutant.id)
   end
   table.sort(ordered, function(a, b)
     return order[a] < order[b]

@@ -2,7 +2,7 @@
 -- The mutants of a script, each with a name that lasts as long as its line keeps its text.
 local script_of = require('lint.script')
 local parser = require('lib.parser')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 local mutations = require('mutate.mutations')
 
 local mutants = {}
@@ -87,7 +87,7 @@ end
 local function name_of(owner, edit, line_text, seen)
   local text = ('%s\n%s\n%s'):format(owner, edit.kind, squeezed(line_text))
   seen[text] = (seen[text] or 0) + 1
-  return ('%s:%s:%s'):format(owner, edit.kind, sha1.hex(text .. '\n' .. seen[text]):sub(1, 8))
+  return ('%s:%s:%s'):format(owner, edit.kind, digest.sha1(text .. '\n' .. seen[text]):sub(1, 8))
 end
 
 local function applied(source, edit)

@@ -5,30 +5,26 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 
 local catalog = require('lib.catalog')
-local sha1 = require('lib.sha1')
+local digest = require('lib.digest')
 
 local specs = {}
 
-local function remember(module, name)
-  local compute, known = module[name], {}
-  module[name] = function(argument)
-    local result = known[argument]
-    if not result then
-      local why
-      result, why = compute(argument)
-      if not result then
-        return nil, why
-      end
-      known[argument] = result
+-- From here on each file is read and parsed once.
+local function remember_files()
+  local read_file, known = catalog.read_file, {}
+  function catalog.read_file(file)
+    local script, why = known[file], nil
+    if not script then
+      script, why = read_file(file)
+      known[file] = script
     end
-    return result
+    return script, why
   end
 end
 
 ---What all specs need, read once: children of this process have it.
 function specs.prepare()
-  remember(catalog, 'read_file')
-  remember(sha1, 'hex')
+  remember_files()
   for _, module in ipairs({ 'busted', 'busted.core', 'busted.block', 'busted.execute',
     'busted.modules.test_file_loader', 'busted.modules.files.lua', 'luassert', 'helper',
     'mock.world', 'mock.commands', 'support.cases', 'pl.pretty', 'pl.stringx' }) do
@@ -50,7 +46,7 @@ local function put_in_place(name, source)
       for key, value in pairs(script) do
         changed[key] = value
       end
-      changed.source, changed.sha1 = source, sha1.hex(source)
+      changed.source, changed.sha1 = source, digest.sha1(source)
       return changed
     end
     return script, why

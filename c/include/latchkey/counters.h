@@ -7,6 +7,7 @@
  *   countdown   a latch that opens when it was counted down to zero
  *   fence       the resource's side of a fencing token
  *   guard       one command, only while the caller's lock is held
+ *   period      a job that is to be done once in each hour, day, or other period
  *
  * Units, strings, errors, time and callbacks are those of <latchkey/latchkey.h>.
  *
@@ -41,6 +42,9 @@ extern "C" {
 #define LK_PERMITS_AT_ONCE 100            /**< most permits of one acquire */
 #define LK_PERMIT_ID_SIZE 16              /**< bytes of a permit's id */
 #define LK_TOKEN_MAX 9007199254740991     /**< highest fencing token, and seq of a write */
+#define LK_PERIOD_MIN_MS 50               /**< shortest period */
+#define LK_PERIOD_MAX_MS 31622400000      /**< longest period, 366 days */
+#define LK_LABEL_MAX 256                  /**< most bytes of the label of a run */
 
 typedef struct lk_semaphore lk_semaphore;
 typedef struct lk_permits lk_permits;
@@ -73,7 +77,7 @@ typedef struct lk_counter_options {
 LK_API lk_status lk_semaphore_open(lk_client *client, const char *name,
                                    const lk_counter_options *options, lk_semaphore **out,
                                    lk_error *error);
-/** Close a handle. What was acquired stays acquired. NULL is fine. @since 0.1.0 */
+/** Close a handle that is in no call. What was acquired stays acquired. NULL is fine. @since 0.1.0 */
 LK_API void lk_semaphore_close(lk_semaphore *semaphore);
 
 /**
@@ -103,7 +107,8 @@ LK_API lk_status lk_semaphore_set(lk_semaphore *semaphore, int64_t count, int64_
  * @blocks wait_ms, plus command_ms for the call under way; without a reply resend_ms
  * @threads any
  * @after-io LK_UNSURE: they are taken, or not, or will be once; lk_semaphore_inspect() tells in the
- *           end, if nobody else counts. Every other status but LK_OK: none is taken.
+ *           end, if nobody else counts. Every other status but LK_OK: none is taken. What is granted as
+ *           the client closes goes back; where that fails it is LK_UNSURE
  * @since 0.1.0
  */
 LK_API lk_status lk_semaphore_acquire(lk_semaphore *semaphore, int64_t count, int64_t wait_ms,
@@ -212,8 +217,8 @@ typedef struct lk_permits_state {
 LK_API lk_status lk_permits_open(lk_client *client, const char *name,
                                  const lk_permits_options *options, lk_permits **out,
                                  lk_error *error);
-/** Close a handle. What was acquired stays, stays renewed, tells of its loss, and is released as ever.
- * NULL is fine. @since 0.1.0 */
+/** Close a handle that is in no call. What was acquired stays, stays renewed, tells of its loss, and is released
+ * as ever. NULL is fine. @since 0.1.0 */
 LK_API void lk_permits_close(lk_permits *permits);
 
 /**
@@ -252,7 +257,8 @@ LK_API lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t w
 
 /**
  * Give back what one lk_permits_acquire() took. The handle is gone, whatever is returned but LK_FORKED
- * and LK_INVALID.
+ * and LK_INVALID. No call on it runs beside or follows; an on_lost of it does not begin any more, and one that
+ * runs on another thread is waited for, unless this is called in a callback.
  *
  * @return LK_OK (all were held to the end); LK_LOST (some were lost before: the work may have run with
  *         too many others); LK_UNSURE (no reply: free now or with the lease, the library goes on
@@ -299,7 +305,7 @@ LK_API lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, 
 LK_API lk_status lk_countdown_open(lk_client *client, const char *name,
                                    const lk_counter_options *options, lk_countdown **out,
                                    lk_error *error);
-/** Close a handle. NULL is fine. @since 0.1.0 */
+/** Close a handle that is in no call: lk_client_close() ends one that waits. NULL is fine. @since 0.1.0 */
 LK_API void lk_countdown_close(lk_countdown *latch);
 
 /**
@@ -454,6 +460,56 @@ LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, co
  */
 LK_API lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,
                                lk_reply **out, lk_error *error);
+
+/* ------------------------------------------------------------------------------------ period -- */
+
+/** Whether a job is due, or who has done it; times are the server's, in milliseconds since 1970. */
+typedef struct lk_period {
+  bool done;                  /**< in the period that was asked for, or in a later one */
+  int64_t now_ms;             /**< not done: what a run that begins now is marked with */
+  int64_t began_ms, ended_ms; /**< done: when */
+  char owner[257];            /**< done: under which hold */
+  char label[257];            /**< done: by whom, for people */
+} lk_period;
+
+/**
+ * Whether a job is due, or was marked as done in its period. Ask first; if it is due, take a lock of the
+ * same name, and ask again with `asked_ms`, since another may have done it while this one waited.
+ *
+ * Periods follow one another without a gap by the server's clock. The first run that is marked is in the
+ * middle of its period, so machines whose clocks differ by less than half a period mean the same one.
+ *
+ * @param name      of the job, formed as a lock's
+ * @param every_ms  how long a period is, LK_PERIOD_MIN_MS to LK_PERIOD_MAX_MS
+ * @param asked_ms  now_ms of the first time that this caller asked; 0: this is the first time
+ * @param out       cleared on failure
+ * @return LK_OK; LK_NAME, LK_INVALID, LK_WRONGTYPE, and the other statuses of lk_eval()
+ * @blocks command_ms
+ * @threads any
+ * @after-io changes nothing
+ * @since 0.1.0
+ */
+LK_API lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
+                                 int64_t asked_ms, lk_period *out, lk_error *error);
+
+/**
+ * Mark a job as done in the period in which its run began. Call it before the lock is given back.
+ *
+ * @param every_ms  as in lk_period_check()
+ * @param began_ms  now_ms of the lk_period_check() under the lock
+ * @param owner     of lk_lock_owner(): another one for each run; 1 to LK_OWNER_MAX bytes
+ * @param label     who ran it, for people; at most LK_LABEL_MAX bytes
+ * @return LK_OK; LK_EXISTS (another run is marked for that period or a later one; nothing was written);
+ *         LK_UNSURE, LK_NAME, LK_INVALID, LK_WRONGTYPE, and the other statuses of lk_eval()
+ * @blocks command_ms
+ * @threads any
+ * @after-io LK_UNSURE: it is marked, or not, or will be. Calling it again with the same arguments is
+ *           harmless, however often
+ * @since 0.1.0
+ */
+LK_API lk_status lk_period_mark(lk_client *client, const char *name, int64_t every_ms,
+                                int64_t began_ms, const char *owner, const char *label,
+                                lk_error *error);
 
 #ifdef __cplusplus
 }

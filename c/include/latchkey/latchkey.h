@@ -24,17 +24,27 @@
  *   | lk_caller              | any thread, but one call at a time                                |
  *   | lk_watch, lk_wait      | one thread at a time; different ones are independent              |
  *   | lk_reply, lk_error     | whoever owns them, one thread at a time                           |
- *   | any ..._close, _free   | when no other call on that object is running, lk_client_close     |
- *   |                        | excepted: it wakes calls that wait with LK_CLOSED and waits for   |
- *   |                        | them to return                                                    |
+ *   | any ..._close, _free   | once, when no other call on that object is running or follows;    |
+ *   |                        | callbacks, calls on other objects and lk_client_close() of its    |
+ *   |                        | client may run beside it                                          |
+ *   | lk_client_close        | beside any call: it wakes those that wait with LK_CLOSED and      |
+ *   |                        | waits for them to return                                          |
  *   | after fork()           | the child's calls on the parent's client return LK_FORKED and     |
  *   |                        | touch no socket; the child opens a client of its own              |
+ *
+ * A thread that ends without a release leaves its lock held: it is renewed until the client closes, or the
+ * process ends, and no other thread can release it. A task that may end so has an lk_caller, whose
+ * lk_caller_free() ends it. A thread must not be cancelled (pthread_cancel) inside a call: it would keep the
+ * library's mutexes, and every other call would wait for ever. Disable cancellation around calls.
  *
  * What says nothing of @threads and @blocks sends nothing, waits for no server, and is called from where the
  * table says; of the functions without an object, from any thread.
  *
  * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_KEEPER, on
  * the client's one background thread; there they must not block and must not close the client.
+ * Else they may call anything: close what they are told about, free callers, dispatch again. A close waits
+ * for a callback of its object that runs on another thread, as its comment says; one that is called in a
+ * callback waits for none, so where several threads dispatch, the other may still run.
  */
 #ifndef LATCHKEY_LATCHKEY_H
 #define LATCHKEY_LATCHKEY_H
@@ -103,8 +113,8 @@ extern "C" {
     "connect to the master, or wait for the fail-over to end")                                     \
   X(OOM, 23, 1, "the server is out of memory and refuses new holds",                               \
     "raise maxmemory or free memory; held locks are still renewed and released")                   \
-  X(NOREPLICAS, 24, 1, "the server has too few replicas to accept writes",                         \
-    "restore the replicas that min-replicas-to-write asks for")                                    \
+  X(NOREPLICAS, 24, 1, "fewer replicas than were asked for are there",                             \
+    "restore the replicas that min-replicas-to-write, or the lock's own min_replicas, asks for")   \
   X(MISCONF, 25, 1, "the server cannot save to disk and refuses writes",                           \
     "look at the server's log: disk space, permissions of its folder")                             \
   X(SERVER_BUSY, 26, 1, "the server is running a script that does not end",                        \
@@ -149,7 +159,8 @@ typedef struct lk_error {
   int line;          /**< line of the script that failed, 0 if none did */
   char script[64];   /**< name of that script, "" if none */
   char code[32];     /**< first word of the server's error, "" if it sent none */
-  char message[320]; /**< one sentence for people; never holds a password */
+  char message[320]; /**< one sentence for people; never holds a password or a control character */
+  int64_t reserved[4]; /**< 0; for later versions */
 } lk_error;
 
 /** "LK_BUSY" for LK_BUSY; NULL for a number that is no status. @threads any @since 0.1.0 */
@@ -208,18 +219,22 @@ typedef struct lk_client_options {
   bool
       functions; /**< call the scripts as Redis Functions (FCALL); also the URL's functions=1. What the
                        server does not have is loaded, older ones are replaced */
-  bool lazy; /**< open also while the server cannot be reached or is not ready: calls connect, and
-                       load what they need. For one of several servers that may be down */
+  bool lazy; /**< open also while the server cannot be reached or is not ready, after half a second
+                       at most: calls connect, and load what they need */
   int64_t min_replicas; /**< of locks whose options give none; 0: the server's word is enough */
   int64_t replicas_ms;  /**< of locks whose options give none, 1 to 60,000; default 500 */
   int64_t connections; /**< to each node, shared by all threads, 1 to LK_CONNECTIONS_MAX; default 1.
                              The calls of one lock stay on one of them, and in order */
+  int64_t
+      keepalive_ms; /**< a connection that is silent for so long is asked whether it is there, and
+                             given up after twice that, 1,000 to 3,600,000; default 15,000; -1: as
+                             the system has it. Keeps NATs and firewalls from forgetting it, too */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false, false, 0, 0, 0                                                                \
+        NULL, false, false, 0, 0, 0, 0                                                             \
   }
 
 /**
@@ -236,7 +251,8 @@ typedef struct lk_client_options {
  * @return LK_OK; LK_INVALID (url NULL, option out of range), LK_URL, LK_VERSION (options or scripts),
  *         LK_UNREACHABLE, LK_LOADING, LK_AUTH, LK_DENIED, LK_TLS, LK_LOCAL, LK_CLUSTERDOWN, LK_SERVER,
  *         LK_NOMEM, LK_SYSTEM
- * @blocks connect_ms for the connection and command_ms for the scripts; local: up to 10 s more
+ * @blocks connect_ms for the connection and command_ms for the scripts, a lazy client at most 500 ms;
+ *         local: up to 10 s more
  * @threads any
  * @after-io nothing is left open when it fails; scripts may have been loaded
  * @since 0.1.0
@@ -249,7 +265,9 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
  * look-up of a server's name that the system has not ended; it ends by itself.
  * Locks that are still held are not released; they end with their leases, since nobody renews them.
  * A lock that is granted to a waiting call at that moment is released before the call returns.
- * Locks, watches, waits and callers of the client are closed with lk_..._close before or after.
+ * Locks, watches, waits and callers of the client are closed with lk_..._close before, beside or after it.
+ * No on_lost of its locks runs when it returns, unless it was called in a callback; another callback that runs
+ * on another thread at that moment is not waited for. What was due by then is told before it returns.
  *
  * @param client  may be NULL
  * @blocks until calls on other threads have returned: up to command_ms
@@ -276,6 +294,21 @@ LK_API lk_status lk_local_dir(char *buffer, size_t size, lk_error *error);
 LK_API const char *lk_client_target(const lk_client *client);
 
 /**
+ * What keeps calls that want something (a lock, a permit, a count) from getting on: what the last answer
+ * to one of them was. A call that waits tries again for as long as it may wait; this says meanwhile why.
+ *
+ * @param error  may be NULL; the detail, cleared when there is nothing to tell
+ * @return LK_OK: the server answered, if only that another holds the lock; else what may pass:
+ *         LK_UNREACHABLE, LK_UNSURE, LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF,
+ *         LK_SERVER_BUSY, LK_MASTERDOWN, LK_CLUSTERDOWN
+ * @blocks no
+ * @threads any; of several that wait, whichever heard last
+ * @after-io sends nothing
+ * @since 0.1.0
+ */
+LK_API lk_status lk_client_trouble(lk_client *client, lk_error *error);
+
+/**
  * A descriptor that is readable while callbacks are due, for poll(), epoll or an event loop.
  * It belongs to the client. -1 after fork.
  * @threads any @since 0.1.0
@@ -284,7 +317,9 @@ LK_API int lk_client_fd(lk_client *client);
 
 /**
  * Run the callbacks that are due, on this thread. What they start goes out together, when they have
- * returned or sleep inside a call of the library's.
+ * returned, sleep inside a call of the library's, or dispatch again. The on_lost of one handle comes once at
+ * a time: what becomes due while it runs on another thread follows there or here, and this call does not wait
+ * for it. A callback that dispatches again runs what is due inside itself, also of its own handle.
  * @return how many ran; 0 in a forked child
  * @blocks as long as the callbacks do
  * @threads any; a callback runs on one thread only
@@ -310,6 +345,22 @@ typedef struct lk_script {
 LK_API size_t lk_script_count(const lk_client *client);
 /** The script at index (sorted by name); false past the end. @threads any @since 0.1.0 */
 LK_API bool lk_script_at(const lk_client *client, size_t index, lk_script *out);
+
+/**
+ * The name of a script's key for the lock `name`, as the script's header forms it.
+ *
+ * @param index   of the key among those of the header, from 0
+ * @param name    of the lock, 1 to 512 bytes
+ * @param buffer  of the caller, size bytes; NULL with size 0
+ * @return the length without the final NUL; nothing was written unless it is below size. 0: there is no
+ *         such script or key, or its form needs an argument
+ * @blocks no
+ * @threads any
+ * @after-io sends nothing
+ * @since 0.1.0
+ */
+LK_API size_t lk_script_key(const lk_client *client, const char *script, size_t index,
+                            const char *name, char *buffer, size_t size);
 
 /** What lk_load() did. */
 typedef struct lk_load_report {
@@ -339,7 +390,8 @@ LK_API lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *er
  * @param script  its name, "family/verb"
  * @param keys    nkeys of them, in the order of the script's header
  * @param args    nargs of them, in the order of the script's header
- * @param out     the reply, to be freed with lk_reply_free()
+ * @param out     the reply, to be freed with lk_reply_free(). A server that sends one of more than 64 MiB,
+ *                1,048,576 elements or 32 arrays inside of one another loses its connection
  * @return LK_OK; LK_NO_SCRIPT; LK_BADARG; LK_WRONGTYPE; LK_SCRIPT; LK_UNREACHABLE (nothing was sent);
  *         LK_UNSURE; LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF, LK_SERVER_BUSY,
  *         LK_MASTERDOWN, LK_CLUSTERDOWN; LK_AUTH and LK_TLS (a connection that had to be made anew);
@@ -416,7 +468,8 @@ LK_API lk_status lk_eval_async(lk_client *client, const char *script, const lk_b
 
 /**
  * End an operation soon. `done` is still called: with LK_CANCELLED, or with what it came to before.
- * Whatever it may have taken is given back. Not after `done` has returned. NULL is fine.
+ * Whatever it may have taken is given back. It may run beside `done` and beside lk_client_close(); it must
+ * have returned before `done` does. Further calls do nothing. NULL is fine.
  * @threads any @since 0.1.0
  */
 LK_API void lk_op_cancel(lk_op *op);
@@ -430,9 +483,14 @@ typedef enum lk_lost_reason {
   LK_LOST_NOT = 0,         /**< it is not lost */
   LK_LOST_TAKEN = 1,       /**< the server says that another owner holds it */
   LK_LOST_EXPIRED = 2,     /**< its lease ended and was not to be renewed, or the process slept */
-  LK_LOST_UNREACHABLE = 3, /**< no renewal was answered before the lease ended */
+  LK_LOST_UNREACHABLE = 3, /**< no renewal succeeded before the lease ended */
   LK_LOST_BROKEN = 4       /**< the server has no such hold: broken, deleted, evicted or flushed */
 } lk_lost_reason;
+
+/** "LK_LOST_TAKEN" for LK_LOST_TAKEN; NULL for a number that is no reason. @threads any @since 0.1.0 */
+LK_API const char *lk_lost_name(int reason);
+/** What the reason means, in a few words; NULL if there is no such reason. @threads any @since 0.1.0 */
+LK_API const char *lk_lost_text(int reason);
 
 /** What to keep alive, and how; start from LK_WATCH_SPEC_INIT. */
 typedef struct lk_watch_spec {
@@ -470,8 +528,8 @@ LK_API lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_
 LK_API int64_t lk_watch_remaining_ms(lk_watch *watch);
 /** LK_LOST_NOT, or why it was lost. @since 0.1.0 */
 LK_API lk_lost_reason lk_watch_lost(lk_watch *watch);
-/** Stop renewing. After it returns no callback of this watch runs: it waits for one that does, unless it is
- * called there. NULL is fine. @since 0.1.0 */
+/** Stop renewing. After it returns no callback of this watch begins. It waits for one that runs on another
+ * thread, unless it is called in a callback. NULL is fine. @since 0.1.0 */
 LK_API void lk_watch_close(lk_watch *watch);
 
 /**
@@ -498,7 +556,8 @@ LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **
  * @since 0.1.0
  */
 LK_API lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error);
-/** Stop listening. NULL is fine. @since 0.1.0 */
+/** Stop listening. Not beside lk_wait_for() of this wait; lk_client_close() ends that. NULL is fine.
+ * @since 0.1.0 */
 LK_API void lk_wait_close(lk_wait *wait);
 
 /* ----------------------------------------------------------------------------------- callers -- */
@@ -514,7 +573,10 @@ LK_API void lk_wait_close(lk_wait *wait);
  * @since 0.1.0
  */
 LK_API lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error);
-/** Free a caller. What it still holds is renewed no longer and ends with its lease. @since 0.1.0 */
+/** Free a caller that is in no call. What it still holds, also with other clients as the member of a
+ * multi-lock, is renewed no longer and ends with its lease; no on_lost of it begins any more. One that runs on
+ * another thread is not waited for, and its event's caller is valid until it returns. A release that
+ * lk_multilock_release() did not wait for goes on. NULL is fine. @since 0.1.0 */
 LK_API void lk_caller_free(lk_caller *caller);
 
 /* ------------------------------------------------------------------------------------- locks -- */
@@ -534,12 +596,15 @@ typedef enum lk_wait_mode {
   LK_WAIT_SPIN = 1 /**< it tries again after 1 ms, doubling to 128 ms, jittered; no subscription */
 } lk_wait_mode;
 
-/** A hold that was lost. Valid during the callback. */
+/** A hold that was lost. Valid during the callback, though the hold is released or the caller freed there or
+ * meanwhile. */
 typedef struct lk_lost_event {
   lk_lost_reason reason;
-  const char *name;  /**< of the lock */
-  const char *owner; /**< the owner's name on the wire */
-  lk_caller *caller; /**< who held it; NULL for a thread */
+  const char *name;    /**< of the lock */
+  const char *owner;   /**< the owner's name on the wire */
+  lk_caller *caller;   /**< who held it; NULL for a thread */
+  const lk_error *why; /**< what the last renewal met that failed (LK_READONLY, LK_MISCONF, LK_AUTH,
+                            LK_UNREACHABLE ...); NULL: it did not fail */
 } lk_lost_event;
 
 /** Options of a lock; start from LK_LOCK_OPTIONS_INIT. 0 takes the default. */
@@ -594,8 +659,8 @@ LK_API lk_status lk_name_check(const char *name, lk_error *error);
  */
 LK_API lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
                               const lk_lock_options *options, lk_lock **out, lk_error *error);
-/** Close a handle. Holds stay, and stay renewed; no callback of this handle runs any more: it waits for one
- * that does, unless it is called there. NULL is fine. @since 0.1.0 */
+/** Close a handle. Holds stay, and stay renewed; no callback of this handle begins any more. It waits for one
+ * that runs on another thread, unless it is called in a callback. NULL is fine. @since 0.1.0 */
 LK_API void lk_lock_close(lk_lock *lock);
 
 /**
@@ -630,6 +695,24 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
  * @since 0.1.0
  */
 LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error);
+
+/**
+ * Give back all levels, but leave the lock taken for a while: for work that others are not to do again so
+ * soon. Kinds LK_LOCK and LK_FENCED. Nobody of this process is handed the lock, and nobody renews what is
+ * left of it: under the owner's name with ":kept" behind it, it ends by itself.
+ *
+ * @param caller   NULL: this thread
+ * @param rest_ms  the lock is free after this, counted from when the server runs the call;
+ *                 LK_LEASE_MIN_MS to LK_LEASE_MAX_MS
+ * @return as lk_lock_release(); LK_INVALID also for other kinds
+ * @blocks command_ms
+ * @threads any
+ * @after-io LK_UNSURE: the lock ends with its lease, or with the rest; it is not given back in the
+ *           background
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_release_after(lk_lock *lock, lk_caller *caller, int64_t rest_ms,
+                                       lk_error *error);
 
 /**
  * lk_lock_acquire() without waiting. Any number of them may wait, and none needs a thread.

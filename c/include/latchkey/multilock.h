@@ -35,22 +35,27 @@ typedef struct lk_multilock lk_multilock;
  */
 LK_API lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum,
                                    lk_multilock **out, lk_error *error);
-/** Close it; its members stay, held or not. NULL is fine. @since 0.1.0 */
+/** Close it, when no call on it runs or follows; its members stay, held or not, and may be closed next though
+ * releases are still under way in the background. NULL is fine. @since 0.1.0 */
 LK_API void lk_multilock_close(lk_multilock *multi);
 
 /**
  * Take it.
  *
- * All of them: one after the other in an order that is the same for every multi-lock, so that two cannot
- * wait for each other. A round that does not get the rest within 1,500 ms a lock gives back what it has
- * and begins anew, since others may hold them in another order. A caller may re-enter where the kinds do.
+ * All of them: one after the other in an order that is the same for every multi-lock (by server, then by
+ * the bytes of their names, then by kind), so that two cannot wait for each other. A round that does not
+ * get the rest within 1,500 ms a lock gives back what it has and begins anew, since others may hold them in
+ * another order. Whoever shares the members and is no lk_multilock takes them in this order, too: of a
+ * RedissonMultiLock, they are given to getMultiLock() sorted by name. In another order both sides mostly
+ * wait, though none for ever. It counts when the leases of all still run; else all are given back, and taken
+ * anew. A caller may re-enter where the kinds do.
  *
  * A majority: all servers are asked at once, and each has lease/20, but 50 to 500 ms, to answer. It
  * counts when enough have granted it and their leases still run; else it is released everywhere, also
  * where no answer came, and tried again after a random pause. It does not re-enter.
  *
- * @param caller   NULL: this thread. An lk_caller of any member's client; it must release before it is
- *                 freed, since only its own client forgets its holds with it.
+ * @param caller   NULL: this thread. An lk_caller of any member's client. If it is freed before it
+ *                 releases, all its members end with their leases.
  * @param wait_ms  LK_FOREVER; 0: one try
  * @param causes   NULL, or one lk_error for each member, in the order of lk_multilock_open(): what
  *                 the last round met there
@@ -71,11 +76,13 @@ LK_API lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, in
  *
  * @param causes  as for lk_multilock_acquire(); LK_NOT_HELD where a member was not held
  * @return LK_OK: enough members were held to the end; LK_LOST: too many were lost before; LK_UNSURE: too
- *         few answered; LK_NOT_HELD; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ *         few answered; LK_CLOSED, LK_FORKED: the clients of too many members were closed, or the parent's;
+ *         LK_NOT_HELD; LK_INVALID, LK_NOMEM
  * @blocks the time that one server has to answer
  * @threads any
  * @after-io the level is gone, whatever is returned but LK_NOT_HELD and LK_INVALID; members that did not
- *           answer are released in the background and end with their leases
+ *           answer are released in the background and end with their leases. The caller may acquire it
+ *           again at once: those are BUSY until their release has come, or their lease is over
  * @since 0.1.0
  */
 LK_API lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error *causes,

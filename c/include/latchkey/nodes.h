@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 /**
- * Look which servers there are. A node that was known once stays in the list, and keeps its index.
+ * Look which servers there are. A node stays in the list, and keeps its index; one that
+ * has left its cluster may give it to a new one after a minute.
  *
  * @param count  how many
  * @return LK_OK, or why none of them says what there is (count is what was known before)

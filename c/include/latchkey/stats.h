@@ -30,6 +30,7 @@ LK_API int64_t lk_bucket_us(size_t bucket);
 
 /** One script's calls. */
 typedef struct lk_script_stats {
+  size_t size;          /**< sizeof(lk_script_stats), set by the caller */
   const char *name;     /**< "lock/acquire"; lives as long as the client */
   uint64_t calls;       /**< ended calls */
   uint64_t errors;      /**< of these, answered with an error */
@@ -41,18 +42,18 @@ typedef struct lk_script_stats {
 
 /** One kind of lock. */
 typedef struct lk_kind_stats {
-  const char *kind;  /**< "lock" */
-  uint64_t acquired; /**< fresh holds */
-  uint64_t
-      handed_over; /**< of these, from another waiter of this client without a look at the server */
-  uint64_t reentered; /**< levels above the first */
-  uint64_t busy;      /**< acquires that did not get it: held by another */
-  uint64_t failed;    /**< acquires that ended otherwise */
-  uint64_t released;  /**< levels given back, held to the end */
-  uint64_t unsure;    /**< releases of which that is not known */
-  uint64_t lost;      /**< holds that ended before they were released */
-  lk_histogram wait;  /**< from the call to the grant */
-  lk_histogram held;  /**< from the grant to the last release */
+  size_t size;          /**< sizeof(lk_kind_stats), set by the caller */
+  const char *kind;     /**< "lock" */
+  uint64_t acquired;    /**< fresh holds */
+  uint64_t handed_over; /**< of these, handed over by a holder of this client */
+  uint64_t reentered;   /**< levels above the first */
+  uint64_t busy;        /**< acquires that did not get it: held by another */
+  uint64_t failed;      /**< acquires that ended otherwise */
+  uint64_t released;    /**< levels given back, held to the end */
+  uint64_t unsure;      /**< releases of which that is not known */
+  uint64_t lost;        /**< holds that ended before they were released */
+  lk_histogram wait;    /**< from the call to the grant */
+  lk_histogram held;    /**< from the grant to the last release */
 } lk_kind_stats;
 
 /** The rest. */
@@ -69,16 +70,17 @@ typedef struct lk_stats {
 /**
  * What the client as a whole has counted, and what it has under way.
  *
- * @param out  its size is set by the caller
- * @return LK_OK; LK_INVALID, LK_VERSION (another size), LK_CLOSED, LK_FORKED
+ * @param out  its size is set by the caller: what an older one does not know is left away, what only a newer
+ *             one knows is 0. The same holds for the next two
+ * @return LK_OK; LK_INVALID, LK_VERSION (no size), LK_CLOSED, LK_FORKED
  * @blocks no
  * @threads any
  * @since 0.1.0
  */
 LK_API lk_status lk_client_stats(lk_client *client, lk_stats *out, lk_error *error);
-/** One script by its index, below lk_script_count(); false past the end. @since 0.1.0 */
+/** One script by its index, below lk_script_count(); false past the end, or without a size. @since 0.1.0 */
 LK_API bool lk_client_script_stats(lk_client *client, size_t index, lk_script_stats *out);
-/** One kind by an index from 0; false past the end. @since 0.1.0 */
+/** One kind by an index from 0; false past the end, or without a size. @since 0.1.0 */
 LK_API bool lk_client_kind_stats(lk_client *client, size_t index, lk_kind_stats *out);
 
 /**

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attempt.h"
 #include "kit.h"
+#include "locks/attempt.h"
 #include "server.h"
 
 static server *srv;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a client: closed while others wait, or left behind in a forked child. */
+#define _GNU_SOURCE /* unshare() */
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -112,6 +114,55 @@ static void close_client(lk_lock *lock, const lk_lost_event *event, void *done) 
   (void)event;
   lk_client_close(closed_by_callback);
   atomic_store((atomic_bool *)done, true);
+}
+
+enum { FREED = 8, HELD_EACH = 4, ROUNDS = 20 };
+
+typedef struct holder {
+  pthread_t thread;
+  pthread_barrier_t *barrier;
+  lk_caller *caller;
+  lk_lock *locks[HELD_EACH];
+} holder;
+
+static void *free_caller(void *argument) {
+  const holder *h = argument;
+  pthread_barrier_wait(h->barrier);
+  lk_caller_free(h->caller);
+  return NULL;
+}
+
+static void hold_some(holder *h, lk_client *client, int round, int who) {
+  h->caller = kit_caller(client);
+  for (int i = 0; i < HELD_EACH; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "job:%d:%d:%d", round, who, i);
+    h->locks[i] = kit_lock(client, LK_LOCK, name, NULL);
+    EXPECT(LK_OK, lk_lock_acquire(h->locks[i], h->caller, 0, &kit_error));
+  }
+}
+
+/* Each hold ends once, whoever comes first. */
+static void callers_are_freed_beside_a_close(void **state) {
+  (void)state;
+  for (int round = 0; round < ROUNDS; round++) {
+    pthread_barrier_t barrier;
+    holder holders[FREED];
+    lk_client *client = kit_client(server_url(srv), NULL);
+    pthread_barrier_init(&barrier, NULL, FREED + 1);
+    for (int i = 0; i < FREED; i++) {
+      hold_some(&holders[i], client, round, i);
+      holders[i].barrier = &barrier;
+      assert_int_equal(pthread_create(&holders[i].thread, NULL, free_caller, &holders[i]), 0);
+    }
+    pthread_barrier_wait(&barrier);
+    lk_client_close(client);
+    for (int i = 0; i < FREED; i++) {
+      pthread_join(holders[i].thread, NULL);
+      for (int k = 0; k < HELD_EACH; k++) lk_lock_close(holders[i].locks[k]);
+    }
+    pthread_barrier_destroy(&barrier);
+  }
 }
 
 static void closing_from_the_background_thread_does_nothing(void **state) {
@@ -278,6 +329,42 @@ static void a_child_opens_a_client_of_its_own(void **state) {
 }
 #endif
 
+#ifndef __SANITIZE_THREAD__
+/* In a process namespace of its own each is number 1: the parent, and its child. */
+static int work_as_number_one(void) {
+  family f = open_family();
+  if (getpid() != 1 || unshare(CLONE_NEWPID) != 0) return 30;
+  pid_t child = fork();
+  if (child == 0) _exit(getpid() == 1 ? first_wrong(&f) : 31);
+  int outcome = -1;
+  if (waitpid(child, &outcome, 0) != child || !WIFEXITED(outcome)) return 32;
+  close_family(&f);
+  return WEXITSTATUS(outcome);
+}
+
+static void a_child_with_its_parents_number_is_a_child(void **state) {
+  (void)state;
+  enum { NOT_ALLOWED = 77 };
+  pid_t between = fork();
+  if (between == 0) {
+    bool root = unshare(CLONE_NEWPID) == 0;
+    if (!root && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) _exit(NOT_ALLOWED);
+    pid_t first = fork();
+    if (first == 0) _exit(work_as_number_one());
+    int outcome = -1;
+    waitpid(first, &outcome, 0);
+    _exit(WIFEXITED(outcome) ? WEXITSTATUS(outcome) : 33);
+  }
+  int outcome = -1;
+  assert_int_equal(waitpid(between, &outcome, 0), between);
+  if (outcome == NOT_ALLOWED << 8) {
+    print_message("not tried: this user may make no process namespaces\n");
+    skip();
+  }
+  assert_int_equal(outcome, 0);
+}
+#endif
+
 static void a_fork_while_others_call_disturbs_nobody(void **state) {
   (void)state;
   family f = open_family();
@@ -302,11 +389,13 @@ int main(void) {
       TEST(closing_wakes_who_waits_for_a_dead_server),
       TEST(what_is_held_is_left_to_its_lease),
       TEST(objects_outlive_their_client_and_say_closed),
+      TEST(callers_are_freed_beside_a_close),
       TEST(closing_from_the_background_thread_does_nothing),
       TEST(closing_leaves_no_thread_and_no_descriptor),
       TEST(a_child_can_do_nothing_with_its_parents_client),
 #ifndef __SANITIZE_THREAD__
       TEST(a_child_opens_a_client_of_its_own),
+      TEST(a_child_with_its_parents_number_is_a_child),
 #endif
       TEST(a_fork_while_others_call_disturbs_nobody),
   };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client.h"
+#include "harness/client.h"
 #include "kit.h"
 #include "server.h"
 

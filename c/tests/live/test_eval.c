@@ -329,11 +329,30 @@ static void commands_that_would_block_or_change_the_connection_are_refused(void 
   lk_reply_free(reply);
 }
 
+static void a_script_names_its_keys_as_its_header_forms_them(void **state) {
+  (void)state;
+  char name[64] = "untouched";
+
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 0, "job", name, sizeof name), 3);
+  assert_string_equal(name, "job");
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 1, "job", name, sizeof name), 24);
+  assert_string_equal(name, "latchkey_rw_theirs:{job}");
+
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 1, "{tag}:job", NULL, 0), 28);
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 1, "job", name, 24), 24);
+  assert_string_equal(name, "latchkey_rw_theirs:{job}");
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 2, "job", name, sizeof name), 0);
+  assert_int_equal(lk_script_key(client, "no/such", 0, "job", name, sizeof name), 0);
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 0, NULL, name, sizeof name), 0);
+  assert_int_equal(lk_script_key(NULL, "rw/read_renew", 0, "job", name, sizeof name), 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, flush)
 #define OWN(name) cmocka_unit_test_setup_teardown(name, flush, remove_own)
   const struct CMUnitTest tests[] = {
       TEST(every_script_has_the_sha1_of_its_file_and_of_the_server),
+      TEST(a_script_names_its_keys_as_its_header_forms_them),
       TEST(sha1sum_of_a_script_file_is_what_the_server_calls_it),
       TEST(opening_a_client_loads_every_script),
       TEST(a_client_may_look_without_loading),

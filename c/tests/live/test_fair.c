@@ -149,6 +149,17 @@ static void re_entry_counts_up_and_down_while_others_wait(void **state) {
   release(1, 0);
 }
 
+/* As a waiter of Redisson's that sleeps, while nobody holds the lock any more. */
+static void a_try_of_a_free_lock_says_that_somebody_else_is_first(void **state) {
+  (void)state;
+  server_do(srv, "RPUSH redisson_lock_queue:{job} 5f864eed-8aaf-4630-bc84-f51150e4a9c1:1");
+  server_do(srv, "ZADD redisson_lock_timeout:{job} %lld 5f864eed-8aaf-4630-bc84-f51150e4a9c1:1",
+            9999999999999LL);
+  EXPECT(LK_BUSY, lk_lock_acquire(locks[1], tasks[1][0], 0, &kit_error));
+  EXPECT_MESSAGE("nobody holds it, but a waiter is first, for");
+  assert_int_equal(waiting(), 1);
+}
+
 static void a_try_does_not_queue(void **state) {
   (void)state;
   acquire(0, 0);
@@ -373,6 +384,7 @@ int main(void) {
       TEST(a_free_lock_takes_one_call_and_no_subscription),
       TEST(re_entry_counts_up_and_down_while_others_wait),
       TEST(a_try_does_not_queue),
+      TEST(a_try_of_a_free_lock_says_that_somebody_else_is_first),
       TEST(a_try_does_not_pass_who_waits),
       TEST(grants_follow_the_order_of_arrival),
       TEST(a_hand_over_between_clients_takes_two_calls),

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "clock.h"
 #include "kit.h"
+#include "os/clock.h"
 #include "server.h"
 
 enum { LEASE_MS = 900, LONG_LEASE_MS = 3000 };
@@ -240,6 +240,34 @@ static void a_process_that_slept_through_its_lease_believes_nothing(void **state
 
 /* ------------------------------------------------------------------------- after it was lost -- */
 
+/* The clock goes on while everybody sleeps, and the system's sleeps do not. */
+static void suspend(void) {
+  int64_t asleep_ms = lk_now_ms() + 500;
+  UNTIL(lk_now_ms() >= asleep_ms);
+  lk_clock_shift_us((int64_t)3700 * 1000 * 1000);
+}
+
+static void a_lease_that_ended_in_suspend_is_told_at_once(void **state) {
+  (void)state;
+  open_with(LK_LOCK, 3600 * 1000, false, LK_ON_KEEPER);
+  suspend();
+  UNTIL(atomic_load(&fix.losses.count) == 1);
+  assert_int_equal(fix.losses.reason, LK_LOST_EXPIRED);
+}
+
+static void a_wait_that_ended_in_suspend_ends_at_once(void **state) {
+  (void)state;
+  open_with(LK_LOCK, LEASE_MS, true, LK_ON_DISPATCH);
+  EXPECT(LK_OK, release());
+  server_do(fix.server, "HSET job somebody 1");
+  kit_job job;
+  kit_begin_acquire(&job, fix.lock, NULL, 3600 * 1000);
+  UNTIL(server_calls(fix.server, "subscribe") == 1);
+  suspend();
+  UNTIL(atomic_load(&job.done));
+  EXPECT(LK_TIMEOUT, kit_end(&job));
+}
+
 static void every_level_of_a_lost_hold_has_to_be_released(void **state) {
   (void)state;
   open_with(LK_LOCK, LONG_LEASE_MS, false, LK_ON_DISPATCH);
@@ -304,6 +332,47 @@ static void the_event_names_lock_owner_and_caller(void **state) {
   UNTIL(lk_client_dispatch(fix.client) == 1);
   lk_lock_close(lock);
   lk_caller_free(task);
+}
+
+static void on_lost_keeps_why(lk_lock *lock, const lk_lost_event *event, void *user) {
+  (void)lock;
+  assert_int_equal(event->reason, LK_LOST_UNREACHABLE);
+  assert_non_null(event->why);
+  *(lk_error *)user = *event->why;
+}
+
+/* What the last renewal met before the hold was lost. */
+static lk_error lose_by(void (*trouble)(server *s)) {
+  lk_error why = {.status = LK_OK};
+  open_with(LK_LOCK, LEASE_MS, true, LK_ON_DISPATCH);
+  EXPECT(LK_OK, release());
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LEASE_MS;
+  options.renew = true;
+  options.on_lost = on_lost_keeps_why;
+  options.user = &why;
+  lk_lock *lock = kit_lock(fix.client, LK_LOCK, "job", &options);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  trouble(fix.server);
+  UNTIL(lk_client_dispatch(fix.client) == 1);
+  lk_lock_close(lock);
+  return why;
+}
+
+static void want_replicas(server *s) { server_do(s, "CONFIG SET min-replicas-to-write 1"); }
+
+static void the_event_says_what_the_renewals_met(void **state) {
+  (void)state;
+  lk_error why = lose_by(want_replicas);
+  assert_int_equal(why.status, LK_NOREPLICAS);
+  assert_string_equal(why.code, "NOREPLICAS");
+}
+
+static void the_event_says_that_there_was_no_server(void **state) {
+  (void)state;
+  lk_error why = lose_by(server_kill);
+  assert_true(why.status == LK_UNREACHABLE || why.status == LK_UNSURE);
+  assert_true(why.message[0] != '\0');
 }
 
 /* Two holds of one handle are lost; two threads dispatch. The callback of the one releases the other, which
@@ -399,11 +468,15 @@ int main(void) {
       TEST(a_server_that_comes_back_in_time_loses_nothing),
       TEST(a_given_lease_that_ends_has_expired),
       TEST(a_process_that_slept_through_its_lease_believes_nothing),
+      TEST(a_lease_that_ended_in_suspend_is_told_at_once),
+      TEST(a_wait_that_ended_in_suspend_ends_at_once),
       TEST(every_level_of_a_lost_hold_has_to_be_released),
       TEST(a_release_that_finds_nothing_says_so),
       TEST(a_partial_release_that_finds_nothing_says_so),
       TEST(a_mutex_of_another_is_not_released),
       TEST(the_event_names_lock_owner_and_caller),
+      TEST(the_event_says_what_the_renewals_met),
+      TEST(the_event_says_that_there_was_no_server),
       TEST(a_callback_may_release_what_another_thread_is_to_tell_of),
       TEST(no_callback_runs_after_the_handle_is_closed),
   };

@@ -203,6 +203,30 @@ static void all_of_them_are_taken_and_given_back_together(void **state) {
   lk_lock_close(other);
 }
 
+/* The first member's lease ends while the second is waited for: then nothing is held, and both are
+ * taken anew. */
+static void a_member_that_ended_meanwhile_is_not_held(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = 400;
+  lk_multilock *all;
+  lk_error causes[2];
+  lk_lock *members[] = {kit_lock(fl.clients[0], LK_LOCK, "first", &options),
+                        kit_lock(fl.clients[0], LK_LOCK, "second", &options)};
+  EXPECT(LK_OK, lk_multilock_open(members, 2, 2, &all, &kit_error));
+  server_do(fl.servers[0], "HSET second somebody 1");
+  server_do(fl.servers[0], "PEXPIRE second 1000");
+
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 10000, causes, &kit_error));
+  assert_int_equal(server_number(fl.servers[0], "EXISTS first"), 1);
+  assert_int_equal(server_number(fl.servers[0], "EXISTS second"), 1);
+
+  lk_multilock_release(all, NULL, NULL, &kit_error);
+  lk_multilock_close(all);
+  lk_lock_close(members[0]);
+  lk_lock_close(members[1]);
+}
+
 typedef struct rival {
   pthread_t thread;
   lk_multilock *multi;
@@ -267,6 +291,20 @@ static void a_thread_re_enters_where_all_members_do(void **state) {
   for (int i = 0; i < 2; i++) lk_lock_close(members[i]);
 }
 
+/* Its members belong to several clients, whose threads take and end its holds at the same time. */
+static void a_caller_holds_with_several_clients(void **state) {
+  (void)state;
+  lk_multilock *all;
+  lk_caller *task = kit_caller(fl.clients[0]);
+  EXPECT(LK_OK, lk_multilock_open(fl.locks, SERVERS, SERVERS, &all, &kit_error));
+  for (int i = 0; i < 50; i++) {
+    EXPECT(LK_OK, lk_multilock_acquire(all, task, 1000, NULL, &kit_error));
+    EXPECT(LK_OK, lk_multilock_release(all, task, NULL, &kit_error));
+  }
+  lk_caller_free(task);
+  lk_multilock_close(all);
+}
+
 static void members_and_quorum_are_checked(void **state) {
   (void)state;
   lk_multilock *multi = (lk_multilock *)&fl;
@@ -303,8 +341,10 @@ int main(void) {
       TEST(a_majority_does_not_re_enter_and_its_caller_is_one),
       TEST(a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over),
       TEST(all_of_them_are_taken_and_given_back_together),
+      TEST(a_member_that_ended_meanwhile_is_not_held),
       TEST(two_that_name_them_in_another_order_do_not_wait_for_each_other),
       TEST(a_thread_re_enters_where_all_members_do),
+      TEST(a_caller_holds_with_several_clients),
       TEST(members_and_quorum_are_checked),
   };
 #undef TEST

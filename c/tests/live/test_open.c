@@ -137,6 +137,54 @@ static void the_server_knows_the_clients_name(void **state) {
   lk_client_close(client);
 }
 
+/* ---------------------------------------------------------------------------------------- lazy -- */
+
+static lk_client *open_lazily(server *s) {
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.lazy = true;
+  return kit_client(server_url(s), &options);
+}
+
+static void assert_works(lk_client *client) {
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 20000, &kit_error));
+  EXPECT(LK_OK, lk_client_trouble(client, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
+static void a_lazy_client_opens_before_its_server(void **state) {
+  server *s = *state = server_start(NULL);
+  server_kill(s);
+  lk_client *client = open_lazily(s);
+  EXPECT(LK_UNREACHABLE, lk_client_trouble(client, &kit_error));
+  EXPECT_MESSAGE("unix://");
+  server_restart(s);
+  assert_works(client);
+}
+
+/* It connects for 2 s and loads for 1 s; but whoever waits for a lock may as well wait in a call. */
+static void a_lazy_client_does_not_wait_for_a_server_that_says_nothing(void **state) {
+  server *s = *state = server_start(NULL);
+  server_pause(s);
+  int64_t before = lk_now_ms();
+  lk_client *client = open_lazily(s);
+  assert_in_range(lk_now_ms() - before, 0, 2500);
+  lk_status status = lk_client_trouble(client, &kit_error);
+  assert_true(status == LK_UNREACHABLE || status == LK_UNSURE);
+  server_resume(s);
+  assert_works(client);
+}
+
+static void a_lazy_client_still_tells_what_does_not_pass(void **state) {
+  server *s = *state = server_start(&(server_options){.password = "hunter2"});
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.lazy = true;
+  assert_not_open(LK_AUTH, tcp(s, "redis", ":wrong@", ""), &options);
+  assert_not_open(LK_SERVER, tcp(s, "redis", ":hunter2@", "/99"), &options);
+}
+
 /* --------------------------------------------------------------------------------- credentials -- */
 
 static void the_right_password_opens(void **state) {
@@ -168,6 +216,21 @@ static void no_password_where_one_is_needed_is_refused(void **state) {
 static void a_password_where_none_is_set_is_refused(void **state) {
   server *s = *state = server_start(NULL);
   assert_not_open(LK_AUTH, tcp(s, "redis", ":hunter2@", ""), NULL);
+}
+
+static void a_user_without_a_password_is_that_user(void **state) {
+  server *s = *state = server_start(NULL);
+  server_do(s, "ACL SETUSER open on nopass ~* &* +@all");
+  server_do(s, "ACL SETUSER shut on >hunter2 ~* &* +@all");
+  const lk_bytes who[] = {kit_bytes("ACL"), kit_bytes("WHOAMI")};
+  lk_client *client = kit_client(tcp(s, "redis", "open@", ""), NULL);
+  lk_reply *reply = NULL;
+  EXPECT(LK_OK, lk_command(client, who, 2, &reply, &kit_error));
+  assert_string_equal(lk_reply_bytes(reply).data, "open");
+  lk_reply_free(reply);
+  lk_client_close(client);
+  assert_not_open(LK_AUTH, tcp(s, "redis", "shut@", ""), NULL);
+  assert_string_equal(kit_error.code, "WRONGPASS");
 }
 
 static void a_full_server_is_not_mistaken_for_wrong_credentials(void **state) {
@@ -245,7 +308,13 @@ static void a_certificate_for_another_name_is_refused(void **state) {
 static void a_certificate_file_that_cannot_be_read_is_named(void **state) {
   (void)state;
   assert_not_open(LK_TLS, "rediss://127.0.0.1?cacert=/nowhere/ca.crt", NULL);
-  EXPECT_MESSAGE("/nowhere/ca.crt");
+  EXPECT_MESSAGE("/nowhere/ca.crt: No such file");
+}
+
+static void a_server_that_wants_tls_is_suspected_of_it(void **state) {
+  server *s = *state = server_start(&(server_options){.tls = true});
+  assert_not_open(LK_UNREACHABLE, tcp(s, "redis", "", ""), NULL);
+  EXPECT_MESSAGE("rediss");
 }
 
 /* It waits for the end of a command, for ever: nothing tells it from a server that hangs. */
@@ -266,6 +335,19 @@ static void a_client_certificate_is_shown_to_a_server_that_asks(void **state) {
   lk_status status = lk_client_open(tls_url(s, "ca.crt", ""), NULL, &client, &kit_error);
   assert_true(status == LK_TLS || status == LK_UNREACHABLE);
   assert_null(client);
+}
+
+static void a_key_that_needs_a_passphrase_is_refused_without_asking(void **state) {
+  server *s = *state = server_start(&(server_options){.tls = true});
+  char command[700], more[400], key[200];
+  snprintf(key, sizeof key, "%s", server_file(s, "client.key"));
+  snprintf(command, sizeof command,
+           "openssl ec -aes128 -passout pass:x -in %s -out %s.aes 2>%s.log", key, key, key);
+  assert_int_equal(system(command), 0);
+  int len = snprintf(more, sizeof more, "&cert=%s", server_file(s, "client.crt"));
+  snprintf(more + len, sizeof more - (size_t)len, "&key=%s.aes", key);
+  assert_not_open(LK_TLS, tls_url(s, "ca.crt", more), NULL);
+  EXPECT_MESSAGE("is encrypted");
 }
 
 /* ------------------------------------------------------------------------------------- options -- */
@@ -331,10 +413,14 @@ int main(void) {
       TEST(the_database_is_the_one_of_the_url),
       TEST(a_database_that_the_server_lacks_is_refused),
       TEST(the_server_knows_the_clients_name),
+      TEST(a_lazy_client_opens_before_its_server),
+      TEST(a_lazy_client_does_not_wait_for_a_server_that_says_nothing),
+      TEST(a_lazy_client_still_tells_what_does_not_pass),
       TEST(the_right_password_opens),
       TEST(a_wrong_password_is_refused),
       TEST(no_password_where_one_is_needed_is_refused),
       TEST(a_password_where_none_is_set_is_refused),
+      TEST(a_user_without_a_password_is_that_user),
       TEST(a_full_server_is_not_mistaken_for_wrong_credentials),
       TEST(a_user_who_may_not_load_scripts_still_opens),
       TEST(a_user_who_may_not_set_the_name_still_opens),
@@ -343,8 +429,10 @@ int main(void) {
       TEST(a_certificate_of_another_authority_is_refused),
       TEST(a_certificate_for_another_name_is_refused),
       TEST(a_certificate_file_that_cannot_be_read_is_named),
+      TEST(a_server_that_wants_tls_is_suspected_of_it),
       TEST(a_plain_server_is_unreachable_when_tls_is_asked_for),
       TEST(a_client_certificate_is_shown_to_a_server_that_asks),
+      TEST(a_key_that_needs_a_passphrase_is_refused_without_asking),
       TEST(options_of_another_size_are_judged_by_what_they_hold),
       TEST(options_out_of_range_are_refused_by_name),
   };

@@ -38,7 +38,7 @@ static int close_client(void **state) {
 }
 
 static lk_kind_stats kind(const char *word) {
-  lk_kind_stats stats;
+  lk_kind_stats stats = {.size = sizeof stats};
   for (size_t i = 0; lk_client_kind_stats(client, i, &stats); i++) {
     if (strcmp(stats.kind, word) == 0) return stats;
   }
@@ -47,7 +47,7 @@ static lk_kind_stats kind(const char *word) {
 }
 
 static lk_script_stats script(const char *name) {
-  lk_script_stats stats;
+  lk_script_stats stats = {.size = sizeof stats};
   for (size_t i = 0; lk_client_script_stats(client, i, &stats); i++) {
     if (strcmp(stats.name, name) == 0) return stats;
   }
@@ -199,10 +199,28 @@ static void a_small_buffer_gets_what_fits(void **state) {
   assert_int_equal(lk_client_metrics(NULL, text, sizeof text), 0);
 }
 
+static void programs_of_other_versions_are_told_what_they_know(void **state) {
+  (void)state;
+  struct {
+    lk_stats stats;
+    uint64_t later;
+  } newer = {{.size = sizeof newer}, 7};
+  EXPECT(LK_OK, lk_client_stats(client, &newer.stats, &kit_error));
+  assert_true(newer.stats.connections > 0);
+  assert_int_equal(newer.stats.size, sizeof newer);
+  assert_int_equal(newer.later, 0);
+  lk_stats older = {.size = offsetof(lk_stats, renewals), .renewals = 7};
+  EXPECT(LK_OK, lk_client_stats(client, &older, &kit_error));
+  assert_true(older.connections > 0);
+  assert_int_equal(older.renewals, 7);
+}
+
 static void wrong_use_is_refused(void **state) {
   (void)state;
-  lk_stats stats = {.size = 8};
-  lk_script_stats one;
+  lk_stats stats = {.size = 7};
+  lk_script_stats one = {.size = 0};
+  assert_false(lk_client_script_stats(client, 0, &one));
+  one.size = sizeof one;
   EXPECT(LK_VERSION, lk_client_stats(client, &stats, &kit_error));
   EXPECT(LK_INVALID, lk_client_stats(client, NULL, &kit_error));
   stats.size = sizeof stats;
@@ -221,6 +239,7 @@ int main(void) {
       TEST(a_histogram_puts_each_into_one_bucket),
       TEST(each_line_is_one_that_prometheus_reads),
       TEST(a_small_buffer_gets_what_fits),
+      TEST(programs_of_other_versions_are_told_what_they_know),
       TEST(wrong_use_is_refused),
   };
 #undef TEST

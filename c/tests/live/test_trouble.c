@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server that refuses, dies, forgets or is busy with something else. */
+#include <latchkey/counters.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +72,12 @@ static void assert_passes(lk_status why, const char *begin, const char *end) {
   kit_begin_acquire(&waiter, fix.lock, task, PATIENCE_MS);
   UNTIL(server_info(fix.server, "errorstats", refusals) > before);
   assert_false(atomic_load(&waiter.done));
+  EXPECT(why, lk_client_trouble(fix.client, &kit_error));
+  assert_true(kit_error.message[0] != '\0');
   server_do(fix.server, end);
   EXPECT(LK_OK, kit_end(&waiter));
+  EXPECT(LK_OK, lk_client_trouble(fix.client, &kit_error));
+  assert_string_equal(kit_error.message, "");
   EXPECT(LK_OK, lk_lock_release(fix.lock, task, &kit_error));
   lk_caller_free(task);
   EXPECT(LK_OK, lk_lock_release(fix.held, NULL, &kit_error));
@@ -330,6 +335,34 @@ static void a_wait_outlasts_a_dead_server(void **state) {
   lk_caller_free(task);
 }
 
+/* Waiters for permits try again by other means. */
+static void a_waiter_for_a_permit_says_what_it_waits_for(void **state) {
+  (void)state;
+  lk_permits *permits;
+  lk_permit *permit;
+  EXPECT(LK_OK, lk_permits_open(fix.client, "pool", NULL, &permits, &kit_error));
+  EXPECT(LK_OK, lk_permits_set(permits, 1, LK_TOTAL_INIT, NULL, &kit_error));
+  server_do(fix.server, "CONFIG SET maxmemory 1");
+  EXPECT(LK_OOM, lk_permits_acquire(permits, 1, 300, &permit, &kit_error));
+  EXPECT(LK_OOM, lk_client_trouble(fix.client, &kit_error));
+  server_do(fix.server, "CONFIG SET maxmemory 0");
+  EXPECT(LK_OK, lk_permits_acquire(permits, 1, PATIENCE_MS, &permit, &kit_error));
+  EXPECT(LK_OK, lk_client_trouble(fix.client, &kit_error));
+  EXPECT(LK_OK, lk_permit_release(permit, &kit_error));
+  lk_permits_close(permits);
+}
+
+static void a_refusal_is_no_trouble(void **state) {
+  (void)state;
+  server_do(fix.server, "HSET job somebody 1");
+  EXPECT(LK_BUSY, acquire(0));
+  EXPECT(LK_OK, lk_client_trouble(fix.client, &kit_error));
+  server_do(fix.server, "DEL job");
+  server_kill(fix.server);
+  UNTIL(acquire(0) == LK_UNREACHABLE);
+  EXPECT(LK_UNREACHABLE, lk_client_trouble(fix.client, NULL));
+}
+
 static void a_wait_for_a_dead_server_ends_in_time(void **state) {
   (void)state;
   server_kill(fix.server);
@@ -409,6 +442,8 @@ int main(void) {
       TEST(connections_may_be_cut_all_the_time),
       TEST(a_dead_server_is_unreachable_until_it_returns),
       TEST(a_wait_outlasts_a_dead_server),
+      TEST(a_waiter_for_a_permit_says_what_it_waits_for),
+      TEST(a_refusal_is_no_trouble),
       TEST(a_wait_for_a_dead_server_ends_in_time),
       TEST(a_waiter_takes_the_lock_that_a_restart_forgot),
       TEST(a_release_to_a_dead_server_is_unsure_and_the_level_is_gone),

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clock.h"
 #include "kit.h"
+#include "os/clock.h"
 #include "server.h"
 
 enum { LEASE_MS = 900, PATIENCE_MS = 15000 };

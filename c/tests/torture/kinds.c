@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds.h"
 
-#include "../../src/client.h"
-#include "../../src/names.h"
+#include "base/names.h"
+#include "harness/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "dice.h"
 #include "history.h"
 
-#include "../../src/client.h"
+#include "harness/client.h"
 
 #include <latchkey/counters.h>
 #include <latchkey/latchkey.h>

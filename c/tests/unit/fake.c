@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "catalog.h"
-#include "clock.h"
+#include "harness/catalog.h"
+#include "os/clock.h"
 
 enum { LINKS_MAX = 64, INBOX_MAX = 256, PATIENCE_US = 10 * 1000 * 1000 };
 

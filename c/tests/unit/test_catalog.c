@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "catalog.h"
+#include "base/names.h"
+#include "base/sha1.h"
+#include "harness/catalog.h"
 #include "kit.h"
-#include "names.h"
-#include "sha1.h"
 
 static char folder[64];
 

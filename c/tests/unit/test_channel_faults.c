@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Subscriptions that the server refuses for a while, from a scripted server. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fake.h"
+#include "harness/client.h"
 #include "kit.h"
+#include "net/pipe_drive.h"
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
@@ -130,6 +134,54 @@ static void the_next_in_line_asks_again_for_what_was_refused(void **state) {
   release(1);
 }
 
+static lk_client *open_with_keepalive(int64_t keepalive_ms) {
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.keepalive_ms = keepalive_ms;
+  return kit_client(fake_url(fix.server), &options);
+}
+
+static void a_connection_that_only_listens_is_asked_whether_it_is_there(void **state) {
+  (void)state;
+  lk_client *client = open_with_keepalive(1000);
+  fake_leave(fix.server, "PING");
+  lk_wait *wait = kit_wait(client, "news");
+  fake_command first = take_verb("PING");
+  fake_send(fix.server, &first, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+  fake_command second = take_verb("PING");
+  assert_int_equal(second.link, first.link);
+  EXPECT(LK_TIMEOUT, lk_wait_for(wait, 0, &kit_error));
+  EXPECT(LK_OK, lk_wait_for(wait, LK_FOREVER, &kit_error)); /* it was made anew */
+  fake_command third = take_verb("PING");
+  assert_int_not_equal(third.link, first.link);
+  fake_forget(&first);
+  fake_forget(&second);
+  fake_forget(&third);
+  lk_wait_close(wait);
+  lk_client_close(client);
+}
+
+static int option(const lk_client *client, int name) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  int fd = lk_route_to(client->route, NULL).pipe->conn.fd;
+  assert_int_equal(getsockopt(fd, IPPROTO_TCP, name, &value, &size), 0);
+  return value;
+}
+
+static void the_system_asks_whether_an_idle_connection_is_there(void **state) {
+  (void)state;
+  assert_int_equal(option(fix.client, TCP_KEEPIDLE), 15);
+  assert_int_equal(option(fix.client, TCP_KEEPINTVL), 5);
+  assert_int_equal(option(fix.client, TCP_KEEPCNT), 3);
+  assert_int_equal(option(fix.client, TCP_USER_TIMEOUT), 30000);
+  lk_client *client = open_with_keepalive(-1);
+  assert_int_equal(option(client, TCP_USER_TIMEOUT), 0);
+  lk_client_close(client);
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.keepalive_ms = 999;
+  EXPECT(LK_INVALID, lk_client_open(fake_url(fix.server), &options, &client, &kit_error));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -137,6 +189,8 @@ int main(void) {
       TEST(a_channel_that_could_not_be_left_is_asked_for_again),
       TEST(a_refusal_to_leave_is_none_to_who_comes),
       TEST(the_next_in_line_asks_again_for_what_was_refused),
+      TEST(a_connection_that_only_listens_is_asked_whether_it_is_there),
+      TEST(the_system_asks_whether_an_idle_connection_is_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

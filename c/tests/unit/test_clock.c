@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
+#include "os/clock.h"
 
 enum { SECOND_US = 1000000, AN_AGE_US = 1000 * SECOND_US };
 

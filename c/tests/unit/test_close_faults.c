@@ -3,9 +3,9 @@
 #define _GNU_SOURCE /* memmem() */
 #include <string.h>
 
-#include "attempt.h"
 #include "fake.h"
 #include "kit.h"
+#include "locks/attempt.h"
 
 typedef struct fixture {
   fake *server;

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "cluster_map.h"
-#include "slots.h"
+#include "base/cluster_map.h"
+#include "base/slots.h"
 
 static unsigned slot(const char *key) { return lk_slot_of((lk_bytes){key, strlen(key)}); }
 
@@ -150,7 +150,9 @@ static void what_is_no_map_is_refused(void **state) {
                                        "[[.nodes []]]",
                                        "[[.slots []]]",
                                        "[[.slots [1 16384] .nodes [[.port 1 .role .master]]]]",
-                                       "[[.slots [1 .x] .nodes [[.port 1 .role .master]]]]"};
+                                       "[[.slots [1 .x] .nodes [[.port 1 .role .master]]]]",
+                                       "[[.slots [2 1] .nodes [[.port 1 .role .master]]]]",
+                                       "[[.slots [0 16383 9 9] .nodes [[.port 1 .role .master]]]]"};
   static const char *const slots[] = {"3",
                                       "[3]",
                                       "[[1 2]]",
@@ -158,7 +160,9 @@ static void what_is_no_map_is_refused(void **state) {
                                       "[[1 16384 [.h 1]]]",
                                       "[[-1 2 [.h 1]]]",
                                       "[[1 2 [.h]]]",
-                                      "[[1 2 [.h .x]]]"};
+                                      "[[1 2 [.h .x]]]",
+                                      "[[2 1 [.h 1]]]",
+                                      "[[0 16383 [.h 1]] [0 16383 [.h 1]]]"};
   for (size_t i = 0; i < sizeof shards / sizeof *shards; i++) {
     check(true, false, shards[i], LK_PROTOCOL, "");
   }

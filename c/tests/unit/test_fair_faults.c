@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attempt.h"
 #include "fake.h"
 #include "kit.h"
+#include "locks/attempt.h"
 
 enum { COMMAND_MS = 2000, LEASE_MS = 6000 }; /* a look every 500 ms */
 

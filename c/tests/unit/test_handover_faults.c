@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attempt.h"
-#include "clock.h"
 #include "fake.h"
 #include "kit.h"
+#include "locks/attempt.h"
+#include "os/clock.h"
 
 /* A call ends after a third of the lease; the connection is trusted for longer than that. */
 enum { COMMAND_MS = 4000, LEASE_MS = 1500, WAIT_MS = 300 };

@@ -20,8 +20,8 @@
 #include <cmocka.h>
 #include <hiredis/hiredis.h>
 
-#include "clock.h"
-#include "local.h"
+#include "os/clock.h"
+#include "os/local.h"
 
 enum { STARTERS = 4, DEADLINE_MS = 20000, SECOND_US = 1000000 };
 

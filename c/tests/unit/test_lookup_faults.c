@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names that are looked up for longer than anybody waits. The linker hands every getaddrinfo() to this
- * file: the name "slow" is looked up until the test lets go of it, and is then that of this machine.
+ * file: the name "slow" is looked up until the test lets go of it, and is then that of this machine. The
+ * name "many" has several addresses; behind all but the last, nobody answers and nobody refuses.
  */
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "kit.h"
 
-enum { CONNECT_MS = 300, COMMAND_MS = 300, LONG_MS = 4000 };
+enum { CONNECT_MS = 300, COMMAND_MS = 300, LONG_MS = 4000, DEAF_MOST = 5 };
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 
@@ -21,19 +26,35 @@ typedef struct fixture {
   lk_lock *lock;
   lk_caller *task;
   kit_job job;
+  int deaf[DEAF_MOST][3]; /* a listener, and who waits in its queue */
 } fixture;
 
 static fixture fix;
 static atomic_bool let_go, is_unknown;
-static atomic_int lookups, under_way;
+static atomic_int lookups, under_way, deaf;
 
 int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                        struct addrinfo **out);
 int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                        struct addrinfo **out);
 
+static int many_addresses(const char *service, const struct addrinfo *hints,
+                          struct addrinfo **out) {
+  int failed = 0;
+  for (int i = 0; i <= atomic_load(&deaf) && !failed; i++) {
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.%d", i < atomic_load(&deaf) ? i + 2 : 1);
+    failed = __real_getaddrinfo(address, service, hints, out);
+    if (!failed) out = &(*out)->ai_next;
+  }
+  return failed;
+}
+
 int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                        struct addrinfo **out) {
+  bool is_many = strcmp(node, "many") == 0;
+  if (is_many && hints->ai_flags & AI_NUMERICHOST) return EAI_NONAME;
+  if (is_many) return many_addresses(service, hints, out);
   bool is_slow = strcmp(node, "slow") == 0;
   if (!is_slow) return __real_getaddrinfo(node, service, hints, out);
   if (hints->ai_flags & AI_NUMERICHOST) return EAI_NONAME;
@@ -47,20 +68,25 @@ int __wrap_getaddrinfo(const char *node, const char *service, const struct addri
   return failed;
 }
 
-static int setup(void **state) {
-  (void)state;
+static void enter(void) {
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.lazy = true;
   options.connect_ms = CONNECT_MS;
   options.command_ms = COMMAND_MS;
-  atomic_store(&let_go, false);
-  atomic_store(&is_unknown, false);
-  atomic_store(&lookups, 0);
-  fix.server = fake_open();
-  snprintf(fix.url, sizeof fix.url, "redis://slow%s", strrchr(fake_url(fix.server), ':'));
   fix.client = kit_client(fix.url, &options);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   fix.task = kit_caller(fix.client);
+}
+
+static int setup(void **state) {
+  (void)state;
+  atomic_store(&let_go, false);
+  atomic_store(&is_unknown, false);
+  atomic_store(&lookups, 0);
+  atomic_store(&deaf, 0);
+  fix.server = fake_open();
+  snprintf(fix.url, sizeof fix.url, "redis://slow%s", strrchr(fake_url(fix.server), ':'));
+  enter();
   return 0;
 }
 
@@ -77,6 +103,9 @@ static int teardown(void **state) {
   fake_refuse(fix.server, true);
   if (fix.client) leave();
   fake_close(fix.server);
+  for (int i = 0; i < atomic_load(&deaf); i++) {
+    for (int j = 0; j < 3; j++) close(fix.deaf[i][j]);
+  }
   UNTIL(atomic_load(&under_way) == 0);
   return 0;
 }
@@ -113,6 +142,41 @@ static void a_client_closes_without_it(void **state) {
   assert_int_equal(atomic_load(&under_way), 1);
 }
 
+/* Its queue is full, so the system drops whatever else is sent there. */
+static void make_deaf(int *fds, int number) {
+  const char *port = strrchr(fake_url(fix.server), ':') + 1;
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)number);
+  for (int i = 0; i < 3; i++) {
+    fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (i > 0 ? SOCK_NONBLOCK : 0), 0);
+    assert_true(fds[i] >= 0);
+  }
+  assert_int_equal(bind(fds[0], (struct sockaddr *)&at, sizeof at), 0);
+  assert_int_equal(listen(fds[0], 0), 0);
+  for (int i = 1; i < 3; i++) connect(fds[i], (struct sockaddr *)&at, sizeof at);
+}
+
+static void reach_behind(int count) {
+  for (int i = 0; i < count; i++) make_deaf(fix.deaf[i], i + 1);
+  atomic_store(&deaf, count);
+  leave();
+  snprintf(fix.url, sizeof fix.url, "redis://many%s", strrchr(fake_url(fix.server), ':'));
+  enter();
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, LK_FOREVER);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
+static void an_address_that_swallows_everything_leaves_time_for_the_next(void **state) {
+  (void)state;
+  reach_behind(1);
+}
+
+static void an_attempt_goes_on_where_the_last_one_ended(void **state) {
+  (void)state;
+  reach_behind(DEAF_MOST);
+}
+
 static void a_name_that_nobody_knows_is_said_to_be_that(void **state) {
   (void)state;
   atomic_store(&is_unknown, true);
@@ -129,6 +193,8 @@ int main(void) {
       TEST(a_call_ends_in_time_nevertheless),
       TEST(it_is_used_as_soon_as_it_is_known),
       TEST(a_client_closes_without_it),
+      TEST(an_address_that_swallows_everything_leaves_time_for_the_next),
+      TEST(an_attempt_goes_on_where_the_last_one_ended),
       TEST(a_name_that_nobody_knows_is_said_to_be_that),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

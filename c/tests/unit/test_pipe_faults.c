@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client.h"
 #include "fake.h"
+#include "harness/client.h"
+#include "harness/load.h"
 #include "kit.h"
-#include "load.h"
 
 /* With the default lease a call has the command deadline to itself; with the short one a third of
  * the lease, far below it: the call ends and the connection stays. */

@@ -3,9 +3,10 @@
  * What other threads do in the middle of a call. The linker hands every pthread_mutex_unlock() to this
  * file, so that a call can be stopped at the moment when it lets go of the client's mutex.
  */
-#include "attempt.h"
 #include "fake.h"
 #include "kit.h"
+#include "locks/attempt.h"
+#include "task.h"
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
@@ -161,6 +162,42 @@ static void a_watch_may_be_lost_and_closed_while_it_is_opened(void **state) {
   go_on();
 }
 
+static bool is_closing(void) { return fix.client->closing; }
+
+static void *take_permit(void *semaphore) {
+  is_watched = true;
+  fix.status = lk_semaphore_acquire(semaphore, 1, 0, NULL);
+  return NULL;
+}
+
+static void *run_close(void *client) {
+  lk_client_close(client);
+  return NULL;
+}
+
+/* Granted while the client closes, and the way to give it back is gone. */
+static void a_permit_that_cannot_be_given_back_is_not_said_to_be_free(void **state) {
+  (void)state;
+  pthread_t closer;
+  open_client(LK_ON_DISPATCH);
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  lk_semaphore *semaphore = open_semaphore(fix.client, "places", NULL);
+  fix.is_moment = is_closing;
+  assert_int_equal(pthread_create(&fix.thread, NULL, take_permit, semaphore), 0);
+  fake_command taking = fake_take_script(fix.server, "semaphore/acquire");
+  assert_int_equal(pthread_create(&closer, NULL, run_close, fix.client), 0);
+  UNTIL(lk_client_is_closing(fix.client));
+  fake_answer(fix.server, taking, "*2\r\n:1\r\n:4\r\n");
+  UNTIL(atomic_load(&fix.stopped));
+  fake_refuse(fix.server, true);
+  UNTIL(!lk_pipe_is_up(pipe));
+  go_on();
+  pthread_join(closer, NULL);
+  fix.client = NULL;
+  assert_int_equal(fix.status, LK_UNSURE);
+  lk_semaphore_close(semaphore);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -168,6 +205,7 @@ int main(void) {
       TEST(an_acquire_may_end_before_the_call_that_begins_it),
       TEST(a_hold_may_be_released_while_somebody_asks_about_it),
       TEST(a_watch_may_be_lost_and_closed_while_it_is_opened),
+      TEST(a_permit_that_cannot_be_given_back_is_not_said_to_be_free),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

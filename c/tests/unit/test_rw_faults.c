@@ -2,10 +2,10 @@
 /* Read-write locks when replies are lost, and when Redisson's readers come and go. */
 #include <string.h>
 
-#include "client.h"
-#include "clock.h"
 #include "fake.h"
+#include "harness/client.h"
 #include "kit.h"
+#include "os/clock.h"
 
 enum {
   COMMAND_MS = 1000,

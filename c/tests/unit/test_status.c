@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "status.h"
+#include "base/status.h"
 
 #define TAIL " script: a9993e364706816aba3e25717850c26c9cd0d89d, on @user_script:12."
 
@@ -52,6 +52,26 @@ static void trouble_that_may_pass_is_retriable(void **state) {
   assert_false(lk_status_is_retriable(LK_OK));
   assert_false(lk_status_is_retriable(LK_LOST));
   assert_false(lk_status_is_retriable(LK_AUTH));
+}
+
+static void every_reason_of_a_loss_has_a_name_and_a_text(void **state) {
+  (void)state;
+  assert_string_equal(lk_lost_name(LK_LOST_BROKEN), "LK_LOST_BROKEN");
+  for (int reason = LK_LOST_NOT; reason <= LK_LOST_BROKEN; reason++) {
+    assert_memory_equal(lk_lost_name(reason), "LK_LOST_", 8);
+    assert_true(strlen(lk_lost_text(reason)) > 3);
+  }
+  assert_null(lk_lost_name(-1));
+  assert_null(lk_lost_text(LK_LOST_BROKEN + 1));
+}
+
+static void a_message_gives_no_orders_to_a_terminal(void **state) {
+  (void)state;
+  lk_error error;
+  lk_fail(&error, LK_NAME, "%s", "a\033[2Jb\nc\177d\302\233e\303\274\rf\302");
+  assert_string_equal(error.message, "a?[2Jb?c?d??e\303\274?f\302");
+  of_server("ERR \033]0;title\007", &error);
+  assert_string_equal(error.message, "ERR ?]0;title?");
 }
 
 static void a_failure_fills_the_error(void **state) {
@@ -198,6 +218,8 @@ int main(void) {
       cmocka_unit_test(every_status_has_a_name_a_text_and_a_hint),
       cmocka_unit_test(names_and_numbers_agree),
       cmocka_unit_test(trouble_that_may_pass_is_retriable),
+      cmocka_unit_test(every_reason_of_a_loss_has_a_name_and_a_text),
+      cmocka_unit_test(a_message_gives_no_orders_to_a_terminal),
       cmocka_unit_test(a_failure_fills_the_error),
       cmocka_unit_test(a_long_message_is_cut),
       cmocka_unit_test(success_clears_the_error),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Releases in the background, of what a call may have left or may leave yet, from a scripted server. */
-#include "client.h"
 #include "fake.h"
+#include "harness/client.h"
 #include "kit.h"
 
 enum { COMMAND_MS = 2000 };

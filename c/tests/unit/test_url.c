@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "url.h"
+#include "base/url.h"
 
 static lk_url good(const char *text) {
   lk_url url;

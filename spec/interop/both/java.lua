@@ -1,13 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The other side of the scenarios: a real Redisson, in the process that tools/interop has prepared
 -- (tools/lib/interop/RedissonDriver.java).
-local fcntl = require('posix.fcntl')
-local signal = require('posix.signal')
 local time = require('posix.time')
-local unistd = require('posix.unistd')
-local wait = require('posix.sys.wait')
 
-local stringx = require('pl.stringx')
+local Process = require('interop.both.process')
 
 local Java = {}
 Java.__index = Java
@@ -16,26 +12,6 @@ local AWAIT_MS = 20000
 
 -- One process for all scenarios: it takes a second to start.
 local shared
-
--- A driver that has ended is noticed when it is asked, and ends no specs.
-local function start(command)
-  signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-  local to_read, to_write = unistd.pipe()
-  local from_read, from_write = unistd.pipe()
-  for _, fd in ipairs({ to_write, from_read }) do
-    fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
-  end
-  local pid = assert(unistd.fork())
-  if pid == 0 then
-    unistd.dup2(to_read, 0)
-    unistd.dup2(from_write, 1)
-    unistd.execp('/bin/sh', { [0] = 'sh', '-c', 'exec ' .. command })
-    unistd._exit(127)
-  end
-  unistd.close(to_read)
-  unistd.close(from_write)
-  return { pid = pid, calls = to_write, answers = from_read, rest = '' }
-end
 
 -- Unlike latchkey's, Redisson's scripts write after they have told.
 local function collect(world)
@@ -46,53 +22,34 @@ local function collect(world)
   end
 end
 
-local function read_line(process)
-  while not process.rest:find('\n', 1, true) do
-    local part = unistd.read(process.answers, 4096)
-    if not part or part == '' then
-      error('the driver of Redisson has ended, ' .. tostring(select(2, wait.wait(process.pid))), 0)
-    end
-    process.rest = process.rest .. part
-  end
-  local line, rest = process.rest:match('^([^\n]*)\n(.*)$')
-  process.rest = rest
-  return line
-end
-
 ---@param command string that starts the driver
 ---@param world table a live server, which the driver knows, too
 function Java.new(command, world)
   world.collect = collect
-  shared = shared or setmetatable({ process = start(command) }, Java)
+  shared = shared or setmetatable({ process = Process.start(command) }, Java)
   return shared
 end
 
-function Java:ask(...)
-  local words = { ... }
-  for i, word in ipairs(words) do
-    words[i] = tostring(word)
+---What this Redisson does not have.
+---@return table kinds a set
+function Java:lacks()
+  local kinds = {}
+  for kind in (self.process:ask('lacks') or ''):gmatch('%S+') do
+    kinds[kind] = true
   end
-  unistd.write(self.process.calls, table.concat(words, '\t') .. '\n')
-  local line = read_line(self.process)
-  local outcome, text = line:match('^([=!]) (.*)$')
-  if outcome ~= '=' then
-    error(text or line, 0)
-  end
-  if text ~= 'nil' then
-    return tonumber(text) and #text <= 16 and tonumber(text) or stringx.strip(text)
-  end
+  return kinds
 end
 
 function Java:call(thread, kind, method, name, ...)
-  return self:ask(thread, kind, method, name, ...)
+  return self.process:ask(thread, kind, method, name, ...)
 end
 
 function Java:begin(thread, ...)
-  self:ask('begin', thread, ...)
+  self.process:ask('begin', thread, ...)
 end
 
 function Java:await(thread)
-  return self:ask('await', thread, AWAIT_MS)
+  return self.process:ask('await', thread, AWAIT_MS)
 end
 
 ---What its threads do comes to be seen only after a while.

@@ -93,6 +93,11 @@ PERMIT.try_acquire = PERMIT.acquire
 
 local METHODS = { semaphore = SEMAPHORE, countdown = COUNTDOWN, permit = PERMIT }
 
+---The kinds that it cannot play.
+function Player.lacks()
+  return {}
+end
+
 ---@return any value nil: nothing, as Java's null
 function Player:call(thread, kind, method, name, ...)
   local object = self:object(thread, kind, name)

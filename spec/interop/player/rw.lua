@@ -90,17 +90,79 @@ function Rw:read_unlock(request)
   return self:answer(request, 1)
 end
 
----What the watchdog sends.
-function Rw:read_renew()
-  local count = tonumber(self:ask('HGET', self.name, self.owner) or 0)
+-- All readers of the hash, and their levels; false: this one does not read.
+function Rw:renew_all()
+  if self:read_is_held() == 0 then
+    return false
+  end
+  self:ask('PEXPIRE', self.name, self.WATCHDOG)
+  for _, field in ipairs(self:ask('HKEYS', self.name)) do
+    for i = tonumber(self:ask('HGET', self.name, field)) or 0, 1, -1 do
+      self:ask('PEXPIRE', self:level(field, i), self.WATCHDOG)
+    end
+  end
+  return true
+end
+
+-- One name of a pass: its hash, and levels under the name that came first. Who has two fails it.
+function Rw:renew_by_first(first)
+  if self:read_is_held() == 0 then
+    return false
+  end
+  self:ask('PEXPIRE', self.name, self.WATCHDOG)
+  local readers = {}
+  for _, field in ipairs(self:ask('HKEYS', self.name)) do
+    local count = tonumber(self:ask('HGET', self.name, field)) or 0
+    if count > 1 then
+      return nil
+    elseif count == 1 then
+      table.insert(readers, field)
+    end
+  end
+  for _, field in ipairs(readers) do
+    self:ask('PEXPIRE', first:level(field, 1), self.WATCHDOG)
+  end
+  return true
+end
+
+-- The own levels, and the hash if one of them is there.
+function Rw:renew_own()
   local renewed = 0
-  for i = 1, count do
+  for i = 1, self:read_hold_count() do
     renewed = renewed + self:ask('PEXPIRE', self:level(self.owner, i), self.WATCHDOG)
   end
-  if renewed == 0 then
-    return 0
+  return renewed > 0 and self:ask('PEXPIRE', self.name, self.WATCHDOG) == 1
+end
+
+-- How readers are renewed from each of these versions on.
+local AGES = { ['3.17+'] = Rw.renew_all, ['3.44+'] = Rw.renew_by_first, ['4.0+'] = Rw.renew_all,
+  ['4.4+'] = Rw.renew_own }
+
+---A pass of the watchdog, for all names that this thread reads.
+---@param age string
+---@param names string[] in the order in which the pass has them
+---@return table|nil replies 1 or 0 for each; nil: the script failed, and the rest is not renewed
+function Rw:read_pass(age, names)
+  local first, replies = nil, { n = #names }
+  for i, name in ipairs(names) do
+    local other = Rw:new(self.world, { name = name, owner = self.owner })
+    other.WATCHDOG = self.WATCHDOG
+    first = first or other
+    local is_renewed = AGES[age](other, first)
+    if is_renewed == nil then
+      return nil
+    end
+    replies[i] = is_renewed and 1 or 0
   end
-  return self:ask('PEXPIRE', self.name, self.WATCHDOG)
+  return replies
+end
+
+---What the watchdog sends for this name alone.
+---@param age? string
+---@return integer|nil 1 or 0; nil: the script failed
+function Rw:read_renew(age)
+  local replies = self:read_pass(age or '4.4+', { self.name })
+  return replies and replies[1]
 end
 
 function Rw:force_unlock(mode, message)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The fair lock: clients queue, send heartbeats, and are told by ticket that the lock is theirs, as
--- c/src/fair.c does it.
+-- c/src/locks/fair.c does it.
 local holders = require('checker.holders')
 local operator = require('checker.models.operator')
 local parts = require('checker.parts')

@@ -10,8 +10,9 @@ local THREAD = 'd0ab9a76-5f51-4b02-8a3a-4de7e1d0c001:'
 local SUFFERS = { crash = true, pause = true, slow = true, drop = true, delay = true,
   stranger = true }
 
----@param row { lock, unlock, renew, thread: string, wakes, suffers: table }; `wakes` has the
----  messages that its waiters go by, `suffers` the faults that it can bear
+---@param row { lock, unlock, renew, thread: string, renewals, wakes, suffers: table }; `renewals`
+---  has the call by the limit `redisson_age` where ages differ, `wakes` the messages that its
+---  waiters go by, `suffers` the faults that it can bear
 return function(row)
   local role = { act = {}, reply = {}, due = {}, unanswered = {}, suffers = row.suffers or SUFFERS }
 
@@ -70,7 +71,7 @@ return function(row)
   end
 
   function role.due.renew(c)
-    call(c, 'renew', row.renew)
+    call(c, 'renew', row.renewals and row.renewals[c:limit('redisson_age')] or row.renew)
   end
 
   function role.reply.renew(c, reply)

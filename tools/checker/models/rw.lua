@@ -17,6 +17,10 @@ local WAKES = { ['0'] = true, ['1'] = true }
 -- A reader of Redisson that is late counts on a hold that is over.
 local DEAF = { drop = true, delay = true, stranger = true }
 
+-- How a reader of Redisson is renewed, by the version from which on.
+local RENEWALS = { [3.17] = 'redisson/read_renew_all', [3.44] = 'redisson/read_renew_hash',
+  [4] = 'redisson/read_renew_all', [4.4] = 'redisson/read_renew' }
+
 -- Who writes may read, and who reads is told so when it asks to write; nobody else is.
 local function check_both(e, report)
   local reads = e.reader and e.before_holders[e.reader] ~= nil
@@ -32,10 +36,11 @@ local function check_both(e, report)
 end
 
 -- The hash lives on with a read hold of the same caller, and for the server its write hold, too.
+-- Some versions of Redisson renew whoever reads.
 local function outlast(e, ghost)
   for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
     local grant, held = ghost.grants[owner], e.after_holders[owner]
-    if grant and held.mode == 'write' then
+    if grant and (held.mode == 'write' or e.script == 'redisson/read_renew_all') then
       grant.ends = math.max(grant.ends, parts.START_MS + held.left_ms)
     end
   end
@@ -50,7 +55,7 @@ return {
     writer = taker.role(WRITER),
     both = both.role(WRITER),
     redisson_reader = redisson({ lock = 'redisson/read_lock', unlock = 'redisson/read_unlock',
-      renew = 'redisson/read_renew', thread = '1', wakes = WAKES, suffers = DEAF }),
+      renewals = RENEWALS, thread = '1', wakes = WAKES, suffers = DEAF }),
     redisson_writer = redisson({ lock = 'redisson/write_lock', unlock = 'redisson/write_unlock',
       renew = 'redisson/write_renew', thread = '2:write', wakes = WAKES }),
     operator = operator.role({ inspect = 'rw/inspect', break_ = 'rw/break', owner = 6 }),
@@ -63,7 +68,8 @@ return {
     return others .. ('reader '):rep(math.ceil(left / 2)) .. ('writer '):rep(math.floor(left / 2))
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1, renewals = math.huge,
-    reads = 1, upgrades = 1, back = 200, both = 0, redisson_readers = 0, redisson_writers = 0 },
+    reads = 1, upgrades = 1, back = 200, both = 0, redisson_readers = 0, redisson_writers = 0,
+    redisson_age = 4.4 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = {
     { clients = 3, rounds = 1 },
@@ -72,8 +78,12 @@ return {
       kinds = { 'break', 'crash' } },
     { limits = { both = 1, renewals = 1 }, says = 'one of them writes and reads' },
     { limits = { both = 2, renewals = 1 }, faults = 0, says = 'both write and read' },
+    { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1, redisson_age = 3.17 },
+      says = 'beside a reader of Redisson 3.17, or 4.0 to 4.3' },
+    { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1, redisson_age = 3.44 },
+      says = 'beside a reader of Redisson 3.44 to 3.52' },
     { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1 },
-      says = 'beside a reader of Redisson' },
+      says = 'beside a reader of Redisson 4.4' },
     { limits = { redisson_writers = 1, renewals = 1 }, says = 'beside a writer of Redisson' },
   },
   holders = holders.of_rw,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client that takes locks of one holder as c/src/attempt.c and c/src/plain.c do: one table row
--- each kind, one acquire loop for all. Each function names the function of the library whose
+-- A client that takes locks of one holder as attempt.c and plain.c in c/src/locks do: one table
+-- row each kind, one acquire loop for all. Each function names the function of the library whose
 -- algorithm it is.
 local parts = require('checker.parts')
 

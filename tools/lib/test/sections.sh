@@ -11,7 +11,7 @@ sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 # A patch that no longer fits would be found by the section sabotage, minutes later.
 sabotages_fit() {
   local patch path
-  for patch in c/tests/torture/sabotages/*.patch; do
+  for patch in c/tests/torture/sabotages/*.patch c/tests/sim/sabotages/*.patch; do
     path=$(sed -n 's/^+++ b\///p' "$patch")
     patch --dry-run --quiet --fuzz=0 --output=/dev/null "$path" "$patch" || echo "$patch" 1>&2
   done 2>&1 | awk '{ print > "/dev/stderr" } END { exit NR > 0 }'
@@ -20,7 +20,8 @@ sabotages_fit() {
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/site spec scripts
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/floors tools/site spec scripts c/src
+  check 'floors of c/src' tools/floors "$LK_BUILD"
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
@@ -56,7 +57,14 @@ section_specs() {
   fi
 }
 section_specs_puc() { have lua5.1 'specs (puc)' && specs puc "$LK_BUILD"; }
-section_specs_live() { live_specs "$LK_BUILD"; }
+# The scenarios of tools/interop, with processes of latchkey on both sides.
+section_specs_live() {
+  live_specs "$LK_BUILD"
+  have busted 'specs (processes)' &&
+    tap 'specs (processes)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$LK_BUILD/liblatchkey.so" \
+      LATCHKEY_PROGRAM="$LK_BUILD/latchkey" luajit "$(command -v busted)" --ignore-lua --run=live \
+      --pattern='%.lua$' -o TAP spec/interop/beside
+}
 
 # acl_specs OPTION...: the scripts' specs. A channel of 1 or 1024 bytes is of no lock, so such a user
 # may not tell it.
@@ -144,6 +152,46 @@ section_unit() {
 }
 section_live() { c_tests live "$LK_BUILD"; }
 
+# A seed has one hash: without randomised addresses, in another environment, from another folder.
+one_hash() {
+  local seed program want got
+  program=$(realpath "$1")
+  for seed in $(seq 1 12); do
+    want=$("$program" --seed "$seed" --repeat 2 | tail -n 1)
+    got=$(cd / && env -i SOME="$(seq 500 | tr -d '\n')" setarch -R "$program" --seed "$seed" | tail -n 1)
+    if [ "$want" != "$got" ]; then
+      printf '%s\n%s\n' "$want" "$got" >&2
+      return 1
+    fi
+  done
+}
+# Those that are found within a second; `tools/sim --sabotage all` looks for all.
+wrong_versions() {
+  local name
+  echo 1..9
+  for name in deadline_ignored no_owner_test validity_from_answer count_off_by_one \
+    renewals_never_sent idle_end_not_read no_drift socket_left_open timer_not_told; do
+    if tools/sim --sabotage "$name" --starts 1 --for 30 1>&2; then
+      echo "ok - found: $name"
+    else
+      echo "not ok - missed: $name"
+    fi
+  done
+}
+section_sim() {
+  local seconds=30 seed
+  has_c_tests "$LK_BUILD" 'sim' || return
+  if [ -n "$LK_FULL" ]; then seconds=300; fi
+  check 'the seam' c/tests/sim/seam "$LK_BUILD"
+  check "fixed seeds, $seconds s" "$LK_BUILD/tests/sim" --seeds 1..1000000 --for "$seconds"
+  seed=$(date +%s)0000
+  check "fresh seeds from $seed, $seconds s" "$LK_BUILD/tests/sim" \
+    --seeds "$seed..$((seed + 1000000))" --for "$seconds"
+  check 'one hash for each seed' one_hash "$LK_BUILD/tests/sim"
+  tap 'replays' c/tests/sim/replays "$LK_BUILD"
+  have patch 'wrong versions' && tap 'wrong versions' wrong_versions
+}
+
 # live_as TOPOLOGY NAME...: these live tests, with servers as part of that topology.
 live_as() {
   local topology=$1
@@ -154,6 +202,17 @@ section_topologies() {
   local names=(locks.c fair.c rw.c permit.c countdown.c wait_watch.c leases.c) c_jobs=7
   live_as sentinel "${names[@]}"
   LATCHKEY_TEST_TLS=1 live_as cluster "${names[@]}"
+}
+
+# Live tests whose servers are `latchkey mock`: what they take for Redis, they find in its place.
+section_mock() {
+  local names=(locks rw countdown semaphore fenced guard eval functions stats connections names)
+  local bin=$LK_TEST_DIR/mock-server
+  names=("${names[@]/#/c/tests/live/test_}")
+  rm -rf "$bin" && mkdir -p "$bin"
+  ln -s "$PWD/tools/lib/test/mock_server.sh" "$bin/redis-server"
+  LATCHKEY_PROGRAM=$LK_BUILD/latchkey PATH=$bin:$PATH \
+    c_tests live "$LK_BUILD" "${names[@]/%/.c}"
 }
 
 # shellcheck source=tools/lib/test/matrix.sh
@@ -263,6 +322,7 @@ sanitized() {
   live_specs "$build" "$(gcc -print-file-name="$2")"
   exec_specs "$build"
   torture "$build" 4
+  [ "$1" = tsan ] || check "sim, 20 s ($1)" "$build/tests/sim" --seeds 1..1000000 --for 20
   check "no reports ($1)" nothing_in "$reports".*
 }
 nothing_in() { ! cat "$@" 2>/dev/null; }

@@ -7,7 +7,7 @@
 --   run     function(world, argv) -> reply | nil, err
 --   subcommands  the same for each second word, instead of run
 local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'pubsub',
-  'server', 'scripting', 'unmodelled' }
+  'server', 'scripting', 'functions', 'unmodelled' }
 
 local commands = {}
 

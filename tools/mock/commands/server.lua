@@ -1,12 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The server itself.
 
--- Between two milliseconds, as it is on a server.
-local BEYOND_US = 456
-
 local function time(world)
   local ms = world.clock:time()
-  return { ('%.0f'):format(math.floor(ms / 1000)), ('%.0f'):format(ms % 1000 * 1000 + BEYOND_US) }
+  return { ('%.0f'):format(math.floor(ms / 1000)),
+    ('%.0f'):format(ms % 1000 * 1000 + world.clock.beyond_us) }
 end
 
 local function ping(_, argv)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cluster_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/slots.h"
+#include "base/status.h"
+
+static bool is_array(const redisReply *reply, size_t at_least) {
+  return reply && reply->type == REDIS_REPLY_ARRAY && reply->elements >= at_least;
+}
+
+static lk_status strange(lk_error *error) {
+  return lk_fail(error, LK_PROTOCOL, "what the server says of its cluster is not understood");
+}
+
+/* NULL where the servers do not know: then it is as whoever asked them reached them. */
+static const char *host_of(const redisReply *reply) {
+  if (!reply || reply->type != REDIS_REPLY_STRING || reply->len == 0) return NULL;
+  return strcmp(reply->str, "?") == 0 ? NULL : reply->str;
+}
+
+static bool slot_of(const redisReply *reply, unsigned *out) {
+  if (!reply || reply->type != REDIS_REPLY_INTEGER) return false;
+  if (reply->integer < 0 || reply->integer >= LK_SLOTS) return false;
+  *out = (unsigned)reply->integer;
+  return true;
+}
+
+/* Whoever puts the map to use goes through every slot of every range: together they are no more than
+ * there are. */
+static bool fits(lk_map *map, unsigned first, unsigned last) {
+  if (first > last || last - first >= LK_SLOTS - map->slots) return false;
+  map->slots += last - first + 1;
+  return true;
+}
+
+/* One more of either; false without memory. */
+static bool add_node(lk_map *map, lk_map_node node) {
+  lk_map_node *grown = realloc(map->nodes, (map->nnodes + 1) * sizeof *grown);
+  if (!grown) return false;
+  map->nodes = grown;
+  map->nodes[map->nnodes++] = node;
+  return true;
+}
+
+static bool add_range(lk_map *map, unsigned first, unsigned last, size_t node) {
+  lk_map_range *grown = realloc(map->ranges, (map->nranges + 1) * sizeof *grown);
+  if (!grown) return false;
+  map->ranges = grown;
+  map->ranges[map->nranges++] = (lk_map_range){first, last, node};
+  return true;
+}
+
+static lk_status finish(const lk_map *map, lk_error *error) {
+  if (map->nranges > 0) return lk_succeed(error);
+  return lk_fail(error, LK_CLUSTERDOWN, "no node of the cluster serves a slot");
+}
+
+/* ------------------------------------------------------------------------------------- shards -- */
+
+/* The value behind a name in an array of names and values. */
+static const redisReply *member(const redisReply *map, const char *name) {
+  for (size_t i = 0; is_array(map, i + 2); i += 2) {
+    const redisReply *key = map->element[i];
+    if (key->type == REDIS_REPLY_STRING && strcmp(key->str, name) == 0) return map->element[i + 1];
+  }
+  return NULL;
+}
+
+static bool is_word(const redisReply *reply, const char *word) {
+  return reply && reply->type == REDIS_REPLY_STRING && strcmp(reply->str, word) == 0;
+}
+
+static bool read_node(const redisReply *reply, bool tls, lk_map *map, bool *online) {
+  const redisReply *port = member(reply, tls ? "tls-port" : "port");
+  const char *host = host_of(member(reply, "endpoint"));
+  if (!port || port->type != REDIS_REPLY_INTEGER) return true; /* not to be reached this way */
+  *online = is_word(member(reply, "health"), "online");
+  return add_node(map, (lk_map_node){.host = host,
+                                     .port = (int)port->integer,
+                                     .master = is_word(member(reply, "role"), "master")});
+}
+
+/* A shard in which a fail-over goes on can have two masters: the one that is online counts. */
+static lk_status read_shard(const redisReply *shard, bool tls, lk_map *map, lk_error *error) {
+  const redisReply *slots = member(shard, "slots"), *nodes = member(shard, "nodes");
+  size_t master = SIZE_MAX;
+  bool found_online = false;
+  if (!is_array(slots, 0) || !is_array(nodes, 0) || slots->elements % 2) return strange(error);
+  for (size_t i = 0; i < nodes->elements; i++) {
+    size_t index = map->nnodes;
+    bool online = false;
+    if (!read_node(nodes->element[i], tls, map, &online)) {
+      return lk_fail(error, LK_NOMEM, "out of memory");
+    }
+    if (index == map->nnodes || !map->nodes[index].master) continue;
+    if (master == SIZE_MAX || (online && !found_online)) master = index;
+    found_online = found_online || online;
+  }
+  for (size_t i = 0; i + 1 < slots->elements && master != SIZE_MAX; i += 2) {
+    unsigned first, last;
+    if (!slot_of(slots->element[i], &first) || !slot_of(slots->element[i + 1], &last) ||
+        !fits(map, first, last)) {
+      return strange(error);
+    }
+    if (!add_range(map, first, last, master)) return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  return LK_OK;
+}
+
+lk_status lk_map_read_shards(const redisReply *reply, bool tls, lk_map *out, lk_error *error) {
+  *out = (lk_map){0};
+  if (!is_array(reply, 0)) return strange(error);
+  for (size_t i = 0; i < reply->elements; i++) {
+    lk_status status = read_shard(reply->element[i], tls, out, error);
+    if (status != LK_OK) return status;
+  }
+  return finish(out, error);
+}
+
+/* -------------------------------------------------------------------------------------- slots -- */
+
+/* [first, last, master, replica...], each node [host, port, id ...]; the port is of the kind asked on. */
+static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *error) {
+  unsigned first, last;
+  size_t master = map->nnodes;
+  if (!is_array(reply, 3) || !slot_of(reply->element[0], &first) ||
+      !slot_of(reply->element[1], &last) || !fits(map, first, last)) {
+    return strange(error);
+  }
+  for (size_t i = 2; i < reply->elements; i++) {
+    const redisReply *node = reply->element[i];
+    if (!is_array(node, 2) || node->element[1]->type != REDIS_REPLY_INTEGER) return strange(error);
+    lk_map_node one = {.host = host_of(node->element[0]),
+                       .port = (int)node->element[1]->integer,
+                       .master = i == 2};
+    if (!add_node(map, one)) return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  if (!add_range(map, first, last, master)) return lk_fail(error, LK_NOMEM, "out of memory");
+  return LK_OK;
+}
+
+lk_status lk_map_read_slots(const redisReply *reply, lk_map *out, lk_error *error) {
+  *out = (lk_map){0};
+  if (!is_array(reply, 0)) return strange(error);
+  for (size_t i = 0; i < reply->elements; i++) {
+    lk_status status = read_range(reply->element[i], out, error);
+    if (status != LK_OK) return status;
+  }
+  return finish(out, error);
+}
+
+void lk_map_clear(lk_map *map) {
+  free(map->nodes);
+  free(map->ranges);
+  *map = (lk_map){0};
+}
+
+bool lk_map_read_hop(const char *text, unsigned *slot, char *host, size_t size, int *port) {
+  const char *at = strchr(text, ' ');
+  char *end = NULL;
+  unsigned long number = at ? strtoul(at + 1, &end, 10) : LK_SLOTS;
+  const char *colon = at ? strrchr(at, ':') : NULL;
+  if (number >= LK_SLOTS || !colon || !end || *end != ' ' || colon < end) return false;
+  size_t len = (size_t)(colon - end - 1);
+  long to = strtol(colon + 1, NULL, 10);
+  if (len >= size || to < 1 || to > 65535) return false;
+  memcpy(host, end + 1, len);
+  host[len] = '\0';
+  if (strcmp(host, "?") == 0) host[0] = '\0';
+  *slot = (unsigned)number;
+  *port = (int)to;
+  return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
+
+#include <string.h>
+
+#include "base/status.h"
+
+lk_status lk_options_copy(void *into, size_t known, const void *given, const char *what,
+                          lk_error *error) {
+  size_t size;
+  memcpy(&size, given, sizeof size);
+  if (size < sizeof size) {
+    return lk_fail(error, LK_VERSION, "%s has no size: start from its initializer", what);
+  }
+  for (size_t i = known; i < size; i++) {
+    if (((const char *)given)[i] != 0) {
+      return lk_fail(error, LK_VERSION, "%s says something that this version does not know", what);
+    }
+  }
+  memset(into, 0, known);
+  memcpy(into, given, size < known ? size : known);
+  return LK_OK;
+}
+
+bool lk_output_copy(void *out, const void *mine, size_t known) {
+  size_t size;
+  memcpy(&size, out, sizeof size);
+  if (size < sizeof size) return false;
+  memset((char *)out + sizeof size, 0, size - sizeof size);
+  size_t copied = size < known ? size : known;
+  memcpy((char *)out + sizeof size, (const char *)mine + sizeof size, copied - sizeof size);
+  return true;
+}

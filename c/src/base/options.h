@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structs of options that begin with their size, from callers of an older or newer header. */
+#ifndef LK_OPTIONS_H
+#define LK_OPTIONS_H
+
+#include <latchkey/latchkey.h>
+
+/*
+ * Copies `given` into `into`, of which this library knows `known` bytes: what an older caller does not
+ * have becomes 0, what a newer one has must be 0. LK_OK or LK_VERSION.
+ */
+lk_status lk_options_copy(void *into, size_t known, const void *given, const char *what,
+                          lk_error *error);
+
+/*
+ * The way out: copies the `known` bytes of `mine` into *out as far as its caller knows them, and keeps the size
+ * that stands there; what a newer caller knows besides becomes 0. false: it has no size.
+ */
+bool lk_output_copy(void *out, const void *mine, size_t known);
+
+#endif

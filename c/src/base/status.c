@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *lk_version(void) { return LK_VERSION_STRING; }
+
+typedef struct status_row {
+  int number;
+  bool retriable;
+  const char *name;
+  const char *text;
+  const char *hint;
+} status_row;
+
+static const status_row *row_of(int status) {
+  static const status_row rows[] = {
+#define ROW(name, number, retriable, text, hint) {number, retriable, "LK_" #name, text, hint},
+      LK_STATUS_TABLE(ROW)
+#undef ROW
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].number == status) return &rows[i];
+  return NULL;
+}
+
+const char *lk_status_name(int status) {
+  const status_row *row = row_of(status);
+  return row ? row->name : NULL;
+}
+
+const char *lk_status_text(int status) {
+  const status_row *row = row_of(status);
+  return row ? row->text : NULL;
+}
+
+const char *lk_status_hint(int status) {
+  const status_row *row = row_of(status);
+  return row ? row->hint : NULL;
+}
+
+bool lk_status_is_retriable(int status) {
+  const status_row *row = row_of(status);
+  return row && row->retriable;
+}
+
+static const struct {
+  const char *name, *text;
+} losses[] = {
+    [LK_LOST_NOT] = {"LK_LOST_NOT", "it is held"},
+    [LK_LOST_TAKEN] = {"LK_LOST_TAKEN", "another owner holds it"},
+    [LK_LOST_EXPIRED] = {"LK_LOST_EXPIRED", "its lease ended"},
+    [LK_LOST_UNREACHABLE] = {"LK_LOST_UNREACHABLE", "no renewal succeeded before its lease ended"},
+    [LK_LOST_BROKEN] = {"LK_LOST_BROKEN", "the server has no such hold"},
+};
+
+static bool is_loss(int reason) {
+  return reason >= 0 && (size_t)reason < sizeof losses / sizeof *losses;
+}
+
+const char *lk_lost_name(int reason) { return is_loss(reason) ? losses[reason].name : NULL; }
+
+const char *lk_lost_text(int reason) { return is_loss(reason) ? losses[reason].text : NULL; }
+
+void lk_disarm(char *text) {
+  for (unsigned char *at = (unsigned char *)text; *at; at++) {
+    bool second = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
+    if (second) *at++ = '?';
+    if (second || *at < ' ' || *at == 0x7f) *at = '?';
+  }
+}
+
+lk_status lk_fail(lk_error *error, lk_status status, const char *format, ...) {
+  if (!error) return status;
+  memset(error, 0, sizeof *error);
+  error->status = status;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(error->message, sizeof error->message, format, args);
+  va_end(args);
+  lk_disarm(error->message);
+  return status;
+}
+
+lk_status lk_succeed(lk_error *error) {
+  if (error) memset(error, 0, sizeof *error);
+  return LK_OK;
+}
+
+static lk_status status_of_code(const char *code) {
+  static const struct {
+    const char *code;
+    lk_status status;
+  } known[] = {
+      {"LKARG", LK_BADARG},
+      {"WRONGTYPE", LK_WRONGTYPE},
+      {"OOM", LK_OOM},
+      {"LOADING", LK_LOADING},
+      {"READONLY", LK_READONLY},
+      {"NOREPLICAS", LK_NOREPLICAS},
+      {"MISCONF", LK_MISCONF},
+      {"BUSY", LK_SERVER_BUSY},
+      {"MASTERDOWN", LK_MASTERDOWN},
+      {"NOPERM", LK_DENIED},
+      {"NOAUTH", LK_AUTH},
+      {"WRONGPASS", LK_AUTH},
+      {"CLUSTERDOWN", LK_CLUSTERDOWN},
+      {"TRYAGAIN", LK_CLUSTERDOWN},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(code, known[i].code) == 0) return known[i].status;
+  return LK_SERVER;
+}
+
+/* An error's first word is a code when it is written like one: a script may raise any text. */
+static void copy_code(const char *text, char *code, size_t size) {
+  size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+  if (len >= size || (text[len] != ' ' && text[len] != '\0')) len = 0;
+  memcpy(code, text, len);
+  code[len] = '\0';
+}
+
+/*
+ * Finds the script's line, and cuts off the tail that says it. Servers differ in the tail's middle,
+ * so only its ends are looked at: " script: ... user_script:N.", user_function:N of
+ * a Redis Function.
+ */
+static int take_line(char *text) {
+  static const char *const places[] = {"user_script:", "user_function:"};
+  char *last = NULL;
+  size_t skip = 0;
+  for (int i = 0; i < 2 && !last; i++) {
+    skip = strlen(places[i]);
+    for (char *at = strstr(text, places[i]); at; at = strstr(at + 1, places[i])) last = at;
+  }
+  if (!last) return 0;
+  char *end = NULL;
+  long line = strtol(last + skip, &end, 10);
+  if (line < 1 || line > 1000000) return 0;
+  if (strcmp(end, ".") == 0 || *end == '\0') {
+    char *tail = NULL;
+    for (char *at = strstr(text, " script: "); at && at < last; at = strstr(at + 1, " script: "))
+      tail = at;
+    if (tail) *tail = '\0';
+  }
+  return (int)line;
+}
+
+/* What an ACL forbids inside a script has no code of its own on every server. */
+static bool is_denied_in_script(const char *text) {
+  return strncmp(text, "ERR The user executing the script can't ", 40) == 0 ||
+         strncmp(text, "ERR ACL failure in script", 25) == 0;
+}
+
+/* While a slot moves, a script that looks again at a key that it has removed is sent away in its middle. To
+ * repeat it finishes what it began. Redis says "Script attempted", Valkey 9 "Attempted". */
+static bool is_interrupted_by_move(const char *text) {
+  return strncmp(text, "ERR ", 4) == 0 &&
+         strstr(text, "ttempted to access a non local key") != NULL;
+}
+
+lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len) {
+  char copy[1024];
+  snprintf(copy, sizeof copy, "%.*s", (int)(len < sizeof copy ? len : sizeof copy - 1), text);
+  int line = take_line(copy);
+  char code[sizeof error->code];
+  copy_code(copy, code, sizeof code);
+
+  lk_status status = status_of_code(code);
+  if (is_denied_in_script(copy))
+    status = LK_DENIED;
+  else if (is_interrupted_by_move(copy))
+    status = LK_CLUSTERDOWN;
+  else if (status == LK_SERVER && line > 0)
+    status = LK_SCRIPT;
+  if (!error) return status;
+  lk_fail(error, status, "%s", copy);
+  error->line = line;
+  snprintf(error->script, sizeof error->script, "%s", script ? script : "");
+  snprintf(error->code, sizeof error->code, "%s", code);
+  return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filling in an lk_error, and what a server's error means. */
+#ifndef LK_STATUS_H
+#define LK_STATUS_H
+
+#include <latchkey/latchkey.h>
+
+/* Fills *error (may be NULL) with a formatted message and returns `status`. */
+lk_status lk_fail(lk_error *error, lk_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Names, and what servers say, may hold anything, and a terminal or a log takes control characters as orders:
+ * each becomes a question mark. Those of UTF-8 are C2 80 to C2 9F. */
+void lk_disarm(char *text);
+/* Is a call that had no answer, or met trouble that may pass, worth sending again? */
+static inline bool lk_may_pass(lk_status status) {
+  return status == LK_UNSURE || lk_status_is_retriable((int)status);
+}
+/* Clears *error (may be NULL) and returns LK_OK. */
+lk_status lk_succeed(lk_error *error);
+/*
+ * The status for an error reply of the server: by its first word (LKARG -> LK_BADARG, WRONGTYPE, OOM,
+ * LOADING, READONLY, NOREPLICAS, MISCONF, BUSY -> LK_SERVER_BUSY, MASTERDOWN, NOPERM -> LK_DENIED,
+ * NOAUTH and WRONGPASS -> LK_AUTH ...), else LK_SERVER, or LK_SCRIPT when the text carries a script's
+ * line. Fills code, message (without the ` script: <sha>, on @user_script:N.` tail) and line.
+ * `script` is the script's name or NULL.
+ */
+lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness/bound.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digits.h"
+#include "base/names.h"
+#include "base/status.h"
+#include "harness/reply.h"
+#include "os/clock.h"
+
+/* Where a script's argument comes from, by its name in the header. */
+#define SOURCES(X)                                                                                 \
+  X(LEASE, "lease")                                                                                \
+  X(OWNER, "owner")                                                                                \
+  X(HOLD, "hold")                                                                                  \
+  X(CHANNEL, "channel")                                                                            \
+  X(PUBLISH, "publish")                                                                            \
+  X(TOKEN_TTL, "token_ttl")                                                                        \
+  X(NEW_OWNER, "new_owner")                                                                        \
+  X(REST, "rest")                                                                                  \
+  X(WRITER, "writer")                                                                              \
+  X(READER, "reader")                                                                              \
+  X(WAIT, "wait")                                                                                  \
+  X(HEARTBEAT, "heartbeat")                                                                        \
+  X(CLIENT, "client")                                                                              \
+  X(TICKET, "ticket")
+
+#define SOURCE_ENUM(name, text) FROM_##name,
+enum { SOURCES(SOURCE_ENUM) SOURCE_COUNT };
+#undef SOURCE_ENUM
+#define SOURCE_NAME(name, text) text,
+static const char *const sources[] = {SOURCES(SOURCE_NAME)};
+#undef SOURCE_NAME
+
+/* What a waiter adds to the scores of a fair lock's queue: as Redisson has it. */
+#define FAIR_WAIT "300000"
+
+static char *formed(const lk_field *field, const char *name) {
+  size_t len = lk_name_form(field, name, NULL, 0);
+  char *text = malloc(len + 1);
+  if (text) lk_name_form(field, name, text, len + 1);
+  return text;
+}
+
+static lk_status bind_keys(lk_bound *bound, const char *name, lk_error *error) {
+  for (size_t i = 0; i < bound->def->nkeys; i++) {
+    bound->keys[i] = formed(&bound->def->keys[i], name);
+    if (!bound->keys[i]) return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  return LK_OK;
+}
+
+static lk_status bind_args(lk_bound *bound, lk_bound_values *values, lk_error *error) {
+  for (size_t i = 0; i < bound->def->nargs; i++) {
+    const lk_field *arg = &bound->def->args[i];
+    unsigned char source = 0;
+    while (source < SOURCE_COUNT && strcmp(sources[source], arg->name) != 0) source++;
+    if (source == SOURCE_COUNT) {
+      return lk_fail(error, LK_VERSION,
+                     "script %s has an argument %s that this library does not know",
+                     bound->def->name, arg->name);
+    }
+    bound->sources[i] = source;
+    if (source != FROM_CHANNEL || values->channel) continue;
+    values->channel = formed(arg, values->name);
+    if (!values->channel) return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  return LK_OK;
+}
+
+lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *script,
+                        lk_bound_values *values, lk_error *error) {
+  const lk_script_def *def = lk_catalog_find(catalog, script);
+  if (!def) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script);
+  if (def->nkeys > LK_BOUND_KEYS || def->nargs > LK_BOUND_ARGS) {
+    return lk_fail(error, LK_VERSION, "script %s has a shape that this library does not know",
+                   script);
+  }
+  bound->def = def;
+  lk_status status = bind_keys(bound, values->name, error);
+  return status == LK_OK ? bind_args(bound, values, error) : status;
+}
+
+void lk_bound_close(lk_bound *bound) {
+  for (size_t i = 0; i < LK_BOUND_KEYS; i++) free(bound->keys[i]);
+}
+
+static lk_bytes number(char buffer[LK_DIGITS_MAX], uint64_t value) {
+  return (lk_bytes){buffer, lk_digits_put(buffer, value)};
+}
+
+static lk_bytes value(unsigned char source, const lk_bound_values *values, const lk_particulars *p,
+                      lk_arguments *out) {
+  switch (source) {
+  case FROM_LEASE: return lk_bytes_of(values->lease);
+  case FROM_OWNER: return lk_bytes_of(p->owner);
+  case FROM_HOLD: return number(out->hold, (uint64_t)p->hold);
+  case FROM_CHANNEL: return lk_bytes_of(values->channel);
+  case FROM_PUBLISH: return lk_bytes_of(values->publish);
+  case FROM_TOKEN_TTL: return lk_bytes_of(values->token_ttl);
+  case FROM_NEW_OWNER: return lk_bytes_of(p->new_owner);
+  case FROM_REST: return number(out->rest, (uint64_t)p->rest_ms);
+  case FROM_WAIT: return lk_bytes_of(FAIR_WAIT);
+  case FROM_HEARTBEAT: return lk_bytes_of(p->once ? "0" : values->heartbeat);
+  case FROM_CLIENT: return lk_bytes_of(values->client);
+  case FROM_TICKET: return number(out->ticket, p->ticket);
+  default: return lk_bytes_of(p->other ? p->other : ""); /* a reader's writer, a writer's reader */
+  }
+}
+
+void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
+                   lk_arguments *out) {
+  for (size_t i = 0; i < bound->def->nkeys; i++) out->keys[i] = lk_bytes_of(bound->keys[i]);
+  out->nargs = 0;
+  for (size_t i = 0; i < bound->def->nargs; i++) {
+    lk_bytes arg = value(bound->sources[i], values, p, out);
+    bool left_away = bound->def->args[i].optional && arg.len == 0;
+    if (!left_away) out->args[out->nargs++] = arg;
+  }
+}
+
+lk_status lk_bound_strange(const lk_bound *bound, lk_error *error) {
+  lk_fail(error, LK_PROTOCOL, "%s: the reply is none that the script has", bound->def->name);
+  if (error) snprintf(error->script, sizeof error->script, "%s", bound->def->name);
+  return LK_PROTOCOL;
+}
+
+bool lk_bound_outcome(const redisReply *answer, lk_outcome *out) {
+  const lk_reply *reply = lk_reply_wrap((redisReply *)(uintptr_t)answer);
+  *out = (lk_outcome){0};
+  lk_reply_number(reply, 1, &out->second);
+  lk_reply_number(reply, 2, &out->third);
+  lk_reply_number(reply, 3, &out->fourth);
+  return lk_reply_number(reply, 0, &out->first);
+}
+
+lk_status lk_bound_run(lk_client *client, const lk_bound *bound, const lk_arguments *with,
+                       int64_t patience_us, lk_answer *answer, lk_outcome *outcome,
+                       lk_error *error) {
+  if (patience_us > client->command_us) patience_us = client->command_us;
+  lk_status status = lk_eval_call(client, bound->def, with->keys, bound->def->nkeys, with->args,
+                                  with->nargs, lk_clock_us() + patience_us, answer, error);
+  *outcome = (lk_outcome){0};
+  if (status == LK_OK && !lk_bound_outcome(answer->reply, outcome)) {
+    status = lk_bound_strange(bound, error);
+  }
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A script whose keys and arguments are known but for what changes from call to call. */
+#ifndef LK_BOUND_H
+#define LK_BOUND_H
+
+#include "harness/eval.h"
+
+enum { LK_BOUND_KEYS = 4, LK_BOUND_ARGS = 9 };
+
+/* What is the same for all calls of one handle. */
+typedef struct lk_bound_values {
+  const char *name;    /* of the lock */
+  char *channel;       /* malloc'ed, once a script that tells one was bound */
+  const char *publish; /* the verb that the channel is told with */
+  char lease[24];      /* in milliseconds, as the scripts take it */
+  char token_ttl[24];  /* "": left away */
+  char heartbeat[24];  /* of a waiter in a queue */
+  char *client;        /* malloc'ed: lk-<client uuid> */
+} lk_bound_values;
+
+/* What changes from call to call. */
+typedef struct lk_particulars {
+  const char *owner;
+  int64_t hold;
+  uint64_t ticket;       /* the serial in the owner's name */
+  const char *other;     /* the caller's other hold of a read-write lock, "" if it has none */
+  const char *new_owner; /* to whom a hold is handed over */
+  int64_t rest_ms;       /* how long a lock stays that is given back */
+  bool once;             /* it does not wait: no heartbeat */
+} lk_particulars;
+
+typedef struct lk_bound {
+  const lk_script_def *def;
+  char *keys[LK_BOUND_KEYS]; /* malloc'ed */
+  unsigned char sources[LK_BOUND_ARGS];
+} lk_bound;
+
+/* One call's keys and arguments; they point into the others and live as long. */
+typedef struct lk_arguments {
+  lk_bytes keys[LK_BOUND_KEYS];
+  lk_bytes args[LK_BOUND_ARGS];
+  size_t nargs;
+  char hold[24], ticket[24], rest[24];
+} lk_arguments;
+
+/* What a lock's script answers: {first, second, third, fourth}, 0 where there is none. */
+typedef struct lk_outcome {
+  int64_t first, second, third, fourth;
+} lk_outcome;
+
+lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *script,
+                        lk_bound_values *values, lk_error *error);
+void lk_bound_close(lk_bound *bound);
+
+void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
+                   lk_arguments *out);
+/* The outcome of a reply; false if it has none. */
+bool lk_bound_outcome(const redisReply *reply, lk_outcome *out);
+/* Runs it. LK_PROTOCOL for a reply without an outcome; the answer has no reply any more. */
+lk_status lk_bound_run(lk_client *client, const lk_bound *bound, const lk_arguments *with,
+                       int64_t patience_us, lk_answer *answer, lk_outcome *outcome,
+                       lk_error *error);
+/* LK_PROTOCOL. */
+lk_status lk_bound_strange(const lk_bound *bound, lk_error *error);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness/catalog.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/status.h"
+#include "harness/function.h"
+
+/* A script above this is no script: the server would hold its breath. */
+enum { SOURCE_MAX = 1024 * 1024 };
+
+struct lk_catalog {
+  const lk_script_def **scripts; /* sorted by name */
+  size_t count;
+  lk_parsed **parsed; /* those that were read at run time */
+  size_t parsed_count;
+  lk_script_def *copies; /* what everybody gets: with their places, and their names as functions */
+};
+
+static int by_name(const void *a, const void *b) {
+  const lk_script_def *const *left = a;
+  const lk_script_def *const *right = b;
+  return strcmp((*left)->name, (*right)->name);
+}
+
+static size_t index_of(const lk_catalog *catalog, const char *name) {
+  lk_script_def probe = {.name = name};
+  const lk_script_def *pointer = &probe;
+  const lk_script_def **found =
+      bsearch(&pointer, catalog->scripts, catalog->count, sizeof pointer, by_name);
+  return found ? (size_t)(found - catalog->scripts) : SIZE_MAX;
+}
+
+/* ---------------------------------------------------------------------------------- overriding -- */
+
+static bool same_fields(const lk_field *a, size_t na, const lk_field *b, size_t nb) {
+  if (na != nb) return false;
+  for (size_t i = 0; i < na; i++) {
+    if (strcmp(a[i].name, b[i].name) != 0 || strcmp(a[i].type, b[i].type) != 0) return false;
+    if (a[i].form != b[i].form || strcmp(a[i].text, b[i].text) != 0) return false;
+    if (strcmp(a[i].plus, b[i].plus) != 0) return false;
+    if (a[i].optional != b[i].optional || a[i].many != b[i].many) return false;
+  }
+  return true;
+}
+
+/* The library calls its own scripts by their shape: another may stand in only if it has the same. */
+static lk_status may_replace(const lk_script_def *new, const lk_script_def *old, lk_error *error) {
+  if (atoi(new->version) != atoi(old->version)) {
+    return lk_fail(error, LK_VERSION, "script %s: version %s cannot stand in for version %s",
+                   new->name, new->version, old->version);
+  }
+  if (!same_fields(new->keys, new->nkeys, old->keys, old->nkeys) ||
+      !same_fields(new->args, new->nargs, old->args, old->nargs) ||
+      strcmp(new->returns, old->returns) != 0 || new->repeat != old->repeat) {
+    return lk_fail(error, LK_VERSION,
+                   "script %s: version %s has other keys, arguments or replies than version %s",
+                   new->name, new->version, old->version);
+  }
+  return LK_OK;
+}
+
+static lk_status add(lk_catalog *catalog, lk_parsed *parsed, lk_error *error) {
+  const lk_script_def *def = lk_parsed_def(parsed);
+  lk_parsed **kept = realloc(catalog->parsed, (catalog->parsed_count + 1) * sizeof *kept);
+  if (kept) catalog->parsed = kept;
+  const lk_script_def **grown = realloc(catalog->scripts, (catalog->count + 1) * sizeof *grown);
+  if (grown) catalog->scripts = grown;
+  if (!kept || !grown) {
+    lk_parsed_free(parsed);
+    return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  catalog->parsed[catalog->parsed_count++] = parsed;
+  size_t index = index_of(catalog, def->name);
+  if (index != SIZE_MAX) {
+    lk_status status = may_replace(def, catalog->scripts[index], error);
+    if (status == LK_OK) catalog->scripts[index] = def;
+    return status;
+  }
+  catalog->scripts[catalog->count++] = def;
+  qsort(catalog->scripts, catalog->count, sizeof *catalog->scripts, by_name);
+  return LK_OK;
+}
+
+/* ------------------------------------------------------------------------------------- folders -- */
+
+static lk_status read_file(const char *path, char **out, size_t *len, lk_error *error) {
+  struct stat about;
+  FILE *file = fopen(path, "rb");
+  *out = NULL;
+  *len = 0;
+  if (!file || fstat(fileno(file), &about) < 0) {
+    if (file) fclose(file);
+    return lk_fail(error, LK_INVALID, "%s: %s", path, strerror(errno));
+  }
+  if (about.st_size > SOURCE_MAX) {
+    fclose(file);
+    return lk_fail(error, LK_INVALID, "%s: larger than %d bytes", path, SOURCE_MAX);
+  }
+  size_t size = (size_t)about.st_size;
+  *out = malloc(size + 1);
+  if (*out) *len = fread(*out, 1, size, file);
+  fclose(file);
+  if (*out && *len == size) return LK_OK;
+  free(*out);
+  *out = NULL;
+  return lk_fail(error, LK_INVALID, "%s: could not be read", path);
+}
+
+static lk_status add_file(lk_catalog *catalog, const char *path, const char *name,
+                          lk_error *error) {
+  char *source;
+  size_t len;
+  lk_parsed *parsed;
+  lk_status status = read_file(path, &source, &len, error);
+  if (status != LK_OK) return status;
+  status = lk_header_parse(path, source, len, &parsed, error);
+  free(source);
+  if (status != LK_OK) return status;
+  if (strcmp(lk_parsed_def(parsed)->name, name) != 0) {
+    lk_fail(error, LK_INVALID, "%s: its header names it %s", path, lk_parsed_def(parsed)->name);
+    lk_parsed_free(parsed);
+    return LK_INVALID;
+  }
+  return add(catalog, parsed, error);
+}
+
+/* `inside` is the path below the folder, "" for itself: a script's name is that without suffix. */
+static lk_status add_folder(lk_catalog *catalog, const char *root, const char *inside,
+                            lk_error *error) {
+  char path[PATH_MAX];
+  lk_status status = LK_OK;
+  struct dirent *entry;
+  snprintf(path, sizeof path, "%s/%s", root, inside);
+  DIR *folder = opendir(path);
+  if (!folder) return lk_fail(error, LK_INVALID, "scripts in %s: %s", path, strerror(errno));
+  while (status == LK_OK && (entry = readdir(folder)) != NULL) {
+    char name[PATH_MAX];
+    struct stat about;
+    size_t len = strlen(entry->d_name);
+    if (entry->d_name[0] == '_' || entry->d_name[0] == '.') continue;
+    int n = snprintf(name, sizeof name, "%s%s%s", inside, *inside ? "/" : "", entry->d_name);
+    int m = snprintf(path, sizeof path, "%s/%.*s", root, n, name);
+    if (n >= PATH_MAX || m >= PATH_MAX || stat(path, &about) < 0) continue;
+    if (S_ISDIR(about.st_mode)) {
+      status = add_folder(catalog, root, name, error);
+    } else if (len > 4 && strcmp(entry->d_name + len - 4, ".lua") == 0) {
+      name[n - 4] = '\0';
+      status = add_file(catalog, path, name, error);
+    }
+  }
+  closedir(folder);
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------------- face -- */
+
+/* Every script once more, with its place here, and its name as a function. */
+static lk_status number_scripts(lk_catalog *catalog, bool functions, lk_error *error) {
+  catalog->copies = calloc(catalog->count + 1, sizeof *catalog->copies);
+  if (!catalog->copies) return lk_fail(error, LK_NOMEM, "out of memory");
+  for (size_t i = 0; i < catalog->count; i++) {
+    lk_script_def *copy = &catalog->copies[i];
+    *copy = *catalog->scripts[i];
+    copy->index = i;
+    if (functions) copy->function = lk_function_name(copy);
+    if (functions && !copy->function) return lk_fail(error, LK_NOMEM, "out of memory");
+    catalog->scripts[i] = copy;
+  }
+  return LK_OK;
+}
+
+lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_error *error) {
+  lk_catalog *catalog = calloc(1, sizeof *catalog);
+  lk_status status = LK_OK;
+  *out = NULL;
+  if (!catalog) return lk_fail(error, LK_NOMEM, "out of memory");
+  catalog->scripts = malloc((lk_embedded_count + 1) * sizeof *catalog->scripts);
+  if (!catalog->scripts) {
+    free(catalog);
+    return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  for (size_t i = 0; i < lk_embedded_count; i++) catalog->scripts[i] = &lk_embedded_scripts[i];
+  catalog->count = lk_embedded_count;
+  if (dir) status = add_folder(catalog, dir, "", error);
+  if (status == LK_OK) status = number_scripts(catalog, functions, error);
+  if (status != LK_OK) {
+    lk_catalog_close(catalog);
+    return status;
+  }
+  *out = catalog;
+  return LK_OK;
+}
+
+void lk_catalog_close(lk_catalog *catalog) {
+  if (!catalog) return;
+  for (size_t i = 0; i < catalog->parsed_count; i++) lk_parsed_free(catalog->parsed[i]);
+  for (size_t i = 0; catalog->copies && i < catalog->count; i++) {
+    free((char *)(uintptr_t)catalog->copies[i].function);
+  }
+  free(catalog->copies);
+  free(catalog->parsed);
+  free(catalog->scripts);
+  free(catalog);
+}
+
+const lk_script_def *lk_catalog_find(const lk_catalog *catalog, const char *name) {
+  size_t index = name ? index_of(catalog, name) : SIZE_MAX;
+  return index == SIZE_MAX ? NULL : catalog->scripts[index];
+}
+
+size_t lk_catalog_count(const lk_catalog *catalog) { return catalog->count; }
+
+const lk_script_def *lk_catalog_at(const lk_catalog *catalog, size_t index) {
+  return index < catalog->count ? catalog->scripts[index] : NULL;
+}
+
+bool lk_catalog_is_embedded(const lk_script_def *script) {
+  for (size_t i = 0; i < lk_embedded_count; i++) {
+    if (lk_embedded_scripts[i].source == script->source) return true;
+  }
+  return false;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client: what its parts share. Everything below it takes an lk_client; it knows none of them. */
+#ifndef LK_CLIENT_H
+#define LK_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "harness/catalog.h"
+#include "harness/counts.h"
+#include "harness/line.h"
+#include "harness/trace.h"
+#include "net/channels.h"
+#include "net/events.h"
+#include "net/keeper.h"
+#include "net/pipe.h"
+#include "net/route.h"
+#include "os/random.h"
+
+typedef struct lk_holds lk_holds;
+typedef struct lk_seq lk_seq;
+typedef struct lk_undo lk_undo;
+
+struct lk_client {
+  atomic_size_t refs;  /* the application's, and one for each object that outlives a close */
+  uint64_t generation; /* of the process whose it is */
+  lk_conn_settings settings;
+  char *target; /* for people: no user, no password */
+  int64_t command_us;
+  int64_t recheck_us;
+  size_t connections; /* to each node */
+  int64_t min_replicas, replicas_ms;
+  lk_catalog *catalog;
+  bool functions;       /* scripts are called as Redis Functions */
+  atomic_bool prepares; /* servers that become masters get the scripts ahead */
+  lk_events events;
+  lk_trace *trace; /* NULL: nobody asked */
+  lk_counts *counts;
+  lk_keeper *keeper;
+  _Atomic uint64_t
+      dispatcher; /* the thread whose calls are gathered while callbacks run on it; 0 */
+  lk_route *route;
+  lk_channels *channels;
+  char uuid[LK_UUID_SIZE];
+  atomic_uint_least64_t serials; /* of owners' names: never used twice */
+
+  pthread_mutex_t listening; /* who hears what changes; taken before the channels' and the next */
+  pthread_mutex_t mutex;     /* guards holds, watches and what is below */
+  pthread_cond_t idle; /* signalled when a close begins, and when the last call has returned */
+  size_t active;       /* calls under way */
+  bool closing;
+  lk_holds *holds;
+  lk_undo *undos; /* calls that are to be undone */
+  size_t undos_repeated;
+  lk_op *ops;           /* what is under way */
+  lk_op *quitted;       /* and was told to end since the client closes */
+  lk_lines lines;       /* who waits for counters */
+  lk_seq *seqs;         /* callers of counters that are in no call */
+  lk_error trouble;     /* what the last try met */
+  atomic_bool troubled; /* is that trouble? read without the mutex */
+};
+
+/*
+ * Every public call starts with one and ends with the other. LK_OK; LK_INVALID (client NULL),
+ * LK_CLOSED, LK_FORKED.
+ */
+lk_status lk_client_enter(lk_client *client, lk_error *error);
+void lk_client_leave(lk_client *client);
+
+/* Is this thread in lk_client_dispatch(), which sends in one piece what its callbacks start? */
+bool lk_client_gathers(const lk_client *client);
+/* This thread is about to sleep: what it has gathered goes out first. Also of a client that closes. */
+void lk_client_send_gathered(lk_client *client);
+
+void lk_client_keep(lk_client *client); /* one more reference */
+void lk_client_drop(lk_client *client); /* the last one frees it */
+bool lk_client_is_closing(lk_client *client);
+/* Sleep; a close ends it. */
+void lk_client_sleep(lk_client *client, int64_t until_us);
+/* Does the client belong to this process? */
+bool lk_client_is_mine(const lk_client *client);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lk_eval() without a waiting thread. */
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "harness/eval.h"
+#include "harness/op.h"
+#include "harness/reply.h"
+#include "os/clock.h"
+
+typedef struct evaluation {
+  lk_op op;
+  lk_call call;
+} evaluation;
+
+static void destroy(lk_op *op) {
+  evaluation *e = (evaluation *)((char *)op - offsetof(evaluation, op));
+  lk_call_clear(&e->call);
+  free(e);
+}
+
+static void answered(void *user, lk_answer *answer) {
+  evaluation *e = user;
+  lk_status status = lk_answer_status(answer, e->call.script->name, NULL, lk_op_error(&e->op));
+  if (status == LK_OK) {
+    e->op.reply = lk_reply_wrap(answer->reply);
+  } else {
+    freeReplyObject(answer->reply);
+  }
+  lk_op_end(&e->op, status);
+}
+
+static lk_status start(evaluation *e, lk_client *client, const char *script, const lk_bytes *keys,
+                       size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error) {
+  const lk_script_def *def;
+  lk_status status = lk_eval_check(client, script, keys, nkeys, args, nargs, &def, error);
+  if (status == LK_OK) status = lk_call_init(&e->call, def, keys, nkeys, args, nargs, error);
+  if (status != LK_OK) return status;
+  if (lk_eval_start(client, &e->call, lk_clock_us() + client->command_us, answered, e)) {
+    return lk_succeed(error);
+  }
+  return lk_fail(error, LK_NOMEM, "out of memory");
+}
+
+lk_status lk_eval_async(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
+                        const lk_bytes *args, size_t nargs, lk_done_fn done, void *user,
+                        lk_op **out, lk_error *error) {
+  if (out) *out = NULL;
+  if (!done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
+  evaluation *e = calloc(1, sizeof *e);
+  if (!e) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status = lk_op_begin(&e->op, client, NULL, done, user, error);
+  if (status != LK_OK) {
+    free(e);
+    return status;
+  }
+  e->op.destroy = destroy;
+  if (out) *out = &e->op;
+  status = start(e, client, script, keys, nkeys, args, nargs, error);
+  if (status != LK_OK) {
+    if (out) *out = NULL;
+    lk_op_abort(&e->op);
+  }
+  return status;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness/op.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "locks/holds.h"
+#include "os/clock.h"
+
+static lk_op *of_event(lk_event *event) {
+  return (lk_op *)((char *)event - offsetof(lk_op, event));
+}
+
+static void run_done(lk_event *event) {
+  lk_op *op = of_event(event);
+  op->done(op, op->status, op->error, op->user);
+}
+
+static void drop_done(lk_event *event) { lk_op_drop(of_event(event)); }
+
+static const lk_event_type end_event = {.run = run_done, .drop = drop_done};
+
+static void list(lk_op *op, lk_op **first) {
+  op->at = first;
+  op->next = *first;
+  if (op->next) op->next->at = &op->next;
+  *first = op;
+}
+
+static void unlist(const lk_op *op) {
+  *op->at = op->next;
+  if (op->next) op->next->at = op->at;
+}
+
+lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_fn done, void *user,
+                      lk_error *error) {
+  lk_status status = lk_caller_enter(client, caller, error);
+  if (status != LK_OK) return status;
+  op->client = client;
+  op->caller = caller;
+  op->done = done;
+  op->user = user;
+  op->event = (lk_event){.type = &end_event};
+  op->error = done ? NULL : error;
+  atomic_init(&op->refs, 1);
+  pthread_mutex_lock(&client->mutex);
+  bool late = client->closing; /* the others have been told to quit: nobody would tell this one */
+  if (!late) list(op, &client->ops);
+  pthread_mutex_unlock(&client->mutex);
+  if (late) {
+    lk_caller_leave(client, caller);
+    return lk_fail(error, LK_CLOSED, "the client is closed");
+  }
+  lk_client_keep(client);
+  return LK_OK;
+}
+
+void lk_op_keep(lk_op *op) { atomic_fetch_add(&op->refs, 1); }
+
+void lk_op_drop(lk_op *op) {
+  if (atomic_fetch_sub(&op->refs, 1) != 1) return;
+  lk_client *client = op->client;
+  if (op->done) free(op->error);
+  lk_reply_free(op->reply);
+  op->destroy(op);
+  lk_client_drop(client);
+}
+
+lk_error *lk_op_error(lk_op *op) {
+  if (op->done && !op->error) op->error = calloc(1, sizeof *op->error);
+  return op->error;
+}
+
+void lk_op_end(lk_op *op, lk_status status) {
+  lk_client *client = op->client;
+  lk_error *error = status != LK_OK ? lk_op_error(op) : op->error;
+  if (error && status == LK_OK) lk_succeed(error);
+  if (error && status != LK_OK) error->status = status;
+  /* A caller may begin its next call as soon as it hears of this one's end. */
+  lk_caller_release(op->caller);
+  pthread_mutex_lock(&client->mutex);
+  unlist(op);
+  op->status = status;
+  op->ended = true;
+  if (op->asleep) pthread_cond_signal(op->asleep);
+  pthread_mutex_unlock(&client->mutex);
+  if (op->done && op->inner) {
+    run_done(&op->event);
+    lk_op_drop(op);
+  } else if (op->done) {
+    lk_events_post(&client->events, &op->event); /* and with it goes its reference */
+  }
+  lk_client_leave(client);
+}
+
+void lk_op_abort(lk_op *op) {
+  lk_client *client = op->client;
+  lk_caller_release(op->caller);
+  pthread_mutex_lock(&client->mutex);
+  unlist(op);
+  pthread_mutex_unlock(&client->mutex);
+  lk_client_keep(client);
+  lk_op_drop(op);
+  lk_client_leave(client);
+  lk_client_drop(client);
+}
+
+lk_status lk_op_wait(lk_op *op) {
+  pthread_cond_t asleep;
+  lk_client *client = op->client;
+  lk_client_send_gathered(client);
+  pthread_mutex_lock(&client->mutex);
+  if (!op->ended) {
+    lk_cond_init(&asleep);
+    op->asleep = &asleep;
+    while (!op->ended) pthread_cond_wait(&asleep, &client->mutex);
+    op->asleep = NULL;
+    pthread_cond_destroy(&asleep);
+  }
+  lk_status status = op->status;
+  pthread_mutex_unlock(&client->mutex);
+  return status;
+}
+
+/* The next one that was not told yet, with a reference. None is looked at twice: they may be many. */
+static lk_op *next_to_quit(lk_client *client) {
+  lk_op *op = NULL;
+  pthread_mutex_lock(&client->mutex);
+  while (!op && client->ops) {
+    op = client->ops;
+    unlist(op);
+    list(op, &client->quitted);
+    if (op->quitting || !op->quit) op = NULL;
+  }
+  if (op) {
+    op->quitting = true;
+    lk_op_keep(op);
+  }
+  pthread_mutex_unlock(&client->mutex);
+  return op;
+}
+
+void lk_ops_quit(lk_client *client) {
+  lk_op *op;
+  while ((op = next_to_quit(client)) != NULL) {
+    op->quit(op, LK_CLOSED);
+    lk_op_drop(op);
+  }
+}
+
+void lk_op_cancel(lk_op *op) {
+  if (!op || !lk_client_is_mine(op->client) || !op->quit) return;
+  pthread_mutex_lock(&op->client->mutex);
+  bool runs = !op->ended;
+  op->quitting = true;
+  pthread_mutex_unlock(&op->client->mutex);
+  /* Also one that another tells to quit at this moment: when this returns, it has been told. */
+  if (runs) op->quit(op, LK_CANCELLED);
+}
+
+lk_reply *lk_op_reply(lk_op *op) {
+  lk_reply *reply = op ? op->reply : NULL;
+  if (reply) op->reply = NULL;
+  return reply;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness/reply.h"
+
+static const redisReply *peek(const lk_reply *reply) { return (const redisReply *)reply; }
+
+lk_reply_type lk_reply_type_of(const lk_reply *reply) {
+  if (!reply) return LK_REPLY_NIL;
+  switch (peek(reply)->type) {
+  case REDIS_REPLY_INTEGER: return LK_REPLY_INTEGER;
+  case REDIS_REPLY_STRING: return LK_REPLY_STRING;
+  case REDIS_REPLY_STATUS: return LK_REPLY_STATUS;
+  case REDIS_REPLY_ARRAY: return LK_REPLY_ARRAY;
+  case REDIS_REPLY_ERROR: return LK_REPLY_ERROR;
+  default: return LK_REPLY_NIL;
+  }
+}
+
+int64_t lk_reply_integer(const lk_reply *reply) {
+  return lk_reply_type_of(reply) == LK_REPLY_INTEGER ? peek(reply)->integer : 0;
+}
+
+lk_bytes lk_reply_bytes(const lk_reply *reply) {
+  lk_bytes bytes = {"", 0};
+  switch (lk_reply_type_of(reply)) {
+  case LK_REPLY_STRING:
+  case LK_REPLY_STATUS:
+  case LK_REPLY_ERROR:
+    bytes.data = peek(reply)->str;
+    bytes.len = peek(reply)->len;
+    break;
+  default: break;
+  }
+  return bytes;
+}
+
+size_t lk_reply_count(const lk_reply *reply) {
+  return lk_reply_type_of(reply) == LK_REPLY_ARRAY ? peek(reply)->elements : 0;
+}
+
+const lk_reply *lk_reply_at(const lk_reply *reply, size_t index) {
+  if (index >= lk_reply_count(reply)) return NULL;
+  return (const lk_reply *)peek(reply)->element[index];
+}
+
+void lk_reply_free(lk_reply *reply) { freeReplyObject(lk_reply_unwrap(reply)); }
+
+bool lk_reply_number(const lk_reply *reply, size_t index, int64_t *out) {
+  const lk_reply *element = lk_reply_at(reply, index);
+  if (lk_reply_type_of(element) != LK_REPLY_INTEGER) return false;
+  *out = lk_reply_integer(element);
+  return true;
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A watch renews a lease at every third of it and knows until when it is certain. The deadline counts
+ * from before the request that was answered went out, so it is never later than the server's.
+ */
+#include "harness/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "harness/eval.h"
+#include "harness/reply.h"
+#include "os/clock.h"
+
+/* A renewal that failed is tried again after this part of the lease, within these bounds. */
+enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
+
+/* A renewal may go out this part of its interval sooner. */
+enum { SLACK_PART = 8 };
+
+/* Redisson's default. */
+enum { FOREIGN_WATCHDOG_US = 30 * 1000 * 1000 };
+
+struct lk_watch {
+  lk_client *client;
+  const lk_renewal *renewal;
+  const char *owner; /* "": unknown */
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
+  void *user;
+  lk_timer timer;
+  lk_event event;
+
+  /* Guarded by the client's mutex. */
+  int64_t deadline_us;
+  int64_t certain_us; /* what stands of it whoever comes */
+  int64_t renew_us;   /* when the next renewal goes out, at the latest */
+  lk_error *
+      refused; /* what the last renewal met that failed; NULL: none did. It stands once it is lost */
+  atomic_uint refs;    /* the application's, a renewal under way, a queued event */
+  uint8_t company;     /* an lk_company */
+  uint8_t lost;        /* an lk_lost_reason */
+  bool renewing : 1;   /* one is under way */
+  bool unanswered : 1; /* the last one failed */
+  bool closed : 1;
+  bool owns_renewal : 1; /* it is an own_renewal's */
+};
+
+/* What a watch without a lock renews by. */
+typedef struct own_renewal {
+  lk_renewal renewal;
+  lk_call call;
+} own_renewal;
+
+/* One that is under way. */
+typedef struct renewing {
+  lk_watch *watch;
+  lk_call call; /* of a bound one */
+  int64_t min_replicas, replicas_ms;
+  int64_t sent_us; /* of the renewal that the replicas are asked about */
+} renewing;
+
+int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company) {
+  if (company == LK_COMPANY_FOREIGN && lease_us > FOREIGN_WATCHDOG_US) {
+    lease_us = FOREIGN_WATCHDOG_US;
+  }
+  return lease_us - (drift_ms > 0 ? drift_ms * 1000 : lease_us / 100 + 2000);
+}
+
+/* For the trace. */
+static const char *const reasons[] = {"not", "taken", "expired", "unreachable", "broken"};
+
+static void trace_deadline(const lk_watch *watch) {
+  if (watch->closed) return;
+  LK_TRACE(watch->client->trace, "deadline", lk_clock_us(), LK_TEXT("owner", watch->owner),
+           LK_NUMBER("until", watch->deadline_us));
+}
+
+static void drop(lk_watch *watch) {
+  if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
+  lk_client *client = watch->client;
+  if (watch->renewal->let_go) watch->renewal->let_go(watch->user);
+  if (watch->owns_renewal) {
+    own_renewal *own =
+        (own_renewal *)((char *)(uintptr_t)watch->renewal - offsetof(own_renewal, renewal));
+    lk_call_clear(&own->call);
+    free(own);
+  }
+  free(watch->refused);
+  free(watch);
+  lk_client_drop(client);
+}
+
+/* With the client's mutex held, here and in the functions that are not public. */
+static void lose(lk_watch *watch, lk_lost_reason reason) {
+  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  watch->lost = (uint8_t)reason;
+  LK_TRACE(watch->client->trace, "lost", lk_clock_us(), LK_TEXT("owner", watch->owner),
+           LK_TEXT("reason", reasons[reason]));
+  atomic_fetch_add(&watch->refs, 1);
+  lk_events_post(&watch->client->events, &watch->event);
+}
+
+/* The lease may have ended while this process did not run; whoever looks first says so. */
+static void notice_end(lk_watch *watch, int64_t now_us) {
+  if (now_us < watch->deadline_us) return;
+  bool tried = watch->unanswered || watch->renewing;
+  lose(watch, tried ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
+}
+
+static bool renews(const lk_watch *watch) { return watch->renewal->bound || watch->renewal->call; }
+
+/* How much sooner a renewal may go out to travel with others: an eighth of the interval. One that is
+ * tried again keeps its pause. */
+static int64_t slack_us(const lk_watch *watch) {
+  return watch->unanswered ? 0 : watch->renewal->lease_us / 3 / SLACK_PART;
+}
+
+static void plan(lk_watch *watch) {
+  int64_t at_us = watch->deadline_us;
+  uint32_t early_ms = 0;
+  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  if (renews(watch) && !watch->renewing && watch->renew_us < at_us) {
+    at_us = watch->renew_us;
+    early_ms = (uint32_t)(slack_us(watch) / 1000);
+  }
+  if (!lk_timer_set_early(watch->client->keeper, &watch->timer, at_us, early_ms)) {
+    lose(watch, LK_LOST_EXPIRED);
+  }
+}
+
+/* ---------------------------------------------------------------------------------- renewal -- */
+
+static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
+  int64_t deadline_us = sent_us + lk_believed_us(lease_us, watch->renewal->drift_ms, company);
+  int64_t certain_us =
+      sent_us + lk_believed_us(lease_us, watch->renewal->drift_ms, LK_COMPANY_FOREIGN);
+  if (deadline_us > watch->deadline_us) watch->deadline_us = deadline_us;
+  if (certain_us > watch->certain_us) watch->certain_us = certain_us;
+  if (company == LK_COMPANY_FOREIGN) watch->deadline_us = watch->certain_us;
+  trace_deadline(watch);
+}
+
+static void renew_after(lk_watch *watch, int64_t sent_us) {
+  int64_t pause_us = watch->renewal->lease_us / 3;
+  bool shared = watch->company != LK_COMPANY_NONE;
+  if (shared && pause_us > FOREIGN_WATCHDOG_US / 3) pause_us = FOREIGN_WATCHDOG_US / 3;
+  watch->renew_us = sent_us + pause_us;
+}
+
+/* Without memory the reason of the loss has to do. */
+static void note_refusal(lk_watch *watch, const lk_answer *answer) {
+  if (watch->lost != LK_LOST_NOT) return;
+  if (!watch->refused) watch->refused = malloc(sizeof *watch->refused);
+  if (!watch->refused) return;
+  if (lk_answer_status(answer, NULL, NULL, watch->refused) == LK_OK) {
+    lk_fail(watch->refused, LK_NOREPLICAS, "too few replicas have confirmed the renewal");
+  }
+}
+
+static void retry_later(lk_watch *watch, int64_t now_us) {
+  int64_t pause_us = watch->renewal->lease_us / RETRY_PART;
+  if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
+  if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
+  watch->unanswered = true;
+  watch->renew_us = now_us + pause_us;
+}
+
+static void count_renewal(lk_watch *watch, int64_t sent_us) {
+  extend(watch, sent_us, watch->renewal->lease_us, (lk_company)watch->company);
+  watch->unanswered = false;
+  if (watch->lost == LK_LOST_NOT && watch->refused) watch->refused->status = LK_OK;
+  renew_after(watch, sent_us);
+}
+
+static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
+  int64_t outcome = 0, left_ms = 0, foreign = 0;
+  const lk_reply *reply = lk_reply_wrap(answer->reply);
+  bool replied = answer->status == LK_OK && lk_reply_number(reply, 0, &outcome);
+  if (replied) lk_count_up(&watch->client->counts->renewals);
+  if (replied && outcome == 1) {
+    if (watch->company != LK_COMPANY_NONE) {
+      lk_reply_number(reply, 1, &foreign);
+      watch->company = (uint8_t)(foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS);
+    }
+    count_renewal(watch, answer->sent_us);
+  } else if (replied && outcome == -1) {
+    bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
+    lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
+  } else {
+    note_refusal(watch, answer);
+    retry_later(watch, now_us);
+  }
+}
+
+static void end_renewing(renewing *r, lk_answer *answer) {
+  freeReplyObject(answer->reply);
+  lk_call_clear(&r->call);
+  drop(r->watch);
+  free(r);
+}
+
+static void replicas_counted(void *user, lk_answer *answer) {
+  renewing *r = user;
+  lk_watch *watch = r->watch;
+  int64_t now_us = lk_clock_us();
+  bool enough = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
+                answer->reply->integer >= r->min_replicas;
+  pthread_mutex_lock(&watch->client->mutex);
+  notice_end(watch, now_us);
+  watch->renewing = false;
+  if (!watch->closed) {
+    if (enough) {
+      count_renewal(watch, r->sent_us);
+    } else {
+      note_refusal(watch, answer);
+      retry_later(watch, now_us);
+    }
+    plan(watch);
+  }
+  pthread_mutex_unlock(&watch->client->mutex);
+  end_renewing(r, answer);
+}
+
+/* With replicas a renewal counts only when they have it: they are asked, and this one is not over. Of two
+ * copies the second may have written nothing, and then WAIT speaks of nothing: another renewal follows. */
+static bool ask_replicas(renewing *r, lk_answer *answer) {
+  int64_t outcome = 0;
+  if (r->min_replicas == 0 || answer->status != LK_OK) return false;
+  if (!lk_reply_number(lk_reply_wrap(answer->reply), 0, &outcome) || outcome != 1) return false;
+  if (answer->copies > 1) {
+    answer->status = LK_UNSURE;
+    return false;
+  }
+  r->sent_us = answer->sent_us;
+  return lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
+                           replicas_counted, r);
+}
+
+static void renewed(void *user, lk_answer *answer) {
+  renewing *r = user;
+  lk_watch *watch = r->watch;
+  int64_t now_us = lk_clock_us();
+  redisReply *reply = answer->reply;
+  if (ask_replicas(r, answer)) {
+    freeReplyObject(reply);
+    return;
+  }
+  pthread_mutex_lock(&watch->client->mutex);
+  /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
+  notice_end(watch, now_us);
+  watch->renewing = false;
+  if (!watch->closed) {
+    take_answer(watch, answer, now_us);
+    plan(watch);
+  }
+  pthread_mutex_unlock(&watch->client->mutex);
+  end_renewing(r, answer);
+}
+
+static int64_t command_us(const lk_watch *watch) {
+  int64_t third_us = watch->renewal->lease_us / 3;
+  return third_us < watch->client->command_us ? third_us : watch->client->command_us;
+}
+
+/* The watch is not closed before its timer has fired, so the renewal stands. Renewals that go out now
+ * travel together. */
+static void send_renewal(lk_watch *watch, int64_t now_us) {
+  static const lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
+  const lk_renewal *by = watch->renewal;
+  lk_particulars p = {.owner = watch->owner, .hold = 1};
+  lk_arguments with;
+  lk_status status = LK_OK;
+  renewing *r = malloc(sizeof *r);
+  if (!r) {
+    pthread_mutex_lock(&watch->client->mutex);
+    watch->renewing = false;
+    retry_later(watch, now_us);
+    plan(watch);
+    pthread_mutex_unlock(&watch->client->mutex);
+    drop(watch);
+    return;
+  }
+  *r = (renewing){.watch = watch, .min_replicas = by->min_replicas, .replicas_ms = by->replicas_ms};
+  if (by->bound) {
+    lk_bound_fill(by->bound, by->values, &p, &with);
+    status = lk_call_init(&r->call, by->bound->def, with.keys, by->bound->def->nkeys, with.args,
+                          with.nargs, NULL);
+    r->call.gathers = true;
+    r->call.durable = by->min_replicas > 0;
+  }
+  const lk_call *call = by->bound ? &r->call : by->call;
+  bool sent =
+      status == LK_OK && lk_eval_start(watch->client, call, now_us + command_us(watch), renewed, r);
+  lk_answer answer = failed;
+  if (!sent) renewed(r, &answer);
+}
+
+static void fire(lk_timer *timer) {
+  lk_watch *watch = (lk_watch *)((char *)timer - offsetof(lk_watch, timer));
+  int64_t now_us = lk_clock_us();
+  bool renew = false;
+  pthread_mutex_lock(&watch->client->mutex);
+  if (!watch->closed) {
+    LK_TRACE(watch->client->trace, "timer", now_us,
+             LK_TEXT("timer", now_us < watch->deadline_us ? "renew" : "deadline"),
+             LK_TEXT("owner", watch->owner));
+  }
+  notice_end(watch, now_us);
+  if (watch->lost == LK_LOST_NOT && !watch->closed && renews(watch) && !watch->renewing &&
+      now_us >= watch->renew_us - slack_us(watch)) {
+    renew = watch->renewing = true;
+    atomic_fetch_add(&watch->refs, 1);
+  }
+  plan(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+  if (renew) send_renewal(watch, now_us);
+}
+
+/* ------------------------------------------------------------------------------------- public -- */
+
+static void run_event(lk_event *event) {
+  lk_watch *watch = (lk_watch *)((char *)event - offsetof(lk_watch, event));
+  if (watch->on_lost) watch->on_lost(watch, lk_watch_lost(watch), watch->user);
+}
+
+static void drop_event(lk_event *event) {
+  drop((lk_watch *)((char *)event - offsetof(lk_watch, event)));
+}
+
+static lk_lane *lane_of(const lk_event *event) {
+  return ((const lk_watch *)((const char *)event - offsetof(lk_watch, event)))->renewal->lane;
+}
+
+static const lk_event_type lost_event = {.run = run_event, .drop = drop_event, .lane = lane_of};
+
+static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
+  if (spec->lease_ms < LK_LEASE_MIN_MS || spec->lease_ms > LK_LEASE_MAX_MS) {
+    return lk_fail(error, LK_INVALID, "lease_ms must be from %d to %d", LK_LEASE_MIN_MS,
+                   LK_LEASE_MAX_MS);
+  }
+  if (spec->drift_ms < 0 || spec->drift_ms >= spec->lease_ms) {
+    return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below lease_ms");
+  }
+  if (spec->since_ms <= 0 || spec->since_ms > lk_clock_ms()) {
+    return lk_fail(error, LK_INVALID,
+                   "since_ms must say when the call that got the lease was sent, by lk_now_ms()");
+  }
+  return LK_OK;
+}
+
+lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
+  lk_watch *watch = malloc(sizeof *watch);
+  if (!watch) return NULL;
+  memset(watch, 0, sizeof *watch);
+  watch->client = client;
+  watch->renewal = terms->renewal;
+  watch->owner = terms->owner;
+  watch->on_lost = terms->on_lost;
+  watch->user = terms->user;
+  atomic_init(&watch->refs, 1);
+  watch->timer.fire = fire;
+  watch->event = (lk_event){.type = &lost_event};
+  watch->company = (uint8_t)terms->company;
+  watch->owns_renewal = terms->owns_renewal;
+  lk_client_keep(client);
+  return watch;
+}
+
+void lk_watch_run(lk_watch *watch, int64_t sent_us) {
+  extend(watch, sent_us, watch->renewal->lease_us, (lk_company)watch->company);
+  renew_after(watch, sent_us);
+  plan(watch);
+}
+
+static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_spec *spec,
+                          lk_error *error) {
+  own->renewal = (lk_renewal){.lease_us = spec->lease_ms * 1000, .drift_ms = spec->drift_ms};
+  if (!spec->script) return LK_OK;
+  const lk_script_def *script = lk_catalog_find(client->catalog, spec->script);
+  if (!script) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
+  lk_status status =
+      lk_call_init(&own->call, script, spec->keys, spec->nkeys, spec->args, spec->nargs, error);
+  own->call.gathers = true;
+  own->renewal.call = &own->call;
+  return status;
+}
+
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*let_go)(void *user),
+                         lk_watch **out, lk_error *error) {
+  own_renewal *own = calloc(1, sizeof *own);
+  if (!own) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status = own_call(own, client, spec, error);
+  lk_watch_terms terms = {.renewal = &own->renewal,
+                          .owner = "",
+                          .company = LK_COMPANY_NONE,
+                          .on_lost = spec->on_lost,
+                          .user = spec->user,
+                          .owns_renewal = true};
+  own->renewal.let_go = let_go;
+  lk_watch *watch = status == LK_OK ? lk_watch_new(client, &terms) : NULL;
+  if (!watch) {
+    lk_call_clear(&own->call);
+    free(own);
+    return status != LK_OK ? status : lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  pthread_mutex_lock(&client->mutex);
+  *out = watch; /* before anybody can hear of its end */
+  lk_watch_run(watch, spec->since_ms * 1000);
+  pthread_mutex_unlock(&client->mutex);
+  return lk_succeed(error);
+}
+
+lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
+                        lk_error *error) {
+  lk_watch_spec given;
+  if (out) *out = NULL;
+  lk_status status = lk_client_enter(client, error);
+  if (status != LK_OK) return status;
+  if (!out || !spec) {
+    status = lk_fail(error, LK_INVALID, "a watch needs a spec and a place for the result");
+  } else {
+    status = lk_options_copy(&given, sizeof given, spec, "lk_watch_spec", error);
+  }
+  if (status == LK_OK) status = check_spec(&given, error);
+  if (status == LK_OK) status = lk_watch_start(client, &given, NULL, out, error);
+  lk_client_leave(client);
+  return status;
+}
+
+int64_t lk_watch_left_ms(lk_watch *watch) {
+  int64_t now_us = lk_clock_us();
+  if (!watch) return 0;
+  notice_end(watch, now_us);
+  return watch->lost == LK_LOST_NOT ? (watch->deadline_us - now_us) / 1000 : 0;
+}
+
+int64_t lk_watch_remaining_ms(lk_watch *watch) {
+  if (!watch || !lk_client_is_mine(watch->client)) return 0;
+  pthread_mutex_lock(&watch->client->mutex);
+  int64_t left_ms = lk_watch_left_ms(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+  return left_ms;
+}
+
+int64_t lk_watch_deadline_us(const lk_watch *watch) {
+  return watch->lost == LK_LOST_NOT ? watch->deadline_us : 0;
+}
+
+lk_lost_reason lk_watch_look(lk_watch *watch) {
+  if (!watch) return LK_LOST_NOT;
+  notice_end(watch, lk_clock_us());
+  return (lk_lost_reason)watch->lost;
+}
+
+lk_lost_reason lk_watch_lost(lk_watch *watch) {
+  if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
+  pthread_mutex_lock(&watch->client->mutex);
+  lk_lost_reason lost = lk_watch_look(watch);
+  pthread_mutex_unlock(&watch->client->mutex);
+  return lost;
+}
+
+const lk_error *lk_watch_why(const lk_watch *watch) {
+  return watch->refused && watch->refused->status != LK_OK ? watch->refused : NULL;
+}
+
+static void close_watch(lk_watch *watch, bool wait) {
+  pthread_mutex_lock(&watch->client->mutex);
+  watch->closed = true;
+  pthread_mutex_unlock(&watch->client->mutex);
+  lk_timer_cancel(watch->client->keeper, &watch->timer);
+  lk_events_cancel(&watch->client->events, &watch->event, wait);
+  drop(watch);
+}
+
+void lk_watch_end(lk_watch *watch) { close_watch(watch, false); }
+
+void lk_watch_close(lk_watch *watch) {
+  if (watch && lk_client_is_mine(watch->client)) close_watch(watch, true);
+}
+
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
+  notice_end(watch, lk_clock_us());
+  watch->company = (uint8_t)company;
+  extend(watch, sent_us, lease_us, company);
+  plan(watch);
+}
+
+void lk_watch_lose(lk_watch *watch, lk_lost_reason reason) { lose(watch, reason); }

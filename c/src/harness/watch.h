@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lock.c needs of a watch beyond the public face. */
+#ifndef LK_WATCH_H
+#define LK_WATCH_H
+
+#include "harness/bound.h"
+
+/*
+ * With whom a lease is shared. All readers of a read-write lock share the life of one hash, and a renewal
+ * of Redisson's sets it to its own watchdog, however much is left. If that process then dies, everybody's
+ * hold ends with the watchdog. So a reader renews in time for that, and beside readers of Redisson's it
+ * believes no longer. They may come at any time; each renewal says whether they are there.
+ */
+typedef enum lk_company {
+  LK_COMPANY_NONE,   /* it is not shared */
+  LK_COMPANY_OURS,   /* with latchkey's readers, as far as is known */
+  LK_COMPANY_FOREIGN /* with Redisson's, too */
+} lk_company;
+
+/* lk_watch_open() inside a call that has entered the client; the spec is taken as right. let_go: as of an
+ * lk_renewal. */
+lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*let_go)(void *user),
+                         lk_watch **out, lk_error *error);
+
+/* How a lease is renewed. It lives as long as its watches. */
+typedef struct lk_renewal {
+  int64_t lease_us;
+  int64_t drift_ms;
+  const lk_bound *bound; /* NULL: by `call`; without either nothing is renewed */
+  const lk_bound_values *values;
+  const lk_call *call;
+  int64_t min_replicas,
+      replicas_ms; /* so many replicas must have it; 0: the server's word is enough */
+  void (*let_go)(
+      void *user); /* NULL, or told outside of every mutex that nothing looks at the watch's
+                                 user any more */
+  lk_lane *lane;   /* NULL: losses are told in any order, and beside each other */
+} lk_renewal;
+
+/* What a watch of a hold is told. */
+typedef struct lk_watch_terms {
+  const lk_renewal *renewal;
+  const char *owner; /* lives until the user is let go */
+  lk_company company;
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
+  void *user;
+  bool owns_renewal; /* it is an own one's of the watch, and goes with it */
+} lk_watch_terms;
+/* It does not run yet. A renewal is written down only when it is due. NULL: no memory. */
+lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms);
+/* With the client's mutex held: from now on, with the lease of a call that was sent at sent_us. */
+void lk_watch_run(lk_watch *watch, int64_t sent_us);
+/* As lk_watch_close(), of one that was made with lk_watch_new(); but it does not wait for a callback that
+ * runs. So it may be called on any thread, also one that others wait for. */
+void lk_watch_end(lk_watch *watch);
+/* With the client's mutex held. A call under the same hold was answered that was sent at sent_us and
+ * granted lease_us: the lease ends no sooner than that. Nothing happens to a watch that is lost. */
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company);
+/* With the client's mutex held: the server said that the hold is gone. */
+void lk_watch_lose(lk_watch *watch, lk_lost_reason reason);
+
+/* With the client's mutex held: until when the lease is certain; 0 once it is lost. */
+int64_t lk_watch_deadline_us(const lk_watch *watch);
+/* With the client's mutex held, as lk_watch_lost() and lk_watch_remaining_ms(). NULL is fine. */
+lk_lost_reason lk_watch_look(lk_watch *watch);
+/* Once it is lost: what the last renewal met that failed; NULL: it did not. Lives as long as the watch. */
+const lk_error *lk_watch_why(const lk_watch *watch);
+int64_t lk_watch_left_ms(lk_watch *watch);
+
+/* How long after its send a call counts that was granted lease_us: less the drift, lease/100 + 2 ms
+ * unless given. */
+int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company);
+
+#endif

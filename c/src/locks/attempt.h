@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One acquire of an application's, from its first try to its end. It has no thread: whatever happens to
+ * it (an answer, a message, a timer, its turn) is noted, and whoever notes something while nobody runs
+ * it runs it. So its steps come one after the other, outside every mutex.
+ */
+#ifndef LK_ATTEMPT_H
+#define LK_ATTEMPT_H
+
+#include "harness/op.h"
+#include "locks/lock.h"
+
+typedef enum lk_phase {
+  LK_PHASE_IN_LINE,     /* others of this process are first */
+  LK_PHASE_CALLING,     /* a script was sent; its answer comes */
+  LK_PHASE_LISTENING,   /* until the server has confirmed the subscription, or the timer */
+  LK_PHASE_SLEEPING,    /* until a message or the timer */
+  LK_PHASE_CONFIRMING,  /* the replicas are asked whether they have it */
+  LK_PHASE_GIVING_BACK, /* what was granted is not to be kept */
+  LK_PHASE_ENDED
+} lk_phase;
+
+/* What has happened since the last step. */
+enum {
+  LK_HAPPENED_TURN = 1,
+  LK_HAPPENED_ANSWER = 2,
+  LK_HAPPENED_NEWS = 4, /* a message, or a change of the subscription */
+  LK_HAPPENED_TIMER = 8,
+  LK_HAPPENED_QUIT = 16,
+  LK_HAPPENED_HANDED = 32 /* a local holder handed its hold over, or failed to */
+};
+
+/* What the last call came to. */
+typedef struct lk_heard {
+  lk_status status; /* LK_OK: there is an outcome */
+  lk_outcome outcome;
+  int64_t sent_us;
+  unsigned copies;
+  lk_pipe *via;
+} lk_heard;
+
+struct lk_attempt {
+  lk_op op;
+  lk_lock *lock;
+  const lk_flow *flow;
+  lk_hold *hold; /* that is re-entered, with a reference; NULL: a fresh one is wanted */
+  bool in_line;
+  lk_attempt *next, *previous; /* in the record's line */
+  lk_timer timer;
+  lk_job job;
+  lk_attempt *successor; /* whose turn comes by its end */
+  bool
+      blocking; /* the calls that its thread comes to make are made by it, and not in the background */
+  pthread_t thread;
+  int64_t wait_ms; /* as the application gave it */
+  int64_t deadline_us;
+  uint64_t caller_id;
+  lk_caller *holder;   /* for who is told of a loss; NULL: a thread */
+  int64_t patience_us; /* of each call */
+  lk_listener own;     /* to the channel of its name, where clients of another kind tell a waiter */
+
+  /* Guarded by the client's mutex. */
+  unsigned happened;
+  unsigned told; /* what messages said, as its flow writes it down */
+  bool running;
+  bool promised; /* a local holder hands over to it: nothing else happens until that is settled */
+  lk_heard handed;
+  atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
+
+  /* Of whoever runs it. */
+  lk_phase phase;
+  const lk_bound *calling;
+  lk_call call;
+  lk_heard heard;
+  lk_status last;   /* what the last try said */
+  int64_t left_ms;  /* of the lease that is in the way */
+  bool passed_over; /* it is free, and somebody else is first: left_ms are theirs to come */
+  int64_t look_us;  /* when to try again without any news */
+  int64_t pause_us; /* the back-off of trouble and of kinds that poll */
+  int64_t began_us;
+  int64_t sent_us;      /* of the call that was granted */
+  int64_t announced_us; /* the last answered call that told the server that it waits; 0: none */
+  int64_t token;
+  lk_company company;
+  uint64_t news_seen; /* the record's, when the last try was sent */
+  bool heard_then;    /* the channel was heard when the last try was sent */
+  bool was_heard;     /* or when one before was */
+  bool stray;         /* the name may hold the lock without its knowing */
+  bool late;          /* or may get it yet: a try went unanswered, or out twice */
+  bool tried;
+  uint64_t serial; /* changes with the client's mutex held */
+  char owner[LK_OWNER_SIZE];
+};
+
+/* How a kind waits. Each runs as a step. */
+struct lk_flow {
+  /* Its turn has come. */
+  void (*begin)(lk_attempt *a);
+  /* A call was answered with an outcome. */
+  void (*answered)(lk_attempt *a);
+  /* It listens or sleeps, and something happened. */
+  void (*woken)(lk_attempt *a, unsigned happened);
+  /* The record's channel spoke, or is heard (again): on the keeper, with the client's mutex held.
+   * NULL: whoever is first in line is told that there is news. */
+  void (*told)(lk_record *record, lk_news news, lk_bytes payload);
+};
+
+extern const lk_flow lk_flow_plain;
+extern const lk_flow lk_flow_fair;
+
+/* A call of this caller's has begun; NULL with *status if it cannot. It has one reference. */
+lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
+                           void *user, lk_error *error, lk_status *status);
+/* Its first step, on this thread. */
+void lk_attempt_start(lk_attempt *a);
+/* Something happened. Not inside a mutex. */
+void lk_attempt_tell(lk_attempt *a, unsigned happened);
+/* The same through the keeper, inside any mutex. */
+void lk_attempt_tell_later(lk_attempt *a, unsigned happened);
+
+/* ---- the steps of flows ---- */
+
+/* Look whether it can have the lock: what is news from here on was not seen by it. */
+void lk_attempt_try(lk_attempt *a, const lk_bound *bound);
+/* Run another script with this attempt's name. `answered` gets the outcome of both. */
+void lk_attempt_call(lk_attempt *a, const lk_bound *bound);
+void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
+/* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
+bool lk_attempt_line_up(lk_attempt *a);
+/* Does its caller hold the other side of a read-write lock? */
+bool lk_attempt_is_beside(const lk_attempt *a);
+/* With whom the last call's hold is shared. */
+lk_company lk_attempt_company(const lk_attempt *a);
+/* The call that was sent at sent_us got the lock. */
+void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token);
+/* It did not come about, or ends with what it has. */
+void lk_attempt_end(lk_attempt *a, lk_status status);
+/* The record's channel cannot be heard. */
+void lk_attempt_end_deaf(lk_attempt *a);
+/* Go on under a new name; what the old one may have left is undone in the background. */
+void lk_attempt_rename(lk_attempt *a);
+/* It has ended with a hold that nobody wants: what it got is undone in the background. */
+void lk_attempt_disown(lk_attempt *a);
+/* Its wait is over: LK_BUSY (it did not wait) or LK_TIMEOUT, or the trouble of the last try. */
+void lk_attempt_give_up(lk_attempt *a);
+/* Doubling, jittered: between half of it and all. */
+int64_t lk_attempt_pause_us(lk_attempt *a, int64_t last_us);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What semaphores, permits and latches have in common: a name, calls that count, and waiting. */
+#ifndef LK_COUNTER_H
+#define LK_COUNTER_H
+
+#include <latchkey/counters.h>
+
+#include "harness/seq.h"
+
+typedef struct lk_counter {
+  lk_client *client;
+  char *name;
+  char *channel; /* told when a waiter should look */
+  lk_line *line; /* of the waiters of this client */
+  int64_t recheck_us;
+  int64_t resend_us;
+} lk_counter;
+
+/* Inside a call that has entered the client, as all below but lk_counter_new(). `teller` is a script
+ * of the family that tells the channel. */
+lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *family,
+                          const char *teller, const char *name, const lk_counter_options *options,
+                          lk_error *error);
+/* A handle that begins with an lk_counter, `size` bytes long. Options as the application gave them;
+ * `out` may be NULL, which is said. */
+lk_status lk_counter_new(size_t size, lk_client *client, const char *family, const char *teller,
+                         const char *name, const lk_counter_options *options, lk_counter **out,
+                         lk_error *error);
+void lk_counter_close(lk_counter *counter);
+
+/* In decimal; as the value of an argument, `digits` must live as long as the call. */
+typedef struct lk_digits {
+  char text[24];
+} lk_digits;
+lk_value lk_number_value(const char *name, int64_t number, lk_digits *digits);
+
+/* Run a script of the family with these values, and a caller and a seq if it takes them. {-2} is
+ * LK_OVERTAKEN. */
+lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_value *values,
+                          size_t nvalues, lk_said *said, lk_error *error);
+/* The same for a script that only reads: {-1} is LK_WRONGTYPE. */
+lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *said,
+                             lk_error *error);
+
+/*
+ * Look, and wait, and look again. `look` returns LK_OK: done; LK_BUSY: not yet, and *again_ms says when
+ * to look at the latest, 0: at once, -1: unknown; trouble that may pass; or anything else, which ends
+ * the wait. LK_UNSURE ends it, too, unless `repairs`: then the next look makes it good.
+ */
+typedef struct lk_looking {
+  lk_status (*look)(void *user, int64_t *again_ms, lk_error *error);
+  void *user;
+  bool repairs;
+} lk_looking;
+lk_status lk_counter_wait(lk_counter *counter, int64_t wait_ms, const lk_looking *looking,
+                          lk_error *error);
+
+/* LK_INVALID unless min <= value <= max. */
+lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
+                         lk_error *error);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a fair lock is waited for. Every waiter has a place of its own in the server's queue, from its
+ * first call on, and keeps it by heartbeats, each of which looks whether the lock is its own by now. Who
+ * frees the lock gives it to the first in the queue and tells that one's client the ticket, the serial
+ * of the owner's name: nothing more need be asked.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "harness/undo.h"
+#include "locks/attempt.h"
+#include "locks/waiters.h"
+#include "os/clock.h"
+
+/* A process that waited so lately listens before it asks: its subscription is still there, and will
+ * save the second look. Less than the channel lingers. */
+enum { CROWDED_US = 800 * 1000, SPIN_LAST_US = 128 * 1000 };
+enum { CHANNEL_SIZE = LK_NAME_MAX + 2 * LK_OWNER_SIZE };
+
+/* What messages say to an attempt. */
+enum { TOLD_LOOK = 1, TOLD_TICKET = 2 };
+
+/* ------------------------------------------------------- messages: with the client's mutex held -- */
+
+static void tell(lk_attempt *a, unsigned what) {
+  a->told |= what;
+  lk_attempt_tell_later(a, LK_HAPPENED_NEWS);
+}
+
+static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWNER_SIZE]) {
+  snprintf(owner, LK_OWNER_SIZE, "lk-%s:%llu", client->uuid, (unsigned long long)ticket);
+}
+
+static bool is_held(const lk_record *record, uint64_t ticket) {
+  char owner[LK_OWNER_SIZE];
+  owner_of(record->client, ticket, owner);
+  return lk_record_is_held_as(record, owner);
+}
+
+typedef struct unwanted {
+  lk_job job;
+  lk_lock *lock;
+  uint64_t ticket;
+} unwanted;
+
+static void give_back(lk_job *job) {
+  unwanted *u = (unwanted *)((char *)job - offsetof(unwanted, job));
+  const lk_bound *release = &u->lock->release;
+  lk_arguments with;
+  lk_call step;
+  char owner[LK_OWNER_SIZE];
+  owner_of(u->lock->client, u->ticket, owner);
+  lk_particulars p = {.owner = owner, .hold = 0, .once = true};
+  lk_bound_fill(release, &u->lock->values, &p, &with);
+  if (lk_call_init(&step, release->def, with.keys, release->def->nkeys, with.args, with.nargs,
+                   NULL) == LK_OK) {
+    lk_undo_start(u->lock->client, &step, 1, u->lock->lease_us, false);
+  }
+  lk_lock_drop(u->lock);
+  free(u);
+}
+
+/* A hold that was granted and that nobody waits for: a late copy of an acquire had queued it. Without
+ * memory its lease does the work. */
+static void refuse(lk_lock *lock, uint64_t ticket) {
+  unwanted *u = calloc(1, sizeof *u);
+  if (!u) return;
+  u->job.run = give_back;
+  u->lock = lock;
+  u->ticket = ticket;
+  lk_lock_keep(lock);
+  lk_job_post(lock->client->keeper, &u->job);
+}
+
+/* 0: it is no ticket. */
+static uint64_t ticket_in(lk_bytes payload) {
+  uint64_t ticket = 0;
+  if (payload.len > 16) return 0;
+  for (size_t i = 0; i < payload.len; i++) {
+    if (payload.data[i] < '0' || payload.data[i] > '9') return 0;
+    ticket = ticket * 10 + (uint64_t)(payload.data[i] - '0');
+  }
+  return ticket;
+}
+
+static void told(lk_record *record, lk_news news, lk_bytes payload) {
+  uint64_t ticket = news == LK_NEWS_MESSAGE ? ticket_in(payload) : 0;
+  lk_attempt *a = record->first;
+  if (news != LK_NEWS_MESSAGE) { /* a ticket may have been missed */
+    for (; a; a = a->next) tell(a, TOLD_LOOK);
+  } else if (ticket == 0) { /* whoever looks passes the lock on */
+    tell(a, TOLD_LOOK);
+  } else {
+    while (a && a->serial != ticket) a = a->next;
+    if (a) {
+      tell(a, TOLD_TICKET);
+    } else if (!is_held(record, ticket)) {
+      refuse(record->first->lock, ticket);
+    }
+  }
+}
+
+/* The channel of one name, on which a client of another kind says that the lock is free. */
+static void told_own(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+  lk_attempt *a = (lk_attempt *)((char *)listener - offsetof(lk_attempt, own));
+  (void)payload;
+  pthread_mutex_lock(&a->op.client->mutex);
+  if (news == LK_NEWS_REFUSED) lk_waiters_deafen(a->lock->record, why);
+  if (news != LK_NEWS_DEAF) tell(a, TOLD_LOOK);
+  pthread_mutex_unlock(&a->op.client->mutex);
+}
+
+/* ----------------------------------------------------------------------------------- listening -- */
+
+static lk_status listen_as(lk_attempt *a, const char *who, lk_listener *own) {
+  char channel[CHANNEL_SIZE];
+  snprintf(channel, sizeof channel, "%s:%s", a->lock->values.channel, who);
+  if (!own) return lk_waiters_listen(a->lock->record, channel);
+  own->told = told_own;
+  return lk_channels_listen(a->op.client->channels, channel, own);
+}
+
+/* As the answer to its last call asks for it. false: it has ended. */
+static bool listen_all(lk_attempt *a) {
+  if (a->lock->spins) return true;
+  lk_status status = listen_as(a, a->lock->values.client, NULL);
+  bool foreign = a->heard.outcome.third == 1;
+  if (status == LK_OK && foreign && !a->own.channel) status = listen_as(a, a->owner, &a->own);
+  if (status != LK_OK) lk_attempt_end(a, lk_fail(lk_op_error(&a->op), status, "out of memory"));
+  return status == LK_OK;
+}
+
+static bool is_crowded(const lk_attempt *a) {
+  pthread_mutex_lock(&a->op.client->mutex);
+  int64_t crowded_us = a->lock->record->crowded_us;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  return crowded_us != 0 && lk_clock_us() < crowded_us + CROWDED_US;
+}
+
+static void note_crowd(const lk_attempt *a) {
+  pthread_mutex_lock(&a->op.client->mutex);
+  a->lock->record->crowded_us = lk_clock_us();
+  pthread_mutex_unlock(&a->op.client->mutex);
+}
+
+/* --------------------------------------------------------------------------------------- steps -- */
+
+/* Ask the server where it stands: what was said up to here is answered by that. A name that may be in
+ * the queue is not queued again but looked after: an acquire that ran after its grant had been lost
+ * would make a late message of that grant look like news. Where replicas are asked no message is
+ * believed, and the look has to write something for WAIT to speak of: an acquire does. */
+static void look(lk_attempt *a) {
+  pthread_mutex_lock(&a->op.client->mutex);
+  a->told &= ~(unsigned)TOLD_LOOK;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  if (a->lock->min_replicas == 0 && (a->stray || a->announced_us != 0)) {
+    lk_attempt_call(a, &a->lock->wait);
+  } else {
+    lk_attempt_try(a, &a->lock->acquire);
+  }
+}
+
+static void begin(lk_attempt *a) {
+  bool early = a->wait_ms != 0 && !a->lock->spins && is_crowded(a);
+  if (early && listen_as(a, a->lock->values.client, NULL) != LK_OK) {
+    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
+    return;
+  }
+  look(a);
+}
+
+/* The lock was given to this name after the call that said last that it waits, and so the lease began
+ * later than that call was sent. */
+static void believe(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  int64_t end_us =
+      a->announced_us + lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE);
+  bool doubted = lock->min_replicas > 0; /* a grant counts by what this connection has written */
+  if (a->announced_us == 0 || doubted || end_us - lk_clock_us() < lock->lease_us / 2) {
+    look(a);
+    return;
+  }
+  note_crowd(a);
+  lk_attempt_granted(a, a->announced_us, 0);
+}
+
+/* It waits: act on what was said meanwhile, or sleep. */
+static void go_on(lk_attempt *a) {
+  lk_record *record = a->lock->record;
+  pthread_mutex_lock(&a->op.client->mutex);
+  unsigned said = a->told;
+  bool refused = record->hearing == LK_HEARING_REFUSED;
+  a->told &= ~(unsigned)TOLD_TICKET;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  bool due = (said & TOLD_LOOK) != 0 || lk_clock_us() >= a->look_us;
+  if (said & TOLD_TICKET) {
+    believe(a);
+  } else if (refused) {
+    lk_attempt_end_deaf(a);
+  } else if (due && a->hurried == LK_OK) {
+    look(a);
+  } else {
+    lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us);
+  }
+}
+
+static void plan_look(lk_attempt *a) {
+  int64_t pause_us = a->lock->heartbeat_us / 3;
+  pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
+  if (a->lock->spins) {
+    int64_t spin_us = lk_attempt_pause_us(a, SPIN_LAST_US);
+    if (spin_us < pause_us) pause_us = spin_us;
+  }
+  a->look_us = lk_clock_us() + pause_us;
+}
+
+static void queued(lk_attempt *a) {
+  a->last = LK_BUSY;
+  a->left_ms = a->heard.outcome.second;
+  a->passed_over = a->heard.outcome.fourth == 1;
+  if (a->wait_ms != 0) a->announced_us = a->heard.sent_us;
+  if (a->wait_ms == 0 || lk_clock_us() >= a->deadline_us) {
+    lk_attempt_give_up(a);
+    return;
+  }
+  note_crowd(a);
+  plan_look(a);
+  if (listen_all(a)) go_on(a);
+}
+
+/* Its heartbeat was late, its grant was lost, or keys were. It comes last again, under a new name, so
+ * that a ticket of the old one that is still on its way is not believed. */
+static void dropped(lk_attempt *a) {
+  a->announced_us = 0;
+  lk_attempt_rename(a);
+  if (a->hurried != LK_OK || lk_clock_us() >= a->deadline_us) {
+    a->look_us = a->deadline_us;
+    lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us); /* and ends */
+  } else {
+    begin(a);
+  }
+}
+
+static void answered(lk_attempt *a) {
+  lk_status refused = a->lock->row->refused;
+  int64_t outcome = a->heard.outcome.first;
+  bool waited = a->calling == &a->lock->wait;
+  if (outcome == 1) {
+    lk_attempt_granted(a, a->heard.sent_us, 0);
+  } else if (outcome == 0) {
+    queued(a);
+  } else if (outcome == -1 && waited) {
+    dropped(a);
+  } else if (outcome == -2 && !waited) {
+    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), refused, "%s", lk_status_text((int)refused)));
+  } else {
+    lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
+  }
+}
+
+static void woken(lk_attempt *a, unsigned happened) {
+  if (happened & LK_HAPPENED_TIMER) a->look_us = 0;
+  go_on(a);
+}
+
+const lk_flow lk_flow_fair = {.begin = begin, .answered = answered, .woken = woken, .told = told};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One command on a key of the lock's slot, in the same step that looks who holds the lock. */
+#include <string.h>
+
+#include "base/status.h"
+#include "harness/reply.h"
+#include "locks/counter.h"
+#include "locks/lock.h"
+
+enum { WORDS_MAX = 16, RESEND_US = LK_RESEND_MAX_MS * 1000 };
+
+/* A mutex is no hash, and the field of a read hold may outlive it. */
+static lk_status check(const lk_lock *lock, const lk_bytes *argv, size_t argc, lk_error *error) {
+  if (lock->row->kind == LK_MUTEX || lock->row->kind == LK_READ) {
+    return lk_fail(error, LK_INVALID, "a %s cannot be guarded", lock->row->noun);
+  }
+  if (!argv || argc < 2 || argc > 2 + WORDS_MAX || !argv[0].data || !argv[1].data) {
+    return lk_fail(error, LK_INVALID, "a guarded command has a key and at most %d words more",
+                   WORDS_MAX);
+  }
+  return LK_OK;
+}
+
+/* What the caller holds, by what this process knows; the server looks again. */
+static lk_status find_owner(lk_lock *lock, lk_caller *caller, char owner[LK_OWNER_MAX + 1],
+                            lk_error *error) {
+  if (lk_lock_owner(lock, caller, owner, LK_OWNER_MAX + 1) == 0) {
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
+  }
+  lk_lost_reason lost = lk_lock_lost(lock, caller);
+  if (lost == LK_LOST_NOT) return LK_OK;
+  return lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)lost));
+}
+
+/* {1, reply}; {-1}; {-2}. The reply's second element goes to the application. */
+static lk_status judge(redisReply *reply, lk_reply **out, lk_error *error) {
+  int64_t outcome = 0;
+  lk_reply_number(lk_reply_wrap(reply), 0, &outcome);
+  if (outcome == 1) {
+    if (out && reply->elements > 1 && reply->element[1]->type != REDIS_REPLY_NIL) {
+      *out = lk_reply_wrap(reply->element[1]);
+      reply->element[1] = NULL;
+    }
+    return lk_succeed(error);
+  }
+  if (outcome == -1) return lk_fail(error, LK_LOST, "the server has no such hold any more");
+  if (outcome == -2) return lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
+  return lk_said_strange("guard/call", error);
+}
+
+static lk_status run(lk_client *client, const char *name, const char *owner, const lk_bytes *argv,
+                     size_t argc, lk_reply **out, lk_error *error) {
+  lk_filled call;
+  redisReply *reply = NULL;
+  unsigned copies;
+  lk_seq *seq = lk_seq_take(client);
+  if (!seq) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_value values[6] = {{.name = "command", .one = argv[0]},
+                        {.name = "target", .one = argv[1]},
+                        {.name = "words", .many = argv + 2, .count = argc - 2},
+                        lk_value_of("owner", owner, strlen(owner))};
+  lk_seq_next(seq, &values[4], &values[5]);
+  lk_status status = lk_fill(&call, client, "guard/call", name, values, 6, error);
+  if (status == LK_OK) status = lk_resend(client, &call, RESEND_US, &reply, &copies, error);
+  lk_seq_give(client, seq);
+  if (status == LK_OK) status = judge(reply, out, error);
+  freeReplyObject(reply);
+  return status;
+}
+
+lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,
+                        lk_reply **out, lk_error *error) {
+  char owner[LK_OWNER_MAX + 1];
+  if (out) *out = NULL;
+  if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  lk_client *client = lock->client;
+  lk_status status = lk_caller_enter(client, caller, error);
+  if (status != LK_OK) return status;
+  status = check(lock, argv, argc, error);
+  if (status == LK_OK) status = find_owner(lock, caller, owner, error);
+  if (status == LK_OK) status = run(client, lock->record->name, owner, argv, argc, out, error);
+  lk_caller_leave(client, caller);
+  return status;
+}

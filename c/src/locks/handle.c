@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Handles of locks: opening, closing, and what can be asked without the network. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "locks/lock.h"
+
+enum { HEARTBEAT_MS = 5000 };
+
+/* ------------------------------------------------------------------------------- open and close -- */
+
+static lk_status check_options(const lk_lock_options *options, lk_error *error) {
+  if (options->lease_ms != 0 &&
+      (options->lease_ms < LK_LEASE_MIN_MS || options->lease_ms > LK_LEASE_MAX_MS)) {
+    return lk_fail(error, LK_INVALID, "lease_ms must be 0 or from %d to %d", LK_LEASE_MIN_MS,
+                   LK_LEASE_MAX_MS);
+  }
+  int64_t lease_ms = options->lease_ms ? options->lease_ms : LK_LEASE_DEFAULT_MS;
+  if (options->drift_ms < 0 || options->drift_ms >= lease_ms) {
+    return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below the lease");
+  }
+  if (options->recheck_ms != 0 && (options->recheck_ms < 100 || options->recheck_ms > 300000)) {
+    return lk_fail(error, LK_INVALID, "recheck_ms must be 0 or from 100 to 300000");
+  }
+  if (options->heartbeat_ms != 0 &&
+      (options->heartbeat_ms < 1000 || options->heartbeat_ms > 60000)) {
+    return lk_fail(error, LK_INVALID, "heartbeat_ms must be 0 or from 1000 to 60000");
+  }
+  if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
+    return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
+  }
+  if (options->replicas_ms < 0 || options->replicas_ms > 60000) {
+    return lk_fail(error, LK_INVALID, "replicas_ms must be 0 or from 1 to 60000");
+  }
+  if (options->handoff_limit < -1 || options->handoff_limit > 1000) {
+    return lk_fail(error, LK_INVALID, "handoff_limit must be from -1 to 1000");
+  }
+  if (options->wait_mode != LK_WAIT_MESSAGE && options->wait_mode != LK_WAIT_SPIN) {
+    return lk_fail(error, LK_INVALID, "wait_mode must be LK_WAIT_MESSAGE or LK_WAIT_SPIN");
+  }
+  if (options->token_ttl_ms != 0 &&
+      (options->token_ttl_ms < 1000 || options->token_ttl_ms > LK_TOKEN_TTL_MAX_MS)) {
+    return lk_fail(error, LK_INVALID, "token_ttl_ms must be 0 or from 1000 to %lld",
+                   (long long)LK_TOKEN_TTL_MAX_MS);
+  }
+  return LK_OK;
+}
+
+static void configure(lk_lock *lock, const lk_lock_options *options) {
+  int64_t lease_ms = options->lease_ms ? options->lease_ms : LK_LEASE_DEFAULT_MS;
+  snprintf(lock->values.lease, sizeof lock->values.lease, "%lld", (long long)lease_ms);
+  if (options->token_ttl_ms != 0) {
+    snprintf(lock->values.token_ttl, sizeof lock->values.token_ttl, "%lld",
+             (long long)options->token_ttl_ms);
+  }
+  lock->lease_us = lease_ms * 1000;
+  lock->renews = options->lease_ms == 0 || options->renew;
+  lock->drift_ms = options->drift_ms;
+  lock->min_replicas = options->min_replicas ? options->min_replicas : lock->client->min_replicas;
+  lock->replicas_ms = options->replicas_ms ? options->replicas_ms : lock->client->replicas_ms;
+  lock->renewal = (lk_renewal){.min_replicas = lock->min_replicas,
+                               .replicas_ms = lock->replicas_ms,
+                               .lease_us = lock->lease_us,
+                               .drift_ms = lock->drift_ms,
+                               .bound = lock->renews ? &lock->renew : NULL,
+                               .values = &lock->values,
+                               .let_go = lk_lock_let_go,
+                               .lane = &lock->lane};
+  int64_t heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
+  if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
+  snprintf(lock->values.heartbeat, sizeof lock->values.heartbeat, "%lld", (long long)heartbeat_ms);
+  lock->heartbeat_us = heartbeat_ms * 1000;
+  lock->handoff_limit = options->handoff_limit == 0  ? LK_HANDOFF_DEFAULT
+                        : options->handoff_limit < 0 ? 0
+                                                     : (size_t)options->handoff_limit;
+  if (lock->min_replicas > 0) lock->handoff_limit = 0; /* nobody believes a message alone */
+  lock->spins = options->wait_mode == LK_WAIT_SPIN;
+  lock->announces = options->prefer_writers && lock->row->wait && !lock->row->queues;
+  lock->recheck_us = options->recheck_ms ? options->recheck_ms * 1000 : lock->client->recheck_us;
+  lock->on_lost = options->on_lost;
+  lock->user = options->user;
+}
+
+static void destroy(lk_lock *lock) {
+  lk_client *client = lock->client;
+  if (lock->record) lk_record_close(client, lock->record);
+  lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release, &lock->release_after,
+                        &lock->transfer, &lock->wait,  &lock->leave};
+  for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) lk_bound_close(bounds[i]);
+  free(lock->values.channel);
+  free(lock->values.client);
+  free(lock);
+  lk_client_drop(client);
+}
+
+void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]) {
+  snprintf(title, LK_TITLE_SIZE, "%s:%s", lock->row->word, lock->record->name);
+}
+
+void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }
+
+void lk_lock_drop(lk_lock *lock) {
+  if (atomic_fetch_sub(&lock->refs, 1) == 1) destroy(lock);
+}
+
+/* The scripts of the kind, those that it has. */
+static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
+  lock->row = lk_kind_find(kind);
+  if (!lock->row) return lk_fail(error, LK_INVALID, "there is no kind of lock %d", (int)kind);
+  const lk_kind_row *row = lock->row;
+  const struct {
+    lk_bound *bound;
+    const char *script;
+  } scripts[] = {{&lock->acquire, row->acquire},
+                 {&lock->renew, row->renew},
+                 {&lock->release, row->release},
+                 {&lock->transfer, row->transfer},
+                 {&lock->wait, row->wait},
+                 {&lock->leave, row->leave},
+                 {&lock->release_after, row->release_after}};
+  lk_status status = LK_OK;
+  for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && status == LK_OK; i++) {
+    if (!scripts[i].script) continue;
+    status = lk_bound_open(scripts[i].bound, lock->client->catalog, scripts[i].script,
+                           &lock->values, error);
+  }
+  const char *channel = lock->values.channel ? lock->values.channel : "";
+  lock->values.publish = lk_route_verb(lock->client->route, lk_bytes_of(channel));
+  lock->undo = row->queues ? &lock->leave : &lock->release;
+  return status;
+}
+
+static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
+                           const lk_lock_options *options, lk_lock **out, lk_error *error) {
+  lk_lock *lock = calloc(1, sizeof *lock);
+  if (!lock) return lk_fail(error, LK_NOMEM, "out of memory");
+  lock->client = client;
+  lk_client_keep(client);
+  atomic_init(&lock->refs, 1);
+  lk_lane_init(&lock->lane);
+  lock->record = lk_record_open(client, kind, name);
+  lock->values.client = malloc(sizeof "lk-" + LK_UUID_SIZE);
+  if (lock->record) lock->values.name = lock->record->name;
+  if (lock->values.client) sprintf(lock->values.client, "lk-%s", client->uuid);
+  lk_status status = lock->record && lock->values.client
+                         ? bind_scripts(lock, kind, error)
+                         : lk_fail(error, LK_NOMEM, "out of memory");
+  if (status != LK_OK) {
+    destroy(lock);
+    return status;
+  }
+  configure(lock, options);
+  *out = lock;
+  return lk_succeed(error);
+}
+
+lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
+                       const lk_lock_options *options, lk_lock **out, lk_error *error) {
+  lk_lock_options given = LK_LOCK_OPTIONS_INIT;
+  if (out) *out = NULL;
+  lk_status status = lk_client_enter(client, error);
+  if (status != LK_OK) return status;
+  status = out ? lk_name_check(name, error) : lk_fail(error, LK_INVALID, "out is NULL");
+  if (status == LK_OK && options) {
+    status = lk_options_copy(&given, sizeof given, options, "lk_lock_options", error);
+  }
+  if (status == LK_OK) status = check_options(&given, error);
+  if (status == LK_OK) status = open_lock(client, kind, name, &given, out, error);
+  lk_client_leave(client);
+  return status;
+}
+
+void lk_lock_close(lk_lock *lock) {
+  if (!lock || !lk_client_is_mine(lock->client)) return;
+  pthread_mutex_lock(&lock->client->mutex);
+  lk_hold_forget_lock(lock->record, lock);
+  pthread_mutex_unlock(&lock->client->mutex);
+  lk_lane_settle(&lock->client->events, &lock->lane);
+  lk_lock_drop(lock);
+}
+
+/* ------------------------------------------------------------------------------------- asking -- */
+
+/* The caller's hold, with the client entered and its mutex held: a release on another thread may be about
+ * to end it. NULL (and neither) if there is none. */
+static lk_hold *look(lk_lock *lock, uint64_t caller_id) {
+  if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return NULL;
+  pthread_mutex_lock(&lock->client->mutex);
+  lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
+  if (hold) return hold;
+  pthread_mutex_unlock(&lock->client->mutex);
+  lk_client_leave(lock->client);
+  return NULL;
+}
+
+static void look_away(lk_lock *lock) {
+  pthread_mutex_unlock(&lock->client->mutex);
+  lk_client_leave(lock->client);
+}
+
+int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id) {
+  const lk_hold *hold = look(lock, caller_id);
+  if (!hold) return 0;
+  int64_t left_ms = lk_watch_left_ms(hold->watch);
+  look_away(lock);
+  return left_ms;
+}
+
+int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
+  return lk_lock_remaining_of(lock, lk_caller_id(caller));
+}
+
+int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id) {
+  const lk_hold *hold = look(lock, caller_id);
+  if (!hold) return 0;
+  int64_t count = hold->count;
+  look_away(lock);
+  return count;
+}
+
+int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
+  return lk_lock_count_of(lock, lk_caller_id(caller));
+}
+
+int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
+  const lk_hold *hold = look(lock, lk_caller_id(caller));
+  if (!hold) return 0;
+  int64_t token = hold->token;
+  look_away(lock);
+  return token;
+}
+
+lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
+  const lk_hold *hold = look(lock, lk_caller_id(caller));
+  if (!hold) return LK_LOST_NOT;
+  lk_lost_reason lost = lk_watch_look(hold->watch);
+  look_away(lock);
+  return lost;
+}
+
+size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
+  const lk_hold *hold = look(lock, lk_caller_id(caller));
+  int len = 0;
+  if (size > 0) buffer[0] = '\0';
+  if (!hold) return 0;
+  len = snprintf(buffer, size, "%s", hold->owner);
+  look_away(lock);
+  return len > 0 ? (size_t)len : 0;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking a lock: a fresh acquire is an attempt; a re-entry is one call that raises the count. */
+#include "locks/lock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "locks/attempt.h"
+#include "os/clock.h"
+
+/* -------------------------------------------------------------------------------------- holds -- */
+
+static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
+  lk_hold *hold = user;
+  lk_lock *lock = hold->lock;
+  lk_client *client = lock->client;
+  lk_count_up(&client->counts->kinds[lock->row->kind].lost);
+  pthread_mutex_lock(&client->mutex);
+  bool tell = !hold->unheard && lock->on_lost;
+  lk_caller *caller = tell ? hold->caller : NULL; /* it may be freed as soon as the mutex is */
+  lk_caller_keep(caller);
+  pthread_mutex_unlock(&client->mutex);
+  if (!tell) return;
+  lk_lost_event event = {.reason = reason,
+                         .name = lock->record->name,
+                         .owner = hold->owner,
+                         .caller = caller,
+                         .why = lk_watch_why(watch)};
+  lock->on_lost(lock, &event, lock->user);
+  lk_caller_drop(caller);
+}
+
+void lk_lock_let_go(void *hold) { lk_hold_drop(hold); }
+
+int64_t lk_lock_patience_us(const lk_lock *lock) {
+  int64_t third_us = lock->lease_us / 3;
+  return third_us < lock->client->command_us ? third_us : lock->client->command_us;
+}
+
+lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
+  size_t size = strlen(grant->owner) + 1;
+  lk_hold *hold = malloc(offsetof(lk_hold, owner) + size);
+  if (!hold) return LK_NOMEM;
+  memset(hold, 0, offsetof(lk_hold, owner));
+  hold->lock = lock;
+  hold->caller = grant->caller;
+  hold->caller_id = grant->caller_id;
+  hold->count = 1;
+  hold->token = grant->token;
+  hold->since_us = lk_clock_us();
+  memcpy(hold->owner, grant->owner, size);
+  lk_watch_terms terms = {.renewal = &lock->renewal,
+                          .owner = hold->owner,
+                          .company = grant->company,
+                          .on_lost = hold_lost,
+                          .user = hold};
+  lk_watch *watch = lk_watch_new(lock->client, &terms);
+  if (!watch) {
+    free(hold);
+    return LK_NOMEM;
+  }
+  atomic_init(&hold->refs, 2); /* the table's, and the watch's */
+  lk_lock_keep(lock);
+  pthread_mutex_lock(&lock->client->mutex);
+  bool wanted = atomic_load(grant->hurried) == LK_OK;
+  if (wanted) {
+    lk_hold_put(hold, watch);
+    lk_watch_run(watch, grant->sent_us);
+  }
+  pthread_mutex_unlock(&lock->client->mutex);
+  if (wanted) return LK_OK;
+  lk_hold_end(hold, watch);
+  return LK_CANCELLED;
+}
+
+/* ----------------------------------------------------------------------------------- re-entry -- */
+
+/* The count is a target, so a try whose reply was lost is simply made again, now or by the next call. */
+static lk_status check_hold(const lk_lock *lock, lk_hold *hold, lk_error *error) {
+  if (lk_hold_lost(hold) != LK_LOST_NOT) {
+    return lk_fail(error, LK_LOST, "this caller's hold was lost; it must be released first");
+  }
+  if (lock->row->hold_max == 1) {
+    return lk_fail(error, LK_REENTRY, "this caller holds it already, and a %s does not re-enter",
+                   lock->row->noun);
+  }
+  if (hold->count >= lock->row->hold_max) {
+    return lk_fail(error, LK_INVALID, "the hold count of a %s cannot pass %lld", lock->row->noun,
+                   (long long)lock->row->hold_max);
+  }
+  return LK_OK;
+}
+
+static void reenter(lk_attempt *a) {
+  lk_status status = check_hold(a->lock, a->hold, lk_op_error(&a->op));
+  if (status != LK_OK) {
+    lk_attempt_end(a, status);
+  } else {
+    lk_attempt_call(a, &a->lock->acquire);
+  }
+}
+
+static void reentered(lk_attempt *a) {
+  lk_hold *hold = a->hold;
+  int64_t outcome = a->heard.outcome.first;
+  if (outcome == 1 && a->lock->min_replicas > 0) {
+    /* The level counts; how long the hold is certain is for the renewals to say. */
+  } else if (outcome == 1) {
+    lk_hold_extend(hold, a->heard.sent_us, a->lock->lease_us, lk_attempt_company(a));
+  } else if (outcome == -1) {
+    lk_hold_lose(hold, LK_LOST_BROKEN);
+  } else {
+    lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
+    return;
+  }
+  lk_status status = check_hold(a->lock, hold, lk_op_error(&a->op));
+  if (status == LK_OK) {
+    pthread_mutex_lock(&a->op.client->mutex);
+    hold->count++;
+    pthread_mutex_unlock(&a->op.client->mutex);
+  }
+  lk_attempt_end(a, status);
+}
+
+static void retry(lk_attempt *a, unsigned happened) {
+  (void)happened;
+  reenter(a);
+}
+
+static const lk_flow reentry = {.begin = reenter, .answered = reentered, .woken = retry};
+
+/* It would wait for its own other hold, and in a line perhaps before the server could say so. */
+static void refuse(lk_attempt *a) {
+  lk_status status = a->lock->row->refused;
+  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), status, "%s", lk_status_text((int)status)));
+}
+
+static const lk_flow refusal = {.begin = refuse};
+
+/* ------------------------------------------------------------------------------------ acquire -- */
+
+static lk_status check_call(const lk_lock *lock, int64_t wait_ms, lk_error *error) {
+  if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  if (wait_ms < LK_FOREVER) {
+    return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
+  }
+  return LK_OK;
+}
+
+/* A caller that holds the lock re-enters it; one that holds the other side may be refused at once. */
+static void choose_flow(lk_attempt *a) {
+  a->hold = lk_hold_find(a->lock->client, a->lock->record, a->caller_id);
+  if (a->hold) {
+    a->flow = &reentry;
+    strcpy(a->owner, a->hold->owner);
+  } else if (a->lock->row->refused != LK_OK && lk_attempt_is_beside(a)) {
+    a->flow = &refusal;
+  }
+}
+
+lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error) {
+  lk_status status = check_call(lock, wait_ms, error);
+  if (status != LK_OK) return status;
+  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, NULL, NULL, error, &status);
+  if (!a) return status;
+  choose_flow(a);
+  lk_attempt_start(a);
+  status = lk_op_wait(&a->op);
+  lk_op_drop(&a->op);
+  return status;
+}
+
+lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
+                                void *user, lk_op **out, lk_error *error) {
+  if (out) *out = NULL;
+  lk_status status = check_call(lock, wait_ms, error);
+  if (status != LK_OK) return status;
+  if (!caller || !done) {
+    return lk_fail(error, LK_INVALID, "an asynchronous call needs a caller and a callback");
+  }
+  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, done, user, error, &status);
+  if (!a) return status;
+  choose_flow(a);
+  if (out) *out = &a->op;
+  lk_attempt_start(a);
+  return lk_succeed(error);
+}
+
+lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, lk_error *error) {
+  lk_status status = LK_OK;
+  lk_attempt *a = lk_attempt_new(lock, NULL, part->wait_ms, part->done, part->user, error, &status);
+  if (!a) return status;
+  a->op.inner = true;
+  a->caller_id = part->caller_id;
+  a->holder = part->caller;
+  a->patience_us = part->patience_us;
+  choose_flow(a);
+  lk_op_keep(&a->op);
+  *out = &a->op;
+  lk_attempt_start(a);
+  return LK_OK;
+}
+
+void lk_lock_disown_part(lk_op *op) {
+  lk_attempt *a = (lk_attempt *)((char *)op - offsetof(lk_attempt, op));
+  lk_hold *hold = lk_hold_find(op->client, a->lock->record, a->caller_id);
+  if (hold) {
+    lk_hold_let_go(hold); /* whoever frees the caller may have been first */
+    lk_hold_drop(hold);
+  }
+  lk_attempt_disown(a);
+}

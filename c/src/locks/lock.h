@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One handle of a lock: its options, and its scripts with their arguments bound. */
+#ifndef LK_LOCK_H
+#define LK_LOCK_H
+
+#include "harness/bound.h"
+#include "harness/watch.h"
+#include "locks/holds.h"
+
+enum { LK_LEASE_DEFAULT_MS = 30000, LK_HANDOFF_DEFAULT = 16 };
+
+typedef struct lk_flow lk_flow;
+
+/* One row of the table in kinds.c. */
+typedef struct lk_kind_row {
+  lk_kind kind;
+  const char *word;                      /* as the program takes it */
+  const char *noun;                      /* for people */
+  const char *acquire, *renew, *release; /* its scripts */
+  const char *transfer;                  /* hands a hold over; NULL: none */
+  const char *release_after;             /* gives back a lock that stays for a while; NULL: none */
+  const char *wait;   /* says that its owner goes on waiting; NULL: nothing at the server waits */
+  const char *leave;  /* and that it waits no more */
+  const char *suffix; /* of owners' names; NULL: none */
+  lk_kind other;      /* whose hold of the same caller its calls name; 0: none */
+  lk_status refused;  /* what the outcome -2 of its acquire means; LK_OK: there is none */
+  int64_t hold_max;   /* 1: it does not re-enter */
+  bool always_told;   /* every release of it is published, also by other clients */
+  bool queues;        /* each waiter has a place of its own at the server */
+  bool draws_token;   /* the third number of its acquire is one */
+  bool shares; /* many hold it at once, and some may be Redisson's: that number says whether */
+  const lk_flow *flow;
+} lk_kind_row;
+
+/* NULL if there is no such kind. */
+const lk_kind_row *lk_kind_find(lk_kind kind);
+/* NULL past the end. */
+const lk_kind_row *lk_kind_at(size_t index);
+
+struct lk_lock {
+  lk_client *client;
+  atomic_size_t refs;
+  const lk_kind_row *row;
+  lk_record *record;
+  /* Without `def` if the kind has none. */
+  lk_bound acquire, renew, release, release_after, transfer, wait, leave;
+  const lk_bound *undo; /* what ends whatever an owner's name may have left */
+  lk_bound_values values;
+  int64_t lease_us;
+  int64_t drift_ms; /* 0: by the rule */
+  int64_t recheck_us;
+  int64_t heartbeat_us;
+  size_t handoff_limit;
+  int64_t min_replicas; /* 0: the server's word is enough */
+  int64_t replicas_ms;  /* how long they have */
+  lk_renewal renewal;   /* of its holds */
+  bool renews;
+  bool spins;
+  bool announces; /* it tells the server that it waits */
+  void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user);
+  void *user;
+  /* Guarded by the client's mutex. */
+  size_t holds; /* that came by this handle */
+  lk_lane lane; /* of its on_lost */
+};
+
+/*
+ * As a part of another call: `done` is called where it ends, on any thread, outside of every mutex. The
+ * caller, which may be another client's, has been entered by that call. patience_us is for one reply.
+ * *out has a reference for who asks for it.
+ */
+typedef struct lk_part {
+  lk_caller *caller;
+  uint64_t caller_id;
+  int64_t wait_ms;
+  int64_t patience_us;
+  lk_done_fn done;
+  void *user;
+} lk_part;
+lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, lk_error *error);
+lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *error);
+/* A part that was given up has got the lock: it goes back in the background. */
+void lk_lock_disown_part(lk_op *op);
+/* A caller's number that nobody else has. */
+uint64_t lk_caller_new_id(void);
+/* The client that a caller is of. */
+lk_client *lk_caller_client(const lk_caller *caller);
+/* As lk_lock_remaining_ms() and lk_lock_hold_count(), by the caller's number. */
+int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id);
+int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id);
+
+/* The lock's kind and name, such as `lock:orders`, for the trace. */
+enum { LK_TITLE_SIZE = LK_NAME_MAX + 16 };
+void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]);
+
+void lk_lock_keep(lk_lock *lock);
+void lk_lock_drop(lk_lock *lock);
+/* A hold, once nothing looks at its watch any more. */
+void lk_lock_let_go(void *hold);
+/* In a few words. */
+
+/* A short lease lowers the command deadline to a third of it. */
+int64_t lk_lock_patience_us(const lk_lock *lock);
+
+typedef struct lk_grant {
+  const char *owner;
+  uint64_t caller_id;
+  lk_caller *caller;
+  int64_t sent_us;
+  int64_t token;
+  lk_company company;
+  const atomic_int *hurried; /* guarded by the client's mutex: of the operation that asked */
+} lk_grant;
+/* A new hold of the caller, granted by a call that was sent at sent_us. LK_NOMEM; LK_CANCELLED: who asked
+ * for it does not want it any more, and the caller may be gone. */
+lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant);
+
+#endif

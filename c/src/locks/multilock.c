@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Several locks as one. A round asks members through parts of its own call, one after the other or all
+ * at once, and sleeps until they have ended or its time is over. Whoever comes later than that finds the
+ * round closed, and what it was granted is given back: a part that was given up gives back by itself.
+ */
+#include <latchkey/multilock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "harness/op.h"
+#include "locks/lock.h"
+#include "os/clock.h"
+
+enum {
+  ROUND_MS_PER_LOCK = 1500, /* as Redisson */
+  SERVER_MIN_US = 50 * 1000,
+  SERVER_MAX_US = 500 * 1000,
+  SERVER_PART = 20,          /* of the lease */
+  PAUSE_MAX_US = 200 * 1000, /* between two rounds */
+  MAJORITIES_FEW = 16
+};
+
+/* Who holds a majority, and under which number: each round asks under a new one, so that what comes late
+ * of it meets nothing of a later round. */
+typedef struct lk_majority lk_majority;
+struct lk_majority {
+  lk_majority *next;
+  uint64_t caller_id, round_id;
+};
+
+struct lk_multilock {
+  size_t count, quorum;
+  lk_lock **members;   /* as the application gave them */
+  size_t *order;       /* in which all of them are taken */
+  int64_t patience_us; /* for one server, when a majority is asked */
+  pthread_mutex_t mutex;
+  lk_majority *majorities;
+  size_t majority_count, sweep_at; /* with so many, look which are held no more */
+};
+
+/* One round of calls; it lives until the last of them has ended. */
+typedef struct lk_round lk_round;
+typedef struct lk_seat {
+  lk_round *round;
+  lk_lock *lock;
+  uint64_t caller_id;
+  lk_op *op; /* of an acquire */
+  bool ended;
+  bool given_up; /* whatever it comes to, nobody waits for it */
+  lk_error said;
+} lk_seat;
+struct lk_round {
+  pthread_mutex_t mutex;
+  pthread_cond_t moved;
+  size_t refs;
+  size_t pending;
+  size_t count;
+  lk_seat seats[];
+};
+
+/* ------------------------------------------------------------------------------------- rounds -- */
+
+static lk_round *round_new(const lk_multilock *multi, uint64_t caller_id) {
+  lk_round *round = calloc(1, sizeof *round + multi->count * sizeof(lk_seat));
+  if (!round) return NULL;
+  pthread_mutex_init(&round->mutex, NULL);
+  lk_cond_init(&round->moved);
+  round->refs = 1;
+  round->count = multi->count;
+  for (size_t i = 0; i < round->count; i++) {
+    lk_seat *seat = &round->seats[i];
+    seat->round = round;
+    seat->lock = multi->members[i];
+    seat->caller_id = caller_id;
+    seat->ended = true;
+    lk_fail(&seat->said, LK_NOT_HELD, "not asked");
+  }
+  return round;
+}
+
+static void round_drop(lk_round *round) {
+  pthread_mutex_lock(&round->mutex);
+  bool last = --round->refs == 0;
+  pthread_mutex_unlock(&round->mutex);
+  if (!last) return;
+  for (size_t i = 0; i < round->count; i++) {
+    if (round->seats[i].op) lk_op_drop(round->seats[i].op);
+  }
+  pthread_cond_destroy(&round->moved);
+  pthread_mutex_destroy(&round->mutex);
+  free(round);
+}
+
+/* false: it was given up before. */
+static bool seat_end(lk_seat *seat, lk_status status, const lk_error *error) {
+  lk_round *round = seat->round;
+  pthread_mutex_lock(&round->mutex);
+  bool wanted = !seat->given_up;
+  if (wanted) {
+    const char *said = error && status != LK_OK ? error->message : lk_status_text((int)status);
+    if (error) seat->said = *error;
+    lk_fail(&seat->said, status, "%.160s: %.150s", lk_client_target(seat->lock->client), said);
+    if (error) memcpy(seat->said.code, error->code, sizeof seat->said.code);
+  }
+  seat->ended = true;
+  round->pending--;
+  pthread_cond_signal(&round->moved);
+  pthread_mutex_unlock(&round->mutex);
+  round_drop(round);
+  return wanted;
+}
+
+static void acquired(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  if (!seat_end(user, status, error) && status == LK_OK) lk_lock_disown_part(op);
+}
+
+static void released(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op;
+  seat_end(user, status, error);
+}
+
+static lk_part seat_part(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us,
+                         lk_done_fn done) {
+  lk_round *round = seat->round;
+  pthread_mutex_lock(&round->mutex);
+  seat->ended = false;
+  round->refs++;
+  round->pending++;
+  pthread_mutex_unlock(&round->mutex);
+  return (lk_part){.caller = caller,
+                   .caller_id = seat->caller_id,
+                   .wait_ms = wait_ms,
+                   .patience_us = patience_us,
+                   .done = done,
+                   .user = seat};
+}
+
+static void seat_acquire(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us) {
+  lk_error error;
+  lk_part part = seat_part(seat, caller, wait_ms, patience_us, acquired);
+  lk_status status = lk_lock_acquire_part(seat->lock, &part, &seat->op, &error);
+  if (status != LK_OK) seat_end(seat, status, &error);
+}
+
+static void seat_release(lk_seat *seat, int64_t patience_us) {
+  lk_error error;
+  lk_part part = seat_part(seat, NULL, 0, patience_us, released);
+  lk_status status = lk_lock_release_part(seat->lock, &part, &error);
+  if (status != LK_OK) seat_end(seat, status, &error);
+}
+
+/* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
+static void round_wait(lk_round *round, int64_t until_us) {
+  for (size_t i = 0; i < round->count; i++) lk_client_send_gathered(round->seats[i].lock->client);
+  pthread_mutex_lock(&round->mutex);
+  while (round->pending > 0 && lk_clock_us() < until_us) {
+    lk_cond_wait_until(&round->moved, &round->mutex, until_us);
+  }
+  for (size_t i = 0; i < round->count; i++) {
+    lk_seat *seat = &round->seats[i];
+    if (seat->ended) continue;
+    seat->given_up = true;
+    lk_fail(&seat->said, LK_UNSURE, "%.160s: no answer in time",
+            lk_client_target(seat->lock->client));
+  }
+  pthread_mutex_unlock(&round->mutex);
+  for (size_t i = 0; i < round->count; i++) {
+    if (round->seats[i].given_up) lk_op_cancel(round->seats[i].op);
+  }
+}
+
+static size_t round_count(const lk_round *round, lk_status status) {
+  size_t n = 0;
+  for (size_t i = 0; i < round->count; i++) n += round->seats[i].said.status == status;
+  return n;
+}
+
+static void tell_causes(const lk_round *round, lk_error *causes) {
+  for (size_t i = 0; causes && i < round->count; i++) causes[i] = round->seats[i].said;
+}
+
+/* What this round has taken goes back; what they say to that is not asked. */
+static void give_back(const lk_multilock *multi, lk_round *taken) {
+  lk_round *round = round_new(multi, taken->seats[0].caller_id);
+  if (!round) return; /* the leases do the work */
+  int64_t patience_us = 0;
+  for (size_t i = 0; i < taken->count; i++) {
+    if (taken->seats[i].said.status != LK_OK) continue;
+    int64_t one_us = lk_lock_patience_us(multi->members[i]);
+    if (one_us > patience_us) patience_us = one_us;
+    seat_release(&round->seats[i], one_us);
+  }
+  if (multi->quorum < multi->count) patience_us = multi->patience_us;
+  round_wait(round, lk_clock_us() + patience_us);
+  round_drop(round);
+}
+
+static int64_t left_ms(int64_t until_us) {
+  if (until_us == INT64_MAX) return LK_FOREVER;
+  int64_t left_us = until_us - lk_clock_us();
+  return left_us > 0 ? (left_us + 999) / 1000 : 0;
+}
+
+/* A member that was given up may hold its lock at this moment, and is about to give it back. */
+static size_t count_valid(const lk_round *round) {
+  size_t valid = 0;
+  for (size_t i = 0; i < round->count; i++) {
+    const lk_seat *seat = &round->seats[i];
+    bool granted = seat->said.status == LK_OK;
+    valid += granted && lk_lock_remaining_of(seat->lock, seat->caller_id) > 0;
+  }
+  return valid;
+}
+
+/* ---------------------------------------------------------------------------------- all of them -- */
+
+static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *caller,
+                          int64_t deadline_us, bool once, lk_error *error) {
+  int64_t span_us = (int64_t)multi->count * ROUND_MS_PER_LOCK * 1000;
+  int64_t until_us = deadline_us; /* the first is waited for with empty hands */
+  for (size_t i = 0; i < multi->count; i++) {
+    lk_seat *seat = &round->seats[multi->order[i]];
+    int64_t wait_ms = once ? 0 : left_ms(until_us);
+    seat_acquire(seat, caller, wait_ms, lk_lock_patience_us(seat->lock));
+    round_wait(round, INT64_MAX);
+    if (seat->said.status != LK_OK) {
+      if (error) *error = seat->said;
+      return seat->said.status;
+    }
+    if (i == 0) {
+      until_us = lk_clock_us() + span_us / 2 + lk_random_up_to(span_us / 2);
+      if (until_us > deadline_us) until_us = deadline_us;
+    }
+  }
+  size_t valid = count_valid(round);
+  if (valid == multi->count) return LK_OK;
+  return lk_fail(error, LK_BUSY, "%zu of %zu ended again while the others were waited for",
+                 multi->count - valid, multi->count);
+}
+
+/* ---------------------------------------------------------------------------------- a majority -- */
+
+/* Why there is no use in another round; LK_OK: there is. */
+static lk_status hopeless(const lk_multilock *multi, const lk_round *round, lk_error *error) {
+  size_t refused = 0;
+  for (size_t i = 0; i < multi->count; i++) {
+    const lk_error *said = &round->seats[i].said;
+    if (said->status == LK_OK || lk_may_pass(said->status)) continue;
+    bool closed = said->status == LK_CLOSED || said->status == LK_FORKED;
+    if (++refused <= multi->count - multi->quorum && !closed) continue;
+    if (error) *error = *said;
+    return said->status;
+  }
+  return LK_OK;
+}
+
+static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *caller,
+                               lk_error *error) {
+  for (size_t i = 0; i < multi->count; i++) {
+    seat_acquire(&round->seats[i], caller, 0, multi->patience_us);
+  }
+  round_wait(round, lk_clock_us() + multi->patience_us);
+  size_t valid = count_valid(round);
+  if (valid >= multi->quorum) return LK_OK;
+  lk_status status = hopeless(multi, round, error);
+  if (status != LK_OK) return status;
+  size_t busy = round_count(round, LK_BUSY);
+  size_t silent = multi->count - round_count(round, LK_OK) - busy;
+  status = LK_BUSY;
+  if (silent > multi->count - multi->quorum) status = LK_UNREACHABLE;
+  return lk_fail(error, status,
+                 "%zu of %zu granted it and %zu are needed; %zu are held by others, %zu did not "
+                 "answer or refused",
+                 valid, multi->count, multi->quorum, busy, silent);
+}
+
+/* The latest: those before it are held no more. */
+static lk_majority *find_majority(lk_multilock *multi, uint64_t caller_id) {
+  pthread_mutex_lock(&multi->mutex);
+  lk_majority *m = multi->majorities;
+  while (m && m->caller_id != caller_id) m = m->next;
+  pthread_mutex_unlock(&multi->mutex);
+  return m;
+}
+
+/* Under which number the caller's members are held; 0: it holds no majority. */
+static uint64_t number_of(lk_multilock *multi, lk_caller *caller) {
+  uint64_t caller_id = lk_caller_id(caller);
+  if (multi->quorum == multi->count) return caller_id;
+  const lk_majority *m = find_majority(multi, caller_id);
+  return m ? m->round_id : 0;
+}
+
+static bool is_held(const lk_multilock *multi, uint64_t caller_id) {
+  for (size_t i = 0; i < multi->count; i++) {
+    if (lk_lock_count_of(multi->members[i], caller_id) > 0) return true;
+  }
+  return false;
+}
+
+/* A caller that was freed, or a client that was closed, has let go of its members. */
+static void sweep_majorities(lk_multilock *multi) {
+  lk_majority **at = &multi->majorities;
+  while (*at) {
+    lk_majority *m = *at;
+    if (is_held(multi, m->round_id)) {
+      at = &m->next;
+      continue;
+    }
+    *at = m->next;
+    multi->majority_count--;
+    free(m);
+  }
+  multi->sweep_at = multi->majority_count * 2 + MAJORITIES_FEW;
+}
+
+static void add_majority(lk_multilock *multi, lk_majority *m) {
+  pthread_mutex_lock(&multi->mutex);
+  if (multi->majority_count >= multi->sweep_at) sweep_majorities(multi);
+  m->next = multi->majorities;
+  multi->majorities = m;
+  multi->majority_count++;
+  pthread_mutex_unlock(&multi->mutex);
+}
+
+static void remove_majority(lk_multilock *multi, uint64_t round_id) {
+  pthread_mutex_lock(&multi->mutex);
+  lk_majority **at = &multi->majorities;
+  while (*at && (*at)->round_id != round_id) at = &(*at)->next;
+  lk_majority *m = *at;
+  if (m) *at = m->next;
+  if (m) multi->majority_count--;
+  pthread_mutex_unlock(&multi->mutex);
+  free(m);
+}
+
+/* ------------------------------------------------------------------------------------ acquire -- */
+
+static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t deadline_us, bool once,
+                            lk_error *causes, lk_error *error) {
+  bool all = multi->quorum == multi->count;
+  uint64_t id = all ? lk_caller_id(caller) : lk_caller_new_id();
+  lk_round *round = round_new(multi, id);
+  lk_majority *m = all ? NULL : calloc(1, sizeof *m);
+  lk_status status = LK_NOMEM;
+  if (round && (all || m)) {
+    status = all ? take_all(multi, round, caller, deadline_us, once, error)
+                 : take_majority(multi, round, caller, error);
+    if (status != LK_OK) give_back(multi, round);
+    tell_causes(round, causes);
+  } else {
+    lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  if (status == LK_OK && m) {
+    *m = (lk_majority){.caller_id = lk_caller_id(caller), .round_id = id};
+    add_majority(multi, m);
+    m = NULL;
+  }
+  free(m);
+  if (round) round_drop(round);
+  return status;
+}
+
+static lk_status take(lk_multilock *multi, lk_caller *caller, int64_t wait_ms, lk_error *causes,
+                      lk_error *error) {
+  int64_t deadline_us = lk_deadline_us(wait_ms);
+  for (;;) {
+    lk_status status = take_round(multi, caller, deadline_us, wait_ms == 0, causes, error);
+    if (status == LK_OK) return lk_succeed(error);
+    bool held = status == LK_BUSY || status == LK_TIMEOUT;
+    if (!lk_may_pass(status)) return status;
+    int64_t now_us = lk_clock_us();
+    if (now_us >= deadline_us) {
+      if (held) status = wait_ms == 0 ? LK_BUSY : LK_TIMEOUT;
+      if (error) error->status = status;
+      return status;
+    }
+    int64_t until_us = now_us + lk_random_up_to(PAUSE_MAX_US);
+    lk_client_sleep(multi->members[0]->client, until_us < deadline_us ? until_us : deadline_us);
+  }
+}
+
+/* The caller is in one call at a time, whose ever client it is of. */
+static lk_status enter(const lk_multilock *multi, lk_caller *caller, lk_error *error) {
+  if (!caller) return LK_OK;
+  for (size_t i = 0; i < multi->count; i++) {
+    lk_client *client = multi->members[i]->client;
+    if (client == lk_caller_client(caller)) return lk_caller_enter(client, caller, error);
+  }
+  return lk_fail(error, LK_INVALID, "the caller belongs to no member's client");
+}
+
+static void leave(lk_caller *caller) {
+  if (caller) lk_caller_leave(lk_caller_client(caller), caller);
+}
+
+lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t wait_ms,
+                               lk_error *causes, lk_error *error) {
+  if (!multi || wait_ms < LK_FOREVER) {
+    return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
+  }
+  lk_status status = enter(multi, caller, error);
+  if (status != LK_OK) return status;
+  if (multi->quorum < multi->count && is_held(multi, number_of(multi, caller))) {
+    status = lk_fail(error, LK_REENTRY,
+                     "this caller holds it already, and a majority of locks "
+                     "does not re-enter");
+  } else {
+    status = take(multi, caller, wait_ms, causes, error);
+  }
+  leave(caller);
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------ release -- */
+
+/* Why a member could not be asked; NULL: all could. */
+static const lk_error *find_closed(const lk_round *round) {
+  for (size_t i = 0; i < round->count; i++) {
+    const lk_error *said = &round->seats[i].said;
+    if (said->status == LK_CLOSED || said->status == LK_FORKED) return said;
+  }
+  return NULL;
+}
+
+/* Also of a member that is asked though nothing is known to be held: it says why. */
+static bool is_to_be_asked(lk_lock *member, uint64_t caller_id) {
+  return lk_lock_count_of(member, caller_id) > 0 || !lk_client_is_mine(member->client) ||
+         lk_client_is_closing(member->client);
+}
+
+static lk_status sum_up(const lk_multilock *multi, const lk_round *round, lk_error *error) {
+  size_t held = round_count(round, LK_OK);
+  size_t lost = round_count(round, LK_LOST);
+  if (held >= multi->quorum) return lk_succeed(error);
+  size_t not_held = round_count(round, LK_NOT_HELD);
+  if (not_held == multi->count) {
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold it");
+  }
+  const lk_error *closed = find_closed(round);
+  size_t unsure = multi->count - held - lost - not_held;
+  if (closed && (held + unsure >= multi->quorum || held + lost == 0)) {
+    if (error) *error = *closed;
+    return closed->status;
+  }
+  if (held + unsure >= multi->quorum) {
+    return lk_fail(error, LK_UNSURE, "%zu of %zu were held to the end; %zu did not answer", held,
+                   multi->count, unsure);
+  }
+  return lk_fail(error, LK_LOST, "only %zu of %zu were held to the end", held, multi->count);
+}
+
+lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error *causes,
+                               lk_error *error) {
+  if (!multi) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  lk_status status = enter(multi, caller, error);
+  if (status != LK_OK) return status;
+  uint64_t id = number_of(multi, caller);
+  lk_round *round = round_new(multi, id);
+  if (round) {
+    bool all = multi->quorum == multi->count;
+    int64_t patience_us = all ? 0 : multi->patience_us;
+    for (size_t i = 0; i < multi->count; i++) {
+      int64_t one_us = lk_lock_patience_us(multi->members[i]);
+      if (all && one_us > patience_us) patience_us = one_us;
+      if (is_to_be_asked(multi->members[i], id)) seat_release(&round->seats[i], one_us);
+    }
+    round_wait(round, lk_clock_us() + patience_us);
+    tell_causes(round, causes);
+    status = sum_up(multi, round, error);
+    remove_majority(multi, id);
+    round_drop(round);
+  } else {
+    status = lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  leave(caller);
+  return status;
+}
+
+static int longest_first(const void *a, const void *b) {
+  int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+  return left < right ? 1 : left > right ? -1 : 0;
+}
+
+int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller) {
+  int64_t left[LK_MULTILOCK_MAX];
+  if (!multi) return 0;
+  uint64_t id = number_of(multi, caller);
+  for (size_t i = 0; i < multi->count; i++) {
+    left[i] = lk_lock_remaining_of(multi->members[i], id);
+  }
+  qsort(left, multi->count, sizeof left[0], longest_first);
+  return left[multi->quorum - 1];
+}
+
+/* ------------------------------------------------------------------------------- open and close -- */
+
+/* The same for every multi-lock in every process: server, name, kind. */
+static int compare(const lk_lock *a, const lk_lock *b) {
+  int order = strcmp(lk_client_target(a->client), lk_client_target(b->client));
+  if (order == 0) order = strcmp(a->record->name, b->record->name);
+  if (order == 0) order = (int)a->row->kind - (int)b->row->kind;
+  return order;
+}
+
+static void put_in_order(lk_multilock *multi) {
+  for (size_t i = 0; i < multi->count; i++) {
+    size_t at = i;
+    while (at > 0 && compare(multi->members[i], multi->members[multi->order[at - 1]]) < 0) {
+      multi->order[at] = multi->order[at - 1];
+      at--;
+    }
+    multi->order[at] = i;
+  }
+}
+
+static lk_status check_members(lk_lock *const *members, size_t n, size_t quorum, lk_error *error) {
+  if (!members || n < 1 || n > LK_MULTILOCK_MAX) {
+    return lk_fail(error, LK_INVALID, "a multi-lock has 1 to %d members", LK_MULTILOCK_MAX);
+  }
+  if (quorum > n || quorum * 2 <= n) {
+    return lk_fail(error, LK_INVALID, "the quorum must be more than half of the members, or all");
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (!members[i]) return lk_fail(error, LK_INVALID, "member %zu is NULL", i);
+    for (size_t j = 0; j < i; j++) {
+      bool same_client = members[i]->client == members[j]->client;
+      if (quorum < n && same_client) {
+        return lk_fail(error, LK_INVALID, "members %zu and %zu are on one server", j, i);
+      }
+      if (same_client && members[i]->record == members[j]->record) {
+        return lk_fail(error, LK_INVALID, "members %zu and %zu are the same lock", j, i);
+      }
+    }
+  }
+  return LK_OK;
+}
+
+lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum, lk_multilock **out,
+                            lk_error *error) {
+  if (out) *out = NULL;
+  lk_status status =
+      out ? check_members(members, n, quorum, error) : lk_fail(error, LK_INVALID, "out is NULL");
+  if (status != LK_OK) return status;
+  lk_multilock *multi = calloc(1, sizeof *multi);
+  if (multi) {
+    multi->members = malloc(n * sizeof(lk_lock *));
+    multi->order = calloc(n, sizeof *multi->order);
+  }
+  if (!multi || !multi->members || !multi->order) {
+    lk_multilock_close(multi);
+    return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  memcpy(multi->members, members, n * sizeof(lk_lock *));
+  multi->count = n;
+  multi->quorum = quorum;
+  pthread_mutex_init(&multi->mutex, NULL);
+  int64_t lease_us = members[0]->lease_us;
+  for (size_t i = 1; i < n; i++) {
+    if (members[i]->lease_us < lease_us) lease_us = members[i]->lease_us;
+  }
+  int64_t patience_us = lease_us / SERVER_PART;
+  if (patience_us < SERVER_MIN_US) patience_us = SERVER_MIN_US;
+  multi->patience_us = patience_us > SERVER_MAX_US ? SERVER_MAX_US : patience_us;
+  put_in_order(multi);
+  *out = multi;
+  return lk_succeed(error);
+}
+
+void lk_multilock_close(lk_multilock *multi) {
+  if (!multi) return;
+  while (multi->majorities) remove_majority(multi, multi->majorities->round_id);
+  pthread_mutex_destroy(&multi->mutex);
+  free(multi->members);
+  free(multi->order);
+  free(multi);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a kind waits that has no queue at the server: try; have the channel heard until that is confirmed;
+ * try again; then sleep until a message, the end of the lease that is in the way, or the recheck, and try
+ * again. One owner's name serves all tries, so a try whose reply was lost is repaired by the next.
+ */
+#include "base/status.h"
+#include "locks/attempt.h"
+#include "locks/rivals.h"
+#include "locks/waiters.h"
+#include "os/clock.h"
+
+enum { DEAF_LAST_US = 500 * 1000 };
+enum { POLL_LAST_US = 1000 * 1000, SPIN_LAST_US = 128 * 1000 };
+
+static lk_hearing hearing(const lk_attempt *a, bool *news) {
+  lk_record *record = a->lock->record;
+  pthread_mutex_lock(&a->op.client->mutex);
+  lk_hearing now = record->hearing;
+  *news = record->news != a->news_seen;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  return now;
+}
+
+/* ---- when to look again ---- */
+
+/* After a try that found others holding the lock. */
+static void plan_look(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  int64_t pause_us = lock->recheck_us - lk_random_up_to(lock->recheck_us / 4);
+  pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
+  int64_t poll_us = pause_us;
+  if (lock->spins) {
+    poll_us = lk_attempt_pause_us(a, SPIN_LAST_US);
+  } else if (!lock->row->always_told) {
+    poll_us = lk_attempt_pause_us(a, POLL_LAST_US);
+  }
+  a->look_us = lk_clock_us() + (poll_us < pause_us ? poll_us : pause_us);
+}
+
+/* When the server is to be told again that this one waits; INT64_MAX: it is not. */
+static int64_t announce_at(const lk_attempt *a) {
+  if (!a->lock->announces) return INT64_MAX;
+  return a->announced_us + a->lock->heartbeat_us / 3;
+}
+
+static void doze(lk_attempt *a, lk_phase phase) {
+  int64_t announce_us = announce_at(a);
+  lk_attempt_sleep(a, phase, announce_us < a->look_us ? announce_us : a->look_us);
+}
+
+/* A holder of this process that will hand over, or publish, or be renewed: the server need not be
+ * asked about it, as long as the channel is heard. */
+static bool rest(lk_attempt *a) {
+  lk_record *record = a->lock->record;
+  int64_t now_us = lk_clock_us();
+  if (!a->lock->row->transfer || a->lock->spins) return false;
+  pthread_mutex_lock(&a->op.client->mutex);
+  int64_t until_us = lk_record_held_until_us(record);
+  bool heard = record->hearing == LK_HEARING_YES;
+  a->news_seen = record->news;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  if (!heard || until_us <= now_us) return false;
+  if (until_us > now_us + a->lock->recheck_us) until_us = now_us + a->lock->recheck_us;
+  a->last = LK_BUSY;
+  a->left_ms = (until_us - now_us) / 1000;
+  a->tried = true;
+  lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us + 1000);
+  return true;
+}
+
+/* This process has had the lock often enough: others first, if there is time for that. It listens
+ * meanwhile, since what it hears may end that sooner. */
+static bool stand_back(lk_attempt *a) {
+  lk_record *record = a->lock->record;
+  pthread_mutex_lock(&a->op.client->mutex);
+  int64_t until_us = record->stand_back_us;
+  pthread_mutex_unlock(&a->op.client->mutex);
+  if (!a->in_line || lk_clock_us() >= until_us || a->deadline_us <= until_us) return false;
+  if (!a->lock->spins) lk_waiters_listen(record, a->lock->values.channel); /* or it waits deaf */
+  lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us);
+  return true;
+}
+
+static void begin(lk_attempt *a) {
+  if (!stand_back(a) && !rest(a)) lk_attempt_try(a, &a->lock->acquire);
+}
+
+/* ---- what a call came to ---- */
+
+/* Also if no answer comes, the server may have heard it: it is told when the wait ends. */
+static void announce(lk_attempt *a) {
+  a->announced_us = lk_clock_us();
+  lk_attempt_call(a, &a->lock->wait);
+}
+
+/* Who is deaf misses messages, and looks by itself until the channel is heard; soon if it was heard
+ * before, since something is wrong then. */
+static int64_t look_deaf_at(lk_attempt *a) {
+  int64_t pause_us = a->was_heard ? lk_attempt_pause_us(a, DEAF_LAST_US) : DEAF_LAST_US;
+  int64_t deaf_us = lk_clock_us() + pause_us;
+  return deaf_us < a->look_us ? deaf_us : a->look_us;
+}
+
+static void sleep_on(lk_attempt *a) {
+  const lk_lock *lock = a->lock;
+  bool news;
+  lk_hearing heard = hearing(a, &news);
+  bool listens = !lock->spins;
+  if (listens && heard == LK_HEARING_REFUSED) {
+    lk_attempt_end_deaf(a);
+  } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
+    lk_attempt_sleep(a, LK_PHASE_LISTENING, look_deaf_at(a));
+  } else if (listens && (!a->heard_then || news)) {
+    lk_attempt_try(a, &lock->acquire);
+  } else if (lk_clock_us() >= announce_at(a)) {
+    announce(a);
+  } else {
+    doze(a, LK_PHASE_SLEEPING);
+  }
+}
+
+static void busy(lk_attempt *a) {
+  lk_lock *lock = a->lock;
+  a->last = LK_BUSY;
+  a->left_ms = a->heard.outcome.second;
+  lk_rivals_tried(a, false);
+  if (a->wait_ms == 0 || lk_clock_us() >= a->deadline_us) {
+    lk_attempt_give_up(a);
+    return;
+  }
+  if (!lk_attempt_line_up(a)) return;
+  plan_look(a);
+  if (!lock->spins && lk_waiters_listen(lock->record, lock->values.channel) != LK_OK) {
+    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
+    return;
+  }
+  sleep_on(a);
+}
+
+static void got_it(lk_attempt *a) {
+  lk_rivals_tried(a, true);
+  lk_attempt_granted(a, a->heard.sent_us, a->lock->row->draws_token ? a->heard.outcome.third : 0);
+}
+
+static void answered(lk_attempt *a) {
+  int64_t outcome = a->heard.outcome.first;
+  const lk_kind_row *row = a->lock->row;
+  if (a->calling == &a->lock->wait) {
+    a->announced_us = a->heard.sent_us;
+    if (outcome == 1) {
+      sleep_on(a);
+    } else {
+      lk_attempt_try(a, &a->lock->acquire);
+    }
+  } else if (outcome == 1) {
+    got_it(a);
+  } else if (outcome == 0) {
+    busy(a);
+  } else if (outcome == -2 && row->refused != LK_OK) {
+    lk_attempt_end(
+        a, lk_fail(lk_op_error(&a->op), row->refused, "%s", lk_status_text((int)row->refused)));
+  } else {
+    lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
+  }
+}
+
+/* ---- what it hears while it waits ---- */
+
+static void woken(lk_attempt *a, unsigned happened) {
+  int64_t now_us = lk_clock_us();
+  bool news;
+  lk_hearing heard = hearing(a, &news);
+  bool timer = (happened & LK_HAPPENED_TIMER) != 0;
+  bool seen = !news || (a->phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES);
+  if (heard == LK_HEARING_REFUSED) {
+    sleep_on(a); /* and ends */
+  } else if (seen && !timer) {
+    return; /* the timer stands */
+  } else if (stand_back(a)) {
+    return;
+  } else if (timer && !news && now_us < a->look_us && now_us >= announce_at(a)) {
+    announce(a);
+  } else if (!timer || !rest(a)) {
+    lk_attempt_try(a, &a->lock->acquire);
+  }
+}
+
+const lk_flow lk_flow_plain = {.begin = begin, .answered = answered, .woken = woken};

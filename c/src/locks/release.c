@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Giving back a level. The last one, if somebody of this process waits for the lock, is handed over: one
+ * call moves the hold to the waiter's name, and the lock is never free in between.
+ *
+ * From before its call is sent on, the release owns the last level: the hold is out of the table. The caller
+ * may acquire anew, under another name, or be freed, though the release is still under way.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "harness/undo.h"
+#include "locks/attempt.h"
+#include "locks/rivals.h"
+#include "locks/waiters.h"
+#include "os/clock.h"
+
+/* Behind the name of an owner whose lock stays when it is given back. */
+#define KEPT ":kept"
+
+typedef struct leaving {
+  lk_op op;
+  lk_lock *lock;
+  uint64_t caller_id;
+  lk_hold *hold;                          /* with a reference */
+  int64_t left;                           /* the count afterwards */
+  lk_lost_reason lost;                    /* before it began */
+  lk_attempt *heir;                       /* promised; NULL: it is released */
+  int64_t rest_ms;                        /* how long the lock stays; 0: not at all */
+  char kept[LK_OWNER_SIZE + sizeof KEPT]; /* who holds it then */
+  lk_call call;
+} leaving;
+
+static const lk_bound *call_of(const leaving *l) {
+  if (l->rest_ms > 0) return &l->lock->release_after;
+  return l->heir ? &l->lock->transfer : &l->lock->release;
+}
+
+/* What the heir gets is its own lease. */
+static void fill(const leaving *l, lk_arguments *with) {
+  const lk_lock *granting = l->heir ? l->heir->lock : l->lock;
+  lk_particulars p = {.owner = l->hold->owner,
+                      .hold = l->left,
+                      .new_owner = l->heir ? l->heir->owner : l->kept,
+                      .rest_ms = l->rest_ms,
+                      .once = true};
+  lk_bound_fill(call_of(l), &granting->values, &p, with);
+}
+
+/* In the background: the old name first, since a late hand-over needs it to hold; then the new one. */
+static void undo(const leaving *l) {
+  lk_call steps[LK_UNDO_STEPS];
+  lk_arguments with;
+  const lk_bound *release = &l->lock->release;
+  lk_particulars p = {.owner = l->hold->owner, .hold = 0, .once = true};
+  const char *owners[LK_UNDO_STEPS] = {l->hold->owner, l->heir ? l->heir->owner : NULL};
+  int64_t lease_us = l->lock->lease_us;
+  size_t count = 0;
+  if (l->heir && l->heir->lock->lease_us > lease_us) lease_us = l->heir->lock->lease_us;
+  for (size_t i = 0; i < LK_UNDO_STEPS && owners[i]; i++) {
+    p.owner = owners[i];
+    lk_bound_fill(release, &l->lock->values, &p, &with);
+    if (lk_call_init(&steps[count], release->def, with.keys, release->def->nkeys, with.args,
+                     with.nargs, NULL) != LK_OK) {
+      break;
+    }
+    count++;
+  }
+  if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us, true);
+}
+
+/* What a call says that was answered. */
+static lk_status released(const leaving *l, const lk_answer *answer, int64_t outcome,
+                          lk_error *error) {
+  if (outcome == 1) return LK_OK;
+  if (outcome != -1) {
+    return lk_bound_strange(call_of(l), error);
+  }
+  if (answer->copies > 1) {
+    return lk_fail(
+        error, LK_UNSURE,
+        "not held now; an earlier copy of this release may have been the one that counted");
+  }
+  return lk_fail(error, LK_LOST, "the server had no such hold any more");
+}
+
+static void trace_begin(const leaving *l) {
+  char title[LK_TITLE_SIZE];
+  lk_trace *trace = l->lock->client->trace;
+  if (!trace) return;
+  lk_lock_title(l->lock, title);
+  LK_TRACE(trace, "begin", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)l->caller_id), LK_TEXT("op", "release"),
+           LK_TEXT("owner", l->hold->owner), LK_NUMBER("left", l->left));
+}
+
+static void trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status) {
+  char title[LK_TITLE_SIZE];
+  if (!lock->client->trace) return;
+  lk_lock_title(lock, title);
+  LK_TRACE(lock->client->trace, "end", lk_clock_us(), LK_TEXT("lock", title),
+           LK_NUMBER("caller", (int64_t)caller_id), LK_TEXT("op", "release"),
+           LK_TEXT("status", lk_status_name((int)status)));
+}
+
+static void count_end(const leaving *l, lk_status status) {
+  lk_kind_counts *counts = &l->lock->client->counts->kinds[l->lock->row->kind];
+  if (status == LK_OK) {
+    lk_count_up(&counts->released);
+  } else if (status == LK_UNSURE) {
+    lk_count_up(&counts->unsure);
+  }
+  if (l->left == 0) lk_meter_add(&counts->held, lk_clock_us() - l->hold->since_us);
+}
+
+/* The level is gone, whatever came of it. */
+static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
+  const lk_lock *lock = l->lock;
+  if (l->lost != LK_LOST_NOT) {
+    status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)l->lost));
+  }
+  trace_end(lock, l->caller_id, status);
+  count_end(l, status);
+  if (status == LK_LOST) lk_hold_lose(l->hold, LK_LOST_BROKEN);
+  if (status == LK_LOST) lk_waiters_look(lock->record); /* they were told of another lease's end */
+  return status;
+}
+
+/* The call was answered, or never will be. `answer` keeps its reply. */
+static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
+  const lk_bound *bound = call_of(l);
+  lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies};
+  heard.status = lk_answer_status(answer, bound->def->name, bound->keys[0], error);
+  if (heard.status == LK_OK && !lk_bound_outcome(answer->reply, &heard.outcome)) {
+    heard.status = lk_bound_strange(bound, error);
+  }
+  lk_status status = heard.status;
+  if (status == LK_OK) status = released(l, answer, heard.outcome.first, error);
+  bool undone = lk_undo_may_help(heard.status) || (l->heir && heard.status != LK_OK);
+  /* What is to stay for a while is not freed at once instead: its lease does that. */
+  if (l->left == 0 && undone && l->rest_ms == 0) undo(l);
+  if (status == LK_UNREACHABLE) {
+    status = lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer->why);
+  }
+  status = conclude(l, status, error);
+  if (l->heir) lk_waiters_settle(l->heir, &heard);
+  l->heir = NULL;
+  return status;
+}
+
+/* Finds the hold and takes the level from it, in one go. The last one ends the renewals first: none may go
+ * out behind the release. */
+static bool take_level(leaving *l) {
+  lk_client *client = l->lock->client;
+  lk_watch *watch = NULL;
+  pthread_mutex_lock(&client->mutex);
+  lk_hold *hold = lk_record_hold_of(l->lock->record, l->caller_id);
+  if (hold) {
+    l->hold = lk_hold_keep(hold);
+    l->left = l->rest_ms > 0 ? 0 : hold->count - 1;
+    trace_begin(l); /* before the look: a hold whose time is over by then has to be noticed */
+    l->lost = lk_watch_look(hold->watch);
+    if (l->left > 0) hold->count = (int32_t)l->left;
+    if (l->left == 0) watch = lk_hold_take(hold);
+  }
+  pthread_mutex_unlock(&client->mutex);
+  if (watch) lk_hold_end(hold, watch);
+  return hold != NULL;
+}
+
+/* LK_OK: there is something to send; else LK_NOT_HELD, or LK_LOST: the server knows already. */
+static lk_status prepare(leaving *l, lk_error *error) {
+  lk_lock *lock = l->lock;
+  if (!take_level(l)) {
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
+  }
+  if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
+  if (l->rest_ms > 0) snprintf(l->kept, sizeof l->kept, "%s" KEPT, l->hold->owner);
+  if (l->left > 0 || l->lost != LK_LOST_NOT || l->rest_ms > 0) return LK_OK;
+  if (lock->row->transfer) {
+    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit, lock->lease_us);
+  }
+  lk_rivals_give(lock, l->heir != NULL, lock->handoff_limit);
+  return LK_OK;
+}
+
+static void destroy(lk_op *op) {
+  leaving *l = (leaving *)((char *)op - offsetof(leaving, op));
+  lk_call_clear(&l->call);
+  if (l->hold) lk_hold_drop(l->hold);
+  lk_lock_drop(l->lock);
+  free(l);
+}
+
+static lk_status begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
+                       lk_error *error, leaving **out) {
+  if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  leaving *l = calloc(1, sizeof *l);
+  if (!l) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status = lk_op_begin(&l->op, lock->client, caller, done, user, error);
+  if (status != LK_OK) {
+    free(l);
+    return status;
+  }
+  l->op.destroy = destroy;
+  l->lock = lock;
+  l->caller_id = lk_caller_id(caller);
+  lk_lock_keep(lock);
+  *out = l;
+  return LK_OK;
+}
+
+static lk_status release(lk_lock *lock, lk_caller *caller, int64_t rest_ms, lk_error *error) {
+  leaving *l = NULL;
+  lk_status status = begin(lock, caller, NULL, NULL, error, &l);
+  if (status != LK_OK) return status;
+  l->rest_ms = rest_ms;
+  status = prepare(l, error);
+  if (status == LK_OK) {
+    lk_answer answer;
+    lk_arguments with;
+    const lk_script_def *def = call_of(l)->def;
+    int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(lock);
+    fill(l, &with);
+    lk_eval_call(lock->client, def, with.keys, def->nkeys, with.args, with.nargs, deadline_us,
+                 &answer, error);
+    status = settle(l, &answer, error);
+    freeReplyObject(answer.reply);
+  }
+  lk_op_end(&l->op, status);
+  lk_op_drop(&l->op);
+  return status;
+}
+
+lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error) {
+  return release(lock, caller, 0, error);
+}
+
+lk_status lk_lock_release_after(lk_lock *lock, lk_caller *caller, int64_t rest_ms,
+                                lk_error *error) {
+  if (rest_ms < LK_LEASE_MIN_MS || rest_ms > LK_LEASE_MAX_MS) {
+    return lk_fail(error, LK_INVALID, "rest_ms must be from %d to %d", LK_LEASE_MIN_MS,
+                   LK_LEASE_MAX_MS);
+  }
+  if (lock && !lock->row->release_after) {
+    return lk_fail(error, LK_INVALID, "a %s does not stay when it is given back", lock->row->noun);
+  }
+  return release(lock, caller, rest_ms, error);
+}
+
+/* ------------------------------------------------------------------------------- asynchronous -- */
+
+static void answered(void *user, lk_answer *answer) {
+  leaving *l = user;
+  lk_status status = settle(l, answer, lk_op_error(&l->op));
+  freeReplyObject(answer->reply);
+  lk_op_end(&l->op, status);
+}
+
+/* From its preparation on; `done` tells what comes of it. */
+static void go(leaving *l, int64_t patience_us) {
+  lk_lock *lock = l->lock;
+  lk_status status = prepare(l, lk_op_error(&l->op));
+  if (status != LK_OK) {
+    lk_op_end(&l->op, status);
+    return;
+  }
+  lk_arguments with;
+  const lk_script_def *def = call_of(l)->def;
+  fill(l, &with);
+  if (lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK ||
+      !lk_eval_start(lock->client, &l->call, lk_clock_us() + patience_us, answered, l)) {
+    lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
+    answered(l, &failed);
+  }
+}
+
+lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
+                                lk_error *error) {
+  leaving *l = NULL;
+  if (!caller || !done) {
+    return lk_fail(error, LK_INVALID, "an asynchronous call needs a caller and a callback");
+  }
+  lk_status status = begin(lock, caller, done, user, error, &l);
+  if (status != LK_OK) return status;
+  go(l, lk_lock_patience_us(lock));
+  return lk_succeed(error);
+}
+
+lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *error) {
+  leaving *l = NULL;
+  lk_status status = begin(lock, NULL, part->done, part->user, error, &l);
+  if (status != LK_OK) return status;
+  l->op.inner = true;
+  l->caller_id = part->caller_id;
+  go(l, part->patience_us);
+  return LK_OK;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "locks/waiters.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "locks/rivals.h"
+#include "os/clock.h"
+
+bool lk_waiters_join(lk_record *record, lk_attempt *a) {
+  a->previous = record->last;
+  a->next = NULL;
+  if (record->last) {
+    record->last->next = a;
+  } else {
+    record->first = a;
+  }
+  record->last = a;
+  return record->first == a;
+}
+
+lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
+  lk_client *client = record->client;
+  lk_attempt *next = NULL;
+  pthread_mutex_lock(&client->mutex);
+  bool first = record->first == a;
+  if (a->previous) a->previous->next = a->next;
+  if (a->next) a->next->previous = a->previous;
+  if (first) record->first = a->next;
+  if (record->last == a) record->last = a->previous;
+  if (first && record->first) {
+    next = record->first;
+    lk_op_keep(&next->op);
+  }
+  bool deserted = !record->first && record->hearing != LK_HEARING_NOT;
+  pthread_mutex_unlock(&client->mutex);
+  if (deserted) lk_waiters_listen(record, NULL);
+  return next;
+}
+
+/* ---------------------------------------------------------------------------------- listening -- */
+
+/* With the client's mutex held. Who is told apart, or looks often enough, is not woken by it. */
+static void note_news(lk_record *record) {
+  lk_attempt *first = record->first;
+  record->news++;
+  if (first && !first->flow->told) lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+}
+
+static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+  lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
+  pthread_mutex_lock(&record->client->mutex);
+  bool wanted = record->hearing != LK_HEARING_NOT; /* else it is about to be let go */
+  if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
+  if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
+  if (wanted && news == LK_NEWS_REFUSED) lk_waiters_deafen(record, why);
+  if (wanted && news == LK_NEWS_MESSAGE) lk_rivals_heard(record);
+  bool told_apart = record->first && record->first->flow->told;
+  /* Who has no heartbeat looks by itself while nothing is heard. */
+  if (wanted && (news != LK_NEWS_DEAF || !told_apart)) {
+    note_news(record);
+    if (told_apart) record->first->flow->told(record, news, payload);
+  }
+  pthread_mutex_unlock(&record->client->mutex);
+}
+
+void lk_waiters_look(lk_record *record) {
+  pthread_mutex_lock(&record->client->mutex);
+  note_news(record);
+  pthread_mutex_unlock(&record->client->mutex);
+}
+
+void lk_waiters_deafen(lk_record *record, const lk_error *why) {
+  record->hearing = LK_HEARING_REFUSED;
+  if (!record->deaf) record->deaf = malloc(sizeof *record->deaf);
+  if (record->deaf) *record->deaf = *why;
+}
+
+lk_status lk_waiters_listen(lk_record *record, const char *channel) {
+  lk_client *client = record->client;
+  lk_status status = LK_OK;
+  pthread_mutex_lock(&client->listening);
+  pthread_mutex_lock(&client->mutex);
+  bool had = record->hearing != LK_HEARING_NOT;
+  bool refused = record->hearing == LK_HEARING_REFUSED;
+  bool end = had && (!record->first || refused);
+  bool begin = channel && record->first && (!had || refused);
+  bool ends = !record->first;
+  if (end) record->hearing = LK_HEARING_NOT;
+  if (begin) record->hearing = LK_HEARING_ASKED;
+  pthread_mutex_unlock(&client->mutex);
+  /* Who is marked listens to the lock, too: the mark comes first, and goes last. */
+  if (end) lk_channels_unlisten(client->channels, &record->listener);
+  lk_rivals_mark(record, ends ? NULL : channel);
+  if (begin) {
+    record->listener.told = told;
+    status = lk_channels_listen(client->channels, channel, &record->listener);
+  }
+  if (status != LK_OK) {
+    pthread_mutex_lock(&client->mutex);
+    record->hearing = LK_HEARING_NOT;
+    pthread_mutex_unlock(&client->mutex);
+  }
+  pthread_mutex_unlock(&client->listening);
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------- hand-over -- */
+
+lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us) {
+  lk_client *client = record->client;
+  pthread_mutex_lock(&client->mutex);
+  lk_attempt *a = record->first;
+  limit = lk_rivals_limit(record, limit);
+  /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
+   * own connection has written. */
+  bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
+              a->lock->min_replicas == 0 && a->lock->lease_us >= lease_us &&
+              (a->phase == LK_PHASE_IN_LINE || a->phase == LK_PHASE_LISTENING ||
+               a->phase == LK_PHASE_SLEEPING);
+  if (idle && record->handovers < limit) {
+    record->handovers++;
+    a->promised = true;
+    lk_op_keep(&a->op);
+  } else {
+    bool often = a && limit > 0 && record->handovers >= limit;
+    if (often) record->stand_back_us = lk_clock_us() + LK_STAND_BACK_US;
+    record->handovers = 0;
+    a = NULL;
+  }
+  pthread_mutex_unlock(&client->mutex);
+  return a;
+}
+
+void lk_waiters_settle(lk_attempt *a, const lk_heard *heard) {
+  pthread_mutex_lock(&a->op.client->mutex);
+  a->promised = false;
+  a->handed = *heard;
+  a->happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
+  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_attempt_tell(a, LK_HAPPENED_HANDED);
+  lk_op_drop(&a->op);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What channels and their connections are made of. Everything here is guarded by the channels' mutex. */
+#ifndef LK_CHANNEL_H
+#define LK_CHANNEL_H
+
+#include <pthread.h>
+
+#include "net/channels.h"
+
+typedef enum channel_state {
+  CHANNEL_IDLE,    /* not asked for */
+  CHANNEL_ASKED,   /* SUBSCRIBE is out */
+  CHANNEL_HEARD,   /* confirmed */
+  CHANNEL_LEAVING, /* UNSUBSCRIBE is out */
+  CHANNEL_REFUSED  /* the server said no; channel->why */
+} channel_state;
+
+/* A command whose answer is to come. A refusal does not say whose it is: it is the first one's. */
+typedef struct awaited awaited;
+struct awaited {
+  lk_channel *channel; /* NULL: nobody minds any more */
+  bool leaves;         /* UNSUBSCRIBE */
+  bool pings;
+  awaited *next;
+};
+
+/* One connection, to the node that channels are heard on. */
+typedef struct lk_link lk_link;
+struct lk_link {
+  lk_watched watched;
+  lk_channels *channels;
+  lk_node *node;
+  lk_conn conn;
+  awaited *awaited, **last_awaited;
+  bool up;          /* its channels know that it is */
+  bool pinged;      /* and nothing has come since */
+  int64_t heard_us; /* when something came, or it was asked whether it is there */
+  size_t wanted;    /* channels with listeners, at the last look */
+  lk_link *next;
+};
+
+/* Channels that something is to be done about. A channel is in one row at most. */
+typedef struct channel_row {
+  lk_channel *first, *last;
+} channel_row;
+
+struct lk_channel {
+  lk_channels *channels;
+  char *name;
+  bool sharded;  /* heard on the node of its slot alone */
+  lk_link *link; /* where it is heard, or to be heard; NULL: not decided */
+  bool wanting;  /* counted there */
+  channel_state state;
+  uint64_t placed; /* the route's version when that was decided */
+  unsigned astray; /* MOVED in a row */
+  int64_t ask_us;  /* it is not asked for before */
+  size_t awaited;  /* answers of its link's */
+  size_t listeners;
+  uint64_t count;  /* moves with every message and with every (re)confirmation */
+  int64_t left_us; /* when the last listener went */
+  pthread_cond_t moved;
+  lk_listener *told; /* counted among the listeners */
+  lk_error why;
+  lk_channel *next, **at; /* among all */
+  channel_row *row;       /* NULL: nothing is to be done */
+  lk_channel *after, *before;
+};
+
+struct lk_channels {
+  lk_watched watched; /* without a connection: its look at all channels comes before the links' */
+  pthread_mutex_t mutex;
+  lk_route *route;
+  lk_keeper *keeper;
+  lk_link *links;
+  void *tree; /* of lk_channel by name: tsearch(3) */
+  lk_channel *all;
+  channel_row due;       /* their state, their listeners or their link changed */
+  channel_row lingering; /* nobody listens, the first the longest */
+  channel_row astray;    /* to be asked for later, the first as the first */
+  uint64_t version;      /* the route's, which all but those that linger have seen */
+  bool shut;
+  lk_trace *trace;
+  lk_count *messages;
+  int64_t settles_us; /* when the keeper looks again who has left */
+  void (*poke)(void *);
+  void *poked;
+};
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection: connect, TLS, hand-shake, back-off. It never blocks; whoever owns it polls
+ * its descriptor and calls lk_conn_step(). Not thread-safe: the owner's mutex guards it.
+ *
+ * hiredis parses the replies. Its sockets are not used: they raise SIGPIPE, and without blocking they
+ * try only the first address of a name and do not check the name in a certificate.
+ */
+#ifndef LK_CONN_H
+#define LK_CONN_H
+
+#include <hiredis/hiredis.h>
+#include <latchkey/latchkey.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "base/url.h"
+#include "harness/counts.h"
+#include "net/reader.h"
+#include "os/lookup.h"
+#include "os/tls.h"
+
+/* What every connection of a client has in common; lives as long as they do. */
+typedef struct lk_conn_settings {
+  lk_url url; /* who connects, how, and to which database */
+  char *name; /* CLIENT SETNAME */
+  int64_t connect_us;
+  int64_t
+      keepalive_us; /* silent for so long, it is asked whether it is there; 0: the system's way */
+  lk_count *connections; /* counts them; NULL: nobody does */
+  lk_tls *tls;           /* NULL without TLS */
+} lk_conn_settings;
+
+/* Where a server listens; it lives as long as the client. */
+typedef struct lk_site lk_site;
+struct lk_site {
+  char *host; /* NULL for a socket */
+  int port;
+  char *path;
+  char *name; /* for people: redis://host:port/db */
+  lk_site *next;
+};
+
+/* One server, as those who connect to it see it: it may move to another place while they live. */
+typedef struct lk_target lk_target;
+struct lk_target {
+  const lk_conn_settings *settings;
+  _Atomic(const lk_site *) site;
+  bool only_master; /* a connection to a replica is of no use */
+  /* NULL, or told that a connection failed or could not be made: in the mutex of its owner. */
+  void (*failed)(lk_target *target);
+};
+
+typedef enum lk_conn_state {
+  LK_CONN_DOWN = 0,       /* waits for retry_us */
+  LK_CONN_CONNECTING = 1, /* the name is looked up; TCP */
+  LK_CONN_GREETING = 2,   /* TLS, AUTH, SELECT, SETNAME */
+  LK_CONN_UP = 3
+} lk_conn_state;
+
+typedef struct lk_conn {
+  lk_target *target;
+  const lk_conn_settings *settings; /* the target's */
+  const lk_site *site;              /* where it goes, or went last */
+  lk_conn_state state;
+  int fd;     /* -1 when down */
+  int polled; /* the descriptor that another than its owner polls; -1: none */
+  bool stale; /* that is not the connection's any more: whoever polls it closes it */
+  lk_tls_session *tls;
+  lk_lookup *lookup;             /* of the name; while it is waited for fd is its descriptor */
+  const lk_site *sought;         /* whose name that is: an attempt after it may wait for the same */
+  int64_t stale_us;              /* what it said is forgotten then */
+  struct addrinfo *addresses;    /* while connecting */
+  struct addrinfo *address;      /* the one that is tried */
+  size_t untried;                /* so many are left, it included */
+  int64_t address_us;            /* how long it is tried, while others are left */
+  struct sockaddr_storage tried; /* the last that was; length 0: none */
+  socklen_t tried_len;
+  bool tried_well; /* it led to a server: the next attempt begins there, else behind it */
+  const lk_reply_limits *limits;
+  lk_reader reader;
+  char *out; /* bytes out_sent..out_len wait for the socket to take them */
+  size_t out_len, out_sent, out_size;
+  int64_t deadline_us; /* of the connect with its hand-shake */
+  int64_t retry_us;    /* when to try again, while down */
+  unsigned failures;   /* in a row */
+  bool answered;       /* a reply has come on this connection */
+  unsigned greeting;   /* the hand-shake command whose reply is next */
+  lk_error why;        /* why it is down; LK_OK before the first attempt */
+} lk_conn;
+
+void lk_conn_init(lk_conn *conn, lk_target *target, const lk_reply_limits *limits);
+/* Frees everything; the connection is down. */
+void lk_conn_close(lk_conn *conn);
+
+/* Bring a connection that is down on its way. */
+void lk_conn_start(lk_conn *conn, int64_t now_us);
+/* Go on with what poll() said (0: nothing). After it the state may be any. */
+void lk_conn_step(lk_conn *conn, short revents, int64_t now_us);
+/* Is it, or is it to be, where its target no longer is? */
+bool lk_conn_is_astray(const lk_conn *conn);
+/* If so: the connection is down, and may be started at once. */
+void lk_conn_come_back(lk_conn *conn, int64_t now_us);
+/* Give the connection up; it may be started again after a back-off. */
+void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message);
+
+/* Another than its owner is about to poll conn->fd, and has done so. In between it stays open, though the
+ * connection may be given up: its number would be another file's, perhaps of the application's. */
+void lk_conn_poll_begins(lk_conn *conn);
+void lk_conn_poll_ends(lk_conn *conn);
+
+/* For poll(): what to wait for, besides conn->fd. */
+short lk_conn_events(const lk_conn *conn);
+/* When a connection that is not up needs a step or a start without any event; INT64_MAX: never. */
+int64_t lk_conn_timer(const lk_conn *conn);
+
+/* Append a command; it goes out with lk_conn_flush(). Only while up. */
+bool lk_conn_append(lk_conn *conn, const char *wire, size_t len);
+/* The same for a command; false without memory. */
+bool lk_conn_append_command(lk_conn *conn, const lk_bytes *argv, size_t argc);
+void lk_conn_flush(lk_conn *conn, int64_t now_us);
+/* The same for who may not close the connection: false if bytes are left, for whatever reason. */
+bool lk_conn_try_flush(lk_conn *conn);
+/* The next reply that has arrived (lk_conn_step() reads), NULL if there is none. */
+redisReply *lk_conn_next(lk_conn *conn, int64_t now_us);
+
+/*
+ * The quick way, for an owner that reads outside of its mutex while nobody else reads: a connection that is
+ * up, without TLS, and has nothing left to send. lk_conn_read() waits until something comes, for at most
+ * LK_CONN_PATIENCE_US, or not at all; the owner hands on what it returned, errno included.
+ */
+enum { LK_CONN_READ_SIZE = 16384, LK_CONN_PATIENCE_US = 20 * 1000 };
+bool lk_conn_is_quick(const lk_conn *conn);
+ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait);
+/* n as lk_conn_read() returned it, and errno. */
+void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us);
+
+/* A command in RESP: its length, and its bytes, written into a buffer of that length. */
+size_t lk_wire_size(const lk_bytes *argv, size_t argc);
+void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer);
+static inline lk_bytes lk_bytes_of(const char *text) { return (lk_bytes){text, strlen(text)}; }
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/keeper.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+struct lk_keeper {
+  pthread_mutex_t mutex;
+  pthread_cond_t fired;
+  pthread_t thread; /* for who joins it */
+  pthread_t self;   /* the same, known to the thread itself */
+  bool started;
+  bool running;
+  bool stop;
+  lk_timer **heap; /* the earliest first; heap[slot - 1] */
+  uint32_t count, size;
+  lk_timer *firing;
+  lk_job *jobs, **last_job;
+  int64_t wakes_us;  /* when the thread looks again by itself */
+  int64_t lately_us; /* what the last timer was set to, cancelled or not */
+  lk_wake wake;
+  lk_watched *watched, **last_watched;
+  size_t watched_count;
+  lk_events *dispatch;
+};
+
+/* ------------------------------------------------------------------------------------- timers -- */
+
+static void place(lk_keeper *keeper, lk_timer *timer, uint32_t slot) {
+  keeper->heap[slot - 1] = timer;
+  timer->slot = slot;
+}
+
+static void sift_up(lk_keeper *keeper, lk_timer *timer) {
+  uint32_t slot = timer->slot;
+  while (slot > 1 && timer->at_us < keeper->heap[slot / 2 - 1]->at_us) {
+    place(keeper, keeper->heap[slot / 2 - 1], slot);
+    slot /= 2;
+  }
+  place(keeper, timer, slot);
+}
+
+static void sift_down(lk_keeper *keeper, lk_timer *timer) {
+  uint32_t slot = timer->slot;
+  while (slot * 2 <= keeper->count) {
+    uint32_t child = slot * 2;
+    if (child < keeper->count && keeper->heap[child]->at_us < keeper->heap[child - 1]->at_us)
+      child++;
+    if (timer->at_us <= keeper->heap[child - 1]->at_us) break;
+    place(keeper, keeper->heap[child - 1], slot);
+    slot = child;
+  }
+  place(keeper, timer, slot);
+}
+
+static void unset(lk_keeper *keeper, lk_timer *timer) {
+  uint32_t slot = timer->slot;
+  lk_timer *last = keeper->heap[keeper->count - 1];
+  keeper->count--;
+  timer->slot = 0;
+  if (last == timer) return;
+  place(keeper, last, slot);
+  sift_up(keeper, last);
+  sift_down(keeper, last);
+}
+
+static bool push(lk_keeper *keeper, lk_timer *timer) {
+  if (keeper->count == keeper->size) {
+    uint32_t size = keeper->size ? keeper->size * 2 : 16;
+    lk_timer **grown = realloc(keeper->heap, size * sizeof(lk_timer *));
+    if (!grown) return false;
+    keeper->heap = grown;
+    keeper->size = size;
+  }
+  keeper->count++;
+  place(keeper, timer, keeper->count);
+  sift_up(keeper, timer);
+  return true;
+}
+
+bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us) {
+  return lk_timer_set_early(keeper, timer, at_us, 0);
+}
+
+bool lk_timer_set_early(lk_keeper *keeper, lk_timer *timer, int64_t at_us, uint32_t early_ms) {
+  bool done = true;
+  pthread_mutex_lock(&keeper->mutex);
+  timer->at_us = at_us;
+  timer->early_ms = early_ms;
+  if (timer->slot) {
+    sift_up(keeper, timer);
+    sift_down(keeper, timer);
+  } else {
+    done = push(keeper, timer);
+  }
+  keeper->lately_us = at_us;
+  bool late = done && at_us < keeper->wakes_us;
+  if (late) keeper->wakes_us = at_us;
+  pthread_mutex_unlock(&keeper->mutex);
+  if (late) lk_keeper_poke(keeper);
+  return done;
+}
+
+/* With the mutex held. */
+static bool is_me(const lk_keeper *keeper) {
+  return keeper->running && pthread_equal(keeper->self, pthread_self());
+}
+
+bool lk_keeper_is_me(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool me = is_me(keeper);
+  pthread_mutex_unlock(&keeper->mutex);
+  return me;
+}
+
+void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer) {
+  pthread_mutex_lock(&keeper->mutex);
+  if (timer->slot) unset(keeper, timer);
+  while (keeper->firing == timer && !is_me(keeper)) {
+    pthread_cond_wait(&keeper->fired, &keeper->mutex);
+  }
+  pthread_mutex_unlock(&keeper->mutex);
+}
+
+/* So many timers may fire early in a row: what they send must not keep others waiting for long. */
+enum { EARLY_MOST = 256 };
+
+/* The next to fire: one that is due, or that comes along early since another fired. NULL: none. */
+static lk_timer *next_to_fire(const lk_keeper *keeper, int64_t now_us, size_t fired) {
+  lk_timer *first = keeper->count > 0 ? keeper->heap[0] : NULL;
+  if (!first || first->at_us <= now_us) return first;
+  bool along = fired > 0 && fired < EARLY_MOST;
+  return along && first->at_us - (int64_t)first->early_ms * 1000 <= now_us ? first : NULL;
+}
+
+/* Fires what is due; returns when the next is. */
+static int64_t fire_due(lk_keeper *keeper) {
+  lk_timer *timer;
+  pthread_mutex_lock(&keeper->mutex);
+  for (size_t fired = 0; (timer = next_to_fire(keeper, lk_clock_us(), fired)) != NULL; fired++) {
+    unset(keeper, timer);
+    keeper->firing = timer;
+    pthread_mutex_unlock(&keeper->mutex);
+    timer->fire(timer);
+    pthread_mutex_lock(&keeper->mutex);
+    keeper->firing = NULL;
+    pthread_cond_broadcast(&keeper->fired);
+  }
+  /* A lock that is taken and given back in a loop sets and cancels a timer each time. The thread goes
+   * by the last one though it is cancelled, so that the next need not wake it: one look per renewal
+   * interval. */
+  int64_t next = keeper->count > 0 ? keeper->heap[0]->at_us : INT64_MAX;
+  if (keeper->lately_us > lk_clock_us() && keeper->lately_us < next) next = keeper->lately_us;
+  keeper->wakes_us = next;
+  pthread_mutex_unlock(&keeper->mutex);
+  return next;
+}
+
+/* --------------------------------------------------------------------------------------- jobs -- */
+
+bool lk_job_post(lk_keeper *keeper, lk_job *job) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool queued = job->queued;
+  if (!queued) {
+    job->queued = true;
+    job->next = NULL;
+    *keeper->last_job = job;
+    keeper->last_job = &job->next;
+  }
+  bool mine = is_me(keeper);
+  pthread_mutex_unlock(&keeper->mutex);
+  if (!queued && !mine) lk_keeper_poke(keeper);
+  return !queued;
+}
+
+/* Posted by the thread itself, behind its back. */
+static bool has_jobs(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool any = keeper->jobs != NULL;
+  pthread_mutex_unlock(&keeper->mutex);
+  return any;
+}
+
+static void run_jobs(lk_keeper *keeper) {
+  lk_job *job;
+  pthread_mutex_lock(&keeper->mutex);
+  while ((job = keeper->jobs) != NULL) {
+    keeper->jobs = job->next;
+    if (!keeper->jobs) keeper->last_job = &keeper->jobs;
+    job->queued = false;
+    pthread_mutex_unlock(&keeper->mutex);
+    job->run(job);
+    pthread_mutex_lock(&keeper->mutex);
+  }
+  pthread_mutex_unlock(&keeper->mutex);
+}
+
+/* ------------------------------------------------------------------------------------- thread -- */
+
+static bool stopping(lk_keeper *keeper) {
+  pthread_mutex_lock(&keeper->mutex);
+  bool stop = keeper->stop;
+  pthread_mutex_unlock(&keeper->mutex);
+  return stop;
+}
+
+enum { OWN_FDS = 2 }; /* its wake, and that of the events */
+
+/* What one round polls; it grows with what there is to watch. */
+typedef struct round {
+  struct pollfd *fds; /* OWN_FDS, then one for each that is watched */
+  lk_wish *wishes;
+  size_t size, count;
+} poll_round;
+
+static bool make_room(lk_keeper *keeper, poll_round *r) {
+  pthread_mutex_lock(&keeper->mutex);
+  r->count = keeper->watched_count;
+  pthread_mutex_unlock(&keeper->mutex);
+  if (r->count <= r->size && r->fds) return true;
+  size_t size = r->count * 2 + 4;
+  struct pollfd *fds = realloc(r->fds, (size + OWN_FDS) * sizeof *fds);
+  if (fds) r->fds = fds;
+  lk_wish *wishes = realloc(r->wishes, size * sizeof *wishes);
+  if (wishes) r->wishes = wishes;
+  if (fds && wishes) r->size = size;
+  return fds && wishes;
+}
+
+static lk_watched *next_of(lk_keeper *keeper, const lk_watched *watched) {
+  pthread_mutex_lock(&keeper->mutex);
+  lk_watched *next = watched ? watched->next : keeper->watched;
+  pthread_mutex_unlock(&keeper->mutex);
+  return next;
+}
+
+/* Asks all what they wait for; returns when the first of them wants to be asked again. */
+static int64_t collect(lk_keeper *keeper, poll_round *r) {
+  int64_t next_us = INT64_MAX;
+  lk_watched *watched = NULL;
+  for (size_t i = 0; i < r->count; i++) {
+    watched = next_of(keeper, watched);
+    watched->watch(watched, &r->wishes[i]);
+    r->fds[OWN_FDS + i] = (struct pollfd){.fd = r->wishes[i].fd, .events = r->wishes[i].events};
+    if (r->wishes[i].timer_us < next_us) next_us = r->wishes[i].timer_us;
+  }
+  return next_us;
+}
+
+static void hand_out(lk_keeper *keeper, const poll_round *r) {
+  lk_watched *watched = NULL;
+  for (size_t i = 0; i < r->count; i++) {
+    watched = next_of(keeper, watched);
+    watched->done(watched, &r->wishes[i], r->fds[OWN_FDS + i].revents);
+  }
+}
+
+static void poll_once(lk_keeper *keeper, poll_round *r) {
+  run_jobs(keeper);
+  int64_t next_us = fire_due(keeper);
+  if (!make_room(keeper, r)) return; /* and try again: some memory comes back */
+  int64_t asked_us = collect(keeper, r);
+  if (asked_us < next_us) next_us = asked_us;
+  r->fds[0] = (struct pollfd){.fd = keeper->wake.readable, .events = POLLIN};
+  r->fds[1] = (struct pollfd){.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1,
+                              .events = POLLIN};
+  if (poll(r->fds, r->count + OWN_FDS, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
+    for (size_t i = 0; i < r->count + OWN_FDS; i++) r->fds[i].revents = 0;
+  }
+  if (r->fds[0].revents) lk_wake_drain(&keeper->wake);
+  hand_out(keeper, r);
+  if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch, SIZE_MAX);
+}
+
+static void *run(void *argument) {
+  lk_keeper *keeper = argument;
+  poll_round round = {NULL, NULL, 0, 0};
+  pthread_mutex_lock(&keeper->mutex);
+  keeper->self = pthread_self();
+  keeper->running = true;
+  pthread_mutex_unlock(&keeper->mutex);
+  while (!stopping(keeper)) poll_once(keeper, &round);
+  run_jobs(keeper);
+  free(round.fds);
+  free(round.wishes);
+  return NULL;
+}
+
+void lk_keeper_add(lk_keeper *keeper, lk_watched *watched) {
+  pthread_mutex_lock(&keeper->mutex);
+  watched->next = NULL;
+  *keeper->last_watched = watched;
+  keeper->last_watched = &watched->next;
+  keeper->watched_count++;
+  pthread_mutex_unlock(&keeper->mutex);
+  lk_keeper_poke(keeper);
+}
+
+lk_keeper *lk_keeper_new(void) {
+  lk_keeper *keeper = calloc(1, sizeof *keeper);
+  if (!keeper) return NULL;
+  if (!lk_wake_open(&keeper->wake)) {
+    free(keeper);
+    return NULL;
+  }
+  pthread_mutex_init(&keeper->mutex, NULL);
+  pthread_cond_init(&keeper->fired, NULL);
+  keeper->wakes_us = INT64_MAX;
+  keeper->last_job = &keeper->jobs;
+  keeper->last_watched = &keeper->watched;
+  return keeper;
+}
+
+lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *error) {
+  keeper->dispatch = dispatch;
+  int failed = lk_thread_start(&keeper->thread, run, keeper);
+  if (failed) return lk_fail(error, LK_SYSTEM, "no thread: %s", strerror(failed));
+  keeper->started = true;
+  return LK_OK;
+}
+
+void lk_keeper_stop(lk_keeper *keeper) {
+  if (!keeper->started) return;
+  pthread_mutex_lock(&keeper->mutex);
+  keeper->stop = true;
+  pthread_mutex_unlock(&keeper->mutex);
+  lk_keeper_poke(keeper);
+  pthread_join(keeper->thread, NULL);
+  keeper->started = false;
+  pthread_mutex_lock(&keeper->mutex); /* others may cancel theirs at this moment */
+  for (uint32_t i = 0; i < keeper->count; i++) keeper->heap[i]->slot = 0;
+  keeper->count = 0;
+  pthread_mutex_unlock(&keeper->mutex);
+}
+
+void lk_keeper_free(lk_keeper *keeper) {
+  if (!keeper) return;
+  lk_wake_close(&keeper->wake);
+  pthread_cond_destroy(&keeper->fired);
+  pthread_mutex_destroy(&keeper->mutex);
+  free(keeper->heap);
+  free(keeper);
+}
+
+void lk_keeper_poke(void *keeper) { lk_wake_ring(&((lk_keeper *)keeper)->wake); }

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* POLLRDHUP */
+#include "net/pipe.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "net/pipe_drive.h"
+#include "os/clock.h"
+
+#ifndef POLLRDHUP
+#define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
+#endif
+
+/* ----------------------------------------------------------------------------------- requests -- */
+
+lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
+                           int64_t deadline_us) {
+  size_t len = lk_wire_size(argv, argc);
+  lk_request *request = malloc(sizeof *request + len);
+  if (!request) return NULL;
+  memset(request, 0, offsetof(lk_request, answer) + offsetof(lk_answer, why) + 1);
+  request->repeatable = repeatable;
+  request->deadline_us = deadline_us;
+  request->wire_len = len;
+  lk_wire_write(argv, argc, request->wire);
+  return request;
+}
+
+void lk_request_trace(lk_request *request, lk_traced *call) {
+  if (request) request->traced = lk_traced_keep(call);
+}
+
+void lk_request_slow(lk_request *request) {
+  if (request) request->slow = true;
+}
+
+void lk_request_ask(lk_request *request) {
+  if (request) request->asking = true;
+}
+
+void lk_request_hurry(lk_request *request) {
+  if (request) request->hurried = true;
+}
+
+void lk_request_gather(lk_request *request) {
+  if (request) request->gathers = true;
+}
+
+/* -------------------------------------------------------------------------------------- calls -- */
+
+/* Nobody drives: the next who waits does, else the keeper, if there is anything to drive for. */
+static void pass_on(lk_pipe *pipe) {
+  bool work = pipe->inflight.first || pipe->waiting.first;
+  if (pipe->driving || !work) return;
+  if (pipe->waiters) {
+    lk_pipe_call_waiter(pipe, pipe->waiters);
+  } else {
+    pipe->poke(pipe->poked);
+  }
+}
+
+/* Whoever drives may sleep too long for what has just changed. */
+static void interrupt_driver(lk_pipe *pipe) {
+  if (!pipe->driving) return;
+  if (pipe->keeper_drives) {
+    pipe->poke(pipe->poked);
+  } else {
+    lk_wake_ring(&pipe->wake);
+  }
+}
+
+/* With the mutex held. ahead: it may stay in the buffer until the next goes out. */
+static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
+  if (pipe->shut) {
+    lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
+    return;
+  }
+  if (pipe->conn.state != LK_CONN_UP || pipe->waiting.first || lk_conn_is_astray(&pipe->conn)) {
+    lk_queue_push(&pipe->waiting, request);
+    interrupt_driver(pipe);
+    return;
+  }
+  lk_pipe_dispatch_first(pipe, lk_clock_us());
+  if (request->gathers) pipe->gathered = ahead = true;
+  lk_pipe_dispatch(pipe, request, lk_clock_us());
+  /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
+  if (!ahead && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
+}
+
+void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) {
+  request->done = done;
+  request->user = user;
+  pthread_mutex_lock(&pipe->mutex);
+  bool gathers = request->gathers;
+  start(pipe, request, false);
+  if (!gathers) pass_on(pipe);
+  lk_pipe_run_ended(pipe);
+  lk_pipe_let_go(pipe);
+}
+
+static void send_gathered(lk_pipe *pipe) {
+  if (!pipe->gathered) return;
+  pipe->gathered = false;
+  if (pipe->conn.state == LK_CONN_UP && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
+}
+
+void lk_pipe_flush(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  send_gathered(pipe);
+  pass_on(pipe);
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  if (twin) lk_pipe_flush(twin);
+}
+
+void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
+  request->abandoned = true;
+  pthread_mutex_lock(&pipe->mutex);
+  start(pipe, request, true);
+  lk_pipe_let_go(pipe);
+}
+
+void lk_pipe_send_first(lk_pipe *pipe, lk_request *request) {
+  request->abandoned = true;
+  pthread_mutex_lock(&pipe->mutex);
+  if (pipe->shut) {
+    lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
+  } else {
+    lk_queue_push(&pipe->first, request);
+  }
+  lk_pipe_let_go(pipe);
+}
+
+void lk_pipe_drop_first(lk_pipe *pipe) {
+  lk_request *request;
+  pthread_mutex_lock(&pipe->mutex);
+  while ((request = lk_queue_pop(&pipe->first)) != NULL) {
+    lk_pipe_finish(pipe, request, LK_CANCELLED, NULL);
+  }
+  lk_pipe_let_go(pipe);
+}
+
+void lk_pipe_moved(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  interrupt_driver(pipe);
+  if (!pipe->driving) pipe->poke(pipe->poked);
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  if (twin) lk_pipe_moved(twin);
+}
+
+void lk_pipe_evict(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  if (pipe->waiting.first || pipe->inflight.first) {
+    pipe->evicted = true;
+    interrupt_driver(pipe);
+    pass_on(pipe);
+  }
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  if (twin) lk_pipe_evict(twin);
+}
+
+void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
+  pthread_mutex_lock(&pipe->mutex);
+  if (sent_us >= pipe->up_us) {
+    pipe->distrusted = true;
+    interrupt_driver(pipe);
+    if (!pipe->driving) pipe->poke(pipe->poked);
+  }
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  if (twin) lk_pipe_distrust(twin, sent_us);
+}
+
+bool lk_pipe_is_up(lk_pipe *pipe) {
+  pthread_mutex_lock(&pipe->mutex);
+  bool up = pipe->conn.state == LK_CONN_UP;
+  lk_pipe_let_go(pipe);
+  return up;
+}
+
+/* Until it has ended, or this one is called to drive. */
+static void sleep_until_called(lk_pipe *pipe, lk_request *request) {
+  lk_park_init(&request->park);
+  request->called = false;
+  request->parked = true;
+  request->previous_waiter = NULL;
+  request->next_waiter = pipe->waiters;
+  if (pipe->waiters) pipe->waiters->previous_waiter = request;
+  pipe->waiters = request;
+  lk_pipe_let_go(pipe);
+  bool woken = lk_park_sleep(&request->park, request->deadline_us);
+  pthread_mutex_lock(&pipe->mutex);
+  if (request->called && !woken) { /* at this moment somebody is on the way to it */
+    lk_pipe_let_go(pipe);
+    while (!lk_park_sleep(&request->park, INT64_MAX)) continue;
+    pthread_mutex_lock(&pipe->mutex);
+  } else if (!request->called) {
+    lk_pipe_call_waiter(pipe, request);
+    pipe->to_wake = request->next_waiter;
+  }
+}
+
+/* The deadline has come: leave what went out to its late reply, take back what did not. */
+static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
+  bool waits = false;
+  for (const lk_request *r = pipe->waiting.first; r; r = r->next) waits = waits || r == request;
+  if (waits) {
+    lk_queue_remove(&pipe->waiting, request);
+    lk_pipe_finish_unanswered(pipe, request);
+    *answer = request->answer;
+    free(request);
+    return;
+  }
+  lk_request_tell(request, LK_UNSURE);
+  *answer = request->answer;
+  answer->status = LK_UNSURE;
+  snprintf(answer->why, sizeof answer->why, "no reply came in time");
+  request->abandoned = true;
+}
+
+void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
+  pthread_mutex_lock(&pipe->mutex);
+  start(pipe, request, false);
+  while (!request->finished && lk_clock_us() < request->deadline_us) {
+    if (pipe->driving) {
+      sleep_until_called(pipe, request);
+      continue;
+    }
+    pipe->driving = true;
+    lk_pipe_drive_once(pipe, request);
+    pipe->driving = false;
+  }
+  if (request->finished) {
+    *answer = request->answer;
+    free(request);
+  } else {
+    abandon(pipe, request, answer);
+  }
+  pass_on(pipe);
+  lk_pipe_let_go(pipe);
+}
+
+/* ------------------------------------------------------------------------------------- keeper -- */
+
+static lk_pipe *of_watched(lk_watched *watched) {
+  return (lk_pipe *)((char *)watched - offsetof(lk_pipe, watched));
+}
+
+static void watch(lk_watched *watched, lk_wish *out) {
+  lk_pipe *pipe = of_watched(watched);
+  pthread_mutex_lock(&pipe->mutex);
+  send_gathered(pipe);
+  bool work = pipe->inflight.first || pipe->waiting.first;
+  *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
+  if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
+    pipe->driving = pipe->keeper_drives = out->driving = true;
+    if (lk_pipe_wants_step(pipe)) lk_pipe_step(pipe, 0, lk_clock_us());
+    lk_pipe_run_ended(pipe);
+    out->events = lk_conn_events(&pipe->conn);
+    out->timer_us = lk_pipe_timer(pipe);
+  } else if (!pipe->driving && lk_conn_is_astray(&pipe->conn)) {
+    lk_conn_come_back(&pipe->conn, lk_clock_us());
+  }
+  if (out->driving || pipe->conn.state == LK_CONN_UP) out->fd = pipe->conn.fd;
+  /* It sees a hang-up of one that nobody drives; who comes to drive it may give it up meanwhile. */
+  if (!out->driving && out->fd >= 0) lk_conn_poll_begins(&pipe->conn);
+  lk_pipe_let_go(pipe);
+}
+
+static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  lk_pipe *pipe = of_watched(watched);
+  pthread_mutex_lock(&pipe->mutex);
+  bool hung_up = revents && !pipe->driving && wish->fd == pipe->conn.fd;
+  lk_conn_poll_ends(&pipe->conn);
+  if (wish->driving || hung_up) {
+    pipe->driving = pipe->keeper_drives = true;
+    lk_pipe_step(pipe, revents, lk_clock_us());
+    lk_pipe_run_ended(pipe);
+    pipe->driving = pipe->keeper_drives = false;
+    /* Without waiters the keeper asks again by itself; to poke it would keep it from sleeping. */
+    if (pipe->waiters) pass_on(pipe);
+  }
+  lk_pipe_let_go(pipe);
+}
+
+lk_watched *lk_pipe_watched(lk_pipe *pipe) { return &pipe->watched; }
+
+/* --------------------------------------------------------------------------------- life, death -- */
+
+lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, void (*poke)(void *),
+                     void *poked) {
+  lk_pipe *pipe = calloc(1, sizeof *pipe);
+  if (!pipe) return NULL;
+  if (!lk_wake_open(&pipe->wake)) {
+    free(pipe);
+    return NULL;
+  }
+  pthread_mutex_init(&pipe->mutex, NULL);
+  lk_conn_init(&pipe->conn, target, &lk_limits_of_calls);
+  lk_queue_init(&pipe->first);
+  lk_queue_init(&pipe->waiting);
+  lk_queue_init(&pipe->inflight);
+  lk_queue_init(&pipe->ended);
+  pipe->watched = (lk_watched){.watch = watch, .done = watched_done};
+  pipe->command_us = command_us;
+  pipe->poll_us = poll_us;
+  pipe->poke = poke;
+  pipe->poked = poked;
+  return pipe;
+}
+
+lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
+  pthread_mutex_lock(&pipe->mutex);
+  *made = false;
+  if (!pipe->twin) {
+    pipe->twin =
+        lk_pipe_new(pipe->conn.target, pipe->command_us, pipe->poll_us, pipe->poke, pipe->poked);
+    *made = pipe->twin != NULL;
+    if (pipe->twin) pipe->twin->shut = pipe->shut;
+  }
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  return twin;
+}
+
+void lk_pipe_opening(lk_pipe *pipe, bool opening) {
+  pthread_mutex_lock(&pipe->mutex);
+  pipe->opening = opening;
+  lk_pipe_let_go(pipe);
+}
+
+void lk_pipe_shut(lk_pipe *pipe) {
+  lk_request *request;
+  pthread_mutex_lock(&pipe->mutex);
+  pipe->shut = true;
+  while ((request = lk_queue_pop(&pipe->first)) != NULL) {
+    lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
+  }
+  while ((request = lk_queue_pop(&pipe->inflight)) != NULL) {
+    lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
+  }
+  while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
+    lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
+  }
+  lk_pipe_run_ended(pipe);
+  lk_wake_ring(&pipe->wake);
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  if (twin) lk_pipe_shut(twin);
+}
+
+void lk_pipe_free(lk_pipe *pipe) {
+  if (!pipe) return;
+  lk_pipe_free(pipe->twin);
+  lk_conn_close(&pipe->conn);
+  lk_wake_close(&pipe->wake);
+  pthread_mutex_destroy(&pipe->mutex);
+  free(pipe);
+}

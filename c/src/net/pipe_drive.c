@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/pipe_drive.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "os/clock.h"
+
+/* ---------------------------------------------------------------------------- how requests end -- */
+
+/* Out of the list of those who sleep, into that of those who are to be woken. */
+void lk_pipe_call_waiter(lk_pipe *pipe, lk_request *request) {
+  if (request->previous_waiter) {
+    request->previous_waiter->next_waiter = request->next_waiter;
+  } else {
+    pipe->waiters = request->next_waiter;
+  }
+  if (request->next_waiter) request->next_waiter->previous_waiter = request->previous_waiter;
+  request->parked = false;
+  request->called = true;
+  request->next_waiter = pipe->to_wake;
+  pipe->to_wake = request;
+}
+
+/* Whoever is woken finds the mutex free. A woken request may be gone at once. */
+void lk_pipe_let_go(lk_pipe *pipe) {
+  lk_request *request = pipe->to_wake;
+  pipe->to_wake = NULL;
+  pthread_mutex_unlock(&pipe->mutex);
+  while (request) {
+    lk_request *next = request->next_waiter;
+    lk_park_wake(&request->park);
+    request = next;
+  }
+}
+
+/* Told once: by the reply, or by whoever gives it up. */
+void lk_request_tell(lk_request *request, lk_status status) {
+  if (!request->traced) return;
+  if (status == LK_OK) {
+    lk_traced_replied(request->traced, lk_clock_us(), request->answer.reply);
+  } else {
+    lk_traced_unanswered(request->traced, lk_clock_us(), status, request->answer.copies);
+  }
+  lk_traced_drop(request->traced);
+  request->traced = NULL;
+}
+
+void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why) {
+  request->answer.status = status;
+  lk_request_tell(request, status);
+  if (why) snprintf(request->answer.why, sizeof request->answer.why, "%s", why);
+  if (request->abandoned) {
+    freeReplyObject(request->answer.reply);
+    free(request);
+  } else if (request->done) {
+    lk_queue_push(&pipe->ended, request);
+  } else {
+    request->finished = true;
+    if (request->parked) lk_pipe_call_waiter(pipe, request);
+  }
+}
+
+/* What to say of a request that ends without a reply. */
+void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) {
+  const lk_error *why = &pipe->conn.why;
+  if (request->answer.copies > 0) {
+    lk_pipe_finish(pipe, request, LK_UNSURE,
+                   why->status != LK_OK ? why->message : "no reply came in time");
+  } else if (why->status != LK_OK) {
+    memcpy(request->answer.code, why->code, sizeof request->answer.code);
+    lk_pipe_finish(pipe, request, why->status, why->message);
+  } else {
+    lk_pipe_finish(pipe, request, LK_UNREACHABLE, "no connection was made in time");
+  }
+}
+
+/* Whose callbacks this thread runs now, the innermost first. */
+typedef struct ending ending;
+struct ending {
+  const lk_pipe *pipe;
+  const ending *outer;
+};
+static _Thread_local const ending *endings;
+
+/* With the mutex held; lets go of it while callbacks run. One that sends comes here again: what has ended
+ * by then is left to the loop that called it, or thousands that end at once would need a stack each. */
+void lk_pipe_run_ended(lk_pipe *pipe) {
+  if (!pipe->ended.first) return;
+  for (const ending *e = endings; e; e = e->outer) {
+    if (e->pipe == pipe) return;
+  }
+  const ending here = {.pipe = pipe, .outer = endings};
+  endings = &here;
+  while (pipe->ended.first) {
+    lk_request *request = lk_queue_pop(&pipe->ended);
+    lk_pipe_let_go(pipe);
+    request->done(request->user, &request->answer);
+    free(request);
+    pthread_mutex_lock(&pipe->mutex);
+  }
+  endings = here.outer;
+}
+
+/* ------------------------------------------------------------------------------------ driving -- */
+
+/* Put one request on the connection that is up. */
+void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
+  static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+  size_t before = pipe->conn.out_len;
+  bool asked = !request->asking || lk_conn_append(&pipe->conn, asking, sizeof asking - 1);
+  request->skips = request->asking;
+  if (!asked || !lk_conn_append(&pipe->conn, request->wire, request->wire_len)) {
+    pipe->conn.out_len = before; /* an ASKING by itself would be answered in its place */
+    lk_pipe_finish(pipe, request, LK_NOMEM, "out of memory");
+    return;
+  }
+  if (request->traced) lk_traced_sent(request->traced, now_us);
+  request->answer.sent_us = now_us;
+  request->answer.copies++;
+  lk_queue_push(&pipe->inflight, request);
+}
+
+void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  while ((request = lk_queue_pop(&pipe->first)) != NULL) lk_pipe_dispatch(pipe, request, now_us);
+}
+
+static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  if (!pipe->waiting.first) return;
+  lk_pipe_dispatch_first(pipe, now_us);
+  while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
+    if (now_us < request->deadline_us) {
+      lk_pipe_dispatch(pipe, request, now_us);
+    } else {
+      lk_pipe_finish_unanswered(pipe, request);
+    }
+  }
+  lk_conn_flush(&pipe->conn, now_us);
+}
+
+/* The connection is gone: what may go out again waits in front of what never went out. */
+static void salvage(lk_pipe *pipe, int64_t now_us) {
+  lk_queue again;
+  lk_request *request;
+  lk_queue_init(&again);
+  while ((request = lk_queue_pop(&pipe->inflight)) != NULL) {
+    if (request->repeatable && !request->abandoned && now_us < request->deadline_us) {
+      lk_queue_push(&again, request);
+    } else {
+      lk_pipe_finish_unanswered(pipe, request);
+    }
+  }
+  while ((request = lk_queue_pop(&pipe->waiting)) != NULL) lk_queue_push(&again, request);
+  while ((request = lk_queue_pop(&again)) != NULL) lk_queue_push(&pipe->waiting, request);
+}
+
+/* After a failure to connect: waiting makes sense while a connection may come by itself. */
+static bool hopeless(const lk_pipe *pipe) {
+  return pipe->opening || !lk_status_is_retriable((int)pipe->conn.why.status);
+}
+
+static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) {
+  lk_queue kept;
+  lk_request *request;
+  bool all = failed && hopeless(pipe);
+  lk_queue_init(&kept);
+  while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
+    if (all || (failed && request->hurried) || now_us >= request->deadline_us) {
+      lk_pipe_finish_unanswered(pipe, request);
+    } else {
+      lk_queue_push(&kept, request);
+    }
+  }
+  while ((request = lk_queue_pop(&kept)) != NULL) lk_queue_push(&pipe->waiting, request);
+}
+
+static void take_replies(lk_pipe *pipe, int64_t now_us) {
+  redisReply *reply;
+  while (pipe->conn.state == LK_CONN_UP && (reply = lk_conn_next(&pipe->conn, now_us)) != NULL) {
+    lk_request *request = pipe->inflight.first;
+    if (request && request->skips) {
+      request->skips = false;
+      freeReplyObject(reply);
+      continue;
+    }
+    lk_queue_pop(&pipe->inflight);
+    if (!request) {
+      freeReplyObject(reply);
+      lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server sent more than was asked for");
+      return;
+    }
+    request->answer.reply = reply;
+    pipe->heard_us = now_us;
+    if (!request->slow) pipe->trip_us += (now_us - request->answer.sent_us - pipe->trip_us) / 8;
+    lk_pipe_finish(pipe, request, LK_OK, NULL);
+  }
+}
+
+/* When a connection that does not answer its oldest request is taken for dead. A request with little
+ * time (a renewal of a short lease) wants another connection sooner, yet no hiccup should cost one. */
+static int64_t silent_at(const lk_pipe *pipe) {
+  const lk_request *oldest = pipe->inflight.first;
+  if (!oldest) return INT64_MAX;
+  int64_t since_us =
+      oldest->answer.sent_us > pipe->heard_us ? oldest->answer.sent_us : pipe->heard_us;
+  if (oldest->slow) return oldest->deadline_us;
+  int64_t patience_us = oldest->deadline_us - oldest->answer.sent_us;
+  if (patience_us < pipe->command_us / 4) patience_us = pipe->command_us / 4;
+  if (patience_us > pipe->command_us) patience_us = pipe->command_us;
+  return since_us + patience_us;
+}
+
+static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
+  if (now_us < silent_at(pipe)) return;
+  lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
+}
+
+/* What waits here is to be asked of those who serve it now. A node that answers says so by itself. */
+static void evict(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  const lk_request *oldest = pipe->inflight.first;
+  pipe->evicted = false;
+  bool answers = !oldest || now_us - oldest->answer.sent_us < pipe->command_us / 4;
+  if (pipe->conn.state == LK_CONN_UP && answers) return;
+  if (pipe->conn.state == LK_CONN_UP) {
+    lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
+  }
+  salvage(pipe, now_us);
+  while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
+    request->answer.elsewhere = true;
+    lk_pipe_finish_unanswered(pipe, request);
+  }
+}
+
+/* One round of the driver's work, with the mutex held. */
+void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
+  lk_conn *conn = &pipe->conn;
+  bool was_up = conn->state == LK_CONN_UP;
+  int fd = conn->fd;
+  if (pipe->shut) return;
+  lk_conn_come_back(conn, now_us);
+  lk_conn_state before = conn->state;
+  if (conn->fd == fd) lk_conn_step(conn, revents, now_us);
+  take_replies(pipe, now_us);
+  drop_if_silent(pipe, now_us);
+  if (conn->state != LK_CONN_UP && pipe->inflight.first) salvage(pipe, now_us);
+  if (pipe->distrusted && conn->state == LK_CONN_UP && was_up) {
+    lk_conn_drop(conn, now_us, LK_READONLY, "the master has become a replica");
+    salvage(pipe, now_us);
+  }
+  pipe->distrusted = false;
+  bool failed = conn->state == LK_CONN_DOWN && before != LK_CONN_DOWN;
+  if (pipe->evicted) evict(pipe, now_us);
+  if (conn->state == LK_CONN_DOWN && !failed && pipe->waiting.first && now_us >= conn->retry_us) {
+    lk_conn_start(conn, now_us);
+    failed = conn->state == LK_CONN_DOWN;
+  }
+  if (conn->state == LK_CONN_UP) {
+    dispatch_waiting(pipe, now_us);
+  } else {
+    give_up_waiting(pipe, failed, now_us);
+  }
+  bool up = conn->state == LK_CONN_UP;
+  if (up && !was_up) pipe->up_us = now_us;
+  if (conn->fd != fd || up != was_up) pipe->poke(pipe->poked);
+}
+
+/* When the driver has something to do though nothing arrives. */
+int64_t lk_pipe_timer(const lk_pipe *pipe) {
+  int64_t at = INT64_MAX;
+  bool wanted = pipe->waiting.first || pipe->conn.state != LK_CONN_DOWN;
+  if (wanted) at = lk_conn_timer(&pipe->conn);
+  if (silent_at(pipe) < at) at = silent_at(pipe);
+  for (const lk_request *r = pipe->waiting.first; r; r = r->next) {
+    if (r->deadline_us < at) at = r->deadline_us;
+  }
+  return at;
+}
+
+enum { TRIP_SHORT_US = 300, POLL_MOST_US = 200 };
+
+/* How long to look for a reply before sleeping: where the server is near, a sleep and the wake-up cost
+ * more than the round trip. */
+static int64_t look_for_us(const lk_pipe *pipe) {
+  if (pipe->poll_us >= 0) return pipe->poll_us;
+  if (pipe->trip_us > TRIP_SHORT_US) return 0;
+  return pipe->trip_us * 2 < POLL_MOST_US ? pipe->trip_us * 2 : POLL_MOST_US;
+}
+
+/* Read what has come, or comes in the next moment; the mutex is not held meanwhile. false: nothing came. */
+static bool read_quickly(lk_pipe *pipe, int64_t until_us) {
+  char buffer[LK_CONN_READ_SIZE];
+  int64_t now_us = lk_clock_us();
+  int64_t look_until_us = now_us + look_for_us(pipe);
+  int fd = pipe->conn.fd;
+  lk_pipe_let_go(pipe);
+  ssize_t n = -1;
+  errno = EAGAIN;
+  while (now_us < look_until_us && n < 0 && errno == EAGAIN) {
+    n = lk_conn_read(fd, buffer, false);
+    if (n >= 0 || errno != EAGAIN) break;
+    sched_yield();
+    now_us = lk_clock_us();
+    errno = EAGAIN;
+  }
+  bool wait = n < 0 && errno == EAGAIN && until_us - now_us > LK_CONN_PATIENCE_US;
+  if (wait) n = lk_conn_read(fd, buffer, true);
+  int failure = errno;
+  pthread_mutex_lock(&pipe->mutex);
+  if (n < 0 && (failure == EAGAIN || failure == EWOULDBLOCK)) return false;
+  lk_conn_take(&pipe->conn, buffer, n, failure, lk_clock_us());
+  lk_pipe_step(pipe, 0, lk_clock_us());
+  lk_pipe_run_ended(pipe);
+  return true;
+}
+
+/* Sleep until something comes, or there is something to do. */
+static void poll_once(lk_pipe *pipe, int64_t until_us) {
+  struct pollfd fds[2];
+  fds[0] = (struct pollfd){.fd = pipe->wake.readable, .events = POLLIN};
+  fds[1] = (struct pollfd){.fd = pipe->conn.fd, .events = lk_conn_events(&pipe->conn)};
+  lk_pipe_let_go(pipe);
+  int ready = poll(fds, 2, lk_poll_ms(until_us));
+  pthread_mutex_lock(&pipe->mutex);
+  if (ready > 0 && fds[0].revents) lk_wake_drain(&pipe->wake);
+  lk_pipe_step(pipe, ready > 0 ? fds[1].revents : 0, lk_clock_us());
+  lk_pipe_run_ended(pipe);
+}
+
+/* Is there something to do before anything arrives? */
+bool lk_pipe_wants_step(const lk_pipe *pipe) {
+  return pipe->conn.state == LK_CONN_DOWN || pipe->evicted || pipe->distrusted ||
+         lk_conn_is_astray(&pipe->conn);
+}
+
+void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request) {
+  if (lk_pipe_wants_step(pipe)) {
+    lk_pipe_step(pipe, 0, lk_clock_us());
+    lk_pipe_run_ended(pipe);
+    if (request->finished) return; /* there is no reaching the server */
+  }
+  int64_t until_us = lk_pipe_timer(pipe);
+  if (until_us > request->deadline_us) until_us = request->deadline_us;
+  bool quick = lk_conn_is_quick(&pipe->conn) && pipe->inflight.first;
+  if (quick && read_quickly(pipe, until_us)) return;
+  poll_once(pipe, until_us);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a pipe: what has been asked for, and the rounds of whoever drives. Everything here is called
+ * with the pipe's mutex held.
+ */
+#ifndef LK_PIPE_DRIVE_H
+#define LK_PIPE_DRIVE_H
+
+#include <pthread.h>
+
+#include "net/pipe.h"
+#include "os/park.h"
+#include "os/wake.h"
+
+struct lk_request {
+  lk_request *next; /* in one of the queues */
+  bool repeatable;
+  bool slow;   /* the server may take its time until the deadline */
+  bool asking; /* ASKING goes in front of it */
+  bool skips;  /* and its reply comes first */
+  bool gathers;
+  bool finished;
+  bool abandoned; /* its caller has gone; the answer is for nobody */
+  bool hurried;   /* it does not wait for a second attempt to connect */
+  int64_t deadline_us;
+  lk_traced *traced; /* NULL: nobody wants to know */
+  lk_done done;      /* NULL: somebody waits in lk_pipe_call() */
+  void *user;
+  lk_park park; /* of the waiting caller, while it does not drive */
+  bool parked;  /* it sleeps there, and nobody has set out to wake it */
+  bool called;  /* somebody has */
+  lk_request *next_waiter,
+      *previous_waiter; /* while parked; then next_waiter is the next to wake */
+  lk_answer answer;
+  size_t wire_len;
+  char wire[];
+};
+
+typedef struct lk_queue {
+  lk_request *first, **last;
+} lk_queue;
+
+struct lk_pipe {
+  lk_watched watched;
+  pthread_mutex_t mutex;
+  lk_conn conn;
+  lk_queue first;    /* to go out before those that wait */
+  lk_queue waiting;  /* to go out, when the connection is up */
+  lk_queue inflight; /* gone out, in the order their replies come */
+  lk_queue ended;    /* `done` is to be called, without the mutex */
+  lk_request *waiters;
+  lk_request *to_wake; /* as soon as the mutex is let go */
+  int64_t heard_us;    /* when the last reply came */
+  int64_t trip_us;     /* what a round trip took lately */
+  int64_t poll_us;     /* the driver looks for a reply so long before it sleeps; -1: twice a trip */
+  bool driving;        /* somebody polls the connection: */
+  bool keeper_drives;
+  lk_pipe *twin; /* NULL: not asked for */
+  bool opening;
+  bool shut;
+  bool evicted;    /* others serve what this node did */
+  bool distrusted; /* the connection is to be made anew */
+  int64_t up_us;   /* since when it is up */
+  bool gathered;   /* requests wait in the buffer for the keeper */
+  lk_wake wake;    /* interrupts the driver's poll() */
+  int64_t command_us;
+  void (*poke)(void *);
+  void *poked;
+};
+
+static inline void lk_queue_init(lk_queue *q) {
+  q->first = NULL;
+  q->last = &q->first;
+}
+
+static inline void lk_queue_push(lk_queue *q, lk_request *request) {
+  request->next = NULL;
+  *q->last = request;
+  q->last = &request->next;
+}
+
+static inline lk_request *lk_queue_pop(lk_queue *q) {
+  lk_request *request = q->first;
+  if (request) {
+    q->first = request->next;
+    if (!q->first) q->last = &q->first;
+  }
+  return request;
+}
+
+static inline void lk_queue_remove(lk_queue *q, lk_request *request) {
+  lk_request **at = &q->first;
+  while (*at != request) at = &(*at)->next;
+  *at = request->next;
+  if (!*at) q->last = at;
+}
+
+/* Let go of the mutex; whoever is woken then finds it free. */
+void lk_pipe_let_go(lk_pipe *pipe);
+/* Out of the list of those who sleep, into that of those who are to be woken. */
+void lk_pipe_call_waiter(lk_pipe *pipe, lk_request *request);
+/* What becomes of it is told to the trace, once. */
+void lk_request_tell(lk_request *request, lk_status status);
+void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why);
+/* It ends without a reply, for the reason that the connection has. */
+void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request);
+/* Call `done` of what has ended; without the mutex meanwhile. */
+void lk_pipe_run_ended(lk_pipe *pipe);
+
+/* Put one request on the connection that is up. */
+void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us);
+void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us);
+/* One round of the driver's work, after a poll() that said `revents`. */
+void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us);
+/* When the driver has something to do though nothing arrives. */
+int64_t lk_pipe_timer(const lk_pipe *pipe);
+/* Is there something to do before anything arrives? */
+bool lk_pipe_wants_step(const lk_pipe *pipe);
+/* A round of a caller that waits for this request: sleeps at most until its deadline. */
+void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request);
+
+#endif

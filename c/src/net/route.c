@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/route.h"
+
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/slots.h"
+#include "net/topology.h"
+#include "os/clock.h"
+
+/* Whoever asks a node that has left its cluster has been sent on by then. */
+enum { REUSED_AFTER_US = 60 * 1000 * 1000 };
+
+lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper) {
+  switch (options->settings->url.kind) {
+  case LK_URL_SENTINEL: return lk_sentinel_new(options, keeper);
+  case LK_URL_CLUSTER: return lk_cluster_new(options, keeper);
+  default: return lk_single_new(options, keeper);
+  }
+}
+
+/* -------------------------------------------------------------------------------------- nodes -- */
+
+bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_options *options,
+                   lk_keeper *keeper) {
+  route->topology = topology;
+  route->options = *options;
+  route->keeper = keeper;
+  return pthread_mutex_init(&route->mutex, NULL) == 0;
+}
+
+static int compare_texts(const char *a, const char *b) {
+  if (!a || !b) return (a != NULL) - (b != NULL);
+  return strcmp(a, b);
+}
+
+static int by_address(const void *a, const void *b) {
+  const lk_site *one = a, *other = b;
+  int order = compare_texts(one->host, other->host);
+  if (order == 0) order = (one->port > other->port) - (one->port < other->port);
+  return order != 0 ? order : compare_texts(one->path, other->path);
+}
+
+void lk_route_clear(lk_route *route) {
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node *node = lk_route_at(route, i);
+    lk_node_each_pipe(node, lk_pipe_free);
+    free(node);
+  }
+  while (route->sites) {
+    lk_site *site = route->sites;
+    route->sites = site->next;
+    tdelete(site, &route->tree, by_address);
+    free(site->host);
+    free(site->path);
+    free(site->name);
+    free(site);
+  }
+  pthread_mutex_destroy(&route->mutex);
+}
+
+static lk_site *make_site(lk_route *route, const char *host, int port, const char *path) {
+  char name[512];
+  lk_url shown = {.tls = route->options.settings->url.tls,
+                  .db = route->options.settings->url.db,
+                  .host = (char *)(uintptr_t)host,
+                  .port = port,
+                  .path = (char *)(uintptr_t)path};
+  lk_site *site = calloc(1, sizeof *site);
+  if (!site) return NULL;
+  lk_url_target(&shown, name, sizeof name);
+  site->port = port;
+  site->host = host ? strdup(host) : NULL;
+  site->path = path ? strdup(path) : NULL;
+  site->name = strdup(name);
+  bool whole = (!host || site->host) && (!path || site->path) && site->name;
+  if (whole && tsearch(site, &route->tree, by_address)) {
+    site->next = route->sites;
+    route->site_count++;
+    route->sites = site;
+    return site;
+  }
+  free(site->host);
+  free(site->path);
+  free(site->name);
+  free(site);
+  return NULL;
+}
+
+const lk_site *lk_route_site(lk_route *route, const char *host, int port, const char *path) {
+  pthread_mutex_lock(&route->mutex);
+  const lk_site probe = {
+      .host = (char *)(uintptr_t)host, .port = port, .path = (char *)(uintptr_t)path};
+  void *found = tfind(&probe, &route->tree, by_address);
+  lk_site *site = found ? *(lk_site **)found : NULL;
+  if (!site && route->site_count < LK_SITES_MAX) site = make_site(route, host, port, path);
+  pthread_mutex_unlock(&route->mutex);
+  return site;
+}
+
+/* A connection of this node failed: in its owner's mutex. */
+static void failed(lk_target *target) {
+  lk_node *node = (lk_node *)((char *)target - offsetof(lk_node, target));
+  lk_route_doubt(node->route);
+}
+
+static lk_node *make_node(lk_route *route, const lk_site *site) {
+  size_t count = atomic_load(&route->count);
+  lk_node *node = count < LK_NODES_MAX ? calloc(1, sizeof *node) : NULL;
+  if (!node) return NULL;
+  node->route = route;
+  node->target.settings = route->options.settings;
+  node->target.failed = failed;
+  atomic_init(&node->target.site, site);
+  for (size_t i = 0; i < LK_CONNECTIONS_MAX; i++) atomic_init(&node->pipes[i], NULL);
+  atomic_init(&node->master, false);
+  atomic_init(&node->prepared, false);
+  atomic_store(&route->nodes[count], node);
+  atomic_store(&route->count, count + 1);
+  return node;
+}
+
+lk_node *lk_route_add(lk_route *route, const lk_site *site) {
+  pthread_mutex_lock(&route->mutex);
+  lk_node *node = make_node(route, site);
+  pthread_mutex_unlock(&route->mutex);
+  return node;
+}
+
+/* Servers that restart at new addresses are heard of without end. One that nobody has spoken of for long,
+ * or any such when there is room for no more, moves: with its connections, which go to the new place. */
+static lk_node *reuse_node(lk_route *route, const lk_site *site) {
+  lk_node *oldest = NULL;
+  size_t count = lk_route_count(route);
+  for (size_t i = 0; i < count; i++) {
+    lk_node *node = lk_route_at(route, i);
+    bool older = node->gone_us > 0 && (!oldest || node->gone_us < oldest->gone_us);
+    if (older && !atomic_load(&node->master)) oldest = node;
+  }
+  if (!oldest || (count < LK_NODES_MAX && lk_clock_us() - oldest->gone_us < REUSED_AFTER_US)) {
+    return NULL;
+  }
+  atomic_store(&oldest->prepared, false);
+  atomic_store(&oldest->target.site, site);
+  lk_node_each_pipe(oldest, lk_pipe_moved);
+  return oldest;
+}
+
+lk_node *lk_route_node(lk_route *route, const lk_site *site) {
+  lk_node *node = NULL;
+  if (!site) return NULL;
+  pthread_mutex_lock(&route->mutex);
+  for (size_t i = 0; i < lk_route_count(route) && !node; i++) {
+    lk_node *known = lk_route_at(route, i);
+    if (atomic_load(&known->target.site) == site) node = known;
+  }
+  if (!node) node = reuse_node(route, site);
+  if (!node) node = make_node(route, site);
+  if (node) node->gone_us = 0;
+  pthread_mutex_unlock(&route->mutex);
+  return node;
+}
+
+void lk_route_speak_of(lk_route *route, lk_node *const *nodes, size_t count) {
+  int64_t now_us = lk_clock_us();
+  pthread_mutex_lock(&route->mutex);
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node *node = lk_route_at(route, i);
+    if (node->gone_us == 0 && !node->seed) node->gone_us = now_us;
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (nodes[i]) nodes[i]->gone_us = 0;
+  }
+  pthread_mutex_unlock(&route->mutex);
+}
+
+size_t lk_route_count(lk_route *route) { return atomic_load(&route->count); }
+lk_node *lk_route_at(lk_route *route, size_t index) { return atomic_load(&route->nodes[index]); }
+lk_target *lk_node_target(lk_node *node) { return &node->target; }
+bool lk_node_is_master(const lk_node *node) { return atomic_load(&node->master); }
+
+const char *lk_node_name(const lk_node *node) {
+  const lk_site *site = atomic_load(&node->target.site);
+  return site ? site->name : "";
+}
+
+/* With the route's mutex held. */
+static lk_pipe *make_pipe(lk_node *node, size_t index) {
+  lk_route *route = node->route;
+  const lk_route_options *options = &route->options;
+  lk_pipe *pipe = lk_pipe_new(&node->target, options->command_us, options->poll_us, lk_keeper_poke,
+                              route->keeper);
+  if (!pipe) return NULL;
+  lk_pipe_opening(pipe, atomic_load(&route->opening));
+  if (atomic_load(&route->shut)) lk_pipe_shut(pipe);
+  lk_keeper_add(route->keeper, lk_pipe_watched(pipe));
+  atomic_store(&node->pipes[index], pipe);
+  return pipe;
+}
+
+static lk_pipe *pipe_at(lk_node *node, size_t index) {
+  lk_pipe *pipe = atomic_load(&node->pipes[index]);
+  if (pipe) return pipe;
+  pthread_mutex_lock(&node->route->mutex);
+  pipe = atomic_load(&node->pipes[index]);
+  if (!pipe) pipe = make_pipe(node, index);
+  pthread_mutex_unlock(&node->route->mutex);
+  return pipe;
+}
+
+lk_pipe *lk_node_pipe(lk_node *node) { return pipe_at(node, 0); }
+
+/* All keys of a lock share a slot, so a lock's calls share a connection. */
+lk_pipe *lk_node_pipe_of(lk_node *node, const lk_bytes *key) {
+  size_t count = node->route->options.connections;
+  lk_pipe *pipe = key && count > 1 ? pipe_at(node, lk_slot_of(*key) % count) : NULL;
+  return pipe ? pipe : atomic_load(&node->pipes[0]);
+}
+
+void lk_node_each_pipe(lk_node *node, void (*act)(lk_pipe *pipe)) {
+  for (size_t i = 0; i < node->route->options.connections; i++) {
+    lk_pipe *pipe = atomic_load(&node->pipes[i]);
+    if (pipe) act(pipe);
+  }
+}
+
+bool lk_node_serve(lk_node *node) {
+  const lk_route_options *options = &node->route->options;
+  lk_pipe *pipe = lk_node_pipe(node);
+  if (!pipe) return false;
+  atomic_store(&node->master, true);
+  bool first = !atomic_exchange(&node->prepared, true);
+  if (first && options->prepare) options->prepare(options->user, pipe);
+  return true;
+}
+
+void lk_route_changed(lk_route *route) {
+  atomic_fetch_add(&route->version, 1);
+  lk_keeper_poke(route->keeper);
+}
+
+/* ------------------------------------------------------------------------------- life, death -- */
+
+static void opening_begins(lk_pipe *pipe) { lk_pipe_opening(pipe, true); }
+static void opening_ends(lk_pipe *pipe) { lk_pipe_opening(pipe, false); }
+
+void lk_route_opening(lk_route *route, bool opening) {
+  pthread_mutex_lock(&route->mutex);
+  atomic_store(&route->opening, opening);
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node_each_pipe(lk_route_at(route, i), opening ? opening_begins : opening_ends);
+  }
+  pthread_mutex_unlock(&route->mutex);
+}
+
+lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+  return route->topology->learn(route, deadline_us, error);
+}
+
+void lk_route_flush(lk_route *route) {
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node_each_pipe(lk_route_at(route, i), lk_pipe_flush);
+  }
+}
+
+void lk_route_shut(lk_route *route) {
+  pthread_mutex_lock(&route->mutex);
+  atomic_store(&route->shut, true);
+  pthread_mutex_unlock(&route->mutex);
+  route->topology->shut(route);
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node_each_pipe(lk_route_at(route, i), lk_pipe_shut);
+  }
+}
+
+void lk_route_free(lk_route *route) {
+  if (route) route->topology->free(route);
+}
+
+/* -------------------------------------------------------------------------------------- calls -- */
+
+lk_hop lk_route_to(lk_route *route, const lk_bytes *key) {
+  lk_node *node = route->topology->node_of(route, key);
+  return (lk_hop){.pipe = lk_node_pipe_of(node, key), .node = node};
+}
+
+bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,
+                     int64_t deadline_us) {
+  bool replied = answer->status == LK_OK;
+  if (!answer->elsewhere && !(replied && answer->reply->type == REDIS_REPLY_ERROR)) return false;
+  int count = hop->count + 1;
+  if (!route->topology->follow(route, key, answer, hop)) return false;
+  hop->count = count;
+  bool late = lk_clock_us() >= deadline_us;
+  if (count <= LK_HOPS_MAX && !late) return true;
+  bool astray = replied && (strncmp(answer->reply->str, "MOVED ", 6) == 0 ||
+                            strncmp(answer->reply->str, "ASK ", 4) == 0);
+  if (!astray) return false;
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  answer->status = LK_CLUSTERDOWN;
+  answer->copies--;
+  snprintf(answer->why, sizeof answer->why, "%s",
+           late ? "the slot has moved, and there was no time to ask its new server"
+                : "the servers send the call from one to the other");
+  return false;
+}
+
+/* ------------------------------------------------------------------------------------ pub/sub -- */
+
+/* A channel with a brace inside its tag is that of a latch whose name has a tag: it is placed elsewhere
+ * than the latch, so it cannot be told there, and is told to the whole cluster. */
+bool lk_route_is_sharded(const lk_route *route, lk_bytes channel) {
+  if (!atomic_load(&route->sharded)) return false;
+  lk_bytes tag = lk_hash_tag(channel);
+  return tag.len == channel.len || !memchr(tag.data, '{', tag.len);
+}
+
+const char *lk_route_verb(const lk_route *route, lk_bytes channel) {
+  return lk_route_is_sharded(route, channel) ? "SPUBLISH" : "PUBLISH";
+}
+
+lk_node *lk_route_seat(lk_route *route, lk_bytes channel) {
+  return route->topology->node_of(route, lk_route_is_sharded(route, channel) ? &channel : NULL);
+}
+
+uint64_t lk_route_version(const lk_route *route) { return atomic_load(&route->version); }
+
+void lk_route_moved(lk_route *route, lk_node *by, const char *moved) {
+  route->topology->moved(route, by, moved);
+}
+
+void lk_route_doubt(lk_route *route) { route->topology->doubt(route); }

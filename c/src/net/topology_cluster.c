@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cluster: the hash slot of a key says which master is asked. The map is learnt when the client opens,
+ * mended by every MOVED, and fetched anew whenever something is doubtful: a MOVED, a failed connection,
+ * a slot that is not served. One fetch goes on at a time, on the nodes' own connections; it asks one
+ * node after the other until one answers.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cluster_map.h"
+#include "base/slots.h"
+#include "base/status.h"
+#include "net/topology.h"
+#include "os/clock.h"
+
+/* Between two fetches; doubling while they bring nothing new. */
+enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
+/* How long one node has to answer, and how many are asked in one fetch. */
+enum { PATIENCE_US = 500 * 1000, ASK_MOST = 8 };
+
+typedef struct lk_cluster {
+  lk_route route;
+  _Atomic(lk_node *) slots[LK_SLOTS]; /* never NULL once the map is known */
+  _Atomic(lk_node *) any;
+  lk_job job;
+  lk_timer timer;
+  pthread_mutex_t mutex; /* guards what follows */
+  bool fetching;
+  bool again;      /* something was doubtful meanwhile */
+  lk_node *asked;  /* whose answer is awaited */
+  bool old_way;    /* with CLUSTER SLOTS */
+  size_t turn;     /* whom to ask next */
+  size_t tried;    /* in this fetch */
+  int64_t next_us; /* no fetch begins before */
+  int64_t pause_us;
+} lk_cluster;
+
+static lk_cluster *of(lk_route *route) { return (lk_cluster *)route; }
+
+/* ------------------------------------------------------------------------------------ the map -- */
+
+/* A node that the one `by` spoke of. */
+static lk_node *node_at(lk_cluster *c, const lk_node *by, const char *host, int port) {
+  const char *same = atomic_load(&by->target.site)->host;
+  if (!host || !*host) host = same;
+  return lk_route_node(&c->route, lk_route_site(&c->route, host, port, NULL));
+}
+
+static bool is_among(lk_node *const *nodes, size_t count, const lk_node *node) {
+  for (size_t i = 0; i < count; i++) {
+    if (nodes[i] == node) return true;
+  }
+  return false;
+}
+
+/* Those that are masters no more answer MOVED, or nothing: what waits for them goes elsewhere. */
+static void retire(lk_cluster *c, lk_node *const *masters, size_t count) {
+  for (size_t i = 0; i < lk_route_count(&c->route); i++) {
+    lk_node *node = lk_route_at(&c->route, i);
+    if (is_among(masters, count, node)) continue;
+    atomic_store(&node->master, false);
+    atomic_store(&node->prepared, false);
+    lk_node_each_pipe(node, lk_pipe_evict);
+  }
+}
+
+/* Puts the map to use; false: no memory. *changed: it says something new. */
+static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *changed) {
+  lk_node **nodes = calloc(map->nnodes * 2 + 1, sizeof *nodes);
+  lk_node **masters = nodes ? nodes + map->nnodes : NULL;
+  size_t count = 0;
+  bool elsewhere = false; /* where those go that may go anywhere */
+  *changed = false;
+  if (!nodes) return false;
+  for (size_t i = 0; i < map->nnodes; i++) {
+    nodes[i] = node_at(c, by, map->nodes[i].host, map->nodes[i].port);
+  }
+  lk_route_speak_of(&c->route, nodes, map->nnodes);
+  for (size_t i = 0; i < map->nranges; i++) {
+    lk_node *node = nodes[map->ranges[i].node];
+    if (!node || !lk_node_serve(node)) continue;
+    if (!is_among(masters, count, node)) masters[count++] = node;
+    for (unsigned slot = map->ranges[i].first; slot <= map->ranges[i].last; slot++) {
+      if (atomic_exchange(&c->slots[slot], node) != node) *changed = true;
+    }
+  }
+  if (count > 0) {
+    lk_node *any = is_among(masters, count, by) ? (lk_node *)(uintptr_t)by : masters[0];
+    elsewhere = atomic_exchange(&c->any, any) != any;
+    retire(c, masters, count);
+  }
+  free(nodes);
+  if (*changed || elsewhere) lk_route_changed(&c->route);
+  return count > 0;
+}
+
+static lk_status take_map(lk_cluster *c, const redisReply *reply, bool old_way, const lk_node *by,
+                          bool *changed, lk_error *error) {
+  bool tls = c->route.options.settings->url.tls;
+  lk_map map;
+  *changed = false;
+  lk_status status =
+      old_way ? lk_map_read_slots(reply, &map, error) : lk_map_read_shards(reply, tls, &map, error);
+  if (status == LK_OK && !apply(c, &map, by, changed)) {
+    status = lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  lk_map_clear(&map);
+  return status;
+}
+
+static lk_request *ask_map(bool old_way, int64_t deadline_us) {
+  lk_bytes argv[] = {{"CLUSTER", 7}, {"SHARDS", 6}};
+  if (old_way) argv[1] = (lk_bytes){"SLOTS", 5};
+  lk_request *request = lk_request_new(argv, 2, false, deadline_us);
+  lk_request_hurry(request);
+  return request;
+}
+
+/* Valkey and Redis from 7.0 on have SHARDS; this user may not be allowed to ask so. */
+static bool has_no_shards(const redisReply *reply) {
+  return reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "cluster support disabled") == NULL;
+}
+
+/* ---------------------------------------------------------------------------------- the fetch -- */
+
+static void got_map(void *user, lk_answer *answer);
+
+/* The next to be asked: of those that are up, at first. Only for whoever fetches, as ask_next(). */
+static lk_node *choose(lk_cluster *c) {
+  size_t count = lk_route_count(&c->route);
+  size_t turn = c->turn++;
+  for (size_t i = 0; i < count && c->tried < 2; i++) {
+    lk_node *node = lk_route_at(&c->route, (turn + i) % count);
+    lk_pipe *pipe = atomic_load(&node->pipes[0]);
+    if (node != c->asked && pipe && lk_pipe_is_up(pipe)) return node;
+  }
+  return lk_route_at(&c->route, turn % count);
+}
+
+/* Asks another node, or the same in the old way; false: nobody is left. */
+static bool ask_next(lk_cluster *c, bool old_way) {
+  lk_pipe *pipe = NULL;
+  for (; !pipe && (old_way || c->tried < ASK_MOST); c->tried++) {
+    if (!old_way) c->asked = choose(c);
+    pipe = lk_node_pipe(c->asked);
+    if (old_way && !pipe) return false;
+  }
+  c->old_way = old_way;
+  int64_t patience_us = c->route.options.command_us;
+  if (patience_us > PATIENCE_US) patience_us = PATIENCE_US;
+  lk_request *request = pipe ? ask_map(old_way, lk_clock_us() + patience_us) : NULL;
+  if (request) lk_pipe_send(pipe, request, got_map, c);
+  return request != NULL;
+}
+
+/* Begin a fetch, or see to it that one begins when it may. On the keeper. */
+static void fetch(lk_cluster *c) {
+  int64_t now_us = lk_clock_us();
+  bool begin = false;
+  pthread_mutex_lock(&c->mutex);
+  if (atomic_load(&c->route.shut)) {
+    /* nobody asks any more */
+  } else if (c->fetching) {
+    c->again = true;
+  } else if (now_us < c->next_us) {
+    lk_timer_set(c->route.keeper, &c->timer, c->next_us);
+  } else {
+    begin = c->fetching = true;
+    c->again = false;
+    c->tried = 0;
+  }
+  pthread_mutex_unlock(&c->mutex);
+  if (begin && !ask_next(c, false)) {
+    pthread_mutex_lock(&c->mutex);
+    c->fetching = false;
+    c->next_us = now_us + PAUSE_LAST_US;
+    pthread_mutex_unlock(&c->mutex);
+  }
+}
+
+static void end_fetch(lk_cluster *c, bool learnt, bool changed) {
+  pthread_mutex_lock(&c->mutex);
+  c->fetching = false;
+  c->pause_us = changed || c->pause_us == 0 ? PAUSE_FIRST_US : c->pause_us * 2;
+  if (c->pause_us > PAUSE_LAST_US) c->pause_us = PAUSE_LAST_US;
+  c->next_us = lk_clock_us() + c->pause_us;
+  bool again = c->again || !learnt;
+  pthread_mutex_unlock(&c->mutex);
+  if (again) lk_route_doubt(&c->route);
+}
+
+static void got_map(void *user, lk_answer *answer) {
+  lk_cluster *c = user;
+  redisReply *reply = answer->reply;
+  bool learnt = false, changed = false;
+  if (atomic_load(&c->route.shut)) {
+    freeReplyObject(reply);
+    return;
+  }
+  if (answer->status == LK_OK) {
+    learnt = take_map(c, reply, c->old_way, c->asked, &changed, NULL) == LK_OK;
+  }
+  bool old_way = !learnt && !c->old_way && reply && has_no_shards(reply);
+  freeReplyObject(reply);
+  if (learnt || !ask_next(c, old_way)) end_fetch(c, learnt, changed);
+}
+
+static void run_job(lk_job *job) { fetch((lk_cluster *)((char *)job - offsetof(lk_cluster, job))); }
+
+static void fire(lk_timer *timer) {
+  fetch((lk_cluster *)((char *)timer - offsetof(lk_cluster, timer)));
+}
+
+static void doubt(lk_route *route) { lk_job_post(route->keeper, &of(route)->job); }
+
+/* ----------------------------------------------------------------------------------- at first -- */
+
+/* One node's map, in the caller's thread. */
+static lk_status learn_from(lk_cluster *c, lk_node *node, int64_t deadline_us, lk_error *error) {
+  lk_status status = LK_UNREACHABLE;
+  lk_pipe *pipe = lk_node_pipe(node);
+  for (int old_way = 0; old_way < 2; old_way++) {
+    lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
+    lk_request *request = pipe ? ask_map(old_way == 1, deadline_us) : NULL;
+    if (request) lk_pipe_call(pipe, request, &answer);
+    bool replied = answer.status == LK_OK;
+    bool next_way = replied && has_no_shards(answer.reply);
+    if (!replied) {
+      status = lk_fail(error, answer.status == LK_UNSURE ? LK_UNREACHABLE : answer.status, "%s",
+                       answer.why);
+    } else if (answer.reply->type == REDIS_REPLY_ERROR) {
+      status = lk_fail_server(error, NULL, answer.reply->str, answer.reply->len);
+    } else {
+      bool changed;
+      status = take_map(c, answer.reply, old_way == 1, node, &changed, error);
+    }
+    freeReplyObject(answer.reply);
+    if (!next_way) break;
+  }
+  return status;
+}
+
+/* Redis from 7.0 on, and Valkey. A user who may not ask is answered NOPERM: then it is there. */
+static void look_for_shards(lk_cluster *c, lk_node *node, int64_t deadline_us) {
+  lk_bytes argv[] = {{"PUBSUB", 6}, {"SHARDNUMSUB", 11}};
+  lk_answer answer = {.status = LK_NOMEM};
+  lk_request *request = lk_request_new(argv, 2, true, deadline_us);
+  if (request) lk_pipe_call(lk_node_pipe(node), request, &answer);
+  bool unknown = answer.status == LK_OK && answer.reply->type == REDIS_REPLY_ERROR &&
+                 strncmp(answer.reply->str, "ERR", 3) == 0;
+  if (answer.status == LK_OK) atomic_store(&c->route.sharded, !unknown);
+  freeReplyObject(answer.reply);
+}
+
+static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+  lk_cluster *c = of(route);
+  lk_status status = LK_UNREACHABLE;
+  size_t count = lk_route_count(route);
+  for (size_t i = 0; i < count; i++) {
+    lk_node *node = lk_route_at(route, i);
+    int64_t now_us = lk_clock_us();
+    int64_t until_us = now_us + (deadline_us - now_us) / (int64_t)(count - i);
+    status = learn_from(c, node, until_us, error);
+    if (status == LK_OK) {
+      look_for_shards(c, node, deadline_us);
+      return lk_succeed(error);
+    }
+    if (lk_clock_us() >= deadline_us) break;
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------- routes -- */
+
+static lk_node *node_of(lk_route *route, const lk_bytes *key) {
+  lk_cluster *c = of(route);
+  lk_node *node = key ? atomic_load(&c->slots[lk_slot_of(*key)]) : NULL;
+  return node ? node : atomic_load(&c->any);
+}
+
+/* Whom a MOVED or an ASK names. */
+static lk_node *named(lk_cluster *c, const lk_node *by, const char *text, unsigned *slot) {
+  char host[256];
+  int port;
+  if (!lk_map_read_hop(text, slot, host, sizeof host, &port)) return NULL;
+  lk_node *node = node_at(c, by, host, port);
+  return node && lk_node_serve(node) ? node : NULL;
+}
+
+static lk_node *move(lk_route *route, const lk_node *by, const char *text) {
+  unsigned slot = 0;
+  lk_node *node = named(of(route), by, text, &slot);
+  if (node && atomic_exchange(&of(route)->slots[slot], node) != node) lk_route_changed(route);
+  doubt(route);
+  return node;
+}
+
+static void moved(lk_route *route, lk_node *by, const char *text) { move(route, by, text); }
+
+static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+  static const char *const doubtful[] = {"CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY"};
+  lk_node *node = NULL;
+  bool asking = false;
+  if (answer->elsewhere) {
+    node = node_of(route, key);
+  } else if (strncmp(answer->reply->str, "MOVED ", 6) == 0) {
+    node = move(route, hop->node, answer->reply->str);
+  } else if (strncmp(answer->reply->str, "ASK ", 4) == 0) {
+    unsigned slot;
+    asking = true;
+    node = named(of(route), hop->node, answer->reply->str, &slot);
+  } else {
+    for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++) {
+      if (strncmp(answer->reply->str, doubtful[i], strlen(doubtful[i])) == 0) doubt(route);
+    }
+  }
+  if (!node) return false;
+  *hop = (lk_hop){.pipe = lk_node_pipe_of(node, key), .asking = asking, .node = node};
+  return true;
+}
+
+/* ------------------------------------------------------------------------------- life, death -- */
+
+static void nothing(lk_route *route) { (void)route; }
+
+static void destroy(lk_route *route) {
+  pthread_mutex_destroy(&of(route)->mutex);
+  lk_route_clear(route);
+  free(route);
+}
+
+static const lk_topology cluster = {.learn = learn,
+                                    .node_of = node_of,
+                                    .follow = follow,
+                                    .moved = moved,
+                                    .doubt = doubt,
+                                    .shut = nothing,
+                                    .free = destroy};
+
+lk_route *lk_cluster_new(const lk_route_options *options, lk_keeper *keeper) {
+  const lk_url *url = &options->settings->url;
+  lk_cluster *c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  if (!lk_route_init(&c->route, &cluster, options, keeper)) {
+    free(c);
+    return NULL;
+  }
+  pthread_mutex_init(&c->mutex, NULL);
+  c->job.run = run_job;
+  c->timer.fire = fire;
+  for (size_t i = 0; i < url->nhosts; i++) {
+    const lk_url_host *host = &url->hosts[i];
+    lk_node *node =
+        lk_route_node(&c->route, lk_route_site(&c->route, host->host, host->port, NULL));
+    if (!node || !lk_node_pipe(node)) {
+      destroy(&c->route);
+      return NULL;
+    }
+    node->seed = true;
+    if (i == 0) atomic_store(&c->any, node);
+  }
+  return &c->route;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One server, which is always the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "net/topology.h"
+
+static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+  (void)route, (void)deadline_us;
+  return lk_succeed(error);
+}
+
+static lk_node *node_of(lk_route *route, const lk_bytes *key) {
+  (void)key;
+  return lk_route_at(route, 0);
+}
+
+/* A cluster's node that was taken for a server of its own. */
+static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+  (void)route, (void)key, (void)hop;
+  if (answer->status != LK_OK || strncmp(answer->reply->str, "MOVED ", 6) != 0) return false;
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  answer->status = LK_SERVER;
+  answer->copies--;
+  snprintf(answer->code, sizeof answer->code, "MOVED");
+  snprintf(answer->why, sizeof answer->why,
+           "this server is a node of a cluster: its URL is redis-cluster://host:port");
+  return false;
+}
+
+static void moved(lk_route *route, lk_node *by, const char *text) {
+  (void)route, (void)by, (void)text;
+}
+static void nothing(lk_route *route) { (void)route; }
+
+static void destroy(lk_route *route) {
+  lk_route_clear(route);
+  free(route);
+}
+
+static const lk_topology single = {.learn = learn,
+                                   .node_of = node_of,
+                                   .follow = follow,
+                                   .moved = moved,
+                                   .doubt = nothing,
+                                   .shut = nothing,
+                                   .free = destroy};
+
+lk_route *lk_single_new(const lk_route_options *options, lk_keeper *keeper) {
+  const lk_url *url = &options->settings->url;
+  lk_route *route = calloc(1, sizeof *route);
+  if (!route) return NULL;
+  if (!lk_route_init(route, &single, options, keeper)) {
+    free(route);
+    return NULL;
+  }
+  lk_node *node = lk_route_node(route, lk_route_site(route, url->host, url->port, url->path));
+  if (!node || !lk_node_pipe(node)) {
+    destroy(route);
+    return NULL;
+  }
+  atomic_store(&node->master, true);
+  return route;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server inherits the descriptor on which its starter took the lock file's flock, and so keeps
+ * the lock while it lives: whoever gets that lock knows that no server runs here, also when a
+ * starter was killed half-way or a server is stopped and silent. Two servers on one append-only
+ * file would each grant the same lock.
+ */
+#define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
+#include "os/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "os/clock.h"
+
+enum { START_MS = 10000, PING_MS = 500, PAUSE_MS = 10, PATH_SIZE = 4096 };
+
+extern char **environ;
+
+static lk_status check_dir(const char *dir, lk_error *error) {
+  struct stat info;
+  if (lstat(dir, &info) != 0)
+    return lk_fail(error, LK_LOCAL, "%s cannot be used: %s", dir, strerror(errno));
+  if (!S_ISDIR(info.st_mode))
+    return lk_fail(error, LK_LOCAL, "%s is not a directory (a symbolic link is refused, too)", dir);
+  if (info.st_uid != geteuid())
+    return lk_fail(error, LK_LOCAL, "%s belongs to another user; set LATCHKEY_LOCAL_DIR", dir);
+  if (info.st_mode & 077)
+    return lk_fail(error, LK_LOCAL, "%s is open to other users; run: chmod 700 %s", dir, dir);
+  return LK_OK;
+}
+
+lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
+  const char *given = getenv("LATCHKEY_LOCAL_DIR");
+  const char *runtime = getenv("XDG_RUNTIME_DIR");
+  const char *temporary = getenv("TMPDIR");
+  int length;
+  if (given && *given)
+    length = snprintf(buffer, size, "%s", given);
+  else if (runtime && *runtime == '/')
+    length = snprintf(buffer, size, "%s/latchkey", runtime);
+  else
+    length =
+        snprintf(buffer, size, "%s/latchkey-%lu",
+                 temporary && *temporary == '/' ? temporary : "/tmp", (unsigned long)geteuid());
+  if (length < 0 || (size_t)length >= size)
+    return lk_fail(error, LK_INVALID, "the buffer is too small for the folder's name");
+  if (*buffer != '/')
+    return lk_fail(error, LK_LOCAL, "LATCHKEY_LOCAL_DIR must be an absolute path");
+  if (mkdir(buffer, 0700) != 0 && errno != EEXIST)
+    return lk_fail(error, LK_LOCAL, "%s cannot be made: %s", buffer, strerror(errno));
+  lk_status status = check_dir(buffer, error);
+  return status == LK_OK ? lk_succeed(error) : status;
+}
+
+/* Does anything that speaks the protocol answer a PING there? LOADING and NOAUTH are answers. */
+static bool answers(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  char reply = '\0';
+  if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+      send(fd, "PING\r\n", 6, MSG_NOSIGNAL) == 6) {
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    if (poll(&readable, 1, PING_MS) == 1 && recv(fd, &reply, 1, 0) != 1) reply = '\0';
+  }
+  close(fd);
+  return reply == '+' || reply == '-';
+}
+
+static bool find_in(const char *folders, const char *program, char *buffer, size_t size) {
+  for (const char *at = folders; *at;) {
+    size_t len = strcspn(at, ":");
+    int length = snprintf(buffer, size, "%.*s/%s", (int)len, at, program);
+    if (*at == '/' && length > 0 && (size_t)length < size && access(buffer, X_OK) == 0) return true;
+    at += len + (at[len] == ':');
+  }
+  return false;
+}
+
+static bool find_server(char *buffer, size_t size) {
+  static const char *const programs[] = {"redis-server", "valkey-server"};
+  const char *path = getenv("PATH");
+  for (size_t i = 0; i < 2; i++)
+    if (find_in(path ? path : "", programs[i], buffer, size) ||
+        find_in("/usr/sbin:/usr/bin", programs[i], buffer, size))
+      return true;
+  return false;
+}
+
+/* Waits for the program that was spawned: it puts the server in the background and ends. */
+static bool ended_well(pid_t pid) {
+  int outcome = 0;
+  while (waitpid(pid, &outcome, 0) < 0)
+    if (errno != EINTR) return errno == ECHILD; /* the application ignores SIGCHLD */
+  return WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0;
+}
+
+typedef struct place {
+  char socket[sizeof((struct sockaddr_un *)0)->sun_path];
+  char dir[PATH_SIZE];
+  char log[PATH_SIZE + 16];
+  char pid[PATH_SIZE + 16];
+  char lock[PATH_SIZE + 16];
+} place;
+
+static lk_status find_place(place *where, lk_error *error) {
+  lk_status status = lk_local_dir(where->dir, sizeof where->dir, error);
+  if (status != LK_OK) return status;
+  int length = snprintf(where->socket, sizeof where->socket, "%s/redis.sock", where->dir);
+  if ((size_t)length >= sizeof where->socket)
+    return lk_fail(error, LK_LOCAL, "%s is too long a name for a socket's folder", where->dir);
+  snprintf(where->log, sizeof where->log, "%s/redis.log", where->dir);
+  snprintf(where->pid, sizeof where->pid, "%s/redis.pid", where->dir);
+  snprintf(where->lock, sizeof where->lock, "%s/lock", where->dir);
+  return LK_OK;
+}
+
+static int prepare_child(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
+                         const place *where, int lock) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  int failure = posix_spawnattr_setsigmask(attributes, &signals);
+  sigfillset(&signals);
+  if (!failure) failure = posix_spawnattr_setsigdefault(attributes, &signals);
+  if (!failure)
+    failure = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  if (!failure) failure = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+  if (!failure)
+    failure = posix_spawn_file_actions_addopen(actions, 1, where->log,
+                                               O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (!failure) failure = posix_spawn_file_actions_adddup2(actions, 1, 2);
+  if (!failure) failure = posix_spawn_file_actions_adddup2(actions, lock, 3);
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+  /* or the server would keep the caller's pipes open for as long as it lives */
+  if (!failure) failure = posix_spawn_file_actions_addclosefrom_np(actions, 4);
+#endif
+#endif
+  return failure;
+}
+
+static lk_status spawn_server(const place *where, int lock, lk_error *error) {
+  char program[PATH_SIZE];
+  if (!find_server(program, sizeof program))
+    return lk_fail(error, LK_LOCAL,
+                   "no redis-server or valkey-server in PATH; install the package redis-server "
+                   "(Debian, Ubuntu), valkey (Fedora) or redis (Homebrew)");
+  const char *const argv[] = {program,
+                              "--port",
+                              "0",
+                              "--unixsocket",
+                              where->socket,
+                              "--unixsocketperm",
+                              "700",
+                              "--dir",
+                              where->dir,
+                              "--logfile",
+                              where->log,
+                              "--appendonly",
+                              "yes",
+                              "--appendfsync",
+                              "everysec",
+                              "--save",
+                              "",
+                              "--maxmemory-policy",
+                              "noeviction",
+                              "--protected-mode",
+                              "yes",
+                              "--daemonize",
+                              "yes",
+                              "--pidfile",
+                              where->pid,
+                              NULL};
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  int failure = posix_spawn_file_actions_init(&actions);
+  if (failure) return lk_fail(error, LK_NOMEM, "out of memory");
+  failure = posix_spawnattr_init(&attributes);
+  if (failure) {
+    posix_spawn_file_actions_destroy(&actions);
+    return lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  pid_t pid = -1;
+  failure = prepare_child(&actions, &attributes, where, lock);
+  if (!failure)
+    failure = posix_spawn(&pid, program, &actions, &attributes, (char *const *)argv, environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure) return lk_fail(error, LK_LOCAL, "%s cannot be run: %s", program, strerror(failure));
+  if (!ended_well(pid))
+    return lk_fail(error, LK_LOCAL, "%s refused to start; see %s", program, where->log);
+  return LK_OK;
+}
+
+/* Gives the lock file's descriptor, above the standard ones, or -1 with errno: EWOULDBLOCK when a
+ * server or its starter holds the lock. */
+static int take_lock(const char *path) {
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  int failure = high < 0 || flock(high, LOCK_EX | LOCK_NB) != 0 ? errno : 0;
+  if (fd >= 0) close(fd);
+  if (failure && high >= 0) close(high);
+  errno = failure;
+  return failure ? -1 : high;
+}
+
+static lk_status start(const place *where, lk_error *error) {
+  const int64_t deadline = lk_clock_ms() + START_MS;
+  bool spawned = false;
+  while (!answers(where->socket)) {
+    if (lk_clock_ms() >= deadline)
+      return lk_fail(error, LK_LOCAL, "the server in %s does not answer; see %s", where->dir,
+                     where->log);
+    int lock = take_lock(where->lock);
+    if (lock < 0 && errno != EWOULDBLOCK)
+      return lk_fail(error, LK_LOCAL, "%s cannot be locked: %s", where->lock, strerror(errno));
+    if (lock < 0) {
+      poll(NULL, 0, PAUSE_MS);
+      continue;
+    }
+    lk_status status =
+        spawned ? lk_fail(error, LK_LOCAL, "the server ended at once; see %s", where->log)
+                : spawn_server(where, lock, error);
+    close(lock);
+    if (status != LK_OK) return status;
+    spawned = true;
+  }
+  return lk_succeed(error);
+}
+
+lk_status lk_local_start(lk_url *url, lk_error *error) {
+  place where;
+  lk_status status = find_place(&where, error);
+  if (status == LK_OK) status = start(&where, error);
+  if (status != LK_OK) return status;
+  char *path = strdup(where.socket);
+  if (!path) return lk_fail(error, LK_NOMEM, "out of memory");
+  free(url->path);
+  url->path = path;
+  return LK_OK;
+}

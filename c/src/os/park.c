@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* syscall() */
+#include "os/park.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "os/clock.h"
+
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* So often the processor is lent to others before the thread sleeps. */
+enum { YIELDS = 20 };
+
+enum { AWAKE, WOKEN, ASLEEP };
+
+void lk_park_init(lk_park *park) { atomic_init(&park->state, AWAKE); }
+
+static void sleep_a_while(lk_park *park, int64_t for_us) {
+  struct timespec at_most = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
+#ifdef __linux__
+  syscall(SYS_futex, &park->state, FUTEX_WAIT_PRIVATE, ASLEEP, &at_most, NULL, 0);
+#else
+  (void)park;
+  struct timespec little = {.tv_nsec = 50 * 1000};
+  nanosleep(for_us > 50 ? &little : &at_most, NULL);
+#endif
+}
+
+static bool is_woken(lk_park *park) {
+  return atomic_load_explicit(&park->state, memory_order_acquire) == WOKEN;
+}
+
+bool lk_park_sleep(lk_park *park, int64_t until_us) {
+  unsigned awake = AWAKE;
+  for (int i = 0; i < YIELDS; i++) {
+    if (is_woken(park)) return true;
+    sched_yield();
+  }
+  atomic_compare_exchange_strong(&park->state, &awake, ASLEEP);
+  while (!is_woken(park)) {
+    int64_t left_us = until_us - lk_clock_us();
+    if (left_us <= 0) return false;
+    sleep_a_while(park, left_us < LK_NAP_US ? left_us : LK_NAP_US);
+  }
+  return true;
+}
+
+void lk_park_wake(lk_park *park) {
+  unsigned before = atomic_exchange_explicit(&park->state, WOKEN, memory_order_acq_rel);
+#ifdef __linux__
+  if (before == ASLEEP) syscall(SYS_futex, &park->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+#else
+  (void)before;
+#endif
+}

@@ -1,0 +1,169 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Servers of the simulator: mocks behind the protocol. What is called from C takes the server's number
+-- and its time in milliseconds first.
+package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. package.path
+
+local Front = require('mock.front')
+local World = require('mock.world')
+local dispatch = require('mock.dispatch')
+
+-- No script of these worlds is endless, and while a hook is set nothing is compiled.
+debug.sethook = function() end -- luacheck: ignore 122
+
+local servers = {}
+
+-- The mock's clock begins at some date of its own; a server's goes wherever a fault puts it.
+local function at(number, ms)
+  local server = servers[number]
+  server.world.clock.ms = server.start + ms
+  return server
+end
+
+-- A story tells of each command; nothing is refused by it.
+local function tell(number)
+  return function(_, conn, _, argv)
+    local words = {}
+    for i = 1, math.min(#argv, 12) do
+      words[i] = argv[i]:sub(1, 44)
+    end
+    story_of_server(('%d connection %d: %s'):format(number, conn.number, table.concat(words, ' ')))
+  end
+end
+
+local function new_front(number, world)
+  return Front.new({ world = world, control = false, journal = 0,
+    gate = story_of_server and tell(number) or nil })
+end
+
+function bridge_new(number, ms)
+  local world = World.new({ scripts = HOME .. '/scripts', strict = false, time = 'frozen' })
+  servers[number] = { world = world, start = world:now_ms() - ms, conns = {},
+    front = new_front(number, world) }
+end
+
+-- What goes out: for each connection its number, its bytes, and whether it ends behind them.
+local function flat(server, outputs)
+  local out, n = {}, 0
+  for _, output in ipairs(outputs) do
+    local conn = output.conn
+    out[n + 1], out[n + 2], out[n + 3] = conn.number, output.bytes, output.close
+    n = n + 3
+    if output.close then
+      server.conns[conn.number] = nil
+    end
+  end
+  return unpack(out, 1, n)
+end
+
+function bridge_hear(number, ms, conn_number, bytes)
+  local server = at(number, ms)
+  local conn = server.conns[conn_number]
+  if not conn then
+    conn = server.front:connect()
+    conn.number = conn_number
+    server.conns[conn_number] = conn
+  end
+  return flat(server, conn:feed(bytes))
+end
+
+function bridge_gone(number, ms, conn_number)
+  local server = at(number, ms)
+  local conn = server.conns[conn_number]
+  if conn then
+    server.conns[conn_number] = nil
+    conn:close()
+  end
+end
+
+function bridge_refuse(number, ms, code)
+  at(number, ms).front.faults:refuse(code or nil)
+end
+
+function bridge_lose_reply(number, ms, how)
+  at(number, ms).front.faults:lose(1, how)
+end
+
+function bridge_flush(number, ms)
+  at(number, ms).world:script_flush()
+end
+
+-- Its connections are gone already.
+function bridge_restart(number, ms, empty)
+  local server = at(number, ms)
+  server.world:script_flush()
+  if empty then
+    server.world.store:replace({})
+  end
+  server.front, server.conns = new_front(number, server.world), {}
+end
+
+function bridge_command(number, ms, ...)
+  local world = at(number, ms).world
+  dispatch.from_client(world, { ... })
+  world:messages()
+end
+
+local function record_of(number, ms, key)
+  local world = at(number, ms).world
+  world:begin()
+  return world.store:get(key), world
+end
+
+local function field_of(value, name)
+  for i = 1, #value, 2 do
+    if value[i] == name then
+      return value[i + 1]
+    end
+  end
+end
+
+-- A reader's count and lease stand in a key of its own.
+local function reader(world, key, owner)
+  local level = world.store:get(('{%s}:%s:rwlock_timeout:1'):format(key, owner))
+  return level and tonumber(level.value) or 0, level
+end
+
+function bridge_look(number, ms, key, owner)
+  local record, world = record_of(number, ms, key)
+  local count = 0
+  if record and record.type == 'hash' then
+    count = tonumber(field_of(record.value, owner) or 0) or 0
+    if count > 0 and field_of(record.value, 'mode') and not owner:find(':write$') then
+      count, record = reader(world, key, owner)
+    end
+  elseif record and record.type == 'string' then
+    count = record.value == owner and 1 or 0
+  end
+  if count == 0 then
+    return 0, 0
+  end
+  return count, record.expires_at and record.expires_at - world:now_ms() or -1
+end
+
+-- Who has a lock that one owner has at a time.
+function bridge_holder(number, ms, key)
+  local record = record_of(number, ms, key)
+  return record and record.type == 'hash' and record.value[1] or ''
+end
+
+function bridge_has(number, ms, key)
+  return record_of(number, ms, key) ~= nil
+end
+
+function bridge_number(number, ms, key)
+  local record = record_of(number, ms, key)
+  return record and record.type == 'string' and tonumber(record.value) or 0
+end
+
+function bridge_left(number, ms, longer)
+  local world = at(number, ms).world
+  world:begin()
+  local left = {}
+  for _, name in ipairs(world.store:names()) do
+    local record = world.store:get(name)
+    if not record.expires_at or record.expires_at - world:now_ms() > longer then
+      left[#left + 1] = name
+    end
+  end
+  return table.concat(left, '\n')
+end

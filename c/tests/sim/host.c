@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { LATE_MS = 3300, CLOSE_MS = 8500 };
+
+static host_plan host_by;
+static host host_all[HOSTS_MOST];
+
+typedef struct host_thread {
+  host *host;
+  int who;
+} host_thread;
+static host_thread host_threads[HOSTS_MOST * HOST_THREADS_MOST];
+
+const host *host_of(int who) { return &host_all[who / host_by.threads]; }
+
+bool host_enter(host *h) {
+  if (!h->open) return false;
+  h->users++;
+  return true;
+}
+
+void host_leave(host *h) { h->users--; }
+
+/* ----------------------------------------------------------------------------------------- time -- */
+
+host_watch host_begin_call(void) {
+  return (host_watch){sched_now_ns(), world_stopped_us(sched_self_proc())};
+}
+
+void host_judge_call(const host_watch *w, int who, const char *what, int64_t allowed_ms) {
+  int64_t stopped_us = world_stopped_us(sched_self_proc()) - w->stopped_us;
+  int64_t took_ms = ((sched_now_ns() - w->begun_ns) / 1000 - stopped_us) / 1000;
+  if (took_ms > allowed_ms * 1005 / 1000 + LATE_MS) {
+    judge_fail(V_LATE, "actor %d: %s of %lld ms took %lld ms", who, what, (long long)allowed_ms,
+               (long long)took_ms);
+  }
+}
+
+int64_t host_waits_since(int who, int64_t since_ns) {
+  const host *h = host_of(who);
+  if (h->closing || h->proc->frozen || h->proc->dead) return INT64_MAX;
+  return h->proc->thawed_ns > since_ns ? h->proc->thawed_ns : since_ns;
+}
+
+bool host_is_calm_since(int64_t since_ns) {
+  bool always = world.profile == PROFILE_network || world.profile == PROFILE_all ||
+                world.profile == PROFILE_memory;
+  return !always && world_undisturbed_since(since_ns);
+}
+
+/* Where messages may have been lost, a waiter looks again after 30 s. */
+int64_t host_wake_bound_ns(int64_t since_ns) {
+  return (host_is_calm_since(since_ns) ? 5 : 36) * INT64_C(1000000000);
+}
+
+/* ------------------------------------------------------------------------------------ a process -- */
+
+static void *act(void *argument) {
+  host_thread *t = argument;
+  host *h = t->host;
+  while (!h->over) {
+    if (!h->open) {
+      world_sleep_us(3000);
+      continue;
+    }
+    h->rounds++;
+    host_by.round(h, t->who);
+    h->rounds--;
+    world_sleep_us(world_between(0, 15000));
+  }
+  return NULL;
+}
+
+static void *dispatch(void *argument) {
+  host *h = argument;
+  while (!h->over) {
+    if (h->dispatches) {
+      h->dispatchers++;
+      for (int i = 0; i < host_by.clients; i++) lk_client_dispatch(h->clients[i]);
+      h->dispatchers--;
+    }
+    world_sleep_us(5000);
+  }
+  return NULL;
+}
+
+static bool open_clients(host *h, const lk_client_options *o) {
+  for (int i = 0; i < host_by.clients; i++) {
+    h->clients[i] = world_open_client(i, o);
+    if (h->clients[i]) continue;
+    while (i-- > 0) lk_client_close(h->clients[i]);
+    return false;
+  }
+  return true;
+}
+
+/* Calls go on beside a close, but none that begins with the client's pointer. */
+static void close_clients(host *h, bool beside) {
+  h->open = false;
+  h->closing = true;
+  while (h->users || (h->rounds && !beside)) world_sleep_us(500);
+  h->dispatches = false;
+  while (h->dispatchers) world_sleep_us(500);
+  if (!beside) world_be_idle();
+  host_watch w = host_begin_call();
+  STORY("client", "host %d closes", h->id);
+  for (int i = 0; i < host_by.clients; i++) lk_client_close(h->clients[i]);
+  STORY("client", "host %d has closed", h->id);
+  host_judge_call(&w, -1, "close", CLOSE_MS * host_by.clients);
+  while (h->rounds) world_sleep_us(500);
+  h->closing = false;
+}
+
+static void *live(void *argument) {
+  host *h = argument;
+  pthread_t threads[HOST_THREADS_MOST + 1];
+  lk_client_options o = LK_CLIENT_OPTIONS_INIT;
+  int n = 0;
+  *h = (host){.id = h->id, .proc = sched_self_proc()};
+  world_client_options(&o);
+  for (int i = 0; i < host_by.threads; i++) {
+    host_thread *t = &host_threads[h->id * host_by.threads + i];
+    if (pthread_create(&threads[n], NULL, act, t) == 0) n++;
+  }
+  if (o.callbacks == LK_ON_DISPATCH && pthread_create(&threads[n], NULL, dispatch, h) == 0) n++;
+  while (!world.over && open_clients(h, &o)) {
+    if (host_by.opened) host_by.opened(h);
+    h->open = h->dispatches = true;
+    int64_t until_ns = sched_now_ns() + world_between(50, 3000) * 1000000;
+    while (!world.over && (!host_by.closes || sched_now_ns() < until_ns)) world_sleep_us(20000);
+    close_clients(h, !world.over);
+  }
+  h->over = true;
+  while (n > 0) pthread_join(threads[--n], NULL);
+  return NULL;
+}
+
+static void killed(sim_proc *proc, void *argument) {
+  const host *h = argument;
+  (void)proc;
+  if (!host_by.killed) return;
+  for (int i = 0; i < host_by.threads; i++) host_by.killed(h->id * host_by.threads + i);
+}
+
+void host_start(const host_plan *plan) {
+  host_by = *plan;
+  world_on_kill(killed);
+  for (int i = 0; i < plan->hosts; i++) {
+    host_all[i] = (host){.id = i};
+    for (int k = 0; k < plan->threads; k++) {
+      int who = i * plan->threads + k;
+      host_threads[who] = (host_thread){&host_all[i], who};
+    }
+  }
+  for (int i = 0; i < plan->hosts; i++) host_all[i].proc = world_process(live, &host_all[i]);
+}

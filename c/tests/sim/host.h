@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client process as most workloads have it: threads that do one round after another with a client that is
+ * opened and closed beside them, a thread that dispatches its callbacks, an end at which nothing is left.
+ */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+#include "world.h"
+
+enum { HOSTS_MOST = 6, HOST_THREADS_MOST = 6, HOST_CLIENTS_MOST = 3 };
+
+typedef struct host {
+  int id;
+  sim_proc *proc;
+  lk_client *clients[HOST_CLIENTS_MOST]; /* one for each server of the plan */
+  bool open, closing, dispatches, over;
+  int users, rounds; /* who uses a client's pointer; who is in a round */
+  int dispatchers;
+} host;
+
+typedef struct host_plan {
+  int hosts, threads, clients;
+  bool closes; /* clients are closed and opened anew all the time */
+  /* One round of a thread; `who` is its number among all. Uses h->clients only between host_enter() and
+   * host_leave(). */
+  void (*round)(host *h, int who);
+  void (*opened)(host *h); /* before rounds begin with new clients; may be NULL */
+  void (*killed)(int who); /* its process is gone: what it believed ends there */
+} host_plan;
+
+void host_start(const host_plan *plan);
+const host *host_of(int who);
+/* The client's pointer is in use, and stays valid. false: it is being closed. */
+bool host_enter(host *h);
+void host_leave(host *h);
+
+/* For judging how long a call took, without the time for which its process was stopped. */
+typedef struct host_watch {
+  int64_t begun_ns, stopped_us;
+} host_watch;
+host_watch host_begin_call(void);
+/* More than `allowed_ms` and what the documentation adds is a violation. */
+void host_judge_call(const host_watch *w, int who, const char *what, int64_t allowed_ms);
+/* When what waits since then may be said to have waited, by true time: not before its process went on.
+ * INT64_MAX: not now. */
+int64_t host_waits_since(int who, int64_t since_ns);
+/* How long a thing may be there for the taking while somebody waits for it. */
+int64_t host_wake_bound_ns(int64_t since_ns);
+/* Is all that has been wrong over before then? Packets of some worlds may always be late. */
+bool host_is_calm_since(int64_t since_ns);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulator's program; tools/sim builds and starts it. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run.h"
+#include "shrink.h"
+
+static const char usage[] =
+    "usage: sim --seed N | --seeds A..B | --story N | --replay FILE | --shrink N --into FILE\n"
+    "           [OPTION...]\n"
+    "\n"
+    "Runs the library, unchanged, in a world that a seed decides: threads, time, network, "
+    "servers.\n"
+    "\n"
+    "  --seed N         one world; its last line is `seed N: S simulated seconds, C clients, E "
+    "events,\n"
+    "                   V violations, hash H`\n"
+    "  --seeds A..B     many, on all processors; prints those that fail\n"
+    "  --for S          with --seeds: begins no more after S seconds\n"
+    "  --hunt           with --seeds: nor when one has failed\n"
+    "  --story N        the same as --seed N, and tells what happens\n"
+    "  --shrink N       a world that fails, made short: for 60 seconds, or --for\n"
+    "  --into FILE      where that is kept\n"
+    "  --replay FILE    what was kept; --told: and tells what happens\n"
+    "  --seconds S      simulated seconds before everything is brought to its end; default 20\n"
+    "  --profile P      what goes wrong: calm, network, server, client, memory, all, any (the "
+    "seed\n"
+    "                   chooses; the default)\n"
+    "  --work W         what clients do: lock, async, count, multi; default: the seed chooses\n"
+    "  --scripts DIR    these scripts instead of those that are built in\n"
+    "  --jobs N         processes at a time; default one for each processor\n"
+    "  --repeat N       with --seed: N times, which must come to one hash\n"
+    "  --help           this text\n"
+    "\n"
+    "exit codes  0 no violation, 1 violations, 64 wrong use\n";
+
+static _Noreturn void misuse(const char *what, const char *value) {
+  fprintf(stderr, "sim: %s '%s'\n%s", what, value ? value : "", usage);
+  exit(64);
+}
+
+static uint64_t number(const char *text, const char **end) {
+  char *stop;
+  errno = 0;
+  uint64_t n = strtoull(text, &stop, 10);
+  if (errno || stop == text || *text == '-') misuse("this is no number:", text);
+  if (end) {
+    *end = stop;
+  } else if (*stop) {
+    misuse("this is no number:", text);
+  }
+  return n;
+}
+
+typedef struct wish {
+  world_options options;
+  bool one, many, told, hunt, shrinks;
+  const char *file, *into;
+  uint64_t first, last;
+  int jobs, repeat;
+  double for_s;
+} wish;
+
+static void read_seeds(wish *w, const char *text) {
+  const char *rest;
+  w->many = true;
+  w->first = number(text, &rest);
+  if (strncmp(rest, "..", 2) != 0) misuse("seeds are A..B, not", text);
+  w->last = number(rest + 2, NULL);
+}
+
+static void read_options(int argc, char **argv, wish *w) {
+  enum {
+    SEED = 1,
+    SEEDS,
+    FOR,
+    STORY_OF,
+    SECONDS,
+    PROFILE,
+    WORK,
+    SCRIPTS,
+    JOBS,
+    REPEAT,
+    HUNT,
+    SHRINK,
+    INTO,
+    REPLAY,
+    TOLD,
+    HELP
+  };
+  static const struct option known[] = {{"seed", 1, NULL, SEED},
+                                        {"seeds", 1, NULL, SEEDS},
+                                        {"for", 1, NULL, FOR},
+                                        {"story", 1, NULL, STORY_OF},
+                                        {"seconds", 1, NULL, SECONDS},
+                                        {"profile", 1, NULL, PROFILE},
+                                        {"work", 1, NULL, WORK},
+                                        {"scripts", 1, NULL, SCRIPTS},
+                                        {"jobs", 1, NULL, JOBS},
+                                        {"repeat", 1, NULL, REPEAT},
+                                        {"hunt", 0, NULL, HUNT},
+                                        {"shrink", 1, NULL, SHRINK},
+                                        {"into", 1, NULL, INTO},
+                                        {"replay", 1, NULL, REPLAY},
+                                        {"told", 0, NULL, TOLD},
+                                        {"help", 0, NULL, HELP},
+                                        {NULL, 0, NULL, 0}};
+  int c;
+  while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+    switch (c) {
+    case STORY_OF: w->told = true; /* fall through */
+    case SEED:
+      w->one = true;
+      w->options.seed = number(optarg, NULL);
+      break;
+    case SEEDS: read_seeds(w, optarg); break;
+    case FOR: w->for_s = (double)number(optarg, NULL); break;
+    case SECONDS: w->options.seconds = (int64_t)number(optarg, NULL); break;
+    case PROFILE:
+      if (!world_find_profile(optarg, &w->options.profile)) misuse("no such profile:", optarg);
+      break;
+    case WORK:
+      w->options.work = optarg;
+      if (!world_find_work(optarg)) misuse("no such work:", optarg);
+      break;
+    case SCRIPTS: w->options.script_dir = optarg; break;
+    case JOBS: w->jobs = (int)number(optarg, NULL); break;
+    case REPEAT: w->repeat = (int)number(optarg, NULL); break;
+    case SHRINK:
+      w->one = w->shrinks = true;
+      w->options.seed = number(optarg, NULL);
+      break;
+    case INTO: w->into = optarg; break;
+    case REPLAY: w->file = optarg; break;
+    case TOLD: w->told = true; break;
+    case HUNT: w->hunt = true; break;
+    case HELP: fputs(usage, stdout); exit(0);
+    default: fputs(usage, stderr); exit(64);
+    }
+  }
+  if (optind < argc) misuse("what is", argv[optind]);
+  if (w->one + w->many + (w->file != NULL) != 1) misuse("one thing is to be done", NULL);
+  if (w->shrinks != (w->into != NULL)) misuse("--shrink and --into go together", NULL);
+  if (w->jobs < 1 || w->jobs > 64 || w->options.seconds < 1) misuse("out of range", NULL);
+}
+
+static int run_one(const wish *w) {
+  world_result first, result;
+  run_world(&w->options, NULL, NULL, w->told, &first);
+  run_print(&w->options, &first);
+  for (int i = 1; i < w->repeat; i++) {
+    run_world(&w->options, NULL, NULL, false, &result);
+    if (result.hash == first.hash) continue;
+    printf("run %d came to another hash: %016" PRIx64 "\n", i + 1, result.hash);
+    return 1;
+  }
+  return first.failed;
+}
+
+int main(int argc, char **argv) {
+  wish w = {.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeat = 1};
+  w.options = (world_options){.seconds = 20, .profile = PROFILE_any};
+  read_options(argc, argv, &w);
+  const char *home = getenv("LATCHKEY_HOME");
+  server_load(home ? home : SIM_HOME);
+  if (w.file) return shrink_replay(w.file, w.told);
+  if (w.shrinks) return shrink_run(&w.options, w.for_s, w.into);
+  if (w.one) return run_one(&w);
+  return run_many(&w.options, w.first, w.last, w.jobs, w.for_s, w.hunt) > 0;
+}

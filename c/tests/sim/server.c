@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "judge.h"
+
+typedef struct world_server {
+  bool down;
+  int64_t stalled_until_ns, step_ms;
+  uint32_t epoch;
+  bool set_back;
+  unsigned refusals; /* under way */
+} world_server;
+
+static world_server servers[NET_SERVERS];
+static lua_State *server_lua;
+int server_count;
+uint64_t server_commands;
+
+bool server_is_up(int server) { return server < server_count && !servers[server].down; }
+uint32_t server_epoch(int server) { return servers[server].epoch; }
+bool server_was_set_back(int server) { return servers[server].set_back; }
+
+/* ----------------------------------------------------------------------------------------- Lua -- */
+
+static void give_up(const char *what) {
+  fprintf(stderr, "sim: %s: %s\n", what, lua_tostring(server_lua, -1));
+  fflush(stdout);
+  _exit(70); /* no finding: the world itself is wrong */
+}
+
+/* Modules in C keep memory that only LuaJIT's own heap refers to, where no leak checker looks. */
+static void unload(void) { lua_close(server_lua); }
+
+void server_load(const char *home) {
+  char path[1024];
+  server_lua = luaL_newstate();
+  atexit(unload);
+  luaL_openlibs(server_lua);
+  lua_pushstring(server_lua, home);
+  lua_setglobal(server_lua, "HOME");
+  snprintf(path, sizeof path, "%s/c/tests/sim/bridge.lua", home);
+  if (luaL_dofile(server_lua, path)) give_up(path);
+}
+
+/* The function, the server and its time; the rest of the arguments follow. */
+static lua_State *begin_call(const char *function, int server) {
+  lua_State *l = server_lua;
+  int64_t ms = sched_now_ns() / 1000000 + servers[server].step_ms;
+  lua_getglobal(l, function);
+  lua_pushinteger(l, server);
+  lua_pushnumber(l, (double)ms);
+  return l;
+}
+
+static void call(lua_State *l, int arguments, int results) {
+  if (lua_pcall(l, arguments + 2, results, 0)) give_up("the mock");
+}
+
+static int tell_story(lua_State *l) {
+  STORY("server", "%s", lua_tostring(l, 1));
+  return 0;
+}
+
+void server_begin(int count) {
+  if (story_is_told) lua_register(server_lua, "story_of_server", tell_story);
+  server_count = count;
+  for (int i = 0; i < count; i++) {
+    servers[i] = (world_server){0};
+    call(begin_call("bridge_new", i), 0, 0);
+  }
+}
+
+server_hold server_look(int server, const char *key, const char *owner) {
+  lua_State *l = begin_call("bridge_look", server);
+  lua_pushstring(l, key);
+  lua_pushstring(l, owner);
+  call(l, 2, 2);
+  server_hold hold = {(int64_t)lua_tonumber(l, -2), (int64_t)lua_tonumber(l, -1)};
+  lua_pop(l, 2);
+  return hold;
+}
+
+void server_holder(int server, const char *key, char *out, size_t size) {
+  lua_State *l = begin_call("bridge_holder", server);
+  lua_pushstring(l, key);
+  call(l, 1, 1);
+  snprintf(out, size, "%s", lua_tostring(l, -1));
+  lua_pop(l, 1);
+}
+
+bool server_has(int server, const char *key) {
+  lua_State *l = begin_call("bridge_has", server);
+  lua_pushstring(l, key);
+  call(l, 1, 1);
+  bool has = lua_toboolean(l, -1);
+  lua_pop(l, 1);
+  return has;
+}
+
+int64_t server_number(int server, const char *key) {
+  lua_State *l = begin_call("bridge_number", server);
+  lua_pushstring(l, key);
+  call(l, 1, 1);
+  int64_t number = (int64_t)lua_tonumber(l, -1);
+  lua_pop(l, 1);
+  return number;
+}
+
+void server_command(int server, ...) {
+  lua_State *l = begin_call("bridge_command", server);
+  va_list words;
+  int n = 0;
+  va_start(words, server);
+  for (const char *word; (word = va_arg(words, const char *)) != NULL; n++) lua_pushstring(l, word);
+  va_end(words);
+  call(l, n, 0);
+}
+
+void server_left(int server, int64_t ms, char *out, size_t size) {
+  lua_State *l = begin_call("bridge_left", server);
+  lua_pushnumber(l, (double)ms);
+  call(l, 1, 1);
+  snprintf(out, size, "%s", lua_tostring(l, -1));
+  lua_pop(l, 1);
+}
+
+/* ------------------------------------------------------------------------------------- serving -- */
+
+static net_conn *conn_of(uint32_t number) {
+  for (net_conn *c = net_first(); c; c = c->next) {
+    if (c->number == number) return c;
+  }
+  return NULL;
+}
+
+/* Threes: a connection, what it is told, and whether it ends behind that. */
+static void deliver(lua_State *l, int top) {
+  int got = lua_gettop(l) - top;
+  for (int i = 1; i + 2 <= got; i += 3) {
+    size_t len;
+    net_conn *to = conn_of((uint32_t)lua_tonumber(l, top + i));
+    const char *bytes = lua_tolstring(l, top + i + 1, &len);
+    sim_mix_bytes(bytes, len);
+    if (!to) continue;
+    if (len > 0) {
+      STORY("server", "%d   -> %u %.*s", to->server, to->number, (int)(len < 60 ? len : 60), bytes);
+    }
+    net_reply(to, bytes, len);
+    if (lua_toboolean(l, top + i + 2)) net_cut(to, false);
+  }
+  lua_settop(l, top);
+}
+
+static void feed(net_conn *c) {
+  int top = lua_gettop(server_lua);
+  server_commands++;
+  sim_mix_bytes(c->to_server.data, c->to_server.len);
+  sim_mix((uint64_t)sched_now_ns());
+  lua_State *l = begin_call("bridge_hear", c->server);
+  lua_pushinteger(l, (lua_Integer)c->number);
+  lua_pushlstring(l, c->to_server.data, c->to_server.len);
+  net_take(&c->to_server, c->to_server.len);
+  call(l, 2, LUA_MULTRET);
+  deliver(l, top);
+}
+
+static void hear_again(void *a, int64_t b) {
+  (void)b;
+  server_hears(a);
+}
+
+void server_hears(net_conn *c) {
+  int64_t until_ns = servers[c->server].stalled_until_ns;
+  if (c->server_closed || c->to_server.len == 0) return;
+  if (until_ns > sched_now_ns()) {
+    sched_at(until_ns, hear_again, c, 0);
+  } else {
+    feed(c);
+  }
+}
+
+void server_loses(net_conn *c) {
+  lua_State *l = begin_call("bridge_gone", c->server);
+  lua_pushinteger(l, (lua_Integer)c->number);
+  call(l, 1, 0);
+}
+
+/* --------------------------------------------------------------------------------- what breaks -- */
+
+static void come_up(void *a, int64_t server) {
+  (void)a;
+  servers[server].down = false;
+  STORY("server", "%d takes connections again", (int)server);
+}
+
+void server_restart(int server, bool empty, int64_t down_us) {
+  STORY("server", "%d restarts %s, down for %lld ms", server, empty ? "empty" : "with its data",
+        (long long)down_us / 1000);
+  if (servers[server].down) return;
+  servers[server].down = true;
+  if (empty) servers[server].epoch++;
+  net_cut_all(server);
+  lua_State *l = begin_call("bridge_restart", server);
+  lua_pushboolean(l, empty);
+  call(l, 1, 0);
+  sched_at(sched_now_ns() + down_us * 1000, come_up, NULL, server);
+}
+
+void server_stall(int server, int64_t us) {
+  STORY("server", "%d stalls for %lld ms", server, (long long)us / 1000);
+  servers[server].stalled_until_ns = sched_now_ns() + us * 1000;
+}
+
+void server_lose_reply(int server, const char *how) {
+  STORY("server", "%d: the next reply is lost, %s", server, how);
+  lua_State *l = begin_call("bridge_lose_reply", server);
+  lua_pushstring(l, how);
+  call(l, 1, 0);
+}
+
+void server_flush_scripts(int server) {
+  STORY("server", "%d forgets its scripts", server);
+  call(begin_call("bridge_flush", server), 0, 0);
+}
+
+static void refuse_no_more(void *a, int64_t server) {
+  (void)a;
+  if (--servers[server].refusals) return;
+  lua_State *l = begin_call("bridge_refuse", (int)server);
+  lua_pushboolean(l, 0);
+  call(l, 1, 0);
+}
+
+void server_refuse(int server, const char *what, int64_t us) {
+  STORY("server", "%d refuses for %lld ms: %s", server, (long long)us / 1000, what);
+  servers[server].refusals++;
+  lua_State *l = begin_call("bridge_refuse", server);
+  lua_pushstring(l, what);
+  call(l, 1, 0);
+  sched_at(sched_now_ns() + us * 1000, refuse_no_more, NULL, server);
+}
+
+void server_step_clock(int server, int64_t ms) {
+  STORY("server", "%d: its clock makes a step of %lld ms", server, (long long)ms);
+  servers[server].step_ms += ms;
+  if (ms < 0) servers[server].set_back = true;
+  servers[server].epoch++;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Servers: each a mock of its own (tools/mock) in one LuaJIT state, behind bridge.lua. They run the scripts
+ * that clients send, byte for byte, and their clocks are the true time plus what a fault has added.
+ */
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net.h"
+
+/* Loads the mock: once in a process, before worlds begin. `home` has tools/ and scripts/. */
+void server_load(const char *home);
+void server_begin(int count);
+extern int server_count;
+extern uint64_t server_commands;
+
+/* ------------------------------------------------------------------------------------ the truth -- */
+
+/* What a server knows of an owner's hold of `key`: its count, and how long it is sure to live. 0: none. */
+typedef struct server_hold {
+  int64_t count, left_ms;
+} server_hold;
+server_hold server_look(int server, const char *key, const char *owner);
+/* The owner of a lock that one has at a time; "": nobody. */
+void server_holder(int server, const char *key, char *out, size_t size);
+/* Is there such a key? */
+bool server_has(int server, const char *key);
+/* A string as a number; 0 where there is none. */
+int64_t server_number(int server, const char *key);
+/* A command of the operator's, without a reply: words ended by NULL. */
+void server_command(int server, ...);
+/* Names that are left, one a line, of keys that live longer than `ms` from now; NUL-terminated. */
+void server_left(int server, int64_t ms, char *out, size_t size);
+
+/* ----------------------------------------------------------------------------------- what breaks -- */
+
+/* Connections are lost, and it takes no others until then. Scripts are lost; with `empty` the keys, too. */
+void server_restart(int server, bool empty, int64_t down_us);
+void server_stall(int server, int64_t us);
+void server_flush_scripts(int server);
+/* The next script's reply is lost: "close": with its connection; "silent": that says nothing any more. */
+void server_lose_reply(int server, const char *how);
+/* Refuses for so long: "OOM", "READONLY", "LOADING", "BUSY", "MISCONF", or a code with a text. */
+void server_refuse(int server, const char *what, int64_t us);
+void server_step_clock(int server, int64_t ms);
+
+/* Moves on when a server may have forgotten or outlived a hold: a wipe, a step of its clock. What was
+ * granted before is judged no more. */
+uint32_t server_epoch(int server);
+/* Was its clock ever set back? Then nothing is promised of tokens. */
+bool server_was_set_back(int server);
+
+#endif

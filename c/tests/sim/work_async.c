@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks without waiting threads: callbacks where clients dispatch or on the keeper, that go on from inside;
+ * cancels, losses that are told, clients that close beside all of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hold.h"
+#include "host.h"
+
+enum { THREADS_MOST = 6, ACTORS = HOSTS_MOST * THREADS_MOST, FOREVER_MS = 1000000 };
+static const char async_key[] = "sim:async";
+
+typedef struct actor {
+  host *host;
+  int id;
+  lk_kind kind;
+  lk_lock *handle;
+  lk_caller *caller;
+  lk_op *op;
+  bool under_way;  /* done has not been called yet */
+  bool cancelling; /* the operation must stay until that has returned */
+  bool cancelled, waits, holds, releasing;
+  int told;
+  lk_status status, got; /* of the last call; of the acquire */
+  int64_t since_ns, wait_ms;
+  uint32_t epoch;
+  char why[320];
+  belief belief;
+} actor;
+
+static actor async_actors[ACTORS];
+static int async_actor_count;
+static lk_kind async_kind;
+static bool async_closes;
+static int64_t async_free_since_ns;
+
+static void look_at(actor *a) {
+  int64_t before_ns = sched_now_ns();
+  int64_t ms = lk_lock_remaining_ms(a->handle, a->caller);
+  if (a->told && ms > 0) {
+    judge_fail(V_LOSS, "actor %d was told of a loss, and %lld ms remain", a->id, (long long)ms);
+  }
+  if (a->holds && !a->releasing) belief_renew(&a->belief, before_ns, ms);
+}
+
+/* A done that comes twice, or that nobody waits for. */
+static void ended(actor *a, lk_status status, const lk_error *error) {
+  if (!a->under_way) judge_fail(V_STATUS, "actor %d: done is called again", a->id);
+  while (a->cancelling) world_sleep_us(10);
+  a->op = NULL;
+  a->status = status;
+  snprintf(a->why, sizeof a->why, "%s", error && status != LK_OK ? error->message : "");
+}
+
+static void released(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  actor *a = user;
+  (void)op;
+  ended(a, status, error);
+  STORY("client", "actor %d has released: %s", a->id, status == LK_OK ? "OK" : a->why);
+  a->holds = a->releasing = false;
+  a->under_way = false;
+}
+
+/* false: it is not on its way, and done will not be called. */
+static bool start_release(actor *a) {
+  lk_error error = {.status = LK_OK};
+  belief_end(&a->belief);
+  a->releasing = a->under_way = true;
+  lk_status status = lk_lock_release_async(a->handle, a->caller, released, a, &error);
+  if (status == LK_OK) return true;
+  a->under_way = false;
+  if (status == LK_NOMEM && world.profile == PROFILE_memory) return false;
+  if (status != LK_CLOSED || !a->host->closing) {
+    judge_fail(V_STATUS, "actor %d releases: %s", a->id, error.message);
+  }
+  a->holds = a->releasing = false;
+  return false;
+}
+
+static void acquired(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  actor *a = user;
+  (void)op;
+  ended(a, status, error);
+  STORY("client", "actor %d has asked: %s", a->id, status == LK_OK ? "OK" : a->why);
+  a->waits = false;
+  a->got = status;
+  if (status == LK_OK) {
+    a->holds = true;
+    belief_begin(&a->belief, a->epoch);
+    lk_lock_owner(a->handle, a->caller, a->belief.owner, sizeof a->belief.owner);
+    look_at(a);
+    if (world_chance(30)) {
+      a->under_way = false;
+      start_release(a);
+      return;
+    }
+  }
+  a->under_way = false;
+}
+
+static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
+  actor *a = user;
+  (void)lock;
+  STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
+  if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
+  if (++a->told > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
+  belief_end(&a->belief);
+}
+
+static lk_status open_handle(actor *a, lk_error *error) {
+  lk_lock_options o = LK_LOCK_OPTIONS_INIT;
+  a->kind = async_kind;
+  if (a->kind == LK_READ && world_chance(40)) a->kind = LK_WRITE;
+  if (world_chance(55)) {
+    o.lease_ms = 60 << world_between(0, 5);
+  } else if (world_chance(60) || async_closes || a->kind == LK_READ) {
+    o.lease_ms = world_between(300, 900);
+    o.renew = world_chance(70);
+  }
+  if (a->kind == LK_FAIR && o.lease_ms && o.lease_ms < 400) o.lease_ms = 400;
+  if (a->kind == LK_FAIR || a->kind == LK_WRITE) o.heartbeat_ms = 1000;
+  o.handoff_limit = world_chance(30) ? -1 : world_between(0, 4);
+  if (world_chance(5)) o.wait_mode = LK_WAIT_SPIN;
+  o.prefer_writers = a->kind == LK_WRITE && world_chance(50);
+  o.on_lost = on_lost;
+  o.user = a;
+  a->belief = (belief){.resource = 0, .actor = a->id, .key = async_key};
+  a->belief.alone = a->kind != LK_READ;
+  a->belief.lease_ms = o.lease_ms ? o.lease_ms : 30000;
+  lk_status status = lk_caller_new(a->host->clients[0], &a->caller, error);
+  if (status != LK_OK) return status;
+  return lk_lock_open(a->host->clients[0], a->kind, async_key, &o, &a->handle, error);
+}
+
+/* ---------------------------------------------------------------------------------------- judges -- */
+
+static void judge_end(const actor *a) {
+  switch (a->got) {
+  case LK_CLOSED:
+    if (!a->host->closing) judge_fail(V_STATUS, "actor %d: CLOSED, and nobody closes", a->id);
+    break;
+  case LK_CANCELLED:
+    if (!a->cancelled) judge_fail(V_STATUS, "actor %d: CANCELLED, and nobody cancels", a->id);
+    break;
+  case LK_UNSURE:
+  case LK_UNREACHABLE:
+    if (world.profile == PROFILE_calm) {
+      judge_fail(V_STATUS, "actor %d: nothing is wrong, and it is told %s", a->id, a->why);
+    }
+    break;
+  case LK_LOST:
+  case LK_NOT_HELD:
+  case LK_INVALID:
+  case LK_REENTRY:
+  case LK_UPGRADE:
+  case LK_FORKED:
+  case LK_PROTOCOL:
+  case LK_SCRIPT:
+  case LK_BADARG:
+    judge_fail(V_STATUS, "actor %d acquires without a hold: %s", a->id, a->why);
+    break;
+  default: break;
+  }
+}
+
+static void judge_release(const actor *a) {
+  if (a->status == LK_NOT_HELD || a->status == LK_INVALID) {
+    judge_fail(V_STATUS, "actor %d releases what it holds: %s", a->id, a->why);
+  }
+}
+
+/* --------------------------------------------------------------------------------------- a round -- */
+
+static void wait_for_done(actor *a, bool may_cancel) {
+  while (a->under_way) {
+    world_sleep_us(world_between(500, 8000));
+    bool cancels =
+        may_cancel && a->op && !a->cancelled && world_chance(a->wait_ms == LK_FOREVER ? 4 : 1);
+    if (!cancels || !a->under_way || !a->op) continue;
+    a->cancelling = a->cancelled = true;
+    STORY("client", "actor %d cancels", a->id);
+    lk_op_cancel(a->op);
+    a->cancelling = false;
+  }
+}
+
+static void hold(actor *a) {
+  int64_t us = world_between(0, 12000), lease_ms = a->belief.lease_ms;
+  if (lease_ms <= 1500 && world_chance(10)) us = world_between(lease_ms * 1100, lease_ms * 1600);
+  for (int i = 0; i < 3 && a->holds && !a->releasing; i++) {
+    world_sleep_us(us / 3 + 1);
+    if (a->holds && !a->releasing) look_at(a);
+  }
+  if (!a->holds || a->releasing) return;
+  belief_count(&a->belief);
+  while (a->holds && !a->releasing && !start_release(a)) {
+    a->releasing = false;
+    world_sleep_us(1000);
+  }
+}
+
+static void use(actor *a) {
+  lk_error error = {.status = LK_OK};
+  a->wait_ms = world_chance(15)   ? 0
+               : world_chance(25) ? world_between(5, 300)
+               : world_chance(10) ? LK_FOREVER
+                                  : world_between(5000, 15000);
+  a->since_ns = sched_now_ns();
+  a->epoch = server_epoch(0);
+  a->under_way = true;
+  a->waits = a->wait_ms < 0 || a->wait_ms >= 5000;
+  host_watch w = host_begin_call();
+  lk_status status =
+      lk_lock_acquire_async(a->handle, a->caller, a->wait_ms, acquired, a, &a->op, &error);
+  if (status != LK_OK) {
+    a->under_way = a->waits = false;
+    bool fine = (status == LK_CLOSED && a->host->closing) || world.profile == PROFILE_memory;
+    if (!fine) judge_fail(V_STATUS, "actor %d begins to acquire: %s", a->id, error.message);
+    return;
+  }
+  wait_for_done(a, true);
+  a->waits = false;
+  int64_t allowed_ms = a->wait_ms < 0 ? FOREVER_MS : a->wait_ms;
+  host_judge_call(&w, a->id, "acquire", allowed_ms + 500);
+  if (a->got != LK_OK) judge_end(a);
+  if (a->holds && !a->releasing) hold(a);
+  wait_for_done(a, false);
+  if (a->got == LK_OK) judge_release(a);
+}
+
+static void round_of(host *h, int who) {
+  actor *a = &async_actors[who];
+  lk_error error = {.status = LK_OK};
+  *a = (actor){.id = who, .host = h};
+  if (!host_enter(h)) return;
+  lk_status status = open_handle(a, &error);
+  host_leave(h);
+  if (status == LK_OK) use(a);
+  lk_lock_close(a->handle);
+  lk_caller_free(a->caller);
+}
+
+static void killed(int who) {
+  belief_forget(&async_actors[who].belief, 1);
+  async_actors[who].waits = false;
+}
+
+static void look(void) {
+  int64_t now_ns = sched_now_ns(), since_ns = INT64_MAX;
+  for (int i = 0; i < async_actor_count; i++) {
+    const actor *a = &async_actors[i];
+    int64_t waits_ns = a->waits && !a->cancelled ? host_waits_since(i, a->since_ns) : INT64_MAX;
+    if (waits_ns < since_ns) since_ns = waits_ns;
+  }
+  int64_t late_ns = now_ns - host_wake_bound_ns(since_ns);
+  if (since_ns == INT64_MAX || server_has(0, async_key)) {
+    async_free_since_ns = now_ns;
+  } else if (async_free_since_ns < late_ns && since_ns < late_ns) {
+    judge_fail(V_WAKEUP, "the lock is free for %lld ms, and somebody has waited for %lld",
+               (long long)(now_ns - async_free_since_ns) / 1000000,
+               (long long)(now_ns - since_ns) / 1000000);
+  }
+}
+
+static const char *may_stay(const char *key) {
+  if (strstr(key, "redisson_lock_token")) return "the counter of tokens";
+  bool queue = strstr(key, "redisson_lock_queue") || strstr(key, "redisson_lock_timeout");
+  return queue ? "waiters that could not leave" : NULL;
+}
+
+static void start_async(void) {
+  static const lk_kind kinds[] = {LK_LOCK, LK_LOCK, LK_FAIR, LK_FENCED, LK_READ, LK_MUTEX};
+  sim_stream dice = decide_stream(STREAM_ACTOR, 0);
+  host_plan plan = {.round = round_of, .killed = killed, .clients = 1};
+  async_kind = kinds[decide_between(&dice, D_WORK, 0, 5)];
+  plan.hosts = (int)decide_between(&dice, D_WORK, 1, 3);
+  plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
+  plan.closes = async_closes = decide_chance(&dice, D_WORK, 500000);
+  async_actor_count = plan.hosts * plan.threads;
+  for (int i = 0; i < ACTORS; i++) async_actors[i].belief.resource = -1;
+  host_start(&plan);
+}
+
+const workload work_async = {
+    .name = "async", .servers = 1, .start = start_async, .look = look, .may_stay = may_stay};

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks of every kind, by threads that wait: re-entry, callers, hand-over, lost leases, clients that close
+ * beside calls, processes that fork. */
+#include <latchkey/latchkey.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hold.h"
+#include "host.h"
+
+enum { THREADS_MOST = 4, LOCKS = 2, ACTORS = HOSTS_MOST * THREADS_MOST };
+
+typedef struct actor {
+  int id;
+  host *host;
+  int lock;
+  lk_kind kind;
+  bool waits, spins, renewed;
+  int64_t since_ns, wait_ms, held_since_ns;
+  int lost; /* told of the hold at hand */
+  lk_lock *handle;
+  lk_caller *caller;
+  belief belief;
+} actor;
+
+static actor lock_actors[ACTORS];
+static int lock_actor_count, lock_count;
+static lk_kind lock_kind[LOCKS];
+static bool lock_closes;
+static int64_t lock_token[LOCKS], lock_free_since_ns[LOCKS];
+static char lock_names[LOCKS][16];
+
+static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void look_at(actor *a) {
+  int64_t before_ns = sched_now_ns();
+  int64_t ms = lk_lock_remaining_ms(a->handle, a->caller);
+  belief_renew(&a->belief, before_ns, ms);
+}
+
+static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
+  actor *a = user;
+  (void)lock;
+  STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
+  if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
+  if (++a->lost > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
+}
+
+/* --------------------------------------------------------------------------------------- a round -- */
+
+static void draw_options(actor *a, lk_lock_options *o) {
+  int64_t style = world_between(0, 99);
+  bool default_lease = style >= 75 && !lock_closes;
+  if (style < 50) {
+    o->lease_ms = 60 << world_between(0, 5);
+  } else if (!default_lease) {
+    o->lease_ms = world_between(300, 900);
+    o->renew = style < 75 || world_chance(50);
+  }
+  if (a->kind == LK_FAIR && o->lease_ms && o->lease_ms < 400) o->lease_ms = 400;
+  if (a->kind == LK_FAIR || a->kind == LK_WRITE) o->heartbeat_ms = 1000;
+  a->spins = world_chance(5);
+  if (a->spins) o->wait_mode = LK_WAIT_SPIN;
+  o->handoff_limit = world_chance(30) ? -1 : world_between(0, 4);
+  o->prefer_writers = a->kind == LK_WRITE && world_chance(50);
+  o->on_lost = on_lost;
+  o->user = a;
+  a->belief.lease_ms = o->lease_ms ? o->lease_ms : 30000;
+  a->renewed = o->renew || o->lease_ms == 0;
+}
+
+static void draw_kind(actor *a) {
+  a->lock = (int)world_between(0, lock_count - 1);
+  a->kind = lock_kind[a->lock];
+  if (a->kind == LK_READ && world_chance(40)) a->kind = LK_WRITE;
+  a->belief.resource = a->lock;
+  a->belief.key = lock_names[a->lock];
+  a->belief.alone = a->kind != LK_READ;
+}
+
+static void judge_failed_acquire(const actor *a, lk_status status, const char *message) {
+  switch (status) {
+  case LK_BUSY:
+    if (a->wait_ms != 0) judge_fail(V_STATUS, "actor %d waits and is told BUSY", a->id);
+    break;
+  case LK_TIMEOUT: {
+    int64_t waited_ms = (sched_now_ns() - a->since_ns) / 1000000;
+    if (waited_ms < a->wait_ms * 99 / 100 - 2) {
+      judge_fail(V_STATUS, "actor %d is told TIMEOUT after %lld of %lld ms", a->id,
+                 (long long)waited_ms, (long long)a->wait_ms);
+    }
+    break;
+  }
+  case LK_CLOSED:
+    if (!lock_closes) judge_fail(V_STATUS, "actor %d: CLOSED, and nobody closes", a->id);
+    break;
+  case LK_LOST:
+  case LK_NOT_HELD:
+  case LK_INVALID:
+  case LK_REENTRY:
+  case LK_UPGRADE:
+  case LK_FORKED:
+  case LK_NAME:
+  case LK_SCRIPT:
+  case LK_PROTOCOL:
+  case LK_BADARG:
+  case LK_WRONGTYPE:
+    judge_fail(V_STATUS, "actor %d acquires without a hold: %s: %s", a->id,
+               lk_status_name((int)status), message);
+    break;
+  case LK_UNSURE:
+  case LK_UNREACHABLE:
+    if (world_undisturbed_since(a->since_ns) && world.profile == PROFILE_calm) {
+      judge_fail(V_STATUS, "actor %d: nothing is wrong, and it is told %s", a->id,
+                 lk_status_name((int)status));
+    }
+    break;
+  default: break;
+  }
+}
+
+static lk_status acquire(actor *a, int64_t wait_ms, lk_error *error) {
+  host_watch w = host_begin_call();
+  lk_status status = lk_lock_acquire(a->handle, a->caller, wait_ms, error);
+  STORY("client", "actor %d acquires %s, kind %d, for %lld ms, waiting %lld: %s", a->id,
+        lock_names[a->lock], (int)a->kind, (long long)a->belief.lease_ms, (long long)wait_ms,
+        status == LK_OK ? "OK" : error->message);
+  host_judge_call(&w, a->id, "acquire", wait_ms);
+  return status;
+}
+
+static void judge_token(actor *a, int64_t above) {
+  if (a->kind != LK_FENCED) return;
+  int64_t token = lk_lock_token(a->handle, a->caller);
+  if (token == 0 && a->host->closing) return;
+  if (token <= above && !server_was_set_back(0)) {
+    judge_fail(V_TOKEN, "actor %d has the token %lld, and %lld was given before", a->id,
+               (long long)token, (long long)above);
+  }
+  lock_token[a->lock] = max(lock_token[a->lock], token);
+}
+
+/* Whoever came earlier for a fair lock, and still waits, has been passed over. A waiter with a short lease
+ * may lose its place, since its heartbeat is short, too. */
+static void judge_order(const actor *a) {
+  enum { ARRIVAL_NS = 10000000, ORDER_LEASE_MS = 10000 };
+  if (a->kind != LK_FAIR || lock_closes) return;
+  for (int i = 0; i < lock_actor_count; i++) {
+    const actor *other = &lock_actors[i];
+    if (!other->waits || other->lock != a->lock || other->belief.lease_ms < ORDER_LEASE_MS)
+      continue;
+    if (other->since_ns + ARRIVAL_NS >= a->since_ns) continue;
+    if (!host_is_calm_since(other->since_ns)) continue;
+    judge_fail(V_ORDER, "actor %d came %lld ms after actor %d, and has it before", a->id,
+               (long long)(a->since_ns - other->since_ns) / 1000000, other->id);
+  }
+}
+
+static void begin_hold(actor *a, uint32_t epoch) {
+  a->held_since_ns = sched_now_ns();
+  belief_begin(&a->belief, epoch);
+  judge_order(a);
+  a->belief.owner[0] = '\0';
+  look_at(a);
+  lk_lock_owner(a->handle, a->caller, a->belief.owner, sizeof a->belief.owner);
+  look_at(a);
+  belief_count(&a->belief);
+}
+
+static void enter_again(actor *a) {
+  lk_error error = {.status = LK_OK};
+  lk_status status = acquire(a, 100, &error);
+  if (status == LK_OK) {
+    a->belief.levels++;
+    if (a->kind == LK_MUTEX) judge_fail(V_STATUS, "actor %d enters a mutex twice", a->id);
+  } else if (status != LK_REENTRY) {
+    a->belief.unsure = true;
+  }
+  int64_t count = lk_lock_hold_count(a->handle, a->caller);
+  if (count != a->belief.levels && !a->host->closing) {
+    judge_fail(V_COUNT, "actor %d has %d levels, the library says %lld", a->id, a->belief.levels,
+               (long long)count);
+  }
+  look_at(a);
+  belief_count(&a->belief);
+}
+
+/* May the hold have ended by itself? Then a release may say that it was lost. */
+static bool may_be_lost(const actor *a) {
+  if (world.profile != PROFILE_calm && !world_undisturbed_since(a->held_since_ns - 4000000000))
+    return true;
+  if (world.profile == PROFILE_network || world.profile == PROFILE_all) return true; /* packets */
+  if (world.profile == PROFILE_memory || lock_closes) return true;
+  int64_t held_ms = (sched_now_ns() - a->held_since_ns) / 1000000;
+  return !a->renewed && held_ms >= a->belief.lease_ms * 9 / 10 - 10;
+}
+
+static void release(actor *a) {
+  lk_error error = {.status = LK_OK};
+  while (a->belief.levels > 0) {
+    int before = a->belief.levels;
+    bool last = --a->belief.levels == 0;
+    if (last) belief_end(&a->belief);
+    host_watch w = host_begin_call();
+    lk_status status = lk_lock_release(a->handle, a->caller, &error);
+    STORY("client", "actor %d releases %s: %s", a->id, lock_names[a->lock],
+          status == LK_OK ? "OK" : error.message);
+    host_judge_call(&w, a->id, "release", 0);
+    if (status == LK_NOMEM && lk_lock_hold_count(a->handle, a->caller) == before) {
+      a->belief.levels = before; /* there was no memory to send it */
+      world_sleep_us(1000);
+      continue;
+    }
+    if (status == LK_NOT_HELD || status == LK_INVALID) {
+      judge_fail(V_STATUS, "actor %d releases what it holds: %s: %s", a->id,
+                 lk_status_name((int)status), error.message);
+    } else if (status == LK_LOST && !may_be_lost(a)) {
+      judge_fail(V_LOSS, "actor %d has lost its hold, and nothing was wrong: %s", a->id,
+                 error.message);
+    }
+    if (!last) {
+      if (status != LK_OK) a->belief.unsure = true;
+      look_at(a);
+      belief_count(&a->belief);
+    }
+  }
+}
+
+static void use(actor *a) {
+  int64_t lease_ms = a->belief.lease_ms;
+  int64_t hold_us = world_between(0, 12000);
+  /* A reader whose lease ends tells nobody, and who waits was told of the longest lease: it would look again
+   * when that ends. So that wake-ups can be judged, readers give back in time. */
+  bool may_overstay = lock_kind[a->lock] != LK_READ;
+  if (may_overstay && world_chance(5)) hold_us = world_between(50000, 300000);
+  if (may_overstay && lease_ms <= 1500 && world_chance(10)) {
+    hold_us = world_between(lease_ms * 1100, lease_ms * 1600);
+  }
+  for (int i = 0; i < 4; i++) {
+    world_sleep_us(hold_us / 4 + 1);
+    look_at(a);
+  }
+}
+
+static lk_status open_handle(actor *a, lk_client *client, lk_error *error) {
+  lk_lock_options o = LK_LOCK_OPTIONS_INIT;
+  draw_kind(a);
+  draw_options(a, &o);
+  a->caller = NULL;
+  if (world_chance(70)) {
+    lk_status status = lk_caller_new(client, &a->caller, error);
+    if (status != LK_OK) return status;
+  }
+  return lk_lock_open(client, a->kind, lock_names[a->lock], &o, &a->handle, error);
+}
+
+static void judge_open(lk_status status, const char *message) {
+  if (status == LK_CLOSED && lock_closes) return;
+  if (status == LK_NOMEM && world.profile == PROFILE_memory) return;
+  judge_fail(V_STATUS, "a handle does not open: %s", message);
+}
+
+static void round_of(host *h, int who) {
+  actor *a = &lock_actors[who];
+  lk_error error = {.status = LK_OK};
+  *a = (actor){.id = who, .host = h};
+  a->belief = (belief){.resource = -1, .actor = who};
+  if (!host_enter(h)) return;
+  lk_status status = open_handle(a, h->clients[0], &error);
+  host_leave(h);
+  if (status != LK_OK) judge_open(status, error.message);
+  a->wait_ms = world_chance(15)   ? 0
+               : world_chance(25) ? world_between(5, 300)
+                                  : world_between(5000, 20000);
+  if (status == LK_OK) {
+    int64_t above = lock_token[a->lock];
+    uint32_t epoch = server_epoch(0);
+    a->since_ns = sched_now_ns();
+    a->waits = a->wait_ms >= 5000 && !a->spins;
+    status = acquire(a, a->wait_ms, &error);
+    a->waits = false;
+    if (status == LK_OK) {
+      judge_token(a, above);
+      begin_hold(a, epoch);
+      if (world_chance(25)) enter_again(a);
+      use(a);
+      release(a);
+    } else {
+      judge_failed_acquire(a, status, error.message);
+    }
+  }
+  lk_lock_close(a->handle);
+  lk_caller *caller = a->caller;
+  a->caller = NULL;
+  lk_caller_free(caller);
+}
+
+static void killed(int who) {
+  belief_forget(&lock_actors[who].belief, 1);
+  lock_actors[who].waits = false;
+}
+
+/* ---------------------------------------------------------------------------------------- judges -- */
+
+/* A fair lock is given to whoever is next, who has to learn of it soon. */
+static void judge_given(int lock) {
+  enum { LEARNS_NS = 300000000 };
+  static char stranger[LOCKS][LK_OWNER_MAX + 1];
+  static int64_t since_ns[LOCKS];
+  char holder[LK_OWNER_MAX + 1];
+  int64_t now_ns = sched_now_ns();
+  server_holder(0, lock_names[lock], holder, sizeof holder);
+  bool known = !holder[0];
+  for (int i = 0; i < lock_actor_count && !known; i++) {
+    known = strcmp(lock_actors[i].belief.owner, holder) == 0;
+  }
+  if (known || strcmp(holder, stranger[lock]) != 0) {
+    since_ns[lock] = now_ns;
+    snprintf(stranger[lock], sizeof stranger[lock], "%s", known ? "" : holder);
+  } else if (now_ns - since_ns[lock] > LEARNS_NS &&
+             host_is_calm_since(since_ns[lock] - 1000000000)) {
+    judge_fail(V_WAKEUP, "%s was given to %s %lld ms ago, and nobody knows it has it",
+               lock_names[lock], holder, (long long)(now_ns - since_ns[lock]) / 1000000);
+  }
+}
+
+/* Free, and somebody has waited for long? */
+static void look(void) {
+  int64_t now_ns = sched_now_ns();
+  int64_t since_ns[LOCKS] = {INT64_MAX, INT64_MAX};
+  int who[LOCKS] = {0};
+  for (int i = 0; i < lock_actor_count; i++) {
+    const actor *a = &lock_actors[i];
+    int64_t waits_ns = a->waits ? host_waits_since(i, a->since_ns) : INT64_MAX;
+    if (waits_ns >= since_ns[a->lock]) continue;
+    since_ns[a->lock] = waits_ns;
+    who[a->lock] = i;
+  }
+  for (int i = 0; i < lock_count; i++) {
+    int64_t bound_ns = host_wake_bound_ns(since_ns[i]);
+    if (lock_kind[i] == LK_FAIR && !lock_closes) judge_given(i);
+    if (since_ns[i] == INT64_MAX || server_has(0, lock_names[i])) {
+      lock_free_since_ns[i] = 0;
+    } else if (lock_free_since_ns[i] == 0) {
+      lock_free_since_ns[i] = now_ns;
+    } else if (lock_free_since_ns[i] < now_ns - bound_ns && since_ns[i] < now_ns - bound_ns) {
+      judge_fail(V_WAKEUP, "%s is free for %lld ms, and actor %d has waited for %lld",
+                 lock_names[i], (long long)(now_ns - lock_free_since_ns[i]) / 1000000, who[i],
+                 (long long)(now_ns - since_ns[i]) / 1000000);
+    }
+  }
+}
+
+static const char *may_stay(const char *key) {
+  if (strstr(key, "redisson_lock_token")) return "the counter of tokens";
+  /* Redisson's queue has no lease; who waits next drops from it who is not heard of any more. */
+  bool may_be_left = lock_closes || world.profile != PROFILE_calm;
+  bool queue = strstr(key, "redisson_lock_queue") || strstr(key, "redisson_lock_timeout");
+  return may_be_left && queue ? "waiters that could not leave" : NULL;
+}
+
+static void start_lock(void) {
+  static const lk_kind kinds[] = {LK_LOCK, LK_LOCK, LK_FAIR, LK_FENCED, LK_READ, LK_MUTEX};
+  sim_stream dice = decide_stream(STREAM_ACTOR, 0);
+  lock_count = (int)decide_between(&dice, D_WORK, 1, LOCKS);
+  for (int i = 0; i < LOCKS; i++) {
+    lock_kind[i] = kinds[decide_between(&dice, D_WORK, 0, 5)];
+    snprintf(lock_names[i], sizeof lock_names[i], "sim:%d", i);
+  }
+  bool many = decide_chance(&dice, D_WORK, 150000);
+  host_plan plan = {.round = round_of, .killed = killed, .clients = 1};
+  plan.hosts = (int)decide_between(&dice, D_WORK, 1, many ? HOSTS_MOST : 2);
+  plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
+  plan.closes = lock_closes = decide_chance(&dice, D_WORK, 400000);
+  lock_actor_count = plan.hosts * plan.threads;
+  for (int i = 0; i < ACTORS; i++) lock_actors[i].belief.resource = -1;
+  host_start(&plan);
+}
+
+const workload work_lock = {
+    .name = "lock", .servers = 1, .start = start_lock, .look = look, .may_stay = may_stay};

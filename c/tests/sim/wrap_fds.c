@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* POLLRDHUP */
+#include "fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "judge.h"
+#include "real.h"
+#include "seam.h"
+
+#define NEVER INT64_MAX
+
+enum { PIPE_SIZE = 65536 };
+
+bool fds_is_ours(int fd) {
+  return sched_self() && fd >= SCHED_FD_FIRST && fd < SCHED_FD_FIRST + SCHED_FDS;
+}
+
+descriptor *fds_find(int fd) {
+  return fds_is_ours(fd) ? sched_self_proc()->fds[fd - SCHED_FD_FIRST] : NULL;
+}
+
+int fds_new(descriptor_kind kind) {
+  sim_proc *proc = sched_self_proc();
+  if (decide_chance(sched_dice(), D_MEMORY, seam.no_fd_ppm)) {
+    errno = EMFILE;
+    return -1;
+  }
+  for (int i = 0; i < SCHED_FDS; i++) {
+    if (proc->fds[i]) continue;
+    descriptor *d = __real_calloc(1, sizeof *d);
+    if (!d) abort();
+    d->kind = kind;
+    proc->fds[i] = d;
+    return SCHED_FD_FIRST + i;
+  }
+  errno = EMFILE;
+  return -1;
+}
+
+int net_open_fds(const sim_proc *proc) {
+  int n = 0;
+  for (int i = 0; i < SCHED_FDS; i++) n += proc->fds[i] != NULL;
+  return n;
+}
+
+/* --------------------------------------------------------------------------------------- pipes -- */
+
+int __wrap_pipe(int fds[2]) {
+  if (!sched_self()) return __real_pipe(fds);
+  int reader = fds_new(FD_READER);
+  int writer = reader < 0 ? -1 : fds_new(FD_WRITER);
+  if (writer < 0) {
+    if (reader >= 0) {
+      descriptor **place = &sched_self_proc()->fds[reader - SCHED_FD_FIRST];
+      __real_free(*place);
+      *place = NULL;
+    }
+    return -1;
+  }
+  world_pipe *p = __real_calloc(1, sizeof *p);
+  if (!p) abort();
+  *p = (world_pipe){.reader_open = true, .writer_open = true, .reader_fd = reader};
+  fds_find(reader)->pipe = fds_find(writer)->pipe = p;
+  fds[0] = reader;
+  fds[1] = writer;
+  return 0;
+}
+
+static void close_end(descriptor *d) {
+  world_pipe *p = d->pipe;
+  if (d->kind == FD_READER) {
+    p->reader_open = false;
+  } else {
+    p->writer_open = false;
+    if (p->reader_open) sched_wake_fd(sched_self_proc(), p->reader_fd);
+  }
+  if (!p->reader_open && !p->writer_open) __real_free(p);
+}
+
+int __wrap_close(int fd) {
+  if (!fds_is_ours(fd)) return __real_close(fd);
+  descriptor *d = fds_find(fd);
+  sim_proc *proc = sched_self_proc();
+  if (!d) {
+    judge_fail(V_ABUSE, "a descriptor is closed that is not open");
+    errno = EBADF;
+    return -1;
+  }
+  if (d->kind == FD_SOCKET) {
+    fds_socket_closed(proc, d);
+  } else {
+    close_end(d);
+  }
+  proc->fds[fd - SCHED_FD_FIRST] = NULL;
+  __real_free(d);
+  sched_point(POINT_CLOSE);
+  return 0;
+}
+
+ssize_t __wrap_read(int fd, void *buffer, size_t size) {
+  if (!fds_is_ours(fd)) return __real_read(fd, buffer, size);
+  sched_point(POINT_READ);
+  descriptor *d = fds_find(fd);
+  if (!d || d->kind != FD_READER) {
+    errno = EBADF;
+    return -1;
+  }
+  if (d->pipe->bytes == 0) {
+    if (!d->pipe->writer_open) return 0;
+    errno = EAGAIN;
+    return -1;
+  }
+  size_t got = d->pipe->bytes < size ? d->pipe->bytes : size;
+  d->pipe->bytes -= got;
+  memset(buffer, 0, got);
+  return (ssize_t)got;
+}
+
+ssize_t __wrap_write(int fd, const void *buffer, size_t size) {
+  if (!fds_is_ours(fd)) return __real_write(fd, buffer, size);
+  descriptor *d = fds_find(fd);
+  if (!d || d->kind != FD_WRITER) {
+    judge_fail(V_ABUSE, "a write to a pipe that is not open");
+    errno = EBADF;
+    return -1;
+  }
+  if (!d->pipe->reader_open) {
+    judge_fail(V_ABUSE, "a write to a pipe whose reader is gone: SIGPIPE");
+    errno = EPIPE;
+    return -1;
+  }
+  ssize_t n = -1;
+  if (d->pipe->bytes + size <= PIPE_SIZE) {
+    d->pipe->bytes += size;
+    sched_wake_fd(sched_self_proc(), d->pipe->reader_fd);
+    n = (ssize_t)size;
+  } else {
+    errno = EAGAIN;
+  }
+  sched_point(POINT_WRITE);
+  return n;
+}
+
+static int set_flags(int fd, int command, long flags) {
+  descriptor *d = fds_find(fd);
+  if (!d) {
+    errno = EBADF;
+    return -1;
+  }
+  if (command == F_SETFL) d->nonblocking = (flags & O_NONBLOCK) != 0;
+  return 0;
+}
+
+int __wrap_fcntl64(int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  long flags = va_arg(list, long);
+  va_end(list);
+  return set_flags(fd, command, flags);
+}
+
+int __wrap_fcntl(int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  long flags = va_arg(list, long);
+  va_end(list);
+  return set_flags(fd, command, flags);
+}
+
+/* ---------------------------------------------------------------------------------------- poll -- */
+
+static short socket_readiness(const net_conn *c, short events) {
+  short ready = 0;
+  if (c->refused) return (short)((events & (POLLIN | POLLOUT)) | POLLERR | POLLHUP);
+  if (!c->established) return 0;
+  if (c->shut) return (short)((events & (POLLIN | POLLOUT | POLLRDHUP)) | POLLHUP);
+  if (c->to_client.len || c->server_closed) ready = (short)(events & POLLIN);
+  if (c->server_closed) ready = (short)(ready | (events & POLLRDHUP));
+  if (c->server_closed && c->reset) ready = (short)(ready | POLLERR | POLLHUP);
+  return (short)(ready | (events & POLLOUT));
+}
+
+static short readiness(int fd, short events) {
+  const descriptor *d = fds_find(fd);
+  if (!d) return POLLNVAL;
+  if (d->kind == FD_WRITER) return (short)(events & POLLOUT);
+  if (d->kind == FD_SOCKET) return d->conn ? socket_readiness(d->conn, events) : POLLHUP;
+  short ready = d->pipe->writer_open ? 0 : POLLHUP;
+  return (short)(d->pipe->bytes ? ready | (events & POLLIN) : ready);
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+  if (!sched_self()) return __real_poll(fds, count, timeout_ms);
+  int64_t until_ns = timeout_ms < 0 ? NEVER : sched_now_ns() + (int64_t)timeout_ms * 1000000;
+  sched_point(POINT_POLL);
+  if (decide_chance(sched_dice(), D_SPURIOUS, seam.spurious_ppm)) {
+    errno = EINTR;
+    return -1;
+  }
+  for (;;) {
+    int ready = 0;
+    for (nfds_t i = 0; i < count; i++) {
+      fds[i].revents = fds[i].fd < 0 ? 0 : readiness(fds[i].fd, fds[i].events);
+      ready += fds[i].revents != 0;
+    }
+    if (ready || timeout_ms == 0 || sched_now_ns() >= until_ns) return ready;
+    sched_block_poll(fds, count, until_ns);
+  }
+}

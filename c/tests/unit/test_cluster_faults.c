@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cluster whose servers are at other addresses all the time, from a scripted server that is all of them. The
+ * linker hands every realloc() to this file, which refuses one of a certain size.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+#include "harness/client.h"
+#include "kit.h"
+#include "os/clock.h"
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
+
+enum { TEXT_MOST = 64 * 1024, MINUTE_US = 61 * 1000 * 1000 };
+
+typedef struct fixture {
+  fake *server;
+  char url[64];
+  char *map; /* what the cluster says of itself */
+  lk_client *client;
+  lk_lock *lock;
+  kit_job job;
+} fixture;
+
+static fixture fix;
+static atomic_size_t refused_size; /* 0: none */
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size) {
+  size_t refused = size;
+  if (size > 0 && atomic_compare_exchange_strong(&refused_size, &refused, 0)) return NULL;
+  return __real_realloc(old, size);
+}
+
+static int port(void) { return atoi(strrchr(fake_url(fix.server), ':') + 1); }
+
+static void add_node(char *text, const char *host, int at, const char *role) {
+  size_t len = strlen(text);
+  snprintf(text + len, TEXT_MOST - len,
+           "*8\r\n$4\r\nport\r\n:%d\r\n$8\r\nendpoint\r\n$%zu\r\n%s\r\n$4\r\nrole\r\n$%zu\r\n%s\r\n"
+           "$6\r\nhealth\r\n$6\r\nonline\r\n",
+           at, strlen(host), host, strlen(role), role);
+}
+
+/* One shard with all slots: this master, and so many replicas whose addresses nobody had before. */
+static char *map_of(const char *master, int replicas) {
+  static int addresses;
+  char *text = calloc(1, TEXT_MOST);
+  assert_non_null(text);
+  snprintf(text, TEXT_MOST,
+           "*1\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:16383\r\n$5\r\nnodes\r\n*%d\r\n", replicas + 1);
+  add_node(text, master, port(), "master");
+  for (int i = 0; i < replicas; i++) {
+    char host[32];
+    addresses++;
+    snprintf(host, sizeof host, "127.1.%d.%d", addresses / 250, addresses % 250 + 1);
+    add_node(text, host, 7, "replica");
+  }
+  return text;
+}
+
+static void tell_map(const char *master, int replicas) {
+  fake_command asked = fake_take(fix.server);
+  assert_string_equal(asked.argv->element[0]->str, "CLUSTER");
+  free(fix.map);
+  fix.map = map_of(master, replicas);
+  fake_answer(fix.server, asked, fix.map);
+}
+
+/* The next that is no question for the map, which may be asked for once more. */
+static fake_command take_call(void) {
+  fake_command command = fake_take(fix.server);
+  while (strcmp(command.argv->element[0]->str, "CLUSTER") == 0) {
+    fake_answer(fix.server, command, fix.map);
+    command = fake_take(fix.server);
+  }
+  return command;
+}
+
+/* Something is doubtful, so that the map is fetched anew. */
+static void learn_anew(const char *master, int replicas) {
+  uint64_t before = lk_route_version(fix.client->route);
+  size_t count = lk_route_count(fix.client->route);
+  lk_route_doubt(fix.client->route);
+  tell_map(master, replicas);
+  UNTIL(lk_route_version(fix.client->route) != before ||
+        lk_route_count(fix.client->route) != count || replicas == 0 || count == 1000);
+}
+
+static void *open_client(void *unused) {
+  (void)unused;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.no_load = true;
+  fix.client = kit_client(fix.url, &options);
+  return NULL;
+}
+
+static int setup(void **state) {
+  (void)state;
+  pthread_t thread;
+  fix.server = fake_open();
+  snprintf(fix.url, sizeof fix.url, "redis-cluster://127.0.0.1:%d", port());
+  pthread_create(&thread, NULL, open_client, NULL);
+  tell_map("127.0.0.1", 0);
+  fake_answer(fix.server, fake_take(fix.server), "-ERR unknown subcommand\r\n"); /* SHARDNUMSUB */
+  pthread_join(thread, NULL);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  lk_lock_close(fix.lock);
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  free(fix.map);
+  fix.map = NULL;
+  return 0;
+}
+
+/* Takes the lock and gives it back; the connection that the server was asked on. */
+static int use_lock(void) {
+  lk_caller *task = kit_caller(fix.client);
+  kit_begin_acquire(&fix.job, fix.lock, task, 0);
+  fake_command command = take_call();
+  int link = command.link;
+  fake_answer(fix.server, command, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.job, fix.lock, task);
+  fake_answer(fix.server, take_call(), RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_caller_free(task);
+  return link;
+}
+
+static void a_master_at_a_new_address_is_reached_after_thousands_of_others(void **state) {
+  (void)state;
+  int first = use_lock();
+  for (int i = 0; i < 5; i++) learn_anew("127.0.0.1", 300);
+  uint64_t before = lk_route_version(fix.client->route);
+  learn_anew("127.1", 0);
+  UNTIL(lk_route_version(fix.client->route) != before);
+  assert_int_not_equal(use_lock(), first);
+}
+
+static void what_left_the_cluster_is_forgotten_after_a_while(void **state) {
+  (void)state;
+  learn_anew("127.0.0.1", 3);
+  learn_anew("127.0.0.1", 3);
+  int descriptors = kit_count("fd");
+  for (int i = 0; i < 4; i++) {
+    lk_clock_shift_us(MINUTE_US);
+    lk_route_doubt(fix.client->route);
+    tell_map(i % 2 ? "127.0.0.1" : "127.1", 3);
+    use_lock();
+  }
+  assert_in_range(lk_route_count(fix.client->route), 4, 8);
+  assert_in_range(kit_count("fd"), 0, descriptors + 8);
+}
+
+typedef struct evaluation {
+  pthread_t thread;
+  char argument[2048];
+  lk_status status;
+  lk_reply *reply;
+} evaluation;
+
+static void *evaluate(void *argument) {
+  evaluation *e = argument;
+  const lk_bytes key = kit_bytes("job"), value = kit_bytes(e->argument);
+  e->status = lk_eval(fix.client, "lock/acquire", &key, 1, &value, 1, &e->reply, NULL);
+  return NULL;
+}
+
+/* The slot is on its way: this call is to be asked of the other. */
+static void begin_astray(evaluation *e, size_t len, size_t refused) {
+  char reply[64];
+  memset(e, 0, sizeof *e);
+  memset(e->argument, 'x', len);
+  pthread_create(&e->thread, NULL, evaluate, e);
+  snprintf(reply, sizeof reply, "-ASK 1 127.1:%d\r\n", port());
+  fake_command command = take_call();
+  atomic_store(&refused_size, refused);
+  fake_answer(fix.server, command, reply);
+}
+
+static void a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply(void **state) {
+  (void)state;
+  evaluation e;
+  begin_astray(&e, 2000, 4096); /* of the connection's buffer, with ASKING in it already */
+  pthread_join(e.thread, NULL);
+  assert_int_equal(e.status, LK_NOMEM);
+  assert_int_equal(atomic_load(&refused_size), 0);
+  begin_astray(&e, 20, 0);
+  fake_command command = take_call();
+  while (strcmp(command.argv->element[0]->str, "ASKING") == 0) {
+    fake_answer(fix.server, command, "+OK\r\n");
+    command = take_call();
+  }
+  fake_answer(fix.server, command, TAKEN);
+  pthread_join(e.thread, NULL);
+  assert_int_equal(e.status, LK_OK);
+  assert_int_equal(lk_reply_count(e.reply), 2);
+  lk_reply_free(e.reply);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
+      TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
+      TEST(what_left_the_cluster_is_forgotten_after_a_while),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

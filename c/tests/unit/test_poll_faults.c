@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is polled. The linker hands every poll() to this file: the client's background thread is late at each,
+ * while a caller gives up the connection that it looks at.
+ */
+#include <fcntl.h>
+#include <poll.h>
+
+#include "fake.h"
+#include "kit.h"
+
+enum { HANG_UPS = 5, LATE = 3 /* pauses */ };
+
+static atomic_int polls, strangers;
+static _Thread_local bool is_caller;
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+  bool is_pause = !fds;
+  if (!is_pause && !is_caller) {
+    for (int i = 0; i < LATE; i++) kit_pause();
+    atomic_fetch_add(&polls, 1);
+  }
+  int ready = __real_poll(fds, count, timeout_ms);
+  for (nfds_t i = 0; i < count; i++) {
+    if (ready > 0 && fds[i].revents & POLLNVAL) atomic_fetch_add(&strangers, 1);
+  }
+  return ready;
+}
+
+static void *call(void *argument) {
+  lk_client *client = argument;
+  lk_bytes key = kit_bytes("job");
+  lk_reply *reply = NULL;
+  is_caller = true;
+  EXPECT(LK_OK, lk_eval(client, "lock/inspect", &key, 1, NULL, 0, &reply, &kit_error));
+  lk_reply_free(reply);
+  return NULL;
+}
+
+/* Its number may be another file's by then. */
+static void nobody_polls_what_another_has_closed(void **state) {
+  (void)state;
+  pthread_t thread;
+  fake *server = fake_open();
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = 60000;
+  lk_client *client = kit_client(fake_url(server), &options);
+  assert_int_equal(pthread_create(&thread, NULL, call, client), 0);
+  for (int i = 0; i < HANG_UPS; i++) {
+    fake_command command = fake_take_script(server, "lock/inspect");
+    fake_hang_up(server, &command);
+    fake_forget(&command);
+  }
+  fake_answer(server, fake_take_script(server, "lock/inspect"), "*1\r\n:0\r\n");
+  pthread_join(thread, NULL);
+  assert_int_equal(atomic_load(&strangers), 0);
+  assert_true(atomic_load(&polls) > 0);
+  lk_client_close(client);
+  fake_close(server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nobody_polls_what_another_has_closed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+-- SPDX-License-Identifier: Apache-2.0
+local Front = require('mock.front')
+local Oracle = require('mock.oracle')
+local Random = require('mock.front_random')
+local World = require('mock.world')
+local frames = require('mock.frames')
+local grammar = require('mock.front_grammar')
+local helper = require('helper')
+
+local FIRST_SEED = tonumber(os.getenv('LATCHKEY_SPEC_SEED')) or 1
+local SEQUENCES = 40
+
+local function new(options)
+  options = options or {}
+  options.world = World.new({ strict = false, time = 'frozen' })
+  return Front.new(options)
+end
+
+-- What each connection is sent, as one text; "the end" where it is closed.
+local function said(outputs)
+  local all = {}
+  for _, output in ipairs(outputs) do
+    local list = frames.split(output.bytes)
+    if output.close then
+      list[#list + 1] = 'the end'
+    end
+    all[output.conn] = table.concat(list, ' ')
+  end
+  return all
+end
+
+-- Words to one connection; its own answer, and what others are sent.
+local function ask(conn, ...)
+  local all = said(conn:feed(grammar.encode({ ... })))
+  return all[conn], all
+end
+
+local function script(name)
+  local file = assert(io.open(('%s/%s.lua'):format(helper.scripts, name)))
+  local source = file:read('*a')
+  file:close()
+  return source
+end
+
+describe('a front', function()
+  local front, conn
+
+  before_each(function()
+    front = new()
+    conn = front:connect()
+  end)
+
+  it('says what it is, in its greeting and in INFO', function()
+    assert.matches('"server" "latchkey%-mock"', (ask(conn, 'HELLO')))
+    assert.matches('\nlatchkey_mock:1', (ask(conn, 'INFO')))
+  end)
+
+  it('reads commands in pieces of any size', function()
+    local bytes = grammar.encode({ 'SET', 'k', ('x'):rep(300) }) .. 'GET k\r\n\r\n'
+      .. grammar.encode({ 'STRLEN', 'k' })
+    for size = 1, 40 do
+      local fresh = new():connect()
+      local got = {}
+      for at = 1, #bytes, size do
+        for _, output in ipairs(fresh:feed(bytes:sub(at, at + size - 1))) do
+          got[#got + 1] = output.bytes
+        end
+      end
+
+      assert.equal('+OK\r\n$300\r\n' .. ('x'):rep(300) .. '\r\n:300\r\n', table.concat(got))
+    end
+  end)
+
+  it('takes an argument of 20 MB that comes in small pieces', function()
+    local piece = ('x'):rep(16384)
+    conn:feed(('*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n'):format(#piece * 1280))
+    for _ = 1, 1280 do
+      assert.same({}, conn:feed(piece))
+    end
+
+    assert.same({ [conn] = '+OK' }, said(conn:feed('\r\n')))
+    assert.equal(':20971520', (ask(conn, 'STRLEN', 'k')))
+  end)
+
+  it('tells subscribers, in the form that each of them speaks', function()
+    local old, newer = front:connect(), front:connect()
+    ask(old, 'SUBSCRIBE', 'news')
+    ask(newer, 'HELLO', '3')
+    ask(newer, 'PSUBSCRIBE', 'n*')
+
+    local own, all = ask(conn, 'PUBLISH', 'news', 'x')
+
+    assert.equal(':2', own)
+    assert.equal('*["message" "news" "x"]', all[old])
+    assert.equal('>["pmessage" "n*" "news" "x"]', all[newer])
+  end)
+
+  it('tells subscribers what a script publishes, and the script how many there are', function()
+    local other = front:connect()
+    ask(other, 'SSUBSCRIBE', 'news')
+
+    local own, all = ask(conn, 'EVAL', "return redis.call('SPUBLISH', 'news', 'x')", '0')
+
+    assert.equal(':1', own)
+    assert.equal('*["smessage" "news" "x"]', all[other])
+  end)
+
+  it('forgets who has gone', function()
+    local other = front:connect()
+    ask(other, 'SUBSCRIBE', 'news')
+    other:close()
+
+    local own, all = ask(conn, 'PUBLISH', 'news', 'x')
+
+    assert.equal(':0', own)
+    assert.is_nil(all[other])
+    assert.equal('*[]', (ask(conn, 'PUBSUB', 'CHANNELS')))
+  end)
+
+  it('has everybody say the password, if there is one', function()
+    local guarded = new({ password = 'secret', users = { app = 'word' } })
+    local one, two = guarded:connect(), guarded:connect()
+
+    assert.matches('^%-NOAUTH', (ask(one, 'GET', 'k')))
+    assert.matches('^%-WRONGPASS', (ask(one, 'AUTH', 'wrong')))
+    assert.matches('^%-NOAUTH', (ask(one, 'GET', 'k')))
+    assert.equal('+OK', (ask(one, 'AUTH', 'secret')))
+    assert.equal('$-1', (ask(one, 'GET', 'k')))
+    assert.matches('"proto" :3', (ask(two, 'HELLO', '3', 'AUTH', 'app', 'word')))
+    assert.same({ [two] = '+RESET' }, said(two:feed('RESET\r\n')))
+    assert.matches('^%-NOAUTH', (ask(two, 'GET', 'k')))
+    assert.same({ [two] = '-ERR Protocol error: unauthenticated bulk length the end' },
+      said(two:feed('*1\r\n$16385\r\n')))
+  end)
+
+  it('lets who waits wait, and nobody else', function()
+    local other = front:connect()
+
+    assert.same({}, said(conn:feed('WAIT 1 100\r\nPING\r\n')))
+    assert.equal('+PONG', (ask(other, 'PING')))
+    assert.equal(front:now_ms() + 100, front:due_ms())
+    front:advance(99)
+    assert.same({}, front:tick())
+    front:advance(1)
+    assert.same({ [conn] = ':0 +PONG' }, said(front:tick()))
+    assert.is_nil(front:due_ms())
+  end)
+
+  it('lets one client end the waiting of another, or the other itself', function()
+    local other = front:connect()
+    local id = (ask(conn, 'CLIENT', 'ID')):sub(2)
+    conn:feed('WAIT 1 0\r\n')
+
+    local own, all = ask(other, 'CLIENT', 'UNBLOCK', id)
+    assert.equal(':1', own)
+    assert.equal(':0', all[conn])
+    own, all = ask(other, 'CLIENT', 'KILL', 'ID', id)
+    assert.equal(':1', own)
+    assert.equal('the end', all[conn])
+    assert.same({}, conn:feed('PING\r\n'))
+  end)
+
+  it('undoes nothing of a transaction whose keys were left alone, and does none of the others',
+    function()
+      local other = front:connect()
+      for _, disturbed in ipairs({ false, true }) do
+        ask(conn, 'WATCH', 'k')
+        if disturbed then
+          ask(other, 'EVAL', "return redis.call('SET', KEYS[1], 'theirs')", '1', 'k')
+        end
+        ask(conn, 'MULTI')
+        ask(conn, 'SET', 'k', 'mine')
+        assert.equal(disturbed and '*-1' or '*[+OK]', (ask(conn, 'EXEC')))
+      end
+      assert.equal('"theirs"', (ask(conn, 'GET', 'k')))
+    end)
+
+  it('notices that a watched key has ended by its lease', function()
+    ask(conn, 'SET', 'k', 'v', 'PX', '100')
+    ask(conn, 'WATCH', 'k')
+    front:advance(101)
+    ask(conn, 'MULTI')
+    ask(conn, 'PING')
+
+    assert.equal('*-1', (ask(conn, 'EXEC')))
+  end)
+
+  it('says nothing to who wants no replies', function()
+    assert.is_nil((ask(conn, 'CLIENT', 'REPLY', 'OFF')))
+    assert.is_nil((ask(conn, 'PING')))
+    assert.equal('*["subscribe" "news" :1]', (ask(conn, 'SUBSCRIBE', 'news')))
+    ask(conn, 'UNSUBSCRIBE', 'news')
+    assert.equal('+OK', (ask(conn, 'CLIENT', 'REPLY', 'ON')))
+    assert.is_nil((ask(conn, 'CLIENT', 'REPLY', 'SKIP')))
+    assert.is_nil((ask(conn, 'PING')))
+    assert.equal('+PONG', (ask(conn, 'PING')))
+  end)
+
+  it('does the same again, byte for byte', function()
+    local function play()
+      local own = new()
+      local conns, all = {}, {}
+      for i, step in ipairs(Random.sequence(7)) do
+        local at = conns[step.place]
+        if not at or at.is_closed then
+          at = own:connect()
+          conns[step.place] = at
+        end
+        for _, output in ipairs(at:feed(step.bytes)) do
+          all[#all + 1] = ('%d %d %s'):format(i, output.conn.id, output.bytes)
+        end
+      end
+      return table.concat(all)
+    end
+
+    assert.equal(play(), play())
+  end)
+
+  it('is one of several in one process', function()
+    local other = new():connect()
+
+    ask(conn, 'SET', 'k', 'v')
+    local sha = ask(conn, 'SCRIPT', 'LOAD', 'return 1'):sub(2, -2)
+
+    assert.equal('$-1', (ask(other, 'GET', 'k')))
+    assert.matches('^%-NOSCRIPT', (ask(other, 'EVALSHA', sha, '0')))
+    assert.equal(':1', (ask(other, 'CLIENT', 'ID')))
+  end)
+
+  it('can be given commands and a gate', function()
+    local own = new({
+      commands = { CLUSTER = { arity = -2, serve = function(_, _, argv)
+        return { 'asked', argv[2] }
+      end } },
+      gate = function(_, _, command, argv)
+        local key = Front.keys(command, argv)[1]
+        return key == 'elsewhere' and 'MOVED 7 127.0.0.1:7001' or nil
+      end,
+    }):connect()
+
+    assert.equal('*["asked" "SLOTS"]', (ask(own, 'CLUSTER', 'SLOTS')))
+    assert.equal('-MOVED 7 127.0.0.1:7001', (ask(own, 'GET', 'elsewhere')))
+    assert.equal('-MOVED 7 127.0.0.1:7001', (ask(own, 'EVAL', 'return 1', '1', 'elsewhere')))
+    assert.equal('$-1', (ask(own, 'GET', 'here')))
+  end)
+end)
+
+describe('the faults of a front', function()
+  local front, conn, other
+
+  before_each(function()
+    front = new()
+    conn, other = front:connect(), front:connect()
+  end)
+
+  it('lose a reply to what was done', function()
+    assert.equal('+OK', (ask(other, 'MOCK', 'LOSE', '1')))
+
+    assert.equal('+PONG', (ask(conn, 'PING')))
+    assert.equal('the end', (ask(conn, 'SET', 'k', 'v')))
+    assert.equal('"v"', (ask(other, 'GET', 'k')))
+  end)
+
+  it('lose the replies to one script, and all that comes behind on the connection', function()
+    ask(other, 'MOCK', 'LOSE', '2', 'SILENT', 'lock/acquire')
+    local source = script('lock/acquire')
+    local acquire = { 'EVAL', source, '1', 'job', '30000', 'me:1', '1' }
+
+    assert.equal('+OK', (ask(conn, 'SET', 'k', 'v')))
+    assert.is_nil((ask(conn, unpack(acquire))))
+    assert.is_nil((ask(conn, 'PING')))
+    assert.equal('*["me:1" "1"]', (ask(other, 'HGETALL', 'job')))
+    assert.is_nil((ask(other, unpack(acquire))))
+    assert.equal('*[:1 :1]', (ask(front:connect(), unpack(acquire))))
+  end)
+
+  it('refuse as a server in that state', function()
+    for _, case in ipairs({
+      { 'LOADING', '-LOADING', '-LOADING' }, { 'BUSY', '-BUSY', '-BUSY' },
+      { 'OOM', '-OOM', '"v"' }, { 'READONLY', '-READONLY', '"v"' },
+      { 'MISCONF', '-MISCONF', '"v"' },
+    }) do
+      ask(conn, 'SET', 'k', 'v')
+      ask(other, 'MOCK', 'REFUSE', case[1])
+
+      assert.equal(case[2], (ask(conn, 'SET', 'k', 'w')):match('^%-%u+'), case[1])
+      assert.equal(case[2], (ask(conn, 'EVAL', "return redis.call('SET', 'k', 'w')", '0'))
+        :match('^%-%u+'), case[1])
+      assert.equal(case[3], (ask(conn, 'GET', 'k')):match('^[^ ]+'), case[1])
+      ask(other, 'MOCK', 'REFUSE', 'NONE')
+      assert.equal('"v"', (ask(conn, 'GET', 'k')), case[1])
+    end
+    ask(other, 'MOCK', 'REFUSE', 'CLUSTERDOWN', 'none', 'of', 'it')
+    assert.equal('-CLUSTERDOWN none of it', (ask(conn, 'GET', 'k')))
+  end)
+
+  it('hold replies and messages back', function()
+    ask(other, 'SUBSCRIBE', 'news')
+    front.faults:delay(50)
+
+    assert.same({}, said(conn:feed('PUBLISH news x\r\nPING\r\n')))
+    front:advance(49)
+    assert.same({}, front:tick())
+    front:advance(1)
+    assert.same({ [conn] = ':1 +PONG', [other] = '*["message" "news" "x"]' }, said(front:tick()))
+    assert.is_nil(front:due_ms())
+  end)
+
+  it('end connections, but not that of who asks', function()
+    ask(other, 'SUBSCRIBE', 'news')
+    local third = front:connect()
+
+    local own, all = ask(conn, 'MOCK', 'CLOSE', 'PUBSUB')
+    assert.equal(':1', own)
+    assert.equal('the end', all[other])
+    own, all = ask(conn, 'MOCK', 'CLOSE')
+    assert.equal(':1', own)
+    assert.equal('the end', all[third])
+  end)
+
+  it('forget scripts', function()
+    local sha = ask(conn, 'SCRIPT', 'LOAD', 'return 1'):sub(2, -2)
+    ask(conn, 'MOCK', 'FORGET')
+
+    assert.matches('^%-NOSCRIPT', (ask(conn, 'EVALSHA', sha, '0')))
+  end)
+
+  it('move time, by which leases end', function()
+    ask(conn, 'SET', 'k', 'v', 'PX', '30000')
+    local before = tonumber(ask(conn, 'MOCK', 'ADVANCE', '30000'):sub(2))
+    assert.equal('"v"', (ask(conn, 'GET', 'k')))
+    local after = tonumber(ask(conn, 'MOCK', 'ADVANCE', '1'):sub(2))
+
+    assert.equal(1, after - before)
+    assert.equal('$-1', (ask(conn, 'GET', 'k')))
+    assert.matches('^%*%[:%d+ "manual"%]$', (ask(conn, 'MOCK', 'TIME')))
+    assert.matches('^%-ERR', (ask(conn, 'MOCK', 'TIME', 'REAL')))
+  end)
+
+  it('say what was called', function()
+    local source = script('lock/acquire')
+    local sha = ask(conn, 'SCRIPT', 'LOAD', source):sub(2, -2)
+    ask(conn, 'MOCK', 'FORGET', 'CALLS')
+    ask(conn, 'EVALSHA', sha, '1', 'job', '30000', 'me:1', '1')
+    ask(other, 'DEL', 'a', 'b')
+    ask(other, 'LPOP', 'job')
+
+    assert.equal(('*[*["evalsha" "lock/acquire" *["job"] :1 :%.0f $-1] '
+      .. '*["del" $-1 *["a" "b"] :2 :%.0f $-1] *["lpop" $-1 *["job"] :2 :%.0f '
+      .. '"WRONGTYPE Operation against a key holding the wrong kind of value"]]')
+      :gsub('%%.0f', ('%.0f'):format(front:now_ms())), (ask(conn, 'MOCK', 'CALLS')))
+    assert.matches('^%*%[%*%["lpop"', (ask(conn, 'MOCK', 'CALLS', '1')))
+  end)
+
+  it('remember so many calls as they are told', function()
+    local small = new({ journal = 3 }):connect()
+    for i = 1, 5 do
+      ask(small, 'GET', 'k' .. i)
+    end
+
+    local calls = ask(small, 'MOCK', 'CALLS')
+    local keys = {}
+    for key in calls:gmatch('"(k%d)"') do
+      keys[#keys + 1] = key
+    end
+    assert.same({ 'k3', 'k4', 'k5' }, keys)
+  end)
+
+  it('start anew', function()
+    ask(conn, 'SET', 'k', 'v')
+    ask(conn, 'MOCK', 'LOSE', '3')
+    ask(conn, 'MOCK', 'REFUSE', 'OOM')
+    ask(conn, 'MOCK', 'RESET')
+
+    assert.equal('+OK', (ask(conn, 'SET', 'other', 'v')))
+    assert.equal('*["other"]', (ask(conn, 'KEYS', '*')))
+  end)
+
+  it('refuse what they do not know', function()
+    assert.matches('^%-ERR unknown subcommand', (ask(conn, 'MOCK', 'NOSUCH')))
+    assert.matches('^%-ERR a refusal is', (ask(conn, 'MOCK', 'REFUSE', 'nosuch')))
+    assert.matches('^%-ERR value is not', (ask(conn, 'MOCK', 'ADVANCE', '-1')))
+    assert.matches('^%-ERR value is not', (ask(conn, 'MOCK', 'LOSE', 'x')))
+    assert.matches('^%-ERR unknown command', (ask(new({ control = false }):connect(), 'MOCK',
+      'HELP')))
+  end)
+end)
+
+describe('random steps of connections', function()
+  local oracle, missing, random
+
+  setup(function()
+    oracle, missing = Oracle.start()
+    if oracle and not oracle.is_model then
+      oracle:stop()
+      oracle, missing = nil, 'the texts are those of Redis 7.0, the server is another'
+    end
+    random = oracle and Random.new(oracle)
+  end)
+
+  teardown(function()
+    if oracle then
+      oracle:stop()
+    end
+  end)
+
+  it('do the same on a front and on a server', function()
+    if not oracle then
+      return pending(missing)
+    end
+    for seed = FIRST_SEED, FIRST_SEED + SEQUENCES - 1 do
+      local report = random:try(seed)
+      if report then
+        error(report, 0)
+      end
+    end
+    for kind, counts in pairs(random.covered) do
+      assert.is_true(counts.replies > 20 and counts.errors > 20, kind)
+    end
+  end)
+end)
