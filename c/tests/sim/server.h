@@ -30,7 +30,7 @@ void server_holder(int server, const char *key, char *out, size_t size);
 bool server_has(int server, const char *key);
 /* A string as a number; 0 where there is none. */
 int64_t server_number(int server, const char *key);
-/* A command of the operator's, without a reply: words ended by NULL. */
+/* A command of the operator's, without a reply: words ended by NULL. It is never refused, and nobody is told. */
 void server_command(int server, ...);
 /* Names that are left, one a line, of keys that live longer than `ms` from now; NUL-terminated. */
 void server_left(int server, int64_t ms, char *out, size_t size);

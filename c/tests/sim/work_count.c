@@ -76,9 +76,19 @@ static void judge_status(const actor *a, const char *what, lk_status status,
              error->message);
 }
 
+/* What nobody can give back any more, so that there are some again. Nobody is told of it: whoever waits now
+ * looks again when its recheck is due. */
+static void give_back_by_hand(actor *a) {
+  char count[24];
+  snprintf(count, sizeof count, "%lld", (long long)a->taken);
+  server_command(0, "INCRBY", semaphore_key, count, NULL);
+  semaphore.free += a->taken;
+  a->taken = 0;
+  world_disturb(0);
+}
+
 static void give_back(actor *a, lk_semaphore *s) {
   lk_error error = {.status = LK_OK};
-  char count[24];
   while (a->taken > 0) {
     host_watch w = host_begin_call();
     int64_t n = a->taken;
@@ -94,11 +104,8 @@ static void give_back(actor *a, lk_semaphore *s) {
     if (status == LK_OK || status == LK_UNSURE) a->taken = 0;
     judge_semaphore("after a release");
     if (status != LK_OK) judge_status(a, "semaphore release", status, &error);
-    if (status == LK_CLOSED) { /* by hand, so that there are some again */
-      snprintf(count, sizeof count, "%lld", (long long)n);
-      server_command(0, "INCRBY", semaphore_key, count, NULL);
-      semaphore.free += n;
-      a->taken = 0;
+    if (status == LK_CLOSED) {
+      give_back_by_hand(a);
     } else if (a->taken > 0) {
       world_sleep_us(20000);
     }
@@ -377,12 +384,7 @@ static void set_up(host *h) {
 /* What it had of the semaphore is given back by hand; its calls under way may still come to something. */
 static void killed(int who) {
   actor *a = &count_actors[who];
-  char count[24];
-  if (a->taken > 0 && a->giving == 0) {
-    snprintf(count, sizeof count, "%lld", (long long)a->taken);
-    server_command(0, "INCRBY", semaphore_key, count, NULL);
-    semaphore.free += a->taken;
-  }
+  if (a->taken > 0 && a->giving == 0) give_back_by_hand(a);
   *a = (actor){.id = who};
 }
 
