@@ -126,6 +126,14 @@ typedef struct tally {
   double simulated_s;
 } tally;
 
+static void print_again(const world_options *options) {
+  printf("  again: tools/sim --story %" PRIu64 " --profile %s --seconds %" PRId64, options->seed,
+         world_profile_name(options->profile), options->seconds);
+  if (options->work) printf(" --work %s", options->work);
+  if (options->script_dir) printf(" --scripts %s", options->script_dir);
+  printf("\n");
+}
+
 static void take(const world_options *options, job *j, int status, tally *t) {
   world_result result;
   world_options mine = *options;
@@ -133,7 +141,10 @@ static void take(const world_options *options, job *j, int status, tally *t) {
   read_result(j->shared, status, &result);
   t->ran++;
   t->simulated_s += (double)result.simulated_us / 1e6;
-  if (result.failed && t->failed++ < WORST_SHOWN) run_print(&mine, &result);
+  if (result.failed && t->failed++ < WORST_SHOWN) {
+    run_print(&mine, &result);
+    print_again(&mine);
+  }
   j->pid = 0;
 }
 

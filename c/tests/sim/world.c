@@ -28,14 +28,18 @@ const workload *world_find_work(const char *name) {
   return NULL;
 }
 
-bool world_find_profile(const char *name, profile *out) {
+const char *world_profile_name(profile p) {
   static const char *const names[] = {
 #define WORLD_PROFILE(name, text) #name,
       PROFILE_TABLE(WORLD_PROFILE)
 #undef WORLD_PROFILE
   };
+  return names[p];
+}
+
+bool world_find_profile(const char *name, profile *out) {
   for (int i = 0; i < PROFILES; i++) {
-    if (strcmp(names[i], name) != 0) continue;
+    if (strcmp(world_profile_name((profile)i), name) != 0) continue;
     *out = (profile)i;
     return true;
   }

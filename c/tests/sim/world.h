@@ -87,6 +87,7 @@ typedef struct world_result {
 void world_run(const world_options *options, world_result *result);
 const workload *world_find_work(const char *name);
 bool world_find_profile(const char *name, profile *out);
+const char *world_profile_name(profile p);
 
 /* ------------------------------------------------------------------------------- for workloads -- */
 
