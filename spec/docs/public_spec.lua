@@ -243,3 +243,26 @@ describe('the page of URLs', function()
     assert.is_true(count > 15)
   end)
 end)
+
+describe('the page of options', function()
+  local page, count = read('docs/reference/options.md'), 0
+
+  for _, name in ipairs({ 'lk_client_options', 'lk_lock_options', 'lk_permits_options',
+    'lk_counter_options' }) do
+    it('names each member of ' .. name, function()
+      local part = assert((page .. '\n## '):match('\n## [^\n]*`' .. name .. '`\n(.-)\n## '), name)
+      for _, header in ipairs({ 'latchkey.h', 'counters.h' }) do
+        local members = read('c/include/latchkey/' .. header):gsub('/%*.-%*/', '')
+          :match('typedef struct ' .. name .. ' {(.-)\n}') or ''
+        for member in members:gmatch('([%l_]+);') do
+          assert.truthy(member == 'size' or part:find('`' .. member .. '`', 1, true), member)
+          count = count + 1
+        end
+        for member in members:gmatch('%(%*([%l_]+)%)') do
+          assert.truthy(part:find('`' .. member .. '`', 1, true), member)
+        end
+      end
+      assert.is_true(count > 3)
+    end)
+  end
+end)

@@ -168,4 +168,15 @@ describe('the pages of the site', function()
     assert.truthy(nav:find('  - How-to:\n      - howto/b.md\n      - howto/a.md\n', 1, true), nav)
     assert.truthy(nav:find('- Commands:\n          - reference/commands/exec.md\n', 1, true), nav)
   end)
+
+  it('have those of contributors apart', function()
+    local pages = pages_of('# a\n')
+    pages['explanation/a.md'], pages['explanation/b.md'] = '# a\n', '# b\n'
+    pages['index.md'] = pages['index.md'] .. '\n## How it is built\n[b](explanation/b.md)\n'
+
+    local nav = tree.nav(pages)
+
+    assert.truthy(nav:find('- Explanation:\n      - explanation/a.md\n'
+      .. '      - Internals:\n          - explanation/b.md\n', 1, true), nav)
+  end)
 end)

@@ -245,6 +245,15 @@ local function parted(all, list)
   return others, { { 'Kinds', kinds }, { 'Tools', tools } }
 end
 
+-- The pages that the front page names last are those of contributors.
+local function apart(all, list)
+  local last, users, internals = all['index.md']:match('\n## How it is built.*$') or '', {}, {}
+  for _, place in ipairs(list) do
+    table.insert(last:find('](' .. place .. ')', 1, true) and internals or users, place)
+  end
+  return users, { { 'Internals', internals } }
+end
+
 ---@param all table<string, string> pages
 ---@return string yaml the key `nav` of mkdocs.yml
 function tree.nav(all)
@@ -257,6 +266,8 @@ function tree.nav(all)
       for _, part in ipairs(GENERATED) do
         parts[#parts + 1] = { part[2], below(all, part[1]) }
       end
+    elseif folder[1] == 'explanation' then
+      list, parts = apart(all, list)
     end
     add_list(out, '      ', list)
     for _, part in ipairs(parts) do
