@@ -50,6 +50,11 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  * wait, though none for ever. It counts when the leases of all still run; else all are given back, and taken
  * anew. A caller may re-enter where the kinds do.
  *
+ * A lease that is not renewed runs from its own member's grant. Where more than a tenth of it has gone when
+ * the last member grants, it is set anew, so that all of them have their whole lease, less that tenth at most;
+ * members with min_replicas keep what they were granted, and so does one whose server does not answer.
+ * lk_multilock_remaining_ms() says what is left.
+ *
  * A majority: all servers are asked at once, and each has lease/20, but 50 to 500 ms, to answer. It
  * counts when enough have granted it and their leases still run; else it is released everywhere, also
  * where no answer came, and tried again after a random pause. It does not re-enter.
@@ -62,7 +67,7 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  * @return LK_OK; LK_BUSY (wait 0), LK_TIMEOUT: others hold too many; LK_UNREACHABLE: too many servers
  *         did not answer or refused; LK_LOST, LK_REENTRY; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM;
  *         what a member returned that is no matter of waiting
- * @blocks wait_ms, plus the time of one round
+ * @blocks wait_ms, plus the time of one round, and that of one call where leases are set anew
  * @threads any
  * @after-io whatever is returned but LK_OK, nothing is held by this call; what servers may have granted
  *           without an answer is released in the background and ends with its lease

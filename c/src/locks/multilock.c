@@ -19,6 +19,7 @@ enum {
   SERVER_MIN_US = 50 * 1000,
   SERVER_MAX_US = 500 * 1000,
   SERVER_PART = 20,          /* of the lease */
+  WORN_PART = 10,            /* so much of a lease may have gone when all are held */
   PAUSE_MAX_US = 200 * 1000, /* between two rounds */
   MAJORITIES_FEW = 16
 };
@@ -48,6 +49,7 @@ typedef struct lk_seat {
   lk_lock *lock;
   uint64_t caller_id;
   lk_op *op; /* of an acquire */
+  int64_t taken_us;
   bool ended;
   bool given_up; /* whatever it comes to, nobody waits for it */
   lk_error said;
@@ -117,7 +119,8 @@ static void acquired(lk_op *op, lk_status status, const lk_error *error, void *u
   if (!seat_end(user, status, error) && status == LK_OK) lk_lock_disown_part(op);
 }
 
-static void released(lk_op *op, lk_status status, const lk_error *error, void *user) {
+/* Of a release, or of a lease that was to run anew. */
+static void answered(lk_op *op, lk_status status, const lk_error *error, void *user) {
   (void)op;
   seat_end(user, status, error);
 }
@@ -145,9 +148,16 @@ static void seat_acquire(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int6
   if (status != LK_OK) seat_end(seat, status, &error);
 }
 
+static void seat_extend(lk_seat *seat, int64_t patience_us) {
+  lk_error error;
+  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
+  lk_status status = lk_lock_extend_part(seat->lock, &part, &error);
+  if (status != LK_OK) seat_end(seat, status, &error);
+}
+
 static void seat_release(lk_seat *seat, int64_t patience_us) {
   lk_error error;
-  lk_part part = seat_part(seat, NULL, 0, patience_us, released);
+  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
   lk_status status = lk_lock_release_part(seat->lock, &part, &error);
   if (status != LK_OK) seat_end(seat, status, &error);
 }
@@ -217,6 +227,33 @@ static size_t count_valid(const lk_round *round) {
 
 /* ---------------------------------------------------------------------------------- all of them -- */
 
+/* Has it waited for the others so long that its lease is to run anew? With replicas a lease counts when they
+ * have it, and a call more could be one too many for them: it stays as it was granted. */
+static bool is_worn(const lk_seat *seat) {
+  const lk_lock *lock = seat->lock;
+  return !lock->renews && lock->min_replicas == 0 &&
+         lk_clock_us() - seat->taken_us > lock->lease_us / WORN_PART;
+}
+
+/* Leases that nobody renews run from each member's grant. When the last one has granted, those before it run
+ * anew, all at once: who asks for 200 ms has all of them for that. It is no matter of life and death: where
+ * no answer comes, what is left counts. */
+static void set_anew(const lk_multilock *multi, const lk_round *taken) {
+  lk_round *round = NULL;
+  int64_t patience_us = INT64_MAX;
+  for (size_t i = 0; i < taken->count; i++) {
+    if (!is_worn(&taken->seats[i])) continue;
+    if (!round) round = round_new(multi, taken->seats[0].caller_id);
+    if (!round) return;
+    int64_t one_us = lk_lock_patience_us(multi->members[i]);
+    if (one_us < patience_us) patience_us = one_us;
+    seat_extend(&round->seats[i], one_us);
+  }
+  if (!round) return;
+  round_wait(round, lk_clock_us() + patience_us);
+  round_drop(round);
+}
+
 static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *caller,
                           int64_t deadline_us, bool once, lk_error *error) {
   int64_t span_us = (int64_t)multi->count * ROUND_MS_PER_LOCK * 1000;
@@ -230,11 +267,13 @@ static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *calle
       if (error) *error = seat->said;
       return seat->said.status;
     }
+    seat->taken_us = lk_clock_us();
     if (i == 0) {
       until_us = lk_clock_us() + span_us / 2 + lk_random_up_to(span_us / 2);
       if (until_us > deadline_us) until_us = deadline_us;
     }
   }
+  set_anew(multi, round);
   size_t valid = count_valid(round);
   if (valid == multi->count) return LK_OK;
   return lk_fail(error, LK_BUSY, "%zu of %zu ended again while the others were waited for",

@@ -227,6 +227,34 @@ static void a_member_that_ended_meanwhile_is_not_held(void **state) {
   lk_lock_close(members[1]);
 }
 
+/* Three members are granted at once, and the last one 1.5 s later: their leases of 3 s run from then. */
+static void leases_run_from_the_grant_of_the_last_member(void **state) {
+  (void)state;
+  enum { LONG_MS = 3000, HELD_MS = 1500, LEFT_MS = 2300 };
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LONG_MS;
+  lk_multilock *all;
+  lk_lock *members[] = {
+      kit_lock(fl.clients[0], LK_LOCK, "a", &options),
+      kit_lock(fl.clients[0], LK_READ, "b", &options),
+      kit_lock(fl.clients[1], LK_MUTEX, "c", &options),
+      kit_lock(fl.clients[0], LK_LOCK, "last", &options),
+  };
+  EXPECT(LK_OK, lk_multilock_open(members, 4, 4, &all, &kit_error));
+  server_do(fl.servers[0], "HSET last somebody 1");
+  server_do(fl.servers[0], "PEXPIRE last %d", HELD_MS);
+
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, LK_FOREVER, NULL, &kit_error));
+  assert_in_range(lk_multilock_remaining_ms(all, NULL), LEFT_MS, LONG_MS);
+  assert_in_range(server_number(fl.servers[0], "PTTL a"), LEFT_MS, LONG_MS);
+  assert_in_range(server_number(fl.servers[0], "PTTL b"), LEFT_MS, LONG_MS);
+  assert_in_range(server_number(fl.servers[1], "PTTL c"), LEFT_MS, LONG_MS);
+
+  EXPECT(LK_OK, lk_multilock_release(all, NULL, NULL, &kit_error));
+  lk_multilock_close(all);
+  for (int i = 0; i < 4; i++) lk_lock_close(members[i]);
+}
+
 typedef struct rival {
   pthread_t thread;
   lk_multilock *multi;
@@ -342,6 +370,7 @@ int main(void) {
       TEST(a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over),
       TEST(all_of_them_are_taken_and_given_back_together),
       TEST(a_member_that_ended_meanwhile_is_not_held),
+      TEST(leases_run_from_the_grant_of_the_last_member),
       TEST(two_that_name_them_in_another_order_do_not_wait_for_each_other),
       TEST(a_thread_re_enters_where_all_members_do),
       TEST(a_caller_holds_with_several_clients),

@@ -115,6 +115,17 @@ static void release(actor *a) {
   }
 }
 
+/* Leases that nobody renews run from the grant of the last member, less a tenth, as multilock.h says, however long
+ * it was waited for. A round of a majority may last half of the shortest lease. */
+static void judge_fresh(const actor *a) {
+  int64_t left_ms = lk_multilock_remaining_ms(a->multi, a->caller);
+  if (a->renewed || multi_mode == MAJORITY) return;
+  if (world.profile != PROFILE_calm || multi_closes) return;
+  if (left_ms * 4 >= a->belief.lease_ms * 3) return;
+  judge_fail(V_STATUS, "actor %d has just got %lld ms of a lease of %lld", a->id,
+             (long long)left_ms, (long long)a->belief.lease_ms);
+}
+
 static void take_once(actor *a) {
   lk_error error = {.status = LK_OK}, causes[MEMBERS];
   int64_t wait_ms = world_chance(20)   ? 0
@@ -133,6 +144,7 @@ static void take_once(actor *a) {
   multi_last_ns = sched_now_ns();
   belief_begin(&a->belief, epoch);
   look_at(a);
+  judge_fresh(a);
   int64_t us = world_between(0, 12000), lease_ms = a->belief.lease_ms;
   if (lease_ms <= 1600 && world_chance(10)) us = world_between(lease_ms * 1100, lease_ms * 1600);
   for (int i = 0; i < 3; i++) {

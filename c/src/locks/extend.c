@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Setting a hold's lease anew, once, as a part of another call: several locks that were taken one after the
+ * other end at about the same time by that, though nobody renews them. The script is that of renewals.
+ */
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "harness/op.h"
+#include "locks/lock.h"
+#include "os/clock.h"
+
+typedef struct extending {
+  lk_op op;
+  lk_lock *lock;
+  lk_hold *hold; /* with a reference */
+  lk_call call;
+} extending;
+
+static void destroy(lk_op *op) {
+  extending *e = (extending *)((char *)op - offsetof(extending, op));
+  lk_call_clear(&e->call);
+  if (e->hold) lk_hold_drop(e->hold);
+  lk_lock_drop(e->lock);
+  free(e);
+}
+
+/* {1, foreign}, of a reader; {1}; {-1, ms of another owner, or -2}. */
+static lk_status extended(const extending *e, const lk_answer *answer, lk_error *error) {
+  const lk_lock *lock = e->lock;
+  lk_outcome outcome = {0};
+  lk_status status = lk_answer_status(answer, lock->renew.def->name, lock->renew.keys[0], error);
+  if (status != LK_OK) return status;
+  if (!lk_bound_outcome(answer->reply, &outcome)) return lk_bound_strange(&lock->renew, error);
+  if (outcome.first == 1) {
+    lk_company company = outcome.second == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
+    if (!lock->row->shares) company = LK_COMPANY_NONE;
+    lk_hold_extend(e->hold, answer->sent_us, lock->lease_us, company);
+    return LK_OK;
+  }
+  if (outcome.first != -1) return lk_bound_strange(&lock->renew, error);
+  lk_hold_lose(e->hold, outcome.second != -2 ? LK_LOST_TAKEN : LK_LOST_BROKEN);
+  return lk_fail(error, LK_LOST, "the server had no such hold any more");
+}
+
+static void answered(void *user, lk_answer *answer) {
+  extending *e = user;
+  lk_status status = extended(e, answer, lk_op_error(&e->op));
+  freeReplyObject(answer->reply);
+  lk_op_end(&e->op, status);
+}
+
+static void go(extending *e, int64_t patience_us) {
+  lk_lock *lock = e->lock;
+  const lk_script_def *def = lock->renew.def;
+  lk_particulars p = {.owner = e->hold->owner, .hold = 1};
+  lk_arguments with;
+  lk_bound_fill(&lock->renew, &lock->values, &p, &with);
+  if (lk_call_init(&e->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) == LK_OK &&
+      lk_eval_start(lock->client, &e->call, lk_clock_us() + patience_us, answered, e)) {
+    return;
+  }
+  lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
+  answered(e, &failed);
+}
+
+lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *error) {
+  extending *e = calloc(1, sizeof *e);
+  if (!e) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status = lk_op_begin(&e->op, lock->client, NULL, part->done, part->user, error);
+  if (status != LK_OK) {
+    free(e);
+    return status;
+  }
+  e->op.destroy = destroy;
+  e->op.inner = true;
+  e->lock = lock;
+  lk_lock_keep(lock);
+  e->hold = lk_hold_find(lock->client, lock->record, part->caller_id);
+  if (e->hold) {
+    go(e, part->patience_us);
+  } else {
+    lk_op_end(&e->op, lk_fail(lk_op_error(&e->op), LK_NOT_HELD, "nothing is held"));
+  }
+  return LK_OK;
+}
