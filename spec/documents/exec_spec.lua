@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The page of `latchkey exec` against the program: its options, its exit codes, and the time line of a loss.
+-- The page of `latchkey exec` against the program: its options, its exit codes, and the time line
+-- of a loss.
 local utils = require('pl.utils')
 
 local program = require('cli.program')
