@@ -29,6 +29,7 @@ int exit_of(lk_status status) {
   case LK_SERVER_BUSY:
   case LK_MASTERDOWN:
   case LK_CLUSTERDOWN:
+  case LK_FORGETFUL:
   case LK_AUTH:
   case LK_DENIED:
   case LK_TLS:

@@ -122,6 +122,8 @@ extern "C" {
   X(MASTERDOWN, 27, 1, "the server has lost its master", "wait for the fail-over to end")          \
   X(CLUSTERDOWN, 28, 1, "the cluster does not serve this slot now",                                \
     "wait for the fail-over or the move of the slot to end; see CLUSTER INFO")                     \
+  X(FORGETFUL, 29, 1, "the server loses each script as soon as it has it",                         \
+    "look who runs SCRIPT FLUSH, and whether a proxy sends the load elsewhere than the call")      \
   X(INVALID, 40, 0, "an argument is out of range", "see the message; nothing was sent")            \
   X(NAME, 41, 0, "the lock name cannot be used",                                                   \
     "use 1 to 512 bytes without NUL; braces only as one {tag} that is closed and not empty")       \
@@ -300,7 +302,7 @@ LK_API const char *lk_client_target(const lk_client *client);
  * @param error  may be NULL; the detail, cleared when there is nothing to tell
  * @return LK_OK: the server answered, if only that another holds the lock; else what may pass:
  *         LK_UNREACHABLE, LK_UNSURE, LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF,
- *         LK_SERVER_BUSY, LK_MASTERDOWN, LK_CLUSTERDOWN
+ *         LK_SERVER_BUSY, LK_MASTERDOWN, LK_CLUSTERDOWN, LK_FORGETFUL
  * @blocks no
  * @threads any; of several that wait, whichever heard last
  * @after-io sends nothing
@@ -394,8 +396,8 @@ LK_API lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *er
  *                1,048,576 elements or 32 arrays inside of one another loses its connection
  * @return LK_OK; LK_NO_SCRIPT; LK_BADARG; LK_WRONGTYPE; LK_SCRIPT; LK_UNREACHABLE (nothing was sent);
  *         LK_UNSURE; LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF, LK_SERVER_BUSY,
- *         LK_MASTERDOWN, LK_CLUSTERDOWN; LK_AUTH and LK_TLS (a connection that had to be made anew);
- *         LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
+ *         LK_MASTERDOWN, LK_CLUSTERDOWN, LK_FORGETFUL; LK_AUTH and LK_TLS (a connection that had to be
+ *         made anew); LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
  * @blocks command_ms
  * @threads any
  * @after-io LK_UNSURE: the script may have run, or may still run once. A script whose header says

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "locks/lock.h"
+#include "harness/caller.h"
+#include "os/thread.h"
 
 struct lk_caller {
   lk_client *client;
@@ -11,20 +12,10 @@ struct lk_caller {
   atomic_flag busy;
   atomic_size_t refs; /* the application's, and one for each that is told of its loss now */
   pthread_mutex_t mutex;
-  lk_hold *holds; /* with whichever clients; guarded by the mutex, which is taken inside theirs */
+  lk_held *held; /* with whichever clients; guarded by the mutex, which is taken inside theirs */
 };
 
-/* The library's only globals, but for the notes that pipes and events have of what runs on a thread. */
-static atomic_uint_least64_t last_id;
-static _Thread_local uint64_t thread_id;
-
-uint64_t lk_caller_new_id(void) { return atomic_fetch_add(&last_id, 1) + 1; }
-
-uint64_t lk_caller_id(const lk_caller *caller) {
-  if (caller) return caller->id;
-  if (thread_id == 0) thread_id = lk_caller_new_id();
-  return thread_id;
-}
+uint64_t lk_caller_id(const lk_caller *caller) { return caller ? caller->id : lk_thread_number(); }
 
 lk_client *lk_caller_client(const lk_caller *caller) { return caller->client; }
 
@@ -55,33 +46,31 @@ void lk_caller_drop(lk_caller *caller) {
   free(caller);
 }
 
-void lk_caller_add(lk_hold *hold) {
-  lk_caller *caller = hold->caller;
+void lk_caller_add(lk_caller *caller, lk_held *held) {
   if (!caller) return;
   pthread_mutex_lock(&caller->mutex);
-  hold->at = &caller->holds;
-  hold->next = caller->holds;
-  if (hold->next) hold->next->at = &hold->next;
-  caller->holds = hold;
+  held->at = &caller->held;
+  held->next = caller->held;
+  if (held->next) held->next->at = &held->next;
+  caller->held = held;
   pthread_mutex_unlock(&caller->mutex);
 }
 
-void lk_caller_remove(lk_hold *hold) {
-  lk_caller *caller = hold->caller;
+void lk_caller_remove(lk_caller *caller, lk_held *held) {
   if (!caller) return;
   pthread_mutex_lock(&caller->mutex);
-  *hold->at = hold->next;
-  if (hold->next) hold->next->at = hold->at;
+  *held->at = held->next;
+  if (held->next) held->next->at = held->at;
   pthread_mutex_unlock(&caller->mutex);
 }
 
 /* One of those it holds, with a reference. */
-static lk_hold *hold_of_caller(lk_caller *caller) {
+static lk_held *keep_one(lk_caller *caller) {
   pthread_mutex_lock(&caller->mutex);
-  lk_hold *hold = caller->holds;
-  if (hold) lk_hold_keep(hold);
+  lk_held *held = caller->held;
+  if (held) held->keep(held);
   pthread_mutex_unlock(&caller->mutex);
-  return hold;
+  return held;
 }
 
 void lk_caller_leave(lk_client *client, lk_caller *caller) {
@@ -100,7 +89,7 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
     status = lk_fail(error, LK_NOMEM, "out of memory");
   } else {
     caller->client = client;
-    caller->id = lk_caller_new_id();
+    caller->id = lk_thread_new_number();
     atomic_flag_clear(&caller->busy);
     atomic_init(&caller->refs, 1);
     pthread_mutex_init(&caller->mutex, NULL);
@@ -113,10 +102,7 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
 
 void lk_caller_free(lk_caller *caller) {
   if (!caller || !lk_client_is_mine(caller->client)) return;
-  lk_hold *hold;
-  while ((hold = hold_of_caller(caller)) != NULL) {
-    lk_hold_let_go(hold); /* unless another takes it at this moment */
-    lk_hold_drop(hold);
-  }
+  lk_held *held;
+  while ((held = keep_one(caller)) != NULL) held->let_go(held);
   lk_caller_drop(caller);
 }

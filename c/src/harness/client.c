@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/client.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/names.h"
-#include "base/options.h"
 #include "base/status.h"
-#include "harness/eval.h"
-#include "harness/load.h"
-#include "harness/op.h"
-#include "harness/seq.h"
-#include "harness/trouble.h"
-#include "harness/undo.h"
-#include "locks/holds.h"
 #include "os/clock.h"
 #include "os/fork.h"
-#include "os/local.h"
-
-enum { CONNECT_MS = 2000, COMMAND_MS = 1000, REPLICAS_MS = 500, RECHECK_MS = 30000 };
-enum { KEEPALIVE_MS = 15000 };
-enum { LAZY_US = 500 * 1000 }; /* a lazy client waits no longer for its first connection */
+#include "os/thread.h"
 
 int64_t lk_now_ms(void) { return lk_clock_ms(); }
 
@@ -29,28 +13,8 @@ int64_t lk_now_ms(void) { return lk_clock_ms(); }
 
 void lk_client_keep(lk_client *client) { atomic_fetch_add(&client->refs, 1); }
 
-static void destroy(lk_client *client) {
-  lk_holds_free(client->holds);
-  lk_seq_free_all(client);
-  lk_route_free(client->route);
-  lk_channels_free(client->channels);
-  lk_keeper_free(client->keeper);
-  lk_trace_free(client->trace);
-  free(client->counts);
-  lk_events_clear(&client->events);
-  lk_catalog_close(client->catalog);
-  lk_tls_free(client->settings.tls);
-  lk_url_clear(&client->settings.url);
-  free(client->settings.name);
-  free(client->target);
-  pthread_cond_destroy(&client->idle);
-  pthread_mutex_destroy(&client->mutex);
-  pthread_mutex_destroy(&client->listening);
-  free(client);
-}
-
 void lk_client_drop(lk_client *client) {
-  if (atomic_fetch_sub(&client->refs, 1) == 1) destroy(client);
+  if (atomic_fetch_sub(&client->refs, 1) == 1) client->destroy(client);
 }
 
 bool lk_client_is_mine(const lk_client *client) {
@@ -92,244 +56,6 @@ void lk_client_sleep(lk_client *client, int64_t until_us) {
   pthread_mutex_unlock(&client->mutex);
 }
 
-void lk_client_close(lk_client *client) {
-  if (!client || !lk_client_is_mine(client) || lk_keeper_is_me(client->keeper)) return;
-  int64_t deadline_us = lk_clock_us() + client->command_us;
-  pthread_mutex_lock(&client->mutex);
-  client->closing = true;
-  pthread_cond_broadcast(&client->idle);
-  lk_lines_wake(&client->lines);
-  pthread_mutex_unlock(&client->mutex);
-  lk_client_send_gathered(client);
-  uint64_t me = lk_caller_id(NULL); /* a callback that closes gathers no more */
-  atomic_compare_exchange_strong(&client->dispatcher, &me, 0);
-  lk_ops_quit(client);
-  lk_channels_shut(client->channels);
-  /* Calls under way end by themselves within their deadlines, so that what is granted to one that
-   * waits can still be given back. */
-  pthread_mutex_lock(&client->mutex);
-  while (client->active > 0) pthread_cond_wait(&client->idle, &client->mutex);
-  pthread_mutex_unlock(&client->mutex);
-  lk_undo_settle(client, deadline_us);
-  lk_route_shut(client->route);
-  lk_keeper_stop(client->keeper);
-  lk_holds_clear(client);
-  lk_undo_clear(client);
-  lk_events_dispatch(&client->events,
-                     SIZE_MAX); /* the last completions: the application waits for them */
-  lk_lane_settle(&client->events, NULL);
-  lk_channels_hang_up(client->channels);
-  lk_route_free(client->route);
-  client->route = NULL;
-  lk_client_drop(client);
-}
-
-/* --------------------------------------------------------------------------------------- open -- */
-
-/* Takes the value if it is given, else the default; false if it is out of range. */
-static bool choose(int64_t given, int64_t fallback, int64_t min, int64_t max, int64_t *out) {
-  *out = given == 0 ? fallback : given;
-  return *out >= min && *out <= max;
-}
-
-static lk_status replace(char **text, const char *given, lk_error *error) {
-  if (!given) return LK_OK;
-  char *copy = strdup(given);
-  if (!copy) return lk_fail(error, LK_NOMEM, "out of memory");
-  if (*text) explicit_bzero(*text, strlen(*text)); /* it may be a password */
-  free(*text);
-  *text = copy;
-  return LK_OK;
-}
-
-static lk_status configure(lk_client *client, const char *url, const lk_client_options *options,
-                           lk_error *error) {
-  lk_conn_settings *settings = &client->settings;
-  int64_t connect_ms, command_ms, recheck_ms, connections, keepalive_ms;
-  lk_status status = lk_url_parse(url, &settings->url, error);
-  if (status != LK_OK) return status;
-  int64_t connect_url = settings->url.connect_ms ? settings->url.connect_ms : CONNECT_MS;
-  int64_t command_url = settings->url.command_ms ? settings->url.command_ms : COMMAND_MS;
-  if (!choose(options->connect_ms, connect_url, 1, 60000, &connect_ms)) {
-    return lk_fail(error, LK_INVALID, "connect_ms must be from 1 to 60000");
-  }
-  if (!choose(options->command_ms, command_url, 1, 60000, &command_ms)) {
-    return lk_fail(error, LK_INVALID, "command_ms must be from 1 to 60000");
-  }
-  if (!choose(options->recheck_ms, RECHECK_MS, 100, 300000, &recheck_ms)) {
-    return lk_fail(error, LK_INVALID, "recheck_ms must be from 100 to 300000");
-  }
-  if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
-    return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
-  }
-  if (!choose(options->replicas_ms, REPLICAS_MS, 1, 60000, &client->replicas_ms)) {
-    return lk_fail(error, LK_INVALID, "replicas_ms must be from 1 to 60000");
-  }
-  if (!choose(options->connections, 1, 1, LK_CONNECTIONS_MAX, &connections)) {
-    return lk_fail(error, LK_INVALID, "connections must be from 1 to %d", LK_CONNECTIONS_MAX);
-  }
-  bool keeps = options->keepalive_ms != -1;
-  if (keeps && !choose(options->keepalive_ms, KEEPALIVE_MS, 1000, 3600000, &keepalive_ms)) {
-    return lk_fail(error, LK_INVALID, "keepalive_ms must be from 1000 to 3600000, or -1");
-  }
-  settings->keepalive_us = keeps ? keepalive_ms * 1000 : 0;
-  client->min_replicas = options->min_replicas;
-  client->connections = (size_t)connections;
-  settings->connect_us = connect_ms * 1000;
-  client->command_us = command_ms * 1000;
-  client->recheck_us = recheck_ms * 1000;
-  status = replace(&settings->name, options->name ? options->name : "latchkey", error);
-  if (status == LK_OK) status = replace(&settings->url.user, options->user, error);
-  if (status == LK_OK) status = replace(&settings->url.password, options->password, error);
-  return status;
-}
-
-static lk_status find_server(lk_client *client, lk_error *error) {
-  lk_url *url = &client->settings.url;
-  lk_status status = LK_OK;
-  if (url->local) status = lk_local_start(url, error);
-  if (status == LK_OK && url->tls) status = lk_tls_new(url, &client->settings.tls, error);
-  if (status != LK_OK) return status;
-  char target[512];
-  lk_url_target(url, target, sizeof target);
-  return replace(&client->target, target, error);
-}
-
-static lk_status make_parts(lk_client *client, const lk_client_options *options, lk_error *error) {
-  if (options->trace) {
-    client->trace = lk_trace_new(options->trace, options->trace_user, client->uuid);
-    if (!client->trace) return lk_fail(error, LK_NOMEM, "out of memory");
-    LK_TRACE(client->trace, "trace", lk_clock_us(), LK_NUMBER("version", 1),
-             LK_NUMBER("recheck_ms", client->recheck_us / 1000),
-             LK_NUMBER("command_ms", client->command_us / 1000));
-  }
-  client->keeper = lk_keeper_new();
-  if (!client->keeper) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
-  int64_t poll_us = options->poll_us < 0 ? 0 : options->poll_us == 0 ? -1 : options->poll_us;
-  const lk_route_options where = {.settings = &client->settings,
-                                  .command_us = client->command_us,
-                                  .poll_us = poll_us,
-                                  .connections = client->connections,
-                                  .prepare = lk_load_prepare,
-                                  .user = client};
-  client->route = lk_route_new(&where, client->keeper);
-  if (client->route) {
-    client->channels =
-        lk_channels_new(client->route, client->trace, &client->counts->messages, client->keeper);
-  }
-  client->holds = lk_holds_new();
-  if (!client->route || !client->channels || !client->holds) {
-    return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
-  }
-  bool keeper_runs = options->callbacks == LK_ON_KEEPER;
-  return lk_keeper_start(client->keeper, keeper_runs ? &client->events : NULL, error);
-}
-
-/* The first connection tells at once why it fails; later ones are waited for. */
-static lk_status connect_first(lk_client *client, bool load, bool lazy, lk_error *error) {
-  int64_t patience_us = client->settings.connect_us + client->command_us;
-  if (lazy && patience_us > LAZY_US) patience_us = LAZY_US;
-  int64_t deadline_us = lk_clock_us() + patience_us;
-  lk_status status;
-  lk_route_opening(client->route, true);
-  status = lk_route_learn(client->route, deadline_us, error);
-  if (status == LK_OK && load) {
-    lk_load_report report = {0};
-    atomic_store(&client->prepares, true);
-    status = lk_load_until(client, deadline_us, &report, error);
-    /* A user who may not load scripts may still run those that operations loaded; and of a cluster some
-     * nodes may be failing over. */
-    if (status == LK_DENIED || (report.complete > 0 && lk_may_pass(status))) status = LK_OK;
-  } else if (status == LK_OK) {
-    status = lk_ping_until(client, deadline_us, error);
-  }
-  lk_route_opening(client->route, false);
-  lk_trouble_note(client, status, error);
-  if (lazy && lk_may_pass(status)) return LK_OK;
-  return status;
-}
-
-static lk_status check_options(const char *url, const lk_client_options *options, lk_client **out,
-                               lk_error *error) {
-  if (!out) return lk_fail(error, LK_INVALID, "out is NULL");
-  if (!url) {
-    return lk_fail(error, LK_INVALID,
-                   "no URL: give redis://host:port for a server, or local: for this user's own");
-  }
-  for (const char *at = options->name; at && *at; at++) {
-    if (*at < '!' || *at > '~') {
-      return lk_fail(error, LK_INVALID, "name must be printable ASCII without spaces");
-    }
-  }
-  if (options->poll_us < -1 || options->poll_us > 1000) {
-    return lk_fail(error, LK_INVALID, "poll_us must be from -1 to 1000");
-  }
-  if (options->callbacks != LK_ON_DISPATCH && options->callbacks != LK_ON_KEEPER) {
-    return lk_fail(error, LK_INVALID, "callbacks must be LK_ON_DISPATCH or LK_ON_KEEPER");
-  }
-  return LK_OK;
-}
-
-static lk_client *allocate(void) {
-  lk_client *client = calloc(1, sizeof *client);
-  if (!client) return NULL;
-  if (!lk_events_init(&client->events)) {
-    free(client);
-    return NULL;
-  }
-  atomic_init(&client->refs, 1);
-  atomic_init(&client->serials, 0);
-  atomic_init(&client->dispatcher, 0);
-  atomic_init(&client->troubled, false);
-  client->generation = lk_fork_generation();
-  pthread_mutex_init(&client->listening, NULL);
-  pthread_mutex_init(&client->mutex, NULL);
-  lk_cond_init(&client->idle);
-  return client;
-}
-
-static lk_status open_catalog(lk_client *client, const lk_client_options *options,
-                              lk_error *error) {
-  client->functions = options->functions || client->settings.url.functions == 1;
-  lk_status status =
-      lk_catalog_open(options->script_dir, client->functions, &client->catalog, error);
-  if (status != LK_OK) return status;
-  client->counts = lk_counts_new(lk_catalog_count(client->catalog));
-  if (!client->counts) return lk_fail(error, LK_NOMEM, "out of memory");
-  client->settings.connections = &client->counts->connections;
-  return LK_OK;
-}
-
-lk_status lk_client_open(const char *url, const lk_client_options *options, lk_client **out,
-                         lk_error *error) {
-  lk_client_options given = LK_CLIENT_OPTIONS_INIT;
-  lk_status status = LK_OK;
-  if (out) *out = NULL;
-  if (options) status = lk_options_copy(&given, sizeof given, options, "lk_client_options", error);
-  if (status == LK_OK) status = check_options(url, &given, out, error);
-  if (status != LK_OK) return status;
-  lk_client *client = allocate();
-  if (!client) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
-  status = configure(client, url, &given, error);
-  if (status == LK_OK && !lk_uuid(client->uuid)) {
-    status = lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
-  }
-  if (status == LK_OK) status = open_catalog(client, &given, error);
-  if (status == LK_OK) status = find_server(client, error);
-  if (status == LK_OK) status = make_parts(client, &given, error);
-  if (status != LK_OK) {
-    lk_client_drop(client); /* nothing runs yet */
-    return status;
-  }
-  status = connect_first(client, !given.no_load, given.lazy, error);
-  if (status != LK_OK) {
-    lk_client_close(client);
-    return status;
-  }
-  *out = client;
-  return lk_succeed(error);
-}
-
 /* ------------------------------------------------------------------------------------- asking -- */
 
 const char *lk_client_target(const lk_client *client) { return client ? client->target : ""; }
@@ -341,7 +67,7 @@ int lk_client_fd(lk_client *client) {
 
 bool lk_client_gathers(const lk_client *client) {
   uint64_t dispatcher = atomic_load(&client->dispatcher);
-  return dispatcher != 0 && dispatcher == lk_caller_id(NULL);
+  return dispatcher != 0 && dispatcher == lk_thread_number();
 }
 
 static void send_gathered(lk_client *client) {
@@ -364,7 +90,7 @@ size_t lk_client_dispatch(lk_client *client) {
   if (!client || !lk_client_is_mine(client)) return 0;
   lk_client_keep(client);          /* a callback may close it */
   lk_client_send_gathered(client); /* a callback that dispatches again may wait for what it began */
-  uint64_t nobody = 0, me = lk_caller_id(NULL);
+  uint64_t nobody = 0, me = lk_thread_number();
   bool gathers = atomic_compare_exchange_strong(&client->dispatcher, &nobody, me);
   size_t ran = 0, lately;
   do {

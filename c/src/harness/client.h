@@ -18,13 +18,23 @@
 #include "net/route.h"
 #include "os/random.h"
 
-typedef struct lk_holds lk_holds;
+typedef struct lk_record lk_record;
 typedef struct lk_seq lk_seq;
 typedef struct lk_undo lk_undo;
 
+/* What a client holds, for the floor above. Guarded by the client's mutex. */
+typedef struct lk_holds {
+  void *tree; /* of lk_record by kind and name: tsearch(3) */
+  lk_record *all;
+  size_t count; /* of holds */
+  void (*clear)(
+      lk_client *client); /* it closes, and lets go of everything; NULL: it never had a lock */
+} lk_holds;
+
 struct lk_client {
-  atomic_size_t refs;  /* the application's, and one for each object that outlives a close */
-  uint64_t generation; /* of the process whose it is */
+  atomic_size_t refs; /* the application's, and one for each object that outlives a close */
+  void (*destroy)(lk_client *client); /* after the last went */
+  uint64_t generation;                /* of the process whose it is */
   lk_conn_settings settings;
   char *target; /* for people: no user, no password */
   int64_t command_us;
@@ -50,15 +60,16 @@ struct lk_client {
   pthread_cond_t idle; /* signalled when a close begins, and when the last call has returned */
   size_t active;       /* calls under way */
   bool closing;
-  lk_holds *holds;
+  lk_holds holds;
   lk_undo *undos; /* calls that are to be undone */
   size_t undos_repeated;
-  lk_op *ops;           /* what is under way */
-  lk_op *quitted;       /* and was told to end since the client closes */
-  lk_lines lines;       /* who waits for counters */
-  lk_seq *seqs;         /* callers of counters that are in no call */
-  lk_error trouble;     /* what the last try met */
-  atomic_bool troubled; /* is that trouble? read without the mutex */
+  struct lk_started *pausing; /* calls whose script is to be loaded once more */
+  lk_op *ops;                 /* what is under way */
+  lk_op *quitted;             /* and was told to end since the client closes */
+  lk_lines lines;             /* who waits for counters */
+  lk_seq *seqs;               /* callers of counters that are in no call */
+  lk_error trouble;           /* what the last try met */
+  atomic_bool troubled;       /* is that trouble? read without the mutex */
 };
 
 /*

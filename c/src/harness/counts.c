@@ -21,3 +21,10 @@ void lk_meter_add(lk_meter *meter, int64_t took_us) {
   lk_count_up(&meter->buckets[bucket]);
   atomic_fetch_add_explicit(&meter->sum_us, (uint64_t)took_us, memory_order_relaxed);
 }
+
+static const char *const words[LK_KINDS_MAX] = {
+    [LK_MUTEX] = "mutex", [LK_LOCK] = "lock", [LK_FENCED] = "fenced",
+    [LK_FAIR] = "fair",   [LK_READ] = "read", [LK_WRITE] = "write",
+};
+
+const char *lk_kind_word(lk_kind kind) { return (size_t)kind < LK_KINDS_MAX ? words[kind] : NULL; }

@@ -30,6 +30,9 @@ typedef struct lk_counts {
   lk_script_counts scripts[]; /* by their index in the catalogue */
 } lk_counts;
 
+/* The word of a kind of lock, as the program takes it; NULL if there is no such kind. The first is LK_MUTEX. */
+const char *lk_kind_word(lk_kind kind);
+
 lk_counts *lk_counts_new(size_t scripts);
 
 static inline void lk_count_up(lk_count *count) {

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "harness/load.h"
 #include "harness/reply.h"
+#include "harness/sender.h"
 #include "os/clock.h"
 
 /* -------------------------------------------------------------------------------------- calls -- */
@@ -58,71 +59,12 @@ void lk_call_clear(lk_call *call) {
   call->argv = NULL;
 }
 
-/* ------------------------------------------------------------------------------------ answers -- */
-
-static lk_status name_key(lk_status status, const char *key, lk_error *error) {
-  char said[sizeof error->message];
-  if (!error || !key || (status != LK_DENIED && status != LK_WRONGTYPE)) return status;
-  memcpy(said, error->message, sizeof said);
-  snprintf(error->message, sizeof error->message, "%.80s: %.230s", key, said);
-  lk_disarm(error->message);
-  return status;
-}
-
-lk_status lk_answer_status(const lk_answer *answer, const char *script, const char *key,
-                           lk_error *error) {
-  if (answer->status != LK_OK) {
-    lk_fail(error, answer->status, "%s", answer->why);
-    if (error) memcpy(error->code, answer->code, sizeof error->code);
-    if (error && script) snprintf(error->script, sizeof error->script, "%s", script);
-    return answer->status;
-  }
-  if (answer->reply->type == REDIS_REPLY_ERROR) {
-    lk_status status = lk_fail_server(error, script, answer->reply->str, answer->reply->len);
-    return name_key(status, key, error);
-  }
-  return lk_succeed(error);
-}
-
-/* How many copies went out and were not answered: they may have run, or may run still. */
-static unsigned lost_copies(const lk_answer *answer) {
-  return answer->reply ? answer->copies - 1 : answer->copies;
-}
-
-static bool is_missing(const lk_answer *answer) {
-  if (answer->status != LK_OK || answer->reply->type != REDIS_REPLY_ERROR) return false;
-  return strncmp(answer->reply->str, "NOSCRIPT", 8) == 0 ||
-         strcmp(answer->reply->str, "ERR Function not found") == 0;
-}
-
-void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer) {
-  if (request) {
-    if (hop.asking) lk_request_ask(request);
-    lk_pipe_call(hop.pipe, request, answer);
-  } else {
-    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
-  }
-}
-
-/* The server lost its scripts, and may lose them again at any time: both travel in one piece. */
-static void load_ahead(lk_hop hop, const lk_script_def *script, int64_t deadline_us) {
-  lk_request *request = lk_load_request(script, deadline_us);
-  if (request) lk_pipe_send_ahead(hop.pipe, request);
-}
-
-/* SCRIPT LOAD failed, for whatever reason: the script itself has not run, unless by a copy whose reply
- * was lost before. */
-static void nothing_ran(lk_answer *answer, unsigned lost_copies) {
-  answer->copies = lost_copies;
-  if (answer->status == LK_UNSURE && lost_copies == 0) answer->status = LK_UNREACHABLE;
-}
-
 /* Still missing after a load whose answer nobody saw: if the server refuses to load, that is the
  * answer. */
 static void learn_why(lk_hop hop, const lk_script_def *script, int64_t deadline_us,
                       lk_answer *answer) {
   lk_answer loaded;
-  unsigned lost = lost_copies(answer);
+  unsigned lost = lk_answer_lost(answer);
   lk_request_run((lk_hop){.pipe = hop.pipe}, lk_load_request(script, deadline_us), &loaded);
   if (lk_load_done(&loaded)) {
     freeReplyObject(loaded.reply);
@@ -130,15 +72,7 @@ static void learn_why(lk_hop hop, const lk_script_def *script, int64_t deadline_
   }
   freeReplyObject(answer->reply);
   *answer = loaded;
-  nothing_ran(answer, lost);
-}
-
-/* The time went by with a server that forgets a script as soon as it has it. */
-static void never_kept(lk_answer *answer) {
-  freeReplyObject(answer->reply);
-  answer->reply = NULL;
-  answer->status = answer->copies > 1 ? LK_UNSURE : LK_UNREACHABLE;
-  snprintf(answer->why, sizeof answer->why, "the server lost the script each time it was loaded");
+  lk_sender_nothing_ran(answer, lost);
 }
 
 /* ----------------------------------------------------------------------------------- blocking -- */
@@ -152,6 +86,7 @@ typedef struct calling {
   int64_t deadline_us;
   lk_traced *traced;
   lk_hop hop;
+  int64_t pause_us; /* before the script is loaded once more */
 } calling;
 
 static void send_once(const calling *c, lk_answer *answer) {
@@ -163,39 +98,32 @@ static void send_once(const calling *c, lk_answer *answer) {
 
 /* Again, after an answer that was none. */
 static void send_again(const calling *c, lk_answer *answer) {
-  unsigned lost = lost_copies(answer);
+  unsigned lost = lk_answer_lost(answer);
   freeReplyObject(answer->reply);
   send_once(c, answer);
   answer->copies += lost;
 }
 
-/* A call has ended. */
-static void count_call(lk_client *client, const lk_script_def *script, const lk_answer *answer,
-                       int64_t began_us) {
-  lk_script_counts *counts = &client->counts->scripts[script->index];
-  lk_count_up(&counts->calls);
-  if (answer->status != LK_OK) {
-    lk_count_up(&counts->unanswered);
-  } else if (answer->reply->type == REDIS_REPLY_ERROR) {
-    lk_count_up(&counts->errors);
-  }
-  for (unsigned i = 1; i < answer->copies; i++) lk_count_up(&counts->resent);
-  lk_meter_add(&counts->latency, lk_clock_us() - began_us);
+/* The script was missing. false: there is no time to load it. */
+static bool repair(lk_client *client, calling *c, lk_answer *answer) {
+  int64_t at_us = lk_sender_again_us(&c->pause_us);
+  if (at_us >= c->deadline_us) return false;
+  lk_client_sleep(client, at_us);
+  if (lk_clock_us() < at_us) return false; /* the client closes */
+  lk_sender_load_ahead(client, c->hop.pipe, c->script, c->deadline_us);
+  send_again(c, answer);
+  if (lk_sender_is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
+  return true;
 }
 
 static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
   send_once(c, answer);
   for (;;) {
-    if (!is_missing(answer)) {
+    if (!lk_sender_is_missing(answer)) {
       if (!lk_route_follow(client->route, c->key, answer, &c->hop, c->deadline_us)) return;
       send_again(c, answer);
-    } else if (lk_clock_us() < c->deadline_us) {
-      lk_count_up(&client->counts->scripts[c->script->index].loads);
-      load_ahead(c->hop, c->script, c->deadline_us);
-      send_again(c, answer);
-      if (is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
-    } else {
-      never_kept(answer);
+    } else if (!repair(client, c, answer)) {
+      lk_sender_never_kept(answer);
       return;
     }
   }
@@ -222,7 +150,7 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
   c.hop = lk_route_to(client->route, c.key);
   int64_t began_us = lk_clock_us();
   send_until_answered(client, &c, answer);
-  count_call(client, script, answer, began_us);
+  lk_sender_count(client, script, answer, began_us);
   lk_traced_drop(c.traced);
   if (argv != few) free(argv);
   bool good = answer->status == LK_OK && answer->reply->type != REDIS_REPLY_ERROR;
@@ -277,151 +205,6 @@ lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, s
   }
   lk_client_leave(client);
   return status;
-}
-
-/* ------------------------------------------------------------------------------------ started -- */
-
-typedef struct started {
-  lk_client *client;
-  const lk_call *call;
-  lk_traced *traced;
-  lk_hop hop;
-  const lk_bytes *key; /* of the call; NULL: any server will do */
-  int64_t began_us;
-  int64_t deadline_us;
-  lk_done done;
-  void *user;
-  unsigned lost; /* copies that may have run though their replies were lost */
-  bool loaded;   /* once, unseen */
-  bool gathers;
-} started;
-
-static void started_done(void *user, lk_answer *answer);
-static void started_loaded(void *user, lk_answer *answer);
-
-static lk_pipe *pipe_of(const started *s) {
-  bool made;
-  if (!s->call->durable) return s->hop.pipe;
-  lk_pipe *twin = lk_pipe_twin(s->hop.pipe, &made);
-  if (made) lk_keeper_add(s->client->keeper, lk_pipe_watched(twin));
-  return twin;
-}
-
-static bool send_started(started *s, lk_request *request, lk_done done) {
-  lk_pipe *pipe = pipe_of(s);
-  if (!request || !pipe) return false;
-  lk_pipe_send(pipe, request, done, s);
-  return true;
-}
-
-static bool send_call(started *s) {
-  bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
-  lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
-  lk_request_trace(request, s->traced);
-  if (s->hop.asking) lk_request_ask(request);
-  if (s->gathers) lk_request_gather(request);
-  s->gathers = false; /* later copies are sent by others than the keeper */
-  return send_started(s, request, started_done);
-}
-
-static void finish_started(started *s, lk_answer *answer) {
-  lk_traced_drop(s->traced);
-  answer->via = pipe_of(s);
-  count_call(s->client, s->call->script, answer, s->began_us);
-  s->done(s->user, answer);
-  free(s);
-}
-
-/* As the blocking call does: first both in one piece, then one by one to learn why. */
-static bool repair(started *s) {
-  bool ahead = !s->loaded;
-  s->loaded = !s->loaded;
-  if (!ahead) {
-    return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
-  }
-  lk_count_up(&s->client->counts->scripts[s->call->script->index].loads);
-  load_ahead((lk_hop){.pipe = pipe_of(s)}, s->call->script, s->deadline_us);
-  return send_call(s);
-}
-
-/* Whether it was sent once more. */
-static bool go_on(started *s, lk_answer *answer) {
-  if (is_missing(answer)) return lk_clock_us() < s->deadline_us && repair(s);
-  return lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us) && send_call(s);
-}
-
-static void started_done(void *user, lk_answer *answer) {
-  started *s = user;
-  redisReply *reply = answer->reply;
-  unsigned lost = lost_copies(answer);
-  s->lost += lost;
-  if (go_on(s, answer)) {
-    freeReplyObject(reply);
-    return;
-  }
-  s->lost -= lost;
-  answer->copies += s->lost;
-  if (is_missing(answer)) never_kept(answer);
-  finish_started(s, answer);
-}
-
-static void started_loaded(void *user, lk_answer *answer) {
-  started *s = user;
-  if (lk_load_done(answer)) {
-    freeReplyObject(answer->reply);
-    if (send_call(s)) return;
-    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
-  }
-  nothing_ran(answer, s->lost);
-  finish_started(s, answer);
-}
-
-static size_t key_count(const lk_call *call) {
-  size_t nkeys = 0;
-  for (size_t i = 0; i < call->argv[2].len; i++) {
-    nkeys = nkeys * 10 + (size_t)(call->argv[2].data[i] - '0');
-  }
-  return nkeys;
-}
-
-static lk_traced *trace_call(lk_trace *trace, const lk_call *call) {
-  size_t nkeys = key_count(call);
-  return lk_traced_new(trace, call->script, call->argv + 3, nkeys, call->argv + 3 + nkeys,
-                       call->argc - 3 - nkeys);
-}
-
-bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,
-                   void *user) {
-  started *s = calloc(1, sizeof *s);
-  if (!s) return false;
-  *s = (started){.client = client,
-                 .call = call,
-                 .began_us = lk_clock_us(),
-                 .deadline_us = deadline_us,
-                 .done = done,
-                 .user = user,
-                 .gathers = call->gathers || lk_client_gathers(client)};
-  if (client->trace) s->traced = trace_call(client->trace, call);
-  s->key = key_count(call) > 0 ? &call->argv[3] : NULL;
-  s->hop = lk_route_to(client->route, s->key);
-  if (send_call(s)) return true;
-  lk_traced_drop(s->traced);
-  free(s);
-  return false;
-}
-
-bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_t timeout_ms,
-                       lk_done done, void *user) {
-  char count[24], timeout[24];
-  lk_bytes argv[] = {
-      lk_bytes_of("WAIT"),
-      {count, (size_t)snprintf(count, sizeof count, "%lld", (long long)replicas)},
-      {timeout, (size_t)snprintf(timeout, sizeof timeout, "%lld", (long long)timeout_ms)}};
-  lk_request *request =
-      lk_request_new(argv, 3, false, lk_clock_us() + timeout_ms * 1000 + client->command_us);
-  lk_request_slow(request);
-  if (request) lk_pipe_send(via, request, done, user);
-  return request != NULL;
 }
 
 /* --------------------------------------------------------------------------------------- ping -- */

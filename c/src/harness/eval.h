@@ -3,6 +3,7 @@
 #ifndef LK_EVAL_H
 #define LK_EVAL_H
 
+#include "harness/answer.h"
 #include "harness/client.h"
 
 enum { LK_EVAL_KEYS_MAX = 1024, LK_EVAL_ARGS_MAX = 1024 };
@@ -40,15 +41,10 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
 bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,
                    void *user);
 
-/* Send a request and wait; NULL stands for one that there was no memory for. */
-void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer);
+/* The client closes: what waits to load its script once more does so no longer. */
+void lk_eval_settle(lk_client *client);
 
 /* Whether the server answers at all. */
 lk_status lk_ping_until(lk_client *client, int64_t deadline_us, lk_error *error);
-
-/* What an answer means, with its detail in *error: LK_OK only for a reply that is no error. `key` is
- * the one that it is about, NULL if there is none: the server does not say which it means. */
-lk_status lk_answer_status(const lk_answer *answer, const char *script, const char *key,
-                           lk_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "harness/eval.h"
+#include "harness/answer.h"
 #include "harness/function.h"
 #include "os/clock.h"
 

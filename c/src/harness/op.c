@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "locks/holds.h"
+#include "harness/caller.h"
 #include "os/clock.h"
 
 static lk_op *of_event(lk_event *event) {

@@ -7,7 +7,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "locks/attempt.h"
+#include "harness/op.h"
 
 static uint64_t read_count(lk_count *count) {
   return atomic_load_explicit(count, memory_order_relaxed);
@@ -21,7 +21,7 @@ static lk_histogram read_meter(lk_meter *meter) {
 
 static uint64_t count_holds(lk_client *client) {
   pthread_mutex_lock(&client->mutex);
-  uint64_t n = lk_holds_count(client->holds);
+  uint64_t n = client->holds.count;
   pthread_mutex_unlock(&client->mutex);
   return n;
 }
@@ -71,9 +71,9 @@ bool lk_client_script_stats(lk_client *client, size_t index, lk_script_stats *ou
   return there && lk_output_copy(out, &stats, sizeof stats);
 }
 
-static lk_kind_stats kind_stats(lk_client *client, const lk_kind_row *row) {
-  lk_kind_counts *counts = &client->counts->kinds[row->kind];
-  return (lk_kind_stats){.kind = row->word,
+static lk_kind_stats kind_stats(lk_client *client, lk_kind kind) {
+  lk_kind_counts *counts = &client->counts->kinds[kind];
+  return (lk_kind_stats){.kind = lk_kind_word(kind),
                          .acquired = read_count(&counts->acquired),
                          .handed_over = read_count(&counts->handed_over),
                          .reentered = read_count(&counts->reentered),
@@ -87,9 +87,9 @@ static lk_kind_stats kind_stats(lk_client *client, const lk_kind_row *row) {
 }
 
 bool lk_client_kind_stats(lk_client *client, size_t index, lk_kind_stats *out) {
-  const lk_kind_row *row = lk_kind_at(index);
-  if (!row || !out || !enter(client)) return false;
-  const lk_kind_stats stats = kind_stats(client, row);
+  lk_kind kind = index < LK_KINDS_MAX ? (lk_kind)(LK_MUTEX + index) : 0;
+  if (!lk_kind_word(kind) || !out || !enter(client)) return false;
+  const lk_kind_stats stats = kind_stats(client, kind);
   lk_client_leave(client);
   return lk_output_copy(out, &stats, sizeof stats);
 }
@@ -195,24 +195,23 @@ static bool was_used(const lk_kind_stats *stats) {
 }
 
 static void put_kinds(sheet *s, lk_client *client) {
-  const lk_kind_row *row;
   for (size_t m = 0; m < sizeof kind_metrics / sizeof kind_metrics[0]; m++) {
     put_head(s, kind_metrics[m].name, "counter", kind_metrics[m].help);
-    for (size_t i = 0; (row = lk_kind_at(i)) != NULL; i++) {
-      lk_kind_stats stats = kind_stats(client, row);
+    for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
+      lk_kind_stats stats = kind_stats(client, kind);
       if (!was_used(&stats)) continue;
       put(s, "latchkey_%s{kind=\"%s\"} %" PRIu64 "\n", kind_metrics[m].name, stats.kind,
           at(&stats, kind_metrics[m].offset));
     }
   }
   put_head(s, "lock_wait_seconds", "histogram", "From an acquire's call to the grant.");
-  for (size_t i = 0; (row = lk_kind_at(i)) != NULL; i++) {
-    lk_kind_stats stats = kind_stats(client, row);
+  for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
+    lk_kind_stats stats = kind_stats(client, kind);
     put_histogram(s, "lock_wait_seconds", "kind", stats.kind, &stats.wait);
   }
   put_head(s, "lock_held_seconds", "histogram", "From the grant to the last release.");
-  for (size_t i = 0; (row = lk_kind_at(i)) != NULL; i++) {
-    lk_kind_stats stats = kind_stats(client, row);
+  for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
+    lk_kind_stats stats = kind_stats(client, kind);
     put_histogram(s, "lock_held_seconds", "kind", stats.kind, &stats.held);
   }
 }

@@ -97,7 +97,7 @@ static void destroy(lk_lock *lock) {
 }
 
 void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]) {
-  snprintf(title, LK_TITLE_SIZE, "%s:%s", lock->row->word, lock->record->name);
+  snprintf(title, LK_TITLE_SIZE, "%s:%s", lk_kind_word(lock->row->kind), lock->record->name);
 }
 
 void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }

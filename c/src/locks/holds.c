@@ -9,15 +9,6 @@
 #include "locks/lock.h"
 #include "os/clock.h"
 
-struct lk_holds {
-  void *tree; /* of lk_record by kind and name: tsearch(3) */
-  lk_record *all;
-};
-
-lk_holds *lk_holds_new(void) { return calloc(1, sizeof(lk_holds)); }
-
-void lk_holds_free(lk_holds *holds) { free(holds); }
-
 /* ------------------------------------------------------------------------------------ records -- */
 
 static int by_kind_and_name(const void *a, const void *b) {
@@ -47,9 +38,12 @@ static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
   return record;
 }
 
+static void clear(lk_client *client);
+
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
   pthread_mutex_lock(&client->mutex);
-  lk_record *record = find_or_add(client->holds, kind, name);
+  lk_record *record = find_or_add(&client->holds, kind, name);
+  client->holds.clear = clear;
   if (record) {
     if (!record->client) record->client = client; /* once: listeners read it without the mutex */
     record->handles++;
@@ -72,7 +66,7 @@ static void free_if_unused(lk_holds *holds, lk_record *record) {
 void lk_record_close(lk_client *client, lk_record *record) {
   pthread_mutex_lock(&client->mutex);
   record->handles--;
-  free_if_unused(client->holds, record);
+  free_if_unused(&client->holds, record);
   pthread_mutex_unlock(&client->mutex);
 }
 
@@ -108,10 +102,6 @@ static void take_out(lk_hold **at) {
   *at = last;
 }
 
-static size_t count_below(const lk_hold *hold) {
-  return hold ? 1 + count_below(hold->below[0]) + count_below(hold->below[1]) : 0;
-}
-
 static int64_t latest_end_us(const lk_hold *hold) {
   if (!hold) return 0;
   int64_t latest_us = hold->watch ? lk_watch_deadline_us(hold->watch) : 0;
@@ -132,12 +122,6 @@ static void unhear(lk_hold *hold, const lk_lock *lock) {
   if (hold->lock == lock) hold->unheard = true;
   unhear(hold->below[0], lock);
   unhear(hold->below[1], lock);
-}
-
-size_t lk_holds_count(const lk_holds *holds) {
-  size_t n = 0;
-  for (const lk_record *r = holds->all; r; r = r->next) n += count_below(r->holds);
-  return n;
 }
 
 int64_t lk_record_held_until_us(const lk_record *record) { return latest_end_us(record->holds); }
@@ -176,7 +160,7 @@ bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_
   lk_record probe = {.kind = kind, .name = (char *)(uintptr_t)name};
   owner[0] = '\0';
   pthread_mutex_lock(&client->mutex);
-  void *node = tfind(&probe, &client->holds->tree, by_kind_and_name);
+  void *node = tfind(&probe, &client->holds.tree, by_kind_and_name);
   const lk_hold *hold = node ? lk_record_hold_of(*(lk_record **)node, caller_id) : NULL;
   if (hold) strcpy(owner, hold->owner);
   bool live = hold && hold->watch && lk_watch_deadline_us(hold->watch) > lk_clock_us();
@@ -184,11 +168,28 @@ bool lk_hold_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_
   return live;
 }
 
+static lk_hold *of_held(lk_held *held) {
+  return (lk_hold *)((char *)held - offsetof(lk_hold, among));
+}
+
+static void keep_among(lk_held *held) { lk_hold_keep(of_held(held)); }
+
+/* Unless another takes it at this moment. */
+static void let_go_among(lk_held *held) {
+  lk_hold *hold = of_held(held);
+  lk_hold_let_go(hold);
+  lk_hold_drop(hold);
+}
+
 void lk_hold_put(lk_hold *hold, lk_watch *watch) {
+  lk_lock *lock = hold->lock;
   hold->watch = watch;
-  hold->lock->holds++;
-  *place_of(hold->lock->record, hold->caller_id, NULL) = hold;
-  lk_caller_add(hold);
+  lock->holds++;
+  *place_of(lock->record, hold->caller_id, NULL) = hold;
+  lock->client->holds.count++;
+  hold->among.keep = keep_among;
+  hold->among.let_go = let_go_among;
+  lk_caller_add(hold->caller, &hold->among);
 }
 
 lk_watch *lk_hold_take(lk_hold *hold) {
@@ -199,7 +200,8 @@ lk_watch *lk_hold_take(lk_hold *hold) {
   hold->unheard = true;
   lock->holds--;
   take_out(place_of(lock->record, hold->caller_id, hold));
-  lk_caller_remove(hold);
+  lock->client->holds.count--;
+  lk_caller_remove(hold->caller, &hold->among);
   return watch;
 }
 
@@ -238,10 +240,12 @@ void lk_hold_lose(lk_hold *hold, lk_lost_reason reason) {
   pthread_mutex_unlock(&client->mutex);
 }
 
+/* ------------------------------------------------------------------------------ a client closes -- */
+
 /* The record after this one (NULL: the first), which stays until it is given in its turn. */
 static lk_record *next_record(lk_client *client, lk_record *record) {
   pthread_mutex_lock(&client->mutex);
-  lk_record *next = record ? record->next : client->holds->all;
+  lk_record *next = record ? record->next : client->holds.all;
   if (next) next->handles++;
   pthread_mutex_unlock(&client->mutex);
   if (record) lk_record_close(client, record);
@@ -256,7 +260,7 @@ static lk_hold *hold_of_record(lk_client *client, const lk_record *record) {
   return hold;
 }
 
-void lk_holds_clear(lk_client *client) {
+static void clear(lk_client *client) {
   lk_record *record = NULL;
   while ((record = next_record(client, record)) != NULL) {
     lk_hold *hold;

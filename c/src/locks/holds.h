@@ -12,21 +12,20 @@
 #ifndef LK_HOLDS_H
 #define LK_HOLDS_H
 
-#include "harness/client.h"
+#include "harness/caller.h"
 #include "harness/watch.h"
 
 typedef struct lk_hold lk_hold;
-typedef struct lk_record lk_record;
 typedef struct lk_attempt lk_attempt;
 
 enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 
 /* Somebody's hold. Its count is changed only by its owner's calls, of which there is one at a time. */
 struct lk_hold {
-  lk_hold *below[2];   /* others of its record */
-  lk_lock *lock;       /* with a reference: its renewals are formed by it */
-  lk_caller *caller;   /* NULL: a thread; not looked at out of the table, where it may be gone */
-  lk_hold *next, **at; /* among the caller's, guarded by the caller's mutex */
+  lk_hold *below[2]; /* others of its record */
+  lk_lock *lock;     /* with a reference: its renewals are formed by it */
+  lk_caller *caller; /* NULL: a thread; not looked at out of the table, where it may be gone */
+  lk_held among;     /* its caller's */
   uint64_t caller_id;
   int64_t token; /* 0: the kind has none */
   int64_t since_us;
@@ -82,31 +81,8 @@ struct lk_record {
   lk_record *next, **at; /* among all of the client */
 };
 
-lk_holds *lk_holds_new(void);
-void lk_holds_free(lk_holds *holds);
-/* With the client's mutex held: how many there are. */
-size_t lk_holds_count(const lk_holds *holds);
-/* A client that closes lets go of everything it holds; nothing is sent. */
-void lk_holds_clear(lk_client *client);
-
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name);
 void lk_record_close(lk_client *client, lk_record *record);
-
-/* Who calls: NULL is the calling thread. */
-uint64_t lk_caller_id(const lk_caller *caller);
-/* Enters the client for one call of this caller: also LK_INVALID if it is another client's, or in
- * another call. */
-lk_status lk_caller_enter(lk_client *client, lk_caller *caller, lk_error *error);
-void lk_caller_leave(lk_client *client, lk_caller *caller);
-/* The caller may begin its next call, though this one has not left the client. NULL is fine. */
-void lk_caller_release(lk_caller *caller);
-/* It lives on for who is told of a loss, though it is freed meanwhile. NULL is fine. */
-void lk_caller_keep(lk_caller *caller);
-void lk_caller_drop(lk_caller *caller);
-/* Inside the hold's client's mutex: it is its caller's, and no more. The holds of one caller may be of
- * several clients, so a mutex of the caller's own, taken last, guards them. */
-void lk_caller_add(lk_hold *hold);
-void lk_caller_remove(lk_hold *hold);
 
 /* What this caller holds, with a reference; NULL: nothing. */
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id);

@@ -4,7 +4,6 @@
 
 static const lk_kind_row kinds[] = {
     {.kind = LK_MUTEX,
-     .word = "mutex",
      .noun = "mutex",
      .acquire = "mutex/acquire",
      .renew = "mutex/renew",
@@ -13,7 +12,6 @@ static const lk_kind_row kinds[] = {
      .always_told = false,
      .flow = &lk_flow_plain},
     {.kind = LK_LOCK,
-     .word = "lock",
      .noun = "lock",
      .acquire = "lock/acquire",
      .renew = "lock/renew",
@@ -24,7 +22,6 @@ static const lk_kind_row kinds[] = {
      .always_told = true,
      .flow = &lk_flow_plain},
     {.kind = LK_FENCED,
-     .word = "fenced",
      .noun = "fenced lock",
      .acquire = "fenced/acquire",
      .renew = "lock/renew",
@@ -36,7 +33,6 @@ static const lk_kind_row kinds[] = {
      .draws_token = true,
      .flow = &lk_flow_plain},
     {.kind = LK_FAIR,
-     .word = "fair",
      .noun = "fair lock",
      .acquire = "fair/acquire",
      .renew = "fair/renew",
@@ -49,7 +45,6 @@ static const lk_kind_row kinds[] = {
      .queues = true,
      .flow = &lk_flow_fair},
     {.kind = LK_READ,
-     .word = "read",
      .noun = "read lock",
      .acquire = "rw/read_acquire",
      .renew = "rw/read_renew",
@@ -60,7 +55,6 @@ static const lk_kind_row kinds[] = {
      .shares = true,
      .flow = &lk_flow_plain},
     {.kind = LK_WRITE,
-     .word = "write",
      .noun = "write lock",
      .acquire = "rw/write_acquire",
      .renew = "rw/write_renew",
@@ -80,8 +74,4 @@ const lk_kind_row *lk_kind_find(lk_kind kind) {
     if (kinds[i].kind == kind) return &kinds[i];
   }
   return NULL;
-}
-
-const lk_kind_row *lk_kind_at(size_t index) {
-  return index < sizeof kinds / sizeof kinds[0] ? &kinds[index] : NULL;
 }

@@ -14,7 +14,6 @@ typedef struct lk_flow lk_flow;
 /* One row of the table in kinds.c. */
 typedef struct lk_kind_row {
   lk_kind kind;
-  const char *word;                      /* as the program takes it */
   const char *noun;                      /* for people */
   const char *acquire, *renew, *release; /* its scripts */
   const char *transfer;                  /* hands a hold over; NULL: none */
@@ -34,8 +33,6 @@ typedef struct lk_kind_row {
 
 /* NULL if there is no such kind. */
 const lk_kind_row *lk_kind_find(lk_kind kind);
-/* NULL past the end. */
-const lk_kind_row *lk_kind_at(size_t index);
 
 struct lk_lock {
   lk_client *client;
@@ -83,10 +80,6 @@ lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *err
 lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *error);
 /* A part that was given up has got the lock: it goes back in the background. */
 void lk_lock_disown_part(lk_op *op);
-/* A caller's number that nobody else has. */
-uint64_t lk_caller_new_id(void);
-/* The client that a caller is of. */
-lk_client *lk_caller_client(const lk_caller *caller);
 /* As lk_lock_remaining_ms() and lk_lock_hold_count(), by the caller's number. */
 int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id);
 int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id);

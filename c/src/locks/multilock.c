@@ -13,6 +13,7 @@
 #include "harness/op.h"
 #include "locks/lock.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 enum {
   ROUND_MS_PER_LOCK = 1500, /* as Redisson */
@@ -381,7 +382,7 @@ static void remove_majority(lk_multilock *multi, uint64_t round_id) {
 static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t deadline_us, bool once,
                             lk_error *causes, lk_error *error) {
   bool all = multi->quorum == multi->count;
-  uint64_t id = all ? lk_caller_id(caller) : lk_caller_new_id();
+  uint64_t id = all ? lk_caller_id(caller) : lk_thread_new_number();
   lk_round *round = round_new(multi, id);
   lk_majority *m = all ? NULL : calloc(1, sizeof *m);
   lk_status status = LK_NOMEM;

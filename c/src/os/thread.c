@@ -2,6 +2,7 @@
 #include "os/thread.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 
 int lk_thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument) {
   sigset_t all, before;
@@ -10,4 +11,15 @@ int lk_thread_start(pthread_t *thread, void *(*run)(void *argument), void *argum
   int failed = pthread_create(thread, NULL, run, argument);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return failed;
+}
+
+/* The library's only globals, but for the notes that pipes and events have of what runs on a thread. */
+static atomic_uint_least64_t last_number;
+static _Thread_local uint64_t number;
+
+uint64_t lk_thread_new_number(void) { return atomic_fetch_add(&last_number, 1) + 1; }
+
+uint64_t lk_thread_number(void) {
+  if (number == 0) number = lk_thread_new_number();
+  return number;
 }

@@ -4,8 +4,13 @@
 #define LK_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 /* One that takes no signals: the application's are for the application's threads. 0 or an errno. */
 int lk_thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);
+
+/* The number of this thread, which no other has, nor anybody who was given a new one. Never 0. */
+uint64_t lk_thread_number(void);
+uint64_t lk_thread_new_number(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <openssl/sha.h>
 #include <poll.h>
 #include <pthread.h>
@@ -143,6 +144,8 @@ static void take_link(fake *f) {
     close(fd);
     return;
   }
+  int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   f->links[f->nlinks++] = (peer){fd, redisReaderCreate()};
 }
 
