@@ -3,8 +3,8 @@
 -- replies, its flags, and how it takes being called twice. The cases are made from the headers.
 local splitlines = require('pl.stringx').splitlines
 
-local catalog = require('lib.catalog')
-local header = require('lib.header')
+local catalog = require('latchkey.script.catalog')
+local header = require('latchkey.script.header')
 
 local cases = require('support.cases')
 local helper = require('helper')

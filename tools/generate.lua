@@ -2,13 +2,13 @@
 -- Writes what a build knows of the scripts: the C table of c/src/harness/catalog.h and the same as
 -- a Lua table. Equal scripts give equal files, byte for byte.
 local here = arg[0]:match('^(.*)/[^/]*$') or '.'
-package.path = here .. '/?.lua;' .. package.path
+package.path = ('%s/?.lua;%s/?/init.lua;%s'):format(here, here, package.path)
 
 local argparse = require('argparse')
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
-local report = require('lib.report')
+local catalog = require('latchkey.script.catalog')
+local report = require('latchkey.cli.report')
 
 local C_BYTES = { [10] = '\\n', [39] = "\\'", [92] = '\\\\' }
 

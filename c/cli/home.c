@@ -43,7 +43,7 @@ char *home_build(const char *program) {
 }
 
 char *home_find(const char *program) {
-  static const char mark[] = "tools/lib/cli.lua";
+  static const char mark[] = "tools/latchkey/cli/init.lua";
   const char *given = getenv("LATCHKEY_HOME");
   if (given && *given) return folder_with(given, ".", mark);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that are Lua files under tools/commands/, run by the LuaJIT inside this program. */
+/* The commands that are Lua files in tools/latchkey/, run by the LuaJIT inside this program. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <lauxlib.h>
@@ -19,10 +19,10 @@ static const char start[] =
     "local home, build, arguments, exit_of = ...\n"
     "local function without_here(path) return (path:gsub('^%.[/\\\\][^;]*;', '')) end\n"
     "package.path = home .. '/tools/?.lua;' .. home .. '/tools/?/init.lua;'\n"
-    "  .. home .. '/spec/?.lua;' .. (build and build .. '/?.lua;' or '')\n"
+    "  .. (build and build .. '/?.lua;' or '')\n"
     "  .. without_here(package.path)\n"
     "package.cpath = without_here(package.cpath)\n"
-    "return require('lib.cli').main(home, arguments, exit_of)\n";
+    "return require('latchkey.cli').main(home, arguments, exit_of)\n";
 
 /* "LK_BUSY" -> 75 */
 static int exit_of_name(lua_State *lua) {

@@ -8,17 +8,11 @@ install(TARGETS latchkey_shared EXPORT latchkey
 install(TARGETS latchkey_static EXPORT latchkey ARCHIVE COMPONENT dev)
 install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
 install(DIRECTORY scripts DESTINATION "${LK_SHARE_DIR}" COMPONENT scripts)
-# The helper and the specs of the scripts; those of the toolkit itself need its sources.
-install(DIRECTORY spec DESTINATION "${LK_SHARE_DIR}" COMPONENT program FILES_MATCHING
-  PATTERN "*.lua" PATTERN "*.tsv" PATTERN cli EXCLUDE PATTERN live EXCLUDE PATTERN mock EXCLUDE PATTERN tools EXCLUDE
-  PATTERN docs EXCLUDE PATTERN documents EXCLUDE)
-install(DIRECTORY tools DESTINATION "${LK_SHARE_DIR}" COMPONENT program FILES_MATCHING
-  PATTERN "*.lua" PATTERN equivalent.tsv PATTERN generate.lua EXCLUDE PATTERN manual.lua EXCLUDE
-  PATTERN manual EXCLUDE PATTERN site EXCLUDE PATTERN demo.lua EXCLUDE
-  PATTERN interop EXCLUDE PATTERN test EXCLUDE)
+# One folder, whole; what stands beside it in tools/ is the workshop.
+install(DIRECTORY tools/latchkey DESTINATION "${LK_SHARE_DIR}/tools" COMPONENT program)
 install(FILES "${PROJECT_BINARY_DIR}/generated/catalog.lua"
   "${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua" COMPONENT program
-  DESTINATION "${LK_SHARE_DIR}/tools/generated")
+  DESTINATION "${LK_SHARE_DIR}/tools/latchkey/generated")
 
 set(lk_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
 install(EXPORT latchkey NAMESPACE latchkey:: FILE latchkey-targets.cmake

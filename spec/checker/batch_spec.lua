@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Several locks of one slot in one step: what would break that is found.
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
 local mutated = require('support.mutated')
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Two versions of the scripts at once on one lock, as while a bundle is rolled out.
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
 local mutated = require('support.mutated')
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every family passes within small bounds, and what would break each is found.
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
 
 local function check(model, options)

@@ -63,13 +63,13 @@ describe('the gallery', function()
   it('has the pages that the checker writes of the scripts as they are', function()
     local folder = path.tmpname()
     os.remove(folder)
-    local good, _, _, why = utils.executeex('luajit tools/checker/gallery.lua ' .. folder)
+    local good, _, _, why = utils.executeex('luajit tools/gallery.lua ' .. folder)
     assert.is_true(good, why)
 
     for name in pairs(PAGES) do
       local fresh = utils.readfile(('%s/%s.html'):format(folder, name))
       assert.is_true(fresh == utils.readfile(('%s/%s.html'):format(GALLERY, name)),
-        name .. ' is out of date; luajit tools/checker/gallery.lua')
+        name .. ' is out of date; luajit tools/gallery.lua')
     end
 
     utils.execute('rm -rf -- ' .. folder)

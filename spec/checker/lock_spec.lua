@@ -4,9 +4,9 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
-local taker = require('checker.models.taker')
+local taker = require('latchkey.checker.models.taker')
 
 local function check(options, model)
   options.scripts = options.scripts or helper.scripts

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 local tablex = require('pl.tablex')
 
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
-local page = require('checker.page')
-local screen = require('checker.screen')
-local story = require('checker.story')
+local page = require('latchkey.checker.page')
+local screen = require('latchkey.checker.screen')
+local story = require('latchkey.checker.story')
 
 local REPLAY = 'A:lock B:lock B.acquire !failover A.acquire'
 

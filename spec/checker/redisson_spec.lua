@@ -3,10 +3,10 @@
 -- would mislead either side is found.
 local Lock = require('interop.player.lock')
 local Rw = require('interop.player.rw')
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
 local mutated = require('support.mutated')
-local redisson = require('checker.redisson')
+local redisson = require('latchkey.checker.redisson')
 local tablex = require('pl.tablex')
 
 local SEQUENCES, LENGTH = 60, 20

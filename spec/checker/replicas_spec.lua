@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a fail-over can lose when a hold waits for replicas, and which clients would lose more.
-local checker = require('checker')
+local checker = require('latchkey.checker')
 local helper = require('helper')
-local taker = require('checker.models.taker')
+local taker = require('latchkey.checker.models.taker')
 
 local function check(options, model)
   options.scripts = helper.scripts

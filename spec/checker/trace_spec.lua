@@ -3,7 +3,7 @@
 -- with leases of 240 ms: one process of a torture run, with shorter names.
 local cjson = require('cjson')
 local helper = require('helper')
-local trace = require('checker.trace')
+local trace = require('latchkey.checker.trace')
 local utils = require('pl.utils')
 
 local REAL = utils.readlines('spec/checker/trace.jsonl')

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
-local names = require('lib.names')
+local catalog = require('latchkey.script.catalog')
+local names = require('latchkey.script.names')
 local program = require('cli.program')
 
 local OWNER = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:1'

@@ -2,10 +2,10 @@
 -- A helper of busted: in a live world the scripts run as a user who may do only what `latchkey acl`
 -- says; what specs do to the server beside that is done as before. LK_SERVER_CLUSTER: the URL by
 -- which the scripts run, where the server is a cluster.
-local acl = require('lib.acl')
+local acl = require('latchkey.locks.acl')
 local helper = require('helper')
-local latchkey = require('lib.latchkey')
-local live = require('support.live')
+local latchkey = require('latchkey')
+local live = require('latchkey.spec.live')
 
 local USER, PASSWORD = 'application', 'secret'
 

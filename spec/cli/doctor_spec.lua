@@ -2,7 +2,7 @@
 local socket = require('posix.sys.socket')
 local unistd = require('posix.unistd')
 
-local clock = require('lib.doctor.clock')
+local clock = require('latchkey.doctor.clock')
 local program = require('cli.program')
 local session = require('cli.session')
 

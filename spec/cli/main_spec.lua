@@ -14,7 +14,8 @@ describe('latchkey', function()
 
       assert.equal(0, result.code)
       assert.truthy(result.out:find('\n  exec +%l'))
-      for _, file in ipairs(dir.getfiles(program.root .. '/tools/commands', '*.lua')) do
+      local folder = program.root .. '/tools/latchkey/cli/commands'
+      for _, file in ipairs(dir.getfiles(folder, '*.lua')) do
         local name = path.splitext(path.basename(file))
         assert.truthy(result.out:find('\n  ' .. name .. ' +%l'), name)
       end
@@ -44,7 +45,7 @@ describe('latchkey', function()
   end)
 
   it('explains each command with --help', function()
-    for _, file in ipairs(dir.getfiles(program.root .. '/tools/commands', '*.lua')) do
+    for _, file in ipairs(dir.getfiles(program.root .. '/tools/latchkey/cli/commands', '*.lua')) do
       local name = path.splitext(path.basename(file))
 
       local result = program.run({ name, '--help' })

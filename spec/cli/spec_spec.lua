@@ -124,6 +124,29 @@ describe('latchkey spec', function()
     assert.equal(1, result.code)
   end)
 
+  it('leaves names of modules to those whose specs these are', function()
+    local names = { 'lib.names', 'mock', 'text', 'spec.helper' }
+    dir.makepath(folder .. '/lib')
+    dir.makepath(folder .. '/spec')
+    local lines = { "it('finds its own', function()" }
+    for _, name in ipairs(names) do
+      utils.writefile(('%s/%s.lua'):format(folder, (name:gsub('%.', '/'))), 'return "own"')
+      lines[#lines + 1] = ("assert.equal('own', require('%s'))"):format(name)
+    end
+    lines[#lines + 1] = 'end)'
+    utils.writefile(folder .. '/specs/own_spec.lua', table.concat(lines, '\n'))
+    local words = 'cd "$1" && shift && exec "$@"'
+
+    local ours = program.start_any('sh', { '-c', words, 'sh', folder, program.path, 'spec', 'specs',
+      '--dir', 'scripts' }):wait()
+    local theirs = program.start_any('sh', { '-c', words, 'sh', folder, 'busted',
+      'specs/own_spec.lua' }):wait()
+
+    assert.equal(0, theirs.code, theirs.out)
+    assert.equal(0, ours.code, ours.out)
+    assert.matches('\n3 successes / 0 failures / 0 errors', ours.out)
+  end)
+
   it('runs those whose title matches, and wants some', function()
     assert.matches('^%+\n1 success /', run('--filter', 'takes none').out)
     assert.equal(64, run('--filter', 'steals').code)

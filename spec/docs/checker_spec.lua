@@ -19,7 +19,7 @@ local function source_of(folder, pattern)
   return table.concat(texts, '\n')
 end
 
-local model, library = source_of('/tools/checker', '*.lua'), source_of('/c/src', '*.c')
+local model, library = source_of('/tools/latchkey/checker', '*.lua'), source_of('/c/src', '*.c')
 
 -- The names of a cell: functions, and files that they are in.
 local function names_in(cell)
@@ -48,8 +48,8 @@ describe('the page on the checker', function()
 
     it('names what is there for: ' .. step, function()
       for _, name in ipairs(names_in(followed)) do
-        local there = path.exists(helper.root .. '/tools/checker/' .. name)
-          or path.exists(helper.root .. '/tools/checker/models/' .. name)
+        local there = path.exists(helper.root .. '/tools/latchkey/checker/' .. name)
+          or path.exists(helper.root .. '/tools/latchkey/checker/models/' .. name)
           or stands_in(model, name:match('[%w_]+$'))
         assert.is_truthy(there, name)
       end

@@ -4,11 +4,11 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 local headers = require('lib.site.headers')
 local helper = require('helper')
-local pages = require('bundle.pages')
-local properties = require('checker.properties')
+local pages = require('latchkey.bundle.pages')
+local properties = require('latchkey.checker.properties')
 local states = require('lib.site.states')
 
 local ROOT = helper.root .. '/'
@@ -169,7 +169,7 @@ describe('the scripts', function()
 end)
 
 describe('the page of the LuaJIT binding', function()
-  local page, source = read('docs/reference/lua.md'), read('tools/lib/latchkey.lua')
+  local page, source = read('docs/reference/lua.md'), read('tools/latchkey/init.lua')
 
   it('names each function of the module, and no others', function()
     local public, described = { ['client:close'] = true, ['lock:close'] = true,

@@ -5,9 +5,9 @@ local path = require('pl.path')
 local stringx = require('pl.stringx')
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 local helper = require('helper')
-local names = require('lib.names')
+local names = require('latchkey.script.names')
 
 local PAGES = helper.root .. '/docs/reference/'
 

@@ -46,7 +46,7 @@ describe('the page of exec', function()
 
   it('has the exit codes of the tools\' table that are its own', function()
     local codes = PAGE:match('## Exit codes\n(.-)\n## ')
-    for _, row in ipairs(require('lib.exits')) do
+    for _, row in ipairs(require('latchkey.cli.exits')) do
       if row.code > 3 then
         assert.truthy(codes:find('%f[%d]' .. row.code .. '%f[%D]'), row.code)
       end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local header = require('lib.header')
+local header = require('latchkey.script.header')
 local utils = require('pl.utils')
 
 local helper = require('helper')

@@ -7,7 +7,7 @@ local utils = require('pl.utils')
 
 local Process = require('interop.both.process')
 local helper = require('helper')
-local latchkey = require('lib.latchkey')
+local latchkey = require('latchkey')
 
 local people = {}
 
@@ -15,7 +15,7 @@ local URL = os.getenv('LATCHKEY_SPEC_URL')
 local DRIVER = os.getenv('LATCHKEY_REDISSON_DRIVER')
 
 local PEER = ('env LUA_PATH=%s luajit %s %s'):format(
-  utils.quote_arg(helper.root .. '/tools/?.lua;;'),
+  utils.quote_arg(('%s/tools/?.lua;%s/tools/?/init.lua;;'):format(helper.root, helper.root)),
   utils.quote_arg(helper.root .. '/tools/lib/interop/peer.lua'), utils.quote_arg(URL))
 
 people.is_real = DRIVER ~= nil

@@ -6,7 +6,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local helper = require('helper')
-local latchkey = require('lib.latchkey')
+local latchkey = require('latchkey')
 
 local URL = os.getenv('LATCHKEY_SPEC_URL')
 

@@ -8,9 +8,9 @@ local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 local wait = require('posix.sys.wait')
 
-local bundle = require('bundle')
+local bundle = require('latchkey.bundle')
 local helper = require('helper')
-local latchkey = require('lib.latchkey')
+local latchkey = require('latchkey')
 
 local URL = os.getenv('LATCHKEY_SPEC_URL'):match('^[^?]*')
 local ROUNDS = 100

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The function libraries that are made of scripts do on a server what the scripts do.
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 
 local cases = require('support.cases')
-local functions = require('bundle.functions')
+local functions = require('latchkey.bundle.functions')
 local helper = require('helper')
-local latchkey = require('lib.latchkey')
-local targets = require('bundle.targets')
+local latchkey = require('latchkey')
+local targets = require('latchkey.servers.targets')
 
 local URL = os.getenv('LATCHKEY_SPEC_URL'):match('^[^?]*')
 

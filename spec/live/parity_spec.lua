@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The mock and the server give the same replies and errors, and leave the same keys and messages.
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 
 local cases = require('support.cases')
 local helper = require('helper')

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 
 local helper = require('helper')
 

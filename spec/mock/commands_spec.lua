@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local Oracle = require('mock.oracle')
-local commands = require('mock.commands')
+local commands = require('latchkey.mock.commands')
 
 -- Flags that COMMAND INFO tells.
 local FLAGS = { 'write', 'readonly', 'denyoom', 'noscript' }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What it means that a mock and a server agree, although the server's clock goes on.
-local World = require('mock.world')
+local World = require('latchkey.mock.world')
 local pretty = require('pl.pretty')
 local tablex = require('pl.tablex')
 

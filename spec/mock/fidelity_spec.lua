@@ -12,9 +12,9 @@
 --   model       servers of version 7.0 alone do so; the mock has them for its model
 -- Other servers are asked the same; their errors need only the code of these, fractions any digits.
 local Oracle = require('mock.oracle')
-local World = require('mock.world')
+local World = require('latchkey.mock.world')
 local compare = require('mock.compare')
-local digest = require('lib.digest')
+local digest = require('latchkey.digest')
 
 local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server', 'scripts',
   'functions' }

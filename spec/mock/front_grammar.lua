@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What connections say in random sequences: K is a key, V a value, C a channel, P a pattern.
-local digest = require('lib.digest')
-local inline = require('mock.inline')
+local digest = require('latchkey.digest')
+local inline = require('latchkey.mock.inline')
 
 local grammar = {}
 

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
-local Front = require('mock.front')
+local Front = require('latchkey.mock.front')
 local Oracle = require('mock.oracle')
 local Random = require('mock.front_random')
-local World = require('mock.world')
+local World = require('latchkey.mock.world')
 local frames = require('mock.frames')
 local grammar = require('mock.front_grammar')
 local helper = require('helper')

@@ -2,8 +2,8 @@
 -- Random command sequences, each from a number alone: a small grammar for each group of commands,
 -- random Lua values that scripts return, and random calls of every shipped script. Keys, fields and
 -- values are few, so that commands meet; a sequence fills the keys first, then probes them.
-local catalog = require('lib.catalog')
-local names = require('lib.names')
+local catalog = require('latchkey.script.catalog')
+local names = require('latchkey.script.names')
 
 local grammar = {}
 

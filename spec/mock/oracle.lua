@@ -9,8 +9,8 @@ local stdlib = require('posix.stdlib')
 local unistd = require('posix.unistd')
 local wait = require('posix.sys.wait')
 
-local convert = require('mock.convert')
-local values = require('support.values')
+local convert = require('latchkey.mock.convert')
+local values = require('latchkey.spec.values')
 
 local Oracle = {}
 Oracle.__index = Oracle

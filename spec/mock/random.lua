@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Runs random sequences on a server and on the mock, and shrinks the first that differs.
-local World = require('mock.world')
+local World = require('latchkey.mock.world')
 local compare = require('mock.compare')
 local grammar = require('mock.grammar')
 
@@ -97,7 +97,7 @@ end
 
 local function name_of(argv)
   for _, source in ipairs(argv[1] == 'EVALSHA' and grammar.sources() or {}) do
-    if require('lib.digest').sha1(source) == argv[2] then
+    if require('latchkey.digest').sha1(source) == argv[2] then
       return '   -- ' .. source:match('\nname: *(%S+)')
     end
   end

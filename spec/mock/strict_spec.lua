@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a server tolerates and the strict mock refuses. Every finding is there with the same script
 -- on a tolerant mock beside it, which runs through.
-local World = require('mock.world')
+local World = require('latchkey.mock.world')
 local dir = require('pl.dir')
 local file = require('pl.file')
 local path = require('pl.path')

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local World = require('mock.world')
+local World = require('latchkey.mock.world')
 local stringx = require('pl.stringx')
 
 local SHA1_OF_RETURN_1 = 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db'

@@ -6,7 +6,7 @@ local fcntl = require('posix.fcntl')
 local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
-local latchkey = require('lib.latchkey')
+local latchkey = require('latchkey')
 
 local url, scripts, number, rounds = arg[1], arg[2], arg[3], tonumber(arg[4])
 

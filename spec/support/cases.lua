@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What to call a script with, made from its header: keys and what they hold, arguments within and
 -- beyond their limits.
-local names = require('lib.names')
+local names = require('latchkey.script.names')
 
 local helper = require('helper')
 

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Runs a command that needs no library, without the program: tools/lib/cli.lua in its own process.
+-- Runs a command that needs no library, without the program, in a process of its own.
 local utils = require('pl.utils')
 
 local command = {}
 
 local START = "LUA_PATH='tools/?.lua;tools/?/init.lua;;' luajit -e %s"
-local MAIN = "os.exit(require('lib.cli').main('.', {%s}, function() return 64 end))"
+local MAIN = "os.exit(require('latchkey.cli').main('.', {%s}, function() return 64 end))"
 
 ---@param ... string the command and its arguments
 ---@return integer exit code

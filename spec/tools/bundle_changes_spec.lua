@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
-local changes = require('bundle.changes')
-local header = require('lib.header')
+local changes = require('latchkey.bundle.changes')
+local header = require('latchkey.script.header')
 
 local SOURCE = [==[
 #!lua

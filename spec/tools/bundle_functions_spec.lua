@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
-local catalog = require('lib.catalog')
-local functions = require('bundle.functions')
-local lines = require('lib.lines')
+local catalog = require('latchkey.script.catalog')
+local functions = require('latchkey.bundle.functions')
+local lines = require('latchkey.script.lines')
 
 describe('a function library', function()
   local script

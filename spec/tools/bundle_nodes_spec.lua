@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local nodes = require('bundle.nodes')
+local nodes = require('latchkey.servers.nodes')
 
 describe('the URL of a replica', function()
   it('is its address with what stands around that of the master', function()

@@ -4,13 +4,13 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
-local bundle = require('bundle')
-local digest = require('lib.digest')
-local gzip = require('bundle.gzip')
-local manifest = require('bundle.manifest')
-local tar = require('bundle.tar')
+local bundle = require('latchkey.bundle')
+local digest = require('latchkey.digest')
+local gzip = require('latchkey.bundle.gzip')
+local manifest = require('latchkey.bundle.manifest')
+local tar = require('latchkey.bundle.tar')
 
-local SCHEMA = 'tools/bundle/manifest.schema.json'
+local SCHEMA = 'tools/latchkey/bundle/manifest.schema.json'
 local ABOUT = { name = 'small', version = '1.2.3' }
 
 -- Every byte is tried; PUC Lua takes its time, so there every seventh.

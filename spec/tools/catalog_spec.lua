@@ -3,7 +3,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 
 local SCRIPT = [==[
 #!lua

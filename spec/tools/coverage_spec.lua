@@ -4,7 +4,7 @@ if not rawget(_G, 'jit') then
 end
 
 local Coverage = require('lib.coverage')
-local header = require('lib.header')
+local header = require('latchkey.script.header')
 
 local SOURCE = [[
 #!lua

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local digest = require('lib.digest')
+local digest = require('latchkey.digest')
 
 describe('SHA-1', function()
   -- From the examples that NIST publishes beside FIPS 180-4, and RFC 3174.

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local lexer = require('lib.lexer')
+local lexer = require('latchkey.lua51.lexer')
 
 local function texts(source)
   local list = {}

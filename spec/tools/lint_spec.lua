@@ -4,7 +4,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
-local lint = require('lint')
+local lint = require('latchkey.lint')
 local command = require('support.command')
 
 local FIXTURES = 'spec/tools/fixtures/lint/'
@@ -313,7 +313,7 @@ describe('lint of a ledger', function()
     folder = temporary_folder()
     dir.makepath(folder .. '/ticket')
     utils.writefile(folder .. '/ticket/count.lua', utils.readfile(SCRIPT))
-    sha1 = require('lib.digest').sha1(utils.readfile(SCRIPT))
+    sha1 = require('latchkey.digest').sha1(utils.readfile(SCRIPT))
   end)
 
   after_each(function()

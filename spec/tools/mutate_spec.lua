@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
-local mutants = require('mutate.mutants')
-local mutations = require('mutate.mutations')
+local catalog = require('latchkey.script.catalog')
+local mutants = require('latchkey.mutate.mutants')
+local mutations = require('latchkey.mutate.mutations')
 
 local BUY = 'spec/tools/fixtures/lint/good/buy.lua'
 
@@ -141,7 +141,7 @@ describe('mutants that do no harm', function()
     for _, mutant in ipairs(mutants.of_all(assert(catalog.read('scripts')))) do
       known[mutant.id] = mutant
     end
-    local lines, count = utils.readlines('tools/mutate/equivalent.tsv'), 0
+    local lines, count = utils.readlines('tools/latchkey/mutate/equivalent.tsv'), 0
     assert.equal('# mutant\tchange\treason', lines[1])
 
     for i = 2, #lines do

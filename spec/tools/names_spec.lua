@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local names = require('lib.names')
+local names = require('latchkey.script.names')
 
 local function form(kind, text, plus)
   return { kind = kind, text = text or '', plus = plus or '' }

@@ -2,8 +2,8 @@
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
-local lexer = require('lib.lexer')
-local parser = require('lib.parser')
+local lexer = require('latchkey.lua51.lexer')
+local parser = require('latchkey.lua51.parser')
 
 -- A tree as one line: (Tag:label child child).
 local function show(node)
@@ -156,7 +156,7 @@ describe('parser', function()
         state = (state * 16807) % 2147483647
         return state % n + 1
       end
-      for _, file in ipairs(dir.getallfiles('tools/lint', '*.lua')) do
+      for _, file in ipairs(dir.getallfiles('tools/latchkey/lint', '*.lua')) do
         for _ = 1, 60 do
           local words = {}
           for i, token in ipairs(lexer.tokens(utils.readfile(file))) do

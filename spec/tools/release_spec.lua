@@ -2,10 +2,10 @@
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 local changelog = require('lib.changelog')
 local helper = require('helper')
-local ledger = require('lib.ledger')
+local ledger = require('latchkey.script.ledger')
 
 local HEAD = '# name\tversion\tsha1\tsince\n'
 
@@ -71,8 +71,8 @@ describe('tools/release', function()
     os.remove(clone)
     dir.makepath(clone .. '/tools')
     assert.is_true((utils.execute(
-      ('cp -r scripts %s && cp -r tools/release tools/lib tools/lint %s/tools'):format(
-        clone, clone))))
+      ('cp -r scripts %s && cp -r tools/release tools/lib tools/latchkey %s/tools'):format(clone,
+        clone))))
     write('scripts/released.tsv', HEAD)
     write('VERSION', '0.1.0\n')
     write('CHANGELOG.md', '# Changelog\n\n' .. unreleased() .. '\n## 0.0.1\n\n- old\n')

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
-local catalog = require('lib.catalog')
-local mock = require('repl.mock')
-local call = require('repl.call')
-local Session = require('repl.session')
+local catalog = require('latchkey.script.catalog')
+local mock = require('latchkey.repl.mock')
+local call = require('latchkey.repl.call')
+local Session = require('latchkey.repl.session')
 
 local helper = require('helper')
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local report = require('lib.report')
+local report = require('latchkey.cli.report')
 
 local function finding(file, line, rule, message)
   return { file = file, line = line, rule = rule, message = message or 'm' }

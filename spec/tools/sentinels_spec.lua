@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local sentinels = require('lib.doctor.sentinels')
+local sentinels = require('latchkey.doctor.sentinels')
 
 describe('the URLs of sentinels', function()
   it('have the user and password for them, and not those of the master', function()

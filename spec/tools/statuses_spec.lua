@@ -2,7 +2,7 @@
 -- The page of the statuses against the table in the public header.
 local utils = require('pl.utils')
 
-local exits = require('lib.exits')
+local exits = require('latchkey.cli.exits')
 local helper = require('helper')
 
 local function joined(literals)

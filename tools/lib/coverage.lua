@@ -2,7 +2,7 @@
 -- Which lines of the scripts ran, and which of their headers' outcomes came. LuaJIT only.
 local jutil = require('jit.util')
 
-local header = require('lib.header')
+local header = require('latchkey.script.header')
 
 local Coverage = {}
 Coverage.__index = Coverage

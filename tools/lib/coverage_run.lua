@@ -2,9 +2,9 @@
 -- A helper of busted: measures the scripts while the specs run them on the mock, prints the table,
 -- and fails the run when anything was never reached.
 local busted = require('busted')
-local catalog = require('lib.catalog')
+local catalog = require('latchkey.script.catalog')
 local Coverage = require('lib.coverage')
-local runner = require('mock.runner')
+local runner = require('latchkey.mock.runner')
 
 local coverage = Coverage.new(assert(catalog.read('scripts')))
 local run_script, running = runner.run, nil

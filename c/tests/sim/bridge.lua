@@ -3,9 +3,9 @@
 -- and its time in milliseconds first.
 package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. package.path
 
-local Front = require('mock.front')
-local World = require('mock.world')
-local dispatch = require('mock.dispatch')
+local Front = require('latchkey.mock.front')
+local World = require('latchkey.mock.world')
+local dispatch = require('latchkey.mock.dispatch')
 
 -- No script of these worlds is endless, and while a hook is set nothing is compiled.
 debug.sethook = function() end -- luacheck: ignore 122

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Servers: each a mock of its own (tools/mock) in one LuaJIT state, behind bridge.lua. They run the scripts
- * that clients send, byte for byte, and their clocks are the true time plus what a fault has added.
+ * Servers: each a mock of its own (tools/latchkey/mock) in one LuaJIT state, behind bridge.lua. They run
+ * the scripts that clients send, byte for byte, and their clocks are the true time plus what a fault has added.
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H

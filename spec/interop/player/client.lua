@@ -25,7 +25,7 @@ end
 
 local OWNER = '0b5c4a62-94a3-4c4e-8d5e-0123456789ab:1'
 
----@param world table a world of spec/helper.lua, or what has its `command` and `now_ms`
+---@param world table a world of the specs' helper, or what has its `command` and `now_ms`
 ---@param options? player.options
 function Client:new(world, options)
   options = options or {}

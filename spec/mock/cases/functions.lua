@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions, as Redis 7.0.15 answers.
-local null = require('mock.convert').null
+local null = require('latchkey.mock.convert').null
 
 local LIBRARY = '#!lua name=lib\n'
 local BAD_NAME = 'ERR Library names can only contain letters, numbers, or underscores(_) and must '

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What happens inside scripts, as Redis 7.0.15 does it. `line`: the error ends with the script's
 -- SHA1 and this line.
-local null = require('mock.convert').null
+local null = require('latchkey.mock.convert').null
 
 local OK = { ok = 'OK' }
 local WRONGTYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'

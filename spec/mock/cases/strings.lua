@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Strings, as Redis 7.0.15 answers.
-local null = require('mock.convert').null
+local null = require('latchkey.mock.convert').null
 
 local OK = { ok = 'OK' }
 local SYNTAX = 'ERR syntax error'

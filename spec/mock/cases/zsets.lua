@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Sorted sets member by member, as Redis 7.0.15 answers.
-local null = require('mock.convert').null
+local null = require('latchkey.mock.convert').null
 
 local WRONGTYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local NOT_A_FLOAT = 'ERR value is not a valid float'

@@ -5,7 +5,7 @@
 local ffi = require('ffi')
 local clock = require('posix.time')
 
-local latchkey = require('lib.latchkey')
+local latchkey = require('latchkey')
 
 -- The binding has locks alone; what counts is opened here.
 local registry = debug.getregistry()

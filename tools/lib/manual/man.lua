@@ -2,7 +2,7 @@
 -- Manual pages in mdoc(7), from the models of the commands.
 local pretty = require('pl.text')
 
-local exits = require('lib.exits')
+local exits = require('latchkey.cli.exits')
 
 local man = {}
 

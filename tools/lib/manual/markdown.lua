@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Reference pages of the commands, from their models.
-local exits = require('lib.exits')
+local exits = require('latchkey.cli.exits')
 
 local markdown = {}
 

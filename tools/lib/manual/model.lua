@@ -5,7 +5,7 @@
 -- A model is { name, summary, usage, description, sections, notes, extra }. A section is
 -- { title, rows }, or { title, text }: as it stands. A row is { names, value, text, choices } of an
 -- option or { label, text, choices } of an argument; `extra` are options named in passing.
-local cli = require('lib.cli')
+local cli = require('latchkey.cli')
 
 local model = {}
 

@@ -7,7 +7,7 @@ local stringx = require('pl.stringx')
 local utils = require('pl.utils')
 
 local headers = require('lib.site.headers')
-local pages = require('bundle.pages')
+local pages = require('latchkey.bundle.pages')
 local states = require('lib.site.states')
 
 local tree = {}

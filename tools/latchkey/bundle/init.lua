@@ -1,0 +1,143 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Bundles: scripts as operations receive them, in one file that is the same bytes wherever it is
+-- built. There is one form: what is read must be what writing it again gives, byte for byte.
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local digest = require('latchkey.digest')
+local gzip = require('latchkey.bundle.gzip')
+local manifest = require('latchkey.bundle.manifest')
+local pages = require('latchkey.bundle.pages')
+local report = require('latchkey.cli.report')
+local tar = require('latchkey.bundle.tar')
+
+local bundle = {}
+
+bundle.BYTES_MAX = 16 * 1024 * 1024
+local LIMITS = { files = 4000, bytes = 1024 * 1024 }
+
+---@class bundle.contents
+---@field name string
+---@field version string
+---@field sha256 string of the whole file
+---@field bytes string the whole file
+---@field files table<string, string> content by path
+---@field scripts table[] as of catalog.read
+
+---May a bundle have this name and version?
+---@param name string
+---@param version string
+---@return string|nil why not
+function bundle.check_name(name, version)
+  if not name:find('^[%l%d][%l%d-]*$') or #name > 63 then
+    return ('"%s" is no name of a bundle: lower-case letters, digits and "-", at most 63'):format(
+      name)
+  elseif not version:find('^%d+%.%d+%.%d+$') or #version > 31 then
+    return ('"%s" is no version: MAJOR.MINOR.PATCH'):format(version)
+  end
+end
+
+local function too_large(what)
+  return ('%s is larger than %d bytes'):format(what, bundle.BYTES_MAX)
+end
+
+---@param about { name: string, version: string }
+---@param folder string of the scripts
+---@param licence? string the text of one
+---@return bundle.contents|nil contents
+---@return string|nil why
+function bundle.pack(about, folder, licence)
+  local scripts, findings = catalog.read(folder)
+  if not scripts then
+    return nil, (report.text(findings):gsub('\n$', ''))
+  elseif #scripts == 0 then
+    return nil, folder .. ' has no scripts'
+  end
+  local files = { LICENSE = licence }
+  for _, script in ipairs(scripts) do
+    files['scripts/' .. script.name .. '.lua'] = script.source
+  end
+  for file, page in pairs(pages.all(scripts)) do
+    files['docs/' .. file] = page
+  end
+  local why
+  scripts, why = manifest.add(about, files)
+  if not scripts then
+    return nil, why
+  end
+  local bytes = gzip.pack(tar.pack(about.name .. '-' .. about.version, files))
+  -- A bundle that cannot be read again must not be written.
+  return bundle.read(bytes)
+end
+
+---@param bytes string a whole file
+---@return bundle.contents|nil contents
+---@return string|nil why the bundle is refused
+function bundle.read(bytes)
+  if #bytes > bundle.BYTES_MAX then
+    return nil, too_large('it')
+  end
+  local archive, why = gzip.unpack(bytes)
+  if not archive then
+    return nil, why
+  end
+  local folder, files = tar.unpack(archive, LIMITS)
+  if not folder then
+    return nil, files
+  end
+  local document, scripts = manifest.check(files)
+  if not document then
+    return nil, scripts
+  end
+  why = bundle.check_name(document.name, document.version)
+  if why then
+    return nil, why
+  elseif folder ~= document.name .. '-' .. document.version then
+    return nil, ('its folder is %s, its manifest says %s %s'):format(folder, document.name,
+      document.version)
+  end
+  return { name = document.name, version = document.version, sha256 = digest.sha256(bytes),
+    bytes = bytes, files = files, scripts = scripts }
+end
+
+---The bytes of a file that may be a bundle.
+---@param file string
+---@return string|nil bytes
+---@return string|nil why
+function bundle.bytes_of(file)
+  if not path.isfile(file) then
+    return nil, ('there is no file %s'):format(file)
+  end
+  local handle, why = io.open(file, 'rb')
+  if not handle then
+    return nil, why
+  end
+  local bytes = handle:read(bundle.BYTES_MAX + 1) or ''
+  handle:close()
+  if #bytes > bundle.BYTES_MAX then
+    return nil, too_large(file)
+  end
+  return bytes
+end
+
+---The scripts of a bundle as a folder, for those who take one (script_dir of a client).
+---@param contents bundle.contents
+---@param folder string
+---@return true|nil written
+---@return string|nil why
+function bundle.unpack(contents, folder)
+  for _, script in ipairs(contents.scripts) do
+    local file = path.join(folder, script.name .. '.lua')
+    local made, why = require('pl.dir').makepath(path.dirname(file))
+    if made then
+      made, why = utils.writefile(file, script.source, true)
+    end
+    if not made then
+      return nil, why
+    end
+  end
+  return true
+end
+
+return bundle

@@ -1,0 +1,276 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The parts of a state: keyspace, clients, ghosts. A part is plain data that is never changed, and
+-- equal data is one part, so that states are compared by numbers and steps can be remembered.
+--
+-- Now is always START_MS. When time passes, all moments come nearer instead: numbers and texts near
+-- START_MS (13 digits) or, in microseconds, near a thousand times that (16 digits) are moments. So
+-- absolute time is in no state, and two states that differ by it alone are one.
+local START_MS = require('latchkey.mock.clock').START_MS
+local NEAR_MS = 1e9
+-- What is longer ago is as if it were so long ago: longer than any lease of a model.
+local PAST_MS = 400
+
+local parts = { START_MS = START_MS }
+
+local sized, new_table = pcall(require, 'table.new')
+
+---An array of this size: places that are filled one by one would make it grow several times.
+---@type fun(size: integer): table
+parts.array = sized and function(size)
+  return new_table(size, 0)
+end or function()
+  return {}
+end
+
+---Some versions of LuaJIT compile loops over pairs() to code that crashes; such a loop is left to
+---the interpreter.
+function parts.interpreted(loop)
+  if rawget(_G, 'jit') then
+    require('jit').off(loop)
+  end
+  return loop
+end
+
+local Pool = {}
+Pool.__index = Pool
+
+local function by_kind_and_value(a, b)
+  if type(a) == type(b) then
+    return a < b
+  end
+  return type(a) == 'number'
+end
+
+---The names of a table in one order. Names that begin with "_" are remembered values and no data.
+local function sorted_names(data)
+  local names = {}
+  for name in pairs(data) do
+    if type(name) ~= 'string' or name:byte() ~= 95 then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names, by_kind_and_value)
+  return names
+end
+parts.sorted_names = parts.interpreted(sorted_names)
+
+local function write(data, out)
+  local kind = type(data)
+  if kind == 'string' then
+    out[#out + 1] = '"' .. data .. '"'
+  elseif kind == 'number' then
+    out[#out + 1] = ('%.17g'):format(data)
+  elseif kind == 'table' then
+    out[#out + 1] = '{'
+    for _, name in ipairs(sorted_names(data)) do
+      out[#out + 1] = type(name) == 'number' and name .. '=' or '"' .. name .. '"='
+      write(data[name], out)
+      out[#out + 1] = ','
+    end
+    out[#out + 1] = '}'
+  else
+    out[#out + 1] = tostring(data)
+  end
+end
+
+---One text for equal data, and another for other data.
+---@return string
+function parts.text(data)
+  local out = {}
+  write(data, out)
+  return table.concat(out)
+end
+
+---A copy that may be changed.
+function parts.copy(data)
+  if type(data) ~= 'table' then
+    return data
+  end
+  local new = {}
+  for name, value in pairs(data) do
+    if type(name) ~= 'string' or name:byte() ~= 95 then
+      new[name] = parts.copy(value)
+    end
+  end
+  return new
+end
+parts.interpreted(parts.copy)
+
+---A table with the same members.
+parts.shallow = parts.interpreted(function(data)
+  local new = {}
+  for name, value in pairs(data) do
+    new[name] = value
+  end
+  return new
+end)
+
+local function map(data, text, number)
+  local kind = type(data)
+  if kind == 'string' then
+    return text(data)
+  elseif kind == 'number' then
+    return number(data)
+  elseif kind ~= 'table' then
+    return data
+  end
+  local new = {}
+  for name, value in pairs(data) do
+    if type(name) ~= 'string' then
+      new[name] = map(value, text, number)
+    elseif name:byte() ~= 95 then
+      new[text(name)] = map(value, text, number)
+    end
+  end
+  return new
+end
+parts.interpreted(map)
+
+local function same(value)
+  return value
+end
+
+---@return boolean is this number a moment in ms?
+function parts.is_moment(n)
+  return n > START_MS - NEAR_MS and n < START_MS + NEAR_MS
+end
+
+local function is_token(n)
+  return n > (START_MS - NEAR_MS) * 1000 and n < (START_MS + NEAR_MS) * 1000
+end
+parts.is_token = is_token
+
+local function nearer(ms, past_ms)
+  local function number(n)
+    if parts.is_moment(n) then
+      return math.max(n - ms, START_MS - past_ms)
+    elseif is_token(n) then
+      return n - ms * 1000
+    end
+    return n
+  end
+  local function digits(text)
+    local length = #text
+    if length ~= 13 and length ~= 16 then
+      return nil
+    end
+    return ('%.0f'):format(number(tonumber(text)))
+  end
+  return number, function(text)
+    return #text >= 13 and (text:gsub('%d+', digits)) or text
+  end
+end
+
+---@param past_ms? integer what is longer ago is as if it were so long ago
+function parts.pool(past_ms)
+  return setmetatable({ by_text = {}, count = 0, past_ms = past_ms or PAST_MS }, Pool)
+end
+
+---@param data table is the pool's from now on
+---@param text? string of the data, if the caller has it
+---@return table part { id, data, text }
+function Pool:part(data, text)
+  text = text or parts.text(data)
+  local part = self.by_text[text]
+  if not part then
+    self.count = self.count + 1
+    part = { id = self.count, data = data, text = text, memo = {}, later = {}, renamed = {},
+      serials = {} }
+    self.by_text[text] = part
+  end
+  return part
+end
+
+---The part after so many ms.
+function Pool:shift(part, ms)
+  local shifted = part.later[ms]
+  if not shifted then
+    local number, text = nearer(ms, self.past_ms)
+    shifted = self:part(map(part.data, text, number))
+    part.later[ms] = shifted
+  end
+  return shifted
+end
+
+---The part with clients called by other letters.
+---@param letters string "BAC": A is called B, and B is called A
+function Pool:rename(part, letters)
+  local renamed = part.renamed[letters]
+  if not renamed then
+    if not part.text:find('lk%-%u') then
+      renamed = part
+    else
+      renamed = self:part(map(part.data, function(text)
+        return (text:gsub('lk%-(%u)', function(letter)
+          local place = letter:byte() - 64
+          return 'lk-' .. (place <= #letters and letters:sub(place, place) or letter)
+        end))
+      end, same))
+    end
+    part.renamed[letters] = renamed
+  end
+  return renamed
+end
+
+---The fencing tokens in a part, each once.
+function parts.tokens(part)
+  local tokens = part.tokens
+  if not tokens then
+    tokens = {}
+    local seen = {}
+    for digits in part.text:gmatch('%f[%d]%d+%f[%D]') do
+      local n = #digits == 16 and tonumber(digits)
+      if n and is_token(n) and not seen[n] then
+        seen[n] = true
+        tokens[#tokens + 1] = n
+      end
+    end
+    part.tokens = tokens
+  end
+  return tokens
+end
+
+---A token as its distance from now.
+function parts.token_text(token)
+  return ('now%+d us'):format(token - START_MS * 1000)
+end
+
+---The part with other tokens.
+---@param name string one for each different `change`
+---@param change fun(token: number): number
+---@param server? table whose keyspace the part is
+function Pool:map_tokens(part, name, change, server)
+  if #parts.tokens(part) == 0 then
+    return part
+  end
+  local mapped = part.renamed[name]
+  if not mapped then
+    local function number(n)
+      return is_token(n) and change(n) or n
+    end
+    local data = map(part.data, function(text)
+      return #text < 16 and text or (text:gsub('%d+', function(digits)
+        return #digits == 16 and ('%.0f'):format(number(tonumber(digits))) or nil
+      end))
+    end, number)
+    mapped = server and server:keyspace(data) or self:part(data)
+    part.renamed[name] = mapped
+  end
+  return mapped
+end
+
+---The highest serial of this client's owners that stands in the part; its own part calls it "@".
+---@return integer 0 if there is none
+function parts.serial(part, letter)
+  local highest = part.serials[letter]
+  if not highest then
+    highest = 0
+    for serial in part.text:gmatch('lk%-' .. letter .. ':(%d+)') do
+      highest = math.max(highest, tonumber(serial))
+    end
+    part.serials[letter] = highest
+  end
+  return highest
+end
+
+return parts

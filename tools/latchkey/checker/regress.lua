@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A counterexample as a spec: it fails as long as the scripts allow the run.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local regress = {}
+
+local SPEC = [[
+-- SPDX-License-Identifier: Apache-2.0
+-- Found by latchkey check: %s.
+local checker = require('latchkey.checker')
+local helper = require('helper')
+
+describe('the %s model', function()
+  it('keeps %s in a run that once broke it', function()
+    local finding = checker.replay('%s',
+      %s,
+      { scripts = helper.scripts,%s clients = %d, rounds = %d, faults = %d,
+        kinds = {%s},
+        limits = {%s} })
+
+    assert.is_nil(finding)
+  end)
+end)
+]]
+
+local function quote(text)
+  return "'" .. text:gsub('\\', '\\\\'):gsub("'", "\\'") .. "'"
+end
+
+-- A replay in lines of at most 100 columns.
+local function wrapped(text)
+  local lines, line = {}, ''
+  for word in text:gmatch('%S+') do
+    if #line + #word > 84 then
+      lines[#lines + 1] = quote(line .. ' ')
+      line = ''
+    end
+    line = line == '' and word or line .. ' ' .. word
+  end
+  lines[#lines + 1] = quote(line)
+  return table.concat(lines, '\n      .. ')
+end
+
+local function plain_value(value)
+  return value == math.huge and 'math.huge' or tostring(value)
+end
+
+local function padded(list)
+  return #list > 0 and ' ' .. table.concat(list, ', ') .. ' ' or ''
+end
+
+---@return string file that was written
+function regress.write(folder, verdict, finding)
+  local kinds, limits = {}, {}
+  for kind in pairs(verdict.kinds) do
+    kinds[#kinds + 1] = quote(kind)
+  end
+  table.sort(kinds)
+  for name, value in pairs(verdict.limits or {}) do
+    limits[#limits + 1] = name .. ' = ' .. plain_value(value)
+  end
+  table.sort(limits)
+  dir.makepath(folder)
+  local bounds, number = verdict.bounds, 1
+  local file
+  repeat
+    file = path.join(folder, ('%s_%s_%d_spec.lua'):format(verdict.model, finding.property:lower(),
+      number))
+    number = number + 1
+  until not path.exists(file)
+  utils.writefile(file, SPEC:format(finding.message:gsub('\n', ' '), verdict.model,
+    finding.property, verdict.model, wrapped(table.concat(finding.trail, ' ')),
+    verdict.beside and (' beside = %s,'):format(quote(verdict.beside)) or '',
+    bounds.clients, bounds.rounds, bounds.faults, padded(kinds), padded(limits)))
+  return file
+end
+
+return regress

@@ -1,0 +1,222 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Runs the steps that a string names, one after the other. A string of the checker names every
+-- step; one that a person types may leave out what goes without saying, and shorten names: "A.acq
+-- +300 B.acq A.rel".
+local Client = require('latchkey.checker.client')
+local Steps = require('latchkey.checker.steps')
+local redisson = require('latchkey.checker.redisson')
+
+local replay = {}
+
+local DEEPEST = 8
+
+-- What the state allows: array of { label, state, finding }, and what is wrong with the state
+-- itself.
+local function allowed(steps, state)
+  local list = {}
+  local finding = steps:each(state, function(label, new, found)
+    list[#list + 1] = { label = label, before = state, state = new, finding = found }
+  end)
+  return list, finding
+end
+
+local function matches(label, word)
+  return label:sub(1, #word) == word
+end
+
+local function find(list, word)
+  for _, step in ipairs(list) do
+    if step.label == word then
+      return step
+    end
+  end
+  for _, step in ipairs(list) do
+    if matches(step.label, word) and not word:find('^%+') then
+      return step
+    end
+  end
+end
+
+local function is_own(label, letter)
+  return label:sub(1, 1) == letter and not label:find('[!~]')
+end
+
+-- The shortest way to a step with this name by steps of the same client alone.
+local function find_way(steps, state, word)
+  local letter = word:sub(1, 1)
+  local level = { { state = state, way = {} } }
+  for _ = 1, DEEPEST do
+    local deeper = {}
+    for _, node in ipairs(level) do
+      local list = allowed(steps, node.state)
+      local found = find(list, word)
+      if found then
+        table.insert(node.way, found)
+        return node.way
+      end
+      for _, step in ipairs(list) do
+        if is_own(step.label, letter) and not step.finding then
+          local way = { unpack(node.way) }
+          way[#way + 1] = step
+          deeper[#deeper + 1] = { state = step.state, way = way }
+        end
+      end
+    end
+    level = deeper
+  end
+end
+
+-- So much time, with whatever cannot wait in between.
+local function find_time(steps, state, ms)
+  local way = {}
+  while ms > 0 do
+    local list = allowed(steps, state)
+    local chosen
+    for _, step in ipairs(list) do
+      local passes = tonumber(step.label:match('^%+(%d+)$'))
+      if passes and passes <= ms then
+        chosen, ms = step, ms - passes
+        break
+      elseif not passes and step.label:find('[.<@]') and not step.label:find('[!~:]') then
+        chosen = chosen or step
+      end
+    end
+    if not chosen then
+      return nil
+    end
+    way[#way + 1] = chosen
+    state = chosen.state
+    if chosen.finding then
+      return way
+    end
+  end
+  return way
+end
+
+local function find_steps(steps, state, word)
+  local list = allowed(steps, state)
+  local step = find(list, word)
+  if step then
+    return { step }, list
+  end
+  local ms = tonumber(word:match('^%+(%d+)$'))
+  if ms then
+    return find_time(steps, state, ms), list
+  elseif word:find('^%u[.<@:]') then
+    return find_way(steps, state, word), list
+  end
+  return nil, list
+end
+
+local function describe(list)
+  local labels = {}
+  for i, step in ipairs(list) do
+    labels[i] = step.label
+  end
+  table.sort(labels)
+  return #labels > 0 and table.concat(labels, ' ') or 'nothing'
+end
+
+---@param steps table as checker.prepare gives it, with `reduce = false`
+---@param text string
+---@param wanted fun(property: string): boolean the findings that end the run
+---@return table|nil run { steps = { { label, before, state } }, finding }
+---@return string|nil why which word cannot be, and what could
+function replay.run(steps, text, wanted)
+  local function kept(finding)
+    return finding and wanted(finding.property) and finding or nil
+  end
+  local state, run, place = steps:first(), { steps = {} }, 0
+  for word in text:gmatch('%S+') do
+    place = place + 1
+    local way, list = find_steps(steps, state, word)
+    if not way then
+      return nil, ('word %d of the replay, "%s", cannot be there; possible: %s'):format(place, word,
+        describe(list))
+    end
+    for _, step in ipairs(way) do
+      table.insert(run.steps, step)
+      state = step.state
+      run.finding = kept(step.finding) or kept(steps:check_belief(state))
+      if run.finding then
+        return run
+      end
+    end
+  end
+  local _, finding = allowed(steps, state)
+  run.finding = kept(finding)
+  return run
+end
+
+local function is_plain(label)
+  return not label:find('[!~]') and not label:find(':quit') and not label:find(':reenter')
+end
+
+---A run in which nothing goes wrong, to be looked at.
+---@param most integer steps
+---@return table run
+function replay.sample(steps, most)
+  local state, run = steps:first(), { steps = {} }
+  for _ = 1, most do
+    local chosen
+    for _, step in ipairs(allowed(steps, state)) do
+      if is_plain(step.label) and (not chosen or chosen.label:find(':leave')) then
+        chosen = step
+      end
+    end
+    if not chosen then
+      break
+    end
+    table.insert(run.steps, chosen)
+    state = chosen.state
+  end
+  return run
+end
+
+-- The line of a script that wrote last, or where it wrote nothing, that it ended with.
+local function line_to_blame(steps, state, call, letter)
+  local store = steps.server:world_of(call).store
+  local line, wrote, size
+  local function look()
+    if size and #store.undo > size then
+      wrote = line
+    end
+    size = #store.undo
+  end
+  debug.sethook(function(_, number)
+    if debug.getinfo(2, 'S').source == '@user_script' then
+      look()
+      line = number
+    end
+  end, 'l')
+  steps.server:run_once(state[steps.KEYS], call, letter)
+  debug.sethook()
+  look()
+  return wrote or line
+end
+
+---The script that ran last in a run, and the line in it to look at first.
+---@return table|nil { script, line, scripts = its folder }
+function replay.blame(steps, run)
+  for i = #run.steps, 1, -1 do
+    local step = run.steps[i]
+    local letter, mark = step.label:match('^(%u)([.~])')
+    if letter then
+      local place = letter:byte() - 64
+      local data = step.before[place].data
+      local call = mark == '~' and data.late[tonumber(step.label:match('#(%d+)$')) or 1]
+      for _, other in ipairs(mark == '.' and data.pipe or {}) do
+        call = call or not other.reply and other
+      end
+      if Client.is_script(call) and not redisson.has(call.script) then
+        local line = run.finding and run.finding.line
+          or line_to_blame(steps, step.before, call, letter)
+        return { script = call.script, line = line, scripts = steps.server:folder(call) }
+      end
+    end
+  end
+end
+
+replay.letter = Steps.letter
+
+return replay

@@ -1,0 +1,75 @@
+-- SPDX-License-Identifier: Apache-2.0
+local acl = require('latchkey.locks.acl')
+local cli = require('latchkey.cli')
+local fleet = require('latchkey.servers.fleet')
+
+local command = { summary = 'the smallest ACL rule for an application' }
+
+function command.configure(parser, _, home)
+  parser:argument('user', 'The name of the server\'s user.')
+  parser:option('--names', 'Only locks with such names, as the command KEYS takes patterns; may be '
+    .. 'given several times. A pattern without braces means names without braces, \'{orders}*\' '
+    .. 'such with a tag; * (the default) means all.'):argname('PATTERN'):count('*')
+  parser:option('--family', 'Only these scripts: ' .. table.concat(acl.families(home), ', ')
+    .. '; may be given several times.'):choices(acl.families(home)):count('*')
+  parser:option('--targets', 'Keys that guard/call may act on beside those of the locks, such as '
+    .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
+  parser:option('--url', 'Where the application\'s locks are, to see whether that is a cluster or '
+    .. 'behind Sentinel; nothing is asked there.'):argname('URL')
+  parser:mutex(
+    parser:flag('--cluster', 'For a cluster: its map, and sharded channels.'),
+    parser:flag('--sentinel', 'For a master behind Sentinel; a second line is for the sentinels.'))
+  parser:flag('--sharded', 'Also sharded channels.')
+  parser:flag('--replicas', 'Holds wait until replicas have them (min_replicas).')
+  parser:flag('--functions', 'Scripts are called as functions of the server.')
+  parser:flag('--load', 'Also what latchkey load and status need.')
+  parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
+    .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does.')
+end
+
+local function topology_of(args)
+  return args.cluster and 'cluster' or args.sentinel and 'sentinel'
+    or args.url and fleet.topology(args.url)
+end
+
+-- What a line does not say.
+local function remind(ctx, args, topology)
+  ctx:note('latchkey acl: the rule sets no password; add one with ACL SETUSER ' .. args.user
+    .. ' \'>PASSWORD\'')
+  if topology == 'cluster' then
+    ctx:note('latchkey acl: every node has users of its own: give it to all, replicas as well')
+  elseif topology == 'sentinel' then
+    ctx:note('latchkey acl: the first line is for the master and its replicas, the second for '
+      .. 'every sentinel (sentinel_user in the URL)')
+  end
+end
+
+function command.run(args, ctx)
+  if not args.user:find('^[%w._@:+-]+$') then
+    return ctx:misuse('the user\'s name may have letters, digits and . _ @ : + -')
+  end
+  local names = #args.names > 0 and args.names or { '*' }
+  for _, list in ipairs({ names, args.targets }) do
+    for _, pattern in ipairs(list) do
+      local good, why = acl.check_pattern(pattern)
+      if not good then
+        return ctx:misuse(why)
+      end
+    end
+  end
+  local topology = topology_of(args)
+  local rule = acl.rule(ctx.home, { names = names, families = args.family, targets = args.targets,
+    topology = topology, sharded = args.sharded, replicas = args.replicas,
+    functions = args.functions, load = args.load })
+  local line = acl.line(args.user, rule)
+  local for_sentinels = topology == 'sentinel' and acl.line(args.user, acl.sentinel_rule()) or nil
+  ctx:result({ user = args.user, names = names, commands = rule.commands, keys = rule.keys,
+    channels = rule.channels, rule = line, sentinel_rule = for_sentinels },
+    line .. '\n' .. (for_sentinels and for_sentinels .. '\n' or ''))
+  if not ctx.json then
+    remind(ctx, args, topology)
+  end
+  return cli.exits.done
+end
+
+return command

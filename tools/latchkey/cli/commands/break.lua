@@ -1,0 +1,224 @@
+-- SPDX-License-Identifier: Apache-2.0
+local breaking = require('latchkey.locks.kinds.breaking')
+local cli = require('latchkey.cli')
+local kinds = require('latchkey.locks.kinds')
+local names = require('latchkey.script.names')
+local terminal = require('latchkey.cli.terminal')
+local text = require('latchkey.cli.text')
+local words = require('latchkey.locks.kinds.words')
+
+local command = { summary = 'take a lock from its holder', server = true }
+
+-- So many holders are named in the question.
+local ASKED_MAX = 10
+
+local SHUT_OUT = [[
+Its old holder may still write where tokens are checked, until the resource has seen a later one.
+The token %.0f is later: write it there now. Where latchkey guards the resource:
+  latchkey eval fence/admit --name RESOURCE --token %.0f --owner operator
+]]
+
+function command.configure(parser)
+  parser:argument('name', 'Of the lock.')
+  parser:option('--kind', 'Its kind, where the key does not show it: ' .. kinds.CHOICE .. '.')
+    :choices(kinds.NAMES)
+  parser:option('--owner', 'Only if this owner holds it, as inspect names it: of several readers '
+    .. 'only this one, of permits the one with this id.')
+  parser:flag('--yes', 'Do not ask.')
+  parser:epilog('The holder is told when it next renews; until then it goes on working. Waiters '
+    .. 'are told at once. Breaking a fenced lock draws a token above the holder\'s and prints '
+    .. 'it: a resource refuses the old holder once it has seen that token. A countdown latch is '
+    .. 'opened. Exit code 1: another owner holds the lock by now, and nothing was done.')
+end
+
+local function kinds_of(views)
+  local list = {}
+  for i, view in ipairs(views) do
+    list[i] = view.kind
+  end
+  return table.concat(list, ', ')
+end
+
+-- The kind that the key shows. Nothing is taken from what may be something else.
+local function choose(found, name)
+  if found.what then
+    return nil, ('%s is %s: no lock of any kind'):format(name, found.what)
+  end
+  local first = found.views[1]
+  if first.certain then
+    return first
+  elseif not first.fits and first.fields then
+    return nil, ('%s is a hash, but no lock: it has %d fields that are no owners with counts')
+      :format(name, first.fields)
+  elseif #found.views > 1 then
+    return nil, ('%s may be several things: %s; write --kind with the one that it is'):format(name,
+      kinds_of(found.views))
+  end
+  return nil, ('%s may be something else than a lock; write --kind %s if it is one'):format(name,
+    first.kind)
+end
+
+-- What is to be broken: a view, { free = true }, or nil and why not.
+local function find(client, home, args, name)
+  local found, err = kinds.find(client, home, args.name)
+  if not found then
+    return nil, err
+  elseif found.free then
+    return { free = true, kind = args.kind }
+  end
+  local view, why
+  if not args.kind then
+    view, why = choose(found, name)
+  elseif found.what then
+    why = ('%s is %s: no lock of any kind'):format(name, found.what)
+  elseif kinds.ROWS[args.kind].type ~= kinds.ROWS[found.views[1].kind].type then
+    why = ('%s is a %s: no lock of kind %s'):format(name, kinds.ROWS[found.views[1].kind].type,
+      args.kind)
+  else
+    view, err = kinds.read(client, home, args.kind, args.name)
+    if not view then
+      return nil, err
+    elseif not view.free and not view.fits and not (args.kind == 'fenced' and view.holders[1]) then
+      why = ('%s does not fit the kind %s'):format(name, args.kind)
+    end
+  end
+  if why then
+    return nil, { status = 'LK_WRONGTYPE', message = why }
+  elseif not view.free and not kinds.ROWS[view.kind].breaks then
+    return nil, { status = 'LK_INVALID', message = ('%s is a semaphore, which does not know who '
+      .. 'has its permits; give them back with latchkey eval semaphore/release'):format(name) }
+  end
+  return view
+end
+
+-- The holders that are meant; false when the named owner is none of them.
+local function chosen(client, home, view, args)
+  local holders, err = breaking.holders(client, home, view, args.name)
+  if not holders or not args.owner then
+    return holders, err
+  end
+  for _, holder in ipairs(holders) do
+    if holder.owner == args.owner then
+      return { holder }
+    end
+  end
+  return false
+end
+
+local function question(name, view, holders)
+  if view.left then
+    return ('%s is closed, %.0f left to count.\nOpen it? [y/N] '):format(name, view.left)
+  end
+  local lines = {}
+  for i = 1, math.min(#holders, ASKED_MAX) do
+    local left_ms = holders[i].left_ms or view.lease_ms
+    lines[i] = ('%s is held by %s%s.\n'):format(name, text.safe(holders[i].owner),
+      left_ms >= 0 and ' for another ' .. text.show_ms(left_ms) or '')
+  end
+  if #holders > ASKED_MAX then
+    lines[#lines + 1] = ('And by %d more.\n'):format(#holders - ASKED_MAX)
+  end
+  return table.concat(lines) .. 'Break it? [y/N] '
+end
+
+local function agrees(ctx, name, view, holders)
+  ctx.stderr:write(question(name, view, holders))
+  ctx.stderr:flush()
+  local answer = io.stdin:read('*l')
+  return answer ~= nil and answer:lower():find('^y') ~= nil
+end
+
+local function free(ctx, name, kind)
+  ctx:result({ name = name, outcome = 'free' }, kind == 'countdown' and name .. ' is open.\n'
+    or name .. ' is free: nobody holds it.\n')
+  return cli.exits.done
+end
+
+local function safe_all(owners)
+  local list = {}
+  for i, owner in ipairs(owners) do
+    list[i] = text.safe(owner)
+  end
+  return list
+end
+
+local function told(name, view, done, after)
+  if view.left then
+    return ('%s is open; %.0f were left to count.\n'):format(name, done.left)
+  elseif view.kind == 'permit' then
+    return ('%s: %s.\n'):format(name, words.counted(done.broken, 'permit is free again',
+      'permits are free again'))
+  end
+  local now = 'is free'
+  if after.holders and #after.holders > 0 then
+    now = 'is now held by ' .. text.safe(after.holders[1].owner)
+  end
+  return ('%s %s; it was held by %s.\n'):format(name, now,
+    table.concat(safe_all(done.owners), ', '))
+    .. (done.token and SHUT_OUT:format(done.token, done.token) or '')
+end
+
+local function break_it(ctx, client, view, raw_name, holders)
+  local name = text.safe(raw_name)
+  local done, err = breaking.run(client, ctx.home, view.kind, raw_name, holders)
+  if not done then
+    return ctx:fail(err)
+  elseif done.broken == 0 and done.another then
+    ctx:result({ name = name, outcome = 'another' }, ('%s is held by another than %s by now.\n')
+      :format(name, text.safe(holders[1].owner)))
+    return cli.exits.found
+  elseif done.broken == 0 then
+    return free(ctx, name, view.kind)
+  end
+  local after
+  after, err = kinds.read(client, ctx.home, view.kind, raw_name)
+  if not after then
+    return ctx:fail(err)
+  end
+  local owners = safe_all(done.owners)
+  ctx:result({ name = name, outcome = 'broken', kind = view.kind, owner = owners[1],
+    owners = owners, count = done.broken, token = done.token, left = done.left,
+    next = after.holders and after.holders[1] and text.safe(after.holders[1].owner) or nil },
+    told(name, view, done, after))
+  return cli.exits.done
+end
+
+function command.run(args, ctx)
+  local good, why = names.check(args.name)
+  if not good then
+    return ctx:fail({ status = 'LK_NAME', message = why })
+  end
+  local client, code = ctx:client()
+  if not client then
+    return code
+  end
+  local name = text.safe(args.name)
+  local view, err = find(client, ctx.home, args, name)
+  if not view then
+    return ctx:fail(err)
+  elseif view.free then
+    return free(ctx, name, view.kind)
+  end
+  local holders
+  holders, err = chosen(client, ctx.home, view, args)
+  if holders == nil then
+    return ctx:fail(err)
+  elseif not holders then
+    ctx:result({ name = name, outcome = 'another' }, ('%s is held by another than %s by now.\n')
+      :format(name, text.safe(args.owner)))
+    return cli.exits.found
+  elseif #holders == 0 and not view.left then
+    return free(ctx, name, view.kind)
+  end
+  if not args.yes then
+    if ctx.json or not terminal.is_one(0) then
+      return ctx:misuse('nobody is there to be asked; write --yes')
+    elseif not agrees(ctx, name, view, holders) then
+      ctx:note('nothing was done')
+      return cli.exits.found
+    end
+  end
+  return break_it(ctx, client, view, args.name, holders)
+end
+
+return command

@@ -1,0 +1,113 @@
+-- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local bundle = require('latchkey.bundle')
+local cli = require('latchkey.cli')
+local sign = require('latchkey.bundle.sign')
+local trust = require('latchkey.bundle.trust')
+
+local command = { summary = 'write scripts as one file for operations' }
+
+local OWN_NAME = 'latchkey-scripts'
+
+function command.configure(parser)
+  parser:argument('folder', 'A folder of scripts; without one, the project\'s own.'):args('?')
+  parser:option('-o --output', 'The file to write; default NAME-VERSION.tar.gz.'):argname('FILE')
+  parser:option('--name', ('The bundle\'s name; default %s for the project\'s own.'):format(
+    OWN_NAME)):argname('NAME')
+  parser:option('--set-version', 'The bundle\'s version; default that of the toolkit for the '
+    .. 'project\'s own.'):argname('X.Y.Z')
+  parser:option('--licence', 'A file for the bundle\'s LICENSE; default the one in the folder, if '
+    .. 'there is one.'):argname('FILE')
+  parser:option('--sign', 'Sign it with this SSH key, into FILE.sig.'):argname('KEY')
+  parser:epilog('Scripts, manifest.json, function libraries, reference pages and the licence, in '
+    .. 'the same bytes every time; FILE.sha256 beside it.')
+end
+
+-- The words of a file, or nothing where it need not be.
+local function licence_of(args, folder)
+  local file = args.licence or path.join(folder, 'LICENSE')
+  if args.licence or path.isfile(file) then
+    local text, why = utils.readfile(file, true)
+    return text, text == nil and why or nil
+  end
+end
+
+-- Name, version, folder and licence; else what is wrong with the call.
+local function source_of(args, home)
+  local own = args.folder == nil
+  local folder = args.folder or path.join(home, 'scripts')
+  local about = { name = args.name or own and OWN_NAME, version = args.set_version }
+  if own and not about.version then
+    about.version = (utils.readfile(path.join(home, 'VERSION')) or ''):match('%S+')
+  end
+  if not path.isdir(folder) then
+    return nil, folder .. ' is no folder'
+  elseif not about.name or not about.version then
+    return nil, 'give --name and --set-version'
+  end
+  local licence
+  local why = bundle.check_name(about.name, about.version)
+  if not why then
+    licence, why = licence_of(args, own and home or folder)
+  end
+  if why then
+    return nil, why
+  end
+  return { about = about, folder = folder, licence = licence }
+end
+
+-- Whoever looks meanwhile sees the file as it was or as it is then.
+local function write(file, text)
+  local fresh = file .. '.new'
+  local written, why = utils.writefile(fresh, text, true)
+  if written then
+    written, why = os.rename(fresh, file)
+  end
+  return written, why and ('%s: %s'):format(file, why:match(': (.*)$') or why)
+end
+
+-- The file, its digest, its signature. A signature of other bytes would mislead.
+local function write_all(args, file, contents)
+  local digest = ('%s  %s\n'):format(contents.sha256, path.basename(file))
+  local written, why = write(file, contents.bytes)
+  if written then
+    written, why = write(file .. '.sha256', digest)
+  end
+  os.remove(file .. '.sig')
+  if written and args.sign then
+    local signature
+    signature, why = sign.make(file, args.sign)
+    written = signature
+    if signature then
+      written, why = write(file .. '.sig', signature)
+    end
+  end
+  return written, why
+end
+
+function command.run(args, ctx)
+  local source, wrong = source_of(args, ctx.home)
+  if not source then
+    return ctx:misuse(wrong)
+  end
+  local contents, why = bundle.pack(source.about, source.folder, source.licence)
+  if not contents then
+    return trust.refuse(ctx, why)
+  end
+  local about = source.about
+  local file = args.output or ('%s-%s.tar.gz'):format(about.name, about.version)
+  local written
+  written, why = write_all(args, file, contents)
+  if not written then
+    return trust.refuse(ctx, why)
+  end
+  ctx:result({ file = file, name = about.name, version = about.version, sha256 = contents.sha256,
+    bytes = #contents.bytes, scripts = #contents.scripts, signed = args.sign ~= nil },
+    ('%s: %d scripts, %d bytes\nsha256 %s\n'):format(file, #contents.scripts, #contents.bytes,
+      contents.sha256))
+  return cli.exits.done
+end
+
+return command

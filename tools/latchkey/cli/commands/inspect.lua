@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: Apache-2.0
+local cli = require('latchkey.cli')
+local fleet = require('latchkey.servers.fleet')
+local kinds = require('latchkey.locks.kinds')
+local names = require('latchkey.script.names')
+local text = require('latchkey.cli.text')
+local words = require('latchkey.locks.kinds.words')
+
+local command = { summary = 'everything about one lock, in words', server = true }
+
+function command.configure(parser)
+  parser:argument('name', 'Of the lock.')
+  parser:option('--kind', 'Read it as a lock of this kind: ' .. kinds.CHOICE .. '.')
+    :choices(kinds.NAMES)
+  parser:epilog('A key can fit several kinds; all are shown, each certain or possible. '
+    .. 'Exit code 3: the lock is free.')
+end
+
+local function find(client, home, args)
+  if not args.kind then
+    return kinds.find(client, home, args.name)
+  end
+  local view, err = kinds.read(client, home, args.kind, args.name)
+  return view and { free = view.free, views = { view } }, err
+end
+
+-- Adds who waits, and of several masters the one that has it.
+local function complete(client, home, views, name)
+  local masters, err = fleet.masters(client)
+  if not masters then
+    return nil, err
+  end
+  local master = masters[1]
+  if #masters > 1 then
+    master, err = fleet.master_of(masters, name)
+  end
+  if not master then
+    return nil, err
+  end
+  for _, view in ipairs(views) do
+    view.node = #masters > 1 and fleet.place(master) or nil
+    view.waiters, err = kinds.waiters(client, home, view, name, masters, master)
+    if not view.waiters then
+      return nil, err
+    end
+  end
+  return true
+end
+
+local function documents(views)
+  local list = {}
+  for i, view in ipairs(views) do
+    list[i] = words.document(view)
+  end
+  return list
+end
+
+function command.run(args, ctx)
+  local good, why = names.check(args.name)
+  if not good then
+    return ctx:fail({ status = 'LK_NAME', message = why })
+  end
+  local client, code = ctx:client()
+  if not client then
+    return code
+  end
+  local name, found, err = text.safe(args.name), find(client, ctx.home, args)
+  if not found then
+    return ctx:fail(err)
+  elseif found.what then
+    return ctx:fail({ status = 'LK_WRONGTYPE', message = ('%s is %s: no lock of any kind'):format(
+      name, found.what) })
+  end
+  local ok
+  ok, err = complete(client, ctx.home, found.views, args.name)
+  if not ok then
+    return ctx:fail(err)
+  end
+  if found.free then
+    ctx:result({ name = name, state = 'free', kinds = documents(found.views) },
+      words.free(name, found.views, args.kind))
+    return cli.exits.free
+  end
+  ctx:result({ name = name, state = 'held', kinds = documents(found.views) },
+    words.about(name, found.views))
+  return cli.exits.done
+end
+
+return command

@@ -1,0 +1,118 @@
+-- SPDX-License-Identifier: Apache-2.0
+local cli = require('latchkey.cli')
+local kinds = require('latchkey.locks.kinds')
+local nodes = require('latchkey.servers.nodes')
+local survey = require('latchkey.locks.survey')
+local terminal = require('latchkey.cli.terminal')
+local text = require('latchkey.cli.text')
+local words = require('latchkey.locks.kinds.words')
+
+local command = { summary = 'list the locks that exist', server = true }
+
+local NAME_MIN, NAME_MAX = 24, 48
+
+function command.configure(parser)
+  parser:argument('pattern', 'Of names, as the command KEYS takes it; default *.'):args('?')
+  parser:option('--kind', 'Every key that can be a lock of this kind: ' .. kinds.CHOICE
+    .. '. Without it, the keys that are certainly locks: hashes whose fields are owners.')
+    :choices(kinds.NAMES)
+  parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
+    :convert(cli.number)
+  parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
+    .. 'The masters of a cluster are read one after the other. Exit code 2: there are more than '
+    .. 'the limit, or a master could not be asked.')
+end
+
+local function show_progress(show, scan, total, found)
+  local percent = math.min(99, math.floor(100 * scan.steps * survey.STEP / math.max(total, 1)))
+  show(('%d %% of %.0f keys, %s'):format(percent, total, words.counted(found, 'lock', 'locks')))
+end
+
+-- Adds the locks among these keys; false when the limit is reached.
+local function collect(scan, keys, limit, found)
+  for _, name in ipairs(keys) do
+    local view, err = scan:look(name)
+    if view == nil then
+      return scan:give_up(scan.last, err)
+    elseif view and #found == limit then
+      return false
+    elseif view then
+      found[#found + 1] = view
+    end
+  end
+  return true
+end
+
+-- The locks by name, and whether the limit left some out; nil and the error when no server answers.
+local function all(scan, limit, show)
+  local total, err = scan:size()
+  if not total then
+    return nil, err
+  end
+  local found = {}
+  local within, keys
+  repeat
+    keys, err = scan:step()
+    if not keys then
+      return nil, err
+    end
+    within, err = collect(scan, keys, limit, found)
+    if within == nil then
+      return nil, err
+    end
+    show_progress(show, scan, total, #found)
+  until scan.done or not within
+  table.sort(found, function(a, b)
+    return a.name < b.name
+  end)
+  return found, not within
+end
+
+local function table_text(views)
+  local width = NAME_MIN
+  for _, view in ipairs(views) do
+    width = math.max(width, math.min(NAME_MAX, #text.safe(view.name)))
+  end
+  local node = views[1].node and words.NODE or '%s'
+  local row = '%-' .. width .. 's %-9s %-10s %-8s ' .. node .. '%s'
+  local lines = { row:format('NAME', 'KIND', 'LEASE', 'WAITING', views[1].node and 'NODE' or '',
+    'HOLDERS') }
+  for i, view in ipairs(views) do
+    lines[i + 1] = row:format(text.safe(view.name), view.kind, words.lease(view.lease_ms),
+      view.waiters, view.node or '', words.holders(view))
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+function command.run(args, ctx)
+  if not args.limit or args.limit < 1 then
+    return ctx:misuse('--limit takes a number from 1 on')
+  end
+  local client, code = ctx:client()
+  if not client then
+    return code
+  end
+  local show = terminal.progress(ctx)
+  local scan = survey.new(client, ctx.home, args)
+  local views, more = all(scan, args.limit, show)
+  show(nil)
+  if not views then
+    return ctx:fail(more)
+  end
+  local rows = {}
+  for i, view in ipairs(views) do
+    rows[i] = words.document(view)
+    rows[i].name = text.safe(view.name)
+    rows[i].also = view.also
+  end
+  local complete = not more and #scan.failures == 0
+  ctx:result({ locks = rows, complete = complete, failed = nodes.failed(scan.failures) },
+    #views > 0 and table_text(views) or '')
+  nodes.tell(ctx, scan.failures)
+  if more then
+    ctx:note(('latchkey ls: there are more than %d; see --limit'):format(args.limit))
+  end
+  return complete and cli.exits.done or cli.exits.incomplete
+end
+
+return command

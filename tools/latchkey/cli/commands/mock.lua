@@ -1,0 +1,122 @@
+-- SPDX-License-Identifier: Apache-2.0
+local command = { summary = 'a server for tests: it keeps nothing, and its time can be moved' }
+
+-- What a shell says of a program that it cannot run, and of one that a signal has ended.
+local NOT_FOUND, BY_SIGNAL = 127, 128
+
+function command.configure(parser)
+  parser:argument('command', 'Run this with LATCHKEY_URL set, and end with it.'):args('*')
+    :argname('COMMAND')
+  parser:option('--url', 'Where to listen: redis://127.0.0.1:PORT, 0 for a free one, or '
+    .. 'unix:///PATH; may be given several times. Without it, a free port.')
+    :argname('URL'):count('*')
+  parser:option('--time', 'real: it flows; manual: it moves by MOCK ADVANCE alone.', 'real')
+    :choices({ 'real', 'manual' })
+  parser:flag('--strict', 'Refuse what latchkey forbids and a server tolerates.')
+  parser:epilog('It listens on this machine alone, prints its URL when it is there, and ends with '
+    .. 'a signal. Beside the commands of Redis it knows MOCK: redis-cli -u URL MOCK HELP lists '
+    .. 'what a test may ask. With a COMMAND, the exit code is the command\'s own. LATCHKEY_URL is '
+    .. 'not looked at.')
+end
+
+local function new_front(args, places, listener)
+  local Front = require('latchkey.mock.front')
+  local World = require('latchkey.mock.world')
+  local world = World.new({ strict = args.strict or false, time = 'frozen' })
+  local place = places[1]
+  local front = Front.new({ world = world, password = places.password, process = {
+    process_id = require('posix.unistd').getpid(), tcp_port = listener.port,
+    address = place.path and place.path .. ':0' or ('%s:%d'):format(place.shown, listener.port),
+  } })
+  local time = require('posix.time')
+  local now = time.clock_gettime(time.CLOCK_REALTIME)
+  front:at(now.tv_sec * 1000 + math.floor(now.tv_nsec / 1e6))
+  front.began_ms = front:now_ms()
+  front.flows = args.time == 'real'
+  return front
+end
+
+-- The child has the signals as they were, and the URL.
+local function start(words, url, signals)
+  local stdlib, unistd = require('posix.stdlib'), require('posix.unistd')
+  local pid = assert(unistd.fork())
+  if pid == 0 then
+    signals:restore()
+    require('posix.signal').signal(require('posix.signal').SIGPIPE,
+      require('posix.signal').SIG_DFL)
+    stdlib.setenv('LATCHKEY_URL', url)
+    local arguments = { unpack(words, 2) }
+    arguments[0] = words[1]
+    local _, why = unistd.execp(words[1], arguments)
+    io.stderr:write('latchkey mock: ', tostring(why), '\n')
+    unistd._exit(NOT_FOUND)
+  end
+  return pid
+end
+
+-- Ends the listener with a signal; with a child, when that has ended. Returns the exit code.
+local function serve(listener, front, signals, child)
+  local signal, wait = require('posix.signal'), require('posix.sys.wait')
+  local code = 0
+  listener:watch(signals.fd, function()
+    local number = signals:take()
+    if number == signal.SIGCHLD and child then
+      local pid, how, value = wait.wait(child, wait.WNOHANG)
+      if pid == child then
+        code = how == 'exited' and value or BY_SIGNAL + value
+        listener:stop()
+      end
+    elseif number and number ~= signal.SIGCHLD and child then
+      signal.kill(child, number)
+    elseif number and number ~= signal.SIGCHLD then
+      listener:stop()
+    end
+  end)
+  listener:run(front)
+  return code
+end
+
+local function read_places(urls)
+  local places = {}
+  for i, url in ipairs(urls[1] and urls or { 'redis://127.0.0.1:0' }) do
+    local place, wrong = require('latchkey.mock.address').read(url)
+    if not place then
+      return nil, wrong
+    elseif place.password and places.password and place.password ~= places.password then
+      return nil, 'a server has one password'
+    end
+    places[i], places.password = place, places.password or place.password
+  end
+  return places
+end
+
+function command.run(args, ctx)
+  local places, wrong = read_places(args.url)
+  if not places then
+    return ctx:misuse(wrong)
+  end
+  local signal = require('posix.signal')
+  local signals, why = require('latchkey.cli.signals').open('SIGTERM', 'SIGINT', 'SIGHUP',
+    'SIGQUIT', 'SIGCHLD')
+  local listener
+  if signals then
+    listener, why = require('latchkey.mock.listener').open(places)
+  end
+  if not listener then
+    return ctx:fail({ status = 'LK_UNREACHABLE', message = ('cannot listen: %s'):format(why) })
+  end
+  signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+  local front = new_front(args, places, listener)
+  local child = args.command[1] and start(args.command, listener.urls[1], signals)
+  if not child then
+    ctx:result({ urls = listener.urls, process = require('posix.unistd').getpid() },
+      table.concat(listener.urls, '\n') .. '\n')
+    ctx.stdout:flush()
+  end
+  local code = serve(listener, front, signals, child)
+  listener:close()
+  signals:close()
+  return code
+end
+
+return command

@@ -1,0 +1,247 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The commands, one module each in commands/: finding them, their common options, failures, exit
+-- codes.
+--
+-- A command is a module { summary, configure(parser, arguments), run(args, ctx) -> exit code }, and
+-- `server = true` when it talks to one. `configure` may be left out.
+local argparse = require('argparse')
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local report = require('latchkey.cli.report')
+local text = require('latchkey.cli.text')
+
+local cli = {}
+
+cli.exits = {
+  done = 0, found = 1, incomplete = 2, free = 3, use = 64, server = 69, defect = 70, busy = 75,
+  lost = 80,
+}
+
+-- Commands that are not written in Lua.
+cli.BUILT_IN = {
+  bench = 'how fast are locks on this server?',
+  exec = 'run a command while holding a lock',
+}
+
+local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
+  .. '--url local: for your own server on this machine'
+
+---@param home string
+---@return string[] names of the commands, sorted
+function cli.command_names(home)
+  local names = { 'bench', 'exec' }
+  local folder = path.join(home, 'tools', 'latchkey', 'cli', 'commands')
+  for _, file in ipairs(dir.getfiles(folder, '*.lua')) do
+    names[#names + 1] = path.splitext(path.basename(file))
+  end
+  table.sort(names)
+  return names
+end
+
+local function help(names)
+  local lines = {
+    'Usage: latchkey COMMAND [OPTION...]',
+    '',
+    'Distributed locks on Redis and Valkey.',
+    '',
+  }
+  for _, name in ipairs(names) do
+    local summary = cli.BUILT_IN[name] or require('latchkey.cli.commands.' .. name).summary
+    lines[#lines + 1] = ('  %-10s %s'):format(name, summary)
+  end
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = '  --version  the version of this program'
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = 'latchkey COMMAND --help explains a command,'
+  lines[#lines + 1] = 'latchkey explain CODE an exit code.'
+  return table.concat(lines, '\n') .. '\n'
+end
+
+---@class cli.context
+---@field home string the folder of scripts/, tools/ and spec/
+---@field json boolean
+---@field quiet boolean
+---@field verbose boolean
+---@field stdout file*
+---@field stderr file*
+local Context = {}
+Context.__index = Context
+
+---Tells of a failure: a JSON document with --json, else two lines on standard error; more where the
+---message has several, which only `lines` allows.
+---@param err { status: string, message: string, hint: string|nil, lines: boolean|nil }
+---@return integer exit code that belongs to the status
+function Context:fail(err)
+  local message = err.lines and err.message:gsub('[^\n]+', text.safe) or text.safe(err.message)
+  if self.json then
+    self.stdout:write(report.json(self.command,
+      { error = { status = err.status, message = message, hint = err.hint or '' } }))
+  else
+    self.stderr:write(('latchkey %s: %s\n'):format(self.command, message))
+    if (err.hint or '') ~= '' and not err.hint:find('^see ') then
+      self.stderr:write('  ', err.hint, '\n')
+    end
+  end
+  return self.exit_of(err.status)
+end
+
+---@param message string what is wrong with the call
+---@return integer exit code
+function Context:misuse(message)
+  return self:fail({ status = 'LK_INVALID', message = message,
+    hint = ('latchkey %s --help lists the options'):format(self.command) })
+end
+
+---One sentence for people on standard error, unless --quiet.
+---@param ... string parts
+function Context:note(...)
+  if not self.quiet then
+    self.stderr:write(table.concat({ ... }), '\n')
+  end
+end
+
+---The result: a JSON document with --json, else the text.
+---@param fields table of the document
+---@param shown string
+function Context:result(fields, shown)
+  self.stdout:write(self.json and report.json(self.command, fields) or shown)
+end
+
+local function password(args)
+  if not args.password_file then
+    local given = os.getenv('LATCHKEY_PASSWORD')
+    return given ~= '' and given or nil
+  end
+  local content, why = utils.readfile(args.password_file, true)
+  local line = content and content:match('^[^\r\n]+')
+  if not line then
+    return nil, ('--password-file %s'):format(why
+      or args.password_file .. ' has no password on its first line')
+  end
+  return line
+end
+
+---A client of the server that the call names. It loads no scripts by being opened.
+---@param options? table of latchkey.open
+---@return latchkey.client|nil client
+---@return integer|nil exit code; the failure has been told
+function Context:client(options)
+  local url = self.args.url or os.getenv('LATCHKEY_URL')
+  if not url or url == '' then
+    return nil, self:misuse(NO_SERVER)
+  end
+  local secret, wrong = password(self.args)
+  if wrong then
+    return nil, self:misuse(wrong)
+  end
+  options = options or {}
+  options.password = secret
+  options.no_load = true
+  local client, err = require('latchkey').open(url, options)
+  if not client then
+    return nil, self:fail(err)
+  elseif self.verbose then
+    self.stderr:write(('latchkey %s: connected to %s\n'):format(self.command, client:target()))
+  end
+  return client
+end
+
+local function common_options(parser, command)
+  if command.server then
+    parser:option('--url', 'The server; or LATCHKEY_URL.'):argname('URL')
+    parser:option('--password-file', 'Its password, on the first line; or LATCHKEY_PASSWORD.')
+      :argname('FILE')
+    parser:flag('-v --verbose', 'Say which server it is.')
+  end
+  parser:flag('--json', 'One machine-readable document.')
+  parser:flag('-q --quiet', 'No messages but errors.')
+end
+
+-- The arguments by name; false and a message; or nil when --help stood among them. argparse's own
+-- --help ends the process on the spot.
+local function parse(parser, arguments)
+  local asked = false
+  parser:flag('-h --help', 'This text.'):action(function()
+    asked = true
+    error('help')
+  end)
+  local returned, parsed, args = pcall(parser.pparse, parser, arguments)
+  if asked then
+    return nil
+  elseif not returned then
+    error(parsed, 0)
+  end
+  return parsed and args, args
+end
+
+---For options whose value is a number: argparse then says which word is none.
+---@param word string
+---@return number|nil
+---@return string|nil why
+function cli.number(word)
+  local number = tonumber(word)
+  return number, number == nil and ('"%s" is no number'):format(text.safe(word)) or nil
+end
+
+---The parser of a command, --help left out, and its module.
+---@param home string
+---@param name string
+---@param arguments string[] those of the call
+---@return table parser of argparse
+---@return table command
+function cli.parser(home, name, arguments)
+  local command = require('latchkey.cli.commands.' .. name)
+  local title = command.summary:gsub('^%l', string.upper):gsub('([^.?!])$', '%1.')
+  local parser = argparse('latchkey ' .. name, title)
+    :usage_max_width(100):help_max_width(100):add_help(false)
+  if command.configure then
+    command.configure(parser, arguments, home)
+  end
+  common_options(parser, command)
+  return parser, command
+end
+
+local function run(home, name, arguments, exit_of)
+  local parser, command = cli.parser(home, name, arguments)
+  local wants_json = false
+  for _, argument in ipairs(arguments) do
+    wants_json = wants_json or argument == '--json'
+  end
+  local ctx = setmetatable({ command = name, home = home, json = wants_json, exit_of = exit_of,
+    stdout = io.stdout, stderr = io.stderr }, Context)
+  local args, wrong = parse(parser, arguments)
+  if args == nil then
+    io.stdout:write(parser:get_help(), '\n')
+    return cli.exits.done
+  elseif not args then
+    return ctx:misuse(wrong)
+  end
+  ctx.args, ctx.quiet, ctx.verbose = args, args.quiet or false, args.verbose or false
+  return command.run(args, ctx)
+end
+
+---The program behind `exec`: runs the command that the arguments name.
+---@param home string
+---@param arguments string[]
+---@param exit_of fun(status: string): integer exit code of a status
+---@return integer exit code
+function cli.main(home, arguments, exit_of)
+  local names, name = cli.command_names(home), arguments[1]
+  if name == nil or name == '--help' or name == '-h' or name == 'help' then
+    io.stdout:write(help(names))
+    return cli.exits.done
+  end
+  for _, known in ipairs(names) do
+    if known == name and not cli.BUILT_IN[name] then
+      return run(home, name, { unpack(arguments, 2) }, exit_of)
+    end
+  end
+  local nearest = text.nearest(name, names)
+  io.stderr:write(('latchkey: there is no command "%s"%s; latchkey --help lists them\n'):format(
+    text.safe(name), nearest and ('; did you mean "%s"?'):format(nearest) or ''))
+  return cli.exits.use
+end
+
+return cli

@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Is a server fit for locks? Each check answers with findings { check, level, message, advice }:
+-- "problem" where locks can fail, "note" for what is good to know, "good" else.
+local clock = require('latchkey.doctor.clock')
+local ledger = require('latchkey.script.ledger')
+local loaded = require('latchkey.servers.loaded')
+local manifest = require('latchkey.bundle.manifest')
+local permissions = require('latchkey.doctor.permissions')
+local queues = require('latchkey.doctor.queues')
+local sentinels = require('latchkey.doctor.sentinels')
+
+local doctor = {}
+
+-- How full the memory is when new holds will soon be refused.
+local FULL = 0.9
+
+local function good(check, message)
+  return { check = check, level = 'good', message = message }
+end
+
+local function note(check, message, advice)
+  return { check = check, level = 'note', message = message, advice = advice }
+end
+
+local function problem(check, message, advice)
+  return { check = check, level = 'problem', message = message, advice = advice }
+end
+
+-- What the server tells of itself, and of its configuration, as far as this user may know it.
+local function facts_of(client)
+  local facts = {}
+  local reply, err = client:command('INFO')
+  if not reply then
+    return nil, err.status ~= 'LK_DENIED' and err or nil
+  end
+  for name, value in reply:gmatch('([%w_]+):([^\r\n]*)') do
+    facts[name] = value
+  end
+  for _, name in ipairs({ 'save', 'min-replicas-to-write', 'min-replicas-max-lag',
+    'appendfsync' }) do
+    reply = client:command('CONFIG', 'GET', name)
+    facts[name] = reply and reply[2]
+  end
+  return facts
+end
+
+local function version(facts)
+  local product = facts.valkey_version and 'valkey' or 'redis'
+  local is = facts[product .. '_version'] or '?'
+  local floor = manifest.SERVER[product]
+  local title = ('%s %s'):format(product == 'redis' and 'Redis' or 'Valkey', is)
+  if is:find('^%d+%.%d+%.%d+$') and ledger.above(floor, is) then
+    return { problem('version', title .. ' is too old: scripts need ' .. floor,
+      'update the server') }
+  end
+  return { good('version', title) }
+end
+
+local function role(facts)
+  if facts.role == 'slave' then
+    return { problem('role', ('it is a replica of %s:%s: locks are refused here'):format(
+      facts.master_host, facts.master_port), 'name the master in the URL') }
+  end
+  return { good('role', 'it is a master') }
+end
+
+local function memory(facts)
+  local policy = facts.maxmemory_policy or '?'
+  local max, used = tonumber(facts.maxmemory) or 0, tonumber(facts.used_memory) or 0
+  if policy ~= 'noeviction' and max > 0 then
+    return { problem('memory', ('maxmemory-policy is %s: a server that is full removes locks that '
+      .. 'are held, since every lock has a TTL'):format(policy),
+      'CONFIG SET maxmemory-policy noeviction, or use a server of its own for locks') }
+  elseif policy ~= 'noeviction' then
+    return { note('memory', ('maxmemory-policy is %s; there is no maxmemory, so nothing is removed '
+      .. 'yet'):format(policy), 'CONFIG SET maxmemory-policy noeviction before there is one') }
+  elseif max > 0 and used > FULL * max then
+    return { problem('memory', ('%.0f %% of maxmemory are used: new holds will soon be refused')
+      :format(100 * used / max), 'raise maxmemory or free memory; held locks go on') }
+  end
+  return { good('memory', 'nothing is evicted (noeviction)') }
+end
+
+local function persistence(facts)
+  local findings = {}
+  if facts.rdb_last_bgsave_status == 'err' or facts.aof_last_write_status == 'err' then
+    findings[1] = problem('persistence', 'the server cannot save to its disk, and may refuse '
+      .. 'writes', 'look at its log: disk space, permissions of its folder')
+  end
+  if facts.aof_enabled == '1' then
+    if facts.appendfsync == 'no' then
+      findings[#findings + 1] = note('persistence', 'appendfsync is no: a crash of the machine can '
+        .. 'lose locks of the last half minute', 'CONFIG SET appendfsync everysec')
+    end
+  elseif facts.save and facts.save ~= '' then
+    findings[#findings + 1] = note('persistence', 'only snapshots are kept: a restart brings back '
+      .. 'the locks of the last one, and forgets what came after', 'CONFIG SET appendonly yes')
+  elseif facts.save then
+    findings[#findings + 1] = problem('persistence', 'nothing is kept: a restart forgets every '
+      .. 'lock that is held', 'CONFIG SET appendonly yes; or let the resource check fencing tokens')
+  else
+    findings[#findings + 1] = note('persistence', 'there is no append-only file, and this user may '
+      .. 'not see whether there are snapshots', 'allow CONFIG GET, or look at its configuration')
+  end
+  return #findings > 0 and findings
+    or { good('persistence', 'an append-only file is kept') }
+end
+
+local function replicas(facts)
+  local count = tonumber(facts.connected_slaves) or 0
+  local least = tonumber(facts['min-replicas-to-write'])
+  local current = tonumber(facts.min_slaves_good_slaves)
+  if least and least > 0 and current and current < least then
+    return { problem('replicas', ('%d replicas keep up, min-replicas-to-write asks for %d: writes '
+      .. 'are refused'):format(current, least), 'restore the replicas') }
+  elseif count == 0 then
+    return { note('replicas', 'there is no replica: while the server is away, so are its locks',
+      'run replicas with Sentinel, or several masters (Redlock), if that matters') }
+  elseif not least then
+    return { note('replicas', ('%d replicas; this user may not see min-replicas-to-write'):format(
+      count), 'allow CONFIG GET, or look at its configuration') }
+  elseif least == 0 then
+    return { problem('replicas', ('%d replicas, and min-replicas-to-write is 0: a master that is '
+      .. 'cut off from them goes on granting locks, beside the next one'):format(count),
+      'CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 10') }
+  end
+  return { good('replicas', ('%d replicas, writes need %d'):format(count, least)) }
+end
+
+-- A node's view of its cluster.
+local function cluster(node)
+  local reply, err = node:command('CLUSTER', 'INFO')
+  if not reply then
+    return err.status == 'LK_DENIED' and { note('cluster', 'this user may not ask for the state of '
+      .. 'the cluster (CLUSTER INFO)', 'run it as an administrator') } or nil, err
+  end
+  local state, served = reply:match('cluster_state:(%l+)'), reply:match('cluster_slots_ok:(%d+)')
+  if state ~= 'ok' or served ~= '16384' then
+    return { problem('cluster', ('the state of the cluster is %s, %s of its 16384 slots are served')
+      :format(state, served), 'bring back the nodes that are away; redis-cli --cluster check') }
+  end
+  return { good('cluster', 'all slots are served') }
+end
+
+local function scripts(client)
+  local rows, err = loaded.scripts(client)
+  if not rows then
+    return err.status == 'LK_DENIED' and { note('scripts', 'this user may not ask which scripts '
+      .. 'are there (SCRIPT EXISTS)', 'run it as an administrator') } or nil, err
+  end
+  local missing = loaded.missing(rows)
+  if #missing > 0 then
+    return { note('scripts', ('%d of %d scripts are not loaded: %s%s'):format(#missing, #rows,
+      table.concat(missing, ' ', 1, math.min(3, #missing)), #missing > 3 and ' ...' or ''),
+      'latchkey load; each is also loaded when it is first used') }
+  end
+  return { good('scripts', ('all %d scripts are loaded'):format(#rows)) }
+end
+
+---@param client latchkey.client
+---@param node latchkey.node the master that is examined
+---@param home string
+---@param options table user, name, topology, and show: a function as of lib/terminal's progress
+---@return table[]|nil findings
+---@return latchkey.error|nil err
+function doctor.examine(client, node, home, options)
+  local facts, err = facts_of(node)
+  if err then
+    return nil, err
+  end
+  local findings = {}
+  local function add(list, failure)
+    err = err or not list and failure or nil
+    for _, finding in ipairs(list or {}) do
+      findings[#findings + 1] = finding
+    end
+  end
+  for _, check in ipairs(facts and { version, role, memory, persistence, replicas } or {}) do
+    add(check(facts))
+  end
+  if not facts then
+    add({ note('server', 'this user may not see what the server is (INFO)',
+      'run it as an administrator') })
+  end
+  if options.topology == 'cluster' then
+    add(cluster(node))
+  end
+  add(clock.check(node))
+  add(permissions.check(client, node, home, options))
+  add(scripts(node))
+  add(queues.check(client, node, home, options.show))
+  if err then
+    return nil, err
+  end
+  return findings
+end
+
+---Findings that are not of one server: what the sentinels say.
+---@param url string
+---@param topology string|nil
+---@return table[] findings
+function doctor.around(url, topology)
+  return topology == 'sentinel' and sentinels.check(url) or {}
+end
+
+return doctor

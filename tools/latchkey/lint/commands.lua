@@ -1,0 +1,178 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Rules on the Redis commands of a script.
+local key_names = require('latchkey.lint.key_names')
+local parser = require('latchkey.lua51.parser')
+local redis_commands = require('latchkey.redis.commands')
+local script_of = require('latchkey.lint.script')
+
+local PUBLISHER = 'tell'
+
+-- Which variables are bound to an argument whose values are the header's list of commands.
+local function chosen_commands(script)
+  local chosen = {}
+  for _, bound in ipairs(script.bindings) do
+    local argument = bound.array == 'ARGV' and script.header.argv[bound.index]
+    chosen[bound.var] = argument and argument.kind == 'command' or nil
+  end
+  return chosen
+end
+
+local function command(script, report)
+  local called, chosen = {}, chosen_commands(script)
+  for _, call in ipairs(script.calls) do
+    called[call.node[1]] = true
+    if not call.name then
+      if not (call.node[2] and chosen[call.node[2].var or false]) then
+        report(call.line, 'the command is not written out; write it as a string, or take it from '
+          .. 'an argument of type command')
+      end
+    elseif not call.command then
+      local upper = call.name:upper()
+      report(call.line, upper ~= call.name and ('write %s in capitals'):format(upper)
+        or ('%s is no command that a script may call; use another'):format(call.name))
+    end
+  end
+  for _, name in ipairs(script.header.dynamic) do
+    if not redis_commands[name] then
+      report(script.header.lines.dynamic, ('%s is no command that a script may call'):format(name))
+    end
+  end
+  parser.walk(script.block, function(node)
+    local verb = script_of.member(node, 'redis')
+    if (verb == 'call' or verb == 'pcall') and not called[node] then
+      report(node.line, ('redis.%s as a value hides commands; call it by that name'):format(verb))
+    end
+  end)
+end
+
+local function key_arguments(call)
+  local first, last = 3, #call.node
+  if call.command.keys == 'none' then
+    last = 0
+  elseif call.command.keys ~= 'all' then
+    last = math.min(last, call.command.keys == 'two' and 4 or 3)
+  end
+  local arguments = {}
+  for i = first, last do
+    arguments[#arguments + 1] = call.node[i]
+  end
+  return arguments
+end
+
+local function check_use(call, key, report)
+  local kind = call.command.type
+  if kind ~= 'any' and key.type ~= 'any' and kind ~= key.type then
+    report(call.line, ('%s is for a %s, but %s is a %s in the header'):format(call.name, kind,
+      key.name, key.type))
+  elseif call.command.access == 'w' and not key.access:find('w') then
+    report(call.line, ('%s writes %s, which the header calls "%s"'):format(
+      call.name or 'the command', key.name, key.access))
+  end
+end
+
+local WRONG = {
+  keys = 'the key of %s is not one of the header; declare and bind it',
+  derived = 'the key of %s follows no form under "derived:"; declare it there',
+  slot = 'the key of %s is built of a key without braces; without them it has another slot',
+}
+
+-- One rule for each way in which a key can be wrong.
+local function key_rule(rule, check_declared)
+  return function(script, report)
+    local origin, written = key_names.of(script), {}
+    for _, call in ipairs(script.calls) do
+      for _, argument in ipairs(call.command and key_arguments(call) or {}) do
+        local key, wrong = origin:of(argument)
+        if wrong == rule then
+          report(call.line, WRONG[rule]:format(call.name or 'the command'))
+        elseif key and check_declared then
+          check_use(call, key, report)
+          written[key] = written[key] or call.command.access == 'w'
+        end
+      end
+    end
+    for _, list in ipairs(check_declared and { script.header.keys, script.header.derived } or {}) do
+      for _, key in ipairs(list) do
+        if key.access:find('w') and not written[key] then
+          report(script.header.lines.keys, ('the header calls %s "%s", but nothing writes it')
+            :format(key.name, key.access))
+        end
+      end
+    end
+  end
+end
+
+local function flags(script, report)
+  local has = {}
+  for _, flag in ipairs(script.header.flags) do
+    has[flag] = true
+  end
+  local writes = #script.header.dynamic > 0
+  for _, call in ipairs(script.calls) do
+    if call.name and call.command and call.command.access ~= 'r' then
+      writes = true
+      if has['no-writes'] then
+        report(call.line, ('%s in a script with the flag no-writes; remove one of them'):format(
+          call.name))
+      end
+    end
+  end
+  if not writes and not has['no-writes'] then
+    report(1, 'the script only reads; write "#!lua flags=no-writes"')
+  end
+  if writes and script.header.repeat_ == 'pure' then
+    report(script.header.lines['repeat'], '"repeat: pure" is for scripts that only read')
+  end
+end
+
+local function time(script, report)
+  local first
+  for _, call in ipairs(script.calls) do
+    if call.name == 'TIME' and first then
+      report(call.line, ('a second TIME; keep the answer of line %d'):format(first))
+    elseif call.name == 'TIME' then
+      first = call.line
+    end
+  end
+end
+
+local function publish(script, report)
+  for _, call in ipairs(script.calls) do
+    if call.command and call.command.access == 'publish' and call.within ~= PUBLISHER then
+      report(call.line, ('%s outside of the fragment tell; call tell(channel, publish, message)')
+        :format(call.name))
+    end
+  end
+  local told, message = false, script.header.message
+  parser.walk(script.block, function(node)
+    if node.tag == 'Call' and node[1].tag == 'Name' and node[1].name == PUBLISHER then
+      told = true
+      local text = node[4] and node[4].tag == 'String' and node[4].value
+      if message and message:find('^%d') and not (' ' .. message .. ' '):find(
+        ' ' .. (text or '?') .. ' ', 1, true) then
+        report(node.line, ('the header says "message: %s"; send that as a string'):format(message))
+      end
+    end
+  end)
+  if told ~= (message ~= nil) then
+    report(script.header.lines.message or script.header.first_code_line,
+      'a script that calls tell has a channel and a "message:", and no other has one')
+  end
+end
+
+return {
+  { id = 'command', wants = 'commands are written out, in capitals, and may run in scripts',
+    needs = 'both', check = command },
+  { id = 'keys', wants = 'commands touch declared keys, by the type and access of the header',
+    needs = 'both', check = key_rule('keys', true) },
+  { id = 'derived', wants = 'names that a script builds follow a form under "derived:"',
+    needs = 'both', check = key_rule('derived', false) },
+  { id = 'slot', wants = 'names that a script builds keep the slot: {name}, in braces, is in them',
+    needs = 'both', check = key_rule('slot', false) },
+  { id = 'flags', wants = 'the flag no-writes on scripts that only read, and on no other',
+    needs = 'both', check = flags },
+  { id = 'time', wants = 'TIME is read once: a second one may differ', needs = 'block',
+    check = time },
+  { id = 'publish', wants = 'messages are sent by the fragment tell, and are what the header says',
+    needs = 'both', check = publish },
+}

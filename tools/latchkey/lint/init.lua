@@ -1,0 +1,151 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Runs the rules over scripts.
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local ledger = require('latchkey.script.ledger')
+local report = require('latchkey.cli.report')
+local script_of = require('latchkey.lint.script')
+
+local lint = {}
+
+-- Rules that other pieces report by their names.
+lint.rules = {
+  { id = 'file', wants = 'the file can be read' },
+  { id = 'header', wants = 'the header follows its grammar' },
+  { id = 'name', wants = 'a script is named like its file, and no two alike' },
+  { id = 'syntax', wants = 'the code is Lua 5.1' },
+  { id = 'dialect', wants = 'nothing that LuaJIT takes and Lua 5.1 reads otherwise or refuses' },
+  { id = 'ledger', wants = 'a released version keeps its bytes; raise the version instead' },
+}
+for _, group in ipairs({ 'form', 'language', 'contract', 'replies', 'commands', 'cost' }) do
+  for _, rule in ipairs(require('latchkey.lint.' .. group)) do
+    lint.rules[#lint.rules + 1] = rule
+  end
+end
+
+local function applies(rule, script)
+  if rule.needs == 'both' then
+    return script.header and script.block
+  end
+  return rule.check and (not rule.needs or script[rule.needs])
+end
+
+---One script.
+---@param file string
+---@param home? string the folder of the project's own scripts, for fragments a folder has not
+---@return table[] findings
+---@return table|nil script
+function lint.file(file, home)
+  local findings = {}
+  local function add(rule)
+    return function(line, message)
+      findings[#findings + 1] = { file = file, line = line, rule = rule, message = message }
+    end
+  end
+
+  local source, why = utils.readfile(file, true)
+  if not source then
+    add('file')(0, why)
+    return findings
+  end
+  local script, problems = script_of.read(file, source)
+  script.home = home
+  for _, problem in ipairs(problems) do
+    add(problem.rule)(problem.line, problem.message)
+  end
+  for _, rule in ipairs(lint.rules) do
+    if applies(rule, script) then
+      rule.check(script, add(rule.id))
+    end
+  end
+  return findings, script
+end
+
+local function check_release(script, rows, add)
+  local h = script.header
+  local same, newest = ledger.find(rows, h.name, h.version)
+  if same and same.sha1 ~= script.sha1 then
+    add(script.path, h.lines.version, ('%s %s was released with other bytes; raise the version')
+      :format(h.name, h.version))
+  elseif newest and not same and not ledger.above(h.version, newest.version) then
+    add(script.path, h.lines.version, ('%s is below the released %s'):format(h.version,
+      newest.version))
+  elseif not newest and h.version ~= '1.0.0' then
+    add(script.path, h.lines.version, ('%s was never released; until then it stays 1.0.0'):format(
+      h.name))
+  end
+end
+
+-- Scripts of one folder against its ledger, if it has one.
+local function check_ledger(root, scripts, findings)
+  local file = path.join(root, ledger.FILE)
+  local text = utils.readfile(file, true)
+  if not text then
+    return
+  end
+  local function add(name, line, message)
+    findings[#findings + 1] = { file = name, line = line, rule = 'ledger', message = message }
+  end
+
+  local rows, problems = ledger.parse(text)
+  for _, problem in ipairs(problems) do
+    add(file, problem.line, problem.message)
+  end
+  local committed = ledger.committed(root)
+  if committed and text:sub(1, #committed) ~= committed then
+    add(file, 1, 'rows that were released have changed; the ledger only grows')
+  end
+  for _, script in ipairs(scripts) do
+    check_release(script, rows, add)
+  end
+end
+
+local function expand(targets)
+  local files = {}
+  for _, target in ipairs(targets) do
+    if path.isdir(target) then
+      for _, file in ipairs(catalog.files(target)) do
+        files[#files + 1] = file
+      end
+    else
+      files[#files + 1] = target
+    end
+  end
+  return files
+end
+
+---Scripts and folders of scripts.
+---@param targets string[]
+---@param home? string the folder of the project's own scripts
+---@return table[] findings sorted
+---@return integer checked how many scripts
+function lint.run(targets, home)
+  local files, findings = expand(targets), {}
+  local roots, by_root, names = {}, {}, {}
+  for _, file in ipairs(files) do
+    local found, script = lint.file(file, home)
+    for _, finding in ipairs(found) do
+      findings[#findings + 1] = finding
+    end
+    local h = script and script.header
+    if h and names[h.name] then
+      findings[#findings + 1] = { file = file, line = h.lines.name, rule = 'name',
+        message = ('%s is the name of %s too'):format(h.name, names[h.name]) }
+    elseif h then
+      names[h.name] = file
+      if not by_root[script.root] then
+        by_root[script.root] = {}
+        roots[#roots + 1] = script.root
+      end
+      table.insert(by_root[script.root], script)
+    end
+  end
+  for _, root in ipairs(roots) do
+    check_ledger(root, by_root[root], findings)
+  end
+  return report.sort(findings), #files
+end
+
+return lint

@@ -1,0 +1,182 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Where the key of a command comes from: the header's keys, or names that a script builds of them.
+local parser = require('latchkey.lua51.parser')
+local script_of = require('latchkey.lint.script')
+
+local key_names = {}
+
+-- Stand in a built name for what is only known at run time, and for a key in braces.
+local UNKNOWN, BRACED = '\1', '\2'
+
+-- What each variable is, where it is given one value only: var -> expression.
+local function definitions(script)
+  local values, changed = {}, {}
+  parser.walk(script.block, function(node)
+    if node.tag == 'Local' then
+      for i, var in ipairs(node.vars) do
+        values[var] = node[i]
+      end
+    end
+    for i = 1, node.targets or 0 do
+      changed[node[i].var or false] = true
+    end
+  end)
+  for var in pairs(changed) do
+    values[var] = nil
+  end
+  return values
+end
+
+-- The parameters of local functions with what each is called with: var -> arguments.
+local function passed(script)
+  local functions, arguments = {}, {}
+  for _, statement in ipairs(script.block) do
+    if statement.tag == 'LocalFunction' then
+      functions[statement.var] = statement[1].params
+    end
+  end
+  parser.walk(script.block, function(node)
+    for place, param in ipairs(node.tag == 'Call' and functions[node[1].var or false] or {}) do
+      arguments[param] = arguments[param] or {}
+      table.insert(arguments[param], node[place + 1] or false)
+    end
+  end)
+  return arguments
+end
+
+-- The local functions that put a name into braces, so that all that follows it stays in its slot.
+local function bracers(script)
+  local found = {}
+  for _, statement in ipairs(script.block) do
+    if statement.tag == 'LocalFunction' then
+      parser.walk(statement[1], function(node)
+        if node.tag == 'String' and node.value:find('{', 1, true) then
+          found[statement.var] = true
+        end
+      end)
+    end
+  end
+  return found
+end
+
+-- Loop variables that go through the keys: var -> header key.
+local function loop_keys(script, many)
+  local found = {}
+  parser.walk(script.block, function(node)
+    local call = node.tag == 'For' and node[1]
+    local list = call and call.tag == 'Call' and call[2] and many[call[2].var or false]
+    if list and script_of.is_global(call[1], 'ipairs') then
+      found[node.vars[2] or false] = list
+    end
+  end)
+  return found
+end
+
+local Origin = {}
+Origin.__index = Origin
+
+-- Header key of an expression that is one of KEYS itself.
+function Origin:declared(node)
+  if not node then
+    return nil
+  elseif node.tag == 'Index' then
+    return self.many[node[1].var or false]
+  end
+  local var = node.var or false
+  if self.one[var] or self.turns[var] then
+    return self.one[var] or self.turns[var]
+  elseif self.values[var] then
+    return self:declared(self.values[var])
+  end
+  local arguments = self.arguments[var]
+  local key = arguments and self:declared(arguments[1])
+  for _, argument in ipairs(arguments or {}) do
+    key = self:declared(argument) == key and key or nil
+  end
+  return key
+end
+
+-- What a script puts together: the text of a name, in which a key in braces is BRACED.
+function Origin:text(node)
+  if node.tag == 'String' then
+    return node.value
+  elseif node.tag == 'Operator' and node.op == '..' then
+    return self:text(node[1]) .. self:text(node[2])
+  elseif node.tag == 'Paren' then
+    return self:text(node[1])
+  elseif node.tag == 'Call' and self.bracers[node[1].var or false]
+    and self:declared(node[2]) then
+    return BRACED
+  elseif self.values[node.var or false] then
+    return self:text(self.values[node.var])
+  end
+  local arguments = self.arguments[node.var or false]
+  local text = arguments and arguments[1] and self:text(arguments[1])
+  for _, argument in ipairs(arguments or {}) do
+    text = argument and text == self:text(argument) and text or nil
+  end
+  return text or UNKNOWN
+end
+
+-- Is a declared key, without braces around it, part of the name?
+function Origin:holds_bare_key(node)
+  if self:declared(node) then
+    return true
+  elseif node.tag == 'Operator' and node.op == '..' then
+    return self:holds_bare_key(node[1]) or self:holds_bare_key(node[2])
+  end
+  local value = self.values[node.var or false]
+  return value ~= nil and self:holds_bare_key(value)
+end
+
+local function escaped(text)
+  return (text:gsub('%W', '%%%0'):gsub('%%%*', '.+'))
+end
+
+-- Is it a name of this form, as the header derives it?
+local function follows(text, form)
+  if form.kind == 'suffix' then
+    return text:find('^' .. BRACED .. ':?' .. escaped(form.text) .. '$') ~= nil
+  end
+  return text:find('^' .. escaped(form.text) .. ':?' .. BRACED .. '$') ~= nil
+end
+
+---@return table|nil key the header's, where the expression is one of KEYS
+---@return string|nil wrong rule that a name breaks which the script builds itself
+function Origin:of(node)
+  local key = self:declared(node)
+  if key then
+    return key
+  elseif #self.derived == 0 then
+    return nil, 'keys'
+  end
+  local text = self:text(node)
+  if not text:find(BRACED, 1, true) then
+    return nil, self:holds_bare_key(node) and 'slot' or 'derived'
+  end
+  for _, derived in ipairs(self.derived) do
+    if follows(text, derived.form) then
+      return derived
+    end
+  end
+  return nil, 'derived'
+end
+
+---@param script table of lint.script, with header and block
+---@return table origin
+function key_names.of(script)
+  local self = setmetatable({ one = {}, many = {}, values = definitions(script),
+    arguments = passed(script), bracers = bracers(script), derived = script.header.derived },
+    Origin)
+  for _, bound in ipairs(script.bindings) do
+    if bound.array == 'KEYS' and bound.index then
+      self.one[bound.var] = script.header.keys[bound.index]
+    elseif bound.array == 'KEYS' then
+      self.many[bound.var] = script.header.keys[1]
+    end
+  end
+  self.turns = loop_keys(script, self.many)
+  return self
+end
+
+return key_names

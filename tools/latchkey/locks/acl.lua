@@ -1,0 +1,231 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a server has to allow an application: the commands that its scripts call, the keys and
+-- channels that their headers form, and what the library itself sends.
+local path = require('pl.path')
+
+local catalog = require('latchkey.script.catalog')
+local lint_script = require('latchkey.lint.script')
+
+local acl = {}
+
+-- What liblatchkey sends beside the scripts' own commands. AUTH needs no permission.
+local LIBRARY = { 'client|setname', 'ping', 'select', 'subscribe', 'unsubscribe' }
+
+-- And where scripts are scripts, or functions.
+local SCRIPTS, FUNCTIONS = { 'evalsha', 'script|load' }, { 'fcall' }
+
+-- And where channels are sharded.
+local SHARDED = { 'spublish', 'ssubscribe', 'sunsubscribe' }
+
+-- And to find the masters: of a cluster, and to see that what Sentinel names is one.
+local TOPOLOGY = { cluster = { 'asking', 'cluster|shards', 'cluster|slots' },
+  sentinel = { 'role' } }
+
+-- And where holds wait until replicas have them.
+local REPLICAS = { 'wait' }
+
+-- All that a sentinel is asked; PING, by doctor alone.
+local SENTINEL = { commands = { 'client|setname', 'ping', 'sentinel|get-master-addr-by-name',
+  'sentinel|master', 'subscribe', 'unsubscribe' }, keys = {}, channels = { '+switch-master' } }
+
+-- What loading needs, by `latchkey load` and `status`.
+local LOAD_SCRIPTS = { 'info', 'script|exists' }
+local LOAD_FUNCTIONS = { 'info', 'function|list', 'function|load' }
+
+-- Families whose holds are renewed and released by the scripts of another one.
+local NEEDS = { fenced = { 'lock' } }
+
+-- Families whose clients ask who else listens, and listen beside a channel of theirs while they
+-- take a lock again and again (c/src/locks/rivals.h).
+local MARKED = { lock = ':latchkey', rw = ':latchkey' }
+local COUNTS, SHARDED_COUNTS = { 'pubsub|numsub' }, { 'pubsub|numsub', 'pubsub|shardnumsub' }
+
+-- A message with a ticket goes to a channel of one waiter, named behind that of the lock.
+local function is_for_one(header)
+  return header.message == 'ticket'
+end
+
+---@param home string
+---@return string[] names of the families, sorted
+function acl.families(home)
+  local families, seen = {}, {}
+  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
+    local family = script.name:match('^[^/]+')
+    if not seen[family] then
+      seen[family] = true
+      families[#families + 1] = family
+    end
+  end
+  return families
+end
+
+---May this be a pattern of lock names?
+---@param pattern string
+---@return true|nil ok
+---@return string|nil why
+function acl.check_pattern(pattern)
+  if pattern == '' or pattern:find('[%c%s]') then
+    return nil, 'a pattern has no blanks, and is not empty'
+  elseif pattern:find('{', 1, true) and not pattern:find('^[^{]*{[^}]+}') then
+    return nil, 'the first brace of the pattern opens no hash tag; close it'
+  elseif pattern:find('}', 1, true) and not pattern:find('{', 1, true) then
+    return nil, 'the pattern has a "}" without a "{"'
+  end
+  return true
+end
+
+-- The keys or channels that a form gives for all names of a pattern; arguments become stars.
+local function form_pattern(form, pattern)
+  local tagged = pattern:find('{', 1, true) or pattern == '*'
+  local inner = tagged and pattern or '{' .. pattern .. '}'
+  local formed = pattern
+  if form.kind == 'prefix' then
+    formed = form.text .. ':' .. inner
+  elseif form.kind == 'suffix' then
+    formed = inner .. ':' .. form.text
+  elseif form.kind == 'braces' then
+    formed = form.text .. '{' .. pattern .. '}'
+  end
+  local tail = form.plus:match('^[^+]+%+?(.*)$')
+  return formed .. (tail and ':*' .. tail or '')
+end
+
+local function sorted(set)
+  local list = {}
+  for value in pairs(set) do
+    list[#list + 1] = value
+  end
+  table.sort(list)
+  return list
+end
+
+-- Patterns without those that mean a part of what another one means: "a:*" also means "a:*:*".
+local function widest(set)
+  local list = {}
+  for _, pattern in ipairs(sorted(set)) do
+    local covered = false
+    for other in pairs(set) do
+      local start = other:match('^([^*?%[\\]*)%*$')
+      covered = covered or other ~= pattern and start ~= nil and pattern:sub(1, #start) == start
+    end
+    if not covered then
+      list[#list + 1] = pattern
+    end
+  end
+  return list
+end
+
+local function add_commands(set, script)
+  for _, call in ipairs((lint_script.read(script.path, script.source)).calls) do
+    if call.name then
+      set[call.name:lower()] = true
+    end
+  end
+  for _, name in ipairs(script.header.dynamic) do
+    set[name:lower()] = true
+  end
+end
+
+local function add_patterns(keys, channels, script, options)
+  local mark = MARKED[script.name:match('^[^/]+')]
+  for _, pattern in ipairs(options.names) do
+    for _, list in ipairs({ script.header.keys, script.header.derived }) do
+      for _, key in ipairs(list) do
+        -- Which keys of the slot the application means, only its author knows.
+        if key.form.kind ~= 'slot' then
+          keys[form_pattern(key.form, pattern)] = true
+        end
+      end
+    end
+    for _, field in ipairs(script.header.argv) do
+      if field.form then
+        local channel = form_pattern(field.form, pattern)
+        channels[channel .. (is_for_one(script.header) and ':*' or '')] = true
+        if mark then
+          channels[channel .. mark] = true
+        end
+      end
+    end
+  end
+end
+
+local function wanted_families(home, families)
+  if not families or #families == 0 then
+    families = acl.families(home)
+  end
+  local wanted = {}
+  for _, family in ipairs(families) do
+    wanted[family] = true
+    for _, other in ipairs(NEEDS[family] or {}) do
+      wanted[other] = true
+    end
+  end
+  return wanted
+end
+
+-- What the library sends itself.
+local function add_library(set, families, options)
+  local sharded = options.sharded or options.topology == 'cluster'
+  local counts = (families.lock or families.rw) and (sharded and SHARDED_COUNTS or COUNTS)
+  for _, list in ipairs({ LIBRARY, options.functions and FUNCTIONS or SCRIPTS, counts or {},
+    sharded and SHARDED or {}, TOPOLOGY[options.topology] or {},
+    options.replicas and REPLICAS or {},
+    options.load and (options.functions and LOAD_FUNCTIONS or LOAD_SCRIPTS) or {} }) do
+    for _, name in ipairs(list) do
+      set[name] = true
+    end
+  end
+end
+
+---The smallest rule with which an application can use locks of these names.
+---@param home string
+---@param options table names: patterns; families: all unless some are given; targets: patterns of
+---  keys that guard/call may touch; topology: "cluster", whose channels are sharded, or "sentinel";
+---  sharded: channels may be; replicas: holds wait for some; functions: scripts are called as such;
+---  load: the user may load them, too
+---@return table rule { commands, keys, channels }, each sorted
+function acl.rule(home, options)
+  local commands, keys, channels = {}, {}, {}
+  local families = wanted_families(home, options.families)
+  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
+    if families[script.name:match('^[^/]+')] then
+      add_commands(commands, script)
+      add_patterns(keys, channels, script, options)
+    end
+  end
+  for _, pattern in ipairs(families.guard and options.targets or {}) do
+    keys[pattern] = true
+  end
+  -- The scripts have both ways to tell a channel in them.
+  commands.spublish = nil
+  add_library(commands, families, options)
+  return { commands = sorted(commands), keys = widest(keys), channels = widest(channels) }
+end
+
+---The rule for the user with which an application asks the sentinels.
+---@return table rule as of acl.rule
+function acl.sentinel_rule()
+  return SENTINEL
+end
+
+---The words of ACL SETUSER that give a user this and nothing else, but no password.
+---@param rule table
+---@return string[]
+function acl.words(rule)
+  local words = { 'on', 'clearselectors', 'resetkeys', 'resetchannels', '-@all' }
+  for _, part in ipairs({ { '+', rule.commands }, { '~', rule.keys }, { '&', rule.channels } }) do
+    for _, value in ipairs(part[2]) do
+      words[#words + 1] = part[1] .. value
+    end
+  end
+  return words
+end
+
+---@param user string
+---@param rule table
+---@return string line for redis-cli
+function acl.line(user, rule)
+  return ('ACL SETUSER %s %s'):format(user, table.concat(acl.words(rule), ' '))
+end
+
+return acl

@@ -1,0 +1,283 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Finding the locks of a server among all of its keys, in steps that each cost it little: SCAN with
+-- a bounded COUNT, then a look at each key that may be one. A key whose look would be long (a large
+-- string, a hash of something else) is passed over after one short command. The masters of a
+-- cluster are read one after the other; one that fails is left out of the pass.
+local path = require('pl.path')
+
+local catalog = require('latchkey.script.catalog')
+local fleet = require('latchkey.servers.fleet')
+local kinds = require('latchkey.locks.kinds')
+local peek = require('latchkey.locks.peek')
+local shapes = require('latchkey.locks.kinds.shapes')
+
+local Survey = {}
+Survey.__index = Survey
+
+local survey = {}
+
+-- So many keys of the table are looked at by one SCAN.
+survey.STEP = 250
+
+-- What Redisson keeps beside its locks, for no longer than a call takes.
+local FOREIGN = { '^redisson_unlock_latch:' }
+
+local function literally(text)
+  return (text:gsub('%p', '%%%0'))
+end
+
+-- Patterns of names that are parts of locks: what the headers form from a lock's name.
+local function companions(home)
+  local patterns, seen = { unpack(FOREIGN) }, {}
+  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
+    for _, list in ipairs({ script.header.keys, script.header.derived }) do
+      for _, key in ipairs(list) do
+        local part = literally(key.form.text):gsub('%%%*', '.+')
+        local pattern = key.form.kind == 'prefix' and '^' .. part .. ':'
+          or key.form.kind == 'suffix' and ':' .. part .. '$'
+        if pattern and not seen[pattern] then
+          seen[pattern] = true
+          patterns[#patterns + 1] = pattern
+        end
+      end
+    end
+  end
+  return patterns
+end
+
+---@class survey
+---@field steps integer how many SCANs there were in this pass
+---@field done boolean the pass is over
+---@field failures { target: string, err: latchkey.error }[] masters that this pass leaves out
+---@field last string|nil target of the master that was read last
+
+---@param client latchkey.client
+---@param home string
+---@param options { pattern?: string, kind?: string } without a kind: what is certainly a lock
+---@return survey
+function survey.new(client, home, options)
+  local self = setmetatable({ client = client, home = home, kind = options.kind,
+    pattern = options.pattern or '*', parts = companions(home), homes = {}, seen = {} }, Survey)
+  self.type = options.kind and kinds.ROWS[options.kind].type or 'hash'
+  self:again()
+  return self
+end
+
+---Starts another pass over the keys.
+function Survey:again()
+  local homes = {}
+  for name in pairs(self.seen) do
+    homes[name] = self.homes[name]
+  end
+  self.cursor, self.steps, self.done, self.seen = '0', 0, false, {}
+  self.masters, self.failures, self.failed, self.homes = nil, {}, {}, homes
+end
+
+-- To the next master that is to be read.
+function Survey:move_on()
+  local master
+  repeat
+    self.at = self.at + 1
+    master = self.masters[self.at]
+  until not master or not self.failed[master:target()]
+  self.cursor, self.done = '0', master == nil
+end
+
+---Leaves a master out of what is left of this pass.
+---@param target string
+---@param err latchkey.error
+---@return true|nil ok
+---@return latchkey.error|nil err the first failure, when no master is left
+function Survey:give_up(target, err)
+  if not self.failed[target] then
+    self.failed[target] = true
+    table.insert(self.failures, { target = target, err = err })
+  end
+  local current = self.masters[self.at]
+  if current and current:target() == target then
+    self:move_on()
+  end
+  if #self.failures == #self.masters then
+    return nil, self.failures[1].err
+  end
+  return true
+end
+
+---How many keys there are. A pass begins with this.
+---@return integer|nil count
+---@return latchkey.error|nil err
+function Survey:size()
+  local err
+  if not self.masters then
+    self.masters, err = fleet.masters(self.client)
+    self.at = 1
+  end
+  local total, ok = 0, self.masters ~= nil
+  for _, master in ipairs(self.masters or {}) do
+    local target = master:target()
+    if not self.failed[target] then
+      local count
+      count, err = master:command('DBSIZE')
+      total = total + (count or 0)
+      if not count then
+        ok, err = self:give_up(target, err)
+      end
+    end
+  end
+  return ok and total or nil, err
+end
+
+function Survey:is_part(name)
+  for _, pattern in ipairs(self.parts) do
+    if name:find(pattern) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Is what a short look showed worth a look at the whole?
+function Survey:is_candidate(shown)
+  if self.type == 'string' then
+    return shown and shown >= 1 and shown <= shapes.OWNER_MAX
+  elseif not shown or self.kind then
+    return shown
+  end
+  return shown == 'mode' or shapes.is_owner((shown:gsub(':write$', '')))
+end
+
+-- Those that may be locks, by the length of a string or any one field of a hash.
+function Survey:candidates(names)
+  local shown, err = peek.all(self.client, self.type == 'string' and 'STRLEN' or 'HRANDFIELD',
+    names)
+  if not shown then
+    return nil, err
+  end
+  local found = {}
+  for i, name in ipairs(names) do
+    if self:is_candidate(shown[i]) then
+      found[#found + 1] = name
+    end
+  end
+  return found
+end
+
+function Survey:scan(master)
+  local reply, err = master:command('SCAN', self.cursor, 'MATCH', self.pattern, 'COUNT',
+    survey.STEP, 'TYPE', self.type)
+  if not reply then
+    return nil, err
+  end
+  self.cursor, self.steps = reply[1], self.steps + 1
+  local names = {}
+  for i = 1, reply[2].n do
+    local name = reply[2][i]
+    if self.seen[name] then
+      self.homes[name] = master
+    elseif not self:is_part(name) then
+      names[#names + 1] = name
+    end
+  end
+  names, err = self:candidates(names)
+  for _, name in ipairs(names or {}) do
+    self.homes[name] = master
+  end
+  return names, err
+end
+
+---One SCAN.
+---@return string[]|nil names of its keys that may be locks, but for those that this pass has found
+---@return latchkey.error|nil err no master is left
+function Survey:step()
+  local master = self.masters[self.at]
+  self.last = master:target()
+  local names, err = self:scan(master)
+  if not names then
+    local ok
+    ok, err = self:give_up(self.last, err)
+    return ok and {}, err
+  elseif self.cursor == '0' then
+    self:move_on()
+  end
+  return names
+end
+
+-- Of the kinds that fit, the likely one.
+function Survey:read(name)
+  if self.kind then
+    return kinds.read(self.client, self.home, self.kind, name)
+  end
+  local views, err = kinds.recognize(self.client, self.home, self.type, name)
+  if not views then
+    return nil, err
+  end
+  local view = views[1] or { free = true }
+  local also = {}
+  for i = 2, #views do
+    also[#also + 1] = views[i].kind
+  end
+  view.also = also
+  return view
+end
+
+-- A lock whose kind is open counts as well: every field of it is an owner.
+local function is_sure(view)
+  for _, holder in ipairs(view.holders) do
+    if not shapes.is_owner((holder.owner:gsub(':write$', ''))) then
+      return false
+    end
+  end
+  return view.fits and (#view.holders > 0 or view.mode ~= nil and view.fields > 1)
+end
+
+---The master that a name was last found on, if it is one still.
+---@param name string
+---@return latchkey.node|nil
+function Survey:home_of(name)
+  local master = self.homes[name]
+  if #self.masters == 1 then
+    return self.masters[1]
+  end
+  return master and master:is_master() and master or nil
+end
+
+---Is it known to be on a master that this pass leaves out?
+---@param name string
+---@return boolean
+function Survey:is_out_of_reach(name)
+  local master = self:home_of(name)
+  return master ~= nil and self.failed[master:target()] == true
+end
+
+---@param name string
+---@return table|boolean|nil view with its name, kind and count of waiters, and of several masters
+---  the `node` that has it; false: no lock, any more
+---@return latchkey.error|nil err
+function Survey:look(name)
+  local view, err = self:read(name)
+  -- The key became something else since it was listed.
+  if err and err.status == 'LK_WRONGTYPE' then
+    return false
+  elseif err then
+    return nil, err
+  elseif view.free or not view.fits or not self.kind and not is_sure(view) then
+    return false
+  end
+  local master = self:home_of(name)
+  if not master then
+    master, err = fleet.master_of(self.masters, name)
+  end
+  if not master then
+    return nil, err
+  end
+  self.homes[name] = master
+  self.seen[name], view.name = true, name
+  view.node = #self.masters > 1 and fleet.place(master) or nil
+  view.waiters, err = kinds.waiters(self.client, self.home, view, name, self.masters, master)
+  if not view.waiters then
+    return nil, err
+  end
+  return view
+end
+
+return survey

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Every command by its name, as the groups declare them:
+--   arity   arguments with the name itself; negative: at least as many
+--   flags   as the server's COMMAND INFO has them: write readonly denyoom noscript may_replicate
+--   keys    { first, last, step } of the key arguments, last -1: to the end
+--   slots   the same, for arguments that are no keys and yet belong to a slot
+--   run     function(world, argv) -> reply | nil, err
+--   subcommands  the same for each second word, instead of run
+local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'pubsub',
+  'server', 'scripting', 'functions', 'unmodelled' }
+
+local commands = {}
+
+local function prepare(name, command)
+  command.name = name
+  for flag in (command.flags or ''):gmatch('%S+') do
+    command[flag] = true
+  end
+  for word, subcommand in pairs(command.subcommands or {}) do
+    prepare(name .. '|' .. word, subcommand)
+  end
+end
+
+for _, group in ipairs(GROUPS) do
+  for name, command in pairs(require('latchkey.mock.commands.' .. group)) do
+    if commands[name] then
+      error(('%s is in two groups'):format(name))
+    end
+    prepare(name, command)
+    commands[name] = command
+  end
+end
+
+return commands

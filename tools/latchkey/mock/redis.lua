@@ -1,0 +1,156 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The table `redis` that scripts see.
+local convert = require('latchkey.mock.convert')
+local dispatch = require('latchkey.mock.dispatch')
+local digest = require('latchkey.digest')
+
+local BAD_ARGUMENT = 'ERR Lua redis lib command arguments must be strings or integers'
+
+local function is_finding(err)
+  return err:sub(1, 5) == 'MOCK '
+end
+
+local function to_arguments(run, argv, argc)
+  if argc == 0 then
+    return 'ERR Please specify at least one argument for this redis lib call'
+  end
+  for i = 1, argc do
+    local value = argv[i]
+    if type(value) == 'number' then
+      local finding = run.rules and run.rules.number(value)
+      if finding then
+        return finding
+      end
+      argv[i] = convert.argument(value)
+    elseif type(value) ~= 'string' then
+      return BAD_ARGUMENT
+    end
+  end
+end
+
+local function execute(world, argc, argv)
+  local run = world.run
+  local reply
+  local err = to_arguments(run, argv, argc)
+  if not err then
+    reply, err = dispatch.from_script(world, argv)
+  end
+  if err and is_finding(err) then
+    run.finding = run.finding or err
+  end
+  return reply, err
+end
+
+local function failure(err)
+  return { err = convert.error_text(err), ignore_error_stats_update = true }
+end
+
+-- "-CODE text" and "CODE text" keep their code; a single word is no code, and gets one.
+local function error_reply(...)
+  local text = ...
+  if select('#', ...) ~= 1 or type(text) ~= 'string' then
+    return { err = 'ERR wrong number or type of arguments' }
+  end
+  text = text:gsub('^%-', ''):gsub('^[\r\n]+', ''):gsub('[\r\n]+$', '')
+  return { err = text:find(' ', 1, true) and text or 'ERR ' .. text }
+end
+
+local function status_reply(...)
+  local text = ...
+  if select('#', ...) ~= 1 or type(text) ~= 'string' then
+    return { err = 'ERR wrong number or type of arguments' }
+  end
+  return { ok = text }
+end
+
+local function raise(text)
+  error({ err = 'ERR ' .. text }, 0)
+end
+
+local function sha1hex(...)
+  if select('#', ...) ~= 1 then
+    raise('wrong number of arguments')
+  end
+  local text = ...
+  local kind = type(text)
+  return digest.sha1((kind == 'string' or kind == 'number') and tostring(text) or '')
+end
+
+-- What a script logs goes nowhere; wrong arguments are errors all the same.
+local function log(...)
+  local level = ...
+  if select('#', ...) < 2 then
+    raise('redis.log() requires two arguments or more.')
+  elseif type(level) ~= 'number' then
+    raise('First argument must be a number (log level).')
+  elseif level < 0 or level > 3 then
+    raise('Invalid debug level.')
+  end
+end
+
+local function setresp(world, ...)
+  local version = ...
+  if select('#', ...) ~= 1 then
+    raise('redis.setresp() requires one argument.')
+  elseif version == 3 then
+    world:refuse('MOCK redis.setresp(3) is not modelled')
+  elseif version ~= 2 then
+    raise('RESP version must be 2 or 3.')
+  end
+end
+
+local function set_repl(...)
+  local flags = ...
+  if select('#', ...) ~= 1 then
+    raise('redis.set_repl() requires two arguments.')
+  elseif type(flags) ~= 'number' or flags < 0 or flags > 3 then
+    raise('Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.')
+  end
+end
+
+local function acl_check_cmd(...)
+  local name, word = ...
+  if select('#', ...) == 0 then
+    raise('Please specify at least one argument for this redis lib call')
+  elseif not dispatch.knows(tostring(name), word and tostring(word)) then
+    raise('Invalid command passed to redis.acl_check_cmd()')
+  end
+  return true
+end
+
+---@param world table
+---@return table redis
+return function(world)
+  return {
+    call = function(...)
+      local reply, err = execute(world, select('#', ...), { ... })
+      if err then
+        error(failure(err), 0)
+      end
+      return reply
+    end,
+    pcall = function(...)
+      local reply, err = execute(world, select('#', ...), { ... })
+      return err and failure(err) or reply
+    end,
+    error_reply = error_reply,
+    status_reply = status_reply,
+    sha1hex = sha1hex,
+    log = log,
+    setresp = function(...)
+      return setresp(world, ...)
+    end,
+    set_repl = set_repl,
+    acl_check_cmd = acl_check_cmd,
+    replicate_commands = function()
+      return true
+    end,
+    breakpoint = function()
+      return false
+    end,
+    debug = function() end,
+    LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
+    REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
+    REDIS_VERSION = '7.0.15', REDIS_VERSION_NUM = 0x07000f,
+  }
+end

@@ -1,0 +1,154 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a server tolerates and latchkey forbids. A finding is an error text that starts with MOCK.
+local convert = require('latchkey.mock.convert')
+local headers = require('latchkey.script.header')
+local names = require('latchkey.script.names')
+
+local Strict = {}
+Strict.__index = Strict
+
+-- Keys that a header calls derived start like a name formed from the script's first key, in which
+-- "*" is any text.
+local function derived_patterns(header, keys)
+  local patterns = {}
+  for i, key in ipairs(header and keys[1] and header.derived or {}) do
+    local text = key.form.text:gsub('%*', '\0')
+    local formed = names.form({ kind = key.form.kind, text = text, plus = '' }, keys[1])
+    patterns[i] = '^' .. formed:gsub('[^%w%z]', '%%%0'):gsub('%z', '.+')
+  end
+  return patterns
+end
+
+---@param header table|nil as lib.header parses it; without one only the general rules hold
+---@param keys string[] the declared keys
+---@param slots table<string, integer> remembered from run to run
+function Strict.new(header, keys, slots)
+  local declared = {}
+  for i = 1, #keys do
+    declared[keys[i]] = true
+  end
+  return setmetatable({ header = header, keys = keys, declared = declared, slots = slots,
+    patterns = derived_patterns(header, keys), first_key = keys[1], commands = 0, times = 0 },
+    Strict)
+end
+
+function Strict:slot(key)
+  local slot = self.slots[key]
+  if not slot then
+    slot = names.slot(key)
+    self.slots[key] = slot
+  end
+  return slot
+end
+
+function Strict:shares_slot(name)
+  self.first_key = self.first_key or name
+  if name == self.first_key or self:slot(name) == self:slot(self.first_key) then
+    return nil
+  end
+  return ('MOCK two slots: "%s" and "%s"'):format(self.first_key, name)
+end
+
+---Before the script runs: a cluster refuses keys of two slots at once.
+function Strict:start()
+  for _, key in ipairs(self.keys) do
+    local finding = self:shares_slot(key)
+    if finding then
+      return finding
+    end
+  end
+end
+
+---A number that a script hands to redis.call.
+function Strict.number(n)
+  if n % 1 ~= 0 or math.abs(n) >= 2 ^ 53 then
+    return ('MOCK the argument %s is no exact integer'):format(convert.argument(n))
+  end
+end
+
+function Strict:is_declared(key)
+  if self.declared[key] then
+    return true
+  end
+  for _, pattern in ipairs(self.patterns) do
+    if key:find(pattern) then
+      return true
+    end
+  end
+  return false
+end
+
+-- The first finding of `check` among the arguments that stand at `positions`.
+function Strict:among(positions, argv, check)
+  local last = positions[2] < 0 and #argv + 1 + positions[2] or positions[2] + 1
+  for i = positions[1] + 1, last, positions[3] do
+    local finding = check(self, argv[i], argv[1])
+    if finding then
+      return finding
+    end
+  end
+end
+
+function Strict:key(key, command)
+  if not self:is_declared(key) then
+    return ('MOCK %s touches the undeclared key "%s"'):format(command:upper(), key)
+  end
+  return self:shares_slot(key)
+end
+
+function Strict:over_cost()
+  local cost = self.header and self.header.cost
+  local limit = cost and (cost.max or cost.base)
+  if limit and self.commands > limit then
+    return ('MOCK more than %d commands: the header says "cost"'):format(limit)
+  end
+end
+
+---@param command table
+---@param argv string[]
+---@return string|nil finding
+function Strict:command(command, argv)
+  self.commands = self.commands + 1
+  if command.name == 'TIME' then
+    self.times = self.times + 1
+    if self.times > 1 then
+      return 'MOCK a second TIME: it may differ from the first'
+    end
+  elseif command.write and self.told then
+    return ('MOCK %s after a message went out: whoever it woke may look too early')
+      :format(command.name)
+  end
+  self.told = self.told or command.name:find('PUBLISH$') ~= nil
+  return command.keys and self:among(command.keys, argv, self.key)
+    or command.slots and self:among(command.slots, argv, self.shares_slot)
+    or self:over_cost()
+end
+
+local function shape_of(reply)
+  if type(reply) ~= 'table' or not reply.n then
+    return 'no array'
+  end
+  return reply.n == 0 and 'an empty array'
+    or ('%d elements, the first %s'):format(reply.n, tostring(reply[1]))
+end
+
+---What the script returned, an error reply included.
+---@return string|nil finding
+function Strict:reply(reply, err)
+  local header = self.header
+  if not header then
+    return nil
+  elseif err then
+    local code = err:match('^%S*')
+    for _, listed in ipairs(header.errors) do
+      if listed.code == code then
+        return nil
+      end
+    end
+    return ('MOCK the header lists no error %s: %s'):format(code, err)
+  elseif not headers.reply_shape(header, reply) then
+    return ('MOCK the header lists no such reply: %s'):format(shape_of(reply))
+  end
+end
+
+return Strict

@@ -1,0 +1,217 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Makes wrong versions of scripts and looks which of them the specs and the model checker catch.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local stdlib = require('posix.stdlib')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local mutants = require('latchkey.mutate.mutants')
+local pool = require('latchkey.mutate.pool')
+local digest = require('latchkey.digest')
+local specs = require('latchkey.mutate.specs')
+
+local mutate = {}
+
+-- A script that never ends is stopped by the mock long before.
+local SPECS_S, CHECKER_S = 120, 120
+
+---Mutants that do no harm, each with the reason: id -> reason.
+---@param root string
+---@return table<string, string> reasons
+---@return string[] ids in the order of the file
+function mutate.equivalent(root)
+  local reasons, ids = {}, {}
+  for line in assert(utils.readfile(path.join(root, 'tools/latchkey/mutate/equivalent.tsv'), true))
+    :gmatch('[^\n]+') do
+    local id, _, reason = line:match('^([^\t#]+)\t([^\t]+)\t([^\t]+)$')
+    if id then
+      reasons[id], ids[#ids + 1] = reason, id
+    end
+  end
+  return reasons, ids
+end
+
+---The mutants of all scripts, or of the named ones.
+---@param root string
+---@param names? table<string, boolean> scripts
+---@return table[] mutants
+function mutate.list(root, names)
+  local list = {}
+  for _, mutant in ipairs(mutants.of_all(assert(catalog.read(path.join(root, 'scripts'))))) do
+    if not names or names[mutant.script] then
+      list[#list + 1] = mutant
+    end
+  end
+  return list
+end
+
+---As many as asked for, always the same ones as long as the scripts stay as they are.
+function mutate.sample(list, count)
+  local ordered, order = {}, {}
+  for i, mutant in ipairs(list) do
+    ordered[i], order[mutant] = mutant, digest.sha1(mutant.id)
+  end
+  table.sort(ordered, function(a, b)
+    return order[a] < order[b]
+  end)
+  return { unpack(ordered, 1, math.min(count, #ordered)) }
+end
+
+-- The models of the families that scripts are in, as far as the checker has them.
+local function models_of(variants)
+  local models, seen = {}, {}
+  for _, variant in ipairs(variants) do
+    local family = variant.name:match('^[^/]+')
+    local module = 'latchkey.checker.models.' .. family
+    if not seen[family] and package.searchpath(module, package.path) then
+      models[#models + 1] = family
+    end
+    seen[family] = true
+  end
+  return models
+end
+
+-- A copy of the scripts, in which the variants stand.
+local function copy_scripts(root, folder, variants)
+  local texts = {}
+  for _, script in ipairs(assert(catalog.read(path.join(root, 'scripts')))) do
+    texts[script.name] = script.source
+  end
+  for _, variant in ipairs(variants) do
+    texts[variant.name] = variant.source
+  end
+  for name, text in pairs(texts) do
+    local file = path.join(folder, name .. '.lua')
+    assert(dir.makepath(path.dirname(file)))
+    assert(utils.writefile(file, text, true))
+  end
+end
+
+---What the models of the scripts' families find.
+---@param root string
+---@param variants table[] { name, source }: what stands in the place of scripts
+---@return string|nil finding
+local function check(root, variants)
+  local checker = require('latchkey.checker')
+  local temporary = os.getenv('TMPDIR') or '/tmp'
+  local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-mutate-XXXXXX'))
+  local finding
+  local ok, why = pcall(function()
+    copy_scripts(root, folder, variants)
+    for _, model in ipairs(models_of(variants)) do
+      finding = finding or checker.check(model, { scripts = folder }).findings[1]
+    end
+  end)
+  dir.rmtree(folder)
+  assert(ok, why)
+  return finding and ('%s: %s'):format(finding.property, finding.message)
+end
+
+-- Sets `by`, what caught it, on the mutants that are caught. Where a check itself fails, nothing is
+-- known: that ends the run.
+local function hunt(list, options, limit_s, what, run)
+  local defect
+  pool.each(list, { workers = options.workers, limit_s = limit_s }, run,
+    function(mutant, result, broken)
+      if broken then
+        defect = defect or ('%s of %s: %s'):format(what, mutant.id, broken)
+      elseif result ~= '' then
+        mutant.by = ('%s: %s'):format(what, result)
+        options.tell(mutant)
+      end
+    end)
+  if defect then
+    error(defect, 0)
+  end
+end
+
+-- The scripts as they are must pass, before and afterwards: else all that fails would count as
+-- caught, also where somebody has been at work on the specs meanwhile.
+local function check_originals(list, options)
+  local originals, seen = {}, {}
+  local scripts = assert(catalog.read(path.join(options.root, 'scripts')))
+  for _, mutant in ipairs(list) do
+    for _, variant in ipairs(mutant.variants) do
+      if not seen[variant.name] then
+        seen[variant.name] = true
+        originals[#originals + 1] = { id = variant.name, name = variant.name,
+          source = scripts[variant.name].source }
+      end
+    end
+  end
+  hunt(originals, { workers = options.workers, tell = function() end }, SPECS_S, 'specs',
+    function(original)
+      return specs.first_failure(options.root, original.name, original.source)
+    end)
+  for _, original in ipairs(originals) do
+    if original.by then
+      return nil, ('%s fails as it is: %s'):format(original.name, original.by)
+    end
+  end
+  return true
+end
+
+local function alive(list, wanted)
+  local left = {}
+  for _, mutant in ipairs(list) do
+    if not mutant.by and wanted(mutant) then
+      left[#left + 1] = mutant
+    end
+  end
+  return left
+end
+
+-- The specs of the first script that a mutant is in, and while they let it pass, of the next one.
+local function hunt_by_specs(list, options)
+  local place, left = 1, list
+  while #left > 0 do
+    hunt(left, options, SPECS_S, 'spec', function(mutant)
+      local variant = mutant.variants[place]
+      return specs.first_failure(options.root, variant.name, variant.source)
+    end)
+    place = place + 1
+    left = alive(left, function(mutant)
+      return mutant.variants[place]
+    end)
+  end
+end
+
+---@class mutate.options
+---@field root string the folder of scripts/, spec/ and tools/
+---@field workers integer
+---@field checker boolean let the model checker look at what the specs let pass
+---@field tell fun(mutant: table) called for each mutant that is caught
+
+---Looks which mutants are caught: each gets `fate`: killed, with `by`; equivalent, with `reason`;
+---alive.
+---@param list table[] of mutate.list
+---@param options mutate.options
+---@return table[]|nil list
+---@return string|nil why the specs fail without any change
+function mutate.run(list, options)
+  local reasons = mutate.equivalent(options.root)
+  specs.prepare(options.root)
+  local good, why = check_originals(list, options)
+  if not good then
+    return nil, why
+  end
+  hunt_by_specs(list, options)
+  good, why = check_originals(list, options)
+  if not good then
+    return nil, why
+  end
+  local left = options.checker and alive(list, function(mutant)
+    return not reasons[mutant.id] and #models_of(mutant.variants) > 0
+  end) or {}
+  hunt(left, options, CHECKER_S, 'checker', function(mutant)
+    return check(options.root, mutant.variants)
+  end)
+  for _, mutant in ipairs(list) do
+    mutant.reason = not mutant.by and reasons[mutant.id] or nil
+    mutant.fate = mutant.by and 'killed' or mutant.reason and 'equivalent' or 'alive'
+  end
+  return list
+end
+
+return mutate

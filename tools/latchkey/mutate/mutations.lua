@@ -1,0 +1,249 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Small wrong versions of a script, made from its syntax tree: each changes one place of the text.
+-- A visitor gets a node and adds edits { kind, from, to, text }, in bytes of the source.
+local script_of = require('latchkey.lint.script')
+
+local mutations = {}
+
+mutations.kinds = {
+  { id = 'dropped-call', what = 'a statement that calls something is left out' },
+  { id = 'dropped-return', what = 'a branch goes on where it should end' },
+  { id = 'never', what = 'a condition is never true' },
+  { id = 'always', what = 'a condition is always true' },
+  { id = 'boundary', what = 'a comparison is wrong for equal values' },
+  { id = 'flipped', what = 'a comparison says the opposite' },
+  { id = 'connective', what = '"and" and "or" are exchanged' },
+  { id = 'dropped-operand', what = 'one side of "and" or "or" is left out' },
+  { id = 'dropped-not', what = 'a "not" is left out' },
+  { id = 'number', what = 'a number is off by one' },
+  { id = 'arithmetic', what = 'another operator or rounding' },
+  { id = 'outcome', what = 'a reply has another outcome of the header' },
+  { id = 'command', what = 'another command of the same form' },
+  { id = 'option', what = 'an option of a command is left out or turned around' },
+  { id = 'swapped-arguments', what = 'two neighbouring arguments of a command are exchanged' },
+  { id = 'other-argument', what = 'another argument or key of the script stands in its place' },
+  { id = 'order', what = 'a message goes out before the write that it tells of' },
+  { id = 'text', what = 'a written text is another: a message, a field, a part of a name' },
+}
+
+local BOUNDARY = { ['<'] = '<=', ['<='] = '<', ['>'] = '>=', ['>='] = '>' }
+local FLIPPED = { ['=='] = '~=', ['~='] = '==', ['<'] = '>=', ['<='] = '>', ['>'] = '<=',
+  ['>='] = '<' }
+local ARITHMETIC = { ['+'] = '-', ['-'] = '+', ['*'] = '+', ['/'] = '*', ['%'] = '+' }
+local FUNCTIONS = { min = 'max', max = 'min', floor = 'ceil', ceil = 'floor' }
+local COMMANDS = {
+  PEXPIRE = 'EXPIRE', HSET = 'HSETNX', HDEL = 'HGET', DEL = 'EXISTS', PTTL = 'TTL',
+  LPUSH = 'RPUSH', RPUSH = 'LPUSH', LPOP = 'RPOP', ZADD = 'ZINCRBY', ZREM = 'ZSCORE',
+  HINCRBY = 'HSET', LREM = 'LINDEX', SPUBLISH = 'PUBLISH', PUBLISH = 'SPUBLISH',
+  INCR = 'DECR', INCRBY = 'DECRBY', PEXPIREAT = 'EXPIREAT',
+  ZRANGE = 'ZREVRANGE',
+}
+local OPTIONS = { GT = 'LT', LT = 'GT', NX = 'XX', XX = 'NX', KEEPTTL = false, CH = false,
+  PX = 'EX', REV = false }
+
+-- The bytes of a node that has a span.
+local function bytes(self, node)
+  local last = self.tokens[node.last]
+  return self.tokens[node.first].at, last.at + #last.text - 1
+end
+
+local function text_of(self, node)
+  local from, to = bytes(self, node)
+  return self.source:sub(from, to)
+end
+
+local function replace(self, kind, node, text)
+  local from, to = bytes(self, node)
+  self:add(kind, node.line, from, to, text)
+end
+
+-- Two nodes of one list change places.
+local function exchange(self, kind, first, second)
+  local from, upto = bytes(self, first)
+  local start, to = bytes(self, second)
+  self:add(kind, first.line, from, to, self.source:sub(start, to)
+    .. self.source:sub(upto + 1, start - 1) .. self.source:sub(from, upto))
+end
+
+-- The token between two operands, which no node has for its own.
+local function operator_bytes(self, node)
+  local token = self.tokens[node[1].last + 1]
+  return token.at, token.at + #token.text - 1
+end
+
+local function is_refusal(node)
+  local value = node.tag == 'Return' and node[1]
+  return value and value.tag == 'Call' and script_of.member(value[1], 'redis') == 'error_reply'
+end
+
+local visitors = {}
+
+function visitors.If(self, node)
+  for i = 1, #node - 1, 2 do
+    local last = node[i + 1][#node[i + 1]]
+    replace(self, 'never', node[i], 'false')
+    if not (last and is_refusal(last)) then
+      replace(self, 'always', node[i], 'true')
+    end
+    if last and last.tag == 'Return' and not is_refusal(last) then
+      local from, to = bytes(self, last)
+      self:add('dropped-return', last.line, from, to, '')
+    end
+  end
+end
+
+function visitors.Operator(self, node)
+  local op = node.op
+  local from, to = operator_bytes(self, node)
+  if op == 'and' or op == 'or' then
+    self:add('connective', node.line, from, to, op == 'and' and 'or' or 'and')
+    replace(self, 'dropped-operand', node, text_of(self, node[1]))
+    replace(self, 'dropped-operand', node, text_of(self, node[2]))
+  elseif FLIPPED[op] then
+    self:add('flipped', node.line, from, to, FLIPPED[op])
+    if BOUNDARY[op] then
+      self:add('boundary', node.line, from, to, BOUNDARY[op])
+    end
+  elseif ARITHMETIC[op] then
+    self:add('arithmetic', node.line, from, to, ARITHMETIC[op])
+  end
+end
+
+function visitors.Unary(self, node)
+  if node.op == 'not' then
+    local from = self.tokens[node.first].at
+    self:add('dropped-not', node.line, from, from + 2, '')
+  end
+end
+
+function visitors.Number(self, node)
+  replace(self, 'number', node, ('%.0f'):format(node.value + 1))
+  if node.value > 0 and not self.in_check then
+    replace(self, 'number', node, ('%.0f'):format(node.value - 1))
+  end
+end
+
+function visitors.String(self, node)
+  if node.first and node.value ~= '' then
+    replace(self, 'text', node, ('%q'):format(node.value == '0' and '1' or node.value .. 'x'))
+  end
+end
+
+-- Another outcome of the header, the nearest that has as many elements, else any.
+local function other_outcome(self, first, length)
+  local found
+  for _, shape in ipairs(self.header.returns) do
+    local fits = shape.rest or shape.arity == length
+    if shape.first ~= first and (not found or fits and not found.fits) then
+      found = { first = shape.first, fits = fits }
+    end
+  end
+  return found and found.first
+end
+
+local function mutate_outcome(self, constructor)
+  local item = constructor[1]
+  local first = item and item.tag == 'Item' and script_of.integer(item[1])
+  local other = first and other_outcome(self, first, #constructor)
+  if other then
+    replace(self, 'outcome', item[1], ('%.0f'):format(other))
+  end
+  return item and item[1]
+end
+
+-- Keys or arguments that could be taken for this one.
+local function substitutes(self, name)
+  local bound = self.bound[name]
+  local list = {}
+  for _, other in ipairs(bound and self.bound or {}) do
+    if other.name ~= name and other.array == bound.array and other.kind == bound.kind then
+      list[#list + 1] = other.name
+    end
+  end
+  return list
+end
+
+function visitors.Name(self, node)
+  local other = self.in_redis and node.first and substitutes(self, node.name)[1]
+  if other then
+    replace(self, 'other-argument', node, other)
+  end
+end
+
+local function mutate_option(self, call, place)
+  local node = call[place]
+  local turned = OPTIONS[node.value]
+  if turned == nil then
+    return false
+  elseif turned then
+    replace(self, 'option', node, ("'%s'"):format(turned))
+  end
+  local before = self.tokens[node.first - 1]
+  local last = self.tokens[node.value == 'PX' and call[place + 1].last or node.last]
+  self:add('option', node.line, before.at, last.at + #last.text - 1, '')
+  return true
+end
+
+-- What stands in a call of redis.call, less what is changed otherwise: places to leave alone.
+local function mutate_redis_call(self, node)
+  local done = { [1] = true, [2] = true }
+  local name = node[2] and node[2].tag == 'String' and node[2].value
+  if COMMANDS[name] then
+    replace(self, 'command', node[2], ("'%s'"):format(COMMANDS[name]))
+  end
+  for place = 4, #node do
+    done[place] = node[place].tag == 'String' and mutate_option(self, node, place)
+  end
+  for place = 4, #node - 1 do
+    if not done[place] and not done[place + 1] then
+      exchange(self, 'swapped-arguments', node[place], node[place + 1])
+    end
+  end
+  return done
+end
+
+function visitors.Call(self, node)
+  local fn = script_of.member(node[1], 'math')
+  if FUNCTIONS[fn] then
+    local last = self.tokens[node.first + 2]
+    self:add('arithmetic', node.line, last.at, last.at + #last.text - 1, FUNCTIONS[fn])
+  end
+end
+
+-- A script is one step for everybody else, so the order of its writes shows to nobody; that of a
+-- message and a write does.
+function visitors.Block(self, node)
+  for i, statement in ipairs(node) do
+    local before = node[i - 1]
+    if statement.tag == 'Call' then
+      local from, to = bytes(self, statement)
+      self:add('dropped-call', statement.line, from, to, 'do end')
+      if before and before.tag == 'Call' and statement[1].name == 'tell' then
+        exchange(self, 'order', before, statement)
+      end
+    end
+  end
+end
+
+---A visitor for nodes by their tags; what it gives back are the children to leave alone.
+---@param self table { source, tokens, header, bound, add, in_check, in_redis }
+---@param node table
+---@return table done place -> true
+function mutations.visit(self, node)
+  local verb = node.tag == 'Call' and script_of.member(node[1], 'redis')
+  if verb == 'error_reply' then
+    return { true, true, true }
+  elseif verb == 'call' or verb == 'pcall' then
+    return mutate_redis_call(self, node)
+  end
+  if node.tag == 'Return' and node[1] and node[1].tag == 'Table' then
+    self.outcomes[mutate_outcome(self, node[1]) or false] = true
+  elseif node.tag == 'Local' and node[1] and node[1].tag == 'Table' then
+    self.outcomes[mutate_outcome(self, node[1]) or false] = true
+  elseif visitors[node.tag] and not self.outcomes[node] then
+    visitors[node.tag](self, node)
+  end
+  return self.outcomes[node] and { true } or {}
+end
+
+return mutations

@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A server as a session sees it: the methods of a mock world, as far as a server has them.
+local latchkey = require('latchkey')
+
+local Server = { null = latchkey.null }
+Server.__index = Server
+
+-- Whoever looks at a server with many keys wants some, not all.
+local DUMP_MAX, PAGE = 100, 100
+
+local READ = {
+  string = function(client, key)
+    return client:command('GET', key)
+  end,
+  hash = function(client, key)
+    local reply, fields = client:command('HGETALL', key), {}
+    for i = 1, reply and reply.n or 0, 2 do
+      fields[reply[i]] = reply[i + 1]
+    end
+    return fields
+  end,
+  list = function(client, key)
+    local reply = client:command('LRANGE', key, 0, DUMP_MAX - 1)
+    return reply and { unpack(reply, 1, reply.n) }
+  end,
+  zset = function(client, key)
+    local reply, entries = client:command('ZRANGE', key, 0, DUMP_MAX - 1, 'WITHSCORES'), {}
+    for i = 1, reply and reply.n or 0, 2 do
+      entries[#entries + 1] = { reply[i], reply[i + 1] }
+    end
+    return entries
+  end,
+}
+
+---@param client latchkey.client
+---@return table world
+function Server.new(client)
+  return setmetatable({ client = client }, Server)
+end
+
+function Server:eval(name, keys, args)
+  return self.client:eval(name, keys, args)
+end
+
+function Server:command(...)
+  return self.client:command(...)
+end
+
+function Server.advance()
+  error('the time of a server moves by itself', 0)
+end
+
+function Server.reset()
+  error('a server is not emptied from here', 0)
+end
+
+-- Only who listens on a channel learns of its messages.
+function Server.messages()
+  return {}
+end
+
+function Server:dump()
+  local dump, count, cursor = {}, 0, '0'
+  repeat
+    local page, err = self.client:command('SCAN', cursor, 'COUNT', PAGE)
+    if err then
+      error(err.message, 0)
+    end
+    cursor = page[1]
+    for i = 1, page[2].n do
+      local key = page[2][i]
+      local kind = self.client:command('TYPE', key)
+      local read = READ[type(kind) == 'table' and kind.ok or kind]
+      if read and not dump[key] and count < DUMP_MAX then
+        dump[key] = { type = kind.ok or kind, value = read(self.client, key) or '',
+          pttl = self.client:command('PTTL', key) }
+        count = count + 1
+      end
+    end
+  until cursor == '0' or count >= DUMP_MAX
+  return dump
+end
+
+return Server

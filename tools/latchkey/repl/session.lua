@@ -1,0 +1,284 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a line of `latchkey repl` means: Lua, in which every script is a function. A session has a
+-- world: repl.mock or repl.server.
+local pretty = require('pl.pretty')
+
+local call = require('latchkey.repl.call')
+local header = require('latchkey.script.header')
+local replies = require('latchkey.cli.replies')
+local text = require('latchkey.cli.text')
+
+local Session = {}
+Session.__index = Session
+
+local HELP = [[
+lock.acquire('k', '10s', 'me', 1)   any script: the lock's name, then its arguments; channels are
+                                    formed. By name: lock.acquire{name='k', lease=1000, ...}
+help(lock)  help('lock/acquire')    what scripts there are; what one takes and answers
+redis('GET', 'k')                   any command
+dump()                              every key: type, value, what is left of its lease
+advance(500)  advance('2s')         moves the time of the mock
+messages()                          what was published; shown after each line as well
+reset()                             an empty mock
+quit()                              or the end of the input
+]]
+
+-- Lua for people at a prompt; files and processes are not for it.
+local LUA = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'pcall', 'select', 'string',
+  'table', 'tonumber', 'tostring', 'type', 'unpack' }
+
+local Reply = {}
+
+-- A reply in an array of replies, and nothing in its elements, look like what redis-cli shows.
+local function show_reply(self, null)
+  local shown = replies.show(self.value, null)
+  return self.meaning and ('%s\n-- %s'):format(shown, self.meaning) or shown
+end
+
+local function meaning_of(script, reply)
+  local shape = header.reply_shape(script.header, reply)
+  for _, listed in ipairs(script.header.returns) do
+    if listed.shape == shape then
+      return ('%s: %s'):format(shape, listed.text)
+    end
+  end
+end
+
+-- A reply that can be looked into: r[1] is its first element.
+local function new_reply(value, meaning)
+  local elements = type(value) == 'table' and value.n and value or { value }
+  return setmetatable({ value = value, meaning = meaning },
+    { __index = elements, reply = Reply })
+end
+
+local function is_reply(value)
+  local metatable = type(value) == 'table' and getmetatable(value)
+  return metatable and metatable.reply == Reply
+end
+
+function Session:run_script(script, ...)
+  local keys, args = call.form(script, ...)
+  local reply, err = self.world:eval(script.name, keys, args)
+  if err then
+    error(('(error) %s%s'):format(text.safe(err.message),
+      err.line and ('\n-- %s, line %d'):format(script.name, err.line) or ''), 0)
+  end
+  return new_reply(reply, meaning_of(script, reply))
+end
+
+local function show_pttl(pttl)
+  return pttl >= 0 and ('   %d ms left'):format(pttl) or ''
+end
+
+function Session:dump()
+  local dump, keys, lines = self.world:dump(), {}, {}
+  for key in pairs(dump) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    local record = dump[key]
+    local value = type(record.value) == 'table' and pretty.write(record.value, '')
+      or text.quoted(record.value)
+    lines[#lines + 1] = ('%s  %s  %s%s'):format(text.quoted(key), record.type, text.safe(value),
+      show_pttl(record.pttl))
+  end
+  self:say(#lines > 0 and table.concat(lines, '\n') or '(empty)')
+end
+
+function Session:messages()
+  for _, message in ipairs(self.world:messages()) do
+    self:say(('%s %s: %s'):format(message.verb, text.safe(message.channel),
+      text.quoted(message.message)))
+  end
+end
+
+local function in_ms(span)
+  if type(span) == 'string' then
+    return assert(text.duration(span))
+  end
+  return span
+end
+
+function Session:help(about)
+  if about == nil then
+    return self:say((HELP:gsub('\n$', '')))
+  elseif type(about) == 'table' and about.family then
+    for _, script in ipairs(self.scripts) do
+      if script.name:find('^' .. about.family .. '/') then
+        self:say(('%s\n    %s'):format(call.usage(script), script.header.summary))
+      end
+    end
+    return
+  end
+  local script = self.scripts[tostring(about):gsub('%.', '/')]
+  if not script then
+    error('no script is named ' .. tostring(about), 0)
+  end
+  self:say(('%s\n%s'):format(call.usage(script), script.header.summary))
+  for _, field in ipairs(script.header.argv) do
+    self:say(('  %-9s %s'):format(field.name, field.text))
+  end
+  for _, listed in ipairs(script.header.returns) do
+    self:say(('  %-16s %s'):format(listed.shape, listed.text))
+  end
+end
+
+-- A family: its scripts are found in it, and what is no script is said at once.
+local function family_of(self, family)
+  return setmetatable({ family = family }, {
+    __index = function(_, verb)
+      local script = self.scripts[family .. '/' .. tostring(verb)]
+      if not script then
+        error(('no script is named %s/%s'):format(family, tostring(verb)), 0)
+      end
+      return function(...)
+        return self:run_script(script, ...)
+      end
+    end,
+  })
+end
+
+local function environment_of(self)
+  local env = {}
+  for _, name in ipairs(LUA) do
+    env[name] = _G[name]
+  end
+  for _, script in ipairs(self.scripts) do
+    local family = script.name:match('^[^/]+')
+    env[family] = env[family] or family_of(self, family)
+  end
+  function env.redis(...)
+    local reply, err = self.world:command(...)
+    if err then
+      error('(error) ' .. text.safe(err.message), 0)
+    end
+    return new_reply(reply)
+  end
+  function env.advance(span)
+    self.world:advance(in_ms(span))
+  end
+  function env.reset()
+    self.world:reset()
+  end
+  function env.help(about)
+    self:help(about)
+  end
+  function env.quit()
+    self.over = true
+  end
+  function env.print(...)
+    local words = {}
+    for i = 1, select('#', ...) do
+      words[i] = self:show((select(i, ...)))
+    end
+    self:say(table.concat(words, '  '))
+  end
+  for _, name in ipairs({ 'dump', 'messages' }) do
+    env[name] = function()
+      self[name](self)
+    end
+  end
+  return setmetatable(env, { __index = function(_, name)
+    error(('nothing is named %s; help() says what there is'):format(tostring(name)), 0)
+  end })
+end
+
+---@param world table { eval, command, advance, dump, messages, reset, null }
+---@param scripts table of lib.catalog
+---@param say fun(line: string) shows text
+---@return table session
+function Session.new(world, scripts, say)
+  local self = setmetatable({ world = world, scripts = scripts, over = false }, Session)
+  function self.say(_, line)
+    say(line)
+  end
+  self.env = environment_of(self)
+  return self
+end
+
+---A value as people read it.
+function Session:show(value)
+  if is_reply(value) then
+    return show_reply(value, self.world.null)
+  elseif type(value) == 'string' then
+    return text.quoted(value)
+  elseif type(value) == 'table' then
+    return text.safe(pretty.write(value, ''))
+  elseif type(value) == 'number' then
+    return ('%.14g'):format(value)
+  end
+  return tostring(value)
+end
+
+-- An expression or a statement; nil and "more" while its end is missing. A verb may be a word of
+-- Lua's own, as in lock.break.
+local function compile(source)
+  source = source:gsub('%.(break)(%s*[({])', "['%1']%2")
+  local chunk = loadstring('return ' .. source, '=line')
+  local why
+  if not chunk then
+    chunk, why = loadstring(source, '=line')
+  end
+  if not chunk and why:find('<eof>', 1, true) then
+    return nil, 'more'
+  end
+  return chunk, why
+end
+
+-- What a line gave, or what went wrong.
+function Session:say_all(ok, ...)
+  if not ok then
+    self:say((tostring((...)):gsub('^line:%d+: ', '')))
+    return false
+  end
+  for i = 1, select('#', ...) do
+    self:say(self:show((select(i, ...))))
+  end
+  return true
+end
+
+---Runs what has been typed.
+---@param source string one line, or several when the first was not the end
+---@return boolean done false: it goes on in the next line
+---@return boolean failed
+function Session:run(source)
+  if source:match('^%s*$') then
+    return true, false
+  end
+  local chunk, why = compile(source)
+  if why == 'more' then
+    return false, false
+  elseif not chunk then
+    self:say((why:gsub('^line:%d+: ', '')))
+    return true, true
+  end
+  local ok = self:say_all(pcall(setfenv(chunk, self.env)))
+  self:messages()
+  return true, not ok
+end
+
+---What a word could become: scripts of a family, families, functions.
+---@param word string what stands before the cursor
+---@return string[] words sorted
+function Session:completions(word)
+  local found, seen = {}, {}
+  local function add(candidate)
+    if candidate:sub(1, #word) == word and not seen[candidate] then
+      seen[candidate] = true
+      found[#found + 1] = candidate
+    end
+  end
+  for _, script in ipairs(self.scripts) do
+    local family, verb = script.name:match('^([^/]+)/(.+)$')
+    add(word:find('.', 1, true) and ('%s.%s('):format(family, verb) or family .. '.')
+  end
+  for _, name in ipairs({ 'advance(', 'dump()', 'help(', 'messages()', 'quit()', 'redis(',
+    'reset()' }) do
+    add(name)
+  end
+  table.sort(found)
+  return found
+end
+
+return Session

@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The scripts of a folder, parsed and sorted by name.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local header = require('latchkey.script.header')
+local digest = require('latchkey.digest')
+
+local catalog = {}
+
+---The script files below a folder, in byte order; folders that start with "_" hold no scripts.
+---@param folder string
+---@return string[]|nil files
+---@return string|nil why
+function catalog.files(folder)
+  if not path.isdir(folder) then
+    return nil, folder .. ' is no folder'
+  end
+  local files = {}
+  for _, file in ipairs(dir.getallfiles(folder, '*.lua')) do
+    if not ('/' .. path.relpath(file, folder)):find('/_', 1, true) then
+      files[#files + 1] = file
+    end
+  end
+  table.sort(files)
+  return files
+end
+
+---@param file string
+---@return table|nil script { name, path, source, sha1, header }
+---@return table|nil findings array of { file, line, rule, message }
+function catalog.read_file(file)
+  local source, why = utils.readfile(file, true)
+  if not source then
+    return nil, { { file = file, line = 0, rule = 'file', message = why } }
+  end
+  local h, findings = header.parse(source, file)
+  if not h then
+    for _, finding in ipairs(findings) do
+      finding.file = file
+    end
+    return nil, findings
+  end
+  return { name = h.name, path = file, source = source, sha1 = digest.sha1(source), header = h }
+end
+
+---@param folder string
+---@return table|nil scripts array sorted by name, also indexed by name
+---@return table|nil findings array of { file, line, rule, message }
+function catalog.read(folder)
+  local files, why = catalog.files(folder)
+  if not files then
+    return nil, { { file = folder, line = 0, rule = 'file', message = why } }
+  end
+  local scripts, findings = {}, {}
+  for _, file in ipairs(files) do
+    local script, wrong = catalog.read_file(file)
+    for _, finding in ipairs(wrong or {}) do
+      findings[#findings + 1] = finding
+    end
+    if script and scripts[script.name] then
+      findings[#findings + 1] = { file = file, line = script.header.lines.name, rule = 'name',
+        message = ('%s is the name of %s too'):format(script.name, scripts[script.name].path) }
+    elseif script then
+      scripts[#scripts + 1] = script
+      scripts[script.name] = script
+    end
+  end
+  if #findings > 0 then
+    return nil, findings
+  end
+  table.sort(scripts, function(a, b)
+    return a.name < b.name
+  end)
+  return scripts
+end
+
+return catalog

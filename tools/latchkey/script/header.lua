@@ -1,0 +1,205 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The header of a script: its keys, arguments, replies and promises. C tables, mock, specs and docs
+-- know a script from what is parsed here, and from nothing else.
+local FIELDS = require('latchkey.script.header_fields')
+local split = require('latchkey.script.lines').split
+
+local header = {}
+
+local FIELDS_MAX = 32
+local FLAGS = { ['allow-oom'] = true, ['allow-stale'] = true, ['no-writes'] = true }
+
+local PLACE = {}
+for place, field in ipairs(FIELDS) do
+  PLACE[field.name] = place
+end
+
+local function parse_flags(line, report)
+  local flags = {}
+  local list = line:match('^#!lua flags=([%l,-]+)$')
+  if line ~= '#!lua' and not list then
+    report(1, 'the first line is "#!lua" or "#!lua flags=FLAG,FLAG"')
+  end
+  for flag in (list or ''):gmatch('[^,]+') do
+    if FLAGS[flag] then
+      flags[#flags + 1] = flag
+    else
+      report(1, ('unknown flag "%s"; use allow-oom, allow-stale or no-writes'):format(flag))
+    end
+  end
+  return flags
+end
+
+-- Fields and items between the opening line and "]]"; the number of the first line after them.
+local function parse_fields(h, lines, report)
+  local place = 0
+  local add_item -- nil where no item may stand
+
+  local function add_parsed(number, field, text)
+    local parsed, why = field.parse(text)
+    if why then
+      report(number, why)
+    elseif field.list then
+      table.insert(h[field.name], parsed)
+    else
+      h[field.into or field.name] = parsed
+    end
+  end
+
+  local function start_field(number, name, value)
+    local field = FIELDS[PLACE[name]]
+    add_item = value == '' and function() end
+    if not field then
+      return report(number, ('unknown field "%s"'):format(name))
+    end
+    h.lines[name] = h.lines[name] or number
+    if PLACE[name] <= place then
+      return report(number, ('"%s" is out of order or there twice'):format(name))
+    end
+    place = PLACE[name]
+    if field.list and value ~= '' then
+      report(number, ('the items of "%s" start on the next line'):format(name))
+    elseif field.list then
+      add_item = add_parsed
+    elseif value == '' then
+      report(number, ('"%s" needs a value on its line'):format(name))
+    else
+      add_parsed(number, field, value)
+    end
+  end
+
+  for number = 3, #lines do
+    local line = lines[number]
+    if line == ']]' then
+      return number + 1
+    end
+    local name, value = line:match('^(%l+):%s*(.-)$')
+    local item = line:match('^  %- (%S.*)$')
+    if line:match('%s$') then
+      report(number, 'spaces at the end of the line')
+    elseif name then
+      start_field(number, name, value)
+    elseif item and add_item then
+      add_item(number, FIELDS[place], item)
+    else
+      report(number, 'a header line is "field: value", or "  - item" below a "field:" of items')
+    end
+  end
+  report(#lines, 'the header has no end; close it with "]]" on a line of its own')
+  return #lines + 1
+end
+
+local function check_replies(h, report)
+  local seen = {}
+  for _, reply in ipairs(h.returns) do
+    local id = reply.first .. '/' .. (reply.arity or '...')
+    if seen[id] then
+      report(h.lines.returns, ('%s cannot be told from %s'):format(reply.shape, seen[id]))
+    end
+    seen[id] = reply.shape
+  end
+end
+
+local function check_arguments(h, report)
+  local optional, has_channel, has_command = false, false, false
+  for place, argument in ipairs(h.argv) do
+    has_channel = has_channel or argument.kind == 'channel'
+    has_command = has_command or argument.kind == 'command'
+    if argument.many and place < #h.argv then
+      report(h.lines.argv, ('"%s*" stands for many and is not the last argument')
+        :format(argument.name))
+    end
+    if optional and not argument.optional then
+      report(h.lines.argv, ('"%s" follows an optional argument: make it optional or move it')
+        :format(argument.name))
+    end
+    optional = optional or argument.optional
+  end
+  if has_channel ~= (h.lines.message ~= nil) then
+    report(h.lines.message or h.lines.argv,
+      'a script with a channel has a "message:", and no other has one')
+  end
+  if has_command and #h.dynamic == 0 then
+    report(h.lines.argv, 'a script with a command for argument lists the possible ones: "dynamic:"')
+  end
+end
+
+local function check_names(h, report)
+  local seen, arguments = {}, {}
+  for _, argument in ipairs(h.argv) do
+    arguments[argument.name] = true
+  end
+  for _, list in ipairs({ 'keys', 'argv' }) do
+    if #h[list] > FIELDS_MAX then
+      report(h.lines[list], ('%d fields, at most %d are allowed'):format(#h[list], FIELDS_MAX))
+    end
+    for _, field in ipairs(h[list]) do
+      if seen[field.name] then
+        report(h.lines[list], ('two fields are named "%s"'):format(field.name))
+      end
+      seen[field.name] = true
+      local plus = field.form and field.form.plus:match('^[^+]+')
+      if plus and not arguments[plus] then
+        report(h.lines[list], ('"+%s" names no argument'):format(plus))
+      end
+    end
+  end
+end
+
+local function names_file(path, name)
+  local tail = '/' .. name .. '.lua'
+  return ('/' .. path):sub(-#tail) == tail
+end
+
+---Parses the header of a script.
+---@param source string the whole script
+---@param path? string its file, which must be named like the script
+---@return table|nil h the header
+---@return table|nil findings when the header is wrong: array of { line, rule, message }
+function header.parse(source, path)
+  local lines = split(source)
+  local findings = {}
+  local function report(line, message, rule)
+    findings[#findings + 1] = { line = line, rule = rule or 'header', message = message }
+  end
+
+  local h = { keys = {}, derived = {}, argv = {}, returns = {}, errors = {}, dynamic = {},
+    uses = {}, repeat_ = 'no', lines = {} }
+  h.flags = parse_flags(lines[1], report)
+  if lines[2] ~= '--[[ latchkey-script' then
+    report(2, 'the second line is "--[[ latchkey-script" and opens the header')
+    return nil, findings
+  end
+  h.first_code_line = parse_fields(h, lines, report)
+
+  for _, field in ipairs(FIELDS) do
+    if field.required and not h.lines[field.name] then
+      report(2, ('the header has no "%s:"'):format(field.name))
+    end
+  end
+  check_replies(h, report)
+  check_arguments(h, report)
+  check_names(h, report)
+  if path and h.name and not names_file(path, h.name) then
+    report(h.lines.name, ('the script is named %s but its file is %s; name both alike'):format(
+      h.name, path), 'name')
+  end
+  if #findings > 0 then
+    return nil, findings
+  end
+  return h
+end
+
+---The shape that the header gives a reply of this kind.
+---@param h table
+---@param reply any as a client sees it
+---@return string|nil shape nil: it lists no such reply
+function header.reply_shape(h, reply)
+  for _, shape in ipairs(type(reply) == 'table' and h.returns or {}) do
+    if reply[1] == shape.first and (shape.rest or reply.n == shape.arity) then
+      return shape.shape
+    end
+  end
+end
+
+return header

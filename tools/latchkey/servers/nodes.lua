@@ -1,0 +1,269 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The servers that a call names, those of a cluster or behind a Sentinel, and their replicas. What
+-- fails on one is kept with it, so that the others go on.
+local catalog = require('latchkey.script.catalog')
+local cli = require('latchkey.cli')
+local ledger = require('latchkey.script.ledger')
+local manifest = require('latchkey.bundle.manifest')
+
+local nodes = {}
+
+nodes.MAX = 100
+
+---@class bundle.node
+---@field target string where it is, without user and password
+---@field role 'master'|'replica'|nil nil where the server does not say
+---@field of bundle.node|nil the master whose replica it was found to be
+---@field version string|nil "7.0.15"
+---@field client latchkey.client|latchkey.node|nil
+---@field err latchkey.error|nil why nothing more can be done here
+
+---The options of commands that go over nodes.
+function nodes.options(parser)
+  parser:flag('--no-replicas', 'Only the servers named, not the replicas that they have.')
+end
+
+-- A URL may hold a password in any part before its last "@", or among its parameters.
+local function shown(url)
+  return (url:gsub('%?.*$', ''):gsub('^([%w-]+://).*@', '%1'))
+end
+
+-- Of Sentinel's URL, what is also one of a server: without what is for the sentinels.
+local function rest_of(rest)
+  local parameters = {}
+  for parameter in (rest:match('%?(.*)$') or ''):gmatch('[^&]+') do
+    if not parameter:find('^sentinel_') then
+      parameters[#parameters + 1] = parameter
+    end
+  end
+  return (rest:match('^/[^/?]*(/%d+)') or '')
+    .. (#parameters > 0 and '?' .. table.concat(parameters, '&') or '')
+end
+
+---The URL of a replica that its master says is at host and port.
+---@param url string the master's
+---@param host string
+---@param port string
+---@return string
+function nodes.replica_url(url, host, port)
+  local address = (host:find(':', 1, true) and '[' .. host .. ']' or host) .. ':' .. port
+  local scheme, by, authority, rest = url:match('^(rediss?)(%-?%l*)://([^/?#]*)(.*)$')
+  if not scheme then
+    return 'redis://' .. address
+  end
+  return ('%s://%s%s%s'):format(scheme, authority:match('^.*@') or '', address,
+    by == '-sentinel' and rest_of(rest) or rest)
+end
+
+-- A client, or the error that the context would have told.
+local function open(ctx, url, options)
+  local failure
+  local quiet = setmetatable({
+    args = setmetatable({ url = url }, { __index = ctx.args }),
+    fail = function(_, err)
+      failure = err
+      return ctx.exit_of(err.status)
+    end,
+  }, { __index = ctx })
+  local copy = {}
+  for name, value in pairs(options or {}) do
+    copy[name] = value
+  end
+  local client = quiet:client(copy)
+  return client, failure
+end
+
+local function info(client, section)
+  local reply, err = client:command('INFO', section)
+  local fields = {}
+  for name, value in tostring(reply or ''):gmatch('([%w_]+):([^\r\n]*)') do
+    fields[name] = value
+  end
+  return fields, err
+end
+
+-- Why scripts do not run there.
+local function too_old(fields)
+  local product = fields.valkey_version and 'valkey' or 'redis'
+  local version = fields[product .. '_version']
+  local floor = manifest.SERVER[product]
+  if version and version:find('^%d+%.%d+%.%d+$') and ledger.above(floor, version) then
+    return { status = 'LK_SERVER', message = ('%s %s is too old: scripts need %s'):format(product,
+      version, floor), hint = 'update the server' }
+  end
+end
+
+-- What the server says of itself; one that does not tell is taken for a server without replicas.
+local function look(node)
+  local about, err = info(node.client, 'server')
+  if err and err.status ~= 'LK_DENIED' then
+    node.err = err
+    return {}
+  end
+  node.version = about.valkey_version or about.redis_version
+  node.id = about.run_id
+  node.err = too_old(about)
+  local replication = info(node.client, 'replication')
+  if replication.role then
+    node.role = replication.role == 'master' and 'master' or 'replica'
+  end
+  node.history = replication.master_replid
+  local replicas = {}
+  for i = 0, (tonumber(replication.connected_slaves) or 0) - 1 do
+    local host, port = (replication['slave' .. i] or ''):match('^ip=([^,]+),port=(%d+)')
+    if host then
+      replicas[#replicas + 1] = nodes.replica_url(node.url, host, port)
+    end
+  end
+  return replicas
+end
+
+-- The nodes of a cluster, masters first. A replica shares the history of its master.
+local function of_cluster(client, with_replicas)
+  local servers, err = client:nodes()
+  if not servers then
+    return nil, err
+  end
+  local found, masters = {}, {}
+  for _, wants_masters in ipairs(with_replicas and { true, false } or { true }) do
+    for _, server in ipairs(servers) do
+      if server:is_master() == wants_masters then
+        local node = { client = server, target = server:target(),
+          role = wants_masters and 'master' or 'replica' }
+        node.url = node.target
+        look(node)
+        found[#found + 1] = node
+        if node.history and node.role == 'master' then
+          masters[node.history] = node
+        end
+      end
+    end
+  end
+  for _, node in ipairs(found) do
+    node.of = node.role == 'replica' and masters[node.history] or nil
+  end
+  return found
+end
+
+-- Adds servers that are not yet there under another name.
+local function add(list, known, found)
+  for _, node in ipairs(found) do
+    if not node.id or not known[node.id] then
+      list[#list + 1] = node
+      known[node.id or node] = true
+    end
+  end
+end
+
+-- Opens what a URL names; what it turned out to be, and further URLs to be opened.
+local function expand(node, ctx, options)
+  local with_replicas = not ctx.args.no_replicas
+  node.client, node.err = open(ctx, node.url, options)
+  if not node.client then
+    return { node }, {}
+  elseif node.url:find('^rediss?%-cluster:') then
+    local found, err = of_cluster(node.client, with_replicas)
+    node.err = err
+    return found or { node }, {}
+  end
+  local servers = node.client:nodes() or {}
+  node.target = (servers[1] or node.client):target()
+  local replicas, further = look(node), {}
+  for i, url in ipairs(with_replicas and replicas or {}) do
+    further[i] = { url = url, target = shown(url), of = node, role = 'replica' }
+  end
+  return { node }, further
+end
+
+---Opens the servers of --url (or LATCHKEY_URL), several separated by spaces, and their replicas.
+---@param ctx cli.context
+---@param options? table of latchkey.open
+---@return bundle.node[]|nil list
+---@return integer|nil exit code; the call is wrong, which has been told
+function nodes.open(ctx, options)
+  local list, queue, known = {}, {}, {}
+  local folder = options and options.script_dir
+  if folder and #(catalog.files(folder) or { folder }) == 0 then
+    return nil, ctx:misuse('there are no scripts in ' .. folder)
+  end
+  for url in (ctx.args.url or os.getenv('LATCHKEY_URL') or ''):gmatch('%S+') do
+    queue[#queue + 1] = { url = url, target = shown(url) }
+  end
+  if #queue == 0 then
+    return nil, select(2, ctx:client())
+  end
+  local first = 1
+  while queue[first] do
+    if #list >= nodes.MAX then
+      return nil, ctx:misuse(('more than %d servers and replicas; name fewer, or --no-replicas')
+        :format(nodes.MAX))
+    end
+    local found, further = expand(queue[first], ctx, options)
+    if found[1].err and ctx.exit_of(found[1].err.status) == cli.exits.use then
+      return nil, ctx:fail(found[1].err)
+    end
+    add(list, known, found)
+    for _, node in ipairs(further) do
+      queue[#queue + 1] = node
+    end
+    first = first + 1
+  end
+  return list
+end
+
+---Where a node is and what it is, for people.
+---@param node bundle.node
+---@return string
+function nodes.title(node)
+  local role = node.of and 'replica of ' .. node.of.target or node.role
+  return node.target .. (role and ' (' .. role .. ')' or '')
+end
+
+---What is the same for every document about nodes.
+---@param node bundle.node
+---@param fields table
+---@return table
+function nodes.plain(node, fields)
+  fields.target, fields.role, fields.version = node.target, node.role, node.version
+  fields.replica_of = node.of and node.of.target
+  if node.err then
+    fields.error = { status = node.err.status, message = node.err.message,
+      hint = node.err.hint or '' }
+  end
+  return fields
+end
+
+---What documents say of servers that could not be asked; nil where there are none.
+---@param list { target: string, err: latchkey.error }[]
+---@return table[]|nil
+function nodes.failed(list)
+  local failed = {}
+  for i, node in ipairs(list) do
+    failed[i] = nodes.plain(node, {})
+  end
+  return failed[1] and failed
+end
+
+---Tells of each node that failed.
+---@param ctx cli.context
+---@param list bundle.node[]
+---@return integer count of failures
+---@return latchkey.error|nil first
+function nodes.tell(ctx, list)
+  local count, first = 0, nil
+  for _, node in ipairs(list) do
+    if node.err then
+      count, first = count + 1, first or node.err
+      if not ctx.json then
+        ctx.stderr:write(('latchkey %s: %s: %s\n'):format(ctx.command, nodes.title(node),
+          require('latchkey.cli.text').safe(node.err.message)))
+        if node.err.hint and not node.err.hint:find('^see ') then
+          ctx.stderr:write('  ', node.err.hint, '\n')
+        end
+      end
+    end
+  end
+  return count, first
+end
+
+return nodes
