@@ -89,6 +89,7 @@ local function picture(item)
   hints[#hints + 1] = '--only ' .. table.concat(options.only, ',')
   local html = page.of(story.of(steps, run), { model = item.model, title = item.title,
     words = item.words, replay = replay, scripts = options.scripts,
+    back = { '../gallery.html', 'The gallery of failures' },
     hints = table.concat(hints, ' ') })
   if item.edits then
     dir.rmtree(options.scripts)

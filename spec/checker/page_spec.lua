@@ -28,6 +28,26 @@ describe('a counterexample', function()
     end
     assert.is_nil(html:find('<script', 1, true))
     assert.is_nil(html:find('src=', 1, true))
+    assert.is_nil(html:find('<nav>', 1, true))
+  end)
+
+  it('leads back to the page that it is of', function()
+    local of_gallery = tablex.merge(about, { back = { '../gallery.html', 'Gallery' } }, true)
+
+    assert.is_truthy(page.of(told(), of_gallery)
+      :find('<nav><a href="../gallery.html">Gallery</a></nav>', 1, true))
+  end)
+
+  it('is drawn with room between the clients for what they do', function()
+    local story_of_long = told()
+    for _, row in ipairs(story_of_long.rows) do
+      row.state = row.who == 'A' and ('waits '):rep(20) or row.state
+    end
+
+    local html = page.of(story_of_long, about)
+
+    local a, b = html:match('x="(%d+)" y="22"[^>]*>client A.-x="(%d+)" y="22"[^>]*>client B')
+    assert.is_true(b - a > 6 * #('waits '):rep(20), b - a)
   end)
 
   it('is a table with a column for each client, and the line to blame', function()

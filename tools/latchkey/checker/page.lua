@@ -5,7 +5,10 @@ local utils = require('pl.utils')
 
 local page = {}
 
-local LANE, ROW, TOP, LEFT = 190, 34, 46, 70
+-- Lanes are as wide as the longest label: one that ran across the line of another client would seem
+-- to be its step.
+local LEAST_LANE, ROW, TOP, LEFT = 190, 34, 46, 70
+local LETTER, MONO_LETTER = 6.6, 7.6
 
 local STYLE = [[
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 1150px;
@@ -26,18 +29,34 @@ local function escape(text)
   return (tostring(text):gsub('[&<>"]', ESCAPE))
 end
 
+local function short(row)
+  local owner = row.does:match('lk%-%u:%d+[%w:]*')
+  return row.script and (row.late and 'late ' or '') .. row.script .. (owner and ' ' .. owner or '')
+    or row.does
+end
+
+local function label_of(row)
+  return short(row) .. (not row.answer and row.state and ': ' .. row.state or '')
+end
+
 local function lanes_of(told)
-  local lanes, count = {}, 0
+  local lanes, count = { width = LEAST_LANE, answer = LEAST_LANE }, 0
+  for _, row in ipairs(told.rows) do
+    if not row.passes then
+      lanes.width = math.max(lanes.width, 8 + LETTER * #label_of(row) + 12)
+      lanes.answer = math.max(lanes.answer, 8 + MONO_LETTER * #(row.answer or ''))
+    end
+  end
   for _, letter in ipairs(told.letters) do
     for _, row in ipairs(told.rows) do
       if row.who == letter and not lanes[letter] then
         count = count + 1
-        lanes[letter] = LEFT + (count - 0.5) * LANE
+        lanes[letter] = LEFT + LEAST_LANE / 2 + (count - 1) * lanes.width
         lanes[count] = letter
       end
     end
   end
-  lanes.count, lanes.server = count, LEFT + (count + 0.5) * LANE
+  lanes.count, lanes.server = count, LEFT + LEAST_LANE / 2 + count * lanes.width
   return lanes
 end
 
@@ -50,36 +69,28 @@ local function arrow(from, to, y, class)
     :format(from, y, to - (to > from and 4 or -4), y, class)
 end
 
-local function short(row)
-  local owner = row.does:match('lk%-%u:%d+[%w:]*')
-  return row.script and (row.late and 'late ' or '') .. row.script .. (owner and ' ' .. owner or '')
-    or row.does
-end
-
 local function draw_row(row, lanes, y, last)
   local out, x = {}, lanes[row.who] or lanes.server
   if row.passes then
     out[1] = text_at(8, y + 4, ('+%d ms'):format(row.passes), 'fill="#667" font-size="12"')
     out[2] = ('<line x1="%d" y1="%d" x2="%.0f" y2="%d" stroke="#e3e6ea"/>'):format(LEFT, y,
-      lanes.server + LANE / 2, y)
+      lanes.server + LEAST_LANE / 2, y)
   elseif row.answer then
     local colour = (last or row.fault) and '#a11616' or '#24507f'
     out[1] = arrow(x, lanes.server, y, colour)
-    out[2] = text_at((x + lanes.server) / 2, y - 5, short(row),
-      ('text-anchor="middle" font-size="12" fill="%s"'):format(colour))
+    out[2] = text_at(x + 8, y - 5, label_of(row), ('font-size="12" fill="%s"'):format(colour))
     out[3] = text_at(lanes.server + 8, y + 4, row.answer, 'font-size="12" class="mono"')
   else
     local colour = (row.fault or last) and '#a11616' or '#1d2329'
     out[1] = ('<circle cx="%.0f" cy="%.0f" r="3.5" fill="%s"/>'):format(x, y, colour)
-    out[2] = text_at(x + 8, y + 4, short(row) .. (row.state and ': ' .. row.state or ''),
-      ('font-size="12" fill="%s"'):format(colour))
+    out[2] = text_at(x + 8, y + 4, label_of(row), ('font-size="12" fill="%s"'):format(colour))
   end
   return table.concat(out)
 end
 
 local function draw(told)
   local lanes = lanes_of(told)
-  local width, height = lanes.server + LANE + 60, TOP + ROW * (#told.rows + 1)
+  local width, height = lanes.server + lanes.answer + 60, TOP + ROW * (#told.rows + 1)
   local out = { ('<svg viewBox="0 0 %.0f %.0f" width="%.0f" role="img" aria-label="sequence">')
     :format(width, height, width),
     '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="6"'
@@ -131,7 +142,8 @@ local function source_of(told)
 end
 
 ---@param told table of story.of
----@param about { model, replay, scripts, hints, verdict, title, words }
+---@param about { model, replay, scripts, hints, verdict, title, words, back }; `back` is the page
+---  that leads here, { address, title }
 ---@return string html
 function page.of(told, about)
   local finding = told.finding
@@ -142,6 +154,8 @@ function page.of(told, about)
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     ('<title>%s</title><style>%s</style></head><body>'):format(escape(about.title
       or 'latchkey check ' .. about.model), STYLE),
+    about.back and ('<nav><a href="%s">%s</a></nav>'):format(escape(about.back[1]),
+      escape(about.back[2])) or '',
     ('<h1>%s</h1>'):format(escape(about.title or 'latchkey check ' .. about.model)),
     about.words and ('<p>%s</p>'):format(escape(about.words)) or '',
     ('<p class="%s" id="verdict"><b>%s</b></p>'):format(finding and 'bad' or 'good',
