@@ -61,6 +61,16 @@ function Client:form(script, field)
   return self._context.server:form(script, field, self)
 end
 
+---@return boolean has the script an argument of this name?
+function Client:takes(script, field)
+  for _, entry in ipairs(self._context.server:header(script, self.beside).argv) do
+    if entry.name == field then
+      return true
+    end
+  end
+  return false
+end
+
 ---@return integer where an argument stands among those of its script
 function Client:place(script, field)
   for place, entry in ipairs(self._context.server:header(script, self.beside).argv) do

@@ -29,7 +29,7 @@ execution.with = with
 local function holders_of(self, keyspace)
   local found = keyspace.holders
   if not found then
-    found = self.model.holders and self.model.holders(keyspace.data, self.server.name) or {}
+    found = self.model.holders and self.model.holders(keyspace.data, self.lock) or {}
     keyspace.holders = found
   end
   return found
@@ -43,7 +43,7 @@ local function event(self, before, call, letter, result)
     before = before, after = result.after, again = result.again, messages = result.messages,
     before_holders = holders_of(self, before), after_holders = holders_of(self, result.after),
     longest = self.model.longest or math.huge, mode = 'write', limits = self.limits,
-    name = self.server.name }
+    name = self.lock }
   for i, field in ipairs(header.argv) do
     local value = result.args[i]
     e[field.name] = field.kind == 'integer' and tonumber(value) or value

@@ -88,7 +88,7 @@ function replicas.wait(steps, state, i, k)
   end
   local owner = call.args[2]:gsub('lk%-@', 'lk-' .. string.char(64 + i))
   local ghost = parts.copy(state[steps.GHOST].data)
-  local holders = steps.model.holders(state[steps.KEYS].data, steps.server.name)
+  local holders = steps.model.holders(state[steps.KEYS].data, steps.lock)
   properties.counted(owner, call.ends, holders[owner] ~= nil, ghost, function(property, message)
     if steps.wanted(property) then
       finding = finding or { property = property, message = message }

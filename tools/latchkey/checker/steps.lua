@@ -30,6 +30,8 @@ function Steps.new(options)
   local self = setmetatable(options, Steps)
   self.transitions = 0
   self.context = { limits = self.limits, server = self.server }
+  local key = self.model.key
+  self.lock = key and self.server:form(key[1], key[2]) or self.server.name
   self.roles = {}
   for role in self.model.clients(self.bounds.clients, self.limits):gmatch('%S+') do
     self.roles[#self.roles + 1] = role
@@ -354,7 +356,7 @@ local function check_quiet(self, state)
   local finding
   if #sleepers > 0 then
     local check = self.model.quiet or properties.quiet
-    check(self.model, sleepers, state[self.KEYS], state[self.GHOST].data, self.server.name,
+    check(self.model, sleepers, state[self.KEYS], state[self.GHOST].data, self.lock,
       function(property, message)
         finding = finding or { property = property, message = message }
       end)

@@ -46,6 +46,7 @@ return {
     { clients = 3, faults = 0, limits = { levels = 1, handover = false, redisson = 1 },
       says = 'beside a client of Redisson' },
   },
+  key = { 'lock/acquire', 'lock' },
   holders = holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/transfer'] = 'transfer', ['lock/break'] = 'break', ['lock/inspect'] = 'inspect' },

@@ -23,6 +23,7 @@ return {
     { clients = 2, rounds = 2 },
     { clients = 2, rounds = 1, limits = { edges = true, renewals = 1 } },
   },
+  key = { 'mutex/acquire', 'lock' },
   holders = holders.of_string,
   verbs = { ['mutex/acquire'] = 'acquire', ['mutex/renew'] = 'renew',
     ['mutex/release'] = 'release', ['mutex/break'] = 'break', ['mutex/inspect'] = 'inspect' },
