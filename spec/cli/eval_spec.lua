@@ -156,6 +156,42 @@ return {1, redis.call('HLEN', KEYS[1])}
     assert.truthy(result.out:find('^%(error%) LKARG lease'))
   end)
 
+  describe('of a folder of somebody\'s own', function()
+    local folder
+
+    before_each(function()
+      folder = program.folder()
+      dir.makepath(folder .. '/acme')
+      utils.writefile(folder .. '/acme/acquire.lua',
+        "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])")
+      utils.writefile(folder .. '/acme/renew.lua', '#!lua\n--[[ latchkey-script\nname: renew\n]]')
+    end)
+
+    it('runs a file without header, keys and arguments written out', function()
+      local result = mock('--dir', folder, 'acme/acquire', 'job', ',', 'me', '1000')
+
+      assert.equal('OK\n', result.out)
+      assert.equal(0, result.code)
+    end)
+
+    it('names the file where the header would say what to do, and how to begin', function()
+      local result = mock('--dir', folder, 'acme/acquire', '--name', 'job')
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find(folder .. '/acme/acquire.lua has no header', 1, true))
+      assert.truthy(result.err:find('--[[ latchkey-script', 1, true))
+    end)
+
+    it('says what is wrong with a header, and lets the neighbours be', function()
+      local wrong = mock('--dir', folder, 'acme/renew', 'job')
+      local there = mock('--dir', folder, 'lock/inspect', '--name', 'job')
+
+      assert.equal(64, wrong.code)
+      assert.truthy(wrong.err:find('/acme/renew.lua:3: "renew" is no script name', 1, true))
+      assert.equal(0, there.code, there.err)
+    end)
+  end)
+
   it('takes values that begin with a "-" behind a "--"', function()
     local result = mock('--', 'lock/acquire', 'job', ',', '-1', 'me', '1')
 

@@ -2,6 +2,7 @@
 local dir = require('pl.dir')
 local path = require('pl.path')
 local stdlib = require('posix.stdlib')
+local utils = require('pl.utils')
 
 local bundle = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
@@ -12,6 +13,8 @@ local text = require('latchkey.cli.text')
 local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'run a script by its name', server = true }
+
+local HEADER = '--[[ latchkey-script'
 
 -- Failures that the script itself answers with.
 local SCRIPT_ERRORS = { LK_BADARG = true, LK_SCRIPT = true, LK_WRONGTYPE = true, LK_SERVER = true }
@@ -28,6 +31,15 @@ local function option_in(arguments, option)
   end
 end
 
+-- What has a header that is right; a mistake of a neighbour is no matter of theirs.
+local function readable_scripts(folder)
+  local scripts = {}
+  for _, file in ipairs(catalog.files(folder)) do
+    scripts[#scripts + 1] = catalog.read_file(file)
+  end
+  return scripts
+end
+
 -- The scripts that can be meant, as catalogs: a later one goes before an earlier.
 local function catalogs(home, folder, contents)
   if contents then
@@ -35,7 +47,7 @@ local function catalogs(home, folder, contents)
   end
   local list = { catalog.read(path.join(home, 'scripts')) or {} }
   if folder and path.isdir(folder) then
-    list[#list + 1] = catalog.read(folder) or {}
+    list[#list + 1] = readable_scripts(folder)
   end
   return list
 end
@@ -172,6 +184,33 @@ local function form(script, args)
   return keys, values, told
 end
 
+-- A file that has no header runs on the mock, where keys and arguments are written out: there is
+-- nothing then that its replies could be held to.
+local function without_header(args)
+  local file = args.dir and ('%s/%s.lua'):format(args.dir, args.script[1])
+  local source = args.mock and not args.name and file and utils.readfile(file, true)
+  return source and not source:find(HEADER, 1, true) and { name = args.script[1], source = source }
+    or nil
+end
+
+-- There may be a file of that name whose header is none.
+local function no_script(args, ctx)
+  local file = args.dir and ('%s/%s.lua'):format(args.dir, args.script[1])
+  if not file or not path.isfile(file) then
+    return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(
+      args.script[1]), hint = 'latchkey status lists them' })
+  end
+  local source = utils.readfile(file, true) or ''
+  if not source:find(HEADER, 1, true) then
+    return ctx:fail({ status = 'LK_NO_SCRIPT', message = file .. ' has no header, from which names '
+      .. 'and arguments are known', hint = ('write "%s ..." as its second line; with --mock, and '
+      .. 'keys and arguments written out, it runs without'):format(HEADER) })
+  end
+  local _, findings = catalog.read_file(file)
+  return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(file, findings[1].line,
+    findings[1].message), hint = ('latchkey lint %s says all of it'):format(args.dir) })
+end
+
 -- What the library would call the errors of the mock.
 local MOCK_STATUS = { LKARG = 'LK_BADARG', WRONGTYPE = 'LK_WRONGTYPE' }
 
@@ -228,9 +267,9 @@ function command.run(args, ctx)
     return ctx:misuse(('--dir %s is no folder'):format(args.dir))
   end
   local script = find_script(catalogs(ctx.home, args.dir, contents), args.script[1])
+    or without_header(args)
   if not script then
-    return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(
-      args.script[1]), hint = 'latchkey status lists them' })
+    return no_script(args, ctx)
   end
 
   local keys, values = split(args.script)
