@@ -33,7 +33,7 @@ lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_byte
   size_t bytes = 0;
   call->script = script;
   call->durable = false;
-  call->gathers = false;
+  call->gathers = call->hurries = false;
   call->argc = 3 + nkeys + nargs;
   call->argv = malloc(call->argc * sizeof *call->argv);
   if (!call->argv) return lk_fail(error, LK_NOMEM, "out of memory");

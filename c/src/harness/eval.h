@@ -15,6 +15,7 @@ typedef struct lk_call {
   size_t argc;
   bool durable; /* WAIT follows it: it travels on the server's second connection */
   bool gathers; /* as lk_request_gather() says */
+  bool hurries; /* as lk_request_hurry() says */
 } lk_call;
 
 /* The script of that name; LK_NO_SCRIPT, LK_INVALID. */

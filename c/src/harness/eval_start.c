@@ -51,6 +51,7 @@ static bool send_call(started *s) {
   lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
   lk_request_trace(request, s->traced);
   if (s->hop.asking) lk_request_ask(request);
+  if (s->call->hurries) lk_request_hurry(request);
   if (s->gathers) lk_request_gather(request);
   s->gathers = false; /* later copies are sent by others than the keeper */
   return send_started(s, request, started_done);

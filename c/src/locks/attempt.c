@@ -184,6 +184,7 @@ static void call(lk_attempt *a, const lk_bound *bound) {
   }
   lk_op_keep(&a->op);
   a->call.durable = a->lock->min_replicas > 0;
+  a->call.hurries = a->hurries;
   if (lk_eval_start(a->op.client, &a->call, deadline_us, answered, a)) return;
   lk_call_clear(&a->call);
   lk_op_drop(&a->op);

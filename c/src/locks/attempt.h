@@ -57,6 +57,7 @@ struct lk_attempt {
   uint64_t caller_id;
   lk_caller *holder;   /* for who is told of a loss; NULL: a thread */
   int64_t patience_us; /* of each call */
+  bool hurries;        /* a server that cannot be reached now ends them */
   lk_listener own;     /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */

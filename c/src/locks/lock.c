@@ -195,6 +195,7 @@ lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, 
   a->caller_id = part->caller_id;
   a->holder = part->caller;
   a->patience_us = part->patience_us;
+  a->hurries = part->hurries;
   choose_flow(a);
   lk_op_keep(&a->op);
   *out = &a->op;

@@ -71,6 +71,7 @@ typedef struct lk_part {
   uint64_t caller_id;
   int64_t wait_ms;
   int64_t patience_us;
+  bool hurries; /* it ends when its server cannot be reached now */
   lk_done_fn done;
   void *user;
 } lk_part;

@@ -61,6 +61,7 @@ struct lk_round {
   size_t refs;
   size_t pending;
   size_t count;
+  bool hurries; /* a server that cannot be reached is not waited for: enough others are left */
   lk_seat seats[];
 };
 
@@ -73,6 +74,7 @@ static lk_round *round_new(const lk_multilock *multi, uint64_t caller_id) {
   lk_cond_init(&round->moved);
   round->refs = 1;
   round->count = multi->count;
+  round->hurries = multi->quorum < multi->count;
   for (size_t i = 0; i < round->count; i++) {
     lk_seat *seat = &round->seats[i];
     seat->round = round;
@@ -138,6 +140,7 @@ static lk_part seat_part(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int6
                    .caller_id = seat->caller_id,
                    .wait_ms = wait_ms,
                    .patience_us = patience_us,
+                   .hurries = round->hurries,
                    .done = done,
                    .user = seat};
 }

@@ -259,7 +259,7 @@ static void answered(void *user, lk_answer *answer) {
 }
 
 /* From its preparation on; `done` tells what comes of it. */
-static void go(leaving *l, int64_t patience_us) {
+static void go(leaving *l, int64_t patience_us, bool hurries) {
   lk_lock *lock = l->lock;
   lk_status status = prepare(l, lk_op_error(&l->op));
   if (status != LK_OK) {
@@ -269,8 +269,10 @@ static void go(leaving *l, int64_t patience_us) {
   lk_arguments with;
   const lk_script_def *def = call_of(l)->def;
   fill(l, &with);
-  if (lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) != LK_OK ||
-      !lk_eval_start(lock->client, &l->call, lk_clock_us() + patience_us, answered, l)) {
+  bool made =
+      lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) == LK_OK;
+  if (made) l->call.hurries = hurries;
+  if (!made || !lk_eval_start(lock->client, &l->call, lk_clock_us() + patience_us, answered, l)) {
     lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
     answered(l, &failed);
   }
@@ -284,7 +286,7 @@ lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn don
   }
   lk_status status = begin(lock, caller, done, user, error, &l);
   if (status != LK_OK) return status;
-  go(l, lk_lock_patience_us(lock));
+  go(l, lk_lock_patience_us(lock), false);
   return lk_succeed(error);
 }
 
@@ -294,6 +296,6 @@ lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *err
   if (status != LK_OK) return status;
   l->op.inner = true;
   l->caller_id = part->caller_id;
-  go(l, part->patience_us);
+  go(l, part->patience_us, part->hurries);
   return LK_OK;
 }

@@ -147,6 +147,7 @@ static void suspect_tls(lk_conn *conn) {
 static void drop_why(lk_conn *conn, int64_t now_us) {
   suspect_tls(conn);
   bool worked = conn->state == LK_CONN_UP;
+  conn->refused = !worked;
   if (worked) forget_unsent(conn->fd);
   hang_up(conn);
   back_off(conn, worked, now_us);
@@ -443,6 +444,7 @@ static void read_greetings(lk_conn *conn, int64_t now_us) {
     conn->greeting = next_greeting(conn, conn->greeting + 1);
     if (conn->greeting == GREET_DONE) {
       conn->state = LK_CONN_UP;
+      conn->refused = false;
       conn->tried_well = true;
       if (conn->settings->connections) lk_count_up(conn->settings->connections);
       allow_waiting(conn);

@@ -88,6 +88,7 @@ typedef struct lk_conn {
   int64_t retry_us;    /* when to try again, while down */
   unsigned failures;   /* in a row */
   bool answered;       /* a reply has come on this connection */
+  bool refused;        /* it could not be made, at the last attempt */
   unsigned greeting;   /* the hand-shake command whose reply is next */
   lk_error why;        /* why it is down; LK_OK before the first attempt */
 } lk_conn;

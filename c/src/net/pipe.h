@@ -41,7 +41,7 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable, i
 void lk_request_slow(lk_request *request);
 /* ASKING goes out in front of it, in one piece. NULL is fine. */
 void lk_request_ask(lk_request *request);
-/* A failure to connect ends it at once. NULL is fine. */
+/* A failure to connect ends it at once, also one a moment ago, when none is to be tried yet. NULL is fine. */
 void lk_request_hurry(lk_request *request);
 /* It may wait for others, to go out in one piece with them: until lk_pipe_flush(), or until the keeper
  * comes round. Whoever starts it sees to one of both. NULL is fine. */

@@ -170,9 +170,10 @@ static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) {
   lk_queue kept;
   lk_request *request;
   bool all = failed && hopeless(pipe);
+  bool refused = pipe->conn.state == LK_CONN_DOWN && pipe->conn.refused;
   lk_queue_init(&kept);
   while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
-    if (all || (failed && request->hurried) || now_us >= request->deadline_us) {
+    if (all || (refused && request->hurried) || now_us >= request->deadline_us) {
       lk_pipe_finish_unanswered(pipe, request);
     } else {
       lk_queue_push(&kept, request);

@@ -139,6 +139,26 @@ static void one_slow_server_costs_no_more_than_its_deadline(void **state) {
   for (int i = 0; i < SERVERS; i++) expect_free(i);
 }
 
+/* A refusal is an answer. */
+static void a_server_that_refuses_connections_is_not_waited_for(void **state) {
+  (void)state;
+  enum { ROUNDS = 20 };
+  lk_error causes[SERVERS];
+  set_dead(2, true);
+  int64_t before = lk_now_ms();
+  for (int i = 0; i < ROUNDS; i++) {
+    EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, causes, &kit_error));
+    EXPECT(LK_UNREACHABLE, causes[2].status);
+    EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+  }
+  assert_in_range(lk_now_ms() - before, 0, ROUNDS * SERVER_MS / 2);
+
+  set_dead(2, false);
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, causes, &kit_error));
+  EXPECT(LK_OK, causes[2].status);
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+}
+
 static void a_majority_that_is_lost_later_is_said_at_the_release(void **state) {
   (void)state;
   EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, &kit_error));
@@ -365,6 +385,7 @@ int main(void) {
       TEST(every_set_of_dead_servers_decides_by_the_rule),
       TEST(every_set_of_taken_servers_decides_by_the_rule),
       TEST(one_slow_server_costs_no_more_than_its_deadline),
+      TEST(a_server_that_refuses_connections_is_not_waited_for),
       TEST(a_majority_that_is_lost_later_is_said_at_the_release),
       TEST(a_majority_does_not_re_enter_and_its_caller_is_one),
       TEST(a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over),
