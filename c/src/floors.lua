@@ -10,6 +10,12 @@ return {
     'tdelete', 'twalk', 'abort', '__errno_location', '__tls_get_addr', '__stack_chk_fail',
     '_GLOBAL_OFFSET_TABLE_', '__explicit_bzero_chk', 'explicit_bzero' },
 
+  -- What nobody uses, and why.
+  refused = {
+    pipe = 'a program that another thread starts meanwhile inherits it; pipe2 closes it then',
+    getenv = 'a program with more rights than its user would obey the user; secure_getenv does not',
+  },
+
   -- What else a floor or a module is for.
   libraries = {
     net = { 'redis%u%w+', 'freeReplyObject' },

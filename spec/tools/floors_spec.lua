@@ -52,6 +52,11 @@ describe('the floors of the library', function()
       check({ { 'base/text', 'redisReply', 'U' } }))
   end)
 
+  it('are broken by a symbol that nobody may use, on any floor', function()
+    assert.same({ 'os/clock uses gets: it asks for trouble' },
+      check({ { 'os/clock', 'gets', 'U' } }, { refused = { gets = 'it asks for trouble' } }))
+  end)
+
   it('are broken by a module on no floor', function()
     assert.same({ 'cellar/wine is on no floor: os, base, locks' },
       check({ { 'cellar/wine', 'lk_wine', 'T' } }))

@@ -155,7 +155,9 @@ local function check_module(name, symbols, rules, say)
     excepted[symbol] = true
   end
   for _, symbol in ipairs(sorted(symbols)) do
-    if excepted[symbol] then
+    if rules.refused and rules.refused[symbol] then
+      say(('%s uses %s: %s'):format(name, symbol, rules.refused[symbol]))
+    elseif excepted[symbol] then
       excepted[symbol] = nil
     elseif not is_allowed(symbol, name, rules) then
       say(('%s uses %s of the system; only %s/ may'):format(name, symbol, rules.floors[1]))
@@ -180,7 +182,7 @@ end
 
 ---@param modules table of floors.read
 ---@param rules { floors: string[], pure: string[], libraries: table, arrows: string[],
----  system: table<string, string[]> }
+---  refused?: table<string, string>, system: table<string, string[]> }
 ---@return string[] findings
 function floors.check(modules, rules)
   local findings = {}

@@ -5,7 +5,7 @@
  * starter was killed half-way or a server is stopped and silent. Two servers on one append-only
  * file would each grant the same lock.
  */
-#define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
+#define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np, secure_getenv */
 #include "os/local.h"
 
 #include <errno.h>
@@ -45,9 +45,9 @@ static lk_status check_dir(const char *dir, lk_error *error) {
 }
 
 lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
-  const char *given = getenv("LATCHKEY_LOCAL_DIR");
-  const char *runtime = getenv("XDG_RUNTIME_DIR");
-  const char *temporary = getenv("TMPDIR");
+  const char *given = secure_getenv("LATCHKEY_LOCAL_DIR");
+  const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+  const char *temporary = secure_getenv("TMPDIR");
   int length;
   if (given && *given)
     length = snprintf(buffer, size, "%s", given);
@@ -95,7 +95,7 @@ static bool find_in(const char *folders, const char *program, char *buffer, size
 
 static bool find_server(char *buffer, size_t size) {
   static const char *const programs[] = {"redis-server", "valkey-server"};
-  const char *path = getenv("PATH");
+  const char *path = secure_getenv("PATH");
   for (size_t i = 0; i < 2; i++)
     if (find_in(path ? path : "", programs[i], buffer, size) ||
         find_in("/usr/sbin:/usr/bin", programs[i], buffer, size))

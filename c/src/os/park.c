@@ -13,6 +13,18 @@
 #include <unistd.h>
 #endif
 
+/* Where a long has 32 bits and a time_t 64, the older call would take its struct for another, and not sleep. */
+#ifdef __linux__
+static long futex(lk_park *park, int operation, unsigned value, const struct timespec *at_most) {
+#ifdef SYS_futex_time64
+  if (sizeof at_most->tv_sec > sizeof(long)) {
+    return syscall(SYS_futex_time64, &park->state, operation, value, at_most, NULL, 0);
+  }
+#endif
+  return syscall(SYS_futex, &park->state, operation, value, at_most, NULL, 0);
+}
+#endif
+
 /* So often the processor is lent to others before the thread sleeps. */
 enum { YIELDS = 20 };
 
@@ -23,7 +35,7 @@ void lk_park_init(lk_park *park) { atomic_init(&park->state, AWAKE); }
 static void sleep_a_while(lk_park *park, int64_t for_us) {
   struct timespec at_most = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
 #ifdef __linux__
-  syscall(SYS_futex, &park->state, FUTEX_WAIT_PRIVATE, ASLEEP, &at_most, NULL, 0);
+  futex(park, FUTEX_WAIT_PRIVATE, ASLEEP, &at_most);
 #else
   (void)park;
   struct timespec little = {.tv_nsec = 50 * 1000};
@@ -53,7 +65,7 @@ bool lk_park_sleep(lk_park *park, int64_t until_us) {
 void lk_park_wake(lk_park *park) {
   unsigned before = atomic_exchange_explicit(&park->state, WOKEN, memory_order_acq_rel);
 #ifdef __linux__
-  if (before == ASLEEP) syscall(SYS_futex, &park->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  if (before == ASLEEP) futex(park, FUTEX_WAKE_PRIVATE, 1, NULL);
 #else
   (void)before;
 #endif

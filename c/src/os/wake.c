@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* pipe2() */
 #include "os/wake.h"
 
 #include <fcntl.h>
@@ -7,11 +8,7 @@
 bool lk_wake_open(lk_wake *wake) {
   int fds[2];
   wake->readable = wake->writable = -1;
-  if (pipe(fds) < 0) return false;
-  for (int i = 0; i < 2; i++) {
-    fcntl(fds[i], F_SETFL, O_NONBLOCK);
-    fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-  }
+  if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0) return false;
   wake->readable = fds[0];
   wake->writable = fds[1];
   return true;

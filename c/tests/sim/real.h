@@ -16,7 +16,7 @@ int __real_close(int fd);
 ssize_t __real_read(int fd, void *buffer, size_t size);
 ssize_t __real_write(int fd, const void *buffer, size_t size);
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
-int __real_pipe(int fds[2]);
+int __real_pipe2(int fds[2], int flags);
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 pid_t __real_getpid(void);
 

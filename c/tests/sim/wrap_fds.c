@@ -51,8 +51,8 @@ int net_open_fds(const sim_proc *proc) {
 
 /* --------------------------------------------------------------------------------------- pipes -- */
 
-int __wrap_pipe(int fds[2]) {
-  if (!sched_self()) return __real_pipe(fds);
+int __wrap_pipe2(int fds[2], int flags) {
+  if (!sched_self()) return __real_pipe2(fds, flags);
   int reader = fds_new(FD_READER);
   int writer = reader < 0 ? -1 : fds_new(FD_WRITER);
   if (writer < 0) {
@@ -67,6 +67,7 @@ int __wrap_pipe(int fds[2]) {
   if (!p) abort();
   *p = (world_pipe){.reader_open = true, .writer_open = true, .reader_fd = reader};
   fds_find(reader)->pipe = fds_find(writer)->pipe = p;
+  fds_find(reader)->nonblocking = fds_find(writer)->nonblocking = (flags & O_NONBLOCK) != 0;
   fds[0] = reader;
   fds[1] = writer;
   return 0;
