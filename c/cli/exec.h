@@ -52,6 +52,7 @@ typedef struct exec_options {
   int64_t at_least_ms;      /* the lock stays so long from its grant on */
   const char *report_path;  /* NULL: none */
   const char *metrics_path; /* NULL: none */
+  const char *label;        /* what others see beside the lock; NULL: the command and the lock */
   char *password;           /* NULL: the URL's */
   bool quiet;
   bool verbose;

@@ -9,11 +9,27 @@
 
 #include "exec.h"
 
+/* What others see beside the lock: "pg_dump@nightly", or what --label says. */
+static void make_label(const exec_options *options, char *out, size_t size) {
+  const char *program = strrchr(options->command[0], '/');
+  program = program ? program + 1 : options->command[0];
+  if (options->label) {
+    snprintf(out, size, "%s", options->label);
+  } else if (options->nnames > 1) {
+    snprintf(out, size, "%.24s@%.30s+%zu", program, options->names[0], options->nnames - 1);
+  } else {
+    snprintf(out, size, "%.24s@%.39s", program, options->names[0]);
+  }
+}
+
 static lk_status open_one(const exec_options *options, const char *url, bool lazy,
                           exec_clients *out, lk_error *error) {
   lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
   client_options.password = options->password;
   client_options.lazy = lazy;
+  char label[80];
+  make_label(options, label, sizeof label);
+  client_options.label = label;
   const lk_status status = lk_client_open(url, &client_options, &out->list[out->count], error);
   if (status == LK_OK) out->count++;
   return status;

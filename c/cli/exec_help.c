@@ -24,6 +24,8 @@ static const char options_text[] =
     "  --at-least DURATION keep the lock this long from its grant on, also if CMD\n"
     "                      ends sooner or exec is killed (kinds lock and fenced; at\n"
     "                      most 24h)\n"
+    "  --label TEXT        what others see beside the lock; default: the names of CMD\n"
+    "                      and lock\n"
     "\n"
     "A job for many machines\n"
     "  --every DURATION    run CMD at most once in each period, on whichever machine\n"

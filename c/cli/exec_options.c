@@ -147,6 +147,7 @@ static lk_status parse_option(int option, exec_options *out, bool *help, lk_erro
   case 'm': out->metrics_path = optarg; return LK_OK;
   case 'n': out->no_new_privs = true; return LK_OK;
   case 's': out->set_limit = true; return LK_OK;
+  case 'i': out->label = optarg; return LK_OK;
   case 'l': return parse_duration("lease", optarg, &out->lease_ms, error);
   case 'o': return parse_on_lost(optarg, &out->on_lost, error);
   case 'p': return read_password(optarg, &out->password, error);
@@ -225,6 +226,7 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                                         {"help", no_argument, NULL, 'h'},
                                         {"json", no_argument, NULL, 'j'},
                                         {"kind", required_argument, NULL, 'k'},
+                                        {"label", required_argument, NULL, 'i'},
                                         {"lease", required_argument, NULL, 'l'},
                                         {"leftover", required_argument, NULL, 'e'},
                                         {"lost-exit", required_argument, NULL, 'x'},

@@ -200,7 +200,7 @@ typedef enum lk_callbacks {
 /** Options of a client; start from LK_CLIENT_OPTIONS_INIT. 0 or NULL takes the default. */
 typedef struct lk_client_options {
   size_t size;          /**< sizeof(lk_client_options), set by the initializer */
-  const char *name;     /**< CLIENT SETNAME; default "latchkey" */
+  const char *name;     /**< CLIENT SETNAME; the default says who this is: lk_client_name() */
   const char *user;     /**< replaces the URL's user */
   const char *password; /**< replaces the URL's password */
   int64_t connect_ms; /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
@@ -231,12 +231,16 @@ typedef struct lk_client_options {
       keepalive_ms; /**< a connection that is silent for so long is asked whether it is there, and
                              given up after twice that, 1,000 to 3,600,000; default 15,000; -1: as
                              the system has it. Keeps NATs and firewalls from forgetting it, too */
+  const char
+      *label; /**< what the client is for: the default name's end, behind ":". Tools show it with
+                        its locks; everybody on the server may see it. 64 bytes of it are taken, and
+                        what is no printable ASCII, or a blank, becomes "_" */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false, false, 0, 0, 0, 0                                                             \
+        NULL, false, false, 0, 0, 0, 0, NULL                                                       \
   }
 
 /**
@@ -294,6 +298,14 @@ LK_API lk_status lk_local_dir(char *buffer, size_t size, lk_error *error);
 
 /** Where the client is connected to, without user and password: "redis://host:6379/0". @since 0.1.0 */
 LK_API const char *lk_client_target(const lk_client *client);
+/**
+ * What the client is called on the servers: "latchkey:web-3:4711:1b9d6bcd:billing", which is its host, its
+ * process, the first eight characters of its UUID, with which the owners' names of its locks begin, and its
+ * label; or the name that its options gave, by which tools find nobody. "" of NULL. It lives as long as the
+ * client.
+ * @blocks no @threads any @after-io sends nothing @since 0.1.0
+ */
+LK_API const char *lk_client_name(const lk_client *client);
 
 /**
  * What keeps calls that want something (a lock, a permit, a count) from getting on: what the last answer

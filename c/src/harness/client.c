@@ -60,6 +60,8 @@ void lk_client_sleep(lk_client *client, int64_t until_us) {
 
 const char *lk_client_target(const lk_client *client) { return client ? client->target : ""; }
 
+const char *lk_client_name(const lk_client *client) { return client ? client->settings.name : ""; }
+
 int lk_client_fd(lk_client *client) {
   if (!client || !lk_client_is_mine(client)) return -1;
   return client->events.wake.readable;

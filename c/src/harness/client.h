@@ -36,7 +36,8 @@ struct lk_client {
   void (*destroy)(lk_client *client); /* after the last went */
   uint64_t generation;                /* of the process whose it is */
   lk_conn_settings settings;
-  char *target; /* for people: no user, no password */
+  atomic_bool informs; /* no server has refused to be told the library's name */
+  char *target;        /* for people: no user, no password */
   int64_t command_us;
   int64_t recheck_us;
   size_t connections; /* to each node */

@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "harness/eval.h"
+#include "harness/identity.h"
 #include "harness/load.h"
 #include "harness/op.h"
 #include "harness/seq.h"
@@ -129,7 +130,12 @@ static lk_status configure(lk_client *client, const char *url, const lk_client_o
   settings->connect_us = connect_ms * 1000;
   client->command_us = command_ms * 1000;
   client->recheck_us = recheck_ms * 1000;
-  status = replace(&settings->name, options->name ? options->name : "latchkey", error);
+  if (!lk_uuid(client->uuid)) {
+    return lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
+  }
+  char name[LK_IDENTITY_SIZE];
+  lk_identity(client->uuid, options->label, name);
+  status = replace(&settings->name, options->name ? options->name : name, error);
   if (status == LK_OK) status = replace(&settings->url.user, options->user, error);
   if (status == LK_OK) status = replace(&settings->url.password, options->password, error);
   return status;
@@ -232,6 +238,7 @@ static lk_client *allocate(void) {
   atomic_init(&client->serials, 0);
   atomic_init(&client->dispatcher, 0);
   atomic_init(&client->troubled, false);
+  atomic_init(&client->informs, true);
   client->generation = lk_fork_generation();
   pthread_mutex_init(&client->listening, NULL);
   pthread_mutex_init(&client->mutex, NULL);
@@ -248,6 +255,7 @@ static lk_status open_catalog(lk_client *client, const lk_client_options *option
   client->counts = lk_counts_new(lk_catalog_count(client->catalog));
   if (!client->counts) return lk_fail(error, LK_NOMEM, "out of memory");
   client->settings.connections = &client->counts->connections;
+  client->settings.informs = &client->informs;
   return LK_OK;
 }
 
@@ -262,9 +270,6 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
   lk_client *client = allocate();
   if (!client) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
   status = configure(client, url, &given, error);
-  if (status == LK_OK && !lk_uuid(client->uuid)) {
-    status = lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
-  }
   if (status == LK_OK) status = open_catalog(client, &given, error);
   if (status == LK_OK) status = find_server(client, error);
   if (status == LK_OK) status = make_parts(client, &given, error);

@@ -308,7 +308,16 @@ redisReply *lk_conn_next(lk_conn *conn, int64_t now_us) {
 
 /* --------------------------------------------------------------------------------- hand-shake -- */
 
-enum { GREET_AUTH, GREET_SELECT, GREET_NAME, GREET_ROLE, GREET_DONE };
+enum {
+  GREET_AUTH,
+  GREET_SELECT,
+  GREET_NAME,
+  GREET_LIB_NAME,
+  GREET_LIB_VERSION,
+  GREET_ROLE,
+  GREET_DONE
+};
+enum { GREETING_WORDS = 4 }; /* of the longest */
 
 static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *argv, char *number) {
   const lk_url *url = &conn->settings->url;
@@ -326,6 +335,11 @@ static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *ar
     WORD("CLIENT");
     WORD("SETNAME");
     WORD(conn->settings->name);
+  } else if (conn->informs && (which == GREET_LIB_NAME || which == GREET_LIB_VERSION)) {
+    WORD("CLIENT");
+    WORD("SETINFO");
+    WORD(which == GREET_LIB_NAME ? "LIB-NAME" : "LIB-VER");
+    WORD(which == GREET_LIB_NAME ? "latchkey" : lk_version());
   } else if (which == GREET_ROLE && conn->target->only_master) {
     WORD("ROLE");
   }
@@ -335,15 +349,16 @@ static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *ar
 
 /* The next command of the hand-shake that this connection needs. */
 static unsigned next_greeting(const lk_conn *conn, unsigned which) {
-  lk_bytes argv[3];
+  lk_bytes argv[GREETING_WORDS];
   char number[16];
   while (which < GREET_DONE && greeting_command(conn, which, argv, number) == 0) which++;
   return which;
 }
 
 static bool append_greetings(lk_conn *conn) {
+  conn->informs = conn->settings->informs && atomic_load(conn->settings->informs);
   for (unsigned which = GREET_AUTH; which < GREET_DONE; which++) {
-    lk_bytes argv[3];
+    lk_bytes argv[GREETING_WORDS];
     char number[16];
     size_t argc = greeting_command(conn, which, argv, number);
     if (argc > 0 && !lk_conn_append_command(conn, argv, argc)) return false;
@@ -402,6 +417,9 @@ static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
     lk_fail(&conn->why, LK_AUTH, "the server refused the credentials: %s", refused.message);
   } else if (conn->greeting == GREET_SELECT) {
     lk_fail(&conn->why, status, "database %d: %s", conn->settings->url.db, refused.message);
+  } else if (conn->greeting == GREET_LIB_NAME || conn->greeting == GREET_LIB_VERSION) {
+    atomic_store(conn->settings->informs, false); /* known from Redis 7.2 on; no more of it */
+    return false;
   } else if (status != LK_DENIED) {
     lk_fail(&conn->why, status, "the server refused the connection: %s", refused.message);
   } else {

@@ -32,6 +32,7 @@ typedef struct lk_conn_settings {
       keepalive_us; /* silent for so long, it is asked whether it is there; 0: the system's way */
   lk_count *connections; /* counts them; NULL: nobody does */
   lk_tls *tls;           /* NULL without TLS */
+  atomic_bool *informs;  /* servers are told the library's name and version; NULL: never */
 } lk_conn_settings;
 
 /* Where a server listens; it lives as long as the client. */
@@ -57,7 +58,7 @@ struct lk_target {
 typedef enum lk_conn_state {
   LK_CONN_DOWN = 0,       /* waits for retry_us */
   LK_CONN_CONNECTING = 1, /* the name is looked up; TCP */
-  LK_CONN_GREETING = 2,   /* TLS, AUTH, SELECT, SETNAME */
+  LK_CONN_GREETING = 2,   /* TLS, AUTH, SELECT, SETNAME, SETINFO */
   LK_CONN_UP = 3
 } lk_conn_state;
 
@@ -90,6 +91,7 @@ typedef struct lk_conn {
   bool answered;       /* a reply has come on this connection */
   bool refused;        /* it could not be made, at the last attempt */
   unsigned greeting;   /* the hand-shake command whose reply is next */
+  bool informs;        /* it has sent SETINFO */
   lk_error why;        /* why it is down; LK_OK before the first attempt */
 } lk_conn;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kit.h"
 #include "server.h"
@@ -116,7 +117,7 @@ static void a_database_that_the_server_lacks_is_refused(void **state) {
 }
 
 static void assert_client_named(server *s, const char *name) {
-  char expected[80];
+  char expected[300];
   snprintf(expected, sizeof expected, " name=%s ", name);
   redisReply *reply = server_ask(s, "CLIENT LIST");
   bool found = strstr(reply->str, expected) != NULL;
@@ -126,14 +127,70 @@ static void assert_client_named(server *s, const char *name) {
 
 static void the_server_knows_the_clients_name(void **state) {
   server *s = *state = server_start(NULL);
+  char host[65] = "", expected[200];
+  gethostname(host, sizeof host - 1);
   lk_client *client = kit_client(server_url(s), NULL);
-  assert_client_named(s, "latchkey");
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  char owner[LK_OWNER_MAX + 1];
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  lk_lock_owner(lock, NULL, owner, sizeof owner);
+  snprintf(expected, sizeof expected, "latchkey:%s:%ld:%.8s", host, (long)getpid(),
+           owner + strlen("lk-"));
+  assert_string_equal(lk_client_name(client), expected);
+  assert_client_named(s, expected);
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_lock_close(lock);
   lk_client_close(client);
 
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.name = "billing";
   client = kit_client(server_url(s), &options);
   assert_client_named(s, "billing");
+  assert_string_equal(lk_client_name(client), "billing");
+  lk_client_close(client);
+}
+
+static void a_label_ends_the_clients_name_and_cannot_break_it(void **state) {
+  server *s = *state = server_start(NULL);
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.label = "bill ing:\n\xc3\xa9";
+  lk_client *client = kit_client(server_url(s), &options);
+  assert_non_null(strstr(lk_client_name(client), ":bill_ing:___"));
+  assert_client_named(s, lk_client_name(client));
+  lk_client_close(client);
+
+  char longest[200];
+  memset(longest, 'x', sizeof longest - 1);
+  longest[sizeof longest - 1] = '\0';
+  options.label = longest;
+  client = kit_client(server_url(s), &options);
+  assert_int_equal(strlen(strrchr(lk_client_name(client), ':') + 1), 64);
+  assert_client_named(s, lk_client_name(client));
+  lk_client_close(client);
+}
+
+static int count_errors(server *s) {
+  redisReply *info = server_ask(s, "INFO errorstats");
+  const char *at = strstr(info->str, "errorstat_ERR:count=");
+  const int count = at ? atoi(at + strlen("errorstat_ERR:count=")) : 0;
+  freeReplyObject(info);
+  return count;
+}
+
+/* Redis knows CLIENT SETINFO from 7.2 on. A server that does not is told by the first connection alone. */
+static void a_server_is_told_which_library_it_is(void **state) {
+  server *s = *state = server_start(NULL);
+  lk_client *client = kit_client(server_url(s), NULL);
+  redisReply *list = server_ask(s, "CLIENT LIST TYPE normal");
+  const bool knows = strstr(list->str, " lib-name=") != NULL;
+  char expected[80];
+  snprintf(expected, sizeof expected, " lib-name=latchkey lib-ver=%s", lk_version());
+  assert_true(!knows || strstr(list->str, expected));
+  freeReplyObject(list);
+  assert_int_equal(count_errors(s), knows ? 0 : 2);
+  lk_wait *wait = kit_wait(client, "channel"); /* another connection */
+  assert_int_equal(count_errors(s), knows ? 0 : 2);
+  lk_wait_close(wait);
   lk_client_close(client);
 }
 
@@ -413,6 +470,8 @@ int main(void) {
       TEST(the_database_is_the_one_of_the_url),
       TEST(a_database_that_the_server_lacks_is_refused),
       TEST(the_server_knows_the_clients_name),
+      TEST(a_label_ends_the_clients_name_and_cannot_break_it),
+      TEST(a_server_is_told_which_library_it_is),
       TEST(a_lazy_client_opens_before_its_server),
       TEST(a_lazy_client_does_not_wait_for_a_server_that_says_nothing),
       TEST(a_lazy_client_still_tells_what_does_not_pass),

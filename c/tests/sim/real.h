@@ -19,5 +19,6 @@ int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __real_pipe2(int fds[2], int flags);
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 pid_t __real_getpid(void);
+int __real_gethostname(char *out, size_t size);
 
 #endif

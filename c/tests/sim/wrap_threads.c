@@ -218,6 +218,12 @@ pid_t __wrap_getpid(void) {
   return proc ? proc->pid : __real_getpid();
 }
 
+int __wrap_gethostname(char *out, size_t size) {
+  if (!sched_self_proc()) return __real_gethostname(out, size);
+  snprintf(out, size, "sim");
+  return 0;
+}
+
 int __wrap_RAND_bytes(unsigned char *out, int len) {
   for (int i = 0; i < len; i++) {
     out[i] = (unsigned char)decide_between(sched_dice(), D_WORK, 0, 255);

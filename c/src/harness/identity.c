@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness/identity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Servers take no blanks and nothing beyond ASCII in a name; `also` would be read as an end of the part. */
+static void make_safe(char *text, char also) {
+  for (char *at = text; *at; at++) {
+    if (*at < '!' || *at > '~' || *at == also) *at = '_';
+  }
+}
+
+void lk_identity(const char *uuid, const char *label, char out[LK_IDENTITY_SIZE]) {
+  char host[LK_HOST_SIZE];
+  lk_host_name(host);
+  make_safe(host, ':');
+  const int len =
+      snprintf(out, LK_IDENTITY_SIZE, "latchkey:%s:%ld:%.8s", host, lk_host_process(), uuid);
+  if (!label || !*label) return;
+  snprintf(out + len, LK_IDENTITY_SIZE - (size_t)len, ":%.*s", LK_LABEL_MAX, label);
+  make_safe(out + len + 1, ' ');
+}
