@@ -196,6 +196,29 @@ describe('latchkey acl', function()
     end
   end)
 
+  it('lets an operator use every tool that looks after locks, and an application none', function()
+    server:command('FLUSHALL')
+    user('--operator')
+    server:command('HSET', 'orders:1', OWNER, '1')
+    server:command('PEXPIRE', 'orders:1', '30000')
+    local tools = { { 'ls' }, { 'top', '--once' }, { 'inspect', 'orders:1' }, { 'status' },
+      { 'doctor' }, { 'break', '--yes', 'orders:1' } }
+
+    for _, tool in ipairs(tools) do
+      local result = as_user(unpack(tool))
+
+      assert.falsy((result.out .. result.err):find('refused', 1, true), result.out .. result.err)
+      assert.is_true(result.code < 2, tool[1])
+    end
+    user()
+    assert.equal(69, as_user('ls').code)
+  end)
+
+  it('names CLIENT SETINFO only when it is told to, for servers that know it', function()
+    assert.falsy(rule():find('setinfo', 1, true))
+    assert.truthy(rule('--setinfo'):find(' +client|setinfo ', 1, true))
+  end)
+
   it('refuses every other command of the server', function()
     user('--names', 'orders:*', '--targets', '*')
     local allowed = { auth = true, hello = true, quit = true, reset = true }

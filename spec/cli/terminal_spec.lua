@@ -54,6 +54,7 @@ describe('on a terminal, latchkey', function()
     assert.equal('job2 is held.\n'
       .. '  kind     fenced (certain)\n'
       .. '  holder   ' .. CLIENT .. ':2, 2 holds\n'
+      .. '           no connection is its client\'s: it has gone, or has a name of its own\n'
       .. '  token    77, drawn last\n'
       .. '  lease    ends in T unless it is renewed\n'
       .. '  waiting  0 clients listen for its release\n', text)
@@ -67,7 +68,8 @@ describe('on a terminal, latchkey', function()
     local text, code = recorded()
 
     assert.equal(0, code)
-    assert.equal('job1 is held by ' .. CLIENT .. ':1 for another T.\n'
+    assert.equal('job1 is held by ' .. CLIENT .. ':1 for another T:\n'
+      .. '  no connection is its client\'s: it has gone, or has a name of its own.\n'
       .. 'Break it? [y/N] y\n'
       .. 'job1 is free; it was held by ' .. CLIENT .. ':1.\n', text)
     assert.is_true(server:is_free('job1'))

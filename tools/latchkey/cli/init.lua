@@ -139,6 +139,7 @@ function Context:client(options)
   options = options or {}
   options.password = secret
   options.no_load = true
+  options.label = self.command
   local client, err = require('latchkey').open(url, options)
   if not client then
     return nil, self:fail(err)

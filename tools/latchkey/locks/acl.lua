@@ -32,6 +32,16 @@ local SENTINEL = { commands = { 'client|setname', 'ping', 'sentinel|get-master-a
 local LOAD_SCRIPTS = { 'info', 'script|exists' }
 local LOAD_FUNCTIONS = { 'info', 'function|list', 'function|load' }
 
+-- What tells a server from Redis 7.2 on, and Valkey, which library a connection is; older servers
+-- know no such subcommand, and refuse a rule that has it.
+local SETINFO = { 'client|setinfo' }
+
+-- What those need who look after locks, with ls, top, inspect, break, doctor and status.
+local OPERATOR = { 'acl|dryrun', 'acl|whoami', 'client|list', 'cluster|info', 'command|info',
+  'config|get', 'dbsize', 'function|list', 'get', 'hrandfield', 'hscan', 'info', 'publish',
+  'pubsub|numsub', 'pubsub|shardnumsub', 'scan', 'script|exists', 'strlen', 'time', 'type',
+  'zrange' }
+
 -- Families whose holds are renewed and released by the scripts of another one.
 local NEEDS = { fenced = { 'lock' } }
 
@@ -167,10 +177,19 @@ end
 local function add_library(set, families, options)
   local sharded = options.sharded or options.topology == 'cluster'
   local counts = (families.lock or families.rw) and (sharded and SHARDED_COUNTS or COUNTS)
-  for _, list in ipairs({ LIBRARY, options.functions and FUNCTIONS or SCRIPTS, counts or {},
-    sharded and SHARDED or {}, TOPOLOGY[options.topology] or {},
-    options.replicas and REPLICAS or {},
-    options.load and (options.functions and LOAD_FUNCTIONS or LOAD_SCRIPTS) or {} }) do
+  local load = options.functions and LOAD_FUNCTIONS or LOAD_SCRIPTS
+  local lists = { LIBRARY, options.functions and FUNCTIONS or SCRIPTS }
+  local function add(wanted, list)
+    lists[#lists + 1] = wanted and list or nil
+  end
+  add(counts, counts)
+  add(sharded, SHARDED)
+  add(options.topology, TOPOLOGY[options.topology])
+  add(options.replicas, REPLICAS)
+  add(options.setinfo, SETINFO)
+  add(options.operator, OPERATOR)
+  add(options.load, load)
+  for _, list in ipairs(lists) do
     for _, name in ipairs(list) do
       set[name] = true
     end
@@ -182,7 +201,8 @@ end
 ---@param options table names: patterns; families: all unless some are given; targets: patterns of
 ---  keys that guard/call may touch; topology: "cluster", whose channels are sharded, or "sentinel";
 ---  sharded: channels may be; replicas: holds wait for some; functions: scripts are called as such;
----  load: the user may load them, too
+---  load: the user may load them, too; setinfo: servers know CLIENT SETINFO; operator: for those
+---  who look after the locks
 ---@return table rule { commands, keys, channels }, each sorted
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}

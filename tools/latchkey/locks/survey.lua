@@ -6,6 +6,7 @@
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
+local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
 local peek = require('latchkey.locks.peek')
@@ -57,7 +58,8 @@ end
 ---@return survey
 function survey.new(client, home, options)
   local self = setmetatable({ client = client, home = home, kind = options.kind,
-    pattern = options.pattern or '*', parts = companions(home), homes = {}, seen = {} }, Survey)
+    pattern = options.pattern or '*', parts = companions(home), homes = {}, seen = {},
+    people = clients.new() }, Survey)
   self.type = options.kind and kinds.ROWS[options.kind].type or 'hash'
   self:again()
   return self
@@ -277,6 +279,7 @@ function Survey:look(name)
   if not view.waiters then
     return nil, err
   end
+  self.people:name(view, master)
   return view
 end
 

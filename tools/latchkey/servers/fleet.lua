@@ -46,6 +46,23 @@ function fleet.master_of(masters, key)
     message = 'no node of the cluster serves the slot of ' .. key }
 end
 
+---The masters, and which of them has this key.
+---@param client latchkey.client
+---@param key string
+---@return latchkey.node[]|nil masters
+---@return latchkey.node|latchkey.error master or why there is none
+function fleet.home(client, key)
+  local masters, err = fleet.masters(client)
+  if not masters then
+    return nil, err
+  end
+  local master = masters[1]
+  if #masters > 1 then
+    master, err = fleet.master_of(masters, key)
+  end
+  return master and masters, master or err
+end
+
 ---How many listen on a channel. Of a cluster only the master of its slot knows who listens with
 ---SSUBSCRIBE; with SUBSCRIBE, each node knows its own listeners.
 ---@param client latchkey.client

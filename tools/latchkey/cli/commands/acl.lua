@@ -23,8 +23,13 @@ function command.configure(parser, _, home)
   parser:flag('--replicas', 'Holds wait until replicas have them (min_replicas).')
   parser:flag('--functions', 'Scripts are called as functions of the server.')
   parser:flag('--load', 'Also what latchkey load and status need.')
+  parser:flag('--setinfo', 'For Redis 7.2 and later, and Valkey: connections may say which library '
+    .. 'they are of. Without it ACL LOG has an entry for each client that was not let.')
+  parser:flag('--operator', 'For those who look after the locks: also what ls, top, inspect, '
+    .. 'break, doctor and status need, CLIENT LIST among it, which says whose a lock is.')
   parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
-    .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does.')
+    .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does: '
+    .. '--operator.')
 end
 
 local function topology_of(args)
@@ -60,7 +65,8 @@ function command.run(args, ctx)
   local topology = topology_of(args)
   local rule = acl.rule(ctx.home, { names = names, families = args.family, targets = args.targets,
     topology = topology, sharded = args.sharded, replicas = args.replicas,
-    functions = args.functions, load = args.load })
+    functions = args.functions, load = args.load, setinfo = args.setinfo,
+    operator = args.operator })
   local line = acl.line(args.user, rule)
   local for_sentinels = topology == 'sentinel' and acl.line(args.user, acl.sentinel_rule()) or nil
   ctx:result({ user = args.user, names = names, commands = rule.commands, keys = rule.keys,

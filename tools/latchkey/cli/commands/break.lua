@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 local breaking = require('latchkey.locks.kinds.breaking')
 local cli = require('latchkey.cli')
+local clients = require('latchkey.servers.clients')
+local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
 local terminal = require('latchkey.cli.terminal')
@@ -91,11 +93,23 @@ local function find(client, home, args, name)
   return view
 end
 
+-- Whose clients they are, where the server tells.
+local function name_them(client, name, holders)
+  local masters, master = fleet.home(client, name)
+  if masters then
+    clients.new():name({ holders = holders }, master)
+  end
+end
+
 -- The holders that are meant; false when the named owner is none of them.
 local function chosen(client, home, view, args)
   local holders, err = breaking.holders(client, home, view, args.name)
-  if not holders or not args.owner then
-    return holders, err
+  if not holders then
+    return nil, err
+  end
+  name_them(client, args.name, holders)
+  if not args.owner then
+    return holders
   end
   for _, holder in ipairs(holders) do
     if holder.owner == args.owner then
@@ -112,8 +126,10 @@ local function question(name, view, holders)
   local lines = {}
   for i = 1, math.min(#holders, ASKED_MAX) do
     local left_ms = holders[i].left_ms or view.lease_ms
-    lines[i] = ('%s is held by %s%s.\n'):format(name, text.safe(holders[i].owner),
-      left_ms >= 0 and ' for another ' .. text.show_ms(left_ms) or '')
+    local about = clients.about(holders[i])
+    lines[i] = ('%s is held by %s%s%s.\n'):format(name, text.safe(holders[i].owner),
+      left_ms >= 0 and ' for another ' .. text.show_ms(left_ms) or '',
+      about and ':\n  ' .. about or '')
   end
   if #holders > ASKED_MAX then
     lines[#lines + 1] = ('And by %d more.\n'):format(#holders - ASKED_MAX)
@@ -142,7 +158,22 @@ local function safe_all(owners)
   return list
 end
 
-local function told(name, view, done, after)
+local function who(holder)
+  return text.safe(holder.owner)
+    .. (holder.client and ' (' .. clients.short(holder.client) .. ')' or '')
+end
+
+local function whom(owners, holders)
+  local list = {}
+  for _, holder in ipairs(holders) do
+    for _, owner in ipairs(owners) do
+      list[#list + 1] = holder.owner == owner and who(holder) or nil
+    end
+  end
+  return list
+end
+
+local function told(name, view, holders, done, after)
   if view.left then
     return ('%s is open; %.0f were left to count.\n'):format(name, done.left)
   elseif view.kind == 'permit' then
@@ -151,10 +182,10 @@ local function told(name, view, done, after)
   end
   local now = 'is free'
   if after.holders and #after.holders > 0 then
-    now = 'is now held by ' .. text.safe(after.holders[1].owner)
+    now = 'is now held by ' .. who(after.holders[1])
   end
   return ('%s %s; it was held by %s.\n'):format(name, now,
-    table.concat(safe_all(done.owners), ', '))
+    table.concat(whom(done.owners, holders), ', '))
     .. (done.token and SHUT_OUT:format(done.token, done.token) or '')
 end
 
@@ -175,11 +206,12 @@ local function break_it(ctx, client, view, raw_name, holders)
   if not after then
     return ctx:fail(err)
   end
+  name_them(client, raw_name, after.holders or {})
   local owners = safe_all(done.owners)
   ctx:result({ name = name, outcome = 'broken', kind = view.kind, owner = owners[1],
     owners = owners, count = done.broken, token = done.token, left = done.left,
     next = after.holders and after.holders[1] and text.safe(after.holders[1].owner) or nil },
-    told(name, view, done, after))
+    told(name, view, holders, done, after))
   return cli.exits.done
 end
 

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('latchkey.cli')
+local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
@@ -24,21 +25,17 @@ local function find(client, home, args)
   return view and { free = view.free, views = { view } }, err
 end
 
--- Adds who waits, and of several masters the one that has it.
+-- Adds who waits, whose clients they are, and of several masters the one that has it.
 local function complete(client, home, views, name)
-  local masters, err = fleet.masters(client)
+  local masters, master = fleet.home(client, name)
   if not masters then
-    return nil, err
+    return nil, master
   end
-  local master = masters[1]
-  if #masters > 1 then
-    master, err = fleet.master_of(masters, name)
-  end
-  if not master then
-    return nil, err
-  end
+  local people = clients.new()
   for _, view in ipairs(views) do
+    people:name(view, master)
     view.node = #masters > 1 and fleet.place(master) or nil
+    local err
     view.waiters, err = kinds.waiters(client, home, view, name, masters, master)
     if not view.waiters then
       return nil, err

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Views of locks (lib/kinds/shapes.lua) for people and for JSON.
+local clients = require('latchkey.servers.clients')
 local text = require('latchkey.cli.text')
 
 local words = {}
@@ -12,10 +13,12 @@ words.NODE = '%-21s '
 function words.document(view)
   local document = { kind = view.kind, certain = view.certain, lease_ms = view.lease_ms,
     waiters = view.waiters, token = view.token, mode = view.mode, permits = view.permits,
-    held = view.held, left = view.left, node = view.node, holders = {} }
+    held = view.held, left = view.left, node = view.node,
+    clients_hidden = view.hidden and text.safe(view.hidden), holders = {} }
   for i, holder in ipairs(view.holders or {}) do
     document.holders[i] = { owner = text.safe(holder.owner), holds = holder.holds,
-      left_ms = not holder.over and holder.left_ms or nil, over = holder.over }
+      left_ms = not holder.over and holder.left_ms or nil, over = holder.over,
+      client = clients.document(holder) }
   end
   if view.kind == 'rw' then
     document.writers_waiting = view.waiting
@@ -23,7 +26,8 @@ function words.document(view)
   if view.queue then
     document.queue = {}
     for i, waiter in ipairs(view.queue) do
-      document.queue[i] = { owner = text.safe(waiter.owner), stays_ms = waiter.stays_ms }
+      document.queue[i] = { owner = text.safe(waiter.owner), stays_ms = waiter.stays_ms,
+        client = clients.document(waiter) }
     end
   end
   return document
@@ -57,7 +61,8 @@ function words.holders(view)
     return ('%d of them'):format(view.fields - 1)
   end
   for i, holder in ipairs(view.holders) do
-    parts[i] = text.safe(holder.owner) .. (holder.holds > 1 and ' x' .. holder.holds or '')
+    parts[i] = (holder.client and clients.short(holder.client) or text.safe(holder.owner))
+      .. (holder.holds > 1 and ' x' .. holder.holds or '')
       .. (holder.over and ' (over)' or '')
   end
   if view.token then
@@ -80,6 +85,10 @@ local function add_holders(lines, view)
         or ', for another ' .. text.show_ms(holder.left_ms))
     end
     add(lines, 'holder', '%s%s', text.safe(holder.owner), more)
+    local about = clients.about(holder)
+    if about then
+      add(lines, '', '%s', about)
+    end
   end
   if view.held and view.held > #view.holders then
     add(lines, 'holder', 'and %.0f more', view.held - #view.holders)
@@ -94,7 +103,8 @@ local function add_waiters(lines, view)
   if view.queue then
     for i, waiter in ipairs(view.queue) do
       add(lines, i == 1 and 'queue' or '', '%d. %s%s', i, text.safe(waiter.owner),
-        waiter.stays_ms > 0 and '' or ', overdue: dropped when it is first')
+        (waiter.client and ', ' .. clients.person(waiter.client) or '')
+          .. (waiter.stays_ms > 0 and '' or ', overdue: dropped when it is first'))
     end
     if view.waiting > #view.queue then
       add(lines, '', 'and %d more', view.waiting - #view.queue)
