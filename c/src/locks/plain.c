@@ -173,7 +173,7 @@ static void woken(lk_attempt *a, unsigned happened) {
   lk_hearing heard = hearing(a, &news);
   bool timer = (happened & LK_HAPPENED_TIMER) != 0;
   bool seen = !news || (a->phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES);
-  if (heard == LK_HEARING_REFUSED) {
+  if (heard == LK_HEARING_REFUSED && !a->lock->spins) {
     sleep_on(a); /* and ends */
   } else if (seen && !timer) {
     return; /* the timer stands */

@@ -244,6 +244,48 @@ static void a_user_without_the_channel_cannot_wait_and_is_told_which(void **stat
   EXPECT_MESSAGE("redisson_lock__channel:{held}");
 }
 
+static void note_end(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op, (void)error;
+  atomic_store((atomic_int *)user, (int)status);
+}
+
+/* Both are in line before the server answers anything. The first is told that it may not listen, and leaves;
+ * the other one does not listen, and takes the lock when its lease ends. */
+static void who_spins_goes_on_behind_one_that_may_not_listen(void **state) {
+  (void)state;
+  enum { UNDER_WAY = -1 };
+  char url[256];
+  lk_client_options callbacks = LK_CLIENT_OPTIONS_INIT;
+  lk_lock_options spins = LK_LOCK_OPTIONS_INIT;
+  atomic_int listener = UNDER_WAY, spinner = UNDER_WAY;
+  callbacks.callbacks = LK_ON_KEEPER;
+  spins.wait_mode = LK_WAIT_SPIN;
+  server_do(fix.server, "ACL SETUSER me reset on >pw ~* &* +@all -subscribe -ssubscribe");
+  snprintf(url, sizeof url, "unix://me:pw@%s", server_file(fix.server, "redis.sock"));
+  lk_client *client = kit_client(url, &callbacks);
+  lk_lock *locks[] = {kit_lock(client, LK_LOCK, "job", NULL),
+                      kit_lock(client, LK_LOCK, "job", &spins)};
+  lk_caller *tasks[] = {kit_caller(client), kit_caller(client)};
+  server_do(fix.server, "HSET job somebody 1");
+  server_do(fix.server, "PEXPIRE job 700");
+
+  server_pause(fix.server);
+  EXPECT(LK_OK, lk_lock_acquire_async(locks[0], tasks[0], PATIENCE_MS, note_end, &listener, NULL,
+                                      &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire_async(locks[1], tasks[1], PATIENCE_MS, note_end, &spinner, NULL,
+                                      &kit_error));
+  server_resume(fix.server);
+  UNTIL(atomic_load(&listener) != UNDER_WAY);
+  assert_int_equal(atomic_load(&listener), LK_DENIED);
+  UNTIL(atomic_load(&spinner) != UNDER_WAY);
+  assert_int_equal(atomic_load(&spinner), LK_OK);
+
+  EXPECT(LK_OK, lk_lock_release(locks[1], tasks[1], &kit_error));
+  for (int i = 0; i < 2; i++) lk_caller_free(tasks[i]);
+  for (int i = 0; i < 2; i++) lk_lock_close(locks[i]);
+  lk_client_close(client);
+}
+
 /* -------------------------------------------------------------------------------- forgetting -- */
 
 static void scripts_that_were_flushed_are_loaded_again(void **state) {
@@ -437,6 +479,7 @@ int main(void) {
       TEST(a_user_without_the_key_is_denied_by_name_of_the_key),
       TEST(a_user_without_a_command_inside_is_denied_with_script_and_line),
       TEST(a_user_without_the_channel_cannot_wait_and_is_told_which),
+      TEST(who_spins_goes_on_behind_one_that_may_not_listen),
       TEST(scripts_that_were_flushed_are_loaded_again),
       TEST(scripts_may_be_flushed_all_the_time),
       TEST(connections_may_be_cut_all_the_time),
