@@ -115,6 +115,11 @@ static void close_clients(host *h, bool beside) {
   h->closing = false;
 }
 
+/* Where threads are refused, too: nobody would dispatch, and callbacks would never come. */
+static void begin_thread(pthread_t *thread, void *(*run)(void *), void *argument) {
+  while (pthread_create(thread, NULL, run, argument) != 0) world_sleep_us(1000);
+}
+
 static void *live(void *argument) {
   host *h = argument;
   pthread_t threads[HOST_THREADS_MOST + 1];
@@ -123,10 +128,9 @@ static void *live(void *argument) {
   *h = (host){.id = h->id, .proc = sched_self_proc()};
   world_client_options(&o);
   for (int i = 0; i < host_by.threads; i++) {
-    host_thread *t = &host_threads[h->id * host_by.threads + i];
-    if (pthread_create(&threads[n], NULL, act, t) == 0) n++;
+    begin_thread(&threads[n++], act, &host_threads[h->id * host_by.threads + i]);
   }
-  if (o.callbacks == LK_ON_DISPATCH && pthread_create(&threads[n], NULL, dispatch, h) == 0) n++;
+  if (o.callbacks == LK_ON_DISPATCH) begin_thread(&threads[n++], dispatch, h);
   while (!world.over && open_clients(h, &o)) {
     if (host_by.opened) host_by.opened(h);
     h->open = h->dispatches = true;
