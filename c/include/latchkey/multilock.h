@@ -82,7 +82,7 @@ LK_API lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, in
  * @param causes  as for lk_multilock_acquire(); LK_NOT_HELD where a member was not held
  * @return LK_OK: enough members were held to the end; LK_LOST: too many were lost before; LK_UNSURE: too
  *         few answered; LK_CLOSED, LK_FORKED: the clients of too many members were closed, or the parent's;
- *         LK_NOT_HELD; LK_INVALID, LK_NOMEM
+ *         LK_NOT_HELD; LK_INVALID; LK_NOMEM: no server could be asked, and the members end with their leases
  * @blocks the time that one server has to answer
  * @threads any
  * @after-io the level is gone, whatever is returned but LK_NOT_HELD and LK_INVALID; members that did not

@@ -77,6 +77,8 @@ typedef struct lk_part {
 } lk_part;
 lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, lk_error *error);
 lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *error);
+/* There is no memory to ask the server: the level is gone here, and the lock is free when its lease ends. */
+void lk_lock_forgo_part(lk_lock *lock, uint64_t caller_id);
 /* Its hold's lease runs anew from now on. LK_LOST: the server has no such hold any more. */
 lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *error);
 /* A part that was given up has got the lock: it goes back in the background. */

@@ -163,7 +163,9 @@ static void seat_release(lk_seat *seat, int64_t patience_us) {
   lk_error error;
   lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
   lk_status status = lk_lock_release_part(seat->lock, &part, &error);
-  if (status != LK_OK) seat_end(seat, status, &error);
+  if (status == LK_OK) return;
+  if (status == LK_NOMEM) lk_lock_forgo_part(seat->lock, seat->caller_id);
+  seat_end(seat, status, &error);
 }
 
 /* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
@@ -198,8 +200,12 @@ static void tell_causes(const lk_round *round, lk_error *causes) {
 
 /* What this round has taken goes back; what they say to that is not asked. */
 static void give_back(const lk_multilock *multi, lk_round *taken) {
-  lk_round *round = round_new(multi, taken->seats[0].caller_id);
-  if (!round) return; /* the leases do the work */
+  uint64_t caller_id = taken->seats[0].caller_id;
+  lk_round *round = round_new(multi, caller_id);
+  for (size_t i = 0; !round && i < taken->count; i++) {
+    if (taken->seats[i].said.status == LK_OK) lk_lock_forgo_part(multi->members[i], caller_id);
+  }
+  if (!round) return;
   int64_t patience_us = 0;
   for (size_t i = 0; i < taken->count; i++) {
     if (taken->seats[i].said.status != LK_OK) continue;
@@ -496,6 +502,34 @@ static lk_status sum_up(const lk_multilock *multi, const lk_round *round, lk_err
   return lk_fail(error, LK_LOST, "only %zu of %zu were held to the end", held, multi->count);
 }
 
+static lk_status release_round(lk_multilock *multi, lk_round *round, uint64_t id, lk_error *causes,
+                               lk_error *error) {
+  bool all = multi->quorum == multi->count;
+  int64_t patience_us = all ? 0 : multi->patience_us;
+  for (size_t i = 0; i < multi->count; i++) {
+    int64_t one_us = lk_lock_patience_us(multi->members[i]);
+    if (all && one_us > patience_us) patience_us = one_us;
+    if (is_to_be_asked(multi->members[i], id)) seat_release(&round->seats[i], one_us);
+  }
+  round_wait(round, lk_clock_us() + patience_us);
+  tell_causes(round, causes);
+  lk_status status = sum_up(multi, round, error);
+  round_drop(round);
+  return status;
+}
+
+/* Without memory for a round no server can be asked. */
+static lk_status forgo(const lk_multilock *multi, uint64_t id, lk_error *causes, lk_error *error) {
+  size_t asked = 0;
+  for (size_t i = 0; i < multi->count; i++) {
+    asked += is_to_be_asked(multi->members[i], id);
+    lk_lock_forgo_part(multi->members[i], id);
+    if (causes) lk_fail(&causes[i], LK_NOMEM, "out of memory");
+  }
+  if (asked == 0) return lk_fail(error, LK_NOT_HELD, "this caller does not hold it");
+  return lk_fail(error, LK_NOMEM, "out of memory; the locks end with their leases");
+}
+
 lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error *causes,
                                lk_error *error) {
   if (!multi) return lk_fail(error, LK_INVALID, "the lock is NULL");
@@ -503,22 +537,8 @@ lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error 
   if (status != LK_OK) return status;
   uint64_t id = number_of(multi, caller);
   lk_round *round = round_new(multi, id);
-  if (round) {
-    bool all = multi->quorum == multi->count;
-    int64_t patience_us = all ? 0 : multi->patience_us;
-    for (size_t i = 0; i < multi->count; i++) {
-      int64_t one_us = lk_lock_patience_us(multi->members[i]);
-      if (all && one_us > patience_us) patience_us = one_us;
-      if (is_to_be_asked(multi->members[i], id)) seat_release(&round->seats[i], one_us);
-    }
-    round_wait(round, lk_clock_us() + patience_us);
-    tell_causes(round, causes);
-    status = sum_up(multi, round, error);
-    remove_majority(multi, id);
-    round_drop(round);
-  } else {
-    status = lk_fail(error, LK_NOMEM, "out of memory");
-  }
+  status = round ? release_round(multi, round, id, causes, error) : forgo(multi, id, causes, error);
+  remove_majority(multi, id);
   leave(caller);
   return status;
 }

@@ -233,6 +233,16 @@ static lk_status release(lk_lock *lock, lk_caller *caller, int64_t rest_ms, lk_e
   return status;
 }
 
+void lk_lock_forgo_part(lk_lock *lock, uint64_t caller_id) {
+  leaving l = {.lock = lock, .caller_id = caller_id};
+  if (lk_client_enter(lock->client, NULL) != LK_OK) return;
+  if (take_level(&l)) {
+    conclude(&l, LK_NOMEM, NULL);
+    lk_hold_drop(l.hold);
+  }
+  lk_client_leave(lock->client);
+}
+
 lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error) {
   return release(lock, caller, 0, error);
 }
