@@ -180,5 +180,6 @@ void bench_report_failure(const bench_options *options, const lk_error *error) {
     return;
   }
   fprintf(stderr, "latchkey bench: %s\n", error->message);
-  if (hint && strncmp(hint, "see ", 4) != 0) fprintf(stderr, "  %s\n", hint);
+  hint = hint_of(error->status);
+  if (hint) fprintf(stderr, "  %s\n", hint);
 }

@@ -34,6 +34,8 @@ char *home_build(const char *program);
 
 /* The exit code of a command that failed with this status. */
 int exit_of(lk_status status);
+/* What to do about it; NULL: the message that was written before says so. */
+const char *hint_of(lk_status status);
 
 /* "250ms", "10s", "2m", "1h": a bare number has no unit and is refused. */
 bool duration_parse(const char *text, int64_t *out_ms);

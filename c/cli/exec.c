@@ -19,6 +19,17 @@ static void say_document(char *text) {
   free(text);
 }
 
+/* What one who runs exec can do; the other hints are for callers of the library. */
+static const char *hint_for_shell(lk_status status) {
+  switch (status) {
+  case LK_BUSY:
+    return "wait for it with --wait DURATION, or see who holds it: latchkey inspect NAME";
+  case LK_LOST:
+    return "the work may have overlapped with another holder's: check it before you run it again";
+  default: return hint_of(status);
+  }
+}
+
 static void say_hint(const char *hint) {
   char line[256];
   snprintf(line, sizeof line, "  %s\n", hint);
@@ -26,7 +37,7 @@ static void say_hint(const char *hint) {
 }
 
 void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *why) {
-  const char *hint = lk_status_hint((int)why->status);
+  const char *hint = hint_for_shell(why->status);
   if (run->options.json) {
     say_document(exec_report_waiting(name, why));
   } else {
@@ -38,13 +49,13 @@ void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *wh
 int exec_tell_failure(exec_run *run) {
   const lk_error *error = &run->outcome.error;
   const bool busy = error->status == LK_BUSY || error->status == LK_TIMEOUT;
-  const char *hint = lk_status_hint((int)error->status);
+  const char *hint = hint_for_shell(error->status);
   run->outcome.outcome = busy ? "busy" : error->status == LK_LOST ? "lost" : "failed";
   if (run->options.json) {
     say_document(exec_report_failure(error));
   } else if (!busy || !run->options.quiet) {
     exec_say("%s", error->message);
-    if (hint && strncmp(hint, "see ", 4) != 0) say_hint(hint);
+    if (hint) say_hint(hint);
   }
   if (busy) return run->options.busy_exit;
   return error->status == LK_LOST ? run->options.lost_exit : exit_of(error->status);

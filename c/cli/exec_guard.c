@@ -16,7 +16,7 @@ static const char *lost_sentence(const char *word) {
   } table[] = {{"taken", "another owner holds it"},
                {"expired", "its lease ended"},
                {"unreachable", "it was not renewed in time"},
-               {"broken", "the server has no such hold any more"},
+               {"broken", "it was broken, deleted or evicted"},
                {"outer", "the exec that holds it has ended"}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     if (strcmp(word, table[i].word) == 0) return table[i].sentence;
@@ -139,13 +139,13 @@ static void look_for_loss(keeper *self) {
   if (!self->lost) return;
   self->named = false;
   if (on_lost == ON_LOST_WARN) {
-    keeper_tell_lost(self, "; CMD goes on");
+    keeper_tell_lost(self, "; CMD runs on without the lock");
     return;
   }
   job_end_begin(&self->ending, on_lost == ON_LOST_KILL ? 0 : JOB_GRACE_MS);
   step(self);
   keeper_tell_lost(self,
-                   self->command ? "; CMD was told to end" : "; what CMD left was told to end");
+                   self->ending.told ? "; the job was sent SIGTERM" : "; the job was sent SIGKILL");
 }
 
 /* Is there another reason to end the job? */
@@ -185,7 +185,7 @@ static void look_at_left(keeper *self) {
              lk_now_ms() - self->ended_ms >= NAMED_AFTER_MS) {
     name_left(self, false, text, sizeof text);
     if (!self->run->options.quiet) {
-      exec_say("CMD has ended; the lock is kept for what it left: %s", text);
+      exec_say("CMD has ended; the lock is kept for processes that it left running: %s", text);
     }
   }
 }

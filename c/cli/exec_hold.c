@@ -68,7 +68,7 @@ static lk_status agree_on_total(exec_hold *hold, int64_t deadline_ms, lk_error *
   } while (exec_waiting_again(status, error, deadline_ms));
   if (status != LK_EXISTS) return status;
   return exec_fail(error, LK_INVALID,
-                   "\"%.200s\" has %lld permits in all, not %lld; --set-limit changes that",
+                   "\"%.200s\" is set to %lld permits, not %lld; --set-limit changes that",
                    hold->name, (long long)stands, (long long)options->total);
 }
 

@@ -163,17 +163,22 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, int64_t deadlin
   return LK_OK;
 }
 
+static lk_status refused(const exec_hold *hold, lk_status status, int64_t wait_ms,
+                         lk_error *error) {
+  const char *when = wait_ms == 0 ? "" : ", during the whole wait";
+  if (hold->permits) {
+    return exec_fail(error, status, "all %lld permits of \"%.200s\" are taken%s",
+                     (long long)hold->options->total, hold->name, when);
+  }
+  return exec_fail(error, status, "\"%.200s\" is held by another owner%s", hold->name, when);
+}
+
 static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
   const int64_t deadline_ms = wait_ms == LK_FOREVER ? LK_FOREVER : lk_now_ms() + wait_ms;
   if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, deadline_ms, error);
 
   lk_status status = exec_hold_take(hold, wait_ms, error);
-  if (status == LK_BUSY || status == LK_TIMEOUT) {
-    return exec_fail(error, status,
-                     wait_ms == 0 ? "\"%.200s\" is held by another"
-                                  : "\"%.200s\" was held by another for the whole wait",
-                     hold->name);
-  }
+  if (status == LK_BUSY || status == LK_TIMEOUT) return refused(hold, status, wait_ms, error);
   if (status == LK_BADARG) {
     /* What the options say was looked at before: it is about what the lock's keys hold. */
     const lk_error detail = *error;
@@ -210,7 +215,11 @@ static lk_status give_back(exec_locks *locks, int64_t rest_ms, lk_error *error) 
     lk_error detail;
     const lk_status status = rest_ms > 0 ? exec_hold_release_after(hold, rest_ms, &detail)
                                          : exec_hold_release(hold, &detail);
-    if (status == LK_LOST && !hold->lost) hold->lost = "broken";
+    if (status == LK_LOST && !hold->lost) {
+      hold->lost = "broken";
+      exec_fail(&detail, LK_LOST, "lost \"%.150s\" before its release: broken, deleted or evicted",
+                hold->name);
+    }
     if (status == LK_OK || (first != LK_OK && status != LK_LOST)) continue;
     first = status;
     if (error) *error = detail;

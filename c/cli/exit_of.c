@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "cli.h"
 
 int exit_of(lk_status status) {
@@ -46,4 +48,10 @@ int exit_of(lk_status status) {
   case LK_SYSTEM: return CLI_DEFECT;
   }
   return CLI_DEFECT;
+}
+
+const char *hint_of(lk_status status) {
+  static const char repeats[] = "correct the ";
+  const char *hint = lk_status_hint((int)status);
+  return hint && strncmp(hint, repeats, strlen(repeats)) != 0 ? hint : NULL;
 }

@@ -125,7 +125,7 @@ describe('latchkey exec --kind fenced', function()
       program.path .. ' break job --yes -q --url ' .. server.url .. ' >&2; exec sleep 60' })
 
     assert.equal(80, result.code)
-    assert.truthy(result.err:find('CMD was told to end', 1, true))
+    assert.truthy(result.err:find('the job was sent SIGTERM', 1, true))
   end)
 
   it('takes nothing where the counter is no token, and says so', function()

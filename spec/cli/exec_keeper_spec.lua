@@ -52,7 +52,7 @@ describe('latchkey exec and its job', function()
     it('keeps the lock, and after 5 s exec says who it is', function()
       local holder, left = leave({ '--lease', '1s', 'job' })
 
-      local left_named = says(holder, 'the lock is kept for what it left: (.-)\n')
+      local left_named = says(holder, 'the lock is kept for processes that it left running: (.-)\n')
       local is_free = server:is_free('job')
       gate.open()
 

@@ -31,7 +31,7 @@ describe('latchkey exec --kind permit:N', function()
 
     local third = exec({ '--kind', 'permit:2', '--wait', '0ms', 'pool' }, { 'true' })
     assert.equal(75, third.code)
-    assert.truthy(third.err:find('"pool" is held by another', 1, true))
+    assert.truthy(third.err:find('permits of "pool" are taken', 1, true))
 
     gates[1].open()
     assert.equal(0, holders[1]:wait().code)
@@ -58,7 +58,7 @@ describe('latchkey exec --kind permit:N', function()
 
     local other = exec({ '--kind', 'permit:3', 'pool' }, { 'true' })
     assert.equal(64, other.code)
-    assert.truthy(other.err:find('has 2 permits in all, not 3', 1, true))
+    assert.truthy(other.err:find('is set to 2 permits, not 3', 1, true))
 
     assert.equal(0, exec({ '--kind', 'permit:3', '--set-limit', 'pool' }, { 'true' }).code)
     assert.equal('3', server:command('GET', 'pool'))

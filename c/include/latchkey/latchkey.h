@@ -87,23 +87,27 @@ extern "C" {
  */
 #define LK_STATUS_TABLE(X)                                                                         \
   X(OK, 0, 0, "done", "nothing to do")                                                             \
-  X(BUSY, 1, 1, "another owner holds the lock", "try again later, or give a wait")                 \
-  X(TIMEOUT, 2, 1, "the wait ended before the lock was free", "wait longer, or look who holds it") \
+  X(BUSY, 1, 1, "another owner holds the lock",                                                    \
+    "wait for it, or see who holds it: latchkey inspect NAME")                                     \
+  X(TIMEOUT, 2, 1, "the wait ended before the lock was free",                                      \
+    "wait longer, or see who holds it: latchkey inspect NAME")                                     \
   X(LOST, 3, 0, "the hold was lost before this call",                                              \
-    "stop the protected work; release every level, then acquire anew")                             \
+    "stop the protected work, which may overlap with another holder's; release every "             \
+    "hold count, then acquire again")                                                              \
   X(NOT_HELD, 4, 0, "this caller does not hold the lock",                                          \
     "release once for each acquire, from the same thread or caller")                               \
   X(UNSURE, 5, 0, "no reply came, so whether the call took effect is unknown",                     \
-    "treat the lock as not held; what was sent ends with its lease at the latest")                 \
-  X(REENTRY, 6, 0, "this caller holds the lock already, and this kind does not re-enter",          \
+    "treat the lock as not held; an orphaned hold expires with its lease; inspect a "              \
+    "semaphore or latch")                                                                          \
+  X(REENTRY, 6, 0, "this caller holds the lock already, and this kind is not re-entrant",          \
     "use the kind lock, or release first")                                                         \
-  X(OVERTAKEN, 7, 0, "a later hold, or a later call, has been there",                              \
+  X(OVERTAKEN, 7, 0, "a later hold, or a later call, came first",                                  \
     "stop the work: nothing was written")                                                          \
-  X(EXISTS, 8, 0, "it was set before", "use what stands, or change it on purpose")                 \
+  X(EXISTS, 8, 0, "it is set already", "use the value that is set, or change it on purpose")       \
   X(BOUND, 9, 0, "that would pass a bound; nothing was done",                                      \
-    "look who counts twice, or counts on another name")                                            \
+    "find who counts twice, or counts on another name")                                            \
   X(UPGRADE, 10, 0, "a reader cannot become a writer",                                             \
-    "release the read hold first; taking both would wait for itself for ever")                     \
+    "release the read hold first; waiting with it would deadlock")                                 \
   X(QUEUE_FULL, 11, 1, "too many wait for this lock already", "try again later")                   \
   X(CANCELLED, 12, 0, "the operation was cancelled", "nothing to do")                              \
   X(UNREACHABLE, 20, 1, "no server could be reached",                                              \
@@ -113,41 +117,51 @@ extern "C" {
     "connect to the master, or wait for the fail-over to end")                                     \
   X(OOM, 23, 1, "the server is out of memory and refuses new holds",                               \
     "raise maxmemory or free memory; held locks are still renewed and released")                   \
-  X(NOREPLICAS, 24, 1, "fewer replicas than were asked for are there",                             \
-    "restore the replicas that min-replicas-to-write, or the lock's own min_replicas, asks for")   \
+  X(NOREPLICAS, 24, 1, "too few replicas confirm writes",                                          \
+    "repair replication, or lower the server's min-replicas-to-write or the lock's "               \
+    "min_replicas")                                                                                \
   X(MISCONF, 25, 1, "the server cannot save to disk and refuses writes",                           \
-    "look at the server's log: disk space, permissions of its folder")                             \
+    "read the server's log: disk space, permissions of its folder")                                \
   X(SERVER_BUSY, 26, 1, "the server is running a script that does not end",                        \
     "wait, or SCRIPT KILL the other script")                                                       \
   X(MASTERDOWN, 27, 1, "the server has lost its master", "wait for the fail-over to end")          \
   X(CLUSTERDOWN, 28, 1, "the cluster does not serve this slot now",                                \
     "wait for the fail-over or the move of the slot to end; see CLUSTER INFO")                     \
   X(FORGETFUL, 29, 1, "the server loses each script as soon as it has it",                         \
-    "look who runs SCRIPT FLUSH, and whether a proxy sends the load elsewhere than the call")      \
-  X(INVALID, 40, 0, "an argument is out of range", "see the message; nothing was sent")            \
+    "find who runs SCRIPT FLUSH, and whether a proxy sends loads and calls to different servers")  \
+  X(INVALID, 40, 0, "an argument is out of range",                                                 \
+    "correct the argument that the message names; nothing was sent")                               \
   X(NAME, 41, 0, "the lock name cannot be used",                                                   \
     "use 1 to 512 bytes without NUL; braces only as one {tag} that is closed and not empty")       \
-  X(URL, 42, 0, "the URL is not understood", "see the message for the part that is wrong")         \
+  X(URL, 42, 0, "the URL is not valid", "correct the part of the URL that the message names")      \
   X(VERSION, 43, 0, "versions do not fit together",                                                \
     "rebuild against this header, or use scripts of the same major version")                       \
   X(CLOSED, 44, 0, "the client is closed", "open a client first")                                  \
   X(FORKED, 45, 0, "the client belongs to the parent process", "open a client in the child")       \
-  X(NOMEM, 46, 0, "out of memory", "free memory")                                                  \
-  X(AUTH, 47, 0, "the server refused the credentials", "check user and password")                  \
+  X(NOMEM, 46, 0, "out of memory",                                                                 \
+    "give the process more memory: ulimit -v, the limit of its container")                         \
+  X(AUTH, 47, 0, "the server refused the credentials",                                             \
+    "check user and password: the URL, LATCHKEY_PASSWORD, --password-file")                        \
   X(DENIED, 48, 0, "this user may not do that",                                                    \
-    "allow the command, key or channel that the message names in the user's ACL")                  \
+    "add the command, key or channel that the message names to the user's ACL; "                   \
+    "latchkey acl prints the rule")                                                                \
   X(TLS, 49, 0, "no secure connection could be made",                                              \
-    "see the message: certificate, server name or protocol version")                               \
-  X(WRONGTYPE, 50, 0, "the key holds something that is no lock of this kind",                      \
+    "check certificate, server name and protocol version: cacert, sni, tls_min in the URL")        \
+  X(WRONGTYPE, 50, 0, "the key holds something that is not a lock of this kind",                   \
     "use another name, or the kind that the name has")                                             \
-  X(BADARG, 51, 0, "the script refused an argument", "see the message; nothing was written")       \
+  X(BADARG, 51, 0, "the script refused an argument",                                               \
+    "correct the argument that the message names; nothing was written")                            \
   X(NO_SCRIPT, 52, 0, "no script has that name", "check the name; latchkey status lists them")     \
-  X(SCRIPT, 53, 0, "the script failed", "see script, line and message")                            \
-  X(SERVER, 54, 0, "the server answered with an error", "see the message")                         \
+  X(SCRIPT, 53, 0, "the script failed",                                                            \
+    "report it with the script, line and message; test an own script with latchkey spec")          \
+  X(SERVER, 54, 0, "the server answered with an error",                                            \
+    "look up the error that the message quotes; latchkey doctor checks the server")                \
   X(PROTOCOL, 55, 0, "the reply was not what the script promises",                                 \
     "check that the script on the server is latchkey's")                                           \
-  X(LOCAL, 56, 0, "the local server could not be started", "see the message")                      \
-  X(SYSTEM, 57, 0, "the operating system refused", "see the message")
+  X(LOCAL, 56, 0, "the local server could not be started",                                         \
+    "install redis-server or valkey-server; $LATCHKEY_LOCAL_DIR must be private (chmod 700)")      \
+  X(SYSTEM, 57, 0, "the operating system refused",                                                 \
+    "raise the limit that was reached: descriptors (ulimit -n), threads (ulimit -u)")
 
 typedef enum lk_status {
 #define LK_STATUS_ENUM(name, number, retriable, text, hint) LK_##name = number,

@@ -40,7 +40,8 @@ static lk_status extended(const extending *e, const lk_answer *answer, lk_error 
   }
   if (outcome.first != -1) return lk_bound_strange(&lock->renew, error);
   lk_hold_lose(e->hold, outcome.second != -2 ? LK_LOST_TAKEN : LK_LOST_BROKEN);
-  return lk_fail(error, LK_LOST, "the server had no such hold any more");
+  return lk_fail(error, LK_LOST,
+                 "the hold had ended before: lease over, broken, deleted or evicted");
 }
 
 static void answered(void *user, lk_answer *answer) {

@@ -43,7 +43,8 @@ static lk_status judge(redisReply *reply, lk_reply **out, lk_error *error) {
     }
     return lk_succeed(error);
   }
-  if (outcome == -1) return lk_fail(error, LK_LOST, "the server has no such hold any more");
+  if (outcome == -1)
+    return lk_fail(error, LK_LOST, "the hold has ended: lease over, broken, deleted or evicted");
   if (outcome == -2) return lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
   return lk_said_strange("guard/call", error);
 }

@@ -82,7 +82,8 @@ static lk_status released(const leaving *l, const lk_answer *answer, int64_t out
         error, LK_UNSURE,
         "not held now; an earlier copy of this release may have been the one that counted");
   }
-  return lk_fail(error, LK_LOST, "the server had no such hold any more");
+  return lk_fail(error, LK_LOST,
+                 "the hold had ended before its release: lease over, broken, deleted or evicted");
 }
 
 static void trace_begin(const leaving *l) {

@@ -80,7 +80,7 @@ function Context:fail(err)
       { error = { status = err.status, message = message, hint = err.hint or '' } }))
   else
     self.stderr:write(('latchkey %s: %s\n'):format(self.command, message))
-    if (err.hint or '') ~= '' and not err.hint:find('^see ') then
+    if (err.hint or '') ~= '' and not err.hint:find('^correct the ') then
       self.stderr:write('  ', err.hint, '\n')
     end
   end

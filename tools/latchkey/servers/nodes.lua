@@ -257,7 +257,7 @@ function nodes.tell(ctx, list)
       if not ctx.json then
         ctx.stderr:write(('latchkey %s: %s: %s\n'):format(ctx.command, nodes.title(node),
           require('latchkey.cli.text').safe(node.err.message)))
-        if node.err.hint and not node.err.hint:find('^see ') then
+        if node.err.hint and not node.err.hint:find('^correct the ') then
           ctx.stderr:write('  ', node.err.hint, '\n')
         end
       end
