@@ -138,6 +138,6 @@ void lk_waiters_settle(lk_attempt *a, const lk_heard *heard) {
   a->handed = *heard;
   a->happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
   pthread_mutex_unlock(&a->op.client->mutex);
-  lk_attempt_tell(a, LK_HAPPENED_HANDED);
+  lk_attempt_tell(a, 0); /* somebody else may have told it by now: it must not hear it twice */
   lk_op_drop(&a->op);
 }
