@@ -577,7 +577,8 @@ LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **
  *
  * @param timeout_ms  LK_FOREVER, or 0 to only look
  * @return LK_OK (a message came since the last LK_OK, or a connection was restored and messages may
- *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED
+ *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED, LK_INVALID; LK_DENIED, LK_NOMEM: the
+ *         channel is listened to no more
  * @blocks timeout_ms
  * @threads one at a time per wait
  * @after-io nothing is sent; a connection that is lost meanwhile is made anew, which is LK_OK
