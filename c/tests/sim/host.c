@@ -6,6 +6,9 @@
 
 enum { LATE_MS = 3300, CLOSE_MS = 8500 };
 
+/* A call that has passed so many points has entered the client: that is among the first things it does. */
+enum { POINTS_INSIDE = 8 };
+
 static host_plan host_by;
 static host host_all[HOSTS_MOST];
 
@@ -24,6 +27,30 @@ bool host_enter(host *h) {
 }
 
 void host_leave(host *h) { h->users--; }
+
+bool host_call(host *h) {
+  if (!h->open) return false;
+  for (int i = 0; i < HOST_THREADS_MOST; i++) {
+    if (h->calls[i].thread) continue;
+    h->calls[i] = (struct host_call){sched_self(), sched_points_of(sched_self())};
+    return true;
+  }
+  return false;
+}
+
+void host_called(host *h) {
+  for (int i = 0; i < HOST_THREADS_MOST; i++) {
+    if (h->calls[i].thread == sched_self()) h->calls[i].thread = NULL;
+  }
+}
+
+static bool calls_are_inside(const host *h) {
+  for (int i = 0; i < HOST_THREADS_MOST; i++) {
+    const struct host_call *c = &h->calls[i];
+    if (c->thread && sched_points_of(c->thread) < c->points + POINTS_INSIDE) return false;
+  }
+  return true;
+}
 
 /* ----------------------------------------------------------------------------------------- time -- */
 
@@ -102,7 +129,7 @@ static bool open_clients(host *h, const lk_client_options *o) {
 static void close_clients(host *h, bool beside) {
   h->open = false;
   h->closing = true;
-  while (h->users || (h->rounds && !beside)) world_sleep_us(500);
+  while (h->users || !calls_are_inside(h) || (h->rounds && !beside)) world_sleep_us(500);
   h->dispatches = false;
   while (h->dispatchers) world_sleep_us(500);
   if (!beside) world_be_idle();
@@ -127,6 +154,7 @@ static void *live(void *argument) {
   int n = 0;
   *h = (host){.id = h->id, .proc = sched_self_proc()};
   world_client_options(&o);
+  if (host_by.options) host_by.options(&o);
   for (int i = 0; i < host_by.threads; i++) {
     begin_thread(&threads[n++], act, &host_threads[h->id * host_by.threads + i]);
   }

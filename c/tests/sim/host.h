@@ -16,6 +16,10 @@ typedef struct host {
   lk_client *clients[HOST_CLIENTS_MOST]; /* one for each server of the plan */
   bool open, closing, dispatches, over;
   int users, rounds; /* who uses a client's pointer; who is in a round */
+  struct host_call {
+    sim_thread *thread; /* NULL: free */
+    uint64_t points;
+  } calls[HOST_THREADS_MOST]; /* on a client itself */
   int dispatchers;
 } host;
 
@@ -26,6 +30,7 @@ typedef struct host_plan {
    * host_leave(). */
   void (*round)(host *h, int who);
   void (*opened)(host *h); /* before rounds begin with new clients; may be NULL */
+  void (*options)(lk_client_options *options); /* on top of those that are drawn; may be NULL */
   void (*killed)(int who); /* its process is gone: what it believed ends there */
 } host_plan;
 
@@ -34,6 +39,10 @@ const host *host_of(int who);
 /* The client's pointer is in use, and stays valid. false: it is being closed. */
 bool host_enter(host *h);
 void host_leave(host *h);
+/* The same around one call on a client itself: once that is inside the library, the client may be closed
+ * beside it. */
+bool host_call(host *h);
+void host_called(host *h);
 
 /* For judging how long a call took, without the time for which its process was stopped. */
 typedef struct host_watch {

@@ -30,6 +30,7 @@ struct sim_thread {
   void *argument, *result;
   sim_stream dice;
   uint32_t serial, priority;
+  uint64_t points;
 };
 
 static sim_thread *sched_threads[SCHED_THREADS]; /* never freed */
@@ -184,6 +185,7 @@ static void go_on(bool anyone) {
 
 static void pass_time(sim_thread *t) {
   sched_points++;
+  t->points++;
   t->proc->points++;
   sched_ns += decide_between(&t->dice, D_WORK, POINT_LEAST_NS, POINT_LEAST_NS + POINT_MORE_NS);
   wake_timers();
@@ -321,6 +323,7 @@ sim_thread *sched_self(void) { return sched_running; }
 sim_proc *sched_self_proc(void) { return sched_running ? sched_running->proc : NULL; }
 int sched_number(const sim_thread *thread) { return thread->number; }
 sim_stream *sched_dice(void) { return sched_running ? &sched_running->dice : &sched_own_dice; }
+uint64_t sched_points_of(const sim_thread *thread) { return thread->points; }
 bool sched_is_done(const sim_thread *thread) { return thread->state == DONE; }
 void *sched_result(const sim_thread *thread) { return thread->result; }
 

@@ -73,6 +73,8 @@ sim_proc *sched_self_proc(void);
 int sched_number(const sim_thread *thread);
 sim_thread *sched_by_number(int number);
 sim_stream *sched_dice(void); /* the running thread's */
+/* How many calls of the seam it has made. */
+uint64_t sched_points_of(const sim_thread *thread);
 bool sched_is_done(const sim_thread *thread);
 void *sched_result(const sim_thread *thread);
 void sched_let_go(sim_thread *thread); /* joined or detached: its place may be used again */

@@ -17,9 +17,11 @@ world_state world;
 static sim_stream world_dice;
 static world_result *world_out;
 
-extern const workload work_lock, work_async, work_count, work_multi;
-static const workload *const work_all[] = {&work_lock, &work_async, &work_count, &work_multi};
-enum { WORKLOADS = sizeof work_all / sizeof *work_all };
+extern const workload work_lock, work_async, work_count, work_multi, work_wait, work_eval;
+static const workload *const work_all[] = {&work_lock,  &work_async, &work_count,
+                                           &work_multi, &work_wait,  &work_eval};
+/* The seed chooses among the first ones; the others are asked for by name. */
+enum { WORKLOADS = sizeof work_all / sizeof *work_all, WORKLOADS_DRAWN = 4 };
 
 const workload *world_find_work(const char *name) {
   for (int i = 0; i < WORKLOADS; i++) {
@@ -237,7 +239,7 @@ void world_run(const world_options *options, world_result *result) {
   world = (world_state){.options = options};
   world_out = result;
   world.profile = draw_profile(options->profile);
-  world.work = work_all[decide_between(&world_dice, D_WORK, 0, WORKLOADS - 1)];
+  world.work = work_all[decide_between(&world_dice, D_WORK, 0, WORKLOADS_DRAWN - 1)];
   if (options->work) world.work = world_find_work(options->work);
   server_begin(world.work->servers);
   faults_begin();

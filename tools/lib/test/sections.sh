@@ -168,9 +168,10 @@ one_hash() {
 # Those that are found within a second; `tools/sim --sabotage all` looks for all.
 wrong_versions() {
   local name
-  echo 1..9
+  echo 1..12
   for name in deadline_ignored no_owner_test validity_from_answer count_off_by_one \
-    renewals_never_sent idle_end_not_read no_drift socket_left_open timer_not_told; do
+    renewals_never_sent idle_end_not_read no_drift socket_left_open timer_not_told \
+    broken_not_told command_sent_twice fence_without_order; do
     if tools/sim --sabotage "$name" --starts 1 --for 30 1>&2; then
       echo "ok - found: $name"
     else
@@ -186,6 +187,8 @@ section_sim() {
   if [ -n "$LK_FULL" ]; then seeds=5000 seconds=300; fi
   check 'the seam' c/tests/sim/seam "$LK_BUILD"
   check "fixed seeds, 1 to $seeds" "$LK_BUILD/tests/sim" --seeds "1..$seeds"
+  check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..200
+  check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds 1..60
   seed=$(date +%s)0000
   check "fresh seeds from $seed, $seconds s" "$LK_BUILD/tests/sim" \
     --seeds "$seed..$((seed + 1000000))" --for "$seconds"
