@@ -11,40 +11,45 @@
 static const char help_text[] =
     "Usage: latchkey bench [OPTION...]\n"
     "\n"
-    "Measures locks on this server: how many, how long each takes, and what it costs the client "
-    "and\n"
-    "the server. Its locks are named latchkey-bench-...; nothing is left behind.\n"
+    "Measures locks on this server: how many, how long each takes, and what it costs\n"
+    "the client and the server. Its locks are named latchkey-bench-...; nothing is\n"
+    "left behind.\n"
     "\n"
-    "  --mode uncontended   each owner takes and gives back a lock of its own (default)\n"
-    "  --mode async         the same with the asynchronous calls: all owners on one thread\n"
+    "  --mode uncontended   each owner takes and gives back a lock of its own\n"
+    "                       (default)\n"
+    "  --mode async         the same with the asynchronous calls: all owners on one\n"
+    "                       thread\n"
     "  --mode contended     all owners want one lock\n"
     "  --mode fair          all owners want one fair lock\n"
-    "  --mode rw            all owners want one read-write lock; every tenth time to write\n"
-    "  --mode renew         each owner holds a lock all the time; what is counted is renewals\n"
-    "  --mode wait          all owners wait, asynchronously, for a lock that is not given back\n"
+    "  --mode rw            all owners want one read-write lock; every tenth time to\n"
+    "                       write\n"
+    "  --mode renew         each owner holds a lock all the time; what is counted is\n"
+    "                       renewals\n"
+    "  --mode wait          all owners wait, asynchronously, for a lock that is not\n"
+    "                       given back\n"
     "  --mode idle          a client that does nothing\n"
-    "  --threads N          owners in each process (also --owners), default 8; at most 1000 where\n"
-    "                       each is a thread\n"
+    "  --threads N          owners in each process (also --owners), default 8; at\n"
+    "                       most 1000 where each is a thread\n"
     "  --processes N        processes, default 1\n"
     "  --seconds N          how long, default 3\n"
-    "  --section DURATION   how long an owner keeps the lock, such as 1ms; default 0ms\n"
+    "  --section DURATION   how long an owner keeps the lock, such as 1ms; default 0\n"
     "  --lease DURATION     50ms to 24h; default 30s\n"
-    "  --poll MICROSECONDS  how long a call looks for its reply before it sleeps: 0 as long as "
-    "pays\n"
-    "                       (default), -1 never\n"
+    "  --poll MICROSECONDS  how long a call looks for its reply before it sleeps: 0\n"
+    "                       as long as pays (default), -1 never\n"
     "  --connections N      of each process to each server, default 1\n"
     "  --url URL            or LATCHKEY_URL: redis://host:6379/0, unix:///path.sock,\n"
-    "                       redis-sentinel://host,host/master, redis-cluster://host,host;\n"
-    "                       rediss://... over TLS; or local: for this user's own server; there\n"
-    "                       is no default\n"
-    "  --password-file F    or LATCHKEY_PASSWORD: the password, out of the process list\n"
+    "                       redis-sentinel://host,host/master,\n"
+    "                       redis-cluster://host,host; rediss://... over TLS; or\n"
+    "                       local: for this user's own server; there is no default\n"
+    "  --password-file F    or LATCHKEY_PASSWORD: the password, out of the process\n"
+    "                       list\n"
     "  --json               one JSON document\n"
     "  -q, --quiet          no messages but errors\n"
     "  -v, --verbose        say what is being done\n"
-    "  --help               this text\n"
+    "  -h, --help           this text\n"
     "\n"
-    "The server's counters are of everybody: use one that nobody else uses. Exit codes: 0 done,\n"
-    "64 wrong use, 69 no server, or it refused.\n";
+    "The server's counters are of everybody: use one that nobody else uses. Exit\n"
+    "codes: 0 done, 64 wrong use, 69 no server, or it refused.\n";
 
 void bench_help(FILE *out) { fputs(help_text, out); }
 
@@ -74,9 +79,10 @@ static lk_status parse_number(const char *option, const char *text, int64_t leas
 static lk_status parse_duration(const char *option, const char *text, int64_t least, int64_t most,
                                 int64_t *out, lk_error *error) {
   if (!duration_parse(text, out)) {
-    return bench_fail(error, LK_INVALID,
-                      "--%s %s is no duration; write a number and its unit: 250ms, 10s, 2m or 1h",
-                      option, text);
+    return bench_fail(
+        error, LK_INVALID,
+        "--%s %s is no duration; write numbers and their units: 250ms, 10s, 1m30s or 1h", option,
+        text);
   }
   if (*out < least || *out > most) {
     return bench_fail(error, LK_INVALID, "--%s must be %lld to %lld ms", option, (long long)least,
@@ -185,7 +191,7 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
   opterr = 0;
   for (;;) {
     const int at = optind;
-    const int option = getopt_long(argc, argv, ":qv", known, NULL);
+    const int option = getopt_long(argc, argv, ":hqv", known, NULL);
     if (option == -1) break;
     if (option == '?' || option == ':') {
       return bench_fail(error, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",

@@ -37,7 +37,7 @@ int exit_of(lk_status status);
 /* What to do about it; NULL: the message that was written before says so. */
 const char *hint_of(lk_status status);
 
-/* "250ms", "10s", "2m", "1h": a bare number has no unit and is refused. */
+/* "250ms", "10s", "1m30s", "0": another number without a unit is refused. */
 bool duration_parse(const char *text, int64_t *out_ms);
 
 #endif

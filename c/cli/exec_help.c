@@ -15,8 +15,8 @@ static const char options_text[] =
     "                      all others; mutex: SET NX PX; permit:N: at most N holders\n"
     "                      (the first one sets N)\n"
     "  --set-limit         permit:N: change the number of permits to N\n"
-    "  --wait DURATION     how long to wait for the lock; 0ms: try once; default: no\n"
-    "                      limit. Includes waiting for a server that is away,\n"
+    "  --wait DURATION     how long to wait for the lock; 0: try once; default:\n"
+    "                      forever. Includes waiting for a server that is away,\n"
     "                      loading, full or failing over; after 1 s a message says\n"
     "                      why\n"
     "  --lease DURATION    how long the lock outlives a crash, 50ms to 24h; default\n"
@@ -82,7 +82,7 @@ static const char rest_text[] =
     "                      line for each lasting reason to wait\n"
     "  -q, --quiet         no messages but errors\n"
     "  -v, --verbose       also say when the lock is acquired and released\n"
-    "  --help              this text\n"
+    "  -h, --help          this text\n"
     "\n"
     "CMD sees LATCHKEY_LOCK (the name; several: one a line), LATCHKEY_HELD and, with\n"
     "kind fenced, LATCHKEY_TOKEN (the token of each name, in the same order): the\n"
@@ -102,7 +102,7 @@ static const char rest_text[] =
     "loaded machine, or while the machine sleeps; nor what forks faster than it can\n"
     "be found.\n"
     "\n"
-    "A duration has a unit: 250ms, 10s, 2m, 1h.\n";
+    "A duration has units: 250ms, 10s, 1m30s, 1h; or is 0.\n";
 
 void exec_help(FILE *out) {
   fputs(options_text, out);

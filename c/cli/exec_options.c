@@ -22,8 +22,14 @@ static lk_status parse_duration(const char *option, const char *text, int64_t *o
                                 lk_error *error) {
   if (duration_parse(text, out)) return LK_OK;
   return exec_fail(error, LK_INVALID,
-                   "--%s %s is no duration; write a number and its unit: 250ms, 10s, 2m or 1h",
+                   "--%s %s is no duration; write numbers and their units: 250ms, 10s, 1m30s or 1h",
                    option, text);
+}
+
+static lk_status parse_wait(const char *text, int64_t *out, lk_error *error) {
+  if (strcmp(text, "forever") != 0) return parse_duration("wait", text, out, error);
+  *out = LK_FOREVER;
+  return LK_OK;
 }
 
 static lk_status parse_exit(const char *option, const char *text, int *out, lk_error *error) {
@@ -157,7 +163,7 @@ static lk_status parse_option(int option, exec_options *out, bool *help, lk_erro
   case 'u': out->url = optarg; return LK_OK;
   case 'y': return parse_duration("every", optarg, &out->every_ms, error);
   case 'v': out->verbose = true; return LK_OK;
-  case 'w': return parse_duration("wait", optarg, &out->wait_ms, error);
+  case 'w': return parse_wait(optarg, &out->wait_ms, error);
   case 'x': return parse_exit("lost-exit", optarg, &out->lost_exit, error);
   default: return LK_INVALID;
   }
@@ -260,7 +266,7 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
   opterr = 0;
   for (;;) {
     const int at = optind;
-    const int option = getopt_long(end, argv, ":qv", known, NULL);
+    const int option = getopt_long(end, argv, ":hqv", known, NULL);
     if (option == -1) break;
     if (option == '?' || option == ':') {
       return exec_fail(error, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",

@@ -25,12 +25,36 @@ describe('latchkey exec, called wrongly or in trouble', function()
       { env = { LATCHKEY_URL = NOWHERE } })
   end)
 
-  for _, words in ipairs({ '10', '10x', 's', '', '-1s', '1.5s', '9999999999s', '10 s' }) do
+  for _, words in ipairs({ '10', '10x', 's', '', '-1s', '1.5s', '9999999999s', '10 s',
+    '1s1m', '1m1m', '1m30', '00', 'FOREVER' }) do
     it(('refuses "%s" as a duration'):format(words), function()
       refused(64, 'no duration', { '--url', NOWHERE, '--wait', words, 'job', '--', 'true' })
       refused(64, 'no duration', { '--url', NOWHERE, '--lease', words, 'job', '--', 'true' })
     end)
   end
+
+  for words, ms in pairs({ ['0'] = 0, ['1s250ms'] = 1250, ['250ms'] = 250 }) do
+    it(('waits for as long as "%s" says'):format(words), function()
+      local server = program.server()
+      server:command('SET', 'job', 'another', 'PX', '60000')
+      local began = program.now_ms()
+
+      local result = program.run({ 'exec', '--url', server.url, '--kind', 'mutex', '--wait', words,
+        'job', '--', 'true' })
+
+      assert.equal(75, result.code, result.err)
+      assert.is_true(program.now_ms() - began >= ms)
+    end)
+  end
+
+  it('waits without end for a lock when that is written, and never holds one for so long', function()
+    local server = program.server()
+    server:command('SET', 'job', 'another', 'PX', '1500')
+
+    assert.equal(0, program.run({ 'exec', '--url', server.url, '--kind', 'mutex', '--wait',
+      'forever', 'job', '--', 'true' }).code)
+    refused(64, 'no duration', { '--url', NOWHERE, '--lease', 'forever', 'job', '--', 'true' })
+  end)
 
   it('refuses a lease that is out of range', function()
     refused(64, '50ms to 24h', { '--url', NOWHERE, '--lease', '49ms', 'job', '--', 'true' })

@@ -56,6 +56,31 @@ describe('latchkey', function()
     end
   end)
 
+  it('explains each command by its help, -h and --help alike, within 80 columns', function()
+    for name in program.run({ 'help' }).out:gmatch('\n  (%l+) ') do
+      local help = program.run({ 'help', name })
+
+      assert.equal(0, help.code, name)
+      assert.equal(help.out, program.run({ name, '-h' }).out)
+      assert.equal(help.out, program.run({ name, '--help' }).out)
+      for line in help.out:gmatch('[^\n]+') do
+        assert.is_true(#line <= 80, name .. ': ' .. line)
+      end
+    end
+    assert.equal(64, program.run({ 'help', 'nonsense' }).code)
+  end)
+
+  it('takes the URL before the command as well as behind it', function()
+    local server = program.server()
+    for _, words in ipairs({ { '--url', server.url, 'ls' }, { '--url=' .. server.url, 'ls' },
+      { '--url', server.url, 'exec', 'job', '--', 'true' } }) do
+      local result = program.run(words)
+
+      assert.equal(0, result.code, result.err)
+    end
+    assert.equal(64, program.run({ '--url', server.url }).code)
+  end)
+
   it('exits 64 for an unknown option of a command, as JSON with --json', function()
     local plain = program.run({ 'ls', '--nonsense' })
     local json = program.run({ 'ls', '--nonsense', '--json' })

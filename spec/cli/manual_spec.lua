@@ -126,12 +126,30 @@ describe('the completion', function()
     assert.same({ 'inspect' }, of_bash('ins'))
     assert.same({ 'term', 'kill', 'warn' }, of_bash('exec', 'name', '--on-lost', ''))
     assert.same({ 'status', 'stop' }, of_bash('local', 'st'))
+    assert.same({ 'fenced', 'fair' }, of_bash('exec', '--kind', 'f'))
+    assert.same({ 'fair', 'fence', 'fenced' }, of_bash('acl', 'me', '--family', 'f'))
+    assert.same({ 'LK_BUSY' }, of_bash('explain', 'LK_BUS'))
+    assert.same({ '75' }, of_bash('explain', '75'))
+    assert.same({ 'mutex/break' }, of_bash('eval', 'mutex/b'))
     assert.is_true(has(of_bash('exec', 'name', '--', 'tou'), 'touch'))
     for _, name in ipairs(commands()) do
       local known = of_bash(name, '--')
       for _, option in ipairs(options_of(name)) do
         assert.is_true(has(known, option), name .. ' ' .. option)
       end
+    end
+  end)
+
+  it('offers each kind that exec takes, and no other', function()
+    for _, kind in ipairs(of_bash('exec', '--kind', '')) do
+      local words = { 'exec', '--url', 'unix:///nowhere', '--wait', '0', '--kind',
+        kind:gsub(':$', ':3'), 'job', '--', 'true' }
+      assert.equal(69, program.run(words).code, kind)
+    end
+    local refused = program.run({ 'exec', '--kind', 'x', 'job', '--', 'true' }).err
+    for kind in refused:match('the kinds are (.-)\n'):gmatch('%l+') do
+      assert.is_true(kind == 'and' or has(of_bash('exec', '--kind', ''), kind)
+        or kind == 'permit', kind)
     end
   end)
 

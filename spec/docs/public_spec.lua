@@ -244,6 +244,22 @@ describe('the page of URLs', function()
   end)
 end)
 
+describe('an enum of the C interface', function()
+  it('has a function that names its values', function()
+    local count = 0
+    for _, header in ipairs({ 'latchkey.h', 'counters.h', 'multilock.h', 'nodes.h', 'peek.h',
+      'stats.h' }) do
+      local source = read('c/include/latchkey/' .. header)
+      for name in source:gmatch('typedef enum lk_([%l_]+)') do
+        assert.truthy(source:find(' *lk_' .. name:gsub('_reason$', '') .. '_name(int ', 1, true),
+          name)
+        count = count + 1
+      end
+    end
+    assert.is_true(count >= 7)
+  end)
+end)
+
 describe('the page of options', function()
   local page, count = read('docs/reference/options.md'), 0
 

@@ -197,6 +197,9 @@ typedef enum lk_total {
   LK_TOTAL_CHANGE = 2 /**< whatever it was */
 } lk_total;
 
+/** "LK_TOTAL_INIT" for LK_TOTAL_INIT; NULL for a number that is none. @threads any @since 0.1.0 */
+LK_API const char *lk_total_name(int total);
+
 /** What lk_permits_inspect() finds. */
 typedef struct lk_permits_state {
   int64_t free;   /**< below 0: so many too many are held, since the total was lowered */

@@ -211,6 +211,9 @@ typedef enum lk_callbacks {
   LK_ON_KEEPER = 1    /**< callbacks run on the client's background thread */
 } lk_callbacks;
 
+/** "LK_ON_KEEPER" for LK_ON_KEEPER; NULL for a number that is none. @threads any @since 0.1.0 */
+LK_API const char *lk_callbacks_name(int callbacks);
+
 /** Options of a client; start from LK_CLIENT_OPTIONS_INIT. 0 or NULL takes the default. */
 typedef struct lk_client_options {
   size_t size;          /**< sizeof(lk_client_options), set by the initializer */
@@ -457,6 +460,9 @@ typedef enum lk_reply_type {
   LK_REPLY_ERROR = 5 /**< only as an element of an array */
 } lk_reply_type;
 
+/** "LK_REPLY_NIL" for LK_REPLY_NIL; NULL for a number that is none. @threads any @since 0.1.0 */
+LK_API const char *lk_reply_type_name(int type);
+
 /** The type of a reply; LK_REPLY_NIL for NULL. @since 0.1.0 */
 LK_API lk_reply_type lk_reply_type_of(const lk_reply *reply);
 /** The value of an integer, else 0. @since 0.1.0 */
@@ -619,11 +625,17 @@ typedef enum lk_kind {
   LK_WRITE = 6   /**< its writing side: alone; a writer may read as well, not the other way round */
 } lk_kind;
 
+/** "LK_FAIR" for LK_FAIR; NULL for a number that is none. @threads any @since 0.1.0 */
+LK_API const char *lk_kind_name(int kind);
+
 /** How a caller waits for a lock that is held. */
 typedef enum lk_wait_mode {
   LK_WAIT_MESSAGE = 0, /**< for the message of a release */
   LK_WAIT_SPIN = 1 /**< it tries again after 1 ms, doubling to 128 ms, jittered; no subscription */
 } lk_wait_mode;
+
+/** "LK_WAIT_SPIN" for LK_WAIT_SPIN; NULL for a number that is none. @threads any @since 0.1.0 */
+LK_API const char *lk_wait_mode_name(int mode);
 
 /** A hold that was lost. Valid during the callback, though the hold is released or the caller freed there or
  * meanwhile. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/status.h"
 
+#include <latchkey/counters.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,41 @@ static bool is_loss(int reason) {
 const char *lk_lost_name(int reason) { return is_loss(reason) ? losses[reason].name : NULL; }
 
 const char *lk_lost_text(int reason) { return is_loss(reason) ? losses[reason].text : NULL; }
+
+/* NULL for a number that none of the rows has. */
+static const char *name_of(const char *const rows[], size_t count, int number) {
+  return number >= 0 && (size_t)number < count ? rows[number] : NULL;
+}
+#define NAME_OF(rows, number) name_of(rows, sizeof(rows) / sizeof *(rows), number)
+#define NAMED(constant) [constant] = #constant
+
+const char *lk_kind_name(int kind) {
+  static const char *const rows[] = {NAMED(LK_MUTEX), NAMED(LK_LOCK), NAMED(LK_FENCED),
+                                     NAMED(LK_FAIR),  NAMED(LK_READ), NAMED(LK_WRITE)};
+  return NAME_OF(rows, kind);
+}
+
+const char *lk_reply_type_name(int type) {
+  static const char *const rows[] = {NAMED(LK_REPLY_NIL),    NAMED(LK_REPLY_INTEGER),
+                                     NAMED(LK_REPLY_STRING), NAMED(LK_REPLY_STATUS),
+                                     NAMED(LK_REPLY_ARRAY),  NAMED(LK_REPLY_ERROR)};
+  return NAME_OF(rows, type);
+}
+
+const char *lk_callbacks_name(int callbacks) {
+  static const char *const rows[] = {NAMED(LK_ON_DISPATCH), NAMED(LK_ON_KEEPER)};
+  return NAME_OF(rows, callbacks);
+}
+
+const char *lk_wait_mode_name(int mode) {
+  static const char *const rows[] = {NAMED(LK_WAIT_MESSAGE), NAMED(LK_WAIT_SPIN)};
+  return NAME_OF(rows, mode);
+}
+
+const char *lk_total_name(int total) {
+  static const char *const rows[] = {NAMED(LK_TOTAL_INIT), NAMED(LK_TOTAL_CHANGE)};
+  return NAME_OF(rows, total);
+}
 
 void lk_disarm(char *text) {
   for (unsigned char *at = (unsigned char *)text; *at; at++) {

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <latchkey/counters.h>
+
 #include "base/status.h"
 
 #define TAIL " script: a9993e364706816aba3e25717850c26c9cd0d89d, on @user_script:12."
@@ -63,6 +65,32 @@ static void every_reason_of_a_loss_has_a_name_and_a_text(void **state) {
   }
   assert_null(lk_lost_name(-1));
   assert_null(lk_lost_text(LK_LOST_BROKEN + 1));
+}
+
+/* Each number from -1 on has the name that the header gives it; NULL: it is none. */
+static void assert_names(const char *(*name_of)(int), const char *const names[], int count) {
+  for (int number = -1; number <= count; number++) {
+    const char *expected = number >= 0 && number < count ? names[number] : NULL;
+    const char *name = name_of(number);
+    if (expected) assert_string_equal(name, expected);
+    if (!expected) assert_null(name);
+  }
+}
+
+static void every_enum_has_names(void **state) {
+  (void)state;
+  static const char *const kinds[] = {NULL,      "LK_MUTEX", "LK_LOCK", "LK_FENCED",
+                                      "LK_FAIR", "LK_READ",  "LK_WRITE"};
+  static const char *const types[] = {"LK_REPLY_NIL",    "LK_REPLY_INTEGER", "LK_REPLY_STRING",
+                                      "LK_REPLY_STATUS", "LK_REPLY_ARRAY",   "LK_REPLY_ERROR"};
+  static const char *const callbacks[] = {"LK_ON_DISPATCH", "LK_ON_KEEPER"};
+  static const char *const modes[] = {"LK_WAIT_MESSAGE", "LK_WAIT_SPIN"};
+  static const char *const totals[] = {NULL, "LK_TOTAL_INIT", "LK_TOTAL_CHANGE"};
+  assert_names(lk_kind_name, kinds, 7);
+  assert_names(lk_reply_type_name, types, 6);
+  assert_names(lk_callbacks_name, callbacks, 2);
+  assert_names(lk_wait_mode_name, modes, 2);
+  assert_names(lk_total_name, totals, 3);
 }
 
 static void a_message_gives_no_orders_to_a_terminal(void **state) {
@@ -219,6 +247,7 @@ int main(void) {
       cmocka_unit_test(names_and_numbers_agree),
       cmocka_unit_test(trouble_that_may_pass_is_retriable),
       cmocka_unit_test(every_reason_of_a_loss_has_a_name_and_a_text),
+      cmocka_unit_test(every_enum_has_names),
       cmocka_unit_test(a_message_gives_no_orders_to_a_terminal),
       cmocka_unit_test(a_failure_fills_the_error),
       cmocka_unit_test(a_long_message_is_cut),

@@ -54,7 +54,7 @@ local function help(names)
   lines[#lines + 1] = ''
   lines[#lines + 1] = '  --version  the version of this program'
   lines[#lines + 1] = ''
-  lines[#lines + 1] = 'latchkey COMMAND --help explains a command,'
+  lines[#lines + 1] = 'latchkey help COMMAND explains a command,'
   lines[#lines + 1] = 'latchkey explain CODE an exit code.'
   return table.concat(lines, '\n') .. '\n'
 end
@@ -196,7 +196,7 @@ function cli.parser(home, name, arguments)
   local command = require('latchkey.cli.commands.' .. name)
   local title = command.summary:gsub('^%l', string.upper):gsub('([^.?!])$', '%1.')
   local parser = argparse('latchkey ' .. name, title)
-    :usage_max_width(100):help_max_width(100):add_help(false)
+    :usage_max_width(80):help_max_width(80):add_help(false)
   if command.configure then
     command.configure(parser, arguments, home)
   end

@@ -6,17 +6,39 @@ local QUOTED = {
   ['"'] = '\\"', ['\\'] = '\\\\', ['\n'] = '\\n', ['\r'] = '\\r', ['\t'] = '\\t', ['\a'] = '\\a',
   ['\b'] = '\\b',
 }
-local UNITS = { ms = 1, s = 1000, m = 60000, h = 3600000 }
+-- From the largest on; each may stand once, in this order.
+local UNITS = { { 'h', 3600000 }, { 'm', 60000 }, { 's', 1000 }, { 'ms', 1 } }
 
----@param words string "250ms", "10s", "2m", "1h"
+-- The ms of one number and its unit, and the place of that unit; nil when it is none, or comes too
+-- late.
+local function part_of(count, name, place)
+  for i = place, #UNITS do
+    if UNITS[i][1] == name and #count <= 9 then
+      return tonumber(count) * UNITS[i][2], i + 1
+    end
+  end
+end
+
+---@param words string "250ms", "10s", "1m30s", "0"
 ---@return integer|nil ms
 ---@return string|nil why
 function text.duration(words)
-  local count, unit = words:match('^(%d+)(%l+)$')
-  if not UNITS[unit] or #count > 9 then
-    return nil, words .. ' is no duration; write a number and its unit: 250ms, 10s, 2m or 1h'
+  if words == '0' then
+    return 0
   end
-  return tonumber(count) * UNITS[unit]
+  local rest, sum, place = words, 0, 1
+  repeat
+    local count, name, more = rest:match('^(%d+)(%l+)(.*)$')
+    local ms
+    if count then
+      ms, place = part_of(count, name, place)
+    end
+    if not ms then
+      return nil, words .. ' is no duration; write numbers and their units: 250ms, 10s, 1m30s or 1h'
+    end
+    sum, rest = sum + ms, more
+  until rest == ''
+  return sum
 end
 
 ---@param ms integer

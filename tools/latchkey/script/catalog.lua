@@ -27,6 +27,17 @@ function catalog.files(folder)
   return files
 end
 
+---The names of the scripts below a folder.
+---@param folder string
+---@return string[]
+function catalog.names(folder)
+  local names = {}
+  for i, file in ipairs(catalog.files(folder) or {}) do
+    names[i] = file:match('([^/]+/[^/]+)%.lua$')
+  end
+  return names
+end
+
 ---@param file string
 ---@return table|nil script { name, path, source, sha1, header }
 ---@return table|nil findings array of { file, line, rule, message }

@@ -7,6 +7,12 @@ local completion = {}
 local FILES = { FILE = true, KEY = true }
 local FOLDERS = { DIR = true, FOLDER = true }
 
+-- What stands in a sentence of the help alone.
+local CHOICES = {
+  exec = { ['--kind'] = { 'lock', 'fenced', 'fair', 'read', 'write', 'mutex', 'permit:' },
+    ['--wait'] = { '0', 'forever' } },
+}
+
 local function quoted(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
 end
@@ -23,7 +29,8 @@ local function options_of(command)
         table.insert(known.choices, row.value)
         known.text = ''
       else
-        options[name] = { value = row.value, choices = row.choices, text = row.text }
+        local choices = row.choices or (CHOICES[command.name] or {})[name]
+        options[name] = { value = row.value, choices = choices, text = row.text }
         names[#names + 1] = name
       end
     end
@@ -35,8 +42,8 @@ end
 local function words_of(command)
   for _, section in ipairs(command.sections) do
     for _, row in ipairs(section.rows or {}) do
-      if row.label and row.choices then
-        return row.choices
+      if row.label and (row.choices or row.words) then
+        return row.choices or row.words
       end
     end
   end

@@ -4,7 +4,7 @@
 --
 -- A model is { name, summary, usage, description, sections, notes, extra }. A section is
 -- { title, rows }, or { title, text }: as it stands. A row is { names, value, text, choices } of an
--- option or { label, text, choices } of an argument; `extra` are options named in passing.
+-- option or { label, text, choices, words } of an argument; `extra` are options named in passing.
 local cli = require('latchkey.cli')
 
 local model = {}
@@ -55,6 +55,9 @@ function model.of_command(home, name)
   local self = { name = name, summary = command.summary, server = command.server, usage = usage,
     description = one_line(parser._description), sections = {},
     notes = parser._epilog and { one_line(parser._epilog) } or {} }
+  if command.words then
+    arguments[1].words = command.words(home)
+  end
   if #arguments > 0 then
     table.insert(self.sections, { title = 'Arguments', rows = arguments })
   end

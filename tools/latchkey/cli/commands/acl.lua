@@ -11,7 +11,8 @@ function command.configure(parser, _, home)
     .. 'given several times. A pattern without braces means names without braces, \'{orders}*\' '
     .. 'such with a tag; * (the default) means all.'):argname('PATTERN'):count('*')
   parser:option('--family', 'Only these scripts: ' .. table.concat(acl.families(home), ', ')
-    .. '; may be given several times.'):choices(acl.families(home)):count('*')
+    .. '; may be given several times.'):argname('FAMILY')
+    :choices(acl.families(home)):count('*')
   parser:option('--targets', 'Keys that guard/call may act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
   parser:option('--url', 'Where the application\'s locks are, to see whether that is a cluster or '

@@ -9,6 +9,11 @@ local terminal = require('latchkey.cli.terminal')
 
 local command = { summary = 'run scripts in every order, with crashes and lost replies' }
 
+-- What shells offer behind the command.
+function command.words()
+  return require('latchkey.checker').families
+end
+
 function command.configure(parser)
   local checker = require('latchkey.checker')
   parser:argument('model', 'Which: ' .. table.concat(checker.families, ', ')

@@ -11,6 +11,11 @@ local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'the reference pages of scripts, from their headers' }
 
+-- What shells offer behind the command.
+function command.words(home)
+  return catalog.names(path.join(home, 'scripts'))
+end
+
 function command.configure(parser)
   parser:argument('script', 'The scripts\' names; without one, all.'):args('*')
   parser:option('--dir', 'A folder of scripts; without one, the project\'s own.'):argname('DIR')

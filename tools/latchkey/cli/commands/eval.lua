@@ -14,6 +14,11 @@ local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'run a script by its name', server = true }
 
+-- What shells offer behind the command.
+function command.words(home)
+  return catalog.names(path.join(home, 'scripts'))
+end
+
 local HEADER = '--[[ latchkey-script'
 
 -- Failures that the script itself answers with.

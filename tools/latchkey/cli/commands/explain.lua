@@ -7,6 +7,19 @@ local text = require('latchkey.cli.text')
 
 local command = { summary = 'what a status or an exit code means, and what to do' }
 
+-- What shells offer behind the command: the names of statuses, and the exit codes.
+function command.words()
+  local words, seen = {}, {}
+  for _, status in ipairs(require('latchkey').statuses()) do
+    words[#words + 1] = status.name
+  end
+  for _, exit in ipairs(exits) do
+    if not seen[exit.code] then
+      seen[exit.code], words[#words + 1] = true, tostring(exit.code)
+    end
+  end
+  return words
+end
 
 function command.configure(parser)
   parser:argument('code', 'LK_BUSY, busy, or a number. Without one, all of them.'):args('?')

@@ -7,6 +7,11 @@ local cli = require('latchkey.cli')
 
 local command = { summary = 'show which wrong versions of the scripts the checks catch' }
 
+-- What shells offer behind the command.
+function command.words(home)
+  return catalog.names(path.join(home, 'scripts'))
+end
+
 -- Busted and luaposix are for those who work on scripts, and may not be installed.
 local NEEDED = { 'busted', 'posix.unistd' }
 
