@@ -47,7 +47,7 @@ describe('latchkey exec, called wrongly or in trouble', function()
     end)
   end
 
-  it('waits without end for a lock when that is written, and never holds one for so long', function()
+  it('waits without end for a lock when that is written, but holds none so long', function()
     local server = program.server()
     server:command('SET', 'job', 'another', 'PX', '1500')
 
