@@ -183,14 +183,14 @@ static void give_back(keeper *self) {
   run->outcome.freed_unix_ms = unix_ms();
   if (status == LK_OK) run->outcome.kept_ms = kept_ms;
   if (status == LK_OK && run->options.verbose && kept_ms > 0) {
-    exec_say("given back; it stays taken for %lld ms", (long long)kept_ms);
+    exec_say("released; it stays taken for %lld ms", (long long)kept_ms);
   } else if (status == LK_OK && run->options.verbose) {
-    exec_say("given back");
+    exec_say("released");
   }
   if (status == LK_OK || self->lost) return;
   run->outcome.error = error;
   if (status != LK_LOST) {
-    exec_say("not given back, so it ends with its lease: %s", error.message);
+    exec_say("the release failed, so the lock expires with its lease: %s", error.message);
     return;
   }
   exec_tell_failure(run);

@@ -257,6 +257,6 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
       local result = holder:wait()
 
       assert.equal(0, result.code)
-      assert.truthy(result.err:find('not given back', 1, true))
+      assert.truthy(result.err:find('the release failed', 1, true))
     end)
 end)

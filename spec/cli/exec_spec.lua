@@ -264,6 +264,6 @@ describe('latchkey exec', function()
     local result = exec({ '-v', 'job' }, { 'true' })
 
     assert.truthy(result.err:find('held after %d+ ms'))
-    assert.truthy(result.err:find('given back'))
+    assert.truthy(result.err:find('released'))
   end)
 end)

@@ -48,7 +48,7 @@ local function heading(cells)
 end
 
 local function table_of(row)
-  local titles = { '' }
+  local titles = { 'client' }
   for _, name in ipairs(row.figures) do
     titles[#titles + 1] = WORDS[name]
   end
@@ -89,7 +89,7 @@ local function judge(row, target)
 end
 
 local function targets_of(all)
-  local lines = { heading({ 'what', 'figure', 'to reach', 'measured', '' }) }
+  local lines = { heading({ 'what', 'figure', 'to reach', 'measured', 'reached' }) }
   for _, row in ipairs(all.rows) do
     for _, target in ipairs(row.targets) do
       local measured, reached = judge(row, target)

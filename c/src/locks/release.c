@@ -255,7 +255,9 @@ lk_status lk_lock_release_after(lk_lock *lock, lk_caller *caller, int64_t rest_m
                    LK_LEASE_MAX_MS);
   }
   if (lock && !lock->row->release_after) {
-    return lk_fail(error, LK_INVALID, "a %s does not stay when it is given back", lock->row->noun);
+    return lk_fail(error, LK_INVALID,
+                   "a %s cannot stay taken after its release; kinds lock and fenced can",
+                   lock->row->noun);
   }
   return release(lock, caller, rest_ms, error);
 }

@@ -111,7 +111,8 @@ lk_status lk_semaphore_drain(lk_semaphore *semaphore, int64_t *taken, lk_error *
   lk_status status = enter(semaphore, taken, error);
   if (status != LK_OK) return status;
   if (!taken) {
-    status = lk_fail(error, LK_INVALID, "taken is NULL: nobody would know what to give back");
+    status =
+        lk_fail(error, LK_INVALID, "taken is NULL: the number of permits to release would be lost");
   } else {
     status = lk_counter_call(&semaphore->counter, "semaphore/drain", NULL, 0, &said, error);
   }
@@ -147,7 +148,8 @@ static lk_status give_back(acquiring *a, lk_error *error) {
       lk_counter_call(&a->semaphore->counter, "semaphore/release", &a->count, 1, &said, &why);
   if (status == LK_OK && said.first != 1) status = lk_said_strange("semaphore/release", &why);
   if (status == LK_OK) return lk_fail(error, LK_CLOSED, "the client is closed");
-  return lk_fail(error, LK_UNSURE, "taken as the client closed, and not known to be given back: %s",
+  return lk_fail(error, LK_UNSURE,
+                 "acquired while the client closed; whether its release arrived is unknown: %s",
                  why.message);
 }
 

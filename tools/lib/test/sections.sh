@@ -20,8 +20,9 @@ sabotages_fit() {
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/floors tools/site spec scripts c/src
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/floors tools/site tools/words spec scripts c/src
   check 'floors of c/src' tools/floors "$LK_BUILD"
+  check 'words' tools/words
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
