@@ -77,9 +77,10 @@ end
 --<<< fragment first_waiter
 
 -->>> fragment grant
--- Give a free lock to the first waiter: as a hold, with the lease it asked for, if it has a record;
--- a waiter of another client takes it by its own call. Answers who is to be told, and what.
-local function grant(lock, queue, timeouts, fair, head, record)
+-- Give a free lock to the first waiter: as a hold, if it has a record, that ends with its heartbeat
+-- unless it renews, since it may be dead; its lease counts from then. A waiter of another client
+-- takes the lock by its own call. Answers who is to be told, and what.
+local function grant(lock, queue, timeouts, fair, head, record, stays_ms)
   local lease_ms, ticket, client = string.match(record, '^%d+ (%d+) %d+ (%d+) (.+)$')
   if not ticket then
     return head, '0'
@@ -88,7 +89,7 @@ local function grant(lock, queue, timeouts, fair, head, record)
   redis.call('ZREM', timeouts, head)
   redis.call('HDEL', fair, head)
   redis.call('HSET', lock, head, '1')
-  redis.call('PEXPIRE', lock, lease_ms)
+  redis.call('PEXPIRE', lock, math.min(lease_ms, stays_ms))
   return client, ticket
 end
 --<<< fragment grant
@@ -142,7 +143,7 @@ local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)
 redis.call('DEL', lock)
 local listener, message
 if stays_ms > 0 then
-  listener, message = grant(lock, queue, timeouts, fair, head, record)
+  listener, message = grant(lock, queue, timeouts, fair, head, record, stays_ms)
 end
 if message then
   tell(channel .. ':' .. listener, publish, message)

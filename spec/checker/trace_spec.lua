@@ -302,3 +302,62 @@ describe('a waiter whose channel is heard no more', function()
     assert.equal(#lines - 1, check(lines).finding.line)
   end)
 end)
+
+describe('a trace of a waiter that is given a fair lock', function()
+  local CHANNEL = 'redisson_lock__channel:{job}'
+  local KEYS = { 'job', 'redisson_lock_queue:{job}', 'redisson_lock_timeout:{job}',
+    'latchkey_fair:{job}' }
+  local LEASE_MS, HEARTBEAT_MS, LOOKED_US = 8000, 2000, 2000000
+
+  -- With a heartbeat that was sent at LOOKED_US, and the ticket after it.
+  local function given(change)
+    local about = { renew = 1, believes_ms = HEARTBEAT_MS - 22, renews_ms = HEARTBEAT_MS / 3 }
+    for name, value in pairs(change or {}) do
+      about[name] = value
+    end
+    local heard = CHANNEL .. ':lk-c1'
+    local list = {
+      { e = 'trace', t = 1000000, version = 1, recheck_ms = 30000, command_ms = 1000 },
+      { e = 'begin', t = 1000100, lock = 'fair:job', caller = 1, op = 'acquire', owner = 'lk-c1:1',
+        wait_ms = -1, lease_ms = LEASE_MS, drift_ms = 82, renew = about.renew },
+      { e = 'sent', t = 1000200, call = 1, copy = 1, script = 'fair/acquire', keys = KEYS,
+        args = { '8000', 'lk-c1:1', '1', '300000', '2000', 'lk-c1', '1', CHANNEL, 'PUBLISH' } },
+      { e = 'replied', t = 1000300, call = 1, reply = { 0, 8000, 0, 0 } },
+      { e = 'listen', t = 1000400, channel = heard },
+      { e = 'listening', t = 1999900, channel = heard },
+      { e = 'sent', t = LOOKED_US, call = 2, copy = 1, script = 'fair/wait_renew', keys = KEYS,
+        args = { '8000', 'lk-c1:1', '2000', CHANNEL, 'PUBLISH' } },
+      { e = 'replied', t = 2000100, call = 2, reply = { 0, 7000, 0, 0 } },
+      { e = 'message', t = 2100000, channel = heard, text = '1' },
+      { e = 'deadline', t = 2100100, owner = 'lk-c1:1',
+        ['until'] = LOOKED_US + about.believes_ms * 1000 },
+      { e = 'end', t = 2100200, lock = 'fair:job', caller = 1, op = 'acquire', owner = 'lk-c1:1',
+        status = 'LK_OK' },
+      { e = 'sent', t = LOOKED_US + about.renews_ms * 1000, call = 3, copy = 1,
+        script = 'fair/renew', keys = { 'job' }, args = { '8000', 'lk-c1:1' } },
+    }
+    for i, event in ipairs(list) do
+      event.client = 'c1'
+      list[i] = cjson.encode(event)
+    end
+    return check(list)
+  end
+
+  it('is accepted: a hold for a heartbeat, and a renewal at a third of it', function()
+    assert.is_nil(given().finding)
+  end)
+
+  for title, case in pairs({
+    ['a hold for the lease'] = { { believes_ms = LEASE_MS - 82 }, 10, 'believes until' },
+    ['a hold that is never renewed'] = { { renew = 0 }, 10, 'state "sleep"' },
+    ['a renewal that is early'] = { { renews_ms = HEARTBEAT_MS / 4 }, 12, 'renews in' },
+  }) do
+    it('is refused with ' .. title, function()
+      local finding = given(case[1]).finding
+
+      assert.is_table(finding)
+      assert.equal(case[2], finding.line)
+      assert.matches(case[3], finding.message, 1, true)
+    end)
+  end
+end)

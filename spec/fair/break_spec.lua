@@ -28,12 +28,12 @@ describe('fair/break', function()
   end)
 
   it('grants it to the first waiter', function()
-    fair.fill(world, { holder = jim, { bob, score = 330000, beat = 50000 },
+    fair.fill(world, { holder = jim, { bob, score = 330000, beat = 20000 },
       { cat, score = 630000, beat = 50000 } })
 
     assert.reply({ 1 }, break_(jim))
 
-    assert_left({ holder = bob, { cat, score = 630000, beat = 50000 } },
+    assert_left({ holder = bob, lease = 20000, { cat, score = 630000, beat = 50000 } },
       fair.told('lk-bob', '2'))
   end)
 

@@ -56,11 +56,11 @@ describe('fair/leave', function()
   end)
 
   it('gives back a lock that was granted meanwhile, to the next', function()
-    fair.fill(world, { holder = bob, { cat, score = 330000, beat = 50000 } })
+    fair.fill(world, { holder = bob, { cat, score = 330000, beat = 20000 } })
 
     assert.reply({ 1 }, leave(bob))
 
-    assert_left({ holder = cat }, fair.told('lk-cat', '3'))
+    assert_left({ holder = cat, lease = 20000 }, fair.told('lk-cat', '3'))
   end)
 
   it('gives back a lock that nobody else waits for', function()

@@ -27,14 +27,22 @@ describe('fair/release', function()
     assert_left({})
   end)
 
-  it('grants the lock to the first waiter, with its lease, and tells its client', function()
+  it('grants the lock to the first waiter until its heartbeat ends, and tells it', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000, lease = 60000 },
       { cat, score = 630000, beat = 50000 } })
 
     assert.reply({ 1, 0 }, release(ann))
 
-    assert_left({ holder = bob, lease = 60000, { cat, score = 630000, beat = 50000 } },
+    assert_left({ holder = bob, lease = 50000, { cat, score = 630000, beat = 50000 } },
       fair.told('lk-bob', '2'))
+  end)
+
+  it('grants it until the lease ends that the waiter asked for, where that is sooner', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000, lease = 49999 } })
+
+    assert.reply({ 1, 0 }, release(ann))
+
+    assert_left({ holder = bob, lease = 49999 }, fair.told('lk-bob', '2'))
   end)
 
   it('leaves the scores of others as they are', function()

@@ -189,16 +189,16 @@ describe('fair/wait_renew', function()
 
       assert.reply({ 1 }, wait_renew(bob))
 
-      assert_left({ holder = bob, lease = 60000, { jim, score = 630000 } })
+      assert_left({ holder = bob, lease = 50000, { jim, score = 630000 } })
     end)
 
-    it('grants it to the first, if another is, and tells it', function()
-      fair.fill(world, { { bob, score = 330000, beat = 50000 },
+    it('grants it to the first until its heartbeat ends, if another is, and tells it', function()
+      fair.fill(world, { { bob, score = 330000, beat = 20000 },
         { cat, score = 630000, beat = 50000 } })
 
-      assert.reply({ 0, about(30000), 0, 0 }, wait_renew(cat))
+      assert.reply({ 0, about(20000), 0, 0 }, wait_renew(cat))
 
-      assert_left({ holder = bob, { cat, score = 80000, beat = 50000 } },
+      assert_left({ holder = bob, lease = 20000, { cat, score = 80000, beat = 50000 } },
         fair.told('lk-bob', '2'))
     end)
 

@@ -31,4 +31,34 @@ describe('a fair lock', function()
     assert.left(world, fair.keys({ holder = 'lk-ann:1', lease = 30000 }))
     assert.reply({ 0, about(30000), 0, 0 }, fair.acquire(world, 'lk-bob:1'))
   end)
+
+  -- Who was given the lock just after its death kept it from the others for all of its lease.
+  it('that is given to a dead waiter is the next one\'s a heartbeat later', function()
+    local beat = { heartbeat = 5000 }
+    fair.acquire(world, 'lk-ann:1')
+    fair.acquire(world, 'lk-bob:1', 1, beat)
+    fair.acquire(world, 'lk-cat:1', 1, beat)
+    world:advance(1000)
+    fair.acquire(world, 'lk-cat:1', 1, beat)
+
+    assert.reply({ 1, 0 }, fair.release(world, 'lk-ann:1'))
+    assert.reply({ 0, about(4000), 0, 0 }, fair.acquire(world, 'lk-cat:1', 1, beat))
+    world:advance(4001)
+
+    assert.reply({ 1 }, fair.wait_renew(world, 'lk-cat:1'))
+  end)
+
+  it('that is given to a live waiter is held for its lease once it looks or renews', function()
+    for _, call in ipairs({ 'wait_renew', 'acquire' }) do
+      world = helper.world()
+      fair.acquire(world, 'lk-ann:1')
+      fair.acquire(world, 'lk-bob:1', 1, { heartbeat = 5000 })
+      fair.release(world, 'lk-ann:1')
+
+      assert.equal(1, fair[call](world, 'lk-bob:1')[1])
+
+      assert.left(world, fair.keys({ holder = 'lk-bob:1', lease = 30000 }),
+        fair.told('lk-bob', '1'))
+    end
+  end)
 end)

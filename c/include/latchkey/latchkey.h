@@ -667,7 +667,8 @@ typedef struct lk_lock_options {
   int64_t
       heartbeat_ms;    /**< LK_FAIR, and LK_WRITE with preference: a waiter that is not heard of for
                               so long is passed over, 1,000 to 60,000; at most a quarter of the lease;
-                              0: 5,000 */
+                              0: 5,000. A fair lock that was handed over is its heir's for so long,
+                              until the first renewal, at a third of it */
   bool prefer_writers; /**< LK_WRITE: while it waits nobody starts to read */
   int64_t
       min_replicas; /**< so many replicas must have a hold, and each renewal, before it counts, up

@@ -36,6 +36,7 @@ struct lk_watch {
   int64_t deadline_us;
   int64_t certain_us; /* what stands of it whoever comes */
   int64_t renew_us;   /* when the next renewal goes out, at the latest */
+  int64_t lease_us;   /* that is counted: of the grant, and then of the renewals */
   lk_error *
       refused; /* what the last renewal met that failed; NULL: none did. It stands once it is lost */
   atomic_uint refs;    /* the application's, a renewal under way, a queued event */
@@ -114,7 +115,7 @@ static bool renews(const lk_watch *watch) { return watch->renewal->bound || watc
 /* How much sooner a renewal may go out to travel with others: an eighth of the interval. One that is
  * tried again keeps its pause. */
 static int64_t slack_us(const lk_watch *watch) {
-  return watch->unanswered ? 0 : watch->renewal->lease_us / 3 / SLACK_PART;
+  return watch->unanswered ? 0 : watch->lease_us / 3 / SLACK_PART;
 }
 
 static void plan(lk_watch *watch) {
@@ -143,7 +144,7 @@ static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_compan
 }
 
 static void renew_after(lk_watch *watch, int64_t sent_us) {
-  int64_t pause_us = watch->renewal->lease_us / 3;
+  int64_t pause_us = watch->lease_us / 3;
   bool shared = watch->company != LK_COMPANY_NONE;
   if (shared && pause_us > FOREIGN_WATCHDOG_US / 3) pause_us = FOREIGN_WATCHDOG_US / 3;
   watch->renew_us = sent_us + pause_us;
@@ -160,7 +161,7 @@ static void note_refusal(lk_watch *watch, const lk_answer *answer) {
 }
 
 static void retry_later(lk_watch *watch, int64_t now_us) {
-  int64_t pause_us = watch->renewal->lease_us / RETRY_PART;
+  int64_t pause_us = watch->lease_us / RETRY_PART;
   if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
   if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
   watch->unanswered = true;
@@ -168,7 +169,8 @@ static void retry_later(lk_watch *watch, int64_t now_us) {
 }
 
 static void count_renewal(lk_watch *watch, int64_t sent_us) {
-  extend(watch, sent_us, watch->renewal->lease_us, (lk_company)watch->company);
+  watch->lease_us = watch->renewal->lease_us;
+  extend(watch, sent_us, watch->lease_us, (lk_company)watch->company);
   watch->unanswered = false;
   if (watch->lost == LK_LOST_NOT && watch->refused) watch->refused->status = LK_OK;
   renew_after(watch, sent_us);
@@ -260,7 +262,7 @@ static void renewed(void *user, lk_answer *answer) {
 }
 
 static int64_t command_us(const lk_watch *watch) {
-  int64_t third_us = watch->renewal->lease_us / 3;
+  int64_t third_us = watch->lease_us / 3;
   return third_us < watch->client->command_us ? third_us : watch->client->command_us;
 }
 
@@ -368,8 +370,9 @@ lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
   return watch;
 }
 
-void lk_watch_run(lk_watch *watch, int64_t sent_us) {
-  extend(watch, sent_us, watch->renewal->lease_us, (lk_company)watch->company);
+void lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
+  watch->lease_us = lease_us;
+  extend(watch, sent_us, lease_us, (lk_company)watch->company);
   renew_after(watch, sent_us);
   plan(watch);
 }
@@ -407,7 +410,7 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*le
   }
   pthread_mutex_lock(&client->mutex);
   *out = watch; /* before anybody can hear of its end */
-  lk_watch_run(watch, spec->since_ms * 1000);
+  lk_watch_run(watch, spec->since_ms * 1000, own->renewal.lease_us);
   pthread_mutex_unlock(&client->mutex);
   return lk_succeed(error);
 }

@@ -382,7 +382,7 @@ static void given_back(lk_attempt *a) {
 /* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
 static bool has_ended(const lk_attempt *a) {
   const lk_lock *lock = a->lock;
-  return lk_clock_us() >= a->sent_us + lk_believed_us(lock->lease_us, lock->drift_ms, a->company);
+  return lk_clock_us() >= a->sent_us + lk_believed_us(a->lease_us, lock->drift_ms, a->company);
 }
 
 static bool is_over(const lk_attempt *a) { return lk_clock_us() >= a->deadline_us; }
@@ -449,6 +449,7 @@ static void confirm(lk_attempt *a) {
 
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->sent_us = sent_us;
+  a->lease_us = a->lock->lease_us;
   a->company = lk_attempt_company(a);
   a->token = token;
   if (a->lock->min_replicas == 0 || a->hurried != LK_OK || has_ended(a)) {
@@ -460,6 +461,14 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   } else {
     ask_replicas(a);
   }
+}
+
+void lk_attempt_given(lk_attempt *a, int64_t sent_us, int64_t lease_us) {
+  a->sent_us = sent_us;
+  a->lease_us = lease_us;
+  a->company = LK_COMPANY_NONE;
+  a->token = 0;
+  keep(a);
 }
 
 /* It is a hold now, unless it comes too late. */
@@ -482,6 +491,7 @@ static void keep(lk_attempt *a) {
                       .caller_id = a->caller_id,
                       .caller = a->holder,
                       .sent_us = sent_us,
+                      .lease_us = a->lease_us,
                       .token = token,
                       .company = a->company,
                       .hurried = &a->hurried};

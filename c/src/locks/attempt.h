@@ -80,6 +80,7 @@ struct lk_attempt {
   int64_t pause_us; /* the back-off of trouble and of kinds that poll */
   int64_t began_us;
   int64_t sent_us;      /* of the call that was granted */
+  int64_t lease_us;     /* that it was granted */
   int64_t announced_us; /* the last answered call that told the server that it waits; 0: none */
   int64_t token;
   lk_company company;
@@ -132,8 +133,10 @@ bool lk_attempt_line_up(lk_attempt *a);
 bool lk_attempt_is_beside(const lk_attempt *a);
 /* With whom the last call's hold is shared. */
 lk_company lk_attempt_company(const lk_attempt *a);
-/* The call that was sent at sent_us got the lock. */
+/* The call that was sent at sent_us got the lock, for the lease of its handle. */
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token);
+/* It was given the lock, after a call that was sent at sent_us, for so long from then on at least. */
+void lk_attempt_given(lk_attempt *a, int64_t sent_us, int64_t lease_us);
 /* It did not come about, or ends with what it has. */
 void lk_attempt_end(lk_attempt *a, lk_status status);
 /* The record's channel cannot be heard. */

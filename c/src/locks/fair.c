@@ -172,19 +172,22 @@ static void begin(lk_attempt *a) {
   look(a);
 }
 
-/* The lock was given to this name after the call that said last that it waits, and so the lease began
- * later than that call was sent. */
+/* The lock was given to this name after the call that said last that it waits, until the heartbeat of that
+ * call ends: whoever gave it cannot know whether anybody hears of it. The first renewal, which goes out
+ * when the next heartbeat would have, makes it the lease that was asked for; a lease that is never renewed
+ * is asked for at once. */
 static void believe(lk_attempt *a) {
   const lk_lock *lock = a->lock;
-  int64_t end_us =
-      a->announced_us + lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE);
+  int64_t heartbeat_us = lock->heartbeat_us;
+  int64_t end_us = a->announced_us + lk_believed_us(heartbeat_us, lock->drift_ms, LK_COMPANY_NONE);
   bool doubted = lock->min_replicas > 0; /* a grant counts by what this connection has written */
-  if (a->announced_us == 0 || doubted || end_us - lk_clock_us() < lock->lease_us / 2) {
+  bool ends_soon = end_us - lk_clock_us() < heartbeat_us / 2;
+  if (a->announced_us == 0 || doubted || !lock->renews || ends_soon) {
     look(a);
     return;
   }
   note_crowd(a);
-  lk_attempt_granted(a, a->announced_us, 0);
+  lk_attempt_given(a, a->announced_us, heartbeat_us);
 }
 
 /* It waits: act on what was said meanwhile, or sleep. */

@@ -66,7 +66,7 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   bool wanted = atomic_load(grant->hurried) == LK_OK;
   if (wanted) {
     lk_hold_put(hold, watch);
-    lk_watch_run(watch, grant->sent_us);
+    lk_watch_run(watch, grant->sent_us, grant->lease_us);
   }
   pthread_mutex_unlock(&lock->client->mutex);
   if (wanted) return LK_OK;

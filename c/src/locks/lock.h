@@ -105,6 +105,7 @@ typedef struct lk_grant {
   uint64_t caller_id;
   lk_caller *caller;
   int64_t sent_us;
+  int64_t lease_us; /* from then on; the renewals have the lock's */
   int64_t token;
   lk_company company;
   const atomic_int *hurried; /* guarded by the client's mutex: of the operation that asked */

@@ -31,6 +31,7 @@ static int contention_s = 2;
 static lk_lock_options patient(void) {
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.lease_ms = LONG_LEASE_MS;
+  options.renew = true;
   options.heartbeat_ms = LONG_HEARTBEAT_MS;
   return options;
 }
@@ -199,7 +200,7 @@ static void grants_follow_the_order_of_arrival(void **state) {
     for (int later = i + 1; later < WAITERS; later++) assert_false(atomic_load(&jobs[later].done));
     EXPECT(LK_OK, kit_end(&jobs[i]));
     assert_in_range(lk_lock_remaining_ms(locks[i % CLIENTS], tasks[i % CLIENTS][i / CLIENTS]),
-                    LONG_LEASE_MS / 2, server_number(srv, "PTTL job") + 5);
+                    LONG_HEARTBEAT_MS / 2, server_number(srv, "PTTL job") + 5);
     release(i % CLIENTS, i / CLIENTS);
   }
   assert_nobody_waits();
@@ -232,6 +233,25 @@ static void a_hand_over_between_clients_takes_two_calls(void **state) {
   release(1, 0);
   EXPECT(LK_OK, kit_end(&job));
   release(0, 0);
+}
+
+/* A ticket is worth a heartbeat, and a hold that never renews needs more at once. */
+static void a_lease_that_is_not_renewed_costs_a_call_more_and_is_whole(void **state) {
+  (void)state;
+  kit_job job;
+  lk_lock_options options = patient();
+  options.renew = false;
+  lk_lock *fixed = kit_lock(clients[1], LK_FAIR, "job", &options);
+  long long start = calls();
+  acquire(0, 0);
+  kit_begin_acquire(&job, fixed, tasks[1][0], LK_FOREVER);
+  UNTIL(calls() == start + 3); /* looked again, once its subscription was confirmed */
+  release(0, 0);
+  EXPECT(LK_OK, kit_end(&job));
+  assert_int_equal(calls(), start + 5);
+  assert_true(lk_lock_remaining_ms(fixed, tasks[1][0]) > LONG_LEASE_MS / 2);
+  EXPECT(LK_OK, lk_lock_release(fixed, tasks[1][0], &kit_error));
+  lk_lock_close(fixed);
 }
 
 typedef struct contender {
@@ -388,6 +408,7 @@ int main(void) {
       TEST(a_try_does_not_pass_who_waits),
       TEST(grants_follow_the_order_of_arrival),
       TEST(a_hand_over_between_clients_takes_two_calls),
+      TEST(a_lease_that_is_not_renewed_costs_a_call_more_and_is_whole),
       TEST(contenders_are_served_alike),
       TEST(a_wait_that_ends_leaves_no_entry),
       TEST(who_gives_up_lets_the_next_come_forward),

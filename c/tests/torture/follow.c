@@ -181,9 +181,10 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
   thread->acquire = NULL;
 }
 
-/* Before a third of the lease is over, no renewal can have come between the server's word and ours. */
+/* Before a third of the lease is over, no renewal can have come between the server's word and ours; what a
+ * fair lock gave to a waiter is renewed in the time of a heartbeat. */
 static bool may_be_renewed(const hold *h, const record *r) {
-  return h->renewed && r->at_us - h->called_us >= h->lease_ms * 1000 / 3;
+  return h->renewed && (h->fair || r->at_us - h->called_us >= h->lease_ms * 1000 / 3);
 }
 
 static bool may_be_taken(const hold *h, const record *r) {

@@ -8,7 +8,7 @@
 #include "kit.h"
 #include "locks/attempt.h"
 
-enum { COMMAND_MS = 2000, LEASE_MS = 6000 }; /* a look every 500 ms */
+enum { COMMAND_MS = 2000, LEASE_MS = 12000, HEARTBEAT_MS = 3000 }; /* a look every second */
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define YOURS "*1\r\n:1\r\n"
@@ -29,15 +29,20 @@ typedef struct fixture {
 
 static fixture fix;
 
+static lk_lock *open_lock(bool renew) {
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LEASE_MS;
+  options.renew = renew;
+  return kit_lock(fix.client, LK_FAIR, "job", &options);
+}
+
 static int setup(void **state) {
   (void)state;
   fix = (fixture){.server = fake_open()};
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.command_ms = COMMAND_MS;
   fix.client = kit_client(fake_url(fix.server), &options);
-  lk_lock_options lock = LK_LOCK_OPTIONS_INIT;
-  lock.lease_ms = LEASE_MS;
-  fix.lock = kit_lock(fix.client, LK_FAIR, "job", &lock);
+  fix.lock = open_lock(true);
   fix.task = kit_caller(fix.client);
   fake_leave(fix.server, "SUBSCRIBE");
   return 0;
@@ -95,7 +100,7 @@ static bool is_noted(void) {
 static fake_command queue_up(int64_t wait_ms, char owner[LK_OWNER_MAX + 1]) {
   kit_begin_acquire(&fix.job, fix.lock, fix.task, wait_ms);
   fake_command acquire = take("fair/acquire");
-  assert_string_equal(fake_arg(&acquire, 4), "1500");
+  assert_string_equal(fake_arg(&acquire, 4), "3000");
   copy(&acquire, 1, owner);
   assert_string_equal(fake_arg(&acquire, 6), strrchr(owner, ':') + 1);
   answer(acquire, WAIT);
@@ -120,7 +125,7 @@ static void a_grant_counts_from_the_last_call_that_was_answered(void **state) {
   tell_ticket(owner);
   EXPECT(LK_OK, kit_end(&fix.job));
   int64_t left_ms = lk_lock_remaining_ms(fix.lock, fix.task);
-  assert_in_range(left_ms, 1, LEASE_MS - 300);
+  assert_in_range(left_ms, 1, HEARTBEAT_MS - 300);
   char now[LK_OWNER_MAX + 1];
   lk_lock_owner(fix.lock, fix.task, now, sizeof now);
   assert_string_equal(now, owner);
@@ -137,13 +142,60 @@ static void a_ticket_that_overtakes_an_answer_is_believed_after_it(void **state)
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
-static void a_ticket_is_confirmed_when_half_of_the_lease_is_gone(void **state) {
+/* Whoever gave it cannot know that it was heard of, and believes it for as long as the waiter. */
+static void a_grant_is_renewed_when_the_next_heartbeat_was_due(void **state) {
   (void)state;
   char owner[LK_OWNER_MAX + 1];
   fake_command look = queue_up(LK_FOREVER, owner);
   int64_t since_ms = lk_now_ms();
   answer(look, WAIT);
-  while (lk_now_ms() < since_ms + LEASE_MS / 2 + 100) { /* no look is answered any more */
+  tell_ticket(owner);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_command renewal = take("fair/renew");
+  assert_in_range(lk_now_ms() - since_ms, HEARTBEAT_MS / 3 * 3 / 4, HEARTBEAT_MS);
+  assert_string_equal(fake_arg(&renewal, 0), "12000");
+  assert_string_equal(fake_arg(&renewal, 1), owner);
+  answer(renewal, YOURS);
+  UNTIL(lk_lock_remaining_ms(fix.lock, fix.task) > LEASE_MS / 2);
+}
+
+static void a_grant_that_is_not_renewed_ends_with_the_heartbeat(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  fake_command look = queue_up(LK_FOREVER, owner);
+  int64_t since_ms = lk_now_ms();
+  answer(look, WAIT);
+  tell_ticket(owner);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_command renewal = take("fair/renew");
+  UNTIL(lk_lock_lost(fix.lock, fix.task) == LK_LOST_UNREACHABLE);
+  assert_in_range(lk_now_ms() - since_ms, 0, LEASE_MS / 2);
+  fake_forget(&renewal);
+}
+
+static void a_lease_that_is_never_renewed_is_asked_for_before_it_is_believed(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  lk_lock_close(fix.lock);
+  fix.lock = open_lock(false);
+  fake_command look = queue_up(LK_FOREVER, owner);
+  answer(look, WAIT);
+  tell_ticket(owner);
+  look = take("fair/wait_renew");
+  assert_string_equal(fake_arg(&look, 1), owner);
+  assert_false(atomic_load(&fix.job.done));
+  answer(look, YOURS);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_true(lk_lock_remaining_ms(fix.lock, fix.task) > LEASE_MS / 2);
+}
+
+static void a_ticket_is_confirmed_when_half_of_the_heartbeat_is_gone(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  fake_command look = queue_up(LK_FOREVER, owner);
+  int64_t since_ms = lk_now_ms();
+  answer(look, WAIT);
+  while (lk_now_ms() < since_ms + HEARTBEAT_MS / 2 + 100) { /* no look is answered any more */
     look = take("fair/wait_renew");
     fake_forget(&look);
   }
@@ -249,7 +301,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_grant_counts_from_the_last_call_that_was_answered),
       TEST(a_ticket_that_overtakes_an_answer_is_believed_after_it),
-      TEST(a_ticket_is_confirmed_when_half_of_the_lease_is_gone),
+      TEST(a_grant_is_renewed_when_the_next_heartbeat_was_due),
+      TEST(a_grant_that_is_not_renewed_ends_with_the_heartbeat),
+      TEST(a_lease_that_is_never_renewed_is_asked_for_before_it_is_believed),
+      TEST(a_ticket_is_confirmed_when_half_of_the_heartbeat_is_gone),
       TEST(a_grant_that_was_lost_is_not_believed_then_or_later),
       TEST(an_acquire_without_an_answer_is_looked_after),
       TEST(an_acquire_that_was_not_heard_is_made_under_another_name),

@@ -81,6 +81,11 @@ function Follower.knows(script)
   end
 end
 
+---What its hold was granted: of a fair lock that was given to it, a heartbeat until it renews.
+function Follower:lease_ms()
+  return self.inherited and self.limits.heartbeat or self.limits.lease
+end
+
 ---Another acquire of who holds it already: its handle's lease may be another.
 function Follower:begin_again(event)
   self.again = limits_of(event, self.recheck_ms)
@@ -95,6 +100,7 @@ end
 function Follower:rename(owner)
   self.owner, self.owed, self.ticket = owner, {}, nil
   self.data = idle(self.role_name)
+  self.inherited = nil
 end
 
 -- A step of the model, on a copy.
@@ -299,7 +305,7 @@ local function correct_sleep(self, now_ms, call, wait_ms)
 end
 
 local function correct_retry(self, now_ms)
-  local pause_ms = math.min(math.max(self.limits.lease / RETRY_PART, RETRY_MIN_MS), RETRY_MAX_MS)
+  local pause_ms = math.min(math.max(self:lease_ms() / RETRY_PART, RETRY_MIN_MS), RETRY_MAX_MS)
   if self.data.timers.renew then
     self.data.timers.renew = now_ms + pause_ms
   end
@@ -386,6 +392,7 @@ function Follower:on_answer(event, line)
     self:step(event.t / 1000, function(c, role)
       role.reply[call.role](c, event.reply, call)
     end, self.again)
+    self.inherited = self.inherited and call.role ~= 'renew'
     if call.role == 'release' and self.data.pc ~= 'held' then
       self.data.pipe = {}
     end
@@ -393,8 +400,10 @@ function Follower:on_answer(event, line)
 end
 
 function Follower:on_deadline(event)
-  if self.kind == 'fair' and self.data.pc == 'sleep' and self.ticket then
-    self:step(event.t / 1000, function(c, role) role.hold(c, { sent = c.answered }) end)
+  local inherits = self.kind == 'fair' and self.data.pc == 'sleep' and self.ticket
+  if inherits and self.limits.renewals > 0 then
+    self:step(event.t / 1000, function(c, role) role.inherit(c) end)
+    self.inherited = true
   end
   local allowed = self.data.deadline
   if self.data.lost then

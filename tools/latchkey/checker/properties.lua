@@ -44,9 +44,13 @@ local function check_alone(owner, mode, ghost, report, partner)
   end
 end
 
-local function check_granted(e, ghost, report, passed_to)
+local function lease_of(e)
+  return e.lease or e.limits.lease
+end
+
+local function check_granted(e, ghost, report, passed_to, passed_ms)
   local owner, now = passed_to or e.new_owner or e.owner, parts.START_MS
-  local lease = e.lease or e.limits.lease
+  local lease = passed_ms or lease_of(e)
   local grant = ghost.grants[owner]
   local partner = e.partner or grant and grant.partner
   local counts_later = (e.limits.min_replicas or 0) > 0
@@ -216,8 +220,9 @@ end
 local function check_passed(model, e, ghost, report)
   for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
     if not e.before_holders[owner] and owner ~= e.owner and owner ~= e.new_owner then
-      if model.passes_on then
-        check_granted(e, ghost, report, owner)
+      local passed_ms = model.passes_on and model.passes_on(owner, ghost)
+      if passed_ms then
+        check_granted(e, ghost, report, owner, passed_ms)
       else
         report('G1', ('%s holds the lock, but did not ask'):format(owner))
       end

@@ -14,11 +14,22 @@ local function may_look(self, now_ms)
   return self.poked > self.acted or (self.data.timers.wake or 0) <= now_ms + SLACK_MS
 end
 
+-- As lk_believed_us() counts; other scripts than that of fair locks have none.
+local function keep_heartbeat(self, event)
+  for i, field in ipairs(self.server:header(event.script).argv) do
+    if field.name == 'heartbeat' then
+      self.limits.heartbeat = tonumber(event.args[i])
+      self.limits.heartbeat_drift = math.min(self.limits.drift, self.limits.heartbeat / 100 + 2)
+    end
+  end
+end
+
 function sends.acquire(self, event)
   local pc = self.data.pc
   if pc == 'held' and self.again then
     return self:send(event, function(c, role) role.act.reenter(c) end, self.again)
   elseif pc == 'idle' then
+    keep_heartbeat(self, event)
     return self:send(event, function(c)
       c.owner, c.serial, c.pc = self:model_owner(), self:serial(), 'try'
       c:send('try', self.row.acquire, self.role.values(c, c.owner, 1))
@@ -37,7 +48,7 @@ end
 
 local function is_due(self, now_ms)
   local due = self.data.timers.renew
-  return due and due - self.limits.lease / EARLY_PART <= now_ms + SLACK_MS
+  return due and due - self:lease_ms() / EARLY_PART <= now_ms + SLACK_MS
 end
 
 ---Without a connection a renewal that was due goes out later, and may find a hold that is lost.

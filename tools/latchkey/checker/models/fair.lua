@@ -103,21 +103,29 @@ function role.takes(c)
   return c.pc == 'sleep' or c.pc == 'held' or c.pc == 'idle' or c.pc == 'done'
 end
 
--- lk_fair_told: the ticket of the hold that waits is its grant; another that nobody waits for goes
--- back
+-- believe: it is the heir until its heartbeat ends, or until it renews
+function role.inherit(c)
+  c.timers.wake = nil
+  role.hold(c, { sent = c.answered, lease = c:limit('heartbeat') or HEARTBEAT_MS,
+    drift = c:limit('heartbeat_drift') })
+end
+
+local function may_inherit(c)
+  local heartbeat = c:limit('heartbeat') or HEARTBEAT_MS
+  local left = c.answered + heartbeat - (c:limit('heartbeat_drift') or c:limit('drift')) - c:now()
+  return left >= heartbeat / 2 and c:limit('renewals') > 0 and (c:limit('min_replicas') or 0) == 0
+end
+
+-- told: the ticket of the hold that waits is its grant; another that nobody waits for goes back
 local function told(c, owner)
   if owner == 'any' then
     return c.pc == 'sleep' and look(c)
   elseif owner ~= c.owner then
     c:send('undo', 'fair/release', role.values(c, owner, 0))
+  elseif c.pc == 'sleep' and may_inherit(c) then
+    role.inherit(c)
   elseif c.pc == 'sleep' then
-    local left = c.answered + c:limit('lease') - c:limit('drift') - c:now()
-    if left < c:limit('lease') / 2 or (c:limit('min_replicas') or 0) > 0 then
-      look(c)
-    else
-      c.timers.wake = nil
-      role.hold(c, { sent = c.answered })
-    end
+    look(c)
   end
 end
 
@@ -155,6 +163,27 @@ local function live_line(keys)
     end
   end
   return list
+end
+
+-- Who is passed the lock has it until its heartbeat ends.
+local function heartbeat_left(owner, line)
+  for _, waiter in ipairs(line) do
+    if waiter.owner == owner then
+      return waiter.ends - parts.START_MS
+    end
+  end
+end
+
+-- And no longer: it may be dead, and others wait.
+local function check_passed(e, line, report)
+  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+    local left_ms = heartbeat_left(owner, line)
+    local asked = e.before_holders[owner] or owner == e.owner
+    if left_ms and not asked and e.after_holders[owner].left_ms > left_ms then
+      report('G7', ('%s was passed the lock for %d ms, and its heartbeat ends in %d'):format(owner,
+        e.after_holders[owner].left_ms, left_ms))
+    end
+  end
 end
 
 -- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat ends.
@@ -215,7 +244,9 @@ return {
     { clients = 2, rounds = 1, limits = { levels = 2 }, kinds = { 'break' } },
   },
   holders = holders.of_hash,
-  passes_on = true,
+  passes_on = function(owner, ghost)
+    return heartbeat_left(owner, ghost.line or {}) or 0 -- a fail-over may have brought it back
+  end,
   equal = function(once, twice)
     return parts.text({ once.l, live_line(once) }) == parts.text({ twice.l, live_line(twice) })
   end,
@@ -234,6 +265,7 @@ return {
   },
   observe = function(e, ghost, report)
     ghost.line = ghost.line or {}
+    check_passed(e, ghost.line, report)
     check_order(e, ghost.line, report)
     keep_line(e, ghost.line, report)
   end,

@@ -76,18 +76,18 @@ function taker.role(row)
   role.finish = finish
 
   local function deadline(c, call)
-    return call.sent + c:limit('lease') - c:limit('drift')
+    return call.sent + (call.lease or c:limit('lease')) - (call.drift or c:limit('drift'))
   end
 
   -- plan; a hold is renewed so often within the bounds
   local function plan_renewal(c, call)
     if c.renewals > 0 then
       c.renewals = c.renewals - 1
-      c.timers.renew = call.sent + c:limit('third')
+      c.timers.renew = call.sent + (call.lease and math.floor(call.lease / 3) or c:limit('third'))
     end
   end
 
-  -- lk_lock_add_hold
+  -- lk_lock_add_hold; `call` is what was granted: { sent, lease, drift }, as the limits without
   local function hold(c, call)
     c.pc, c.level, c.deaf = 'held', 1, nil
     c.deadline = deadline(c, call)
