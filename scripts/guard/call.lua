@@ -2,7 +2,7 @@
 --[[ latchkey-script
 name:     guard/call
 version:  1.0.0
-summary:  Run one command on one key while the caller still holds the lock, in the same step.
+summary:  Run one command that writes to a key while the caller still holds the lock, in one step.
 keys:
   - lock     hash     r   {name}                              owner -> hold count
   - record   string   rw  prefix:latchkey_seq+caller  private  last seq and its reply, for 60 s
@@ -25,18 +25,12 @@ repeat:   seq
 cost:     at most 7 commands
 dynamic:
   - SET
-  - UNLINK   without words: they would be further keys
   - INCRBY
-  - PEXPIRE
   - HSET
-  - HDEL
   - HINCRBY
   - LPUSH
   - RPUSH
-  - LPOP     without words: one element
-  - RPOP     likewise
   - ZADD
-  - ZREM
 cluster:  one slot
 uses:     integer, prefix
 ]]
@@ -71,8 +65,7 @@ local command = ARGV[4]
 local words = ARGV -- from the fifth
 
 local MOST_WORDS = { -- that may follow the key
-  SET = 16, UNLINK = 0, INCRBY = 1, PEXPIRE = 2, HSET = 16, HDEL = 16, HINCRBY = 2, LPUSH = 16,
-  RPUSH = 16, LPOP = 0, RPOP = 0, ZADD = 16, ZREM = 16,
+  SET = 16, INCRBY = 1, HSET = 16, HINCRBY = 2, LPUSH = 16, RPUSH = 16, ZADD = 16,
 }
 
 -- check
@@ -101,7 +94,7 @@ end
 local last = redis.call('GET', record) or '0 boolean '
 local last_seq, kind, text = string.match(last, '^(%d+) (%l+) (.*)$')
 if not is_integer(last_seq, 0, 9007199254740991) then
-  return redis.error_reply('LKARG record must be one of guard/call')
+  return redis.error_reply('LKARG record must be one of guard/call or guard/remove')
 end
 if seq == last_seq and kind == 'refused' then
   return {-1}

@@ -41,6 +41,8 @@ describe('a lock that others read or write', function()
     ['fair/leave'] = { fair, { 'mode', channel, 'PUBLISH' } },
     ['guard/call'] = { { 'job', 'latchkey_seq:{job}:c1', '{job}:target' },
       { 'mode', 'c1', 1, 'SET', 'x' } },
+    ['guard/remove'] = { { 'job', 'latchkey_seq:{job}:c1', '{job}:target' },
+      { 'mode', 'c1', 1, 'UNLINK' } },
   }) do
     it('has no owner that is called mode: ' .. script, function()
       assert.refused('LKARG', 'mode', world:eval(script, call[1], call[2]))

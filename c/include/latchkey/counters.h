@@ -451,7 +451,8 @@ LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, co
  * @param caller  NULL: this thread
  * @param argv    the command, its key and what follows, argc of them: SET, UNLINK, INCRBY, PEXPIRE,
  *                HSET, HDEL, HINCRBY, LPUSH, RPUSH, LPOP, RPOP, ZADD or ZREM in upper case, then at most
- *                16 words of at most 1 MiB. The key is neither the lock nor one of its records.
+ *                16 words of at most 1 MiB. The key is neither the lock nor one of its records. UNLINK,
+ *                PEXPIRE, HDEL, LPOP, RPOP and ZREM also run on a server that is full (LK_OOM).
  * @param out     what the command answered, to be freed with lk_reply_free(); NULL for nil. May be NULL
  * @return LK_OK; LK_NOT_HELD (nothing was sent); LK_LOST (the hold is lost; nothing was done); LK_UNSURE;
  *         LK_INVALID, LK_BADARG (not in the list), LK_WRONGTYPE and LK_SCRIPT (the command failed;

@@ -32,8 +32,19 @@ static lk_status find_owner(lk_lock *lock, lk_caller *caller, char owner[LK_OWNE
   return lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)lost));
 }
 
+/* Commands that take away are run by a script that a full server runs, too. */
+static const char *script_for(lk_bytes command) {
+  static const char *const removes[] = {"UNLINK", "PEXPIRE", "HDEL", "LPOP", "RPOP", "ZREM"};
+  for (size_t i = 0; i < sizeof removes / sizeof removes[0]; i++) {
+    if (strlen(removes[i]) == command.len && memcmp(removes[i], command.data, command.len) == 0) {
+      return "guard/remove";
+    }
+  }
+  return "guard/call";
+}
+
 /* {1, reply}; {-1}; {-2}. The reply's second element goes to the application. */
-static lk_status judge(redisReply *reply, lk_reply **out, lk_error *error) {
+static lk_status judge(redisReply *reply, const char *script, lk_reply **out, lk_error *error) {
   int64_t outcome = 0;
   lk_reply_number(lk_reply_wrap(reply), 0, &outcome);
   if (outcome == 1) {
@@ -46,7 +57,7 @@ static lk_status judge(redisReply *reply, lk_reply **out, lk_error *error) {
   if (outcome == -1)
     return lk_fail(error, LK_LOST, "the hold has ended: lease over, broken, deleted or evicted");
   if (outcome == -2) return lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
-  return lk_said_strange("guard/call", error);
+  return lk_said_strange(script, error);
 }
 
 static lk_status run(lk_client *client, const char *name, const char *owner, const lk_bytes *argv,
@@ -61,10 +72,10 @@ static lk_status run(lk_client *client, const char *name, const char *owner, con
                         {.name = "words", .many = argv + 2, .count = argc - 2},
                         lk_value_of("owner", owner, strlen(owner))};
   lk_seq_next(seq, &values[4], &values[5]);
-  lk_status status = lk_fill(&call, client, "guard/call", name, values, 6, error);
+  lk_status status = lk_fill(&call, client, script_for(argv[0]), name, values, 6, error);
   if (status == LK_OK) status = lk_resend(client, &call, RESEND_US, &reply, &copies, error);
   lk_seq_give(client, seq);
-  if (status == LK_OK) status = judge(reply, out, error);
+  if (status == LK_OK) status = judge(reply, call.script->name, out, error);
   freeReplyObject(reply);
   return status;
 }

@@ -173,6 +173,29 @@ static void a_command_that_fails_writes_nothing(void **state) {
   release();
 }
 
+/* So that room can be made under the lock. */
+static void a_full_server_still_takes_away(void **state) {
+  (void)state;
+  static const char *const away[] = {"UNLINK {job}:text",       "PEXPIRE {job}:list 90000",
+                                     "LPOP {job}:list",         "RPOP {job}:list",
+                                     "HDEL {job}:hash a b c d", "ZREM {job}:set a"};
+  acquire();
+  EXPECT(LK_OK, call("SET {job}:text text"));
+  EXPECT(LK_OK, call("RPUSH {job}:list first second third"));
+  EXPECT(LK_OK, call("HSET {job}:hash a 1 e 1"));
+  EXPECT(LK_OK, call("ZADD {job}:set 1 a"));
+  server_do(srv, "CONFIG SET maxmemory 1");
+  EXPECT(LK_OOM, call("SET {job}:more text"));
+  for (size_t i = 0; i < sizeof away / sizeof *away; i++) {
+    EXPECT(LK_OK, call(away[i]));
+    assert_non_null(reply);
+  }
+  server_do(srv, "CONFIG SET maxmemory 0");
+  assert_int_equal(server_number(srv, "EXISTS {job}:text {job}:set"), 0);
+  assert_int_equal(server_number(srv, "LLEN {job}:list"), 1);
+  release();
+}
+
 static void a_mutex_and_a_read_hold_cannot_be_guarded(void **state) {
   (void)state;
   static const lk_kind kinds[] = {LK_MUTEX, LK_READ};
@@ -242,6 +265,7 @@ int main(void) {
       TEST(commands_that_are_not_in_the_list_are_refused),
       TEST(words_out_of_range_are_said_and_nothing_is_sent),
       TEST(a_command_that_fails_writes_nothing),
+      TEST(a_full_server_still_takes_away),
       TEST(a_mutex_and_a_read_hold_cannot_be_guarded),
       TEST(cut_connections_do_nothing_twice),
       TEST(a_forked_child_cannot_use_it),

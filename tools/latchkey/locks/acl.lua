@@ -199,7 +199,7 @@ end
 ---The smallest rule with which an application can use locks of these names.
 ---@param home string
 ---@param options table names: patterns; families: all unless some are given; targets: patterns of
----  keys that guard/call may touch; topology: "cluster", whose channels are sharded, or "sentinel";
+---  keys that guard/... may touch; topology: "cluster", whose channels are sharded, or "sentinel";
 ---  sharded: channels may be; replicas: holds wait for some; functions: scripts are called as such;
 ---  load: the user may load them, too; setinfo: servers know CLIENT SETINFO; operator: for those
 ---  who look after the locks

@@ -13,7 +13,7 @@ function command.configure(parser, _, home)
   parser:option('--family', 'Only these scripts: ' .. table.concat(acl.families(home), ', ')
     .. '; may be given several times.'):argname('FAMILY')
     :choices(acl.families(home)):count('*')
-  parser:option('--targets', 'Keys that guard/call may act on beside those of the locks, such as '
+  parser:option('--targets', 'Keys that guarded commands act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
   parser:option('--url', 'Where the application\'s locks are, to see whether that is a cluster or '
     .. 'behind Sentinel; nothing is asked there.'):argname('URL')
