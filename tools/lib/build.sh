@@ -6,7 +6,10 @@
 set -eu
 preset=$1 folder=$2
 shift 2
-mkdir -p build/logs
+mkdir -p build/logs "$folder"
+# One at a time in a folder.
+exec 9<"$folder"
+flock 9
 log=build/logs/build-$preset.log
 printf 'building %s in %s ... ' "$preset" "$folder"
 if ! { cmake --preset "$preset" -B "$folder" && cmake --build "$folder" ${1+--target "$@"}; } >"$log" 2>&1; then

@@ -46,17 +46,12 @@ specs() {
     LATCHKEY_PROGRAM="$2/latchkey" tools/lib/test/with_terminals.sh busted --run="$1" -v -o TAP
 }
 
-# Of the program, what is C.
-exec_specs() {
-  have busted 'specs (exec)' && tap 'specs (exec)' env LATCHKEY_LIB="$1/liblatchkey.so" \
-    LATCHKEY_PROGRAM="$1/latchkey" busted --run=cli -v -o TAP --pattern=exec_ spec/cli
-}
-
-# live_specs BUILD [RUNTIME]: the run `live` beside a server; RUNTIME is loaded into LuaJIT alone.
+# live_specs BUILD [RUNTIME [FOLDER...]]: the run `live` beside a server, or these folders of it; RUNTIME is
+# loaded into LuaJIT alone.
 live_specs() {
   have busted 'specs (live)' &&
     tap 'specs (live)' tools/lib/test/with_server.sh env LATCHKEY_LIB="$1/liblatchkey.so" \
-      ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -v -o TAP
+      ${2+LD_PRELOAD="$2"} luajit "$(command -v busted)" --ignore-lua --run=live -v -o TAP "${@:3}"
 }
 
 section_specs() {
@@ -113,7 +108,7 @@ section_mutants() {
   fi
   check '60 mutants of all' "$LK_BUILD/latchkey" mutate --sample 60
   if git rev-parse -q --verify HEAD~1 >/dev/null; then
-    check 'mutants of changed scripts' "$LK_BUILD/latchkey" mutate --changed
+    check '200 mutants of changed scripts' "$LK_BUILD/latchkey" mutate --changed --sample 200
   else
     skip 'mutants of changed scripts' 'there is no commit to compare with'
   fi
@@ -127,23 +122,23 @@ has_c_tests() {
     { skip "$2" 'cmocka is not installed' && return 1; }
 }
 
-# c_tests LABEL BUILD [FILE...]: the programs of c/tests/LABEL, or these. Each has servers of its own and
-# mostly waits, so three run at a time, or $c_jobs; what they said is told in order.
-c_tests() {
-  local label=$1 build=$2 source name said=$LK_TEST_DIR/$1.said
+# spread JOBS TITLE COMMAND... -- FILE...: the command with each of the files, which mostly waits, so many at a
+# time; it speaks TAP. What they said is told in order.
+spread() {
+  local jobs=$1 title=$2 said file
+  local -a command=()
   shift 2
-  has_c_tests "$build" "$label" || return
-  [ $# -gt 0 ] || set -- c/tests/"$label"/test_*.c
-  rm -rf "$said" && mkdir -p "$said"
+  while [ "$1" != -- ]; do command+=("$1") && shift; done
+  shift
+  said=$(mktemp -d "$LK_TEST_DIR/said.XXXXXX")
   # shellcheck disable=SC2016 # for the shell inside
-  printf '%s\n' "$@" | xargs -P "${c_jobs:-3}" -I '{}' env CMOCKA_MESSAGE_OUTPUT=TAP \
-    ${LK_FULL:+LK_TEST_FAILOVERS=5 LK_TEST_CONTENTION_S=20} sh -c 'name=$(basename "$1" .c)
-      timeout 900 "$2/tests/$name" >"$3/$name.tap" 2>"$3/$name.err"
-      echo $? >"$3/$name.code"' sh '{}' "$build" "$said"
-  for source; do
-    name=$(basename "$source" .c)
-    tap "$label/$name" said_again "$said/$name"
-  done
+  printf '%s\n' "$@" | tools/lib/test/with_terminals.sh xargs -P "$jobs" -I '{}' sh -c '
+      file=$1 said=$2/${1##*/}
+      shift 2
+      timeout 900 "$@" "$file" >"$said.tap" 2>"$said.err"
+      echo $? >"$said.code"' sh '{}' "$said" "${command[@]}"
+  for file; do tap "$title/$(basename "${file%.*}")" said_again "$said/${file##*/}"; done
+  rm -r "$said"
 }
 # cmocka calls what was skipped "not ok"; why it was stands in a line before.
 said_again() {
@@ -153,6 +148,18 @@ said_again() {
     { print }' "$1.tap"
   cat "$1.err" >&2
   return "$(cat "$1.code")"
+}
+
+# c_tests LABEL BUILD [FILE...]: the programs of c/tests/LABEL, or these. Each has servers of its own.
+c_tests() {
+  local label=$1 build=$2
+  local -a programs
+  shift 2
+  has_c_tests "$build" "$label" || return
+  [ $# -gt 0 ] || set -- c/tests/"$label"/test_*.c
+  programs=("${@##*/}") && programs=("${programs[@]/#/$build/tests/}")
+  spread "${c_jobs:-4}" "$label" env CMOCKA_MESSAGE_OUTPUT=TAP \
+    ${LK_FULL:+LK_TEST_FAILOVERS=5 LK_TEST_CONTENTION_S=20} -- "${programs[@]%.c}"
 }
 
 section_unit() {
@@ -230,16 +237,28 @@ section_mock() {
 
 # shellcheck source=tools/lib/test/matrix.sh
 . tools/lib/test/matrix.sh
-section_cli() { specs cli "$LK_BUILD"; }
 
-# torture BUILD SECONDS: each kind of lock for so long.
+# cli_specs BUILD [NAME...]: the files of spec/cli, or these, those first that take longest.
+cli_specs() {
+  local build=$1
+  local -a first files
+  shift
+  have busted 'specs (cli)' || return
+  if [ $# -eq 0 ]; then
+    first=(acl load cluster bundle cluster_acl mock doctor job top exec_trouble)
+    mapfile -t files < <(basename -s _spec.lua -a spec/cli/*_spec.lua | grep -vxF "$(printf '%s\n' "${first[@]}")")
+    set -- "${first[@]}" "${files[@]}"
+  fi
+  files=("${@/#/spec/cli/}")
+  spread 4 cli env LATCHKEY_LIB="$build/liblatchkey.so" LATCHKEY_PROGRAM="$build/latchkey" \
+    busted --run=cli -v -o TAP -- "${files[@]/%/_spec.lua}"
+}
+section_cli() { cli_specs "$LK_BUILD"; }
+
+# torture BUILD SECONDS: each kind of lock for so long, and the crowd.
 torture() {
-  local kind
   has_c_tests "$1" 'torture' || return
-  for kind in lock mutex fenced fair rw; do
-    check "torture, $kind, $2 s" "$1/tests/torture" --kind "$kind" --seconds "$2"
-  done
-  check "crowd, $2 s" "$1/tests/crowd" "$2"
+  spread 3 torture tools/lib/test/tortured.sh "$1" "$2" -- lock mutex fenced fair rw crowd
 }
 section_torture() {
   torture "$LK_BUILD" "$torture_s"
@@ -319,23 +338,27 @@ section_clang() {
   have clang 'clang' || return
   check 'clang' tools/lib/build.sh clang build/clang
   c_tests unit build/clang
-  torture build/clang 10
 }
 
-# sanitized NAME RUNTIME: unit and live tests, live specs, the specs of exec and torture. What the
-# sanitizers report counts whatever became of the process that it is about.
+# sanitized NAME RUNTIME: unit and live tests, specs of the binding and of exec, torture. What the sanitizers
+# report counts whatever became of the process that it is about.
 sanitized() {
   local build=build/$1 reports=$LK_TEST_DIR/$1-report
+  local -a live=(spec/live spec/lock) exec=(exec exec_signals exec_keeper exec_lost exec_trouble)
+  if [ -n "$LK_FULL" ]; then
+    live=()
+    mapfile -t exec < <(basename -s _spec.lua -a spec/cli/exec_*_spec.lua)
+  fi
   rm -f "$reports".*
   export ASAN_OPTIONS="log_path=$reports" UBSAN_OPTIONS="log_path=$reports"
   export TSAN_OPTIONS="log_path=$reports die_after_fork=0"
   check "build ($1)" tools/lib/build.sh "$1" "$build"
   c_tests unit "$build"
   LK_TEST_FAILOVERS=1 c_tests live "$build"
-  live_specs "$build" "$(gcc -print-file-name="$2")"
-  exec_specs "$build"
+  live_specs "$build" "$(gcc -print-file-name="$2")" "${live[@]}"
+  cli_specs "$build" "${exec[@]}"
   torture "$build" 4
-  [ "$1" = tsan ] || check "sim, 20 s ($1)" "$build/tests/sim" --seeds 1..500 --for 20
+  [ "$1" = tsan ] || check "sim, 20 s ($1)" "$build/tests/sim" --seeds 1..1000000 --for 20
   check "no reports ($1)" nothing_in "$reports".*
 }
 nothing_in() { ! cat "$@" 2>/dev/null; }

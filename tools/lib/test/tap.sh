@@ -66,5 +66,5 @@ by_folder() {
     /^ok .*# SKIP/ { next }
     /^ok / && folder { passed[folder]++ }
     END { for (folder in passed) print folder "~" passed[folder] }' "$1" |
-    sort | paste -s -d , | sed 's/,/, /g' | fold -s -w 76 | sed 's/^/    /; s/ *$//; s/~/ /g'
+    sort | paste -s -d , | sed 's/,/, /g' | fold -s -w 76 | sed '/./!d; s/^/    /; s/ *$//; s/~/ /g'
 }

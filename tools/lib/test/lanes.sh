@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# The order of sections. First come those that want the machine for themselves, one by one; then two
+# lanes run side by side, of sections that compute, and of sections that mostly wait for servers and
+# clocks. What each said is told as soon as it is over.
+
+# run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, and NAME.seconds once it is over.
+run_section() {
+  local tap=$LK_TEST_DIR/$1.tap start=$SECONDS
+  ("section_${1//-/_}" || :) >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
+    echo "not ok - $1 broke off" >>"$tap"
+  grep -q '^\(not \)\?ok ' "$tap" || echo "not ok - $1 ran nothing" >>"$tap"
+  echo $((SECONDS - start)) >"$LK_TEST_DIR/$1.seconds"
+}
+
+# of_lane LANE NAME...: those of them that the table puts there, in its order.
+# shellcheck disable=SC2154 # the table is that of tools/test
+of_lane() {
+  local lane=$1
+  shift
+  awk -F '\t' -v lane="$lane" -v chosen=" $* " '
+    NR > 1 && $3 == lane && index(chosen, " " $1 " ") { print $1 }' "$table"
+}
+
+run_lane() { for name; do run_section "$name"; done; }
+
+lanes=()
+# Each lane has a process group of its own, so that what it starts does not ignore SIGINT.
+start_lanes() {
+  local lane names
+  set -m
+  for lane in computes waits; do
+    mapfile -t names < <(of_lane "$lane" "$@")
+    run_lane "${names[@]}" &
+    lanes+=($!)
+  done
+  set +m
+}
+
+lanes_live() {
+  local lane
+  for lane in "${lanes[@]}"; do if kill -0 "$lane" 2>/dev/null; then return 0; fi; done
+  return 1
+}
+
+# run_lanes TELL NAME...: calls TELL for each section that is over. One that nobody is left to run has failed.
+run_lanes() {
+  local tell=$1 name live=yes
+  shift
+  local -A due=()
+  for name; do due[$name]=; done
+  start_lanes "$@"
+  while [ ${#due[@]} -gt 0 ]; do
+    lanes_live || live=''
+    for name; do
+      [ -n "${due[$name]+due}" ] || continue
+      if [ -z "$live" ] && [ ! -e "$LK_TEST_DIR/$name.seconds" ]; then
+        echo "not ok - $name was not run to its end" >>"$LK_TEST_DIR/$name.tap"
+        echo 0 >"$LK_TEST_DIR/$name.seconds"
+      fi
+      if [ -e "$LK_TEST_DIR/$name.seconds" ]; then "$tell" "$name" && unset "due[$name]"; fi
+    done
+    sleep 0.2
+  done
+}
+
+# A process and all that it started.
+end_tree() {
+  local child
+  local -a children=()
+  read -ra children <"/proc/$1/task/$1/children"
+  for child in "${children[@]}"; do end_tree "$child"; done
+  kill "$1"
+}
+# shellcheck disable=SC2317 # called by the trap of tools/test
+end_lanes() { for lane in "${lanes[@]}"; do end_tree "$lane"; done 2>/dev/null; }
