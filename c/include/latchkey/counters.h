@@ -115,6 +115,23 @@ LK_API lk_status lk_semaphore_acquire(lk_semaphore *semaphore, int64_t count, in
                                       lk_error *error);
 
 /**
+ * lk_semaphore_acquire() without waiting. Any number of them may wait, and none needs a thread.
+ *
+ * @param done  gets the statuses of lk_semaphore_acquire(), LK_CANCELLED, or LK_CLOSED
+ * @param user  handed to it
+ * @param out   may be NULL; the operation, valid until `done` has returned
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any; the handle is in this call until `done` is called
+ * @after-io as lk_semaphore_acquire(). What is granted to one that was cancelled goes back; where that fails it is
+ *           LK_UNSURE
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_acquire_async(lk_semaphore *semaphore, int64_t count, int64_t wait_ms,
+                                            lk_done_fn done, void *user, lk_op **out,
+                                            lk_error *error);
+
+/**
  * Give permits back, and wake who waits for them.
  *
  * @param count  1 to LK_COUNT_MAX
@@ -130,6 +147,24 @@ LK_API lk_status lk_semaphore_acquire(lk_semaphore *semaphore, int64_t count, in
  */
 LK_API lk_status lk_semaphore_release(lk_semaphore *semaphore, int64_t count, int64_t bound,
                                       int64_t *free, lk_error *error);
+
+/**
+ * lk_semaphore_release() without waiting.
+ *
+ * @param done  gets the statuses of lk_semaphore_release(); lk_op_number() says how many are free now
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any; the handle is in this call until `done` is called
+ * @after-io as lk_semaphore_release()
+ * @since 0.1.0
+ */
+LK_API lk_status lk_semaphore_release_async(lk_semaphore *semaphore, int64_t count, int64_t bound,
+                                            lk_done_fn done, void *user, lk_error *error);
+/**
+ * What an lk_semaphore_release_async() or lk_countdown_count_down_async() left: how many are free, or left to
+ * count. Inside `done`; 0 where the status says that nobody knows, and of other operations. @since 0.1.0
+ */
+LK_API int64_t lk_op_number(const lk_op *op);
 
 /**
  * Raise or lower how many permits there are in all.
@@ -259,6 +294,28 @@ LK_API lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t w
                                     lk_permit **out, lk_error *error);
 
 /**
+ * lk_permits_acquire() without waiting. Any number of them may wait, and none needs a thread.
+ *
+ * @param done  gets the statuses of lk_permits_acquire(), LK_CANCELLED, or LK_CLOSED; with LK_OK it takes what was
+ *              taken with lk_op_permit()
+ * @param user  handed to it
+ * @param out   may be NULL; the operation, valid until `done` has returned
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM, LK_SYSTEM
+ * @blocks no
+ * @threads any; the handle is in this call until `done` is called
+ * @after-io as lk_permits_acquire(); what is granted to one that was cancelled goes back
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permits_acquire_async(lk_permits *permits, size_t count, int64_t wait_ms,
+                                          lk_done_fn done, void *user, lk_op **out,
+                                          lk_error *error);
+/**
+ * What an lk_permits_acquire_async() took, inside `done`, once; to be given back with lk_permit_release(). What is not
+ * taken there goes back in the background. NULL of what failed, and of other operations. @since 0.1.0
+ */
+LK_API lk_permit *lk_op_permit(lk_op *op);
+
+/**
  * Give back what one lk_permits_acquire() took. The handle is gone, whatever is returned but LK_FORKED
  * and LK_INVALID. No call on it runs beside or follows; an on_lost of it does not begin any more, and one that
  * runs on another thread is waited for, unless this is called in a callback.
@@ -272,6 +329,20 @@ LK_API lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t w
  * @since 0.1.0
  */
 LK_API lk_status lk_permit_release(lk_permit *permit, lk_error *error);
+/**
+ * lk_permit_release() without waiting. The handle is gone when this returns LK_OK; an on_lost of it does not begin any
+ * more, and one that runs on another thread is not waited for: it has the handle until it returns.
+ *
+ * @param done  gets the statuses of lk_permit_release()
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID and LK_FORKED leave the handle as it is,
+ *         after LK_CLOSED it is gone
+ * @blocks no
+ * @threads any
+ * @after-io as lk_permit_release()
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permit_release_async(lk_permit *permit, lk_done_fn done, void *user,
+                                         lk_error *error);
 /** How long all of them are certain to be held: 0 or less, do not act. No network. @since 0.1.0 */
 LK_API int64_t lk_permit_remaining_ms(lk_permit *permit);
 /** Why the first of them was lost; LK_LOST_NOT while none is. @since 0.1.0 */
@@ -343,6 +414,19 @@ LK_API lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int
                                          lk_error *error);
 
 /**
+ * lk_countdown_count_down() without waiting.
+ *
+ * @param done  gets the statuses of lk_countdown_count_down(); lk_op_number() says how many are left
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any; the handle is in this call until `done` is called
+ * @after-io as lk_countdown_count_down()
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_count_down_async(lk_countdown *latch, int64_t count, lk_done_fn done,
+                                               void *user, lk_error *error);
+
+/**
  * Wait until the latch is open: counted down, reset, at the end of its life, or never set.
  *
  * @param wait_ms  LK_FOREVER; 0: only look
@@ -354,6 +438,20 @@ LK_API lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int
  * @since 0.1.0
  */
 LK_API lk_status lk_countdown_wait(lk_countdown *latch, int64_t wait_ms, lk_error *error);
+/**
+ * lk_countdown_wait() without waiting. Any number of them may wait, and none needs a thread.
+ *
+ * @param done  gets the statuses of lk_countdown_wait(), LK_CANCELLED, or LK_CLOSED
+ * @param user  handed to it
+ * @param out   may be NULL; the operation, valid until `done` has returned
+ * @return LK_OK: `done` will be called; else it will not: LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @blocks no
+ * @threads any; the handle is in this call until `done` is called
+ * @after-io nothing is changed
+ * @since 0.1.0
+ */
+LK_API lk_status lk_countdown_wait_async(lk_countdown *latch, int64_t wait_ms, lk_done_fn done,
+                                         void *user, lk_op **out, lk_error *error);
 
 /**
  * Remove the latch, whatever is left; all who wait go on.

@@ -9,7 +9,6 @@
 
 #include "harness/catalog.h"
 #include "harness/counts.h"
-#include "harness/line.h"
 #include "harness/trace.h"
 #include "net/channels.h"
 #include "net/events.h"
@@ -20,6 +19,7 @@
 
 typedef struct lk_record lk_record;
 typedef struct lk_seq lk_seq;
+typedef struct lk_line lk_line;
 typedef struct lk_undo lk_undo;
 
 /* What a client holds, for the floor above. Guarded by the client's mutex. */
@@ -30,6 +30,12 @@ typedef struct lk_holds {
   void (*clear)(
       lk_client *client); /* it closes, and lets go of everything; NULL: it never had a lock */
 } lk_holds;
+
+/* All lines of a client. */
+typedef struct lk_lines {
+  void *tree; /* of lk_line by name: tsearch(3) */
+  lk_line *all;
+} lk_lines;
 
 struct lk_client {
   atomic_size_t refs; /* the application's, and one for each object that outlives a close */

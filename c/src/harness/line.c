@@ -5,13 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/client.h"
-#include "os/clock.h"
-
 struct lk_line {
   lk_line *next;
   size_t opened;
-  lk_place *first, **last;
+  lk_place *first, *last;
   char name[];
 };
 
@@ -24,7 +21,6 @@ static lk_line *new_line(const char *name) {
   lk_line *line = calloc(1, sizeof *line + len + 1);
   if (!line) return NULL;
   memcpy(line->name, name, len + 1);
-  line->last = &line->first;
   return line;
 }
 
@@ -60,48 +56,23 @@ void lk_line_close(lk_client *client, lk_line *line) {
   pthread_mutex_unlock(&client->mutex);
 }
 
-/* With the client's mutex held. */
-static void step_out(lk_line *line, lk_place *place) {
-  lk_place **at = &line->first;
-  while (*at != place) at = &(*at)->next;
-  *at = place->next;
-  if (!*at) line->last = at;
-  if (line->first) pthread_cond_signal(&line->first->called);
-}
-
-lk_status lk_line_enter(lk_client *client, lk_line *line, lk_place *place, int64_t deadline_us) {
-  lk_status status = LK_OK;
-  lk_cond_init(&place->called);
+bool lk_line_join(lk_line *line, lk_place *place) {
   place->next = NULL;
-  lk_client_send_gathered(client);
-  pthread_mutex_lock(&client->mutex);
-  *line->last = place;
-  line->last = &place->next;
-  while (line->first != place && !client->closing && lk_clock_us() < deadline_us) {
-    lk_cond_wait_until(&place->called, &client->mutex, deadline_us);
+  place->previous = line->last;
+  if (line->last) {
+    line->last->next = place;
+  } else {
+    line->first = place;
   }
-  if (client->closing) {
-    status = LK_CLOSED;
-  } else if (line->first != place) {
-    status = LK_TIMEOUT;
-  }
-  if (status != LK_OK) step_out(line, place);
-  pthread_mutex_unlock(&client->mutex);
-  if (status != LK_OK) pthread_cond_destroy(&place->called);
-  return status;
+  line->last = place;
+  return line->first == place;
 }
 
-void lk_line_leave(lk_client *client, lk_line *line, lk_place *place) {
-  pthread_mutex_lock(&client->mutex);
-  step_out(line, place);
-  pthread_mutex_unlock(&client->mutex);
-  pthread_cond_destroy(&place->called);
-}
-
-void lk_lines_wake(lk_lines *lines) {
-  for (lk_line *line = lines->all; line; line = line->next) {
-    for (lk_place *place = line->first; place; place = place->next) {
-      pthread_cond_signal(&place->called);
-    }
-  }
+lk_place *lk_line_leave(lk_line *line, lk_place *place) {
+  bool first = line->first == place;
+  if (place->previous) place->previous->next = place->next;
+  if (place->next) place->next->previous = place->previous;
+  if (first) line->first = place->next;
+  if (line->last == place) line->last = place->previous;
+  return first ? line->first : NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/op.h"
 
+#include <latchkey/counters.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -163,3 +164,5 @@ lk_reply *lk_op_reply(lk_op *op) {
   if (reply) op->reply = NULL;
   return reply;
 }
+
+int64_t lk_op_number(const lk_op *op) { return op ? op->number : 0; }

@@ -22,6 +22,8 @@ struct lk_op {
   lk_op *next, **at; /* among the client's operations */
   pthread_cond_t *asleep;
   lk_reply *reply;
+  int64_t number; /* what the end tells besides, as the call's header says; */
+  void *given;    /* the same, to be taken; whoever destroys the op sees to what nobody took */
 
   /* Guarded by the client's mutex until it has ended. */
   bool ended;

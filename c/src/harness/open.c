@@ -49,7 +49,6 @@ void lk_client_close(lk_client *client) {
   pthread_mutex_lock(&client->mutex);
   client->closing = true;
   pthread_cond_broadcast(&client->idle);
-  lk_lines_wake(&client->lines);
   pthread_mutex_unlock(&client->mutex);
   lk_client_send_gathered(client);
   uint64_t me = lk_thread_number(); /* a callback that closes gathers no more */

@@ -91,12 +91,12 @@ static void pause_between(lk_client *client, sending *s) {
 }
 
 /* Whatever the last copy met, an earlier one may have run. */
-static lk_status unsure(lk_status last, const lk_filled *call, lk_error *error) {
+lk_status lk_resend_unsure(lk_status last, const char *script, lk_error *error) {
   if (!error || last == LK_UNSURE) return LK_UNSURE;
   char said[200];
   snprintf(said, sizeof said, "%.199s", error->message);
   lk_fail(error, LK_UNSURE, "no reply came, then: %s", said);
-  snprintf(error->script, sizeof error->script, "%s", call->script->name);
+  snprintf(error->script, sizeof error->script, "%s", script);
   return LK_UNSURE;
 }
 
@@ -112,13 +112,22 @@ lk_status lk_resend(lk_client *client, const lk_filled *call, int64_t resend_us,
     if (lk_clock_us() >= s.until_us || lk_client_is_closing(client)) break;
   }
   *copies = s.copies;
-  return status == LK_OK || !s.doubt ? status : unsure(status, call, error);
+  return status == LK_OK || !s.doubt ? status : lk_resend_unsure(status, call->script->name, error);
 }
 
 lk_status lk_said_strange(const char *script, lk_error *error) {
   lk_fail(error, LK_PROTOCOL, "%s: the reply is none that the script has", script);
   if (error) snprintf(error->script, sizeof error->script, "%s", script);
   return LK_PROTOCOL;
+}
+
+lk_status lk_said_read(const char *script, const redisReply *reply, lk_said *said,
+                       lk_error *error) {
+  const lk_reply *wrapped = (const lk_reply *)reply;
+  *said = (lk_said){0, 0, 0, false};
+  lk_reply_number(wrapped, 1, &said->second);
+  lk_reply_number(wrapped, 2, &said->third);
+  return lk_reply_number(wrapped, 0, &said->first) ? LK_OK : lk_said_strange(script, error);
 }
 
 lk_status lk_resend_said(lk_client *client, const lk_filled *call, int64_t resend_us, lk_said *said,
@@ -128,12 +137,8 @@ lk_status lk_resend_said(lk_client *client, const lk_filled *call, int64_t resen
   *said = (lk_said){0, 0, 0, false};
   lk_status status = lk_resend(client, call, resend_us, &reply, &copies, error);
   if (status != LK_OK) return status;
+  status = lk_said_read(call->script->name, reply, said, error);
   said->again = copies > 1;
-  lk_reply_number(lk_reply_wrap(reply), 1, &said->second);
-  lk_reply_number(lk_reply_wrap(reply), 2, &said->third);
-  if (!lk_reply_number(lk_reply_wrap(reply), 0, &said->first)) {
-    status = lk_said_strange(call->script->name, error);
-  }
   freeReplyObject(reply);
   return status;
 }

@@ -26,6 +26,10 @@ lk_status lk_resend(lk_client *client, const lk_filled *call, int64_t resend_us,
 lk_status lk_resend_said(lk_client *client, const lk_filled *call, int64_t resend_us, lk_said *said,
                          lk_error *error);
 
+/* LK_UNSURE, though the last copy met something else: an earlier one may have run. */
+lk_status lk_resend_unsure(lk_status last, const char *script, lk_error *error);
+/* The numbers of a reply; LK_PROTOCOL if they are none. */
+lk_status lk_said_read(const char *script, const redisReply *reply, lk_said *said, lk_error *error);
 /* LK_PROTOCOL: the script does not answer that. */
 lk_status lk_said_strange(const char *script, lk_error *error);
 

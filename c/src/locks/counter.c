@@ -8,11 +8,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "harness/trouble.h"
-#include "harness/wait.h"
-#include "os/clock.h"
-
-enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
+#include "harness/line.h"
 
 lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
                          lk_error *error) {
@@ -102,12 +98,10 @@ lk_value lk_number_value(const char *name, int64_t number, lk_digits *digits) {
   return lk_value_of(name, digits->text, (size_t)len);
 }
 
-enum { VALUES_MAX = 8 };
-
 lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_value *values,
                           size_t nvalues, lk_said *said, lk_error *error) {
   lk_client *client = counter->client;
-  lk_value all[VALUES_MAX + 2];
+  lk_value all[LK_COUNTER_VALUES + 2];
   lk_filled call;
   lk_seq *seq = lk_seq_take(client);
   if (!seq) return lk_fail(error, LK_NOMEM, "out of memory");
@@ -122,142 +116,18 @@ lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_valu
   return status;
 }
 
+lk_status lk_counter_inspected(const lk_counter *counter, const char *script, const lk_said *said,
+                               lk_error *error) {
+  if (said->first == 0 || said->first == 1) return LK_OK;
+  if (said->first != -1) return lk_said_strange(script, error);
+  return lk_fail(error, LK_WRONGTYPE, "%s: the key holds no number", counter->name);
+}
+
 lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *said,
                              lk_error *error) {
   lk_client *client = counter->client;
   lk_filled call;
   lk_status status = lk_fill(&call, client, script, counter->name, NULL, 0, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, client->command_us, said, error);
-  if (status == LK_OK && said->first == -1) {
-    status = lk_fail(error, LK_WRONGTYPE, "%s: the key holds no number", counter->name);
-  } else if (status == LK_OK && said->first != 0 && said->first != 1) {
-    status = lk_said_strange(script, error);
-  }
-  return status;
-}
-
-/* ------------------------------------------------------------------------------------ waiting -- */
-
-typedef struct waiting {
-  lk_counter *counter;
-  const lk_looking *looking;
-  int64_t wait_ms;
-  int64_t deadline_us;
-  int64_t pause_us; /* the back-off of trouble */
-  lk_wait *wait;    /* once it listens */
-} waiting;
-
-static lk_status closed(lk_error *error) {
-  return lk_fail(error, LK_CLOSED, "the client is closed");
-}
-
-/* Looks until the answer is not "at once": a call takes back only so many permits whose leases have
- * ended, and there may be more. */
-static lk_status look(waiting *w, int64_t *again_ms, lk_error *error) {
-  lk_client *client = w->counter->client;
-  int64_t until_us = lk_clock_us() + client->command_us;
-  lk_status status;
-  do {
-    *again_ms = -1;
-    status = w->looking->look(w->looking->user, again_ms, error);
-  } while (status == LK_BUSY && *again_ms == 0 && lk_clock_us() < until_us &&
-           !lk_client_is_closing(client));
-  lk_trouble_note(client, status, error);
-  return status;
-}
-
-static bool goes_on(const waiting *w, lk_status status) {
-  if (status == LK_OK || w->wait_ms == 0) return false;
-  return status == LK_UNSURE ? w->looking->repairs : lk_may_pass(status);
-}
-
-/* Doubling, jittered: between half of it and all. */
-static int64_t next_pause_us(waiting *w) {
-  int64_t pause_us = w->pause_us / 2 + lk_random_up_to(w->pause_us / 2);
-  w->pause_us = w->pause_us * 2 < PAUSE_LAST_US ? w->pause_us * 2 : PAUSE_LAST_US;
-  return pause_us;
-}
-
-/* After a refusal, if it listens; after trouble, soon. */
-static int64_t look_again_us(waiting *w, lk_status status, int64_t again_ms) {
-  int64_t recheck_us = w->counter->recheck_us;
-  int64_t pause_us = recheck_us - lk_random_up_to(recheck_us / 4);
-  if (status != LK_BUSY || !w->wait) {
-    pause_us = next_pause_us(w);
-  } else {
-    pause_us = lk_pause_at_most_us(pause_us, again_ms);
-  }
-  int64_t at_us = lk_clock_us() + pause_us;
-  return at_us < w->deadline_us ? at_us : w->deadline_us;
-}
-
-static lk_status listen_in(waiting *w, lk_error *error) {
-  lk_client *client = w->counter->client;
-  int64_t until_us = lk_clock_us() + client->settings.connect_us + client->command_us;
-  if (until_us > w->deadline_us) until_us = w->deadline_us;
-  return lk_wait_join(client, w->counter->channel, until_us, &w->wait, error);
-}
-
-/* LK_OK to go on; else why there is no use in it. *error changes only then. */
-static lk_status sleep_until(waiting *w, int64_t until_us, lk_error *error) {
-  lk_client *client = w->counter->client;
-  lk_error said;
-  lk_status status = LK_OK;
-  if (w->wait) {
-    status = lk_wait_until(w->wait, until_us, &said);
-  } else {
-    lk_client_sleep(client, until_us);
-  }
-  if (lk_client_is_closing(client)) return closed(error);
-  if (status == LK_OK || lk_may_pass(status)) return LK_OK;
-  if (error) *error = said;
-  return status;
-}
-
-/* The wait is over: why, with what the last look said. */
-static lk_status waited(lk_status last, lk_error *error) {
-  if (last != LK_BUSY) return last;
-  if (error) error->status = LK_TIMEOUT;
-  return LK_TIMEOUT;
-}
-
-static lk_status contend(waiting *w, lk_error *error) {
-  for (;;) {
-    int64_t again_ms;
-    lk_status status = look(w, &again_ms, error);
-    if (!goes_on(w, status)) return status;
-    if (lk_clock_us() >= w->deadline_us) return waited(status, error);
-    if (status == LK_BUSY && !w->wait) {
-      lk_error said;
-      lk_status joined = listen_in(w, &said);
-      if (joined == LK_OK) continue;
-      if (!lk_may_pass(joined)) {
-        if (error) *error = said;
-        return joined;
-      }
-    }
-    lk_status slept = sleep_until(w, look_again_us(w, status, again_ms), error);
-    if (slept != LK_OK) return slept;
-    if (lk_clock_us() >= w->deadline_us) return waited(status, error);
-  }
-}
-
-lk_status lk_counter_wait(lk_counter *counter, int64_t wait_ms, const lk_looking *looking,
-                          lk_error *error) {
-  lk_client *client = counter->client;
-  lk_place place;
-  waiting w = {.counter = counter,
-               .looking = looking,
-               .wait_ms = wait_ms,
-               .deadline_us = lk_deadline_us(wait_ms),
-               .pause_us = PAUSE_FIRST_US,
-               .wait = NULL};
-  if (wait_ms == 0) return contend(&w, error);
-  lk_status status = lk_line_enter(client, counter->line, &place, w.deadline_us);
-  if (status == LK_TIMEOUT) return lk_fail(error, status, "others of this process were first");
-  if (status != LK_OK) return closed(error);
-  status = contend(&w, error);
-  lk_wait_close(w.wait);
-  lk_line_leave(client, counter->line, &place);
-  return status;
+  return status == LK_OK ? lk_counter_inspected(counter, script, said, error) : status;
 }

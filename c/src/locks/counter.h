@@ -7,6 +7,8 @@
 
 #include "harness/seq.h"
 
+enum { LK_COUNTER_VALUES = 8 }; /* most values of a call */
+
 typedef struct lk_counter {
   lk_client *client;
   char *name;
@@ -42,18 +44,9 @@ lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_valu
 lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *said,
                              lk_error *error);
 
-/*
- * Look, and wait, and look again. `look` returns LK_OK: done; LK_BUSY: not yet, and *again_ms says when
- * to look at the latest, 0: at once, -1: unknown; trouble that may pass; or anything else, which ends
- * the wait. LK_UNSURE ends it, too, unless `repairs`: then the next look makes it good.
- */
-typedef struct lk_looking {
-  lk_status (*look)(void *user, int64_t *again_ms, lk_error *error);
-  void *user;
-  bool repairs;
-} lk_looking;
-lk_status lk_counter_wait(lk_counter *counter, int64_t wait_ms, const lk_looking *looking,
-                          lk_error *error);
+/* What it says, if it was answered: LK_OK, LK_WRONGTYPE, LK_PROTOCOL. */
+lk_status lk_counter_inspected(const lk_counter *counter, const char *script, const lk_said *said,
+                               lk_error *error);
 
 /* LK_INVALID unless min <= value <= max. */
 lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,

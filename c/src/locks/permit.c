@@ -1,44 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Permits: a semaphore whose permits have ids and leases. The ids are chosen here, so a try whose reply
- * was lost is repaired by the next with the same ids, and what may have been taken for nobody is
- * released by its ids.
- */
+/* Handles of permits, and what all their calls have in common. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/options.h"
 #include "base/status.h"
-#include "harness/eval.h"
 #include "harness/reply.h"
 #include "harness/undo.h"
-#include "harness/watch.h"
-#include "locks/counter.h"
 #include "locks/lock.h"
+#include "locks/permit.h"
 #include "os/clock.h"
 
 enum { LEASE_DEFAULT_MS = 30000 };
-
-struct lk_permits {
-  lk_counter counter;
-  atomic_size_t refs; /* the application's, and one for each lk_permit */
-  int64_t lease_us;
-  lk_digits lease;
-  int64_t drift_ms; /* 0: by the rule */
-  bool renews;
-  void (*on_lost)(lk_permit *permit, lk_lost_reason reason, void *user);
-  void *user;
-};
-
-struct lk_permit {
-  lk_permits *from;
-  atomic_uint refs; /* the application's, and its watch's */
-  lk_watch *watch;
-  size_t count;
-  lk_bytes ids[LK_PERMITS_AT_ONCE];
-  char bytes[LK_PERMITS_AT_ONCE * LK_PERMIT_ID_SIZE];
-};
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
@@ -194,41 +168,30 @@ static void lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   permit->from->on_lost(permit, reason_of(reason), permit->from->user);
 }
 
-static lk_status fill(const lk_permits *permits, const char *script, const lk_permit *permit,
-                      lk_filled *call, lk_error *error) {
-  lk_value values[] = {lk_value_of("lease", permits->lease.text, strlen(permits->lease.text)),
-                       {.name = "ids", .many = permit->ids, .count = permit->count}};
-  return lk_fill(call, permits->counter.client, script, permits->counter.name, values, 2, error);
+size_t lk_permit_values(const lk_permit *permit, lk_value values[LK_COUNTER_VALUES]) {
+  const char *lease = permit->from->lease.text;
+  values[0] = lk_value_of("lease", lease, strlen(lease));
+  values[1] = (lk_value){.name = "ids", .many = permit->ids, .count = permit->count};
+  return 2;
 }
 
-/* One try, at most a third of the lease long. */
-static lk_status ask(lk_permits *permits, const char *script, const lk_permit *permit,
-                     lk_answer *answer, lk_said *said, lk_error *error) {
-  lk_client *client = permits->counter.client;
-  lk_filled call;
-  int64_t patience_us = permits->lease_us / 3;
-  if (patience_us > client->command_us) patience_us = client->command_us;
-  *answer = (lk_answer){.status = LK_OK, .reply = NULL, .copies = 0};
-  *said = (lk_said){0, 0, 0, false};
-  lk_status status = fill(permits, script, permit, &call, error);
-  if (status != LK_OK) return status;
-  status = lk_eval_call(client, call.script, call.keys, call.script->nkeys, call.args, call.nargs,
-                        lk_clock_us() + patience_us, answer, error);
-  if (status == LK_OK) {
-    lk_reply_number(lk_reply_wrap(answer->reply), 1, &said->second);
-    if (!lk_reply_number(lk_reply_wrap(answer->reply), 0, &said->first)) {
-      status = lk_said_strange(script, error);
-    }
-  }
-  freeReplyObject(answer->reply);
-  answer->reply = NULL;
-  return status;
+int64_t lk_permit_patience_us(const lk_permits *permits) {
+  int64_t third_us = permits->lease_us / 3, command_us = permits->counter.client->command_us;
+  return third_us < command_us ? third_us : command_us;
 }
 
-/* Release these ids in the background until that is answered, or until their leases have ended. */
-static void undo(lk_permits *permits, const lk_permit *permit) {
+static lk_status fill(const lk_permit *permit, const char *script, lk_filled *call,
+                      lk_error *error) {
+  const lk_counter *counter = &permit->from->counter;
+  lk_value values[LK_COUNTER_VALUES];
+  size_t count = lk_permit_values(permit, values);
+  return lk_fill(call, counter->client, script, counter->name, values, count, error);
+}
+
+void lk_permit_undo(const lk_permit *permit) {
+  const lk_permits *permits = permit->from;
   lk_filled call;
-  if (fill(permits, "permit/release", permit, &call, NULL) != LK_OK) return;
+  if (fill(permit, "permit/release", &call, NULL) != LK_OK) return;
   lk_call release;
   if (lk_call_init(&release, call.script, call.keys, call.script->nkeys, call.args, call.nargs,
                    NULL) != LK_OK) {
@@ -237,17 +200,19 @@ static void undo(lk_permits *permits, const lk_permit *permit) {
   lk_undo_start(permits->counter.client, &release, 1, permits->lease_us, true);
 }
 
-static void permit_drop(void *user) {
-  lk_permit *permit = user;
+void lk_permit_drop(lk_permit *permit) {
   if (atomic_fetch_sub(&permit->refs, 1) != 1) return;
   drop(permit->from);
   free(permit);
 }
 
-static lk_status watch(lk_permits *permits, lk_permit *permit, int64_t sent_us, lk_error *error) {
+static void let_go(void *permit) { lk_permit_drop(permit); }
+
+lk_status lk_permit_watch(lk_permit *permit, int64_t sent_us, lk_error *error) {
+  const lk_permits *permits = permit->from;
   lk_filled call;
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
-  lk_status status = fill(permits, "permit/renew", permit, &call, error);
+  lk_status status = fill(permit, "permit/renew", &call, error);
   if (status != LK_OK) return status;
   spec.script = permits->renews ? call.script->name : NULL;
   spec.keys = call.keys;
@@ -260,178 +225,31 @@ static lk_status watch(lk_permits *permits, lk_permit *permit, int64_t sent_us, 
   spec.on_lost = permits->on_lost ? lost : NULL;
   spec.user = permit;
   atomic_fetch_add(&permit->refs, 1);
-  status = lk_watch_start(permits->counter.client, &spec, permit_drop, &permit->watch, error);
-  if (status != LK_OK) permit_drop(permit);
+  status = lk_watch_start(permits->counter.client, &spec, let_go, &permit->watch, error);
+  if (status != LK_OK) lk_permit_drop(permit);
   return status;
 }
 
-/* ------------------------------------------------------------------------------------ acquire -- */
-
-typedef struct acquiring {
-  lk_permits *permits;
-  lk_permit *permit; /* with ids that serve all tries */
-  bool stray;        /* a try went unanswered: the ids may be taken, now or soon */
-  int64_t sent_us;   /* of the try that succeeded */
-} acquiring;
-
-static lk_status look(void *user, int64_t *again_ms, lk_error *error) {
-  acquiring *a = user;
-  lk_answer answer;
-  lk_said said;
-  lk_status status = ask(a->permits, "permit/acquire", a->permit, &answer, &said, error);
-  /* A copy on a connection that was lost may run after the one that was answered. */
-  if (answer.copies > 1 || (answer.copies > 0 && answer.status != LK_OK)) a->stray = true;
-  if (status != LK_OK) return status;
-  if (said.first == 1) {
-    a->sent_us = answer.sent_us;
-    return LK_OK;
-  }
-  if (said.first != 0) return lk_said_strange("permit/acquire", error);
-  *again_ms = said.second;
-  if (said.second < 0) return lk_fail(error, LK_BUSY, "too few are free, and no lease ends");
-  return lk_fail(error, LK_BUSY, "too few are free; a lease ends in %" PRId64 " ms, unless renewed",
-                 said.second);
+bool lk_permit_choose_ids(lk_permit *permit) {
+  return lk_random_bytes(permit->bytes, permit->count * LK_PERMIT_ID_SIZE);
 }
 
-static lk_status new_permit(lk_permits *permits, size_t count, lk_permit **out, lk_error *error) {
+lk_status lk_permit_new(lk_permits *permits, size_t count, lk_permit **out, lk_error *error) {
   lk_permit *permit = calloc(1, sizeof *permit);
   if (!permit) return lk_fail(error, LK_NOMEM, "out of memory");
-  if (!lk_random_bytes(permit->bytes, count * LK_PERMIT_ID_SIZE)) {
+  permit->count = count;
+  if (!lk_permit_choose_ids(permit)) {
     free(permit);
     return lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
   }
   atomic_init(&permit->refs, 1);
   permit->from = permits;
   atomic_fetch_add(&permits->refs, 1);
-  permit->count = count;
   for (size_t i = 0; i < count; i++) {
     permit->ids[i] = (lk_bytes){permit->bytes + i * LK_PERMIT_ID_SIZE, LK_PERMIT_ID_SIZE};
   }
   *out = permit;
   return LK_OK;
-}
-
-/* What was granted and is not to be kept goes back at once. */
-static void give_back(acquiring *a) {
-  lk_answer answer;
-  lk_said said;
-  if (ask(a->permits, "permit/release", a->permit, &answer, &said, NULL) == LK_OK) {
-    a->stray = false;
-  }
-}
-
-/* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
-static bool has_ended(const acquiring *a) {
-  int64_t lease_us = a->permits->lease_us;
-  return lk_clock_us() >=
-         a->sent_us + lk_believed_us(lease_us, a->permits->drift_ms, LK_COMPANY_NONE);
-}
-
-/* These ids, from their first try to their hold, or to nothing. LK_BUSY: the grant was of no use. */
-static lk_status obtain(acquiring *a, int64_t wait_ms, lk_error *error) {
-  lk_client *client = a->permits->counter.client;
-  lk_looking looking = {.look = look, .user = a, .repairs = true};
-  a->stray = false;
-  lk_status status = lk_counter_wait(&a->permits->counter, wait_ms, &looking, error);
-  bool closing = lk_client_is_closing(client);
-  bool granted = status == LK_OK;
-  if (granted && closing) {
-    status = lk_fail(error, LK_CLOSED, "the client is closed");
-  } else if (granted && has_ended(a)) {
-    status = lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
-  } else if (granted) {
-    status = watch(a->permits, a->permit, a->sent_us, error);
-    if (status == LK_OK) return status;
-  }
-  if (granted || (a->stray && closing)) give_back(a);
-  if (a->stray) undo(a->permits, a->permit);
-  return status;
-}
-
-static int64_t left_of(int64_t wait_ms, int64_t deadline_us) {
-  int64_t left_ms = (deadline_us - lk_clock_us()) / 1000;
-  if (wait_ms <= 0) return wait_ms;
-  return left_ms > 0 ? left_ms : 0;
-}
-
-static lk_status acquire(lk_permits *permits, size_t count, int64_t wait_ms, lk_permit **out,
-                         lk_error *error) {
-  int64_t deadline_us = lk_deadline_us(wait_ms);
-  lk_status status;
-  do {
-    acquiring a = {.permits = permits};
-    status = new_permit(permits, count, &a.permit, error);
-    if (status != LK_OK) return status;
-    status = obtain(&a, left_of(wait_ms, deadline_us), error);
-    if (status == LK_OK) {
-      *out = a.permit;
-      return lk_succeed(error);
-    }
-    permit_drop(a.permit);
-  } while (status == LK_BUSY && wait_ms != 0 && lk_clock_us() < deadline_us);
-  if (status != LK_BUSY || wait_ms == 0) return status;
-  if (error) error->status = LK_TIMEOUT;
-  return LK_TIMEOUT;
-}
-
-lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t wait_ms, lk_permit **out,
-                             lk_error *error) {
-  if (out) *out = NULL;
-  lk_status status = enter(permits, error);
-  if (status != LK_OK) return status;
-  if (!out) {
-    status = lk_fail(error, LK_INVALID, "out is NULL");
-  } else if (count < 1 || count > LK_PERMITS_AT_ONCE) {
-    status = lk_fail(error, LK_INVALID, "count must be from 1 to %d", LK_PERMITS_AT_ONCE);
-  } else {
-    status = lk_check_range("wait_ms", wait_ms, LK_FOREVER, INT64_MAX, error);
-  }
-  if (status == LK_OK) status = acquire(permits, count, wait_ms, out, error);
-  lk_client_leave(permits->counter.client);
-  return status;
-}
-
-/* ------------------------------------------------------------------------------------ release -- */
-
-static lk_status send_release(lk_permit *permit, lk_error *error) {
-  lk_answer answer;
-  lk_said said;
-  lk_status status = ask(permit->from, "permit/release", permit, &answer, &said, error);
-  if (status == LK_OK && said.first == 1) return lk_succeed(error);
-  if (status == LK_OK && said.first != -1) return lk_said_strange("permit/release", error);
-  if (status == LK_OK && answer.copies > 1) {
-    return lk_fail(error, LK_UNSURE,
-                   "not held now; an earlier copy of this release may be the one that counted");
-  }
-  if (status == LK_OK) {
-    return lk_fail(error, LK_LOST, "the server had only %" PRId64 " of %zu any more", said.second,
-                   permit->count);
-  }
-  if (lk_undo_may_help(status)) undo(permit->from, permit);
-  if (status == LK_UNREACHABLE) {
-    return lk_fail(error, LK_UNSURE, "%s; free when the lease ends", answer.why);
-  }
-  return status;
-}
-
-lk_status lk_permit_release(lk_permit *permit, lk_error *error) {
-  if (!permit) return lk_fail(error, LK_INVALID, "the permit is NULL");
-  lk_permits *permits = permit->from;
-  lk_client *client = permits->counter.client;
-  if (!lk_client_is_mine(client)) return lk_client_enter(client, error);
-  lk_lost_reason reason = lk_permit_lost(permit);
-  /* First the renewals end: none may go out behind the release. */
-  lk_watch_close(permit->watch);
-  lk_status status = lk_client_enter(client, error);
-  if (status == LK_OK) {
-    status = send_release(permit, error);
-    if (reason != LK_LOST_NOT) {
-      status = lk_fail(error, LK_LOST, "it was lost before: %s", lk_lost_text((int)reason));
-    }
-    lk_client_leave(client);
-  }
-  permit_drop(permit);
-  return status;
 }
 
 /* ------------------------------------------------------------------------------------- asking -- */

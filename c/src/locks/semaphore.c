@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Semaphores: a number of permits that belong to nobody. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
-#include "locks/counter.h"
+#include "locks/counting.h"
 
 struct lk_semaphore {
   lk_counter counter; /* first, as lk_counter_new() wants it */
@@ -37,10 +39,7 @@ static lk_status enter(lk_semaphore *semaphore, int64_t *out, lk_error *error) {
 }
 
 /* {1, free}; {0, free} and {-1, free} are refusals. */
-static lk_status leave(lk_semaphore *semaphore, const char *script, lk_status status,
-                       const lk_said *said, int64_t *out, lk_error *error) {
-  lk_client_leave(semaphore->counter.client);
-  if (status != LK_OK) return status;
+static lk_status outcome(const char *script, const lk_said *said, int64_t *out, lk_error *error) {
   if (out) *out = said->second;
   if (said->first == 1) return LK_OK;
   if (said->first == 0) {
@@ -51,6 +50,12 @@ static lk_status leave(lk_semaphore *semaphore, const char *script, lk_status st
                    said->second);
   }
   return lk_said_strange(script, error);
+}
+
+static lk_status leave(lk_semaphore *semaphore, const char *script, lk_status status,
+                       const lk_said *said, int64_t *out, lk_error *error) {
+  lk_client_leave(semaphore->counter.client);
+  return status == LK_OK ? outcome(script, said, out, error) : status;
 }
 
 lk_status lk_semaphore_set(lk_semaphore *semaphore, int64_t count, int64_t ttl_ms, int64_t *free,
@@ -135,49 +140,126 @@ lk_status lk_semaphore_inspect(lk_semaphore *semaphore, int64_t *free, int64_t *
 /* ------------------------------------------------------------------------------------ acquire -- */
 
 typedef struct acquiring {
-  lk_semaphore *semaphore;
-  lk_value count;
+  lk_counting counting;
+  lk_digits count;
 } acquiring;
 
-/* What came when the client was closing goes back: the application could not give it back any more. The
- * status is that of the acquire: of what went back nothing is taken, of anything else that is unknown. */
-static lk_status give_back(acquiring *a, lk_error *error) {
-  lk_said said;
-  lk_error why;
-  lk_status status =
-      lk_counter_call(&a->semaphore->counter, "semaphore/release", &a->count, 1, &said, &why);
-  if (status == LK_OK && said.first != 1) status = lk_said_strange("semaphore/release", &why);
-  if (status == LK_OK) return lk_fail(error, LK_CLOSED, "the client is closed");
-  return lk_fail(error, LK_UNSURE,
-                 "acquired while the client closed; whether its release arrived is unknown: %s",
-                 why.message);
+static size_t fill_count(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
+  const acquiring *a = (const acquiring *)c;
+  values[0] = lk_value_of("count", a->count.text, strlen(a->count.text));
+  return 1;
 }
 
-static lk_status look(void *user, int64_t *again_ms, lk_error *error) {
-  acquiring *a = user;
-  lk_counter *counter = &a->semaphore->counter;
-  lk_said said;
-  lk_status status = lk_counter_call(counter, "semaphore/acquire", &a->count, 1, &said, error);
-  if (status != LK_OK) return status;
-  if (said.first == 1 && lk_client_is_closing(counter->client)) return give_back(a, error);
-  if (said.first == 1) return LK_OK;
-  if (said.first != 0) return lk_said_strange("semaphore/acquire", error);
-  *again_ms = said.second;
-  return lk_fail(error, LK_BUSY, "%" PRId64 " are free", said.third);
+static lk_status read_acquire(lk_counting *c, const lk_said *said, int64_t *again_ms,
+                              lk_error *error) {
+  (void)c;
+  if (said->first == 1) return LK_OK;
+  if (said->first != 0) return lk_said_strange("semaphore/acquire", error);
+  *again_ms = said->second;
+  return lk_fail(error, LK_BUSY, "%" PRId64 " are free", said->third);
+}
+
+/* What came too late goes back: the application could not give it back any more. The status is that of the
+ * acquire: of what went back nothing is taken, of anything else that is unknown. */
+static lk_status gave(lk_counting *c, lk_status reason, lk_status answer, const lk_said *said,
+                      lk_error *error) {
+  (void)c;
+  bool cancelled = reason == LK_CANCELLED;
+  if (answer == LK_OK && said->first == 1) {
+    return lk_fail(error, reason,
+                   cancelled ? "the operation was cancelled" : "the client is closed");
+  }
+  char why[200] = "a strange reply";
+  if (answer != LK_OK && error) snprintf(why, sizeof why, "%.199s", error->message);
+  return lk_fail(error, LK_UNSURE, "acquired while %s; whether its release arrived is unknown: %s",
+                 cancelled ? "it was cancelled" : "the client closed", why);
+}
+
+static void destroy(lk_counting *c) { free(c); }
+
+static const lk_want wants_permits = {.look = "semaphore/acquire",
+                                      .back = "semaphore/release",
+                                      .counts = true,
+                                      .fill = fill_count,
+                                      .read = read_acquire,
+                                      .gave = gave,
+                                      .destroy = destroy};
+
+/* NULL, and *status says why. */
+static lk_counting *new_acquire(const lk_semaphore *semaphore, int64_t count, int64_t wait_ms,
+                                lk_status *status, lk_error *error) {
+  acquiring *a = NULL;
+  *status = semaphore ? LK_OK : lk_fail(error, LK_INVALID, "the semaphore is NULL");
+  if (*status == LK_OK) *status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
+  if (*status == LK_OK) *status = lk_check_range("wait_ms", wait_ms, LK_FOREVER, INT64_MAX, error);
+  if (*status == LK_OK) {
+    a = calloc(1, sizeof *a);
+    *status = a ? LK_OK : lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  if (!a) return NULL;
+  lk_number_value("count", count, &a->count);
+  return &a->counting;
 }
 
 lk_status lk_semaphore_acquire(lk_semaphore *semaphore, int64_t count, int64_t wait_ms,
                                lk_error *error) {
-  lk_digits digits;
-  lk_status status = enter(semaphore, NULL, error);
-  if (status != LK_OK) return status;
-  status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
-  if (status == LK_OK) status = lk_check_range("wait_ms", wait_ms, LK_FOREVER, INT64_MAX, error);
-  if (status == LK_OK) {
-    acquiring a = {semaphore, lk_number_value("count", count, &digits)};
-    lk_looking looking = {.look = look, .user = &a, .repairs = false};
-    status = lk_counter_wait(&semaphore->counter, wait_ms, &looking, error);
+  lk_status status;
+  lk_counting *c = new_acquire(semaphore, count, wait_ms, &status, error);
+  if (!c) return status;
+  return lk_counting_run(c, &semaphore->counter, &wants_permits, wait_ms, error);
+}
+
+lk_status lk_semaphore_acquire_async(lk_semaphore *semaphore, int64_t count, int64_t wait_ms,
+                                     lk_done_fn done, void *user, lk_op **out, lk_error *error) {
+  lk_status status;
+  if (out) *out = NULL;
+  if (!done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
+  lk_counting *c = new_acquire(semaphore, count, wait_ms, &status, error);
+  if (!c) return status;
+  return lk_counting_go(c, &semaphore->counter, &wants_permits, wait_ms, done, user, out, error);
+}
+
+/* ------------------------------------------------------------------- release, without a thread -- */
+
+typedef struct releasing {
+  lk_counting counting;
+  lk_digits count, bound;
+  bool bounded;
+} releasing;
+
+static size_t fill_release(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
+  const releasing *r = (const releasing *)c;
+  values[0] = lk_value_of("count", r->count.text, strlen(r->count.text));
+  values[1] = lk_value_of("bound", r->bound.text, strlen(r->bound.text));
+  return r->bounded ? 2 : 1;
+}
+
+static lk_status read_release(lk_counting *c, const lk_said *said, int64_t *again_ms,
+                              lk_error *error) {
+  (void)again_ms;
+  return outcome("semaphore/release", said, &c->op.number, error);
+}
+
+static const lk_want wants_release = {.look = "semaphore/release",
+                                      .counts = true,
+                                      .gives = true,
+                                      .fill = fill_release,
+                                      .read = read_release,
+                                      .destroy = destroy};
+
+lk_status lk_semaphore_release_async(lk_semaphore *semaphore, int64_t count, int64_t bound,
+                                     lk_done_fn done, void *user, lk_error *error) {
+  if (!semaphore || !done) {
+    return lk_fail(error, LK_INVALID, "an asynchronous call needs a semaphore and a callback");
   }
-  lk_client_leave(semaphore->counter.client);
-  return status;
+  lk_status status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
+  if (status == LK_OK) status = lk_check_range("bound", bound, 0, LK_COUNT_MAX, error);
+  if (status != LK_OK) return status;
+  releasing *r = calloc(1, sizeof *r);
+  if (!r) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_number_value("count", count, &r->count);
+  lk_number_value("bound", bound, &r->bound);
+  r->bounded = bound != 0;
+  return lk_counting_go(&r->counting, &semaphore->counter, &wants_release, 0, done, user, NULL,
+                        error);
 }

@@ -31,6 +31,88 @@ static int count_actor_count;
 static bool count_closes;
 static const char semaphore_key[] = "sim:sem", permits_key[] = "sim:permits";
 
+/* ----------------------------------------------------------------------- without a waiting thread -- */
+
+/* A call that is told; the actor sleeps meanwhile, and may cancel it. */
+typedef struct telling {
+  lk_op *op;
+  bool over, cancelling;
+  lk_status status;
+  lk_error error;
+  int64_t number;
+  lk_permit *permit;
+} telling;
+
+static void told(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  telling *t = user;
+  if (t->over) judge_fail(V_STATUS, "done is called again");
+  while (t->cancelling) world_sleep_us(10);
+  t->op = NULL;
+  t->status = status;
+  if (error) t->error = *error;
+  t->number = lk_op_number(op);
+  t->permit = lk_op_permit(op);
+  t->over = true;
+}
+
+static lk_status wait_told(telling *t, lk_status begun, lk_error *error) {
+  if (begun != LK_OK) return begun;
+  while (!t->over) {
+    world_sleep_us(world_between(300, 4000));
+    if (!t->op || t->over || !world_chance(1)) continue;
+    t->cancelling = true;
+    lk_op_cancel(t->op);
+    t->cancelling = false;
+  }
+  *error = t->error;
+  return t->status;
+}
+
+static bool is_told(void) { return world_chance(50); }
+
+static lk_status take(lk_semaphore *s, int64_t n, int64_t wait_ms, lk_error *error) {
+  telling t = {.status = LK_OK};
+  if (!is_told()) return lk_semaphore_acquire(s, n, wait_ms, error);
+  return wait_told(&t, lk_semaphore_acquire_async(s, n, wait_ms, told, &t, &t.op, error), error);
+}
+
+static lk_status give(lk_semaphore *s, int64_t n, lk_error *error) {
+  telling t = {.status = LK_OK};
+  if (!is_told()) return lk_semaphore_release(s, n, 0, NULL, error);
+  return wait_told(&t, lk_semaphore_release_async(s, n, 0, told, &t, error), error);
+}
+
+static lk_status take_permits(lk_permits *p, size_t n, int64_t wait_ms, lk_permit **out,
+                              lk_error *error) {
+  telling t = {.status = LK_OK};
+  if (!is_told()) return lk_permits_acquire(p, n, wait_ms, out, error);
+  lk_status status = lk_permits_acquire_async(p, n, wait_ms, told, &t, &t.op, error);
+  status = wait_told(&t, status, error);
+  *out = t.permit;
+  return status;
+}
+
+static lk_status give_permits(lk_permit *permit, lk_error *error) {
+  telling t = {.status = LK_OK};
+  if (!is_told()) return lk_permit_release(permit, error);
+  return wait_told(&t, lk_permit_release_async(permit, told, &t, error), error);
+}
+
+static lk_status count_down(lk_countdown *l, int64_t *left, lk_error *error) {
+  telling t = {.status = LK_OK};
+  if (!is_told()) return lk_countdown_count_down(l, 1, left, error);
+  lk_status status = lk_countdown_count_down_async(l, 1, told, &t, error);
+  status = wait_told(&t, status, error);
+  *left = t.number;
+  return status;
+}
+
+static lk_status wait_open(lk_countdown *l, int64_t wait_ms, lk_error *error) {
+  telling t = {.status = LK_OK};
+  if (!is_told()) return lk_countdown_wait(l, wait_ms, error);
+  return wait_told(&t, lk_countdown_wait_async(l, wait_ms, told, &t, &t.op, error), error);
+}
+
 /* ------------------------------------------------------------------------------------ semaphore -- */
 
 /* How many are free, and how many calls under way, or without an answer, may have changed that. */
@@ -94,7 +176,7 @@ static void give_back(actor *a, lk_semaphore *s) {
     int64_t n = a->taken;
     a->giving = n;
     semaphore.may_give += n;
-    lk_status status = lk_semaphore_release(s, n, 0, NULL, &error);
+    lk_status status = give(s, n, &error);
     STORY("client", "actor %d gives %lld back: %s", a->id, (long long)n,
           status == LK_OK ? "OK" : error.message);
     host_judge_call(&w, a->id, "semaphore release", RESEND_MS);
@@ -131,7 +213,7 @@ static void use_semaphore(actor *a) {
   a->waits = wait_ms >= 5000 ? WAITS_SEMAPHORE : WAITS_NOT;
   semaphore.may_take += n;
   a->giving = -n;
-  status = lk_semaphore_acquire(s, n, wait_ms, &error);
+  status = take(s, n, wait_ms, &error);
   a->giving = 0;
   a->waits = WAITS_NOT;
   STORY("client", "actor %d takes %lld: %s", a->id, (long long)n,
@@ -196,7 +278,7 @@ static void hold_permits(actor *a, bool renewed) {
   host_watch w = host_begin_call();
   lk_permit *permit = a->permit;
   a->permit = NULL;
-  lk_status status = lk_permit_release(permit, &error);
+  lk_status status = give_permits(permit, &error);
   STORY("client", "actor %d gives permits back: %s", a->id, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "permit release", 0);
   int64_t held_ms = (sched_now_ns() - begun_ns) / 1000000;
@@ -236,7 +318,7 @@ static void use_permits(actor *a) {
                                        : world_between(5000, 15000);
   host_watch w = host_begin_call();
   a->epoch = server_epoch(0);
-  status = lk_permits_acquire(p, (size_t)a->count, wait_ms, &a->permit, &error);
+  status = take_permits(p, (size_t)a->count, wait_ms, &a->permit, &error);
   STORY("client", "actor %d takes %lld permits for %lld ms: %s", a->id, (long long)a->count,
         (long long)a->lease_ms, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "permits acquire", wait_ms);
@@ -272,7 +354,7 @@ static void count_latch(actor *a, lk_countdown *l) {
   if (latch.begun == LATCH) return;
   int before = latch.counted;
   latch.begun++;
-  lk_status status = lk_countdown_count_down(l, 1, &left, &error);
+  lk_status status = count_down(l, &left, &error);
   STORY("client", "actor %d counts latch %d down: %s, %lld left", a->id, latch.number,
         status == LK_OK ? "OK" : error.message, (long long)left);
   bool judged = server_epoch(0) == 0;
@@ -302,7 +384,7 @@ static void wait_latch(actor *a, lk_countdown *l) {
   host_watch w = host_begin_call();
   a->since_ns = sched_now_ns();
   a->waits = wait_ms >= 5000 && latch.set ? WAITS_LATCH : WAITS_NOT;
-  lk_status status = lk_countdown_wait(l, wait_ms, &error);
+  lk_status status = wait_open(l, wait_ms, &error);
   a->waits = WAITS_NOT;
   STORY("client", "actor %d waits for latch %d: %s", a->id, latch.number,
         status == LK_OK ? "OK" : error.message);

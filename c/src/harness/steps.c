@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness/steps.h"
+
+static void run_job(lk_job *job) {
+  lk_steps *steps = (lk_steps *)((char *)job - offsetof(lk_steps, job));
+  lk_op *op = steps->op;
+  lk_steps_tell(steps, 0);
+  lk_op_drop(op);
+}
+
+void lk_steps_init(lk_steps *steps, lk_op *op, void (*step)(lk_steps *steps, unsigned happened)) {
+  steps->op = op;
+  steps->step = step;
+  steps->job.run = run_job;
+  steps->running = true;
+}
+
+/* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference. */
+static lk_steps *run(lk_steps *steps, unsigned happened) {
+  lk_op *op = steps->op;
+  lk_client *client = op->client;
+  lk_steps *next = NULL;
+  pthread_mutex_lock(&client->mutex);
+  steps->happened |= happened;
+  bool mine = !steps->running;
+  if (mine) {
+    steps->running = true;
+    lk_op_keep(op);
+  }
+  while (mine && steps->happened && !steps->ended) {
+    happened = steps->happened;
+    steps->happened = 0;
+    pthread_mutex_unlock(&client->mutex);
+    steps->step(steps, happened);
+    pthread_mutex_lock(&client->mutex);
+  }
+  if (mine) {
+    steps->running = false;
+    next = steps->successor;
+    steps->successor = NULL;
+  }
+  pthread_mutex_unlock(&client->mutex);
+  if (mine) lk_op_drop(op);
+  return next;
+}
+
+/* One that ends lets the next run, on the same stack. */
+void lk_steps_tell(lk_steps *steps, unsigned happened) {
+  lk_steps *next = run(steps, happened);
+  while (next) {
+    lk_op *op = next->op;
+    lk_steps *after = run(next, 0);
+    lk_op_drop(op);
+    next = after;
+  }
+}
+
+void lk_steps_start(lk_steps *steps, unsigned happened) {
+  lk_op *op = steps->op;
+  lk_op_keep(op); /* others may run it from here on, to its end */
+  pthread_mutex_lock(&op->client->mutex);
+  steps->running = false;
+  pthread_mutex_unlock(&op->client->mutex);
+  lk_steps_tell(steps, happened);
+  lk_op_drop(op);
+}
+
+void lk_steps_tell_later(lk_steps *steps, unsigned happened) {
+  steps->happened |= happened;
+  if (steps->running) return;
+  lk_op_keep(steps->op);
+  if (!lk_job_post(steps->op->client->keeper, &steps->job)) lk_op_drop(steps->op);
+}
+
+void lk_steps_note(lk_steps *steps, unsigned happened) {
+  lk_client *client = steps->op->client;
+  pthread_mutex_lock(&client->mutex);
+  steps->happened |= happened;
+  pthread_mutex_unlock(&client->mutex);
+}
+
+void lk_steps_end(lk_steps *steps, lk_steps *successor, unsigned happened) {
+  lk_client *client = steps->op->client;
+  pthread_mutex_lock(&client->mutex);
+  steps->ended = true;
+  steps->successor = successor;
+  if (successor) successor->happened |= happened;
+  pthread_mutex_unlock(&client->mutex);
+}

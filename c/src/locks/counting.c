@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "locks/counting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "harness/reply.h"
+#include "harness/trouble.h"
+#include "os/clock.h"
+#include "os/thread.h"
+
+enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
+
+/* What has happened since the last step. */
+enum { TURN = 1, ANSWER = 2, NEWS = 4, TIMER = 8, QUIT = 16 };
+
+static lk_counting *of_steps(lk_steps *steps) {
+  return (lk_counting *)((char *)steps - offsetof(lk_counting, steps));
+}
+
+static int64_t double_pause(int64_t *pause_us) {
+  int64_t half_us = *pause_us / 2;
+  *pause_us = *pause_us * 2 < PAUSE_LAST_US ? *pause_us * 2 : PAUSE_LAST_US;
+  return half_us + lk_random_up_to(half_us);
+}
+
+/* --------------------------------------------------------------------------------------- ends -- */
+
+static void drop_call(lk_counting *c) {
+  lk_call_clear(&c->call);
+  if (c->seq) lk_seq_give(c->op.client, c->seq);
+  c->seq = NULL;
+}
+
+static lk_steps *leave_line(lk_counting *c) {
+  lk_client *client = c->op.client;
+  if (!c->in_line) return NULL;
+  pthread_mutex_lock(&client->mutex);
+  lk_place *first = lk_line_leave(c->counter->line, &c->place);
+  lk_counting *next = first ? (lk_counting *)((char *)first - offsetof(lk_counting, place)) : NULL;
+  if (next) lk_op_keep(&next->op);
+  pthread_mutex_unlock(&client->mutex);
+  return next ? &next->steps : NULL;
+}
+
+static void end(lk_counting *c, lk_status status) {
+  lk_client *client = c->op.client;
+  drop_call(c);
+  if (status != LK_OK && c->want->settle) c->want->settle(c);
+  lk_channels_unlisten(client->channels, &c->listener);
+  lk_timer_cancel(client->keeper, &c->timer);
+  c->phase = LK_COUNTING_ENDED;
+  lk_steps_end(&c->steps, leave_line(c), TURN);
+  lk_op_end(&c->op, status);
+}
+
+static void end_hurried(lk_counting *c) {
+  lk_status why = (lk_status)c->hurried;
+  const char *text = why == LK_CLOSED ? "the client is closed" : "the operation was cancelled";
+  end(c, lk_fail(lk_op_error(&c->op), why, "%s", text));
+}
+
+/* The wait is over: why, with what the last look said. */
+static void give_up(lk_counting *c) {
+  lk_error *error = lk_op_error(&c->op);
+  lk_status status = c->last;
+  if (status == LK_OK) {
+    status = lk_fail(error, LK_TIMEOUT, "others of this process were first");
+  } else if (status == LK_BUSY && c->wait_ms != 0) {
+    status = LK_TIMEOUT;
+    if (error) error->status = status;
+  }
+  end(c, status);
+}
+
+static bool is_over(const lk_counting *c) { return lk_clock_us() >= c->deadline_us; }
+
+static void sleep_until(lk_counting *c, lk_counting_phase phase, int64_t until_us) {
+  if (until_us > c->deadline_us && phase != LK_COUNTING_PAUSING) until_us = c->deadline_us;
+  c->phase = phase;
+  if (until_us == INT64_MAX) return;
+  if (!lk_timer_set(c->op.client->keeper, &c->timer, until_us)) {
+    end(c, lk_fail(lk_op_error(&c->op), LK_NOMEM, "out of memory"));
+  }
+}
+
+/* -------------------------------------------------------------------------------------- calls -- */
+
+static void digest(lk_counting *c, lk_answer *answer) {
+  char key[96];
+  lk_error *error = lk_op_error(&c->op);
+  const char *script = c->call.script->name;
+  const lk_bytes *first = &c->call.argv[3];
+  snprintf(key, sizeof key, "%.*s", (int)(first->len < 90 ? first->len : 90), first->data);
+  lk_status status = lk_answer_status(answer, script, key, error);
+  c->copies += answer->copies;
+  c->sent_us = answer->sent_us;
+  /* A copy on a connection that was lost may run after the one that was answered. */
+  if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) c->doubt = true;
+  if (status == LK_OK) status = lk_said_read(script, answer->reply, &c->said, error);
+  c->said.again = c->copies > 1;
+  c->answer = status;
+  freeReplyObject(answer->reply);
+}
+
+static void answered(void *user, lk_answer *answer) {
+  lk_counting *c = user;
+  digest(c, answer);
+  lk_steps_tell(&c->steps, ANSWER);
+  lk_op_drop(&c->op);
+}
+
+/* One copy of the call. */
+static void send_copy(lk_counting *c) {
+  lk_answer answer;
+  const lk_call *call = &c->call;
+  int64_t deadline_us = lk_clock_us() + c->patience_us;
+  if (c->resend_us > 0 && deadline_us > c->until_us) deadline_us = c->until_us;
+  c->phase = LK_COUNTING_CALLING;
+  if (c->blocking && c->thread == lk_thread_number()) {
+    const lk_bytes *keys = call->argv + 3, *args = keys + call->script->nkeys;
+    size_t nargs = call->argc - 3 - call->script->nkeys;
+    lk_eval_call(c->op.client, call->script, keys, call->script->nkeys, args, nargs, deadline_us,
+                 &answer, NULL);
+    digest(c, &answer);
+    lk_steps_note(&c->steps, ANSWER);
+    return;
+  }
+  lk_op_keep(&c->op);
+  if (lk_eval_start(c->op.client, call, deadline_us, answered, c)) return;
+  lk_op_drop(&c->op);
+  answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
+  digest(c, &answer);
+  lk_steps_note(&c->steps, ANSWER);
+}
+
+static lk_status write_call(lk_counting *c, const char *script, lk_error *error) {
+  lk_client *client = c->op.client;
+  lk_value values[LK_COUNTER_VALUES + 2];
+  lk_filled filled;
+  size_t count = c->want->fill(c, values);
+  if (c->want->counts) {
+    c->seq = lk_seq_take(client);
+    if (!c->seq) return lk_fail(error, LK_NOMEM, "out of memory");
+    lk_seq_next(c->seq, &values[count], &values[count + 1]);
+    count += 2;
+  }
+  lk_status status = lk_fill(&filled, client, script, c->counter->name, values, count, error);
+  if (status != LK_OK) return status;
+  return lk_call_init(&c->call, filled.script, filled.keys, filled.script->nkeys, filled.args,
+                      filled.nargs, error);
+}
+
+static void call(lk_counting *c, const char *script) {
+  drop_call(c);
+  lk_status status = write_call(c, script, lk_op_error(&c->op));
+  if (status != LK_OK) {
+    end(c, status);
+    return;
+  }
+  c->until_us = lk_clock_us() + c->resend_us;
+  c->copy_us = PAUSE_FIRST_US;
+  c->copies = 0;
+  c->doubt = false;
+  send_copy(c);
+}
+
+static void look(lk_counting *c) {
+  pthread_mutex_lock(&c->op.client->mutex);
+  c->news = false;
+  pthread_mutex_unlock(&c->op.client->mutex);
+  c->gives_back = false;
+  call(c, c->want->look);
+}
+
+static void begin_looking(lk_counting *c) {
+  c->looks_us = lk_clock_us() + c->op.client->command_us;
+  look(c);
+}
+
+/* ------------------------------------------------------------------------------------ waiting -- */
+
+static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+  lk_counting *c = (lk_counting *)((char *)listener - offsetof(lk_counting, listener));
+  (void)payload;
+  pthread_mutex_lock(&c->op.client->mutex);
+  if (news == LK_NEWS_HEARD) c->heard = true;
+  if (news == LK_NEWS_REFUSED && !c->deaf) {
+    c->deaf = malloc(sizeof *c->deaf);
+    if (c->deaf) *c->deaf = *why;
+  }
+  /* Who is deaf for a while looks when it hears again. */
+  if (news != LK_NEWS_DEAF) c->news = true;
+  if (news != LK_NEWS_DEAF) lk_steps_tell_later(&c->steps, NEWS);
+  pthread_mutex_unlock(&c->op.client->mutex);
+}
+
+static bool hears(lk_counting *c, bool *news) {
+  pthread_mutex_lock(&c->op.client->mutex);
+  bool heard = c->heard;
+  *news = c->news;
+  pthread_mutex_unlock(&c->op.client->mutex);
+  return heard;
+}
+
+/* The server lets its channel be heard no more. */
+static bool end_deaf(lk_counting *c) {
+  pthread_mutex_lock(&c->op.client->mutex);
+  lk_error *deaf = c->deaf;
+  c->deaf = NULL;
+  pthread_mutex_unlock(&c->op.client->mutex);
+  if (!deaf) return false;
+  lk_status status = deaf->status;
+  lk_error *error = lk_op_error(&c->op);
+  if (error) *error = *deaf;
+  free(deaf);
+  end(c, status);
+  return true;
+}
+
+/* After a refusal, if it listens; after trouble, soon. */
+static int64_t look_again_at(lk_counting *c) {
+  bool news;
+  int64_t recheck_us = c->counter->recheck_us;
+  int64_t pause_us = recheck_us - lk_random_up_to(recheck_us / 4);
+  if (c->last != LK_BUSY || !hears(c, &news)) {
+    pause_us = double_pause(&c->pause_us);
+  } else {
+    pause_us = lk_pause_at_most_us(pause_us, c->again_ms);
+  }
+  return lk_clock_us() + pause_us;
+}
+
+static void listen_in(lk_counting *c) {
+  lk_client *client = c->op.client;
+  int64_t until_us = lk_clock_us() + client->settings.connect_us + client->command_us;
+  c->listener.told = told;
+  c->phase = LK_COUNTING_LISTENING;
+  if (lk_channels_listen(client->channels, c->counter->channel, &c->listener) != LK_OK) {
+    end(c, lk_fail(lk_op_error(&c->op), LK_NOMEM, "out of memory"));
+  } else {
+    sleep_until(c, LK_COUNTING_LISTENING, until_us);
+  }
+}
+
+static bool goes_on(const lk_counting *c, lk_status status) {
+  if (c->wait_ms == 0) return false;
+  return status == LK_UNSURE ? c->want->repairs : lk_may_pass(status);
+}
+
+static void wait_on(lk_counting *c, lk_status status) {
+  bool news = false;
+  if (!goes_on(c, status)) {
+    end(c, status);
+  } else if (c->hurried != LK_OK) {
+    end_hurried(c);
+  } else if (is_over(c)) {
+    give_up(c);
+  } else if (status == LK_BUSY && !c->listener.channel) {
+    listen_in(c);
+  } else if (status == LK_BUSY && hears(c, &news) && news) {
+    begin_looking(c); /* what came while it looked */
+  } else if (!end_deaf(c)) {
+    sleep_until(c, LK_COUNTING_SLEEPING, look_again_at(c));
+  }
+}
+
+/* -------------------------------------------------------------------------------------- steps -- */
+
+static void give_back(lk_counting *c, lk_status reason) {
+  c->gives_back = true;
+  c->reason = reason;
+  call(c, c->want->back);
+}
+
+/* What nobody waits for any more goes back, if it can; what is done is done. */
+static void granted(lk_counting *c) {
+  lk_status status = c->want->back ? (lk_status)c->hurried : LK_OK;
+  if (status == LK_OK && c->want->keep) status = c->want->keep(c, lk_op_error(&c->op));
+  if (status == LK_OK) {
+    end(c, LK_OK);
+  } else {
+    give_back(c, status);
+  }
+}
+
+static void looked(lk_counting *c, lk_status status) {
+  lk_error *error = lk_op_error(&c->op);
+  c->again_ms = -1;
+  if (status == LK_OK && c->want->counts && c->said.first == -2) {
+    status = lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
+  } else if (status == LK_OK) {
+    status = c->want->read(c, &c->said, &c->again_ms, error);
+  } else if (c->want->fail) {
+    status = c->want->fail(c, status, error);
+  }
+  c->last = status;
+  bool at_once = status == LK_BUSY && c->again_ms == 0 && c->hurried == LK_OK;
+  if (at_once && lk_clock_us() < c->looks_us) {
+    look(
+        c); /* a call takes back only so many permits whose leases have ended, and there may be more */
+    return;
+  }
+  if (!c->want->gives) lk_trouble_note(c->op.client, status, error);
+  if (status == LK_OK) {
+    granted(c);
+  } else {
+    wait_on(c, status);
+  }
+}
+
+static void gave_back(lk_counting *c, lk_status status) {
+  lk_error *error = lk_op_error(&c->op);
+  status = c->want->gave(c, c->reason, status, &c->said, error);
+  if (status == LK_BUSY && c->hurried == LK_OK && c->wait_ms != 0 && !is_over(c)) {
+    begin_looking(c);
+  } else if (status == LK_BUSY) {
+    c->last = status;
+    give_up(c);
+  } else {
+    end(c, status);
+  }
+}
+
+/* While it is unknown whether a copy has run, it goes out again. */
+static bool send_again(lk_counting *c, lk_status status) {
+  if (status == LK_OK || !c->doubt || c->resend_us == 0 || !lk_may_pass(status)) return false;
+  int64_t at_us = lk_clock_us() + double_pause(&c->copy_us);
+  if (c->hurried != LK_OK || at_us >= c->until_us) return false;
+  sleep_until(c, LK_COUNTING_PAUSING, at_us);
+  return true;
+}
+
+static void heard_answer(lk_counting *c) {
+  lk_status status = c->answer;
+  if (send_again(c, status)) return;
+  if (status != LK_OK && c->doubt && c->resend_us > 0) {
+    status = lk_resend_unsure(status, c->call.script->name, lk_op_error(&c->op));
+  }
+  if (c->doubt) c->stray = true;
+  drop_call(c);
+  if (c->gives_back) {
+    gave_back(c, status);
+  } else {
+    looked(c, status);
+  }
+}
+
+static void step(lk_steps *steps, unsigned happened) {
+  lk_counting *c = of_steps(steps);
+  if (c->phase == LK_COUNTING_CALLING) {
+    if (happened & ANSWER) heard_answer(c);
+  } else if (c->phase == LK_COUNTING_PAUSING) {
+    if (c->hurried != LK_OK) {
+      heard_answer(c); /* no copy follows */
+    } else if (happened & TIMER) {
+      send_copy(c);
+    }
+  } else if (c->hurried != LK_OK) {
+    end_hurried(c);
+  } else if (c->phase == LK_COUNTING_IN_LINE && (happened & TURN)) {
+    begin_looking(c);
+  } else if (is_over(c)) {
+    give_up(c);
+  } else if (c->phase == LK_COUNTING_IN_LINE) {
+    sleep_until(c, LK_COUNTING_IN_LINE, c->deadline_us);
+  } else if ((happened & (NEWS | TIMER)) && !end_deaf(c)) {
+    begin_looking(c);
+  }
+}
+
+static void fire(lk_timer *timer) {
+  lk_counting *c = (lk_counting *)((char *)timer - offsetof(lk_counting, timer));
+  lk_steps_tell(&c->steps, TIMER);
+}
+
+static void quit(lk_op *op, lk_status why) {
+  lk_counting *c = lk_counting_of(op);
+  pthread_mutex_lock(&op->client->mutex);
+  if (c->hurried == LK_OK) c->hurried = (int)why;
+  pthread_mutex_unlock(&op->client->mutex);
+  lk_steps_tell(&c->steps, QUIT);
+}
+
+static void destroy(lk_op *op) {
+  lk_counting *c = lk_counting_of(op);
+  free(c->deaf);
+  c->want->destroy(c);
+}
+
+/* -------------------------------------------------------------------------------------- begin -- */
+
+lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *want,
+                            int64_t wait_ms, lk_done_fn done, void *user, lk_error *error) {
+  c->want = want;
+  c->counter = counter;
+  c->op.destroy = destroy;
+  c->op.quit = quit;
+  lk_steps_init(&c->steps, &c->op, step);
+  atomic_init(&c->hurried, LK_OK);
+  lk_status status = lk_op_begin(&c->op, counter->client, NULL, done, user, error);
+  if (status != LK_OK) {
+    want->destroy(c);
+    return status;
+  }
+  c->wait_ms = wait_ms;
+  c->deadline_us = lk_deadline_us(wait_ms);
+  c->patience_us = c->patience_us ? c->patience_us : counter->client->command_us;
+  c->resend_us = want->counts ? counter->resend_us : 0;
+  c->pause_us = PAUSE_FIRST_US;
+  c->timer.fire = fire;
+  c->blocking = !done;
+  c->thread = lk_thread_number();
+  return LK_OK;
+}
+
+void lk_counting_start(lk_counting *c) {
+  lk_client *client = c->op.client;
+  bool first = true;
+  pthread_mutex_lock(&client->mutex);
+  c->phase = LK_COUNTING_IN_LINE;
+  c->in_line = c->wait_ms != 0;
+  if (c->in_line) first = lk_line_join(c->counter->line, &c->place);
+  pthread_mutex_unlock(&client->mutex);
+  lk_steps_start(&c->steps, first ? TURN : TIMER);
+}
+
+lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
+                          lk_error *error) {
+  lk_status status = lk_counting_begin(c, counter, want, wait_ms, NULL, NULL, error);
+  if (status != LK_OK) return status;
+  lk_counting_start(c);
+  status = lk_op_wait(&c->op);
+  lk_op_drop(&c->op);
+  return status;
+}
+
+lk_status lk_counting_go(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
+                         lk_done_fn done, void *user, lk_op **out, lk_error *error) {
+  lk_status status = lk_counting_begin(c, counter, want, wait_ms, done, user, error);
+  if (status != LK_OK) return status;
+  if (out) *out = &c->op;
+  lk_counting_start(c);
+  return lk_succeed(error);
+}

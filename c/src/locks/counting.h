@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call on what is counted, from its first copy to its end: it looks whether it can have what it wants, and if
+ * not, waits for its channel and looks again. It has no thread (harness/steps.h); a blocking call makes its first
+ * looks on its own and then sleeps until it has ended.
+ */
+#ifndef LK_COUNTING_H
+#define LK_COUNTING_H
+
+#include "harness/eval.h"
+#include "harness/line.h"
+#include "harness/steps.h"
+#include "locks/counter.h"
+
+typedef struct lk_counting lk_counting;
+
+/* What is wanted. Its functions run as steps; those that may be NULL say so. */
+typedef struct lk_want {
+  const char *look; /* the script that takes it, or says that it cannot be had yet */
+  const char *back; /* gives back what is not to be kept; NULL: nothing is taken */
+  bool
+      counts; /* a caller and a seq go with its calls, so none is done twice: they go out again for resend_ms */
+  bool gives;   /* it wants nothing for itself: what it meets keeps nobody waiting */
+  bool repairs; /* a look without an answer is made good by the next */
+  /* The arguments; how many. */
+  size_t (*fill)(lk_counting *c, lk_value values[LK_COUNTER_VALUES]);
+  /* A look was answered. LK_OK: it has it; LK_BUSY: not yet, and *again_ms says when to look at the latest, 0: at
+   * once, -1: unknown; anything else ends the call. */
+  lk_status (*read)(lk_counting *c, const lk_said *said, int64_t *again_ms, lk_error *error);
+  /* NULL, or: it was not answered, or with an error; what the call comes to. */
+  lk_status (*fail)(lk_counting *c, lk_status status, lk_error *error);
+  /* NULL, or makes it the application's. Unless LK_OK it is given back; LK_BUSY: and tried anew. */
+  lk_status (*keep)(lk_counting *c, lk_error *error);
+  /* NULL, or it was given back for this reason (LK_BUSY: to be tried anew), and that was answered so: what the
+   * call comes to. `said` is read if the answer is LK_OK. */
+  lk_status (*gave)(lk_counting *c, lk_status reason, lk_status answer, const lk_said *said,
+                    lk_error *error);
+  /* NULL, or: it ends, and not with LK_OK. */
+  void (*settle)(lk_counting *c);
+  void (*destroy)(lk_counting *c); /* frees it */
+} lk_want;
+
+typedef enum lk_counting_phase {
+  LK_COUNTING_IN_LINE,   /* others of this process are first */
+  LK_COUNTING_CALLING,   /* a look is under way */
+  LK_COUNTING_PAUSING,   /* before it goes out once more */
+  LK_COUNTING_LISTENING, /* until the server has confirmed the subscription */
+  LK_COUNTING_SLEEPING,  /* until a message, or the timer */
+  LK_COUNTING_ENDED
+} lk_counting_phase;
+
+struct lk_counting {
+  lk_op op;
+  lk_steps steps;
+  const lk_want *want;
+  lk_counter *counter;
+  int64_t wait_ms;
+  int64_t deadline_us;
+  int64_t patience_us; /* of each copy of a call */
+  int64_t resend_us;   /* copies go out for so long; 0: one does */
+  bool blocking;       /* the thread that began it makes the calls that it comes to */
+  uint64_t thread;
+  lk_timer timer;
+  lk_place place;
+  bool in_line;
+  lk_listener listener;
+
+  /* Guarded by the client's mutex. */
+  bool heard;         /* the server has confirmed the subscription */
+  bool news;          /* a message has come since the last look went out */
+  lk_error *deaf;     /* it was refused; malloc'ed */
+  atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
+
+  /* Of whoever runs it. */
+  lk_counting_phase phase;
+  bool gives_back;  /* the call under way does */
+  lk_status reason; /* for that */
+  lk_seq *seq;      /* of the call under way */
+  lk_call call;
+  int64_t until_us; /* no copy goes out after it */
+  int64_t copy_us;  /* the pause before the next */
+  unsigned copies;  /* of the call under way */
+  bool doubt;       /* one of them may have run, or may run still */
+  bool stray;       /* the same, of any look of these ids */
+  int64_t sent_us;  /* of the copy that was answered */
+  int64_t pause_us; /* the back-off of trouble */
+  int64_t looks_us; /* until when "at once" is believed */
+  lk_status last;   /* what the last look said */
+  int64_t again_ms;
+  lk_status answer; /* of the last copy, */
+  lk_said said;     /* and what it said, if that is LK_OK */
+};
+
+/* A call has begun; c is zeroed but for what its owner added, and goes by want->destroy. Otherwise as
+ * lk_op_begin(); c is freed then. Without `done` it is blocking. */
+lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *want,
+                            int64_t wait_ms, lk_done_fn done, void *user, lk_error *error);
+/* Its first step, on this thread. */
+void lk_counting_start(lk_counting *c);
+/* Both, for a thread that waits until it has ended. */
+lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
+                          lk_error *error);
+/* Both, for an application that is told. *out: it may be NULL. */
+lk_status lk_counting_go(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
+                         lk_done_fn done, void *user, lk_op **out, lk_error *error);
+
+static inline lk_counting *lk_counting_of(lk_op *op) {
+  return (lk_counting *)((char *)op - offsetof(lk_counting, op));
+}
+
+#endif

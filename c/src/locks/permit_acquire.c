@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "locks/permit.h"
+#include "os/clock.h"
+
+typedef struct acquiring {
+  lk_counting counting;
+  lk_permit *permit; /* with ids that serve all tries; NULL: the application has it */
+  lk_permit **out;   /* of a thread that waits */
+} acquiring;
+
+static size_t fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
+  return lk_permit_values(((const acquiring *)c)->permit, values);
+}
+
+static lk_status read(lk_counting *c, const lk_said *said, int64_t *again_ms, lk_error *error) {
+  (void)c;
+  if (said->first == 1) return LK_OK;
+  if (said->first != 0) return lk_said_strange("permit/acquire", error);
+  *again_ms = said->second;
+  if (said->second < 0) return lk_fail(error, LK_BUSY, "too few are free, and no lease ends");
+  return lk_fail(error, LK_BUSY, "too few are free; a lease ends in %" PRId64 " ms, unless renewed",
+                 said->second);
+}
+
+/* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
+static bool has_ended(const acquiring *a) {
+  const lk_permits *permits = a->permit->from;
+  int64_t for_us = lk_believed_us(permits->lease_us, permits->drift_ms, LK_COMPANY_NONE);
+  return lk_clock_us() >= a->counting.sent_us + for_us;
+}
+
+static lk_status keep(lk_counting *c, lk_error *error) {
+  acquiring *a = (acquiring *)c;
+  if (has_ended(a)) {
+    return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
+  }
+  lk_status status = lk_permit_watch(a->permit, c->sent_us, error);
+  if (status != LK_OK) return status;
+  if (a->out) {
+    *a->out = a->permit;
+  } else {
+    c->op.given = a->permit;
+  }
+  a->permit = NULL;
+  return LK_OK;
+}
+
+/* What may be left of these ids goes in the background. */
+static void settle(lk_counting *c) {
+  const acquiring *a = (const acquiring *)c;
+  if (c->stray) lk_permit_undo(a->permit);
+  c->stray = false;
+}
+
+static lk_status gave(lk_counting *c, lk_status reason, lk_status answer, const lk_said *said,
+                      lk_error *error) {
+  acquiring *a = (acquiring *)c;
+  (void)said;
+  c->stray = answer != LK_OK || (c->stray && c->doubt);
+  if (c->hurried != LK_OK) reason = (lk_status)c->hurried;
+  if (reason == LK_CLOSED) return lk_fail(error, reason, "the client is closed");
+  if (reason == LK_CANCELLED) return lk_fail(error, reason, "the operation was cancelled");
+  if (reason != LK_BUSY) return lk_fail(error, reason, "%s", lk_status_text((int)reason));
+  settle(c);
+  if (lk_permit_choose_ids(a->permit)) {
+    return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
+  }
+  return lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
+}
+
+/* What the application was given and did not take is nobody's. */
+static void destroy(lk_counting *c) {
+  acquiring *a = (acquiring *)c;
+  lk_permit *untaken = c->op.given;
+  if (untaken) {
+    lk_watch_end(untaken->watch);
+    if (lk_client_enter(c->op.client, NULL) == LK_OK) {
+      lk_permit_undo(untaken);
+      lk_client_leave(c->op.client);
+    }
+    lk_permit_drop(untaken);
+  }
+  if (a->permit) lk_permit_drop(a->permit);
+  free(a);
+}
+
+static const lk_want wants_permits = {.look = "permit/acquire",
+                                      .back = "permit/release",
+                                      .repairs = true,
+                                      .fill = fill,
+                                      .read = read,
+                                      .keep = keep,
+                                      .gave = gave,
+                                      .settle = settle,
+                                      .destroy = destroy};
+
+/* NULL, and *status says why. */
+static acquiring *new_acquire(lk_permits *permits, size_t count, int64_t wait_ms, lk_status *status,
+                              lk_error *error) {
+  acquiring *a = NULL;
+  *status = permits ? LK_OK : lk_fail(error, LK_INVALID, "the permits are NULL");
+  if (*status == LK_OK && (count < 1 || count > LK_PERMITS_AT_ONCE)) {
+    *status = lk_fail(error, LK_INVALID, "count must be from 1 to %d", LK_PERMITS_AT_ONCE);
+  }
+  if (*status == LK_OK) *status = lk_check_range("wait_ms", wait_ms, LK_FOREVER, INT64_MAX, error);
+  if (*status == LK_OK) {
+    a = calloc(1, sizeof *a);
+    *status = a ? lk_permit_new(permits, count, &a->permit, error)
+                : lk_fail(error, LK_NOMEM, "out of memory");
+  }
+  if (*status != LK_OK) {
+    free(a);
+    return NULL;
+  }
+  a->counting.patience_us = lk_permit_patience_us(permits);
+  return a;
+}
+
+lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t wait_ms, lk_permit **out,
+                             lk_error *error) {
+  lk_status status;
+  if (!out) return lk_fail(error, LK_INVALID, "out is NULL");
+  *out = NULL;
+  acquiring *a = new_acquire(permits, count, wait_ms, &status, error);
+  if (!a) return status;
+  a->out = out;
+  return lk_counting_run(&a->counting, &permits->counter, &wants_permits, wait_ms, error);
+}
+
+lk_status lk_permits_acquire_async(lk_permits *permits, size_t count, int64_t wait_ms,
+                                   lk_done_fn done, void *user, lk_op **out, lk_error *error) {
+  lk_status status;
+  if (out) *out = NULL;
+  if (!done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
+  acquiring *a = new_acquire(permits, count, wait_ms, &status, error);
+  if (!a) return status;
+  return lk_counting_go(&a->counting, &permits->counter, &wants_permits, wait_ms, done, user, out,
+                        error);
+}
+
+lk_permit *lk_op_permit(lk_op *op) {
+  lk_permit *permit = op ? op->given : NULL;
+  if (permit) op->given = NULL;
+  return permit;
+}
