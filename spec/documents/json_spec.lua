@@ -17,6 +17,7 @@ local CALLS = {
   { 'eval', '--url', 'local:', 'lock/inspect', '--name', 'job' },
   { 'local', 'status' }, { 'local', 'stop' },
   { 'spec', 'FOLDER/specs' },
+  { 'adopt', 'FOLDER/specs/one.lua' },
 }
 
 describe('the page of the JSON', function()
@@ -30,6 +31,7 @@ describe('the page of the JSON', function()
     end
     assert(utils.execute(('mkdir "%s/specs"'):format(folder)))
     utils.writefile(folder .. '/specs/a_spec.lua', 'it("is true", function() end)\n')
+    utils.writefile(folder .. '/specs/one.lua', 'return 1\n')
     local env = { LATCHKEY_LOCAL_DIR = folder .. '/local' }
     for _, call in ipairs(CALLS) do
       local arguments = { '--json' }

@@ -252,7 +252,7 @@ describe('header.parse', function()
   end)
 
   it('reports every finding of a header', function()
-    local source = change('1.2.3', 'new'):gsub('{0}   ', '0     ', 1)
+    local source = change('1.2.3', 'new'):gsub('{0}', '{x}', 1)
 
     local _, findings = header.parse(source)
 

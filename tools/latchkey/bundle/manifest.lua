@@ -48,7 +48,8 @@ end
 ---@param form { kind: string, text: string, plus: string }
 ---@return string
 function manifest.form(form)
-  local base = form.text ~= '' and form.kind .. ':' .. form.text or '{' .. form.kind .. '}'
+  local base = form.kind == 'pattern' and form.text
+    or form.text ~= '' and form.kind .. ':' .. form.text or '{' .. form.kind .. '}'
   return base .. (form.plus ~= '' and '+' .. form.plus or '')
 end
 

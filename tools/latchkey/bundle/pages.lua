@@ -31,7 +31,8 @@ local ACCESS = { r = 'read', w = 'written', rw = 'read and written' }
 -- A form in words, N being the lock's name.
 local function name_of(form)
   local base = ({ name = 'N', slot = 'any of the slot', prefix = form.text .. ':{N}',
-    suffix = '{N}:' .. form.text, braces = form.text .. '{N}' })[form.kind]
+    suffix = '{N}:' .. form.text, braces = form.text .. '{N}',
+    pattern = form.text:gsub('{name}', 'N') })[form.kind]
   local argument, tail = form.plus:match('^([^+]+)%+?(.*)$')
   return argument and ('%s:<%s>%s'):format(base, argument, tail) or base
 end

@@ -63,20 +63,16 @@ end
 
 ---@return boolean has the script an argument of this name?
 function Client:takes(script, field)
-  for _, entry in ipairs(self._context.server:header(script, self.beside).argv) do
-    if entry.name == field then
-      return true
-    end
-  end
-  return false
+  local server = self._context.server
+  return server:field(server:header(script, self.beside).argv, field) ~= nil
 end
 
 ---@return integer where an argument stands among those of its script
 function Client:place(script, field)
-  for place, entry in ipairs(self._context.server:header(script, self.beside).argv) do
-    if entry.name == field then
-      return place
-    end
+  local server = self._context.server
+  local _, place = server:field(server:header(script, self.beside).argv, field)
+  if place then
+    return place
   end
   error(('%s has no argument "%s"'):format(script, field))
 end
@@ -87,8 +83,12 @@ end
 ---@param target? string the key of a guarded command
 function Client:send(role, script, values, target)
   local args = {}
-  for _, field in ipairs(self._context.server:header(script, self.beside).argv) do
+  local server = self._context.server
+  for _, field in ipairs(server:header(script, self.beside).argv) do
     local value = values[field.name]
+    if value == nil and server.translate then
+      value = field.type == 'owner' and values.owner or field.type == 'ms' and values.lease or nil
+    end
     if value == nil and field.type == 'verb' then
       value = 'PUBLISH'
     elseif value == nil and field.form then

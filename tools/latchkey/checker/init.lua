@@ -9,6 +9,7 @@ local explorer = require('latchkey.checker.explorer')
 local faults = require('latchkey.checker.faults')
 local parts = require('latchkey.checker.parts')
 local replay = require('latchkey.checker.replay')
+local words = require('latchkey.checker.words')
 
 local checker = {}
 
@@ -58,10 +59,19 @@ function checker.wanted(only)
   end
 end
 
----@param model string|table a name of tools/latchkey/checker/models, or a model
+local own_models = {}
+
+---@param model string|table a name of tools/latchkey/checker/models, the file of a model of
+---  somebody's own, or a model
 ---@return table
 function checker.model(model)
-  return type(model) == 'table' and model or require('latchkey.checker.models.' .. model)
+  if type(model) == 'table' then
+    return model
+  elseif not model:find('%.lua$') then
+    return require('latchkey.checker.models.' .. model)
+  end
+  own_models[model] = own_models[model] or assert(words.load(model))
+  return own_models[model]
 end
 
 ---Why the scripts of a model cannot be checked, if they cannot.
@@ -93,7 +103,7 @@ function checker.prepare(model, options)
   local limits = merged(merged(model.limits, { rounds = bounds.rounds }), options.limits)
   local pool = parts.pool(model.past_ms)
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
-    beside = options.beside, memo = options.memo ~= false })
+    beside = options.beside, memo = options.memo ~= false, translate = model.translate })
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
     kinds = set_of(options.kinds or checker.default_kinds(model)),
     reduce = options.reduce ~= false, wanted = checker.wanted(options.only) })
@@ -121,7 +131,7 @@ function checker.check(model, options)
     end
   end
   return {
-    model = steps.model.name, ok = #outcome.findings == 0 and outcome.complete,
+    model = steps.model.file or steps.model.name, ok = #outcome.findings == 0 and outcome.complete,
     complete = outcome.complete, out_of_memory = outcome.out_of_memory,
     findings = outcome.findings, states = outcome.states, transitions = outcome.transitions,
     executed = steps.server.executed, remembered = steps.server.remembered,

@@ -63,10 +63,11 @@ function regress.write(folder, verdict, finding)
   end
   table.sort(limits)
   dir.makepath(folder)
+  local name = path.splitext(path.basename(verdict.model))
   local bounds, number = verdict.bounds, 1
   local file
   repeat
-    file = path.join(folder, ('%s_%s_%d_spec.lua'):format(verdict.model, finding.property:lower(),
+    file = path.join(folder, ('%s_%s_%d_spec.lua'):format(name, finding.property:lower(),
       number))
     number = number + 1
   until not path.exists(file)

@@ -19,12 +19,14 @@ local function new_world(scripts)
   return scripts and World.new({ scripts = scripts, max_instructions = MOST_INSTRUCTIONS })
 end
 
----@param options { scripts: string, beside: string|nil, pool: table, memo: boolean }
+---@param options { scripts: string, beside: string|nil, pool: table, memo: boolean, translate?: fun
+---  }; `translate(script, shape, reply)` gives the replies of somebody else's scripts the form of
+---  latchkey's own, and nil where the model does not know one
 function Server.new(options)
   return setmetatable({
     world = new_world(options.scripts), other_world = new_world(options.beside),
     scripts = options.scripts, beside = options.beside, pool = options.pool, memo = options.memo,
-    headers = {}, beside_headers = {},
+    headers = {}, beside_headers = {}, translate = options.translate,
     executed = 0, remembered = 0, covered = {}, name = NAME,
   }, Server)
 end
@@ -59,15 +61,33 @@ function Server:folder(call)
   return call.beside and self.beside or self.scripts
 end
 
+-- Scripts that are not latchkey's call their arguments as they like: where the model is of such,
+-- an argument is also known by its type.
+local BY_TYPE = { owner = 'owner', lease = 'ms', channel = 'channel' }
+
+---@return table|nil field of that name, or of that meaning
+---@return integer|nil place
+function Server:field(list, name)
+  for place, entry in ipairs(list) do
+    if entry.name == name then
+      return entry, place
+    end
+  end
+  for place, entry in ipairs(self.translate and BY_TYPE[name] and list or {}) do
+    if entry.type == BY_TYPE[name] then
+      return entry, place
+    end
+  end
+end
+
 ---The name of a script's key or channel, as its header forms it.
 ---@param of? table { beside, locks } whose script it is, and for the first of which locks
 function Server:form(script, field, of)
   local header = self:header(script, of and of.beside)
   for _, list in ipairs({ 'keys', 'argv' }) do
-    for _, entry in ipairs(header[list]) do
-      if entry.name == field then
-        return names.form(entry.form, of and of.locks and of.locks[1] or NAME, {})
-      end
+    local entry = self:field(header[list], field)
+    if entry then
+      return names.form(entry.form, of and of.locks and of.locks[1] or NAME, {})
     end
   end
   error(('%s has no "%s"'):format(script, field))
@@ -176,6 +196,8 @@ end
 local function plain(reply, null)
   if reply == null then
     return false
+  elseif type(reply) == 'table' and reply.ok then
+    return reply.ok
   elseif type(reply) ~= 'table' then
     return reply
   end
@@ -195,6 +217,7 @@ local function cover(self, call, reply)
   end
   local shape = headers.reply_shape(self:header(script, call.beside), reply)
   covered[shape or '?'] = true
+  return shape
 end
 
 ---The text by which a call is known, with the caller's letter.
@@ -245,7 +268,14 @@ local function run(self, keyspace, call, keys, args)
   local is_file = not redisson.has(call.script) -- which may be several commands
   result.after = is_file and not result.wrote and keyspace or self:keyspace(world:keys())
   if is_file then
-    cover(self, call, reply)
+    local shape = cover(self, call, reply)
+    if self.translate then
+      result.raw, result.reply = result.reply, self.translate(call.script, shape, result.reply)
+    end
+    if not result.reply then
+      result.err, result.after = { message = ('the model gives %s no meaning'):format(
+        tostring(shape)) }, keyspace
+    end
   else
     result.wrote = result.after ~= keyspace
   end

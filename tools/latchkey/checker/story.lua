@@ -93,7 +93,11 @@ local function tell_call(steps, step, row, letter, before)
   local result = Client.is_script(call)
     and steps.server:run_once(step.before[steps.KEYS], call, letter)
   if result then
-    row.answer = result.err and result.err.message or relative(show(result.reply))
+    local reply = result.raw
+    if reply == nil then
+      reply = result.reply
+    end
+    row.answer = result.err and result.err.message or relative(show(reply))
     row.messages = result.messages
   end
 end

@@ -18,15 +18,25 @@ lint.rules = {
   { id = 'syntax', wants = 'the code is Lua 5.1' },
   { id = 'dialect', wants = 'nothing that LuaJIT takes and Lua 5.1 reads otherwise or refuses' },
   { id = 'ledger', wants = 'a released version keeps its bytes; raise the version instead' },
+  { id = 'sha1', wants = 'a contract is of the bytes that the script has' },
 }
-for _, group in ipairs({ 'form', 'language', 'contract', 'replies', 'commands', 'cost' }) do
+
+-- What holds of everybody's scripts: what would fail or surprise on a server, and what their
+-- contracts say. The other rules are the order of latchkey's house.
+local EVERYBODYS = { bytes = true, globals = true, library = true, unpack = true, numbers = true,
+  command = true, keys = true, derived = true, time = true, cost = true, owner = true }
+local GROUPS = { 'form', 'language', 'contract', 'replies', 'commands', 'cost', 'foreign' }
+for _, group in ipairs(GROUPS) do
   for _, rule in ipairs(require('latchkey.lint.' .. group)) do
     lint.rules[#lint.rules + 1] = rule
   end
 end
 
 local function applies(rule, script)
-  if rule.needs == 'both' then
+  if rule.of_contract and not script.contract
+    or script.contract and not (rule.of_contract or EVERYBODYS[rule.id]) then
+    return false
+  elseif rule.needs == 'both' then
     return script.header and script.block
   end
   return rule.check and (not rule.needs or script[rule.needs])
@@ -41,7 +51,9 @@ function lint.file(file, home)
   local findings = {}
   local function add(rule)
     return function(line, message)
-      findings[#findings + 1] = { file = file, line = line, rule = rule, message = message }
+      local in_contract = type(line) == 'table'
+      findings[#findings + 1] = { file = in_contract and line.contract or file,
+        line = in_contract and line.line or line, rule = rule, message = message }
     end
   end
 
@@ -131,8 +143,8 @@ function lint.run(targets, home)
     end
     local h = script and script.header
     if h and names[h.name] then
-      findings[#findings + 1] = { file = file, line = h.lines.name, rule = 'name',
-        message = ('%s is the name of %s too'):format(h.name, names[h.name]) }
+      findings[#findings + 1] = { file = file, line = script.contract and 1 or h.lines.name,
+        rule = 'name', message = ('%s is the name of %s too'):format(h.name, names[h.name]) }
     elseif h then
       names[h.name] = file
       if not by_root[script.root] then

@@ -79,6 +79,8 @@ Origin.__index = Origin
 function Origin:declared(node)
   if not node then
     return nil
+  elseif node.tag == 'Index' and script_of.is_global(node[1], 'KEYS') then
+    return node[2].tag == 'Number' and self.unbound[node[2].value] or nil
   elseif node.tag == 'Index' then
     return self.many[node[1].var or false]
   end
@@ -166,8 +168,8 @@ end
 ---@return table origin
 function key_names.of(script)
   local self = setmetatable({ one = {}, many = {}, values = definitions(script),
-    arguments = passed(script), bracers = bracers(script), derived = script.header.derived },
-    Origin)
+    arguments = passed(script), bracers = bracers(script), derived = script.header.derived,
+    unbound = script.contract and script.header.keys or {} }, Origin)
   for _, bound in ipairs(script.bindings) do
     if bound.array == 'KEYS' and bound.index then
       self.one[bound.var] = script.header.keys[bound.index]

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A script as the rules see it: text, header, syntax tree, and what is read off the tree once.
 local paths = require('pl.path')
+local utils = require('pl.utils')
 
+local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
 local header = require('latchkey.script.header')
 local lines = require('latchkey.script.lines')
@@ -59,14 +61,16 @@ end
 -- What is known of a command that is not written out: it may do anything with its key.
 local CHOSEN = { type = 'any', access = 'w', keys = 'first' }
 
--- Calls of redis.call and redis.pcall; `within` is the local function around one.
-local function redis_calls(block)
+-- Calls of redis.call and redis.pcall; `within` is the local function around one. Commands in small
+-- letters are commands where the house's style is not asked for.
+local function redis_calls(block, in_any_case)
   local calls = {}
   local function search(node, within)
     within = node.tag == 'LocalFunction' and node.var.name or within
     local verb = node.tag == 'Call' and script.member(node[1], 'redis')
     if verb == 'call' or verb == 'pcall' then
       local name = node[2] and node[2].tag == 'String' and node[2].value or nil
+      name = name and in_any_case and name:upper() or name
       local command = CHOSEN
       if name then
         command = redis_commands[name]
@@ -82,18 +86,46 @@ local function redis_calls(block)
   return calls
 end
 
+-- A contract's lines are of another file than the script's.
+local function read_contract(self, full)
+  local text = assert(utils.readfile(self.contract, true))
+  local h, findings = header.parse_contract(text, self.source, self.sha1, full)
+  local function place(line)
+    return { contract = self.contract, line = line }
+  end
+  self.contract_lines = lines.split(text)
+  for _, finding in ipairs(findings or {}) do
+    finding.line = place(finding.line)
+  end
+  for field, line in pairs(h and h.lines or {}) do
+    h.lines[field] = place(line)
+  end
+  if h then
+    h.first_code_line = place(1)
+  end
+  return h, findings
+end
+
 ---@param path string
 ---@param source string
----@return table script { path, source, lines, sha1, header?, block?, root?, calls, bindings }
+---@param bare? boolean somebody else's, whatever stands beside it
+---@return table script { path, source, lines, sha1, header?, block?, root?, calls, bindings,
+---  contract? }; the last is the file of a contract, whose lines in `header.lines` are { contract,
+---  line }
 ---@return table[] findings of header and syntax: { line, rule, message }
-function script.read(path, source)
+function script.read(path, source, bare)
   local self = { path = path, source = source, sha1 = digest.sha1(source) }
   self.lines = lines.split(source)
   self.copies, self.marker_problems = fragments.find(self.lines)
   local findings, wrong_header, wrong_code = {}
   -- The file may be named from within its own folder.
   local full = paths.abspath(path)
-  self.header, wrong_header = header.parse(source, full)
+  self.contract = not bare and catalog.contract_of(path, source) or nil
+  if self.contract then
+    self.header, wrong_header = read_contract(self, full)
+  else
+    self.header, wrong_header = header.parse(source, full)
+  end
   self.block, wrong_code = parser.parse(source)
   for _, problems in ipairs({ wrong_header or {}, wrong_code or {} }) do
     for _, problem in ipairs(problems) do
@@ -107,7 +139,7 @@ function script.read(path, source)
   end
 
   if self.block then
-    self.calls, self.bindings = redis_calls(self.block), {}
+    self.calls, self.bindings = redis_calls(self.block, bare or self.contract ~= nil), {}
     for _, statement in ipairs(self.block) do
       self.bindings[#self.bindings + 1] = binding(statement)
     end

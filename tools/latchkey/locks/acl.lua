@@ -55,11 +55,17 @@ local function is_for_one(header)
   return header.message == 'ticket'
 end
 
+-- The scripts of a folder, else the project's own.
+local function scripts_of(home, folder)
+  return assert(catalog.read(folder or path.join(home, 'scripts')))
+end
+
 ---@param home string
+---@param folder? string of somebody's own scripts
 ---@return string[] names of the families, sorted
-function acl.families(home)
+function acl.families(home, folder)
   local families, seen = {}, {}
-  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
+  for _, script in ipairs(scripts_of(home, folder)) do
     local family = script.name:match('^[^/]+')
     if not seen[family] then
       seen[family] = true
@@ -95,6 +101,8 @@ local function form_pattern(form, pattern)
     formed = inner .. ':' .. form.text
   elseif form.kind == 'braces' then
     formed = form.text .. '{' .. pattern .. '}'
+  elseif form.kind == 'pattern' then
+    formed = form.text:gsub('{name}', (pattern:gsub('%%', '%%%%')))
   end
   local tail = form.plus:match('^[^+]+%+?(.*)$')
   return formed .. (tail and ':*' .. tail or '')
@@ -159,9 +167,9 @@ local function add_patterns(keys, channels, script, options)
   end
 end
 
-local function wanted_families(home, families)
+local function wanted_families(home, families, folder)
   if not families or #families == 0 then
-    families = acl.families(home)
+    families = acl.families(home, folder)
   end
   local wanted = {}
   for _, family in ipairs(families) do
@@ -202,12 +210,12 @@ end
 ---  keys that guard/... may touch; topology: "cluster", whose channels are sharded, or "sentinel";
 ---  sharded: channels may be; replicas: holds wait for some; functions: scripts are called as such;
 ---  load: the user may load them, too; setinfo: servers know CLIENT SETINFO; operator: for those
----  who look after the locks
+---  who look after the locks; folder: of scripts that are not latchkey's
 ---@return table rule { commands, keys, channels }, each sorted
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
-  local families = wanted_families(home, options.families)
-  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
+  local families = wanted_families(home, options.families, options.folder)
+  for _, script in ipairs(scripts_of(home, options.folder)) do
     if families[script.name:match('^[^/]+')] then
       add_commands(commands, script)
       add_patterns(keys, channels, script, options)

@@ -125,8 +125,11 @@ function Strict:command(command, argv)
 end
 
 local function shape_of(reply)
-  if type(reply) ~= 'table' or not reply.n then
-    return 'no array'
+  if type(reply) ~= 'table' then
+    return (type(reply) == 'string' or type(reply) == 'number')
+      and ('the %s %s'):format(type(reply), tostring(reply)) or 'nil'
+  elseif not reply.n then
+    return 'the status ' .. tostring(reply.ok)
   end
   return reply.n == 0 and 'an empty array'
     or ('%d elements, the first %s'):format(reply.n, tostring(reply[1]))

@@ -38,22 +38,43 @@ function catalog.names(folder)
   return names
 end
 
+---The contract beside a script that has no header.
+---@param file string the script
+---@param source string its text
+---@return string|nil contract the file
+---@return string|nil text
+function catalog.contract_of(file, source)
+  local second = source:match('^[^\n]*\n([^\n]*)')
+  local contract = file:gsub('%.lua$', '') .. '.contract'
+  if second ~= header.MARK and path.isfile(contract) then
+    return contract, utils.readfile(contract, true)
+  end
+end
+
 ---@param file string
----@return table|nil script { name, path, source, sha1, header }
+---@return table|nil script { name, path, source, sha1, header, contract }; the last is the text of
+---  a contract beside it
 ---@return table|nil findings array of { file, line, rule, message }
 function catalog.read_file(file)
   local source, why = utils.readfile(file, true)
   if not source then
     return nil, { { file = file, line = 0, rule = 'file', message = why } }
   end
-  local h, findings = header.parse(source, file)
+  local sha1 = digest.sha1(source)
+  local contract, text = catalog.contract_of(file, source)
+  local h, findings
+  if contract then
+    h, findings = header.parse_contract(text, source, sha1, file)
+  else
+    h, findings = header.parse(source, file)
+  end
   if not h then
     for _, finding in ipairs(findings) do
-      finding.file = file
+      finding.file = contract or file
     end
     return nil, findings
   end
-  return { name = h.name, path = file, source = source, sha1 = digest.sha1(source), header = h }
+  return { name = h.name, path = file, source = source, sha1 = sha1, header = h, contract = text }
 end
 
 ---@param folder string

@@ -6,6 +6,9 @@ local split = require('latchkey.script.lines').split
 
 local header = {}
 
+-- What opens a header in a script; without it, a file beside the script may say the same.
+header.MARK = '--[[ latchkey-script'
+
 local FIELDS_MAX = 32
 local FLAGS = { ['allow-oom'] = true, ['allow-stale'] = true, ['no-writes'] = true }
 
@@ -30,8 +33,9 @@ local function parse_flags(line, report)
   return flags
 end
 
--- Fields and items between the opening line and "]]"; the number of the first line after them.
-local function parse_fields(h, lines, report)
+-- Fields and items from the line `first` to "]]", or to the end of a contract; the number of the
+-- first line after them.
+local function parse_fields(h, lines, first, report)
   local place = 0
   local add_item -- nil where no item may stand
 
@@ -49,7 +53,7 @@ local function parse_fields(h, lines, report)
   local function start_field(number, name, value)
     local field = FIELDS[PLACE[name]]
     add_item = value == '' and function() end
-    if not field then
+    if not field or field.contract and not h.contract then
       return report(number, ('unknown field "%s"'):format(name))
     end
     h.lines[name] = h.lines[name] or number
@@ -68,12 +72,12 @@ local function parse_fields(h, lines, report)
     end
   end
 
-  for number = 3, #lines do
+  for number = first, #lines do
     local line = lines[number]
     if line == ']]' then
       return number + 1
     end
-    local name, value = line:match('^(%l+):%s*(.-)$')
+    local name, value = line:match('^(%l[%l%d]*):%s*(.-)$')
     local item = line:match('^  %- (%S.*)$')
     if line:match('%s$') then
       report(number, 'spaces at the end of the line')
@@ -85,14 +89,16 @@ local function parse_fields(h, lines, report)
       report(number, 'a header line is "field: value", or "  - item" below a "field:" of items')
     end
   end
-  report(#lines, 'the header has no end; close it with "]]" on a line of its own')
+  if not h.contract then
+    report(#lines, 'the header has no end; close it with "]]" on a line of its own')
+  end
   return #lines + 1
 end
 
 local function check_replies(h, report)
   local seen = {}
   for _, reply in ipairs(h.returns) do
-    local id = reply.first .. '/' .. (reply.arity or '...')
+    local id = reply.bare and reply.shape or reply.first .. '/' .. (reply.arity or '...')
     if seen[id] then
       report(h.lines.returns, ('%s cannot be told from %s'):format(reply.shape, seen[id]))
     end
@@ -151,6 +157,58 @@ local function names_file(path, name)
   return ('/' .. path):sub(-#tail) == tail
 end
 
+local function new_header()
+  return { keys = {}, derived = {}, argv = {}, returns = {}, errors = {}, dynamic = {},
+    uses = {}, repeat_ = 'no', lines = {} }
+end
+
+-- What holds of a header and of a contract alike.
+local function check_all(h, path, report)
+  for _, field in ipairs(FIELDS) do
+    local is_wanted = field.required or field.contract and h.contract
+    if is_wanted and not h.lines[field.name] then
+      report(h.contract and 1 or 2, ('the %s has no "%s:"'):format(
+        h.contract and 'contract' or 'header', field.name))
+    end
+  end
+  check_replies(h, report)
+  check_arguments(h, report)
+  check_names(h, report)
+  if path and h.name and not names_file(path, h.name) then
+    report(h.lines.name, ('the script is named %s but its file is %s; name both alike'):format(
+      h.name, path), 'name')
+  end
+end
+
+---Parses a contract: what a header says, in a file beside a script whose text stays as it is.
+---@param text string the contract
+---@param source string the script
+---@param sha1 string of the script
+---@param path? string the script's file
+---@return table|nil h a header, with `contract` = true
+---@return table|nil findings lines are the contract's
+function header.parse_contract(text, source, sha1, path)
+  local findings, h = {}, new_header()
+  local function report(line, message, rule)
+    findings[#findings + 1] = { line = line, rule = rule or 'header', message = message }
+  end
+  h.contract, h.flags, h.first_code_line = true, {}, 1
+  local first = source:match('^[^\n]*')
+  if first:find('^#!') then
+    h.flags = parse_flags(first, report)
+  end
+  parse_fields(h, split(text), 1, report)
+  check_all(h, path, report)
+  if h.sha1 and h.sha1 ~= sha1 then
+    report(h.lines.sha1, ('the contract is of another text, %s; this one is %s'):format(h.sha1,
+      sha1), 'sha1')
+  end
+  if #findings > 0 then
+    return nil, findings
+  end
+  return h
+end
+
 ---Parses the header of a script.
 ---@param source string the whole script
 ---@param path? string its file, which must be named like the script
@@ -163,31 +221,30 @@ function header.parse(source, path)
     findings[#findings + 1] = { line = line, rule = rule or 'header', message = message }
   end
 
-  local h = { keys = {}, derived = {}, argv = {}, returns = {}, errors = {}, dynamic = {},
-    uses = {}, repeat_ = 'no', lines = {} }
+  local h = new_header()
   h.flags = parse_flags(lines[1], report)
-  if lines[2] ~= '--[[ latchkey-script' then
+  if lines[2] ~= header.MARK then
     report(2, 'the second line is "--[[ latchkey-script" and opens the header')
     return nil, findings
   end
-  h.first_code_line = parse_fields(h, lines, report)
-
-  for _, field in ipairs(FIELDS) do
-    if field.required and not h.lines[field.name] then
-      report(2, ('the header has no "%s:"'):format(field.name))
-    end
-  end
-  check_replies(h, report)
-  check_arguments(h, report)
-  check_names(h, report)
-  if path and h.name and not names_file(path, h.name) then
-    report(h.lines.name, ('the script is named %s but its file is %s; name both alike'):format(
-      h.name, path), 'name')
-  end
+  h.first_code_line = parse_fields(h, lines, 3, report)
+  check_all(h, path, report)
   if #findings > 0 then
     return nil, findings
   end
   return h
+end
+
+-- What a reply that is no array may be called, the most exact first.
+local function bare_shapes(reply)
+  if type(reply) == 'number' then
+    return { ('%.0f'):format(reply), 'integer' }
+  elseif type(reply) == 'string' then
+    return { 'text' }
+  elseif type(reply) == 'table' then
+    return { reply.ok }
+  end
+  return { 'nil' }
 end
 
 ---The shape that the header gives a reply of this kind.
@@ -195,8 +252,16 @@ end
 ---@param reply any as a client sees it
 ---@return string|nil shape nil: it lists no such reply
 function header.reply_shape(h, reply)
+  local bare = bare_shapes(reply)
+  for _, wanted in ipairs(bare) do
+    for _, shape in ipairs(h.returns) do
+      if shape.bare and shape.shape == wanted then
+        return wanted
+      end
+    end
+  end
   for _, shape in ipairs(type(reply) == 'table' and h.returns or {}) do
-    if reply[1] == shape.first and (shape.rest or reply.n == shape.arity) then
+    if not shape.bare and reply[1] == shape.first and (shape.rest or reply.n == shape.arity) then
       return shape.shape
     end
   end

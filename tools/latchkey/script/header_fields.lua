@@ -46,12 +46,16 @@ local function parse_form(text)
   if base == '{name}' or base == '{slot}' then
     return { kind = base:sub(2, -2), text = '', plus = plus }
   end
+  if base and base:find('{name}', 1, true) and base:find('^[%w_:*.{}-]+$') then
+    return { kind = 'pattern', text = base, plus = plus }
+  end
   local kind, part = (base or ''):match('^(%l+):([%w_:*.-]+)$')
   if kind == 'prefix' or kind == 'suffix' or kind == 'braces' then
     return { kind = kind, text = part, plus = plus }
   end
   return nil,
-    ('"%s" forms no name; write {name}, {slot}, prefix:P, suffix:S or braces:P'):format(text)
+    ('"%s" forms no name; write {name}, {slot}, prefix:P, suffix:S or braces:P, or a text that has '
+      .. '{name} in it'):format(text)
 end
 
 local function parse_values(text)
@@ -162,7 +166,21 @@ local function parse_argument(item)
   return argument
 end
 
+-- A reply that is no array: an integer, a status such as OK, or a word for any of a kind.
+local BARE = { ['nil'] = true, text = true, integer = true }
+
+local function parse_bare(item)
+  local shape, text = item:match('^(%S+)%s%s+(%S.*)$')
+  if shape and (BARE[shape] or shape:match('^%-?%d+$') or shape:match('^[A-Z]+$')) then
+    return { shape = shape, bare = true, rest = false, text = text }
+  end
+end
+
 local function parse_return(item)
+  local bare = parse_bare(item)
+  if bare then
+    return bare
+  end
   local inside, text = item:match('^{([^{}]+)}%s%s+(%S.*)$')
   if not inside then
     return nil, 'a reply needs a shape and a meaning: "{1, hold}  what it says"'
@@ -223,6 +241,13 @@ local function parse_version(text)
   return text
 end
 
+local function parse_sha1(text)
+  if not text:match('^%x+$') or #text ~= 40 then
+    return nil, 'a SHA1 has 40 hexadecimal digits'
+  end
+  return text:lower()
+end
+
 local function parse_cost(text)
   local base = text:match('^at most (%d+) commands?$')
   if base then
@@ -264,6 +289,7 @@ end
 return {
   { name = 'name', parse = parse_name, required = true },
   { name = 'version', parse = parse_version, required = true },
+  { name = 'sha1', parse = parse_sha1, contract = true },
   { name = 'summary', parse = any_text, required = true },
   { name = 'keys', parse = parse_key, list = true },
   { name = 'derived', parse = parse_key, list = true },

@@ -22,6 +22,8 @@ function names.form(form, name, args)
     formed = (tagged and name or '{' .. name .. '}') .. ':' .. form.text
   elseif form.kind == 'braces' then
     formed = form.text .. '{' .. name .. '}'
+  elseif form.kind == 'pattern' then
+    formed = form.text:gsub('{name}', (name:gsub('%%', '%%%%')))
   end
   local argument, tail = form.plus:match('^([^+]+)%+?(.*)$')
   if argument then

@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+
 local acl = require('latchkey.locks.acl')
+local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
 local fleet = require('latchkey.servers.fleet')
 
@@ -13,6 +16,7 @@ function command.configure(parser, _, home)
   parser:option('--family', 'Only these scripts: ' .. table.concat(acl.families(home), ', ')
     .. '; may be given several times.'):argname('FAMILY')
     :choices(acl.families(home)):count('*')
+  parser:option('--dir', 'A folder of scripts of your own, instead of latchkey\'s.'):argname('DIR')
   parser:option('--targets', 'Keys that guarded commands act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
   parser:option('--url', 'Where the application\'s locks are, to see whether that is a cluster or '
@@ -63,9 +67,14 @@ function command.run(args, ctx)
       end
     end
   end
+  local _, findings = catalog.read(args.dir or path.join(ctx.home, 'scripts'))
+  if findings then
+    return ctx:misuse(('%s:%d: %s'):format(findings[1].file, findings[1].line,
+      findings[1].message))
+  end
   local topology = topology_of(args)
-  local rule = acl.rule(ctx.home, { names = names, families = args.family, targets = args.targets,
-    topology = topology, sharded = args.sharded, replicas = args.replicas,
+  local rule = acl.rule(ctx.home, { folder = args.dir, names = names, families = args.family,
+    targets = args.targets, topology = topology, sharded = args.sharded, replicas = args.replicas,
     functions = args.functions, load = args.load, setinfo = args.setinfo,
     operator = args.operator })
   local line = acl.line(args.user, rule)

@@ -1,0 +1,124 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A lock that is not latchkey's: it passes, and each mistake in it is found, by lint or by the
+-- checker, with the line.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local checker = require('latchkey.checker')
+local lint = require('latchkey.lint')
+local own_lock = require('support.own_lock')
+local story = require('latchkey.checker.story')
+local words = require('latchkey.checker.words')
+
+describe('a lock of somebody\'s own', function()
+  local folder
+
+  before_each(function()
+    folder = own_lock.folder()
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function check(options)
+    options = options or {}
+    options.scripts = folder .. '/scripts'
+    return checker.check(assert(words.load(folder .. '/acme.lua')), options)
+  end
+
+  it('passes every order of its calls, and says what was reached', function()
+    local verdict = check({ clients = 2, rounds = 1 })
+
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+    assert.same({ ['acme/acquire'] = { OK = true, ['nil'] = true },
+      ['acme/renew'] = { ['0'] = true, ['1'] = true },
+      ['acme/release'] = { ['0'] = true, ['1'] = true } }, verdict.covered)
+    assert.same({}, (lint.run({ folder .. '/scripts' })))
+  end)
+
+  -- What it is, the script, its text, the promise, and the line that is shown.
+  local MISTAKES = {
+    { 'a release that does not ask whose lock it is', 'release',
+      "local n = redis.call('del', KEYS[1])\nredis.call('publish', ARGV[2], 'free')\nreturn n",
+      'G4', 1 },
+    { 'an acquire without an end', 'acquire', "return redis.call('set', KEYS[1], ARGV[1], 'NX')",
+      'G8', 1 },
+    { 'a renewal of what another has', 'renew',
+      "if redis.call('exists', KEYS[1]) == 1 then\n"
+      .. "  return redis.call('pexpire', KEYS[1], ARGV[2])\nend\nreturn 0", 'G4', 2 },
+    { 'an acquire that steals', 'acquire',
+      "return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])", 'G4', 1 },
+    { 'a release that comes twice and frees the next hold', 'release',
+      "local function client(text)\n  return string.match(text or '', '^[^:]+')\nend\n"
+      .. "if client(redis.call('get', KEYS[1])) == client(ARGV[1]) then\n"
+      .. "  redis.call('del', KEYS[1])\n  redis.call('publish', ARGV[2], 'free')\n  return 1\nend\n"
+      .. 'return 0', 'G4', 5, { rounds = 2, clients = 1, kinds = { 'late' } } },
+    { 'a message before the write', 'release',
+      "if redis.call('get', KEYS[1]) == ARGV[1] then\n  redis.call('publish', ARGV[2], 'free')\n"
+      .. "  redis.call('del', KEYS[1])\n  return 1\nend\nreturn 0", 'G10', 3 },
+    { 'a renewal that shortens the lease', 'renew',
+      "if redis.call('get', KEYS[1]) == ARGV[1] then\n"
+      .. "  return redis.call('pexpire', KEYS[1], math.floor(ARGV[2] / 2))\nend\nreturn 0",
+      'G1', 2 },
+    { 'a lease that is one millisecond short', 'acquire',
+      "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2] - 1)", 'G1', 1 },
+    { 'a key that is another one', 'release',
+      "if redis.call('get', KEYS[1]) == ARGV[1] then\n  redis.call('del', KEYS[1] .. ':lock')\n"
+      .. "  redis.call('publish', ARGV[2], 'free')\n  return 1\nend\nreturn 0", 'G10', 2 },
+    { 'a channel on which nobody listens', 'release',
+      "if redis.call('get', KEYS[1]) == ARGV[1] then\n  redis.call('del', KEYS[1])\n"
+      .. "  redis.call('publish', KEYS[1], ARGV[2])\n  return 1\nend\nreturn 0", 'G6', 2 },
+  }
+  for _, mistake in ipairs(MISTAKES) do
+    local what, verb, source, property, line, options = unpack(mistake)
+    it('is not one with ' .. what, function()
+      own_lock.write(folder, verb, source .. '\n')
+      options = options or { clients = 2, rounds = 1 }
+      local started = os.clock()
+
+      local finding = check(options).findings[1]
+
+      assert.is_true(os.clock() - started < 5)
+      assert.equal(property, finding.property, finding.message)
+      local model = words.load(folder .. '/acme.lua')
+      local run, _, steps = checker.run(model, table.concat(finding.trail, ' '), options)
+      local blame = story.of(steps, run).blame
+      assert.same({ 'acme/' .. verb, line }, { blame.script, blame.line })
+    end)
+  end
+
+  it('is not looked at when a reply has no meaning', function()
+    own_lock.write(folder, 'release', 'return redis.call("exists", KEYS[1]) + 7 + #ARGV[1] * 0\n',
+      { ['  - 1  free now\n'] = '  - integer  free now\n', ['- bell'] = '- bell' })
+
+    local finding = check({ clients = 1, rounds = 1, faults = 0 }).findings[1]
+
+    assert.equal('G10', finding.property)
+    assert.matches('the model gives integer no meaning', finding.message)
+  end)
+
+  for what, case in pairs({
+    ['a call without its script'] = { "return model.lock { acquire = { takes = 'OK' } }",
+      'name its script first' },
+    ['a call without a meaning'] = { "return model.lock { acquire = { 'a/b', takes = 'OK' } }",
+      '"busy" says which reply means that' },
+    ['a word that there is none'] = { 'return model.lock { aquire = {} }', 'no word "aquire"' },
+    ['no holders'] = { "return model.lock { acquire = { 'a/b', takes = 1, busy = 0 }, "
+      .. "release = { 'a/c', frees = 1, lost = 0 } }", '"holders" says where' },
+    ['nothing'] = { 'return 7', 'a model file returns a model' },
+    ['an error'] = { 'return io.open("x")', "global 'io'" },
+    ['no Lua'] = { 'return return', 'unexpected symbol' },
+  }) do
+    it('is told what is wrong with a model that has ' .. what, function()
+      local file = folder .. '/wrong.lua'
+      utils.writefile(file, case[1])
+
+      local model, why = words.load(file)
+
+      assert.is_nil(model)
+      assert.truthy(why:find(case[2], 1, true), why)
+    end)
+  end
+end)

@@ -1,0 +1,39 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The lock of docs/howto/audit-your-lock.md, as the page shows it, in a folder of its own.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local digest = require('latchkey.digest')
+
+local PAGE = 'docs/howto/audit-your-lock.md'
+
+local own_lock = {}
+
+---@return string folder with scripts/, their contracts and acme.lua; to be removed
+function own_lock.folder()
+  local folder = path.tmpname()
+  os.remove(folder)
+  local text = assert(utils.readfile(PAGE))
+  for file, content in text:gmatch('\n```%l+ ([^\n ]+)\n(.-)```') do
+    dir.makepath(path.dirname(folder .. '/' .. file))
+    assert(utils.writefile(folder .. '/' .. file, content))
+  end
+  return folder
+end
+
+---Another text in the place of a script, of which its contract then is.
+---@param change table<string, string>|nil texts of the contract to be replaced by others
+function own_lock.write(folder, verb, source, change)
+  local file = ('%s/scripts/acme/%s'):format(folder, verb)
+  local contract = assert(utils.readfile(file .. '.contract'))
+  contract = contract:gsub('sha1:     %x+', 'sha1:     ' .. digest.sha1(source))
+  for old, new in pairs(change or {}) do
+    local first, last = contract:find(old, 1, true)
+    contract = contract:sub(1, first - 1) .. new .. contract:sub(last + 1)
+  end
+  utils.writefile(file .. '.contract', contract)
+  utils.writefile(file .. '.lua', source)
+end
+
+return own_lock

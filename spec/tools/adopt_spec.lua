@@ -1,0 +1,122 @@
+-- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local adopt = require('latchkey.lint.adopt')
+local catalog = require('latchkey.script.catalog')
+local command = require('support.command')
+local digest = require('latchkey.digest')
+local header = require('latchkey.script.header')
+local own_lock = require('support.own_lock')
+
+describe('latchkey adopt', function()
+  local folder
+
+  before_each(function()
+    folder = path.tmpname()
+    os.remove(folder)
+    dir.makepath(folder .. '/shop')
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  -- What the contract of a text says, with what is to be decided decided.
+  local function adopted(source)
+    local contract = assert(adopt.contract(folder .. '/shop/take.lua', source, 'shop/take'))
+    return assert(header.parse_contract(contract:gsub(' %? ', ' the '), source,
+      digest.sha1(source)))
+  end
+
+  local function shapes(source)
+    local list = {}
+    for i, reply in ipairs(adopted(source).returns) do
+      list[i] = reply.shape
+    end
+    return list
+  end
+
+  it('writes a contract beside a script, which stays as it is', function()
+    local lock = own_lock.folder()
+    for _, file in ipairs(dir.getfiles(lock .. '/scripts/acme', '*.contract')) do
+      os.remove(file)
+    end
+    local file = lock .. '/scripts/acme/acquire.lua'
+    local before = utils.readfile(file)
+
+    local code, out = command.run('adopt', file)
+
+    assert.equal(0, code)
+    assert.equal(lock .. '/scripts/acme/acquire.contract: 6 to decide, marked with "?"\n', out)
+    assert.equal(before, utils.readfile(file))
+    assert.equal('acme/acquire', assert(catalog.read_file(file)).name)
+    dir.rmtree(lock)
+  end)
+
+  it('overwrites none, and wants none where there is a header', function()
+    utils.writefile(folder .. '/shop/take.lua', 'return 1')
+    utils.writefile(folder .. '/shop/give.lua', '#!lua\n--[[ latchkey-script\n]]')
+
+    local first = command.run('adopt', folder .. '/shop/take.lua')
+    local again, _, why = command.run('adopt', folder .. '/shop/take.lua')
+    local forced = command.run('adopt', '--force', folder .. '/shop/take.lua')
+    local needless, _, because = command.run('adopt', folder .. '/shop/give.lua')
+
+    assert.same({ 0, 64, 0, 64 }, { first, again, forced, needless })
+    assert.matches('has a contract', why)
+    assert.matches('has a header', because)
+  end)
+
+  it('says what cannot be read, and where', function()
+    utils.writefile(folder .. '/shop/take.lua', 'return 1\nlocal x =')
+
+    local code, _, why = command.run('adopt', folder .. '/shop/take.lua')
+
+    assert.equal(64, code)
+    assert.matches('take%.lua:2: ', why)
+  end)
+
+  it('reads keys off the commands', function()
+    local h = adopted("local stock, log = KEYS[1], KEYS[2]\nredis.call('hget', stock, 'a')\n"
+      .. "redis.call('RPUSH', log, 'x') redis.call('hset', stock, 'a', 1)\n"
+      .. "return redis.call('EXISTS', KEYS[3])")
+
+    local keys = {}
+    for i, key in ipairs(h.keys) do
+      keys[i] = table.concat({ key.name, key.type, key.access }, ' ')
+    end
+    assert.same({ 'stock hash rw', 'log list w', 'key3 any r' }, keys)
+    assert.equal(4, h.cost.base)
+  end)
+
+  it('reads arguments off what is done with them', function()
+    local h = adopted("local limit = tonumber(ARGV[3])\n"
+      .. "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) "
+      .. "redis.call('PUBLISH', ARGV[4], limit) end return redis.call('EXPIRE', KEYS[1], ARGV[5])")
+
+    local types = {}
+    for i, argument in ipairs(h.argv) do
+      types[i] = argument.name .. ' ' .. argument.type
+    end
+    assert.same({ 'arg1 owner', 'arg2 ms', 'limit text', 'arg4 channel', 'arg5 count' }, types)
+    assert.equal('value', h.message)
+  end)
+
+  it('reads replies off what is returned', function()
+    assert.same({ 'OK', 'nil' }, shapes("return redis.call('SET', KEYS[1], 1, 'PX', 5, 'NX')"))
+    assert.same({ 'OK' }, shapes("return redis.call('SET', KEYS[1], 1)"))
+    assert.same({ '-1', 'text', '1' }, shapes(
+      "if KEYS[2] then return -1 elseif KEYS[3] then return 'a' .. KEYS[1] end return true"))
+    assert.same({ 'DONE', 'nil' }, shapes(
+      "if KEYS[1] then return redis.status_reply('DONE') end"))
+    assert.same({ 'integer' }, shapes("return redis.call('INCR', KEYS[1])"))
+  end)
+
+  it('lists errors that are written out', function()
+    local h = adopted("if #KEYS ~= 1 then return redis.error_reply('EMPTY no key') end return 1")
+
+    assert.equal('EMPTY', h.errors[1].code)
+  end)
+end)

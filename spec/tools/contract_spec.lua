@@ -1,0 +1,102 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Contracts beside scripts: the same as a header, for a text that may not change.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local World = require('latchkey.mock.world')
+local catalog = require('latchkey.script.catalog')
+local command = require('support.command')
+local names = require('latchkey.script.names')
+local own_lock = require('support.own_lock')
+
+describe('a contract', function()
+  local folder, scripts
+
+  before_each(function()
+    folder = own_lock.folder()
+    scripts = folder .. '/scripts'
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function change(verb, old, new)
+    local file = ('%s/acme/%s.contract'):format(scripts, verb)
+    local text = utils.readfile(file)
+    local first, last = text:find(old, 1, true)
+    utils.writefile(file, text:sub(1, first - 1) .. new .. text:sub(last + 1))
+  end
+
+  local function wrong(verb)
+    local _, findings = catalog.read_file(('%s/acme/%s.lua'):format(scripts, verb))
+    return findings and ('%s:%d: %s'):format(findings[1].file:match('[^/]+$'), findings[1].line,
+      findings[1].message)
+  end
+
+  it('is read where the script has no header', function()
+    local script = assert(catalog.read(scripts))['acme/release']
+
+    assert.equal('channel', script.header.argv[2].type)
+    assert.same({ '1', '0' }, { script.header.returns[1].shape, script.header.returns[2].shape })
+    assert.same({}, script.header.flags)
+  end)
+
+  it('is of one text', function()
+    utils.writefile(scripts .. '/acme/renew.lua', 'return 1\n')
+
+    assert.matches('^renew%.contract:3: the contract is of another text', wrong('renew'))
+  end)
+
+  it('must have all that a header has, and its SHA1', function()
+    change('renew', 'cluster:  one slot\n', '')
+    change('acquire', 'sha1:     ', 'sha2:     ')
+
+    assert.equal('renew.contract:1: the contract has no "cluster:"', wrong('renew'))
+    assert.equal('acquire.contract:3: unknown field "sha2"', wrong('acquire'))
+  end)
+
+  it('has no SHA1 where it is the header', function()
+    utils.writefile(scripts .. '/acme/renew.lua', '#!lua\n--[[ latchkey-script\n'
+      .. 'name:     acme/renew\nversion:  1.0.0\nsha1:     ' .. ('0'):rep(40) .. '\n]]\n')
+
+    assert.equal('renew.lua:5: unknown field "sha1"', wrong('renew'))
+  end)
+
+  it('holds a run to what it says', function()
+    local world = World.new({ scripts = scripts })
+    local function renew()
+      return world:eval('acme/renew', { 'k' }, { 'me', '100' })
+    end
+    world:command('SET', 'k', 'me')
+    assert.equal(1, (renew()))
+
+    change('renew', '  - 1  renewed\n', '')
+    world = World.new({ scripts = scripts })
+    world:command('SET', 'k', 'me')
+
+    local _, err = renew()
+    assert.matches('lists no such reply: the number 1', err.message)
+  end)
+
+  it('forms keys with the name in the midst of them', function()
+    local form = { kind = 'pattern', text = 'acme:{name}:lock', plus = '' }
+    local tagged = { kind = 'pattern', text = 'acme:{{name}}', plus = '' }
+
+    assert.equal('acme:job:lock', names.form(form, 'job'))
+    assert.equal('acme:%1:lock', names.form(form, '%1'))
+    assert.equal('acme:{job}', names.form(tagged, 'job'))
+  end)
+
+  it('says to acl what the scripts do', function()
+    local code, out = command.run('acl', 'app', '--dir', scripts, '--names', 'job*')
+    change('renew', 'cost: ', 'costs:')
+    local refused, _, why = command.run('acl', 'app', '--dir', scripts)
+
+    assert.equal(0, code)
+    assert.truthy(out:find(' ~acme:job*:lock &acme:job*:free', 1, true))
+    assert.truthy(out:find(' +del ', 1, true))
+    assert.equal(64, refused)
+    assert.matches('renew%.contract:%d+: unknown field "costs"', why)
+  end)
+end)

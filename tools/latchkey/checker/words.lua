@@ -1,0 +1,175 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The words in which a model of somebody's own scripts is written (docs/reference/model.md): what a
+-- file that `latchkey check --model` reads sees as `model`.
+local path = require('pl.path')
+
+local holders = require('latchkey.checker.holders')
+local taker = require('latchkey.checker.models.taker')
+
+local words = {}
+
+-- What replies come to, in the form that latchkey's own have.
+local OUTCOMES = {
+  takes = { 1 }, busy = { 0, -1 },
+  keeps = { 1 }, frees = { 1 }, lost = { -1 },
+}
+local CALLS = {
+  acquire = { 'takes', 'busy' },
+  renew = { 'keeps', 'lost' },
+  release = { 'frees', 'lost' },
+}
+
+local function fail(...)
+  error({ model = (...):format(select(2, ...)) }, 0)
+end
+
+local function reader(read)
+  return function(key, field)
+    if type(key) ~= 'string' then
+      fail('a reader of holders takes the name of a key, as the contract has it')
+    end
+    return { key = key, read = function(keys, name)
+      return read(keys, name, field)
+    end }
+  end
+end
+
+---Who holds: the value of a string.
+words.string = reader(holders.of_string)
+---The fields of a hash, each an owner with a count.
+words.hash = reader(holders.of_hash)
+---One field of a hash.
+words.field = reader(function(keys, name, field)
+  local record = keys[name]
+  for i = 1, record and record.type == 'hash' and #record.value or 0, 2 do
+    if record.value[i] == field then
+      return { [record.value[i + 1]] = { left_ms = holders.left(record), mode = 'write' } }
+    end
+  end
+  return {}
+end)
+
+-- The shapes of a call's replies with what they come to: shape -> outcome.
+local function outcomes_of(name, call)
+  local outcomes = {}
+  for _, word in ipairs(CALLS[name]) do
+    local shapes = type(call[word]) == 'table' and call[word] or { call[word] }
+    if #shapes == 0 then
+      fail('%s: "%s" says which reply means that, such as %s = "1"', name, word, word)
+    end
+    for _, shape in ipairs(shapes) do
+      outcomes[tostring(shape)] = OUTCOMES[word]
+    end
+  end
+  for word in pairs(call) do
+    if word ~= 1 and word ~= CALLS[name][1] and word ~= CALLS[name][2] then
+      fail('%s: there is no word "%s"; there are %s', name, tostring(word),
+        table.concat(CALLS[name], ', '))
+    end
+  end
+  return outcomes
+end
+
+local LOCK = { acquire = true, renew = true, release = true, holders = true, waits = true,
+  summary = true }
+
+local function scripts_of(about)
+  local verbs, known = {}, {}
+  for _, name in ipairs({ 'acquire', 'renew', 'release' }) do
+    local call = about[name]
+    if call and type(call[1]) ~= 'string' then
+      fail('%s: name its script first, such as %s = { "acme/%s", ... }', name, name, name)
+    elseif call then
+      verbs[call[1]], known[call[1]] = name, outcomes_of(name, call)
+    elseif name ~= 'renew' then
+      fail('a lock needs "%s"', name)
+    end
+  end
+  return verbs, known
+end
+
+-- A number in the place of "integer" is how long to wait.
+local function translator(known)
+  return function(script, shape, reply)
+    local outcome = known[script] and known[script][shape]
+    if outcome and outcome[1] == 0 and shape == 'integer' then
+      return { 0, reply }
+    end
+    return outcome and { unpack(outcome) }
+  end
+end
+
+-- Whose call it was, for how long, whatever the arguments are called.
+local function name_event(e)
+  for _, field in ipairs(e.header.argv) do
+    if field.type == 'owner' then
+      e.owner = e.owner or e[field.name]
+    elseif field.type == 'ms' then
+      e.lease = e.lease or e[field.name]
+    end
+  end
+end
+
+---A lock of one holder: three scripts, or two where nobody renews.
+---@param about { acquire, renew?, release, holders, waits?, summary? }
+---@return table model
+function words.lock(about)
+  for word in pairs(about) do
+    if not LOCK[word] then
+      fail('a lock has no word "%s"', tostring(word))
+    end
+  end
+  local verbs, known = scripts_of(about)
+  if type(about.holders) ~= 'table' or not about.holders.read then
+    fail('"holders" says where the owner stands: model.string("lock"), model.hash("lock") or '
+      .. 'model.field("lock", "owner")')
+  elseif about.waits and about.waits ~= 'message' and about.waits ~= 'polling' then
+    fail('"waits" is "message" or "polling"')
+  end
+  local renew = about.renew and about.renew[1]
+  return {
+    summary = about.summary or 'a lock of one holder', foreign = true,
+    roles = { taker = taker.role({ acquire = about.acquire[1], renew = renew,
+      release = about.release[1], polls = about.waits ~= 'message' }) },
+    clients = function(n)
+      return ('taker '):rep(n)
+    end,
+    limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1,
+      renewals = renew and math.huge or 0, back = 200 },
+    bounds = { clients = 2, rounds = 1, faults = 1 },
+    runs = {
+      { clients = 2, rounds = 2 },
+      { clients = 2, rounds = 1, limits = { edges = true, renewals = renew and 1 or 0 } },
+    },
+    key = { about.acquire[1], about.holders.key },
+    holders = about.holders.read, verbs = verbs, translate = translator(known), event = name_event,
+  }
+end
+
+local SEEN = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'select', 'string', 'table',
+  'tonumber', 'tostring', 'type', 'unpack' }
+
+---The model that a file describes.
+---@param file string
+---@return table|nil model
+---@return string|nil why
+function words.load(file)
+  local chunk, why = loadfile(file)
+  if not chunk then
+    return nil, why
+  end
+  local env = { model = words }
+  for _, name in ipairs(SEEN) do
+    env[name] = _G[name]
+  end
+  local good, model = pcall(setfenv(chunk, env))
+  if not good then
+    return nil, type(model) == 'table' and ('%s: %s'):format(file, model.model) or model
+  elseif type(model) ~= 'table' or not model.roles then
+    return nil, file .. ': a model file returns a model, such as "return model.lock { ... }"'
+  end
+  model.name, model.file = path.splitext(path.basename(file)), file
+  return model
+end
+
+return words

@@ -1,0 +1,296 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The contract of a script that has none, as far as reading it tells. What only a person can know
+-- stands there as "?".
+local parser = require('latchkey.lua51.parser')
+local script_of = require('latchkey.lint.script')
+
+local adopt = {}
+
+local MARK = '?'
+local BIGGEST = '9007199254740991'
+
+-- The argument that is a time, by its place behind the key or by the word before it.
+local MS_AT = { PEXPIRE = 3, PSETEX = 3 }
+local MS_BEHIND = { PX = true }
+local COUNT_AT = { EXPIRE = 3, SETEX = 3, INCRBY = 3, DECRBY = 3, LREM = 3 }
+local COUNT_BEHIND = { EX = true }
+
+-- What commands answer, where that does not depend on what is there: all that they may.
+local ANSWERS = {}
+local function answer(shapes, commands)
+  for name in commands:gmatch('%S+') do
+    ANSWERS[name] = shapes
+  end
+end
+answer({ '1', '0' }, 'EXISTS EXPIRE HEXISTS HSETNX PERSIST PEXPIRE SETNX SISMEMBER')
+answer({ 'integer' }, [[APPEND DECR DECRBY DEL HDEL HINCRBY HLEN HSET INCR INCRBY LLEN LPUSH PTTL
+  PUBLISH RPUSH SADD SCARD SREM TTL UNLINK ZADD ZCARD ZCOUNT ZREM ZREMRANGEBYSCORE]])
+answer({ 'text', 'nil' }, 'GET GETDEL HGET LINDEX LPOP RPOP RPOPLPUSH ZSCORE')
+answer({ 'OK' }, 'HMSET LTRIM MSET PSETEX RENAME SETEX')
+
+-- Bound names, wherever they are given: var -> { array, place }.
+local function places_of(block)
+  local bound = {}
+  local function place(node)
+    if node.tag == 'Index' and node[2].tag == 'Number' then
+      for _, array in ipairs({ 'KEYS', 'ARGV' }) do
+        if script_of.is_global(node[1], array) then
+          return array, node[2].value
+        end
+      end
+    end
+    local known = bound[node.var or false]
+    if known then
+      return known.array, known.place
+    end
+    -- tonumber(ARGV[1]) is that argument, too
+    if node.tag == 'Call' and script_of.is_global(node[1], 'tonumber') and node[2] then
+      return place(node[2])
+    end
+  end
+  parser.walk(block, function(node)
+    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
+      local array, at = nil, nil
+      if node[i] then
+        array, at = place(node[i])
+      end
+      bound[var] = array and { array = array, place = at } or nil
+    end
+  end)
+  return place, bound
+end
+
+local function entry(list, place)
+  list[place] = list[place] or {}
+  list.n = math.max(list.n or 0, place)
+  return list[place]
+end
+
+local function note_key(key, command)
+  local access = command.access == 'r' and 'r' or 'w'
+  key[access] = true
+  if command.type and command.type ~= 'any' then
+    key.type = key.type and key.type ~= command.type and 'any' or command.type
+  end
+end
+
+-- What the arguments of a command say of ARGV.
+local function note_arguments(call, place, args)
+  local before
+  for i = 3, #call.node do
+    local node = call.node[i]
+    local array, at = place(node)
+    if array == 'ARGV' then
+      local argument = entry(args, at)
+      local is_ms = MS_AT[call.name] == i - 1 or MS_BEHIND[before or '']
+      local is_count = COUNT_AT[call.name] == i - 1 or COUNT_BEHIND[before or '']
+      local is_value = call.name == 'SET' and i == 4
+      argument.kind = argument.kind or is_ms and 'ms' or is_count and 'count'
+        or is_value and 'owner' or nil
+    end
+    before = node.tag == 'String' and node.value:upper() or nil
+  end
+end
+
+local function note_calls(script, place, keys, args)
+  for _, call in ipairs(script.calls) do
+    local command = call.command
+    if command and command.access == 'publish' then
+      local array, at = place(call.node[3] or {})
+      if array == 'ARGV' then
+        entry(args, at).kind = 'channel'
+      end
+    elseif command and command.keys ~= 'none' then
+      local last = command.keys == 'all' and #call.node or command.keys == 'two' and 4 or 3
+      for i = 3, math.min(last, #call.node) do
+        local array, at = place(call.node[i])
+        if array == 'KEYS' then
+          note_key(entry(keys, at), command)
+        end
+      end
+      note_arguments(call, place, args)
+    end
+  end
+end
+
+-- What is compared with what the server answered is the name of an owner, as likely as not.
+local function note_rest(script, place, bound, keys, args)
+  parser.walk(script.block, function(node)
+    local array, at = place(node)
+    if array then
+      entry(array == 'KEYS' and keys or args, at)
+    end
+    if node.tag == 'Operator' and (node.op == '==' or node.op == '~=') then
+      for i = 1, 2 do
+        local side, index = place(node[i])
+        local other = node[3 - i]
+        if side == 'ARGV' and other.tag ~= 'Number' and other.tag ~= 'String'
+          and other.tag ~= 'Nil' then
+          local argument = entry(args, index)
+          argument.kind = argument.kind or 'owner'
+        end
+      end
+    end
+  end)
+  for var, known in pairs(bound) do
+    local list = known.array == 'KEYS' and keys or args
+    if list[known.place] then
+      list[known.place].name = var.name:lower():gsub('[^a-z0-9_]', '_'):match('^[a-z].*')
+    end
+  end
+end
+
+local function shapes_of(node, calls)
+  if not node or node.tag == 'Nil' or node.tag == 'False' then
+    return { 'nil' }
+  elseif node.tag == 'True' then
+    return { '1' }
+  elseif script_of.integer(node) then
+    return { ('%.0f'):format(script_of.integer(node)) }
+  elseif node.tag == 'String' or node.tag == 'Operator' and node.op == '..' then
+    return { 'text' }
+  end
+  local call = calls[node]
+  if call and call.name == 'SET' then
+    for i = 5, #call.node do
+      local word = call.node[i].tag == 'String' and call.node[i].value:upper()
+      if word == 'NX' or word == 'XX' then
+        return { 'OK', 'nil' }
+      end
+    end
+    return { 'OK' }
+  end
+  return call and ANSWERS[call.name] or { MARK }
+end
+
+local function replies_of(script)
+  local calls, list, seen, errors = {}, {}, {}, {}
+  for _, call in ipairs(script.calls) do
+    calls[call.node] = call
+  end
+  local function add(into, shape)
+    if not seen[shape] then
+      seen[shape] = true
+      into[#into + 1] = shape
+    end
+  end
+  parser.walk(script.block, function(node, depth)
+    if node.tag ~= 'Return' or depth > 0 then
+      return
+    end
+    local value = node[1]
+    local verb = value and value.tag == 'Call' and script_of.member(value[1], 'redis')
+    local text = verb and value[2] and value[2].tag == 'String' and value[2].value
+    if verb == 'error_reply' then
+      add(errors, text and text:match('^([A-Z][A-Z0-9]*) ') or MARK)
+    elseif verb == 'status_reply' then
+      add(list, text and text:match('^[A-Z]+$') or MARK)
+    else
+      for _, shape in ipairs(shapes_of(value, calls)) do
+        add(list, shape)
+      end
+    end
+  end)
+  local last = script.block[#script.block]
+  if not last or last.tag ~= 'Return' then
+    add(list, 'nil')
+  end
+  return list, errors
+end
+
+local DOMAIN = { owner = '1..256', ms = '1..86400000', count = '0..' .. BIGGEST,
+  text = '0..512', channel = '{name}:' .. MARK }
+
+local function columns(rows)
+  local widths, lines = {}, {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do
+      widths[i] = math.max(widths[i] or 0, #cell)
+    end
+  end
+  for i, row in ipairs(rows) do
+    local line = '  -'
+    for at, cell in ipairs(row) do
+      line = line .. (at == 1 and ' ' or '  ') .. cell .. (' '):rep(widths[at] - #cell)
+    end
+    lines[i] = line:gsub('%s+$', '') .. '\n'
+  end
+  return table.concat(lines)
+end
+
+local function key_rows(keys)
+  local rows = {}
+  for place = 1, keys.n or 0 do
+    local key = keys[place] or {}
+    local form = place == 1 and '{name}' or ('{name}:%d'):format(place)
+    rows[place] = { key.name or (keys.n == 1 and 'key' or 'key' .. place), key.type or 'any',
+      (key.r and 'r' or '') .. (key.w and 'w' or not key.r and 'r' or ''), form,
+      MARK .. ' how its name is formed, and what it holds' }
+  end
+  return rows
+end
+
+local function argument_rows(args)
+  local rows, has_channel = {}, false
+  for place = 1, args.n or 0 do
+    local argument = args[place] or {}
+    local kind = argument.kind or 'text'
+    has_channel = has_channel or kind == 'channel'
+    local domain = kind == 'channel' and '{name}:told' or DOMAIN[kind]
+    rows[place] = { argument.name or 'arg' .. place, kind, domain, MARK .. ' its range, and what '
+      .. 'it is' }
+  end
+  return rows, has_channel
+end
+
+local function reply_rows(shapes)
+  local rows = {}
+  for i, shape in ipairs(shapes) do
+    rows[i] = { shape == MARK and '{0, more...}' or shape,
+      MARK .. (shape == MARK and ' what it answers, and what that says' or ' what that says') }
+  end
+  return rows
+end
+
+---@param file string
+---@param source string
+---@param name string family/verb
+---@return string|nil contract
+---@return string|nil why
+---@return integer|nil line
+function adopt.contract(file, source, name)
+  local script, findings = script_of.read(file, source, true)
+  if not script.block then
+    for _, finding in ipairs(findings) do
+      if finding.rule == 'syntax' or finding.rule == 'dialect' then
+        return nil, finding.message, finding.line
+      end
+    end
+    return nil, 'it cannot be read', 0
+  end
+  local keys, args = {}, {}
+  local place, bound = places_of(script.block)
+  note_calls(script, place, keys, args)
+  note_rest(script, place, bound, keys, args)
+  local arguments, has_channel = argument_rows(args)
+  local replies, errors = replies_of(script)
+  local out = { ('name:     %s\nversion:  1.0.0\nsha1:     %s\nsummary:  %s what it does\n'):format(
+    name, script.sha1, MARK) }
+  local function add(title, rows)
+    if #rows > 0 then
+      out[#out + 1] = title .. ':\n' .. columns(rows)
+    end
+  end
+  add('keys', key_rows(keys))
+  add('argv', arguments)
+  add('returns', reply_rows(replies))
+  add('errors', reply_rows(errors))
+  if has_channel then
+    out[#out + 1] = 'message:  value\n'
+  end
+  out[#out + 1] = ('cost:     at most %d commands\ncluster:  one slot\n'):format(
+    math.max(#script.calls, 1))
+  return table.concat(out)
+end
+
+return adopt

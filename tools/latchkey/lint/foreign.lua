@@ -1,0 +1,170 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Rules on scripts that have a contract beside them, and on owners.
+local parser = require('latchkey.lua51.parser')
+local script_of = require('latchkey.lint.script')
+
+local MARK = '?'
+
+-- What `latchkey adopt` could not know.
+local function decide(script, report)
+  for number, line in ipairs(script.contract_lines) do
+    if (line .. ' '):find(' %' .. MARK .. ' ') then
+      report({ contract = script.contract, line = number },
+        'a person must decide here: write what is right in the place of "?"')
+    end
+  end
+end
+
+-- The place in KEYS or ARGV that a node is, `KEYS[2]` or what is bound to it.
+local function place_of(node, bound)
+  local from = bound[node.var or false] or node
+  if from.tag == 'Index' and from[2].tag == 'Number' then
+    for _, array in ipairs({ 'KEYS', 'ARGV' }) do
+      if script_of.is_global(from[1], array) then
+        return array, from[2].value
+      end
+    end
+  end
+end
+
+local function bound_places(script)
+  local bound = {}
+  parser.walk(script.block, function(node)
+    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
+      if node[i] and place_of(node[i], {}) then
+        bound[var] = node[i]
+      end
+    end
+  end)
+  return bound
+end
+
+-- Keys and arguments of code and contract are the same; those that are taken as a whole are not
+-- looked at.
+local function takes(script, report)
+  local used, whole = { KEYS = {}, ARGV = {} }, {}
+  parser.walk(script.block, function(node)
+    local array, place = place_of(node, {})
+    if array then
+      used[array][place] = used[array][place] or node.line
+    end
+    for i, child in ipairs(node) do
+      for _, name in ipairs({ 'KEYS', 'ARGV' }) do
+        local is_place = node.tag == 'Index' and i == 1 and node[2].tag == 'Number'
+        local is_count = node.tag == 'Unary' and node.op == '#'
+        whole[name] = whole[name]
+          or type(child) == 'table' and script_of.is_global(child, name) and not is_place
+          and not is_count
+      end
+    end
+  end)
+  for array, list in pairs({ KEYS = script.header.keys, ARGV = script.header.argv }) do
+    for place, line in pairs(used[array]) do
+      if not list[place] and not (list[#list] and list[#list].many) then
+        report(line, ('%s[%d] is not in the contract'):format(array, place))
+      end
+    end
+    for place, field in ipairs(list) do
+      if not used[array][place] and not whole[array] then
+        report(script.header.lines[array == 'KEYS' and 'keys' or 'argv'],
+          ('the code never looks at %s[%d], "%s"'):format(array, place, field.name))
+      end
+    end
+  end
+end
+
+local LITERAL = {
+  Number = function(node)
+    return { ('%.0f'):format(node.value), 'integer' }
+  end,
+  String = function()
+    return { 'text' }
+  end,
+  Nil = function()
+    return { 'nil' }
+  end,
+  False = function()
+    return { 'nil' }
+  end,
+  True = function()
+    return { '1', 'integer' }
+  end,
+}
+
+---What a value that is written out is called among the replies of a contract.
+---@param node table|nil an expression
+---@return string[]|nil shapes any of these; nil: only a run can tell
+local function shapes_of(node)
+  if not node then
+    return { 'nil' }
+  end
+  local integer = script_of.integer(node)
+  if integer then
+    return { ('%.0f'):format(integer), 'integer' }
+  end
+  local call = node.tag == 'Call' and script_of.member(node[1], 'redis') == 'status_reply'
+  if call then
+    return node[2] and node[2].tag == 'String' and { node[2].value } or nil
+  end
+  return LITERAL[node.tag] and LITERAL[node.tag](node)
+end
+
+local function answers(script, report)
+  local listed = {}
+  for _, shape in ipairs(script.header.returns) do
+    listed[shape.shape] = true
+  end
+  parser.walk(script.block, function(node, depth)
+    local shapes = node.tag == 'Return' and depth == 0 and shapes_of(node[1])
+    if not shapes then
+      return
+    end
+    for _, shape in ipairs(shapes) do
+      if listed[shape] then
+        return
+      end
+    end
+    report(node.line, ('no line of "returns:" fits this reply, %s; add one'):format(shapes[1]))
+  end)
+end
+
+-- Who takes an owner's name and neither compares it nor gives it to the server does the same for
+-- everybody.
+local function owner(script, report)
+  local bound, minded = bound_places(script), {}
+  local function mind(node)
+    local array, place = place_of(node, bound)
+    if array == 'ARGV' then
+      minded[place] = true
+    end
+    for _, child in ipairs(node) do
+      mind(child)
+    end
+  end
+  parser.walk(script.block, function(node)
+    if node.tag == 'Operator' and (node.op == '==' or node.op == '~=') then
+      mind(node)
+    elseif node.tag == 'Call' then
+      for i = 2, #node do
+        mind(node[i])
+      end
+    end
+  end)
+  for place, argument in ipairs(script.header.argv) do
+    if argument.type == 'owner' and not argument.many and not minded[place] then
+      report(script.header.lines.argv, ('"%s" is taken, but never compared with anything')
+        :format(argument.name))
+    end
+  end
+end
+
+return {
+  { id = 'decide', wants = 'a contract has no "?" left', needs = 'header', of_contract = true,
+    check = decide },
+  { id = 'takes', wants = 'the keys and arguments of a contract are those of the code',
+    needs = 'both', of_contract = true, check = takes },
+  { id = 'answers', wants = 'replies that are written out are those of the contract',
+    needs = 'both', of_contract = true, check = answers },
+  { id = 'owner', wants = 'the name of an owner is compared, or given to a command',
+    needs = 'both', check = owner },
+}
