@@ -18,6 +18,7 @@ local CALLS = {
   { 'local', 'status' }, { 'local', 'stop' },
   { 'spec', 'FOLDER/specs' },
   { 'adopt', 'FOLDER/specs/one.lua' },
+  { 'bind', 'c', '--dir', program.root .. '/scripts', '-o', 'FOLDER/calls.h' },
 }
 
 describe('the page of the JSON', function()

@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Typed calls in C: that they compile without a warning, and do on a server what they say.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local own_lock = require('support.own_lock')
+local program = require('cli.program')
+
+local COMPILE = 'cc -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes '
+  .. '-Werror -I"$1/c/include" -o "$2/app" "$2/app.c" -L"$3" -llatchkey'
+
+local MAIN = [[
+#include "calls.h"
+
+int main(void) {
+  lk_error error = {0};
+  lk_client *client = NULL;
+  if (lk_client_open(getenv("LATCHKEY_URL"), NULL, &client, &error) != LK_OK) return 1;
+  const lk_bytes me = {"me:1", 4}, you = {"you:1", 5}, nobody = {"", 0};
+  acme_acquire_reply took;
+  acme_renew_reply renewed;
+  acme_release_reply gave;
+  printf("%d ", acme_acquire(client, "job", me, 30000, &took, &error));
+  printf("%d ", took.is == ACME_ACQUIRE_OK);
+  lk_reply_free(took.raw);
+  printf("%d\n", acme_acquire(client, "job", you, 30000, &took, &error));
+  printf("%d ", took.is == ACME_ACQUIRE_NIL);
+  printf("%d ", acme_renew(client, "job", me, 60000, &renewed, &error));
+  printf("%d\n", (int)renewed.number);
+  lk_reply_free(took.raw);
+  lk_reply_free(renewed.raw);
+  const lk_bytes flush[] = {{"SCRIPT", 6}, {"FLUSH", 5}};
+  lk_reply *raw = NULL;
+  printf("%d ", lk_command(client, flush, 2, &raw, &error));
+  lk_reply_free(raw);
+  printf("%d ", acme_release(client, "job", you, &gave, &error));
+  printf("%d ", gave.is == ACME_RELEASE_0);
+  lk_reply_free(gave.raw);
+  printf("%d\n", acme_release(client, "job", me, NULL, &error));
+  printf("%d: ", acme_acquire(client, "job", me, 49, NULL, &error) == LK_INVALID);
+  printf("%s: %s\n", error.script, error.message);
+  printf("%d\n", acme_acquire(client, "job", nobody, 50, NULL, &error) == LK_INVALID);
+  printf("%d\n", acme_acquire(client, "", me, 50, NULL, &error) == LK_INVALID);
+  const lk_bytes set[] = {{"SET", 3}, {"acme:odd:lock", 13}, {"me:1", 4}};
+  lk_command(client, set, 3, &raw, &error);
+  lk_reply_free(raw);
+  printf("%d: ", acme_renew(client, "odd", me, 60000, NULL, &error) == LK_SCRIPT);
+  printf("%s\n", error.message);
+  lk_client_close(client);
+  return 0;
+}
+]]
+
+describe('latchkey bind c', function()
+  local folder
+
+  before_each(function()
+    folder = own_lock.folder()
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+    program.clean()
+  end)
+
+  local function bind(scripts)
+    local result = program.run({ 'bind', 'c', '--dir', scripts, '-o', folder .. '/calls.h' })
+    assert.equal(0, result.code, result.err)
+    return result
+  end
+
+  local function compile(text)
+    utils.writefile(folder .. '/app.c', text)
+    local result = program.start_any('sh', { '-c', COMPILE, 'sh', program.root, folder,
+      path.dirname(program.path) }):wait()
+    assert.equal(0, result.code, result.err)
+  end
+
+  it('writes calls that do what the contract says', function()
+    local server = program.server()
+    own_lock.write(folder, 'renew', "if redis.call('get', KEYS[1]) == ARGV[1] then\n"
+      .. "  return redis.call('pttl', KEYS[1]) < 0 and 7\n"
+      .. "    or redis.call('pexpire', KEYS[1], ARGV[2])\n"
+      .. 'end\nreturn 0\n')
+    bind(folder .. '/scripts')
+    compile(MAIN)
+
+    local result = program.start_any(folder .. '/app', {}, { env = { LATCHKEY_URL = server.url,
+      LD_LIBRARY_PATH = path.dirname(program.path) } }):wait()
+
+    assert.equal('0 1 0\n1 0 1\n0 0 1 0\n1: acme/acquire: ttl is 50 to 86400000\n1\n1\n'
+      .. '1: the reply is none that the contract lists\n', result.out, result.err)
+    assert.equal('', server:command('GET', 'acme:job:lock'))
+  end)
+
+  it('takes scripts with headers, and says which have no typed call', function()
+    local result = bind(program.root .. '/scripts')
+    compile('#include "calls.h"\nint main(void) { (void)lock_renew; return 0; }\n')
+
+    assert.matches('guard/call has no typed call: the key "record" is not formed from a name alone',
+      result.err)
+    assert.matches('permit/renew has no typed call: the argument "ids" may be left out', result.err)
+  end)
+
+  it('is wrong use without scripts', function()
+    assert.equal(64, program.run({ 'bind', 'c', '--dir', '/nowhere' }).code)
+    assert.equal(64, program.run({ 'bind', 'cobol', '--dir', folder .. '/scripts' }).code)
+    utils.writefile(folder .. '/scripts/acme/renew.lua', 'return 0\n')
+    local result = program.run({ 'bind', 'c', '--dir', folder .. '/scripts' })
+    assert.equal(64, result.code)
+    assert.matches('renew%.contract:3: the contract is of another text', result.err)
+  end)
+end)

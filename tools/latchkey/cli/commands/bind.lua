@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: Apache-2.0
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local bind_c = require('latchkey.script.bind_c')
+local catalog = require('latchkey.script.catalog')
+
+local command = { summary = 'write typed calls of scripts, for programs in C' }
+
+function command.configure(parser)
+  parser:argument('language', 'For which language: c.'):choices({ 'c' })
+  parser:option('--dir', 'The folder of the scripts.'):argname('DIR'):count(1)
+  parser:option('-o --output', 'The file to write; default: standard output.'):argname('FILE')
+  parser:epilog('The C header has one function for each script: keys formed as headers and '
+    .. 'contracts say, arguments with their ranges, replies as an enumeration. The texts of the '
+    .. 'scripts are in it.')
+end
+
+-- LK_BOUND_CALLS_H, of calls.h
+local function guard_of(file)
+  return 'LK_BOUND_' .. path.basename(file or 'calls.h'):upper():gsub('[^%w]', '_')
+end
+
+function command.run(args, ctx)
+  if not path.isdir(args.dir) then
+    return ctx:misuse(('--dir %s is no folder'):format(args.dir))
+  end
+  local scripts, findings = catalog.read(args.dir)
+  if not scripts then
+    return ctx:misuse(('%s:%d: %s'):format(findings[1].file, findings[1].line,
+      findings[1].message))
+  elseif #scripts == 0 then
+    return ctx:misuse(('there are no scripts in %s'):format(args.dir))
+  end
+  local text, left = bind_c.header(scripts, guard_of(args.output))
+  for _, one in ipairs(left) do
+    ctx:note(('%s has no typed call: %s'):format(one.script, one.why))
+  end
+  if args.output then
+    local good, why = utils.writefile(args.output, text, true)
+    if not good then
+      return ctx:misuse(why)
+    end
+  end
+  ctx:result({ file = args.output or '', scripts = #scripts - #left, left = left },
+    args.output and '' or text)
+  return 0
+end
+
+return command
