@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The lock of docs/howto/audit-your-lock.md, as the page shows it, in a folder of its own.
+-- Somebody's own scripts as a page shows them, in a folder: the lock of
+-- docs/howto/audit-your-lock.md unless another page is named.
 local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
@@ -10,11 +11,12 @@ local PAGE = 'docs/howto/audit-your-lock.md'
 
 local own_lock = {}
 
----@return string folder with scripts/, their contracts and acme.lua; to be removed
-function own_lock.folder()
+---@param page? string another page
+---@return string folder with scripts/, their contracts and models; to be removed
+function own_lock.folder(page)
   local folder = path.tmpname()
   os.remove(folder)
-  local text = assert(utils.readfile(PAGE))
+  local text = assert(utils.readfile(page or PAGE))
   for file, content in text:gmatch('\n```%l+ ([^\n ]+)\n(.-)```') do
     dir.makepath(path.dirname(folder .. '/' .. file))
     assert(utils.writefile(folder .. '/' .. file, content))
@@ -23,9 +25,10 @@ function own_lock.folder()
 end
 
 ---Another text in the place of a script, of which its contract then is.
+---@param name string "release", or "family/verb" of another family
 ---@param change table<string, string>|nil texts of the contract to be replaced by others
-function own_lock.write(folder, verb, source, change)
-  local file = ('%s/scripts/acme/%s'):format(folder, verb)
+function own_lock.write(folder, name, source, change)
+  local file = ('%s/scripts/%s'):format(folder, name:find('/') and name or 'acme/' .. name)
   local contract = assert(utils.readfile(file .. '.contract'))
   contract = contract:gsub('sha1:     %x+', 'sha1:     ' .. digest.sha1(source))
   for old, new in pairs(change or {}) do

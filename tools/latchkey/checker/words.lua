@@ -4,6 +4,8 @@
 local path = require('pl.path')
 
 local holders = require('latchkey.checker.holders')
+local parts = require('latchkey.checker.parts')
+local roles = require('latchkey.checker.roles')
 local taker = require('latchkey.checker.models.taker')
 
 local words = {}
@@ -143,6 +145,106 @@ function words.lock(about)
     },
     key = { about.acquire[1], about.holders.key },
     holders = about.holders.read, verbs = verbs, translate = translator(known), event = name_event,
+  }
+end
+
+-- What a promise sees of a call.
+local function call_of(e)
+  return { script = e.script, client = e.letter, shape = e.outcome, reply = e.reply[2],
+    args = setmetatable({}, { __index = e }), now = parts.START_MS }
+end
+
+local function check_steps(steps)
+  for name, step in pairs(steps) do
+    if type(step) ~= 'table' or type(step.call) ~= 'string' then
+      fail('the step "%s" names its script: call = "acme/take"', tostring(name))
+    elseif type(step.on) ~= 'table' or not next(step.on) then
+      fail('the step "%s" says what follows from each reply: on = { OK = "done" }', name)
+    end
+    for _, target in pairs(step.on) do
+      local after = type(target) == 'table' and target.next or target
+      if type(after) == 'string' and after ~= 'done' and not steps[after] then
+        fail('the step "%s": there is no step "%s"', name, after)
+      end
+    end
+  end
+end
+
+local CLIENTS = { steps = true, first = true, promises = true, keys = true, faults = true,
+  bounds = true, summary = true }
+
+-- The shapes that a script's replies may have for the client, and the scripts.
+local function shapes_of(steps)
+  local verbs, known = {}, {}
+  for name, step in pairs(steps) do
+    verbs[step.call] = name
+    known[step.call] = known[step.call] or {}
+    for shape in pairs(step.on) do
+      known[step.call][tostring(shape)] = true
+    end
+    local on = {}
+    for shape, target in pairs(step.on) do
+      on[tostring(shape)] = target
+    end
+    step.on = on
+  end
+  return verbs, known
+end
+
+local function promises_of(promises)
+  local titles = {}
+  for title in pairs(promises) do
+    titles[#titles + 1] = title
+  end
+  table.sort(titles)
+  return function(e, ghost, report)
+    ghost.notes = ghost.notes or {}
+    for i, title in ipairs(titles) do
+      ghost.notes[title] = ghost.notes[title] or {}
+      local kept, why = promises[title](call_of(e), ghost.notes[title], e.after.data)
+      if not kept then
+        report('P' .. i, title .. (why and ': ' .. why or ''))
+      end
+    end
+  end
+end
+
+---Clients that do whatever their steps say, and promises about what comes of it.
+---@param about { steps, first, promises, keys?, faults?, bounds?, summary? }
+---@return table model
+function words.clients(about)
+  for word in pairs(about) do
+    if not CLIENTS[word] then
+      fail('clients have no word "%s"', tostring(word))
+    end
+  end
+  if type(about.steps) ~= 'table' or not about.steps[about.first or false] then
+    fail('"steps" has the steps by name, and "first" names the one that a round begins with')
+  elseif type(about.promises) ~= 'table' or not next(about.promises) then
+    fail('"promises" has at least one function, by what it promises')
+  end
+  check_steps(about.steps)
+  local verbs, known = shapes_of(about.steps)
+  local bounds = about.bounds or {}
+  return {
+    summary = about.summary or 'clients by steps', foreign = true,
+    roles = { client = roles.of_steps(about.steps, about.first) },
+    clients = function(n)
+      return ('client '):rep(n)
+    end,
+    keys = about.keys and function()
+      return parts.copy(about.keys)
+    end,
+    limits = { lease = 199, third = 100, drift = 5, recheck = 300 },
+    bounds = { clients = bounds.clients or 2, rounds = bounds.rounds or 2,
+      faults = bounds.faults or 1 },
+    faults = about.faults or { 'crash', 'pause', 'slow', 'silence', 'clock' },
+    verbs = verbs,
+    translate = function(script, shape, reply)
+      return known[script][shape] and { shape, reply } or nil
+    end,
+    event = name_event, observe = promises_of(about.promises),
+    quiet = function() end,
   }
 end
 

@@ -166,7 +166,7 @@ local function refuse(args, options)
     end
   end
   for _, id in ipairs(options.only or {}) do
-    if not properties.names[id] then
+    if not properties.names[id] and not (args.model_file and id:find('^P%d+$')) then
       return ('there is no promise "%s"; there are %s'):format(id,
         table.concat(names_of(properties.names), ', '))
     end

@@ -1,0 +1,101 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The limiter and the queue of docs/howto/audit-limiter-and-queue.md keep their promises, and each
+-- mistake in them is found.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local checker = require('latchkey.checker')
+local lint = require('latchkey.lint')
+local own_lock = require('support.own_lock')
+local words = require('latchkey.checker.words')
+
+local PAGE = 'docs/howto/audit-limiter-and-queue.md'
+
+describe('clients by steps', function()
+  local folder
+
+  before_each(function()
+    folder = own_lock.folder(PAGE)
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function check(model)
+    return checker.check(assert(words.load(('%s/%s.lua'):format(folder, model))),
+      { scripts = folder .. '/scripts' })
+  end
+
+  for _, model in ipairs({ 'limit', 'jobs' }) do
+    it('keep the promises of ' .. model, function()
+      local verdict = check(model)
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+      assert.same({}, (lint.run({ folder .. '/scripts' })))
+    end)
+  end
+
+  -- What it is, the script, what stands there and what in its place, the promise.
+  for _, mistake in ipairs({
+    { 'counts calls of one millisecond once', 'limit/take', 'now, ARGV[3]', 'now, now', 'P1' },
+    { 'counts one too few', 'limit/take', '>= tonumber', '> tonumber', 'P1' },
+    { 'has a window that is too short', 'limit/take', '0, now - ARGV[2]', '0, now - 100', 'P1' },
+    { 'forgets the window too soon', 'limit/take', "'PEXPIRE', KEYS[1], ARGV[2]",
+      "'PEXPIRE', KEYS[1], 100", 'P1' },
+    { 'leaves its key for good', 'limit/take', "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n", '',
+      'G8' },
+    { 'takes a job without a lease', 'jobs/take', "redis.call('ZADD', KEYS[2], now + ARGV[1], job)",
+      '', 'P2' },
+    { 'takes a job whose lease goes on', 'jobs/take', "'-inf', now)", "'-inf', now + 50)", 'P1' },
+    { 'drops a job that comes back', 'jobs/take', "redis.call('RPUSH', KEYS[1], job)", '', 'P2' },
+    { 'ends the leases of all', 'jobs/done', "'ZREM', KEYS[1], ARGV[1]", "'DEL', KEYS[1]", 'P2' },
+  }) do
+    local what, name, old, new, property = unpack(mistake)
+    it('find a script that ' .. what, function()
+      local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
+      local first, last = assert(source:find(old, 1, true))
+      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
+      local started = os.clock()
+
+      local finding = check(name:match('^%l+')).findings[1]
+
+      assert.is_true(os.clock() - started < 5)
+      assert.equal(property, finding and finding.property)
+    end)
+  end
+
+  for what, case in pairs({
+    ['no first step'] = { "first = 'x', steps = {}, promises = { a = print }", '"first" names' },
+    ['no promise'] = { "first = 'a', steps = { a = { call = 'a/b', on = { OK = 'done' } } }",
+      'at least one function' },
+    ['a step without a call'] = { "first = 'a', steps = { a = {} }, promises = { a = type }",
+      'names its script' },
+    ['a step that nothing follows'] = {
+      "first = 'a', steps = { a = { call = 'a/b' } }, promises = { a = type }",
+      'what follows from each reply' },
+    ['a word that there is none'] = { 'promise = {}', 'no word "promise"' },
+  }) do
+    it('are refused with ' .. what, function()
+      utils.writefile(folder .. '/wrong.lua', ('return model.clients { %s }'):format(case[1]))
+
+      local model, why = words.load(folder .. '/wrong.lua')
+
+      assert.is_nil(model)
+      assert.truthy(why:find(case[2], 1, true), why)
+    end)
+  end
+
+  it('are told of a step that there is none', function()
+    utils.writefile(folder .. '/wrong.lua', [[return model.clients { first = 'take',
+      steps = { take = { call = 'limit/take', args = { most = 2, window = 200 },
+        on = { [1] = 'again', [0] = 'done' } } },
+      promises = { ['nothing'] = function() return true end } }]])
+
+    local model, why = words.load(folder .. '/wrong.lua')
+
+    assert.is_nil(model)
+    assert.truthy(why:find('there is no step "again"', 1, true), why)
+  end)
+end)
