@@ -202,6 +202,7 @@ section_sim() {
   if [ -n "$LK_FULL" ]; then seeds=5000 seconds=300; fi
   check 'the seam' c/tests/sim/seam "$LK_BUILD"
   check "fixed seeds, 1 to $seeds" "$LK_BUILD/tests/sim" --seeds "1..$seeds"
+  check 'where memory ends' "$LK_BUILD/tests/sim" --profile memory --seeds "1..$((seeds / 5))"
   check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..200
   check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds 1..60
   seed=$(date +%s)0000
