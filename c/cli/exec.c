@@ -19,25 +19,48 @@ static void say_document(char *text) {
   free(text);
 }
 
-/* What one who runs exec can do; the other hints are for callers of the library. */
-static const char *hint_for_shell(lk_status status) {
-  switch (status) {
+/* The library's own hints are for its callers. */
+const char *exec_hint(const lk_error *error) {
+  const bool refused = error->status != LK_BUSY && error->status != LK_TIMEOUT;
+  if (exec_hold_causes()->count > 0 && refused) {
+    return "see to the servers named above; what some granted was given back, or ends with its "
+           "lease";
+  }
+  switch (error->status) {
   case LK_BUSY:
     return "wait for it with --wait DURATION, or see who holds it: latchkey inspect NAME";
   case LK_LOST:
     return "the work may have overlapped with another holder's: check it before you run it again";
-  default: return hint_of(status);
+  default: return hint_of(error->status);
   }
 }
 
 static void say_hint(const char *hint) {
-  char line[256];
+  char line[1000];
   snprintf(line, sizeof line, "  %s\n", hint);
   exec_say_text(line);
 }
 
+/* Of several servers, each that stood in the way. */
+static void say_causes(void) {
+  const exec_causes *causes = exec_hold_causes();
+  for (size_t i = 0; i < causes->count; i++) {
+    const lk_error *cause = &causes->list[i];
+    const char *server = causes->servers[i];
+    if (cause->status == LK_OK) continue;
+    if (strncmp(cause->message, server, strlen(server)) == 0) {
+      say_hint(cause->message);
+      continue;
+    }
+    char line[700];
+    const char *text = *cause->message ? cause->message : lk_status_text((int)cause->status);
+    snprintf(line, sizeof line, "%s: %s", server, text);
+    say_hint(line);
+  }
+}
+
 void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *why) {
-  const char *hint = hint_for_shell(why->status);
+  const char *hint = exec_hint(why);
   if (run->options.json) {
     say_document(exec_report_waiting(name, why));
   } else {
@@ -49,12 +72,13 @@ void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *wh
 int exec_tell_failure(exec_run *run) {
   const lk_error *error = &run->outcome.error;
   const bool busy = error->status == LK_BUSY || error->status == LK_TIMEOUT;
-  const char *hint = hint_for_shell(error->status);
+  const char *hint = exec_hint(error);
   run->outcome.outcome = busy ? "busy" : error->status == LK_LOST ? "lost" : "failed";
   if (run->options.json) {
     say_document(exec_report_failure(error));
   } else if (!busy || !run->options.quiet) {
     exec_say("%s", error->message);
+    say_causes();
     if (hint) say_hint(hint);
   }
   if (busy) return run->options.busy_exit;

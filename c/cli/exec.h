@@ -89,6 +89,13 @@ size_t exec_clients_dispatch(exec_clients *clients);
 /* What the clients have counted, for Prometheus: written beside the file and put in its place. */
 bool exec_clients_metrics(exec_clients *clients, const char *path);
 
+/* What each server of a majority met, when too few granted a lock. */
+typedef struct exec_causes {
+  size_t count; /* 0: there is nothing to tell */
+  char *servers[EXEC_SERVERS_MAX];
+  lk_error list[EXEC_SERVERS_MAX]; /* LK_OK: it granted */
+} exec_causes;
+
 /* ---------------------------------------------------------------------------------- the locks -- */
 
 /* One name: a hold of this process's own, or an ancestor's that it runs inside. */
@@ -118,6 +125,8 @@ lk_status exec_hold_release_after(exec_hold *hold, int64_t rest_ms, lk_error *er
 /* The hold's TTL is so long at least from now on, also if nobody renews it any more. */
 lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t ttl_ms,
                            lk_error *error);
+/* Of the last lock that was to be taken on several servers; not while it is being taken. */
+const exec_causes *exec_hold_causes(void);
 int64_t exec_hold_remaining_ms(const exec_hold *hold);
 lk_lost_reason exec_hold_lost(const exec_hold *hold);
 void exec_hold_close(exec_hold *hold);
@@ -268,6 +277,8 @@ typedef struct exec_run {
   FILE *report; /* NULL: none */
 } exec_run;
 
+/* What one who runs exec can do about it; NULL: nothing is known. */
+const char *exec_hint(const lk_error *error);
 /* Tells of run->outcome.error, and returns its exit code. */
 int exec_tell_failure(exec_run *run);
 /* Tells what `name` is waited for. */

@@ -16,6 +16,17 @@ static void permit_lost(lk_permit *permit, lk_lost_reason reason, void *user) {
   (void)permit, (void)reason, (void)user;
 }
 
+/* Written by the thread that takes the locks, and read when it has ended. */
+static exec_causes causes;
+
+const exec_causes *exec_hold_causes(void) { return &causes; }
+
+static void name_servers(const exec_clients *clients) {
+  for (size_t i = 0; i < clients->count && !causes.servers[i]; i++) {
+    causes.servers[i] = strdup(lk_client_target(clients->list[i]));
+  }
+}
+
 /* ---------------------------------------------------------------------------------------- open -- */
 
 static lk_status open_permits(exec_hold *hold, lk_client *client, lk_error *error) {
@@ -38,6 +49,7 @@ static lk_status open_locks(exec_hold *hold, const exec_clients *clients, lk_err
                           &hold->locks[i], error);
   }
   if (status != LK_OK || clients->count == 1) return status;
+  name_servers(clients);
   return lk_multilock_open(hold->locks, clients->count, clients->count / 2 + 1, &hold->majority,
                            error);
 }
@@ -91,7 +103,13 @@ static lk_status take_permit(exec_hold *hold, int64_t wait_ms, lk_error *error) 
 lk_status exec_hold_take(exec_hold *hold, int64_t wait_ms, lk_error *error) {
   if (hold->permits) return take_permit(hold, wait_ms, error);
   if (hold->majority) {
-    return lk_multilock_acquire(hold->majority, hold->caller, wait_ms, NULL, error);
+    const lk_status round =
+        lk_multilock_acquire(hold->majority, hold->caller, wait_ms, causes.list, error);
+    causes.count = 0;
+    while (round != LK_OK && causes.count < EXEC_SERVERS_MAX && causes.servers[causes.count]) {
+      causes.count++;
+    }
+    return round;
   }
   const lk_status status = lk_lock_acquire(hold->locks[0], hold->caller, wait_ms, error);
   if (status != LK_OK) return status;

@@ -27,10 +27,25 @@ static json_t *json_text(const char *text) {
 
 static json_t *json_time(int64_t unix_ms) { return unix_ms ? json_integer(unix_ms) : json_null(); }
 
+/* Of several servers, what each met. */
+static json_t *json_causes(void) {
+  const exec_causes *causes = exec_hold_causes();
+  json_t *list = json_array();
+  for (size_t i = 0; i < causes->count; i++) {
+    const lk_error *cause = &causes->list[i];
+    json_array_append_new(
+        list, json_pack("{s:o, s:s, s:o}", "server", json_text(causes->servers[i]), "status",
+                        lk_status_name((int)cause->status), "message", json_text(cause->message)));
+  }
+  return list;
+}
+
 static json_t *json_failure(const lk_error *error) {
   if (error->status == LK_OK) return json_null();
-  return json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status), "message",
-                   json_text(error->message), "hint", lk_status_hint((int)error->status));
+  json_t *failure = json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status),
+                              "message", json_text(error->message), "hint", exec_hint(error));
+  if (exec_hold_causes()->count > 0) json_object_set_new(failure, "servers", json_causes());
+  return failure;
 }
 
 static json_t *json_holds(exec_locks *locks) {

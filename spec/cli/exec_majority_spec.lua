@@ -57,6 +57,35 @@ describe('latchkey exec on several servers', function()
     assert.truthy(result.err:find('2 are needed', 1, true))
   end)
 
+  it('names each server that stood in the way, and why, wherever it tells of a failure', function()
+    local report = program.folder() .. '/report.json'
+    stop(servers[1])
+    servers[2]:command('SET', 'job', 'another', 'PX', '60000')
+    local options = { '--kind', 'mutex', '--wait', '0', '--report', report, 'job' }
+
+    local text = program.run(words(options, { 'true' }))
+    local written = program.json(report).error
+    local json = program.decode(program.run(words({ '--json', unpack(options) }, { 'true' })).err)
+
+    local lines = {}
+    for line in text.err:gmatch('[^\n]+') do
+      lines[#lines + 1] = line
+    end
+    assert.truthy(lines[2]:find('^  unix://' .. servers[1].socket:gsub('%p', '%%%0') .. '.*: .'),
+      text.err)
+    assert.truthy(lines[3]:find('^  unix://' .. servers[2].socket:gsub('%p', '%%%0') .. '.*: .'),
+      text.err)
+    assert.falsy(text.err:find(servers[3].socket, 1, true), text.err)
+    assert.falsy(text.err:find('nothing was sent', 1, true), text.err)
+    for _, document in ipairs({ written, json.error }) do
+      assert.equal(3, #document.servers)
+      assert.equal('LK_UNREACHABLE', document.servers[1].status)
+      assert.equal('LK_BUSY', document.servers[2].status)
+      assert.truthy(document.servers[1].server:find(servers[1].socket, 1, true))
+      assert.falsy(document.hint:find('nothing was sent', 1, true))
+    end
+  end)
+
   it('gives back what a minority granted', function()
     servers[1]:command('HSET', 'job', 'somebody', '1')
     servers[2]:command('HSET', 'job', 'somebody', '1')
