@@ -147,7 +147,7 @@ describe('on a cluster', function()
     end
     local status = run('status')
     cluster.masters[2]:command('SCRIPT', 'FLUSH')
-    local after = run('status')
+    local after = run('status', '-v')
 
     assert.equal(0, code)
     assert.equal(4, #document.nodes)

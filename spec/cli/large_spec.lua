@@ -103,7 +103,8 @@ describe('latchkey among very many keys', function()
     assert.equal(0, result.code)
     assert.truthy(screen.was_shown:find('\r%d+ %% of %d+ keys, %d locks?'))
     assert.truthy(text:find('^NAME +KIND +LEASE +WAITING +HOLDERS\nlock1 +lock '))
-    assert.falsy(text:find('keys', 1, true))
+    assert.falsy(text:find('%', 1, true))
+    assert.truthy(text:find('strings, which were not read among so many keys', 1, true))
   end)
 
   it('says nothing of it with --quiet, and not into a file', function()
@@ -114,7 +115,7 @@ describe('latchkey among very many keys', function()
 
     assert.truthy(text:find('^NAME'))
     assert.falsy(screen.was_shown:find('%', 1, true))
-    assert.equal('', program.run({ 'ls', '--url', server.url }).err)
+    assert.truthy(program.run({ 'ls', '--url', server.url }).err:find('^may be [^\n]+\n$'))
   end)
 
   it('is searched by top a piece at a time', function()

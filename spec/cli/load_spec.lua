@@ -80,7 +80,7 @@ describe('latchkey load', function()
       assert.equal(0, scripts_in(replica))
       -- What a replica lacks is shown; only a master that lacks some is a finding.
       assert.equal(0, status.code)
-      assert.truthy(status.out:find('missing', 1, true))
+      assert.truthy(status.out:find('has none of', 1, true))
     end)
 
     it('takes a server once that is named and found', function()

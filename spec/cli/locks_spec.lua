@@ -54,13 +54,58 @@ describe('latchkey on the locks of a server', function()
       assert.equal(0, document.locks[2].waiters)
     end)
 
+    it('lists mutexes and permits that are certain, and counts what else may be locks', function()
+      server:command('SET', 'mutex', LATCHKEY, 'PX', '30000')
+      server:command('SET', 'jobs', '3')
+      server:command('ZADD', '{jobs}:timeout', '99999999999999', '0123456789abcdef')
+      server:command('SET', '{tagged}jobs', '3')
+      server:command('ZADD', '{tagged}jobs:timeout', '99999999999999', '0123456789abcdef')
+      server:command('SET', 'count', '7')
+      server:command('SET', 'text', ('x'):rep(50))
+      server:command('HSET', 'profile', 'name', 'me')
+
+      local document, shown = json('ls'), run('ls')
+
+      local found = {}
+      for i, one in ipairs(document.locks) do
+        found[i] = one.name .. ' ' .. one.kind
+      end
+      assert.same({ 'jobs permit', 'mutex mutex', '{tagged}jobs permit' }, found)
+      assert.same({ strings = 2, hashes = 1, strings_unread = false }, document.possible)
+      assert.truthy(shown.err:find('locks, too: 2 strings (--kind mutex', 1, true), shown.err)
+      assert.truthy(shown.err:find('1 hash (--kind lock', 1, true), shown.err)
+      assert.equal(1, #json('ls', 'jo*').locks)
+      assert.truthy(run('top', '--once').out:find('3 locks, 0 waiting, 3 more may be', 1, true))
+    end)
+
+    it('takes several kinds at once', function()
+      server:command('SET', 'mutex', LATCHKEY, 'PX', '30000')
+      server:command('SET', 'other', 'anything')
+      lock('hash', LATCHKEY)
+
+      local document = json('ls', '--kind', 'mutex', '--kind', 'lock')
+
+      assert.equal(3, #document.locks)
+      assert.equal('lock', document.locks[1].kind)
+      assert.equal('mutex', document.locks[2].kind)
+    end)
+
+    it('says that there are none', function()
+      local result = run('ls')
+
+      assert.equal('', result.out)
+      assert.equal('no locks\n', result.err)
+      assert.equal('', run('ls', '--quiet').err)
+      assert.truthy(run('top', '--once').out:find('\nno locks, 0 waiting\n'))
+    end)
+
     it('lists no hashes that are something else, and no strings', function()
       server:command('HSET', 'profile', 'name', 'me')
       server:command('HSET', 'half', LATCHKEY, '1', 'name', 'me')
       server:command('HSET', 'rw', 'mode', 'fast', LATCHKEY, '1')
       server:command('HSET', 'modes', 'mode', 'read', 'name', 'me')
       server:command('HSET', 'text', LATCHKEY, 'many')
-      server:command('SET', 'string', LATCHKEY)
+      server:command('SET', 'string', LATCHKEY .. 'x')
 
       assert.same({}, json('ls').locks)
     end)

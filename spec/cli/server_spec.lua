@@ -38,11 +38,25 @@ describe('latchkey on a server\'s scripts', function()
     it('shows for each script its version, digest and whether it is there', function()
       run('load')
 
-      local result = run('status')
+      local result = run('status', '-v')
 
       assert.equal(0, result.code)
       assert.truthy(result.out:find('lock/acquire +1%.0%.0 +%x+  loaded'))
       assert.falsy(result.out:find('missing', 1, true))
+    end)
+
+    it('says in a line what a server has or lacks', function()
+      local none = run('status').out
+      run('eval', '--name', 'job', 'lock/inspect')
+      local few = run('status').out
+      run('load')
+      local all = run('status').out
+
+      assert.truthy(none:find('^unix:%S+ %(master%), version %S+: has none of the %d+ scripts; '),
+        none)
+      assert.truthy(few:find(': lacks %d+ of %d+ scripts: countdown/count_down [^\n]+\n$'), few)
+      assert.falsy(few:find('lock/inspect', 1, true))
+      assert.truthy(all:find(': has all %d+ scripts\n$'), all)
     end)
 
     it('shows function libraries, and with --functions counts those that lack', function()
@@ -50,7 +64,7 @@ describe('latchkey on a server\'s scripts', function()
 
       local without = run('status', '--functions')
       run('load', '--functions')
-      local with = run('status', '--functions')
+      local with = run('status', '--functions', '-v')
 
       assert.equal(1, without.code)
       assert.equal(0, with.code)
@@ -65,7 +79,7 @@ describe('latchkey on a server\'s scripts', function()
 
       assert.equal(2, some.code)
       assert.truthy(some.err:find('unix:///nowhere/s', 1, true))
-      assert.truthy(some.out:find('lock/acquire +1%.0%.0 +%x+  loaded'))
+      assert.truthy(some.out:find(': has all %d+ scripts\n$'))
       assert.equal(69, none.code)
     end)
   end)

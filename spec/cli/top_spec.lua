@@ -60,7 +60,7 @@ describe('latchkey top', function()
 
   it('quits with q, and leaves the terminal as it was', function()
     start()
-    screen:shows('0 locks')
+    screen:shows('no locks')
     screen:press('q')
 
     local result = screen:wait()
@@ -72,7 +72,7 @@ describe('latchkey top', function()
   for _, name in ipairs({ 'SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT' }) do
     it('gives the terminal back on ' .. name, function()
       start()
-      screen:shows('0 locks')
+      screen:shows('no locks')
       assert.is_false(screen:is_as_before())
       screen:kill(name)
 
@@ -175,7 +175,7 @@ describe('latchkey top', function()
     server.process:wait()
     local away = screen:shows('no answer, trying again')
     server:start()
-    screen:shows('0 locks')
+    screen:shows('no locks')
     lock('b', '2')
     local again = screen:shows('1 lock')
 
@@ -187,13 +187,13 @@ describe('latchkey top', function()
 
   it('has colours on a terminal, unless NO_COLOR refuses them', function()
     start()
-    screen:shows('0 locks')
+    screen:shows('no locks')
     local coloured = screen.is_coloured
     screen:press('q')
     screen:wait()
     screen:close()
     start({ env = { NO_COLOR = '1' } })
-    screen:shows('0 locks')
+    screen:shows('no locks')
 
     assert.is_true(coloured)
     assert.is_nil(screen.is_coloured)

@@ -8,6 +8,7 @@ local path = require('pl.path')
 local catalog = require('latchkey.script.catalog')
 local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
+local glob = require('latchkey.mock.glob')
 local kinds = require('latchkey.locks.kinds')
 local peek = require('latchkey.locks.peek')
 local shapes = require('latchkey.locks.kinds.shapes')
@@ -46,32 +47,55 @@ local function companions(home)
   return patterns
 end
 
+-- The types of keys that are read one after the other. Permits are found by the leases that they
+-- keep in a key beside their own: an integer alone may be anything.
+local TYPES = { 'hash', 'zset', 'string' }
+-- Among more keys than this, strings are only read when they are asked for: each costs a command.
+local FEW = 100000
+local LEASES = 'permit/inspect'
+
+-- How long the names of owners are that a mutex has for its value.
+local OWNER_LEAST, OWNER_MOST = #'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:1', 60
+
+local function types_of(chosen)
+  local list, there = {}, {}
+  for _, kind in ipairs(chosen) do
+    local type = kinds.ROWS[kind].type
+    list[#list + 1] = not there[type] and type or nil
+    there[type] = true
+  end
+  return list
+end
+
 ---@class survey
 ---@field steps integer how many SCANs there were in this pass
 ---@field done boolean the pass is over
 ---@field failures { target: string, err: latchkey.error }[] masters that this pass leaves out
 ---@field last string|nil target of the master that was read last
+---@field possible { strings: integer, hashes: integer, strings_unread: boolean } keys of this pass
+---  that may be locks, too
 
 ---@param client latchkey.client
 ---@param home string
----@param options { pattern?: string, kind?: string } without a kind: what is certainly a lock
+---@param options { pattern?: string, kinds?: string[] } without kinds: what is certainly a lock
 ---@return survey
 function survey.new(client, home, options)
-  local self = setmetatable({ client = client, home = home, kind = options.kind,
-    pattern = options.pattern or '*', parts = companions(home), homes = {}, seen = {},
-    people = clients.new() }, Survey)
-  self.type = options.kind and kinds.ROWS[options.kind].type or 'hash'
+  local chosen = options.kinds and #options.kinds > 0 and options.kinds or nil
+  local self = setmetatable({ client = client, home = home, kinds = chosen,
+    pattern = options.pattern or '*', parts = companions(home), homes = {}, types = {}, seen = {},
+    people = clients.new(), turns = chosen and types_of(chosen) or TYPES }, Survey)
   self:again()
   return self
 end
 
 ---Starts another pass over the keys.
 function Survey:again()
-  local homes = {}
+  local homes, types = {}, {}
   for name in pairs(self.seen) do
-    homes[name] = self.homes[name]
+    homes[name], types[name] = self.homes[name], self.types[name]
   end
-  self.cursor, self.steps, self.done, self.seen = '0', 0, false, {}
+  self.cursor, self.turn, self.steps, self.done, self.seen = '0', 1, 0, false, {}
+  self.types, self.possible, self.doubtful = types, { strings = 0, hashes = 0 }, {}
   self.masters, self.failures, self.failed, self.homes = nil, {}, {}, homes
 end
 
@@ -82,7 +106,7 @@ function Survey:move_on()
     self.at = self.at + 1
     master = self.masters[self.at]
   until not master or not self.failed[master:target()]
-  self.cursor, self.done = '0', master == nil
+  self.cursor, self.turn, self.done = '0', 1, master == nil
 end
 
 ---Leaves a master out of what is left of this pass.
@@ -126,6 +150,10 @@ function Survey:size()
       end
     end
   end
+  if ok and not self.kinds and self.steps == 0 then
+    self.turns = total > FEW and { 'hash', 'zset' } or TYPES
+    self.possible.strings_unread = total > FEW
+  end
   return ok and total or nil, err
 end
 
@@ -138,20 +166,32 @@ function Survey:is_part(name)
   return false
 end
 
--- Is what a short look showed worth a look at the whole?
+-- Is what a short look showed worth a look at the whole? What is not, and yet may be a lock of
+-- another client's, is counted.
 function Survey:is_candidate(shown)
-  if self.type == 'string' then
-    return shown and shown >= 1 and shown <= shapes.OWNER_MAX
-  elseif not shown or self.kind then
-    return shown
+  if not shown then
+    return false
+  elseif self.turns[self.turn] == 'string' then
+    local is_short = shown >= 1 and shown <= shapes.OWNER_MAX
+    local is_owner = shown >= OWNER_LEAST and shown <= OWNER_MOST
+    if is_short and not is_owner and not self.kinds then
+      self.possible.strings = self.possible.strings + 1
+    end
+    return is_short and (is_owner or self.kinds)
+  elseif self.kinds or shown == 'mode' or shapes.is_owner((shown:gsub(':write$', ''))) then
+    return true
   end
-  return shown == 'mode' or shapes.is_owner((shown:gsub(':write$', '')))
+  self.possible.hashes = self.possible.hashes + 1
+  return false
 end
 
 -- Those that may be locks, by the length of a string or any one field of a hash.
 function Survey:candidates(names)
-  local shown, err = peek.all(self.client, self.type == 'string' and 'STRLEN' or 'HRANDFIELD',
-    names)
+  local type = self.turns[self.turn]
+  if type == 'zset' then
+    return names
+  end
+  local shown, err = peek.all(self.client, type == 'string' and 'STRLEN' or 'HRANDFIELD', names)
   if not shown then
     return nil, err
   end
@@ -164,9 +204,19 @@ function Survey:candidates(names)
   return found
 end
 
+-- The permits that keep their leases in this key, if the call is about such a name; else nil.
+function Survey:permits_of(key)
+  local name = key:match('^{(.*)}:timeout$') or key:match('^(.*):timeout$')
+  if name and name ~= '' and kinds.formed(self.home, LEASES, 'leases', name) == key
+    and glob.match(self.pattern, name) then
+    return name
+  end
+end
+
 function Survey:scan(master)
-  local reply, err = master:command('SCAN', self.cursor, 'MATCH', self.pattern, 'COUNT',
-    survey.STEP, 'TYPE', self.type)
+  local type = self.turns[self.turn]
+  local reply, err = master:command('SCAN', self.cursor, 'MATCH',
+    type == 'zset' and '*:timeout' or self.pattern, 'COUNT', survey.STEP, 'TYPE', type)
   if not reply then
     return nil, err
   end
@@ -174,15 +224,18 @@ function Survey:scan(master)
   local names = {}
   for i = 1, reply[2].n do
     local name = reply[2][i]
-    if self.seen[name] then
+    if type == 'zset' then
+      name = self:permits_of(name)
+    end
+    if name and self.seen[name] then
       self.homes[name] = master
-    elseif not self:is_part(name) then
+    elseif name and (type == 'zset' or not self:is_part(name)) then
       names[#names + 1] = name
     end
   end
   names, err = self:candidates(names)
   for _, name in ipairs(names or {}) do
-    self.homes[name] = master
+    self.homes[name], self.types[name] = master, type == 'hash' and 'hash' or 'string'
   end
   return names, err
 end
@@ -198,18 +251,39 @@ function Survey:step()
     local ok
     ok, err = self:give_up(self.last, err)
     return ok and {}, err
+  elseif self.cursor == '0' and self.turn < #self.turns then
+    self.turn = self.turn + 1
   elseif self.cursor == '0' then
     self:move_on()
   end
   return names
 end
 
+-- As each of the kinds that are wanted, the certain one first.
+function Survey:read_as_wanted(name, type)
+  local views = {}
+  for _, kind in ipairs(self.kinds) do
+    if kinds.ROWS[kind].type == type then
+      local view, err = kinds.read(self.client, self.home, kind, name)
+      if not view and (err.status ~= 'LK_WRONGTYPE' or #self.kinds == 1) then
+        return nil, err
+      elseif view and view.fits and not view.free then
+        table.insert(views, view.certain and 1 or #views + 1, view)
+      end
+    end
+  end
+  return views
+end
+
 -- Of the kinds that fit, the likely one.
 function Survey:read(name)
-  if self.kind then
-    return kinds.read(self.client, self.home, self.kind, name)
+  local type = self.types[name] or self.turns[1]
+  local views, err
+  if self.kinds then
+    views, err = self:read_as_wanted(name, type)
+  else
+    views, err = kinds.recognize(self.client, self.home, type, name)
   end
-  local views, err = kinds.recognize(self.client, self.home, self.type, name)
   if not views then
     return nil, err
   end
@@ -224,6 +298,9 @@ end
 
 -- A lock whose kind is open counts as well: every field of it is an owner.
 local function is_sure(view)
+  if view.kind == 'mutex' or view.kind == 'permit' then
+    return view.certain
+  end
   for _, holder in ipairs(view.holders) do
     if not shapes.is_owner((holder.owner:gsub(':write$', ''))) then
       return false
@@ -251,6 +328,24 @@ function Survey:is_out_of_reach(name)
   return master ~= nil and self.failed[master:target()] == true
 end
 
+-- It looked like a lock, and may be one.
+function Survey:doubt(name, view)
+  if view.free or self.kinds or self.doubtful[name] then
+    return
+  end
+  self.doubtful[name] = true
+  local what = self.types[name] == 'string' and 'strings' or 'hashes'
+  self.possible[what] = self.possible[what] + 1
+end
+
+---How far this pass is.
+---@param total number of keys
+---@return integer percent
+function Survey:percent(total)
+  local steps = self.steps / #self.turns
+  return math.min(99, math.floor(100 * steps * survey.STEP / math.max(total, 1)))
+end
+
 ---@param name string
 ---@return table|boolean|nil view with its name, kind and count of waiters, and of several masters
 ---  the `node` that has it; false: no lock, any more
@@ -262,7 +357,8 @@ function Survey:look(name)
     return false
   elseif err then
     return nil, err
-  elseif view.free or not view.fits or not self.kind and not is_sure(view) then
+  elseif view.free or not view.fits or not self.kinds and not is_sure(view) then
+    self:doubt(name, view)
     return false
   end
   local master = self:home_of(name)

@@ -220,15 +220,17 @@ function Top:summary(rows)
   for _, view in ipairs(rows) do
     waiting = waiting + view.waiters
   end
-  local parts = { words.counted(#rows, 'lock', 'locks') }
+  local parts = { #rows == 0 and 'no locks' or words.counted(#rows, 'lock', 'locks') }
   if self.filter ~= '' then
     parts[1] = ('%d of %s with "%s"'):format(#rows, words.counted(self.count, 'lock', 'locks'),
       self.filter)
   end
   parts[2] = ('%d waiting'):format(waiting)
   if not self.scan.done and self.total then
-    parts[3] = ('%d %% of %.0f keys searched'):format(math.min(99,
-      math.floor(100 * self.scan.steps * survey.STEP / math.max(self.total, 1))), self.total)
+    parts[3] = ('%d %% of %.0f keys searched'):format(self.scan:percent(self.total), self.total)
+  elseif self.scan.done then
+    local more = self.scan.possible.strings + self.scan.possible.hashes
+    parts[3] = more > 0 and ('%.0f more may be (--kind)'):format(more) or nil
   end
   if self.count >= self.options.limit then
     parts[#parts + 1] = 'at the limit'

@@ -14,8 +14,8 @@ local NAME_MIN, NAME_MAX = 24, 48
 function command.configure(parser)
   parser:argument('pattern', 'Of names, as the command KEYS takes it; default *.'):args('?')
   parser:option('--kind', 'Every key that can be a lock of this kind: ' .. kinds.CHOICE
-    .. '. Without it, the keys that are certainly locks: hashes whose fields are owners.')
-    :choices(kinds.NAMES)
+    .. '; may be given several times. Without it, the keys that are certainly locks: those whose '
+    .. 'owners are.'):argname('KIND'):choices(kinds.NAMES):count('*')
   parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
     :convert(cli.number)
   parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
@@ -24,8 +24,8 @@ function command.configure(parser)
 end
 
 local function show_progress(show, scan, total, found)
-  local percent = math.min(99, math.floor(100 * scan.steps * survey.STEP / math.max(total, 1)))
-  show(('%d %% of %.0f keys, %s'):format(percent, total, words.counted(found, 'lock', 'locks')))
+  show(('%d %% of %.0f keys, %s'):format(scan:percent(total), total,
+    words.counted(found, 'lock', 'locks')))
 end
 
 -- Adds the locks among these keys; false when the limit is reached.
@@ -84,6 +84,17 @@ local function table_text(views)
   return table.concat(lines, '\n') .. '\n'
 end
 
+-- What is not in the table.
+local function foot(ctx, scan, count)
+  if count == 0 then
+    ctx:note('no locks')
+  end
+  local possible = words.possible(scan.possible)
+  if possible then
+    ctx:note(possible)
+  end
+end
+
 function command.run(args, ctx)
   if not args.limit or args.limit < 1 then
     return ctx:misuse('--limit takes a number from 1 on')
@@ -93,7 +104,7 @@ function command.run(args, ctx)
     return code
   end
   local show = terminal.progress(ctx)
-  local scan = survey.new(client, ctx.home, args)
+  local scan = survey.new(client, ctx.home, { pattern = args.pattern, kinds = args.kind })
   local views, more = all(scan, args.limit, show)
   show(nil)
   if not views then
@@ -106,8 +117,11 @@ function command.run(args, ctx)
     rows[i].also = view.also
   end
   local complete = not more and #scan.failures == 0
-  ctx:result({ locks = rows, complete = complete, failed = nodes.failed(scan.failures) },
-    #views > 0 and table_text(views) or '')
+  ctx:result({ locks = rows, complete = complete, possible = scan.possible,
+    failed = nodes.failed(scan.failures) }, #views > 0 and table_text(views) or '')
+  if not ctx.json then
+    foot(ctx, scan, #views)
+  end
   nodes.tell(ctx, scan.failures)
   if more then
     ctx:note(('latchkey ls: there are more than %d; see --limit'):format(args.limit))

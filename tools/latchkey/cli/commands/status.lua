@@ -9,8 +9,8 @@ function command.configure(parser)
   parser:option('--dir', 'A folder of further scripts.'):argname('DIR')
   parser:flag('--functions', 'A master that lacks a function library counts.')
   nodes.options(parser)
-  parser:epilog('Exit code 1: a master lacks a script. It is loaded when it is first used. 2: a '
-    .. 'server could not be asked.')
+  parser:epilog('A line for each server, and with --verbose one for each script. Exit code 1: a '
+    .. 'master lacks a script. It is loaded when it is first used. 2: a server could not be asked.')
 end
 
 local function look(node, with_functions)
@@ -48,8 +48,28 @@ local function lacks(node, with_functions)
   return #loaded.missing(node.scripts) > 0
 end
 
-local function show(node)
-  local lines = { nodes.title(node) .. (node.version and ', version ' .. node.version or '') }
+-- In one line: what it has, and what it lacks.
+local function verdict(node, with_functions)
+  if with_functions then
+    local count = without_function(node)
+    return count == 0 and ('has all %d functions'):format(#node.scripts)
+      or ('lacks %d of %d functions'):format(count, #node.scripts)
+  end
+  local names = loaded.missing(node.scripts)
+  if #names == 0 then
+    return ('has all %d scripts'):format(#node.scripts)
+  elseif #names == #node.scripts then
+    return ('has none of the %d scripts; each is loaded when it is first used'):format(#names)
+  end
+  return ('lacks %d of %d scripts: %s'):format(#names, #node.scripts, table.concat(names, ' '))
+end
+
+local function show(node, args)
+  local lines = { ('%s%s: %s'):format(nodes.title(node),
+    node.version and ', version ' .. node.version or '', verdict(node, args.functions)) }
+  if not args.verbose then
+    return lines[1] .. '\n'
+  end
   for _, script in ipairs(node.scripts) do
     lines[#lines + 1] = ('  %-20s %-8s %s  %s'):format(script.name, script.version, script.sha1,
       script.loaded and 'loaded' or 'missing')
@@ -71,7 +91,7 @@ function command.run(args, ctx)
     look(node, args.functions)
     rows[i] = nodes.plain(node, { scripts = node.scripts, functions = node.functions })
     found = found or lacks(node, args.functions)
-    shown[i] = not node.err and show(node) or ''
+    shown[i] = not node.err and show(node, args) or ''
   end
   if #list == 1 and list[1].err then
     return ctx:fail(list[1].err)

@@ -11,8 +11,8 @@ local EVERY_MIN_MS, EVERY_MAX_MS = 100, 3600000
 
 function command.configure(parser)
   parser:argument('pattern', 'Of names, as the command KEYS takes it; default *.'):args('?')
-  parser:option('--kind', 'Every key that can be a lock of this kind: ' .. kinds.CHOICE .. '.')
-    :choices(kinds.NAMES)
+  parser:option('--kind', 'Every key that can be a lock of this kind: ' .. kinds.CHOICE
+    .. '; may be given several times.'):argname('KIND'):choices(kinds.NAMES):count('*')
   parser:option('--sort', 'By name, kind, lease, waiting or holds.'):default('name')
     :choices({ 'name', 'kind', 'lease', 'waiting', 'holds' })
   parser:flag('--reverse', 'The other way round.')
@@ -32,8 +32,8 @@ local function frame(view)
     list[i] = words.document(row)
     list[i].name = text.safe(row.name)
   end
-  return { locks = list, complete = view.scan.done and #view.scan.failures == 0,
-    trouble = view.trouble }
+  return { locks = list, possible = view.scan.possible,
+    complete = view.scan.done and #view.scan.failures == 0, trouble = view.trouble }
 end
 
 local function write(ctx, view)
@@ -95,7 +95,7 @@ function command.run(args, ctx)
     return code
   end
   local view = require('latchkey.locks.top').new(client, ctx.home, { pattern = args.pattern,
-    kind = args.kind, limit = args.limit, sort = args.sort, reverse = args.reverse or false })
+    kinds = args.kind, limit = args.limit, sort = args.sort, reverse = args.reverse or false })
   if args.once then
     local ok, err = view:refresh(true)
     if not ok then

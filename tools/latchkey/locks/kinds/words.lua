@@ -45,6 +45,24 @@ local function counted(count, one, many)
 end
 words.counted = counted
 
+---What else may be locks; nil when nothing is.
+---@param possible { strings: integer, hashes: integer, strings_unread: boolean }
+---@return string|nil
+function words.possible(possible)
+  local parts = {}
+  if possible.strings_unread then
+    parts[1] = 'strings, which were not read among so many keys (--kind mutex)'
+  elseif possible.strings > 0 then
+    parts[1] = counted(possible.strings, 'string', 'strings')
+      .. ' (--kind mutex, semaphore, permit or countdown)'
+  end
+  if possible.hashes > 0 then
+    parts[#parts + 1] = counted(possible.hashes, 'hash', 'hashes')
+      .. ' (--kind lock, fenced, fair or rw)'
+  end
+  return parts[1] and 'may be locks, too: ' .. table.concat(parts, ', ') or nil
+end
+
 ---Who has it, on one line.
 ---@param view table
 ---@return string
