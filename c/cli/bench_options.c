@@ -81,7 +81,7 @@ static lk_status parse_duration(const char *option, const char *text, int64_t le
   if (!duration_parse(text, out)) {
     return bench_fail(
         error, LK_INVALID,
-        "--%s %s is no duration; write numbers and their units: 250ms, 10s, 1m30s or 1h", option,
+        "--%s %s is not a duration; write numbers and their units: 250ms, 10s, 1m30s or 1h", option,
         text);
   }
   if (*out < least || *out > most) {

@@ -21,9 +21,10 @@ lk_status exec_fail(lk_error *error, lk_status status, const char *format, ...) 
 static lk_status parse_duration(const char *option, const char *text, int64_t *out,
                                 lk_error *error) {
   if (duration_parse(text, out)) return LK_OK;
-  return exec_fail(error, LK_INVALID,
-                   "--%s %s is no duration; write numbers and their units: 250ms, 10s, 1m30s or 1h",
-                   option, text);
+  return exec_fail(
+      error, LK_INVALID,
+      "--%s %s is not a duration; write numbers and their units: 250ms, 10s, 1m30s or 1h", option,
+      text);
 }
 
 static lk_status parse_wait(const char *text, int64_t *out, lk_error *error) {
@@ -38,7 +39,7 @@ static lk_status parse_exit(const char *option, const char *text, int *out, lk_e
     *out = atoi(text);
     return LK_OK;
   }
-  return exec_fail(error, LK_INVALID, "--%s %s is no exit code; write 0 to 255", option, text);
+  return exec_fail(error, LK_INVALID, "--%s %s is not an exit code; write 0 to 255", option, text);
 }
 
 static const exec_kind kinds[] = {

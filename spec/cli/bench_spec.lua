@@ -126,7 +126,7 @@ describe('latchkey bench', function()
       { '--mode=slow', 'the modes are uncontended, async' },
       { '--seconds=0', 'from 1 to 86400' },
       { '--threads=1001', 'at most 1000' },
-      { '--section=5', 'is no duration' },
+      { '--section=5', 'is not a duration' },
       { '--lease=1ms', 'must be 50 to 86400000 ms' },
       { '--poll=-2', 'from -1 to 1000' },
       { '--nonsense', 'unknown option' },

@@ -217,7 +217,7 @@ typedef struct lk_permits_options {
   int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default the client's */
   int64_t resend_ms;  /**< of lk_permits_set(); as for semaphores */
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
-  bool renew;         /**< renew a lease that was given, too */
+  bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
   int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
   void (*on_lost)(lk_permit *permit, lk_lost_reason reason,
                   void *user); /**< once per lk_permit; it must not release it */

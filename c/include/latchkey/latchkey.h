@@ -37,8 +37,8 @@
  * lk_caller_free() ends it. A thread must not be cancelled (pthread_cancel) inside a call: it would keep the
  * library's mutexes, and every other call would wait for ever. Disable cancellation around calls.
  *
- * What says nothing of @threads and @blocks sends nothing, waits for no server, and is called from where the
- * table says; of the functions without an object, from any thread.
+ * Functions without @threads and @blocks do no I/O and do not wait for a server; the table says from which
+ * threads they are called. Functions without an object are called from any thread.
  *
  * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_KEEPER, on
  * the client's one background thread; there they must not block and must not close the client.
@@ -227,9 +227,9 @@ typedef struct lk_client_options {
   lk_callbacks callbacks; /**< where callbacks run */
   bool no_load;           /**< do not load the scripts; each is loaded when it is first missed */
   int64_t
-      poll_us; /**< a call looks for its reply so long before it sleeps, in microseconds, up to 1,000:
-                        quicker where the server is near, at the price of CPU; 0: up to twice the round
-                        trip, where that is below 300; -1: never */
+      poll_us; /**< busy-poll time before a call blocks, in microseconds, up to 1,000. 0: adaptive, up to
+                        twice the round trip if that is below 300; -1: never. Lower latency near the
+                        server, at the price of CPU */
   void (*trace)(const char *line, size_t len,
                 void *user); /**< is handed what the client does, a JSON
                         object and a line feed at a time (docs/reference/trace.md); on any thread, one
@@ -240,7 +240,7 @@ typedef struct lk_client_options {
                        server does not have is loaded, older ones are replaced */
   bool lazy; /**< open also while the server cannot be reached or is not ready, after half a second
                        at most: calls connect, and load what they need */
-  int64_t min_replicas; /**< of locks whose options give none; 0: the server's word is enough */
+  int64_t min_replicas; /**< of locks whose options give none; 0: do not wait for replicas */
   int64_t replicas_ms;  /**< of locks whose options give none, 1 to 60,000; default 500 */
   int64_t connections; /**< to each node, shared by all threads, 1 to LK_CONNECTIONS_MAX; default 1.
                              The calls of one lock stay on one of them, and in order */
@@ -652,7 +652,7 @@ typedef struct lk_lost_event {
 typedef struct lk_lock_options {
   size_t size;        /**< sizeof(lk_lock_options), set by the initializer */
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
-  bool renew;         /**< renew a lease that was given, too */
+  bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
   int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
   int64_t recheck_ms; /**< a waiter looks again after this; 0: the client's */
   void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
@@ -732,7 +732,7 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
  *         LK_CLOSED, LK_FORKED, LK_INVALID; LK_NOMEM (lk_lock_hold_count() tells if the level is gone)
  * @blocks command_ms
  * @threads any
- * @after-io whatever is not LK_OK or LK_LOST: the lock is free when its lease ends, at the latest. After
+ * @after-io on any status but LK_OK and LK_LOST the lock expires with its lease at the latest. After
  *           LK_UNSURE, LK_DENIED, LK_AUTH and what is retriable the library goes on trying meanwhile
  * @since 0.1.0
  */

@@ -12,7 +12,8 @@ static bool is_array(const redisReply *reply, size_t at_least) {
 }
 
 static lk_status strange(lk_error *error) {
-  return lk_fail(error, LK_PROTOCOL, "what the server says of its cluster is not understood");
+  return lk_fail(error, LK_PROTOCOL,
+                 "the server's reply to CLUSTER SHARDS or CLUSTER SLOTS has an unknown form");
 }
 
 /* NULL where the servers do not know: then it is as whoever asked them reached them. */

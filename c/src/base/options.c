@@ -14,7 +14,8 @@ lk_status lk_options_copy(void *into, size_t known, const void *given, const cha
   }
   for (size_t i = known; i < size; i++) {
     if (((const char *)given)[i] != 0) {
-      return lk_fail(error, LK_VERSION, "%s says something that this version does not know", what);
+      return lk_fail(error, LK_VERSION,
+                     "%s sets an option that this version of the library does not know", what);
     }
   }
   memset(into, 0, known);

@@ -112,7 +112,7 @@ static lk_status parse_bracketed_host(span s, lk_url_host *out, span *rest, lk_e
   *rest = (span){end + 1, s.len - host.len - 2};
   lk_status status = decode(host, "host", &out->host, error);
   if (status == LK_OK && !(out->host && is_ipv6(out->host)))
-    status = lk_fail(error, LK_URL, "URL, host: what stands in brackets is no IPv6 address");
+    status = lk_fail(error, LK_URL, "URL, host: the text in brackets is not an IPv6 address");
   return status;
 }
 

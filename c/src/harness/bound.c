@@ -76,8 +76,8 @@ lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *
   const lk_script_def *def = lk_catalog_find(catalog, script);
   if (!def) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script);
   if (def->nkeys > LK_BOUND_KEYS || def->nargs > LK_BOUND_ARGS) {
-    return lk_fail(error, LK_VERSION, "script %s has a shape that this library does not know",
-                   script);
+    return lk_fail(error, LK_VERSION,
+                   "script %s declares keys or arguments that this library cannot fill", script);
   }
   bound->def = def;
   lk_status status = bind_keys(bound, values->name, error);

@@ -160,7 +160,8 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
              LK_NUMBER("command_ms", client->command_us / 1000));
   }
   client->keeper = lk_keeper_new();
-  if (!client->keeper) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
+  if (!client->keeper)
+    return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
   int64_t poll_us = options->poll_us < 0 ? 0 : options->poll_us == 0 ? -1 : options->poll_us;
   const lk_route_options where = {.settings = &client->settings,
                                   .command_us = client->command_us,
@@ -174,7 +175,7 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
         lk_channels_new(client->route, client->trace, &client->counts->messages, client->keeper);
   }
   if (!client->route || !client->channels) {
-    return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
+    return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
   }
   bool keeper_runs = options->callbacks == LK_ON_KEEPER;
   return lk_keeper_start(client->keeper, keeper_runs ? &client->events : NULL, error);
@@ -267,7 +268,8 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
   if (status == LK_OK) status = check_options(url, &given, out, error);
   if (status != LK_OK) return status;
   lk_client *client = allocate();
-  if (!client) return lk_fail(error, LK_SYSTEM, "no memory or no descriptors");
+  if (!client)
+    return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
   status = configure(client, url, &given, error);
   if (status == LK_OK) status = open_catalog(client, &given, error);
   if (status == LK_OK) status = find_server(client, error);

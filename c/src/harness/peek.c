@@ -133,7 +133,7 @@ lk_status lk_peek(lk_client *client, const char *command, const lk_bytes *keys, 
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
   if (!is_peek(command)) {
-    status = lk_fail(error, LK_INVALID, "%.40s is no command for a short look",
+    status = lk_fail(error, LK_INVALID, "%.40s is not a command that lk_peek() allows",
                      command ? command : "(null)");
   } else if (n > LK_PEEK_MAX || (n > 0 && (!keys || !out))) {
     status = lk_fail(error, LK_INVALID, "at most %d keys, and none is NULL", LK_PEEK_MAX);

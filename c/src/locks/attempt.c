@@ -354,7 +354,9 @@ void lk_attempt_give_up(lk_attempt *a) {
     lk_fail(error, status, "nobody holds it, but a waiter is first, for %lld ms at most",
             (long long)a->left_ms);
   } else if (a->left_ms < 0) {
-    lk_fail(error, status, "another owner holds it, without a lease's end");
+    lk_fail(error, status,
+            "another client holds it with no expiry, so it does not end by itself (latchkey break "
+            "NAME)");
   } else {
     lk_fail(error, status, "another owner holds it for %lld ms more, unless it renews",
             (long long)a->left_ms);

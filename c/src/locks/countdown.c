@@ -56,7 +56,8 @@ lk_status lk_countdown_set(lk_countdown *latch, int64_t count, int64_t ttl_ms, i
   }
   if (status == LK_OK && left) *left = said.second;
   if (status == LK_OK && said.first == 0) {
-    status = lk_fail(error, LK_EXISTS, "it was set before; %" PRId64 " are left", said.second);
+    status =
+        lk_fail(error, LK_EXISTS, "the latch is set already; %" PRId64 " are left", said.second);
   } else if (status == LK_OK && said.first != 1) {
     status = lk_said_strange("countdown/set", error);
   }

@@ -107,8 +107,8 @@ lk_status lk_permits_set(lk_permits *permits, int64_t total, lk_total how, int64
   }
   if (status == LK_OK && out) *out = said.second;
   if (status == LK_OK && said.first == 0) {
-    status =
-        lk_fail(error, LK_EXISTS, "the total is %" PRId64 ", not %" PRId64, said.second, total);
+    status = lk_fail(error, LK_EXISTS, "the total of permits is set to %" PRId64 ", not %" PRId64,
+                     said.second, total);
   } else if (status == LK_OK && said.first != 1) {
     status = lk_said_strange("permit/set", error);
   }

@@ -53,8 +53,9 @@ local function choose(found, name)
     return nil, ('%s is a hash, but no lock: it has %d fields that are no owners with counts')
       :format(name, first.fields)
   elseif #found.views > 1 then
-    return nil, ('%s may be several things: %s; write --kind with the one that it is'):format(name,
-      kinds_of(found.views))
+    return nil, ('%s may be several things: %s; write --kind with the one that it is, '
+      .. 'e.g. latchkey break %s --kind %s'):format(name, kinds_of(found.views), name,
+      found.views[1].kind)
   end
   return nil, ('%s may be something else than a lock; write --kind %s if it is one'):format(name,
     first.kind)
