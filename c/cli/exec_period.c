@@ -11,6 +11,7 @@ lk_status exec_period_ask(exec_period *period, const exec_options *options, exec
                           int64_t deadline_ms, lk_error *error) {
   lk_status status;
   do {
+    period->last.size = sizeof period->last;
     status = lk_period_check(clients->list[0], options->names[0], options->every_ms,
                              period->asked_ms, &period->last, error);
   } while (exec_waiting_again(status, error, deadline_ms));

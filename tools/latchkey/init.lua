@@ -326,7 +326,8 @@ end
 
 ---@return table[] scripts sorted by name: { name, version, sha1, source, overridden }
 function Client:scripts()
-  local pointer, scripts, script = pointer_of(self), {}, ffi.new('lk_script')
+  local pointer, scripts = pointer_of(self), {}
+  local script = ffi.new('lk_script', { ffi.sizeof('lk_script') })
   for i = 1, tonumber(lib.lk_script_count(pointer)) do
     lib.lk_script_at(pointer, i - 1, script)
     scripts[i] = {
@@ -344,7 +345,7 @@ end
 ---@return table|nil report { scripts, loaded }: counts
 ---@return latchkey.error|nil err
 function Client:load()
-  local report = ffi.new('lk_load_report')
+  local report = ffi.new('lk_load_report', { ffi.sizeof('lk_load_report') })
   local status = lib.lk_load(pointer_of(self), report, raised)
   return outcome(status, { scripts = tonumber(report.scripts), loaded = tonumber(report.loaded) })
 end

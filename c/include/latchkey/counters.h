@@ -237,6 +237,7 @@ LK_API const char *lk_total_name(int total);
 
 /** What lk_permits_inspect() finds. */
 typedef struct lk_permits_state {
+  size_t size;    /**< sizeof(lk_permits_state), set by the caller */
   int64_t free;   /**< below 0: so many too many are held, since the total was lowered */
   int64_t held;   /**< those whose leases have ended and that nobody has taken since, too */
   int64_t ttl_ms; /**< what is left of the total's life; -1: endless; -2: no total is set */
@@ -356,7 +357,8 @@ LK_API lk_bytes lk_permit_id(const lk_permit *permit, size_t index);
 /**
  * How many permits are free, and how many held.
  *
- * @return LK_OK; LK_WRONGTYPE (these are no permits); LK_INVALID, and the other statuses of lk_eval()
+ * @return LK_OK; LK_WRONGTYPE (these are no permits); LK_INVALID, LK_VERSION (no size), and the other statuses of
+ *         lk_eval()
  * @blocks command_ms
  * @threads any
  * @after-io nothing is changed
@@ -567,6 +569,7 @@ LK_API lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes 
 
 /** Whether a job is due, or who has done it; times are the server's, in milliseconds since 1970. */
 typedef struct lk_period {
+  size_t size;                /**< sizeof(lk_period), set by the caller */
   bool done;                  /**< in the period that was asked for, or in a later one */
   int64_t now_ms;             /**< not done: what a run that begins now is marked with */
   int64_t began_ms, ended_ms; /**< done: when */
@@ -585,7 +588,7 @@ typedef struct lk_period {
  * @param every_ms  how long a period is, LK_PERIOD_MIN_MS to LK_PERIOD_MAX_MS
  * @param asked_ms  now_ms of the first time that this caller asked; 0: this is the first time
  * @param out       cleared on failure
- * @return LK_OK; LK_NAME, LK_INVALID, LK_WRONGTYPE, and the other statuses of lk_eval()
+ * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION (no size), LK_WRONGTYPE, and the other statuses of lk_eval()
  * @blocks command_ms
  * @threads any
  * @after-io changes nothing

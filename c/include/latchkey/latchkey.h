@@ -12,6 +12,8 @@
  *             caller owns, takes the detail and may be NULL. Out-parameters are NULL or 0 on failure.
  * Options     A structure of options begins with its size; start from its ..._INIT. It is copied on use, and
  *             one that says something that this version of the library does not know is LK_VERSION.
+ * Results     A structure that a call fills begins with its size, too, which the caller sets: what an older
+ *             caller does not know is left away, what only a newer one knows is 0.
  * Time        Deadlines run on a clock that goes on while the machine sleeps. They are counted from
  *             before a request is sent, so a hold is believed no longer than the server grants it.
  *
@@ -365,6 +367,7 @@ LK_API int64_t lk_now_ms(void);
 
 /** One script of the client's catalogue. The strings live as long as the client. */
 typedef struct lk_script {
+  size_t size;         /**< sizeof(lk_script), set by the caller */
   const char *name;    /**< "lock/acquire" */
   const char *version; /**< "1.0.0" */
   const char *sha1;    /**< 40 hexadecimal digits, as the server knows it */
@@ -374,7 +377,7 @@ typedef struct lk_script {
 
 /** How many scripts the client knows. @threads any @since 0.1.0 */
 LK_API size_t lk_script_count(const lk_client *client);
-/** The script at index (sorted by name); false past the end. @threads any @since 0.1.0 */
+/** The script at index (sorted by name); false past the end, or without a size. @threads any @since 0.1.0 */
 LK_API bool lk_script_at(const lk_client *client, size_t index, lk_script *out);
 
 /**
@@ -395,6 +398,7 @@ LK_API size_t lk_script_key(const lk_client *client, const char *script, size_t 
 
 /** What lk_load() did. */
 typedef struct lk_load_report {
+  size_t size;    /**< sizeof(lk_load_report), set by the caller */
   size_t scripts; /**< in the catalogue */
   size_t
       loaded; /**< accepted by the server, each under the SHA1 that was expected; of several, by the
@@ -407,7 +411,8 @@ typedef struct lk_load_report {
  * SCRIPT LOAD every script, on every master.
  *
  * @param report  may be NULL
- * @return LK_OK, or the status of the first script that was refused; LK_UNSURE when no reply came
+ * @return LK_OK, or the status of the first script that was refused; LK_UNSURE when no reply came; LK_VERSION (no
+ *         size)
  * @blocks command_ms
  * @threads any
  * @after-io some or all may be loaded; loading again is harmless

@@ -32,3 +32,10 @@ bool lk_output_copy(void *out, const void *mine, size_t known) {
   memcpy((char *)out + sizeof size, (const char *)mine + sizeof size, copied - sizeof size);
   return true;
 }
+
+lk_status lk_output_clear(void *out, const char *what, lk_error *error) {
+  if (!out) return LK_OK;
+  size_t nothing = 0;
+  if (lk_output_copy(out, &nothing, sizeof nothing)) return LK_OK;
+  return lk_fail(error, LK_VERSION, "%s has no size: set it to sizeof(%s)", what, what);
+}

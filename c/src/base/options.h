@@ -17,5 +17,7 @@ lk_status lk_options_copy(void *into, size_t known, const void *given, const cha
  * that stands there; what a newer caller knows besides becomes 0. false: it has no size.
  */
 bool lk_output_copy(void *out, const void *mine, size_t known);
+/* Nothing but zeros. LK_OK; LK_VERSION: it has no size. `out` may be NULL. */
+lk_status lk_output_clear(void *out, const char *what, lk_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include "harness/client.h"
 
 #include "base/names.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "os/clock.h"
 #include "os/fork.h"
@@ -112,12 +113,12 @@ size_t lk_script_count(const lk_client *client) {
 bool lk_script_at(const lk_client *client, size_t index, lk_script *out) {
   const lk_script_def *def = client ? lk_catalog_at(client->catalog, index) : NULL;
   if (!def || !out) return false;
-  *out = (lk_script){.name = def->name,
-                     .version = def->version,
-                     .sha1 = def->sha1,
-                     .source = {def->source, def->source_len},
-                     .overridden = !lk_catalog_is_embedded(def)};
-  return true;
+  const lk_script script = {.name = def->name,
+                            .version = def->version,
+                            .sha1 = def->sha1,
+                            .source = {def->source, def->source_len},
+                            .overridden = !lk_catalog_is_embedded(def)};
+  return lk_output_copy(out, &script, sizeof script);
 }
 
 size_t lk_script_key(const lk_client *client, const char *script, size_t index, const char *name,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/status.h"
 #include "harness/answer.h"
 #include "harness/function.h"
@@ -248,14 +249,14 @@ void lk_load_prepare(void *user, lk_pipe *pipe) {
 }
 
 lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *error) {
-  lk_load_report unwanted;
-  if (!report) report = &unwanted;
-  *report = (lk_load_report){0};
-  lk_status status = lk_client_enter(client, error);
+  lk_load_report found = {0};
+  lk_status status = lk_output_clear(report, "lk_load_report", error);
+  if (status == LK_OK) status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
   int64_t deadline_us = lk_clock_us() + client->command_us;
   status = lk_route_learn(client->route, deadline_us, error);
-  if (status == LK_OK) status = lk_load_until(client, deadline_us, report, error);
+  if (status == LK_OK) status = lk_load_until(client, deadline_us, &found, error);
+  if (report) lk_output_copy(report, &found, sizeof found);
   lk_client_leave(client);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/status.h"
 #include "harness/reply.h"
 #include "locks/counter.h"
@@ -45,8 +46,9 @@ lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
   lk_filled call;
   redisReply *reply = NULL;
   unsigned copies;
-  if (out) *out = (lk_period){.done = false};
-  lk_status status = lk_client_enter(client, error);
+  lk_period period = {.done = false};
+  lk_status status = lk_output_clear(out, "lk_period", error);
+  if (status == LK_OK) status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
   status = check_arguments(name, every_ms, asked_ms, 0, error);
   if (status == LK_OK && !out) status = lk_fail(error, LK_INVALID, "out is NULL");
@@ -58,10 +60,10 @@ lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
   if (status == LK_OK) {
     status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
   }
-  if (status == LK_OK && !read_period(lk_reply_wrap(reply), out)) {
-    *out = (lk_period){.done = false};
+  if (status == LK_OK && !read_period(lk_reply_wrap(reply), &period)) {
     status = lk_said_strange("period/check", error);
   }
+  if (status == LK_OK) lk_output_copy(out, &period, sizeof period);
   freeReplyObject(reply);
   lk_client_leave(client);
   return status;

@@ -137,8 +137,9 @@ lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, lk_erro
   lk_filled call;
   redisReply *reply = NULL;
   unsigned copies;
-  if (out) *out = (lk_permits_state){0, 0, 0};
-  lk_status status = enter(permits, error);
+  lk_permits_state state = {0};
+  lk_status status = lk_output_clear(out, "lk_permits_state", error);
+  if (status == LK_OK) status = enter(permits, error);
   if (status != LK_OK) return status;
   lk_client *client = permits->counter.client;
   if (!out) {
@@ -149,7 +150,8 @@ lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, lk_erro
   if (status == LK_OK) {
     status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
   }
-  if (status == LK_OK) status = read_state(permits, lk_reply_wrap(reply), out, error);
+  if (status == LK_OK) status = read_state(permits, lk_reply_wrap(reply), &state, error);
+  if (status == LK_OK) lk_output_copy(out, &state, sizeof state);
   freeReplyObject(reply);
   lk_client_leave(client);
   return status;

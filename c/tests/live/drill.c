@@ -204,7 +204,7 @@ static void set_permits(const drill *d) {
 /* A fail-over may lose the total, which nobody else knows. */
 static void mend_permits(drill *d) {
   lk_permits *permits = open_permits(d);
-  lk_permits_state state;
+  lk_permits_state state = {.size = sizeof state};
   if (lk_permits_inspect(permits, &state, NULL) == LK_OK && state.ttl_ms == -2) {
     atomic_fetch_add(&d->totals_lost, 1); /* before anybody is woken */
     lk_permits_set(permits, 1, LK_TOTAL_INIT, NULL, NULL);
@@ -247,7 +247,7 @@ static bool all_moved(const drill *d, const long *since) {
 /* What the server knows of the permits. */
 static void print_permits(const drill *d) {
   lk_permits *permits = open_permits(d);
-  lk_permits_state state = {0, 0, 0};
+  lk_permits_state state = {.size = sizeof state};
   EXPECT(LK_OK, lk_permits_inspect(permits, &state, &kit_error));
   print_error("permits: %lld free, %lld held, TTL %lld\n", (long long)state.free,
               (long long)state.held, (long long)state.ttl_ms);

@@ -177,7 +177,7 @@ static void a_close_tells_everybody(void **state) {
 
 static void permits_are_taken_and_given_back(void **state) {
   (void)state;
-  lk_permits_state found;
+  lk_permits_state found = {.size = sizeof found};
   told taken = {0}, waits = {0}, back = {0};
   EXPECT(LK_OK, lk_permits_acquire_async(seats, 2, LONG_MS, on_done, &taken, NULL, &kit_error));
   EXPECT(LK_OK, loop_until(&taken));
@@ -195,7 +195,7 @@ static void permits_are_taken_and_given_back(void **state) {
 static void permits_that_nobody_takes_go_back(void **state) {
   (void)state;
   told t = {.leaves = true};
-  lk_permits_state found;
+  lk_permits_state found = {.size = sizeof found};
   EXPECT(LK_OK, lk_permits_acquire_async(seats, 2, LONG_MS, on_done, &t, NULL, &kit_error));
   EXPECT(LK_OK, loop_until(&t));
   UNTIL(lk_permits_inspect(seats, &found, &kit_error) == LK_OK && found.free == 2);

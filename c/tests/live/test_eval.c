@@ -61,7 +61,7 @@ static lk_status command(const char *text, lk_reply **out) {
 static void every_script_has_the_sha1_of_its_file_and_of_the_server(void **state) {
   (void)state;
   assert_true(lk_script_count(client) >= 10);
-  lk_script script;
+  lk_script script = {.size = sizeof script};
   for (size_t i = 0; lk_script_at(client, i, &script); i++) {
     redisReply *sha = server_ask(srv, "SCRIPT LOAD %b", script.source.data, script.source.len);
     assert_string_equal(sha->str, script.sha1);
@@ -80,7 +80,7 @@ static void sha1sum_of_a_script_file_is_what_the_server_calls_it(void **state) {
   assert_non_null(fgets(line, sizeof line, sum));
   assert_int_equal(pclose(sum), 0);
   line[40] = '\0';
-  lk_script script;
+  lk_script script = {.size = sizeof script};
   size_t i = 0;
   while (lk_script_at(client, i, &script) && strcmp(script.name, "lock/acquire") != 0) i++;
   assert_string_equal(script.name, "lock/acquire");
@@ -94,7 +94,7 @@ static void opening_a_client_loads_every_script(void **state) {
   (void)state;
   server_do(srv, "SCRIPT FLUSH");
   lk_client *other = kit_client(server_url(srv), NULL);
-  lk_script script;
+  lk_script script = {.size = sizeof script};
   for (size_t i = 0; lk_script_at(other, i, &script); i++) {
     redisReply *known = server_ask(srv, "SCRIPT EXISTS %s", script.sha1);
     assert_int_equal(known->element[0]->integer, 1);
@@ -118,10 +118,35 @@ static void a_client_may_look_without_loading(void **state) {
   lk_client_close(other);
 }
 
+/* Of an application that was built before a member came, and of one that knows more than this library. */
+static void what_is_filled_is_as_large_as_its_caller_says(void **state) {
+  (void)state;
+  struct {
+    lk_load_report known;
+    size_t later;
+  } newer = {.known = {.size = sizeof newer}, .later = 7};
+  EXPECT(LK_OK, lk_load(client, &newer.known, &kit_error));
+  assert_int_equal(newer.known.loaded, lk_script_count(client));
+  assert_int_equal(newer.known.size, sizeof newer);
+  assert_int_equal(newer.later, 0);
+
+  lk_load_report older = {.size = offsetof(lk_load_report, masters), .masters = 7, .complete = 7};
+  EXPECT(LK_OK, lk_load(client, &older, &kit_error));
+  assert_int_equal(older.loaded, lk_script_count(client));
+  assert_int_equal(older.masters, 7);
+  assert_int_equal(older.complete, 7);
+
+  lk_load_report none = {.size = 0};
+  lk_script script = {.size = 0};
+  EXPECT(LK_VERSION, lk_load(client, &none, &kit_error));
+  EXPECT_MESSAGE("lk_load_report has no size");
+  assert_false(lk_script_at(client, 0, &script));
+}
+
 static void loading_reports_how_many(void **state) {
   (void)state;
   server_do(srv, "SCRIPT FLUSH");
-  lk_load_report report;
+  lk_load_report report = {.size = sizeof report};
   EXPECT(LK_OK, lk_load(client, &report, &kit_error));
   assert_int_equal(report.scripts, lk_script_count(client));
   assert_int_equal(report.loaded, report.scripts);
@@ -356,6 +381,8 @@ int main(void) {
       TEST(sha1sum_of_a_script_file_is_what_the_server_calls_it),
       TEST(opening_a_client_loads_every_script),
       TEST(a_client_may_look_without_loading),
+      TEST(what_is_filled_is_as_large_as_its_caller_says),
+      TEST(what_is_filled_is_as_large_as_its_caller_says),
       TEST(loading_reports_how_many),
       TEST(a_script_runs_by_its_name),
       TEST(a_script_that_the_server_forgot_is_loaded_and_run),

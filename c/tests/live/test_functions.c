@@ -78,7 +78,7 @@ static void forgotten_functions_are_loaded_again(void **state) {
   take_and_give_back(client);
 
   server_do(srv, "FUNCTION FLUSH");
-  lk_load_report report;
+  lk_load_report report = {.size = sizeof report};
   EXPECT(LK_OK, lk_load(client, &report, &kit_error));
   assert_int_equal(report.loaded, report.scripts);
   lk_client_close(client);

@@ -34,7 +34,7 @@ static int teardown(void **state) {
 }
 
 static lk_period check(int64_t asked_ms) {
-  lk_period period;
+  lk_period period = {.size = sizeof period};
   EXPECT(LK_OK, lk_period_check(fix.client, "job", HOUR_MS, asked_ms, &period, &kit_error));
   return period;
 }
@@ -71,7 +71,7 @@ static void a_mark_may_be_sent_again_but_another_run_is_refused(void **state) {
 
 static void arguments_out_of_range_are_refused_by_name(void **state) {
   (void)state;
-  lk_period period;
+  lk_period period = {.size = sizeof period};
   char label[LK_LABEL_MAX + 2];
   memset(label, 'x', sizeof label - 1);
   label[sizeof label - 1] = '\0';
@@ -90,7 +90,7 @@ static void arguments_out_of_range_are_refused_by_name(void **state) {
 
 static void another_key_in_its_place_is_named(void **state) {
   (void)state;
-  lk_period period;
+  lk_period period = {.size = sizeof period};
   server_do(fix.server, "SET latchkey_period:{job} text");
   EXPECT(LK_WRONGTYPE, lk_period_check(fix.client, "job", HOUR_MS, 0, &period, &kit_error));
   EXPECT(LK_WRONGTYPE, mark(1, "lk-ann:1"));
@@ -98,7 +98,7 @@ static void another_key_in_its_place_is_named(void **state) {
 
 static void without_a_server_it_is_unreachable(void **state) {
   (void)state;
-  lk_period period = {.done = true};
+  lk_period period = {.size = sizeof period, .done = true};
   server_kill(fix.server);
   lk_status status = LK_OK;
   UNTIL((status = lk_period_check(fix.client, "job", HOUR_MS, 0, &period, &kit_error)) ==

@@ -71,7 +71,7 @@ static lk_status try_to_take(lk_permits *from, size_t count, int64_t wait_ms) {
 static lk_status release(lk_permit *permit) { return lk_permit_release(permit, &kit_error); }
 
 static lk_permits_state look(void) {
-  lk_permits_state state;
+  lk_permits_state state = {.size = sizeof state};
   EXPECT(LK_OK, lk_permits_inspect(seats, &state, &kit_error));
   return state;
 }
@@ -149,7 +149,7 @@ static void without_a_total_there_are_none(void **state) {
 
 static void what_are_no_permits_is_said_and_left_alone(void **state) {
   (void)state;
-  lk_permits_state found;
+  lk_permits_state found = {.size = sizeof found};
   server_do(srv, "SET seats text");
   EXPECT(LK_WRONGTYPE, lk_permits_inspect(seats, &found, &kit_error));
   EXPECT(LK_BADARG, try_to_take(seats, 1, PATIENCE_MS));
