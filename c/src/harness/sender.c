@@ -9,10 +9,8 @@
 
 enum { PAUSE_FIRST_US = 1000, PAUSE_LAST_US = 32 * 1000 };
 
-bool lk_sender_is_missing(const lk_answer *answer) {
-  if (answer->status != LK_OK || answer->reply->type != REDIS_REPLY_ERROR) return false;
-  return strncmp(answer->reply->str, "NOSCRIPT", 8) == 0 ||
-         strcmp(answer->reply->str, "ERR Function not found") == 0;
+bool lk_sender_says_missing(const char *error) {
+  return strncmp(error, "NOSCRIPT", 8) == 0 || strcmp(error, "ERR Function not found") == 0;
 }
 
 void lk_sender_load_ahead(lk_client *client, lk_pipe *pipe, const lk_script_def *script,

@@ -6,8 +6,12 @@
 #include "harness/answer.h"
 #include "harness/client.h"
 
-/* Does the server not have the script? */
-bool lk_sender_is_missing(const lk_answer *answer);
+/* Does the server not have the script? The first is asked of an error. */
+bool lk_sender_says_missing(const char *error);
+static inline bool lk_sender_is_missing(const lk_answer *answer) {
+  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
+         lk_sender_says_missing(answer->reply->str);
+}
 /* Load it in front of the next copy. The server lost its scripts, and may lose them again at any time: both
  * travel in one piece. */
 void lk_sender_load_ahead(lk_client *client, lk_pipe *pipe, const lk_script_def *script,

@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -131,6 +132,17 @@ static lk_status find_place(place *where, lk_error *error) {
   return LK_OK;
 }
 
+/* A server that finds no room on the disk cannot even write that down. */
+static lk_status blame(const place *where, const char *what, lk_error *error) {
+  struct statvfs disk;
+  struct stat log;
+  if (statvfs(where->dir, &disk) == 0 && disk.f_bavail == 0)
+    return lk_fail(error, LK_LOCAL, "%.150s: no room is left on the disk of %s", what, where->dir);
+  if (stat(where->log, &log) == 0 && log.st_size == 0)
+    return lk_fail(error, LK_LOCAL, "%.150s, and wrote nothing to %s", what, where->log);
+  return lk_fail(error, LK_LOCAL, "%.150s; see %s", what, where->log);
+}
+
 static int prepare_child(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
                          const place *where, int lock) {
   sigset_t signals;
@@ -203,9 +215,10 @@ static lk_status spawn_server(const place *where, int lock, lk_error *error) {
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failure) return lk_fail(error, LK_LOCAL, "%s cannot be run: %s", program, strerror(failure));
-  if (!ended_well(pid))
-    return lk_fail(error, LK_LOCAL, "%s refused to start; see %s", program, where->log);
-  return LK_OK;
+  if (ended_well(pid)) return LK_OK;
+  char what[PATH_SIZE + 32];
+  snprintf(what, sizeof what, "%s refused to start", program);
+  return blame(where, what, error);
 }
 
 /* Gives the lock file's descriptor, above the standard ones, or -1 with errno: EWOULDBLOCK when a
@@ -234,9 +247,8 @@ static lk_status start(const place *where, lk_error *error) {
       poll(NULL, 0, PAUSE_MS);
       continue;
     }
-    lk_status status =
-        spawned ? lk_fail(error, LK_LOCAL, "the server ended at once; see %s", where->log)
-                : spawn_server(where, lock, error);
+    lk_status status = spawned ? blame(where, "the server ended at once", error)
+                               : spawn_server(where, lock, error);
     close(lock);
     if (status != LK_OK) return status;
     spawned = true;

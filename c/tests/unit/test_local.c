@@ -346,7 +346,7 @@ static void a_silent_server_is_not_replaced(void **state) {
 
 static void a_server_that_refuses_to_start_is_reported_with_its_log(void **state) {
   (void)state;
-  write_program("redis-server", "#!/bin/sh\nexit 1\n");
+  write_program("redis-server", "#!/bin/sh\necho why\nexit 1\n");
   char *path = strdup(getenv("PATH"));
   setenv("PATH", root, 1);
   assert_start_refused("refused to start; see ");
@@ -354,6 +354,17 @@ static void a_server_that_refuses_to_start_is_reported_with_its_log(void **state
   assert_start_refused("ended at once; see ");
   write_program("redis-server", "not a program");
   assert_start_refused("cannot be run");
+  setenv("PATH", path, 1);
+  free(path);
+}
+
+/* As on a disk that is full, where it can write no log either. */
+static void a_server_that_says_nothing_is_not_blamed_on_its_log(void **state) {
+  (void)state;
+  write_program("redis-server", "#!/bin/sh\nexit 1\n");
+  char *path = strdup(getenv("PATH"));
+  setenv("PATH", root, 1);
+  assert_start_refused("and wrote nothing to ");
   setenv("PATH", path, 1);
   free(path);
 }
@@ -413,6 +424,7 @@ int main(void) {
       TEST(a_server_that_was_killed_is_started_again),
       TEST(many_starters_get_one_server),
       TEST(a_silent_server_is_not_replaced),
+      TEST(a_server_that_says_nothing_is_not_blamed_on_its_log),
       TEST(a_server_that_refuses_to_start_is_reported_with_its_log),
       TEST(the_server_keeps_nothing_of_its_starter),
       TEST(the_starter_keeps_nothing_of_the_server),
