@@ -6,15 +6,6 @@
 
 #include "base/status.h"
 
-void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer) {
-  if (request) {
-    if (hop.asking) lk_request_ask(request);
-    lk_pipe_call(hop.pipe, request, answer);
-  } else {
-    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
-  }
-}
-
 static lk_status name_key(lk_status status, const char *key, lk_error *error) {
   char said[sizeof error->message];
   if (!error || !key || (status != LK_DENIED && status != LK_WRONGTYPE)) return status;

@@ -6,7 +6,14 @@
 #include "net/route.h"
 
 /* Send a request and wait; NULL stands for one that there was no memory for. */
-void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer);
+static inline void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer) {
+  if (request) {
+    if (hop.asking) lk_request_ask(request);
+    lk_pipe_call(hop.pipe, request, answer);
+  } else {
+    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
+  }
+}
 
 /* What an answer means, with its detail in *error: LK_OK only for a reply that is no error. `key` is
  * the one that it is about, NULL if there is none: the server does not say which it means. */
