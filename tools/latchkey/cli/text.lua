@@ -34,7 +34,8 @@ function text.duration(words)
       ms, place = part_of(count, name, place)
     end
     if not ms then
-      return nil, words .. ' is not a duration; write numbers and their units: 250ms, 10s, 1m30s or 1h'
+      return nil, words .. ' is not a duration; write numbers and their units: 250ms, 10s, '
+        .. '1m30s or 1h'
     end
     sum, rest = sum + ms, more
   until rest == ''
