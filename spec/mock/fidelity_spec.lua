@@ -16,8 +16,8 @@ local World = require('latchkey.mock.world')
 local compare = require('mock.compare')
 local digest = require('latchkey.digest')
 
-local GROUPS = { 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server', 'scripts',
-  'functions' }
+local GROUPS = { 'language', 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server',
+  'scripts', 'functions' }
 -- Globals of Redis that the mock refuses by name.
 local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new', 'cmsgpack', 'struct',
   'table.setn' }

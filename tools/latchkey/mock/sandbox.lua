@@ -3,6 +3,9 @@
 local bit = require('bit')
 local cjson = require('cjson')
 
+local lua51 = require('latchkey.mock.lua51')
+local parser = require('latchkey.lua51.parser')
+
 local Sandbox = {}
 Sandbox.__index = Sandbox
 
@@ -25,10 +28,10 @@ local CJSON = { '_NAME', '_VERSION', 'decode', 'decode_invalid_numbers', 'decode
   'encode', 'encode_invalid_numbers', 'encode_keep_buffer', 'encode_max_depth',
   'encode_number_precision', 'encode_sparse_array', 'null' }
 
-local function pick(from, list)
+local function pick(from, list, instead)
   local picked = {}
   for _, name in ipairs(list) do
-    picked[name] = from[name]
+    picked[name] = instead and instead[name] or from[name]
   end
   return picked
 end
@@ -61,9 +64,23 @@ local function prepare(chunk, env)
   return setfenv(chunk, env)
 end
 
+-- What LuaJIT takes and the server reads otherwise or refuses: such a script is not run.
+local function find_foreign(code)
+  local _, problems = parser.parse(code)
+  for _, problem in ipairs(problems or {}) do
+    if problem.rule == 'dialect' then
+      return ('MOCK line %d: %s'):format(problem.line, problem.message)
+    end
+  end
+end
+
 local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
     return nil, BYTECODE
+  end
+  local why_not = jit and find_foreign(code)
+  if why_not then
+    return nil, why_not
   end
   local chunk, why = loadstring(code, name)
   if not chunk then
@@ -73,11 +90,12 @@ local function compile(code, name, env)
 end
 
 -- Redis' own pcall: an error table arrives as its text.
-local function text_of(ok, err, ...)
+local function text_of(ok, ...)
+  local err = ...
   if not ok and type(err) == 'table' and type(err.err) == 'string' then
     return false, err.err
   end
-  return ok, err, ...
+  return ok, ...
 end
 
 local function add_metatable_functions(self, globals)
@@ -121,7 +139,7 @@ end
 local function add_load_functions(self, globals, refuse)
   local function load_text(code, name)
     local chunk, why = compile(code, name, self.env)
-    if why == BYTECODE then
+    if why and why:find('^MOCK ') then
       refuse(why)
     end
     return chunk, why
@@ -147,15 +165,15 @@ end
 function Sandbox.new(redis, refuse)
   local self = setmetatable({ behind = {} }, Sandbox)
   self.missing_global = missing_global_of(refuse)
-  local globals = pick(_G, BASE)
+  local globals = pick(_G, BASE, lua51.base)
   self.globals = setmetatable(globals, { __index = self.missing_global })
   self.env = guard(self, globals)
 
   globals._G = self.env
   globals.redis = guard(self, redis)
-  globals.string = guard(self, pick(string, STRING))
+  globals.string = guard(self, pick(string, STRING, lua51.string))
   globals.table = guard(self, pick(table, TABLE))
-  globals.math = guard(self, pick(math, MATH))
+  globals.math = guard(self, pick(math, MATH, lua51.math))
   globals.coroutine = guard(self, pick(coroutine, COROUTINE))
   globals.bit = guard(self, pick(bit, BIT))
   globals.cjson = guard(self, pick(cjson.new(), CJSON))

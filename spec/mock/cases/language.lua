@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Expressions of Lua 5.1, and what a script of Redis 7.0.15 sees of them: the type and the text of
+-- each result, or "!" and the message of the error, without its place.
+local SHOW = [[
+local function show(ok, ...)
+  if not ok then
+    return '!' .. string.gsub((...), '^[^:]*:%%d+: ', '')
+  end
+  local out = {}
+  for i = 1, select('#', ...) do
+    out[i] = type((select(i, ...))) .. ' ' .. tostring((select(i, ...)))
+  end
+  return table.concat(out, ', ')
+end
+return show(pcall(function() return %s end))]]
+
+local CASES = {
+  { "string.format('%s', false)", "!bad argument #2 to 'format' (string expected, got boolean)" },
+  { "string.format('%s', nil)", "!bad argument #2 to 'format' (string expected, got nil)" },
+  { "string.format('%s')", "!bad argument #2 to 'format' (no value)" },
+  { "string.format('%d', 'x')", "!bad argument #2 to 'format' (number expected, got string)" },
+  { "string.format('%a', 1)", "!invalid option '%a' to 'format'" },
+  { "string.format('%123d', 1)", '!invalid format (width or precision too long)' },
+  { "string.format('%5.1f|%.1f', 0.25, 0.05)", 'string   0.2|0.1' },
+  { "string.format('%.0f %.0f', 0.5, 1.5)", 'string 0 2' },
+  { "string.format('%d %i %x', '10', 3.7, 255)", 'string 10 3 ff' },
+  { "string.format('%-5s|%5.2s|%%', 'a', 'bcd')", 'string a    |   bc|%' },
+  { "string.format('%+d % d %05d %#x', 1, 2, 3, 255)", 'string +1  2 00003 0xff' },
+  { "#string.format('%c', 0), #string.format('%5c', 0)", 'number 0, number 4' },
+  { "string.format('%c%5c', 65, 66)", 'string A    B' },
+  { "string.format('%q', 'a\\0b\\r\\n\"')", 'string "a\\000b\\r\\\n\\""' },
+  { "string.format('%.17g %e', 0.1, 12345.678)", 'string 0.10000000000000001 1.234568e+04' },
+  { "string.rep('a', 3, ',')", 'string aaa' },
+  { "string.sub('abc', 2, 1e10)", 'string bc' },
+  { "string.sub('abc', -1e10, 2)", 'string ab' },
+  { 'math.log(8, 2)', 'number 2.0794415416798' },
+  { 'tostring(math.max(1, 0/0)), tostring(math.min(1, 0/0))', 'string 1, string 1' },
+  { 'math.min(3, 1, 2), math.max(3, 1, 2)', 'number 1, number 3' },
+  { "math.max('7', 3)", 'number 7' },
+  { 'math.min()', "!bad argument #1 to 'min' (number expected, got no value)" },
+  { "tonumber('0b1')", 'nil nil' },
+  { "tonumber('1LL'), tonumber('1i')", 'nil nil, nil nil' },
+  { "tonumber('0x1F'), tonumber(' 12 ')", 'number 31, number 12' },
+  { "tonumber('-ff', 16), tonumber('zz', 36)", 'number 1.844674407371e+19, number 1295' },
+  { 'tostring(0/0)', 'string -nan' },
+  { "string.format('%s|%5s|', 'a\\0b', 'c\\0d')", 'string a|    c|' },
+  { "#string.format('%s', string.rep('a\\0', 50))", 'number 100' },
+  { "string.format('%d', '0b1')", "!bad argument #2 to 'format' (number expected, got string)" },
+  { "string.sub('abc', 1e100), string.byte('abc', 2, 2^40)", 'string abc, number 98, number 99' },
+  { "string.byte('', 1)", '' },
+  { "tonumber('12\\0z')", 'number 12' },
+  { "#string.format('%c', 0.5), string.format('%x', 1e100)", 'number 0, string 0' },
+  { "math.sqrt(nil)", "!bad argument #1 to 'sqrt' (number expected, got nil)" },
+  { "math.deg()", "!bad argument #1 to 'deg' (number expected, got no value)" },
+  { "math.pow(2)", "!bad argument #2 to 'pow' (number expected, got no value)" },
+  { "pcall(string.byte, '')", 'boolean true' },
+}
+
+local list = {}
+for i, case in ipairs(CASES) do
+  list[i] = { script = SHOW:format(case[1]), gives = case[2] }
+end
+return list

@@ -1,0 +1,197 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions that LuaJIT has with further arguments, other roundings or fewer refusals than the
+-- server's Lua 5.1: as they are there. Under Lua 5.1 itself nothing is to be replaced.
+local lua51 = { string = {}, math = {}, base = {} }
+
+local jit = rawget(_G, 'jit')
+if not jit then
+  return lua51
+end
+
+local ffi = require('ffi')
+
+pcall(ffi.cdef, 'int snprintf(char *buffer, size_t size, const char *format, ...);')
+
+local SIZE = 512
+local FAR = 2 ^ 31 - 1
+local buffer = ffi.new('char[?]', SIZE)
+
+local function printed(format, value)
+  local length = ffi.C.snprintf(buffer, SIZE, format, ffi.new('double', value))
+  return ffi.string(buffer, length)
+end
+
+local function type_name(list, place)
+  return place > list.n and 'no value' or type(list[place])
+end
+
+-- The error is of who called the function, so many levels above.
+local function wrong(place, name, expected, got, level)
+  error(("bad argument #%d to '%s' (%s expected, got %s)"):format(place, name, expected, got),
+    level)
+end
+
+local QUOTED = { ['"'] = '\\"', ['\\'] = '\\\\', ['\n'] = '\\\n', ['\r'] = '\\r',
+  ['\0'] = '\\000' }
+
+local FLOATS = { e = true, E = true, f = true, g = true, G = true }
+local UNSIGNED = { o = true, u = true, x = true, X = true }
+local INTEGERS = { c = true, d = true, i = true, o = true, u = true, x = true, X = true }
+
+-- What only LuaJIT takes for a number: 0b1, 1LL, 1i.
+local function is_of_jit(text)
+  return text:find('^%s*[-+]?0[bB]') or text:find('[lLuUiI]%s*$') and not text:find('[iI][nN][fF]')
+end
+
+function lua51.base.tonumber(...)
+  local value, base = ...
+  if type(value) == 'string' then
+    value = value:match('^%Z*') -- C's text ends at its first NUL
+  end
+  if type(value) == 'string' and (base == nil or tonumber(base) == 10) then
+    return not is_of_jit(value) and tonumber(value) or nil
+  elseif base ~= nil then
+    local number = tonumber(value, base)
+    -- C's strtoul: what is negative comes round from the other side.
+    return number and number < 0 and 2 ^ 64 + number or number
+  end
+  return tonumber(...)
+end
+
+-- One conversion of string.format.
+local function convert(spec, kind, list, place)
+  local value = list[place]
+  if place > list.n then
+    error(("bad argument #%d to 'format' (no value)"):format(place + 1), 3)
+  elseif kind == 's' or kind == 'q' then
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+      wrong(place + 1, 'format', 'string', type_name(list, place), 4)
+    end
+    value = tostring(value)
+    if kind == 's' and (spec:find('.', 1, true) or #value < 100) then
+      value = value:match('^%Z*') -- C's text ends at its first NUL
+    end
+    if kind == 'q' then
+      return '"' .. value:gsub('[%z"\\\n\r]', QUOTED) .. '"'
+    end
+    return string.format(spec .. kind, value)
+  elseif not INTEGERS[kind] and not FLOATS[kind] then
+    error(("invalid option '%%%s' to 'format'"):format(kind), 3)
+  end
+  local number = lua51.base.tonumber(value)
+  if number == nil then
+    wrong(place + 1, 'format', 'number', type_name(list, place), 4)
+  elseif FLOATS[kind] then
+    return printed(spec .. kind, number)
+  elseif kind == 'c' and math.floor(math.abs(number)) % 256 == 0 then
+    -- C's text ends at the NUL, but for the blanks before it.
+    return (string.format(spec .. 'c', 1):gsub('\1.*', ''))
+  elseif number >= 2 ^ 64 and UNSIGNED[kind] then
+    number = 0
+  end
+  return string.format(spec .. kind, number)
+end
+
+function lua51.string.format(format, ...)
+  if type(format) ~= 'string' and type(format) ~= 'number' then
+    wrong(1, 'format', 'string', type(format), 3)
+  end
+  local list, place, out, at = { n = select('#', ...), ... }, 0, {}, 1
+  format = tostring(format)
+  while true do
+    local found = format:find('%', at, true)
+    out[#out + 1] = format:sub(at, (found or 0) - 1)
+    if not found then
+      return table.concat(out)
+    elseif format:sub(found + 1, found + 1) == '%' then
+      out[#out + 1], at = '%', found + 2
+    else
+      local flags, width, dot, precision, kind = format:match('^%%([-+ #0]*)(%d*)(%.?)(%d*)(.?)',
+        found)
+      if #flags > 5 then
+        error('invalid format (repeated flags)', 2)
+      elseif #width > 2 or #precision > 2 then
+        error('invalid format (width or precision too long)', 2)
+      end
+      place = place + 1
+      out[#out + 1] = convert('%' .. flags .. width .. dot .. precision, kind, list, place)
+      at = found + 1 + #flags + #width + #dot + #precision + 1
+    end
+  end
+end
+
+function lua51.string.rep(text, count)
+  return string.rep(text, count)
+end
+
+-- C's cast of what does not fit gives the smallest.
+local function near(index)
+  local number = lua51.base.tonumber(index)
+  if number and (number >= 2 ^ 63 or number ~= number) then
+    return -FAR
+  end
+  return number and math.max(math.min(number, FAR), -FAR) or index
+end
+
+function lua51.string.sub(text, first, last)
+  return string.sub(text, near(first), near(last))
+end
+
+function lua51.string.byte(text, first, last)
+  return string.byte(text, first and near(first), last and near(last))
+end
+
+-- LuaJIT's own do not say in their errors what they are called.
+local function checked(name, count)
+  local own = math[name]
+  lua51.math[name] = function(...)
+    local list = { n = select('#', ...), ... }
+    for place = 1, count do
+      list[place] = lua51.base.tonumber(list[place])
+        or wrong(place, name, 'number', type_name(list, place), 3)
+    end
+    return own(unpack(list, 1, count))
+  end
+end
+
+for name in ([[abs acos asin atan ceil cos cosh deg exp floor frexp log log10 modf rad sin sinh sqrt
+  tan tanh]]):gmatch('%S+') do
+  checked(name, 1)
+end
+for name in ('atan2 fmod ldexp pow'):gmatch('%S+') do
+  checked(name, 2)
+end
+
+-- What is compared with NaN stays where it is.
+local function extreme(name, is_beyond)
+  return function(...)
+    local list = { n = select('#', ...), ... }
+    local found
+    for place = 1, math.max(list.n, 1) do
+      local number = lua51.base.tonumber(list[place])
+      if number == nil then
+        wrong(place, name, 'number', type_name(list, place), 3)
+      elseif place == 1 or is_beyond(number, found) then
+        found = number
+      end
+    end
+    return found
+  end
+end
+
+lua51.math.min = extreme('min', function(number, least)
+  return number < least
+end)
+lua51.math.max = extreme('max', function(number, most)
+  return number > most
+end)
+
+function lua51.base.tostring(...)
+  local value = ...
+  if type(value) == 'number' and value ~= value then
+    return printed('%.14g', value)
+  end
+  return tostring(...)
+end
+
+return lua51
