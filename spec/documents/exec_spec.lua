@@ -29,7 +29,7 @@ describe('the page of exec', function()
 
   it('has a row for each option of --help, with its choices, and for no others', function()
     local help, offered, described = program.run({ 'exec', '--help' }).out, {}, {}
-    for option, rest in help:gmatch('\n  [-qv, ]*(%-%-[%l-]+)([^\n]*)') do
+    for option, rest in help:gmatch('\n  %-?%a?,? ?(%-%-[%l-]+)([^\n]*)') do
       local choice = (option == '--leftover' or option:find('^%-%-on%-')) and rest:match('^ (%l+)')
       offered[choice and option .. ' ' .. choice or option] = true
     end
