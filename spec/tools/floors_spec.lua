@@ -4,7 +4,7 @@ local tablex = require('pl.tablex')
 
 local floors = require('lib.floors')
 
-local RULES = { floors = { 'os', 'base', 'locks' }, pure = { 'mem%l+' },
+local RULES = { floors = { 'os', 'base', 'locks' }, system_floor = 'os', pure = { 'mem%l+' },
   libraries = { locks = { 'redis%u%w+' } }, arrows = {}, system = {} }
 
 -- Each row: object, symbol, kind as `nm -P -A` prints them.

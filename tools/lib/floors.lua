@@ -142,9 +142,9 @@ local function matches_any(symbol, patterns)
 end
 
 -- Pure symbols are anybody's, a library's are those of its modules, and what is of the operating
--- system is for the first floor.
+-- system is for one floor.
 local function is_allowed(symbol, name, rules)
-  return floor_of(name) == rules.floors[1] or matches_any(symbol, rules.pure)
+  return floor_of(name) == rules.system_floor or matches_any(symbol, rules.pure)
     or matches_any(symbol, rules.libraries[name])
     or matches_any(symbol, rules.libraries[floor_of(name)])
 end
@@ -160,7 +160,7 @@ local function check_module(name, symbols, rules, say)
     elseif excepted[symbol] then
       excepted[symbol] = nil
     elseif not is_allowed(symbol, name, rules) then
-      say(('%s uses %s of the system; only %s/ may'):format(name, symbol, rules.floors[1]))
+      say(('%s uses %s of the system; only %s/ may'):format(name, symbol, rules.system_floor))
     end
   end
   for _, symbol in ipairs(sorted(excepted)) do
@@ -181,8 +181,8 @@ local function check_outside(outside, rules, say)
 end
 
 ---@param modules table of floors.read
----@param rules { floors: string[], pure: string[], libraries: table, arrows: string[],
----  refused?: table<string, string>, system: table<string, string[]> }
+---@param rules { floors: string[], system_floor: string, pure: string[], libraries: table,
+---  arrows: string[], refused?: table<string, string>, system: table<string, string[]> }
 ---@return string[] findings
 function floors.check(modules, rules)
   local findings = {}

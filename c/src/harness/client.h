@@ -9,12 +9,12 @@
 
 #include "harness/catalog.h"
 #include "harness/counts.h"
-#include "harness/trace.h"
 #include "net/channels.h"
 #include "net/events.h"
 #include "net/keeper.h"
 #include "net/pipe.h"
 #include "net/route.h"
+#include "net/trace.h"
 #include "os/random.h"
 
 typedef struct lk_record lk_record;

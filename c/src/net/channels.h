@@ -7,8 +7,8 @@
 #ifndef LK_CHANNELS_H
 #define LK_CHANNELS_H
 
-#include "harness/trace.h"
 #include "net/route.h"
+#include "net/trace.h"
 
 typedef struct lk_channels lk_channels;
 typedef struct lk_channel lk_channel;

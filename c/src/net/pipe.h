@@ -7,8 +7,8 @@
 #ifndef LK_PIPE_H
 #define LK_PIPE_H
 
-#include "harness/trace.h"
 #include "net/conn.h"
+#include "net/trace.h"
 #include "net/watched.h"
 
 typedef struct lk_pipe lk_pipe;

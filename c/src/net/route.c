@@ -13,14 +13,6 @@
 /* Whoever asks a node that has left its cluster has been sent on by then. */
 enum { REUSED_AFTER_US = 60 * 1000 * 1000 };
 
-lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper) {
-  switch (options->settings->url.kind) {
-  case LK_URL_SENTINEL: return lk_sentinel_new(options, keeper);
-  case LK_URL_CLUSTER: return lk_cluster_new(options, keeper);
-  default: return lk_single_new(options, keeper);
-  }
-}
-
 /* -------------------------------------------------------------------------------------- nodes -- */
 
 bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_options *options,

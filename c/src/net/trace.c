@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "harness/trace.h"
+#include "net/trace.h"
 
 #include <inttypes.h>
 #include <pthread.h>
