@@ -2,12 +2,14 @@
 -- Is a server fit for locks? Each check answers with findings { check, level, message, advice }:
 -- "problem" where locks can fail, "note" for what is good to know, "good" else.
 local clock = require('latchkey.doctor.clock')
+local engine = require('latchkey.doctor.engine')
 local ledger = require('latchkey.script.ledger')
 local loaded = require('latchkey.servers.loaded')
 local manifest = require('latchkey.bundle.manifest')
 local permissions = require('latchkey.doctor.permissions')
 local queues = require('latchkey.doctor.queues')
 local sentinels = require('latchkey.doctor.sentinels')
+local trial = require('latchkey.doctor.trial')
 
 local doctor = {}
 
@@ -48,10 +50,15 @@ local function version(facts)
   local product = facts.valkey_version and 'valkey' or 'redis'
   local is = facts[product .. '_version'] or '?'
   local floor = manifest.SERVER[product]
-  local title = ('%s %s'):format(product == 'redis' and 'Redis' or 'Valkey', is)
+  local what = engine.of(facts)
+  local title = ('%s %s%s'):format(what.name, what.version,
+    what.host and ' (' .. what.host .. ')' or '')
   if is:find('^%d+%.%d+%.%d+$') and ledger.above(floor, is) then
-    return { problem('version', title .. ' is too old: scripts need ' .. floor,
-      'update the server') }
+    return { problem('version', ('%s is too old: scripts need %s%s'):format(title,
+      what.name == 'Redis' and '' or 'what Redis has from ', floor), 'update the server') }
+  elseif not what.is_tested then
+    return { note('version', title .. ': latchkey is not tested with it',
+      'see the trial below; --family lock also tries a lock') }
   end
   return { good('version', title) }
 end
@@ -186,21 +193,37 @@ function doctor.examine(client, node, home, options)
     add(cluster(node))
   end
   add(clock.check(node))
-  add(permissions.check(client, node, home, options))
-  add(scripts(node))
-  add(queues.check(client, node, home, options.show))
+  local tried = {}
+  if facts and facts.role ~= 'slave' then
+    local failure
+    tried, failure = trial.scripts(node, home)
+    add(tried)
+    err = err or failure
+  end
+  -- Where no script runs, that is all there is to know of them.
+  if not (tried[1] and tried[1].level == 'problem') then
+    add(permissions.check(client, node, home, options))
+    add(scripts(node))
+    add(queues.check(client, node, home, options.show))
+  end
   if err then
     return nil, err
   end
   return findings
 end
 
----Findings that are not of one server: what the sentinels say.
+---Findings that are not of one server: what the sentinels say, and locks on trial.
+---@param client latchkey.client
+---@param home string
 ---@param url string
----@param topology string|nil
+---@param options table topology, and families: those whose locks are tried
 ---@return table[] findings
-function doctor.around(url, topology)
-  return topology == 'sentinel' and sentinels.check(url) or {}
+function doctor.around(client, home, url, options)
+  local findings = options.topology == 'sentinel' and sentinels.check(url) or {}
+  for _, family in ipairs(options.families) do
+    findings[#findings + 1] = trial.lock(client, home, family)
+  end
+  return findings
 end
 
 return doctor

@@ -5,6 +5,7 @@ local names = require('latchkey.script.names')
 local nodes = require('latchkey.servers.nodes')
 local terminal = require('latchkey.cli.terminal')
 local text = require('latchkey.cli.text')
+local trial = require('latchkey.doctor.trial')
 
 local command = { summary = 'is this server fit for locks?', server = true }
 
@@ -12,7 +13,11 @@ function command.configure(parser)
   parser:option('--user', 'Whose permissions are looked at; else those of the URL\'s user.')
   parser:option('--name', 'Of a lock that this user is to use: its keys and channels are looked '
     .. 'at, too, and not only the commands.')
-  parser:epilog('Nothing is changed. Of a cluster every master is examined. Exit code 1: there is '
+  parser:option('--family', 'Take a lock of this family and give it back, under a name of its '
+    .. 'own: ' .. table.concat(trial.FAMILIES, ', ') .. '; may be given several times.')
+    :argname('FAMILY'):choices(trial.FAMILIES):count('*')
+  parser:epilog('Nothing is changed, but that three scripts of a line are loaded, called and left '
+    .. 'behind. Of a cluster every master is examined. Exit code 1: there is '
     .. 'a problem; notes are no problems, but good to know. 2: a master could not be asked.')
 end
 
@@ -97,7 +102,8 @@ function command.run(args, ctx)
   if not reached then
     return ctx:fail(err)
   end
-  local around = require('latchkey.doctor').around(args.url or os.getenv('LATCHKEY_URL'), topology)
+  local around = require('latchkey.doctor').around(client, ctx.home,
+    args.url or os.getenv('LATCHKEY_URL'), { topology = topology, families = args.family })
   if around[1] then
     table.insert(list, { target = client:target(), findings = around })
   end

@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A server that is broken in one way, which no real one can be made to be. Run as a program; its
+-- arguments are the socket to listen at, the way, and further fields of its INFO.
+local socket = require('posix.sys.socket')
+local unistd = require('posix.unistd')
+
+local AT, WAY, MORE = arg[1], arg[2], (arg[3] or ''):gsub('|', '\r\n')
+
+local function bulk(text)
+  return ('$%d\r\n%s\r\n'):format(#text, text)
+end
+
+local function unknown(name)
+  return ("-ERR unknown command '%s', with args beginning with:\r\n"):format(name)
+end
+
+local digests, sources = 0, {}
+
+-- What a server does that is well.
+local WELL = {
+  INFO = function()
+    local version = WAY == 'old' and '6.2.14' or '7.0.15'
+    return bulk(('redis_version:%s\r\nrole:master\r\nconnected_slaves:0\r\nmaxmemory_policy:%s\r\n'
+      .. 'maxmemory:%s\r\nused_memory:1\r\naof_enabled:1\r\n%s\r\n'):format(version,
+      WAY == 'evicts' and 'volatile-lru' or 'noeviction', WAY == 'evicts' and '1000000' or '0',
+      MORE))
+  end,
+  TIME = function()
+    return ('*2\r\n%s%s'):format(bulk(tostring(os.time() + (WAY == 'clock' and 3600 or 0))),
+      bulk('0'))
+  end,
+  ACL = function()
+    return '-NOPERM this user has no permissions to run the \'acl\' command\r\n'
+  end,
+  SCAN = function()
+    return '*2\r\n' .. bulk('0') .. '*0\r\n'
+  end,
+  PING = function()
+    return '+PONG\r\n'
+  end,
+  SCRIPT = function(words)
+    if words[2]:upper() ~= 'LOAD' then
+      return ('*%d\r\n%s'):format(#words - 2, (':1\r\n'):rep(#words - 2))
+    end
+    digests = digests + 1
+    local digest = ('%040x'):format(digests)
+    sources[digest] = words[3]
+    return bulk(digest)
+  end,
+  EVALSHA = function(words)
+    return words[3] == '0' and ':1\r\n' or '*2\r\n:1\r\n:1\r\n'
+  end,
+}
+
+local BROKEN = {
+  shebang = { SCRIPT = function(words)
+    return words[2]:upper() == 'LOAD' and words[3]:find('^#!')
+      and '-ERR Error compiling script (new function): user_script:1: unexpected symbol\r\n'
+      or WELL.SCRIPT(words)
+  end },
+  full = { SCRIPT = function(words)
+    return words[2]:upper() == 'LOAD'
+      and "-OOM command not allowed when used memory > 'maxmemory'.\r\n" or WELL.SCRIPT(words)
+  end },
+  forgets = { EVALSHA = function()
+    return '-NOSCRIPT No matching script. Please use EVAL.\r\n'
+  end },
+  read_only = { EVALSHA = function(words)
+    return sources[words[2]]:find('no-writes', 1, true) and ':1\r\n'
+      or "-READONLY You can't write against a read only replica.\r\n"
+  end },
+  no_evalsha = { EVALSHA = function() return unknown('EVALSHA') end },
+  no_script = { SCRIPT = function() return unknown('SCRIPT') end },
+  wrong_answer = { EVALSHA = function() return '+QUEUED\r\n' end },
+  -- A release has a channel, and therefore more arguments than an acquire.
+  no_publish = { EVALSHA = function(words)
+    return #words >= 9 and '-ERR Unknown Redis command called from script script: 1, on '
+      .. '@user_script:9. PUBLISH\r\n' or WELL.EVALSHA(words)
+  end },
+}
+
+local function answer(words)
+  local name = words[1]:upper()
+  local serve = (BROKEN[WAY] or {})[name] or WELL[name]
+  return serve and serve(words) or '+OK\r\n'
+end
+
+-- The first whole command of what came, and the rest; nothing before it is whole.
+local function take(bytes)
+  local count, place = bytes:match('^%*(%d+)\r\n()')
+  local words = {}
+  for i = 1, tonumber(count) or 0 do
+    local length, start = bytes:match('^%$(%d+)\r\n()', place)
+    if not length or #bytes < start + length + 1 then
+      return nil
+    end
+    words[i] = bytes:sub(start, start + length - 1)
+    place = start + length + 2
+  end
+  return count and words, count and bytes:sub(place)
+end
+
+local function serve(connection)
+  local bytes = ''
+  repeat
+    local words, rest = take(bytes)
+    if words then
+      bytes = rest
+      socket.send(connection, answer(words))
+    else
+      local more = socket.recv(connection, 65536)
+      if not more or more == '' then
+        break
+      end
+      bytes = bytes .. more
+    end
+  until false
+  unistd.close(connection)
+end
+
+local listener = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
+assert(socket.bind(listener, { family = socket.AF_UNIX, path = AT }))
+assert(socket.listen(listener, 8))
+repeat
+  serve((assert(socket.accept(listener))))
+until false

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Which engine a server is: many say that they are a Redis of some version, and beside it what
+-- they are, by what each engine's INFO has. Redis and Valkey are those that latchkey is tested on.
+local engine = {}
+
+local ENGINES = {
+  { field = 'dragonfly_version', name = 'Dragonfly' },
+  { field = 'kvrocks_version', name = 'Kvrocks' },
+  { field = 'garnet_version', name = 'Garnet' },
+  { field = 'redict_version', name = 'Redict' },
+  { field = 'upstash_version', name = 'Upstash' },
+}
+
+-- Those that name themselves in another field.
+local HINTS = {
+  { field = 'executable', pattern = 'keydb', name = 'KeyDB' },
+  { field = 'config_file', pattern = 'keydb', name = 'KeyDB' },
+  { field = 'server_name', pattern = '^redict$', name = 'Redict' },
+}
+
+---@param facts table<string, string> fields of INFO
+---@return { name: string, version: string, is_tested: boolean, host: string|nil } engine; `host`
+---  is who runs it, where it is a managed one
+function engine.of(facts)
+  local host = (facts.os or ''):find('Amazon', 1, true) and facts.os or nil
+  for _, row in ipairs(ENGINES) do
+    if facts[row.field] then
+      return { name = row.name, version = facts[row.field], is_tested = false, host = host }
+    end
+  end
+  for _, row in ipairs(HINTS) do
+    if (facts[row.field] or ''):lower():find(row.pattern) then
+      return { name = row.name, version = facts.redis_version or '?', is_tested = false,
+        host = host }
+    end
+  end
+  local is_valkey = facts.valkey_version ~= nil
+  return { name = is_valkey and 'Valkey' or 'Redis', is_tested = host == nil, host = host,
+    version = facts.valkey_version or facts.redis_version or '?' }
+end
+
+return engine
