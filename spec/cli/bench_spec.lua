@@ -86,11 +86,11 @@ describe('latchkey bench', function()
   end)
 
   it('holds locks and says how long none was renewed', function()
-    local figures = measure('renew', '--threads', '100', '--lease', '600ms')
+    local figures = measure('renew', '--threads', '100', '--lease', '1500ms')
 
     assert.is_true(figures.renewals_per_s > 100)
     assert.is_true(figures.longest_unrenewed_ms >= 100)
-    assert.is_true(figures.longest_unrenewed_ms < 600)
+    assert.is_true(figures.longest_unrenewed_ms < 1500)
     assert.is_true(figures.bytes_per_hold > 0)
     assert.is_true(figures.client_cpu_us_per_renewal > 0)
   end)

@@ -21,7 +21,7 @@ program.path = path.abspath(os.getenv('LATCHKEY_PROGRAM') or program.root .. '/b
 assert(path.exists(program.path), program.path .. ' is not built; LATCHKEY_PROGRAM names another')
 
 -- How long a condition may take that comes true within milliseconds on an idle machine.
-local DEADLINE_S = 20
+local DEADLINE_S = 60
 
 local folders, processes = {}, {}
 

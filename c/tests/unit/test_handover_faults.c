@@ -9,7 +9,7 @@
 #include "os/clock.h"
 
 /* A call ends after a third of the lease; the connection is trusted for longer than that. */
-enum { COMMAND_MS = 4000, LEASE_MS = 1500, WAIT_MS = 300 };
+enum { COMMAND_MS = 4000, LEASE_MS = 5100, WAIT_MS = 1000 };
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
