@@ -11,6 +11,9 @@ local OWNER = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:1'
 local VALUES = { lease = '1000', owner = OWNER, new_owner = OWNER:gsub(':1', ':2'), caller = 'me',
   client = 'me', command = 'SET', ids = '0123456789abcdef', reader = '', words = 'x' }
 
+-- What a guard is to run: a command of the script's own list that takes one word.
+local COMMANDS = { ['guard/remove'] = 'HDEL' }
+
 -- Every command of the server with the number of its words.
 local ARITIES = [[
 local list = {}
@@ -76,7 +79,8 @@ describe('latchkey acl', function()
     local words, args, by_name = { '--json', '--', script.name }, {}, {}
     for _, field in ipairs(script.header.argv) do
       if not field.optional then
-        by_name[field.name] = value_of(field, name)
+        by_name[field.name] = field.type == 'command' and COMMANDS[script.name]
+          or value_of(field, name)
         args[#args + 1] = by_name[field.name]
       end
     end
