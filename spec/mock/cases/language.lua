@@ -52,6 +52,8 @@ local CASES = {
   { "#string.format('%c', 0.5), string.format('%x', 1e100)", 'number 0, string 0' },
   { "math.sqrt(nil)", "!bad argument #1 to 'sqrt' (number expected, got nil)" },
   { "math.deg()", "!bad argument #1 to 'deg' (number expected, got no value)" },
+  { "math.pow(nil, 'x')", "!bad argument #2 to 'pow' (number expected, got string)" },
+  { "#string.format('%c', 1/0), #string.format('%c', -2^31)", 'number 0, number 0' },
   { "math.pow(2)", "!bad argument #2 to 'pow' (number expected, got no value)" },
   { "pcall(string.byte, '')", 'boolean true' },
 }

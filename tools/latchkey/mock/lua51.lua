@@ -58,6 +58,11 @@ function lua51.base.tonumber(...)
   return tonumber(...)
 end
 
+-- Is the C character of this number another one than NUL? What is no int becomes the smallest.
+local function has_byte(number)
+  return math.abs(number) < 2 ^ 31 and math.floor(math.abs(number)) % 256 ~= 0
+end
+
 -- One conversion of string.format.
 local function convert(spec, kind, list, place)
   local value = list[place]
@@ -83,7 +88,7 @@ local function convert(spec, kind, list, place)
     wrong(place + 1, 'format', 'number', type_name(list, place), 4)
   elseif FLOATS[kind] then
     return printed(spec .. kind, number)
-  elseif kind == 'c' and math.floor(math.abs(number)) % 256 == 0 then
+  elseif kind == 'c' and not has_byte(number) then
     -- C's text ends at the NUL, but for the blanks before it.
     return (string.format(spec .. 'c', 1):gsub('\1.*', ''))
   elseif number >= 2 ^ 64 and UNSIGNED[kind] then
@@ -141,12 +146,13 @@ function lua51.string.byte(text, first, last)
   return string.byte(text, first and near(first), last and near(last))
 end
 
--- LuaJIT's own do not say in their errors what they are called.
+-- LuaJIT's own do not say in their errors what they are called. Of two arguments the server looks
+-- at the second first.
 local function checked(name, count)
   local own = math[name]
   lua51.math[name] = function(...)
     local list = { n = select('#', ...), ... }
-    for place = 1, count do
+    for place = count, 1, -1 do
       list[place] = lua51.base.tonumber(list[place])
         or wrong(place, name, 'number', type_name(list, place), 3)
     end
