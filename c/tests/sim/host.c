@@ -125,17 +125,43 @@ static bool open_clients(host *h, const lk_client_options *o) {
   return true;
 }
 
+void host_close_inside(host *h) {
+  if (!h->may_close) return;
+  h->may_close = h->dispatches = false;
+  STORY("client", "host %d closes in a callback", h->id);
+  lk_client_close(h->clients[0]);
+  STORY("client", "host %d has closed in a callback", h->id);
+  h->is_closed = true;
+}
+
+/* A callback closes it, if one comes soon. */
+static bool was_closed_inside(host *h) {
+  h->is_closed = false;
+  h->may_close = true;
+  for (int i = 0; i < 100 && h->may_close; i++) world_sleep_us(1000);
+  if (h->may_close) {
+    h->may_close = false;
+    return false;
+  }
+  while (!h->is_closed) world_sleep_us(500);
+  return true;
+}
+
 /* Calls go on beside a close, but none that begins with the client's pointer. */
-static void close_clients(host *h, bool beside) {
+static void close_clients(host *h, bool beside, bool inside) {
   h->open = false;
   h->closing = true;
   while (h->users || !calls_are_inside(h) || (h->rounds && !beside)) world_sleep_us(500);
+  host_watch w = host_begin_call();
+  inside = inside && was_closed_inside(h);
   h->dispatches = false;
   while (h->dispatchers) world_sleep_us(500);
-  if (!beside) world_be_idle();
-  host_watch w = host_begin_call();
+  if (!beside) {
+    world_be_idle();
+    w = host_begin_call();
+  }
   STORY("client", "host %d closes", h->id);
-  for (int i = 0; i < host_by.clients; i++) lk_client_close(h->clients[i]);
+  for (int i = 0; !inside && i < host_by.clients; i++) lk_client_close(h->clients[i]);
   STORY("client", "host %d has closed", h->id);
   host_judge_call(&w, -1, "close", CLOSE_MS * host_by.clients);
   while (h->rounds) world_sleep_us(500);
@@ -164,7 +190,8 @@ static void *live(void *argument) {
     h->open = h->dispatches = true;
     int64_t until_ns = sched_now_ns() + world_between(50, 3000) * 1000000;
     while (!world.over && (!host_by.closes || sched_now_ns() < until_ns)) world_sleep_us(20000);
-    close_clients(h, !world.over);
+    bool inside = host_by.closes_inside && o.callbacks == LK_ON_DISPATCH && !world.over;
+    close_clients(h, !world.over, inside && world_chance(40));
   }
   h->over = true;
   while (n > 0) pthread_join(threads[--n], NULL);

@@ -15,7 +15,8 @@ typedef struct host {
   sim_proc *proc;
   lk_client *clients[HOST_CLIENTS_MOST]; /* one for each server of the plan */
   bool open, closing, dispatches, over;
-  int users, rounds; /* who uses a client's pointer; who is in a round */
+  bool may_close, is_closed; /* in a callback; it was closed there */
+  int users, rounds;         /* who uses a client's pointer; who is in a round */
   struct host_call {
     sim_thread *thread; /* NULL: free */
     uint64_t points;
@@ -25,7 +26,8 @@ typedef struct host {
 
 typedef struct host_plan {
   int hosts, threads, clients;
-  bool closes; /* clients are closed and opened anew all the time */
+  bool closes;        /* clients are closed and opened anew all the time */
+  bool closes_inside; /* now and then in a callback, which calls host_close_inside() */
   /* One round of a thread; `who` is its number among all. Uses h->clients only between host_enter() and
    * host_leave(). */
   void (*round)(host *h, int who);
@@ -42,6 +44,8 @@ void host_leave(host *h);
 /* The same around one call on a client itself: once that is inside the library, the client may be closed
  * beside it. */
 bool host_call(host *h);
+/* In a callback: closes the client, where it is to be closed and callbacks run on dispatch. */
+void host_close_inside(host *h);
 void host_called(host *h);
 
 /* For judging how long a call took, without the time for which its process was stopped. */

@@ -17,9 +17,12 @@ typedef struct actor {
   lk_lock *handle;
   lk_caller *caller;
   lk_op *op;
-  bool under_way;  /* done has not been called yet */
-  bool cancelling; /* the operation must stay until that has returned */
+  bool under_way; /* done has not been called yet */
+  int cancelling; /* the operation must stay until these have returned */
   bool cancelled, waits, holds, releasing;
+  int using; /* calls on the handle or the caller that run now */
+  bool tidies,
+      tidy; /* a callback closes the handle and frees the caller, if nobody uses them; it has */
   int told;
   lk_status status, got; /* of the last call; of the acquire */
   int64_t since_ns, wait_ms;
@@ -29,14 +32,51 @@ typedef struct actor {
 } actor;
 
 static actor async_actors[ACTORS];
-static int async_actor_count;
+static int async_actor_count, async_threads;
 static lk_kind async_kind;
 static bool async_closes;
 static int64_t async_free_since_ns;
 
+/* In a callback, by one in two actors: what it was told about goes, though nobody was asked. */
+static void tidy_up(actor *a) {
+  if (!a->tidies || a->tidy || a->using) return;
+  a->tidy = true;
+  lk_lock *handle = a->handle;
+  lk_caller *caller = a->caller;
+  if (world_chance(50)) {
+    lk_lock_close(handle);
+    lk_caller_free(caller);
+  } else {
+    lk_caller_free(caller);
+    lk_lock_close(handle);
+  }
+}
+
+static void cancel(actor *a) {
+  if (!a->op || !a->under_way) return;
+  a->cancelled = true;
+  a->cancelling++;
+  STORY("client", "actor %d is cancelled", a->id);
+  lk_op_cancel(a->op);
+  a->cancelling--;
+}
+
+/* Whatever else a callback may do: cancel what others wait for, dispatch again, close the client. */
+static void meddle(const actor *a) {
+  host *h = a->host;
+  host_close_inside(h);
+  if (world_chance(15))
+    cancel(&async_actors[world_between(h->id * async_threads, (h->id + 1) * async_threads - 1)]);
+  if (h->dispatchers && !h->is_closed && world_chance(10)) {
+    lk_client_dispatch(h->clients[0]);
+  }
+}
+
 static void look_at(actor *a) {
   int64_t before_ns = sched_now_ns();
+  a->using ++;
   int64_t ms = lk_lock_remaining_ms(a->handle, a->caller);
+  a->using --;
   if (a->told && ms > 0) {
     judge_fail(V_LOSS, "actor %d was told of a loss, and %lld ms remain", a->id, (long long)ms);
   }
@@ -58,7 +98,9 @@ static void released(lk_op *op, lk_status status, const lk_error *error, void *u
   ended(a, status, error);
   STORY("client", "actor %d has released: %s", a->id, status == LK_OK ? "OK" : a->why);
   a->holds = a->releasing = false;
+  tidy_up(a);
   a->under_way = false;
+  meddle(a);
 }
 
 /* false: it is not on its way, and done will not be called. */
@@ -66,7 +108,9 @@ static bool start_release(actor *a) {
   lk_error error = {.status = LK_OK};
   belief_end(&a->belief);
   a->releasing = a->under_way = true;
+  a->using ++;
   lk_status status = lk_lock_release_async(a->handle, a->caller, released, a, &error);
+  a->using --;
   if (status == LK_OK) return true;
   a->under_way = false;
   if (status == LK_NOMEM && world.profile == PROFILE_memory) return false;
@@ -87,15 +131,21 @@ static void acquired(lk_op *op, lk_status status, const lk_error *error, void *u
   if (status == LK_OK) {
     a->holds = true;
     belief_begin(&a->belief, a->epoch);
+    a->using ++;
     lk_lock_owner(a->handle, a->caller, a->belief.owner, sizeof a->belief.owner);
+    a->using --;
     look_at(a);
     if (world_chance(30)) {
       a->under_way = false;
       start_release(a);
+      meddle(a);
       return;
     }
+  } else {
+    tidy_up(a);
   }
   a->under_way = false;
+  meddle(a);
 }
 
 static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
@@ -105,6 +155,9 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
   if (++a->told > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
   belief_end(&a->belief);
+  if (!a->under_way && a->holds) tidy_up(a);
+  if (a->tidy) a->holds = false;
+  meddle(a);
 }
 
 static lk_status open_handle(actor *a, lk_error *error) {
@@ -176,11 +229,7 @@ static void wait_for_done(actor *a, bool may_cancel) {
     world_sleep_us(world_between(500, 8000));
     bool cancels =
         may_cancel && a->op && !a->cancelled && world_chance(a->wait_ms == LK_FOREVER ? 4 : 1);
-    if (!cancels || !a->under_way || !a->op) continue;
-    a->cancelling = a->cancelled = true;
-    STORY("client", "actor %d cancels", a->id);
-    lk_op_cancel(a->op);
-    a->cancelling = false;
+    if (cancels) cancel(a);
   }
 }
 
@@ -210,8 +259,10 @@ static void use(actor *a) {
   a->under_way = true;
   a->waits = a->wait_ms < 0 || a->wait_ms >= 5000;
   host_watch w = host_begin_call();
+  a->using ++;
   lk_status status =
       lk_lock_acquire_async(a->handle, a->caller, a->wait_ms, acquired, a, &a->op, &error);
+  a->using --;
   if (status != LK_OK) {
     a->under_way = a->waits = false;
     bool fine = (status == LK_CLOSED && a->host->closing) || world.profile == PROFILE_memory;
@@ -231,11 +282,13 @@ static void use(actor *a) {
 static void round_of(host *h, int who) {
   actor *a = &async_actors[who];
   lk_error error = {.status = LK_OK};
-  *a = (actor){.id = who, .host = h};
+  *a = (actor){.id = who, .host = h, .tidies = world_chance(50)};
   if (!host_enter(h)) return;
   lk_status status = open_handle(a, &error);
   host_leave(h);
   if (status == LK_OK) use(a);
+  if (a->tidy) return;
+  a->tidy = true;
   lk_lock_close(a->handle);
   lk_caller_free(a->caller);
 }
@@ -276,6 +329,8 @@ static void start_async(void) {
   plan.hosts = (int)decide_between(&dice, D_WORK, 1, 3);
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
   plan.closes = async_closes = decide_chance(&dice, D_WORK, 500000);
+  plan.closes_inside = true;
+  async_threads = plan.threads;
   async_actor_count = plan.hosts * plan.threads;
   for (int i = 0; i < ACTORS; i++) async_actors[i].belief.resource = -1;
   host_start(&plan);

@@ -205,7 +205,9 @@ static void done(lk_op *op, lk_status status, const lk_error *error, void *user)
   c->op = NULL;
   c->status = status;
   c->under_way = false;
+  host_close_inside(a->host);
   if (world_chance(20)) cancel(&a->calls[world_between(0, OPS - 1)]);
+  if (world_chance(15)) begin_call(c);
 }
 
 static bool begin_call(call *c) {
@@ -442,6 +444,7 @@ static void start_eval(void) {
   host_plan plan = {.round = round_of, .killed = killed, .options = options, .clients = 1};
   plan.hosts = (int)decide_between(&dice, D_WORK, 1, 3);
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
+  plan.closes_inside = true;
   plan.closes = decide_chance(&dice, D_WORK, 500000);
   eval_actor_count = plan.hosts * plan.threads;
   host_start(&plan);

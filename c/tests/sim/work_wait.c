@@ -196,6 +196,7 @@ static void on_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   belief_end(&a->belief);
   if (world_chance(20)) world_sleep_us(world_between(0, 3000));
   if (a->closes_inside && !a->asks && a->watch) close_watch(a);
+  host_close_inside(a->host);
 }
 
 /* What is certain, and what becomes of it. */
@@ -377,6 +378,7 @@ static void start_wait(void) {
   host_plan plan = {.round = round_of, .killed = killed, .options = options, .clients = 1};
   plan.hosts = (int)decide_between(&dice, D_WORK, 1, 3);
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
+  plan.closes_inside = true;
   plan.closes = decide_chance(&dice, D_WORK, 500000);
   wait_actor_count = plan.hosts * plan.threads;
   for (int i = 0; i < ACTORS; i++) wait_actors[i].belief.resource = -1;
