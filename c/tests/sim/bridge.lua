@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Servers of the simulator: mocks behind the protocol. What is called from C takes the server's number
 -- and its time in milliseconds first.
-package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. package.path
+package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. HOME
+  .. '/c/tests/sim/?.lua;' .. package.path
 
 local Front = require('latchkey.mock.front')
 local World = require('latchkey.mock.world')
 local dispatch = require('latchkey.mock.dispatch')
+local topology = require('topology')
 
 -- No script of these worlds is endless, and while a hook is set nothing is compiled.
 debug.sethook = function() end -- luacheck: ignore 122
@@ -16,6 +18,7 @@ local servers = {}
 local function at(number, ms)
   local server = servers[number]
   server.world.clock.ms = server.start + ms
+  server.now_ms = ms
   return server
 end
 
@@ -30,15 +33,44 @@ local function tell(number)
   end
 end
 
-local function new_front(number, world)
-  return Front.new({ world = world, control = false, journal = 0,
+local function new_front(number, server)
+  local commands
+  if server.views then
+    commands = topology.sentinel_commands(server)
+  elseif server.offset then
+    commands = topology.commands(server, function()
+      return server.now_ms
+    end)
+  end
+  return Front.new({ world = server.world, control = false, journal = 0, commands = commands,
     gate = story_of_server and tell(number) or nil })
 end
 
-function bridge_new(number, ms)
+local function new_server(number, ms)
   local world = World.new({ scripts = HOME .. '/scripts', strict = false, time = 'frozen' })
-  servers[number] = { world = world, start = world:now_ms() - ms, conns = {},
-    front = new_front(number, world) }
+  servers[number] = { world = world, start = world:now_ms() - ms, now_ms = ms, conns = {} }
+  return servers[number]
+end
+
+function bridge_new(number, ms)
+  local server = new_server(number, ms)
+  server.front = new_front(number, server)
+end
+
+-- One of several that have the same data.
+function bridge_new_member(number, ms, master)
+  local server = new_server(number, ms)
+  topology.prepare(server)
+  server.front = new_front(number, server)
+  if master ~= number then
+    topology.follow(server, servers[master])
+  end
+end
+
+function bridge_new_sentinel(number, ms)
+  local server = new_server(number, ms)
+  server.views = {}
+  server.front = new_front(number, server)
 end
 
 -- What goes out: for each connection its number, its bytes, and whether it ends behind them.
@@ -63,7 +95,44 @@ function bridge_hear(number, ms, conn_number, bytes)
     conn.number = conn_number
     server.conns[conn_number] = conn
   end
-  return flat(server, conn:feed(bytes))
+  local outputs = conn:feed(bytes)
+  if server.offset and topology.commit(server, ms) then
+    conn.wrote = server.offset
+  end
+  return flat(server, outputs)
+end
+
+-- When it has to be woken; nothing: not at all.
+function bridge_due(number)
+  return servers[number].offset and topology.due_ms(servers[number]) or -1
+end
+
+function bridge_wake(number, ms)
+  local server = at(number, ms)
+  topology.wake(server, ms)
+  return flat(server, server.front:tick())
+end
+
+function bridge_follow(number, ms, master)
+  topology.follow(at(number, ms), servers[master])
+end
+
+function bridge_cut_off(number, ms)
+  topology.cut_off(at(number, ms), ms)
+end
+
+function bridge_promote(number, ms)
+  return topology.promote(at(number, ms), ms)
+end
+
+function bridge_lag(number, ms, lag_ms)
+  at(number, ms).lag_ms = lag_ms
+end
+
+function bridge_hear_of(number, ms, name, port, epoch)
+  local server = at(number, ms)
+  topology.hear(server, name, port, epoch)
+  return flat(server, server.front:take())
 end
 
 function bridge_gone(number, ms, conn_number)
@@ -76,7 +145,11 @@ function bridge_gone(number, ms, conn_number)
 end
 
 function bridge_refuse(number, ms, code)
-  at(number, ms).front.faults:refuse(code or nil)
+  local server = at(number, ms)
+  server.front.faults:refuse(code or nil)
+  if server.of then
+    server.world:set_readonly(true)
+  end
 end
 
 function bridge_lose_reply(number, ms, how)
@@ -94,7 +167,11 @@ function bridge_restart(number, ms, empty)
   if empty then
     server.world.store:replace({})
   end
-  server.front, server.conns = new_front(number, server.world), {}
+  server.front, server.conns = new_front(number, server), {}
+  server.waiting = nil
+  if server.offset then
+    topology.restarted(server, empty)
+  end
 end
 
 -- By the world's own hand: no state of the server refuses it, and nobody is told.
@@ -106,6 +183,9 @@ function bridge_command(number, ms, ...)
   assert(not err, err)
   world.full, world.replica, world.broken_disk = full, replica, broken_disk
   world:messages()
+  if servers[number].offset then
+    topology.commit(servers[number], ms)
+  end
 end
 
 local function record_of(number, ms, key)
@@ -162,6 +242,9 @@ end
 
 function bridge_left(number, ms, longer)
   local world = at(number, ms).world
+  if servers[number].of then
+    topology.catch_up(servers[number], math.huge)
+  end
   world:begin()
   local left = {}
   for _, name in ipairs(world.store:names()) do

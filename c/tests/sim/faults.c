@@ -12,6 +12,8 @@ static int64_t between(int64_t lo, int64_t hi) {
 }
 
 static int any_server(void) { return (int)between(0, server_count - 1); }
+/* Sentinels, too. */
+static int any_host(void) { return (int)between(0, server_total - 1); }
 
 /* ---------------------------------------------------------------------------------- what happens -- */
 
@@ -47,7 +49,7 @@ static void lose_reply(void) {
 }
 
 static void part(void) {
-  int server = any_server();
+  int server = any_host();
   int64_t us = between(20000, 4000000);
   world_disturb(us + 4000000);
   STORY("network", "nothing passes to or from server %d for %lld ms", server, (long long)us / 1000);
@@ -57,7 +59,7 @@ static void part(void) {
 static void restart(void) {
   int64_t us = between(1000, 4000000);
   world_disturb(us + 4000000);
-  server_restart(any_server(), false, us);
+  server_restart(any_host(), false, us);
 }
 
 static void wipe(void) {
@@ -69,7 +71,7 @@ static void wipe(void) {
 static void stall(void) {
   int64_t us = between(50000, 3000000);
   world_disturb(us + 4000000);
-  server_stall(any_server(), us);
+  server_stall(any_host(), us);
 }
 
 static void flush(void) {
@@ -87,14 +89,26 @@ static void refuse(void) {
 
 static void step(void) {
   world_disturb(2000000);
-  server_step_clock(any_server(), faults_set_back ? between(-3000, 3000) : between(1, 3000));
+  topology_step_clock(any_server(), faults_set_back ? between(-3000, 3000) : between(1, 3000));
 }
 
 static void kill_clients(void) {
-  int server = any_server();
+  int server = any_host();
   world_disturb(4000000);
   STORY("server", "%d closes all connections", server);
   net_cut_all(server);
+}
+
+/* A master that died comes up as a replica; one that was cut off takes writes meanwhile. */
+static void fail_over(void) {
+  bool crashes = between(0, 1) == 0;
+  topology_fail_over((int)between(0, world.work->servers - 1), between(0, TOPOLOGY_REPLICAS - 1),
+                     crashes, between(20, 3000), between(10, 3000));
+}
+
+static void lag(void) {
+  topology_lag((int)between(0, world.work->servers - 1), between(0, TOPOLOGY_REPLICAS),
+               between(2, 1500), between(100, 3000) * 1000);
 }
 
 /* ---------------------------------------------------------------------------------- clients' own -- */
@@ -159,7 +173,9 @@ static const fault faults_menu[] = {
     {PROFILE_server, refuse, 8000},       {PROFILE_server, step, 15000},
     {PROFILE_server, kill_clients, 8000}, {PROFILE_client, stop, 5000},
     {PROFILE_client, suspend, 12000},     {PROFILE_client, kill_one, 15000},
+    {PROFILE_server, fail_over, 8000},    {PROFILE_server, lag, 4000},
 };
+enum { ALONE = 14 }; /* so many of them need no replicas */
 enum { FAULTS = sizeof faults_menu / sizeof *faults_menu };
 static sim_stream faults_streams[FAULTS + 1];
 
@@ -201,13 +217,18 @@ static void set_rates(void) {
 }
 
 void faults_begin(void) {
-  for (uint32_t i = 0; i <= FAULTS; i++) faults_streams[i] = decide_stream(STREAM_FAULT, i);
+  /* The one between draws what concerns all: each keeps its own when the menu grows. */
+  for (uint32_t i = 0; i <= FAULTS; i++) {
+    uint32_t place = i == FAULTS ? ALONE : i < ALONE ? i : i + 1;
+    faults_streams[i] = decide_stream(STREAM_FAULT, place);
+  }
   faults_dice = &faults_streams[FAULTS];
   faults_are_over = false;
   faults_set_back = between(0, 3) == 0;
   set_rates();
   for (int i = 0; i < FAULTS; i++) {
     faults_dice = &faults_streams[i];
+    if (i >= ALONE && topology_kind() == TOPOLOGY_one) break;
     if (!applies(faults_menu[i].profile) || between(0, 1)) continue;
     sched_at(next_ns(&faults_menu[i]), happen, (void *)(uintptr_t)&faults_menu[i], 0);
   }
@@ -216,5 +237,5 @@ void faults_begin(void) {
 void faults_end(void) {
   faults_are_over = true;
   seam = (seam_rates){.spurious_ppm = 0};
-  for (int i = 0; i < server_count; i++) net_part(i, 0);
+  for (int i = 0; i < server_total; i++) net_part(i, 0);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "topology.h"
+
 enum { SLACK_NS = 1000000, TRUTH_SLACK_MS = 2 };
 
 static belief *believers[BELIEF_RESOURCES][BELIEVERS];
@@ -10,8 +12,8 @@ static int believer_count[BELIEF_RESOURCES];
 
 uint32_t belief_epoch(const belief *b) {
   uint32_t sum = 0;
-  if (!b->everywhere) return server_epoch(b->server);
-  for (int i = 0; i < server_count; i++) sum += server_epoch(i);
+  if (!b->everywhere) return topology_epoch(b->server, b->durable);
+  for (int i = 0; i < world.work->servers; i++) sum += server_epoch(i);
   return sum;
 }
 
@@ -20,6 +22,7 @@ static bool is_excused(const belief *b) { return belief_epoch(b) != b->epoch; }
 void belief_begin(belief *b, uint32_t epoch) {
   b->until_ns = 0;
   b->epoch = epoch;
+  b->counted = server_epoch(b->server);
   b->levels = 1;
   b->unsure = false;
 }
@@ -82,6 +85,7 @@ void belief_renew(belief *b, int64_t before_ns, int64_t remaining_ms) {
 
 void belief_count(const belief *b) {
   if (!b->key || !b->owner[0] || is_excused(b) || b->until_ns <= sched_now_ns()) return;
+  if (b->durable && server_epoch(b->server) != b->counted) return;
   server_hold hold = server_look(b->server, b->key, b->owner);
   if (hold.count == b->levels || (b->unsure && hold.count >= b->levels)) return;
   judge_fail(V_COUNT, "actor %d has %d levels, the server %lld (%s)", b->actor, b->levels,

@@ -22,8 +22,10 @@ typedef struct belief {
   char owner[LK_OWNER_MAX + 1]; /* "": not known */
   int64_t lease_ms;
   int64_t until_ns; /* true time; 0: nothing is believed */
+  bool durable;     /* all replicas have it */
   bool everywhere;  /* it depends on all servers, not on one */
   uint32_t epoch;   /* of the server, or of all, when it was granted */
+  uint32_t counted; /* the same of its count, which waits for no replica */
   int levels;
   bool unsure; /* a call about it came to no clear end: the count may be one off */
 } belief;

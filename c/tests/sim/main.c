@@ -35,6 +35,7 @@ static const char usage[] =
     "  --work W         what clients do: lock, async, count, multi (the seed chooses one; the "
     "default),\n"
     "                   wait, eval\n"
+    "  --topology T     what stands behind each server: one (the default), sentinel\n"
     "  --scripts DIR    these scripts instead of those that are built in\n"
     "  --jobs N         processes at a time; default one for each processor\n"
     "  --repeat N       with --seed: N times, which must come to one hash\n"
@@ -86,6 +87,7 @@ static void read_options(int argc, char **argv, wish *w) {
     SECONDS,
     PROFILE,
     WORK,
+    TOPOLOGY,
     SCRIPTS,
     JOBS,
     REPEAT,
@@ -96,23 +98,13 @@ static void read_options(int argc, char **argv, wish *w) {
     TOLD,
     HELP
   };
-  static const struct option known[] = {{"seed", 1, NULL, SEED},
-                                        {"seeds", 1, NULL, SEEDS},
-                                        {"for", 1, NULL, FOR},
-                                        {"story", 1, NULL, STORY_OF},
-                                        {"seconds", 1, NULL, SECONDS},
-                                        {"profile", 1, NULL, PROFILE},
-                                        {"work", 1, NULL, WORK},
-                                        {"scripts", 1, NULL, SCRIPTS},
-                                        {"jobs", 1, NULL, JOBS},
-                                        {"repeat", 1, NULL, REPEAT},
-                                        {"hunt", 0, NULL, HUNT},
-                                        {"shrink", 1, NULL, SHRINK},
-                                        {"into", 1, NULL, INTO},
-                                        {"replay", 1, NULL, REPLAY},
-                                        {"told", 0, NULL, TOLD},
-                                        {"help", 0, NULL, HELP},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"seed", 1, NULL, SEED},      {"seeds", 1, NULL, SEEDS},       {"for", 1, NULL, FOR},
+      {"story", 1, NULL, STORY_OF}, {"seconds", 1, NULL, SECONDS},   {"profile", 1, NULL, PROFILE},
+      {"work", 1, NULL, WORK},      {"topology", 1, NULL, TOPOLOGY}, {"scripts", 1, NULL, SCRIPTS},
+      {"jobs", 1, NULL, JOBS},      {"repeat", 1, NULL, REPEAT},     {"hunt", 0, NULL, HUNT},
+      {"shrink", 1, NULL, SHRINK},  {"into", 1, NULL, INTO},         {"replay", 1, NULL, REPLAY},
+      {"told", 0, NULL, TOLD},      {"help", 0, NULL, HELP},         {NULL, 0, NULL, 0}};
   int c;
   while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
     switch (c) {
@@ -130,6 +122,9 @@ static void read_options(int argc, char **argv, wish *w) {
     case WORK:
       w->options.work = optarg;
       if (!world_find_work(optarg)) misuse("no such work:", optarg);
+      break;
+    case TOPOLOGY:
+      if (!topology_find(optarg, &w->options.topology)) misuse("no such topology:", optarg);
       break;
     case SCRIPTS: w->options.script_dir = optarg; break;
     case JOBS: w->jobs = (int)number(optarg, NULL); break;

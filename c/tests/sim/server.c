@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "judge.h"
+#include "topology.h"
 
 typedef struct world_server {
   bool down;
-  int64_t stalled_until_ns, step_ms;
+  int64_t stalled_until_ns, step_ms, wakes_ms;
   uint32_t epoch;
   bool set_back;
   unsigned refusals; /* under way */
@@ -22,12 +23,14 @@ typedef struct world_server {
 
 static world_server servers[NET_SERVERS];
 static lua_State *server_lua;
-int server_count;
+static bool server_has_replicas;
+int server_count, server_total;
 uint64_t server_commands;
 
-bool server_is_up(int server) { return server < server_count && !servers[server].down; }
-uint32_t server_epoch(int server) { return servers[server].epoch; }
-bool server_was_set_back(int server) { return servers[server].set_back; }
+bool server_is_up(int server) { return server < server_total && !servers[server].down; }
+uint32_t server_epoch(int server) { return topology_epoch(server, false); }
+uint32_t server_epoch_of(int member) { return servers[member].epoch; }
+bool server_was_set_back(int server) { return servers[topology_at(server)].set_back; }
 
 /* ----------------------------------------------------------------------------------------- Lua -- */
 
@@ -72,15 +75,29 @@ static int tell_story(lua_State *l) {
 
 void server_begin(int count) {
   if (story_is_told) lua_register(server_lua, "story_of_server", tell_story);
-  server_count = count;
-  for (int i = 0; i < count; i++) {
-    servers[i] = (world_server){0};
-    call(begin_call("bridge_new", i), 0, 0);
+  server_count = server_total = count;
+  server_has_replicas = false;
+  for (int i = 0; i < NET_SERVERS; i++) servers[i] = (world_server){0};
+}
+
+void server_add(int member, int master) {
+  if (master < 0) {
+    call(begin_call("bridge_new", member), 0, 0);
+    return;
   }
+  server_has_replicas = true;
+  lua_State *l = begin_call("bridge_new_member", member);
+  lua_pushinteger(l, master);
+  call(l, 1, 0);
+}
+
+void server_add_sentinel(int number) {
+  server_total = number + 1;
+  call(begin_call("bridge_new_sentinel", number), 0, 0);
 }
 
 server_hold server_look(int server, const char *key, const char *owner) {
-  lua_State *l = begin_call("bridge_look", server);
+  lua_State *l = begin_call("bridge_look", topology_at(server));
   lua_pushstring(l, key);
   lua_pushstring(l, owner);
   call(l, 2, 2);
@@ -90,7 +107,7 @@ server_hold server_look(int server, const char *key, const char *owner) {
 }
 
 void server_holder(int server, const char *key, char *out, size_t size) {
-  lua_State *l = begin_call("bridge_holder", server);
+  lua_State *l = begin_call("bridge_holder", topology_at(server));
   lua_pushstring(l, key);
   call(l, 1, 1);
   snprintf(out, size, "%s", lua_tostring(l, -1));
@@ -98,7 +115,7 @@ void server_holder(int server, const char *key, char *out, size_t size) {
 }
 
 bool server_has(int server, const char *key) {
-  lua_State *l = begin_call("bridge_has", server);
+  lua_State *l = begin_call("bridge_has", topology_at(server));
   lua_pushstring(l, key);
   call(l, 1, 1);
   bool has = lua_toboolean(l, -1);
@@ -107,7 +124,7 @@ bool server_has(int server, const char *key) {
 }
 
 int64_t server_number(int server, const char *key) {
-  lua_State *l = begin_call("bridge_number", server);
+  lua_State *l = begin_call("bridge_number", topology_at(server));
   lua_pushstring(l, key);
   call(l, 1, 1);
   int64_t number = (int64_t)lua_tonumber(l, -1);
@@ -116,7 +133,7 @@ int64_t server_number(int server, const char *key) {
 }
 
 void server_command(int server, ...) {
-  lua_State *l = begin_call("bridge_command", server);
+  lua_State *l = begin_call("bridge_command", topology_at(server));
   va_list words;
   int n = 0;
   va_start(words, server);
@@ -160,6 +177,30 @@ static void deliver(lua_State *l, int top) {
   lua_settop(l, top);
 }
 
+static void plan_wake(int server);
+
+static void wake_up(void *a, int64_t server) {
+  int top = lua_gettop(server_lua);
+  (void)a;
+  servers[server].wakes_ms = 0;
+  if (servers[server].down) return;
+  call(begin_call("bridge_wake", (int)server), 0, LUA_MULTRET);
+  deliver(server_lua, top);
+  plan_wake((int)server);
+}
+
+/* For those who wait for replicas. */
+static void plan_wake(int server) {
+  lua_State *l = begin_call("bridge_due", server);
+  call(l, 0, 1);
+  int64_t ms = (int64_t)lua_tonumber(l, -1);
+  lua_pop(l, 1);
+  if (ms < 0 || (servers[server].wakes_ms && servers[server].wakes_ms <= ms)) return;
+  servers[server].wakes_ms = ms;
+  int64_t at_ns = (ms - servers[server].step_ms) * 1000000, soon_ns = sched_now_ns() + 1000000;
+  sched_at(at_ns > soon_ns ? at_ns : soon_ns, wake_up, NULL, server);
+}
+
 static void feed(net_conn *c) {
   int top = lua_gettop(server_lua);
   server_commands++;
@@ -171,6 +212,7 @@ static void feed(net_conn *c) {
   net_take(&c->to_server, c->to_server.len);
   call(l, 2, LUA_MULTRET);
   deliver(l, top);
+  if (server_has_replicas) plan_wake(c->server);
 }
 
 static void hear_again(void *a, int64_t b) {
@@ -254,4 +296,39 @@ void server_step_clock(int server, int64_t ms) {
   servers[server].step_ms += ms;
   if (ms < 0) servers[server].set_back = true;
   servers[server].epoch++;
+}
+
+/* ------------------------------------------------------------------------------------ replicas -- */
+
+bool server_promote(int member) {
+  lua_State *l = begin_call("bridge_promote", member);
+  call(l, 0, 1);
+  bool lost = lua_toboolean(l, -1);
+  lua_pop(l, 1);
+  return lost;
+}
+
+void server_cut_off(int master) { call(begin_call("bridge_cut_off", master), 0, 0); }
+
+void server_follow(int member, int master) {
+  net_cut_all(member);
+  lua_State *l = begin_call("bridge_follow", member);
+  lua_pushinteger(l, master);
+  call(l, 1, 0);
+}
+
+void server_lag(int member, int64_t lag_ms) {
+  lua_State *l = begin_call("bridge_lag", member);
+  lua_pushnumber(l, (double)lag_ms);
+  call(l, 1, 0);
+}
+
+void server_hear_of(int sentinel, const char *name, int port, int64_t epoch) {
+  int top = lua_gettop(server_lua);
+  lua_State *l = begin_call("bridge_hear_of", sentinel);
+  lua_pushstring(l, name);
+  lua_pushinteger(l, port);
+  lua_pushnumber(l, (double)epoch);
+  call(l, 3, LUA_MULTRET);
+  deliver(l, top);
 }

@@ -13,11 +13,17 @@
 
 /* Loads the mock: once in a process, before worlds begin. `home` has tools/ and scripts/. */
 void server_load(const char *home);
+/* So many with data, which server_add() makes; behind them sentinels. */
 void server_begin(int count);
-extern int server_count;
+/* master: -1: it stands alone; itself: it may have replicas; another: it follows that. */
+void server_add(int member, int master);
+void server_add_sentinel(int number);
+extern int server_count, server_total;
 extern uint64_t server_commands;
 
 /* ------------------------------------------------------------------------------------ the truth -- */
+
+/* Here a server is one of a workload's: what stands behind it now answers (topology.h). */
 
 /* What a server knows of an owner's hold of `key`: its count, and how long it is sure to live. 0: none. */
 typedef struct server_hold {
@@ -32,6 +38,7 @@ bool server_has(int server, const char *key);
 int64_t server_number(int server, const char *key);
 /* A command of the operator's, without a reply: words ended by NULL. It is never refused, and nobody is told. */
 void server_command(int server, ...);
+uint32_t server_epoch_of(int member);
 /* Names that are left, one a line, of keys that live longer than `ms` from now; NUL-terminated. */
 void server_left(int server, int64_t ms, char *out, size_t size);
 
@@ -52,5 +59,15 @@ void server_step_clock(int server, int64_t ms);
 uint32_t server_epoch(int server);
 /* Was its clock ever set back? Then nothing is promised of tokens. */
 bool server_was_set_back(int server);
+
+/* ------------------------------------------------------------------------------------- replicas -- */
+
+/* Its replicas hear nothing of it any more. */
+void server_cut_off(int master);
+/* true: its master had written what it has not received. */
+bool server_promote(int member);
+void server_follow(int member, int master);
+void server_lag(int member, int64_t lag_ms);
+void server_hear_of(int sentinel, const char *name, int port, int64_t epoch);
 
 #endif

@@ -67,6 +67,8 @@ static void draw_options(actor *a, lk_lock_options *o) {
   o->user = a;
   a->belief.lease_ms = o->lease_ms ? o->lease_ms : 30000;
   a->renewed = o->renew || o->lease_ms == 0;
+  a->belief.durable = topology_kind() == TOPOLOGY_sentinel && world_chance(40);
+  if (a->belief.durable) o->min_replicas = TOPOLOGY_REPLICAS;
 }
 
 static void draw_kind(actor *a) {
@@ -236,6 +238,8 @@ static void use(actor *a) {
   if (may_overstay && lease_ms <= 1500 && world_chance(10)) {
     hold_us = world_between(lease_ms * 1100, lease_ms * 1600);
   }
+  /* Long enough for renewals that a fail-over comes between. */
+  if (a->belief.durable && a->renewed && world_chance(30)) hold_us = world_between(100000, 3000000);
   for (int i = 0; i < 4; i++) {
     world_sleep_us(hold_us / 4 + 1);
     look_at(a);
@@ -274,7 +278,7 @@ static void round_of(host *h, int who) {
                                   : world_between(5000, 20000);
   if (status == LK_OK) {
     int64_t above = lock_token[a->lock];
-    uint32_t epoch = server_epoch(0);
+    uint32_t epoch = belief_epoch(&a->belief);
     a->since_ns = sched_now_ns();
     a->waits = a->wait_ms >= 5000 && !a->spins;
     status = acquire(a, a->wait_ms, &error);
@@ -326,6 +330,7 @@ static void judge_given(int lock) {
 
 /* Free, and somebody has waited for long? */
 static void look(void) {
+  static const int64_t found_ns = INT64_C(8) * 1000000000;
   int64_t now_ns = sched_now_ns();
   int64_t since_ns[LOCKS] = {INT64_MAX, INT64_MAX};
   int who[LOCKS] = {0};
@@ -338,6 +343,9 @@ static void look(void) {
   }
   for (int i = 0; i < lock_count; i++) {
     int64_t bound_ns = host_wake_bound_ns(since_ns[i]);
+    /* Whoever waits behind Sentinel has found the new master by then. */
+    bool found = topology_kind() == TOPOLOGY_sentinel && host_is_calm_since(now_ns - found_ns);
+    if (found && bound_ns > found_ns) bound_ns = found_ns;
     if (lock_kind[i] == LK_FAIR && !lock_closes) judge_given(i);
     if (since_ns[i] == INT64_MAX || server_has(0, lock_names[i])) {
       lock_free_since_ns[i] = 0;

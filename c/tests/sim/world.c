@@ -117,10 +117,8 @@ void world_client_options(lk_client_options *o) {
 }
 
 lk_client *world_open_client(int server, const lk_client_options *options) {
-  char url[64];
-  bool by_name = world_chance(30);
-  snprintf(url, sizeof url, "redis://%s:%d", by_name ? "redis.test" : "10.0.0.1",
-           NET_PORT + server);
+  char url[160];
+  topology_url(server, world_chance(30) ? "redis.test" : "10.0.0.1", url, sizeof url);
   for (;;) {
     lk_error error = {.status = LK_OK};
     lk_client *client = NULL;
@@ -241,7 +239,7 @@ void world_run(const world_options *options, world_result *result) {
   world.profile = draw_profile(options->profile);
   world.work = work_all[decide_between(&world_dice, D_WORK, 0, WORKLOADS_DRAWN - 1)];
   if (options->work) world.work = world_find_work(options->work);
-  server_begin(world.work->servers);
+  topology_begin(options->topology, world.work->servers);
   faults_begin();
   world.work->start();
   int64_t begun_ns = sched_now_ns();

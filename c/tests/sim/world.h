@@ -28,6 +28,7 @@
 #include "judge.h"
 #include "scheduler.h"
 #include "server.h"
+#include "topology.h"
 
 /* X(name, what goes wrong) */
 #define PROFILE_TABLE(X)                                                                           \
@@ -59,7 +60,8 @@ typedef struct world_options {
   uint64_t seed;
   int64_t seconds;
   profile profile;
-  const char *work;       /* the name of a workload; NULL: the seed chooses */
+  const char *work; /* the name of a workload; NULL: the seed chooses */
+  topology topology;
   const char *script_dir; /* NULL: the scripts that are built in */
   const decide_mask *mask;
 } world_options;

@@ -198,7 +198,7 @@ wrong_versions() {
   done
 }
 section_sim() {
-  local seeds=500 seconds=30 seed
+  local seeds=500 seconds=30 seed work
   has_c_tests "$LK_BUILD" 'sim' || return
   if [ -n "$LK_FULL" ]; then seeds=5000 seconds=300; fi
   check 'the seam' c/tests/sim/seam "$LK_BUILD"
@@ -206,6 +206,9 @@ section_sim() {
   check 'where memory ends' "$LK_BUILD/tests/sim" --profile memory --seeds "1..$((seeds / 5))"
   check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..200
   check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds 1..60
+  for work in lock count multi; do
+    check "behind Sentinel: $work" "$LK_BUILD/tests/sim" --topology sentinel --work "$work" --seeds 1..40
+  done
   seed=$(date +%s)0000
   check "fresh seeds from $seed, $seconds s" "$LK_BUILD/tests/sim" \
     --seeds "$seed..$((seed + 1000000))" --for "$seconds"
