@@ -20,7 +20,7 @@ typedef struct actor {
   bool under_way; /* done has not been called yet */
   int cancelling; /* the operation must stay until these have returned */
   bool cancelled, waits, holds, releasing;
-  int using; /* calls on the handle or the caller that run now */
+  int uses; /* calls on the handle or the caller that run now */
   bool tidies,
       tidy; /* a callback closes the handle and frees the caller, if nobody uses them; it has */
   int told;
@@ -39,7 +39,7 @@ static int64_t async_free_since_ns;
 
 /* In a callback, by one in two actors: what it was told about goes, though nobody was asked. */
 static void tidy_up(actor *a) {
-  if (!a->tidies || a->tidy || a->using) return;
+  if (!a->tidies || a->tidy || a->uses) return;
   a->tidy = true;
   lk_lock *handle = a->handle;
   lk_caller *caller = a->caller;
@@ -74,13 +74,14 @@ static void meddle(const actor *a) {
 
 static void look_at(actor *a) {
   int64_t before_ns = sched_now_ns();
-  a->using ++;
+  bool told = a->told > 0; /* also between the answer and this thread's next step */
+  a->uses++;
   int64_t ms = lk_lock_remaining_ms(a->handle, a->caller);
-  a->using --;
-  if (a->told && ms > 0) {
+  a->uses--;
+  if (told && ms > 0) {
     judge_fail(V_LOSS, "actor %d was told of a loss, and %lld ms remain", a->id, (long long)ms);
   }
-  if (a->holds && !a->releasing) belief_renew(&a->belief, before_ns, ms);
+  if (a->holds && !a->releasing && !a->told) belief_renew(&a->belief, before_ns, ms);
 }
 
 /* A done that comes twice, or that nobody waits for. */
@@ -108,9 +109,9 @@ static bool start_release(actor *a) {
   lk_error error = {.status = LK_OK};
   belief_end(&a->belief);
   a->releasing = a->under_way = true;
-  a->using ++;
+  a->uses++;
   lk_status status = lk_lock_release_async(a->handle, a->caller, released, a, &error);
-  a->using --;
+  a->uses--;
   if (status == LK_OK) return true;
   a->under_way = false;
   if (status == LK_NOMEM && world.profile == PROFILE_memory) return false;
@@ -131,9 +132,9 @@ static void acquired(lk_op *op, lk_status status, const lk_error *error, void *u
   if (status == LK_OK) {
     a->holds = true;
     belief_begin(&a->belief, a->epoch);
-    a->using ++;
+    a->uses++;
     lk_lock_owner(a->handle, a->caller, a->belief.owner, sizeof a->belief.owner);
-    a->using --;
+    a->uses--;
     look_at(a);
     if (world_chance(30)) {
       a->under_way = false;
@@ -259,10 +260,10 @@ static void use(actor *a) {
   a->under_way = true;
   a->waits = a->wait_ms < 0 || a->wait_ms >= 5000;
   host_watch w = host_begin_call();
-  a->using ++;
+  a->uses++;
   lk_status status =
       lk_lock_acquire_async(a->handle, a->caller, a->wait_ms, acquired, a, &a->op, &error);
-  a->using --;
+  a->uses--;
   if (status != LK_OK) {
     a->under_way = a->waits = false;
     bool fine = (status == LK_CLOSED && a->host->closing) || world.profile == PROFILE_memory;

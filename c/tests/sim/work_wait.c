@@ -202,15 +202,16 @@ static void on_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
 /* What is certain, and what becomes of it. */
 static void look_at(actor *a) {
   int64_t before_ns = sched_now_ns();
+  bool told = a->told > 0; /* also between the answer and this thread's next step */
   a->asks = true;
   int64_t ms = a->watch ? lk_watch_remaining_ms(a->watch) : 0;
   lk_lost_reason lost = a->watch ? lk_watch_lost(a->watch) : LK_LOST_NOT;
   a->asks = false;
   if (!a->watch) return;
-  if (a->told && ms > 0) {
+  if (told && ms > 0) {
     judge_fail(V_LOSS, "actor %d was told of a loss, and %lld ms remain", a->id, (long long)ms);
   }
-  if (a->told && lost != a->reason) {
+  if (told && lost != a->reason) {
     judge_fail(V_LOSS, "actor %d was told %d, and it is %d", a->id, (int)a->reason, (int)lost);
   }
   if (!a->told) belief_renew(&a->belief, before_ns, ms);
