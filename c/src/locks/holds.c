@@ -147,6 +147,8 @@ void lk_hold_drop(lk_hold *hold) {
   free(hold);
 }
 
+void lk_lock_let_go(void *hold) { lk_hold_drop(hold); }
+
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) {
   pthread_mutex_lock(&client->mutex);
   lk_hold *hold = lk_record_hold_of(record, caller_id);
