@@ -7,7 +7,8 @@ local LEASE_MS = people.choose(2000, 6000, 30000)
 
 -- How long a waiter of latchkey is believed in that is not heard of, and time for others to look.
 local HEARTBEAT_MS = math.min(LEASE_MS / 4, 5000)
-local SLACK_MS = 5000
+-- Less than what is left of the lease then.
+local SLACK_MS = people.choose(1400, 3000, 5000)
 -- Redisson, which knows nothing of heartbeats, drops it so much later.
 local SCORE_MS = 30000
 
