@@ -257,14 +257,17 @@ static struct {
 } fence;
 static const char fence_key[] = "sim:fenced";
 
+/* A server that was emptied remembers nobody. */
+static uint32_t look_at_fence(void) {
+  if (fence.epoch != server_epoch(0)) fence.admitted = 0;
+  fence.epoch = server_epoch(0);
+  return fence.epoch;
+}
+
 static void use_fence(actor *a) {
   char owner[64], value[24];
   lk_error error = {.status = LK_OK};
   int64_t last = -1;
-  if (fence.epoch != server_epoch(0)) {
-    fence.epoch = server_epoch(0);
-    fence.admitted = 0;
-  }
   int64_t token = ++fence.given;
   snprintf(owner, sizeof owner, "lk-sim:%d:%d", a->id, a->serial);
   snprintf(value, sizeof value, "%lld", (long long)token);
@@ -272,7 +275,7 @@ static void use_fence(actor *a) {
     lk_stamp stamp = {.token = token, .owner = owner};
     bool only_asks = world_chance(30);
     if (!host_call(a->host)) return;
-    uint32_t epoch = server_epoch(0);
+    uint32_t epoch = look_at_fence();
     int64_t before = fence.admitted;
     host_watch w = host_begin_call();
     lk_client *client = a->host->clients[0];
@@ -283,7 +286,7 @@ static void use_fence(actor *a) {
     STORY("client", "actor %d writes with token %lld: %s", a->id, (long long)token,
           status == LK_OK ? "OK" : error.message);
     host_judge_call(&w, a->id, "fence", RESEND_MS);
-    bool judged = epoch == server_epoch(0) && epoch == fence.epoch;
+    bool judged = epoch == look_at_fence();
     if (judged && status == LK_OK && token < before) {
       judge_fail(V_TOKEN, "token %lld is admitted behind %lld", (long long)token,
                  (long long)before);
