@@ -24,7 +24,6 @@ of_lane() {
 
 run_lane() { for name; do run_section "$name"; done; }
 
-lanes=()
 # Each lane has a process group of its own, so that what it starts does not ignore SIGINT.
 start_lanes() {
   local lane names
@@ -32,16 +31,12 @@ start_lanes() {
   for lane in computes waits; do
     mapfile -t names < <(of_lane "$lane" "$@")
     run_lane "${names[@]}" &
-    lanes+=($!)
   done
   set +m
 }
 
-lanes_live() {
-  local lane
-  for lane in "${lanes[@]}"; do if kill -0 "$lane" 2>/dev/null; then return 0; fi; done
-  return 1
-}
+# The lanes that still run: of another the number may be somebody else's by now.
+lanes() { jobs -pr; }
 
 # run_lanes TELL NAME...: calls TELL for each section that is over. One that nobody is left to run has failed.
 run_lanes() {
@@ -51,7 +46,7 @@ run_lanes() {
   for name; do due[$name]=; done
   start_lanes "$@"
   while [ ${#due[@]} -gt 0 ]; do
-    lanes_live || live=''
+    [ -n "$(lanes)" ] || live=''
     for name; do
       [ -n "${due[$name]+due}" ] || continue
       if [ -z "$live" ] && [ ! -e "$LK_TEST_DIR/$name.seconds" ]; then
@@ -64,13 +59,18 @@ run_lanes() {
   done
 }
 
-# A process and all that it started.
+# A process and all that it started, each stopped first, so that no number is given to another meanwhile.
 end_tree() {
   local child
   local -a children=()
+  kill -STOP "$1" || return
   read -ra children <"/proc/$1/task/$1/children"
   for child in "${children[@]}"; do end_tree "$child"; done
   kill "$1"
+  kill -CONT "$1"
 }
 # shellcheck disable=SC2317 # called by the trap of tools/test
-end_lanes() { for lane in "${lanes[@]}"; do end_tree "$lane"; done 2>/dev/null; }
+end_lanes() {
+  local lane
+  for lane in $(lanes); do end_tree "$lane"; done 2>/dev/null
+}
