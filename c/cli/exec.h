@@ -5,6 +5,7 @@
 
 #include <latchkey/counters.h>
 #include <latchkey/multilock.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -113,8 +114,10 @@ typedef struct exec_hold {
   char owner[LK_OWNER_MAX + 1];
   int64_t token; /* 0: the kind has none */
   int64_t lease_ms;
-  bool held;        /* an own hold that is to be given back */
-  const char *lost; /* why, in one word; NULL while it is not */
+  int64_t first_ms;  /* that the grant gave: the heir of a fair lock has less until it renews */
+  atomic_bool whole; /* has it had the whole lease since? */
+  bool held;         /* an own hold that is to be given back */
+  const char *lost;  /* why, in one word; NULL while it is not */
 } exec_hold;
 
 /* An own hold: name it (nothing is sent), take it, give it back, and how it stands. */
@@ -163,7 +166,7 @@ int64_t exec_locks_rest_ms(exec_locks *locks, bool early);
 /* Of the hold that ends first: how long it is certain. Of that with the shortest lease: how long before
  * its end it counts as lost `early`. */
 int64_t exec_locks_remaining_ms(const exec_locks *locks);
-int64_t exec_locks_lead_ms(const exec_locks *locks);
+int64_t exec_locks_lead_ms(exec_locks *locks);
 
 /* How long the locks are to stay yet, so that they were taken for --at-least in all; 0: not at all. */
 int64_t exec_locks_stay_ms(const exec_locks *locks);

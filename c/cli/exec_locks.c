@@ -173,6 +173,10 @@ static lk_status refused(const exec_hold *hold, lk_status status, int64_t wait_m
   return exec_fail(error, status, "\"%.200s\" is held by another owner%s", hold->name, when);
 }
 
+static int64_t remaining_ms(const exec_hold *hold) {
+  return hold->outer ? lk_watch_remaining_ms(hold->watch) : exec_hold_remaining_ms(hold);
+}
+
 static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, lk_error *error) {
   const int64_t deadline_ms = wait_ms == LK_FOREVER ? LK_FOREVER : lk_now_ms() + wait_ms;
   if (hold->outer) return hold->watch ? LK_OK : enter_outer(locks, hold, deadline_ms, error);
@@ -185,6 +189,8 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
     return exec_fail(error, status, "\"%.100s\" is unsuitable: %.150s", hold->name, detail.message);
   }
   if (status != LK_OK) return status;
+  hold->first_ms = remaining_ms(hold);
+  atomic_store(&hold->whole, hold->first_ms > hold->lease_ms / 2);
   pthread_mutex_lock(&locks->mutex);
   const bool cancelled = locks->cancelled;
   hold->held = !cancelled;
@@ -310,14 +316,19 @@ const char *exec_locks_wanted(exec_locks *locks) {
   return locks->holds[atomic_load(&locks->wanted)].name;
 }
 
-/* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. */
-static int64_t margin_ms(const exec_hold *hold, bool early) {
+/* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. Who waited
+ * for a fair lock has it for a heartbeat at first; the margin is of that until a renewal has made it the lease. */
+static int64_t margin_ms(exec_hold *hold, bool early) {
   if (!early) return 0;
-  return hold->lease_ms / 6 < JOB_GRACE_MS ? hold->lease_ms / 6 : JOB_GRACE_MS;
-}
-
-static int64_t remaining_ms(const exec_hold *hold) {
-  return hold->outer ? lk_watch_remaining_ms(hold->watch) : exec_hold_remaining_ms(hold);
+  int64_t stands_ms = hold->lease_ms;
+  if (!hold->outer && !atomic_load(&hold->whole)) {
+    if (remaining_ms(hold) > hold->first_ms) {
+      atomic_store(&hold->whole, true);
+    } else {
+      stands_ms = hold->first_ms;
+    }
+  }
+  return stands_ms / 6 < JOB_GRACE_MS ? stands_ms / 6 : JOB_GRACE_MS;
 }
 
 exec_hold *exec_locks_lost(exec_locks *locks, bool early) {
@@ -336,7 +347,7 @@ exec_hold *exec_locks_lost(exec_locks *locks, bool early) {
 int64_t exec_locks_rest_ms(exec_locks *locks, bool early) {
   int64_t rest_ms = INT64_MAX;
   for (size_t i = 0; i < locks->count; i++) {
-    const exec_hold *hold = &locks->holds[i];
+    exec_hold *hold = &locks->holds[i];
     int64_t own_ms = remaining_ms(hold) - margin_ms(hold, early);
     /* Without a descriptor for it, the ancestor's life is looked at as often as its lease. */
     if (hold->outer && hold->outer_process < 0 && own_ms > hold->lease_ms / 3) {
@@ -356,7 +367,7 @@ int64_t exec_locks_remaining_ms(const exec_locks *locks) {
   return least_ms;
 }
 
-int64_t exec_locks_lead_ms(const exec_locks *locks) {
+int64_t exec_locks_lead_ms(exec_locks *locks) {
   int64_t least_ms = INT64_MAX;
   for (size_t i = 0; i < locks->count; i++) {
     const int64_t own_ms = margin_ms(&locks->holds[i], true);
