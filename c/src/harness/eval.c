@@ -106,6 +106,7 @@ static void send_again(const calling *c, lk_answer *answer) {
 
 /* The script was missing. false: there is no time to load it. */
 static bool repair(lk_client *client, calling *c, lk_answer *answer) {
+  if (lk_clock_us() >= c->deadline_us) return false;
   int64_t at_us = lk_sender_again_us(&c->pause_us);
   if (at_us >= c->deadline_us) return false;
   lk_client_sleep(client, at_us);
@@ -123,7 +124,7 @@ static void send_until_answered(lk_client *client, calling *c, lk_answer *answer
       if (!lk_route_follow(client->route, c->key, answer, &c->hop, c->deadline_us)) return;
       send_again(c, answer);
     } else if (!repair(client, c, answer)) {
-      lk_sender_never_kept(answer);
+      lk_sender_never_kept(answer, c->pause_us > 0);
       return;
     }
   }

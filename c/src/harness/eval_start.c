@@ -74,7 +74,7 @@ static bool load_and_send(started *s) {
 
 static void end_missing(started *s) {
   lk_answer answer = {.copies = s->lost + 1};
-  lk_sender_never_kept(&answer);
+  lk_sender_never_kept(&answer, s->pause_us > 0);
   finish_started(s, &answer);
 }
 
@@ -159,7 +159,7 @@ static void started_done(void *user, lk_answer *answer) {
   }
   s->lost -= lost;
   answer->copies += s->lost;
-  if (lk_sender_is_missing(answer)) lk_sender_never_kept(answer);
+  if (lk_sender_is_missing(answer)) lk_sender_never_kept(answer, s->pause_us > 0);
   finish_started(s, answer);
 }
 

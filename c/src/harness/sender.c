@@ -25,11 +25,13 @@ void lk_sender_nothing_ran(lk_answer *answer, unsigned lost) {
   if (answer->status == LK_UNSURE && lost == 0) answer->status = LK_UNREACHABLE;
 }
 
-void lk_sender_never_kept(lk_answer *answer) {
+void lk_sender_never_kept(lk_answer *answer, bool loaded) {
   freeReplyObject(answer->reply);
   answer->reply = NULL;
-  answer->status = answer->copies > 1 ? LK_UNSURE : LK_FORGETFUL;
-  snprintf(answer->why, sizeof answer->why, "the server lost the script each time it was loaded");
+  answer->status = answer->copies > 1 ? LK_UNSURE : loaded ? LK_FORGETFUL : LK_UNREACHABLE;
+  snprintf(answer->why, sizeof answer->why, "%s",
+           loaded ? "the server lost the script each time it was loaded"
+                  : "the server did not have the script, and no time was left to load it");
 }
 
 int64_t lk_sender_again_us(int64_t *pause_us) {

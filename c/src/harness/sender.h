@@ -19,10 +19,10 @@ void lk_sender_load_ahead(lk_client *client, lk_pipe *pipe, const lk_script_def 
 /* SCRIPT LOAD failed, for whatever reason: the script itself has not run, unless by a copy whose reply was
  * lost before. */
 void lk_sender_nothing_ran(lk_answer *answer, unsigned lost);
-/* The time went by with a server that does not have a script that it has just loaded. */
-void lk_sender_never_kept(lk_answer *answer);
-/* When it is loaded once more: doubling, jittered, between half of it and all. *pause_us is 0 at first: a
- * server that lost its scripts once gets them at once. */
+/* The time went by with a server that does not have the script: though it was loaded, or before it was. */
+void lk_sender_never_kept(lk_answer *answer, bool loaded);
+/* When it is loaded once more: doubling, jittered, between half of it and all. *pause_us is 0 until it is
+ * loaded: a server that lost its scripts once gets them at once. */
 int64_t lk_sender_again_us(int64_t *pause_us);
 /* A call has ended that began then. */
 void lk_sender_count(lk_client *client, const lk_script_def *script, const lk_answer *answer,

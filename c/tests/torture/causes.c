@@ -11,7 +11,7 @@ const fault_trait fault_traits[FAULT_KINDS] = {
     [FAULT_CLOSE] = {.name = "close", .disturbs = true},
     [FAULT_CUT] = {.name = "cut", .disturbs = true},
     [FAULT_PAUSE] = {.name = "pause", .disturbs = true},
-    [FAULT_FLUSH] = {.name = "flush"},
+    [FAULT_FLUSH] = {.name = "flush", .says = {LK_FORGETFUL}},
     [FAULT_DELAY] = {.name = "delay", .disturbs = true, .delays = true},
     [FAULT_HALF] = {.name = "half", .disturbs = true, .delays = true},
     [FAULT_DROP] = {.name = "drop", .disturbs = true},
