@@ -180,7 +180,9 @@ static void believe(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   int64_t heartbeat_us = lock->heartbeat_us;
   int64_t end_us = a->announced_us + lk_believed_us(heartbeat_us, lock->drift_ms, LK_COMPANY_NONE);
-  bool doubted = lock->min_replicas > 0; /* a grant counts by what this connection has written */
+  /* A grant counts by what this connection has written; and a call that went out twice may have queued the
+   * name anew after a grant that was told late, and is over. */
+  bool doubted = lock->min_replicas > 0 || a->late;
   bool ends_soon = end_us - lk_clock_us() < heartbeat_us / 2;
   if (a->announced_us == 0 || doubted || !lock->renews || ends_soon) {
     look(a);

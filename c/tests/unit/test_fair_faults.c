@@ -231,6 +231,29 @@ static void a_grant_that_was_lost_is_not_believed_then_or_later(void **state) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
+/* The first copy may have been granted and lost the lock again before the second queued the name anew. */
+static void a_ticket_of_a_call_that_went_out_twice_is_confirmed(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, LK_FOREVER);
+  fake_command first = take("fair/acquire");
+  copy(&first, 1, owner);
+  fake_hang_up(fix.server, &first);
+  fake_forget(&first);
+  fake_command second = take("fair/acquire");
+  assert_string_equal(fake_arg(&second, 1), owner);
+  answer(second, WAIT);
+  confirm();
+  fake_command look = take("fair/wait_renew");
+  tell_ticket(owner);
+  answer(look, WAIT);
+  fake_command asked = take("fair/wait_renew");
+  assert_false(atomic_load(&fix.job.done));
+  assert_string_equal(fake_arg(&asked, 1), owner);
+  answer(asked, YOURS);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
 /* ---------------------------------------------------------------------------------- lost answers -- */
 
 static void an_acquire_without_an_answer_is_looked_after(void **state) {
@@ -306,6 +329,7 @@ int main(void) {
       TEST(a_lease_that_is_never_renewed_is_asked_for_before_it_is_believed),
       TEST(a_ticket_is_confirmed_when_half_of_the_heartbeat_is_gone),
       TEST(a_grant_that_was_lost_is_not_believed_then_or_later),
+      TEST(a_ticket_of_a_call_that_went_out_twice_is_confirmed),
       TEST(an_acquire_without_an_answer_is_looked_after),
       TEST(an_acquire_that_was_not_heard_is_made_under_another_name),
       TEST(leaving_goes_on_until_it_is_answered),
