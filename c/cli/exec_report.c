@@ -42,8 +42,10 @@ static json_t *json_causes(void) {
 
 static json_t *json_failure(const lk_error *error) {
   if (error->status == LK_OK) return json_null();
+  const char *hint = exec_hint(error);
   json_t *failure = json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status),
-                              "message", json_text(error->message), "hint", exec_hint(error));
+                              "message", json_text(error->message), "hint",
+                              hint ? hint : lk_status_hint((int)error->status));
   if (exec_hold_causes()->count > 0) json_object_set_new(failure, "servers", json_causes());
   return failure;
 }

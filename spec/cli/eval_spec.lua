@@ -220,7 +220,7 @@ return {1, redis.call('HLEN', KEYS[1])}
     assert.equal(64, foreign.code)
     assert.truthy(foreign.err:find('no argument "hold"', 1, true))
     assert.equal(64, bare.code)
-    assert.truthy(bare.err:find('no duration', 1, true))
+    assert.truthy(bare.err:find('not a duration', 1, true))
     assert.equal(64, name.code)
     assert.equal(64, both.code)
     assert.equal(64, folder.code)

@@ -28,8 +28,8 @@ describe('latchkey exec, called wrongly or in trouble', function()
   for _, words in ipairs({ '10', '10x', 's', '', '-1s', '1.5s', '9999999999s', '10 s',
     '1s1m', '1m1m', '1m30', '00', 'FOREVER' }) do
     it(('refuses "%s" as a duration'):format(words), function()
-      refused(64, 'no duration', { '--url', NOWHERE, '--wait', words, 'job', '--', 'true' })
-      refused(64, 'no duration', { '--url', NOWHERE, '--lease', words, 'job', '--', 'true' })
+      refused(64, 'not a duration', { '--url', NOWHERE, '--wait', words, 'job', '--', 'true' })
+      refused(64, 'not a duration', { '--url', NOWHERE, '--lease', words, 'job', '--', 'true' })
     end)
   end
 
@@ -53,7 +53,7 @@ describe('latchkey exec, called wrongly or in trouble', function()
 
     assert.equal(0, program.run({ 'exec', '--url', server.url, '--kind', 'mutex', '--wait',
       'forever', 'job', '--', 'true' }).code)
-    refused(64, 'no duration', { '--url', NOWHERE, '--lease', 'forever', 'job', '--', 'true' })
+    refused(64, 'not a duration', { '--url', NOWHERE, '--lease', 'forever', 'job', '--', 'true' })
   end)
 
   it('refuses a lease that is out of range', function()

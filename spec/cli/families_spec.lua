@@ -258,7 +258,8 @@ describe('latchkey on a server', function()
       assert.truthy(result.out:find('free     3 permits of 5\n', 1, true))
       assert.equal(1, #listed)
       assert.equal('pool', listed[1].name)
-      assert.same({}, json('ls').locks)
+      local all = json('ls').locks
+      assert.same({ 'pool', 'permit' }, { all[1].name, all[1].kind })
     end)
 
     it('breaks all, or the one with the id that is named', function()

@@ -63,7 +63,7 @@ by_pkg_config() {
 }
 
 # The blocks of the README in one language.
-readme() { awk -v open="^\`\`\`$1\$" '/^```/ { on = $0 ~ open; next } on' "$root/README.md"; }
+readme() { awk -v open="^\`\`\`$1( |\$)" '/^```/ { on = $0 ~ open; next } on' "$root/README.md"; }
 
 readme_in_c() {
   readme c >"$work/readme.c"
@@ -72,8 +72,8 @@ readme_in_c() {
     -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" && "$work/readme"
 }
 readme_in_shell() {
-  readme sh | sed "s#\$PWD/build#$prefix/bin#" >"$work/readme.sh"
-  sh -eu "$work/readme.sh" | grep 'one at a time'
+  readme sh >"$work/readme.sh"
+  PATH=$prefix/bin:$PATH sh -eu "$work/readme.sh" | grep 'it works'
 }
 
 # Each example, with no more than an application has; they know by themselves what should happen.
