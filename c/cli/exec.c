@@ -20,12 +20,7 @@ static void say_document(char *text) {
 }
 
 /* The library's own hints are for its callers. */
-const char *exec_hint(const lk_error *error) {
-  const bool refused = error->status != LK_BUSY && error->status != LK_TIMEOUT;
-  if (exec_hold_causes()->count > 0 && refused) {
-    return "see to the servers named above; what some granted was given back, or ends with its "
-           "lease";
-  }
+static const char *plain_hint(const lk_error *error) {
   switch (error->status) {
   case LK_BUSY:
     return "wait for it with --wait DURATION, or see who holds it: latchkey inspect NAME";
@@ -33,6 +28,15 @@ const char *exec_hint(const lk_error *error) {
     return "the work may have overlapped with another holder's: check it before you run it again";
   default: return hint_of(error->status);
   }
+}
+
+const char *exec_hint(const lk_error *error) {
+  const bool refused = error->status != LK_BUSY && error->status != LK_TIMEOUT;
+  if (exec_hold_causes()->count > 0 && refused) {
+    return "see to the servers named above; what some granted was given back, or ends with its "
+           "lease";
+  }
+  return plain_hint(error);
 }
 
 static void say_hint(const char *hint) {
@@ -60,7 +64,7 @@ static void say_causes(void) {
 }
 
 void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *why) {
-  const char *hint = exec_hint(why);
+  const char *hint = plain_hint(why); /* the thread that takes it writes the causes now */
   if (run->options.json) {
     say_document(exec_report_waiting(name, why));
   } else {
