@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local signal = require('posix.signal')
+local utils = require('pl.utils')
 
 local program = require('cli.program')
 
@@ -16,11 +17,19 @@ describe('latchkey exec, when signals come', function()
     return program.start(program.exec(server, { 'job' }, command))
   end
 
+  -- A shell that gets a signal just before it begins to read acts on it after the line, which never comes.
+  local function reads(pid)
+    local status = utils.readfile(('/proc/%d/stat'):format(pid))
+    local children = utils.readfile(('/proc/%d/task/%d/children'):format(pid, pid))
+    return status and status:find(') S ', 1, true) and children == ''
+  end
+
   for _, name in ipairs({ 'TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2', 'WINCH' }) do
     it(('passes SIG%s on, and ends as the command does'):format(name), function()
       local gate = program.gate(('trap "echo caught; exit 5" %s'):format(name))
       local holder = start(gate.command)
-      gate.started()
+      local shell = gate.started()
+      program.eventually('the shell reads', function() return reads(shell) end)
 
       holder:kill(signal['SIG' .. name] or 28)
       local result = holder:wait()
