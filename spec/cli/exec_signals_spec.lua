@@ -17,7 +17,7 @@ describe('latchkey exec, when signals come', function()
     return program.start(program.exec(server, { 'job' }, command))
   end
 
-  -- A shell acts on a signal that comes just before it reads only after the line, which never comes.
+  -- A signal just before a shell reads is acted on after the line only, which never comes.
   local function reads(pid)
     local status = utils.readfile(('/proc/%d/stat'):format(pid))
     local children = utils.readfile(('/proc/%d/task/%d/children'):format(pid, pid))
