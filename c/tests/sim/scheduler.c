@@ -152,6 +152,7 @@ static sim_thread *highest(void) {
   for (size_t i = 0; i < sched_runnable_count; i++) {
     sim_thread *t = sched_runnable[i];
     if (!best || t->priority > best->priority) best = t;
+    if (best == sched_running && t->priority == best->priority) best = t;
   }
   sched_dirty = false;
   return best;
@@ -200,7 +201,9 @@ void sched_point(int kind) {
     go(NULL);
   } else if (sched_by_priority) {
     if (decide_chance(&t->dice, D_SWITCH, sched_switch_ppm)) {
-      t->priority = (uint32_t)decide_between(&t->dice, D_WORK, 0, 1000);
+      uint32_t drawn = (uint32_t)decide_between(&t->dice, D_WORK, 0, 1000);
+      t->priority =
+          drawn < 100 ? 0 : drawn; /* a thread that never sleeps keeps none from running */
       sched_dirty = true;
     }
     if (sched_dirty) go(highest());
