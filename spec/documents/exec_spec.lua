@@ -56,7 +56,7 @@ describe('the page of exec', function()
   it('has in its time line what the sources compute', function()
     local grace = constant('c/cli/exec_job.h', 'JOB_GRACE_MS')
     local least = constant('c/cli/exec_end.c', 'LEAST_MS')
-    assert.truthy(source('c/cli/exec_locks.c'):find('lease_ms / 6 < JOB_GRACE_MS', 1, true))
+    assert.truthy(source('c/cli/exec_locks.c'):find('stands_ms / 6 < JOB_GRACE_MS', 1, true))
     assert.truthy(source('c/cli/exec_front.c'):find('lead_ms * 3 / 4', 1, true))
     assert.truthy(source('c/src/harness/watch.c'):find('lease_us / 100 + 2000', 1, true))
     local leases = { 30000, 10000, 3000 }
