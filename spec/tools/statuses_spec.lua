@@ -50,6 +50,20 @@ describe('the page of the statuses', function()
     assert.same(wanted, names)
   end)
 
+  it('begins with a table of all of them', function()
+    local page = assert(utils.readfile(helper.root .. '/docs/reference/statuses.md'))
+    local said, wanted = {}, {}
+    for row in page:match('^(.-)\n## '):gmatch('\n(| %[LK_[^\n]*)') do
+      said[#said + 1] = row
+    end
+    for i, row in ipairs(rows) do
+      wanted[i] = ('| [%s](#%s) | %s | %s | %s |'):format(row.name, row.name:lower(), row.number,
+        row.again and 'yes' or 'no', row.text)
+    end
+
+    assert.same(wanted, said)
+  end)
+
   for _, row in ipairs(rows) do
     it(('says of %s what the header says'):format(row.name), function()
       local first = (' Status %s%s: %s.'):format(row.number,
