@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the page on performance says in short is what it says measured: the same day, the same
+-- figures.
+local utils = require('pl.utils')
+
+local helper = require('helper')
+
+local PAGE = utils.readfile(helper.root .. '/docs/explanation/performance.md')
+local MONTHS = { 'January', 'February', 'March', 'April', 'May', 'June', 'July', 'August',
+  'September', 'October', 'November', 'December' }
+
+describe('the page on performance', function()
+  local short = PAGE:match('\n## In short\n(.-)\n## ')
+  local measured = PAGE:match('<!%-%- measured by tools/bench/run %-%->(.*)')
+
+  it('says in short when it was measured', function()
+    local year, month, day = measured:match('Measured on (%d+)-(%d+)-(%d+)')
+    local date = ('%d %s %s'):format(tonumber(day), MONTHS[tonumber(month)], year)
+
+    assert.matches(date, short, 1, true)
+  end)
+
+  it('says nothing in short that was not measured', function()
+    local count = 0
+    for figure in short:gmatch('%f[%d,]%d+,%d%d%d%f[^%d,]') do
+      count = count + 1
+      assert.matches('%f[%d,]' .. figure .. '%f[^%d,]', measured)
+    end
+
+    assert.is_true(count >= 8)
+  end)
+
+  it('says as many targets missed as the table does', function()
+    local _, missed = measured:gsub('%*%*missed%*%*', '')
+    local words = { 'One target was', 'Two targets were', 'Three targets were',
+      'Four targets were', 'Five targets were', 'Six targets were' }
+
+    assert.matches(words[missed]:gsub(' ', '%%s+'), short)
+  end)
+end)
