@@ -23,7 +23,7 @@ typedef struct bench_board bench_board;
 typedef struct bench_mode {
   const char *name;
   bool threads;  /* each owner is a thread */
-  bool one_lock; /* all owners want the same lock, so hand-overs are counted */
+  bool one_lock; /* all owners want the same lock, so hand-offs are counted */
   bool alone;    /* one process only */
   lk_status (*run)(bench_part *part, lk_error *error);
 } bench_mode;

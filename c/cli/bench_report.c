@@ -103,10 +103,10 @@ static void add_pairs(figures *to, const bench_board *board, double seconds, dou
 
 static void add_handoffs(figures *to, const bench_board *board, const bench_counters *server) {
   const double count = (double)board->handoffs;
-  add(to, "handoffs", "hand-overs", count);
-  add(to, "handoff_p50_us", "one hand-over, median, us", bench_spread_us(&board->handoff, 0.5));
-  add(to, "handoff_p99_us", "one hand-over, 99 %, us", bench_spread_us(&board->handoff, 0.99));
-  add(to, "commands_per_handoff", "commands per hand-over",
+  add(to, "handoffs", "hand-offs", count);
+  add(to, "handoff_p50_us", "one hand-off, median, us", bench_spread_us(&board->handoff, 0.5));
+  add(to, "handoff_p99_us", "one hand-off, 99 %, us", bench_spread_us(&board->handoff, 0.99));
+  add(to, "commands_per_handoff", "commands per hand-off",
       server->commands / (count > 0 ? count : 1));
 }
 

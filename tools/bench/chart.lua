@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The rows that compare, as bars: longer is better for pairs, shorter for hand-overs (on a
+-- The rows that compare, as bars: longer is better for pairs, shorter for hand-offs (on a
 -- logarithmic scale, since they differ a thousandfold).
 local stats = require('bench.stats')
 
@@ -32,7 +32,7 @@ local function bars(row, top)
     longest = math.max(longest, contender.bar)
   end
   out[1] = text(0, top + 20, 'title', ('%s: %s'):format(row.title,
-    handoffs and 'one hand-over, us (logarithmic)' or 'pairs a second'))
+    handoffs and 'one hand-off, us (logarithmic)' or 'pairs a second'))
   for _, contender in ipairs(row.contenders) do
     local room = WIDTH - LABEL - 80
     local length = longest > 0 and room * part(contender.bar, longest, handoffs) or 0

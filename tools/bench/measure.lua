@@ -69,7 +69,7 @@ local function counters(sent)
   return all
 end
 
--- What the peers do not say themselves: rates, and what each pair or hand-over cost.
+-- What the peers do not say themselves: rates, and what each pair or hand-off cost.
 local function complete(result, before, after)
   local count = result.handoffs or result.pairs
   if not count or count == 0 then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_handover PORT blpop|queue OWNERS SECONDS SECTION_US
- * The least that a hand-over can cost. blpop: a token in a list, without any lease. queue: two scripts
+ * The least that a hand-off can cost. blpop: a token in a list, without any lease. queue: two scripts
  * without any lease; a release grants to the head of a queue and tells it on its own channel.
  */
 #define _DEFAULT_SOURCE /* usleep() */

@@ -127,7 +127,7 @@ function on.sent(client, event, line)
   elseif purpose == 'transfer' then
     local heir = client.owners[field_of(client, event, 'new_owner')]
     if not heir then
-      return 'a hand-over to nobody'
+      return 'a hand-off to nobody'
     end
     client.calls[event.call], heir.giver = heir, follower
     return follower:on_transfer(event, heir, line)

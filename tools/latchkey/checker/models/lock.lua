@@ -12,7 +12,7 @@ end
 
 return {
   name = 'lock',
-  summary = 'the re-entrant lock, with hand-over inside a process',
+  summary = 'the re-entrant lock, with hand-off inside a process',
   roles = {
     taker = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
       release = 'lock/release', transfer = 'lock/transfer', reenters = true }),
