@@ -22,7 +22,7 @@ static void fail(const char *what, const lk_error *error) {
   atomic_fetch_add(&failures, 1);
 }
 
-/* Runs inside lk_client_dispatch(), or here, with LK_ON_KEEPER, in the background: it may not block. */
+/* Runs inside lk_client_dispatch(), or here, with LK_ON_BACKGROUND, in the background: it may not block. */
 static void on_lost(lk_permit *permit, lk_lost_reason reason, void *user) {
   (void)permit;
   (void)reason;
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
   lk_permits *licenses = NULL;
   lk_error error;
   pthread_t threads[JOBS];
-  options.callbacks = LK_ON_KEEPER;
+  options.callbacks = LK_ON_BACKGROUND;
   permit_options.on_lost = on_lost;
   permit_options.user = &stop;
   if (lk_client_open(argc > 1 ? argv[1] : "local:", &options, &client, &error) != LK_OK ||

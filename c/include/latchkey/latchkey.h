@@ -42,7 +42,7 @@
  * Functions without @threads and @blocks do no I/O and do not wait for a server; the table says from which
  * threads they are called. Functions without an object are called from any thread.
  *
- * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_KEEPER, on
+ * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_BACKGROUND, on
  * the client's one background thread; there they must not block and must not close the client.
  * Else they may call anything: close what they are told about, free callers, dispatch again. A close waits
  * for a callback of its object that runs on another thread, as its comment says; one that is called in a
@@ -209,11 +209,11 @@ typedef struct lk_bytes {
 } lk_bytes;
 
 typedef enum lk_callbacks {
-  LK_ON_DISPATCH = 0, /**< callbacks run inside lk_client_dispatch() */
-  LK_ON_KEEPER = 1    /**< callbacks run on the client's background thread */
+  LK_ON_DISPATCH = 0,  /**< callbacks run inside lk_client_dispatch() */
+  LK_ON_BACKGROUND = 1 /**< callbacks run on the client's background thread */
 } lk_callbacks;
 
-/** "LK_ON_KEEPER" for LK_ON_KEEPER; NULL for a number that is none. @threads any @since 0.1.0 */
+/** "LK_ON_BACKGROUND" for LK_ON_BACKGROUND; NULL for a number that is none. @threads any @since 0.1.0 */
 LK_API const char *lk_callbacks_name(int callbacks);
 
 /** Options of a client; start from LK_CLIENT_OPTIONS_INIT. 0 or NULL takes the default. */

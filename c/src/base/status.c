@@ -87,7 +87,7 @@ const char *lk_reply_type_name(int type) {
 }
 
 const char *lk_callbacks_name(int callbacks) {
-  static const char *const rows[] = {NAMED(LK_ON_DISPATCH), NAMED(LK_ON_KEEPER)};
+  static const char *const rows[] = {NAMED(LK_ON_DISPATCH), NAMED(LK_ON_BACKGROUND)};
   return NAME_OF(rows, callbacks);
 }
 

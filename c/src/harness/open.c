@@ -177,7 +177,7 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
   if (!client->route || !client->channels) {
     return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
   }
-  bool keeper_runs = options->callbacks == LK_ON_KEEPER;
+  bool keeper_runs = options->callbacks == LK_ON_BACKGROUND;
   return lk_keeper_start(client->keeper, keeper_runs ? &client->events : NULL, error);
 }
 
@@ -220,8 +220,8 @@ static lk_status check_options(const char *url, const lk_client_options *options
   if (options->poll_us < -1 || options->poll_us > 1000) {
     return lk_fail(error, LK_INVALID, "poll_us must be from -1 to 1000");
   }
-  if (options->callbacks != LK_ON_DISPATCH && options->callbacks != LK_ON_KEEPER) {
-    return lk_fail(error, LK_INVALID, "callbacks must be LK_ON_DISPATCH or LK_ON_KEEPER");
+  if (options->callbacks != LK_ON_DISPATCH && options->callbacks != LK_ON_BACKGROUND) {
+    return lk_fail(error, LK_INVALID, "callbacks must be LK_ON_DISPATCH or LK_ON_BACKGROUND");
   }
   return LK_OK;
 }

@@ -479,7 +479,7 @@ static void a_spinning_waiter_subscribes_to_nothing(void **state) {
 static void completions_can_run_on_the_keeper(void **state) {
   (void)state;
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
-  options.callbacks = LK_ON_KEEPER;
+  options.callbacks = LK_ON_BACKGROUND;
   lk_client *client = kit_client(server_url(srv), &options);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);

@@ -169,7 +169,7 @@ static void closing_from_the_background_thread_does_nothing(void **state) {
   (void)state;
   atomic_bool done = false;
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
-  options.callbacks = LK_ON_KEEPER;
+  options.callbacks = LK_ON_BACKGROUND;
   lk_lock_options lock_options = LK_LOCK_OPTIONS_INIT;
   lock_options.lease_ms = 100;
   lock_options.on_lost = close_client;

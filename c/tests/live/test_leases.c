@@ -159,7 +159,7 @@ static void a_hold_that_another_took_is_reported_by_dispatch(void **state) {
 
 static void a_hold_that_another_took_is_reported_by_the_keeper(void **state) {
   (void)state;
-  open_with(LK_LOCK, LEASE_MS, true, LK_ON_KEEPER);
+  open_with(LK_LOCK, LEASE_MS, true, LK_ON_BACKGROUND);
   give_to_another();
   the_keeper_tells_until_lost(LK_LOST_TAKEN);
 }
@@ -174,14 +174,14 @@ static void a_hold_that_was_deleted_is_broken(void **state) {
 
 static void a_mutex_that_was_deleted_is_broken(void **state) {
   (void)state;
-  open_with(LK_MUTEX, LEASE_MS, true, LK_ON_KEEPER);
+  open_with(LK_MUTEX, LEASE_MS, true, LK_ON_BACKGROUND);
   server_do(fix.server, "DEL job");
   the_keeper_tells_until_lost(LK_LOST_BROKEN);
 }
 
 static void a_server_that_restarts_empty_has_broken_the_hold(void **state) {
   (void)state;
-  open_with(LK_LOCK, LONG_LEASE_MS, true, LK_ON_KEEPER);
+  open_with(LK_LOCK, LONG_LEASE_MS, true, LK_ON_BACKGROUND);
   server_kill(fix.server);
   server_restart(fix.server);
   the_keeper_tells_until_lost(LK_LOST_BROKEN);
@@ -196,7 +196,7 @@ static void a_server_that_dies_loses_the_hold_at_its_deadline_by_dispatch(void *
 
 static void a_server_that_dies_loses_the_hold_at_its_deadline_by_the_keeper(void **state) {
   (void)state;
-  open_with(LK_LOCK, LEASE_MS, true, LK_ON_KEEPER);
+  open_with(LK_LOCK, LEASE_MS, true, LK_ON_BACKGROUND);
   server_kill(fix.server);
   the_keeper_tells_until_lost(LK_LOST_UNREACHABLE);
 }
@@ -249,7 +249,7 @@ static void suspend(void) {
 
 static void a_lease_that_ended_in_suspend_is_told_at_once(void **state) {
   (void)state;
-  open_with(LK_LOCK, 3600 * 1000, false, LK_ON_KEEPER);
+  open_with(LK_LOCK, 3600 * 1000, false, LK_ON_BACKGROUND);
   suspend();
   UNTIL(atomic_load(&fix.losses.count) == 1);
   assert_int_equal(fix.losses.reason, LK_LOST_EXPIRED);

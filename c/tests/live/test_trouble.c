@@ -258,7 +258,7 @@ static void who_spins_goes_on_behind_one_that_may_not_listen(void **state) {
   lk_client_options callbacks = LK_CLIENT_OPTIONS_INIT;
   lk_lock_options spins = LK_LOCK_OPTIONS_INIT;
   atomic_int listener = UNDER_WAY, spinner = UNDER_WAY;
-  callbacks.callbacks = LK_ON_KEEPER;
+  callbacks.callbacks = LK_ON_BACKGROUND;
   spins.wait_mode = LK_WAIT_SPIN;
   server_do(fix.server, "ACL SETUSER me reset on >pw ~* &* +@all -subscribe -ssubscribe");
   snprintf(url, sizeof url, "unix://me:pw@%s", server_file(fix.server, "redis.sock"));

@@ -109,7 +109,7 @@ void world_sleep_us(int64_t us) { sched_sleep_us(us); }
 void world_client_options(lk_client_options *o) {
   o->script_dir = world.options->script_dir;
   o->connections = world_between(1, 3);
-  o->callbacks = world_chance(50) ? LK_ON_KEEPER : LK_ON_DISPATCH;
+  o->callbacks = world_chance(50) ? LK_ON_BACKGROUND : LK_ON_DISPATCH;
   if (world_chance(30)) o->recheck_ms = 2000;
   if (world_chance(15)) o->no_load = true;
   if (world_chance(15)) o->lazy = true;

@@ -218,7 +218,7 @@ static lk_client *open_client(crowd *c, const char *url) {
   options.name = "crowd";
   options.command_ms = COMMAND_MS;
   options.script_dir = c->script_dir;
-  options.callbacks = LK_ON_KEEPER;
+  options.callbacks = LK_ON_BACKGROUND;
   while (c->kind == CROWD_LATCH || !atomic_load(&c->over)) {
     lk_status status = lk_client_open(url, &options, &client, &error);
     if (status == LK_OK) return client;

@@ -449,7 +449,7 @@ int worker_run(const options *o) {
   client.min_replicas = o->min_replicas;
   client.trace = o->trace ? trace : NULL;
   client.trace_user = o->trace ? trace_file(o->trace) : NULL;
-  client.callbacks = o->worker % 2 ? LK_ON_KEEPER : LK_ON_DISPATCH;
+  client.callbacks = o->worker % 2 ? LK_ON_BACKGROUND : LK_ON_DISPATCH;
   lk_error error;
   while (lk_client_open(o->url, &client, &w.client, &error) != LK_OK) {
     must(may_open_later(error.status), error.message);

@@ -156,7 +156,7 @@ static void *open_watch(void *unused) {
 
 static void a_watch_may_be_lost_and_closed_while_it_is_opened(void **state) {
   (void)state;
-  open_client(LK_ON_KEEPER);
+  open_client(LK_ON_BACKGROUND);
   stop_in(open_watch, is_second_unlock);
   UNTIL(atomic_load(&fix.told) == 1);
   go_on();

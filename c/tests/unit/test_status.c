@@ -83,7 +83,7 @@ static void every_enum_has_names(void **state) {
                                       "LK_FAIR", "LK_READ",  "LK_WRITE"};
   static const char *const types[] = {"LK_REPLY_NIL",    "LK_REPLY_INTEGER", "LK_REPLY_STRING",
                                       "LK_REPLY_STATUS", "LK_REPLY_ARRAY",   "LK_REPLY_ERROR"};
-  static const char *const callbacks[] = {"LK_ON_DISPATCH", "LK_ON_KEEPER"};
+  static const char *const callbacks[] = {"LK_ON_DISPATCH", "LK_ON_BACKGROUND"};
   static const char *const modes[] = {"LK_WAIT_MESSAGE", "LK_WAIT_SPIN"};
   static const char *const totals[] = {NULL, "LK_TOTAL_INIT", "LK_TOTAL_CHANGE"};
   assert_names(lk_kind_name, kinds, 7);
