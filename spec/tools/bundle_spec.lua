@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 
 local bundle = require('latchkey.bundle')
 local digest = require('latchkey.digest')
+local functions = require('latchkey.bundle.functions')
 local gzip = require('latchkey.bundle.gzip')
 local manifest = require('latchkey.bundle.manifest')
 local tar = require('latchkey.bundle.tar')
@@ -297,6 +298,73 @@ describe('a bundle', function()
     dir.rmtree(folder)
     dir.makepath(folder)
     fails('has no scripts')
+  end)
+
+  describe('of scripts with contracts beside them', function()
+    local BARE = "if redis.call('get', KEYS[1]) then\n  return 1\nend\nreturn 0\n"
+    local CONTRACT = [[
+name:     c/d
+version:  1.0.0
+sha1:     %s
+summary:  S.
+keys:
+  - lock  string  r  acme:{name}:lock  the owner
+returns:
+  - 1  held
+  - 0  free
+cost:     at most 1 commands
+cluster:  one slot
+]]
+
+    before_each(function()
+      write('c/d.lua', BARE)
+      write('c/d.contract', CONTRACT:format(digest.sha1(BARE)))
+    end)
+
+    it('holds the contracts, and lays them out again', function()
+      local contents = pack()
+      local document = cjson.decode(contents.files['manifest.json'])
+      local out = path.join(folder, 'out')
+
+      assert(bundle.unpack(contents, out))
+
+      assert.equal('scripts/c/d.contract', document.scripts[2].contract.path)
+      assert.is_nil(document.scripts[1].contract)
+      assert.equal(BARE, utils.readfile(out .. '/c/d.lua', true))
+      assert.equal(utils.readfile(folder .. '/c/d.contract', true),
+        utils.readfile(out .. '/c/d.contract', true))
+    end)
+
+    it('has them as functions, whose first line is code', function()
+      local world = require('latchkey.mock.world').new({ strict = false })
+      local code = pack().files['functions/c_d_1.lua']
+
+      assert.equal(functions.name('c/d', '1.0.0'), world:command('FUNCTION', 'LOAD', code))
+
+      assert.equal(0, world:command('FCALL', 'c_d_1', 1, 'k'))
+      world:command('SET', 'k', 'x')
+      assert.equal(1, world:command('FCALL', 'c_d_1', 1, 'k'))
+    end)
+
+    it('is refused with a contract of another text, and with one of no script', function()
+      local files = pack().files
+      files['scripts/c/d.lua'] = BARE .. '\n'
+      refuses(sealed(files), 'scripts/c/d.contract, line 3: the contract is of another text')
+
+      files['scripts/c/d.lua'] = nil
+      refuses(sealed(files), 'scripts/c/d.contract is a contract of no script')
+    end)
+
+    it('is not built where a script takes what functions have not', function()
+      local source = 'return ...\n'
+      write('c/d.lua', source)
+      write('c/d.contract', CONTRACT:format(digest.sha1(source)))
+
+      local contents, why = bundle.pack(ABOUT, folder)
+
+      assert.is_nil(contents)
+      assert.matches("c/d:1: cannot use '...' outside a vararg function", why, 1, true)
+    end)
   end)
 
   it('can be laid out as a folder of scripts', function()

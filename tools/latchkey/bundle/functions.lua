@@ -20,18 +20,32 @@ local function quoted(list)
   return table.concat(parts, ', ')
 end
 
+-- What a server runs of the text, without its first line where that is of flags.
+local function code_of(source)
+  local is_flags = source:sub(1, 2) == '#!'
+  return is_flags and source:gsub('^[^\n]*\n', '', 1) or source, is_flags
+end
+
 ---The code for FUNCTION LOAD. The first line is the server's, the second registers and goes on with
----the script's second, so that every line of the script keeps its number.
+---the script's second, so that every line of the script keeps its number. Where the script's first
+---line is code already, all of them have one more.
 ---@param script table { name, sha1, source, header }, as of catalog.read
 ---@return string|nil code
 ---@return string|nil why
 function functions.library(script)
-  local compiled, wrong = loadstring('--' .. script.source, '=' .. script.name)
+  local body, is_flags = code_of(script.source)
+  local first = is_flags and '\n' or ''
+  local compiled, wrong = loadstring(first .. body, '=' .. script.name)
+  if compiled then
+    -- A function has no "..." as a script has.
+    compiled, wrong = loadstring(('%sreturn function() %s\nend'):format(first, body),
+      '=' .. script.name)
+  end
   if not compiled then
     return nil, wrong
   end
   local name = functions.name(script.name, script.header.version)
-  local body = script.source:gsub('^[^\n]*\n', '', 1):gsub('\n$', '')
+  body = body:gsub('\n$', '')
   return ("#!lua name=%s\nredis.register_function{function_name='%s', description='%s %s %s', "
     .. 'flags={%s}, callback=function(KEYS, ARGV) '):format(name, name, script.name,
     script.header.version, script.sha1, quoted(script.header.flags)) .. body .. '\nend}\n'

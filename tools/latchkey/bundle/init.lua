@@ -57,6 +57,7 @@ function bundle.pack(about, folder, licence)
   local files = { LICENSE = licence }
   for _, script in ipairs(scripts) do
     files['scripts/' .. script.name .. '.lua'] = script.source
+    files['scripts/' .. script.name .. '.contract'] = script.contract
   end
   for file, page in pairs(pages.all(scripts)) do
     files['docs/' .. file] = page
@@ -121,18 +122,27 @@ function bundle.bytes_of(file)
   return bytes
 end
 
----The scripts of a bundle as a folder, for those who take one (script_dir of a client).
+local function write_script(script, folder)
+  local stem = path.join(folder, script.name)
+  local made, why = require('pl.dir').makepath(path.dirname(stem))
+  if made then
+    made, why = utils.writefile(stem .. '.lua', script.source, true)
+  end
+  if made and script.contract then
+    made, why = utils.writefile(stem .. '.contract', script.contract, true)
+  end
+  return made, why
+end
+
+---The scripts of a bundle as a folder, for those who take one (script_dir of a client), each with
+---the contract that stood beside it.
 ---@param contents bundle.contents
 ---@param folder string
 ---@return true|nil written
 ---@return string|nil why
 function bundle.unpack(contents, folder)
   for _, script in ipairs(contents.scripts) do
-    local file = path.join(folder, script.name .. '.lua')
-    local made, why = require('pl.dir').makepath(path.dirname(file))
-    if made then
-      made, why = utils.writefile(file, script.source, true)
-    end
+    local made, why = write_script(script, folder)
     if not made then
       return nil, why
     end

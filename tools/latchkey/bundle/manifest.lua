@@ -90,6 +90,10 @@ local function pairs_of(list, name)
   return rows
 end
 
+local function contract_path(file)
+  return (file:gsub('%.lua$', '.contract'))
+end
+
 local function file_of(files, file)
   return { path = file, bytes = #files[file], sha256 = digest.sha256(files[file]) }
 end
@@ -97,7 +101,9 @@ end
 local function script_of(script, files)
   local h = script.header
   local name = functions.name(h.name, h.version)
+  local contract = contract_path(script.path)
   return {
+    contract = script.contract and file_of(files, contract) or nil,
     name = h.name, version = h.version, summary = h.summary, flags = h.flags,
     keys = keys_of(h.keys), derived = keys_of(h.derived), argv = arguments_of(h.argv),
     returns = pairs_of(h.returns, 'shape'), errors = pairs_of(h.errors, 'code'),
@@ -116,6 +122,26 @@ local function sorted_paths(files)
   return paths
 end
 
+-- A script by its header, or by the contract beside it.
+local function read_script(files, file)
+  local source, sha1 = files[file], digest.sha1(files[file])
+  local contract = files[contract_path(file)]
+  local h, findings
+  if contract then
+    h, findings = header.parse_contract(contract, source, sha1, file)
+  else
+    h, findings = header.parse(source, file)
+  end
+  if not h then
+    return nil, ('%s, line %d: %s'):format(contract and contract_path(file) or file,
+      findings[1].line, findings[1].message)
+  elseif file ~= 'scripts/' .. h.name .. '.lua' then
+    return nil, ('%s is no file of %s'):format(file, h.name)
+  end
+  return { name = h.name, version = h.version, path = file, source = source, header = h,
+    sha1 = sha1, contract = contract }
+end
+
 ---The scripts among the files of a bundle.
 ---@param files table<string, string> content by path
 ---@return table[]|nil scripts as of catalog.read, with their versions, sorted by name
@@ -123,15 +149,15 @@ end
 function manifest.scripts(files)
   local scripts = {}
   for _, file in ipairs(sorted_paths(files)) do
-    if file:find('^scripts/') then
-      local h, findings = header.parse(files[file], file)
-      if not h then
-        return nil, ('%s, line %d: %s'):format(file, findings[1].line, findings[1].message)
-      elseif file ~= 'scripts/' .. h.name .. '.lua' then
-        return nil, ('%s is no file of %s'):format(file, h.name)
+    local is_contract = file:find('^scripts/.*%.contract$')
+    if is_contract and not files[file:gsub('%.contract$', '.lua')] then
+      return nil, ('%s is a contract of no script'):format(file)
+    elseif file:find('^scripts/') and not is_contract then
+      local script, why = read_script(files, file)
+      if not script then
+        return nil, why
       end
-      scripts[#scripts + 1] = { name = h.name, version = h.version, path = file,
-        source = files[file], header = h, sha1 = digest.sha1(files[file]) }
+      scripts[#scripts + 1] = script
     end
   end
   table.sort(scripts, function(a, b)

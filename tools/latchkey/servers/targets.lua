@@ -69,7 +69,7 @@ function libraries.wanted(list)
   for i, script in ipairs(list) do
     local name = functions.name(script.name, script.version)
     local code, why = functions.library({ name = script.name, sha1 = script.sha1,
-      source = script.source, header = header.parse(script.source) })
+      source = script.source, header = script.header or header.parse(script.source) })
     if not code then
       return nil, why
     elseif wanted[name] then
