@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local names = require('latchkey.script.names')
 local program = require('cli.program')
+local own_lock = require('support.own_lock')
 
 local OWNER = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:1'
 
@@ -129,6 +131,22 @@ describe('latchkey acl', function()
     assert.truthy(fenced:find(' ~a ~redisson_lock_token:{a} &redisson_lock__channel:{a} '
       .. '&redisson_lock__channel:{a}:latchkey\n', 1, true))
     assert.falsy(fenced:find('zadd', 1, true))
+  end)
+
+  it('knows the families of somebody\'s own scripts', function()
+    local folder = own_lock.folder()
+    finally(function()
+      dir.rmtree(folder)
+    end)
+    local function of_family(name)
+      return program.run({ 'acl', 'app', '--dir', folder .. '/scripts', '--family', name })
+    end
+
+    local own, none = of_family('acme'), of_family('lock')
+
+    assert.matches(' ~acme:*:lock &acme:*:free\n', own.out, 1, true)
+    assert.equal(64, none.code)
+    assert.matches('there is no family "lock"; there are acme', none.err, 1, true)
   end)
 
   it('lets a user run every script on the names, and listen', function()

@@ -3,6 +3,7 @@ local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
+local own_lock = require('support.own_lock')
 
 describe('latchkey mutate', function()
   after_each(program.clean)
@@ -59,6 +60,70 @@ describe('latchkey mutate', function()
     assert.matches('mutex/renew fails as it is: specs: x: y', result.err, 1, true)
     assert.equal('', result.out)
     assert.equal(1, result.code)
+  end)
+
+  describe('of scripts with contracts', function()
+    local folder
+
+    before_each(function()
+      folder = own_lock.folder()
+    end)
+
+    after_each(function()
+      dir.rmtree(folder)
+    end)
+
+    local function own(...)
+      return program.run({ 'mutate', '--dir', folder .. '/scripts', ... })
+    end
+
+    it('has them caught by specs and by a model', function()
+      local weak = own('--spec', folder .. '/specs/acme_spec.lua', '--json')
+      local strong = own('--spec', folder .. '/specs', '--model', folder .. '/acme.lua', '--json')
+
+      assert.equal(1, weak.code)
+      assert.is_true(program.decode(weak.out).killed >= 5)
+      assert.is_true(program.decode(weak.out).alive > 20)
+      assert.equal(0, strong.code, strong.out)
+      assert.equal(0, program.decode(strong.out).alive)
+    end)
+
+    it('lists what does no harm with its reason, and rows that are wrong', function()
+      local list = folder .. '/equivalent.tsv'
+      local text = '# mutant\tchange\treason\nacme/release:text:1060323c\tx\tnobody reads it\n'
+      utils.writefile(list, text)
+      local options = { '--spec', folder .. '/specs/acme_spec.lua', '--model',
+        folder .. '/acme.lua', '--equivalent', list }
+
+      local result = own(unpack(options))
+      utils.writefile(list, text .. 'acme/release:always:e8b46b45\tx\tnone\n')
+      local wrong = own(unpack(options))
+
+      assert.equal(0, result.code, result.out)
+      assert.matches('equivalent: 1, alive: 0', result.out, 1, true)
+      assert.equal(1, wrong.code)
+      assert.matches('/equivalent.tsv: acme/release:always:e8b46b45 is caught', wrong.out, 1, true)
+    end)
+
+    it('catches nothing by a model that fails without any change', function()
+      own_lock.write(folder, 'acquire',
+        "return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])\n")
+
+      local result = own('--model', folder .. '/acme.lua')
+
+      assert.equal(1, result.code)
+      assert.matches('/acme.lua fails as it is: G', result.err, 1, true)
+    end)
+
+    it('refuses what it cannot do', function()
+      for _, options in ipairs({ {}, { '--spec', folder .. '/none' },
+        { '--spec', folder .. '/specs', '--equivalent', folder .. '/none' },
+        { '--model', folder .. '/none.lua' }, { '--spec', folder .. '/specs', '--changed' },
+        { '--spec', folder .. '/specs', 'acme/none' } }) do
+        assert.equal(64, own(unpack(options)).code)
+      end
+      assert.equal(64, program.run({ 'mutate', '--spec', folder .. '/specs' }).code)
+    end)
   end)
 
   it('takes the same sample each time, and lists mutants and kinds', function()

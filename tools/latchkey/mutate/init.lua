@@ -16,14 +16,30 @@ local mutate = {}
 -- A script that never ends is stopped by the mock long before.
 local SPECS_S, CHECKER_S = 120, 120
 
----Mutants that do no harm, each with the reason: id -> reason.
+---@class mutate.subject
+---@field root string the folder of tools/, and of spec/ where the scripts are latchkey's
+---@field scripts string their folder
+---@field is_own boolean are they latchkey's?
+---@field specs? string[] files or folders of specs, of somebody else's scripts
+---@field models? string[] files of models, of somebody else's scripts
+---@field equivalent? string the file of mutants that do no harm
+
+---What `latchkey mutate` is about where nothing else is said.
 ---@param root string
+---@return mutate.subject
+function mutate.own(root)
+  return { root = root, scripts = path.join(root, 'scripts'), is_own = true,
+    equivalent = path.join(root, 'tools/latchkey/mutate/equivalent.tsv') }
+end
+
+---Mutants that do no harm, each with the reason: id -> reason.
+---@param subject mutate.subject
 ---@return table<string, string> reasons
 ---@return string[] ids in the order of the file
-function mutate.equivalent(root)
+function mutate.equivalent(subject)
   local reasons, ids = {}, {}
-  for line in assert(utils.readfile(path.join(root, 'tools/latchkey/mutate/equivalent.tsv'), true))
-    :gmatch('[^\n]+') do
+  local text = subject.equivalent and assert(utils.readfile(subject.equivalent, true)) or ''
+  for line in text:gmatch('[^\n]+') do
     local id, _, reason = line:match('^([^\t#]+)\t([^\t]+)\t([^\t]+)$')
     if id then
       reasons[id], ids[#ids + 1] = reason, id
@@ -33,12 +49,12 @@ function mutate.equivalent(root)
 end
 
 ---The mutants of all scripts, or of the named ones.
----@param root string
+---@param subject mutate.subject
 ---@param names? table<string, boolean> scripts
 ---@return table[] mutants
-function mutate.list(root, names)
+function mutate.list(subject, names)
   local list = {}
-  for _, mutant in ipairs(mutants.of_all(assert(catalog.read(path.join(root, 'scripts'))))) do
+  for _, mutant in ipairs(mutants.of_all(assert(catalog.read(subject.scripts)))) do
     if not names or names[mutant.script] then
       list[#list + 1] = mutant
     end
@@ -58,9 +74,13 @@ function mutate.sample(list, count)
   return { unpack(ordered, 1, math.min(count, #ordered)) }
 end
 
--- The models of the families that scripts are in, as far as the checker has them.
-local function models_of(variants)
+-- The models of the families that scripts are in, as far as the checker has them; or those that
+-- were named.
+local function models_of(subject, variants)
   local models, seen = {}, {}
+  if not subject.is_own then
+    return subject.models
+  end
   for _, variant in ipairs(variants) do
     local family = variant.name:match('^[^/]+')
     local module = 'latchkey.checker.models.' .. family
@@ -72,34 +92,40 @@ local function models_of(variants)
   return models
 end
 
+-- A contract is of the bytes that stand beside it now.
+local function contract_of(script, source)
+  local sha1 = digest.sha1(source)
+  return (script.contract:gsub('\nsha1:(%s*)%x+', '\nsha1:%1' .. sha1, 1))
+end
+
 -- A copy of the scripts, in which the variants stand.
-local function copy_scripts(root, folder, variants)
+local function copy_scripts(subject, folder, variants)
   local texts = {}
-  for _, script in ipairs(assert(catalog.read(path.join(root, 'scripts')))) do
-    texts[script.name] = script.source
-  end
   for _, variant in ipairs(variants) do
     texts[variant.name] = variant.source
   end
-  for name, text in pairs(texts) do
-    local file = path.join(folder, name .. '.lua')
-    assert(dir.makepath(path.dirname(file)))
-    assert(utils.writefile(file, text, true))
+  for _, script in ipairs(assert(catalog.read(subject.scripts))) do
+    local stem, source = path.join(folder, script.name), texts[script.name] or script.source
+    assert(dir.makepath(path.dirname(stem)))
+    assert(utils.writefile(stem .. '.lua', source, true))
+    if script.contract then
+      assert(utils.writefile(stem .. '.contract', contract_of(script, source), true))
+    end
   end
 end
 
 ---What the models of the scripts' families find.
----@param root string
+---@param subject mutate.subject
 ---@param variants table[] { name, source }: what stands in the place of scripts
 ---@return string|nil finding
-local function check(root, variants)
+local function check(subject, variants)
   local checker = require('latchkey.checker')
   local temporary = os.getenv('TMPDIR') or '/tmp'
   local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-mutate-XXXXXX'))
   local finding
   local ok, why = pcall(function()
-    copy_scripts(root, folder, variants)
-    for _, model in ipairs(models_of(variants)) do
+    copy_scripts(subject, folder, variants)
+    for _, model in ipairs(models_of(subject, variants)) do
       finding = finding or checker.check(model, { scripts = folder }).findings[1]
     end
   end)
@@ -126,11 +152,18 @@ local function hunt(list, options, limit_s, what, run)
   end
 end
 
+local function has_specs(subject)
+  return subject.is_own or #subject.specs > 0
+end
+
 -- The scripts as they are must pass, before and afterwards: else all that fails would count as
 -- caught, also where somebody has been at work on the specs meanwhile.
 local function check_originals(list, options)
   local originals, seen = {}, {}
-  local scripts = assert(catalog.read(path.join(options.root, 'scripts')))
+  if not has_specs(options.subject) then
+    return true
+  end
+  local scripts = assert(catalog.read(options.subject.scripts))
   for _, mutant in ipairs(list) do
     for _, variant in ipairs(mutant.variants) do
       if not seen[variant.name] then
@@ -142,11 +175,23 @@ local function check_originals(list, options)
   end
   hunt(originals, { workers = options.workers, tell = function() end }, SPECS_S, 'specs',
     function(original)
-      return specs.first_failure(options.root, original.name, original.source)
+      return specs.first_failure(options.subject, original.name, original.source)
     end)
   for _, original in ipairs(originals) do
     if original.by then
       return nil, ('%s fails as it is: %s'):format(original.name, original.by)
+    end
+  end
+  return true
+end
+
+-- latchkey's own models have runs of their own; somebody else's must pass first, as the specs do.
+local function check_models(options)
+  local models = not options.subject.is_own and options.checker and options.subject.models or {}
+  for _, model in ipairs(models) do
+    local finding = check(options.subject, {})
+    if finding then
+      return nil, ('%s fails as it is: %s'):format(model, finding)
     end
   end
   return true
@@ -164,11 +209,11 @@ end
 
 -- The specs of the first script that a mutant is in, and while they let it pass, of the next one.
 local function hunt_by_specs(list, options)
-  local place, left = 1, list
+  local place, left = 1, has_specs(options.subject) and list or {}
   while #left > 0 do
     hunt(left, options, SPECS_S, 'spec', function(mutant)
       local variant = mutant.variants[place]
-      return specs.first_failure(options.root, variant.name, variant.source)
+      return specs.first_failure(options.subject, variant.name, variant.source)
     end)
     place = place + 1
     left = alive(left, function(mutant)
@@ -178,7 +223,7 @@ local function hunt_by_specs(list, options)
 end
 
 ---@class mutate.options
----@field root string the folder of scripts/, spec/ and tools/
+---@field subject mutate.subject
 ---@field workers integer
 ---@field checker boolean let the model checker look at what the specs let pass
 ---@field tell fun(mutant: table) called for each mutant that is caught
@@ -190,22 +235,25 @@ end
 ---@return table[]|nil list
 ---@return string|nil why the specs fail without any change
 function mutate.run(list, options)
-  local reasons = mutate.equivalent(options.root)
-  specs.prepare(options.root)
-  local good, why = check_originals(list, options)
-  if not good then
-    return nil, why
+  local subject = options.subject
+  local reasons = mutate.equivalent(subject)
+  specs.prepare(subject)
+  local good, why = check_models(options)
+  if good then
+    good, why = check_originals(list, options)
   end
-  hunt_by_specs(list, options)
-  good, why = check_originals(list, options)
+  if good then
+    hunt_by_specs(list, options)
+    good, why = check_originals(list, options)
+  end
   if not good then
     return nil, why
   end
   local left = options.checker and alive(list, function(mutant)
-    return not reasons[mutant.id] and #models_of(mutant.variants) > 0
+    return not reasons[mutant.id] and #models_of(subject, mutant.variants) > 0
   end) or {}
   hunt(left, options, CHECKER_S, 'checker', function(mutant)
-    return check(options.root, mutant.variants)
+    return check(subject, mutant.variants)
   end)
   for _, mutant in ipairs(list) do
     mutant.reason = not mutant.by and reasons[mutant.id] or nil

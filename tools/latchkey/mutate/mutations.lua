@@ -134,7 +134,7 @@ local function other_outcome(self, first, length)
   local found
   for _, shape in ipairs(self.header.returns) do
     local fits = shape.rest or shape.arity == length
-    if shape.first ~= first and (not found or fits and not found.fits) then
+    if not shape.bare and shape.first ~= first and (not found or fits and not found.fits) then
       found = { first = shape.first, fits = fits }
     end
   end
@@ -172,14 +172,15 @@ end
 
 local function mutate_option(self, call, place)
   local node = call[place]
-  local turned = OPTIONS[node.value]
+  local option = node.value:upper()
+  local turned = OPTIONS[option]
   if turned == nil then
     return false
   elseif turned then
     replace(self, 'option', node, ("'%s'"):format(turned))
   end
   local before = self.tokens[node.first - 1]
-  local last = self.tokens[node.value == 'PX' and call[place + 1].last or node.last]
+  local last = self.tokens[option == 'PX' and call[place + 1].last or node.last]
   self:add('option', node.line, before.at, last.at + #last.text - 1, '')
   return true
 end
@@ -187,7 +188,7 @@ end
 -- What stands in a call of redis.call, less what is changed otherwise: places to leave alone.
 local function mutate_redis_call(self, node)
   local done = { [1] = true, [2] = true }
-  local name = node[2] and node[2].tag == 'String' and node[2].value
+  local name = node[2] and node[2].tag == 'String' and node[2].value:upper()
   if COMMANDS[name] then
     replace(self, 'command', node[2], ("'%s'"):format(COMMANDS[name]))
   end

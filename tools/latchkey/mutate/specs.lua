@@ -6,6 +6,7 @@ local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
 local digest = require('latchkey.digest')
+local modules = require('latchkey.spec.modules')
 
 local specs = {}
 
@@ -22,18 +23,25 @@ local function remember_files()
   end
 end
 
+local MODULES = { 'busted', 'busted.core', 'busted.block', 'busted.execute',
+  'busted.modules.test_file_loader', 'busted.modules.files.lua', 'luassert', 'helper',
+  'latchkey.mock.world', 'latchkey.mock.commands', 'pl.pretty', 'pl.stringx' }
+
 ---What all specs need, read once: children of this process have it.
----@param root string the folder of scripts/ and spec/
-function specs.prepare(root)
-  package.path = path.join(root, 'spec', '?.lua') .. ';' .. package.path
+---@param subject mutate.subject
+function specs.prepare(subject)
+  if subject.is_own then
+    package.path = path.join(subject.root, 'spec', '?.lua') .. ';' .. package.path
+    require('support.cases')
+  else
+    modules.set_environment(nil, subject.scripts)
+    modules.give_way(subject.root)
+  end
   remember_files()
-  for _, module in ipairs({ 'busted', 'busted.core', 'busted.block', 'busted.execute',
-    'busted.modules.test_file_loader', 'busted.modules.files.lua', 'luassert', 'helper',
-    'latchkey.mock.world', 'latchkey.mock.commands', 'support.cases', 'pl.pretty',
-    'pl.stringx' }) do
+  for _, module in ipairs(MODULES) do
     require(module)
   end
-  for _, script in ipairs(assert(catalog.read(require('helper').scripts))) do
+  for _, script in ipairs(assert(catalog.read(subject.scripts))) do
     assert(catalog.read_file(script.path))
   end
 end
@@ -63,10 +71,13 @@ local function put_in_place(name, source)
   end
 end
 
--- The script's own specs, what its header promises, and those of its family.
-local function files_of(root, name)
+-- The script's own specs, what its header promises, and those of its family; or what was named.
+local function files_of(subject, name)
   local family, verb = name:match('^([^/]+)/(.+)$')
-  local files, rest = {}, {}
+  local root, files, rest = subject.root, {}, {}
+  if not subject.is_own then
+    return subject.specs
+  end
   for _, file in ipairs(dir.getfiles(path.join(root, 'spec', family), '*_spec.lua')) do
     local list = path.basename(file) == verb .. '_spec.lua' and files or rest
     list[#list + 1] = file
@@ -80,11 +91,11 @@ local function files_of(root, name)
 end
 
 ---Once in a process: busted is not there a second time.
----@param root string the folder of scripts/ and spec/
+---@param subject mutate.subject
 ---@param name string
 ---@param source string the text that stands in the script's place
 ---@return string|nil failed the title of the spec that fails; nil: none does
-function specs.first_failure(root, name, source)
+function specs.first_failure(subject, name, source)
   put_in_place(name, source)
   local busted = require('busted.core')()
   require('busted')(busted)
@@ -98,8 +109,8 @@ function specs.first_failure(root, name, source)
   busted.subscribe({ 'failure' }, stop)
   busted.subscribe({ 'error' }, stop)
   local load = require('busted.modules.test_file_loader')(busted, { 'lua' })
-  for _, file in ipairs(files_of(root, name)) do
-    load({ file }, { '_spec' }, { recursive = true, excludes = {}, verbose = false })
+  for _, file in ipairs(files_of(subject, name)) do
+    load({ file }, { '_spec%.lua$' }, { recursive = true, excludes = {}, verbose = false })
   end
   require('busted.execute')(busted)(1, { seed = 1 })
   return failed

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 
 local acl = require('latchkey.locks.acl')
 local catalog = require('latchkey.script.catalog')
@@ -14,8 +15,7 @@ function command.configure(parser, _, home)
     .. 'given several times. A pattern without braces means names without braces, \'{orders}*\' '
     .. 'such with a tag; * (the default) means all.'):argname('PATTERN'):count('*')
   parser:option('--family', 'Only these scripts: ' .. table.concat(acl.families(home), ', ')
-    .. '; may be given several times.'):argname('FAMILY')
-    :choices(acl.families(home)):count('*')
+    .. ', or those of --dir; may be given several times.'):argname('FAMILY'):count('*')
   parser:option('--dir', 'A folder of scripts of your own, instead of latchkey\'s.'):argname('DIR')
   parser:option('--targets', 'Keys that guarded commands act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
@@ -40,6 +40,15 @@ end
 local function topology_of(args)
   return args.cluster and 'cluster' or args.sentinel and 'sentinel'
     or args.url and fleet.topology(args.url)
+end
+
+local function refuse_family(args, home)
+  local families = acl.families(home, args.dir)
+  for _, family in ipairs(args.family) do
+    if not tablex.find(families, family) then
+      return ('there is no family "%s"; there are %s'):format(family, table.concat(families, ', '))
+    end
+  end
 end
 
 -- What a line does not say.
@@ -71,6 +80,10 @@ function command.run(args, ctx)
   if findings then
     return ctx:misuse(('%s:%d: %s'):format(findings[1].file, findings[1].line,
       findings[1].message))
+  end
+  local unknown = refuse_family(args, ctx.home)
+  if unknown then
+    return ctx:misuse(unknown)
   end
   local topology = topology_of(args)
   local rule = acl.rule(ctx.home, { folder = args.dir, names = names, families = args.family,

@@ -19,6 +19,13 @@ function command.configure(parser)
   parser:argument('script', 'The scripts\' names; without one, all.'):args('*')
   parser:option('--sample', 'So many of the mutants, always the same ones.'):convert(cli.number)
     :argname('N')
+  parser:option('--dir', 'A folder of scripts of your own, instead of latchkey\'s.'):argname('DIR')
+  parser:option('--spec', 'With --dir: a folder or file of their specs; several may be given.')
+    :argname('FOLDER'):count('*')
+  parser:option('--model', 'With --dir: a model of theirs; several may be given.')
+    :argname('FILE'):count('*')
+  parser:option('--equivalent', 'With --dir: a file of the mutants that do no harm, in the form of '
+    .. 'latchkey\'s.'):argname('FILE')
   parser:flag('--changed', 'Only scripts that differ from the commit before the last.')
   parser:option('--jobs', 'How many at a time.', '2'):convert(cli.number):argname('N')
   parser:flag('--no-check', 'Leave the model checker out.')
@@ -26,7 +33,8 @@ function command.configure(parser)
   parser:flag('--kinds', 'Show the kinds of mutants instead.')
   parser:epilog('Each mutant runs the specs of its script on the mock and, when they let it pass, '
     .. 'the model checker. Harmless ones are listed in tools/latchkey/mutate/equivalent.tsv, each '
-    .. 'with the reason. Exit code 1: a mutant is alive, or a row of that file is out of date.')
+    .. 'with the reason. Scripts of --dir need --spec or --model, and what is named there looks at '
+    .. 'each mutant. Exit code 1: a mutant is alive, or a row of the list is out of date.')
 end
 
 local function list_kinds(ctx)
@@ -55,12 +63,57 @@ local function changed_scripts(home)
   return names
 end
 
+-- What is wrong with the options about scripts of one's own.
+local function refuse_own(args)
+  local others = #args.spec > 0 and '--spec' or #args.model > 0 and '--model'
+    or args.equivalent and '--equivalent'
+  if not args.dir then
+    return others and ('%s is of scripts of your own: give --dir as well'):format(others) or nil
+  elseif args.changed then
+    return '--changed is of latchkey\'s own scripts'
+  elseif #args.spec + #args.model == 0 then
+    return 'give what is to catch the mutants: --spec, --model or both'
+  elseif not path.isdir(args.dir) then
+    return ('--dir %s is no folder'):format(args.dir)
+  end
+  local files = { unpack(args.spec) }
+  files[#files + 1] = args.equivalent
+  for _, file in ipairs(files) do
+    if not path.exists(file) then
+      return ('there is no file or folder %s'):format(file)
+    end
+  end
+  for _, file in ipairs(args.model) do
+    local _, why = require('latchkey.checker.words').load(file)
+    if why then
+      return why
+    end
+  end
+end
+
+-- The scripts, and what looks at them; else what is wrong with the call.
+local function subject_of(args, ctx)
+  local mutate = require('latchkey.mutate')
+  local wrong = refuse_own(args)
+  if wrong or not args.dir then
+    return not wrong and mutate.own(ctx.home) or nil, wrong
+  end
+  local scripts, findings = catalog.read(args.dir)
+  if not scripts then
+    return nil, ('%s:%d: %s'):format(findings[1].file, findings[1].line, findings[1].message)
+  elseif #scripts == 0 then
+    return nil, ('--dir %s has no scripts'):format(args.dir)
+  end
+  return { root = ctx.home, scripts = args.dir, is_own = false, specs = args.spec,
+    models = args.model, equivalent = args.equivalent }
+end
+
 -- Which scripts, as a set; nil: all.
-local function wanted(args, ctx)
+local function wanted(args, ctx, subject)
   if args.changed then
     return changed_scripts(ctx.home)
   end
-  local scripts = assert(catalog.read(ctx.home .. '/scripts'))
+  local scripts = assert(catalog.read(subject.scripts))
   local names = #args.script > 0 and {} or nil
   for _, name in ipairs(args.script) do
     if not scripts[name] then
@@ -76,18 +129,18 @@ local function described(mutant)
     before = mutant.before, after = mutant.after, by = mutant.by, reason = mutant.reason }
 end
 
-local function shown(mutant)
-  return ('%s  scripts/%s.lua:%d\n  - %s\n  + %s\n'):format(mutant.id, mutant.script, mutant.line,
-    mutant.before, mutant.after)
+local function shown(mutant, folder)
+  return ('%s  %s/%s.lua:%d\n  - %s\n  + %s\n'):format(mutant.id, folder or 'scripts',
+    mutant.script, mutant.line, mutant.before, mutant.after)
 end
 
 -- Rows of the file of harmless mutants that name none, or one that is caught.
-local function stale_rows(mutate, home, all, complete)
+local function stale_rows(mutate, subject, all, complete)
   local known, stale = {}, {}
   for _, mutant in ipairs(all) do
     known[mutant.id] = mutant
   end
-  for _, id in ipairs(select(2, mutate.equivalent(home))) do
+  for _, id in ipairs(select(2, mutate.equivalent(subject))) do
     local mutant = known[id]
     if mutant and mutant.by then
       stale[#stale + 1] = ('%s is caught (%s)'):format(id, mutant.by)
@@ -98,14 +151,15 @@ local function stale_rows(mutate, home, all, complete)
   return stale
 end
 
-local function tell(ctx, list, stale)
+local function tell(ctx, args, list, stale)
   local groups, text = { killed = {}, equivalent = {}, alive = {} }, {}
   for _, mutant in ipairs(list) do
     table.insert(groups[mutant.fate], described(mutant))
-    text[#text + 1] = mutant.fate == 'alive' and 'alive ' .. shown(mutant) or nil
+    text[#text + 1] = mutant.fate == 'alive' and 'alive ' .. shown(mutant, args.dir) or nil
   end
   for _, row in ipairs(stale) do
-    text[#text + 1] = ('out of date: tools/latchkey/mutate/equivalent.tsv: %s\n'):format(row)
+    text[#text + 1] = ('out of date: %s: %s\n'):format(args.equivalent
+      or 'tools/latchkey/mutate/equivalent.tsv', row)
   end
   text[#text + 1] = ('mutants: %d, killed: %d, equivalent: %d, alive: %d\n'):format(#list,
     #groups.killed, #groups.equivalent, #groups.alive)
@@ -125,21 +179,42 @@ local function progress(ctx, total)
   end
 end
 
-function command.run(args, ctx)
-  if args.kinds then
-    return list_kinds(ctx)
+local function list_mutants(ctx, args, list)
+  local rows, text = {}, {}
+  for i, mutant in ipairs(list) do
+    rows[i], text[i] = described(mutant), shown(mutant, args.dir)
   end
+  ctx:result({ mutants = #list, list = rows }, table.concat(text))
+  return 0
+end
+
+-- Why mutants cannot be tried here, told; nil: they can.
+local function unable(args, ctx)
   for _, module in ipairs(NEEDED) do
     if not pcall(require, module) then
       return ctx:fail({ status = 'LK_SYSTEM', message = ('%s is not installed'):format(module),
         hint = 'tools/setup test installs it' })
     end
   end
-  if not path.isdir(path.join(ctx.home, 'spec')) then
+  if not args.dir and not path.isdir(path.join(ctx.home, 'spec')) then
     return ctx:fail({ status = 'LK_SYSTEM', message = 'there are no specs of these scripts in '
       .. ctx.home, hint = 'they are not installed; LATCHKEY_HOME names a clone of the project' })
   end
-  local names, wrong = wanted(args, ctx)
+end
+
+function command.run(args, ctx)
+  if args.kinds then
+    return list_kinds(ctx)
+  end
+  local code = unable(args, ctx)
+  if code then
+    return code
+  end
+  local names
+  local subject, wrong = subject_of(args, ctx)
+  if subject then
+    names, wrong = wanted(args, ctx, subject)
+  end
   if wrong then
     return ctx:misuse(wrong)
   elseif args.sample and args.sample < 1 or args.jobs < 1 then
@@ -147,23 +222,18 @@ function command.run(args, ctx)
   end
   jit.off() -- as the specs run: compiled loops over pairs() can crash in old LuaJITs
   local mutate = require('latchkey.mutate')
-  local list = mutate.list(ctx.home, names)
+  local list = mutate.list(subject, names)
   list = args.sample and mutate.sample(list, args.sample) or list
   if args.list then
-    local described_all, text = {}, {}
-    for i, mutant in ipairs(list) do
-      described_all[i], text[i] = described(mutant), shown(mutant)
-    end
-    ctx:result({ mutants = #list, list = described_all }, table.concat(text))
-    return 0
+    return list_mutants(ctx, args, list)
   end
-  local tried, why = mutate.run(list, { root = ctx.home, workers = args.jobs,
+  local tried, why = mutate.run(list, { subject = subject, workers = args.jobs,
     checker = not args.no_check, tell = progress(ctx, #list) })
   if not tried then
     ctx:fail({ status = 'LK_SCRIPT', message = why })
     return 1
   end
-  return tell(ctx, list, stale_rows(mutate, ctx.home, list, not names and not args.sample))
+  return tell(ctx, args, list, stale_rows(mutate, subject, list, not names and not args.sample))
 end
 
 return command

@@ -2,6 +2,7 @@
 local dir = require('pl.dir')
 local path = require('pl.path')
 
+local modules = require('latchkey.spec.modules')
 local text = require('latchkey.cli.text')
 
 local command = { summary = 'run specs of scripts, on the mock or on a server', server = true }
@@ -16,32 +17,6 @@ function command.configure(parser)
   parser:epilog('A spec requires "helper" and takes its world from helper.world(): the mock, or '
     .. 'with --url a server that keeps nothing, is empty, and is emptied before each case; '
     .. 'LATCHKEY_URL is not looked at. Exit code 1: a spec failed.')
-end
-
--- Modules of specs are their owner's, found as busted finds them, from the current folder. All of
--- latchkey's are called latchkey.something; `helper` is another name of one where nothing has it.
-local function give_way(home)
-  local own = ('%s/tools/?.lua;%s/tools/?/init.lua'):format(home, home)
-  local function find_own(name)
-    local file = (name .. '.'):find('^latchkey%.') and package.searchpath(name, own)
-    return file and assert(loadfile(file)) or nil
-  end
-  local function find_helper(name)
-    return name == 'helper' and function()
-      return require('latchkey.spec')
-    end or nil
-  end
-  table.insert(package.loaders, 2, find_own)
-  table.insert(package.loaders, find_helper)
-  local rest = package.path:sub(1, #own) == own and package.path:sub(#own + 2) or package.path
-  package.path = './?.lua;./?/init.lua;./src/?.lua;./src/?/?.lua;./src/?/init.lua;' .. rest
-end
-
--- What the helper reads when it is loaded.
-local function set_environment(args)
-  local setenv = require('posix.stdlib').setenv
-  setenv('LATCHKEY_SPEC_URL', args.url)
-  setenv('LATCHKEY_SPEC_SCRIPTS', args.dir)
 end
 
 local function new_runner()
@@ -153,8 +128,8 @@ function command.run(args, ctx)
     end
   end
   jit.off() -- compiled loops over pairs() can crash in old LuaJITs
-  set_environment(args)
-  give_way(ctx.home)
+  modules.set_environment(args.url, args.dir)
+  modules.give_way(ctx.home)
   local busted, counts, failures = new_runner()
   run(busted, args, ctx)
   -- The last case leaves what the next run would take for somebody's.
