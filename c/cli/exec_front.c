@@ -15,6 +15,7 @@
 enum {
   KEEPER_ENDS_MS = 2000,   /* after its last word */
   KEEPER_SPEAKS_MS = 1000, /* when all is ended, and it is only late */
+  KEEPER_DIES_MS = 200,    /* from the end of its link until it can be reaped */
   HELPLESS_AFTER_MS = 300
 };
 
@@ -32,7 +33,8 @@ typedef struct front {
   int process_status; /* as waitpid() gave it */
   front_phase phase;
   bool linked;
-  bool is_done; /* the keeper's last word came */
+  int64_t unlinked_ms; /* since when it is not */
+  bool is_done;        /* the keeper's last word came */
   int64_t done_ms;
   link_message done;
   job_ending ending;
@@ -73,7 +75,10 @@ static void hear_keeper(front *self) {
   while (self->linked) {
     switch (link_hear(self->keeper, &message)) {
     case LINK_NONE: return;
-    case LINK_GONE: self->linked = false; return;
+    case LINK_GONE:
+      self->linked = false;
+      self->unlinked_ms = lk_now_ms();
+      return;
     case LINK_HEARD: break;
     }
     if (message.what == LINK_READY) {
@@ -143,10 +148,13 @@ static int64_t judge_at_ms(const front *self) {
          (atomic_load(&self->keeper->page->ending) ? lead_ms * 2 / 5 : lead_ms * 3 / 4);
 }
 
-/* True when the job is to be ended here. */
+/* True when the job is to be ended here. A keeper that dies closes its link a moment before it can be
+ * reaped, and an exec inside of the job that is asked to end meanwhile would see it alive, and take the
+ * end for its user's wish. */
 static bool must_end(const front *self) {
   if (self->phase == FRONT_WAITS || self->is_done) return false;
-  if (!self->process || !self->linked) return true;
+  if (!self->process) return true;
+  if (!self->linked) return lk_now_ms() - self->unlinked_ms >= KEEPER_DIES_MS;
   const int64_t judge_ms = judge_at_ms(self);
   return judge_ms != JOB_NO_DEADLINE && lk_now_ms() >= judge_ms;
 }
@@ -155,8 +163,7 @@ static bool must_end(const front *self) {
 static int64_t end(front *self) {
   const int64_t deadline_ms = atomic_load(&self->keeper->page->deadline_ms);
   const int64_t lead_ms = atomic_load(&self->keeper->page->lead_ms);
-  /* The keeper would have begun before: when it is silent there is no time left for SIGTERM. When it
-   * dies, its end of the link goes before it can be reaped. */
+  /* The keeper would have begun before: when it is silent there is no time left for SIGTERM. */
   if (!self->ending.begun) self->ending_since_ms = lk_now_ms();
   job_end_begin(&self->ending, self->process && self->linked ? 0 : JOB_GRACE_MS);
   const int64_t rest_ms = job_end_step(&self->ending, deadline_ms, lead_ms, 0, self->process);
@@ -212,7 +219,9 @@ static int64_t rest(front *self) {
   if (!self->is_done && (self->ending.begun || must_end(self))) return end(self);
   if (self->phase == FRONT_WAITS && !self->is_done) return LK_FOREVER;
   int64_t until_ms = self->done_ms + KEEPER_ENDS_MS;
-  if (!self->is_done) {
+  if (!self->is_done && !self->linked) {
+    until_ms = self->unlinked_ms + KEEPER_DIES_MS;
+  } else if (!self->is_done) {
     until_ms = judge_at_ms(self);
     if (until_ms == JOB_NO_DEADLINE) return LK_FOREVER;
   }

@@ -122,6 +122,38 @@ describe('latchkey exec inside another', function()
     assert.equal('outer', report.holds[1].lost)
   end)
 
+  -- A keeper that dies closes its link a moment before it is seen to be dead. strace makes the moment
+  -- long: the front looks for dead children, and what it sees then it knows half a second later. Who is
+  -- traced cannot look for leaks.
+  it('ends its command as lost though it cannot see yet that the keeper of the outer one is dead',
+    function()
+      local file, gate = program.folder() .. '/report', program.gate()
+      local blind = { 'strace', '-f', '-o', '/dev/null', '-e', 'inject=pidfd_open:error=ENOSYS' }
+      for _, word in ipairs({ program.path,
+        unpack(program.exec(server, { '--report', file, 'job' }, gate.command)) }) do
+        table.insert(blind, word)
+      end
+      local outer = program.start(program.exec(server, { 'job' },
+        { 'sh', '-c', '"$@"; exit $?', 'sh', unpack(blind) }),
+        { env = { ASAN_OPTIONS = (os.getenv('ASAN_OPTIONS') or '') .. ':detect_leaks=0' } })
+      gate.started()
+      local keeper = outer:keeper()
+      local slow = program.start_any('strace', { '-p', tostring(outer.pid), '-o', '/dev/null',
+        '-e', 'inject=wait4:delay_enter=300000:delay_exit=500000' })
+      program.eventually('strace is attached', function()
+        return utils.readfile(slow.err_file):find('attached')
+      end)
+
+      outer:kill(signal.SIGCONT)
+      server:command('BLPOP', 'nothing', '0.5')
+      signal.kill(keeper, signal.SIGKILL)
+      outer:wait()
+
+      local report = reported(file)
+      assert.equal(80, report.exit)
+      assert.equal('outer', report.holds[1].lost)
+    end)
+
   it('loses nothing when the outer one is stopped for longer than the lease', function()
     local gate = program.gate()
     local outer = nested({ '--lease', '600ms', 'job' }, { 'job' }, gate.command)
