@@ -122,9 +122,9 @@ describe('latchkey exec inside another', function()
     assert.equal('outer', report.holds[1].lost)
   end)
 
-  -- A keeper that dies closes its link a moment before it is seen to be dead. strace makes the moment
-  -- long: the front looks for dead children, and what it sees then it knows half a second later. Who is
-  -- traced cannot look for leaks.
+  -- A keeper that dies closes its link a moment before it is seen to be dead. strace makes the
+  -- moment long: the front looks for dead children, and what it sees then it knows half a second
+  -- later. Who is traced cannot look for leaks.
   it('ends its command as lost though it cannot see yet that the keeper of the outer one is dead',
     function()
       local file, gate = program.folder() .. '/report', program.gate()

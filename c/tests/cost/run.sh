@@ -8,7 +8,9 @@
 # counted again, twice at most. What really costs more does so each time.
 #
 # recorded.tsv holds what each operation cost when that was last looked at: more instructions than 5 %
-# above it fail (15 % where two threads share the work), and so does any other number of commands.
+# above it fail (15 % where two threads share the work; 30 % of a hand-over, where the threads wake each
+# other once for each message or for several, as the machine has it: 18,300 to 21,400 of the same build were
+# seen), and so does any other number of commands.
 # --record writes the rows of this compiler and kind of build.
 set -euo pipefail
 
@@ -21,7 +23,7 @@ few=500 many=2500 more=2000
 noise=20         # system calls that opening and the background thread may add
 limit=130        # instructions of a pair, in percent of plain hiredis
 # percent above the record
-declare -A tolerance=([pairs]=5 [reenter]=5 [handover]=15 [pass]=15 [renew]=15)
+declare -A tolerance=([pairs]=5 [reenter]=5 [handover]=30 [pass]=15 [renew]=15)
 operations='pairs reenter handover pass renew'
 
 work=$(mktemp -d)
