@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Do the modules of the C library keep to their floors? Told from what each object file defines and
 -- needs, since an #include says little about that. A module is FLOOR/NAME, as its source is below
--- c/src; it may use its own floor and those before it in the list, and nothing in a circle. What
--- still breaks a rule is listed, with the rule: a row that no module needs any more must go.
+-- c/src; it may use its own floor and those before it in the list, and nothing in a circle. What a
+-- module still uses of the system is listed: a row that no module needs any more must go.
 local floors = {}
 
 ---Reads what `nm -P -A` prints of object files.
@@ -67,17 +67,6 @@ local function heights_of(order)
   return heights
 end
 
-local function is_excepted(rules, used, from, to)
-  local row = from .. ' -> ' .. to
-  for _, exception in ipairs(rules.arrows) do
-    if exception == row then
-      used[row] = true
-      return true
-    end
-  end
-  return false
-end
-
 -- The names on a way from `name` back to itself along arrows, or nothing.
 local function circle_through(arrows, name)
   local came_from, queue, at = {}, { name }, 1
@@ -101,17 +90,14 @@ local function circle_through(arrows, name)
 end
 
 local function check_arrows(arrows, rules, say)
-  local heights, used, seen = heights_of(rules.floors), {}, {}
+  local heights, seen = heights_of(rules.floors), {}
   for _, from in ipairs(sorted(arrows)) do
     local height = heights[floor_of(from)]
     if not height then
       say(('%s is on no floor: %s'):format(from, table.concat(rules.floors, ', ')))
     end
     for _, to in ipairs(sorted(arrows[from])) do
-      local upward = height and (heights[floor_of(to)] or 0) > height
-      if is_excepted(rules, used, from, to) then
-        arrows[from][to] = nil
-      elseif upward then
+      if height and (heights[floor_of(to)] or 0) > height then
         say(('%s uses %s, which is above it'):format(from, to))
       end
     end
@@ -123,11 +109,6 @@ local function check_arrows(arrows, rules, say)
     end
     if way then
       say('a circle: ' .. table.concat(way, ' -> '))
-    end
-  end
-  for _, row in ipairs(rules.arrows) do
-    if not used[row] then
-      say(('the exception "%s" is not needed any more: remove it'):format(row))
     end
   end
 end
@@ -182,7 +163,7 @@ end
 
 ---@param modules table of floors.read
 ---@param rules { floors: string[], system_floor: string, pure: string[], libraries: table,
----  arrows: string[], refused?: table<string, string>, system: table<string, string[]> }
+---  refused?: table<string, string>, system: table<string, string[]> }
 ---@return string[] findings
 function floors.check(modules, rules)
   local findings = {}

@@ -15,8 +15,9 @@ void lk_steps_init(lk_steps *steps, lk_op *op, void (*step)(lk_steps *steps, uns
   steps->running = true;
 }
 
-/* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference. */
-static lk_steps *run(lk_steps *steps, unsigned happened) {
+/* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference, and what it is
+ * to be told: not before it runs, since until then it may be given what it waits for. */
+static lk_steps *run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
   lk_op *op = steps->op;
   lk_client *client = op->client;
   lk_steps *next = NULL;
@@ -27,7 +28,7 @@ static lk_steps *run(lk_steps *steps, unsigned happened) {
     steps->running = true;
     lk_op_keep(op);
   }
-  while (mine && steps->happened && !steps->ended) {
+  while (mine && steps->happened && !steps->held && !steps->ended) {
     happened = steps->happened;
     steps->happened = 0;
     pthread_mutex_unlock(&client->mutex);
@@ -37,6 +38,7 @@ static lk_steps *run(lk_steps *steps, unsigned happened) {
   if (mine) {
     steps->running = false;
     next = steps->successor;
+    *handed_on = steps->handed_on;
     steps->successor = NULL;
   }
   pthread_mutex_unlock(&client->mutex);
@@ -46,10 +48,11 @@ static lk_steps *run(lk_steps *steps, unsigned happened) {
 
 /* One that ends lets the next run, on the same stack. */
 void lk_steps_tell(lk_steps *steps, unsigned happened) {
-  lk_steps *next = run(steps, happened);
+  unsigned handed_on = 0;
+  lk_steps *next = run(steps, happened, &handed_on);
   while (next) {
     lk_op *op = next->op;
-    lk_steps *after = run(next, 0);
+    lk_steps *after = run(next, handed_on, &handed_on);
     lk_op_drop(op);
     next = after;
   }
@@ -84,6 +87,6 @@ void lk_steps_end(lk_steps *steps, lk_steps *successor, unsigned happened) {
   pthread_mutex_lock(&client->mutex);
   steps->ended = true;
   steps->successor = successor;
-  if (successor) successor->happened |= happened;
+  steps->handed_on = happened;
   pthread_mutex_unlock(&client->mutex);
 }

@@ -17,9 +17,11 @@ struct lk_steps {
   /* Guarded by the client's mutex. */
   unsigned happened; /* since the last step; bits of its owner's */
   bool running;      /* somebody runs it; at first: it is not to be run yet */
+  bool held;         /* what happens is noted, and leads to no step meanwhile */
   bool ended;        /* set by its own step, which is the last */
-  lk_steps
-      *successor; /* whose turn comes by its end, with a reference: it is run on the same stack */
+  /* Whose turn comes by its end, with a reference; it is told so on the same stack. */
+  lk_steps *successor;
+  unsigned handed_on; /* what it is told */
 };
 
 /* It is noted from now on, and run from lk_steps_start() on. */

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One acquire of an application's, from its first try to its end. It has no thread: whatever happens to
- * it (an answer, a message, a timer, its turn) is noted, and whoever notes something while nobody runs
- * it runs it. So its steps come one after the other, outside every mutex.
+ * One acquire of an application's, from its first try to its end. It has no thread (harness/steps.h): what
+ * happens to it, an answer, a message, a timer or its turn, is noted, and leads to its next step.
+ *
+ * attempt.c decides what a step does, by the phase. Below it, each using those before it: the name under which
+ * it asks (attempt_name.c), how it ends and sleeps (attempt_end.c), the scripts that it runs
+ * (attempt_call.c), what becomes of a grant (attempt_grant.c). How kinds wait stands in flows, which use
+ * these: plain.c, fair.c.
  */
 #ifndef LK_ATTEMPT_H
 #define LK_ATTEMPT_H
 
-#include "harness/op.h"
+#include "harness/steps.h"
 #include "locks/lock.h"
+#include "os/clock.h"
 
 typedef enum lk_phase {
   LK_PHASE_IN_LINE,     /* others of this process are first */
@@ -41,17 +46,15 @@ typedef struct lk_heard {
 
 struct lk_attempt {
   lk_op op;
+  lk_steps steps; /* held while a local holder hands over to it */
   lk_lock *lock;
   const lk_flow *flow;
   lk_hold *hold; /* that is re-entered, with a reference; NULL: a fresh one is wanted */
   bool in_line;
   lk_attempt *next, *previous; /* in the record's line */
   lk_timer timer;
-  lk_job job;
-  lk_attempt *successor; /* whose turn comes by its end */
-  bool
-      blocking; /* the calls that its thread comes to make are made by it, and not in the background */
-  pthread_t thread;
+  bool blocking; /* the calls that its thread comes to make are made by it, not in the background */
+  uint64_t thread;
   int64_t wait_ms; /* as the application gave it */
   int64_t deadline_us;
   uint64_t caller_id;
@@ -61,10 +64,7 @@ struct lk_attempt {
   lk_listener own;     /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */
-  unsigned happened;
   unsigned told; /* what messages said, as its flow writes it down */
-  bool running;
-  bool promised; /* a local holder hands over to it: nothing else happens until that is settled */
   lk_heard handed;
   atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
 
@@ -115,39 +115,64 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
                            void *user, lk_error *error, lk_status *status);
 /* Its first step, on this thread. */
 void lk_attempt_start(lk_attempt *a);
-/* Something happened. Not inside a mutex. */
-void lk_attempt_tell(lk_attempt *a, unsigned happened);
-/* The same through the keeper, inside any mutex. */
-void lk_attempt_tell_later(lk_attempt *a, unsigned happened);
 
-/* ---- the steps of flows ---- */
+/* ---- its name ---- */
+
+/* What a script is told of it. `other` is filled, and used by *out. */
+void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, char other[LK_OWNER_SIZE]);
+/* Does its caller hold the other side of a read-write lock? */
+bool lk_attempt_is_beside(const lk_attempt *a);
+/* A new name. The one before, if there was one, is worth nothing any more: a late call may have taken the lock for
+ * it, or may yet. */
+void lk_attempt_name(lk_attempt *a);
+/* The same, and the trace is told. */
+void lk_attempt_name_anew(lk_attempt *a);
+/* What may be left of its name at the server is undone in the background. */
+void lk_attempt_undo(lk_attempt *a);
+/* Both: it goes on under a new name. */
+void lk_attempt_rename(lk_attempt *a);
+/* It has ended with a hold that nobody wants: what it got is undone in the background. */
+void lk_attempt_disown(lk_attempt *a);
+
+/* ---- its end, and its sleep ---- */
+
+/* It did not come about, or ends with what it has. */
+void lk_attempt_end(lk_attempt *a, lk_status status);
+/* Before its time: it was cancelled, or its client is closed. */
+void lk_attempt_end_hurried(lk_attempt *a);
+/* There is no memory. */
+void lk_attempt_end_starved(lk_attempt *a);
+/* The record's channel cannot be heard. */
+void lk_attempt_end_deaf(lk_attempt *a);
+/* Its wait is over: LK_BUSY (it did not wait) or LK_TIMEOUT, or the trouble of the last try. */
+void lk_attempt_give_up(lk_attempt *a);
+static inline bool lk_attempt_is_over(const lk_attempt *a) {
+  return lk_clock_us() >= a->deadline_us;
+}
+void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
+/* A try failed, and its error says how: it sleeps and tries again, if that may help, or ends. */
+void lk_attempt_meet_trouble(lk_attempt *a, lk_status why);
+/* Doubling, jittered: between half of it and all. */
+int64_t lk_attempt_pause_us(lk_attempt *a, int64_t last_us);
+/* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
+bool lk_attempt_line_up(lk_attempt *a);
+
+/* ---- its calls ---- */
 
 /* Look whether it can have the lock: what is news from here on was not seen by it. */
 void lk_attempt_try(lk_attempt *a, const lk_bound *bound);
 /* Run another script with this attempt's name. `answered` gets the outcome of both. */
 void lk_attempt_call(lk_attempt *a, const lk_bound *bound);
-void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
-/* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
-bool lk_attempt_line_up(lk_attempt *a);
-/* Does its caller hold the other side of a read-write lock? */
-bool lk_attempt_is_beside(const lk_attempt *a);
+
+/* ---- its grant ---- */
+
 /* With whom the last call's hold is shared. */
 lk_company lk_attempt_company(const lk_attempt *a);
 /* The call that was sent at sent_us got the lock, for the lease of its handle. */
 void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token);
 /* It was given the lock, after a call that was sent at sent_us, for so long from then on at least. */
 void lk_attempt_given(lk_attempt *a, int64_t sent_us, int64_t lease_us);
-/* It did not come about, or ends with what it has. */
-void lk_attempt_end(lk_attempt *a, lk_status status);
-/* The record's channel cannot be heard. */
-void lk_attempt_end_deaf(lk_attempt *a);
-/* Go on under a new name; what the old one may have left is undone in the background. */
-void lk_attempt_rename(lk_attempt *a);
-/* It has ended with a hold that nobody wants: what it got is undone in the background. */
-void lk_attempt_disown(lk_attempt *a);
-/* Its wait is over: LK_BUSY (it did not wait) or LK_TIMEOUT, or the trouble of the last try. */
-void lk_attempt_give_up(lk_attempt *a);
-/* Doubling, jittered: between half of it and all. */
-int64_t lk_attempt_pause_us(lk_attempt *a, int64_t last_us);
+/* The replicas have answered. */
+void lk_attempt_confirm(lk_attempt *a);
 
 #endif

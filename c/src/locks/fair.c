@@ -27,7 +27,7 @@ enum { TOLD_LOOK = 1, TOLD_TICKET = 2 };
 
 static void tell(lk_attempt *a, unsigned what) {
   a->told |= what;
-  lk_attempt_tell_later(a, LK_HAPPENED_NEWS);
+  lk_steps_tell_later(&a->steps, LK_HAPPENED_NEWS);
 }
 
 static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWNER_SIZE]) {

@@ -84,28 +84,6 @@ static void configure(lk_lock *lock, const lk_lock_options *options) {
   lock->user = options->user;
 }
 
-static void destroy(lk_lock *lock) {
-  lk_client *client = lock->client;
-  if (lock->record) lk_record_close(client, lock->record);
-  lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release, &lock->release_after,
-                        &lock->transfer, &lock->wait,  &lock->leave};
-  for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) lk_bound_close(bounds[i]);
-  free(lock->values.channel);
-  free(lock->values.client);
-  free(lock);
-  lk_client_drop(client);
-}
-
-void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]) {
-  snprintf(title, LK_TITLE_SIZE, "%s:%s", lk_kind_word(lock->row->kind), lock->record->name);
-}
-
-void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }
-
-void lk_lock_drop(lk_lock *lock) {
-  if (atomic_fetch_sub(&lock->refs, 1) == 1) destroy(lock);
-}
-
 /* The scripts of the kind, those that it has. */
 static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
   lock->row = lk_kind_find(kind);
@@ -149,7 +127,7 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
                          ? bind_scripts(lock, kind, error)
                          : lk_fail(error, LK_NOMEM, "out of memory");
   if (status != LK_OK) {
-    destroy(lock);
+    lk_lock_drop(lock);
     return status;
   }
   configure(lock, options);
@@ -176,7 +154,7 @@ lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
 void lk_lock_close(lk_lock *lock) {
   if (!lock || !lk_client_is_mine(lock->client)) return;
   pthread_mutex_lock(&lock->client->mutex);
-  lk_hold_forget_lock(lock->record, lock);
+  lk_record_forget_lock(lock->record, lock);
   pthread_mutex_unlock(&lock->client->mutex);
   lk_lane_settle(&lock->client->events, &lock->lane);
   lk_lock_drop(lock);

@@ -44,7 +44,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
 static void note_news(lk_record *record) {
   lk_attempt *first = record->first;
   record->news++;
-  if (first && !first->flow->told) lk_attempt_tell_later(first, LK_HAPPENED_NEWS);
+  if (first && !first->flow->told) lk_steps_tell_later(&first->steps, LK_HAPPENED_NEWS);
 }
 
 static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
@@ -114,13 +114,13 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
   limit = lk_rivals_limit(record, limit);
   /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
    * own connection has written. */
-  bool idle = a && !a->running && !a->happened && a->hurried == LK_OK &&
+  bool idle = a && !a->steps.running && !a->steps.happened && a->hurried == LK_OK &&
               a->lock->min_replicas == 0 && a->lock->lease_us >= lease_us &&
               (a->phase == LK_PHASE_IN_LINE || a->phase == LK_PHASE_LISTENING ||
                a->phase == LK_PHASE_SLEEPING);
   if (idle && record->handovers < limit) {
     record->handovers++;
-    a->promised = true;
+    a->steps.held = true;
     lk_op_keep(&a->op);
   } else {
     bool often = a && limit > 0 && record->handovers >= limit;
@@ -134,10 +134,11 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
 
 void lk_waiters_settle(lk_attempt *a, const lk_heard *heard) {
   pthread_mutex_lock(&a->op.client->mutex);
-  a->promised = false;
+  a->steps.held = false;
   a->handed = *heard;
-  a->happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
+  a->steps.happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
   pthread_mutex_unlock(&a->op.client->mutex);
-  lk_attempt_tell(a, 0); /* somebody else may have told it by now: it must not hear it twice */
+  lk_steps_tell(&a->steps,
+                0); /* somebody else may have told it by now: it must not hear it twice */
   lk_op_drop(&a->op);
 }

@@ -295,7 +295,7 @@ static void a_cancelled_first_leaves_its_place_to_the_next(void **state) {
 static bool has_a_sleeper(const lk_lock *lock) {
   pthread_mutex_lock(&lock->client->mutex);
   const lk_attempt *a = lock->record->first;
-  bool sleeps = a && !a->running && !a->happened && a->phase == LK_PHASE_SLEEPING;
+  bool sleeps = a && !a->steps.running && !a->steps.happened && a->phase == LK_PHASE_SLEEPING;
   pthread_mutex_unlock(&lock->client->mutex);
   return sleeps;
 }

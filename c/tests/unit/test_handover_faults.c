@@ -73,7 +73,7 @@ static void copy(const fake_command *command, size_t index, char text[LK_OWNER_M
 static lk_op *idle_waiter(void) {
   pthread_mutex_lock(&fix.client->mutex);
   lk_attempt *a = fix.lock->record->first;
-  bool idle = a && !a->running && !a->happened && a->phase == LK_PHASE_SLEEPING;
+  bool idle = a && !a->steps.running && !a->steps.happened && a->phase == LK_PHASE_SLEEPING;
   pthread_mutex_unlock(&fix.client->mutex);
   return idle ? &a->op : NULL;
 }

@@ -50,7 +50,7 @@ function taker.role(row)
     c:send('try', row.acquire, values(c, c.owner, 1))
   end
 
-  -- rename_owner: one owner's name, from its first try to its hold or to nothing
+  -- lk_attempt_name: one owner's name, from its first try to its hold or to nothing
   local function obtain(c)
     c.owner, c.stray, c.level, c.deaf = new_owner(c), nil, nil, nil
     try(c)
