@@ -248,7 +248,7 @@ describe('an enum of the C interface', function()
   it('has a function that names its values', function()
     local count = 0
     for _, header in ipairs({ 'latchkey.h', 'counters.h', 'multilock.h', 'nodes.h', 'peek.h',
-      'stats.h' }) do
+      'stats.h', 'who.h' }) do
       local source = read('c/include/latchkey/' .. header)
       for name in source:gmatch('typedef enum lk_([%l_]+)') do
         assert.truthy(source:find(' *lk_' .. name:gsub('_reason$', '') .. '_name(int ', 1, true),

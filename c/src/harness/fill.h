@@ -8,7 +8,7 @@
 
 #include "harness/client.h"
 
-enum { LK_FILL_KEYS = 3, LK_FILL_KEY_SIZE = 1024, LK_FILL_ARGS = 128 };
+enum { LK_FILL_KEYS = 4, LK_FILL_KEY_SIZE = 1024, LK_FILL_ARGS = 128 };
 
 /* What an argument is in this call; `many` instead of `one` for an argument that may come often. */
 typedef struct lk_value {
