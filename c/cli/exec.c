@@ -63,13 +63,18 @@ static void say_causes(void) {
   }
 }
 
-void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *why) {
-  const char *hint = plain_hint(why); /* the thread that takes it writes the causes now */
+void exec_tell_waiting(const exec_run *run, const char *name, const exec_reason *why, bool line) {
+  const lk_error *error = &why->error;
+  const char *hint = plain_hint(error); /* the thread that takes it writes the causes now */
   if (run->options.json) {
     say_document(exec_report_waiting(name, why));
+  } else if (line) {
+    char text[1200];
+    snprintf(text, sizeof text, "waiting for \"%s\": %s", name, error->message);
+    exec_say_line(text);
   } else {
-    exec_say("waiting for \"%s\": %s", name, why->message);
-    if (why->status != LK_OK && hint) say_hint(hint);
+    exec_say("waiting for \"%s\": %s", name, error->message);
+    if (error->status != LK_OK && hint) say_hint(hint);
   }
 }
 

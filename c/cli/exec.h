@@ -5,6 +5,7 @@
 
 #include <latchkey/counters.h>
 #include <latchkey/multilock.h>
+#include <latchkey/who.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -155,8 +156,8 @@ lk_status exec_locks_release_later(exec_locks *locks, lk_error *error);
 void exec_locks_close(exec_locks *locks);
 
 size_t exec_locks_count(const exec_locks *locks);
-/* The name that exec_locks_take() is at. */
-const char *exec_locks_wanted(exec_locks *locks);
+/* The hold that exec_locks_take() is at. */
+const exec_hold *exec_locks_wanted(exec_locks *locks);
 exec_hold *exec_locks_at(exec_locks *locks, size_t index);
 /* The first hold that is lost, NULL while there is none. `early`: a sixth of the lease before its end,
  * 5 s at most, a hold that was not renewed counts as lost: CMD is told in time. */
@@ -192,18 +193,58 @@ void exec_period_print(const exec_period *period, char *text, size_t size);
 
 /* ------------------------------------------------------------------------------ why it waits -- */
 
+/* What is known of the one that has the lock. */
+typedef struct exec_rival {
+  bool known; /* a look has ended well; holder.holders 0: nobody had it */
+  lk_holder holder;
+  int64_t seen_ms; /* when this owner was seen first */
+  int64_t ends_ms; /* when its lease ends, as it was seen last */
+  bool renewed;    /* that was later than at an earlier look */
+} exec_rival;
+
+typedef struct exec_person {
+  char host[LK_WHO_NAME_MAX + 1];
+  int64_t process;
+  char label[LK_WHO_NAME_MAX + 1]; /* "": none */
+} exec_person;
+
+/* Begin to look who has it, unless a look is under way; exec_wake() says that it has ended. */
+void exec_who_ask(const exec_clients *clients, const exec_hold *hold);
+/* What the last look found. True while one is under way. */
+bool exec_who_get(const char *name, exec_rival *out);
+/* Before the locks are closed; waits for a look that is under way. */
+void exec_who_stop(void);
+/* "held by web-3 pid 4711 (pg_dump@nightly) for 12 s or more, lease renewed" */
+void exec_who_print(const exec_rival *rival, lk_kind kind, char *text, size_t size);
+/* Whose the first holder is; false: that is not known. */
+bool exec_who_client(const lk_holder *holder, exec_person *out);
+
 typedef struct exec_waiting {
   int64_t next_ms; /* when to look again whether there is something to tell */
-  int64_t gap_ms;  /* until the next time, when something was told */
+  int64_t look_ms; /* when to ask again who has it */
+  int64_t look_gap_ms;
+  int64_t looked_ms;
+  uint64_t messages; /* that were heard by then */
+  int64_t tell_ms;   /* when another reason may be told */
+  int64_t gap_ms;    /* until the next time, when something was told */
+  int64_t again_ms;  /* when the same reason is told again */
   bool told;
   lk_error last; /* LK_OK: that another holds the lock */
+  char owner[LK_OWNER_MAX + 1];
 } exec_waiting;
+
+/* Why it waits: `error` is LK_OK if the servers answer, and `rival` has the lock as far as that is known. */
+typedef struct exec_reason {
+  lk_error error;
+  exec_rival rival;
+} exec_reason;
 
 void exec_waiting_begin(exec_waiting *waiting);
 int64_t exec_waiting_rest_ms(const exec_waiting *waiting);
-/* Is there something to tell, after a second or since the reason changed? It goes to *out, with LK_OK
- * if the servers answer and it is another owner. `verbose`: that is to be told in any case. */
-bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, bool verbose, lk_error *out);
+/* Is there something to tell: after a second, when the reason has changed, and each minute? Of a line that
+ * is written anew, each second. */
+bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, exec_locks *locks, bool line,
+                       exec_reason *out);
 /* Whether a call that does not wait by itself is to be tried again; after a pause. `error` is what it
  * met; a deadline of LK_FOREVER never comes. */
 bool exec_waiting_again(lk_status status, const lk_error *error, int64_t deadline_ms);
@@ -241,6 +282,10 @@ pid_t exec_start(const exec_options *options, char *const environment[], int *fa
 /* A line on standard error. Never blocks: what finds no room is kept, some thousand bytes of it. */
 void exec_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void exec_say_text(const char *text);
+/* Is standard error a terminal whose foreground this is? Then one line can be written again and again. */
+bool exec_say_has_line(void);
+/* A line that the next message, or line, or NULL takes away; cut to the terminal's width. */
+void exec_say_line(const char *text);
 /* What is kept, for up to a second: before the end, when nothing else is to be done any more. */
 void exec_say_rest(void);
 
@@ -269,8 +314,8 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
                        const exec_outcome *outcome);
 /* {"schema", "error": {"status", "message", "hint"}} as a line, allocated; NULL when memory is short. */
 char *exec_report_failure(const lk_error *error);
-/* {"schema", "waiting": {"name", "status", "message", "hint"}}, likewise. */
-char *exec_report_waiting(const char *name, const lk_error *why);
+/* {"schema", "waiting": {"name", "status", "message", "hint", "holder"}}, likewise. */
+char *exec_report_waiting(const char *name, const exec_reason *why);
 
 /* ------------------------------------------------------------------------------- the two processes -- */
 
@@ -284,8 +329,8 @@ typedef struct exec_run {
 const char *exec_hint(const lk_error *error);
 /* Tells of run->outcome.error, and returns its exit code. */
 int exec_tell_failure(exec_run *run);
-/* Tells what `name` is waited for. */
-void exec_tell_waiting(const exec_run *run, const char *name, const lk_error *why);
+/* Tells why `name` is waited for; `line`: in one that is written again and again. */
+void exec_tell_waiting(const exec_run *run, const char *name, const exec_reason *why, bool line);
 /* Writes the report, if one is wanted. */
 void exec_tell_outcome(exec_run *run, exec_locks *locks);
 

@@ -49,6 +49,7 @@ static void *taker(void *argument) {
   lk_error *error = &self->run->outcome.error;
   self->taken =
       self->run->options.every_ms ? take_in_turn(self, error) : exec_locks_take(self->locks, error);
+  atomic_store(&self->tried, true);
   exec_wake();
   return NULL;
 }
@@ -76,6 +77,13 @@ static int hear(keeper *self, bool *go) {
   }
 }
 
+static void tell_why(keeper *self, exec_waiting *waiting) {
+  exec_reason why;
+  const bool line = !self->run->options.json && exec_say_has_line();
+  if (!exec_waiting_look(waiting, &self->clients, self->locks, line, &why)) return;
+  exec_tell_waiting(self->run, exec_locks_wanted(self->locks)->name, &why, line);
+}
+
 /* Takes the locks on another thread while this one listens. The number of the signal that ended the
  * wait, else 0. */
 static int take(keeper *self) {
@@ -89,14 +97,17 @@ static int take(keeper *self) {
   int ended_by = 0;
   exec_waiting waiting;
   exec_waiting_begin(&waiting);
-  while (!ended_by && !exec_woken()) {
-    lk_error why;
-    if (exec_waiting_look(&waiting, &self->clients, self->run->options.verbose, &why)) {
-      exec_tell_waiting(self->run, exec_locks_wanted(self->locks), &why);
+  while (!ended_by && !atomic_load(&self->tried)) {
+    int64_t rest_ms = LK_FOREVER;
+    if (!self->run->options.quiet) {
+      tell_why(self, &waiting);
+      rest_ms = exec_waiting_rest_ms(&waiting);
     }
-    exec_signals_wait(&self->front->fd, 1, exec_waiting_rest_ms(&waiting));
+    exec_signals_wait(&self->front->fd, 1, rest_ms);
+    exec_woken();
     ended_by = hear(self, NULL);
   }
+  exec_say_line(NULL);
   if (ended_by) exec_locks_cancel(self->locks);
   pthread_join(thread, NULL);
   return ended_by;
@@ -291,6 +302,7 @@ int exec_keep(exec_run *run, const job_link *front, int *die_of) {
       !exec_clients_metrics(&self.clients, run->options.metrics_path)) {
     exec_say("the metrics %s were not written", run->options.metrics_path);
   }
+  exec_who_stop();
   exec_locks_close(self.locks);
   exec_clients_close(&self.clients);
   held_clear(&self.held);

@@ -16,7 +16,8 @@ typedef struct keeper {
   held_list held;
   exec_clients clients; /* without any when exec_locks_cancel() has closed them */
   exec_locks *locks;
-  lk_status taken; /* how the taking ended; set by its thread, read after it was joined */
+  lk_status taken;   /* how the taking ended; set by its thread, read after it was joined */
+  atomic_bool tried; /* it has ended */
 
   pid_t command;    /* CMD; 0: it does not run */
   int64_t ended_ms; /* when CMD had ended; 0: it has not */

@@ -312,8 +312,8 @@ size_t exec_locks_count(const exec_locks *locks) { return locks->count; }
 
 exec_hold *exec_locks_at(exec_locks *locks, size_t index) { return &locks->holds[index]; }
 
-const char *exec_locks_wanted(exec_locks *locks) {
-  return locks->holds[atomic_load(&locks->wanted)].name;
+const exec_hold *exec_locks_wanted(exec_locks *locks) {
+  return &locks->holds[atomic_load(&locks->wanted)];
 }
 
 /* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. Who waited

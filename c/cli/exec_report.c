@@ -126,11 +126,29 @@ char *exec_report_failure(const lk_error *error) {
   return text;
 }
 
-char *exec_report_waiting(const char *name, const lk_error *why) {
-  const lk_status status = why->status == LK_OK ? LK_BUSY : why->status;
-  json_t *document = json_pack("{s:s, s:{s:o, s:s, s:o, s:s}}", "schema", schema, "waiting", "name",
-                               json_text(name), "status", lk_status_name((int)status), "message",
-                               json_text(why->message), "hint", lk_status_hint((int)status));
+/* null where it is not known, or nobody has the lock. */
+static json_t *json_holder(const exec_rival *rival) {
+  const lk_holder *holder = &rival->holder;
+  exec_person person;
+  if (!rival->known || holder->holders == 0) return json_null();
+  const bool named = exec_who_client(holder, &person);
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:I}", "owner",
+                   json_text(holder->owner), "host", named ? json_text(person.host) : json_null(),
+                   "process", named ? json_integer(person.process) : json_null(), "label",
+                   named && *person.label ? json_text(person.label) : json_null(), "address",
+                   named ? json_text(holder->address) : json_null(), "holders",
+                   (json_int_t)holder->holders, "lease_left_ms", (json_int_t)holder->left_ms,
+                   "renewed", rival->renewed, "waiting", (json_int_t)holder->waiting);
+}
+
+char *exec_report_waiting(const char *name, const exec_reason *why) {
+  const lk_error *error = &why->error;
+  const lk_status status = error->status == LK_OK ? LK_BUSY : error->status;
+  json_t *document =
+      json_pack("{s:s, s:{s:o, s:s, s:o, s:s, s:o}}", "schema", schema, "waiting", "name",
+                json_text(name), "status", lk_status_name((int)status), "message",
+                json_text(error->message), "hint", lk_status_hint((int)status), "holder",
+                status == LK_BUSY ? json_holder(&why->rival) : json_null());
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   json_decref(document);
   return text;

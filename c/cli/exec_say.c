@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,12 +68,56 @@ static bool flush(void) {
   return true;
 }
 
-void exec_say_text(const char *text) {
+static void add(const char *text) {
   const size_t size = strlen(text);
   if (size > sizeof pending.bytes - pending.size) return; /* thousands of bytes wait already */
   memcpy(pending.bytes + pending.size, text, size);
   pending.size += size;
   flush();
+}
+
+/* ---------------------------------------------------------------------------- a line that changes -- */
+
+enum { COLUMNS = 80, COLUMNS_MAX = 400 };
+static bool line_stands;
+
+bool exec_say_has_line(void) {
+  const char *terminal = getenv("TERM");
+  return terminal && strcmp(terminal, "dumb") != 0 && isatty(STDERR_FILENO) &&
+         tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
+static void take_line_away(void) {
+  if (line_stands) add("\r\033[K");
+  line_stands = false;
+}
+
+/* Bytes count as columns: what is beyond ASCII makes a line shorter than it need be, never longer. */
+void exec_say_line(const char *text) {
+  char line[COLUMNS_MAX + 1];
+  struct winsize window = {.ws_col = 0};
+  if (pending.size > 0) return; /* a terminal that is stopped shows the next one */
+  take_line_away();
+  if (!text) return;
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+  size_t columns = known ? (size_t)window.ws_col : COLUMNS;
+  if (columns > sizeof line) columns = sizeof line;
+  snprintf(line, columns, "%s", text);
+  for (char *at = line; *at; at++) {
+    if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
+  }
+  if (strlen(text) >= columns) {
+    size_t end = columns - 2;
+    while (end > 0 && ((unsigned char)line[end] & 0xC0) == 0x80) end--;
+    memcpy(line + end, "~", 2);
+  }
+  add(line);
+  line_stands = true;
+}
+
+void exec_say_text(const char *text) {
+  take_line_away();
+  add(text);
 }
 
 void exec_say(const char *format, ...) {

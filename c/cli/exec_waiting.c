@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why an exec still waits: what its calls met last, and when that is told. */
 #define _POSIX_C_SOURCE 200809L
+#include <latchkey/stats.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
 #include "exec.h"
 
-enum { TELL_AFTER_MS = 1000, TELL_GAP_MAX_MS = 60000, PAUSE_MS = 200 };
+enum { TELL_AFTER_MS = 1000, TELL_GAP_MAX_MS = 60000, TELL_AGAIN_MS = 60000, PAUSE_MS = 200 };
+
+/* Who has the lock is asked after a second, then less and less often; sooner when a message came, as it does when
+ * the lock goes to another. The first answer is waited for so long. */
+enum { LOOK_GAP_MS = 10000, LOOK_GAP_MAX_MS = 60000, LOOK_SOON_MS = 5000, LOOK_TAKES_MS = 800 };
 
 /* What calls without a wait of their own met, which are tried again here. LK_OK: nothing. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -49,7 +54,11 @@ static lk_status find_why(exec_clients *clients, lk_error *out) {
 }
 
 void exec_waiting_begin(exec_waiting *waiting) {
-  *waiting = (exec_waiting){.next_ms = lk_now_ms() + TELL_AFTER_MS, .gap_ms = TELL_AFTER_MS};
+  const int64_t first_ms = lk_now_ms() + TELL_AFTER_MS;
+  *waiting = (exec_waiting){.next_ms = first_ms,
+                            .look_ms = first_ms,
+                            .look_gap_ms = LOOK_GAP_MS,
+                            .gap_ms = TELL_AFTER_MS};
 }
 
 int64_t exec_waiting_rest_ms(const exec_waiting *waiting) {
@@ -58,7 +67,7 @@ int64_t exec_waiting_rest_ms(const exec_waiting *waiting) {
 }
 
 /* How long a server did not answer, and the like, is no other reason. */
-static bool is_same(const lk_error *a, const lk_error *b) {
+static bool is_same_error(const lk_error *a, const lk_error *b) {
   if (a->status != b->status || strcmp(a->code, b->code) != 0) return false;
   const char *left = a->message, *right = b->message;
   for (;;) {
@@ -70,16 +79,64 @@ static bool is_same(const lk_error *a, const lk_error *b) {
   }
 }
 
-bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, bool verbose, lk_error *out) {
+/* Nor how long the same owner has it. */
+static bool is_same(const exec_waiting *waiting, const exec_reason *reason) {
+  if (reason->error.status == LK_OK && waiting->last.status == LK_OK) {
+    return strcmp(waiting->owner, reason->rival.holder.owner) == 0;
+  }
+  return is_same_error(&waiting->last, &reason->error);
+}
+
+static uint64_t heard(const exec_clients *clients) {
+  lk_stats stats = {.size = sizeof stats};
+  lk_error error;
+  return lk_client_stats(clients->list[0], &stats, &error) == LK_OK ? stats.messages : 0;
+}
+
+static void look_who(exec_waiting *waiting, exec_clients *clients, const exec_hold *hold) {
   const int64_t now_ms = lk_now_ms();
-  if (now_ms < waiting->next_ms) return false;
-  waiting->next_ms = now_ms + TELL_AFTER_MS;
-  find_why(clients, out);
-  if (waiting->told ? is_same(out, &waiting->last) : out->status == LK_OK && !verbose) return false;
+  const uint64_t messages = heard(clients);
+  const bool soon = messages != waiting->messages && now_ms >= waiting->looked_ms + LOOK_SOON_MS;
+  if (now_ms < waiting->look_ms && !soon) return;
+  exec_who_ask(clients, hold);
+  waiting->messages = messages;
+  waiting->looked_ms = now_ms;
+  waiting->look_ms = now_ms + waiting->look_gap_ms;
+  waiting->look_gap_ms *= 2;
+  if (waiting->look_gap_ms > LOOK_GAP_MAX_MS) waiting->look_gap_ms = LOOK_GAP_MAX_MS;
+}
+
+static void note_told(exec_waiting *waiting, const exec_reason *reason, bool changed) {
+  const int64_t now_ms = lk_now_ms();
   waiting->told = true;
-  waiting->last = *out;
+  waiting->last = reason->error;
+  snprintf(waiting->owner, sizeof waiting->owner, "%s", reason->rival.holder.owner);
+  waiting->again_ms = now_ms + TELL_AGAIN_MS;
+  if (!changed) return;
   /* Reasons that come and go are told less and less often. */
-  waiting->next_ms = now_ms + waiting->gap_ms;
+  waiting->tell_ms = now_ms + waiting->gap_ms;
   waiting->gap_ms = waiting->gap_ms * 2 < TELL_GAP_MAX_MS ? waiting->gap_ms * 2 : TELL_GAP_MAX_MS;
+}
+
+bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, exec_locks *locks, bool line,
+                       exec_reason *out) {
+  const int64_t now_ms = lk_now_ms();
+  const exec_hold *hold = exec_locks_wanted(locks);
+  *out = (exec_reason){.rival = {.known = false}};
+  if (now_ms < waiting->next_ms && now_ms < waiting->look_ms) return false;
+  const bool held = find_why(clients, &out->error) == LK_OK;
+  if (held) look_who(waiting, clients, hold);
+  const bool looks = exec_who_get(hold->name, &out->rival);
+  if (held && looks && !out->rival.known && now_ms < waiting->looked_ms + LOOK_TAKES_MS) {
+    return false; /* its end wakes */
+  }
+  waiting->next_ms = now_ms + TELL_AFTER_MS;
+  if (held && out->rival.known) {
+    exec_who_print(&out->rival, hold->options->kind->kind, out->error.message,
+                   sizeof out->error.message);
+  }
+  const bool changed = !waiting->told || !is_same(waiting, out);
+  if (!line && (changed ? now_ms < waiting->tell_ms : now_ms < waiting->again_ms)) return false;
+  note_told(waiting, out, changed);
   return true;
 }

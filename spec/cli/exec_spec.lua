@@ -157,7 +157,9 @@ describe('latchkey exec', function()
 
     it('runs when it is woken, and asks the server nothing before', function()
       local folder = program.folder()
-      local waiter = start({ '--wait', '10s', '--report', folder .. '/waiter', 'job' }, { 'true' })
+      -- Without -q it would ask, once, who has the lock.
+      local waiter = start({ '--wait', '10s', '-q', '--report', folder .. '/waiter', 'job' },
+        { 'true' })
       program.eventually('the second one waits', function()
         return server:waiters('job') == 1
       end)

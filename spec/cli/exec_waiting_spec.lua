@@ -1,0 +1,232 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What exec says while it waits: who has the lock, since when it has been seen, and whether its
+-- lease is renewed; in lines of their own, as JSON, or in one line of a terminal.
+local cjson = require('cjson')
+local signal = require('posix.signal')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+local session = require('cli.session')
+
+local FOREIGN = '8743c9c0-0795-4907-87fd-6c719a6b4586:42'
+
+describe('latchkey exec that waits', function()
+  local server, host
+
+  setup(function()
+    local pipe = assert(io.popen('uname -n'))
+    host = pipe:read('*l')
+    pipe:close()
+  end)
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function start(options, command)
+    return program.start(program.exec(server, options, command or { 'true' }))
+  end
+
+  local function said(process)
+    return utils.readfile(process.err_file) or ''
+  end
+
+  local function tells(process, text)
+    program.eventually('it tells of ' .. text, function()
+      return said(process):find(text, 1, true)
+    end)
+  end
+
+  local function hold(options)
+    local holder = start(options, { 'sleep', '60' })
+    program.eventually('it is held', function()
+      return server:command('CLIENT', 'LIST'):find('sleep@', 1, true)
+        and server:command('DBSIZE') ~= '0'
+    end)
+    return holder
+  end
+
+  -- How often the server was asked so.
+  local function calls_of(command)
+    local stats = server:command('INFO', 'commandstats')
+    return tonumber(stats:match('cmdstat_' .. command .. ':calls=(%d+)') or 0)
+  end
+
+  for holding, waiting in pairs({ lock = 'lock', fenced = 'fenced', mutex = 'mutex', fair = 'fair',
+    read = 'write', write = 'read' }) do
+    it(('names who has the lock: %s behind %s'):format(waiting, holding), function()
+      hold({ '--kind', holding, 'job' })
+
+      local err = start({ '--kind', waiting, '--wait', '2500ms', 'job' }):wait().err
+
+      assert.truthy(err:find('waiting for "job": held by ' .. host .. ' pid %d+ %(sleep@job%), '
+        .. 'lease ends in 2%d s'), err)
+    end)
+  end
+
+  it('says that permits are taken, whose holders have no names', function()
+    hold({ '--kind', 'permit:1', 'pool' })
+
+    local err = start({ '--kind', 'permit:1', '--wait', '2500ms', 'pool' }):wait().err
+
+    assert.truthy(err:find('waiting for "pool": the permit is taken\n', 1, true), err)
+  end)
+
+  it('says nothing within the first second, and nothing at all with --quiet', function()
+    hold({ 'job' })
+
+    local short = start({ '--wait', '300ms', 'job' }):wait()
+    local quiet = start({ '--wait', '1800ms', '-q', 'job' }):wait()
+
+    assert.falsy(short.err:find('waiting', 1, true), short.err)
+    assert.equal('', quiet.err)
+    assert.equal(75, quiet.code)
+  end)
+
+  it('looks once when it begins to wait, and not again within ten seconds', function()
+    hold({ 'job' })
+    local listed, counted = calls_of('client|list'), calls_of('pubsub|numsub')
+
+    start({ '--wait', '4s', 'job' }):wait()
+
+    assert.equal(listed + 1, calls_of('client|list'))
+    assert.equal(counted + 1, calls_of('pubsub|numsub'))
+  end)
+
+  it('tells when another has it, and that its lease is renewed', function()
+    server:command('HSET', 'job', FOREIGN, '1')
+    local process = start({ '--wait', '60s', 'job' })
+    tells(process, 'held by ' .. FOREIGN .. ' (not a client of latchkey\'s), without a lease\n')
+
+    -- Who takes a lock is told of by the message of the release before.
+    local _, gone = server:command('DEL', 'job'), 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:7'
+    server:command('HSET', 'job', gone, '1')
+    server:command('PEXPIRE', 'job', '60000')
+    server:command('PUBLISH', 'redisson_lock__channel:{job}', '0')
+    tells(process, 'held by ' .. gone .. ' (its client is not connected)')
+    process:kill(signal.SIGTERM)
+  end)
+
+  it('tells one that may not list connections whose name the lock is under', function()
+    hold({ 'job' })
+    local rule = program.run({ 'acl', 'app', '--family', 'lock', '--names', 'job' }).out
+    local words = {}
+    for word in rule:match('ACL SETUSER [^\n]*'):gmatch('%S+') do
+      words[#words + 1] = word
+    end
+    words[#words + 1] = '>secret'
+    server:command(unpack(words))
+    local url = server.url:gsub('^unix://', 'unix://app:secret@')
+
+    local err = program.run({ 'exec', '--url', url, '--wait', '2500ms', 'job', '--', 'true' }).err
+
+    assert.truthy(err:find('held by lk%-%S+ %(whose that is, this user may not read%), lease'), err)
+  end)
+
+  it('reads no list of connections where more than sixteen wait', function()
+    hold({ 'job' })
+    for _ = 1, 17 do
+      start({ '--wait', '60s', '-q', 'job' })
+    end
+    program.eventually('they wait', function()
+      return server:waiters('job') == 17
+    end)
+    local listed = calls_of('client|list')
+
+    local err = start({ '--wait', '2s', 'job' }):wait().err
+
+    assert.truthy(err:find('(latchkey inspect says whose that is)', 1, true), err)
+    assert.truthy(err:find('; 18 wait\n', 1, true), err)
+    assert.equal(listed, calls_of('client|list'))
+  end)
+
+  it('tells it as JSON when it is to', function()
+    hold({ 'job' })
+
+    local err = start({ '--json', '--wait', '2500ms', 'job' }):wait().err
+    local waiting = cjson.decode((err:match('^[^\n]+'))).waiting
+
+    assert.equal('LK_BUSY', waiting.status)
+    assert.equal(host, waiting.holder.host)
+    assert.equal('sleep@job', waiting.holder.label)
+    assert.equal(1, waiting.holder.holders)
+    assert.is_true(waiting.holder.lease_left_ms > 20000)
+    assert.is_false(waiting.holder.renewed)
+  end)
+
+  it('ends at once by a signal while a server does not say who has the lock', function()
+    hold({ 'job' })
+    local process = start({ '--wait', '60s', 'job' })
+    program.eventually('it waits', function()
+      return server:waiters('job') == 1
+    end)
+    server.process:kill(signal.SIGSTOP)
+    utils.execute('sleep 1.3')
+    local before = program.now_ms()
+    process:kill(signal.SIGTERM)
+    process:wait()
+    local took_ms = program.now_ms() - before
+    server.process:kill(signal.SIGCONT)
+
+    assert.is_true(took_ms < 3000, took_ms)
+  end)
+
+  describe('on a terminal', function()
+    local screen
+
+    after_each(function()
+      screen:close()
+    end)
+
+    it('writes one line again and again, and takes it away', function()
+      local holder = hold({ 'job' })
+
+      screen = session.start({ 'exec', '--url', server.url, 'job', '--', 'echo', 'ran' },
+        { columns = 100 })
+      screen:shows('^waiting for "job": held by %S+ pid %d+ %(sleep@job%), lease ends in 2%d s\n')
+      screen:shows('^waiting for "job": held by %S+ pid %d+ %(sleep@job%) for [23] s or more')
+      holder:kill(signal.SIGTERM)
+      local code = screen:wait().code
+
+      assert.equal(0, code)
+      assert.equal('ran', (screen:text():gsub('%s+$', '')))
+    end)
+
+    it('cuts the line to the width of the screen', function()
+      hold({ 'job' })
+
+      screen = session.start({ 'exec', '--url', server.url, '--wait', '3s', 'job', '--', 'true' },
+        { columns = 30 })
+      local text = screen:shows('waiting for "job"')
+      screen:wait()
+
+      assert.equal(29, #text:match('^[^\n]*'), text)
+      assert.equal('~', text:match('^[^\n]*'):sub(-1))
+    end)
+
+    it('says also there what is wrong with a server', function()
+      server:command('CONFIG', 'SET', 'maxmemory', '1')
+
+      screen = session.start({ 'exec', '--url', server.url, 'job', '--', 'echo', 'ran' },
+        { columns = 100 })
+      screen:shows('^waiting for "job": [^\n]*maxmemory')
+      server:command('CONFIG', 'SET', 'maxmemory', '0')
+      screen:wait()
+
+      assert.equal('ran', (screen:text():gsub('%s+$', '')))
+    end)
+
+    it('writes lines of their own where the terminal can do no more', function()
+      hold({ 'job' })
+
+      screen = session.start({ 'exec', '--url', server.url, '--wait', '3s', 'job', '--', 'true' },
+        { columns = 120, env = { TERM = 'dumb' } })
+      screen:wait()
+
+      assert.truthy(screen:text():find('^latchkey exec: waiting for "job": held by '))
+      assert.equal(1, select(2, screen:text():gsub('waiting for', '')))
+    end)
+  end)
+end)
