@@ -107,7 +107,8 @@ static lk_status read_file(const char *path, char **out, size_t *len, lk_error *
   *out = malloc(size + 1);
   if (*out) *len = fread(*out, 1, size, file);
   fclose(file);
-  if (*out && *len == size) return LK_OK;
+  if (!*out) return lk_fail(error, LK_NOMEM, "out of memory");
+  if (*len == size) return LK_OK;
   free(*out);
   *out = NULL;
   return lk_fail(error, LK_INVALID, "%s: could not be read", path);

@@ -40,10 +40,13 @@ static lk_pipe *pipe_of(const started *s) {
 }
 
 static bool send_started(started *s, lk_request *request, lk_done done) {
-  lk_pipe *pipe = pipe_of(s);
-  if (!request || !pipe) return false;
-  lk_pipe_send(pipe, request, done, s);
-  return true;
+  lk_pipe *pipe = request ? pipe_of(s) : NULL;
+  if (pipe) {
+    lk_pipe_send(pipe, request, done, s);
+  } else if (request) {
+    lk_request_free(request);
+  }
+  return pipe != NULL;
 }
 
 static bool send_call(started *s) {

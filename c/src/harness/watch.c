@@ -118,17 +118,21 @@ static int64_t slack_us(const lk_watch *watch) {
   return watch->unanswered ? 0 : watch->lease_us / 3 / SLACK_PART;
 }
 
-static void plan(lk_watch *watch) {
+/* false: no memory. */
+static bool set_timer(lk_watch *watch) {
   int64_t at_us = watch->deadline_us;
   uint32_t early_ms = 0;
-  if (watch->lost != LK_LOST_NOT || watch->closed) return;
   if (renews(watch) && !watch->renewing && watch->renew_us < at_us) {
     at_us = watch->renew_us;
     early_ms = (uint32_t)(slack_us(watch) / 1000);
   }
-  if (!lk_timer_set_early(watch->client->keeper, &watch->timer, at_us, early_ms)) {
-    lose(watch, LK_LOST_EXPIRED);
-  }
+  return lk_timer_set_early(watch->client->keeper, &watch->timer, at_us, early_ms);
+}
+
+/* Whose end nobody would notice counts as lost. */
+static void plan(lk_watch *watch) {
+  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  if (!set_timer(watch)) lose(watch, LK_LOST_EXPIRED);
 }
 
 /* ---------------------------------------------------------------------------------- renewal -- */
@@ -370,11 +374,11 @@ lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
   return watch;
 }
 
-void lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
+bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
   watch->lease_us = lease_us;
   extend(watch, sent_us, lease_us, (lk_company)watch->company);
   renew_after(watch, sent_us);
-  plan(watch);
+  return set_timer(watch);
 }
 
 static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_spec *spec,
@@ -410,9 +414,13 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*le
   }
   pthread_mutex_lock(&client->mutex);
   *out = watch; /* before anybody can hear of its end */
-  lk_watch_run(watch, spec->since_ms * 1000, own->renewal.lease_us);
+  bool runs = lk_watch_run(watch, spec->since_ms * 1000, own->renewal.lease_us);
+  if (!runs) *out = NULL;
   pthread_mutex_unlock(&client->mutex);
-  return lk_succeed(error);
+  if (runs) return lk_succeed(error);
+  own->renewal.let_go = NULL; /* what it was given stays the caller's */
+  lk_watch_end(watch);
+  return lk_fail(error, LK_NOMEM, "out of memory");
 }
 
 lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,

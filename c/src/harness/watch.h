@@ -49,8 +49,8 @@ typedef struct lk_watch_terms {
 /* It does not run yet. A renewal is written down only when it is due. NULL: no memory. */
 lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms);
 /* With the client's mutex held: from now on, with what a call granted that was sent at sent_us. If that is
- * less than the renewal's lease, the first renewal goes out so much sooner. */
-void lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us);
+ * less than the renewal's lease, the first renewal goes out so much sooner. false: no memory; it does not run. */
+bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us);
 /* As lk_watch_close(), of one that was made with lk_watch_new(); but it does not wait for a callback that
  * runs. So it may be called on any thread, also one that others wait for. */
 void lk_watch_end(lk_watch *watch);

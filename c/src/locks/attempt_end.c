@@ -50,7 +50,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
 }
 
 void lk_attempt_end_deaf(lk_attempt *a) {
-  lk_error why = {.status = LK_DENIED};
+  lk_error why = {.status = LK_NOMEM, .message = "out of memory"}; /* none to note it in */
   pthread_mutex_lock(&a->op.client->mutex);
   if (a->lock->record->deaf) why = *a->lock->record->deaf;
   pthread_mutex_unlock(&a->op.client->mutex);

@@ -57,13 +57,12 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   atomic_init(&hold->refs, 2); /* the table's, and the watch's */
   lk_lock_keep(lock);
   pthread_mutex_lock(&lock->client->mutex);
-  bool wanted = atomic_load(grant->hurried) == LK_OK;
-  if (wanted) {
-    lk_hold_put(hold, watch);
-    lk_watch_run(watch, grant->sent_us, grant->lease_us);
+  lk_status status = atomic_load(grant->hurried) == LK_OK ? LK_OK : LK_CANCELLED;
+  if (status == LK_OK && !lk_watch_run(watch, grant->sent_us, grant->lease_us)) {
+    status = LK_NOMEM;
   }
+  if (status == LK_OK) lk_hold_put(hold, watch);
   pthread_mutex_unlock(&lock->client->mutex);
-  if (wanted) return LK_OK;
-  lk_hold_end(hold, watch);
-  return LK_CANCELLED;
+  if (status != LK_OK) lk_hold_end(hold, watch);
+  return status;
 }

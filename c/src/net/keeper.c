@@ -211,26 +211,48 @@ static bool stopping(lk_keeper *keeper) {
 }
 
 enum { OWN_FDS = 2 }; /* its wake, and that of the events */
+enum { FEW = 8, SHARE_MS = 1 };
 
-/* What one round polls; it grows with what there is to watch. */
+/* What one poll() takes; it grows with what there is to watch. Where there is no memory to grow, what is watched
+ * is polled in turn, so many at a time: deadlines and renewals go on. */
 typedef struct round {
+  struct pollfd few_fds[OWN_FDS + FEW];
+  lk_wish few_wishes[FEW];
   struct pollfd *fds; /* OWN_FDS, then one for each that is watched */
   lk_wish *wishes;
-  size_t size, count;
+  size_t size;
 } poll_round;
 
-static bool make_room(lk_keeper *keeper, poll_round *r) {
+static void init_round(poll_round *r) {
+  r->fds = r->few_fds;
+  r->wishes = r->few_wishes;
+  r->size = FEW;
+}
+
+static void close_round(poll_round *r) {
+  if (r->fds != r->few_fds) free(r->fds);
+  if (r->wishes != r->few_wishes) free(r->wishes);
+}
+
+/* How many are watched; there is room for them, if there is memory. */
+static size_t make_room(lk_keeper *keeper, poll_round *r) {
   pthread_mutex_lock(&keeper->mutex);
-  r->count = keeper->watched_count;
+  size_t count = keeper->watched_count;
   pthread_mutex_unlock(&keeper->mutex);
-  if (r->count <= r->size && r->fds) return true;
-  size_t size = r->count * 2 + 4;
-  struct pollfd *fds = realloc(r->fds, (size + OWN_FDS) * sizeof *fds);
-  if (fds) r->fds = fds;
-  lk_wish *wishes = realloc(r->wishes, size * sizeof *wishes);
-  if (wishes) r->wishes = wishes;
-  if (fds && wishes) r->size = size;
-  return fds && wishes;
+  if (count <= r->size) return count;
+  size_t size = count * 2;
+  struct pollfd *fds = malloc((size + OWN_FDS) * sizeof *fds);
+  lk_wish *wishes = malloc(size * sizeof *wishes);
+  if (fds && wishes) {
+    close_round(r);
+    r->fds = fds;
+    r->wishes = wishes;
+    r->size = size;
+  } else {
+    free(fds);
+    free(wishes);
+  }
+  return count;
 }
 
 static lk_watched *next_of(lk_keeper *keeper, const lk_watched *watched) {
@@ -240,11 +262,10 @@ static lk_watched *next_of(lk_keeper *keeper, const lk_watched *watched) {
   return next;
 }
 
-/* Asks all what they wait for; returns when the first of them wants to be asked again. */
-static int64_t collect(lk_keeper *keeper, poll_round *r) {
+/* Asks those after `watched` what they wait for; returns when the first of them wants to be asked again. */
+static int64_t collect(lk_keeper *keeper, lk_watched *watched, size_t count, poll_round *r) {
   int64_t next_us = INT64_MAX;
-  lk_watched *watched = NULL;
-  for (size_t i = 0; i < r->count; i++) {
+  for (size_t i = 0; i < count; i++) {
     watched = next_of(keeper, watched);
     watched->watch(watched, &r->wishes[i]);
     r->fds[OWN_FDS + i] = (struct pollfd){.fd = r->wishes[i].fd, .events = r->wishes[i].events};
@@ -253,42 +274,58 @@ static int64_t collect(lk_keeper *keeper, poll_round *r) {
   return next_us;
 }
 
-static void hand_out(lk_keeper *keeper, const poll_round *r) {
-  lk_watched *watched = NULL;
-  for (size_t i = 0; i < r->count; i++) {
+/* Returns the last of them. */
+static lk_watched *hand_out(lk_keeper *keeper, lk_watched *watched, size_t count,
+                            const poll_round *r) {
+  for (size_t i = 0; i < count; i++) {
     watched = next_of(keeper, watched);
     watched->done(watched, &r->wishes[i], r->fds[OWN_FDS + i].revents);
   }
+  return watched;
+}
+
+/* Those after `watched`, for as long as nothing happens or is due; returns the last of them. */
+static lk_watched *poll_some(lk_keeper *keeper, lk_watched *watched, size_t count, poll_round *r,
+                             int64_t next_us) {
+  int64_t asked_us = collect(keeper, watched, count, r);
+  if (asked_us < next_us) next_us = asked_us;
+  r->fds[0] = (struct pollfd){.fd = keeper->wake.readable, .events = POLLIN};
+  r->fds[1] = (struct pollfd){.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1,
+                              .events = POLLIN};
+  if (poll(r->fds, count + OWN_FDS, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
+    for (size_t i = 0; i < count + OWN_FDS; i++) r->fds[i].revents = 0;
+  }
+  if (r->fds[0].revents) lk_wake_drain(&keeper->wake);
+  watched = hand_out(keeper, watched, count, r);
+  if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch, SIZE_MAX);
+  return watched;
 }
 
 static void poll_once(lk_keeper *keeper, poll_round *r) {
   run_jobs(keeper);
   int64_t next_us = fire_due(keeper);
-  if (!make_room(keeper, r)) return; /* and try again: some memory comes back */
-  int64_t asked_us = collect(keeper, r);
-  if (asked_us < next_us) next_us = asked_us;
-  r->fds[0] = (struct pollfd){.fd = keeper->wake.readable, .events = POLLIN};
-  r->fds[1] = (struct pollfd){.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1,
-                              .events = POLLIN};
-  if (poll(r->fds, r->count + OWN_FDS, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
-    for (size_t i = 0; i < r->count + OWN_FDS; i++) r->fds[i].revents = 0;
-  }
-  if (r->fds[0].revents) lk_wake_drain(&keeper->wake);
-  hand_out(keeper, r);
-  if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch, SIZE_MAX);
+  size_t left = make_room(keeper, r);
+  bool in_turn = left > r->size;
+  lk_watched *last = NULL;
+  do {
+    size_t count = left < r->size ? left : r->size;
+    int64_t share_us = in_turn ? lk_clock_us() + SHARE_MS * 1000 : next_us;
+    last = poll_some(keeper, last, count, r, share_us < next_us ? share_us : next_us);
+    left -= count;
+  } while (left > 0);
 }
 
 static void *run(void *argument) {
   lk_keeper *keeper = argument;
-  poll_round round = {NULL, NULL, 0, 0};
+  poll_round round;
+  init_round(&round);
   pthread_mutex_lock(&keeper->mutex);
   keeper->self = pthread_self();
   keeper->running = true;
   pthread_mutex_unlock(&keeper->mutex);
   while (!stopping(keeper)) poll_once(keeper, &round);
   run_jobs(keeper);
-  free(round.fds);
-  free(round.wishes);
+  close_round(&round);
   return NULL;
 }
 

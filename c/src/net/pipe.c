@@ -31,6 +31,11 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
   return request;
 }
 
+void lk_request_free(lk_request *request) {
+  if (request) lk_traced_drop(request->traced);
+  free(request);
+}
+
 void lk_request_trace(lk_request *request, lk_traced *call) {
   if (request) request->traced = lk_traced_keep(call);
 }

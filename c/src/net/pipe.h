@@ -46,6 +46,8 @@ void lk_request_hurry(lk_request *request);
 /* It may wait for others, to go out in one piece with them: until lk_pipe_flush(), or until the keeper
  * comes round. Whoever starts it sees to one of both. NULL is fine. */
 void lk_request_gather(lk_request *request);
+/* Of one that was not sent. NULL is fine. */
+void lk_request_free(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
 void lk_request_trace(lk_request *request, lk_traced *call);
 

@@ -165,10 +165,12 @@ lk_status lk_tls_start(lk_tls *tls, const char *host, int fd, lk_tls_session **o
   SSL *ssl = SSL_new(tls->context);
   *out = NULL;
   ERR_clear_error();
-  if (!session || !bio || !ssl || !expect_name(ssl, name)) {
+  bool memory = session && bio && ssl;
+  if (!memory || !expect_name(ssl, name)) {
     free(session);
     BIO_free(bio);
     SSL_free(ssl);
+    if (!memory) return lk_fail(error, LK_NOMEM, "out of memory");
     return lk_fail(error, LK_TLS, "TLS for %s: %s", name, reason());
   }
   BIO_set_data(bio, (void *)(intptr_t)fd);
