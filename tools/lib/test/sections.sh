@@ -162,11 +162,18 @@ c_tests() {
     ${LK_FULL:+LK_TEST_FAILOVERS=5 LK_TEST_CONTENTION_S=20} -- "${programs[@]%.c}"
 }
 
+# refused BUILD: memory, threads and descriptors that the system does not give.
+refused() { LK_TEST_REFUSED=${LK_FULL:+all} c_tests refused "$1"; }
+
 section_unit() {
   c_tests unit "$LK_BUILD"
   c_tests torture "$LK_BUILD"
 }
-section_live() { c_tests live "$LK_BUILD"; }
+section_live() {
+  c_tests live "$LK_BUILD"
+  refused "$LK_BUILD"
+  [ -z "$LK_FULL" ] || LATCHKEY_TEST_TOPOLOGY=cluster LATCHKEY_TEST_TLS=1 refused "$LK_BUILD"
+}
 
 # A seed has one hash: without randomised addresses, in another environment, from another folder.
 one_hash() {
@@ -365,6 +372,7 @@ sanitized() {
   check "build ($1)" tools/lib/build.sh "$1" "$build"
   c_tests unit "$build"
   LK_TEST_FAILOVERS=1 c_tests live "$build"
+  refused "$build"
   live_specs "$build" "$(gcc -print-file-name="$2")" "${live[@]}"
   cli_specs "$build" "${exec[@]}"
   torture "$build" 4
