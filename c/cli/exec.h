@@ -115,10 +115,8 @@ typedef struct exec_hold {
   char owner[LK_OWNER_MAX + 1];
   int64_t token; /* 0: the kind has none */
   int64_t lease_ms;
-  int64_t first_ms;  /* that the grant gave: the heir of a fair lock has less until it renews */
-  atomic_bool whole; /* has it had the whole lease since? */
-  bool held;         /* an own hold that is to be given back */
-  const char *lost;  /* why, in one word; NULL while it is not */
+  bool held;        /* an own hold that is to be given back */
+  const char *lost; /* why, in one word; NULL while it is not */
 } exec_hold;
 
 /* An own hold: name it (nothing is sent), take it, give it back, and how it stands. */
@@ -132,6 +130,8 @@ lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t
 /* Of the last lock that was to be taken on several servers; not while it is being taken. */
 const exec_causes *exec_hold_causes(void);
 int64_t exec_hold_remaining_ms(const exec_hold *hold);
+/* What the server granted last: the heir of a fair lock has a heartbeat until it renews. */
+int64_t exec_hold_lease_ms(const exec_hold *hold);
 lk_lost_reason exec_hold_lost(const exec_hold *hold);
 void exec_hold_close(exec_hold *hold);
 

@@ -156,6 +156,16 @@ int64_t exec_hold_remaining_ms(const exec_hold *hold) {
   return hold->permit ? lk_permit_remaining_ms(hold->permit) : 0;
 }
 
+int64_t exec_hold_lease_ms(const exec_hold *hold) {
+  int64_t lease_ms = 0;
+  if (hold->majority) {
+    lease_ms = lk_multilock_lease_ms(hold->majority, hold->caller);
+  } else if (hold->locks[0]) {
+    lease_ms = lk_lock_lease_ms(hold->locks[0], hold->caller);
+  }
+  return lease_ms > 0 ? lease_ms : hold->lease_ms;
+}
+
 lk_lost_reason exec_hold_lost(const exec_hold *hold) {
   if (hold->majority) return LK_LOST_NOT; /* while enough members remain; that is asked for */
   if (!hold->permits) return lk_lock_lost(hold->locks[0], hold->caller);

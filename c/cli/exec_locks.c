@@ -189,8 +189,6 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
     return exec_fail(error, status, "\"%.100s\" is unsuitable: %.150s", hold->name, detail.message);
   }
   if (status != LK_OK) return status;
-  hold->first_ms = remaining_ms(hold);
-  atomic_store(&hold->whole, hold->first_ms > hold->lease_ms / 2);
   pthread_mutex_lock(&locks->mutex);
   const bool cancelled = locks->cancelled;
   hold->held = !cancelled;
@@ -316,19 +314,11 @@ const exec_hold *exec_locks_wanted(exec_locks *locks) {
   return &locks->holds[atomic_load(&locks->wanted)];
 }
 
-/* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. Who waited
- * for a fair lock has it for a heartbeat at first; the margin is of that until a renewal has made it the lease. */
-static int64_t margin_ms(exec_hold *hold, bool early) {
+/* How long before its deadline a hold counts as lost: CMD needs time to end before another has it. */
+static int64_t margin_ms(const exec_hold *hold, bool early) {
   if (!early) return 0;
-  int64_t stands_ms = hold->lease_ms;
-  if (!hold->outer && !atomic_load(&hold->whole)) {
-    if (remaining_ms(hold) > hold->first_ms) {
-      atomic_store(&hold->whole, true);
-    } else {
-      stands_ms = hold->first_ms;
-    }
-  }
-  return stands_ms / 6 < JOB_GRACE_MS ? stands_ms / 6 : JOB_GRACE_MS;
+  const int64_t part_ms = (hold->outer ? hold->lease_ms : exec_hold_lease_ms(hold)) / 6;
+  return part_ms < JOB_GRACE_MS ? part_ms : JOB_GRACE_MS;
 }
 
 exec_hold *exec_locks_lost(exec_locks *locks, bool early) {

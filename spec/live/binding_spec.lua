@@ -89,6 +89,7 @@ describe('the LuaJIT binding', function()
       local owner = lock:owner()
       assert.equal(2, lock:hold_count())
       assert.is_true(lock:remaining_ms() > 0)
+      assert.equal(30000, lock:lease_ms())
       assert.is_nil(lock:lost())
       assert.left(world, { job = helper.hash({ [owner] = '2' }, 30000) })
 

@@ -423,6 +423,12 @@ function Lock:remaining_ms(caller)
 end
 
 ---@param caller? latchkey.caller
+---@return integer ms of the lease that was granted last; 0 if nothing is held
+function Lock:lease_ms(caller)
+  return tonumber(lib.lk_lock_lease_ms(pointer_of(self), caller_pointer(caller)))
+end
+
+---@param caller? latchkey.caller
 ---@return integer
 function Lock:hold_count(caller)
   return tonumber(lib.lk_lock_hold_count(pointer_of(self), caller_pointer(caller)))

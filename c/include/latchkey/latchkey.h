@@ -792,6 +792,20 @@ LK_API lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done
 
 /** How long the hold is certain to last: 0 or less, do not act. No network. @since 0.1.0 */
 LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
+/**
+ * The lease that the hold has now, in ms: what the server granted last, by the acquire or by a renewal. Whoever
+ * stops work some part of the lease before the hold ends takes that part of this, and not of lease_ms. It is the
+ * handle's lease_ms (30,000 unless given) but in one case: a fair lock that was handed to a waiter has its
+ * heartbeat_ms (5,000 unless given; a quarter of the lease at most) until its first renewal, which is due
+ * within half of that.
+ *
+ * @return 100 to 86,400,000; 0: the caller holds nothing, or its hold is lost
+ * @blocks no; no network
+ * @threads any
+ * @after-io a renewal whose reply is lost does not count: its lease is not known to be granted
+ * @since 0.1.0
+ */
+LK_API int64_t lk_lock_lease_ms(lk_lock *lock, lk_caller *caller);
 /** The caller's hold count, 0 if it holds nothing; a lost hold counts until it is released.
  * @since 0.1.0 */
 LK_API int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller);

@@ -98,6 +98,17 @@ LK_API lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk
  * longest. 0 or less: do not act. No network. @since 0.1.0
  */
 LK_API int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller);
+/**
+ * The lease that enough members have now, in ms, as lk_lock_lease_ms() says it of each: the least of all, or, of
+ * a majority, the quorum-th longest.
+ *
+ * @return 100 to 86,400,000; 0: not enough members are held, or too many of their holds are lost
+ * @blocks no; no network
+ * @threads any
+ * @after-io a renewal whose reply is lost does not count: its lease is not known to be granted
+ * @since 0.1.0
+ */
+LK_API int64_t lk_multilock_lease_ms(lk_multilock *multi, lk_caller *caller);
 
 #ifdef __cplusplus
 }

@@ -20,9 +20,6 @@ enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
 /* A renewal may go out this part of its interval sooner. */
 enum { SLACK_PART = 8 };
 
-/* Redisson's default. */
-enum { FOREIGN_WATCHDOG_US = 30 * 1000 * 1000 };
-
 struct lk_watch {
   lk_client *client;
   const lk_renewal *renewal;
@@ -61,13 +58,6 @@ typedef struct renewing {
   int64_t min_replicas, replicas_ms;
   int64_t sent_us; /* of the renewal that the replicas are asked about */
 } renewing;
-
-int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company) {
-  if (company == LK_COMPANY_FOREIGN && lease_us > FOREIGN_WATCHDOG_US) {
-    lease_us = FOREIGN_WATCHDOG_US;
-  }
-  return lease_us - (drift_ms > 0 ? drift_ms * 1000 : lease_us / 100 + 2000);
-}
 
 /* For the trace. */
 static const char *const reasons[] = {"not", "taken", "expired", "unreachable", "broken"};
@@ -150,7 +140,7 @@ static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_compan
 static void renew_after(lk_watch *watch, int64_t sent_us) {
   int64_t pause_us = watch->lease_us / 3;
   bool shared = watch->company != LK_COMPANY_NONE;
-  if (shared && pause_us > FOREIGN_WATCHDOG_US / 3) pause_us = FOREIGN_WATCHDOG_US / 3;
+  if (shared && pause_us > LK_FOREIGN_WATCHDOG_US / 3) pause_us = LK_FOREIGN_WATCHDOG_US / 3;
   watch->renew_us = sent_us + pause_us;
 }
 
@@ -181,19 +171,16 @@ static void count_renewal(lk_watch *watch, int64_t sent_us) {
 }
 
 static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
-  int64_t outcome = 0, left_ms = 0, foreign = 0;
-  const lk_reply *reply = lk_reply_wrap(answer->reply);
-  bool replied = answer->status == LK_OK && lk_reply_number(reply, 0, &outcome);
-  if (replied) lk_count_up(&watch->client->counts->renewals);
-  if (replied && outcome == 1) {
-    if (watch->company != LK_COMPANY_NONE) {
-      lk_reply_number(reply, 1, &foreign);
-      watch->company = (uint8_t)(foreign == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS);
-    }
+  lk_company company = (lk_company)watch->company;
+  lk_lost_reason reason = LK_LOST_NOT;
+  lk_status status = answer->status;
+  if (status == LK_OK) status = lk_renewal_read(answer->reply, &company, &reason);
+  if (status == LK_OK || status == LK_LOST) lk_count_up(&watch->client->counts->renewals);
+  if (status == LK_OK) {
+    watch->company = (uint8_t)company;
     count_renewal(watch, answer->sent_us);
-  } else if (replied && outcome == -1) {
-    bool taken = lk_reply_number(reply, 1, &left_ms) && left_ms != -2;
-    lose(watch, taken ? LK_LOST_TAKEN : LK_LOST_BROKEN);
+  } else if (status == LK_LOST) {
+    lose(watch, reason);
   } else {
     note_refusal(watch, answer);
     retry_later(watch, now_us);
@@ -455,6 +442,10 @@ int64_t lk_watch_remaining_ms(lk_watch *watch) {
   return left_ms;
 }
 
+int64_t lk_watch_lease_ms(const lk_watch *watch) {
+  return watch && watch->lost == LK_LOST_NOT ? watch->lease_us / 1000 : 0;
+}
+
 int64_t lk_watch_deadline_us(const lk_watch *watch) {
   return watch->lost == LK_LOST_NOT ? watch->deadline_us : 0;
 }
@@ -495,6 +486,7 @@ void lk_watch_close(lk_watch *watch) {
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
   notice_end(watch, lk_clock_us());
   watch->company = (uint8_t)company;
+  watch->lease_us = lease_us;
   extend(watch, sent_us, lease_us, company);
   plan(watch);
 }

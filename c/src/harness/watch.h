@@ -4,18 +4,7 @@
 #define LK_WATCH_H
 
 #include "harness/bound.h"
-
-/*
- * With whom a lease is shared. All readers of a read-write lock share the life of one hash, and a renewal
- * of Redisson's sets it to its own watchdog, however much is left. If that process then dies, everybody's
- * hold ends with the watchdog. So a reader renews in time for that, and beside readers of Redisson's it
- * believes no longer. They may come at any time; each renewal says whether they are there.
- */
-typedef enum lk_company {
-  LK_COMPANY_NONE,   /* it is not shared */
-  LK_COMPANY_OURS,   /* with latchkey's readers, as far as is known */
-  LK_COMPANY_FOREIGN /* with Redisson's, too */
-} lk_company;
+#include "harness/lease.h"
 
 /* lk_watch_open() inside a call that has entered the client; the spec is taken as right. let_go: as of an
  * lk_renewal. */
@@ -62,14 +51,12 @@ void lk_watch_lose(lk_watch *watch, lk_lost_reason reason);
 
 /* With the client's mutex held: until when the lease is certain; 0 once it is lost. */
 int64_t lk_watch_deadline_us(const lk_watch *watch);
+/* With the client's mutex held: the lease that was granted last, by the call that took it or a renewal. */
+int64_t lk_watch_lease_ms(const lk_watch *watch);
 /* With the client's mutex held, as lk_watch_lost() and lk_watch_remaining_ms(). NULL is fine. */
 lk_lost_reason lk_watch_look(lk_watch *watch);
 /* Once it is lost: what the last renewal met that failed; NULL: it did not. Lives as long as the watch. */
 const lk_error *lk_watch_why(const lk_watch *watch);
 int64_t lk_watch_left_ms(lk_watch *watch);
-
-/* How long after its send a call counts that was granted lease_us: less the drift, lease/100 + 2 ms
- * unless given. */
-int64_t lk_believed_us(int64_t lease_us, int64_t drift_ms, lk_company company);
 
 #endif

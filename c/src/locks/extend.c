@@ -25,21 +25,19 @@ static void destroy(lk_op *op) {
   free(e);
 }
 
-/* {1, foreign}, of a reader; {1}; {-1, ms of another owner, or -2}. */
 static lk_status extended(const extending *e, const lk_answer *answer, lk_error *error) {
   const lk_lock *lock = e->lock;
-  lk_outcome outcome = {0};
+  lk_company company = lock->row->shares ? LK_COMPANY_OURS : LK_COMPANY_NONE;
+  lk_lost_reason reason = LK_LOST_NOT;
   lk_status status = lk_answer_status(answer, lock->renew.def->name, lock->renew.keys[0], error);
   if (status != LK_OK) return status;
-  if (!lk_bound_outcome(answer->reply, &outcome)) return lk_bound_strange(&lock->renew, error);
-  if (outcome.first == 1) {
-    lk_company company = outcome.second == 1 ? LK_COMPANY_FOREIGN : LK_COMPANY_OURS;
-    if (!lock->row->shares) company = LK_COMPANY_NONE;
+  status = lk_renewal_read(answer->reply, &company, &reason);
+  if (status == LK_OK) {
     lk_hold_extend(e->hold, answer->sent_us, lock->lease_us, company);
     return LK_OK;
   }
-  if (outcome.first != -1) return lk_bound_strange(&lock->renew, error);
-  lk_hold_lose(e->hold, outcome.second != -2 ? LK_LOST_TAKEN : LK_LOST_BROKEN);
+  if (status != LK_LOST) return lk_bound_strange(&lock->renew, error);
+  lk_hold_lose(e->hold, reason);
   return lk_fail(error, LK_LOST,
                  "the hold had ended before: lease over, broken, deleted or evicted");
 }

@@ -191,6 +191,18 @@ int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
   return lk_lock_remaining_of(lock, lk_caller_id(caller));
 }
 
+int64_t lk_lock_lease_of(lk_lock *lock, uint64_t caller_id) {
+  const lk_hold *hold = look(lock, caller_id);
+  if (!hold) return 0;
+  int64_t lease_ms = lk_watch_lease_ms(hold->watch);
+  look_away(lock);
+  return lease_ms;
+}
+
+int64_t lk_lock_lease_ms(lk_lock *lock, lk_caller *caller) {
+  return lk_lock_lease_of(lock, lk_caller_id(caller));
+}
+
 int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id) {
   const lk_hold *hold = look(lock, caller_id);
   if (!hold) return 0;

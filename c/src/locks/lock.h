@@ -83,8 +83,9 @@ void lk_lock_forgo_part(lk_lock *lock, uint64_t caller_id);
 lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *error);
 /* A part that was given up has got the lock: it goes back in the background. */
 void lk_lock_disown_part(lk_op *op);
-/* As lk_lock_remaining_ms() and lk_lock_hold_count(), by the caller's number. */
+/* As lk_lock_remaining_ms(), lk_lock_lease_ms() and lk_lock_hold_count(), by the caller's number. */
 int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id);
+int64_t lk_lock_lease_of(lk_lock *lock, uint64_t caller_id);
 int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id);
 
 /* The lock's kind and name, such as `lock:orders`, for the trace. */

@@ -548,15 +548,23 @@ static int longest_first(const void *a, const void *b) {
   return left < right ? 1 : left > right ? -1 : 0;
 }
 
-int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller) {
-  int64_t left[LK_MULTILOCK_MAX];
+/* What enough members have at least. */
+static int64_t least_of_enough(lk_multilock *multi, lk_caller *caller,
+                               int64_t (*ask)(lk_lock *member, uint64_t caller_id)) {
+  int64_t each[LK_MULTILOCK_MAX];
   if (!multi) return 0;
   uint64_t id = number_of(multi, caller);
-  for (size_t i = 0; i < multi->count; i++) {
-    left[i] = lk_lock_remaining_of(multi->members[i], id);
-  }
-  qsort(left, multi->count, sizeof left[0], longest_first);
-  return left[multi->quorum - 1];
+  for (size_t i = 0; i < multi->count; i++) each[i] = ask(multi->members[i], id);
+  qsort(each, multi->count, sizeof each[0], longest_first);
+  return each[multi->quorum - 1];
+}
+
+int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller) {
+  return least_of_enough(multi, caller, lk_lock_remaining_of);
+}
+
+int64_t lk_multilock_lease_ms(lk_multilock *multi, lk_caller *caller) {
+  return least_of_enough(multi, caller, lk_lock_lease_of);
 }
 
 /* ------------------------------------------------------------------------------- open and close -- */

@@ -92,6 +92,7 @@ static void every_set_of_dead_servers_decides_by_the_rule(void **state) {
       assert_int_equal(causes[i].status == LK_OK, !is_set(dead, i));
     }
     assert_int_equal(lk_multilock_remaining_ms(fl.redlock, NULL) > 0, enough);
+    assert_int_equal(lk_multilock_lease_ms(fl.redlock, NULL), enough ? LEASE_MS : 0);
     EXPECT(enough ? LK_OK : LK_NOT_HELD, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
     for (int i = 0; i < SERVERS; i++) {
       if (!is_set(dead, i)) expect_free(i);

@@ -126,6 +126,7 @@ static void a_grant_counts_from_the_last_call_that_was_answered(void **state) {
   EXPECT(LK_OK, kit_end(&fix.job));
   int64_t left_ms = lk_lock_remaining_ms(fix.lock, fix.task);
   assert_in_range(left_ms, 1, HEARTBEAT_MS - 300);
+  assert_int_equal(lk_lock_lease_ms(fix.lock, fix.task), HEARTBEAT_MS);
   char now[LK_OWNER_MAX + 1];
   lk_lock_owner(fix.lock, fix.task, now, sizeof now);
   assert_string_equal(now, owner);
@@ -155,8 +156,10 @@ static void a_grant_is_renewed_when_the_next_heartbeat_was_due(void **state) {
   assert_in_range(lk_now_ms() - since_ms, HEARTBEAT_MS / 3 * 3 / 4, HEARTBEAT_MS);
   assert_string_equal(fake_arg(&renewal, 0), "12000");
   assert_string_equal(fake_arg(&renewal, 1), owner);
+  assert_int_equal(lk_lock_lease_ms(fix.lock, fix.task), HEARTBEAT_MS);
   answer(renewal, YOURS);
   UNTIL(lk_lock_remaining_ms(fix.lock, fix.task) > LEASE_MS / 2);
+  assert_int_equal(lk_lock_lease_ms(fix.lock, fix.task), LEASE_MS);
 }
 
 static void a_grant_that_is_not_renewed_ends_with_the_heartbeat(void **state) {
@@ -170,6 +173,7 @@ static void a_grant_that_is_not_renewed_ends_with_the_heartbeat(void **state) {
   fake_command renewal = take("fair/renew");
   UNTIL(lk_lock_lost(fix.lock, fix.task) == LK_LOST_UNREACHABLE);
   assert_in_range(lk_now_ms() - since_ms, 0, LEASE_MS / 2);
+  assert_int_equal(lk_lock_lease_ms(fix.lock, fix.task), 0);
   fake_forget(&renewal);
 }
 
