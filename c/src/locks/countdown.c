@@ -6,54 +6,41 @@
 
 #include "base/status.h"
 #include "locks/counting.h"
+#include "locks/tally.h"
 
 struct lk_countdown {
-  lk_counter counter; /* first, as lk_counter_new() wants it */
+  lk_counter counter; /* and nothing else: it is opened and closed as that */
 };
+
+static const lk_tally tally = {.family = "countdown",
+                               .noun = "latch",
+                               .teller = "countdown/count_down",
+                               .set = "countdown/set",
+                               .inspect = "countdown/inspect",
+                               .count_min = 1};
+
+static lk_counter *counter_of(lk_countdown *latch) { return latch ? &latch->counter : NULL; }
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
 lk_status lk_countdown_open(lk_client *client, const char *name, const lk_counter_options *options,
                             lk_countdown **out, lk_error *error) {
   lk_counter *made = NULL;
-  lk_status status =
-      lk_counter_new(sizeof(lk_countdown), client, "countdown", "countdown/count_down", name,
-                     options, out ? &made : NULL, error);
+  lk_status status = lk_tally_open(&tally, client, name, options, out ? &made : NULL, error);
   if (out) *out = (lk_countdown *)made;
   return status;
 }
 
-void lk_countdown_close(lk_countdown *latch) {
-  if (!latch || !lk_client_is_mine(latch->counter.client)) return;
-  lk_counter_close(&latch->counter);
-  free(latch);
-}
+void lk_countdown_close(lk_countdown *latch) { lk_tally_close(counter_of(latch)); }
 
 /* -------------------------------------------------------------------------------------- calls -- */
-
-/* Every call begins here. `out` (may be NULL) takes 0. */
-static lk_status enter(lk_countdown *latch, int64_t *out, lk_error *error) {
-  if (out) *out = 0;
-  if (!latch) return lk_fail(error, LK_INVALID, "the latch is NULL");
-  return lk_client_enter(latch->counter.client, error);
-}
 
 lk_status lk_countdown_set(lk_countdown *latch, int64_t count, int64_t ttl_ms, int64_t *left,
                            lk_error *error) {
   lk_said said = {0, 0, 0, false};
-  lk_digits digits, ttl;
-  lk_status status = enter(latch, left, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(latch), left, error);
   if (status != LK_OK) return status;
-  status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
-  if (status == LK_OK && ttl_ms != 0) {
-    status = lk_check_range("ttl_ms", ttl_ms, 1000, LK_COUNTER_TTL_MAX_MS, error);
-  }
-  if (status == LK_OK) {
-    lk_value values[] = {lk_number_value("count", count, &digits),
-                         lk_number_value("ttl", ttl_ms, &ttl)};
-    status =
-        lk_counter_call(&latch->counter, "countdown/set", values, ttl_ms ? 2 : 1, &said, error);
-  }
+  status = lk_tally_set(&tally, &latch->counter, count, ttl_ms, &said, error);
   if (status == LK_OK && left) *left = said.second;
   if (status == LK_OK && said.first == 0) {
     status =
@@ -77,7 +64,7 @@ lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int64_t *l
                                   lk_error *error) {
   lk_said said = {0, 0, 0, false};
   lk_digits digits;
-  lk_status status = enter(latch, left, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(latch), left, error);
   if (status != LK_OK) return status;
   status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
   if (status == LK_OK) {
@@ -91,7 +78,7 @@ lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int64_t *l
 
 lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error *error) {
   lk_said said = {0, 0, 0, false};
-  lk_status status = enter(latch, left, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(latch), left, error);
   if (status != LK_OK) return status;
   status = lk_counter_call(&latch->counter, "countdown/reset", NULL, 0, &said, error);
   if (status == LK_OK && said.first != 0 && said.first != 1) {
@@ -104,15 +91,7 @@ lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error *error
 
 lk_status lk_countdown_inspect(lk_countdown *latch, int64_t *left, int64_t *ttl_ms,
                                lk_error *error) {
-  lk_said said = {0, 0, 0, false};
-  if (ttl_ms) *ttl_ms = 0;
-  lk_status status = enter(latch, left, error);
-  if (status != LK_OK) return status;
-  status = lk_counter_inspect(&latch->counter, "countdown/inspect", &said, error);
-  if (status == LK_OK && left) *left = said.third;
-  if (status == LK_OK && ttl_ms) *ttl_ms = said.first == 1 ? said.second : -2;
-  lk_client_leave(latch->counter.client);
-  return status;
+  return lk_tally_inspect(&tally, counter_of(latch), left, ttl_ms, error);
 }
 
 /* --------------------------------------------------------------------------------------- wait -- */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "base/status.h"
 #include "harness/line.h"
 
@@ -54,32 +53,6 @@ lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *fa
     if (!counter->name || !counter->line) status = lk_fail(error, LK_NOMEM, "out of memory");
   }
   if (status != LK_OK) lk_counter_close(counter);
-  return status;
-}
-
-lk_status lk_counter_new(size_t size, lk_client *client, const char *family, const char *teller,
-                         const char *name, const lk_counter_options *options, lk_counter **out,
-                         lk_error *error) {
-  lk_counter_options given = LK_COUNTER_OPTIONS_INIT;
-  lk_counter *counter = NULL;
-  lk_status status = lk_client_enter(client, error);
-  if (status != LK_OK) return status;
-  if (!out) status = lk_fail(error, LK_INVALID, "out is NULL");
-  if (status == LK_OK && options) {
-    status = lk_options_copy(&given, sizeof given, options, "lk_counter_options", error);
-  }
-  if (status == LK_OK) {
-    counter = calloc(1, size);
-    status = counter ? lk_counter_open(counter, client, family, teller, name, &given, error)
-                     : lk_fail(error, LK_NOMEM, "out of memory");
-  }
-  if (status == LK_OK) {
-    *out = counter;
-    lk_succeed(error);
-  } else {
-    free(counter);
-  }
-  lk_client_leave(client);
   return status;
 }
 

@@ -18,16 +18,11 @@ typedef struct lk_counter {
   int64_t resend_us;
 } lk_counter;
 
-/* Inside a call that has entered the client, as all below but lk_counter_new(). `teller` is a script
+/* Inside a call that has entered the client, as all below. `teller` is a script
  * of the family that tells the channel. */
 lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *family,
                           const char *teller, const char *name, const lk_counter_options *options,
                           lk_error *error);
-/* A handle that begins with an lk_counter, `size` bytes long. Options as the application gave them;
- * `out` may be NULL, which is said. */
-lk_status lk_counter_new(size_t size, lk_client *client, const char *family, const char *teller,
-                         const char *name, const lk_counter_options *options, lk_counter **out,
-                         lk_error *error);
 void lk_counter_close(lk_counter *counter);
 
 /* In decimal; as the value of an argument, `digits` must live as long as the call. */

@@ -7,36 +7,36 @@
 
 #include "base/status.h"
 #include "locks/counting.h"
+#include "locks/tally.h"
 
 struct lk_semaphore {
-  lk_counter counter; /* first, as lk_counter_new() wants it */
+  lk_counter counter; /* and nothing else: it is opened and closed as that */
 };
+
+static const lk_tally tally = {.family = "semaphore",
+                               .noun = "semaphore",
+                               .teller = "semaphore/release",
+                               .set = "semaphore/set",
+                               .inspect = "semaphore/inspect",
+                               .count_min = 0};
+
+static lk_counter *counter_of(lk_semaphore *semaphore) {
+  return semaphore ? &semaphore->counter : NULL;
+}
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
 lk_status lk_semaphore_open(lk_client *client, const char *name, const lk_counter_options *options,
                             lk_semaphore **out, lk_error *error) {
   lk_counter *made = NULL;
-  lk_status status = lk_counter_new(sizeof(lk_semaphore), client, "semaphore", "semaphore/release",
-                                    name, options, out ? &made : NULL, error);
+  lk_status status = lk_tally_open(&tally, client, name, options, out ? &made : NULL, error);
   if (out) *out = (lk_semaphore *)made;
   return status;
 }
 
-void lk_semaphore_close(lk_semaphore *semaphore) {
-  if (!semaphore || !lk_client_is_mine(semaphore->counter.client)) return;
-  lk_counter_close(&semaphore->counter);
-  free(semaphore);
-}
+void lk_semaphore_close(lk_semaphore *semaphore) { lk_tally_close(counter_of(semaphore)); }
 
 /* -------------------------------------------------------------------------------------- calls -- */
-
-/* Every call begins and ends here. `out` (may be NULL) takes 0 or what the call says. */
-static lk_status enter(lk_semaphore *semaphore, int64_t *out, lk_error *error) {
-  if (out) *out = 0;
-  if (!semaphore) return lk_fail(error, LK_INVALID, "the semaphore is NULL");
-  return lk_client_enter(semaphore->counter.client, error);
-}
 
 /* {1, free}; {0, free} and {-1, free} are refusals. */
 static lk_status outcome(const char *script, const lk_said *said, int64_t *out, lk_error *error) {
@@ -61,19 +61,9 @@ static lk_status leave(lk_semaphore *semaphore, const char *script, lk_status st
 lk_status lk_semaphore_set(lk_semaphore *semaphore, int64_t count, int64_t ttl_ms, int64_t *free,
                            lk_error *error) {
   lk_said said = {0, 0, 0, false};
-  lk_digits digits, ttl;
-  lk_status status = enter(semaphore, free, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(semaphore), free, error);
   if (status != LK_OK) return status;
-  status = lk_check_range("count", count, 0, LK_COUNT_MAX, error);
-  if (status == LK_OK && ttl_ms != 0) {
-    status = lk_check_range("ttl_ms", ttl_ms, 1000, LK_COUNTER_TTL_MAX_MS, error);
-  }
-  if (status == LK_OK) {
-    lk_value values[] = {lk_number_value("count", count, &digits),
-                         lk_number_value("ttl", ttl_ms, &ttl)};
-    status =
-        lk_counter_call(&semaphore->counter, "semaphore/set", values, ttl_ms ? 2 : 1, &said, error);
-  }
+  status = lk_tally_set(&tally, &semaphore->counter, count, ttl_ms, &said, error);
   return leave(semaphore, "semaphore/set", status, &said, free, error);
 }
 
@@ -81,7 +71,7 @@ lk_status lk_semaphore_release(lk_semaphore *semaphore, int64_t count, int64_t b
                                lk_error *error) {
   lk_said said = {0, 0, 0, false};
   lk_digits digits, most;
-  lk_status status = enter(semaphore, free, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(semaphore), free, error);
   if (status != LK_OK) return status;
   status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
   if (status == LK_OK) status = lk_check_range("bound", bound, 0, LK_COUNT_MAX, error);
@@ -98,7 +88,7 @@ lk_status lk_semaphore_add(lk_semaphore *semaphore, int64_t change, int64_t *fre
                            lk_error *error) {
   lk_said said = {0, 0, 0, false};
   lk_digits digits;
-  lk_status status = enter(semaphore, free, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(semaphore), free, error);
   if (status != LK_OK) return status;
   status = lk_check_range("change", change, -LK_COUNT_MAX, LK_COUNT_MAX, error);
   if (status == LK_OK && change == 0) status = lk_fail(error, LK_INVALID, "change must not be 0");
@@ -113,7 +103,7 @@ lk_status lk_semaphore_add(lk_semaphore *semaphore, int64_t change, int64_t *fre
 
 lk_status lk_semaphore_drain(lk_semaphore *semaphore, int64_t *taken, lk_error *error) {
   lk_said said = {0, 0, 0, false};
-  lk_status status = enter(semaphore, taken, error);
+  lk_status status = lk_tally_enter(&tally, counter_of(semaphore), taken, error);
   if (status != LK_OK) return status;
   if (!taken) {
     status =
@@ -126,15 +116,7 @@ lk_status lk_semaphore_drain(lk_semaphore *semaphore, int64_t *taken, lk_error *
 
 lk_status lk_semaphore_inspect(lk_semaphore *semaphore, int64_t *free, int64_t *ttl_ms,
                                lk_error *error) {
-  lk_said said = {0, 0, 0, false};
-  if (ttl_ms) *ttl_ms = 0;
-  lk_status status = enter(semaphore, free, error);
-  if (status != LK_OK) return status;
-  status = lk_counter_inspect(&semaphore->counter, "semaphore/inspect", &said, error);
-  if (status == LK_OK && free) *free = said.third;
-  if (status == LK_OK && ttl_ms) *ttl_ms = said.first == 1 ? said.second : -2;
-  lk_client_leave(semaphore->counter.client);
-  return status;
+  return lk_tally_inspect(&tally, counter_of(semaphore), free, ttl_ms, error);
 }
 
 /* ------------------------------------------------------------------------------------ acquire -- */
