@@ -7,7 +7,7 @@
 
 #include "refuse.h"
 
-enum { CONNECT_MS = 300, COMMAND_MS = 300, PATIENCE_MS = 10000 };
+enum { CONNECT_MS = 300, COMMAND_MS = 400, PATIENCE_MS = 10000 };
 
 static void complain(stage *st, const char *call, const char *what) {
   if (st->wrong[0]) return;
@@ -39,6 +39,7 @@ bool stage_say(stage *st, lk_status expected, lk_status got, const char *call) {
              lk_status_name((int)expected), st->error.message);
     complain(st, call, what);
   }
+  if (!fine && may_begin_trouble(got) && refuse_count() == 0) st->slow = true;
   if (got != expected) st->troubled = true;
   return got == expected;
 }

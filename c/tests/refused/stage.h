@@ -18,6 +18,7 @@ typedef struct stage {
   lk_client *client; /* NULL: it could not be opened */
   lk_error error;
   bool troubled;   /* a call came to something else than it does where nothing is refused */
+  bool slow;       /* and nothing had been refused: the machine had too much to do */
   char wrong[512]; /* what should not have happened; "": nothing */
   struct {
     void (*close)(void *handle);

@@ -22,7 +22,7 @@
 /* The system gives nothing once; or never again, until the scene is over; or until all is closed. */
 typedef enum way { ONCE, FOR_THE_SCENE, FOR_GOOD, WAYS } way;
 
-enum { SAMPLE = 8, STUCK_S = 30, SOUND_MS = 8000 };
+enum { SAMPLE = 8, STUCK_S = 30, SOUND_MS = 8000, PATIENCE = 4 };
 
 static server *srv;
 static char playing[128];
@@ -86,28 +86,39 @@ static void nothing_is_left(stage *st) {
   free(names);
 }
 
-/* One play. How often it asked; 0: something was wrong, and has been said. */
-static unsigned play(const scene *s, refuse_kind kind, unsigned nth, way how) {
-  stage st = {.srv = srv};
+/* One play; how often it asked. */
+static unsigned play_once(const scene *s, refuse_kind kind, unsigned nth, way how, stage *at) {
+  *at = (stage){.srv = srv};
   snprintf(playing, sizeof playing, "%s:%u:%d", s->name, nth, (int)how);
   server_do(srv, "FLUSHALL");
   refuse_begin();
-  if (!s->opens) stage_open(&st, NULL);
-  assert_true(st.client || s->opens);
+  if (!s->opens) stage_open(at, NULL);
+  if (!at->client && !s->opens) return 0; /* it has said why */
   alarm(STUCK_S);
   refuse_arm(kind, nth, how != ONCE);
-  s->play(&st);
-  unsigned asked = 1;
+  s->play(at);
+  unsigned asked;
   if (how == FOR_GOOD) {
-    close_all(&st, nth % 2 == 0);
+    close_all(at, nth % 2 == 0);
     asked = refuse_end();
   } else {
     asked = refuse_end();
-    if (st.client) work_again(&st);
-    close_all(&st, nth % 2 == 0);
+    if (at->client) work_again(at);
+    close_all(at, nth % 2 == 0);
   }
-  nothing_is_left(&st);
+  nothing_is_left(at);
   alarm(0);
+  return asked;
+}
+
+/* One play, again where the machine was too slow for it. How often it asked, and 1; 0: something was wrong, and
+ * has been said. */
+static unsigned play(const scene *s, refuse_kind kind, unsigned nth, way how) {
+  stage st;
+  unsigned asked = play_once(s, kind, nth, how, &st);
+  for (int again = 0; st.slow && again < PATIENCE; again++) {
+    asked = play_once(s, kind, nth, how, &st);
+  }
   if (!st.wrong[0]) return asked + 1;
   print_error("%s, request %u, way %d: %s\n", s->name, nth, (int)how, st.wrong);
   return 0;
