@@ -6,6 +6,7 @@ local Rw = require('interop.player.rw')
 local checker = require('latchkey.checker')
 local helper = require('helper')
 local mutated = require('support.mutated')
+local parts = require('latchkey.checker.parts')
 local redisson = require('latchkey.checker.redisson')
 local tablex = require('pl.tablex')
 
@@ -180,6 +181,16 @@ describe('beside a reader or writer of Redisson', function()
     end)
   end
 
+  it('a writer that looks at levels alone is let in, though they are not renewed', function()
+    local scripts = mutated(finally, 'rw', 'write_acquire',
+      'return levels_ms and math.max(levels_ms, left_ms)', 'return levels_ms')
+
+    local finding = check({ scripts = scripts, only = { 'G1' },
+      limits = { redisson_readers = 1, redisson_age = 3.44 } }, 'rw').findings[1]
+
+    assert.equal('G1', finding and finding.property)
+  end)
+
   it('a writer that tells nobody leaves the other asleep', function()
     assert.equal('G6', found_rw('write_release', "tell(channel, publish, '1')\nreturn", 'return',
       READER))
@@ -193,6 +204,47 @@ describe('beside a reader or writer of Redisson', function()
   it('a reader that does not know the levels of the other is let in beside its writer', function()
     assert.equal('G1', found_rw('read_acquire', "if mode ~= 'read' and left_ms ~= -2 then",
       'if false then', WRITER))
+  end)
+end)
+
+describe('what is kept for half a minute', function()
+  local LIMITS = { redisson_readers = 1 }
+  local KEPT = 'latchkey_rw_theirs:{l}'
+
+  -- A reader of latchkey makes the lock live longer than that of Redisson asked for.
+  local function kept(way)
+    local run, why, steps = checker.run('rw', 'A:lock A.read_lock A< +100 B:lock B.read_acquire B< '
+      .. way, { scripts = helper.scripts, clients = 3, limits = LIMITS })
+    local state = assert(run, why).steps[#run.steps].state
+    local record = state[steps.KEYS].data[KEPT]
+    return record and record.expires_at - parts.START_MS
+  end
+
+  it('is known up to whole thirds once time passes', function()
+    assert.is_true(kept('A@renew') > 30000)
+    local left_ms = kept('A@renew A.read_renew A< +100')
+    assert.is_true(left_ms >= 400 and left_ms < 500, left_ms)
+  end)
+
+  it('is over soon in one run, and in another as far off as ever', function()
+    local second = 'A@renew A.read_renew A< +100 A@renew A.read_renew A< B@renew B.read_renew B< '
+    local near, far = kept(second .. '+100'), kept(second .. '+100*')
+
+    assert.equal(100, far - near)
+  end)
+
+  it('is looked at when it ends, however long that takes', function()
+    local scripts = mutated(finally, 'rw', 'read_renew', "return {1, theirs_ms and 1 or 0}", ([[
+local kept_ms = redis.call('PTTL', theirs)
+if kept_ms >= 0 and kept_ms < 300 then
+  return redis.error_reply('LKARG it ends')
+end
+return {1, theirs_ms and 1 or 0}]]))
+
+    local finding = check({ scripts = scripts, clients = 3, faults = 0, limits = LIMITS },
+      'rw').findings[1]
+
+    assert.equal('G10', finding and finding.property)
   end)
 end)
 

@@ -140,15 +140,8 @@ local function is_token(n)
 end
 parts.is_token = is_token
 
-local function nearer(ms, past_ms)
-  local function number(n)
-    if parts.is_moment(n) then
-      return math.max(n - ms, START_MS - past_ms)
-    elseif is_token(n) then
-      return n - ms * 1000
-    end
-    return n
-  end
+-- Changes all numbers, also those in texts that are as long as moments and tokens.
+local function changed(number)
   local function digits(text)
     local length = #text
     if length ~= 13 and length ~= 16 then
@@ -159,6 +152,17 @@ local function nearer(ms, past_ms)
   return number, function(text)
     return #text >= 13 and (text:gsub('%d+', digits)) or text
   end
+end
+
+local function nearer(ms, past_ms)
+  return changed(function(n)
+    if parts.is_moment(n) then
+      return math.max(n - ms, START_MS - past_ms)
+    elseif is_token(n) then
+      return n - ms * 1000
+    end
+    return n
+  end)
 end
 
 ---@param past_ms? integer what is longer ago is as if it were so long ago
@@ -190,6 +194,22 @@ function Pool:shift(part, ms)
     part.later[ms] = shifted
   end
   return shifted
+end
+
+---The part with moments that are at least far_ms off so much later.
+---@param server? table whose keyspace the part is
+function Pool:put_off(part, ms, far_ms, server)
+  local name = 'later ' .. ms
+  local new = part.renamed[name]
+  if not new then
+    local number, text = changed(function(n)
+      return parts.is_moment(n) and n - START_MS >= far_ms and n + ms or n
+    end)
+    local data = map(part.data, text, number)
+    new = server and server:keyspace(data) or self:part(data)
+    part.renamed[name] = new
+  end
+  return new
 end
 
 ---The part with clients called by other letters.

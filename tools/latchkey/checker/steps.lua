@@ -7,20 +7,22 @@
 --   A<          it reads the reply             A<msg       it takes note of a message
 --   A@renew     its timer fires                A~release   a late copy of a call runs
 --   A!crash     a fault                        +100        time passes, in ms
+--                                              +100*       and what is far off stays so
 --
 -- Time passes only where nobody has anything to do at once: who is slow is so by a fault. What can
 -- wait for any time (decisions, late calls, the end of a pause) happens at each third of a lease,
 -- or in the last millisecond before it; leases that began there end there. Timers fire when they
 -- are due, and what follows from them goes on at once.
 local Client = require('latchkey.checker.client')
-local Server = require('latchkey.checker.server')
 local execution = require('latchkey.checker.execution')
 local faults = require('latchkey.checker.faults')
 local parts = require('latchkey.checker.parts')
+local passing = require('latchkey.checker.passing')
 local properties = require('latchkey.checker.properties')
 local replicas = require('latchkey.checker.replicas')
 
 local run_call, run_late, with = execution.run_call, execution.run_late, execution.with
+local is_occasion, pass_time = passing.is_occasion, passing.pass_time
 
 local Steps = {}
 Steps.__index = Steps
@@ -300,50 +302,6 @@ local function shared_faults(self, state, emit)
       emit(label, new, finding)
     end)
   end
-end
-
--- May something begin now that could have begun at any time?
-local function is_occasion(self, state)
-  local phase = state[self.PHASE]
-  return phase == 0 or self.limits.edges and phase == self.limits.third - 1
-end
-
-local function pass_time(self, state, emit)
-  local keyspace, ms = state[self.KEYS], nil
-  local ended, patient = true, false
-  for i = 1, self.n do
-    local view = self:view(state[i])
-    patient = patient or view.patient
-    if view.next_ms then
-      ms = math.min(ms or view.next_ms, view.next_ms)
-    end
-    ended = ended and view.ended
-  end
-  local next_ms = Server.next(keyspace)
-  if next_ms then
-    ms = math.min(ms or next_ms, next_ms)
-  end
-  local phase, third = state[self.PHASE], self.limits.third
-  local until_next = self.limits.edges and phase < third - 1 and third - 1 - phase or third - phase
-  if ended or not ms and (not patient or is_occasion(self, state)) then
-    return ended
-  elseif patient then
-    ms = math.min(ms or until_next, until_next)
-  end
-  local new = { [self.PHASE] = (phase + ms) % third }
-  for i = 1, self.n do
-    new[i] = self.pool:shift(state[i], ms)
-  end
-  new[self.KEYS] = self.server:shift(keyspace, ms)
-  new[self.GHOST] = self.pool:shift(state[self.GHOST], ms)
-  new[self.BACK] = state[self.BACK] and self.pool:shift(state[self.BACK], ms)
-  new[self.LEFT] = state[self.LEFT]
-  new[self.KEYS] = self.server:keep_records(new[self.KEYS])
-  if self.model.settle then
-    self.model.settle(self, new)
-  end
-  emit('+' .. ms, new)
-  return true
 end
 
 local function check_quiet(self, state)

@@ -143,7 +143,7 @@ end
 function story.of(steps, run)
   local rows, at_ms = {}, 0
   for _, step in ipairs(run.steps) do
-    local ms = tonumber(step.label:match('^%+(%d+)$'))
+    local ms = tonumber(step.label:match('^%+(%d+)'))
     local row = { at_ms = at_ms, label = step.label, changes = changes(steps, step) }
     tell(steps, step, row)
     if ms then

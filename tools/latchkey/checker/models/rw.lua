@@ -65,12 +65,15 @@ return {
       .. ('redisson_reader '):rep(limits.redisson_readers)
       .. ('redisson_writer '):rep(limits.redisson_writers)
     local left = n - select(2, others:gsub(' ', ''))
-    return others .. ('reader '):rep(math.ceil(left / 2)) .. ('writer '):rep(math.floor(left / 2))
+    -- One that is alone beside a reader of Redisson writes: readers do not exclude each other.
+    local readers = limits.redisson_readers > 0 and math.floor(left / 2) or math.ceil(left / 2)
+    return others .. ('reader '):rep(readers) .. ('writer '):rep(left - readers)
   end,
   limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1, renewals = math.huge,
     reads = 1, upgrades = 1, back = 200, both = 0, redisson_readers = 0, redisson_writers = 0,
     redisson_age = 4.4 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
+  far_ms = 400,
   runs = {
     { clients = 3, rounds = 1 },
     { clients = 2, rounds = 2 },
@@ -78,12 +81,17 @@ return {
       kinds = { 'break', 'crash' } },
     { limits = { both = 1, renewals = 1 }, says = 'one of them writes and reads' },
     { limits = { both = 2, renewals = 1 }, faults = 0, says = 'both write and read' },
-    { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1, redisson_age = 3.17 },
+    { clients = 3, faults = 0, limits = { redisson_readers = 1, redisson_age = 3.17 },
       says = 'beside a reader of Redisson 3.17, or 4.0 to 4.3' },
-    { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1, redisson_age = 3.44 },
+    { clients = 3, faults = 0, limits = { redisson_readers = 1, redisson_age = 3.44 },
       says = 'beside a reader of Redisson 3.44 to 3.52' },
-    { clients = 3, faults = 0, limits = { redisson_readers = 1, renewals = 1 },
+    { clients = 3, faults = 0, limits = { redisson_readers = 1 },
       says = 'beside a reader of Redisson 4.4' },
+    { limits = { redisson_readers = 1, redisson_age = 3.17 },
+      says = 'a writer beside a reader of Redisson 3.17, or 4.0 to 4.3' },
+    { limits = { redisson_readers = 1, redisson_age = 3.44 },
+      says = 'a writer beside a reader of Redisson 3.44 to 3.52' },
+    { limits = { redisson_readers = 1 }, says = 'a writer beside a reader of Redisson 4.4' },
     { limits = { redisson_writers = 1, renewals = 1 }, says = 'beside a writer of Redisson' },
   },
   holders = holders.of_rw,
