@@ -230,7 +230,8 @@ typedef struct lk_client_options {
   bool no_load;           /**< do not load the scripts; each is loaded when it is first missed */
   int64_t
       poll_us; /**< busy-poll time before a call blocks, in microseconds, up to 1,000. 0: adaptive, up to
-                        twice the round trip if that is below 300; -1: never. Lower latency near the
+                        twice the round trip if that is below 300, and not beside other callers;
+                        -1: never. Lower latency near the
                         server, at the price of CPU */
   void (*trace)(const char *line, size_t len,
                 void *user); /**< is handed what the client does, a JSON

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "net/pipe_drive.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #ifndef POLLRDHUP
 #define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
@@ -63,7 +64,7 @@ static void pass_on(lk_pipe *pipe) {
   bool work = pipe->inflight.first || pipe->waiting.first;
   if (pipe->driving || !work) return;
   if (pipe->waiters) {
-    lk_pipe_call_waiter(pipe, pipe->waiters);
+    lk_pipe_call_driver(pipe, pipe->waiters);
   } else {
     pipe->poke(pipe->poked);
   }
@@ -193,6 +194,7 @@ bool lk_pipe_is_up(lk_pipe *pipe) {
 /* Until it has ended, or this one is called to drive. */
 static void sleep_until_called(lk_pipe *pipe, lk_request *request) {
   lk_park_init(&request->park);
+  pipe->crowded_us = lk_clock_us();
   request->called = false;
   request->parked = true;
   request->previous_waiter = NULL;
@@ -207,8 +209,7 @@ static void sleep_until_called(lk_pipe *pipe, lk_request *request) {
     while (!lk_park_sleep(&request->park, INT64_MAX)) continue;
     pthread_mutex_lock(&pipe->mutex);
   } else if (!request->called) {
-    lk_pipe_call_waiter(pipe, request);
-    pipe->to_wake = request->next_waiter;
+    lk_pipe_unpark(pipe, request);
   }
 }
 
@@ -313,6 +314,9 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   lk_queue_init(&pipe->waiting);
   lk_queue_init(&pipe->inflight);
   lk_queue_init(&pipe->ended);
+  lk_park_list_init(&pipe->to_wake);
+  pipe->processors = lk_thread_processors();
+  pipe->crowded_us = INT64_MIN / 2;
   pipe->watched = (lk_watched){.watch = watch, .done = watched_done};
   pipe->command_us = command_us;
   pipe->poll_us = poll_us;

@@ -13,8 +13,7 @@
 
 /* ---------------------------------------------------------------------------- how requests end -- */
 
-/* Out of the list of those who sleep, into that of those who are to be woken. */
-void lk_pipe_call_waiter(lk_pipe *pipe, lk_request *request) {
+void lk_pipe_unpark(lk_pipe *pipe, lk_request *request) {
   if (request->previous_waiter) {
     request->previous_waiter->next_waiter = request->next_waiter;
   } else {
@@ -22,21 +21,27 @@ void lk_pipe_call_waiter(lk_pipe *pipe, lk_request *request) {
   }
   if (request->next_waiter) request->next_waiter->previous_waiter = request->previous_waiter;
   request->parked = false;
+}
+
+static void call_waiter(lk_pipe *pipe, lk_request *request) {
+  lk_pipe_unpark(pipe, request);
   request->called = true;
-  request->next_waiter = pipe->to_wake;
-  pipe->to_wake = request;
+  lk_park_list_add(&pipe->to_wake, &request->park);
+}
+
+void lk_pipe_call_driver(lk_pipe *pipe, lk_request *request) {
+  lk_pipe_unpark(pipe, request);
+  request->called = true;
+  lk_park_list_put_first(&pipe->to_wake, &request->park);
 }
 
 /* Whoever is woken finds the mutex free. A woken request may be gone at once. */
 void lk_pipe_let_go(lk_pipe *pipe) {
-  lk_request *request = pipe->to_wake;
-  pipe->to_wake = NULL;
+  lk_park *first = pipe->to_wake.first;
+  unsigned processors = pipe->processors;
+  lk_park_list_init(&pipe->to_wake);
   pthread_mutex_unlock(&pipe->mutex);
-  while (request) {
-    lk_request *next = request->next_waiter;
-    lk_park_wake(&request->park);
-    request = next;
-  }
+  if (first) lk_park_wake_all(first, processors);
 }
 
 /* Told once: by the reply, or by whoever gives it up. */
@@ -62,7 +67,7 @@ void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const 
     lk_queue_push(&pipe->ended, request);
   } else {
     request->finished = true;
-    if (request->parked) lk_pipe_call_waiter(pipe, request);
+    if (request->parked) call_waiter(pipe, request);
   }
 }
 
@@ -285,12 +290,14 @@ int64_t lk_pipe_timer(const lk_pipe *pipe) {
   return at;
 }
 
-enum { TRIP_SHORT_US = 300, POLL_MOST_US = 200 };
+enum { TRIP_SHORT_US = 300, POLL_MOST_US = 200, CROWDED_US = 10 * 1000 };
 
 /* How long to look for a reply before sleeping: where the server is near, a sleep and the wake-up cost
- * more than the round trip. */
+ * more than the round trip. Not beside other callers: each turn that is lent while looking may go to one of
+ * them for a whole slice of the scheduler's, and all wait for who looks. */
 static int64_t look_for_us(const lk_pipe *pipe) {
   if (pipe->poll_us >= 0) return pipe->poll_us;
+  if (lk_clock_us() - pipe->crowded_us < CROWDED_US) return 0;
   if (pipe->trip_us > TRIP_SHORT_US) return 0;
   return pipe->trip_us * 2 < POLL_MOST_US ? pipe->trip_us * 2 : POLL_MOST_US;
 }

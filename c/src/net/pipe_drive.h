@@ -29,8 +29,7 @@ struct lk_request {
   lk_park park; /* of the waiting caller, while it does not drive */
   bool parked;  /* it sleeps there, and nobody has set out to wake it */
   bool called;  /* somebody has */
-  lk_request *next_waiter,
-      *previous_waiter; /* while parked; then next_waiter is the next to wake */
+  lk_request *next_waiter, *previous_waiter; /* while parked */
   lk_answer answer;
   size_t wire_len;
   char wire[];
@@ -49,11 +48,13 @@ struct lk_pipe {
   lk_queue inflight; /* gone out, in the order their replies come */
   lk_queue ended;    /* `done` is to be called, without the mutex */
   lk_request *waiters;
-  lk_request *to_wake; /* as soon as the mutex is let go */
-  int64_t heard_us;    /* when the last reply came */
-  int64_t trip_us;     /* what a round trip took lately */
-  int64_t poll_us;     /* the driver looks for a reply so long before it sleeps; -1: twice a trip */
-  bool driving;        /* somebody polls the connection: */
+  lk_park_list to_wake; /* as soon as the mutex is let go */
+  unsigned processors;
+  int64_t heard_us; /* when the last reply came */
+  int64_t trip_us;  /* what a round trip took lately */
+  int64_t poll_us;  /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
+  int64_t crowded_us; /* when a caller last found another driving */
+  bool driving;       /* somebody polls the connection: */
   bool keeper_drives;
   lk_pipe *twin; /* NULL: not asked for */
   bool opening;
@@ -97,8 +98,10 @@ static inline void lk_queue_remove(lk_queue *q, lk_request *request) {
 
 /* Let go of the mutex; whoever is woken then finds it free. */
 void lk_pipe_let_go(lk_pipe *pipe);
-/* Out of the list of those who sleep, into that of those who are to be woken. */
-void lk_pipe_call_waiter(lk_pipe *pipe, lk_request *request);
+/* Out of the list of those who sleep. */
+void lk_pipe_unpark(lk_pipe *pipe, lk_request *request);
+/* It is to be woken, in front of all others: it will drive. */
+void lk_pipe_call_driver(lk_pipe *pipe, lk_request *request);
 /* What becomes of it is told to the trace, once. */
 void lk_request_tell(lk_request *request, lk_status status);
 void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why);

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* syscall() */
 #include "os/park.h"
 
-#include <sched.h>
 #include <time.h>
 
 #include "os/clock.h"
@@ -25,12 +24,14 @@ static long futex(lk_park *park, int operation, unsigned value, const struct tim
 }
 #endif
 
-/* So often the processor is lent to others before the thread sleeps. */
-enum { YIELDS = 20 };
-
 enum { AWAKE, WOKEN, ASLEEP };
 
-void lk_park_init(lk_park *park) { atomic_init(&park->state, AWAKE); }
+enum { CHAINS_MOST = 16 };
+
+void lk_park_init(lk_park *park) {
+  atomic_init(&park->state, AWAKE);
+  park->next = NULL;
+}
 
 static void sleep_a_while(lk_park *park, int64_t for_us) {
   struct timespec at_most = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
@@ -49,16 +50,13 @@ static bool is_woken(lk_park *park) {
 
 bool lk_park_sleep(lk_park *park, int64_t until_us) {
   unsigned awake = AWAKE;
-  for (int i = 0; i < YIELDS; i++) {
-    if (is_woken(park)) return true;
-    sched_yield();
-  }
   atomic_compare_exchange_strong(&park->state, &awake, ASLEEP);
   while (!is_woken(park)) {
     int64_t left_us = until_us - lk_clock_us();
     if (left_us <= 0) return false;
     sleep_a_while(park, left_us < LK_NAP_US ? left_us : LK_NAP_US);
   }
+  if (park->next) lk_park_wake(park->next);
   return true;
 }
 
@@ -69,4 +67,37 @@ void lk_park_wake(lk_park *park) {
 #else
   (void)before;
 #endif
+}
+
+void lk_park_list_add(lk_park_list *list, lk_park *park) {
+  park->next = NULL;
+  *list->last = park;
+  list->last = &park->next;
+}
+
+void lk_park_list_put_first(lk_park_list *list, lk_park *park) {
+  park->next = list->first;
+  list->first = park;
+  if (!park->next) list->last = &park->next;
+}
+
+void lk_park_wake_all(lk_park *first, unsigned processors) {
+  lk_park *heads[CHAINS_MOST];
+  lk_park *at, *next, *ahead = first;
+  unsigned chains = 0, most = processors < CHAINS_MOST ? processors : CHAINS_MOST;
+  while (chains < most && ahead) {
+    heads[chains++] = ahead;
+    ahead = ahead->next;
+  }
+  for (at = first; ahead;
+       at = next) { /* each is followed by the one that is so many places behind it */
+    next = at->next;
+    at->next = ahead;
+    ahead = ahead->next;
+  }
+  for (; at; at = next) {
+    next = at->next;
+    at->next = NULL;
+  }
+  for (unsigned i = 0; i < chains; i++) lk_park_wake(heads[i]);
 }

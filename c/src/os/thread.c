@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* sched_getaffinity() */
 #include "os/thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+
+/* Of processors: the system does not say, or has more than fit into the usual set. */
+enum { UNKNOWN = 16 };
 
 int lk_thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument) {
   sigset_t all, before;
@@ -22,4 +27,13 @@ uint64_t lk_thread_new_number(void) { return atomic_fetch_add(&last_number, 1) +
 uint64_t lk_thread_number(void) {
   if (number == 0) number = lk_thread_new_number();
   return number;
+}
+
+unsigned lk_thread_processors(void) {
+#ifdef __linux__
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0) return (unsigned)CPU_COUNT(&mine);
+#endif
+  return UNKNOWN;
 }

@@ -13,4 +13,7 @@ int lk_thread_start(pthread_t *thread, void *(*run)(void *argument), void *argum
 uint64_t lk_thread_number(void);
 uint64_t lk_thread_new_number(void);
 
+/* How many threads of this process may run at once, 1 or more; asks the system. */
+unsigned lk_thread_processors(void);
+
 #endif
