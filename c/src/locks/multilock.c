@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several locks as one. A round asks members through parts of its own call, one after the other or all
- * at once, and sleeps until they have ended or its time is over. Whoever comes later than that finds the
- * round closed, and what it was granted is given back: a part that was given up gives back by itself.
+ * Several locks as one: all of them, taken one after the other, or a majority, asked at once. How members are
+ * asked stands in round.c.
  */
 #include <latchkey/multilock.h>
 #include <stdio.h>
@@ -10,8 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "harness/op.h"
-#include "locks/lock.h"
+#include "locks/round.h"
 #include "os/clock.h"
 #include "os/thread.h"
 
@@ -43,155 +41,11 @@ struct lk_multilock {
   size_t majority_count, sweep_at; /* with so many, look which are held no more */
 };
 
-/* One round of calls; it lives until the last of them has ended. */
-typedef struct lk_round lk_round;
-typedef struct lk_seat {
-  lk_round *round;
-  lk_lock *lock;
-  uint64_t caller_id;
-  lk_op *op; /* of an acquire */
-  int64_t taken_us;
-  bool ended;
-  bool given_up; /* whatever it comes to, nobody waits for it */
-  lk_error said;
-} lk_seat;
-struct lk_round {
-  pthread_mutex_t mutex;
-  pthread_cond_t moved;
-  size_t refs;
-  size_t pending;
-  size_t count;
-  bool hurries; /* a server that cannot be reached is not waited for: enough others are left */
-  lk_seat seats[];
-};
-
 /* ------------------------------------------------------------------------------------- rounds -- */
 
-static lk_round *round_new(const lk_multilock *multi, uint64_t caller_id) {
-  lk_round *round = calloc(1, sizeof *round + multi->count * sizeof(lk_seat));
-  if (!round) return NULL;
-  pthread_mutex_init(&round->mutex, NULL);
-  lk_cond_init(&round->moved);
-  round->refs = 1;
-  round->count = multi->count;
-  round->hurries = multi->quorum < multi->count;
-  for (size_t i = 0; i < round->count; i++) {
-    lk_seat *seat = &round->seats[i];
-    seat->round = round;
-    seat->lock = multi->members[i];
-    seat->caller_id = caller_id;
-    seat->ended = true;
-    lk_fail(&seat->said, LK_NOT_HELD, "not asked");
-  }
-  return round;
-}
-
-static void round_drop(lk_round *round) {
-  pthread_mutex_lock(&round->mutex);
-  bool last = --round->refs == 0;
-  pthread_mutex_unlock(&round->mutex);
-  if (!last) return;
-  for (size_t i = 0; i < round->count; i++) {
-    if (round->seats[i].op) lk_op_drop(round->seats[i].op);
-  }
-  pthread_cond_destroy(&round->moved);
-  pthread_mutex_destroy(&round->mutex);
-  free(round);
-}
-
-/* false: it was given up before. */
-static bool seat_end(lk_seat *seat, lk_status status, const lk_error *error) {
-  lk_round *round = seat->round;
-  pthread_mutex_lock(&round->mutex);
-  bool wanted = !seat->given_up;
-  if (wanted) {
-    const char *said = error && status != LK_OK ? error->message : lk_status_text((int)status);
-    if (error) seat->said = *error;
-    lk_fail(&seat->said, status, "%.160s: %.150s", lk_client_target(seat->lock->client), said);
-    if (error) memcpy(seat->said.code, error->code, sizeof seat->said.code);
-  }
-  seat->ended = true;
-  round->pending--;
-  pthread_cond_signal(&round->moved);
-  pthread_mutex_unlock(&round->mutex);
-  round_drop(round);
-  return wanted;
-}
-
-static void acquired(lk_op *op, lk_status status, const lk_error *error, void *user) {
-  if (!seat_end(user, status, error) && status == LK_OK) lk_lock_disown_part(op);
-}
-
-/* Of a release, or of a lease that was to run anew. */
-static void answered(lk_op *op, lk_status status, const lk_error *error, void *user) {
-  (void)op;
-  seat_end(user, status, error);
-}
-
-static lk_part seat_part(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us,
-                         lk_done_fn done) {
-  lk_round *round = seat->round;
-  pthread_mutex_lock(&round->mutex);
-  seat->ended = false;
-  round->refs++;
-  round->pending++;
-  pthread_mutex_unlock(&round->mutex);
-  return (lk_part){.caller = caller,
-                   .caller_id = seat->caller_id,
-                   .wait_ms = wait_ms,
-                   .patience_us = patience_us,
-                   .hurries = round->hurries,
-                   .done = done,
-                   .user = seat};
-}
-
-static void seat_acquire(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us) {
-  lk_error error;
-  lk_part part = seat_part(seat, caller, wait_ms, patience_us, acquired);
-  lk_status status = lk_lock_acquire_part(seat->lock, &part, &seat->op, &error);
-  if (status != LK_OK) seat_end(seat, status, &error);
-}
-
-static void seat_extend(lk_seat *seat, int64_t patience_us) {
-  lk_error error;
-  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
-  lk_status status = lk_lock_extend_part(seat->lock, &part, &error);
-  if (status != LK_OK) seat_end(seat, status, &error);
-}
-
-static void seat_release(lk_seat *seat, int64_t patience_us) {
-  lk_error error;
-  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
-  lk_status status = lk_lock_release_part(seat->lock, &part, &error);
-  if (status == LK_OK) return;
-  if (status == LK_NOMEM) lk_lock_forgo_part(seat->lock, seat->caller_id);
-  seat_end(seat, status, &error);
-}
-
-/* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
-static void round_wait(lk_round *round, int64_t until_us) {
-  for (size_t i = 0; i < round->count; i++) lk_client_send_gathered(round->seats[i].lock->client);
-  pthread_mutex_lock(&round->mutex);
-  while (round->pending > 0 && lk_clock_us() < until_us) {
-    lk_cond_wait_until(&round->moved, &round->mutex, until_us);
-  }
-  for (size_t i = 0; i < round->count; i++) {
-    lk_seat *seat = &round->seats[i];
-    if (seat->ended) continue;
-    seat->given_up = true;
-    lk_fail(&seat->said, LK_UNSURE, "%.160s: no answer in time",
-            lk_client_target(seat->lock->client));
-  }
-  pthread_mutex_unlock(&round->mutex);
-  for (size_t i = 0; i < round->count; i++) {
-    if (round->seats[i].given_up) lk_op_cancel(round->seats[i].op);
-  }
-}
-
-static size_t round_count(const lk_round *round, lk_status status) {
-  size_t n = 0;
-  for (size_t i = 0; i < round->count; i++) n += round->seats[i].said.status == status;
-  return n;
+static lk_round *new_round(const lk_multilock *multi, uint64_t caller_id) {
+  bool enough_left = multi->quorum < multi->count;
+  return lk_round_new(multi->members, multi->count, caller_id, enough_left);
 }
 
 static void tell_causes(const lk_round *round, lk_error *causes) {
@@ -201,7 +55,7 @@ static void tell_causes(const lk_round *round, lk_error *causes) {
 /* What this round has taken goes back; what they say to that is not asked. */
 static void give_back(const lk_multilock *multi, lk_round *taken) {
   uint64_t caller_id = taken->seats[0].caller_id;
-  lk_round *round = round_new(multi, caller_id);
+  lk_round *round = new_round(multi, caller_id);
   for (size_t i = 0; !round && i < taken->count; i++) {
     if (taken->seats[i].said.status == LK_OK) lk_lock_forgo_part(multi->members[i], caller_id);
   }
@@ -211,28 +65,17 @@ static void give_back(const lk_multilock *multi, lk_round *taken) {
     if (taken->seats[i].said.status != LK_OK) continue;
     int64_t one_us = lk_lock_patience_us(multi->members[i]);
     if (one_us > patience_us) patience_us = one_us;
-    seat_release(&round->seats[i], one_us);
+    lk_seat_release(&round->seats[i], one_us);
   }
   if (multi->quorum < multi->count) patience_us = multi->patience_us;
-  round_wait(round, lk_clock_us() + patience_us);
-  round_drop(round);
+  lk_round_wait(round, lk_clock_us() + patience_us);
+  lk_round_drop(round);
 }
 
 static int64_t left_ms(int64_t until_us) {
   if (until_us == INT64_MAX) return LK_FOREVER;
   int64_t left_us = until_us - lk_clock_us();
   return left_us > 0 ? (left_us + 999) / 1000 : 0;
-}
-
-/* A member that was given up may hold its lock at this moment, and is about to give it back. */
-static size_t count_valid(const lk_round *round) {
-  size_t valid = 0;
-  for (size_t i = 0; i < round->count; i++) {
-    const lk_seat *seat = &round->seats[i];
-    bool granted = seat->said.status == LK_OK;
-    valid += granted && lk_lock_remaining_of(seat->lock, seat->caller_id) > 0;
-  }
-  return valid;
 }
 
 /* ---------------------------------------------------------------------------------- all of them -- */
@@ -253,15 +96,15 @@ static void set_anew(const lk_multilock *multi, const lk_round *taken) {
   int64_t patience_us = INT64_MAX;
   for (size_t i = 0; i < taken->count; i++) {
     if (!is_worn(&taken->seats[i])) continue;
-    if (!round) round = round_new(multi, taken->seats[0].caller_id);
+    if (!round) round = new_round(multi, taken->seats[0].caller_id);
     if (!round) return;
     int64_t one_us = lk_lock_patience_us(multi->members[i]);
     if (one_us < patience_us) patience_us = one_us;
-    seat_extend(&round->seats[i], one_us);
+    lk_seat_extend(&round->seats[i], one_us);
   }
   if (!round) return;
-  round_wait(round, lk_clock_us() + patience_us);
-  round_drop(round);
+  lk_round_wait(round, lk_clock_us() + patience_us);
+  lk_round_drop(round);
 }
 
 static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *caller,
@@ -271,8 +114,8 @@ static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *calle
   for (size_t i = 0; i < multi->count; i++) {
     lk_seat *seat = &round->seats[multi->order[i]];
     int64_t wait_ms = once ? 0 : left_ms(until_us);
-    seat_acquire(seat, caller, wait_ms, lk_lock_patience_us(seat->lock));
-    round_wait(round, INT64_MAX);
+    lk_seat_acquire(seat, caller, wait_ms, lk_lock_patience_us(seat->lock));
+    lk_round_wait(round, INT64_MAX);
     if (seat->said.status != LK_OK) {
       if (error) *error = seat->said;
       return seat->said.status;
@@ -284,7 +127,7 @@ static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *calle
     }
   }
   set_anew(multi, round);
-  size_t valid = count_valid(round);
+  size_t valid = lk_round_valid(round);
   if (valid == multi->count) return LK_OK;
   return lk_fail(error, LK_BUSY, "%zu of %zu ended again while the others were waited for",
                  multi->count - valid, multi->count);
@@ -309,15 +152,15 @@ static lk_status hopeless(const lk_multilock *multi, const lk_round *round, lk_e
 static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *caller,
                                lk_error *error) {
   for (size_t i = 0; i < multi->count; i++) {
-    seat_acquire(&round->seats[i], caller, 0, multi->patience_us);
+    lk_seat_acquire(&round->seats[i], caller, 0, multi->patience_us);
   }
-  round_wait(round, lk_clock_us() + multi->patience_us);
-  size_t valid = count_valid(round);
+  lk_round_wait(round, lk_clock_us() + multi->patience_us);
+  size_t valid = lk_round_valid(round);
   if (valid >= multi->quorum) return LK_OK;
   lk_status status = hopeless(multi, round, error);
   if (status != LK_OK) return status;
-  size_t busy = round_count(round, LK_BUSY);
-  size_t silent = multi->count - round_count(round, LK_OK) - busy;
+  size_t busy = lk_round_count(round, LK_BUSY);
+  size_t silent = multi->count - lk_round_count(round, LK_OK) - busy;
   status = LK_BUSY;
   if (silent > multi->count - multi->quorum) status = LK_UNREACHABLE;
   return lk_fail(error, status,
@@ -392,7 +235,7 @@ static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t dead
                             lk_error *causes, lk_error *error) {
   bool all = multi->quorum == multi->count;
   uint64_t id = all ? lk_caller_id(caller) : lk_thread_new_number();
-  lk_round *round = round_new(multi, id);
+  lk_round *round = new_round(multi, id);
   lk_majority *m = all ? NULL : calloc(1, sizeof *m);
   lk_status status = LK_NOMEM;
   if (round && (all || m)) {
@@ -409,7 +252,7 @@ static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t dead
     m = NULL;
   }
   free(m);
-  if (round) round_drop(round);
+  if (round) lk_round_drop(round);
   return status;
 }
 
@@ -482,10 +325,10 @@ static bool is_to_be_asked(lk_lock *member, uint64_t caller_id) {
 }
 
 static lk_status sum_up(const lk_multilock *multi, const lk_round *round, lk_error *error) {
-  size_t held = round_count(round, LK_OK);
-  size_t lost = round_count(round, LK_LOST);
+  size_t held = lk_round_count(round, LK_OK);
+  size_t lost = lk_round_count(round, LK_LOST);
   if (held >= multi->quorum) return lk_succeed(error);
-  size_t not_held = round_count(round, LK_NOT_HELD);
+  size_t not_held = lk_round_count(round, LK_NOT_HELD);
   if (not_held == multi->count) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold it");
   }
@@ -509,12 +352,12 @@ static lk_status release_round(lk_multilock *multi, lk_round *round, uint64_t id
   for (size_t i = 0; i < multi->count; i++) {
     int64_t one_us = lk_lock_patience_us(multi->members[i]);
     if (all && one_us > patience_us) patience_us = one_us;
-    if (is_to_be_asked(multi->members[i], id)) seat_release(&round->seats[i], one_us);
+    if (is_to_be_asked(multi->members[i], id)) lk_seat_release(&round->seats[i], one_us);
   }
-  round_wait(round, lk_clock_us() + patience_us);
+  lk_round_wait(round, lk_clock_us() + patience_us);
   tell_causes(round, causes);
   lk_status status = sum_up(multi, round, error);
-  round_drop(round);
+  lk_round_drop(round);
   return status;
 }
 
@@ -536,7 +379,7 @@ lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error 
   lk_status status = enter(multi, caller, error);
   if (status != LK_OK) return status;
   uint64_t id = number_of(multi, caller);
-  lk_round *round = round_new(multi, id);
+  lk_round *round = new_round(multi, id);
   status = round ? release_round(multi, round, id, causes, error) : forgo(multi, id, causes, error);
   remove_majority(multi, id);
   leave(caller);

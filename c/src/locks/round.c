@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "locks/round.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "os/clock.h"
+
+lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id, bool hurries) {
+  lk_round *round = calloc(1, sizeof *round + count * sizeof(lk_seat));
+  if (!round) return NULL;
+  pthread_mutex_init(&round->mutex, NULL);
+  lk_cond_init(&round->moved);
+  round->refs = 1;
+  round->count = count;
+  round->hurries = hurries;
+  for (size_t i = 0; i < round->count; i++) {
+    lk_seat *seat = &round->seats[i];
+    seat->round = round;
+    seat->lock = members[i];
+    seat->caller_id = caller_id;
+    seat->ended = true;
+    lk_fail(&seat->said, LK_NOT_HELD, "not asked");
+  }
+  return round;
+}
+
+void lk_round_drop(lk_round *round) {
+  pthread_mutex_lock(&round->mutex);
+  bool last = --round->refs == 0;
+  pthread_mutex_unlock(&round->mutex);
+  if (!last) return;
+  for (size_t i = 0; i < round->count; i++) {
+    if (round->seats[i].op) lk_op_drop(round->seats[i].op);
+  }
+  pthread_cond_destroy(&round->moved);
+  pthread_mutex_destroy(&round->mutex);
+  free(round);
+}
+
+/* false: it was given up before. */
+static bool seat_end(lk_seat *seat, lk_status status, const lk_error *error) {
+  lk_round *round = seat->round;
+  pthread_mutex_lock(&round->mutex);
+  bool wanted = !seat->given_up;
+  if (wanted) {
+    const char *said = error && status != LK_OK ? error->message : lk_status_text((int)status);
+    if (error) seat->said = *error;
+    lk_fail(&seat->said, status, "%.160s: %.150s", lk_client_target(seat->lock->client), said);
+    if (error) memcpy(seat->said.code, error->code, sizeof seat->said.code);
+  }
+  seat->ended = true;
+  round->pending--;
+  pthread_cond_signal(&round->moved);
+  pthread_mutex_unlock(&round->mutex);
+  lk_round_drop(round);
+  return wanted;
+}
+
+static void acquired(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  if (!seat_end(user, status, error) && status == LK_OK) lk_lock_disown_part(op);
+}
+
+/* Of a release, or of a lease that was to run anew. */
+static void answered(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op;
+  seat_end(user, status, error);
+}
+
+static lk_part seat_part(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us,
+                         lk_done_fn done) {
+  lk_round *round = seat->round;
+  pthread_mutex_lock(&round->mutex);
+  seat->ended = false;
+  round->refs++;
+  round->pending++;
+  pthread_mutex_unlock(&round->mutex);
+  return (lk_part){.caller = caller,
+                   .caller_id = seat->caller_id,
+                   .wait_ms = wait_ms,
+                   .patience_us = patience_us,
+                   .hurries = round->hurries,
+                   .done = done,
+                   .user = seat};
+}
+
+void lk_seat_acquire(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us) {
+  lk_error error;
+  lk_part part = seat_part(seat, caller, wait_ms, patience_us, acquired);
+  lk_status status = lk_lock_acquire_part(seat->lock, &part, &seat->op, &error);
+  if (status != LK_OK) seat_end(seat, status, &error);
+}
+
+void lk_seat_extend(lk_seat *seat, int64_t patience_us) {
+  lk_error error;
+  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
+  lk_status status = lk_lock_extend_part(seat->lock, &part, &error);
+  if (status != LK_OK) seat_end(seat, status, &error);
+}
+
+void lk_seat_release(lk_seat *seat, int64_t patience_us) {
+  lk_error error;
+  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
+  lk_status status = lk_lock_release_part(seat->lock, &part, &error);
+  if (status == LK_OK) return;
+  if (status == LK_NOMEM) lk_lock_forgo_part(seat->lock, seat->caller_id);
+  seat_end(seat, status, &error);
+}
+
+/* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
+void lk_round_wait(lk_round *round, int64_t until_us) {
+  for (size_t i = 0; i < round->count; i++) lk_client_send_gathered(round->seats[i].lock->client);
+  pthread_mutex_lock(&round->mutex);
+  while (round->pending > 0 && lk_clock_us() < until_us) {
+    lk_cond_wait_until(&round->moved, &round->mutex, until_us);
+  }
+  for (size_t i = 0; i < round->count; i++) {
+    lk_seat *seat = &round->seats[i];
+    if (seat->ended) continue;
+    seat->given_up = true;
+    lk_fail(&seat->said, LK_UNSURE, "%.160s: no answer in time",
+            lk_client_target(seat->lock->client));
+  }
+  pthread_mutex_unlock(&round->mutex);
+  for (size_t i = 0; i < round->count; i++) {
+    if (round->seats[i].given_up) lk_op_cancel(round->seats[i].op);
+  }
+}
+
+size_t lk_round_count(const lk_round *round, lk_status status) {
+  size_t n = 0;
+  for (size_t i = 0; i < round->count; i++) n += round->seats[i].said.status == status;
+  return n;
+}
+
+/* A member that was given up may hold its lock at this moment, and is about to give it back. */
+size_t lk_round_valid(const lk_round *round) {
+  size_t valid = 0;
+  for (size_t i = 0; i < round->count; i++) {
+    const lk_seat *seat = &round->seats[i];
+    bool granted = seat->said.status == LK_OK;
+    valid += granted && lk_lock_remaining_of(seat->lock, seat->caller_id) > 0;
+  }
+  return valid;
+}
