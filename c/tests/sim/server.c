@@ -15,7 +15,7 @@
 
 typedef struct world_server {
   bool down;
-  int64_t stalled_until_ns, step_ms, wakes_ms;
+  int64_t down_until_ns, stalled_until_ns, step_ms, wakes_ms;
   uint32_t epoch;
   bool set_back;
   unsigned refusals; /* under way */
@@ -240,13 +240,18 @@ void server_loses(net_conn *c) {
 
 static void come_up(void *a, int64_t server) {
   (void)a;
+  if (!servers[server].down || sched_now_ns() < servers[server].down_until_ns) return;
   servers[server].down = false;
   STORY("server", "%d takes connections again", (int)server);
 }
 
+/* One that is down already stays so for as long as the longer of both. */
 void server_restart(int server, bool empty, int64_t down_us) {
   STORY("server", "%d restarts %s, down for %lld ms", server, empty ? "empty" : "with its data",
         (long long)down_us / 1000);
+  int64_t until_ns = sched_now_ns() + down_us * 1000;
+  sched_at(until_ns, come_up, NULL, server);
+  if (until_ns > servers[server].down_until_ns) servers[server].down_until_ns = until_ns;
   if (servers[server].down) return;
   servers[server].down = true;
   if (empty) servers[server].epoch++;
@@ -254,7 +259,6 @@ void server_restart(int server, bool empty, int64_t down_us) {
   lua_State *l = begin_call("bridge_restart", server);
   lua_pushboolean(l, empty);
   call(l, 1, 0);
-  sched_at(sched_now_ns() + down_us * 1000, come_up, NULL, server);
 }
 
 void server_stall(int server, int64_t us) {
