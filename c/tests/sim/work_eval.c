@@ -31,6 +31,7 @@ struct actor {
   host *host;
   int id, serial;
   tally commands, guarded; /* of its own keys */
+  int64_t further;         /* calls that were begun when one had ended */
   call calls[OPS];
 };
 
@@ -207,7 +208,10 @@ static void done(lk_op *op, lk_status status, const lk_error *error, void *user)
   c->under_way = false;
   host_close_inside(a->host);
   if (world_chance(20)) cancel(&a->calls[world_between(0, OPS - 1)]);
-  if (world_chance(15)) begin_call(c);
+  if (world_chance(15)) {
+    a->further++;
+    begin_call(c);
+  }
 }
 
 static bool begin_call(call *c) {
@@ -233,8 +237,10 @@ static bool begin_call(call *c) {
 }
 
 static void use_async(actor *a) {
+  enum { ONE_MS = 3300 };
   int64_t many = world_between(1, OPS);
   host_watch w = host_begin_call();
+  a->further = 0;
   for (int64_t i = 0; i < many; i++) {
     a->calls[i] = (call){.actor = a};
     begin_call(&a->calls[i]);
@@ -245,7 +251,7 @@ static void use_async(actor *a) {
       if (world_chance(10)) cancel(&a->calls[i]);
     }
   }
-  host_judge_call(&w, a->id, "eval_async", 0);
+  host_judge_call(&w, a->id, "eval_async", a->further * ONE_MS);
 }
 
 /* ------------------------------------------------------------------------------- fence and guard -- */
