@@ -6,6 +6,7 @@ package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. HOME
 
 local Front = require('latchkey.mock.front')
 local World = require('latchkey.mock.world')
+local cluster = require('cluster')
 local dispatch = require('latchkey.mock.dispatch')
 local topology = require('topology')
 
@@ -33,6 +34,16 @@ local function tell(number)
   end
 end
 
+-- What stands before a command: a cluster, which refuses some, and a story.
+local function gate_of(number, server)
+  local told = story_of_server and tell(number) or nil
+  local refuses = server.cluster and cluster.gate(server) or nil
+  return told and refuses and function(...)
+    told(...)
+    return refuses(...)
+  end or told or refuses
+end
+
 local function new_front(number, server)
   local commands
   if server.views then
@@ -42,8 +53,14 @@ local function new_front(number, server)
       return server.now_ms
     end)
   end
-  return Front.new({ world = server.world, control = false, journal = 0, commands = commands,
-    gate = story_of_server and tell(number) or nil })
+  if server.cluster then
+    cluster.add_commands(server, commands)
+  end
+  server.front = Front.new({ world = server.world, control = false, journal = 0,
+    commands = commands, gate = gate_of(number, server) })
+  if server.cluster then
+    cluster.connect(server)
+  end
 end
 
 local function new_server(number, ms)
@@ -54,14 +71,23 @@ end
 
 function bridge_new(number, ms)
   local server = new_server(number, ms)
-  server.front = new_front(number, server)
+  new_front(number, server)
 end
 
--- One of several that have the same data.
-function bridge_new_member(number, ms, master)
+local clusters = {}
+
+function bridge_new_cluster(number, _, shards, old, no_host, whole)
+  clusters[number] = cluster.new(shards, { old = old, no_host = no_host, whole = whole })
+end
+
+-- One of several that have the same data; of_cluster: nil, or the cluster of which this is a shard.
+function bridge_new_member(number, ms, master, of_cluster, shard, stride)
   local server = new_server(number, ms)
   topology.prepare(server)
-  server.front = new_front(number, server)
+  if of_cluster then
+    cluster.join(clusters[of_cluster], server, number, of_cluster, shard, stride)
+  end
+  new_front(number, server)
   if master ~= number then
     topology.follow(server, servers[master])
   end
@@ -70,18 +96,29 @@ end
 function bridge_new_sentinel(number, ms)
   local server = new_server(number, ms)
   server.views = {}
-  server.front = new_front(number, server)
+  new_front(number, server)
 end
 
--- What goes out: for each connection its number, its bytes, and whether it ends behind them.
-local function flat(server, outputs)
-  local out, n = {}, 0
+local function add_outputs(out, n, server, outputs)
   for _, output in ipairs(outputs) do
     local conn = output.conn
     out[n + 1], out[n + 2], out[n + 3] = conn.number, output.bytes, output.close
     n = n + 3
     if output.close then
       server.conns[conn.number] = nil
+    end
+  end
+  return n
+end
+
+-- What goes out: for each connection its number, its bytes, and whether it ends behind them. One
+-- server's messages may be heard at the others of its cluster.
+local function flat(server, outputs)
+  local out = {}
+  local n = add_outputs(out, 0, server, outputs)
+  for _, other in ipairs(server.cluster and server.cluster.members or {}) do
+    if other ~= server then
+      n = add_outputs(out, n, other, other.front:take())
     end
   end
   return unpack(out, 1, n)
@@ -135,6 +172,65 @@ function bridge_hear_of(number, ms, name, port, epoch)
   return flat(server, server.front:take())
 end
 
+-- Who serves a shard of a cluster, and who has a key.
+local function masters_of(self, ...)
+  local masters = {}
+  for i = 0, self.shards - 1 do
+    masters[i] = servers[select(i + 1, ...)]
+  end
+  return masters
+end
+
+function bridge_find(number, _, key, ...)
+  return cluster.find(clusters[number], masters_of(clusters[number], ...), key).number
+end
+
+-- The slot, and the shards that it leaves and comes to; -1: none was asked for yet.
+function bridge_begin_move(number, _, pick, by, ...)
+  local self = clusters[number]
+  local slot = cluster.begin_move(self, masters_of(self, ...), pick, by)
+  if not slot then
+    return -1, 0, 0
+  end
+  return slot, self.move.from.number, self.move.to.number
+end
+
+-- true: there is another.
+function bridge_move_key(number, ms)
+  local move = clusters[number].move
+  at(move.from.number, ms)
+  at(move.to.number, ms)
+  local moved = cluster.move_key(clusters[number])
+  topology.commit(move.from, ms)
+  topology.commit(move.to, ms)
+  return moved
+end
+
+function bridge_hand_over(number, _, serial)
+  local self = clusters[number]
+  local move = self.move
+  cluster.hand_over(self, serial)
+  return move.shard
+end
+
+function bridge_hear_of_slot(number, ms, slot, shard, serial)
+  local server = at(number, ms)
+  cluster.hear_of_slot(server, slot, shard, serial)
+  return flat(server, server.front:take())
+end
+
+function bridge_hear_of_master(number, ms, master, serial)
+  local server = at(number, ms)
+  cluster.hear_of_master(server, servers[master].shard, master, serial)
+  return flat(server, server.front:take())
+end
+
+function bridge_hear_all(number, ms, from)
+  local server = at(number, ms)
+  cluster.hear_all(server, servers[from])
+  return flat(server, server.front:take())
+end
+
 function bridge_gone(number, ms, conn_number)
   local server = at(number, ms)
   local conn = server.conns[conn_number]
@@ -167,7 +263,8 @@ function bridge_restart(number, ms, empty)
   if empty then
     server.world.store:replace({})
   end
-  server.front, server.conns = new_front(number, server), {}
+  new_front(number, server)
+  server.conns = {}
   server.waiting = nil
   if server.offset then
     topology.restarted(server, empty)
@@ -188,10 +285,18 @@ function bridge_command(number, ms, ...)
   end
 end
 
+-- Of a slot that is on its way a key may be with either.
 local function record_of(number, ms, key)
-  local world = at(number, ms).world
+  local server = at(number, ms)
+  local world = server.world
   world:begin()
-  return world.store:get(key), world
+  local record, move = world.store:get(key), server.cluster and server.cluster.move
+  if not record and move and (move.from == server or move.to == server) then
+    local other = at((move.from == server and move.to or move.from).number, ms).world
+    other:begin()
+    record = other.store:get(key)
+  end
+  return record, world
 end
 
 local function field_of(value, name)
@@ -203,8 +308,8 @@ local function field_of(value, name)
 end
 
 -- A reader's count and lease stand in a key of its own.
-local function reader(world, key, owner)
-  local level = world.store:get(('{%s}:%s:rwlock_timeout:1'):format(key, owner))
+local function reader(number, ms, key, owner)
+  local level = record_of(number, ms, ('{%s}:%s:rwlock_timeout:1'):format(key, owner))
   return level and tonumber(level.value) or 0, level
 end
 
@@ -214,7 +319,7 @@ function bridge_look(number, ms, key, owner)
   if record and record.type == 'hash' then
     count = tonumber(field_of(record.value, owner) or 0) or 0
     if count > 0 and field_of(record.value, 'mode') and not owner:find(':write$') then
-      count, record = reader(world, key, owner)
+      count, record = reader(number, ms, key, owner)
     end
   elseif record and record.type == 'string' then
     count = record.value == owner and 1 or 0

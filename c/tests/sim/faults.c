@@ -80,11 +80,17 @@ static void flush(void) {
 }
 
 static void refuse(void) {
-  static const char *const what[] = {"OOM",  "READONLY", "LOADING",
-                                     "BUSY", "MISCONF",  "MASTERDOWN Link with MASTER is down"};
+  static const char *const what[] = {"OOM",
+                                     "READONLY",
+                                     "LOADING",
+                                     "BUSY",
+                                     "MISCONF",
+                                     "MASTERDOWN Link with MASTER is down",
+                                     "CLUSTERDOWN The cluster is down"};
   int64_t us = between(1000, 2000000);
+  int server = any_server();
   world_disturb(us + 4000000);
-  server_refuse(any_server(), what[between(0, 5)], us);
+  server_refuse(server, what[between(0, topology_kind() == TOPOLOGY_cluster ? 6 : 5)], us);
 }
 
 static void step(void) {
@@ -101,14 +107,32 @@ static void kill_clients(void) {
 
 /* A master that died comes up as a replica; one that was cut off takes writes meanwhile. */
 static void fail_over(void) {
-  bool crashes = between(0, 1) == 0;
-  topology_fail_over((int)between(0, world.work->servers - 1), between(0, TOPOLOGY_REPLICAS - 1),
-                     crashes, between(20, 3000), between(10, 3000));
+  topology_loss loss = {.crashes = between(0, 1) == 0};
+  loss.group = (int)between(0, topology_group_count() - 1);
+  loss.replica = between(0, topology_replicas() - 1);
+  loss.pause_ms = between(20, 3000);
+  loss.blind_ms = between(10, 3000);
+  bool for_long = topology_kind() == TOPOLOGY_cluster && between(0, 2) == 0;
+  loss.away_ms = for_long ? between(3000, 30000) : 0;
+  topology_fail_over(&loss);
 }
 
 static void lag(void) {
-  topology_lag((int)between(0, world.work->servers - 1), between(0, TOPOLOGY_REPLICAS),
+  topology_lag((int)between(0, topology_group_count() - 1), between(0, topology_replicas()),
                between(2, 1500), between(100, 3000) * 1000);
+}
+
+/* Nothing is lost, nor late, but where it takes long. */
+static void move_slot(void) {
+  bool slow = world.profile != PROFILE_calm && between(0, 3) == 0;
+  topology_move move;
+  move.server = (int)between(0, world.work->servers - 1);
+  move.pick = between(0, 1000);
+  move.by = between(1, TOPOLOGY_SHARDS - 1);
+  move.step_us = slow ? between(1000, 400000) : between(10, 4000);
+  move.gossip_ms = slow ? between(0, 1200) : between(0, 30);
+  if (slow) world_disturb(6000000);
+  topology_move_slot(&move);
 }
 
 /* ---------------------------------------------------------------------------------- clients' own -- */
@@ -174,13 +198,15 @@ static const fault faults_menu[] = {
     {PROFILE_server, kill_clients, 8000}, {PROFILE_client, stop, 5000},
     {PROFILE_client, suspend, 12000},     {PROFILE_client, kill_one, 15000},
     {PROFILE_server, fail_over, 8000},    {PROFILE_server, lag, 4000},
+    {PROFILE_any, move_slot, 3000},
 };
-enum { ALONE = 14 }; /* so many of them need no replicas */
+/* So many of them need no replicas, and so many no cluster. */
+enum { ALONE = 14, NO_CLUSTER = 16 };
 enum { FAULTS = sizeof faults_menu / sizeof *faults_menu };
 static sim_stream faults_streams[FAULTS + 1];
 
 static bool applies(profile wanted) {
-  return world.profile == wanted || world.profile == PROFILE_all;
+  return world.profile == wanted || world.profile == PROFILE_all || wanted == PROFILE_any;
 }
 
 static int64_t next_ns(const fault *f) {
@@ -229,7 +255,9 @@ void faults_begin(void) {
   for (int i = 0; i < FAULTS; i++) {
     faults_dice = &faults_streams[i];
     if (i >= ALONE && topology_kind() == TOPOLOGY_one) break;
-    if (!applies(faults_menu[i].profile) || between(0, 1)) continue;
+    if (i >= NO_CLUSTER && topology_kind() != TOPOLOGY_cluster) break;
+    if (!applies(faults_menu[i].profile)) continue;
+    if (i < NO_CLUSTER && between(0, 1)) continue;
     sched_at(next_ns(&faults_menu[i]), happen, (void *)(uintptr_t)&faults_menu[i], 0);
   }
 }

@@ -79,6 +79,11 @@ bool host_is_calm_since(int64_t since_ns) {
   return !always && world_undisturbed_since(since_ns);
 }
 
+bool host_slot_moves(lk_status status) {
+  enum { JUST_NOW_NS = 1000000000 };
+  return status == LK_CLUSTERDOWN && !topology_rests_since(sched_now_ns() - JUST_NOW_NS);
+}
+
 /* Where messages may have been lost, a waiter looks again after 30 s. */
 int64_t host_wake_bound_ns(int64_t since_ns) {
   return (host_is_calm_since(since_ns) ? 5 : 36) * INT64_C(1000000000);

@@ -60,6 +60,8 @@ void host_judge_call(const host_watch *w, int who, const char *what, int64_t all
 int64_t host_waits_since(int who, int64_t since_ns);
 /* How long a thing may be there for the taking while somebody waits for it. */
 int64_t host_wake_bound_ns(int64_t since_ns);
+/* Is this what a call is told while its slot is on its way, and does or did one move just now? */
+bool host_slot_moves(lk_status status);
 /* Is all that has been wrong over before then? Packets of some worlds may always be late. */
 bool host_is_calm_since(int64_t since_ns);
 

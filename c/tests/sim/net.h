@@ -13,7 +13,7 @@
 
 #include "scheduler.h"
 
-enum { NET_PORT = 6379, NET_SERVERS = 16 };
+enum { NET_PORT = 6379, NET_SERVERS = 24 };
 
 typedef struct net_bytes {
   char *data;

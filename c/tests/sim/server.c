@@ -30,7 +30,8 @@ uint64_t server_commands;
 bool server_is_up(int server) { return server < server_total && !servers[server].down; }
 uint32_t server_epoch(int server) { return topology_epoch(server, false); }
 uint32_t server_epoch_of(int member) { return servers[member].epoch; }
-bool server_was_set_back(int server) { return servers[topology_at(server)].set_back; }
+/* All that have the same data make a step at once. */
+bool server_was_set_back(int server) { return servers[server].set_back; }
 
 /* ----------------------------------------------------------------------------------------- Lua -- */
 
@@ -80,7 +81,7 @@ void server_begin(int count) {
   for (int i = 0; i < NET_SERVERS; i++) servers[i] = (world_server){0};
 }
 
-void server_add(int member, int master) {
+void server_add(int member, int master, server_seat seat) {
   if (master < 0) {
     call(begin_call("bridge_new", member), 0, 0);
     return;
@@ -88,7 +89,12 @@ void server_add(int member, int master) {
   server_has_replicas = true;
   lua_State *l = begin_call("bridge_new_member", member);
   lua_pushinteger(l, master);
-  call(l, 1, 0);
+  if (seat.cluster >= 0) {
+    lua_pushinteger(l, seat.cluster);
+    lua_pushinteger(l, seat.shard);
+    lua_pushinteger(l, seat.stride);
+  }
+  call(l, seat.cluster >= 0 ? 4 : 1, 0);
 }
 
 void server_add_sentinel(int number) {
@@ -97,7 +103,7 @@ void server_add_sentinel(int number) {
 }
 
 server_hold server_look(int server, const char *key, const char *owner) {
-  lua_State *l = begin_call("bridge_look", topology_at(server));
+  lua_State *l = begin_call("bridge_look", topology_at(server, key));
   lua_pushstring(l, key);
   lua_pushstring(l, owner);
   call(l, 2, 2);
@@ -107,7 +113,7 @@ server_hold server_look(int server, const char *key, const char *owner) {
 }
 
 void server_holder(int server, const char *key, char *out, size_t size) {
-  lua_State *l = begin_call("bridge_holder", topology_at(server));
+  lua_State *l = begin_call("bridge_holder", topology_at(server, key));
   lua_pushstring(l, key);
   call(l, 1, 1);
   snprintf(out, size, "%s", lua_tostring(l, -1));
@@ -115,7 +121,7 @@ void server_holder(int server, const char *key, char *out, size_t size) {
 }
 
 bool server_has(int server, const char *key) {
-  lua_State *l = begin_call("bridge_has", topology_at(server));
+  lua_State *l = begin_call("bridge_has", topology_at(server, key));
   lua_pushstring(l, key);
   call(l, 1, 1);
   bool has = lua_toboolean(l, -1);
@@ -124,7 +130,7 @@ bool server_has(int server, const char *key) {
 }
 
 int64_t server_number(int server, const char *key) {
-  lua_State *l = begin_call("bridge_number", topology_at(server));
+  lua_State *l = begin_call("bridge_number", topology_at(server, key));
   lua_pushstring(l, key);
   call(l, 1, 1);
   int64_t number = (int64_t)lua_tonumber(l, -1);
@@ -132,11 +138,13 @@ int64_t server_number(int server, const char *key) {
   return number;
 }
 
-void server_command(int server, ...) {
-  lua_State *l = begin_call("bridge_command", topology_at(server));
+void server_command(int server, const char *verb, const char *key, ...) {
+  lua_State *l = begin_call("bridge_command", topology_at(server, key));
   va_list words;
-  int n = 0;
-  va_start(words, server);
+  int n = 2;
+  lua_pushstring(l, verb);
+  lua_pushstring(l, key);
+  va_start(words, key);
   for (const char *word; (word = va_arg(words, const char *)) != NULL; n++) lua_pushstring(l, word);
   va_end(words);
   call(l, n, 0);
@@ -314,8 +322,9 @@ bool server_promote(int member) {
 
 void server_cut_off(int master) { call(begin_call("bridge_cut_off", master), 0, 0); }
 
+/* Sentinel has it close its connections; a cluster does not. */
 void server_follow(int member, int master) {
-  net_cut_all(member);
+  if (topology_kind() == TOPOLOGY_sentinel) net_cut_all(member);
   lua_State *l = begin_call("bridge_follow", member);
   lua_pushinteger(l, master);
   call(l, 1, 0);
@@ -335,4 +344,91 @@ void server_hear_of(int sentinel, const char *name, int port, int64_t epoch) {
   lua_pushnumber(l, (double)epoch);
   call(l, 3, LUA_MULTRET);
   deliver(l, top);
+}
+
+/* -------------------------------------------------------------------------------------- clusters -- */
+
+void server_add_cluster(int number, int shards) {
+  sim_stream dice = decide_stream(STREAM_WORLD, 16 + (uint32_t)number);
+  lua_State *l = begin_call("bridge_new_cluster", number);
+  lua_pushinteger(l, shards);
+  lua_pushboolean(l, decide_chance(&dice, D_WORK, 200000)); /* before 7.0 */
+  lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* without addresses */
+  lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* ASK where others say TRYAGAIN */
+  call(l, 4, 0);
+}
+
+static void push_masters(lua_State *l, const int *masters) {
+  for (int i = 0; i < TOPOLOGY_SHARDS; i++) lua_pushinteger(l, masters[i]);
+}
+
+int server_find(int cluster, const char *key, const int *masters) {
+  lua_State *l = begin_call("bridge_find", cluster);
+  lua_pushstring(l, key);
+  push_masters(l, masters);
+  call(l, 1 + TOPOLOGY_SHARDS, 1);
+  int member = (int)lua_tointeger(l, -1);
+  lua_pop(l, 1);
+  return member;
+}
+
+int64_t server_begin_move(int cluster, int64_t pick, int64_t by, const int *masters, int *from,
+                          int *to) {
+  lua_State *l = begin_call("bridge_begin_move", cluster);
+  lua_pushnumber(l, (double)pick);
+  lua_pushnumber(l, (double)by);
+  push_masters(l, masters);
+  call(l, 2 + TOPOLOGY_SHARDS, 3);
+  int64_t slot = (int64_t)lua_tonumber(l, -3);
+  *from = (int)lua_tointeger(l, -2);
+  *to = (int)lua_tointeger(l, -1);
+  lua_pop(l, 3);
+  return slot;
+}
+
+bool server_move_key(int cluster) {
+  lua_State *l = begin_call("bridge_move_key", cluster);
+  call(l, 0, 1);
+  bool moved = lua_toboolean(l, -1);
+  lua_pop(l, 1);
+  return moved;
+}
+
+int server_hand_over(int cluster, int64_t serial) {
+  lua_State *l = begin_call("bridge_hand_over", cluster);
+  lua_pushnumber(l, (double)serial);
+  call(l, 1, 1);
+  int shard = (int)lua_tointeger(l, -1);
+  lua_pop(l, 1);
+  return shard;
+}
+
+/* Who hears of something may end subscriptions. */
+static void hear(lua_State *l, int arguments, int top) {
+  call(l, arguments, LUA_MULTRET);
+  deliver(l, top);
+}
+
+void server_hear_of_slot(int member, int64_t slot, int shard, int64_t serial) {
+  int top = lua_gettop(server_lua);
+  lua_State *l = begin_call("bridge_hear_of_slot", member);
+  lua_pushnumber(l, (double)slot);
+  lua_pushinteger(l, shard);
+  lua_pushnumber(l, (double)serial);
+  hear(l, 3, top);
+}
+
+void server_hear_of_master(int member, int master, int64_t serial) {
+  int top = lua_gettop(server_lua);
+  lua_State *l = begin_call("bridge_hear_of_master", member);
+  lua_pushinteger(l, master);
+  lua_pushnumber(l, (double)serial);
+  hear(l, 2, top);
+}
+
+void server_hear_all(int member, int from) {
+  int top = lua_gettop(server_lua);
+  lua_State *l = begin_call("bridge_hear_all", member);
+  lua_pushinteger(l, from);
+  hear(l, 1, top);
 }

@@ -15,8 +15,15 @@
 void server_load(const char *home);
 /* So many with data, which server_add() makes; behind them sentinels. */
 void server_begin(int count);
+/* Where one stands in a cluster: -1: in none. The master of shard 0 has the cluster's number, that of the next
+ * is `stride` on. */
+typedef struct server_seat {
+  int cluster, shard, stride;
+} server_seat;
 /* master: -1: it stands alone; itself: it may have replicas; another: it follows that. */
-void server_add(int member, int master);
+void server_add(int member, int master, server_seat seat);
+/* Before its members. */
+void server_add_cluster(int number, int shards);
 void server_add_sentinel(int number);
 extern int server_count, server_total;
 extern uint64_t server_commands;
@@ -36,8 +43,9 @@ void server_holder(int server, const char *key, char *out, size_t size);
 bool server_has(int server, const char *key);
 /* A string as a number; 0 where there is none. */
 int64_t server_number(int server, const char *key);
-/* A command of the operator's, without a reply: words ended by NULL. It is never refused, and nobody is told. */
-void server_command(int server, ...);
+/* A command of the operator's, without a reply; further words are ended by NULL. It is never refused, and nobody
+ * is told. */
+void server_command(int server, const char *verb, const char *key, ...);
 uint32_t server_epoch_of(int member);
 /* Names that are left, one a line, of keys that live longer than `ms` from now; NUL-terminated. */
 void server_left(int server, int64_t ms, char *out, size_t size);
@@ -69,5 +77,21 @@ bool server_promote(int member);
 void server_follow(int member, int master);
 void server_lag(int member, int64_t lag_ms);
 void server_hear_of(int sentinel, const char *name, int port, int64_t epoch);
+
+/* -------------------------------------------------------------------------------------- clusters -- */
+
+/* The member that has this key; `masters`: of its shards. */
+int server_find(int cluster, const char *key, const int *masters);
+/* The slot that begins to move; -1: none was asked for yet. */
+int64_t server_begin_move(int cluster, int64_t pick, int64_t by, const int *masters, int *from,
+                          int *to);
+/* false: there is no further key. */
+bool server_move_key(int cluster);
+/* The slot is the other's, who knows it; returns its shard. */
+int server_hand_over(int cluster, int64_t serial);
+void server_hear_of_slot(int member, int64_t slot, int shard, int64_t serial);
+void server_hear_of_master(int member, int master, int64_t serial);
+/* All that another member knows. */
+void server_hear_all(int member, int from);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands behind a server of a workload: that server alone, or a master with two replicas and three
- * sentinels. Workloads speak of servers by their number from 0; faults and the network of all that there are.
+ * What stands behind a server of a workload: that server alone; a master with two replicas and three sentinels;
+ * a cluster of three masters with a replica each. Workloads speak of servers by their number from 0; faults and
+ * the network of all that there are.
  *
  * A fail-over loses what the replica that takes over has not received. What was granted before, or by a
  * master that was replaced and does not know it yet, is judged no more, unless all replicas had it.
@@ -16,7 +17,8 @@
 /* X(name, what it is) */
 #define TOPOLOGY_TABLE(X)                                                                          \
   X(one, "a server alone")                                                                         \
-  X(sentinel, "a master with two replicas, which fail over behind three sentinels")
+  X(sentinel, "a master with two replicas, which fail over behind three sentinels")                \
+  X(cluster, "three masters with a replica each, which fail over; slots move between them")
 
 typedef enum topology {
 #define TOPOLOGY_ENUM(name, text) TOPOLOGY_##name,
@@ -25,26 +27,48 @@ typedef enum topology {
       TOPOLOGIES
 } topology;
 
-enum { TOPOLOGY_REPLICAS = 2, TOPOLOGY_SENTINELS = 3 };
+enum { TOPOLOGY_SENTINELS = 3, TOPOLOGY_SHARDS = 3 };
 
 bool topology_find(const char *name, topology *out);
 const char *topology_name(topology kind);
 /* Before the servers are there: how many, in all, stand for `count` of a workload. */
 void topology_begin(topology kind, int count);
 topology topology_kind(void);
+/* Of each master. */
+int topology_replicas(void);
+/* Masters with their replicas: of all servers. */
+int topology_group_count(void);
 /* How a client is told to reach one; `host` is a name or an address. */
 void topology_url(int server, const char *host, char *out, size_t size);
 
-/* The one that has a server's data now. */
-int topology_at(int server);
+/* The one that has a server's data now, or this key of them. */
+int topology_at(int server, const char *key);
 /* Moves on when a server may have forgotten what it granted; `durable`: all replicas had it. */
 uint32_t topology_epoch(int server, bool durable);
 
-/* Faults. */
-void topology_fail_over(int server, int64_t replica, bool crashes, int64_t pause_ms,
-                        int64_t blind_ms);
+/* Faults. A group is a master with its replicas; without a cluster it is what stands behind a server. */
+typedef struct topology_loss {
+  int group;
+  int64_t replica; /* which of them takes over */
+  bool crashes;    /* else it is cut off, and takes writes */
+  int64_t pause_ms, blind_ms, away_ms;
+} topology_loss;
+/* After the pause a replica takes over; the old master learns of it blind_ms later. One that has crashed comes up
+ * away_ms behind that. */
+void topology_fail_over(const topology_loss *loss);
 /* Of all that have the same data: nothing is promised of replicas whose clocks differ. */
 void topology_step_clock(int member, int64_t ms);
-void topology_lag(int server, int64_t replica, int64_t lag_ms, int64_t us);
+void topology_lag(int group, int64_t replica, int64_t lag_ms, int64_t us);
+
+/* A slot of a cluster that somebody has asked for: a key every step_us, then all hear of it within gossip_ms. What
+ * is held in it stays held; calls are sent on, or told to try again while it has some of their keys. */
+typedef struct topology_move {
+  int server;
+  int64_t pick, by; /* which slot, and how many masters on */
+  int64_t step_us, gossip_ms;
+} topology_move;
+void topology_move_slot(const topology_move *move);
+/* Has no slot moved since then? */
+bool topology_rests_since(int64_t at_ns);
 
 #endif

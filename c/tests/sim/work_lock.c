@@ -67,8 +67,8 @@ static void draw_options(actor *a, lk_lock_options *o) {
   o->user = a;
   a->belief.lease_ms = o->lease_ms ? o->lease_ms : 30000;
   a->renewed = o->renew || o->lease_ms == 0;
-  a->belief.durable = topology_kind() == TOPOLOGY_sentinel && world_chance(40);
-  if (a->belief.durable) o->min_replicas = TOPOLOGY_REPLICAS;
+  a->belief.durable = topology_replicas() > 0 && world_chance(40);
+  if (a->belief.durable) o->min_replicas = topology_replicas();
 }
 
 static void draw_kind(actor *a) {
@@ -152,7 +152,7 @@ static void judge_order(const actor *a) {
     if (!other->waits || other->lock != a->lock || other->belief.lease_ms < ORDER_LEASE_MS)
       continue;
     if (other->since_ns + ARRIVAL_NS >= a->since_ns) continue;
-    if (!host_is_calm_since(other->since_ns)) continue;
+    if (!host_is_calm_since(other->since_ns) || !topology_rests_since(other->since_ns)) continue;
     judge_fail(V_ORDER, "actor %d came %lld ms after actor %d, and has it before", a->id,
                (long long)(a->since_ns - other->since_ns) / 1000000, other->id);
   }
@@ -343,8 +343,8 @@ static void look(void) {
   }
   for (int i = 0; i < lock_count; i++) {
     int64_t bound_ns = host_wake_bound_ns(since_ns[i]);
-    /* Whoever waits behind Sentinel has found the new master by then. */
-    bool found = topology_kind() == TOPOLOGY_sentinel && host_is_calm_since(now_ns - found_ns);
+    /* Whoever waits has found the new master by then. */
+    bool found = topology_kind() != TOPOLOGY_one && host_is_calm_since(now_ns - found_ns);
     if (found && bound_ns > found_ns) bound_ns = found_ns;
     if (lock_kind[i] == LK_FAIR && !lock_closes) judge_given(i);
     if (since_ns[i] == INT64_MAX || server_has(0, lock_names[i])) {

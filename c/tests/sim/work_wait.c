@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits and watches, as scripts of one's own use them: who listens hears, a lease is kept or its loss told. */
+#include <latchkey/nodes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static void channel_name(char name[24], int channel) {
 static bool is_excused(const actor *a, lk_status status) {
   if (status == LK_CLOSED) return a->host->closing;
   if (status == LK_NOMEM || status == LK_SYSTEM) return world.profile == PROFILE_memory;
+  if (host_slot_moves(status)) return true;
   return world.profile != PROFILE_calm && lk_status_is_retriable((int)status);
 }
 
@@ -77,9 +79,10 @@ static void speak(actor *a) {
   int cut_off = cuts ? cut_others_off(a) : -1;
   if (cut_off >= 0) channel = cut_off;
   channel_name(name, channel);
-  lk_bytes argv[] = {{"PUBLISH", 7}, {name, strlen(name)}, {"0", 1}};
   int64_t begun_ns = sched_now_ns();
   if (!host_call(a->host)) return;
+  const char *verb = lk_publish_verb(a->host->clients[0], name);
+  lk_bytes argv[] = {{verb, strlen(verb)}, {name, strlen(name)}, {"0", 1}};
   wait_said[channel].speaking++;
   host_watch w = host_begin_call();
   lk_status status = lk_command(a->host->clients[0], argv, 3, &reply, &error);
@@ -104,9 +107,11 @@ static void speak(actor *a) {
 
 /* Where nothing is wrong, nobody wakes without a word. */
 static void judge_heard(const actor *a, int64_t since_ns) {
-  enum { ON_ITS_WAY_NS = 100000000 };
+  enum { ON_ITS_WAY_NS = 100000000, SUBSCRIBED_NS = 1000000000 };
   if (world.profile != PROFILE_calm || wait_said[a->channel].speaking) return;
   if (wait_said[a->channel].said_ns + ON_ITS_WAY_NS >= since_ns) return;
+  /* A channel that moves is subscribed to elsewhere, and whoever listens is told of that. */
+  if (!topology_rests_since(since_ns - SUBSCRIBED_NS)) return;
   judge_fail(V_STATUS, "actor %d hears something on channel %d, and nobody spoke", a->id,
              a->channel);
 }

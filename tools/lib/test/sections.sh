@@ -217,10 +217,13 @@ section_sim() {
   check 'the seam' c/tests/sim/seam "$LK_BUILD"
   check "fixed seeds, 1 to $seeds" "$LK_BUILD/tests/sim" --seeds "1..$seeds"
   check 'where memory ends' "$LK_BUILD/tests/sim" --profile memory --seeds "1..$((seeds / 5))"
-  check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..200
+  check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..100
   check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds 1..60
-  for work in lock count multi; do
-    check "behind Sentinel: $work" "$LK_BUILD/tests/sim" --topology sentinel --work "$work" --seeds 1..40
+  for work in lock count multi wait; do
+    check "behind Sentinel: $work" "$LK_BUILD/tests/sim" --topology sentinel --work "$work" --seeds 1..30
+  done
+  for work in lock count multi wait eval; do
+    check "on a cluster: $work" "$LK_BUILD/tests/sim" --topology cluster --work "$work" --seeds 1..20
   done
   seed=$(first_fresh_seed)
   check "$seeds fresh seeds from $seed" "$LK_BUILD/tests/sim" --seeds "$seed..$((seed + seeds - 1))"
