@@ -8,6 +8,7 @@ local Front = require('latchkey.mock.front')
 local World = require('latchkey.mock.world')
 local cluster = require('cluster')
 local dispatch = require('latchkey.mock.dispatch')
+local told = require('told')
 local topology = require('topology')
 
 -- No script of these worlds is endless, and while a hook is set nothing is compiled.
@@ -23,25 +24,14 @@ local function at(number, ms)
   return server
 end
 
--- A story tells of each command; nothing is refused by it.
-local function tell(number)
-  return function(_, conn, _, argv)
-    local words = {}
-    for i = 1, math.min(#argv, 12) do
-      words[i] = argv[i]:sub(1, 44)
-    end
-    story_of_server(('%d connection %d: %s'):format(number, conn.number, table.concat(words, ' ')))
-  end
-end
-
 -- What stands before a command: a cluster, which refuses some, and a story.
 local function gate_of(number, server)
-  local told = story_of_server and tell(number) or nil
+  local tell = story_of_server and told.command(number) or nil
   local refuses = server.cluster and cluster.gate(server) or nil
-  return told and refuses and function(...)
-    told(...)
+  return tell and refuses and function(...)
+    tell(...)
     return refuses(...)
-  end or told or refuses
+  end or tell or refuses
 end
 
 local function new_front(number, server)
@@ -66,6 +56,9 @@ end
 local function new_server(number, ms)
   local world = World.new({ scripts = HOME .. '/scripts', strict = false, time = 'frozen' })
   servers[number] = { world = world, start = world:now_ms() - ms, now_ms = ms, conns = {} }
+  if story_of_server then
+    told.follow(servers[number])
+  end
   return servers[number]
 end
 
@@ -133,6 +126,9 @@ function bridge_hear(number, ms, conn_number, bytes)
     server.conns[conn_number] = conn
   end
   local outputs = conn:feed(bytes)
+  if story_of_server then
+    told.keys(server, number)
+  end
   if server.offset and topology.commit(server, ms) then
     conn.wrote = server.offset
   end
@@ -282,6 +278,9 @@ function bridge_command(number, ms, ...)
   world:messages()
   if servers[number].offset then
     topology.commit(servers[number], ms)
+  end
+  if story_of_server then
+    told.keys(servers[number], number)
   end
 end
 

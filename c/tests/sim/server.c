@@ -74,8 +74,16 @@ static int tell_story(lua_State *l) {
   return 0;
 }
 
+static int tell_keys(lua_State *l) {
+  STORY("keys", "%s", lua_tostring(l, 1));
+  return 0;
+}
+
 void server_begin(int count) {
-  if (story_is_told) lua_register(server_lua, "story_of_server", tell_story);
+  if (story_is_told) {
+    lua_register(server_lua, "story_of_server", tell_story);
+    lua_register(server_lua, "story_of_keys", tell_keys);
+  }
   server_count = server_total = count;
   server_has_replicas = false;
   for (int i = 0; i < NET_SERVERS; i++) servers[i] = (world_server){0};
