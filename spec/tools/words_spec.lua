@@ -62,13 +62,29 @@ describe('the lint of words', function()
 
   it('wants them in the messages of C', function()
     assert.same({ 'word' }, source('  lk_fail(error, LK_LOST,\n          "not "\n "heard of");\n'))
-    assert.same({ 'word' }, source('exec_say("told \\"%s\\"", name);'))
+    assert.same({ 'word' }, source('exec_say("nobody was told of \\"%s\\"", name);'))
     assert.same({}, source('/* told */ lk_fail(error, LK_LOST, "%s", told);'))
+  end)
+
+  it('wants them in help, and in the comments of public headers', function()
+    local help = "parser:flag('--x', 'Looks at the locks of '\n  .. 'others.')"
+
+    assert.same({ 'word' }, source(help, 'tools/latchkey/cli/commands/a.lua'))
+    assert.same({ 'word' }, source('/** Nobody is told of it. */', 'c/include/latchkey/a.h'))
+    assert.same({}, source('/* Nobody is told of it. */', 'c/src/base/a.h'))
+    assert.same({}, source("-- nobody is told of it\nx = 'told'", 'tools/latchkey/a.lua'))
+  end)
+
+  it('wants sentences in messages and help that are no longer than in pages', function()
+    local long = ('word '):rep(words.SENTENCE_MAX) .. 'word'
+
+    assert.same({ 'sentence' }, source('lk_fail(error, LK_LOST, "' .. long .. '");'))
+    assert.same({}, source('lk_fail(error, LK_LOST, "' .. long:gsub('word$', '; ') .. 'word");'))
   end)
 
   it('wants them in the messages of Lua', function()
     assert.same({ 'word' }, source("x = { message = 'nobody was told' }", 'tools/latchkey/a.lua'))
-    assert.same({ 'word' }, source("x = { hint = 'look at it' }", 'tools/latchkey/a.lua'))
+    assert.same({ 'word' }, source("x = { hint = 'look at it again' }", 'tools/latchkey/a.lua'))
   end)
 
   it('wants hints that do not point back at the message', function()

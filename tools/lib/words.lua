@@ -4,6 +4,8 @@
 -- in fences is left alone.
 local stringx = require('pl.stringx')
 
+local texts = require('lib.texts')
+
 local words = {}
 
 ---How wide a table may be: the longest unbreakable words of its columns in all, in characters; so
@@ -192,72 +194,38 @@ function words.page(file, text)
   return findings
 end
 
--- The texts that users read, in a source: { text, line, is_hint }.
-local C_CALLS = { 'lk_fail', 'exec_fail', 'exec_say', 'keeper_tell_lost' }
-local LUA_KEYS = { 'message', 'text', 'advice' }
-
-local function line_of(text, position)
-  local _, count = text:sub(1, position):gsub('\n', '')
-  return count + (position > 0 and 1 or 0)
-end
-
--- The literals of a call from its open parenthesis on, joined.
-local function literals(call)
-  local parts = {}
-  for part in call:gsub('\\"', '\''):gmatch('"([^"]*)"') do
-    parts[#parts + 1] = part
+-- Words of a text that are more than a sentence may have, or nil.
+local function long_sentence(text)
+  local flat = text:gsub('%s%s+', '. '):gsub('%s', ' ') -- columns of help are no sentence
+  for sentence in (flat .. '. '):gmatch('(.-[.!?:;]) ') do
+    local count = number_of_words(sentence)
+    if count > words.SENTENCE_MAX then
+      return count
+    end
   end
-  return table.concat(parts)
 end
 
+---The messages, help and public comments of a source are held to the words of the field; its
+---messages and help to the length of sentences, hints to saying what to do.
 ---@param file string
 ---@param text string of a C or Lua source
----@return table[] texts
-function words.messages(file, text)
-  local texts = {}
-  local function add(position, message, is_hint)
-    if message ~= '' then
-      texts[#texts + 1] = { text = message, line = line_of(text, position), is_hint = is_hint }
-    end
-  end
-  if file:find('%.lua$') then
-    for _, key in ipairs(LUA_KEYS) do
-      for position, message in text:gmatch('()%f[%w_]' .. key .. " = '([^'\n]*)'") do
-        add(position, message, false)
-      end
-    end
-    for position, message in text:gmatch("()%f[%w_]hint = '([^'\n]*)'") do
-      add(position, message, true)
-    end
-    return texts
-  end
-  for _, call in ipairs(C_CALLS) do
-    for position, arguments in text:gmatch('()%f[%w_]' .. call .. '(%b());') do
-      add(position, literals(arguments), false)
-    end
-  end
-  for position, row in text:gmatch('()\n  X(%b())') do
-    local message, hint = row:gsub('[\\\n]%s*', ''):match('(".-"),%s*(".*")')
-    add(position, literals(message or ''), false)
-    add(position, literals(hint or ''), true)
-  end
-  return texts
-end
-
----@param file string
----@param text string
 ---@return table[] findings
 function words.source(file, text)
   local findings = {}
   local function find(rule, line, message)
     findings[#findings + 1] = { file = file, line = line, rule = rule, message = message }
   end
-  for _, one in ipairs(words.messages(file, text)) do
+  for _, one in ipairs(texts.of(file, text)) do
+    local short = stringx.shorten(one.text:gsub('%s+', ' '), 60)
     for _ = 1, count_words(one.text, AVOIDED) do
-      find('word', one.line, ('a word that the field does not use: "%s"'):format(one.text))
+      find('word', one.line, ('a word that the field does not use: "%s"'):format(short))
     end
-    if one.is_hint and one.text:lower():find('see the message', 1, true) then
-      find('hint', one.line, ('a hint that points back: "%s"'):format(one.text))
+    local count = one.kind == 'literal' and long_sentence(one.text)
+    if count then
+      find('sentence', one.line, ('a sentence has %d words: "%s"'):format(count, short))
+    end
+    if one.kind == 'literal' and one.text:lower():find('see the message', 1, true) then
+      find('hint', one.line, ('a hint that points back: "%s"'):format(short))
     end
   end
   return findings

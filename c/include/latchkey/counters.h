@@ -18,7 +18,7 @@
  * Lost replies
  *             Calls that count carry a number, so the server does none of them twice. When no reply
  *             comes they are sent again for resend_ms, counted from the first time; then they
- *             return LK_UNSURE, and nobody can tell. Where nothing went out, or the server refused,
+ *             return LK_UNSURE: the outcome is unknown. Where nothing went out, or the server refused,
  *             they return at once. A copy that the network keeps for more than a minute after that
  *             caller's last call is not recognised. LK_OVERTAKEN from a call that counts says that the
  *             server takes it for late, and has done nothing: then the records there are not its own.
@@ -84,7 +84,7 @@ LK_API void lk_semaphore_close(lk_semaphore *semaphore);
  * Say how many permits there are to begin with, where nothing is set.
  *
  * @param count   0 to LK_COUNT_MAX
- * @param ttl_ms  the semaphore lives so long, 1,000 to LK_COUNTER_TTL_MAX_MS; 0: for ever
+ * @param ttl_ms  it expires after that, 1,000 to LK_COUNTER_TTL_MAX_MS; 0: it does not
  * @param free    how many are free now, whether this call set it or not; may be NULL
  * @return LK_OK; LK_EXISTS (it was set before; nothing was done); LK_UNSURE; LK_INVALID, LK_BADARG
  *         (the key holds no integer), and the other statuses of lk_eval()
@@ -97,7 +97,7 @@ LK_API lk_status lk_semaphore_set(lk_semaphore *semaphore, int64_t count, int64_
                                   int64_t *free, lk_error *error);
 
 /**
- * Take permits, all of them or none. Give them back with lk_semaphore_release(): from any thread or
+ * Take permits, all of them or none. Release them with lk_semaphore_release(): from any thread or
  * process, and in any portions. What a process had when it died is lost; permits have leases.
  *
  * @param count    1 to LK_COUNT_MAX
@@ -106,7 +106,7 @@ LK_API lk_status lk_semaphore_set(lk_semaphore *semaphore, int64_t count, int64_
  *         key holds no integer), LK_CLOSED, and the other statuses of lk_eval()
  * @blocks wait_ms, plus command_ms for the call under way; without a reply resend_ms
  * @threads any
- * @after-io LK_UNSURE: they are taken, or not, or will be once; lk_semaphore_inspect() tells in the
+ * @after-io LK_UNSURE: they are taken, or not, or will be once; lk_semaphore_inspect() shows in the
  *           end, if nobody else counts. Every other status but LK_OK: none is taken. What is granted as
  *           the client closes goes back; where that fails it is LK_UNSURE
  * @since 0.1.0
@@ -132,7 +132,7 @@ LK_API lk_status lk_semaphore_acquire_async(lk_semaphore *semaphore, int64_t cou
                                             lk_error *error);
 
 /**
- * Give permits back, and wake who waits for them.
+ * Release permits, and wake waiters.
  *
  * @param count  1 to LK_COUNT_MAX
  * @param bound  no more than these may be free then, 1 to LK_COUNT_MAX; 0: LK_COUNT_MAX
@@ -141,8 +141,8 @@ LK_API lk_status lk_semaphore_acquire_async(lk_semaphore *semaphore, int64_t cou
  *         LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
  * @blocks command_ms; without a reply resend_ms
  * @threads any
- * @after-io LK_UNSURE: they are given back, or not, or will be once. Every other status but LK_OK:
- *           not given back; the same call may be made again.
+ * @after-io LK_UNSURE: they are released, or not, or will be once. Every other status but LK_OK:
+ *           not released; the same call may be made again.
  * @since 0.1.0
  */
 LK_API lk_status lk_semaphore_release(lk_semaphore *semaphore, int64_t count, int64_t bound,
@@ -256,7 +256,7 @@ typedef struct lk_permits_state {
 LK_API lk_status lk_permits_open(lk_client *client, const char *name,
                                  const lk_permits_options *options, lk_permits **out,
                                  lk_error *error);
-/** Close a handle that is in no call. What was acquired stays, stays renewed, tells of its loss, and is released
+/** Close a handle that is in no call. What was acquired stays, stays renewed, reports its loss, and is released
  * as ever. NULL is fine. @since 0.1.0 */
 LK_API void lk_permits_close(lk_permits *permits);
 
@@ -282,7 +282,7 @@ LK_API lk_status lk_permits_set(lk_permits *permits, int64_t total, lk_total how
  *
  * @param count    1 to LK_PERMITS_AT_ONCE
  * @param wait_ms  LK_FOREVER; 0: try once
- * @param out      what was taken, to be given back with lk_permit_release()
+ * @param out      what was taken, to be released with lk_permit_release()
  * @return LK_OK; LK_BUSY (wait 0: too few are free); LK_TIMEOUT; LK_UNSURE (no reply; they are released
  *         as soon as it turns out that they were taken); LK_INVALID, LK_BADARG (the key holds no
  *         integer), LK_CLOSED, and the other statuses of lk_eval()
@@ -311,13 +311,13 @@ LK_API lk_status lk_permits_acquire_async(lk_permits *permits, size_t count, int
                                           lk_done_fn done, void *user, lk_op **out,
                                           lk_error *error);
 /**
- * What an lk_permits_acquire_async() took, inside `done`, once; to be given back with lk_permit_release(). What is not
+ * What an lk_permits_acquire_async() took, inside `done`, once; to be released with lk_permit_release(). What is not
  * taken there goes back in the background. NULL of what failed, and of other operations. @since 0.1.0
  */
 LK_API lk_permit *lk_op_permit(lk_op *op);
 
 /**
- * Give back what one lk_permits_acquire() took. The handle is gone, whatever is returned but LK_FORKED
+ * Release what one lk_permits_acquire() took. The handle is gone, whatever is returned but LK_FORKED
  * and LK_INVALID. No call on it runs beside or follows; an on_lost of it does not begin any more, and one that
  * runs on another thread is waited for, unless this is called in a callback.
  *
@@ -598,7 +598,7 @@ LK_API lk_status lk_period_check(lk_client *client, const char *name, int64_t ev
                                  int64_t asked_ms, lk_period *out, lk_error *error);
 
 /**
- * Mark a job as done in the period in which its run began. Call it before the lock is given back.
+ * Mark a job as done in the period in which its run began. Call it before the lock is released.
  *
  * @param every_ms  as in lk_period_check()
  * @param began_ms  now_ms of the lk_period_check() under the lock

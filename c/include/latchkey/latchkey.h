@@ -15,7 +15,7 @@
  * Results     A structure that a call fills begins with its size, too, which the caller sets: what an older
  *             caller does not know is left away, what only a newer one knows is 0.
  * Time        Deadlines run on a clock that goes on while the machine sleeps. They are counted from
- *             before a request is sent, so a hold is believed no longer than the server grants it.
+ *             before a request is sent, so a hold counts as valid no longer than the server grants it.
  *
  * Threads
  *
@@ -25,7 +25,7 @@
  *   | lk_lock                | any number of threads at once; each thread has holds of its own   |
  *   | lk_caller              | any thread, but one call at a time                                |
  *   | lk_watch, lk_wait      | one thread at a time; different ones are independent              |
- *   | lk_reply, lk_error     | whoever owns them, one thread at a time                           |
+ *   | lk_reply, lk_error     | their owner, one thread at a time                                  |
  *   | any ..._close, _free   | once, when no other call on that object is running or follows;    |
  *   |                        | callbacks, calls on other objects and lk_client_close() of its    |
  *   |                        | client may run beside it                                          |
@@ -37,14 +37,14 @@
  * A thread that ends without a release leaves its lock held: it is renewed until the client closes, or the
  * process ends, and no other thread can release it. A task that may end so has an lk_caller, whose
  * lk_caller_free() ends it. A thread must not be cancelled (pthread_cancel) inside a call: it would keep the
- * library's mutexes, and every other call would wait for ever. Disable cancellation around calls.
+ * library's mutexes, and every other call would wait without end. Disable cancellation around calls.
  *
  * Functions without @threads and @blocks do no I/O and do not wait for a server; the table says from which
  * threads they are called. Functions without an object are called from any thread.
  *
  * Callbacks run on the thread that calls lk_client_dispatch(), or, with callbacks = LK_ON_BACKGROUND, on
  * the client's one background thread; there they must not block and must not close the client.
- * Else they may call anything: close what they are told about, free callers, dispatch again. A close waits
+ * Else they may call anything: close what they report, free callers, dispatch again. A close waits
  * for a callback of its object that runs on another thread, as its comment says; one that is called in a
  * callback waits for none, so where several threads dispatch, the other may still run.
  */
@@ -293,7 +293,7 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
  * A lock that is granted to a waiting call at that moment is released before the call returns.
  * Locks, watches, waits and callers of the client are closed with lk_..._close before, beside or after it.
  * No on_lost of its locks runs when it returns, unless it was called in a callback; another callback that runs
- * on another thread at that moment is not waited for. What was due by then is told before it returns.
+ * on another thread at that moment is not waited for. Callbacks that were due by then run before it returns.
  *
  * @param client  may be NULL
  * @blocks until calls on other threads have returned: up to command_ms
@@ -331,12 +331,12 @@ LK_API const char *lk_client_name(const lk_client *client);
  * What keeps calls that want something (a lock, a permit, a count) from getting on: what the last answer
  * to one of them was. A call that waits tries again for as long as it may wait; this says meanwhile why.
  *
- * @param error  may be NULL; the detail, cleared when there is nothing to tell
+ * @param error  may be NULL; the detail, cleared when there is no trouble
  * @return LK_OK: the server answered, if only that another holds the lock; else what may pass:
  *         LK_UNREACHABLE, LK_UNSURE, LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF,
  *         LK_SERVER_BUSY, LK_MASTERDOWN, LK_CLUSTERDOWN, LK_FORGETFUL
  * @blocks no
- * @threads any; of several that wait, whichever heard last
+ * @threads any; of several that wait, the one whose news came last
  * @after-io sends nothing
  * @since 0.1.0
  */
@@ -432,7 +432,7 @@ LK_API lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *er
  * @return LK_OK; LK_NO_SCRIPT; LK_BADARG; LK_WRONGTYPE; LK_SCRIPT; LK_UNREACHABLE (nothing was sent);
  *         LK_UNSURE; LK_LOADING, LK_READONLY, LK_OOM, LK_NOREPLICAS, LK_MISCONF, LK_SERVER_BUSY,
  *         LK_MASTERDOWN, LK_CLUSTERDOWN, LK_FORGETFUL; LK_AUTH and LK_TLS (a connection that had to be
- *         made anew); LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
+ *         made again); LK_DENIED; LK_SERVER; LK_CLOSED; LK_FORKED; LK_INVALID; LK_NOMEM
  * @blocks command_ms
  * @threads any
  * @after-io LK_UNSURE: the script may have run, or may still run once. A script whose header says
@@ -485,8 +485,8 @@ LK_API void lk_reply_free(lk_reply *reply);
 /* ------------------------------------------------------------------- without a waiting thread -- */
 
 /**
- * Told once when an operation has ended, where callbacks run (see lk_callbacks). `op` and `error` are
- * valid until it returns; error is NULL or says LK_OK when there is nothing to tell.
+ * Called once when an operation has ended, where callbacks run (see lk_callbacks). `op` and `error` are
+ * valid until it returns; error is NULL or says LK_OK when there is no trouble.
  */
 typedef void (*lk_done_fn)(lk_op *op, lk_status status, const lk_error *error, void *user);
 
@@ -508,7 +508,7 @@ LK_API lk_status lk_eval_async(lk_client *client, const char *script, const lk_b
 
 /**
  * End an operation soon. `done` is still called: with LK_CANCELLED, or with what it came to before.
- * Whatever it may have taken is given back. It may run beside `done` and beside lk_client_close(); it must
+ * What it may have taken is released. It may run beside `done` and beside lk_client_close(); it must
  * have returned before `done` does. Further calls do nothing. NULL is fine.
  * @threads any @since 0.1.0
  */
@@ -536,7 +536,7 @@ LK_API const char *lk_lost_text(int reason);
 typedef struct lk_watch_spec {
   size_t size;          /**< sizeof(lk_watch_spec), set by the initializer */
   const char *script;   /**< replies {1} renewed, {-1} or {-1, left_ms} not the caller's; NULL: the
-                             lease is not renewed, only its end is told */
+                             lease is not renewed, only its end is reported */
   const lk_bytes *keys; /**< nkeys of them */
   size_t nkeys;
   const lk_bytes *args; /**< nargs of them, the lease included */
@@ -585,7 +585,7 @@ LK_API void lk_watch_close(lk_watch *watch);
 LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out,
                               lk_error *error);
 /**
- * Sleep until the channel speaks. Messages are hints: look at the truth after each.
+ * Sleep until a message is published. Messages are hints: check the keys after each.
  *
  * @param timeout_ms  LK_FOREVER, or 0 to only look
  * @return LK_OK (a message came since the last LK_OK, or a connection was restored and messages may
@@ -593,7 +593,7 @@ LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **
  *         channel is listened to no more
  * @blocks timeout_ms
  * @threads one at a time per wait
- * @after-io nothing is sent; a connection that is lost meanwhile is made anew, which is LK_OK
+ * @after-io nothing is sent; a connection that is lost meanwhile is restored, which is LK_OK
  * @since 0.1.0
  */
 LK_API lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error);
@@ -670,12 +670,11 @@ typedef struct lk_lock_options {
   int64_t handoff_limit; /**< so many times in a row a release hands the hold straight to the next
                               waiter of this process, up to 1,000; 0: 16; -1: never. Where the
                               server counts no other listeners, sixteen times as often */
-  int64_t
-      heartbeat_ms;    /**< LK_FAIR, and LK_WRITE with preference: a waiter that is not heard of for
+  int64_t heartbeat_ms; /**< LK_FAIR, and LK_WRITE with preference: a waiter without a heartbeat for
                               so long is passed over, 1,000 to 60,000; at most a quarter of the lease;
                               0: 5,000. A fair lock that was handed over is its heir's for so long,
                               until the first renewal, at a third of it */
-  bool prefer_writers; /**< LK_WRITE: while it waits nobody starts to read */
+  bool prefer_writers;  /**< LK_WRITE: while it waits nobody starts to read */
   int64_t
       min_replicas; /**< so many replicas must have a hold, and each renewal, before it counts, up
                              to LK_REPLICAS_MAX; 0: the client's */
@@ -729,13 +728,13 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
                                  lk_error *error);
 
 /**
- * Give back one level. Whatever is returned but LK_NOT_HELD and LK_INVALID, the level is gone.
+ * Release one hold count. Whatever is returned but LK_NOT_HELD and LK_INVALID, the level is gone.
  *
  * @param caller  NULL: this thread
  * @return LK_OK (held to the end); LK_NOT_HELD (never held; nothing was sent); LK_LOST (it was lost
  *         before: the work may have run unprotected); LK_UNSURE (no reply: released now or with its
  *         lease, the library goes on trying); LK_DENIED, LK_AUTH and the other refusals of lk_eval();
- *         LK_CLOSED, LK_FORKED, LK_INVALID; LK_NOMEM (lk_lock_hold_count() tells if the level is gone)
+ *         LK_CLOSED, LK_FORKED, LK_INVALID; LK_NOMEM (lk_lock_hold_count() says if the count fell)
  * @blocks command_ms
  * @threads any
  * @after-io on any status but LK_OK and LK_LOST the lock expires with its lease at the latest. After
@@ -745,7 +744,7 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
 LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *error);
 
 /**
- * Give back all levels, but leave the lock taken for a while: for work that others are not to do again so
+ * Release the whole hold, but leave the lock taken for a while: for work that others are not to do again so
  * soon. Kinds LK_LOCK and LK_FENCED. Nobody of this process is handed the lock, and nobody renews what is
  * left of it: under the owner's name with ":kept" behind it, it ends by itself.
  *
@@ -755,7 +754,7 @@ LK_API lk_status lk_lock_release(lk_lock *lock, lk_caller *caller, lk_error *err
  * @return as lk_lock_release(); LK_INVALID also for other kinds
  * @blocks command_ms
  * @threads any
- * @after-io LK_UNSURE: the lock ends with its lease, or with the rest; it is not given back in the
+ * @after-io LK_UNSURE: the lock ends with its lease, or with the rest; it is not released in the
  *           background
  * @since 0.1.0
  */

@@ -44,14 +44,14 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  *
  * All of them: one after the other in an order that is the same for every multi-lock (by server, then by
  * the bytes of their names, then by kind), so that two cannot wait for each other. A round that does not
- * get the rest within 1,500 ms a lock gives back what it has and begins anew, since others may hold them in
- * another order. Whoever shares the members and is no lk_multilock takes them in this order, too: of a
+ * get the rest within 1,500 ms a lock releases what it has and begins again, since others may hold them in
+ * another order. A client that shares the members without an lk_multilock takes them in this order, too: of a
  * RedissonMultiLock, they are given to getMultiLock() sorted by name. In another order both sides mostly
- * wait, though none for ever. It counts when the leases of all still run; else all are given back, and taken
- * anew. A caller may re-enter where the kinds do.
+ * wait, but each wait is bounded. It counts when the leases of all still run; else all are released, and taken
+ * again. A caller may re-enter where the kinds do.
  *
  * A lease that is not renewed runs from its own member's grant. Where more than a tenth of it has gone when
- * the last member grants, it is set anew, so that all of them have their whole lease, less that tenth at most;
+ * the last member grants, it is set again, so that all of them have their whole lease, less that tenth at most;
  * members with min_replicas keep what they were granted, and so does one whose server does not answer.
  * lk_multilock_remaining_ms() says what is left.
  *
@@ -67,7 +67,7 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  * @return LK_OK; LK_BUSY (wait 0), LK_TIMEOUT: others hold too many; LK_UNREACHABLE: too many servers
  *         did not answer or refused; LK_LOST, LK_REENTRY; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM;
  *         what a member returned that is no matter of waiting
- * @blocks wait_ms, plus the time of one round, and that of one call where leases are set anew
+ * @blocks wait_ms, plus the time of one round, and that of one call where leases are set again
  * @threads any
  * @after-io whatever is returned but LK_OK, nothing is held by this call; what servers may have granted
  *           without an answer is released in the background and ends with its lease
@@ -77,7 +77,7 @@ LK_API lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, in
                                       lk_error *causes, lk_error *error);
 
 /**
- * Give back one level, on all servers at once.
+ * Release one hold count, on all servers at once.
  *
  * @param causes  as for lk_multilock_acquire(); LK_NOT_HELD where a member was not held
  * @return LK_OK: enough members were held to the end; LK_LOST: too many were lost before; LK_UNSURE: too

@@ -45,7 +45,7 @@ LK_API lk_status lk_node_command(lk_client *client, size_t index, const lk_bytes
                                  lk_reply **out, lk_error *error);
 
 /**
- * The verb that scripts tell this channel with, for their argument of that kind: "SPUBLISH" on a cluster,
+ * The verb that scripts publish to this channel with, for their argument of that kind: "SPUBLISH" on a cluster,
  * where lk_wait_open() listens with SSUBSCRIBE; else "PUBLISH", as for a channel whose tag contains a brace.
  * @threads any
  * @since 0.1.0

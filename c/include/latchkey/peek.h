@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A short look at many keys, for tools that search a keyspace: the commands travel together, so that
+ * A short reading of many keys, for tools that search a keyspace: the commands travel together, so that
  * a thousand keys cost about as many round trips as one.
  */
 #ifndef LATCHKEY_PEEK_H

@@ -45,11 +45,11 @@ typedef struct lk_kind_stats {
   size_t size;          /**< sizeof(lk_kind_stats), set by the caller */
   const char *kind;     /**< "lock" */
   uint64_t acquired;    /**< fresh holds */
-  uint64_t handed_over; /**< of these, handed over by a holder of this client */
+  uint64_t handed_over; /**< of these, handed off by a holder of this client */
   uint64_t reentered;   /**< levels above the first */
   uint64_t busy;        /**< acquires that did not get it: held by another */
   uint64_t failed;      /**< acquires that ended otherwise */
-  uint64_t released;    /**< levels given back, held to the end */
+  uint64_t released;    /**< hold counts released, held to the end */
   uint64_t unsure;      /**< releases of which that is not known */
   uint64_t lost;        /**< holds that ended before they were released */
   lk_histogram wait;    /**< from the call to the grant */
@@ -61,7 +61,7 @@ typedef struct lk_stats {
   size_t size;          /**< sizeof(lk_stats), set by the caller */
   uint64_t connections; /**< made to servers, pub/sub included */
   uint64_t renewals;    /**< answered */
-  uint64_t messages;    /**< heard on channels */
+  uint64_t messages;    /**< received on channels */
   uint64_t undone;      /**< releases in the background, of what may have been left */
   uint64_t holds;       /**< held now, lost ones that are not yet released included */
   uint64_t waiting;     /**< acquires that wait now */

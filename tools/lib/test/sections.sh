@@ -29,7 +29,7 @@ section_lint() {
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
   have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/floors tools/site tools/words spec scripts c/src
   check 'floors of c/src' tools/floors "$LK_BUILD"
-  check 'words' tools/words
+  check 'words' tools/words --strict
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
