@@ -15,7 +15,7 @@ static const char help_text[] =
     "the client and the server. Its locks are named latchkey-bench-...; nothing is\n"
     "left behind.\n"
     "\n"
-    "  --mode uncontended   each owner takes and gives back a lock of its own\n"
+    "  --mode uncontended   each owner acquires and releases a lock of its own\n"
     "                       (default)\n"
     "  --mode async         the same with the asynchronous calls: all owners on one\n"
     "                       thread\n"
@@ -26,7 +26,7 @@ static const char help_text[] =
     "  --mode renew         each owner holds a lock all the time; what is counted is\n"
     "                       renewals\n"
     "  --mode wait          all owners wait, asynchronously, for a lock that is not\n"
-    "                       given back\n"
+    "                       released\n"
     "  --mode idle          a client that does nothing\n"
     "  --threads N          owners in each process (also --owners), default 8; at\n"
     "                       most 1000 where each is a thread\n"
@@ -34,7 +34,7 @@ static const char help_text[] =
     "  --seconds N          how long, default 3\n"
     "  --section DURATION   how long an owner keeps the lock, such as 1ms; default 0\n"
     "  --lease DURATION     50ms to 24h; default 30s\n"
-    "  --poll MICROSECONDS  how long a call looks for its reply before it sleeps: 0\n"
+    "  --poll MICROSECONDS  how long a call polls for its reply before it sleeps: 0\n"
     "                       as long as pays (default), -1 never\n"
     "  --connections N      of each process to each server, default 1\n"
     "  --url URL            or LATCHKEY_URL: redis://host:6379/0, unix:///path.sock,\n"
@@ -48,7 +48,7 @@ static const char help_text[] =
     "  -v, --verbose        say what is being done\n"
     "  -h, --help           this text\n"
     "\n"
-    "The server's counters are of everybody: use one that nobody else uses. Exit\n"
+    "The server's counters include all clients: use a server of your own. Exit\n"
     "codes: 0 done, 64 wrong use, 69 no server, or it refused.\n";
 
 void bench_help(FILE *out) { fputs(help_text, out); }
@@ -201,7 +201,8 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
     if (status != LK_OK || *help) return status;
   }
   if (optind < argc) {
-    return bench_fail(error, LK_INVALID, "bench takes options only; \"%s\" is none", argv[optind]);
+    return bench_fail(error, LK_INVALID,
+                      "\"%s\" is not an option; latchkey bench --help lists them", argv[optind]);
   }
   return check(out, error);
 }

@@ -33,7 +33,7 @@ static const char *plain_hint(const lk_error *error) {
 const char *exec_hint(const lk_error *error) {
   const bool refused = error->status != LK_BUSY && error->status != LK_TIMEOUT;
   if (exec_hold_causes()->count > 0 && refused) {
-    return "see to the servers named above; what some granted was given back, or ends with its "
+    return "check the servers named above; what some granted was released, or expires with its "
            "lease";
   }
   return plain_hint(error);

@@ -48,7 +48,7 @@ static lk_status check_servers(const exec_options *options, size_t count, lk_err
   if (count == 0) return exec_fail(error, LK_URL, "the URL is empty");
   if (count == 2) {
     return exec_fail(error, LK_INVALID,
-                     "of two servers neither may fail: name one, or three and more");
+                     "with two servers neither may fail; name one server, or three or more");
   }
   if (count > EXEC_SERVERS_MAX) {
     return exec_fail(error, LK_INVALID, "at most %d servers", EXEC_SERVERS_MAX);

@@ -194,7 +194,8 @@ static int conclude_alone(front *self) {
     exec_fail(&run->outcome.error, LK_SYSTEM, "its keeper was killed while it waited for the lock");
   } else {
     exec_fail(&run->outcome.error, LK_LOST,
-              "its keeper was killed or stopped: CMD was ended, and the lock ends with its lease");
+              "its keeper was killed or stopped: the command was ended, and the lock expires with "
+              "its lease");
   }
   run->outcome.exit_code = exec_tell_failure(run);
   if (!self->childless && self->phase != FRONT_WAITS && !job_has_strangers()) {

@@ -139,7 +139,7 @@ static void look_for_loss(keeper *self) {
   if (!self->lost) return;
   self->named = false;
   if (on_lost == ON_LOST_WARN) {
-    keeper_tell_lost(self, "; CMD runs on without the lock");
+    keeper_tell_lost(self, "; the command runs on without the lock");
     return;
   }
   job_end_begin(&self->ending, on_lost == ON_LOST_KILL ? 0 : JOB_GRACE_MS);
@@ -185,7 +185,8 @@ static void look_at_left(keeper *self) {
              lk_now_ms() - self->ended_ms >= NAMED_AFTER_MS) {
     name_left(self, false, text, sizeof text);
     if (!self->run->options.quiet) {
-      exec_say("CMD has ended; the lock is kept for processes that it left running: %s", text);
+      exec_say("the command has ended; the lock is kept for processes that it left running: %s",
+               text);
     }
   }
 }
@@ -251,5 +252,5 @@ void keeper_guard(keeper *self) {
   }
   if (self->lost) return;
   self->lost = exec_locks_lost(self->locks, false);
-  if (self->lost) keeper_tell_lost(self, " before CMD had ended");
+  if (self->lost) keeper_tell_lost(self, " before the command had ended");
 }

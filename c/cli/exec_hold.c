@@ -145,7 +145,8 @@ lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t
   const bool extended = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
   lk_reply_free(reply);
   if (status != LK_OK || extended) return status;
-  return exec_fail(error, LK_LOST, "\"%.200s\" was lost before CMD was started", hold->name);
+  return exec_fail(error, LK_LOST, "\"%.200s\" was lost before the command was started",
+                   hold->name);
 }
 
 /* --------------------------------------------------------------------------------- how it stands -- */

@@ -118,7 +118,7 @@ static int take(keeper *self) {
 static int await_go(keeper *self) {
   lk_error *error = &self->run->outcome.error;
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
-    exec_say("this system has no subreapers: what CMD starts may outlive the lock");
+    exec_say("this system has no subreapers: what the command starts may outlive the lock");
   }
   atomic_store(&self->front->page->lead_ms, exec_locks_lead_ms(self->locks));
   keeper_publish(self);
@@ -129,8 +129,8 @@ static int await_go(keeper *self) {
     if (ended_by) return ended_by;
     const exec_hold *lost = exec_locks_lost(self->locks, false);
     if (lost) {
-      self->taken =
-          exec_fail(error, LK_LOST, "\"%.200s\" was lost before CMD was started", lost->name);
+      self->taken = exec_fail(error, LK_LOST, "\"%.200s\" was lost before the command was started",
+                              lost->name);
     }
     if (lost || go) return 0;
     keeper_publish(self);

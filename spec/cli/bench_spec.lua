@@ -130,7 +130,7 @@ describe('latchkey bench', function()
       { '--lease=1ms', 'must be 50 to 86400000 ms' },
       { '--poll=-2', 'from -1 to 1000' },
       { '--nonsense', 'unknown option' },
-      { 'job', 'options only' },
+      { 'job', 'is not an option' },
     }) do
       local result = bench(case[1])
 

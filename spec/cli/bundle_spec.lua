@@ -150,7 +150,7 @@ describe('latchkey bundle', function()
     assert.truthy(two.err:find('^latchkey bundle: [^\n]*count.lua:4: [^\n]+\n[^\n]*other.lua:2: '
       .. '[^\n]+\n$'), two.err)
     assert.equal(64, none.code)
-    assert.truthy(none.err:find(nowhere .. ' is no folder', 1, true))
+    assert.truthy(none.err:find(nowhere .. ' is not a folder', 1, true))
   end)
 
   it('exits 1 where it cannot write, and when it cannot sign', function()

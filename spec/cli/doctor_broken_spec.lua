@@ -12,7 +12,7 @@ local WAYS = {
   { 'read_only', 'trial', 'it is read-only', 'name the master' },
   { 'no_evalsha', 'trial', 'does not know EVALSHA', 'rename-command' },
   { 'no_script', 'trial', 'does not know SCRIPT LOAD', 'rename-command' },
-  { 'wrong_answer', 'trial', 'does not run', 'see the message' },
+  { 'wrong_answer', 'trial', 'does not run', 'latchkey needs Redis 7.0' },
   { 'evicts', 'memory', 'volatile-lru', 'noeviction' },
   { 'clock', 'clock', 'ahead', 'time service' },
   { 'old', 'version', 'too old', 'update' },

@@ -201,16 +201,16 @@ describe('a bundle', function()
       local files = pack().files
       files[name] = 'x'
 
-      refuses(sealed(files), 'is no path of a bundle')
+      refuses(sealed(files), 'is not a path of a bundle')
     end
-    refuses(sealed(pack().files, '..'), 'is no path of a bundle')
-    refuses(sealed(pack().files, 'a/b'), 'is no path of a bundle')
+    refuses(sealed(pack().files, '..'), 'is not a path of a bundle')
+    refuses(sealed(pack().files, 'a/b'), 'is not a path of a bundle')
   end)
 
   it('is refused with anything but plain files', function()
     local archive = gzip.unpack(pack().bytes)
     for _, kind in ipairs({ '1', '2', '3', '5', 'L', 'x' }) do
-      refuses(gzip.pack(archive:sub(1, 156) .. kind .. archive:sub(158)), 'is no plain file')
+      refuses(gzip.pack(archive:sub(1, 156) .. kind .. archive:sub(158)), 'is not a plain file')
     end
   end)
 
@@ -258,7 +258,7 @@ describe('a bundle', function()
     lie({ 'small', 'other', 'its folder is small-1.2.3' })
     lie({ 'manifest/1"', 'manifest/2"', 'a form that this version does not know' })
     lie({ '{', '{"extra": 1,', 'look at extra' })
-    lie({ '{', '{{', 'no JSON' })
+    lie({ '{', '{{', 'not JSON' })
     lie({ '"small"', '["small"]', 'has no name' })
   end)
 

@@ -183,7 +183,7 @@ describe('header.parse', function()
     { '{1, places}', '{places}', 20, 'starts with its outcome' },
     { '{1, places}', '{1, Places}', 20, 'no element of a shape' },
     { '{-1, at, name...}', '{-1, at..., name}', 22, 'only the last element' },
-    { '{0}    ', '{1, z}', 19, 'cannot be told from' },
+    { '{0}    ', '{1, z}', 19, 'cannot be distinguished from' },
     { 'LKARG   a', 'lkarg   a', 24, 'needs a code' },
     { '0 or 1', '2', 25, 'not one of: 0, 0 or 1, 1' },
     { 'message:  0 or 1\n', '', 13, 'has a "message:"' },

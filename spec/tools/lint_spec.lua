@@ -239,7 +239,7 @@ describe('lint of a changed script', function()
     { SUM, "unpack(redis.call('TIME'), 1, 2)", 'unpack(counters, sum, math.min(sum + 1000, sum))',
       'unpack', 'without a bound' },
     { SUM, "unpack(redis.call('TIME'), 1, 2)", 'unpack(counters)', 'unpack', 'without a bound' },
-    { SUM, 'value.err then', 'value.ok then', 'pcall', 'nobody looks at the .err' },
+    { SUM, 'value.err then', 'value.ok then', 'pcall', 'is not checked; check it' },
     { SUM, 'sum + tonumber(value or 0)', 'sum + 0.5', 'numbers', '0.5 is no integer' },
     { SUM, 'sum + tonumber(value or 0)', '9007199254740992', 'numbers', 'no integer below 2^53' },
     { BUY, "'LKFULL ' .. buyer", "'LKFULL ' .. tonumber(buyer)", 'numbers', 'joined to text' },

@@ -123,7 +123,8 @@ void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const l
 }
 
 lk_status lk_bound_strange(const lk_bound *bound, lk_error *error) {
-  lk_fail(error, LK_PROTOCOL, "%s: the reply is none that the script has", bound->def->name);
+  lk_fail(error, LK_PROTOCOL, "%s: the reply has none of the shapes in the script's header",
+          bound->def->name);
   if (error) snprintf(error->script, sizeof error->script, "%s", bound->def->name);
   return LK_PROTOCOL;
 }

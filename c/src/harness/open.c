@@ -130,7 +130,7 @@ static lk_status configure(lk_client *client, const char *url, const lk_client_o
   client->command_us = command_ms * 1000;
   client->recheck_us = recheck_ms * 1000;
   if (!lk_uuid(client->uuid)) {
-    return lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
+    return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
   }
   char name[LK_IDENTITY_SIZE];
   lk_identity(client->uuid, options->label, name);

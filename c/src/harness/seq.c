@@ -116,7 +116,8 @@ lk_status lk_resend(lk_client *client, const lk_filled *call, int64_t resend_us,
 }
 
 lk_status lk_said_strange(const char *script, lk_error *error) {
-  lk_fail(error, LK_PROTOCOL, "%s: the reply is none that the script has", script);
+  lk_fail(error, LK_PROTOCOL, "%s: the reply has none of the shapes in the script's header",
+          script);
   if (error) snprintf(error->script, sizeof error->script, "%s", script);
   return LK_PROTOCOL;
 }

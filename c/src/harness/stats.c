@@ -159,12 +159,12 @@ static const metric script_metrics[] = {
   { "lock_" #field "_total", help, offsetof(lk_kind_stats, field) }
 static const metric kind_metrics[] = {
     KIND(acquired, "Fresh holds."),
-    KIND(handed_over, "Fresh holds that a waiter of the same client handed over."),
-    KIND(reentered, "Levels taken above the first."),
+    KIND(handed_over, "Fresh holds that a holder of the same client handed off."),
+    KIND(reentered, "Re-entrant acquires."),
     KIND(busy, "Acquires that ended because another held the lock."),
     KIND(failed, "Acquires that ended otherwise without the lock."),
-    KIND(released, "Levels given back that were held to the end."),
-    KIND(unsure, "Levels given back of which that is not known."),
+    KIND(released, "Hold counts released that were held to the end."),
+    KIND(unsure, "Releases whose outcome is unknown."),
     KIND(lost, "Holds that ended before they were released."),
 };
 
@@ -229,7 +229,7 @@ size_t lk_client_metrics(lk_client *client, char *buffer, size_t size) {
           read_count(&counts->connections));
   put_one(&s, "renewals_total", "counter", "Renewals that were answered.",
           read_count(&counts->renewals));
-  put_one(&s, "messages_total", "counter", "Messages heard on channels.",
+  put_one(&s, "messages_total", "counter", "Notifications received.",
           read_count(&counts->messages));
   put_one(&s, "undone_total", "counter", "Releases in the background.",
           read_count(&counts->undone));

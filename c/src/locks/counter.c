@@ -93,7 +93,7 @@ lk_status lk_counter_inspected(const lk_counter *counter, const char *script, co
                                lk_error *error) {
   if (said->first == 0 || said->first == 1) return LK_OK;
   if (said->first != -1) return lk_said_strange(script, error);
-  return lk_fail(error, LK_WRONGTYPE, "%s: the key holds no number", counter->name);
+  return lk_fail(error, LK_WRONGTYPE, "%s: the key does not hold a number", counter->name);
 }
 
 lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *said,

@@ -21,8 +21,10 @@ static lk_status read(lk_counting *c, const lk_said *said, int64_t *again_ms, lk
   if (said->first == 1) return LK_OK;
   if (said->first != 0) return lk_said_strange("permit/acquire", error);
   *again_ms = said->second;
-  if (said->second < 0) return lk_fail(error, LK_BUSY, "too few are free, and no lease ends");
-  return lk_fail(error, LK_BUSY, "too few are free; a lease ends in %" PRId64 " ms, unless renewed",
+  if (said->second < 0)
+    return lk_fail(error, LK_BUSY, "too few permits are free, and no lease ends");
+  return lk_fail(error, LK_BUSY,
+                 "too few permits are free; a lease ends in %" PRId64 " ms, unless renewed",
                  said->second);
 }
 
@@ -69,7 +71,7 @@ static lk_status gave(lk_counting *c, lk_status reason, lk_status answer, const 
   if (lk_permit_choose_ids(a->permit)) {
     return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
   }
-  return lk_fail(error, LK_SYSTEM, "the system has no random numbers to give");
+  return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
 }
 
 /* What the application was given and did not take is nobody's. */

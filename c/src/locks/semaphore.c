@@ -43,7 +43,8 @@ static lk_status outcome(const char *script, const lk_said *said, int64_t *out, 
   if (out) *out = said->second;
   if (said->first == 1) return LK_OK;
   if (said->first == 0) {
-    return lk_fail(error, LK_EXISTS, "it was set before; %" PRId64 " are free", said->second);
+    return lk_fail(error, LK_EXISTS, "the semaphore is set already; %" PRId64 " are free",
+                   said->second);
   }
   if (said->first == -1) {
     return lk_fail(error, LK_BOUND, "%" PRId64 " are free, and that would pass the bound",

@@ -140,7 +140,7 @@ static void suspect_tls(lk_conn *conn) {
   }
   if (conn->why.status != LK_UNREACHABLE) return;
   snprintf(conn->why.message + len, sizeof conn->why.message - len,
-           " (if it speaks TLS, its URL begins with rediss)");
+           " (if it uses TLS, its URL begins with rediss)");
 }
 
 /* conn->why says why. */
@@ -596,7 +596,7 @@ void lk_conn_start(lk_conn *conn, int64_t now_us) {
   if (conn->state != LK_CONN_DOWN) return;
   conn->site = atomic_load(&conn->target->site);
   if (!conn->site) {
-    lk_conn_drop(conn, now_us, LK_UNREACHABLE, "nobody has said yet where the master is");
+    lk_conn_drop(conn, now_us, LK_UNREACHABLE, "no sentinel has named the master yet");
     return;
   }
   conn->state = LK_CONN_CONNECTING;
@@ -626,9 +626,8 @@ static const char *late_at(const lk_conn *conn) {
   if (conn->lookup) return "its name was not looked up before the connect deadline";
   if (conn->state == LK_CONN_CONNECTING) return "no connection before the connect deadline";
   if (conn->tls) {
-    return "no answer before the connect deadline; without TLS a server waits for ever for the end "
-           "of "
-           "what it takes for a command";
+    return "no answer before the connect deadline; if the server uses TLS, its URL begins "
+           "with rediss";
   }
   return "no answer to the hand-shake before the connect deadline";
 }

@@ -296,7 +296,7 @@ bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk
   answer->copies--;
   snprintf(answer->why, sizeof answer->why, "%s",
            late ? "the slot has moved, and there was no time to ask its new server"
-                : "the servers send the call from one to the other");
+                : "the servers redirect the call to each other; compare CLUSTER NODES of each");
   return false;
 }
 

@@ -174,8 +174,7 @@ static void take_epoch(informant *a, const redisReply *reply) {
 static void take(informant *a, const redisReply *reply, int64_t now_us) {
   char said[320];
   if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR No such master", 18) == 0) {
-    snprintf(said, sizeof said, "the sentinel knows no master that is called %.200s",
-             master_name(a->of));
+    snprintf(said, sizeof said, "the sentinel has no master named %.200s", master_name(a->of));
     give_up(a, now_us, LK_SERVER, said);
   } else if (reply->type == REDIS_REPLY_ERROR) {
     lk_error why;

@@ -70,7 +70,7 @@ end
 ---@return string|nil why
 function gzip.unpack(file)
   if file:sub(1, 2) ~= HEAD:sub(1, 2) then
-    return nil, 'it is no gzip file'
+    return nil, 'it is not a gzip file'
   end
   local parts, place = {}, #HEAD + 1
   while place + 5 <= #file do

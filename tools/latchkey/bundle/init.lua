@@ -31,10 +31,10 @@ local LIMITS = { files = 4000, bytes = 1024 * 1024 }
 ---@return string|nil why not
 function bundle.check_name(name, version)
   if not name:find('^[%l%d][%l%d-]*$') or #name > 63 then
-    return ('"%s" is no name of a bundle: lower-case letters, digits and "-", at most 63'):format(
+    return ('"%s" cannot name a bundle: write small letters, digits and "-", at most 63'):format(
       name)
   elseif not version:find('^%d+%.%d+%.%d+$') or #version > 31 then
-    return ('"%s" is no version: MAJOR.MINOR.PATCH'):format(version)
+    return ('"%s" is not a version: write MAJOR.MINOR.PATCH'):format(version)
   end
 end
 

@@ -95,7 +95,7 @@ local function await_replica(node, target, wanted)
     end
   until is_left(plan) == 0 or now_ms() >= deadline_ms
   if is_left(plan) > 0 then
-    node.err = { status = 'LK_READONLY', hint = 'load into its master, and look whether it follows',
+    node.err = { status = 'LK_READONLY', hint = 'load into its master, then run latchkey status',
       message = ('a replica gets %s from its master; it lacks %d'):format(target.what,
         is_left(plan)) }
   else

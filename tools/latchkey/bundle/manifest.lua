@@ -136,7 +136,7 @@ local function read_script(files, file)
     return nil, ('%s, line %d: %s'):format(contract and contract_path(file) or file,
       findings[1].line, findings[1].message)
   elseif file ~= 'scripts/' .. h.name .. '.lua' then
-    return nil, ('%s is no file of %s'):format(file, h.name)
+    return nil, ('%s is not a file of %s'):format(file, h.name)
   end
   return { name = h.name, version = h.version, path = file, source = source, header = h,
     sha1 = sha1, contract = contract }
@@ -251,7 +251,7 @@ function manifest.check(files)
   local text = files[manifest.FILE]
   local decoded, document = pcall(cjson.decode, text or '')
   if not decoded or type(document) ~= 'table' then
-    return nil, manifest.FILE .. ' is missing or no JSON'
+    return nil, manifest.FILE .. ' is missing or not JSON'
   elseif type(document.name) ~= 'string' or type(document.version) ~= 'string' then
     return nil, manifest.FILE .. ' has no name or no version'
   elseif document.schema ~= manifest.SCHEMA then

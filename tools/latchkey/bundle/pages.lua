@@ -6,8 +6,8 @@ local text_of = require('latchkey.cli.text')
 local pages = {}
 
 local REPEATS = {
-  hold = 'A copy of the call leaves the state of one: the caller says with how many levels it '
-    .. 'ends.',
+  hold = 'A copy of the call leaves the state of one: the caller says which hold count it '
+    .. 'ends with.',
   id = 'A copy of the call leaves the state of one: the ids are the caller\'s choice.',
   seq = 'A copy of the call is answered with what the first one was, for 60 s; send it again for '
     .. '20 s at most.',

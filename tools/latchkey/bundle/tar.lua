@@ -71,11 +71,11 @@ local function read_header(record)
   local size = octal and tonumber(octal, 8)
   local shown = folder ~= '' and folder .. '/' .. path or path
   if not size then
-    return nil, 'it is no archive that latchkey bundle wrote'
+    return nil, 'it is not an archive that latchkey bundle wrote'
   elseif not tar.is_safe(path) or not tar.is_safe(folder) or folder:find('/', 1, true) then
-    return nil, ('"%s" is no path of a bundle'):format(shown)
+    return nil, ('"%s" is not a path of a bundle'):format(shown)
   elseif record:sub(157, 157) ~= '0' then
-    return nil, ('"%s" is no plain file'):format(shown)
+    return nil, ('"%s" is not a plain file'):format(shown)
   end
   return { path = path, folder = folder, size = size }
 end
@@ -105,7 +105,7 @@ function tar.unpack(archive, limits)
     place = place + RECORD + entry.size + -entry.size % RECORD
   end
   if not folder or archive ~= tar.pack(folder, files) then
-    return nil, 'it is no archive that latchkey bundle wrote'
+    return nil, 'it is not an archive that latchkey bundle wrote'
   end
   return folder, files
 end

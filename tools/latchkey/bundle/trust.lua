@@ -28,7 +28,7 @@ function trust.options(parser)
   parser:mutex(
     parser:option('--allowed-signers', 'Who may have signed it, as ssh-keygen(1) describes it.')
       :argname('FILE'),
-    parser:flag('--allow-unsigned', 'Take a bundle whose signature nobody looks at.'))
+    parser:flag('--allow-unsigned', 'Accept a bundle without checking its signature.'))
 end
 
 -- Why the file is not what the digest beside it says.

@@ -183,7 +183,7 @@ end
 ---@return string|nil why
 function cli.number(word)
   local number = tonumber(word)
-  return number, number == nil and ('"%s" is no number'):format(text.safe(word)) or nil
+  return number, number == nil and ('"%s" is not a number'):format(text.safe(word)) or nil
 end
 
 ---The parser of a command, --help left out, and its module.

@@ -75,7 +75,7 @@ local function memory(facts)
   local policy = facts.maxmemory_policy or '?'
   local max, used = tonumber(facts.maxmemory) or 0, tonumber(facts.used_memory) or 0
   if policy ~= 'noeviction' and max > 0 then
-    return { problem('memory', ('maxmemory-policy is %s: a server that is full removes locks that '
+    return { problem('memory', ('maxmemory-policy is %s: a full server evicts locks that '
       .. 'are held, since every lock has a TTL'):format(policy),
       'CONFIG SET maxmemory-policy noeviction, or use a server of its own for locks') }
   elseif policy ~= 'noeviction' then
@@ -92,7 +92,7 @@ local function persistence(facts)
   local findings = {}
   if facts.rdb_last_bgsave_status == 'err' or facts.aof_last_write_status == 'err' then
     findings[1] = problem('persistence', 'the server cannot save to its disk, and may refuse '
-      .. 'writes', 'look at its log: disk space, permissions of its folder')
+      .. 'writes', 'read its log: disk space, permissions of its folder')
   end
   if facts.aof_enabled == '1' then
     if facts.appendfsync == 'no' then
@@ -107,7 +107,7 @@ local function persistence(facts)
       .. 'lock that is held', 'CONFIG SET appendonly yes; or let the resource check fencing tokens')
   else
     findings[#findings + 1] = note('persistence', 'there is no append-only file, and this user may '
-      .. 'not see whether there are snapshots', 'allow CONFIG GET, or look at its configuration')
+      .. 'not see whether there are snapshots', 'allow CONFIG GET, or read its configuration')
   end
   return #findings > 0 and findings
     or { good('persistence', 'an append-only file is kept') }
@@ -125,7 +125,7 @@ local function replicas(facts)
       'run replicas with Sentinel, or several masters (Redlock), if that matters') }
   elseif not least then
     return { note('replicas', ('%d replicas; this user may not see min-replicas-to-write'):format(
-      count), 'allow CONFIG GET, or look at its configuration') }
+      count), 'allow CONFIG GET, or read its configuration') }
   elseif least == 0 then
     return { problem('replicas', ('%d replicas, and min-replicas-to-write is 0: a master that is '
       .. 'cut off from them goes on granting locks, beside the next one'):format(count),

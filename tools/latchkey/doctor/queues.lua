@@ -44,7 +44,7 @@ local function describe(name, view, dead)
     who = who .. ', the first with a name of no client'
   end
   return finding('problem', who, 'latchkey clients pass over them; Redisson\'s wait until the '
-    .. 'score of each is over, and for ever behind one without a score')
+    .. 'score of each is over, and without end behind one without a score')
 end
 
 local function look(client, home, key, findings)
@@ -76,7 +76,7 @@ function queues.check(client, node, home, show)
     local reply, err = node:command('SCAN', cursor, 'MATCH', pattern, 'COUNT', survey.STEP,
       'TYPE', 'list')
     if not reply then
-      return err.status == 'LK_DENIED' and { finding('note', 'this user may not look for queues '
+      return err.status == 'LK_DENIED' and { finding('note', 'this user may not search for queues '
         .. '(SCAN)', 'run it as an administrator') } or nil, err
     end
     cursor, steps = reply[1], steps + 1

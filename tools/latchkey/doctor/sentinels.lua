@@ -78,7 +78,7 @@ local function judge(said, findings)
     if one.master ~= first.master then
       findings[#findings + 1] = finding('problem', ('%s says that the master is %s, %s that it is '
         .. '%s'):format(first.at, first.master, one.at, one.master), 'while a fail-over goes on '
-        .. 'that is normal; else let them forget the master (SENTINEL RESET) and monitor it anew')
+        .. 'that is normal; else let them forget the master (SENTINEL RESET) and monitor it again')
     end
   end
   if first.others and first.others + 1 < ENOUGH then

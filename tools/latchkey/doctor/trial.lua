@@ -49,7 +49,7 @@ local function explain_call(line, err)
       'give the command its name back (rename-command), or take another server for locks')
   end
   return finding('problem', ('a script that begins with "%s" does not run: %s'):format(line,
-    err.message), 'see the message; latchkey needs Redis 7.0, Valkey 7.2, or what does the same')
+    err.message), 'latchkey needs Redis 7.0, Valkey 7.2, or a server that runs their scripts')
 end
 
 local function explain_load(line, err)
@@ -119,7 +119,7 @@ function trial.lock(client, home, family)
         err and err.hint or 'look what else writes there')
     end
   end
-  return finding('good', family .. ': a lock was taken and given back')
+  return finding('good', family .. ': a lock was taken and released')
 end
 
 return trial

@@ -67,7 +67,7 @@ local function takes(script, report)
     for place, field in ipairs(list) do
       if not used[array][place] and not whole[array] then
         report(script.header.lines[array == 'KEYS' and 'keys' or 'argv'],
-          ('the code never looks at %s[%d], "%s"'):format(array, place, field.name))
+          ('the code never reads %s[%d], "%s"'):format(array, place, field.name))
       end
     end
   end

@@ -30,7 +30,7 @@ local LIBRARIES = {
 local INSTEAD = {
   assert = "answer redis.error_reply('LKARG ...')",
   error = "answer redis.error_reply('LKARG ...')",
-  pcall = 'use redis.pcall and look at .err',
+  pcall = 'use redis.pcall and check .err',
   tostring = "pass the number as it is, or string.format('%.0f', n)",
   ['table.unpack'] = 'use unpack',
   ['math.random'] = 'take random values as arguments',
@@ -118,7 +118,7 @@ local function protected(script, report)
   end)
   for _, call in ipairs(script.calls) do
     if call.verb == 'pcall' and not looked_at[results[call.node] or false] then
-      report(call.line, 'nobody looks at the .err of this redis.pcall; do, or use redis.call')
+      report(call.line, 'the .err of this redis.pcall is not checked; check it, or use redis.call')
     end
   end
 end
@@ -148,7 +148,7 @@ return {
     needs = 'block', check = library },
   { id = 'unpack', wants = 'unpack takes at most 1000 values at a time: the C stack is small',
     needs = 'block', check = unpacks },
-  { id = 'pcall', wants = 'the .err of each redis.pcall is looked at', needs = 'block',
+  { id = 'pcall', wants = 'the .err of each redis.pcall is checked', needs = 'block',
     check = protected },
   { id = 'numbers', wants = 'integers below 2^53, and none turned to text by ".."',
     needs = 'block', check = numbers },

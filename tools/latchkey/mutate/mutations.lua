@@ -22,7 +22,7 @@ mutations.kinds = {
   { id = 'option', what = 'an option of a command is left out or turned around' },
   { id = 'swapped-arguments', what = 'two neighbouring arguments of a command are exchanged' },
   { id = 'other-argument', what = 'another argument or key of the script stands in its place' },
-  { id = 'order', what = 'a message goes out before the write that it tells of' },
+  { id = 'order', what = 'a message goes out before the write that it reports' },
   { id = 'text', what = 'a written text is another: a message, a field, a part of a name' },
 }
 

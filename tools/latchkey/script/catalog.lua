@@ -15,7 +15,7 @@ local catalog = {}
 ---@return string|nil why
 function catalog.files(folder)
   if not path.isdir(folder) then
-    return nil, folder .. ' is no folder'
+    return nil, folder .. ' is not a folder'
   end
   local files = {}
   for _, file in ipairs(dir.getallfiles(folder, '*.lua')) do

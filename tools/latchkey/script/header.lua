@@ -100,7 +100,7 @@ local function check_replies(h, report)
   for _, reply in ipairs(h.returns) do
     local id = reply.bare and reply.shape or reply.first .. '/' .. (reply.arity or '...')
     if seen[id] then
-      report(h.lines.returns, ('%s cannot be told from %s'):format(reply.shape, seen[id]))
+      report(h.lines.returns, ('%s cannot be distinguished from %s'):format(reply.shape, seen[id]))
     end
     seen[id] = reply.shape
   end

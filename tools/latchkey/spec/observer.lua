@@ -24,7 +24,7 @@ local function address_of(url)
     return { family = socket.AF_UNIX, path = path }
   end
   local host, port = url:match('^redis://([^/:@?]+):?(%d*)')
-  assert(host, 'specs speak to unix:///path or redis://host:port, not to ' .. url)
+  assert(host, 'specs connect to unix:///path or redis://host:port, not to ' .. url)
   local found = assert(socket.getaddrinfo(host, port ~= '' and port or '6379',
     { socktype = socket.SOCK_STREAM }))
   return found[1]

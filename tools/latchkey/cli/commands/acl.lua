@@ -19,8 +19,8 @@ function command.configure(parser, _, home)
   parser:option('--dir', 'A folder of scripts of your own, instead of latchkey\'s.'):argname('DIR')
   parser:option('--targets', 'Keys that guarded commands act on beside those of the locks, such as '
     .. '\'{orders}:*\'; may be given several times.'):argname('PATTERN'):count('*')
-  parser:option('--url', 'Where the application\'s locks are, to see whether that is a cluster or '
-    .. 'behind Sentinel; nothing is asked there.'):argname('URL')
+  parser:option('--url', 'Takes --cluster or --sentinel from the URL of the locks; does not '
+    .. 'connect.'):argname('URL')
   parser:mutex(
     parser:flag('--cluster', 'For a cluster: its map, and sharded channels.'),
     parser:flag('--sentinel', 'For a master behind Sentinel; a second line is for the sentinels.'))
@@ -30,7 +30,7 @@ function command.configure(parser, _, home)
   parser:flag('--load', 'Also what latchkey load and status need.')
   parser:flag('--setinfo', 'For Redis 7.2 and later, and Valkey: connections may say which library '
     .. 'they are of. Without it ACL LOG has an entry for each client that was not let.')
-  parser:flag('--operator', 'For those who look after the locks: also what ls, top, inspect, '
+  parser:flag('--operator', 'For operators: also what ls, top, inspect, '
     .. 'break, doctor and status need, CLIENT LIST among it, which says whose a lock is.')
   parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
     .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does: '

@@ -11,9 +11,9 @@ local command = { summary = 'write the contract of a script that has none' }
 function command.configure(parser)
   parser:argument('file', 'Scripts, each in the folder of its family: scripts/acme/acquire.lua.')
     :args('+')
-  parser:flag('--force', 'Write a contract anew that is there already.')
+  parser:flag('--force', 'Overwrite a contract that exists.')
   parser:epilog('FILE.contract is written beside FILE.lua, whose text stays as it is. What reading '
-    .. 'cannot tell is marked with "?", and latchkey lint names those lines until a person has '
+    .. 'cannot decide is marked with "?", and latchkey lint names those lines until a person has '
     .. 'decided.')
 end
 
@@ -34,7 +34,7 @@ local function check(file, args)
   elseif source:match('^[^\n]*\n([^\n]*)') == header.MARK then
     return nil, file .. ' has a header, and needs no contract'
   elseif not args.force and catalog.contract_of(file, source) then
-    return nil, ('%s has a contract; --force writes it anew'):format(file)
+    return nil, ('%s has a contract; --force overwrites it'):format(file)
   end
   return source
 end

@@ -23,7 +23,7 @@ end
 
 function command.run(args, ctx)
   if not path.isdir(args.dir) then
-    return ctx:misuse(('--dir %s is no folder'):format(args.dir))
+    return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   end
   local scripts, findings = catalog.read(args.dir)
   if not scripts then

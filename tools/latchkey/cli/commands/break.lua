@@ -27,9 +27,9 @@ function command.configure(parser)
   parser:option('--owner', 'Only if this owner holds it, as inspect names it: of several readers '
     .. 'only this one, of permits the one with this id.')
   parser:flag('--yes', 'Do not ask.')
-  parser:epilog('The holder is told when it next renews; until then it goes on working. Waiters '
-    .. 'are told at once. Breaking a fenced lock draws a token above the holder\'s and prints '
-    .. 'it: a resource refuses the old holder once it has seen that token. A countdown latch is '
+  parser:epilog('The holder learns of it at its next renewal; until then it goes on working. '
+    .. 'Waiters are notified at once. Breaking a fenced lock draws a token above the holder\'s and '
+    .. 'prints it: a resource refuses the old holder once it has seen that token. A latch is '
     .. 'opened. Exit code 1: another owner holds the lock by now, and nothing was done.')
 end
 
@@ -44,13 +44,13 @@ end
 -- The kind that the key shows. Nothing is taken from what may be something else.
 local function choose(found, name)
   if found.what then
-    return nil, ('%s is %s: no lock of any kind'):format(name, found.what)
+    return nil, ('%s is %s: not a lock of any kind'):format(name, found.what)
   end
   local first = found.views[1]
   if first.certain then
     return first
   elseif not first.fits and first.fields then
-    return nil, ('%s is a hash, but no lock: it has %d fields that are no owners with counts')
+    return nil, ('%s is a hash, but no lock: it has %d fields that are not owners with counts')
       :format(name, first.fields)
   elseif #found.views > 1 then
     return nil, ('%s may be several things: %s; write --kind with the one that it is, '
@@ -73,7 +73,7 @@ local function find(client, home, args, name)
   if not args.kind then
     view, why = choose(found, name)
   elseif found.what then
-    why = ('%s is %s: no lock of any kind'):format(name, found.what)
+    why = ('%s is %s: not a lock of any kind'):format(name, found.what)
   elseif kinds.ROWS[args.kind].type ~= kinds.ROWS[found.views[1].kind].type then
     why = ('%s is a %s: no lock of kind %s'):format(name, kinds.ROWS[found.views[1].kind].type,
       args.kind)
@@ -89,7 +89,7 @@ local function find(client, home, args, name)
     return nil, { status = 'LK_WRONGTYPE', message = why }
   elseif not view.free and not kinds.ROWS[view.kind].breaks then
     return nil, { status = 'LK_INVALID', message = ('%s is a semaphore, which does not know who '
-      .. 'has its permits; give them back with latchkey eval semaphore/release'):format(name) }
+      .. 'has its permits; release them with latchkey eval semaphore/release'):format(name) }
   end
   return view
 end
@@ -245,7 +245,7 @@ function command.run(args, ctx)
   end
   if not args.yes then
     if ctx.json or not terminal.is_one(0) then
-      return ctx:misuse('nobody is there to be asked; write --yes')
+      return ctx:misuse('standard input is not a terminal, so nobody can be asked; write --yes')
     elseif not agrees(ctx, name, view, holders) then
       ctx:note('nothing was done')
       return cli.exits.found

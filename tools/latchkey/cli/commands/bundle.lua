@@ -43,7 +43,7 @@ local function source_of(args, home)
     about.version = (utils.readfile(path.join(home, 'VERSION')) or ''):match('%S+')
   end
   if not path.isdir(folder) then
-    return nil, folder .. ' is no folder'
+    return nil, folder .. ' is not a folder'
   elseif not about.name or not about.version then
     return nil, 'give --name and --set-version'
   end

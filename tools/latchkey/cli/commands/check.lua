@@ -37,7 +37,7 @@ function command.configure(parser)
     :argname('FILE')
   parser:option('--html', 'Write a page with the verdict and a run.'):argname('FILE')
   parser:flag('--no-memo', 'Run every script every time.')
-  parser:flag('--no-symmetry', 'Tell interchangeable clients apart.')
+  parser:flag('--no-symmetry', 'Count interchangeable clients as different.')
   parser:flag('--no-spec', 'Write no spec of what is found.')
   parser:option('--workers', 'How many processes; default 2.'):argname('N'):convert(cli.number)
   parser:option('--memory', 'Most megabytes for one process; default 1024.'):argname('MB')
@@ -137,7 +137,7 @@ local function refuse_folder(args)
   for _, option in ipairs({ 'scripts', 'beside' }) do
     local folder = args[option]
     if folder and not path.isdir(folder) then
-      return ('--%s %s is no folder'):format(option, folder)
+      return ('--%s %s is not a folder'):format(option, folder)
     end
     for _, model in ipairs(folder and not args.trace and models or {}) do
       local why = checker.unreadable(model, folder)

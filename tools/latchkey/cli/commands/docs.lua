@@ -57,7 +57,7 @@ end
 function command.run(args, ctx)
   local folder = args.dir or path.join(ctx.home, 'scripts')
   if not path.isdir(folder) then
-    return ctx:misuse(folder .. ' is no folder')
+    return ctx:misuse(folder .. ' is not a folder')
   end
   local scripts, findings = catalog.read(folder)
   if not scripts then

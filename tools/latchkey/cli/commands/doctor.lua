@@ -10,10 +10,10 @@ local trial = require('latchkey.doctor.trial')
 local command = { summary = 'is this server fit for locks?', server = true }
 
 function command.configure(parser)
-  parser:option('--user', 'Whose permissions are looked at; else those of the URL\'s user.')
-  parser:option('--name', 'Of a lock that this user is to use: its keys and channels are looked '
-    .. 'at, too, and not only the commands.')
-  parser:option('--family', 'Take a lock of this family and give it back, under a name of its '
+  parser:option('--user', 'Whose permissions are checked; by default those of the URL\'s user.')
+  parser:option('--name', 'Of a lock that this user is to use: its keys and channels are '
+    .. 'checked, too, and not only the commands.')
+  parser:option('--family', 'Take a lock of this family and release it, under a name of its '
     .. 'own: ' .. table.concat(trial.FAMILIES, ', ') .. '; may be given several times.')
     :argname('FAMILY'):choices(trial.FAMILIES):count('*')
   parser:epilog('Nothing is changed, but that three scripts of a line are loaded, called and left '

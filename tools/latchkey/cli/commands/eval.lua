@@ -95,7 +95,7 @@ local function describe(field)
     return 'Formed from --name unless it is given.'
   elseif field.values then
     return table.concat(field.values, ' or ') .. (field.type == 'verb'
-      and '; as the servers hear it unless it is given.' or '.')
+      and '; as the servers receive it unless it is given.' or '.')
   elseif field.min then
     return ('%.0f to %.0f%s.'):format(field.min, field.max,
       field.kind == 'integer' and '' or ' bytes')
@@ -269,7 +269,7 @@ function command.run(args, ctx)
       return trust.refuse(ctx, why, hint)
     end
   elseif args.dir and not path.isdir(args.dir) then
-    return ctx:misuse(('--dir %s is no folder'):format(args.dir))
+    return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   end
   local script = find_script(catalogs(ctx.home, args.dir, contents), args.script[1])
     or without_header(args)

@@ -65,8 +65,8 @@ function command.run(args, ctx)
   if not found then
     return ctx:fail(err)
   elseif found.what then
-    return ctx:fail({ status = 'LK_WRONGTYPE', message = ('%s is %s: no lock of any kind'):format(
-      name, found.what) })
+    return ctx:fail({ status = 'LK_WRONGTYPE',
+      message = ('%s is %s: not a lock of any kind'):format(name, found.what) })
   end
   local ok
   ok, err = complete(client, ctx.home, found.views, args.name)

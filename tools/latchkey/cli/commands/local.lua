@@ -11,7 +11,7 @@ local STOP_MS, STEP_MS = 10000, 50
 
 function command.configure(parser)
   parser:argument('action', 'status or stop.'):choices({ 'status', 'stop' })
-  parser:epilog('The server is started by whatever first uses the URL local:. '
+  parser:epilog('The first command that uses the URL local: starts the server. '
     .. 'Exit code of status: 69 when it does not run.')
 end
 

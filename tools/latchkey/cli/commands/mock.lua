@@ -16,7 +16,7 @@ function command.configure(parser)
   parser:epilog('It listens on this machine alone, prints its URL when it is there, and ends with '
     .. 'a signal. Beside the commands of Redis it knows MOCK: redis-cli -u URL MOCK HELP lists '
     .. 'what a test may ask. With a COMMAND, the exit code is the command\'s own. LATCHKEY_URL is '
-    .. 'not looked at.')
+    .. 'not used.')
 end
 
 local function new_front(args, places, listener)

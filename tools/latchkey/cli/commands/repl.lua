@@ -11,8 +11,8 @@ local PROMPT, MORE = 'latchkey> ', '......... '
 function command.configure(parser)
   parser:option('--dir', 'A folder of scripts; without one, the project\'s own.'):argname('DIR')
   parser:flag('--no-strict', 'Let the mock take what latchkey forbids and a server tolerates.')
-  parser:epilog('Without --url, a server in memory whose time moves when it is told to; '
-    .. 'LATCHKEY_URL is not looked at. help() says what can be typed. From a file or a pipe each '
+  parser:epilog('Without --url, a server in memory, whose time advance() moves. '
+    .. 'LATCHKEY_URL is not used. help() says what can be typed. From a file or a pipe each '
     .. 'line is read without a prompt; exit code 1: a line failed.')
 end
 
@@ -48,16 +48,16 @@ end
 
 function command.run(args, ctx)
   if ctx.json then
-    return ctx:misuse('repl speaks to people; latchkey eval --json answers with a document')
+    return ctx:misuse('repl is for people; latchkey eval --json answers with a document')
   end
   local folder = args.dir or path.join(ctx.home, 'scripts')
   if not path.isdir(folder) then
-    return ctx:misuse(folder .. ' is no folder')
+    return ctx:misuse(folder .. ' is not a folder')
   end
   local scripts, findings = catalog.read(folder)
   if not scripts then
     return ctx:fail({ status = 'LK_INVALID', lines = true,
-      message = report.text(findings):gsub('\n$', ''), hint = 'latchkey lint says it, too' })
+      message = report.text(findings):gsub('\n$', ''), hint = 'latchkey lint reports it, too' })
   end
   local world, code = open_world(args, ctx, folder)
   if not world then

@@ -16,7 +16,7 @@ function command.configure(parser)
     'plainTerminal'):choices({ 'plainTerminal', 'utfTerminal', 'TAP', 'junit' })
   parser:epilog('A spec requires "helper" and takes its world from helper.world(): the mock, or '
     .. 'with --url a server that keeps nothing, is empty, and is emptied before each case; '
-    .. 'LATCHKEY_URL is not looked at. Exit code 1: a spec failed.')
+    .. 'LATCHKEY_URL is not used. Exit code 1: a spec failed.')
 end
 
 local function new_runner()
@@ -115,7 +115,7 @@ function command.run(args, ctx)
   if not has_specs(args.target) then
     return ctx:misuse(NO_SPECS)
   elseif args.dir and not path.isdir(args.dir) then
-    return ctx:misuse(('--dir %s is no folder'):format(args.dir))
+    return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   elseif not pcall(require, 'busted') then
     return ctx:fail({ status = 'LK_SYSTEM', message = 'busted is not installed',
       hint = 'install it with the distribution\'s package lua-busted, or luarocks' })

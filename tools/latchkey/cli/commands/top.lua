@@ -16,7 +16,7 @@ function command.configure(parser)
   parser:option('--sort', 'By name, kind, lease, waiting or holds.'):default('name')
     :choices({ 'name', 'kind', 'lease', 'waiting', 'holds' })
   parser:flag('--reverse', 'The other way round.')
-  parser:option('--every', 'How often to look again.'):default('2s'):argname('DURATION')
+  parser:option('--every', 'How often to read again.'):default('2s'):argname('DURATION')
   parser:option('--limit', 'Show at most so many locks.'):default('1000'):argname('N')
     :convert(cli.number)
   parser:flag('--once', 'One frame, as text.')
@@ -88,7 +88,7 @@ function command.run(args, ctx)
   elseif not args.limit or args.limit < 1 then
     return ctx:misuse('--limit takes a number from 1 on')
   elseif not (args.once or ctx.json or terminal.is_one(0) and terminal.is_one(1)) then
-    return ctx:misuse('this is no terminal; write --once for one frame, or --json')
+    return ctx:misuse('this is not a terminal; write --once for one frame, or --json')
   end
   local client, code = ctx:client()
   if not client then

@@ -9,7 +9,7 @@ local command = { summary = 'is a bundle whole, signed, and on the servers?', se
 function command.configure(parser)
   parser:argument('file', 'A bundle, as latchkey bundle writes it.')
   trust.options(parser)
-  parser:flag('--functions', 'With --url: look for its function libraries.')
+  parser:flag('--functions', 'With --url: check for its function libraries.')
   nodes.options(parser)
   parser:epilog('With --url, each server (and replica) must have exactly the bundle\'s scripts. '
     .. 'Exit code 1: refused, or a server lacks some; 2: a server could not be asked.')
