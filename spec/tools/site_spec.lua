@@ -162,6 +162,17 @@ describe('the pages of the site', function()
       pages['howto/a.md'])
   end)
 
+  it('show the states of a family before its scripts', function()
+    pages_of('# a\n')
+    write('docs/reference/states.tsv', 'family\tfrom\tby\treply\tto\n'
+      .. 'lock\tfree\tlock/acquire\t{1, hold}\theld\n')
+    write('docs/reference/lock.md', '# lock\n\n## On the wire\n\n### Scripts\n\n| script |\n')
+    assert(dir.makepath(path.join(folder, 'scripts/lock')))
+    local page = tree.pages(folder, {}, path.join(folder, 'commands'))['reference/lock.md']
+
+    assert.matches('\n### States\n\n<.*svg.*\n### Scripts\n', page)
+  end)
+
   it('stand in the order of the front page, then by name', function()
     local nav = tree.nav(pages_of('# a\n'))
 

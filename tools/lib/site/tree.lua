@@ -116,8 +116,8 @@ end
 local function with_states(text, rows, family)
   text = text:gsub('\n| `([%l_]+/[%l_]+)` |', '\n| [`%1`](scripts/%1.md) |')
   if rows then
-    local diagram = '\n## States\n\n' .. states.svg(rows, 'The states of ' .. family) .. '\n'
-    text = text:gsub('\n## Scripts\n', function(title)
+    local diagram = '\n### States\n\n' .. states.svg(rows, 'The states of ' .. family) .. '\n'
+    text = text:gsub('\n### Scripts\n', function(title)
       return diagram .. title
     end, 1)
   end
