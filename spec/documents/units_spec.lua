@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The units and manifests that a page shows: systemd and a YAML parser take them, and latchkey has
+-- the options that they name.
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local document = require('documents.document')
+local program = require('cli.program')
+
+local PAGE = program.root .. '/docs/howto/systemd-and-kubernetes.md'
+
+local function blocks_of(kind)
+  local list = {}
+  for _, block in ipairs(document.blocks(PAGE)) do
+    if block.kind == kind then
+      list[#list + 1] = block
+    end
+  end
+  return list
+end
+
+local function has(command)
+  return (utils.execute(('command -v %s >/dev/null 2>&1'):format(command)))
+end
+
+-- The blocks as files of a folder; the program may be missing where it is verified.
+local function written(kind)
+  local folder = program.folder()
+  for _, block in ipairs(blocks_of(kind)) do
+    local text = block.text:gsub('/usr/bin/latchkey', '/usr/bin/env')
+    assert(utils.writefile(path.join(folder, block.argument), text))
+  end
+  return folder
+end
+
+describe('units and manifests', function()
+  teardown(program.clean)
+
+  it('are there', function()
+    assert.equal(3, #blocks_of('systemd'))
+    assert.equal(2, #blocks_of('yaml'))
+  end)
+
+  it('name options that latchkey exec has', function()
+    local help = program.run({ 'exec', '--help' }).out
+    local count = 0
+    for _, kind in ipairs({ 'systemd', 'yaml' }) do
+      for _, block in ipairs(blocks_of(kind)) do
+        for command in block.text:gmatch('latchkey,? exec([^\n]*)') do
+          for option in command:gsub(' %-%-[ ,].*', ''):gmatch('%s(%-%-%l[%l-]*)') do
+            assert.matches('\n  [^\n]*' .. option:gsub('%-', '%%-') .. '[ ,\n]', help, option)
+            count = count + 1
+          end
+        end
+      end
+    end
+    assert.is_true(count >= 5)
+  end)
+
+  if has('systemd-analyze') then
+    it('are taken by systemd', function()
+      local folder = written('systemd')
+      local _, _, out, err = utils.executeex(("systemd-analyze verify --man=no '%s'/*"):format(folder))
+
+      -- units of the machine itself may have faults of their own
+      local said = out .. err
+      for _, block in ipairs(blocks_of('systemd')) do
+        assert.is_nil(said:find(block.argument, 1, true), said)
+      end
+    end)
+  end
+
+  if has('python3') and utils.execute("python3 -c 'import yaml' 2>/dev/null") then
+    it('are taken by a parser of YAML', function()
+      local folder = written('yaml')
+      local ok, _, _, err = utils.executeex(("python3 -c 'import sys, yaml\nfor name in sys.argv[1:]:"
+        .. '\n  for one in yaml.safe_load_all(open(name)):\n    assert one["apiVersion"] and '
+        .. "one[\"kind\"] and one[\"spec\"]' '%s'/*"):format(folder))
+
+      assert.is_true(ok, err)
+    end)
+  end
+end)
