@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds something: what a waiter can tell of the one it waits for. */
+/* Who holds something: what a waiter can find out about its holder. */
 #ifndef LATCHKEY_WHO_H
 #define LATCHKEY_WHO_H
 
@@ -9,17 +9,17 @@
 extern "C" {
 #endif
 
-#define LK_WHO_NAME_MAX 191    /**< longest name of a client that is told, bytes */
+#define LK_WHO_NAME_MAX 191    /**< longest name of a client that is returned, bytes */
 #define LK_WHO_ADDRESS_MAX 127 /**< longest address, bytes */
 #define LK_WHO_WAITERS_MAX                                                                         \
   16 /**< where more clients wait, no list of connections is read: it has a line for each */
 
 /** What lk_who() finds. Of several holders the first that the server names. */
 typedef struct lk_holder {
-  size_t size;         /**< sizeof(lk_holder), set by the caller */
-  int64_t holders;     /**< how many hold it; 0: nobody does, and the rest is 0 */
-  int64_t left_ms;     /**< what is left of the lease; -1: endless */
-  int64_t waiting;     /**< clients that wait to be told, of this application too; -1: not known */
+  size_t size;     /**< sizeof(lk_holder), set by the caller */
+  int64_t holders; /**< how many hold it; 0: nobody does, and the rest is 0 */
+  int64_t left_ms; /**< what is left of the lease; -1: endless */
+  int64_t waiting; /**< clients that wait for its release, of this application too; -1: not known */
   int64_t connected_s; /**< how long the holder's client has been connected */
   lk_status unnamed;   /**< why `client` is empty: LK_OK: the owner is not latchkey's, or its client
                             has gone; LK_DENIED: this user may not read the list of connections;
