@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules and dashboard ask for metrics that latchkey writes: the page of the metrics has those
--- (spec/documents holds it to the program). What the rules do, promtool tests where it is installed.
+-- (spec/documents holds it to the program). promtool tests what the rules do, where it is there.
 local cjson = require('cjson')
 local utils = require('pl.utils')
 

@@ -60,7 +60,7 @@ describe('the page of questions', function()
       it(('says of "%s" what was tried'):format(one.title), function()
         local first = one.lines[1]
 
-        assert.is_true(first:find('^Tried: ') ~= nil or first:find('^Read, not tried: ') ~= nil, first)
+        assert.truthy(first:find('^Tried: ') or first:find('^Read, not tried: '), first)
       end)
     end
   end

@@ -9,6 +9,13 @@ local program = require('cli.program')
 
 local PAGE = program.root .. '/docs/howto/systemd-and-kubernetes.md'
 
+local PARSE = [[
+import sys, yaml
+for name in sys.argv[1:]:
+  for one in yaml.safe_load_all(open(name)):
+    assert one["apiVersion"] and one["kind"] and one["spec"]
+]]
+
 local function blocks_of(kind)
   local list = {}
   for _, block in ipairs(document.blocks(PAGE)) do
@@ -60,7 +67,8 @@ describe('units and manifests', function()
   if has('systemd-analyze') then
     it('are taken by systemd', function()
       local folder = written('systemd')
-      local _, _, out, err = utils.executeex(("systemd-analyze verify --man=no '%s'/*"):format(folder))
+      local verify = ("systemd-analyze verify --man=no '%s'/*"):format(folder)
+      local _, _, out, err = utils.executeex(verify)
 
       -- units of the machine itself may have faults of their own
       local said = out .. err
@@ -73,9 +81,7 @@ describe('units and manifests', function()
   if has('python3') and utils.execute("python3 -c 'import yaml' 2>/dev/null") then
     it('are taken by a parser of YAML', function()
       local folder = written('yaml')
-      local ok, _, _, err = utils.executeex(("python3 -c 'import sys, yaml\nfor name in sys.argv[1:]:"
-        .. '\n  for one in yaml.safe_load_all(open(name)):\n    assert one["apiVersion"] and '
-        .. "one[\"kind\"] and one[\"spec\"]' '%s'/*"):format(folder))
+      local ok, _, _, err = utils.executeex(("python3 -c '%s' '%s'/*"):format(PARSE, folder))
 
       assert.is_true(ok, err)
     end)
