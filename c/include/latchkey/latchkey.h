@@ -794,10 +794,10 @@ LK_API lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done
 LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
 /**
  * The lease that the hold has now, in ms: what the server granted last, by the acquire or by a renewal. A
- * program that stops work some part of the lease before the hold ends takes that part of this, and not of lease_ms. It is the
- * handle's lease_ms (30,000 unless given) but in one case: a fair lock that was handed to a waiter has its
- * heartbeat_ms (5,000 unless given; a quarter of the lease at most) until its first renewal, which is due
- * within half of that.
+ * program that stops work some part of the lease before the hold ends takes that part of this, and not of
+ * lease_ms. It is the handle's lease_ms (30,000 unless given) but in one case: a fair lock that was handed to a
+ * waiter has its heartbeat_ms (5,000 unless given; a quarter of the lease at most) until its first renewal,
+ * which is due within half of that.
  *
  * @return 100 to 86,400,000; 0: the caller holds nothing, or its hold is lost
  * @blocks no; no network
