@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Completions for bash, zsh and fish, from the models of the commands.
+local acl = require('latchkey.locks.acl')
 local model = require('lib.manual.model')
 
 local completion = {}
@@ -7,8 +8,11 @@ local completion = {}
 local FILES = { FILE = true, KEY = true }
 local FOLDERS = { DIR = true, FOLDER = true }
 
+local HOME = debug.getinfo(1, 'S').source:match('^@(.*)/tools/lib/manual/') or '.'
+
 -- What stands in a sentence of the help alone.
 local CHOICES = {
+  acl = { ['--family'] = acl.families(HOME) },
   exec = { ['--kind'] = { 'lock', 'fenced', 'fair', 'read', 'write', 'mutex', 'permit:' },
     ['--wait'] = { '0', 'forever' } },
 }

@@ -33,7 +33,7 @@ function command.configure(parser)
   parser:flag('--kinds', 'Show the kinds of mutants instead.')
   parser:epilog('Each mutant runs the specs of its script on the mock and, when they let it pass, '
     .. 'the model checker. Harmless ones are listed in tools/latchkey/mutate/equivalent.tsv, each '
-    .. 'with the reason. Scripts of --dir need --spec or --model, and what is named there runs on '
+    .. 'with the reason. Scripts of --dir need --spec or --model; what is named there runs on '
     .. 'each mutant. Exit code 1: a mutant is alive, or a row of the list is out of date.')
 end
 
