@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A server that is broken in one way, which no real one can be made to be. Run as a program; its
 -- arguments are the socket to listen at, the way, and further fields of its INFO.
-local socket = require('posix.sys.socket')
-local unistd = require('posix.unistd')
+-- It is started by its path, and finds its modules beside it.
+package.path = arg[0]:match('^(.*)/[^/]*$') .. '/?.lua;' .. package.path
+local stub = require('stub_server')
 
 local AT, WAY, MORE = arg[1], arg[2], (arg[3] or ''):gsub('|', '\r\n')
 
@@ -85,42 +86,4 @@ local function answer(words)
   return serve and serve(words) or '+OK\r\n'
 end
 
--- The first whole command of what came, and the rest; nothing before it is whole.
-local function take(bytes)
-  local count, place = bytes:match('^%*(%d+)\r\n()')
-  local words = {}
-  for i = 1, tonumber(count) or 0 do
-    local length, start = bytes:match('^%$(%d+)\r\n()', place)
-    if not length or #bytes < start + length + 1 then
-      return nil
-    end
-    words[i] = bytes:sub(start, start + length - 1)
-    place = start + length + 2
-  end
-  return count and words, count and bytes:sub(place)
-end
-
-local function serve(connection)
-  local bytes = ''
-  repeat
-    local words, rest = take(bytes)
-    if words then
-      bytes = rest
-      socket.send(connection, answer(words))
-    else
-      local more = socket.recv(connection, 65536)
-      if not more or more == '' then
-        break
-      end
-      bytes = bytes .. more
-    end
-  until false
-  unistd.close(connection)
-end
-
-local listener = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
-assert(socket.bind(listener, { family = socket.AF_UNIX, path = AT }))
-assert(socket.listen(listener, 8))
-repeat
-  serve((assert(socket.accept(listener))))
-until false
+stub.serve(AT, answer)
