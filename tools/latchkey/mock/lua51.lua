@@ -1,10 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions that LuaJIT has with further arguments, other roundings or fewer refusals than the
--- server's Lua 5.1: as they are there. Under Lua 5.1 itself nothing is to be replaced.
-local lua51 = { string = {}, math = {}, base = {} }
+-- server's Lua 5.1: as they are there. Under Lua 5.1 itself nothing is to be replaced but what
+-- brings some builds of it down.
+local lua51 = { string = {}, math = {}, base = {}, table = {} }
+
+-- C's cast of a number to int, by way of 64 bits.
+local function as_int(number)
+  if number ~= number or math.abs(number) >= 2 ^ 63 then
+    return 0
+  end
+  local rest = (number < 0 and math.ceil(number) or math.floor(number)) % 2 ^ 32
+  return rest >= 2 ^ 31 and rest - 2 ^ 32 or rest
+end
 
 local jit = rawget(_G, 'jit')
 if not jit then
+  local RESULTS_MAX = 2 ^ 20
+
+  -- The library's own count of results overflows where the places are far apart.
+  function lua51.base.unpack(list, first, last)
+    local from, to = tonumber(first or 1), tonumber(last or 1)
+    if from and to and as_int(to) - as_int(from) > RESULTS_MAX then
+      error('too many results to unpack', 2)
+    end
+    return unpack(list, first, last)
+  end
   return lua51
 end
 
@@ -72,7 +92,7 @@ local function convert(spec, kind, list, place)
     if type(value) ~= 'string' and type(value) ~= 'number' then
       wrong(place + 1, 'format', 'string', type_name(list, place), 4)
     end
-    value = tostring(value)
+    value = lua51.base.tostring(value)
     if kind == 's' and (spec:find('.', 1, true) or #value < 100) then
       value = value:match('^%Z*') -- C's text ends at its first NUL
     end
@@ -125,8 +145,18 @@ function lua51.string.format(format, ...)
   end
 end
 
+function lua51.string.char(...)
+  local bytes = { ... }
+  for place = 1, select('#', ...) do
+    local number = lua51.base.tonumber(bytes[place])
+    bytes[place] = number and as_int(number) or bytes[place]
+  end
+  return string.char(unpack(bytes, 1, select('#', ...)))
+end
+
 function lua51.string.rep(text, count)
-  return string.rep(text, count)
+  local number = lua51.base.tonumber(count)
+  return string.rep(text, number and as_int(number) or count)
 end
 
 -- C's cast of what does not fit gives the smallest.
@@ -136,6 +166,39 @@ local function near(index)
     return -FAR
   end
   return number and math.max(math.min(number, FAR), -FAR) or index
+end
+
+local function whole(number)
+  local index = near(number)
+  return index < 0 and math.ceil(index) or math.floor(index)
+end
+
+-- The arguments at these places become integers as `to_integer` says, where LuaJIT rounds them.
+local function cut(to_integer, own, ...)
+  local places = { ... }
+  return function(...)
+    local list, count = { ... }, select('#', ...)
+    for _, place in ipairs(places) do
+      local number = place <= count and lua51.base.tonumber(list[place])
+      list[place] = number and to_integer(number) or list[place]
+    end
+    return own(unpack(list, 1, count))
+  end
+end
+
+lua51.base.select = cut(as_int, select, 1)
+lua51.base.unpack = cut(as_int, unpack, 2, 3)
+lua51.string.find = cut(whole, string.find, 3)
+lua51.string.match = cut(whole, string.match, 3)
+lua51.table.concat = cut(as_int, table.concat, 3, 4)
+lua51.table.remove = cut(as_int, table.remove, 2)
+
+local insert = cut(as_int, table.insert, 2)
+function lua51.table.insert(...)
+  if select('#', ...) == 3 then
+    return insert(...)
+  end
+  return table.insert(...)
 end
 
 function lua51.string.sub(text, first, last)
@@ -148,8 +211,8 @@ end
 
 -- LuaJIT's own do not say in their errors what they are called. Of two arguments the server looks
 -- at the second first.
-local function checked(name, count)
-  local own = math[name]
+local function checked(name, count, own)
+  own = own or math[name]
   lua51.math[name] = function(...)
     local list = { n = select('#', ...), ... }
     for place = count, 1, -1 do
@@ -164,9 +227,12 @@ for name in ([[abs acos asin atan ceil cos cosh deg exp floor frexp log log10 mo
   tan tanh]]):gmatch('%S+') do
   checked(name, 1)
 end
-for name in ('atan2 fmod ldexp pow'):gmatch('%S+') do
+for name in ('atan2 fmod pow'):gmatch('%S+') do
   checked(name, 2)
 end
+checked('ldexp', 2, function(number, exponent)
+  return math.ldexp(number, as_int(exponent))
+end)
 
 -- What is compared with NaN stays where it is.
 local function extreme(name, is_beyond)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The globals of a script: those that Redis 7.0 has and no others, none of which can be changed.
-local bit = require('bit')
 local cjson = require('cjson')
 
+local bit = require('latchkey.mock.bits')
 local lua51 = require('latchkey.mock.lua51')
 local parser = require('latchkey.lua51.parser')
 
@@ -67,24 +67,32 @@ end
 -- What LuaJIT takes and the server reads otherwise or refuses: such a script is not run.
 local function find_foreign(code)
   local _, problems = parser.parse(code)
+  local foreign, is_wrong
   for _, problem in ipairs(problems or {}) do
     if problem.rule == 'dialect' then
-      return ('MOCK line %d: %s'):format(problem.line, problem.message)
+      foreign = foreign or ('MOCK line %d: %s'):format(problem.line, problem.message)
+    else
+      is_wrong = true
     end
   end
+  return foreign, is_wrong
 end
 
 local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
     return nil, BYTECODE
   end
-  local why_not = jit and find_foreign(code)
-  if why_not then
-    return nil, why_not
-  end
   local chunk, why = loadstring(code, name)
-  if not chunk then
+  local foreign, is_wrong
+  if jit then
+    foreign, is_wrong = find_foreign(code)
+  end
+  -- What is wrong in any Lua is nothing that LuaJIT alone would take; only of escapes it refuses
+  -- some that are right on a server.
+  if not chunk and (not foreign or is_wrong or not why:find('invalid escape', 1, true)) then
     return nil, why
+  elseif foreign then
+    return nil, foreign
   end
   return prepare(chunk, env)
 end
@@ -146,6 +154,10 @@ local function add_load_functions(self, globals, refuse)
   end
 
   function globals.loadstring(code, name)
+    code = type(code) == 'number' and tostring(code) or code
+    if type(code) ~= 'string' then
+      error(("bad argument #1 to 'loadstring' (string expected, got %s)"):format(type(code)), 2)
+    end
     return load_text(code, name or code)
   end
   function globals.load(reader, name)
@@ -172,7 +184,7 @@ function Sandbox.new(redis, refuse)
   globals._G = self.env
   globals.redis = guard(self, redis)
   globals.string = guard(self, pick(string, STRING, lua51.string))
-  globals.table = guard(self, pick(table, TABLE))
+  globals.table = guard(self, pick(table, TABLE, lua51.table))
   globals.math = guard(self, pick(math, MATH, lua51.math))
   globals.coroutine = guard(self, pick(coroutine, COROUTINE))
   globals.bit = guard(self, pick(bit, BIT))
