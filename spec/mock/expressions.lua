@@ -42,9 +42,11 @@ local RULES = {
     'string.format(F, A)', 'string.format(F, N)', 'string.format(F, S)',
     'string.format(F .. F, N, S)', 'string.format("%s %d", S, N)', 'string.char(I, 65)',
     'string.char(N)', 'string.gsub(S, P, S)', 'string.gsub(S, P, "<%0>")',
-    'string.gsub(S, P, "%1", I)', 'string.gsub(S, P, T)', 'S:gsub(P, function(x) return A end)',
-    'string.match(S, P)', 'S:match(P, I)', 'table.concat({S, some(N), S}, S)', 'table.concat(T, S)',
-    'table.concat(T, S, I, I)', 'cjson.encode(N)', 'cjson.encode(S)',
+    'string.gsub(S, P, "%1", I)', 'string.gsub(S, P, full(S, S))',
+    'S:gsub(P, function(x) return some(A) end)',
+    'string.match(S, P)', 'S:match(P, I)', 'table.concat({S, some(N), S}, S)',
+    'table.concat(plain(T), S)',
+    'table.concat(plain(T), S, I, I)', 'cjson.encode(N)', 'cjson.encode(S)',
     'cjson.encode(A)', 'cjson.encode(T)', 'bit.tohex(N)',
     'bit.tohex(N, I)', 'string.format("%q", S)', 'redis.sha1hex(S)', '(B and S or S)',
     '(function() local out = {} for w in S:gmatch(P) do out[#out + 1] = w end '
@@ -114,8 +116,11 @@ local RULES = {
   },
 }
 
--- What may stand where something else belongs.
-local EXCHANGED = { N = true, S = true, B = true, T = true, I = true }
+-- What may stand where something else belongs; of a NaN no text is made, and no table with holes is
+-- asked for its length.
+RULES.X = { 'N', 'S', 'B', 'T', 'nil' }
+RULES.Y = { 'some(N)', 'S', 'B', 'T', 'nil' }
+local EXCHANGED = { N = 'X', I = 'X', B = 'X', S = 'Y', T = 'Y' }
 
 -- A letter by itself, but for those of formats and patterns, such as "%X".
 local INNER = '%f[%w%%][NSBTHAPFIZQKJ]%f[%W]'
@@ -131,6 +136,8 @@ for sort, rules in pairs(RULES) do
   end
 end
 LEAVES.H = { '{}' }
+LEAVES.X = { '1', "'a'", 'nil', 'true', '{}' }
+LEAVES.Y = LEAVES.X
 LEAVES.A = { '1', "'a'", 'nil', 'true', '{}' }
 
 -- Counts for string.rep and places stay small: none of them may come from a large number.
@@ -142,7 +149,7 @@ local ONE_IN_TWELVE = { true, false, false, false, false, false, false, false, f
 -- A tree: texts, and trees of what stands between them.
 local function grow(pick, sort, depth)
   if EXCHANGED[sort] and pick(ONE_IN_TWELVE) then
-    sort = 'A'
+    sort = EXCHANGED[sort]
   end
   local rule = pick(depth < DEPTH_MAX and RULES[sort] or LEAVES[sort])
   local tree, at = { sort = sort }, 1
@@ -199,6 +206,12 @@ local function text(value)
 end
 local function some(value)
   return value == value and value or 0
+end
+local function plain(list)
+  for i = 1, type(list) == 'table' and #list or 0 do
+    list[i] = some(list[i])
+  end
+  return list
 end
 local function success(good, ...)
   if good then

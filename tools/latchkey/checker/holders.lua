@@ -31,6 +31,26 @@ function holders.of_string(keys, name)
   return {}
 end
 
+---A list whose first element is the owner.
+function holders.of_list(keys, name)
+  local record = keys[name]
+  if record and record.type == 'list' and record.value[1] then
+    return { [record.value[1]] = { left_ms = left(record), mode = 'write' } }
+  end
+  return {}
+end
+
+---A sorted set of owners and the ends of their leases.
+function holders.of_zset(keys, name)
+  local found, record = {}, keys[name]
+  for _, entry in ipairs(record and record.type == 'zset' and record.value or {}) do
+    if entry[2] > parts.START_MS then
+      found[entry[1]] = { left_ms = entry[2] - parts.START_MS, mode = 'write' }
+    end
+  end
+  return found
+end
+
 -- How long a reader of Redisson has the hash: as Redisson left it, if latchkey has prolonged it.
 local function left_of_theirs(keys, name)
   local hash, note = keys[name], keys[('latchkey_rw_theirs:{%s}'):format(name)]

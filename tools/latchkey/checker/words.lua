@@ -5,6 +5,7 @@ local path = require('pl.path')
 
 local holders = require('latchkey.checker.holders')
 local parts = require('latchkey.checker.parts')
+local ready = require('latchkey.checker.ready')
 local roles = require('latchkey.checker.roles')
 local taker = require('latchkey.checker.models.taker')
 
@@ -50,6 +51,11 @@ words.field = reader(function(keys, name, field)
   end
   return {}
 end)
+
+---The first element of a list.
+words.list = reader(holders.of_list)
+---The members of a sorted set whose scores, ends of leases in milliseconds since 1970, are to come.
+words.zset = reader(holders.of_zset)
 
 -- The shapes of a call's replies with what they come to: shape -> outcome.
 local function outcomes_of(name, call)
@@ -123,8 +129,8 @@ function words.lock(about)
   end
   local verbs, known = scripts_of(about)
   if type(about.holders) ~= 'table' or not about.holders.read then
-    fail('"holders" says where the owner stands: model.string("lock"), model.hash("lock") or '
-      .. 'model.field("lock", "owner")')
+    fail('"holders" says where the owner stands: model.string("lock"), model.hash("lock"), '
+      .. 'model.list("lock"), model.zset("lock") or model.field("lock", "owner")')
   elseif about.waits and about.waits ~= 'message' and about.waits ~= 'polling' then
     fail('"waits" is "message" or "polling"')
   end
@@ -246,6 +252,12 @@ function words.clients(about)
     event = name_event, observe = promises_of(about.promises),
     quiet = function() end,
   }
+end
+
+for name, make in pairs(ready) do
+  words[name] = function(about)
+    return words.clients(make(about, fail))
+  end
 end
 
 local SEEN = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'select', 'string', 'table',

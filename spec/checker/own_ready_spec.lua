@@ -1,0 +1,151 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The ready-made models say of the page's limiter, queue and permits what holds, and find mistakes.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local checker = require('latchkey.checker')
+local own_lock = require('support.own_lock')
+local words = require('latchkey.checker.words')
+
+local PAGE = 'docs/howto/audit-limiter-and-queue.md'
+
+local REFERENCE = 'docs/reference/model.md'
+
+-- The example of a ready-made model in the reference.
+local function shown(name)
+  local text = assert(utils.readfile(REFERENCE))
+  return assert(text:match('```lua\n(return model%.' .. name .. ' .-)```'))
+end
+
+describe('ready-made models', function()
+  local folder
+
+  before_each(function()
+    folder = own_lock.folder(PAGE)
+    utils.writefile(folder .. '/limit.lua', shown('limiter'))
+    utils.writefile(folder .. '/jobs.lua', shown('queue'))
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function check(model)
+    return checker.check(assert(words.load(('%s/%s.lua'):format(folder, model))),
+      { scripts = folder .. '/scripts' })
+  end
+
+  for _, model in ipairs({ 'limit', 'jobs', 'pool' }) do
+    it('keep the promises of ' .. model, function()
+      local verdict = check(model)
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+    end)
+  end
+
+  -- What it is, the script, what stands there and what in its place, the promise.
+  for _, mistake in ipairs({
+    { 'lets one too many in', 'limit/take', '>= tonumber', '> tonumber', 'P1' },
+    { 'has a window that is too short', 'limit/take', '0, now - ARGV[2]', '0, now - 100', 'P1' },
+    { 'takes a job whose lease goes on', 'jobs/take', "'-inf', now)", "'-inf', now + 50)", 'P1' },
+    { 'takes a job without a lease', 'jobs/take',
+      "redis.call('ZADD', KEYS[2], now + ARGV[1], job)", '', 'P2' },
+    { 'gives one permit too many', 'pool/take', '>= tonumber', '> tonumber', 'P1' },
+    { 'ends the holds of others', 'pool/give', "'ZREM', KEYS[1], ARGV[1]", "'DEL', KEYS[1]",
+      'P2' },
+    { 'ends holds that go on', 'pool/take', "'-inf', now)", "'-inf', now + 120)", 'P1' },
+    { 'gives back what it does not find', 'pool/give', 'ARGV[1]', "ARGV[1] .. 'x'", 'P2' },
+    { 'gives one permit too few', 'pool/take', '>= tonumber(ARGV[1])',
+      '>= tonumber(ARGV[1]) - 1', 'P3' },
+    { 'leaves its key for good', 'pool/take', "redis.call('PEXPIRE', KEYS[1], ARGV[3])", '',
+      'G8' },
+  }) do
+    local what, name, old, new, property = unpack(mistake)
+    it('find a script that ' .. what, function()
+      local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
+      local first, last = assert(source:find(old, 1, true))
+      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
+
+      local finding = check(name:match('^%l+')).findings[1]
+
+      assert.equal(property, finding and finding.property, finding and finding.message)
+    end)
+  end
+
+  for what, case in pairs({
+    ['no window'] = { 'limiter { take = {}, most = 2 }', 'a limiter needs "window_ms"' },
+    ['a word that there is none'] = {
+      "limiter { take = { 'a/b' }, most = 2, window_ms = 9, x = 1 }", 'a limiter has no word "x"' },
+    ['no script'] = { 'limiter { take = {}, most = 2, window_ms = 9 }', 'name its script first' },
+    ['no meaning of a reply'] = {
+      "limiter { take = { 'a/b', takes = 1 }, most = 2, window_ms = 9 }", '"refuses" says' },
+    ['a meaning that there is none'] = {
+      "limiter { take = { 'a/b', takes = 1, refuses = 0, lost = 2 }, most = 2, window_ms = 9 }",
+      'no word "lost"' },
+  }) do
+    it('are refused with ' .. what, function()
+      utils.writefile(folder .. '/wrong.lua', 'return model.' .. case[1])
+
+      local model, why = words.load(folder .. '/wrong.lua')
+
+      assert.is_nil(model)
+      assert.truthy(why:find(case[2], 1, true), why)
+    end)
+  end
+end)
+
+describe('a lock whose owner stands in', function()
+  local folder
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  -- acquire, renew, release of the lock of another page, on a key of another type.
+  local SCRIPTS = {
+    list = { acquire = "if redis.call('exists', KEYS[1]) == 1 then return false end\n"
+      .. "redis.call('rpush', KEYS[1], ARGV[1]) redis.call('pexpire', KEYS[1], ARGV[2])\n"
+      .. "return redis.status_reply('OK')",
+      owns = "redis.call('lindex', KEYS[1], 0) == ARGV[1]", renew = '' },
+    zset = { acquire = "local t = redis.call('time') local now = t[1] * 1000 + "
+      .. "math.floor(t[2] / 1000)\nif redis.call('exists', KEYS[1]) == 1 then return false end\n"
+      .. "redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])\n"
+      .. "redis.call('pexpire', KEYS[1], ARGV[2])\nreturn redis.status_reply('OK')",
+      owns = "redis.call('zscore', KEYS[1], ARGV[1])",
+      renew = "local t = redis.call('time') redis.call('zadd', KEYS[1], t[1] * 1000 + "
+        .. 'math.floor(t[2] / 1000) + ARGV[2], ARGV[1])\n' },
+  }
+
+  -- The page's lock on a key of this type.
+  local function made(kind, owns)
+    local texts = SCRIPTS[kind]
+    local change = { ['lock  string'] = 'lock  ' .. kind,
+      ['cost:     at most '] = 'cost:     at most 1' } -- and what stood there: 11 to 13
+    folder = own_lock.folder()
+    own_lock.write(folder, 'acquire', texts.acquire .. '\n', change)
+    own_lock.write(folder, 'renew', ('if %s then\n%s'
+      .. "return redis.call('pexpire', KEYS[1], ARGV[2])\n"
+      .. 'end\nreturn 0\n'):format(texts.owns, texts.renew), change)
+    own_lock.write(folder, 'release', ("if %s then\nredis.call('del', KEYS[1])\n"
+      .. "redis.call('publish', ARGV[2], 'free')\nreturn 1\nend\nreturn 0\n"):format(
+      owns or texts.owns), change)
+    local model = utils.readfile(folder .. '/acme.lua'):gsub('model.string', 'model.' .. kind)
+    utils.writefile(folder .. '/acme.lua', model)
+    return checker.check(assert(words.load(folder .. '/acme.lua')),
+      { scripts = folder .. '/scripts', clients = 2, rounds = 1 })
+  end
+
+  for _, kind in ipairs({ 'list', 'zset' }) do
+    it('a ' .. kind .. ' is one', function()
+      local verdict = made(kind)
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+    end)
+
+    it('a ' .. kind .. ' is none where anybody releases it', function()
+      assert.equal('G4', made(kind, "redis.call('exists', KEYS[1]) == 1").findings[1].property)
+    end)
+  end
+end)
