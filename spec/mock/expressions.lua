@@ -65,15 +65,15 @@ local RULES = {
     '(function() local t = full(N, N, N, N) table.sort(t) return t end)()',
     '(function() local t = full(S, S, S) table.sort(t, function(a, b) return a > b end) '
       .. 'return t end)()',
-    '(function() local t = T table.insert(t, A) return t end)()',
+    '(function() local t = T table.insert(t, (A)) return t end)()',
     '(function() local t = full(A, A, A) return {table.remove(t, I) or 0, #t} end)()',
     '(function() local i = 0 repeat i = i + 1 until i > I or i > 5 return {i} end)()',
   },
   H = {
     '{A, nil, A}', '{A, A}', '{[I] = A}', '{unpack(full(N, S, B), I, I)}', '{string.find(S, P)}',
-    '{string.gsub(S, P, S)}', '{try(function() return A end)}', '{pcall(error, A)}',
+    '{string.gsub(S, P, S)}', '{try(function() return A end)}', '{pcall(error, (A))}',
     '{pcall(error)}', '{select(2, A, T)}', '{next({K = A})}', '{next({A})}',
-    '(function() local t = full(A, A) table.insert(t, Q, A) return t end)()',
+    '(function() local t = full(A, A) table.insert(t, Q, (A)) return t end)()',
     '(function() local t = setmetatable({}, {__index = function(_, k) return k end}) '
       .. 'return {t[A], t.K} end)()',
     '(function() local t = setmetatable({}, {__add = function(a, b) return A end, '

@@ -177,7 +177,11 @@ end
 local function cut(to_integer, own, ...)
   local places = { ... }
   return function(...)
-    local list, count = { ... }, select('#', ...)
+    local count = select('#', ...)
+    if count < places[1] then
+      return own(...)
+    end
+    local list = { ... }
     for _, place in ipairs(places) do
       local number = place <= count and lua51.base.tonumber(list[place])
       list[place] = number and to_integer(number) or list[place]
@@ -227,6 +231,12 @@ for name in ([[abs acos asin atan ceil cos cosh deg exp floor frexp log log10 mo
   tan tanh]]):gmatch('%S+') do
   checked(name, 1)
 end
+
+-- The zero that a negative number comes to keeps its sign.
+checked('ceil', 1, function(number)
+  local whole_number = math.ceil(number)
+  return whole_number == 0 and number < 0 and -1 / math.huge or whole_number
+end)
 for name in ('atan2 fmod pow'):gmatch('%S+') do
   checked(name, 2)
 end

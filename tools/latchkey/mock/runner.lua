@@ -3,6 +3,7 @@
 local Strict = require('latchkey.mock.strict')
 local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
+local lua51 = require('latchkey.mock.lua51')
 
 local runner = {}
 
@@ -34,6 +35,22 @@ local function copy(list)
   return new
 end
 
+-- What texts have for methods, as in `text:format(1)`: while a script runs, those of its Lua. What
+-- all texts of the process share is put back when it ends.
+local METHODS = {}
+for name, own in pairs(string) do
+  METHODS[name] = lua51.string[name] or own
+end
+local shared = getmetatable('')
+
+local function call(code, ...)
+  local methods = shared.__index
+  shared.__index = METHODS
+  local ok, result = pcall(code, ...)
+  shared.__index = methods
+  return ok, result
+end
+
 local function attempt(world, script, keys, args, read_only)
   local flags = script.flags or NO_FLAGS
   local rules = world.strict and Strict.new(script.header, keys, world.slots) or nil
@@ -44,10 +61,10 @@ local function attempt(world, script, keys, args, read_only)
   if run.finding then
     return run, false, run.finding
   elseif script.callback then
-    return run, pcall(script.callback, copy(keys), copy(args))
+    return run, call(script.callback, copy(keys), copy(args))
   end
   world.sandbox:set_arguments(copy(keys), copy(args))
-  return run, pcall(script.chunk)
+  return run, call(script.chunk)
 end
 
 local function script_line(level)
