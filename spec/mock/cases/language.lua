@@ -64,6 +64,7 @@ local CASES = {
   { "('%5.1f'):format(0.25), ('a'):rep(2, ',')", 'string   0.2, string aa' },
   { "('abc'):sub(2, 2^31), ('aaa'):find('a', 1.9)", 'string bc, number 1, number 1' },
   { 'tostring(math.ceil(-0.75)), 1 / math.ceil(-0.1)', 'string -0, number -inf' },
+  { "rawset({}, 'f')", "!bad argument #3 to 'rawset' (value expected)" },
   { 'unpack({1, 2}, 1.9)', 'number 1, number 2' },
   { "string.find('aaa', 'a', 1.9), (string.match('abc', '.', 2.9))", 'number 1, string b' },
   { "string.find('aaa', 'a', 2^53), string.find('ab', '^', -1e15)", 'nil nil, number 1, number 0' },

@@ -127,11 +127,14 @@ local function add_metatable_functions(self, globals)
     end
     return setmetatable(value, metatable)
   end
-  function globals.rawset(value, key, to)
+  function globals.rawset(value, ...)
+    local given = select('#', ...)
     if behind[value] then
       error(READONLY, 0)
+    elseif given < 2 then
+      error(("bad argument #%d to 'rawset' (value expected)"):format(given + 2), 2)
     end
-    return rawset(value, key, to)
+    return rawset(value, ...)
   end
   function globals.rawget(value, key)
     return rawget(behind[value] or value, key)
