@@ -31,7 +31,7 @@ dynamic:
   - RPOP     likewise
   - UNLINK   without words: they would be further keys
 cluster:  one slot
-uses:     integer, prefix
+uses:     integer, prefix, recorded, held
 ]]
 
 -->>> fragment integer
@@ -52,6 +52,28 @@ local function prefix_of(lock)
   return (string.find(lock, '{', 1, true) and lock or '{' .. lock .. '}') .. ':'
 end
 --<<< fragment prefix
+
+-->>> fragment recorded
+-- The caller's last guarded call, as its record has it: its seq, how it ended, and its reply. The
+-- seq is 0 if that was longer ago than the record lives, and nil if the record is another's.
+local function recorded(record)
+  local last = redis.call('GET', record) or '0 boolean '
+  local seq, kind, text = string.match(last, '^(%d+) (%l+) (.*)$')
+  local reply_as = {number = tonumber(text), string = text, boolean = false}
+  return seq, kind, reply_as[kind]
+end
+--<<< fragment recorded
+
+-->>> fragment held
+-- Does the owner hold the lock? A reader's field may outlast its hold, but not its level.
+local function is_held(lock, owner, level)
+  local found = redis.call('HMGET', lock, owner, 'mode')
+  if found[2] and not string.find(owner, ':write$') then
+    return found[1] and redis.call('EXISTS', level) == 1
+  end
+  return found[1]
+end
+--<<< fragment held
 
 -- bind
 local lock = KEYS[1]
@@ -90,8 +112,7 @@ for i = 5, #words do
 end
 
 -- The record comes before the lock: what was done while it was held stays done.
-local last = redis.call('GET', record) or '0 boolean '
-local last_seq, kind, text = string.match(last, '^(%d+) (%l+) (.*)$')
+local last_seq, kind, last_reply = recorded(record)
 if not is_integer(last_seq, 0, 9007199254740991) then
   return redis.error_reply('LKARG record must be one of guard/call or guard/remove')
 end
@@ -99,21 +120,16 @@ if seq == last_seq and kind == 'refused' then
   return {-1}
 end
 if seq == last_seq then
-  local reply_as = {number = tonumber(text), string = text, boolean = false}
-  return {1, reply_as[kind]}
+  return {1, last_reply}
 end
 if tonumber(seq) < tonumber(last_seq) then
   return {-2}
 end
 
--- A reader's field may outlast its hold, but not its level.
-local found = redis.call('HMGET', lock, owner, 'mode')
-local is_reader = found[2] and not string.find(owner, ':write$')
-
 -- A refusal is recorded, too: whoever was told of it may do the work elsewhere, and a late copy of
 -- this call must not do it again where a late acquire has brought the hold back.
 local level = prefix_of(lock) .. owner .. ':rwlock_timeout:1'
-if not found[1] or is_reader and redis.call('EXISTS', level) == 0 then
+if not is_held(lock, owner, level) then
   redis.call('SET', record, seq .. ' refused ', 'PX', 60000)
   return {-1}
 end
