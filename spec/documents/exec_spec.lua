@@ -59,7 +59,7 @@ describe('the page of exec', function()
     assert.truthy(source('c/cli/exec_locks.c'):find('exec_hold_lease_ms(hold)) / 6;', 1, true))
     assert.truthy(source('c/cli/exec_locks.c'):find('part_ms < JOB_GRACE_MS', 1, true))
     assert.truthy(source('c/cli/exec_front.c'):find('lead_ms * 3 / 4', 1, true))
-    assert.truthy(source('c/src/harness/watch.c'):find('lease_us / 100 + 2000', 1, true))
+    assert.truthy(source('c/src/harness/lease.c'):find('lease_us / 100 + 2000', 1, true))
     local leases = { 30000, 10000, 3000 }
     local steps = {
       ['lease / 3'] = function(lease)
