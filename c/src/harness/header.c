@@ -169,7 +169,8 @@ static lk_status parse(lk_parsed *parsed, const char *path, size_t len, lk_error
   }
   int wrong = read_lines(parsed, line);
   if (wrong) return lk_fail(error, LK_INVALID, "%s:%d: the header is not understood", path, wrong);
-  if (!parsed->def.name || !parsed->def.version || !is_version(parsed->def.version)) {
+  bool named = parsed->def.name && parsed->def.name[0];
+  if (!named || !parsed->def.version || !is_version(parsed->def.version)) {
     return lk_fail(error, LK_INVALID, "%s: the header lacks a name, or a version like 1.0.0", path);
   }
   return LK_OK;

@@ -154,6 +154,8 @@ static void a_file_that_is_no_script_is_named(void **state) {
   write_file("mine", "broken",
              "#!lua\n--[[ latchkey-script\nname:     mine/broken\nversion:  one\n]]\n");
   assert_not_opened(LK_INVALID, "version");
+  write_file("mine", "broken", "#!lua\n--[[ latchkey-script\nname:\nversion:  1.0.0\n]]\n");
+  assert_not_opened(LK_INVALID, "lacks a name");
   write_file("mine", "broken",
              "#!lua\n--[[ latchkey-script\nname:     mine/broken\nnonsense\n]]\n");
   assert_not_opened(LK_INVALID, "broken.lua:4");
