@@ -6,16 +6,29 @@ find_package(OpenSSL REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_program(LK_LUAJIT luajit REQUIRED)
 
-# The distribution's hiredis when it is recent enough; otherwise the static one of the set-up, whose
-# symbols must not leave the library: an application may have a hiredis of its own.
-list(APPEND CMAKE_PREFIX_PATH "${LK_DEPS_DIR}")
-pkg_check_modules(HIREDIS IMPORTED_TARGET "hiredis>=1.1")
-if(NOT HIREDIS_FOUND)
-  message(FATAL_ERROR "hiredis 1.1 or newer was not found; run tools/setup")
-endif()
-if(HIREDIS_LINK_LIBRARIES MATCHES "libhiredis\\.a")
+# The static hiredis of the set-up, where it had to build one; its symbols must not leave the library: an
+# application may have a hiredis of its own. It is not asked of pkg-config, which cuts paths at blanks.
+# Otherwise the distribution's, when it is recent enough.
+set(lk_own_hiredis "${LK_DEPS_DIR}/lib/libhiredis.a")
+if(EXISTS "${lk_own_hiredis}")
   set(LK_HIREDIS_BUILT_IN TRUE)
+  set(HIREDIS_LINK_LIBRARIES "${lk_own_hiredis}")
+  file(STRINGS "${LK_DEPS_DIR}/lib/pkgconfig/hiredis.pc" HIREDIS_VERSION REGEX "^Version:")
+  string(REGEX REPLACE "^Version: *" "" HIREDIS_VERSION "${HIREDIS_VERSION}")
+  add_library(PkgConfig::HIREDIS INTERFACE IMPORTED)
+  target_include_directories(PkgConfig::HIREDIS INTERFACE
+    "${LK_DEPS_DIR}/include/hiredis" "${LK_DEPS_DIR}/include")
+  target_compile_definitions(PkgConfig::HIREDIS INTERFACE _FILE_OFFSET_BITS=64)
+  target_link_libraries(PkgConfig::HIREDIS INTERFACE "${lk_own_hiredis}")
 else()
-  set(LK_HIREDIS_BUILT_IN FALSE)
+  pkg_check_modules(HIREDIS IMPORTED_TARGET "hiredis>=1.1")
+  if(NOT HIREDIS_FOUND)
+    message(FATAL_ERROR "hiredis 1.1 or newer was not found; run tools/setup")
+  endif()
+  if(HIREDIS_LINK_LIBRARIES MATCHES "libhiredis\\.a")
+    set(LK_HIREDIS_BUILT_IN TRUE)
+  else()
+    set(LK_HIREDIS_BUILT_IN FALSE)
+  endif()
 endif()
 message(STATUS "hiredis ${HIREDIS_VERSION}, built in: ${LK_HIREDIS_BUILT_IN}")
