@@ -354,6 +354,8 @@ section_cost() {
     tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
 }
 
+section_fuzz() { have clang 'fuzz' && check 'fuzz' tools/fuzz; }
+
 section_clang() {
   have clang 'clang' || return
   check 'clang' tools/lib/build.sh clang build/clang
