@@ -105,7 +105,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('ends a command that is stopped', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--lease', '300ms', '--report', file, 'job' }, gate.command)
+    local holder = start({ '--lease', '2s', '--report', file, 'job' }, gate.command)
     signal.kill(gate.started(), signal.SIGSTOP)
 
     server:command('DEL', 'job')
