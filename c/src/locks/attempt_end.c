@@ -67,7 +67,7 @@ void lk_attempt_give_up(lk_attempt *a) {
   } else if (!a->tried) {
     lk_fail(error, status, "others of this process were first");
   } else if (a->passed_over) {
-    lk_fail(error, status, "it is free, but a waiter is first, for %lld ms at most",
+    lk_fail(error, status, "nobody holds it, but a waiter is first, for %lld ms at most",
             (long long)a->left_ms);
   } else if (a->left_ms < 0) {
     lk_fail(error, status,
