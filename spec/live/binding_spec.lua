@@ -270,7 +270,8 @@ describe('the declarations that the binding is given', function()
     for body, name in declarations:gmatch('typedef struct [%w_]+ (%b{}) ([%w_]+);') do
       print_line(name, ('sizeof(%s)'):format(name))
       for member in body:gmatch('[^;{}]+;') do
-        local field = member:match('%(%*([%w_]+)%)') or member:match('([%w_]+)%[?%d*%]?;$')
+        local field = member:match('%(%*([%w_]+)%)') or member:match('([%w_]+)%[.-%];$')
+          or member:match('([%w_]+);$')
         print_line(name .. '.' .. field, ('offsetof(%s, %s)'):format(name, field))
       end
     end
