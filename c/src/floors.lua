@@ -29,6 +29,7 @@ return {
 
   -- What modules of other floors still use of the operating system. This list only shrinks.
   system = {
+    ['harness/ask'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['harness/caller'] = { 'pthread_mutex_destroy', 'pthread_mutex_init', 'pthread_mutex_lock',
       'pthread_mutex_unlock' },
     ['harness/catalog'] = { 'closedir', 'fclose', 'fileno', 'fopen64', 'fread', 'fstat64',
@@ -60,6 +61,7 @@ return {
     ['locks/attempt_call'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/attempt_end'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/attempt_name'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
+    ['locks/permit'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/records'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/fair'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/grant'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
@@ -73,6 +75,7 @@ return {
     ['locks/plain'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/release'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/rivals'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
+    ['locks/tell'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/waiters'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['net/channels'] = { 'pthread_cond_broadcast', 'pthread_cond_destroy',
       'pthread_mutex_destroy', 'pthread_mutex_init', 'pthread_mutex_lock',

@@ -255,12 +255,18 @@ typedef struct lk_client_options {
       *label; /**< what the client is for: the default name's end, behind ":". Tools show it with
                         its locks; everybody on the server may see it. 64 bytes of it are taken, and
                         what is no printable ASCII, or a blank, becomes "_" */
+  bool
+      answers; /**< while it waits for something, tell those who ask (lk_ask()) what it holds and what
+                             it waits for: docs/reference/ask.md says what, and to whom */
+  const char *within; /**< with `answers`: all callers of this client are one, and work inside these
+                             holds of another client, the owners' names with blanks between; "": inside
+                             none. NULL: each caller is one of its own */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false, false, 0, 0, 0, 0, NULL                                                       \
+        NULL, false, false, 0, 0, 0, 0, NULL, false, NULL                                          \
   }
 
 /**

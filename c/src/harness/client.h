@@ -21,6 +21,8 @@ typedef struct lk_record lk_record;
 typedef struct lk_seq lk_seq;
 typedef struct lk_line lk_line;
 typedef struct lk_undo lk_undo;
+typedef struct lk_asked lk_asked;
+typedef struct lk_saying lk_saying;
 
 /* What a client holds, for the floor above. Guarded by the client's mutex. */
 typedef struct lk_holds {
@@ -29,12 +31,16 @@ typedef struct lk_holds {
   size_t count; /* of holds */
   void (*clear)(
       lk_client *client); /* it closes, and lets go of everything; NULL: it never had a lock */
+  void (*tell)(const lk_client *client, int what,
+               lk_saying *saying); /* an lk_tell_fn; NULL likewise */
 } lk_holds;
 
 /* All lines of a client. */
 typedef struct lk_lines {
   void *tree; /* of lk_line by name: tsearch(3) */
   lk_line *all;
+  struct lk_permit *permits; /* held, of a client that answers; guarded by the client's mutex */
+  void (*tell)(const lk_client *client, int what, lk_saying *saying); /* as of lk_holds */
 } lk_lines;
 
 struct lk_client {
@@ -59,6 +65,7 @@ struct lk_client {
       dispatcher; /* the thread whose calls are gathered while callbacks run on it; 0 */
   lk_route *route;
   lk_channels *channels;
+  lk_asked *ask; /* NULL: it answers no questions */
   char uuid[LK_UUID_SIZE];
   atomic_uint_least64_t serials; /* of owners' names: never used twice */
 

@@ -76,3 +76,13 @@ lk_place *lk_line_leave(lk_line *line, lk_place *place) {
   if (line->last == place) line->last = place->previous;
   return first ? line->first : NULL;
 }
+
+void lk_lines_each(const lk_client *client,
+                   void (*each)(const lk_place *place, size_t number, void *user), void *user) {
+  for (const lk_line *line = client->lines.all; line; line = line->next) {
+    size_t number = 0;
+    for (const lk_place *place = line->first; place; place = place->next) {
+      each(place, ++number, user);
+    }
+  }
+}

@@ -24,5 +24,8 @@ void lk_line_close(lk_client *client, lk_line *line);
 bool lk_line_join(lk_line *line, lk_place *place);
 /* The new first, if the place became free; else NULL. */
 lk_place *lk_line_leave(lk_line *line, lk_place *place);
+/* Each place of every line, with its number in it, from 1. */
+void lk_lines_each(const lk_client *client,
+                   void (*each)(const lk_place *place, size_t number, void *user), void *user);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "harness/ask.h"
 #include "harness/eval.h"
 #include "harness/identity.h"
 #include "harness/load.h"
@@ -28,6 +29,7 @@ static void destroy(lk_client *client) {
   lk_seq_free_all(client);
   lk_route_free(client->route);
   lk_channels_free(client->channels);
+  lk_ask_free(client->ask);
   lk_keeper_free(client->keeper);
   lk_trace_free(client->trace);
   free(client->counts);
@@ -176,6 +178,10 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
   }
   if (!client->route || !client->channels) {
     return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
+  }
+  if (options->answers) {
+    lk_status status = lk_ask_open(client, options->within, error);
+    if (status != LK_OK) return status;
   }
   bool keeper_runs = options->callbacks == LK_ON_BACKGROUND;
   return lk_keeper_start(client->keeper, keeper_runs ? &client->events : NULL, error);

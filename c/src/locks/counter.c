@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "harness/line.h"
+#include "locks/tell.h"
 
 lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
                          lk_error *error) {
@@ -46,6 +47,7 @@ lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *fa
                               options->recheck_ms ? options->recheck_ms * 1000 : client->recheck_us,
                           .resend_us = resend_ms * 1000};
   lk_client_keep(client);
+  lk_tell_of(client);
   status = lk_fill_channel(client->catalog, teller, name, &counter->channel, error);
   if (status == LK_OK) {
     counter->name = strdup(name);

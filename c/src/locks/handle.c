@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "locks/lock.h"
+#include "locks/tell.h"
 
 enum { HEARTBEAT_MS = 5000 };
 
@@ -146,6 +147,7 @@ lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
     status = lk_options_copy(&given, sizeof given, options, "lk_lock_options", error);
   }
   if (status == LK_OK) status = check_options(&given, error);
+  if (status == LK_OK) lk_tell_of(client);
   if (status == LK_OK) status = open_lock(client, kind, name, &given, out, error);
   lk_client_leave(client);
   return status;

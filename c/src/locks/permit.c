@@ -204,8 +204,32 @@ void lk_permit_undo(const lk_permit *permit) {
 
 void lk_permit_drop(lk_permit *permit) {
   if (atomic_fetch_sub(&permit->refs, 1) != 1) return;
+  lk_permit_unlist(permit);
   drop(permit->from);
   free(permit);
+}
+
+static void list(lk_permit *permit) {
+  lk_client *client = permit->from->counter.client;
+  if (!client->ask) return;
+  pthread_mutex_lock(&client->mutex);
+  permit->next_held = client->lines.permits;
+  permit->at_held = &client->lines.permits;
+  if (permit->next_held) permit->next_held->at_held = &permit->next_held;
+  client->lines.permits = permit;
+  pthread_mutex_unlock(&client->mutex);
+}
+
+void lk_permit_unlist(lk_permit *permit) {
+  lk_client *client = permit->from->counter.client;
+  if (!client->ask) return;
+  pthread_mutex_lock(&client->mutex);
+  if (permit->at_held) {
+    *permit->at_held = permit->next_held;
+    if (permit->next_held) permit->next_held->at_held = permit->at_held;
+    permit->at_held = NULL;
+  }
+  pthread_mutex_unlock(&client->mutex);
 }
 
 static void let_go(void *permit) { lk_permit_drop(permit); }
@@ -228,7 +252,11 @@ lk_status lk_permit_watch(lk_permit *permit, int64_t sent_us, lk_error *error) {
   spec.user = permit;
   atomic_fetch_add(&permit->refs, 1);
   status = lk_watch_start(permits->counter.client, &spec, let_go, &permit->watch, error);
-  if (status != LK_OK) lk_permit_drop(permit);
+  if (status != LK_OK) {
+    lk_permit_drop(permit);
+  } else {
+    list(permit);
+  }
   return status;
 }
 

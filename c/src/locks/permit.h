@@ -23,6 +23,7 @@ struct lk_permits {
 
 struct lk_permit {
   lk_permits *from;
+  lk_permit *next_held, **at_held; /* among those of a client that answers; at_held NULL: it is not */
   atomic_uint refs; /* the application's, and its watch's */
   lk_watch *watch;
   lk_counting release; /* has the application's reference */
@@ -37,6 +38,8 @@ lk_status lk_permit_new(lk_permits *permits, size_t count, lk_permit **out, lk_e
 /* Other ids, of one that is not taken. false: the system has no random numbers to give. */
 bool lk_permit_choose_ids(lk_permit *permit);
 void lk_permit_drop(lk_permit *permit);
+/* It is not held any more, as far as answers are concerned. */
+void lk_permit_unlist(lk_permit *permit);
 /* The arguments that its scripts share; how many. */
 size_t lk_permit_values(const lk_permit *permit, lk_value values[LK_COUNTER_VALUES]);
 /* How long one try may take. */

@@ -64,6 +64,7 @@ static lk_status prepare(lk_permit *permit, lk_error *error) {
   lk_client *client = permit->from->counter.client;
   if (!lk_client_is_mine(client)) return lk_client_enter(client, error);
   permit->lost = lk_permit_lost(permit);
+  lk_permit_unlist(permit);
   permit->release.patience_us = lk_permit_patience_us(permit->from);
   return LK_OK;
 }

@@ -56,6 +56,7 @@ struct lk_channel {
   int64_t ask_us;  /* it is not asked for before */
   size_t awaited;  /* answers of its link's */
   size_t listeners;
+  bool beside; /* it wants no connection: it is heard where others are */
   uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
   pthread_cond_t moved;
@@ -79,6 +80,9 @@ struct lk_channels {
   channel_row astray;    /* to be asked for later, the first as the first */
   uint64_t version;      /* the route's, which all but those that linger have seen */
   bool shut;
+  size_t joined;          /* listeners of all channels but the next */
+  const char *beside;     /* heard beside them; NULL: none */
+  lk_listener *beside_by; /* who is told of it */
   lk_trace *trace;
   lk_count *messages;
   int64_t settles_us; /* when the keeper looks again who has left */

@@ -134,6 +134,9 @@ static lk_status joined(lk_channels *channels, lk_channel *channel, int64_t dead
   return lk_fail(error, LK_UNREACHABLE, "the subscription was not confirmed in time");
 }
 
+static void listen_beside(lk_channels *channels);
+static void leave_beside(lk_channels *channels);
+
 /* One more listener; NULL without memory. */
 static lk_channel *enter(lk_channels *channels, const char *name) {
   lk_channel *channel = find(channels, name);
@@ -141,6 +144,7 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
   if (!channel) return NULL;
   channel->listeners++;
   look_at(channel);
+  if (channels->beside && !channel->beside && channels->joined++ == 0) listen_beside(channels);
   LK_TRACE(channels->trace, "listen", lk_clock_us(), LK_TEXT("channel", name));
   if (channel->state == CHANNEL_HEARD) {
     LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", name));
@@ -152,11 +156,42 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
 
 static void leave(lk_channels *channels, lk_channel *channel) {
   channel->listeners--;
+  if (channels->beside && !channel->beside && --channels->joined == 0) leave_beside(channels);
   if (channel->listeners == 0) {
     channel->left_us = lk_clock_us();
     look_at(channel);
     if (channels->settles_us == INT64_MAX) lk_keeper_poke(channels->keeper);
   }
+}
+
+/* Its place in the row is behind the channel that it is heard beside. */
+static void listen_beside(lk_channels *channels) {
+  lk_listener *listener = channels->beside_by;
+  lk_channel *channel = find(channels, channels->beside);
+  if (!channel) channel = add(channels, channels->beside);
+  if (!channel || channel->state == CHANNEL_REFUSED) return;
+  channel->beside = true;
+  channel->listeners++;
+  look_at(channel);
+  listener->channel = channel;
+  listener->next = NULL;
+  channel->told = listener;
+}
+
+static void leave_beside(lk_channels *channels) {
+  lk_listener *listener = channels->beside_by;
+  lk_channel *channel = listener->channel;
+  if (!channel) return;
+  channel->told = NULL;
+  listener->channel = NULL;
+  channel->listeners--;
+  channel->left_us = lk_clock_us();
+  look_at(channel);
+}
+
+void lk_channels_beside(lk_channels *channels, const char *name, lk_listener *listener) {
+  channels->beside = name;
+  channels->beside_by = listener;
 }
 
 lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t deadline_us,
@@ -431,6 +466,7 @@ static void notice(lk_link *link) {
   forget_answers(link);
   for (lk_channel *c = link->channels->all; c; c = c->next) {
     if (c->link == link && c->state != CHANNEL_REFUSED) deafen(c);
+    if (c->beside) look_at(c);
   }
 }
 
@@ -533,6 +569,11 @@ static lk_link *link_to(lk_channels *channels, lk_node *node) {
 /* Where a channel is to be heard now. One that is told to all nodes stays where it is heard. */
 static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
   const lk_link *link = channel->link;
+  if (channel->beside) {
+    lk_link *other = channels->links;
+    while (other && other->wanted == 0) other = other->next;
+    return link && link->wanted > 0 ? channel->link : other;
+  }
   if (!channel->sharded && link && link->conn.state != LK_CONN_DOWN) return channel->link;
   return link_to(channels, lk_route_seat(channels->route, lk_bytes_of(channel->name)));
 }
@@ -557,14 +598,15 @@ static void settle(lk_channel *channel, int64_t now_us) {
   unqueue(channel);
   lk_link *link = channel->link;
   channel_state state = channel->state;
-  count_wanting(channel, link && channel->listeners > 0 && state != CHANNEL_REFUSED);
+  count_wanting(channel,
+                link && !channel->beside && channel->listeners > 0 && state != CHANNEL_REFUSED);
   if (channel->listeners > 0) {
     if (link && (link->conn.state != LK_CONN_UP || state != CHANNEL_IDLE)) return;
     if (link && now_us >= channel->ask_us && ask(channel, false)) return;
     /* Without memory, too: some comes back. */
     if (now_us >= channel->ask_us) channel->ask_us = now_us + ASTRAY_US;
     queue(channel, &channels->astray);
-  } else if (state == CHANNEL_IDLE || state == CHANNEL_REFUSED) {
+  } else if (state == CHANNEL_IDLE || (state == CHANNEL_REFUSED && !channel->beside)) {
     destroy(channel);
   } else if (state == CHANNEL_HEARD) {
     if (now_us >= channel->left_us + LINGER_US && ask(channel, true)) return;

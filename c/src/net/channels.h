@@ -52,6 +52,9 @@ struct lk_listener {
 lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listener *listener);
 /* After it returns nothing is told. */
 void lk_channels_unlisten(lk_channels *channels, lk_listener *listener);
+/* This channel is listened to, too, as long as another is: on a connection that there is anyway. Refused once, it is
+ * not asked for again. Before anything else is. */
+void lk_channels_beside(lk_channels *channels, const char *name, lk_listener *listener);
 /* Does the server count this client among those who hear it? Also a while after nobody listens. */
 bool lk_channels_is_heard(lk_channels *channels, const char *name);
 

@@ -36,6 +36,9 @@ local LOAD_FUNCTIONS = { 'info', 'function|list', 'function|load' }
 -- know no such subcommand, and refuse a rule that has it.
 local SETINFO = { 'client|setinfo' }
 
+-- Where clients are asked what they wait for, and where they answer (c/src/harness/ask.h).
+local QUESTIONS = { 'latchkey:ask:{{}', 'latchkey:answer:{{}:*' }
+
 -- What those need who look after locks, with ls, top, inspect, break, doctor and status.
 local OPERATOR = { 'acl|dryrun', 'acl|whoami', 'client|list', 'cluster|info', 'command|info',
   'config|get', 'dbsize', 'function|list', 'get', 'hrandfield', 'hscan', 'info', 'publish',
@@ -209,8 +212,9 @@ end
 ---@param options table names: patterns; families: all unless some are given; targets: patterns of
 ---  keys that guard/... may touch; topology: "cluster", whose channels are sharded, or "sentinel";
 ---  sharded: channels may be; replicas: holds wait for some; functions: scripts are called as such;
----  load: the user may load them, too; setinfo: servers know CLIENT SETINFO; operator: for those
----  who look after the locks; folder: of scripts that are not latchkey's
+---  load: the user may load them, too; answers: clients answer questions; setinfo: servers know
+---  CLIENT SETINFO; operator: for those who look after the locks; folder: of scripts that are not
+---  latchkey's
 ---@return table rule { commands, keys, channels }, each sorted
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
@@ -226,6 +230,9 @@ function acl.rule(home, options)
   end
   -- The scripts have both ways to tell a channel in them.
   commands.spublish = nil
+  for _, channel in ipairs((options.answers or options.operator) and QUESTIONS or {}) do
+    channels[channel], commands.publish = true, true
+  end
   add_library(commands, families, options)
   return { commands = sorted(commands), keys = widest(keys), channels = widest(channels) }
 end

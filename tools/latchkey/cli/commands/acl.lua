@@ -28,10 +28,13 @@ function command.configure(parser, _, home)
   parser:flag('--replicas', 'Holds wait until replicas have them (min_replicas).')
   parser:flag('--functions', 'Scripts are called as functions of the server.')
   parser:flag('--load', 'Also what latchkey load and status need.')
+  parser:flag('--answers', 'Clients that wait may answer latchkey blame: those of latchkey exec, '
+    .. 'and applications that set the option answers. Without it ACL LOG has an entry for each '
+    .. 'that was not let.')
   parser:flag('--setinfo', 'For Redis 7.2 and later, and Valkey: connections may say which library '
     .. 'they are of. Without it ACL LOG has an entry for each client that was not let.')
   parser:flag('--operator', 'For operators: also what ls, top, inspect, '
-    .. 'break, doctor and status need, CLIENT LIST among it, which says whose a lock is.')
+    .. 'blame, break, doctor and status need, CLIENT LIST among it, which says whose a lock is.')
   parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
     .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does: '
     .. '--operator.')
@@ -89,7 +92,7 @@ function command.run(args, ctx)
   local rule = acl.rule(ctx.home, { folder = args.dir, names = names, families = args.family,
     targets = args.targets, topology = topology, sharded = args.sharded, replicas = args.replicas,
     functions = args.functions, load = args.load, setinfo = args.setinfo,
-    operator = args.operator })
+    answers = args.answers, operator = args.operator })
   local line = acl.line(args.user, rule)
   local for_sentinels = topology == 'sentinel' and acl.line(args.user, acl.sentinel_rule()) or nil
   ctx:result({ user = args.user, names = names, commands = rule.commands, keys = rule.keys,

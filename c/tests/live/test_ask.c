@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients that wait answer who asks them: what, to whom, and at which price. */
+#include <latchkey/counters.h>
+#include <latchkey/who.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit.h"
+#include "server.h"
+
+static server *srv;
+static lk_client *asker;
+
+static int start(void **state) {
+  (void)state;
+  srv = server_start(NULL);
+  asker = kit_client(server_url(srv), NULL);
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  lk_client_close(asker);
+  server_stop(srv);
+  return 0;
+}
+
+static lk_client *answering(const char *within) {
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.answers = true;
+  options.within = within;
+  options.label = "of \"the\" test";
+  return kit_client(server_url(srv), &options);
+}
+
+static lk_answers *ask(void) {
+  lk_answers *answers = NULL;
+  EXPECT(LK_OK, lk_ask(asker, 1000, &answers, &kit_error));
+  return answers;
+}
+
+/* Asks until so many answer. */
+static lk_answers *ask_for(size_t count) {
+  lk_answers *answers = ask();
+  UNTIL(lk_answers_count(answers) == count || (lk_answers_free(answers), answers = ask(), false));
+  return answers;
+}
+
+static void assert_says(const lk_answers *answers, const char *part) {
+  const lk_bytes text = lk_answers_at(answers, 0);
+  if (!strstr(text.data, part)) fail_msg("\"%s\" is not in %s", part, text.data);
+}
+
+static void who_waits_tells_what_it_holds_and_what_it_waits_for(void **state) {
+  (void)state;
+  lk_client *client = answering(NULL);
+  lk_lock *mine = kit_lock(client, LK_FENCED, "mine", NULL);
+  lk_lock *wanted = kit_lock(client, LK_FAIR, "a\n\"\x80", NULL);
+  lk_lock *held = kit_lock(asker, LK_FAIR, "a\n\"\x80", NULL);
+  kit_job job;
+  EXPECT(LK_OK, lk_lock_acquire(mine, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
+  kit_begin_acquire(&job, wanted, NULL, 20000);
+  lk_answers *answers = ask_for(1);
+  assert_int_equal(1, lk_answers_expected(answers));
+  assert_says(answers, "{\"answer\":1,\"client\":\"latchkey:");
+  assert_says(answers, ":of_\\\"the\\\"_test\"");
+  assert_says(answers,
+              "\"waits\":[{\"kind\":\"fair\",\"name\":\"a\\u000a\\\"\\u0080\",\"owner\":\"lk-");
+  assert_says(answers, "\"holds\":[{\"kind\":\"fenced\",\"name\":\"mine\",\"owner\":\"lk-");
+  assert_says(answers, ",\"token\":");
+  assert_null(strstr(lk_answers_at(answers, 0).data, "within"));
+  lk_answers_free(answers);
+  EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&job));
+  lk_client_close(client);
+  lk_lock_close(mine);
+  lk_lock_close(wanted);
+  lk_lock_close(held);
+}
+
+static void permits_are_told_by_their_ids(void **state) {
+  (void)state;
+  lk_client *client = answering("lk-a:1 lk-b:2");
+  lk_permits *permits;
+  lk_permit *permit;
+  char id[2 * LK_PERMIT_ID_SIZE + 1];
+  EXPECT(LK_OK, lk_permits_open(client, "pool", NULL, &permits, &kit_error));
+  EXPECT(LK_OK, lk_permits_set(permits, 2, LK_TOTAL_INIT, NULL, &kit_error));
+  EXPECT(LK_OK, lk_permits_acquire(permits, 1, 0, &permit, &kit_error));
+  for (size_t i = 0; i < LK_PERMIT_ID_SIZE; i++) {
+    snprintf(id + 2 * i, 3, "%02x", (unsigned char)lk_permit_id(permit, 0).data[i]);
+  }
+  lk_lock *wanted = kit_lock(client, LK_LOCK, "b", NULL),
+          *held = kit_lock(asker, LK_LOCK, "b", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
+  kit_job job;
+  kit_begin_acquire(&job, wanted, NULL, 20000);
+  lk_answers *answers = ask_for(1);
+  assert_says(answers, id);
+  assert_says(answers, "\"within\":\"lk-a:1 lk-b:2\"");
+  lk_answers_free(answers);
+  EXPECT(LK_OK, lk_permit_release(permit, &kit_error));
+  answers = ask_for(1);
+  assert_says(answers, "\"holds\":[]");
+  lk_answers_free(answers);
+  EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&job));
+  lk_permits_close(permits);
+  lk_client_close(client);
+  lk_lock_close(wanted);
+  lk_lock_close(held);
+}
+
+/* No connection, no command, until it waits; and nothing of it remains. */
+static void who_does_not_wait_hears_no_question(void **state) {
+  (void)state;
+  lk_client *client = answering(NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "c", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  lk_answers *answers = ask_for(0);
+  assert_int_equal(0, lk_answers_expected(answers));
+  lk_answers_free(answers);
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_client_close(client);
+  lk_lock_close(lock);
+}
+
+static void what_is_no_question_gets_no_answer(void **state) {
+  (void)state;
+  lk_client *client = answering(NULL);
+  lk_lock *wanted = kit_lock(client, LK_LOCK, "d", NULL),
+          *held = kit_lock(asker, LK_LOCK, "d", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
+  kit_job job;
+  kit_begin_acquire(&job, wanted, NULL, 20000);
+  lk_answers_free(ask_for(1));
+  lk_wait *spy = kit_wait(asker, "redisson_lock__channel:{x}");
+  static const char *const questions[] = {"1 redisson_lock__channel:{x}",
+                                          "2 latchkey:answer:{{}:1",
+                                          "1latchkey:answer:{{}:1",
+                                          "1 ",
+                                          "",
+                                          "1 latchkey:answer:{{}:",
+                                          "1 latchkey:answer:{{}:x y"};
+  const int64_t before = server_number(srv, "PUBSUB NUMPAT");
+  for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
+    assert_int_equal(1, server_number(srv, "PUBLISH latchkey:ask:{{} %s", questions[i]));
+  }
+  lk_answers_free(ask_for(1));
+  EXPECT(LK_TIMEOUT, lk_wait_for(spy, 0, &kit_error));
+  assert_int_equal(before, server_number(srv, "PUBSUB NUMPAT"));
+  lk_wait_close(spy);
+  EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&job));
+  lk_client_close(client);
+  lk_lock_close(wanted);
+  lk_lock_close(held);
+}
+
+static void a_flood_of_questions_is_not_answered_in_full(void **state) {
+  (void)state;
+  lk_client *client = answering(NULL);
+  lk_lock *wanted = kit_lock(client, LK_LOCK, "e", NULL),
+          *held = kit_lock(asker, LK_LOCK, "e", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
+  kit_job job;
+  kit_begin_acquire(&job, wanted, NULL, 20000);
+  lk_answers_free(ask_for(1));
+  server_do(srv, "CONFIG RESETSTAT");
+  const int64_t began = lk_now_ms();
+  server_do(srv, "EVAL %s 0",
+            "for i = 1, 2000 do redis.call('PUBLISH', 'latchkey:ask:{{}', "
+            "'1 latchkey:answer:{{}:0') end");
+  lk_answers_free(ask_for(1)); /* as soon as it answers again */
+  const int64_t seconds = (lk_now_ms() - began) / 1000 + 1;
+  const int64_t published =
+      server_number(srv, "EVAL %s 0",
+                    "return tonumber(redis.call('INFO', 'commandstats'):match("
+                    "'cmdstat_publish:calls=(%d+)'))");
+  assert_in_range(published - 2000, 1, 8 + 25 * seconds + 20);
+  EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&job));
+  lk_client_close(client);
+  lk_lock_close(wanted);
+  lk_lock_close(held);
+}
+
+static void what_is_wrong_is_refused(void **state) {
+  (void)state;
+  lk_answers *answers;
+  EXPECT(LK_INVALID, lk_ask(asker, 0, &answers, &kit_error));
+  assert_null(answers);
+  EXPECT(LK_INVALID, lk_ask(asker, 60001, &answers, &kit_error));
+  EXPECT(LK_INVALID, lk_ask(asker, 10, NULL, &kit_error));
+  EXPECT(LK_INVALID, lk_ask(NULL, 10, &answers, &kit_error));
+  assert_int_equal(0, lk_answers_count(NULL));
+  assert_int_equal(0, lk_answers_at(NULL, 0).len);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(who_waits_tells_what_it_holds_and_what_it_waits_for),
+      cmocka_unit_test(permits_are_told_by_their_ids),
+      cmocka_unit_test(who_does_not_wait_hears_no_question),
+      cmocka_unit_test(what_is_no_question_gets_no_answer),
+      cmocka_unit_test(a_flood_of_questions_is_not_answered_in_full),
+      cmocka_unit_test(what_is_wrong_is_refused),
+  };
+  return cmocka_run_group_tests(tests, start, stop);
+}
