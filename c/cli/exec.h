@@ -85,7 +85,9 @@ typedef struct exec_clients {
   char *targets; /* of all, with spaces between them */
 } exec_clients;
 
-lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_error *error);
+/* `held`: the holds of ancestors, inside which this exec works; others that ask are told so. */
+lk_status exec_clients_open(const exec_options *options, const held_list *held, exec_clients *out,
+                            lk_error *error);
 void exec_clients_close(exec_clients *clients);
 size_t exec_clients_dispatch(exec_clients *clients);
 /* What the clients have counted, for Prometheus: written beside the file and put in its place. */

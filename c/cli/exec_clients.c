@@ -22,19 +22,6 @@ static void make_label(const exec_options *options, char *out, size_t size) {
   }
 }
 
-static lk_status open_one(const exec_options *options, const char *url, bool lazy,
-                          exec_clients *out, lk_error *error) {
-  lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
-  client_options.password = options->password;
-  client_options.lazy = lazy;
-  char label[80];
-  make_label(options, label, sizeof label);
-  client_options.label = label;
-  const lk_status status = lk_client_open(url, &client_options, &out->list[out->count], error);
-  if (status == LK_OK) out->count++;
-  return status;
-}
-
 static size_t count_words(const char *text) {
   size_t count = 0;
   for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
@@ -42,6 +29,33 @@ static size_t count_words(const char *text) {
     count++;
   }
   return count;
+}
+
+/* The owners' names of ancestors' holds, with blanks between; what finds no room is not told. */
+static void make_within(const held_list *held, char *out, size_t size) {
+  size_t len = 0;
+  *out = '\0';
+  for (size_t i = 0; i < held->count; i++) {
+    const char *owner = held->entries[i].owner;
+    if (len + strlen(owner) + 2 > size || !*owner || strchr(owner, ' ')) continue;
+    len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " " : "", owner);
+  }
+}
+
+static lk_status open_one(const exec_options *options, const held_list *held, const char *url,
+                          exec_clients *out, lk_error *error) {
+  lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
+  client_options.password = options->password;
+  client_options.lazy = count_words(options->url) > 1 || options->wait_ms != 0;
+  char label[80], within[2000];
+  make_within(held, within, sizeof within);
+  client_options.answers = true;
+  client_options.within = within;
+  make_label(options, label, sizeof label);
+  client_options.label = label;
+  const lk_status status = lk_client_open(url, &client_options, &out->list[out->count], error);
+  if (status == LK_OK) out->count++;
+  return status;
 }
 
 static lk_status check_servers(const exec_options *options, size_t count, lk_error *error) {
@@ -79,7 +93,8 @@ static lk_status name_targets(exec_clients *clients, lk_error *error) {
 }
 
 /* Who waits for a lock waits for its server, too; and of several some may be down. */
-lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_error *error) {
+lk_status exec_clients_open(const exec_options *options, const held_list *held, exec_clients *out,
+                            lk_error *error) {
   const size_t count = count_words(options->url);
   lk_status status = check_servers(options, count, error);
   if (status != LK_OK) return status;
@@ -87,8 +102,7 @@ lk_status exec_clients_open(const exec_options *options, exec_clients *out, lk_e
   char *rest = urls;
   if (!urls) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
   for (char *url; status == LK_OK && (url = strsep(&rest, " ")) != NULL;) {
-    const bool lazy = count > 1 || options->wait_ms != 0;
-    if (*url) status = open_one(options, url, lazy, out, error);
+    if (*url) status = open_one(options, held, url, out, error);
   }
   free(urls);
   return status == LK_OK ? name_targets(out, error) : status;

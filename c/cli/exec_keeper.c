@@ -263,7 +263,7 @@ static lk_status open_all(keeper *self, lk_error *error) {
   if (!held_parse(getenv("LATCHKEY_HELD"), &self->held)) {
     return exec_fail(error, LK_INVALID, "LATCHKEY_HELD is not what exec writes; unset it");
   }
-  lk_status status = exec_clients_open(&run->options, &self->clients, error);
+  lk_status status = exec_clients_open(&run->options, &self->held, &self->clients, error);
   if (status == LK_OK) {
     status = exec_locks_open(&self->clients, &run->options, &self->held, &self->locks, error);
   }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec.h"
+
 enum { FIELDS = 7 };
 
 /* The scripts draw no higher one: a double counts exactly up to here. */
@@ -118,7 +120,9 @@ void held_clear(held_list *list) {
 const held_entry *held_find(const held_list *list, const char *name, const char *target) {
   for (size_t i = list->count; i > 0; i--) {
     const held_entry *entry = &list->entries[i - 1];
-    if (strcmp(entry->name, name) == 0 && strcmp(entry->target, target) == 0) return entry;
+    const exec_kind *kind = exec_kind_find(entry->kind);
+    const bool here = strcmp(entry->name, name) == 0 && strcmp(entry->target, target) == 0;
+    if (here && (!kind || kind->renew)) return entry;
   }
   return NULL;
 }

@@ -31,7 +31,8 @@ typedef struct held_list {
 /* False when the text is malformed or memory is short; held_clear() also then. NULL is an empty list. */
 bool held_parse(const char *text, held_list *out);
 void held_clear(held_list *list);
-/* NULL if the list has none; of several, the last: it was appended by the nearest ancestor. */
+/* NULL if the list has none inside which another exec can run; of several, the last: it was appended by the nearest
+ * ancestor. Mutexes and permits are listed only so that others are told of them. */
 const held_entry *held_find(const held_list *list, const char *name, const char *target);
 /* The entry, without the space that separates it from others. */
 void held_print(FILE *out, const held_entry *entry);

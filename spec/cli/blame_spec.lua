@@ -1,0 +1,190 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Deadlocks of real processes: `exec` inside `exec`, in rings. Each holds one lock and waits for
+-- that of the next one.
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+
+describe('latchkey blame', function()
+  local server
+
+  before_each(function()
+    server = program.server()
+  end)
+
+  after_each(program.clean)
+
+  local function blame(...)
+    local before = program.now_ms()
+    local result = program.run({ 'blame', '--url', server.url, ... })
+    return result, program.now_ms() - before
+  end
+
+  local function json(...)
+    local result = blame('--json', ...)
+    return program.decode(result.out), result.code
+  end
+
+  local INNER = [[
+    touch "$0"; while ! [ -e "$1" ]; do sleep 0.02; done
+    shift; exec "$@"]]
+
+  -- Each member is { kind that it holds, kind by which the one before it waits for the same }. They
+  -- begin to wait when all hold.
+  local function ring(members)
+    local folder = program.folder()
+    for i, member in ipairs(members) do
+      local next_at = i % #members + 1
+      local inner = program.exec(server, { '-q', '--kind', members[next_at][2], 'l' .. next_at },
+        { 'true' })
+      program.start(program.exec(server, { '-q', '--kind', member[1], 'l' .. i }, { 'sh', '-c',
+        INNER, folder .. '/' .. i, folder .. '/go', program.path, unpack(inner) }))
+    end
+    program.eventually('all hold', function()
+      for i = 1, #members do
+        if not path.exists(folder .. '/' .. i) then
+          return false
+        end
+      end
+      return true
+    end)
+    utils.writefile(folder .. '/go', '')
+    program.eventually('all wait', function()
+      local answer = json()
+      return answer.answered == #members and #answer.locks == #members
+    end)
+  end
+
+  local PAIRS = { lock = { 'lock', 'lock' }, fair = { 'fair', 'fair' },
+    mutex = { 'mutex', 'mutex' },
+    permit = { 'permit:1', 'permit:1' }, writer = { 'write', 'read' },
+    reader = { 'read', 'write' }, fenced = { 'fenced', 'fenced' } }
+  local ORDER = { 'lock', 'fair', 'permit', 'writer', 'reader', 'mutex', 'fenced', 'lock' }
+
+  for size = 2, 8 do
+    it(('names a deadlock of %d within two seconds'):format(size), function()
+      local members = {}
+      for i = 1, size do
+        members[i] = PAIRS[ORDER[i]]
+      end
+      ring(members)
+
+      local result, took_ms = blame()
+      local document, code = json()
+
+      assert.equal(1, result.code, result.out)
+      assert.truthy(result.out:find(('^DEADLOCK of %d clients\n'):format(size)), result.out)
+      assert.is_true(took_ms < 2000, took_ms)
+      assert.equal(1, code)
+      assert.equal(1, #document.deadlocks)
+      assert.equal(size, #document.deadlocks[1])
+    end)
+  end
+
+  for kind, pair in pairs(PAIRS) do
+    it('names a deadlock over the kind ' .. kind, function()
+      ring({ pair, PAIRS.lock })
+
+      assert.equal(1, blame().code)
+    end)
+  end
+
+  it('names none where somebody merely waits, and says for whom', function()
+    program.start(program.exec(server, { 'job' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('job')
+    end)
+    program.start(program.exec(server, { '-q', 'job' }, { 'true' }))
+    program.start_any('redis-cli', { '-s', server.socket, 'SUBSCRIBE',
+      'redisson_lock__channel:{job}' })
+    program.eventually('both wait', function()
+      return server:waiters('job') == 2
+    end)
+
+    local result = blame()
+
+    assert.equal(0, result.code)
+    assert.truthy(result.out:find('^job %(lock%)\n  held by %S+:%d+ %(sleep@job%), lease ends'),
+      result.out)
+    assert.truthy(result.out:find('\n  `%- %S+:%d+ %(true@job%) waits since '), result.out)
+    assert.truthy(result.out:find('and 1 client waits more, which did not answer', 1, true),
+      result.out)
+  end)
+
+  it('says that nobody waits', function()
+    local result = blame()
+
+    assert.equal(0, result.code)
+    assert.equal('nobody who answers waits for anything\n', result.out)
+  end)
+
+  it('draws a graph', function()
+    ring({ PAIRS.lock, PAIRS.fair })
+
+    local out = blame('--dot').out
+
+    assert.truthy(out:find('^digraph latchkey {\n'), out)
+    assert.equal(2, select(2, out:gsub('color=red', '')), out)
+  end)
+
+  it('keeps to the lock that is named, and what its holders wait for', function()
+    ring({ PAIRS.lock, PAIRS.lock })
+    program.start(program.exec(server, { 'other' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('other')
+    end)
+    program.start(program.exec(server, { '-q', 'other' }, { 'true' }))
+    program.eventually('it waits', function()
+      return server:waiters('other') == 1
+    end)
+
+    local document = json('l1')
+
+    assert.equal(2, #document.locks)
+    assert.same({ 'l1', 'l2' }, { document.locks[1].name, document.locks[2].name })
+  end)
+
+  it('is refused where the user may not ask, and the waiting go on where they may not answer',
+    function()
+      local function user(...)
+        local rule = program.run({ 'acl', 'app', ... }).out
+        local words = {}
+        for word in rule:match('ACL SETUSER [^\n]*'):gmatch('%S+') do
+          words[#words + 1] = word
+        end
+        words[#words + 1] = '>secret'
+        server:command(unpack(words))
+        server:command('ACL', 'LOG', 'RESET')
+        return (server.url:gsub('^unix://', 'unix://app:secret@'))
+      end
+      local function wait_as(url)
+        program.start({ 'exec', '-q', '--url', url, 'job', '--', 'true' })
+        program.eventually('it waits', function()
+          return server:waiters('job') == 1
+        end)
+      end
+      program.start(program.exec(server, { 'job' }, { 'sleep', '60' }))
+      program.eventually('it is held', function()
+        return not server:is_free('job')
+      end)
+
+      local url = user('--family', 'lock')
+      assert.equal(69, program.run({ 'blame', '--url', url }).code)
+      wait_as(url)
+      assert.equal(0, json().answered)
+
+      program.clean()
+      server = program.server()
+      program.start(program.exec(server, { 'job' }, { 'sleep', '60' }))
+      program.eventually('it is held', function()
+        return not server:is_free('job')
+      end)
+      url = user('--family', 'lock', '--answers')
+      wait_as(url)
+      assert.equal(1, json().answered)
+      assert.equal('', server:command('ACL', 'LOG'))
+      user('--operator')
+      assert.equal(0, program.run({ 'blame', '--url', url }).code)
+    end)
+end)

@@ -1,0 +1,337 @@
+-- SPDX-License-Identifier: Apache-2.0
+local ask = require('latchkey.locks.ask')
+local blame = require('latchkey.locks.blame')
+local cli = require('latchkey.cli')
+local clients = require('latchkey.servers.clients')
+local fleet = require('latchkey.servers.fleet')
+local kinds = require('latchkey.locks.kinds')
+local names = require('latchkey.script.names')
+local text = require('latchkey.cli.text')
+local words = require('latchkey.locks.kinds.words')
+
+local command = { summary = 'who waits for whom, and what is deadlocked', server = true }
+
+local PAUSE_MS = 100
+
+function command.configure(parser)
+  parser:argument('name', 'Only this lock, and what its holders wait for.'):args('?')
+  parser:option('--within', 'How long answers are waited for, 10ms to 1m.'):default('500ms')
+    :argname('DURATION')
+  parser:flag('--watch', 'Look again every second, and print what has changed.')
+  parser:flag('--dot', 'A graph for dot(1) of Graphviz.')
+  parser:epilog('Clients answer that wait for something at this moment: those of latchkey exec, '
+    .. 'and applications that set the option answers. Exit code 1: there is a deadlock.')
+end
+
+-- ------------------------------------------------------------------------------------ looking --
+
+local function snapshot(client, home, within_ms)
+  local answers, expected = ask.all(client, within_ms)
+  if not answers then
+    return nil, expected
+  end
+  local picture, err = blame.picture(answers, function(kind, name)
+    return kinds.read(client, home, kind, name)
+  end)
+  return picture and { picture = picture, cycles = blame.cycles(picture), answered = #answers,
+    expected = expected }, err
+end
+
+-- Answers and looks are not of one moment, so a deadlock counts when it is seen twice.
+local function confirmed(client, home, within_ms, first)
+  if #first.cycles == 0 then
+    return first
+  end
+  require('posix.poll').rpoll(-1, PAUSE_MS)
+  local second, err = snapshot(client, home, within_ms)
+  if not second then
+    return nil, err
+  end
+  local before, cycles = {}, {}
+  for _, cycle in ipairs(first.cycles) do
+    before[blame.key(cycle)] = true
+  end
+  for _, cycle in ipairs(second.cycles) do
+    cycles[#cycles + 1] = before[blame.key(cycle)] and cycle or nil
+  end
+  second.cycles = cycles
+  return second
+end
+
+-- The locks that the named one depends on, or all that are waited for; as a sorted list of keys.
+local function chosen(picture, name)
+  local keys, wanted = {}, {}
+  for key, lock in pairs(picture.locks) do
+    wanted[key] = (not name or lock.name == name) or nil
+  end
+  local rows = {}
+  for key in pairs(wanted) do
+    rows[#rows + 1] = key
+  end
+  local at = 1
+  while rows[at] do
+    for _, holder in ipairs(picture.locks[rows[at]].holders) do
+      for _, unit in ipairs(holder.units) do
+        for _, wait in ipairs(picture.units[unit].waits) do
+          if not wanted[wait.lock] then
+            wanted[wait.lock] = true
+            rows[#rows + 1] = wait.lock
+          end
+        end
+      end
+    end
+    at = at + 1
+  end
+  for key in pairs(wanted) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  return keys
+end
+
+-- Adds whose clients the holders are, and who waits for each lock.
+local function complete(client, home, seen, keys)
+  local people, picture = clients.new(), seen.picture
+  for _, key in ipairs(keys) do
+    local lock = picture.locks[key]
+    local masters, master = fleet.home(client, lock.name)
+    if not masters then
+      return nil, master
+    end
+    lock.waits = {}
+    if lock.view then
+      people:name(lock.view, master)
+      lock.view.kind = lock.kind
+      lock.listeners = kinds.waiters(client, home, lock.view, lock.name, masters, master)
+    end
+  end
+  for _, unit in pairs(picture.units) do
+    for _, wait in ipairs(unit.waits) do
+      local lock = picture.locks[wait.lock]
+      if lock.waits then
+        table.insert(lock.waits, wait)
+      end
+    end
+  end
+  for _, key in ipairs(keys) do
+    table.sort(picture.locks[key].waits, function(a, b)
+      if a.waited_ms ~= b.waited_ms then
+        return (a.waited_ms or 0) > (b.waited_ms or 0)
+      end
+      return a.unit < b.unit
+    end)
+  end
+  return true
+end
+
+-- -------------------------------------------------------------------------------------- words --
+
+-- "web-3:4711 (pg_dump@nightly)" of a client's name
+local function person(name)
+  local host, process, rest = name:match('^latchkey:([^:]+):(%d+):%x+(.*)$')
+  if not host then
+    return text.safe(name)
+  end
+  local label = rest:match('^:(.+)$')
+  return ('%s:%s%s'):format(text.safe(host), process,
+    label and (' (%s)'):format(text.safe(label)) or '')
+end
+
+local function holder_text(picture, holder)
+  local unit = holder.units[1]
+  if holder.view.client then
+    return clients.short(holder.view.client)
+  elseif unit then
+    return person(picture.units[unit].client)
+  end
+  return text.safe(holder.view.owner)
+end
+
+local function lasting(ms)
+  return ms and text.show_ms(ms) or '?'
+end
+
+local function cycle_lines(picture, cycle, lines)
+  lines[#lines + 1] = #cycle == 1 and 'DEADLOCK: a client waits for what it holds itself'
+    or ('DEADLOCK of %d clients'):format(#cycle)
+  for i, step in ipairs(cycle) do
+    local wait, other = step.wait, cycle[i % #cycle + 1].unit
+    lines[#lines + 1] = ('  %s waits for %s (%s) since %s%s'):format(person(wait.client),
+      text.safe(wait.name), wait.kind, lasting(wait.waited_ms),
+      wait.rest_ms and wait.rest_ms >= 0 and (', for %s yet'):format(lasting(wait.rest_ms)) or '')
+    lines[#lines + 1] = ('    which %s keeps from it'):format(person(picture.units[other].client))
+  end
+end
+
+local function lock_lines(picture, lock, lines)
+  lines[#lines + 1] = ('%s (%s)'):format(text.safe(lock.name), lock.kind)
+  for _, holder in ipairs(lock.holders) do
+    local left_ms = holder.view.left_ms or lock.view.lease_ms
+    lines[#lines + 1] = ('  held by %s%s'):format(holder_text(picture, holder),
+      left_ms and left_ms >= 0 and (', lease ends in %s'):format(text.show_ms(left_ms)) or '')
+  end
+  if #lock.holders == 0 then
+    lines[#lines + 1] = '  nobody holds it now'
+  end
+  for i, wait in ipairs(lock.waits) do
+    lines[#lines + 1] = ('  %s %s waits since %s%s'):format(i == #lock.waits and '`-' or '|-',
+      person(wait.client), lasting(wait.waited_ms), wait.kind ~= lock.kind
+        and (' (%s)'):format(wait.kind) or '')
+  end
+  local silent = (lock.listeners or 0) - #lock.waits
+  if silent > 0 then
+    lines[#lines + 1] = ('  and %s more, which did not answer'):format(
+      words.counted(silent, 'client waits', 'clients wait'))
+  end
+end
+
+local function shown(seen, keys)
+  local lines = {}
+  for _, cycle in ipairs(seen.cycles) do
+    cycle_lines(seen.picture, cycle, lines)
+    lines[#lines + 1] = ''
+  end
+  for _, key in ipairs(keys) do
+    lock_lines(seen.picture, seen.picture.locks[key], lines)
+  end
+  if #keys == 0 then
+    lines[#lines + 1] = 'nobody who answers waits for anything'
+  end
+  if seen.expected > seen.answered then
+    lines[#lines + 1] = ('%d of %d clients answered'):format(seen.answered, seen.expected)
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function wait_document(wait)
+  return { client = text.safe(wait.client), kind = wait.kind, name = text.safe(wait.name),
+    owner = wait.owner and text.safe(wait.owner), caller = wait.caller, place = wait.place,
+    waited_ms = wait.waited_ms, rest_ms = wait.rest_ms }
+end
+
+local function document(seen, keys)
+  local fields = { deadlocks = {}, locks = {}, answered = seen.answered,
+    expected = seen.expected >= 0 and seen.expected or nil }
+  for i, cycle in ipairs(seen.cycles) do
+    fields.deadlocks[i] = {}
+    for k, step in ipairs(cycle) do
+      fields.deadlocks[i][k] = wait_document(step.wait)
+    end
+  end
+  for i, key in ipairs(keys) do
+    local lock = seen.picture.locks[key]
+    local holders, waits = {}, {}
+    for k, holder in ipairs(lock.holders) do
+      holders[k] = { owner = text.safe(holder.view.owner), left_ms = holder.view.left_ms,
+        client = clients.document(holder.view), answered = #holder.units > 0 }
+    end
+    for k, wait in ipairs(lock.waits) do
+      waits[k] = wait_document(wait)
+    end
+    fields.locks[i] = { name = text.safe(lock.name), kind = lock.kind, holders = holders,
+      waits = waits, listeners = lock.listeners }
+  end
+  return fields
+end
+
+local function quoted(word)
+  return '"' .. word:gsub('[\\"]', '\\%0') .. '"'
+end
+
+-- Clients are ellipses, locks are boxes; what is deadlocked is red.
+local function graph(seen, keys)
+  local red, lines = {}, { 'digraph latchkey {', '  rankdir=LR;' }
+  for _, cycle in ipairs(seen.cycles) do
+    for _, step in ipairs(cycle) do
+      red[step.unit .. ' ' .. step.wait.lock] = true
+    end
+  end
+  for _, key in ipairs(keys) do
+    local lock = seen.picture.locks[key]
+    lines[#lines + 1] = ('  %s [shape=box];'):format(quoted(text.safe(key)))
+    for _, holder in ipairs(lock.holders) do
+      lines[#lines + 1] = ('  %s -> %s [label="held by"];'):format(quoted(text.safe(key)),
+        quoted(holder_text(seen.picture, holder)))
+    end
+    for _, wait in ipairs(lock.waits) do
+      lines[#lines + 1] = ('  %s -> %s [label="waits for"%s];'):format(quoted(person(wait.client)),
+        quoted(text.safe(key)), red[wait.unit .. ' ' .. key] and ', color=red' or '')
+    end
+  end
+  lines[#lines + 1] = '}'
+  return table.concat(lines, '\n') .. '\n'
+end
+
+-- ---------------------------------------------------------------------------------------- run --
+
+local function look(client, args, ctx, within_ms)
+  local seen, err = snapshot(client, ctx.home, within_ms)
+  if seen then
+    seen, err = confirmed(client, ctx.home, within_ms, seen)
+  end
+  if not seen then
+    return nil, err
+  end
+  local keys = chosen(seen.picture, args.name)
+  local ok
+  ok, err = complete(client, ctx.home, seen, keys)
+  return ok and { seen = seen, keys = keys }, err
+end
+
+local function tell(ctx, args, found)
+  ctx:result(document(found.seen, found.keys),
+    (args.dot and graph or shown)(found.seen, found.keys))
+  ctx.stdout:flush()
+end
+
+-- What tells two looks apart: not the times.
+local function gist(found)
+  return (shown(found.seen, found.keys):gsub('%d+%.?%d* %a+', ''))
+end
+
+local function watch(client, args, ctx, within_ms)
+  local last
+  while true do
+    local found, err = look(client, args, ctx, within_ms)
+    if not found then
+      return ctx:fail(err)
+    end
+    if gist(found) ~= last then
+      last = gist(found)
+      tell(ctx, args, found)
+    end
+    require('posix.poll').rpoll(-1, 1000)
+  end
+end
+
+function command.run(args, ctx)
+  local within_ms, why = text.duration(args.within)
+  if not within_ms then
+    return ctx:misuse('--within: ' .. why)
+  elseif within_ms < 10 or within_ms > 60000 then
+    return ctx:misuse('--within takes 10ms to 1m')
+  elseif args.dot and ctx.json then
+    return ctx:misuse('either --dot or --json')
+  end
+  local good, wrong = true, nil
+  if args.name then
+    good, wrong = names.check(args.name)
+  end
+  if not good then
+    return ctx:fail({ status = 'LK_NAME', message = wrong })
+  end
+  local client, code = ctx:client()
+  if not client then
+    return code
+  elseif args.watch then
+    return watch(client, args, ctx, within_ms)
+  end
+  local found, err = look(client, args, ctx, within_ms)
+  if not found then
+    return ctx:fail(err)
+  end
+  tell(ctx, args, found)
+  return #found.seen.cycles > 0 and cli.exits.found or cli.exits.done
+end
+
+return command
