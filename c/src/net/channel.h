@@ -56,7 +56,7 @@ struct lk_channel {
   int64_t ask_us;  /* it is not asked for before */
   size_t awaited;  /* answers of its link's */
   size_t listeners;
-  bool beside; /* it wants no connection: it is heard where others are */
+  bool beside;     /* it wants no connection: it is heard where others are */
   uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
   pthread_cond_t moved;
