@@ -119,6 +119,28 @@ describe('on a cluster', function()
     job:wait()
   end)
 
+  it('blame asks those who wait on every node, over the connections that they have', function()
+    local jobs, before = {}, 0
+    for i, name in ipairs(names) do
+      jobs[i] = waiter_for(name)
+    end
+    for _, master in ipairs(cluster.masters) do
+      local _, listening = master:command('CLIENT', 'LIST', 'TYPE', 'pubsub'):gsub('id=', '')
+      before = before + listening
+    end
+
+    local document, code = json('blame')
+
+    assert.equal(0, code)
+    assert.equal(#names, document.answered)
+    assert.equal(#names, #document.locks)
+    assert.equal(#names, before)
+    for _, job in ipairs(jobs) do
+      job:kill(signal.SIGKILL)
+      job:wait()
+    end
+  end)
+
   it('eval tells those who wait, without being told the verb', function()
     local job = waiter_for(names[3])
 
