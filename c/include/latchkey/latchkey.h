@@ -252,11 +252,10 @@ typedef struct lk_client_options {
                              given up after twice that, 1,000 to 3,600,000; default 15,000; -1: as
                              the system has it. Keeps NATs and firewalls from forgetting it, too */
   const char
-      *label; /**< what the client is for: the default name's end, behind ":". Tools show it with
+      *label;   /**< what the client is for: the default name's end, behind ":". Tools show it with
                         its locks; everybody on the server may see it. 64 bytes of it are taken, and
                         what is no printable ASCII, or a blank, becomes "_" */
-  bool
-      answers; /**< while it waits for something, tell those who ask (lk_ask()) what it holds and what
+  bool answers; /**< while it waits for something, answer lk_ask() of others: what it holds and what
                              it waits for: docs/reference/ask.md says what, and to whom */
   const char *within; /**< with `answers`: all callers of this client are one, and work inside these
                              holds of another client, the owners' names with blanks between; "": inside

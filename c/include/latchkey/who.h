@@ -54,8 +54,8 @@ typedef struct lk_answers lk_answers;
  * Ask all clients that answer (lk_client_options.answers) and wait for something at this moment: what they hold, and
  * what they wait for. It sends SUBSCRIBE and one PUBLISH; each client answers with one PUBLISH.
  *
- * @param wait_ms   how long answers are waited for, 1 to 60,000; less where the server counted who heard the
- *                  question, and all have answered
+ * @param wait_ms   how long answers are waited for, 1 to 60,000; less where the server counted who received
+ *                  the question, and all have answered
  * @param out       to be freed with lk_answers_free(); NULL unless LK_OK
  * @return LK_OK, also when nobody answered; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM, LK_DENIED (the user may not
  *         use the channels: latchkey acl --operator); else as lk_command()
@@ -67,7 +67,7 @@ typedef struct lk_answers lk_answers;
 LK_API lk_status lk_ask(lk_client *client, int64_t wait_ms, lk_answers **out, lk_error *error);
 /** How many came. @threads any @since 0.1.0 */
 LK_API size_t lk_answers_count(const lk_answers *answers);
-/** How many clients heard the question; -1 on a cluster, where nobody counts them. @since 0.1.0 */
+/** How many clients received the question; -1 on a cluster, which does not count them. @since 0.1.0 */
 LK_API int64_t lk_answers_expected(const lk_answers *answers);
 /** One answer, JSON as docs/reference/ask.md says, written by another client: it may be anything. It lives as long
  * as the answers; empty past the end. @since 0.1.0 */
