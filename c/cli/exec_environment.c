@@ -36,7 +36,7 @@ static void print_held(FILE *out, const source *from) {
   if (*space) fputs(inherited, out);
   for (size_t i = 0; i < exec_locks_count(from->locks); i++) {
     const exec_hold *hold = exec_locks_at(from->locks, i);
-    if (hold->outer || !*hold->owner) continue;
+    if (hold->outer || !(from->options->kind->renew || *hold->owner)) continue;
     const held_entry entry = {.kind = from->options->kind->name,
                               .name = hold->name,
                               .owner = hold->owner,

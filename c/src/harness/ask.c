@@ -82,8 +82,8 @@ void lk_saying_add(lk_saying *saying, const lk_member *members, size_t count) {
 static void say_list(const lk_client *client, lk_telling what, lk_saying *saying) {
   saying->in_list = 0;
   put_text(saying, what == LK_TELL_HOLDS ? ",\"holds\":[" : ",\"waits\":[");
-  if (client->holds.tell) client->holds.tell(client, what, saying);
-  if (client->lines.tell) client->lines.tell(client, what, saying);
+  if (client->holds.tell) client->holds.tell(client, (int)what, saying);
+  if (client->lines.tell) client->lines.tell(client, (int)what, saying);
   put_text(saying, "]");
 }
 
