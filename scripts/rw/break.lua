@@ -6,6 +6,7 @@ summary:  Take a lock away from the reader or writer that inspect showed, and wa
 keys:
   - rwlock   hash     rw  {name}                     mode; owner -> hold count; outlasts every hold
   - theirs   string   rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
+  - whole    any      r   prefix:latchkey_rw_whole   absent   never there: no call on half a slot
 derived:
   - level    string   rw  suffix:*:rwlock_timeout:*  a reader's lease; Redisson: one a level
 argv:
@@ -132,8 +133,8 @@ local channel = ARGV[2]
 local publish = ARGV[3]
 
 -- check
-if #KEYS ~= 2 or #ARGV ~= 3 then
-  return redis.error_reply('LKARG rw/break takes 2 keys and 3 arguments')
+if #KEYS ~= 3 or #ARGV ~= 3 then
+  return redis.error_reply('LKARG rw/break takes 3 keys and 3 arguments')
 end
 if #owner < 1 or #owner > 256 or owner == 'mode' then
   return redis.error_reply('LKARG owner must have 1 to 256 bytes and not be mode')

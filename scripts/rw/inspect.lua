@@ -7,6 +7,7 @@ keys:
   - rwlock   hash    r  {name}                     mode; owner -> hold count; outlasts every hold
   - waiters  zset    r  prefix:latchkey_rw_wait    private  writer -> end of its heartbeat
   - theirs   string  r  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
+  - whole    any     r  prefix:latchkey_rw_whole   absent   never there: no call on half a slot
 derived:
   - level    string  r  suffix:*:rwlock_timeout:*  a reader's lease; Redisson: one a level
 returns:
@@ -71,8 +72,8 @@ local waiters = KEYS[2]
 local theirs = KEYS[3]
 
 -- check
-if #KEYS ~= 3 or #ARGV ~= 0 then
-  return redis.error_reply('LKARG rw/inspect takes 3 keys and no arguments')
+if #KEYS ~= 4 or #ARGV ~= 0 then
+  return redis.error_reply('LKARG rw/inspect takes 4 keys and no arguments')
 end
 
 local fields = redis.call('HLEN', rwlock)

@@ -7,6 +7,7 @@ keys:
   - rwlock   hash    rw  {name}                     mode; reader -> 1; outlasts every hold
   - waiters  zset    r   prefix:latchkey_rw_wait    private  writer -> end of its heartbeat
   - theirs   string  rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
+  - whole    any     r   prefix:latchkey_rw_whole   absent   never there: no call on half a slot
 derived:
   - level    string  rw  suffix:*:rwlock_timeout:*  a reader's hold count, and its lease
 argv:
@@ -123,8 +124,8 @@ local hold = ARGV[3]
 local writer = ARGV[4]
 
 -- check
-if #KEYS ~= 3 or #ARGV ~= 4 then
-  return redis.error_reply('LKARG rw/read_acquire takes 3 keys and 4 arguments')
+if #KEYS ~= 4 or #ARGV ~= 4 then
+  return redis.error_reply('LKARG rw/read_acquire takes 4 keys and 4 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')

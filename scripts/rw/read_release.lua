@@ -6,6 +6,7 @@ summary:  Give back levels of a reader; wake writers when nobody reads any more.
 keys:
   - rwlock   hash     rw  {name}                     mode; reader -> 1; outlasts every hold
   - theirs   string   rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
+  - whole    any      r   prefix:latchkey_rw_whole   absent   never there: no call on half a slot
 derived:
   - level    string   rw  suffix:*:rwlock_timeout:*  a reader's hold count, and its lease
 argv:
@@ -154,8 +155,8 @@ local channel = ARGV[4]
 local publish = ARGV[5]
 
 -- check
-if #KEYS ~= 2 or #ARGV ~= 5 then
-  return redis.error_reply('LKARG rw/read_release takes 2 keys and 5 arguments')
+if #KEYS ~= 3 or #ARGV ~= 5 then
+  return redis.error_reply('LKARG rw/read_release takes 3 keys and 5 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')

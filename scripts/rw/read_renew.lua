@@ -6,6 +6,7 @@ summary:  Extend the lease of a reader, if it still holds the lock.
 keys:
   - rwlock  hash    rw  {name}                     mode; reader -> 1; outlasts every hold
   - theirs  string  rw  prefix:latchkey_rw_theirs  private  what Redisson has of the hash
+  - whole   any     r   prefix:latchkey_rw_whole   absent   never there: no call on half a slot
 derived:
   - level   string  rw  suffix:*:rwlock_timeout:*  a reader's hold count, and its lease
 argv:
@@ -109,8 +110,8 @@ local lease = ARGV[1]
 local owner = ARGV[2]
 
 -- check
-if #KEYS ~= 2 or #ARGV ~= 2 then
-  return redis.error_reply('LKARG rw/read_renew takes 2 keys and 2 arguments')
+if #KEYS ~= 3 or #ARGV ~= 2 then
+  return redis.error_reply('LKARG rw/read_renew takes 3 keys and 2 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')

@@ -5,6 +5,7 @@ version:  1.0.0
 summary:  Give back one level of a writer; whoever reads at the end goes on, and all waiters wake.
 keys:
   - rwlock   hash     rw  {name}                     mode; owner -> hold count; outlasts every hold
+  - whole    any      r   prefix:latchkey_rw_whole   absent   never there: no call on half a slot
 derived:
   - level    string   r   suffix:*:rwlock_timeout:*  a reader's lease; Redisson: one a level
 argv:
@@ -98,8 +99,8 @@ local channel = ARGV[4]
 local publish = ARGV[5]
 
 -- check
-if #KEYS ~= 1 or #ARGV ~= 5 then
-  return redis.error_reply('LKARG rw/write_release takes 1 key and 5 arguments')
+if #KEYS ~= 2 or #ARGV ~= 5 then
+  return redis.error_reply('LKARG rw/write_release takes 2 keys and 5 arguments')
 end
 if not is_integer(lease, 50, 86400000) then
   return redis.error_reply('LKARG lease must be an integer from 50 to 86400000')

@@ -118,10 +118,10 @@ describe('latchkey acl', function()
       rule('--names', '{a}*', '--family', 'rw')
 
     assert.truthy(plain:find(' ~a* ~latchkey_rw_theirs:{a*} ~latchkey_rw_wait:{a*} '
-      .. '~{a*}:*:rwlock_timeout:* &redisson_rwlock:{a*} &redisson_rwlock:{a*}:latchkey\n', 1,
-      true))
-    assert.truthy(tagged:find(' ~latchkey_rw_theirs:{a}* ~latchkey_rw_wait:{a}* ~{a}* '
-      .. '&redisson_rwlock:{a}*\n', 1, true))
+      .. '~latchkey_rw_whole:{a*} ~{a*}:*:rwlock_timeout:* &redisson_rwlock:{a*} '
+      .. '&redisson_rwlock:{a*}:latchkey\n', 1, true))
+    assert.truthy(tagged:find(' ~latchkey_rw_theirs:{a}* ~latchkey_rw_wait:{a}* '
+      .. '~latchkey_rw_whole:{a}* ~{a}* &redisson_rwlock:{a}*\n', 1, true))
   end)
 
   it('includes the scripts of plain locks with fenced ones, and only them', function()

@@ -171,8 +171,8 @@ describe('rw/break', function()
       helper.fill(world, { [name] = helper.hash({ mode = 'read', [ann] = '1' }, 30000),
         [level] = helper.string('1', 30000) })
 
-      assert.reply({ 1 }, world:eval('rw/break', { name, 'latchkey_rw_theirs:' .. name },
-        { ann, channel, 'PUBLISH' }))
+      assert.reply({ 1 }, world:eval('rw/break', { name, 'latchkey_rw_theirs:' .. name,
+        'latchkey_rw_whole:' .. name }, { ann, channel, 'PUBLISH' }))
 
       assert.left(world, {}, { { verb = 'PUBLISH', channel = channel, message = '0' } })
     end)

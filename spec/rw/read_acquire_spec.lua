@@ -19,7 +19,7 @@ describe('rw/read_acquire', function()
 
   it('forms the names of levels with the tag of a name that has one', function()
     assert.reply({ 1, 1, 0 }, world:eval('rw/read_acquire', { 'a{b}', 'latchkey_rw_wait:a{b}',
-      'latchkey_rw_theirs:a{b}' }, { 30000, ann, 1, '' }))
+      'latchkey_rw_theirs:a{b}', 'latchkey_rw_whole:a{b}' }, { 30000, ann, 1, '' }))
 
     assert.left(world, { ['a{b}'] = helper.hash({ mode = 'read', [ann] = '1' }, 30000),
       ['a{b}:lk-ann:1:rwlock_timeout:1'] = helper.string('1', 30000) })

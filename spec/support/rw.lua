@@ -8,11 +8,11 @@ local helper = require('helper')
 local rw = {}
 
 rw.WAITERS, rw.CHANNEL = 'latchkey_rw_wait:{job}', 'redisson_rwlock:{job}'
-rw.THEIRS = 'latchkey_rw_theirs:{job}'
+rw.THEIRS, rw.WHOLE = 'latchkey_rw_theirs:{job}', 'latchkey_rw_whole:{job}'
 rw.LEASE, rw.HEARTBEAT = 30000, 50000
 
-local WAITED, READ = { 'job', rw.WAITERS }, { 'job', rw.THEIRS }
-local ALL = { 'job', rw.WAITERS, rw.THEIRS }
+local WAITED, READ = { 'job', rw.WAITERS }, { 'job', rw.THEIRS, rw.WHOLE }
+local ALL = { 'job', rw.WAITERS, rw.THEIRS, rw.WHOLE }
 
 ---@param options? table { lease, writer }
 function rw.read(world, owner, hold, options)
@@ -42,7 +42,7 @@ function rw.write_renew(world, owner, lease)
 end
 
 function rw.write_release(world, owner, hold, lease, publish)
-  return world:eval('rw/write_release', { 'job' }, { lease or rw.LEASE, owner, hold or 0,
+  return world:eval('rw/write_release', { 'job', rw.WHOLE }, { lease or rw.LEASE, owner, hold or 0,
     rw.CHANNEL, publish or 'PUBLISH' })
 end
 

@@ -121,6 +121,96 @@ static void a_held_lock_and_its_waiter_move_with_their_slot(void **state) {
   end_pair(&p);
 }
 
+/* ---- read-write locks in a slot of which half has moved ---- */
+
+typedef struct halved {
+  lk_client *one, *two;
+  lk_lock *read, *write, *other;
+  fleet_move move;
+} halved;
+
+static void begin_halved(halved *h) {
+  h->one = kit_client(fleet_url(flt), NULL);
+  h->two = kit_client(fleet_url(flt), NULL);
+  h->read = kit_lock(h->one, LK_READ, "halved", NULL);
+  h->write = kit_lock(h->one, LK_WRITE, "halved", NULL);
+  h->other = kit_lock(h->two, LK_WRITE, "halved", NULL);
+}
+
+static void move_one(halved *h, const char *format, const char *owner) {
+  char key[256];
+  snprintf(key, sizeof key, format, owner);
+  server_do(fleet_server(flt, h->move.from), "MIGRATE 127.0.0.1 %d %s 0 1000",
+            server_port(fleet_server(flt, h->move.to)), key);
+}
+
+static void end_halved(halved *h) {
+  fleet_move_keys(flt, &h->move);
+  fleet_end_move(flt, &h->move);
+}
+
+static void close_halved(halved *h) {
+  EXPECT(LK_OK, lk_lock_acquire(h->other, NULL, 10000, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(h->other, NULL, &kit_error));
+  lk_lock_close(h->read);
+  lk_lock_close(h->write);
+  lk_lock_close(h->other);
+  lk_client_close(h->one);
+  lk_client_close(h->two);
+}
+
+/* All keys have moved that the script is given, but not the one that says that the reader lives. */
+static void no_writer_takes_a_lock_whose_reader_has_not_moved_yet(void **state) {
+  (void)state;
+  halved h;
+  begin_halved(&h);
+  EXPECT(LK_OK, lk_lock_acquire(h.read, NULL, 0, &kit_error));
+  server *from = fleet_server(flt, fleet_master(flt, "halved"));
+  server_do(from, "SET latchkey_rw_theirs:{halved} 1 PX 60000");
+  server_do(from, "ZADD latchkey_rw_wait:{halved} 1 lk-somebody:1:write");
+  h.move = fleet_begin_move(flt, "halved", another_master("halved"));
+  move_one(&h, "latchkey_rw_theirs:{%s}", "halved");
+  move_one(&h, "latchkey_rw_wait:{%s}", "halved");
+  move_one(&h, "%s", "halved");
+
+  assert_int_not_equal(LK_OK, lk_lock_acquire(h.other, NULL, 0, &kit_error));
+
+  end_halved(&h);
+  EXPECT(LK_BUSY, lk_lock_acquire(h.other, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(h.read, NULL, &kit_error));
+  close_halved(&h);
+}
+
+/* `first` moves before the rest: the lock, or the key that says that the writer reads, too. What cannot be given back
+ * then is given back in the background. */
+static void release_halved(const char *first) {
+  char reader[LK_OWNER_MAX + 1], writer[LK_OWNER_MAX + 1];
+  halved h;
+  begin_halved(&h);
+  EXPECT(LK_OK, lk_lock_acquire(h.write, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire(h.read, NULL, 0, &kit_error));
+  assert_true(lk_lock_owner(h.read, NULL, reader, sizeof reader) > 0);
+  assert_true(lk_lock_owner(h.write, NULL, writer, sizeof writer) > 0);
+  h.move = fleet_begin_move(flt, "halved", another_master("halved"));
+  move_one(&h, first, reader);
+
+  EXPECT(LK_CLUSTERDOWN, lk_lock_release(h.write, NULL, &kit_error));
+
+  end_halved(&h);
+  server *to = fleet_server(flt, h.move.to);
+  UNTIL(server_number(to, "HEXISTS halved %s", writer) == 0);
+  assert_int_equal(server_number(to, "HEXISTS halved %s", reader), 1);
+  EXPECT(LK_BUSY, lk_lock_acquire(h.other, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(h.read, NULL, &kit_error));
+  close_halved(&h);
+}
+
+static void who_reads_on_behind_a_write_hold_reads_on_in_half_a_slot(void **state) {
+  (void)state;
+  release_halved("halved%.0s");
+  release_halved("{halved}:%s:rwlock_timeout:1");
+}
+
 static void a_waiter_survives_a_fail_over(void **state) {
   (void)state;
   pair p;
@@ -200,6 +290,8 @@ int main(void) {
       cmocka_unit_test(keys_are_asked_of_the_nodes_of_their_slots),
       cmocka_unit_test(a_waiter_hears_of_a_release),
       cmocka_unit_test(a_held_lock_and_its_waiter_move_with_their_slot),
+      cmocka_unit_test(no_writer_takes_a_lock_whose_reader_has_not_moved_yet),
+      cmocka_unit_test(who_reads_on_behind_a_write_hold_reads_on_in_half_a_slot),
       cmocka_unit_test(a_waiter_survives_a_fail_over),
       cmocka_unit_test(masters_that_are_killed_are_replaced_without_a_restart),
       cmocka_unit_test(masters_that_step_down_are_followed),

@@ -366,7 +366,7 @@ static void a_script_names_its_keys_as_its_header_forms_them(void **state) {
   assert_int_equal(lk_script_key(client, "rw/read_renew", 1, "{tag}:job", NULL, 0), 28);
   assert_int_equal(lk_script_key(client, "rw/read_renew", 1, "job", name, 24), 24);
   assert_string_equal(name, "latchkey_rw_theirs:{job}");
-  assert_int_equal(lk_script_key(client, "rw/read_renew", 2, "job", name, sizeof name), 0);
+  assert_int_equal(lk_script_key(client, "rw/read_renew", 3, "job", name, sizeof name), 0);
   assert_int_equal(lk_script_key(client, "no/such", 0, "job", name, sizeof name), 0);
   assert_int_equal(lk_script_key(client, "rw/read_renew", 0, NULL, name, sizeof name), 0);
   assert_int_equal(lk_script_key(NULL, "rw/read_renew", 0, "job", name, sizeof name), 0);

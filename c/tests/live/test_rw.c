@@ -460,11 +460,12 @@ static void a_read_release_leaves_the_callers_write_lease_alone(void **state) {
 
 /* As an operator does who has seen the owner. */
 static void break_hold(const char *owner) {
-  const lk_bytes keys[] = {kit_bytes("job"), kit_bytes("latchkey_rw_theirs:{job}")};
+  const lk_bytes keys[] = {kit_bytes("job"), kit_bytes("latchkey_rw_theirs:{job}"),
+                           kit_bytes("latchkey_rw_whole:{job}")};
   const lk_bytes args[] = {kit_bytes(owner), kit_bytes("redisson_rwlock:{job}"),
                            kit_bytes(server_verb())};
   lk_reply *reply = NULL;
-  EXPECT(LK_OK, lk_eval(there.client, "rw/break", keys, 2, args, 3, &reply, &kit_error));
+  EXPECT(LK_OK, lk_eval(there.client, "rw/break", keys, 3, args, 3, &reply, &kit_error));
   assert_int_equal(lk_reply_integer(lk_reply_at(reply, 0)), 1);
   lk_reply_free(reply);
 }

@@ -65,7 +65,7 @@ end
 
 local function key_row(key, remark)
   local marks = { remark }
-  for _, mark in ipairs({ 'private', 'shared', 'permanent' }) do
+  for _, mark in ipairs({ 'private', 'shared', 'permanent', 'absent' }) do
     marks[#marks + 1] = key.marks[mark] and mark or nil
   end
   if key.many then

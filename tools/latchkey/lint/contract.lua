@@ -49,8 +49,10 @@ local function wanted_bindings(h)
   for _, array in ipairs({ 'KEYS', 'ARGV' }) do
     for i, field in ipairs(h[LISTS[array]]) do
       local id = label(array, not field.many and i or nil)
-      wanted[id] = field.name
-      order[#order + 1] = id
+      if not (field.marks and field.marks.absent) then
+        wanted[id] = field.name
+        order[#order + 1] = id
+      end
     end
   end
   return wanted, order

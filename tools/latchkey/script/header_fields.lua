@@ -7,7 +7,7 @@ local WORD = '^[a-z][a-z0-9_]*$'
 local KEY_TYPES =
   { any = true, hash = true, list = true, set = true, stream = true, string = true, zset = true }
 local ACCESS = { r = true, w = true, rw = true }
-local MARKS = { private = true, shared = true, permanent = true }
+local MARKS = { private = true, shared = true, permanent = true, absent = true }
 local MESSAGES = { ['0'] = true, ['1'] = true, ['0 or 1'] = true, value = true, ticket = true }
 local REPEATS = { hold = true, id = true, seq = true, pure = true, no = true }
 
