@@ -81,7 +81,8 @@ function Follower.knows(script)
   end
 end
 
----What its hold was granted: of a fair lock that was given to it, a heartbeat until it renews.
+---What its hold was granted: of a fair lock that was given to it, a heartbeat until it renews or
+---enters again.
 function Follower:lease_ms()
   return self.inherited and self.limits.heartbeat or self.limits.lease
 end
@@ -392,7 +393,7 @@ function Follower:on_answer(event, line)
     self:step(event.t / 1000, function(c, role)
       role.reply[call.role](c, event.reply, call)
     end, self.again)
-    self.inherited = self.inherited and call.role ~= 'renew'
+    self.inherited = self.inherited and call.role ~= 'renew' and call.role ~= 'reenter'
     if call.role == 'release' and self.data.pc ~= 'held' then
       self.data.pipe = {}
     end
