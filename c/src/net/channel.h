@@ -90,4 +90,24 @@ struct lk_channels {
   void *poked;
 };
 
+/* channel.c, which knows no connection. */
+lk_channel *lk_channel_find(lk_channels *channels, const char *name);
+/* NULL without memory. */
+lk_channel *lk_channel_add(lk_channels *channels, const char *name);
+void lk_channel_free(lk_channel *channel);
+void lk_channel_queue(lk_channel *channel, channel_row *row);
+void lk_channel_unqueue(lk_channel *channel);
+/* In the keeper's next round. */
+void lk_channel_look_at(lk_channel *channel);
+void lk_channel_count_wanting(lk_channel *channel, bool wanting);
+void lk_channel_change_link(lk_channel *channel, lk_link *link);
+/* Tell the listeners; the same, and wake who sleeps. */
+void lk_channel_tell(const lk_channel *channel, lk_news news, lk_bytes payload);
+void lk_channel_announce(lk_channel *channel, lk_news news, lk_bytes payload);
+void lk_channel_become(lk_channel *channel, channel_state state);
+/* Become so, and announce it. */
+void lk_channel_change(lk_channel *channel, channel_state state, lk_news news);
+/* It is heard no more where it was. */
+void lk_channel_deafen(lk_channel *channel);
+
 #endif

@@ -13,13 +13,13 @@
 #include <latchkey/latchkey.h>
 #include <netdb.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "base/url.h"
 #include "harness/counts.h"
 #include "net/reader.h"
+#include "net/wire.h"
 #include "os/lookup.h"
 #include "os/tls.h"
 
@@ -140,10 +140,5 @@ bool lk_conn_is_quick(const lk_conn *conn);
 ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait);
 /* n as lk_conn_read() returned it, and errno. */
 void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us);
-
-/* A command in RESP: its length, and its bytes, written into a buffer of that length. */
-size_t lk_wire_size(const lk_bytes *argv, size_t argc);
-void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer);
-static inline lk_bytes lk_bytes_of(const char *text) { return (lk_bytes){text, strlen(text)}; }
 
 #endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hand-shake: TLS begins, and what each connection says first is answered. */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "base/status.h"
+#include "net/conn_parts.h"
+
+enum {
+  GREET_AUTH,
+  GREET_SELECT,
+  GREET_NAME,
+  GREET_LIB_NAME,
+  GREET_LIB_VERSION,
+  GREET_ROLE,
+  GREET_DONE
+};
+enum { GREETING_WORDS = 4 }; /* of the longest */
+
+static size_t greeting_command(const lk_conn *conn, unsigned which, lk_bytes *argv, char *number) {
+  const lk_url *url = &conn->settings->url;
+  size_t n = 0;
+#define WORD(text) (argv[n].data = (text), argv[n].len = strlen(text), n++)
+  if (which == GREET_AUTH && (url->user || url->password)) {
+    WORD("AUTH");
+    if (url->user) WORD(url->user);
+    WORD(url->password ? url->password : ""); /* without it this would be the default user */
+  } else if (which == GREET_SELECT && url->db != 0) {
+    snprintf(number, 16, "%d", url->db);
+    WORD("SELECT");
+    WORD(number);
+  } else if (which == GREET_NAME) {
+    WORD("CLIENT");
+    WORD("SETNAME");
+    WORD(conn->settings->name);
+  } else if (conn->informs && (which == GREET_LIB_NAME || which == GREET_LIB_VERSION)) {
+    WORD("CLIENT");
+    WORD("SETINFO");
+    WORD(which == GREET_LIB_NAME ? "LIB-NAME" : "LIB-VER");
+    WORD(which == GREET_LIB_NAME ? "latchkey" : lk_version());
+  } else if (which == GREET_ROLE && conn->target->only_master) {
+    WORD("ROLE");
+  }
+#undef WORD
+  return n;
+}
+
+/* The next command of the hand-shake that this connection needs. */
+static unsigned next_greeting(const lk_conn *conn, unsigned which) {
+  lk_bytes argv[GREETING_WORDS];
+  char number[16];
+  while (which < GREET_DONE && greeting_command(conn, which, argv, number) == 0) which++;
+  return which;
+}
+
+static bool append_greetings(lk_conn *conn) {
+  conn->informs = conn->settings->informs && atomic_load(conn->settings->informs);
+  for (unsigned which = GREET_AUTH; which < GREET_DONE; which++) {
+    lk_bytes argv[GREETING_WORDS];
+    char number[16];
+    size_t argc = greeting_command(conn, which, argv, number);
+    if (argc > 0 && !lk_conn_append_command(conn, argv, argc)) return false;
+  }
+  conn->greeting = next_greeting(conn, GREET_AUTH);
+  return true;
+}
+
+/* A NAT or a firewall that forgot an idle connection says so to nobody: the next call would wait for its
+ * deadline. What is sent and not confirmed ends it after the same time. */
+static void keep_alive(const lk_conn *conn) {
+  int on = 1;
+  int64_t idle_us = conn->settings->keepalive_us;
+  setsockopt(conn->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  if (idle_us == 0) return;
+  int idle_s = (int)(idle_us / 1000000), probes = 3;
+  int pause_s = idle_s < probes ? 1 : idle_s / probes;
+  unsigned most_ms = (unsigned)(idle_us / 1000) * 2;
+  setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause_s, sizeof pause_s);
+  setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+}
+
+void lk_conn_greet(lk_conn *conn, int64_t now_us) {
+  int on = 1;
+  if (conn->addresses) {
+    freeaddrinfo(conn->addresses);
+    conn->addresses = conn->address = NULL;
+    conn->untried = 0;
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    keep_alive(conn);
+  }
+  conn->state = LK_CONN_GREETING;
+  conn->answered = false;
+  bool reads = lk_reader_open(&conn->reader, conn->limits);
+  if (conn->settings->tls && lk_tls_start(conn->settings->tls, conn->site->host, conn->fd,
+                                          &conn->tls, &conn->why) != LK_OK) {
+    lk_conn_drop_for(conn, now_us);
+    return;
+  }
+  if (!reads || !append_greetings(conn)) {
+    lk_conn_drop(conn, now_us, LK_NOMEM, "out of memory");
+    return;
+  }
+  lk_conn_flush(conn, now_us);
+}
+
+/* Whether a refusal in the hand-shake ends it. A user who may not set the name still may lock. */
+static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
+  lk_error refused;
+  lk_status status = lk_fail_server(&refused, NULL, reply->str, reply->len);
+  if (strncmp(reply->str, "ERR max number of clients", 25) == 0) {
+    lk_conn_unreachable(conn, refused.message); /* said before it reads anything; it may pass */
+  } else if (conn->greeting == GREET_AUTH) {
+    lk_fail(&conn->why, LK_AUTH, "the server refused the credentials: %s", refused.message);
+  } else if (conn->greeting == GREET_SELECT) {
+    lk_fail(&conn->why, status, "database %d: %s", conn->settings->url.db, refused.message);
+  } else if (conn->greeting == GREET_LIB_NAME || conn->greeting == GREET_LIB_VERSION) {
+    atomic_store(conn->settings->informs, false); /* known from Redis 7.2 on; no more of it */
+    return false;
+  } else if (status != LK_DENIED) {
+    lk_fail(&conn->why, status, "the server refused the connection: %s", refused.message);
+  } else {
+    return false;
+  }
+  memcpy(conn->why.code, refused.code, sizeof conn->why.code);
+  return true;
+}
+
+/* What was a master a moment ago may be none any more; who may not ask learns it from READONLY. */
+static bool is_replica(lk_conn *conn, const redisReply *reply) {
+  if (conn->greeting != GREET_ROLE || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0) {
+    return false;
+  }
+  const redisReply *role = reply->element[0];
+  if (role->type != REDIS_REPLY_STRING || strcmp(role->str, "master") == 0) return false;
+  lk_fail(&conn->why, LK_READONLY, "%s is a replica: the fail-over is not over yet",
+          conn->site->name);
+  return true;
+}
+
+/* So that lk_conn_read() can wait. Everything else on the socket says that it does not. */
+static void allow_waiting(lk_conn *conn) {
+  struct timeval patience = {.tv_usec = LK_CONN_PATIENCE_US};
+  if (conn->tls) return;
+  setsockopt(conn->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  fcntl(conn->fd, F_SETFL, 0);
+}
+
+void lk_conn_hear_greetings(lk_conn *conn, int64_t now_us) {
+  redisReply *reply;
+  while (conn->state == LK_CONN_GREETING && (reply = lk_conn_next(conn, now_us)) != NULL) {
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+    bool refused = is_error ? greeting_refused(conn, reply) : is_replica(conn, reply);
+    freeReplyObject(reply);
+    if (refused) {
+      lk_conn_drop_for(conn, now_us);
+      return;
+    }
+    conn->greeting = next_greeting(conn, conn->greeting + 1);
+    if (conn->greeting == GREET_DONE) {
+      conn->state = LK_CONN_UP;
+      conn->refused = false;
+      conn->tried_well = true;
+      if (conn->settings->connections) lk_count_up(conn->settings->connections);
+      allow_waiting(conn);
+      lk_succeed(&conn->why);
+    }
+  }
+}

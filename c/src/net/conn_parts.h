@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of a connection (conn*.c) have of each other; nobody else includes it. */
+#ifndef LK_CONN_PARTS_H
+#define LK_CONN_PARTS_H
+
+#include "net/conn.h"
+
+/* conn.c. Why it came to nothing, in conn->why. */
+void lk_conn_unreachable(lk_conn *conn, const char *what);
+/* Give the connection up, for what conn->why says. */
+void lk_conn_drop_for(lk_conn *conn, int64_t now_us);
+void lk_conn_end_lookup(lk_conn *conn);
+/* Read what has come. */
+void lk_conn_receive(lk_conn *conn, int64_t now_us);
+
+/* conn_greet.c. It is connected: say what is said first. */
+void lk_conn_greet(lk_conn *conn, int64_t now_us);
+void lk_conn_hear_greetings(lk_conn *conn, int64_t now_us);
+
+/* conn_connect.c. To a name, or to a socket of this machine. */
+void lk_conn_connect_host(lk_conn *conn, int64_t now_us);
+void lk_conn_connect_socket(lk_conn *conn, int64_t now_us);
+/* The lookup has something to say; the socket is connected, or is not. */
+void lk_conn_found(lk_conn *conn, int64_t now_us);
+void lk_conn_connected(lk_conn *conn, int64_t now_us);
+/* The address that is tried came to nothing: *conn says why. */
+void lk_conn_next_address(lk_conn *conn, int64_t now_us);
+
+#endif
