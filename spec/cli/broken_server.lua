@@ -3,6 +3,8 @@
 -- arguments are the socket to listen at, the way, and further fields of its INFO.
 -- It is started by its path, and finds its modules beside it.
 package.path = arg[0]:match('^(.*)/[^/]*$') .. '/?.lua;' .. package.path
+local digest = require('openssl.digest')
+
 local stub = require('stub_server')
 
 local AT, WAY, MORE = arg[1], arg[2], (arg[3] or ''):gsub('|', '\r\n')
@@ -15,7 +17,19 @@ local function unknown(name)
   return ("-ERR unknown command '%s', with args beginning with:\r\n"):format(name)
 end
 
-local digests, sources = 0, {}
+-- What was loaded, by its SHA1.
+local sources = {}
+
+local function sha1(bytes)
+  return (digest.new('sha1'):final(bytes):gsub('.', function(byte)
+    return ('%02x'):format(byte:byte())
+  end))
+end
+
+-- Without a key each script says by its own name how it is to be called.
+local function refused(source)
+  return ('-LKARG %s takes some keys\r\n'):format(source:match('\nname: +(%S+)'))
+end
 
 -- What a server does that is well.
 local WELL = {
@@ -43,15 +57,25 @@ local WELL = {
     if words[2]:upper() ~= 'LOAD' then
       return ('*%d\r\n%s'):format(#words - 2, (':1\r\n'):rep(#words - 2))
     end
-    digests = digests + 1
-    local digest = ('%040x'):format(digests)
-    sources[digest] = words[3]
-    return bulk(digest)
+    sources[sha1(words[3])] = words[3]
+    return bulk(sha1(words[3]))
   end,
   EVALSHA = function(words)
-    return words[3] == '0' and ':1\r\n' or '*2\r\n:1\r\n:1\r\n'
+    return words[3] == '0' and refused(sources[words[2]]) or '*2\r\n:1\r\n:1\r\n'
   end,
 }
+
+-- COMMAND INFO of a server that lacks one.
+local function knows_all_but(lacking)
+  return function(words)
+    local parts = { ('*%d\r\n'):format(#words - 2) }
+    for i = 3, #words do
+      parts[#parts + 1] = words[i]:upper() == lacking and '*-1\r\n'
+        or '*2\r\n' .. bulk(words[i]) .. ':-2\r\n'
+    end
+    return table.concat(parts)
+  end
+end
 
 local BROKEN = {
   shebang = { SCRIPT = function(words)
@@ -67,9 +91,26 @@ local BROKEN = {
     return '-NOSCRIPT No matching script. Please use EVAL.\r\n'
   end },
   read_only = { EVALSHA = function(words)
-    return sources[words[2]]:find('no-writes', 1, true) and ':1\r\n'
+    return sources[words[2]]:find('no-writes', 1, true) and WELL.EVALSHA(words)
       or "-READONLY You can't write against a read only replica.\r\n"
   end },
+  -- It runs what it has, and has it no more when it is asked.
+  loses = { SCRIPT = function(words)
+    return words[2]:upper() == 'LOAD' and WELL.SCRIPT(words)
+      or ('*%d\r\n%s'):format(#words - 2, (':0\r\n'):rep(#words - 2))
+  end },
+  -- Its scripts may not write while the memory is full, though they may be loaded.
+  no_room = { EVALSHA = function(words)
+    return sources[words[2]]:find('^#!lua\n') and
+      "-OOM command not allowed when used memory > 'maxmemory'.\r\n" or WELL.EVALSHA(words)
+  end },
+  changes = { SCRIPT = function(words)
+    return words[2]:upper() == 'LOAD' and bulk(('0'):rep(40)) or WELL.SCRIPT(words)
+  end },
+  hello = { HELLO = function()
+    return '*4\r\n' .. bulk('server') .. bulk('other') .. bulk('version') .. bulk('3.1')
+  end },
+  renamed = { COMMAND = knows_all_but('PUBLISH') },
   no_evalsha = { EVALSHA = function() return unknown('EVALSHA') end },
   no_script = { SCRIPT = function() return unknown('SCRIPT') end },
   wrong_answer = { EVALSHA = function() return '+QUEUED\r\n' end },

@@ -2,6 +2,7 @@
 -- Servers that are broken in one way each, and engines that are no Redis: what doctor says of them.
 local path = require('pl.path')
 
+local fleet = require('cli.fleet')
 local program = require('cli.program')
 
 -- The way, the check that finds it, and a part of what is said, and of what is to be done.
@@ -13,6 +14,10 @@ local WAYS = {
   { 'no_evalsha', 'trial', 'does not know EVALSHA', 'rename-command' },
   { 'no_script', 'trial', 'does not know SCRIPT LOAD', 'rename-command' },
   { 'wrong_answer', 'trial', 'does not run', 'latchkey needs Redis 7.0' },
+  { 'loses', 'trial', 'it loses scripts', 'SCRIPT FLUSH' },
+  { 'no_room', 'trial', 'no memory for new holds', 'maxmemory' },
+  { 'changes', 'trial', 'under another SHA1', 'proxy' },
+  { 'renamed', 'commands', 'does not know PUBLISH:', 'rename-command' },
   { 'evicts', 'memory', 'volatile-lru', 'noeviction' },
   { 'clock', 'clock', 'ahead', 'time service' },
   { 'old', 'version', 'too old', 'update' },
@@ -64,17 +69,49 @@ describe('latchkey doctor of a broken server', function()
     end)
   end
 
-  it('names one whose scripts may not publish, when a lock is tried', function()
-    local url = server('no_publish')
-    local before, code_before = examine(url, 'trial')
-    local found, code = examine(url, 'trial', '--family', 'lock')
+  it('names one whose scripts may not publish, as locks are tried', function()
+    local found, code = examine(server('no_publish'), 'trial', '--family', 'fair')
 
-    assert.same({ 0, 'good' }, { code_before, before[1].level })
     assert.equal(1, code)
+    assert.equal('good', found[1].level)
     assert.equal('problem', found[2].level)
-    assert.truthy(found[2].message:find('lock: a lock was not given back', 1, true),
-      found[2].message)
+    assert.truthy(found[2].message:find('fair: a lock was not taken', 1, true), found[2].message)
     assert.truthy(found[2].message:find('PUBLISH', 1, true), found[2].message)
+  end)
+
+  it('tries no lock where no script runs', function()
+    assert.equal(1, #examine(server('shebang'), 'trial'))
+    assert.equal(2, #examine(server('not'), 'trial'))
+  end)
+
+  -- Servers that are broken, as far as a real one can be made so.
+  it('names a real server whose PUBLISH has another name', function()
+    local real = program.server('--appendonly', 'yes', '--rename-command', 'PUBLISH', '')
+    local found, code = examine(real.url, 'commands')
+    local tried = examine(real.url, 'trial', '--family', 'lock')
+
+    assert.equal(1, code)
+    assert.truthy(found[1].message:find('it does not know PUBLISH:', 1, true), found[1].message)
+    assert.truthy(tried[2].message:find('lock: a lock was not released', 1, true),
+      tried[2].message)
+  end)
+
+  it('names a cluster whose SPUBLISH has another name', function()
+    local port = fleet.free_port()
+    local real = program.server('--appendonly', 'yes', '--port', port, '--bind', '127.0.0.1',
+      '--cluster-enabled', 'yes', '--rename-command', 'SPUBLISH', '')
+    real:command('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+    program.eventually('the cluster is whole', function()
+      return real:command('CLUSTER', 'INFO'):find('cluster_state:ok', 1, true)
+    end)
+    local url = 'redis-cluster://127.0.0.1:' .. port
+    local found, code = examine(url, 'commands')
+    local single = examine('redis://127.0.0.1:' .. port, 'topology')
+
+    assert.equal(1, code)
+    assert.truthy(found[1].message:find('it does not know SPUBLISH:', 1, true), found[1].message)
+    assert.equal('problem', single[1].level)
+    assert.truthy(single[1].advice:find('redis-cluster://', 1, true))
   end)
 
   it('finds nothing wrong with the same server when it is not broken', function()
@@ -93,18 +130,62 @@ describe('latchkey doctor of a broken server', function()
     end
   end)
 
-  it('takes a lock of each family that is named, and leaves none behind', function()
+  it('names an engine by what HELLO says, where INFO says nothing', function()
+    local found = examine(server('hello'), 'version')
+
+    assert.equal('note', found[1].level)
+    assert.equal('Other 3.1: latchkey is not tested with it', found[1].message)
+  end)
+
+  it('takes a lock of each family, and leaves nothing that stays', function()
     local real = program.server('--appendonly', 'yes')
-    local found, code = examine(real.url, 'trial', '--family', 'lock', '--family', 'mutex',
-      '--family', 'fair', '--family', 'fenced')
+    local found, code = examine(real.url, 'trial')
+    local named = examine(real.url, 'trial', '--family', 'rw')
 
     assert.equal(0, code)
-    assert.equal(5, #found)
-    for _, finding in ipairs(found) do
-      assert.equal('good', finding.level, finding.message)
+    assert.same({ 'good', 'good' }, { found[1].level, found[2].level })
+    assert.equal('one of each was taken and released: countdown, fair, fenced, lock, mutex, '
+      .. 'period, permit, rw, semaphore', found[2].message)
+    assert.equal('one of each was taken and released: rw', named[2].message)
+    for key in real:command('KEYS', '*'):gmatch('[^\n]+') do
+      local left_ms = tonumber(real:command('PTTL', key))
+      assert.is_true(left_ms == -2 or left_ms > 0 and left_ms <= 60000, key .. ' ' .. left_ms)
     end
-    program.eventually('the token is gone, too', function()
-      return real:command('DBSIZE') == '0'
-    end)
+  end)
+
+  it('loads three scripts of latchkey\'s own, and no others', function()
+    local real = program.server('--appendonly', 'yes')
+    examine(real.url, 'trial', '--family', 'mutex')
+
+    local scripts = examine(real.url, 'scripts', '--family', 'mutex')
+    local cached = real:command('INFO', 'memory'):match('number_of_cached_scripts:(%d+)')
+    local missing, all = scripts[1].message:match('^(%d+) of (%d+) scripts')
+
+    assert.equal(tonumber(cached), all - missing)
+  end)
+
+  it('agrees with what acl prints for a family', function()
+    local real = program.server('--appendonly', 'yes')
+    for _, family in ipairs({ 'mutex', 'rw', 'permit' }) do
+      local words = {}
+      for word in program.run({ 'acl', 'app', '--family', family, '--names', 'orders:*' }).out
+        :gmatch('%S+') do
+        words[#words + 1] = word
+      end
+      words[#words + 1] = '>secret'
+      real:command(unpack(words))
+      local url = real.url:gsub('^unix://', 'unix://app:secret@')
+
+      local found, code = examine(url, 'trial', '--family', family, '--name', 'orders:1')
+      local asked = examine(real.url, 'permissions', '--user', 'app', '--family', family,
+        '--name', 'orders:1')
+      local other = examine(url, 'trial')
+
+      assert.equal(0, code, family)
+      assert.equal('one of each was taken and released: ' .. family, found[2].message)
+      assert.equal('good', asked[1].level, asked[1].message)
+      assert.equal('note', other[#other].level, other[#other].message)
+      assert.truthy(other[#other].message:find(family, 1, true), other[#other].message)
+    end
   end)
 end)

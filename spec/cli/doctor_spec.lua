@@ -1,8 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
-local socket = require('posix.sys.socket')
-local unistd = require('posix.unistd')
-
 local clock = require('latchkey.doctor.clock')
+local fleet = require('cli.fleet')
 local program = require('cli.program')
 local session = require('cli.session')
 
@@ -24,15 +22,6 @@ describe('latchkey doctor', function()
       found[finding.check] = finding
     end
     return found, result.code
-  end
-
-  -- A port that nobody listens on.
-  local function free_port()
-    local fd = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
-    assert(socket.bind(fd, { family = socket.AF_INET, addr = '127.0.0.1', port = 0 }))
-    local port = socket.getsockname(fd).port
-    unistd.close(fd)
-    return tostring(port)
   end
 
   it('finds nothing wrong with a server that keeps what it has', function()
@@ -90,7 +79,7 @@ describe('latchkey doctor', function()
   end)
 
   it('says whether a master without its replicas stops, and what a replica is not for', function()
-    local port = free_port()
+    local port = fleet.free_port()
     local master = program.server('--port', port, '--bind', '127.0.0.1',
       '--repl-diskless-sync-delay', '0')
     local replica = program.server('--replicaof', '127.0.0.1 ' .. port)
@@ -174,8 +163,8 @@ describe('latchkey doctor', function()
     local levels, code = as('app')
     local none, none_code = as('none')
 
-    assert.same({ server = 'note', clock = 'good', permissions = 'note', scripts = 'note',
-      queues = 'note' }, levels)
+    assert.same({ server = 'note', clock = 'good', commands = 'note', permissions = 'note',
+      scripts = 'note', queues = 'note', trial = 'note' }, levels)
     assert.equal(0, code)
     assert.equal('problem', none.permissions)
     assert.equal(1, none_code)
@@ -207,6 +196,7 @@ describe('latchkey doctor', function()
 
   it('names what to do on a terminal, in colours unless NO_COLOR refuses them', function()
     local server = program.server()
+    program.run({ 'load', '--url', server.url })
     local function show(env)
       local screen = session.start({ 'doctor', '--url', server.url }, { env = env })
       local result = screen:wait()

@@ -16,16 +16,18 @@ static bool is_word(lk_bytes given, const char *word) {
 
 static bool is_refused(const lk_bytes *argv, size_t argc) {
   static const char *const refused[] = {
-      "ASKING",     "AUTH",      "BLMOVE",       "BLMPOP",     "BLPOP",       "BRPOP",
-      "BRPOPLPUSH", "BZMPOP",    "BZPOPMAX",     "BZPOPMIN",   "DISCARD",     "EXEC",
-      "HELLO",      "MONITOR",   "MULTI",        "PSUBSCRIBE", "PSYNC",       "READONLY",
-      "READWRITE",  "REPLCONF",  "PUNSUBSCRIBE", "QUIT",       "RESET",       "SELECT",
-      "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",
-      "WAIT",       "WAITAOF",   "WATCH",        "XREAD",      "XREADGROUP"};
+      "ASKING",     "AUTH",         "BLMOVE",     "BLMPOP",      "BLPOP",    "BRPOP",
+      "BRPOPLPUSH", "BZMPOP",       "BZPOPMAX",   "BZPOPMIN",    "DISCARD",  "EXEC",
+      "MONITOR",    "MULTI",        "PSUBSCRIBE", "PSYNC",       "READONLY", "READWRITE",
+      "REPLCONF",   "PUNSUBSCRIBE", "QUIT",       "RESET",       "SELECT",   "SSUBSCRIBE",
+      "SUBSCRIBE",  "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",  "WAIT",
+      "WAITAOF",    "WATCH",        "XREAD",      "XREADGROUP"};
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     if (is_word(argv[0], refused[i])) return true;
   }
-  return argc > 1 && is_word(argv[0], "CLIENT") && is_word(argv[1], "REPLY");
+  /* With a protocol behind it, HELLO changes the connection. */
+  return argc > 1 &&
+         ((is_word(argv[0], "CLIENT") && is_word(argv[1], "REPLY")) || is_word(argv[0], "HELLO"));
 }
 
 /* ------------------------------------------------------------------------------------ whither -- */

@@ -18,7 +18,16 @@ local HINTS = {
   { field = 'server_name', pattern = '^redict$', name = 'Redict' },
 }
 
----@param facts table<string, string> fields of INFO
+-- What HELLO says may be any name; these two are what INFO is asked about.
+local function of_hello(facts)
+  local said = facts.hello_server
+  if not said or said == 'redis' or said == 'valkey' then
+    return nil
+  end
+  return said:gsub('^%l', string.upper), facts.hello_version or '?'
+end
+
+---@param facts table<string, string> fields of INFO; hello_server and hello_version of HELLO
 ---@return { name: string, version: string, is_tested: boolean, host: string|nil } engine; `host`
 ---  is who runs it, where it is a managed one
 function engine.of(facts)
@@ -33,6 +42,10 @@ function engine.of(facts)
       return { name = row.name, version = facts.redis_version or '?', is_tested = false,
         host = host }
     end
+  end
+  local name, version = of_hello(facts)
+  if name then
+    return { name = name, version = version, is_tested = false, host = host }
   end
   local is_valkey = facts.valkey_version ~= nil
   return { name = is_valkey and 'Valkey' or 'Redis', is_tested = host == nil, host = host,

@@ -2,12 +2,14 @@
 -- Is a server fit for locks? Each check answers with findings { check, level, message, advice }:
 -- "problem" where locks can fail, "note" for what is good to know, "good" else.
 local clock = require('latchkey.doctor.clock')
+local commands = require('latchkey.doctor.commands')
 local engine = require('latchkey.doctor.engine')
 local ledger = require('latchkey.script.ledger')
 local loaded = require('latchkey.servers.loaded')
 local manifest = require('latchkey.bundle.manifest')
 local permissions = require('latchkey.doctor.permissions')
 local queues = require('latchkey.doctor.queues')
+local scratch = require('latchkey.doctor.scratch')
 local sentinels = require('latchkey.doctor.sentinels')
 local trial = require('latchkey.doctor.trial')
 
@@ -38,6 +40,10 @@ local function facts_of(client)
   for name, value in reply:gmatch('([%w_]+):([^\r\n]*)') do
     facts[name] = value
   end
+  reply = client:command('HELLO')
+  for i = 1, type(reply) == 'table' and reply.n or 0, 2 do
+    facts['hello_' .. tostring(reply[i])] = reply[i + 1]
+  end
   for _, name in ipairs({ 'save', 'min-replicas-to-write', 'min-replicas-max-lag',
     'appendfsync' }) do
     reply = client:command('CONFIG', 'GET', name)
@@ -61,6 +67,20 @@ local function version(facts)
       'see the trial below; --family lock also tries a lock') }
   end
   return { good('version', title) }
+end
+
+-- A server alone, and what stands before several.
+local function topology(facts, expected)
+  local mode = facts.redis_mode or facts.server_mode
+  if mode == 'sentinel' then
+    return { problem('topology', 'it is a sentinel: it has no locks',
+      'write redis-sentinel://HOST:PORT/MASTER') }
+  elseif mode == 'cluster' and expected ~= 'cluster' then
+    return { problem('topology', 'it is a node of a cluster, and the URL names one server: names '
+      .. 'of other nodes are refused', 'write redis-cluster://HOST:PORT') }
+  end
+  return { good('topology', mode == 'cluster' and 'a node of a cluster'
+    or expected == 'sentinel' and 'the master that Sentinel names' or 'a server of its own') }
 end
 
 local function role(facts)
@@ -167,7 +187,8 @@ end
 ---@param client latchkey.client
 ---@param node latchkey.node the master that is examined
 ---@param home string
----@param options table user, name, topology, and show: a function as of lib/terminal's progress
+---@param options table user, name, families, topology, and show: a function as of lib/terminal's
+---  progress
 ---@return table[]|nil findings
 ---@return latchkey.error|nil err
 function doctor.examine(client, node, home, options)
@@ -182,8 +203,9 @@ function doctor.examine(client, node, home, options)
       findings[#findings + 1] = finding
     end
   end
-  for _, check in ipairs(facts and { version, role, memory, persistence, replicas } or {}) do
-    add(check(facts))
+  for _, check in ipairs(facts and { version, topology, role, memory, persistence, replicas }
+    or {}) do
+    add(check(facts, options.topology))
   end
   if not facts then
     add({ note('server', 'this user may not see what the server is (INFO)',
@@ -194,7 +216,7 @@ function doctor.examine(client, node, home, options)
   end
   add(clock.check(node))
   local tried = {}
-  if facts and facts.role ~= 'slave' then
+  if not facts or facts.role ~= 'slave' then
     local failure
     tried, failure = trial.scripts(node, home)
     add(tried)
@@ -202,6 +224,7 @@ function doctor.examine(client, node, home, options)
   end
   -- Where no script runs, that is all there is to know of them.
   if not (tried[1] and tried[1].level == 'problem') then
+    add(commands.check(node, home, options))
     add(permissions.check(client, node, home, options))
     add(scripts(node))
     add(queues.check(client, node, home, options.show))
@@ -212,16 +235,32 @@ function doctor.examine(client, node, home, options)
   return findings
 end
 
+-- Where no script runs, or none that writes, no lock is tried.
+local function may_run(list)
+  for _, part in ipairs(list) do
+    for _, finding in ipairs(part.findings or {}) do
+      if finding.level == 'problem' and (finding.check == 'trial' or finding.check == 'role') then
+        return false
+      end
+    end
+  end
+  return true
+end
+
 ---Findings that are not of one server: what the sentinels say, and locks on trial.
 ---@param client latchkey.client
 ---@param home string
 ---@param url string
----@param options table topology, and families: those whose locks are tried
+---@param options table as of doctor.examine; families: those whose locks are tried, none for all
+---  that the user may use
+---@param list table[] what was found on each master
 ---@return table[] findings
-function doctor.around(client, home, url, options)
+function doctor.around(client, home, url, options, list)
   local findings = options.topology == 'sentinel' and sentinels.check(url) or {}
-  for _, family in ipairs(options.families) do
-    findings[#findings + 1] = trial.lock(client, home, family)
+  if #options.families > 0 or may_run(list) then
+    for _, finding in ipairs(scratch.check(client, home, options.families, options.name)) do
+      findings[#findings + 1] = finding
+    end
   end
   return findings
 end

@@ -3,9 +3,9 @@ local cli = require('latchkey.cli')
 local fleet = require('latchkey.servers.fleet')
 local names = require('latchkey.script.names')
 local nodes = require('latchkey.servers.nodes')
+local scratch = require('latchkey.doctor.scratch')
 local terminal = require('latchkey.cli.terminal')
 local text = require('latchkey.cli.text')
-local trial = require('latchkey.doctor.trial')
 
 local command = { summary = 'is this server fit for locks?', server = true }
 
@@ -13,11 +13,12 @@ function command.configure(parser)
   parser:option('--user', 'Whose permissions are checked; by default those of the URL\'s user.')
   parser:option('--name', 'Of a lock that this user is to use: its keys and channels are '
     .. 'checked, too, and not only the commands.')
-  parser:option('--family', 'Take a lock of this family and release it, under a name of its '
-    .. 'own: ' .. table.concat(trial.FAMILIES, ', ') .. '; may be given several times.')
-    :argname('FAMILY'):choices(trial.FAMILIES):count('*')
-  parser:epilog('Nothing is changed, but that three scripts of a line are loaded, called and left '
-    .. 'behind. Of a cluster every master is examined. Exit code 1: there is '
+  parser:option('--family', 'Try and ask for this family alone, and not for all that the user may '
+    .. 'use: ' .. table.concat(scratch.FAMILIES, ', ') .. '; may be given several times.')
+    :argname('FAMILY'):choices(scratch.FAMILIES):count('*')
+  parser:epilog('A lock of each family is taken and released, under a random name whose keys end '
+    .. 'within a minute. Three of latchkey\'s scripts are loaded, as by their first use. Else '
+    .. 'nothing is changed. Of a cluster every master is examined. Exit code 1: there is '
     .. 'a problem; notes are no problems, but good to know. 2: a master could not be asked.')
 end
 
@@ -93,8 +94,9 @@ function command.run(args, ctx)
     return code
   end
   local topology = fleet.topology(client:target())
-  local list, err = examine(client, ctx, { user = args.user, name = args.name, topology = topology,
-    show = terminal.progress(ctx) })
+  local options = { user = args.user, name = args.name, families = args.family,
+    topology = topology, show = terminal.progress(ctx) }
+  local list, err = examine(client, ctx, options)
   local reached = false
   for _, part in ipairs(list or {}) do
     err, reached = err or part.err, reached or not part.err
@@ -103,9 +105,14 @@ function command.run(args, ctx)
     return ctx:fail(err)
   end
   local around = require('latchkey.doctor').around(client, ctx.home,
-    args.url or os.getenv('LATCHKEY_URL'), { topology = topology, families = args.family })
-  if around[1] then
-    table.insert(list, { target = client:target(), findings = around })
+    args.url or os.getenv('LATCHKEY_URL'), options, list)
+  if #list > 1 then
+    table.insert(list, { target = client:target() })
+  end
+  local last = list[#list]
+  last.findings = last.findings or {}
+  for _, finding in ipairs(around) do
+    table.insert(last.findings, finding)
   end
   return report(ctx, client, list)
 end
