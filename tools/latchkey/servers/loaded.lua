@@ -66,4 +66,16 @@ function loaded.missing(scripts)
   return missing
 end
 
+-- So many names stand in a verdict.
+local NAMED = 3
+
+---The first names of a list, for a line: the rest is counted.
+---@param names string[]
+---@return string
+function loaded.first_of(names)
+  local more = #names - NAMED
+  return table.concat(names, ' ', 1, math.min(#names, NAMED))
+    .. (more > 0 and (' and %d more'):format(more) or '')
+end
+
 return loaded

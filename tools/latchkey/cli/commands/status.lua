@@ -61,7 +61,7 @@ local function verdict(node, with_functions)
   elseif #names == #node.scripts then
     return ('has none of the %d scripts; each is loaded when it is first used'):format(#names)
   end
-  return ('lacks %d of %d scripts: %s'):format(#names, #node.scripts, table.concat(names, ' '))
+  return ('lacks %d of %d scripts: %s'):format(#names, #node.scripts, loaded.first_of(names))
 end
 
 local function show(node, args)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('latchkey.cli')
+local loaded = require('latchkey.servers.loaded')
 local nodes = require('latchkey.servers.nodes')
 local targets = require('latchkey.servers.targets')
 local trust = require('latchkey.bundle.trust')
@@ -11,7 +12,8 @@ function command.configure(parser)
   trust.options(parser)
   parser:flag('--functions', 'With --url: check for its function libraries.')
   nodes.options(parser)
-  parser:epilog('With --url, each server (and replica) must have exactly the bundle\'s scripts. '
+  parser:epilog('With --url, each server (and replica) must have exactly the bundle\'s scripts: '
+    .. 'a line for each, and with --verbose one for each script that it lacks. '
     .. 'Exit code 1: refused, or a server lacks some; 2: a server could not be asked.')
 end
 
@@ -30,6 +32,18 @@ local function lacking(node)
   return names
 end
 
+-- In one line: has it what the bundle has? With --verbose, a line for each script that it has not.
+local function verdict(node, names, wanted, what, is_verbose)
+  local lines = { ('%s: %s'):format(nodes.title(node), #names == 0
+    and ('has all %d %s'):format(#wanted, what)
+    or ('lacks or has otherwise %d of %d %s: %s'):format(#names, #wanted, what,
+      loaded.first_of(names))) }
+  for _, name in ipairs(is_verbose and names or {}) do
+    lines[#lines + 1] = '  ' .. name
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
 -- Rows for the document, words for people, exit code.
 local function compare(ctx, list, target, wanted)
   require('latchkey.bundle.loader').plan(list, target, wanted)
@@ -39,9 +53,7 @@ local function compare(ctx, list, target, wanted)
     rows[i] = nodes.plain(node, { missing = names })
     if names then
       lacks = lacks or #names > 0
-      shown[#shown + 1] = ('%s: %s\n'):format(nodes.title(node), #names == 0
-        and ('has all %d %s'):format(#wanted, target.what)
-        or ('lacks or has otherwise: %s'):format(table.concat(names, ' ')))
+      shown[#shown + 1] = verdict(node, names, wanted, target.what, ctx.verbose)
     end
   end
   local failed, first = nodes.tell(ctx, list)
