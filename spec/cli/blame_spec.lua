@@ -2,6 +2,7 @@
 -- Deadlocks of real processes: `exec` inside `exec`, in rings. Each holds one lock and waits for
 -- that of the next one.
 local path = require('pl.path')
+local signal = require('posix.signal')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -117,6 +118,34 @@ describe('latchkey blame', function()
 
     assert.equal(0, result.code)
     assert.equal('nobody who answers waits for anything\n', result.out)
+  end)
+
+  it('watches: prints what has changed, and nothing while nothing has, until a signal', function()
+    local watcher = program.start({ 'blame', '--url', server.url, '--watch', '--within', '200ms' })
+    local function said()
+      return utils.readfile(watcher.out_file) or ''
+    end
+    program.eventually('it says that nobody waits', function()
+      return said() == 'nobody who answers waits for anything\n'
+    end)
+    local holder = program.start(program.exec(server, { 'job' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('job')
+    end)
+    program.start(program.exec(server, { '-q', 'job' }, { 'sleep', '60' }))
+    program.eventually('it tells who waits', function()
+      return said():find('\njob %(lock%)\n  held by %S+:%d+ %(sleep@job%)[^\n]*\n  `%- ')
+    end)
+    local before = said()
+    utils.execute('sleep 2.5')
+    assert.equal(before, said())
+
+    holder:kill(signal.SIGTERM)
+    program.eventually('it tells that nobody waits any more', function()
+      return said():sub(#before + 1):find('nobody who answers waits for anything\n', 1, true)
+    end)
+    watcher:kill(signal.SIGTERM)
+    assert.is_true(watcher:wait().code ~= 0)
   end)
 
   it('draws a graph', function()

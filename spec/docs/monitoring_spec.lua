@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules and dashboard ask for metrics that latchkey writes: the page of the metrics has those
--- (spec/documents holds it to the program). promtool tests what the rules do, where it is there.
+-- (spec/documents holds it to the program). promtool tests what the rules do.
 local cjson = require('cjson')
 local utils = require('pl.utils')
 
@@ -59,14 +59,15 @@ describe('the rules for Prometheus', function()
     assert.equal(#alerts('rules.yml', 'alert: (%a+)'), with_action)
   end)
 
-  if utils.execute('command -v promtool >/dev/null 2>&1') then
-    it('do what their test says', function()
-      local ok, _, out, err = utils.executeex(("cd '%s' && promtool check rules rules.yml && "
-        .. 'promtool test rules rules_test.yml'):format(FOLDER))
+  it('do what their test says', function()
+    if not utils.execute('command -v promtool >/dev/null 2>&1') then
+      pending('promtool is not installed')
+    end
+    local ok, _, out, err = utils.executeex(("cd '%s' && promtool check rules rules.yml && "
+      .. 'promtool test rules rules_test.yml'):format(FOLDER))
 
-      assert.is_true(ok, out .. err)
-    end)
-  end
+    assert.is_true(ok, out .. err)
+  end)
 end)
 
 describe('the dashboard for Grafana', function()

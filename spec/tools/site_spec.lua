@@ -5,6 +5,7 @@ local utils = require('pl.utils')
 
 local check = require('lib.site.check')
 local headers = require('lib.site.headers')
+local search = require('lib.site.search')
 local states = require('lib.site.states')
 local tree = require('lib.site.tree')
 
@@ -49,6 +50,25 @@ describe('the check of a site', function()
       'a.html: leads to #gone, an anchor that is not there',
       'x.css: loads https://example.org/font',
     }, check.site(folder))
+  end)
+end)
+
+describe('the check of the search', function()
+  local PAGE = '# Questions\n\n### Who has `x`?\n\nHe.\n\n### Why not?\n\nSo.\n'
+
+  it('finds each question by all its words, and says which it does not', function()
+    write('search/search_index.json', [[{"docs": [
+      {"location": "howto/q/#a", "title": "Who has <code>x</code>?", "text": ""},
+      {"location": "howto/q/", "title": "Why not", "text": ""},
+      {"location": "other/#b", "title": "Why not?", "text": ""}]}]])
+
+    assert.same({ 'Who has `x`?', 'Why not?' }, search.questions(PAGE))
+    assert.same({ 'the search does not lead to howto/q by its words: Why not?' },
+      search.check(folder, 'howto/q', search.questions(PAGE)))
+  end)
+
+  it('says that there is no index', function()
+    assert.same({ 'search/search_index.json is not there' }, search.check(folder, 'q', {}))
   end)
 end)
 
