@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every public call does with NULL, out of range, without room for its answer, and after a close. */
+#include <latchkey/counters.h>
+#include <latchkey/multilock.h>
+#include <latchkey/nodes.h>
+#include <latchkey/peek.h>
+#include <latchkey/stats.h>
+#include <latchkey/who.h>
+#include <string.h>
+
+#include "kit.h"
+#include "server.h"
+
+typedef struct fixture {
+  server *server;
+  lk_client *client;
+  lk_lock *lock;
+  lk_semaphore *semaphore;
+  lk_permits *permits;
+  lk_countdown *latch;
+  lk_multilock *multi;
+} fixture;
+
+static fixture f;
+/* Where calls leave what they must not: each refusal sets it to NULL or 0. */
+static void *left;
+static int64_t number;
+
+static int setup(void **state) {
+  (void)state;
+  f.server = server_start(NULL);
+  f.client = kit_client(server_url(f.server), NULL);
+  f.lock = kit_lock(f.client, LK_LOCK, "job", NULL);
+  EXPECT(LK_OK, lk_semaphore_open(f.client, "pool", NULL, &f.semaphore, &kit_error));
+  EXPECT(LK_OK, lk_permits_open(f.client, "slots", NULL, &f.permits, &kit_error));
+  EXPECT(LK_OK, lk_countdown_open(f.client, "gate", NULL, &f.latch, &kit_error));
+  EXPECT(LK_OK, lk_multilock_open(&f.lock, 1, 1, &f.multi, &kit_error));
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  lk_multilock_close(f.multi);
+  lk_countdown_close(f.latch);
+  lk_permits_close(f.permits);
+  lk_semaphore_close(f.semaphore);
+  lk_lock_close(f.lock);
+  lk_client_close(f.client);
+  server_stop(f.server);
+  return 0;
+}
+
+static void done(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op;
+  (void)error;
+  *(lk_status *)user = status;
+}
+
+/* Each of these is called with an error and without one, and must come to the same. */
+#define REFUSES_AS(status, call)                                                                   \
+  do {                                                                                             \
+    lk_error *error = &kit_error;                                                                  \
+    left = &left;                                                                                  \
+    EXPECT(status, call);                                                                          \
+    error = NULL;                                                                                  \
+    kit_expect(status, call, #call " without an error", __FILE__, __LINE__);                       \
+  } while (0)
+#define REFUSES(call) REFUSES_AS(LK_INVALID, call)
+/* So does it say that there is nothing where it would have left something. */
+#define REFUSES_OUT(call)                                                                          \
+  do {                                                                                             \
+    REFUSES(call);                                                                                 \
+    assert_null(left);                                                                             \
+  } while (0)
+#define NAMELESS(call)                                                                             \
+  do {                                                                                             \
+    REFUSES_AS(LK_NAME, call);                                                                     \
+    assert_null(left);                                                                             \
+  } while (0)
+#define OUT(type) ((type **)(void *)&left)
+
+static const lk_bytes PING[] = {{"PING", 4}};
+static const lk_bytes NOTHING[] = {{NULL, 0}};
+
+static void a_client_that_is_null_is_refused(void **state) {
+  (void)state;
+  lk_script script = {.size = sizeof script};
+  lk_period period = {.size = sizeof period};
+  lk_holder holder = {.size = sizeof holder};
+  lk_stats stats = {.size = sizeof stats};
+  lk_stamp stamp = {.token = 1, .owner = "lk-a:1", .seq = 1};
+  lk_reply *reply = NULL;
+  size_t count = 7;
+  lk_watch_spec spec = {0};
+  REFUSES_OUT(lk_eval(NULL, "lock/inspect", NULL, 0, NULL, 0, OUT(lk_reply), error));
+  REFUSES_OUT(lk_command(NULL, PING, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_eval_async(NULL, "lock/inspect", NULL, 0, NULL, 0, done, NULL, OUT(lk_op), error));
+  REFUSES_OUT(lk_watch_open(NULL, &spec, OUT(lk_watch), error));
+  REFUSES_OUT(lk_wait_open(NULL, "channel", OUT(lk_wait), error));
+  REFUSES_OUT(lk_caller_new(NULL, OUT(lk_caller), error));
+  REFUSES_OUT(lk_lock_open(NULL, LK_LOCK, "job", NULL, OUT(lk_lock), error));
+  REFUSES_OUT(lk_semaphore_open(NULL, "pool", NULL, OUT(lk_semaphore), error));
+  REFUSES_OUT(lk_permits_open(NULL, "slots", NULL, OUT(lk_permits), error));
+  REFUSES_OUT(lk_countdown_open(NULL, "gate", NULL, OUT(lk_countdown), error));
+  REFUSES_OUT(lk_node_command(NULL, 0, PING, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_ask(NULL, 0, OUT(lk_answers), error));
+  REFUSES(lk_load(NULL, NULL, error));
+  REFUSES(lk_nodes(NULL, &count, error));
+  REFUSES(lk_peek(NULL, "TYPE", PING, 1, &reply, error));
+  REFUSES(lk_who(NULL, LK_LOCK, "job", &holder, error));
+  REFUSES(lk_client_stats(NULL, &stats, error));
+  REFUSES(lk_period_check(NULL, "job", 1000, 0, &period, error));
+  REFUSES(lk_period_mark(NULL, "job", 1000, 1, "lk-a:1", "", error));
+  REFUSES(lk_fence_admit(NULL, "disk", &stamp, &number, error));
+  assert_string_equal(lk_client_target(NULL), "");
+  assert_string_equal(lk_client_name(NULL), "");
+  assert_int_equal(lk_client_fd(NULL), -1);
+  assert_int_equal(lk_client_dispatch(NULL), 0);
+  assert_int_equal(lk_client_trouble(NULL, NULL), LK_OK);
+  assert_int_equal(lk_script_count(NULL), 0);
+  assert_false(lk_script_at(NULL, 0, &script));
+  assert_int_equal(lk_script_key(NULL, "lock/acquire", 0, "job", NULL, 0), 0);
+  assert_false(lk_node_at(NULL, 0, NULL, NULL));
+  assert_int_equal(lk_client_metrics(NULL, NULL, 0), 0);
+  assert_string_equal(lk_publish_verb(NULL, "channel"), "PUBLISH");
+  lk_client_close(NULL);
+}
+
+static void a_handle_that_is_null_is_refused(void **state) {
+  (void)state;
+  lk_status status = LK_OK;
+  lk_permits_state permits = {.size = sizeof permits};
+  REFUSES(lk_lock_acquire(NULL, NULL, 0, error));
+  REFUSES(lk_lock_release(NULL, NULL, error));
+  REFUSES(lk_lock_release_after(NULL, NULL, 100, error));
+  REFUSES_OUT(lk_lock_acquire_async(NULL, NULL, 0, done, &status, OUT(lk_op), error));
+  REFUSES(lk_lock_release_async(NULL, NULL, done, &status, error));
+  REFUSES(lk_semaphore_set(NULL, 1, 0, &number, error));
+  REFUSES(lk_semaphore_acquire(NULL, 1, 0, error));
+  REFUSES_OUT(lk_semaphore_acquire_async(NULL, 1, 0, done, &status, OUT(lk_op), error));
+  REFUSES(lk_semaphore_release(NULL, 1, 0, &number, error));
+  REFUSES(lk_semaphore_release_async(NULL, 1, 0, done, &status, error));
+  REFUSES(lk_semaphore_add(NULL, 1, &number, error));
+  REFUSES(lk_semaphore_drain(NULL, &number, error));
+  REFUSES(lk_semaphore_inspect(NULL, &number, &number, error));
+  REFUSES(lk_permits_set(NULL, 1, LK_TOTAL_INIT, &number, error));
+  REFUSES_OUT(lk_permits_acquire(NULL, 1, 0, OUT(lk_permit), error));
+  REFUSES_OUT(lk_permits_acquire_async(NULL, 1, 0, done, &status, OUT(lk_op), error));
+  REFUSES(lk_permits_inspect(NULL, &permits, error));
+  REFUSES(lk_permit_release_async(NULL, done, &status, error));
+  REFUSES(lk_countdown_set(NULL, 1, 0, &number, error));
+  REFUSES(lk_countdown_count_down(NULL, 1, &number, error));
+  REFUSES(lk_countdown_count_down_async(NULL, 1, done, &status, error));
+  REFUSES(lk_countdown_wait(NULL, 0, error));
+  REFUSES_OUT(lk_countdown_wait_async(NULL, 0, done, &status, OUT(lk_op), error));
+  REFUSES(lk_countdown_reset(NULL, &number, error));
+  REFUSES(lk_countdown_inspect(NULL, &number, &number, error));
+  REFUSES_OUT(lk_guard_call(NULL, NULL, PING, 1, OUT(lk_reply), error));
+  REFUSES(lk_multilock_acquire(NULL, NULL, 0, NULL, error));
+  REFUSES(lk_multilock_release(NULL, NULL, NULL, error));
+  REFUSES(lk_wait_for(NULL, 0, error));
+  REFUSES_OUT(lk_multilock_open(NULL, 1, 1, OUT(lk_multilock), error));
+}
+
+static void what_asks_about_null_says_nothing(void **state) {
+  (void)state;
+  lk_op_cancel(NULL);
+  lk_reply_free(NULL);
+  lk_answers_free(NULL);
+  lk_wait_close(NULL);
+  lk_watch_close(NULL);
+  lk_lock_close(NULL);
+  lk_caller_free(NULL);
+  lk_semaphore_close(NULL);
+  lk_permits_close(NULL);
+  lk_countdown_close(NULL);
+  lk_multilock_close(NULL);
+  assert_null(lk_op_reply(NULL));
+  assert_null(lk_op_permit(NULL));
+  assert_int_equal(lk_op_number(NULL), 0);
+  assert_int_equal(lk_reply_type_of(NULL), LK_REPLY_NIL);
+  assert_int_equal(lk_reply_count(NULL), 0);
+  assert_int_equal(lk_reply_integer(NULL), 0);
+  assert_int_equal(lk_reply_bytes(NULL).len, 0);
+  assert_null(lk_reply_at(NULL, 0));
+  assert_int_equal(lk_lock_remaining_ms(NULL, NULL), 0);
+  assert_int_equal(lk_lock_lease_ms(NULL, NULL), 0);
+  assert_int_equal(lk_lock_hold_count(NULL, NULL), 0);
+  assert_int_equal(lk_lock_token(NULL, NULL), 0);
+  assert_int_equal(lk_lock_lost(NULL, NULL), LK_LOST_NOT);
+  assert_int_equal(lk_lock_owner(NULL, NULL, NULL, 0), 0);
+  assert_int_equal(lk_multilock_remaining_ms(NULL, NULL), 0);
+  assert_int_equal(lk_multilock_lease_ms(NULL, NULL), 0);
+  assert_int_equal(lk_permit_count(NULL), 0);
+  assert_int_equal(lk_permit_id(NULL, 0).len, 0);
+  assert_int_equal(lk_permit_remaining_ms(NULL), 0);
+  assert_int_equal(lk_watch_remaining_ms(NULL), 0);
+  assert_int_equal(lk_answers_count(NULL), 0);
+  assert_int_equal(lk_answers_at(NULL, 0).len, 0);
+}
+
+static void an_answer_without_a_place_is_refused(void **state) {
+  (void)state;
+  lk_watch_spec spec = {0};
+  REFUSES(lk_caller_new(f.client, NULL, error));
+  REFUSES(lk_lock_open(f.client, LK_LOCK, "job", NULL, NULL, error));
+  REFUSES(lk_semaphore_open(f.client, "pool", NULL, NULL, error));
+  REFUSES(lk_permits_open(f.client, "slots", NULL, NULL, error));
+  REFUSES(lk_countdown_open(f.client, "gate", NULL, NULL, error));
+  REFUSES(lk_multilock_open(&f.lock, 1, 1, NULL, error));
+  REFUSES(lk_wait_open(f.client, "channel", NULL, error));
+  REFUSES(lk_watch_open(f.client, &spec, NULL, error));
+  REFUSES(lk_command(f.client, PING, 1, NULL, error));
+  REFUSES(lk_eval(f.client, "lock/inspect", PING, 1, NULL, 0, NULL, error));
+  REFUSES(lk_permits_acquire(f.permits, 1, 0, NULL, error));
+  REFUSES(lk_client_open(server_url(f.server), NULL, NULL, error));
+}
+
+static void a_name_or_text_that_is_null_is_refused(void **state) {
+  (void)state;
+  lk_period period = {.size = sizeof period};
+  lk_holder holder = {.size = sizeof holder};
+  NAMELESS(lk_lock_open(f.client, LK_LOCK, NULL, NULL, OUT(lk_lock), error));
+  REFUSES_OUT(lk_lock_open(f.client, (lk_kind)99, "job", NULL, OUT(lk_lock), error));
+  NAMELESS(lk_semaphore_open(f.client, NULL, NULL, OUT(lk_semaphore), error));
+  NAMELESS(lk_permits_open(f.client, NULL, NULL, OUT(lk_permits), error));
+  NAMELESS(lk_countdown_open(f.client, NULL, NULL, OUT(lk_countdown), error));
+  REFUSES_OUT(lk_wait_open(f.client, NULL, OUT(lk_wait), error));
+  REFUSES_OUT(lk_wait_open(f.client, "", OUT(lk_wait), error));
+  REFUSES_AS(LK_NO_SCRIPT, lk_eval(f.client, NULL, NULL, 0, NULL, 0, OUT(lk_reply), error));
+  REFUSES_OUT(lk_command(f.client, NULL, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_command(f.client, PING, 0, OUT(lk_reply), error));
+  REFUSES_OUT(lk_command(f.client, NOTHING, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_node_command(f.client, 99, PING, 1, OUT(lk_reply), error));
+  REFUSES_AS(LK_NAME, lk_period_check(f.client, NULL, 1000, 0, &period, error));
+  REFUSES(lk_period_mark(f.client, "job", 1000, 1, NULL, "", error));
+  REFUSES(lk_fence_admit(f.client, "disk", NULL, &number, error));
+  REFUSES_AS(LK_NAME,
+             lk_fence_admit(f.client, NULL, &(lk_stamp){.token = 1, .owner = "a", .seq = 1},
+                            &number, error));
+  REFUSES_AS(LK_NAME, lk_who(f.client, LK_LOCK, NULL, &holder, error));
+  REFUSES(lk_who(f.client, LK_LOCK, "job", NULL, error));
+  REFUSES_AS(LK_NAME, lk_name_check(NULL, error));
+  assert_false(lk_script_at(f.client, 100000, &(lk_script){.size = sizeof(lk_script)}));
+  assert_false(lk_script_at(f.client, 0, NULL));
+  assert_int_equal(lk_script_key(f.client, NULL, 0, "job", NULL, 0), 0);
+  assert_int_equal(lk_script_key(f.client, "lock/acquire", 99, "job", NULL, 0), 0);
+  assert_int_equal(lk_script_key(f.client, "lock/acquire", 0, NULL, NULL, 0), 0);
+  assert_false(lk_node_at(f.client, 99, NULL, NULL));
+  assert_true(lk_node_at(f.client, 0, NULL, NULL));
+  assert_false(lk_client_script_stats(f.client, 0, NULL));
+  assert_false(lk_client_kind_stats(f.client, 0, NULL));
+  assert_null(lk_kind_name(99));
+}
+
+static void a_call_without_a_callback_is_refused(void **state) {
+  (void)state;
+  REFUSES_OUT(
+      lk_eval_async(f.client, "lock/inspect", PING, 1, NULL, 0, NULL, NULL, OUT(lk_op), error));
+  REFUSES_OUT(lk_lock_acquire_async(f.lock, NULL, 0, NULL, NULL, OUT(lk_op), error));
+  REFUSES(lk_lock_release_async(f.lock, NULL, NULL, NULL, error));
+  REFUSES_OUT(lk_semaphore_acquire_async(f.semaphore, 1, 0, NULL, NULL, OUT(lk_op), error));
+  REFUSES(lk_semaphore_release_async(f.semaphore, 1, 0, NULL, NULL, error));
+  REFUSES_OUT(lk_permits_acquire_async(f.permits, 1, 0, NULL, NULL, OUT(lk_op), error));
+  REFUSES_OUT(lk_countdown_wait_async(f.latch, 0, NULL, NULL, OUT(lk_op), error));
+  REFUSES(lk_countdown_count_down_async(f.latch, 1, NULL, NULL, error));
+}
+
+static void after_a_close_every_handle_says_so(void **state) {
+  (void)state;
+  lk_status status = LK_OK;
+  lk_permits_state permits = {.size = sizeof permits};
+  lk_client_close(f.client);
+  f.client = NULL;
+  REFUSES_AS(LK_CLOSED, lk_lock_acquire(f.lock, NULL, 0, error));
+  REFUSES_AS(LK_CLOSED, lk_semaphore_set(f.semaphore, 1, 0, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_semaphore_acquire(f.semaphore, 1, 0, error));
+  REFUSES_AS(LK_CLOSED,
+             lk_semaphore_acquire_async(f.semaphore, 1, 0, done, &status, OUT(lk_op), error));
+  REFUSES_AS(LK_CLOSED, lk_semaphore_release(f.semaphore, 1, 0, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_semaphore_add(f.semaphore, 1, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_semaphore_drain(f.semaphore, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_semaphore_inspect(f.semaphore, &number, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_permits_set(f.permits, 1, LK_TOTAL_INIT, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_permits_acquire(f.permits, 1, 0, OUT(lk_permit), error));
+  REFUSES_AS(LK_CLOSED, lk_permits_inspect(f.permits, &permits, error));
+  REFUSES_AS(LK_CLOSED, lk_countdown_set(f.latch, 1, 0, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_countdown_count_down(f.latch, 1, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_countdown_wait(f.latch, 0, error));
+  REFUSES_AS(LK_CLOSED, lk_countdown_reset(f.latch, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_countdown_inspect(f.latch, &number, &number, error));
+  REFUSES_AS(LK_CLOSED, lk_multilock_acquire(f.multi, NULL, 0, NULL, error));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_client_that_is_null_is_refused),       TEST(a_handle_that_is_null_is_refused),
+      TEST(what_asks_about_null_says_nothing),      TEST(an_answer_without_a_place_is_refused),
+      TEST(a_name_or_text_that_is_null_is_refused), TEST(a_call_without_a_callback_is_refused),
+      TEST(after_a_close_every_handle_says_so),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
