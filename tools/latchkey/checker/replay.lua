@@ -195,9 +195,9 @@ local function line_to_blame(steps, state, call, letter)
   return wrote or line
 end
 
----The script that ran last in a run, and the line in it to look at first.
----@return table|nil { script, line, scripts = its folder }
-function replay.blame(steps, run)
+---The call of a script file that ran last in a run.
+---@return table|nil { step, call, letter }
+function replay.last_call(run)
   for i = #run.steps, 1, -1 do
     local step = run.steps[i]
     local letter, mark = step.label:match('^(%u)([.~])')
@@ -209,11 +209,20 @@ function replay.blame(steps, run)
         call = call or not other.reply and other
       end
       if Client.is_script(call) and not redisson.has(call.script) then
-        local line = run.finding and run.finding.line
-          or line_to_blame(steps, step.before, call, letter)
-        return { script = call.script, line = line, scripts = steps.server:folder(call) }
+        return { step = step, call = call, letter = letter }
       end
     end
+  end
+end
+
+---The script that ran last in a run, and the line in it to look at first.
+---@return table|nil { script, line, scripts = its folder }
+function replay.blame(steps, run)
+  local last = replay.last_call(run)
+  if last then
+    local line = run.finding and run.finding.line
+      or line_to_blame(steps, last.step.before, last.call, last.letter)
+    return { script = last.call.script, line = line, scripts = steps.server:folder(last.call) }
   end
 end
 

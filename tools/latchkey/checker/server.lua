@@ -282,11 +282,20 @@ local function run(self, keyspace, call, keys, args)
   return result
 end
 
--- And once more, to see what a copy of it would do, if its header promises something of that.
-local function run_call(self, keyspace, call, letter)
+---What a call is sent with.
+---@param call table
+---@param letter string the caller's
+---@return string[] keys
+---@return string[] args
+function Server:words_of(call, letter)
   local args = args_of(call, letter)
   local target = call.target and call.target:gsub('lk%-@', 'lk-' .. letter)
-  local keys = keys_of(self, call, args, target)
+  return keys_of(self, call, args, target), args
+end
+
+-- And once more, to see what a copy of it would do, if its header promises something of that.
+local function run_call(self, keyspace, call, letter)
+  local keys, args = self:words_of(call, letter)
   local result = run(self, keyspace, call, keys, args)
   if not result.err and self:header(call.script, call.beside).repeat_ ~= 'no' then
     result.again = run(self, result.after, call, keys, args)
@@ -296,9 +305,8 @@ end
 
 ---Runs a call just once, and remembers nothing.
 function Server:run_once(keyspace, call, letter)
-  local args = args_of(call, letter)
-  local target = call.target and call.target:gsub('lk%-@', 'lk-' .. letter)
-  return run(self, keyspace, call, keys_of(self, call, args, target), args)
+  local keys, args = self:words_of(call, letter)
+  return run(self, keyspace, call, keys, args)
 end
 
 local function same_reply(a, b)

@@ -57,6 +57,13 @@ local function encode(value)
   return '{' .. table.concat(parts, ',') .. '}'
 end
 
+---A value as JSON; an empty table is an empty array.
+---@param value any
+---@return string
+function report.encode(value)
+  return encode(value)
+end
+
 ---One machine-readable document.
 ---@param command string whose document it is
 ---@param fields table what stands in it beside its schema

@@ -161,12 +161,13 @@ function runner.run(world, script, keys, args, read_only)
   if ok then
     local reply, wrong, is_finding = returned(run, result)
     if is_finding then
-      wrong = with_place(wrong, script, failing_line(world, before, script, keys, args, read_only))
+      local line = run.line or failing_line(world, before, script, keys, args, read_only)
+      wrong = with_place(wrong, script, line)
     end
     return reply, wrong
   end
   local err, line = run.finding or error_text(result), run.line
-  if not run.stopped then
+  if not run.stopped and not line then -- a debugger knows it
     line = failing_line(world, before, script, keys, args, read_only)
   end
   return nil, with_place(err, script, line)

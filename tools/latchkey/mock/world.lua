@@ -76,23 +76,32 @@ local function to_texts(list)
   return texts
 end
 
+---Gives a script its name, whatever folder it is of.
+---@param name string
+---@param source string
+---@param header? table without one only the general rules hold
+---@return table|nil script
+---@return string|nil err
+function World:add(name, source, header)
+  local compiled, why = self.library:load(source)
+  if not compiled then
+    return nil, why
+  end
+  compiled.header = header
+  self.named[name] = compiled
+  return compiled
+end
+
 local function find_script(self, name)
-  local script = self.named[name]
-  if script then
-    return script
+  if self.named[name] then
+    return self.named[name]
   end
   local path = ('%s/%s.lua'):format(self.scripts_folder, name)
   local file, findings = catalog.read_file(path)
   if not file then
     return nil, 'MOCK ' .. findings[1].message
   end
-  local compiled, why = self.library:load(file.source)
-  if not compiled then
-    return nil, why
-  end
-  compiled.header = file.header
-  self.named[name] = compiled
-  return compiled
+  return self:add(name, file.source, file.header)
 end
 
 local function run(self, name, script, keys, args)

@@ -33,6 +33,7 @@ function command.configure(parser)
   parser:option('--beside', 'One more folder of scripts, which every second client uses.')
     :argname('DIR')
   parser:option('--replay', 'Run these steps and show them.'):argname('STEPS')
+  parser:flag('--debug', 'Open the debugger where the steps of --replay go wrong.')
   parser:option('--trace', 'Replay what a client wrote of itself (docs/reference/trace.md).')
     :argname('FILE')
   parser:option('--html', 'Write a page with the verdict and a run.'):argname('FILE')
@@ -175,6 +176,8 @@ local function refuse(args, options)
     return '--replay needs the model that it is of'
   elseif args.replay and not args.replay:find('%S') then
     return '--replay has no steps'
+  elseif args.debug and not args.replay then
+    return '--debug needs the --replay that it opens'
   end
   return refuse_limit(args, options) or refuse_folder(args)
 end
@@ -185,7 +188,7 @@ local function story_of(model, text, options)
   if not run then
     return nil, why
   end
-  return require('latchkey.checker.story').of(steps, run)
+  return require('latchkey.checker.story').of(steps, run), nil, steps, run
 end
 
 local function write_page(ctx, file, page)
@@ -224,8 +227,18 @@ local function hints(verdict, folders)
   return table.concat(tablex.insertvalues(words, limits), ' ')
 end
 
+-- The debugger at the line to blame; what was found counts, whatever is typed there.
+local function debug_replay(ctx, steps, run)
+  local target, order = require('latchkey.debugger.replayed').of(steps, run)
+  if not target then
+    return ctx:misuse('--debug: no script runs in this replay')
+  end
+  local code = require('latchkey.debugger.session').run(ctx, target, order)
+  return run.finding and 1 or code
+end
+
 local function run_replay(args, ctx, options)
-  local told, why = story_of(args.model, args.replay, options)
+  local told, why, steps, run = story_of(args.model, args.replay, options)
   if not told then
     return ctx:misuse(why)
   end
@@ -239,6 +252,9 @@ local function run_replay(args, ctx, options)
     end
   end
   ctx:result({ model = args.model, finding = told.finding, steps = #told.rows }, shown)
+  if args.debug then
+    return debug_replay(ctx, steps, run)
+  end
   return told.finding and 1 or 0
 end
 
@@ -365,6 +381,7 @@ function command.run(args, ctx)
   args.model_file = args.model_file or args.model and args.model:match('^.+%.lua$')
   args.model = args.model_file or args.model
   local options, wrong = options_of(args, ctx)
+  wrong = args.debug and ctx.json and '--debug is for people, --json is not' or wrong
   wrong = wrong or refuse_number(args) or refuse(args, options)
   if wrong then
     return ctx:misuse(wrong)

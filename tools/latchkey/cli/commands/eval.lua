@@ -2,13 +2,12 @@
 local dir = require('pl.dir')
 local path = require('pl.path')
 local stdlib = require('posix.stdlib')
-local utils = require('pl.utils')
 
 local bundle = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
-local names = require('latchkey.script.names')
 local replies = require('latchkey.cli.replies')
+local script_call = require('latchkey.cli.script_call')
 local text = require('latchkey.cli.text')
 local trust = require('latchkey.bundle.trust')
 
@@ -19,89 +18,8 @@ function command.words(home)
   return catalog.names(path.join(home, 'scripts'))
 end
 
-local HEADER = '--[[ latchkey-script'
-
 -- Failures that the script itself answers with.
 local SCRIPT_ERRORS = { LK_BADARG = true, LK_SCRIPT = true, LK_WRONGTYPE = true, LK_SERVER = true }
-
--- What stands behind an option, before the parser is made: which further options there are follows
--- from the headers of the scripts that it names.
-local function option_in(arguments, option)
-  for i, argument in ipairs(arguments) do
-    local value = argument:match('^%-%-' .. option .. '=(.+)$')
-      or argument == '--' .. option and arguments[i + 1]
-    if value then
-      return value
-    end
-  end
-end
-
--- What has a header that is right; a mistake of a neighbour is no matter of theirs.
-local function readable_scripts(folder)
-  local scripts = {}
-  for _, file in ipairs(catalog.files(folder)) do
-    scripts[#scripts + 1] = catalog.read_file(file)
-  end
-  return scripts
-end
-
--- The scripts that can be meant, as catalogs: a later one goes before an earlier.
-local function catalogs(home, folder, contents)
-  if contents then
-    return { contents.scripts }
-  end
-  local list = { catalog.read(path.join(home, 'scripts')) or {} }
-  if folder and path.isdir(folder) then
-    list[#list + 1] = readable_scripts(folder)
-  end
-  return list
-end
-
-local function find_script(list, wanted)
-  local found
-  for _, scripts in ipairs(list) do
-    for _, script in ipairs(scripts) do
-      if script.name == wanted then
-        found = script
-      end
-    end
-  end
-  return found
-end
-
--- The arguments of all scripts, each name once.
-local function fields_of(list)
-  local seen, fields = {}, {}
-  for _, scripts in ipairs(list) do
-    for _, script in ipairs(scripts) do
-      for _, field in ipairs(script.header.argv) do
-        if not seen[field.name] then
-          seen[field.name] = true
-          fields[#fields + 1] = field
-        end
-      end
-    end
-  end
-  table.sort(fields, function(one, other)
-    return one.name < other.name
-  end)
-  return fields
-end
-
-local function describe(field)
-  if field.type == 'ms' then
-    return 'A duration: 30s.'
-  elseif field.form then
-    return 'Formed from --name unless it is given.'
-  elseif field.values then
-    return table.concat(field.values, ' or ') .. (field.type == 'verb'
-      and '; as the servers receive it unless it is given.' or '.')
-  elseif field.min then
-    return ('%.0f to %.0f%s.'):format(field.min, field.max,
-      field.kind == 'integer' and '' or ' bytes')
-  end
-  return field.text
-end
 
 -- Whether it is trusted is another question, which its being run asks.
 local function readable(file)
@@ -109,18 +27,18 @@ local function readable(file)
   return bytes and bundle.read(bytes)
 end
 
+-- Of a bundle, its own scripts alone.
+local function catalogs(home, folder, contents)
+  return contents and { contents.scripts } or script_call.catalogs(home, folder)
+end
+
 function command.configure(parser, arguments, home)
   parser:usage('Usage: latchkey eval [OPTION...] SCRIPT [KEY...] , [ARG...]\n'
     .. '       latchkey eval [OPTION...] SCRIPT --name NAME [--FIELD VALUE...]')
   parser:argument('script', 'The script\'s name; around a comma that stands alone, its keys and '
     .. 'arguments. Write -- before values that begin with a "-".'):args('+')
-  parser:option('--name', 'The lock\'s name, from which keys and channels are formed; the '
-    .. 'arguments are then given by these options:'):argname('NAME')
-  for _, field in ipairs(fields_of(catalogs(home, option_in(arguments, 'dir'),
-    readable(option_in(arguments, 'bundle'))))) do
-    parser:option('--' .. field.name, describe(field)):target('field_' .. field.name)
-      :argname(field.name:upper())
-  end
+  script_call.options(parser, catalogs(home, script_call.option_in(arguments, 'dir'),
+    readable(script_call.option_in(arguments, 'bundle'))))
   parser:flag('--mock', 'On the mock engine, which starts empty, and on no server.')
   parser:mutex(
     parser:option('--dir', 'A folder of further scripts.'):argname('DIR'),
@@ -128,92 +46,6 @@ function command.configure(parser, arguments, home)
   trust.options(parser)
   parser:epilog('The reply is shown as redis-cli shows it. Exit code 1: the script answered with '
     .. 'an error.')
-end
-
-local function split(words)
-  local keys, args = {}, {}
-  local list = keys
-  for i = 2, #words do
-    if words[i] == ',' and list == keys then
-      list = args
-    else
-      list[#list + 1] = words[i]
-    end
-  end
-  return keys, args
-end
-
-local function form_argument(field, given, name)
-  if given == nil and field.form then
-    return names.form(field.form, name)
-  elseif given == nil and field.type == 'verb' then
-    return field.values[1]
-  elseif given == nil and not field.optional then
-    return nil, ('--%s is missing: %s'):format(field.name, field.text)
-  elseif field.type == 'ms' and given then
-    return text.duration(given)
-  end
-  return given
-end
-
--- Keys and arguments from --name and the header, and the channels whose verb, in these places, the
--- server may want to be another one.
-local function form(script, args)
-  local good, why = names.check(args.name)
-  if not good then
-    return nil, why
-  end
-  local keys, values, known, by_name, told = {}, {}, {}, {}, {}
-  for i, field in ipairs(script.header.argv) do
-    known['field_' .. field.name] = true
-    values[i], why = form_argument(field, args['field_' .. field.name], args.name)
-    if why then
-      return nil, why
-    end
-    by_name[field.name] = values[i]
-    if field.type == 'verb' and not args['field_' .. field.name] then
-      told[i] = by_name.channel
-    end
-  end
-  for i, key in ipairs(script.header.keys) do
-    if key.many or key.form.kind == 'slot' then
-      return nil, script.name .. ' takes keys that are not formed from the name; write them out'
-    end
-    keys[i] = names.form(key.form, args.name, by_name)
-  end
-  for option in pairs(args) do
-    if option:find('^field_') and not known[option] then
-      return nil, ('%s has no argument "%s"'):format(script.name, option:sub(7))
-    end
-  end
-  return keys, values, told
-end
-
--- A file that has no header runs on the mock, where keys and arguments are written out: there is
--- nothing then that its replies could be held to.
-local function without_header(args)
-  local file = args.dir and ('%s/%s.lua'):format(args.dir, args.script[1])
-  local source = args.mock and not args.name and file and utils.readfile(file, true)
-  return source and not source:find(HEADER, 1, true) and { name = args.script[1], source = source }
-    or nil
-end
-
--- There may be a file of that name whose header is none.
-local function no_script(args, ctx)
-  local file = args.dir and ('%s/%s.lua'):format(args.dir, args.script[1])
-  if not file or not path.isfile(file) then
-    return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(
-      args.script[1]), hint = 'latchkey status lists them' })
-  end
-  local source = utils.readfile(file, true) or ''
-  if not source:find(HEADER, 1, true) then
-    return ctx:fail({ status = 'LK_NO_SCRIPT', message = file .. ' has no header, from which names '
-      .. 'and arguments are known', hint = ('write "%s ..." as its second line; with --mock, and '
-      .. 'keys and arguments written out, it runs without'):format(HEADER) })
-  end
-  local _, findings = catalog.read_file(file)
-  return ctx:fail({ status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(file, findings[1].line,
-    findings[1].message), hint = ('latchkey lint %s says all of it'):format(args.dir) })
 end
 
 -- What the library would call the errors of the mock.
@@ -271,22 +103,15 @@ function command.run(args, ctx)
   elseif args.dir and not path.isdir(args.dir) then
     return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   end
-  local script = find_script(catalogs(ctx.home, args.dir, contents), args.script[1])
-    or without_header(args)
+  local name = args.script[1]
+  local script = script_call.find(catalogs(ctx.home, args.dir, contents), name)
+    or args.mock and not args.name and script_call.without_header(args.dir, name)
   if not script then
-    return no_script(args, ctx)
+    return ctx:fail(script_call.refusal(args.dir, name))
   end
-
-  local keys, values = split(args.script)
-  local told
-  if args.name then
-    if #args.script > 1 then
-      return ctx:misuse('write either --name or keys and arguments')
-    end
-    keys, values, told = form(script, args)
-    if not keys then
-      return ctx:misuse(values)
-    end
+  local keys, values, told = script_call.form(script, args)
+  if not keys then
+    return ctx:misuse(values)
   end
 
   local null, reply, err, code

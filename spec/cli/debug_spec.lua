@@ -1,0 +1,285 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The debugger as people and pipes use it; dap_spec.lua has it as editors do.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local program = require('cli.program')
+local session = require('cli.session')
+
+-- Without a header; its lines are counted below.
+local TAKE = [[
+local key = KEYS[1]
+local function left()
+  return tonumber(redis.call('GET', key) or ARGV[1])
+end
+local n = left()
+if n == 0 then
+  return redis.error_reply('EMPTY nothing is left')
+end
+redis.call('SET', key, n - 1, 'PX', 60000)
+return n - 1
+]]
+
+describe('latchkey debug', function()
+  local folder, screen
+
+  before_each(function()
+    folder = program.folder()
+    dir.makepath(folder .. '/own')
+    utils.writefile(folder .. '/own/take.lua', TAKE)
+  end)
+
+  after_each(function()
+    if screen then
+      screen:close()
+      screen = nil
+    end
+    program.clean()
+  end)
+
+  local function run(lines, ...)
+    local input = folder .. '/input'
+    utils.writefile(input, table.concat(lines, '\n') .. '\n')
+    return program.run({ ... }, { input = input })
+  end
+
+  local function take(lines, ...)
+    local result = run(lines, 'debug', '--dir', folder, 'own/take', 'nails', ',', '3', ...)
+    result.out = result.out:gsub(folder:gsub('%p', '%%%0'), 'DIR')
+    return result
+  end
+
+  -- What is printed behind the head.
+  local function told(result)
+    return (result.out:gsub('^.-\n%* Stopped at 1, stop reason = start\n', ''))
+  end
+
+  it('steps through a script, and says what it asked for, was answered and changed', function()
+    local result = take({ 'next', 'n', 's', '', 'print', 'continue' })
+
+    assert.equal([[
+own/take  DIR/own/take.lua
+KEYS  "nails"
+ARGV  "3"
+* Stopped at 1, stop reason = start
+-> 1   local key = KEYS[1]
+* Stopped at 5, stop reason = step over
+-> 5   local n = left()
+<redis> GET nails
+<reply> false
+* Stopped at 6, stop reason = step over
+-> 6   if n == 0 then
+* Stopped at 9, stop reason = step over
+-> 9   redis.call('SET', key, n - 1, 'PX', 60000)
+<redis> SET nails 2 PX 60000
+<reply> {ok = "OK"}
+<key> "nails"  string  "2"  60000 ms left
+* Stopped at 10, stop reason = step over
+-> 10  return n - 1
+<value> key = "nails"
+<value> left = function (line 2)
+<value> n = 3
+* Ended with
+(integer) 2
+]], result.out)
+    assert.equal('', result.err)
+    assert.equal(0, result.code)
+  end)
+
+  it('goes back, and shows the keyspace as it was', function()
+    local result = take({ 'break 10', 'c', 'k', 'back', 'k', 'c', 'quit' })
+
+    assert.equal([[
+  #10  return n - 1
+<redis> GET nails
+<reply> false
+<redis> SET nails 2 PX 60000
+<reply> {ok = "OK"}
+<key> "nails"  string  "2"  60000 ms left
+* Stopped at 10, stop reason = break point
+->#10  return n - 1
++ "nails"  string  "2"  60000 ms left
+* Stopped at 9, stop reason = back
+-> 9   redis.call('SET', key, n - 1, 'PX', 60000)
+(empty)
+<redis> SET nails 2 PX 60000
+<reply> {ok = "OK"}
+<key> "nails"  string  "2"  60000 ms left
+* Stopped at 10, stop reason = break point
+->#10  return n - 1
+]], (told(result):gsub('^%-> 1 [^\n]*\n', '')))
+  end)
+
+  it('says what an expression is, runs commands and Lua, and keeps what they did', function()
+    local result = take({ 'until 6', 'p n + 1', 'p KEYS', 'e n = 1', 'r SET other 1',
+      'advance 2s', 'p', 'next', 'back', 'p n', 'back', 'k', 'p 1 +', 'c' })
+
+    assert.matches('<value> 4\n<value> {"nails"}\n<reply> {ok = "OK"}\n<value> key = "nails"\n'
+      .. '<value> left = function %(line 2%)\n<value> n = 1\n', result.out)
+    assert.matches('Stopped at 6, stop reason = back\n[^\n]*\n<value> 3\n', result.out)
+    assert.matches('Stopped at 5, stop reason = back\n[^\n]*\n%(empty%)\n', result.out)
+    assert.matches('<error> [^\n]*unexpected symbol', result.out)
+    assert.matches('%(integer%) 2\n$', result.out)
+    assert.equal(1, result.code)
+  end)
+
+  it('has a keyspace before the call: commands, scripts, and time that passed', function()
+    local result = run({ 'write', 'k', 't', 'c' }, 'debug', 'lock/release', '--name', 'jobs',
+      '--lease', '30s', '--owner', 'me', '--hold', '0', '--before', 'SET "an other" 1\n+2s',
+      '--before', 'lock/acquire --name jobs --lease=30s --owner me --hold 1', '--before', '+5000')
+
+    assert.matches('ARGV  lease="30000" owner="me" hold="0" '
+      .. 'channel="redisson_lock__channel:{jobs}" publish="PUBLISH"\n', result.out)
+    assert.matches("stop reason = write\n%-> %d+  redis.call%('DEL', lock%)\n"
+      .. '  "an other"  string  "1"\n  "jobs"  hash  {me="1"}  25000 ms left\nIn %(script%):\n',
+      result.out)
+    assert.matches('%-%- {1, hold}: given back', result.out)
+    assert.equal(0, result.code)
+  end)
+
+  it('stops at the line that fails, and exits with 1', function()
+    utils.writefile(folder .. '/own/take.lua', "local a = 1\nreturn redis.call('GET')\n")
+
+    local result = take({ 'c', 'back', 'c' })
+
+    assert.equal('<redis> GET\n<reply> {err = "ERR Wrong number of args calling Redis command '
+      .. 'from script", ignore_error_stats_update = true}\n* Stopped at 2, stop reason = error\n',
+      told(result):match('(<redis>.-stop reason = error\n)'))
+    assert.matches('%* Stopped at 1, stop reason = back', result.out)
+    assert.matches('%* Ended with %(error%) ERR Wrong number of args', result.out)
+    assert.equal(1, result.code)
+  end)
+
+  it('exits with 1 when the script answers with an error', function()
+    local result = take({ 'c' }, '--before', 'SET nails 0')
+
+    assert.matches('%* Ended with %(error%) EMPTY nothing is left\n$', result.out)
+    assert.equal(1, result.code)
+  end)
+
+  it('watches a key, lists the source, and says where it stands', function()
+    local result = take({ 'watch nails', 'watch', 'l 2 1', 'c', 'trace', 'break 3 if n', 'break',
+      'break -3', 'break 0', 'watch -nails', 'watch', 'maxlen 4', 'p "a long text"', 'calls' })
+
+    assert.matches('1 keys watched: "nails"\n', result.out)
+    assert.matches('%-> 1   local key = KEYS%[1%]\n   2   local function left%(%)\n   3     return',
+      result.out)
+    assert.matches('stop reason = watched key\n  nails\n%-> 10  return n %- 1\nIn %(script%):\n',
+      result.out)
+    assert.matches('1 breakpoints set:\n  #3     return [^\n]*\n       if n\nBreakpoint removed.\n'
+      .. 'All breakpoints removed.\n0 keys watched: \nvalues are shown up to 4 bytes\n'
+      .. '<value> "a l %.%.%.\n<redis> GET  ?%.%.%.\n', result.out)
+    assert.equal(0, result.code)
+  end)
+
+  it('names the line for each mistake at the prompt', function()
+    local result = take({ 'nonsense', 'until 99', 'until here', 'break -4', 'back', 'watch',
+      'watch a b', 'r', "r GET 'x", 'r NOSUCH', 'e', 'advance soon', 'maxlen x', 'list x', 'h' })
+
+    for _, words in ipairs({ 'there is no command "nonsense"; help lists them',
+      'nothing runs at line 99 or below it', '"here" is no line', 'No breakpoint in line 4.',
+      'this is the first line', 'watch takes one key', 'redis takes a command',
+      '<error> ERR Unknown Redis command called from script', 'eval takes Lua',
+      'advance takes milliseconds or a duration', 'maxlen takes a number',
+      'list takes a line, and how many around it', 'An empty line repeats' }) do
+      assert.truthy(result.out:find('\n' .. words, 1, true), words)
+    end
+    assert.equal(1, result.code)
+  end)
+
+  it('refuses what it cannot debug, and says what to write', function()
+    local function refused(words, ...)
+      local result = program.run({ 'debug', ... })
+      assert.truthy(result.err:find(words, 1, true), words .. ' not in ' .. result.err)
+      return result.code
+    end
+
+    assert.equal(64, refused('name a script'))
+    assert.equal(64, program.run({ 'debug', '--json', 'lock/release' }).code)
+    assert.equal(64, refused('no script is named "lock/nothing"', 'lock/nothing'))
+    assert.equal(64, refused('--dir /nowhere is not a folder', '--dir', '/nowhere', 'own/take'))
+    assert.equal(64, refused('--lease is missing', 'lock/release', '--name', 'k'))
+    assert.equal(64, refused('own/take has no header, so that --name forms nothing',
+      '--dir', folder, 'own/take', '--name', 'k'))
+    assert.equal(64, refused('write either --name or keys and arguments', 'lock/renew', 'k', ',',
+      '--name', 'k'))
+    assert.equal(64, refused('--before "GET": ERR wrong number of arguments', '--before',
+      'SET a 1\nGET', 'lock/renew', 'k', ',', '1000', 'me'))
+    assert.equal(64, refused('--before "+soon": soon is not a duration', '--before', '+soon',
+      'lock/renew', 'k', ',', '1000', 'me'))
+    assert.equal(64, refused('--before "a/b": no script is named "a/b"', '--before', 'a/b',
+      'lock/renew', 'k', ',', '1000', 'me'))
+    assert.equal(64, refused('--dap takes no a script', '--dap', 'lock/renew'))
+    assert.equal(64, refused('is not FILE:LINE', '--trace', 'x'))
+    assert.equal(64, refused('--trace /nowhere: No such file', '--trace', '/nowhere:1'))
+    assert.equal(64, refused(' lines', '--trace', 'spec/checker/trace.jsonl:99999'))
+    assert.equal(64, refused('no call was sent before', '--trace', 'spec/checker/trace.jsonl:1'))
+    assert.equal(64, refused('--library /nowhere: No such file', '--library', '/nowhere', 'f'))
+  end)
+
+  it('takes a file by its path, and functions of a library', function()
+    assert.matches('%* Ended with\n%(integer%) 2\n$',
+      run({ 'c' }, 'debug', folder .. '/own/take.lua', 'nails', ',', '3').out)
+
+    utils.writefile(folder .. '/library.lua', '#!lua name=own\nlocal function double(keys, args)\n'
+      .. '  return args[1] * 2\nend\nredis.register_function(\'double\', double)\n')
+    local result = run({ 'p args', 'c' }, 'debug', '--library', folder .. '/library.lua', 'double',
+      ',', '21')
+    assert.matches('%* Stopped at 3, stop reason = start\n%-> 3     return args%[1%] %* 2\n'
+      .. '<value> {"21"}\n%* Ended with\n%(integer%) 42\n$', result.out)
+    assert.equal(64, program.run({ 'debug', '--library', folder .. '/library.lua', 'no' }).code)
+  end)
+
+  it('opens a call of a trace, after those before it', function()
+    local result = run({ 'k', 'c' }, 'debug', '--trace', 'spec/checker/trace.jsonl:11')
+
+    assert.matches('^lock/acquire  .-\nKEYS  lock="orders"\nARGV  lease="240" owner="lk%-c1:1" '
+      .. 'hold="1"\n', result.out)
+    assert.matches('  "orders"  hash  {lk%-c1:1="1"}  232 ms left\n', result.out)
+    assert.equal(0, result.code)
+  end)
+
+  it('opens a replay of the checker at the line that broke the promise', function()
+    dir.makepath(folder .. '/mine/lock')
+    for _, name in ipairs(dir.getfiles(program.root .. '/scripts/lock')) do
+      dir.copyfile(name, folder .. '/mine/lock')
+    end
+    local file = folder .. '/mine/lock/release.lua'
+    local source, count = utils.readfile(file):gsub("if not redis.call%('HGET', lock, owner%) then",
+      "if redis.call('DEL', lock) == 0 then")
+    assert.equal(1, count)
+    utils.writefile(file, source)
+    local function replay(...)
+      return run({ 'keys', 'n', 'keys' }, 'check', 'lock', '--scripts', folder .. '/mine',
+        '--replay', ...)
+    end
+
+    local result = replay('A.acq +300 B.acq A.rel', '--debug')
+
+    assert.matches('^G4 violated: ', result.out)
+    local opened = result.out:match('(%* Stopped at %d+, stop reason = G4 violated\n.*)$')
+    assert.matches("^[^\n]*\n%-> %d+  if redis.call%('DEL', lock%) == 0 then\n"
+      .. '  "l"  hash  {lk%-B:1="1"}  199 ms left\n', opened)
+    assert.matches('\n%- "l"  %(none%)\n    was hash  {lk%-B:1="1"}  199 ms left\n', opened)
+    assert.equal(1, result.code)
+    -- Where nothing is wrong, at the beginning of the last call.
+    result = replay('A.acq', '--debug')
+    assert.matches('lock/acquire  .*stop reason = start\n', result.out)
+    assert.equal(0, result.code)
+    assert.equal(64, run({}, 'check', 'lock', '--debug').code)
+  end)
+
+  it('has a prompt and completion on a terminal', function()
+    screen = session.start({ 'debug', '--dir', folder, 'own/take', 'nails', ',', '3' },
+      { env = { TERM = 'dumb', INPUTRC = '/dev/null', HOME = folder, XDG_STATE_HOME = false } })
+    screen:shows('lua debugger>\n')
+
+    screen:press('cont\t\n')
+    screen:shows('%* Ended with\n%(integer%) 2\n')
+    screen:press('back\n')
+    screen:shows('Stopped at 10, stop reason = back\n')
+    screen:press('quit\n')
+    assert.equal(0, screen:wait().code)
+    assert.truthy(utils.readfile(folder .. '/.local/state/latchkey/debug_history'))
+  end)
+end)

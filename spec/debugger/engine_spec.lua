@@ -1,0 +1,224 @@
+-- SPDX-License-Identifier: Apache-2.0
+local debugging = require('support.debugging')
+local helper = require('helper')
+
+-- Lines are counted by the specs.
+local COUNT = [[
+local key = KEYS[1]
+local function add(n)
+  local old = redis.call('GET', key)
+  local new = (old or 0) + n
+  redis.call('SET', key, new)
+  return new
+end
+local sum = 0
+for i = 1, 3 do
+  sum = sum + add(i)
+end
+return sum
+]]
+
+local function count(orders, options)
+  return debugging.play(debugging.target(COUNT, { keys = { 'k' } }), orders, options)
+end
+
+local function at(line, condition)
+  return function(debugger)
+    debugger.points.lines[line] = { condition = condition }
+  end
+end
+
+describe('the debugger', function()
+  it('steps into functions, over them and out of them', function()
+    local told = count({ 'next', 'next', 'next', 'step', 'next', 'out', 'next', 'next', 'out' })
+
+    assert.same({ '1 start', '8 step over', '9 step over', '10 step over', '3 step over',
+      '4 step over', '9 step over', '10 step over', '9 step over' }, told.stops)
+    assert.equal(10, told.ends[1].reply)
+    assert.same({ 'GET k', 'SET k 1', 'GET k', 'SET k 3', 'GET k', 'SET k 6' }, told.calls)
+  end)
+
+  it('stops at break points, and there only where their condition holds', function()
+    assert.same({ '5 break point', '5 break point', '5 break point' },
+      count({ 'continue', 'continue', 'continue' },
+        { first = { go = 'continue' }, prepare = at(5) }).stops)
+    assert.same({ '5 break point' }, count({ 'continue' },
+      { first = { go = 'continue' }, prepare = at(5, 'n == 2 and new == 3') }).stops)
+  end)
+
+  it('stops where a condition fails, and says why', function()
+    local why
+    local told = count({ function(_, stop)
+      why = stop.text
+    end }, { first = { go = 'continue' }, prepare = at(5, 'nobody.at') })
+
+    assert.same({ '5 break point' }, told.stops)
+    assert.matches("the condition nobody.at fails: .*nonexistent global variable 'nobody'", why)
+  end)
+
+  it('runs to a line, and to the next command that writes, before it does', function()
+    local seen = {}
+    local told = count({ { go = 'line', line = 4 }, 'write', function(debugger)
+      seen[1] = debugger.world:keys().k
+      return 'write'
+    end, function(debugger)
+      seen[2] = debugger.world:keys().k.value
+      return 'continue'
+    end })
+
+    assert.same({ '1 start', '4 line', '5 write', '5 write' }, told.stops)
+    assert.same({ nil, '1' }, seen)
+    assert.equal(10, told.ends[1].reply)
+  end)
+
+  it('stops when a watched key has changed', function()
+    local told = count({ 'continue', 'continue', 'continue' }, {
+      first = { go = 'continue' },
+      prepare = function(debugger)
+        debugger.points:watch('k', true)
+      end })
+
+    assert.same({ '6 watched key', '6 watched key', '6 watched key' }, told.stops)
+  end)
+
+  it('goes back, over functions that were called meanwhile', function()
+    local told = count({ 'next', 'next', 'next', 'next', 'back', 'back', 'step', 'step', 'back',
+      'back' })
+
+    assert.same({ '1 start', '8 step over', '9 step over', '10 step over', '9 step over',
+      '10 back', '9 back', '10 step over', '3 step over', '10 back', '9 back' }, told.stops)
+  end)
+
+  it('goes back from the end, and to the break point before', function()
+    local told = count({ 'continue', 'continue', 'continue', 'continue', 'back', 'rewind', 'rewind',
+      'rewind', 'rewind' }, { prepare = at(5) })
+
+    assert.same({ '1 start', '5 break point', '5 break point', '5 break point', '12 back',
+      '5 break point', '5 break point', '5 break point', '1 start' }, told.stops)
+    assert.equal(1, #told.ends)
+  end)
+
+  it('shows the keyspace as it was at the line that it has gone back to', function()
+    local values = {}
+    count({ 'continue', 'continue', function(debugger)
+      values[1] = debugger.world:keys().k.value
+      return 'rewind'
+    end, function(debugger)
+      values[2] = debugger.world:keys().k
+    end }, { prepare = at(5) })
+
+    assert.same({ '1', nil }, values)
+  end)
+
+  it('lets variables be set, and sets them again when it comes there again', function()
+    local function set_n(debugger, stop)
+      assert(debugger:evaluate(stop.frames[1], 'n = 40'))
+      debugger:meddle(function(frame)
+        assert(debugger:evaluate(frame, 'n = 40'))
+      end)
+      return 'next'
+    end
+    local told = count({ 'continue', set_n, 'next', 'back', 'continue' },
+      { prepare = at(3, 'n == 3') })
+    assert.same({ '1 start', '3 break point', '4 step over', '5 step over', '4 back' }, told.stops)
+    assert.equal(1 + 3 + 43, told.ends[1].reply)
+
+    -- Gone back before it was done, it is undone.
+    told = count({ 'continue', set_n, 'back', 'continue', 'continue' },
+      { prepare = at(3, 'n == 3') })
+    assert.equal(10, told.ends[1].reply)
+  end)
+
+  it('tells the variables of each function that is under way', function()
+    local values = {}
+    count({ 'continue', function(debugger, stop)
+      for place, code in ipairs({ 'n', 'key', 'KEYS[1]', 'old' }) do
+        values[place] = assert(debugger:evaluate(stop.frames[1], code))[1]
+      end
+      values[5] = assert(debugger:evaluate(stop.frames[2], 'sum'))[1]
+      values[6] = stop.frames[1].name .. ' ' .. stop.frames[2].name
+    end }, { prepare = at(4, 'n == 2') })
+
+    assert.same({ 2, 'k', 'k', '1', 1, 'add (script)' }, values)
+  end)
+
+  it('runs what is typed outside the accounts of strict mode', function()
+    local target = debugging.target("return redis.call('TIME')[1]", { strict = true })
+    local told = debugging.play(target, { function(debugger, stop)
+      local now = target.world.clock.ms
+      assert(debugger:evaluate(stop.frames[1], "redis.call('GET', 'x') or redis.call('TIME')"))
+      assert.equal(now, target.world.clock.ms)
+      return 'continue'
+    end })
+
+    assert.is_nil(told.ends[1].err)
+  end)
+
+  it('stops at the line that fails, once, and then says the error', function()
+    local told = debugging.play(debugging.target('local a = 1\nlocal b = {}\nreturn a + b.c.d\n'),
+      { 'continue', 'back', 'continue', 'quit' })
+
+    assert.same({ '1 start', '3 error', '2 back' }, told.stops)
+    assert.equal(3, told.ends[1].err.line)
+  end)
+
+  it('gets out of a script that catches every error', function()
+    local source = "local n = 0\nwhile n < 3 do\n  pcall(function()\n    n = n + 1\n"
+      .. "    error('x')\n  end)\nend\nreturn n\n"
+    local told = debugging.play(debugging.target(source), { { go = 'line', line = 5 }, 'back',
+      'restart', { go = 'line', line = 5 }, 'quit' })
+
+    assert.same({ '1 start', '5 line', '4 back', '1 start', '5 line' }, told.stops)
+  end)
+
+  it('stops in a loop that may have no end', function()
+    local told = debugging.play(debugging.target('local n = 0\nwhile true do\n  n = n + 1\nend\n'),
+      { 'continue', 'quit' }, { max_lines = 1000 })
+    assert.matches('timeout reached, infinite loop%?', told.stops[2])
+
+    told = debugging.play(debugging.target('while true do end\n'), { 'continue', 'quit' },
+      { max_lines = 1000 })
+    assert.matches('timeout reached, infinite loop%?', told.stops[2])
+  end)
+
+  it('hears redis.breakpoint() and redis.debug()', function()
+    local told = debugging.play(debugging.target("local is_there = redis.breakpoint()\n"
+      .. "redis.debug('here', 7)\nreturn is_there and 1 or 0\n"), { 'continue' },
+      { first = { go = 'continue' } })
+
+    assert.same({ '2 redis.breakpoint() called' }, told.stops)
+    assert.same({ { n = 2, 'here', 7 } }, told.said)
+    assert.equal(1, told.ends[1].reply)
+  end)
+
+  it('stops inside functions of a library', function()
+    local source = '#!lua name=own\nlocal function double(keys, args)\n  local n = args[1] * 2\n'
+      .. '  return n\nend\nredis.register_function(\'double\', double)\n'
+    local world = helper.world()
+    assert(world.functions:load(source))
+    local told = debugging.play({ world = world, name = 'double', source = source,
+      reset = function() end,
+      run = function()
+        return world:command('FCALL', 'double', 0, 21)
+      end }, { 'step', 'step' })
+
+    assert.same({ '3 start', '4 step over' }, told.stops)
+    assert.equal(42, told.ends[1].reply)
+  end)
+
+  it('leaves nothing behind in the process', function()
+    local before = debug.gethook()
+    count({ 'next', 'quit' })
+
+    assert.equal(before, debug.gethook())
+    assert.equal(string, getmetatable('').__index)
+  end)
+
+  it('fails itself where its view does, and not the script', function()
+    assert.has_error(function()
+      count({ 'next', function()
+        error('a defect', 0)
+      end })
+    end, 'a defect')
+  end)
+end)

@@ -1,0 +1,227 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A call of a script as it is written on a command line: the script by its name, its keys and
+-- arguments around a comma, or formed from --name and the options that its header makes.
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local names = require('latchkey.script.names')
+local text = require('latchkey.cli.text')
+
+local script_call = {}
+
+local HEADER = '--[[ latchkey-script'
+
+---What stands behind an option, before the parser is made: which further options there are follows
+---from the headers of the scripts that it names.
+---@param arguments string[]
+---@param option string
+---@return string|nil
+function script_call.option_in(arguments, option)
+  for i, argument in ipairs(arguments) do
+    local value = argument:match('^%-%-' .. option .. '=(.+)$')
+      or argument == '--' .. option and arguments[i + 1]
+    if value then
+      return value
+    end
+  end
+end
+
+-- What has a header that is right; a mistake of a neighbour is no matter of theirs.
+local function readable_scripts(folder)
+  local scripts = {}
+  for _, file in ipairs(catalog.files(folder)) do
+    scripts[#scripts + 1] = catalog.read_file(file)
+  end
+  return scripts
+end
+
+---The scripts that can be meant, as catalogs: a later one goes before an earlier.
+---@param home string
+---@param folder string|nil of further scripts
+---@return table[][]
+function script_call.catalogs(home, folder)
+  local list = { catalog.read(path.join(home, 'scripts')) or {} }
+  if folder and path.isdir(folder) then
+    list[#list + 1] = readable_scripts(folder)
+  end
+  return list
+end
+
+---@param list table[][] catalogs
+---@param wanted string name
+---@return table|nil script
+function script_call.find(list, wanted)
+  local found
+  for _, scripts in ipairs(list) do
+    for _, script in ipairs(scripts) do
+      if script.name == wanted then
+        found = script
+      end
+    end
+  end
+  return found
+end
+
+-- The arguments of all scripts, each name once.
+local function fields_of(list)
+  local seen, fields = {}, {}
+  for _, scripts in ipairs(list) do
+    for _, script in ipairs(scripts) do
+      for _, field in ipairs(script.header.argv) do
+        if not seen[field.name] then
+          seen[field.name] = true
+          fields[#fields + 1] = field
+        end
+      end
+    end
+  end
+  table.sort(fields, function(one, other)
+    return one.name < other.name
+  end)
+  return fields
+end
+
+local function describe(field)
+  if field.type == 'ms' then
+    return 'A duration: 30s.'
+  elseif field.form then
+    return 'Formed from --name unless it is given.'
+  elseif field.values then
+    return table.concat(field.values, ' or ') .. (field.type == 'verb'
+      and '; as the servers receive it unless it is given.' or '.')
+  elseif field.min then
+    return ('%.0f to %.0f%s.'):format(field.min, field.max,
+      field.kind == 'integer' and '' or ' bytes')
+  end
+  return field.text
+end
+
+---The options by which a call is formed from a name.
+---@param parser table of argparse
+---@param list table[][] catalogs
+function script_call.options(parser, list)
+  parser:option('--name', 'The lock\'s name, from which keys and channels are formed; the '
+    .. 'arguments are then given by these options:'):argname('NAME')
+  for _, field in ipairs(fields_of(list)) do
+    parser:option('--' .. field.name, describe(field)):target('field_' .. field.name)
+      :argname(field.name:upper())
+  end
+end
+
+local function split(words)
+  local keys, args = {}, {}
+  local list = keys
+  for i = 2, #words do
+    if words[i] == ',' and list == keys then
+      list = args
+    else
+      list[#list + 1] = words[i]
+    end
+  end
+  return keys, args
+end
+
+local function form_argument(field, given, name)
+  if given == nil and field.form then
+    return names.form(field.form, name)
+  elseif given == nil and field.type == 'verb' then
+    return field.values[1]
+  elseif given == nil and not field.optional then
+    return nil, ('--%s is missing: %s'):format(field.name, field.text)
+  elseif field.type == 'ms' and given then
+    return text.duration(given)
+  end
+  return given
+end
+
+-- Keys and arguments from --name and the header.
+local function form(script, args)
+  local good, why = names.check(args.name)
+  if not good then
+    return nil, why
+  end
+  local keys, values, known, by_name, told = {}, {}, {}, {}, {}
+  for i, field in ipairs(script.header.argv) do
+    known['field_' .. field.name] = true
+    values[i], why = form_argument(field, args['field_' .. field.name], args.name)
+    if why then
+      return nil, why
+    end
+    by_name[field.name] = values[i]
+    if field.type == 'verb' and not args['field_' .. field.name] then
+      told[i] = by_name.channel
+    end
+  end
+  for i, key in ipairs(script.header.keys) do
+    if key.many or key.form.kind == 'slot' then
+      return nil, script.name .. ' takes keys that are not formed from the name; write them out'
+    end
+    keys[i] = names.form(key.form, args.name, by_name)
+  end
+  for option in pairs(args) do
+    if option:find('^field_') and not known[option] then
+      return nil, ('%s has no argument "%s"'):format(script.name, option:sub(7))
+    end
+  end
+  return keys, values, told
+end
+
+---@param script table with a header, if there is a name
+---@param args { script: string[], name: string|nil } and `field_ARGUMENT` for each option
+---@return string[]|nil keys
+---@return string[] args or what is wrong with the call
+---@return table<integer, string>|nil told channels whose verb, in these places, the server may want
+---  to be another one
+function script_call.form(script, args)
+  if not args.name then
+    return split(args.script)
+  elseif #args.script > 1 then
+    return nil, 'write either --name or keys and arguments'
+  elseif not script.header then
+    return nil, script.name .. ' has no header, so that --name forms nothing; write keys and '
+      .. 'arguments out'
+  end
+  return form(script, args)
+end
+
+---Does the text of a script have a header, right or wrong?
+---@param source string
+---@return boolean
+function script_call.has_header(source)
+  return source:find(HEADER, 1, true) ~= nil
+end
+
+---A file of the folder that has no header: keys and arguments are written out, and there is nothing
+---that its replies could be held to.
+---@param folder string|nil
+---@param name string
+---@return table|nil script { name, path, source }
+function script_call.without_header(folder, name)
+  local file = folder and ('%s/%s.lua'):format(folder, name)
+  local source = file and utils.readfile(file, true)
+  return source and not script_call.has_header(source)
+    and { name = name, path = file, source = source } or nil
+end
+
+---Why there is no such script; there may be a file of that name whose header is none.
+---@param folder string|nil
+---@param name string
+---@return table failure as Context:fail takes it
+function script_call.refusal(folder, name)
+  local file = folder and ('%s/%s.lua'):format(folder, name)
+  local source = file and path.isfile(file) and utils.readfile(file, true)
+  if not source then
+    return { status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(name),
+      hint = 'latchkey status lists them' }
+  elseif not script_call.has_header(source) then
+    return { status = 'LK_NO_SCRIPT', message = file .. ' has no header, from which names and '
+      .. 'arguments are known', hint = ('write "%s ..." as its second line; with --mock, and keys '
+      .. 'and arguments written out, it runs without'):format(HEADER) }
+  end
+  local _, findings = catalog.read_file(file)
+  return { status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(file, findings[1].line,
+    findings[1].message), hint = ('latchkey lint %s says all of it'):format(folder) }
+end
+
+return script_call

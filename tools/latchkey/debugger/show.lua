@@ -1,0 +1,156 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the debugger shows: values of Lua, the keyspace beside what it was, lines of the source.
+local text = require('latchkey.cli.text')
+
+local show = {}
+
+local DEEPEST = 6
+
+local WORD = '^[%a_][%w_]*$'
+
+local function sorted_keys(value)
+  local keys = {}
+  for key in pairs(value) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(one, other)
+    if type(one) == type(other) and (type(one) == 'number' or type(one) == 'string') then
+      return one < other
+    elseif type(one) ~= type(other) then
+      return type(one) < type(other)
+    end
+    return tostring(one) < tostring(other)
+  end)
+  return keys
+end
+
+---The entries of a table: its array first.
+---@param value table
+---@return table[] entries { name, value, index = of the array }
+function show.entries(value)
+  local list, count = {}, 0
+  while value[count + 1] ~= nil do
+    count = count + 1
+    list[count] = { name = ('[%d]'):format(count), value = value[count], index = count }
+  end
+  for _, key in ipairs(sorted_keys(value)) do
+    local in_array = type(key) == 'number' and key % 1 == 0 and key >= 1 and key <= count
+    if not in_array then
+      list[#list + 1] = { value = value[key], name = type(key) == 'string' and key:find(WORD)
+        and key or '[' .. show.value(key) .. ']' }
+    end
+  end
+  return list
+end
+
+local function show_table(value, depth)
+  if depth >= DEEPEST then
+    return '{...}'
+  end
+  local parts = {}
+  for i, entry in ipairs(show.entries(value)) do
+    local shown = show.value(entry.value, depth + 1)
+    parts[i] = entry.index and shown or entry.name .. ' = ' .. shown
+  end
+  return '{' .. table.concat(parts, ', ') .. '}'
+end
+
+---A value as a script has it.
+---@param value any
+---@param depth? integer
+---@return string
+function show.value(value, depth)
+  if type(value) == 'string' then
+    return text.quoted(value)
+  elseif type(value) == 'number' then
+    return ('%.14g'):format(value)
+  elseif type(value) == 'table' then
+    return show_table(value, depth or 0)
+  elseif type(value) == 'function' then
+    local info = debug.getinfo(value, 'S')
+    return info.what == 'Lua' and ('function (line %d)'):format(info.linedefined) or 'function'
+  end
+  return tostring(value)
+end
+
+---What is left out of a text that is longer than `most`; 0: nothing.
+---@param shown string
+---@param most integer
+---@return string
+function show.cut(shown, most)
+  if most > 0 and #shown > most then
+    return shown:sub(1, most) .. ' ...'
+  end
+  return shown
+end
+
+local PAIRED = { hash = true }
+
+local function value_of(record)
+  local value, parts = record.value, {}
+  if type(value) ~= 'table' then
+    return show.value(value)
+  end
+  for i, element in ipairs(value) do
+    if record.type == 'zset' then
+      parts[i] = ('%s %.17g'):format(text.quoted(element[1]), element[2])
+    elseif not PAIRED[record.type] then
+      parts[i] = show.value(element)
+    elseif i % 2 == 1 then
+      parts[#parts + 1] = ('%s=%s'):format(text.safe(element),
+        show.value(value[i + 1]))
+    end
+  end
+  return '{' .. table.concat(parts, ', ') .. '}'
+end
+
+---A record of the mock.
+---@param record table|nil
+---@param now_ms integer
+---@return string
+function show.record(record, now_ms)
+  if not record then
+    return '(none)'
+  end
+  local left = record.expires_at and ('  %d ms left'):format(record.expires_at - now_ms) or ''
+  return ('%s  %s%s'):format(record.type, value_of(record), left)
+end
+
+local function live(record, clock)
+  return record and not (record.expires_at and clock.begun > record.expires_at) and record or nil
+end
+
+---Every key that is there, or was when the script began.
+---@param world table
+---@param before table name -> record, when it began
+---@return table[] keys { name, record, was, mark = " ", "+", "~" or "-" }
+function show.keyspace(world, before)
+  local seen, keys = {}, {}
+  for _, records in ipairs({ world.store.keys, before }) do
+    for name in pairs(records) do
+      local record = live(world.store.keys[name], world.clock)
+      local was = live(before[name], world.clock)
+      if not seen[name] and (record or was) then
+        seen[name] = true
+        keys[#keys + 1] = { name = name, record = record, was = was,
+          mark = record == was and ' ' or not was and '+' or not record and '-' or '~' }
+      end
+    end
+  end
+  table.sort(keys, function(one, other)
+    return one.name < other.name
+  end)
+  return keys
+end
+
+---@param source string
+---@return string[]
+function show.lines(source)
+  local lines = {}
+  for line in (source:gsub('\n$', '') .. '\n'):gmatch('(.-)\r?\n') do
+    lines[#lines + 1] = line
+  end
+  return lines
+end
+
+return show

@@ -1,0 +1,215 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What is debugged: one call of a script, and the keyspace that it finds. A target is { world,
+-- name, file, source, keys, args, header, reset(), run() }; reset() puts back what the call finds.
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local World = require('latchkey.mock.world')
+local catalog = require('latchkey.script.catalog')
+local inline = require('latchkey.mock.inline')
+local script_call = require('latchkey.cli.script_call')
+local text = require('latchkey.cli.text')
+
+local target = {}
+
+local function misuse(message)
+  return { status = 'LK_INVALID', message = message,
+    hint = 'latchkey debug --help lists the options' }
+end
+
+-- A file that is named itself, as redis-cli --ldb --eval takes it.
+local function read_file(file)
+  local source, why = utils.readfile(file, true)
+  if not source then
+    return nil, misuse(why)
+  end
+  local script, findings = catalog.read_file(file)
+  if not script and script_call.has_header(source) then
+    return nil, { status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(file, findings[1].line,
+      findings[1].message), hint = ('latchkey lint %s says all of it'):format(file) }
+  end
+  return script or { name = file, path = file, source = source }
+end
+
+local function find_script(lists, folder, name)
+  if name:find('%.lua$') and path.isfile(name) then
+    return read_file(name)
+  end
+  local script = script_call.find(lists, name) or script_call.without_header(folder, name)
+  if not script then
+    return nil, script_call.refusal(folder, name)
+  end
+  return script
+end
+
+-- Gives the world a script; what cannot be compiled is said before anything runs.
+local function add(world, script)
+  local compiled, why = world:add(script.name, script.source, script.header)
+  if not compiled then
+    return nil, { status = 'LK_SCRIPT', message = ('%s: %s'):format(script.path, why), hint = '' }
+  end
+  return compiled
+end
+
+-- A line's words as the options of a call.
+local function options_of(words)
+  local args, i = { script = { words[1] } }, 2
+  while i <= #words do
+    local option, value = words[i]:match('^%-%-([%w_]+)=(.*)$')
+    if not option then
+      option, value = words[i]:match('^%-%-([%w_]+)$'), words[i + 1]
+      i = option and i + 1 or i
+    end
+    if option then
+      args[option == 'name' and 'name' or 'field_' .. option] = value
+    else
+      table.insert(args.script, words[i])
+    end
+    i = i + 1
+  end
+  return args
+end
+
+local function run_script(world, lists, folder, words)
+  local script, failure = find_script(lists, folder, words[1])
+  if not script then
+    return failure.message
+  end
+  local keys, values = script_call.form(script, options_of(words))
+  if not keys then
+    return values
+  end
+  local compiled
+  compiled, failure = add(world, script)
+  if not compiled then
+    return failure.message
+  end
+  local _, err = world:eval(script.name, keys, values)
+  return err and err.message
+end
+
+-- What is done before the call: "+500" and "+2s" let time pass, "lock/acquire --name ..." runs a
+-- script, anything else is a command. Why a line cannot be done.
+local function prepare(world, lists, folder, line)
+  local words = inline.split(line)
+  if not words then
+    return 'a quotation mark is missing'
+  elseif #words == 0 then
+    return nil
+  end
+  local span = words[1]:match('^%+(.+)$')
+  if span then
+    local ms, why = span:find('^%d+$') and tonumber(span) or nil, nil
+    if not ms then
+      ms, why = text.duration(span)
+    end
+    if not ms then
+      return why
+    end
+    return world:advance(ms)
+  elseif words[1]:find('/', 1, true) then
+    return run_script(world, lists, folder, words)
+  end
+  local _, err = world:command(unpack(words))
+  return err and err.message
+end
+
+local function with_before(world, lists, args)
+  for _, lines in ipairs(args.before or {}) do
+    for line in lines:gmatch('[^\r\n]+') do
+      local why = prepare(world, lists, args.dir, line)
+      if why then
+        return nil, misuse(('--before "%s": %s'):format(line, why))
+      end
+    end
+  end
+  world:messages()
+  local snapshot = world:snapshot()
+  return function()
+    world:restore(snapshot)
+  end
+end
+
+local function of_library(world, args)
+  local source, why = utils.readfile(args.library, true)
+  if not source then
+    return nil, misuse('--library ' .. why)
+  end
+  local _, wrong = world.functions:load(source, false)
+  if wrong then
+    return nil, { status = 'LK_SCRIPT', message = ('%s: %s'):format(args.library, wrong),
+      hint = '' }
+  elseif args.name then
+    return nil, misuse('a function of a library has no header; write its keys and arguments out')
+  elseif not world.functions:find(args.script[1]) then
+    return nil, { status = 'LK_NO_SCRIPT', message = ('%s has no function "%s"'):format(
+      args.library, args.script[1]), hint = '' }
+  end
+  local keys, values = script_call.form({}, args)
+  local words = { 'FCALL', args.script[1], #keys }
+  for _, list in ipairs({ keys, values }) do
+    for _, word in ipairs(list) do
+      words[#words + 1] = word
+    end
+  end
+  return { name = args.script[1], file = args.library, source = source, keys = keys,
+    args = values, run = function()
+      return world:command(unpack(words))
+    end }
+end
+
+local function of_script(world, lists, args)
+  local script, failure = find_script(lists, args.dir, args.script[1])
+  if not script then
+    return nil, failure
+  end
+  local keys, values = script_call.form(script, args)
+  if not keys then
+    return nil, misuse(values)
+  end
+  local compiled
+  compiled, failure = add(world, script)
+  if not compiled then
+    return nil, failure
+  end
+  return { name = script.name, file = script.path, source = script.source, keys = keys,
+    args = values, header = script.header, run = function()
+      return world:eval(script.name, keys, values)
+    end }
+end
+
+---A call as it is written on the command line.
+---@param home string
+---@param args { script: string[], name: string|nil, dir: string|nil, library: string|nil,
+---  before: string[]|nil, no_strict: boolean|nil } and `field_ARGUMENT` for each option
+---@return table|nil target
+---@return table|nil failure as Context:fail takes it
+function target.call(home, args)
+  if args.dir and not path.isdir(args.dir) then
+    return nil, misuse(('--dir %s is not a folder'):format(args.dir))
+  end
+  local world = World.new({ scripts = path.join(home, 'scripts'), strict = not args.no_strict })
+  local lists = script_call.catalogs(home, args.dir)
+  local found, failure
+  if args.library then
+    found, failure = of_library(world, args)
+  else
+    found, failure = of_script(world, lists, args)
+  end
+  if not found then
+    return nil, failure
+  end
+  found.world = world
+  found.reset, failure = with_before(world, lists, args)
+  if not found.reset then
+    return nil, failure
+  end
+  for _, list in ipairs({ found.keys, found.args }) do
+    for i, value in ipairs(list) do
+      list[i] = tostring(value)
+    end
+  end
+  return found
+end
+
+return target
