@@ -16,6 +16,8 @@
 enum {
   EXEC_NAMES_MAX = 100,
   EXEC_SERVERS_MAX = 9,
+  EXEC_TRACE_ID = 32, /* hexadecimals of a trace's id, and of a span's */
+  EXEC_SPAN_ID = 16,
   EXEC_FDS_MAX = EXEC_NAMES_MAX + EXEC_SERVERS_MAX + 1 /* and the other process's */
 };
 
@@ -54,6 +56,7 @@ typedef struct exec_options {
   int64_t at_least_ms;      /* the lock stays so long from its grant on */
   const char *report_path;  /* NULL: none */
   const char *metrics_path; /* NULL: none */
+  const char *spans_path;   /* NULL: none */
   const char *label;        /* what others see beside the lock; NULL: the command and the lock */
   char *password;           /* NULL: the URL's */
   bool quiet;
@@ -117,8 +120,10 @@ typedef struct exec_hold {
   char owner[LK_OWNER_MAX + 1];
   int64_t token; /* 0: the kind has none */
   int64_t lease_ms;
-  bool held;        /* an own hold that is to be given back */
-  const char *lost; /* why, in one word; NULL while it is not */
+  int64_t asked_ns, taken_ns;  /* when, by the clock of the day; 0: it was not */
+  char span[EXEC_SPAN_ID + 1]; /* the id of its span; "": it has none */
+  bool held;                   /* an own hold that is to be given back */
+  const char *lost;            /* why, in one word; NULL while it is not */
 } exec_hold;
 
 /* An own hold: name it (nothing is sent), take it, give it back, and how it stands. */
@@ -319,12 +324,34 @@ char *exec_report_failure(const lk_error *error);
 /* {"schema", "waiting": {"name", "status", "message", "hint", "holder"}}, likewise. */
 char *exec_report_waiting(const char *name, const exec_reason *why);
 
+/* ----------------------------------------------------------------------------------- the spans -- */
+
+typedef struct exec_spans {
+  int fd; /* -1: none are written */
+  char trace[EXEC_TRACE_ID + 1];
+  char parent[EXEC_SPAN_ID + 1]; /* "": it is the first of its trace */
+  char flags[3];
+} exec_spans;
+
+/* Opens the file, to write behind what it has; the trace is that of TRACEPARENT, else a new one. */
+lk_status exec_spans_open(exec_spans *spans, const char *path, lk_error *error);
+void exec_spans_close(exec_spans *spans);
+int64_t exec_spans_now_ns(void);
+/* All own locks that were asked for have been taken, or not: why, or NULL. False when not all could be written. */
+bool exec_spans_waited(const exec_spans *spans, exec_locks *locks, const char *targets,
+                       const char *failure);
+/* All that were taken have been given back, or are lost. */
+bool exec_spans_held(const exec_spans *spans, exec_locks *locks, const char *targets);
+/* What CMD is told as TRACEPARENT: the hold of the first own lock; NULL: it is told nothing. */
+const char *exec_spans_parent(const exec_spans *spans, exec_locks *locks, char *out, size_t size);
+
 /* ------------------------------------------------------------------------------- the two processes -- */
 
 typedef struct exec_run {
   exec_options options;
   exec_outcome outcome;
   FILE *report; /* NULL: none */
+  exec_spans spans;
 } exec_run;
 
 /* What one who runs exec can do about it; NULL: nothing is known. */
@@ -342,9 +369,10 @@ int exec_keep(exec_run *run, const job_link *front, int *die_of);
 /* What the front does; returns the exit code or dies of CMD's signal. */
 int exec_stand_in(exec_run *run, const job_link *keeper, pid_t process);
 
-/* The names are held: CMD's environment. To be freed with exec_environment_free(); NULL when memory is
- * short. */
-char **exec_environment(const exec_options *options, exec_locks *locks, const char *targets);
+/* The names are held: CMD's environment; `parent`: TRACEPARENT, or NULL: as this program has it. To be freed with
+ * exec_environment_free(); NULL when memory is short. */
+char **exec_environment(const exec_options *options, exec_locks *locks, const char *targets,
+                        const char *parent);
 void exec_environment_free(char **environment);
 
 #endif

@@ -13,7 +13,7 @@ extern char **environ;
 typedef struct source {
   const exec_options *options;
   exec_locks *locks;
-  const char *targets;
+  const char *targets, *parent;
 } source;
 
 static void print_names(FILE *out, const source *from) {
@@ -50,15 +50,19 @@ static void print_held(FILE *out, const source *from) {
   }
 }
 
-enum { OWN_VARIABLES = 3 };
+static void print_parent(FILE *out, const source *from) { fputs(from->parent, out); }
+
+enum { OWN_VARIABLES = 4 };
 
 static const struct {
   const char *name;
   void (*print)(FILE *, const source *);
-  bool of_token; /* only of kinds that have one */
-} variables[OWN_VARIABLES] = {{"LATCHKEY_LOCK", print_names, false},
-                              {"LATCHKEY_HELD", print_held, false},
-                              {"LATCHKEY_TOKEN", print_tokens, true}};
+  bool of_token;  /* only of kinds that have one */
+  bool of_parent; /* only where there is one */
+} variables[OWN_VARIABLES] = {{"LATCHKEY_LOCK", print_names, false, false},
+                              {"LATCHKEY_HELD", print_held, false, false},
+                              {"LATCHKEY_TOKEN", print_tokens, true, false},
+                              {"TRACEPARENT", print_parent, false, true}};
 
 static bool is_own(const char *assignment) {
   for (size_t i = 0; i < OWN_VARIABLES; i++) {
@@ -83,8 +87,12 @@ static char *variable(const char *name, void (*print)(FILE *, const source *), c
   return NULL;
 }
 
-char **exec_environment(const exec_options *options, exec_locks *locks, const char *targets) {
-  const source from = {.options = options, .locks = locks, .targets = targets};
+char **exec_environment(const exec_options *options, exec_locks *locks, const char *targets,
+                        const char *parent) {
+  const source from = {.options = options,
+                       .locks = locks,
+                       .targets = targets,
+                       .parent = parent ? parent : getenv("TRACEPARENT")};
   size_t count = 0;
   while (environ[count]) count++;
   char **environment = calloc(count + OWN_VARIABLES + 1, sizeof *environment);
@@ -92,6 +100,7 @@ char **exec_environment(const exec_options *options, exec_locks *locks, const ch
   size_t kept = 0;
   for (size_t i = 0; i < OWN_VARIABLES; i++) {
     if (variables[i].of_token && !options->kind->has_token) continue;
+    if (variables[i].of_parent && !from.parent) continue;
     environment[kept] = variable(variables[i].name, variables[i].print, &from);
     if (!environment[kept++]) {
       exec_environment_free(environment);

@@ -78,6 +78,8 @@ static const char rest_text[] =
     "Output\n"
     "  --report FILE       what happened, as JSON, whatever happened\n"
     "  --metrics FILE      counters and times at the end, in Prometheus' text format\n"
+    "  --spans FILE        append a span for each wait and hold to FILE, a line of\n"
+    "                      OpenTelemetry's JSON each; the trace is TRACEPARENT's\n"
     "  --json              failures as one JSON document on standard error, after a\n"
     "                      line for each lasting reason to wait\n"
     "  -q, --quiet         no messages but errors; else a wait of more than 1 s says\n"

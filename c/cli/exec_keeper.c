@@ -143,7 +143,10 @@ static int await_go(keeper *self) {
 /* CLI_DONE when CMD runs. */
 static int start(keeper *self) {
   exec_run *run = self->run;
-  char **environment = exec_environment(&run->options, self->locks, self->clients.targets);
+  char parent[80];
+  char **environment =
+      exec_environment(&run->options, self->locks, self->clients.targets,
+                       exec_spans_parent(&run->spans, self->locks, parent, sizeof parent));
   int failure = ENOMEM;
   const pid_t child = environment ? exec_start(&run->options, environment, &failure) : -1;
   exec_environment_free(environment);
@@ -259,6 +262,10 @@ static lk_status open_all(keeper *self, lk_error *error) {
       exec_report_open(run->options.report_path, &run->report, error) != LK_OK) {
     return error->status;
   }
+  if (run->options.spans_path &&
+      exec_spans_open(&run->spans, run->options.spans_path, error) != LK_OK) {
+    return error->status;
+  }
   if (exec_signals_open(error) != LK_OK) return error->status;
   if (!held_parse(getenv("LATCHKEY_HELD"), &self->held)) {
     return exec_fail(error, LK_INVALID, "LATCHKEY_HELD is not what exec writes; unset it");
@@ -285,6 +292,10 @@ static int run_all(keeper *self, int *die_of) {
   run->outcome.asked_unix_ms = unix_ms();
   if (open_all(self, &run->outcome.error) != LK_OK) return exec_tell_failure(run);
   const int ended_by = take(self);
+  const char *failure = self->taken == LK_OK || ended_by ? NULL : run->outcome.error.message;
+  if (!exec_spans_waited(&run->spans, self->locks, self->clients.targets, failure)) {
+    exec_say("the spans %s were not all written", run->options.spans_path);
+  }
   if (ended_by) return interrupted(self, ended_by, die_of);
   if (self->taken == LK_OK && run->outcome.period.last.done) return skip(self);
   return self->taken == LK_OK ? run_command(self, die_of) : exec_tell_failure(run);
@@ -296,7 +307,12 @@ int exec_keep(exec_run *run, const job_link *front, int *die_of) {
                  .front_process = getppid(),
                  .front_lives = true,
                  .deadline_ms = JOB_NO_DEADLINE};
+  run->spans.fd = -1;
   run->outcome.exit_code = run_all(&self, die_of);
+  if (self.locks && !exec_spans_held(&run->spans, self.locks, self.clients.targets)) {
+    exec_say("the spans %s were not all written", run->options.spans_path);
+  }
+  exec_spans_close(&run->spans);
   exec_tell_outcome(run, self.locks);
   if (run->options.metrics_path && self.locks &&
       !exec_clients_metrics(&self.clients, run->options.metrics_path)) {

@@ -202,9 +202,12 @@ static lk_status take_each(exec_locks *locks, int64_t deadline_ms, lk_error *err
   for (size_t i = 0; i < locks->count; i++) {
     const int64_t left_ms = deadline_ms - lk_now_ms();
     const int64_t wait_ms = locks->wait_ms == LK_FOREVER ? LK_FOREVER : left_ms > 0 ? left_ms : 0;
+    exec_hold *hold = &locks->holds[i];
     atomic_store(&locks->wanted, i);
-    const lk_status status = take_one(locks, &locks->holds[i], wait_ms, error);
+    if (!hold->asked_ns) hold->asked_ns = exec_spans_now_ns();
+    const lk_status status = take_one(locks, hold, wait_ms, error);
     if (status != LK_OK) return status;
+    hold->taken_ns = exec_spans_now_ns();
   }
   return LK_OK;
 }

@@ -154,6 +154,7 @@ static lk_status parse_option(int option, exec_options *out, bool *help, lk_erro
   case 'm': out->metrics_path = optarg; return LK_OK;
   case 'n': out->no_new_privs = true; return LK_OK;
   case 's': out->set_limit = true; return LK_OK;
+  case 'c': out->spans_path = optarg; return LK_OK;
   case 'i': out->label = optarg; return LK_OK;
   case 'l': return parse_duration("lease", optarg, &out->lease_ms, error);
   case 'o': return parse_on_lost(optarg, &out->on_lost, error);
@@ -245,6 +246,7 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                                         {"quiet", no_argument, NULL, 'q'},
                                         {"report", required_argument, NULL, 'r'},
                                         {"set-limit", no_argument, NULL, 's'},
+                                        {"spans", required_argument, NULL, 'c'},
                                         {"url", required_argument, NULL, 'u'},
                                         {"verbose", no_argument, NULL, 'v'},
                                         {"wait", required_argument, NULL, 'w'},
