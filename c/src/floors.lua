@@ -72,6 +72,7 @@ return {
       'pthread_mutex_unlock' },
     ['locks/round'] = { 'pthread_cond_destroy', 'pthread_cond_signal', 'pthread_mutex_destroy',
       'pthread_mutex_init', 'pthread_mutex_lock', 'pthread_mutex_unlock' },
+    ['locks/on_wait'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/plain'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/release'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },
     ['locks/rivals'] = { 'pthread_mutex_lock', 'pthread_mutex_unlock' },

@@ -46,6 +46,58 @@ typedef struct lk_holder {
 LK_API lk_status lk_who(lk_client *client, lk_kind kind, const char *name, lk_holder *out,
                         lk_error *error);
 
+#define LK_WAITS_MAX 32 /**< most names that are reported at once */
+
+/** For what a client waits, and why. Valid during the callback. */
+typedef struct lk_wait_event {
+  const char *name;    /**< of the lock or the permits */
+  lk_kind kind;        /**< 0: permits */
+  int64_t waited_ms;   /**< of the call that has waited longest for it */
+  const lk_error *why; /**< status LK_BUSY: another holds it; else what lk_client_trouble() says:
+                                LK_READONLY while a fail-over goes on, LK_OOM, LK_UNREACHABLE ... */
+  const lk_holder *holder; /**< with LK_BUSY, as lk_who() saw it last; NULL: that is not known */
+} lk_wait_event;
+
+/** Options of lk_waits_open(); start from LK_WAITS_OPTIONS_INIT. 0 takes the default. */
+typedef struct lk_waits_options {
+  size_t size; /**< sizeof(lk_waits_options), set by the initializer */
+  int64_t
+      after_ms; /**< report a call that has waited for so long, up to 3,600,000; default 1,000 */
+  void (*on_wait)(const lk_wait_event *event, void *user); /**< required */
+  void *user;
+} lk_waits_options;
+
+#define LK_WAITS_OPTIONS_INIT                                                                      \
+  { sizeof(lk_waits_options), 0, NULL, NULL }
+
+typedef struct lk_waits lk_waits;
+
+/**
+ * Report for what the client's calls wait, and who has it: once a call has waited for after_ms, when the reason or the
+ * holder changes, and each minute. A thread checks once a second which calls of this client wait. It sends nothing until
+ * one has waited for after_ms. Then it sends what lk_who() sends: again after 10 s, doubling to 60 s, and 2 s after a
+ * message of the lock.
+ *
+ * Locks of every kind and permits are reported. Semaphores and latches are not, since nobody holds them
+ * (docs/reference/semaphore.md). Of a multi-lock each member that is waited for is reported by itself.
+ *
+ * @param options  copied
+ * @param out      to be closed with lk_waits_close(), before or after the client
+ * @return LK_OK; LK_INVALID (no callback, after_ms out of range), LK_VERSION, LK_CLOSED, LK_FORKED, LK_NOMEM, LK_SYSTEM
+ *         (no thread)
+ * @blocks no; on_wait runs on the thread of this object. It may call anything but
+ *         lk_waits_close() of the same object and lk_client_close()
+ * @threads any
+ * @after-io nothing is changed on the server
+ * @since 0.1.0
+ */
+LK_API lk_status lk_waits_open(lk_client *client, const lk_waits_options *options, lk_waits **out,
+                               lk_error *error);
+/** No callback of it runs after this returns. NULL is fine; in a forked child it does nothing.
+ * @blocks until a running callback has returned, and calls to the server: three times command_ms
+ * @threads any but its own @since 0.1.0 */
+LK_API void lk_waits_close(lk_waits *waits);
+
 typedef struct lk_answers lk_answers;
 
 #define LK_ANSWERS_MAX 10000 /**< most answers to one question */

@@ -421,7 +421,7 @@ void lk_counting_start(lk_counting *c) {
   pthread_mutex_lock(&client->mutex);
   c->phase = LK_COUNTING_IN_LINE;
   c->in_line = c->wait_ms != 0;
-  if (client->ask) c->joined_us = lk_clock_us();
+  if (c->in_line) c->joined_us = lk_clock_us();
   if (c->in_line) first = lk_line_join(c->counter->line, &c->place);
   pthread_mutex_unlock(&client->mutex);
   lk_steps_start(&c->steps, first ? TURN : TIMER);

@@ -62,7 +62,7 @@ struct lk_counting {
   uint64_t thread;
   lk_timer timer;
   lk_place place;
-  int64_t joined_us; /* the line, of a client that answers */
+  int64_t joined_us; /* the line */
   bool in_line;
   lk_listener listener;
 
