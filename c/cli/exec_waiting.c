@@ -35,18 +35,35 @@ bool exec_waiting_again(lk_status status, const lk_error *error, int64_t deadlin
   return again;
 }
 
+/* Behind Sentinel and in a cluster another server takes over from one that is away or no master any more. */
+static void name_fail_over(const exec_clients *clients, lk_error *error) {
+  const char *const target = lk_client_target(clients->list[0]);
+  const bool moves = strstr(target, "-sentinel://") || strstr(target, "-cluster://");
+  const lk_status status = error->status;
+  if (!moves || (status != LK_UNREACHABLE && status != LK_UNSURE && status != LK_READONLY &&
+                 status != LK_MASTERDOWN && status != LK_CLUSTERDOWN && status != LK_LOADING)) {
+    return;
+  }
+  const size_t used = strlen(error->message);
+  snprintf(error->message + used, sizeof error->message - used, "; waiting for a fail-over");
+}
+
 /* Of several servers as many may be in trouble as are not needed. LK_OK: another holds the lock. */
 static lk_status find_why(exec_clients *clients, lk_error *out) {
   pthread_mutex_lock(&mutex);
   *out = met;
   pthread_mutex_unlock(&mutex);
-  if (out->status != LK_OK) return out->status;
+  if (out->status != LK_OK) {
+    name_fail_over(clients, out);
+    return out->status;
+  }
   size_t troubled = 0;
   for (size_t i = 0; i < clients->count; i++) {
     lk_error one;
     if (lk_client_trouble(clients->list[i], &one) == LK_OK) continue;
     if (++troubled == 1) *out = one;
   }
+  if (troubled > 0) name_fail_over(clients, out);
   if (troubled <= (clients->count - 1) / 2) {
     exec_fail(out, LK_OK, "%s", lk_status_text(LK_BUSY));
   }
