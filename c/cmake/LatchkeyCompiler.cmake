@@ -4,6 +4,7 @@ add_library(latchkey_flags INTERFACE)
 target_compile_features(latchkey_flags INTERFACE c_std_11)
 target_compile_options(latchkey_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
+  $<$<C_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<BOOL:${LK_WERROR}>:-Werror>)
 
 if(LK_SANITIZE STREQUAL "address")

@@ -132,7 +132,7 @@ end
 
 local function check_module(name, symbols, rules, say)
   local excepted = {}
-  for _, symbol in ipairs(rules.system[name] or {}) do
+  for _, symbol in ipairs((rules.system or {})[name] or {}) do
     excepted[symbol] = true
   end
   for _, symbol in ipairs(sorted(symbols)) do
@@ -154,7 +154,7 @@ local function check_outside(outside, rules, say)
   for _, name in ipairs(sorted(outside)) do
     check_module(name, outside[name], rules, say)
   end
-  for _, name in ipairs(sorted(rules.system)) do
+  for _, name in ipairs(sorted(rules.system or {})) do
     if not outside[name] then
       say(('there is no module %s: remove its exceptions'):format(name))
     end
@@ -163,7 +163,7 @@ end
 
 ---@param modules table of floors.read
 ---@param rules { floors: string[], system_floor: string, pure: string[], libraries: table,
----  refused?: table<string, string>, system: table<string, string[]> }
+---  refused?: table<string, string>, system?: table<string, string[]> }
 ---@return string[] findings
 function floors.check(modules, rules)
   local findings = {}

@@ -11,7 +11,7 @@ static bool is_array(const redisReply *reply, size_t at_least) {
   return reply && reply->type == REDIS_REPLY_ARRAY && reply->elements >= at_least;
 }
 
-static lk_status strange(lk_error *error) {
+static lk_status cluster_map_strange(lk_error *error) {
   return lk_fail(error, LK_PROTOCOL,
                  "the server's reply to CLUSTER SHARDS or CLUSTER SLOTS has an unknown form");
 }
@@ -54,7 +54,7 @@ static bool add_range(lk_map *map, unsigned first, unsigned last, size_t node) {
   return true;
 }
 
-static lk_status finish(const lk_map *map, lk_error *error) {
+static lk_status cluster_map_finish(const lk_map *map, lk_error *error) {
   if (map->nranges > 0) return lk_succeed(error);
   return lk_fail(error, LK_CLUSTERDOWN, "no node of the cluster serves a slot");
 }
@@ -62,7 +62,7 @@ static lk_status finish(const lk_map *map, lk_error *error) {
 /* ------------------------------------------------------------------------------------- shards -- */
 
 /* The value behind a name in an array of names and values. */
-static const redisReply *member(const redisReply *map, const char *name) {
+static const redisReply *cluster_map_member(const redisReply *map, const char *name) {
   for (size_t i = 0; is_array(map, i + 2); i += 2) {
     const redisReply *key = map->element[i];
     if (key->type == REDIS_REPLY_STRING && strcmp(key->str, name) == 0) return map->element[i + 1];
@@ -70,26 +70,29 @@ static const redisReply *member(const redisReply *map, const char *name) {
   return NULL;
 }
 
-static bool is_word(const redisReply *reply, const char *word) {
+static bool cluster_map_is_word(const redisReply *reply, const char *word) {
   return reply && reply->type == REDIS_REPLY_STRING && strcmp(reply->str, word) == 0;
 }
 
 static bool read_node(const redisReply *reply, bool tls, lk_map *map, bool *online) {
-  const redisReply *port = member(reply, tls ? "tls-port" : "port");
-  const char *host = host_of(member(reply, "endpoint"));
+  const redisReply *port = cluster_map_member(reply, tls ? "tls-port" : "port");
+  const char *host = host_of(cluster_map_member(reply, "endpoint"));
   if (!port || port->type != REDIS_REPLY_INTEGER) return true; /* not to be reached this way */
-  *online = is_word(member(reply, "health"), "online");
+  *online = cluster_map_is_word(cluster_map_member(reply, "health"), "online");
   return add_node(map, (lk_map_node){.host = host,
                                      .port = (int)port->integer,
-                                     .master = is_word(member(reply, "role"), "master")});
+                                     .master = cluster_map_is_word(
+                                         cluster_map_member(reply, "role"), "master")});
 }
 
 /* A shard in which a fail-over goes on can have two masters: the one that is online counts. */
 static lk_status read_shard(const redisReply *shard, bool tls, lk_map *map, lk_error *error) {
-  const redisReply *slots = member(shard, "slots"), *nodes = member(shard, "nodes");
+  const redisReply *slots = cluster_map_member(shard, "slots"),
+                   *nodes = cluster_map_member(shard, "nodes");
   size_t master = SIZE_MAX;
   bool found_online = false;
-  if (!is_array(slots, 0) || !is_array(nodes, 0) || slots->elements % 2) return strange(error);
+  if (!is_array(slots, 0) || !is_array(nodes, 0) || slots->elements % 2)
+    return cluster_map_strange(error);
   for (size_t i = 0; i < nodes->elements; i++) {
     size_t index = map->nnodes;
     bool online = false;
@@ -104,7 +107,7 @@ static lk_status read_shard(const redisReply *shard, bool tls, lk_map *map, lk_e
     unsigned first, last;
     if (!slot_of(slots->element[i], &first) || !slot_of(slots->element[i + 1], &last) ||
         !fits(map, first, last)) {
-      return strange(error);
+      return cluster_map_strange(error);
     }
     if (!add_range(map, first, last, master)) return lk_fail(error, LK_NOMEM, "out of memory");
   }
@@ -113,12 +116,12 @@ static lk_status read_shard(const redisReply *shard, bool tls, lk_map *map, lk_e
 
 lk_status lk_map_read_shards(const redisReply *reply, bool tls, lk_map *out, lk_error *error) {
   *out = (lk_map){0};
-  if (!is_array(reply, 0)) return strange(error);
+  if (!is_array(reply, 0)) return cluster_map_strange(error);
   for (size_t i = 0; i < reply->elements; i++) {
     lk_status status = read_shard(reply->element[i], tls, out, error);
     if (status != LK_OK) return status;
   }
-  return finish(out, error);
+  return cluster_map_finish(out, error);
 }
 
 /* -------------------------------------------------------------------------------------- slots -- */
@@ -129,11 +132,12 @@ static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *erro
   size_t master = map->nnodes;
   if (!is_array(reply, 3) || !slot_of(reply->element[0], &first) ||
       !slot_of(reply->element[1], &last) || !fits(map, first, last)) {
-    return strange(error);
+    return cluster_map_strange(error);
   }
   for (size_t i = 2; i < reply->elements; i++) {
     const redisReply *node = reply->element[i];
-    if (!is_array(node, 2) || node->element[1]->type != REDIS_REPLY_INTEGER) return strange(error);
+    if (!is_array(node, 2) || node->element[1]->type != REDIS_REPLY_INTEGER)
+      return cluster_map_strange(error);
     lk_map_node one = {.host = host_of(node->element[0]),
                        .port = (int)node->element[1]->integer,
                        .master = i == 2};
@@ -145,12 +149,12 @@ static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *erro
 
 lk_status lk_map_read_slots(const redisReply *reply, lk_map *out, lk_error *error) {
   *out = (lk_map){0};
-  if (!is_array(reply, 0)) return strange(error);
+  if (!is_array(reply, 0)) return cluster_map_strange(error);
   for (size_t i = 0; i < reply->elements; i++) {
     lk_status status = read_range(reply->element[i], out, error);
     if (status != LK_OK) return status;
   }
-  return finish(out, error);
+  return cluster_map_finish(out, error);
 }
 
 void lk_map_clear(lk_map *map) {

@@ -411,7 +411,7 @@ void lk_url_clear(lk_url *url) {
   *url = (lk_url){0};
 }
 
-static size_t put(char *buffer, size_t size, size_t at, const char *format, ...) {
+static size_t url_put(char *buffer, size_t size, size_t at, const char *format, ...) {
   va_list args;
   va_start(args, format);
   int length = at < size ? vsnprintf(buffer + at, size - at, format, args) : 0;
@@ -421,19 +421,19 @@ static size_t put(char *buffer, size_t size, size_t at, const char *format, ...)
 }
 
 static size_t put_host(char *buffer, size_t size, size_t at, const char *host, int port) {
-  return put(buffer, size, at, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+  return url_put(buffer, size, at, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
 }
 
 size_t lk_url_target(const lk_url *url, char *buffer, size_t size) {
   static const char *const kinds[] = {"", "-sentinel", "-cluster"};
-  if (url->path) return put(buffer, size, 0, "unix://%s?db=%d", url->path, url->db);
-  if (url->local) return put(buffer, size, 0, "local:");
-  size_t at = put(buffer, size, 0, "redis%s%s://", url->tls ? "s" : "", kinds[url->kind]);
+  if (url->path) return url_put(buffer, size, 0, "unix://%s?db=%d", url->path, url->db);
+  if (url->local) return url_put(buffer, size, 0, "local:");
+  size_t at = url_put(buffer, size, 0, "redis%s%s://", url->tls ? "s" : "", kinds[url->kind]);
   if (url->host) at = put_host(buffer, size, at, url->host, url->port);
   for (size_t i = 0; i < url->nhosts; i++) {
-    if (i > 0) at = put(buffer, size, at, ",");
+    if (i > 0) at = url_put(buffer, size, at, ",");
     at = put_host(buffer, size, at, url->hosts[i].host, url->hosts[i].port);
   }
-  if (url->master) at = put(buffer, size, at, "/%s", url->master);
-  return url->kind == LK_URL_CLUSTER ? at : put(buffer, size, at, "/%d", url->db);
+  if (url->master) at = url_put(buffer, size, at, "/%s", url->master);
+  return url->kind == LK_URL_CLUSTER ? at : url_put(buffer, size, at, "/%d", url->db);
 }

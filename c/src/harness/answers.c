@@ -24,7 +24,8 @@ struct lk_answers {
 };
 
 /* On the background thread. What is too long, or one too many, is not kept. */
-static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+static void answers_told(lk_listener *listener, lk_news news, lk_bytes payload,
+                         const lk_error *why) {
   lk_answers *answers = (lk_answers *)((char *)listener - offsetof(lk_answers, listener));
   const size_t count = atomic_load(&answers->count);
   (void)why;
@@ -65,8 +66,8 @@ static lk_status question(lk_client *client, const char *channel, int64_t *heard
   return status;
 }
 
-static lk_status collect(lk_client *client, lk_answers *answers, const char *name, int64_t wait_ms,
-                         lk_error *error) {
+static lk_status answers_collect(lk_client *client, lk_answers *answers, const char *name,
+                                 int64_t wait_ms, lk_error *error) {
   lk_channels *channels = client->channels;
   lk_channel *channel = NULL;
   uint64_t seen = 0;
@@ -74,7 +75,7 @@ static lk_status collect(lk_client *client, lk_answers *answers, const char *nam
   lk_status status =
       lk_channels_join(channels, name, lk_clock_us() + patience_us, &channel, &seen, error);
   if (status != LK_OK) return status;
-  answers->listener.told = told;
+  answers->listener.told = answers_told;
   status = lk_channels_listen(channels, name, &answers->listener);
   if (status == LK_OK) status = question(client, name, &answers->expected, error);
   const int64_t until_us = lk_clock_us() + wait_ms * 1000;
@@ -103,7 +104,7 @@ lk_status lk_ask(lk_client *client, int64_t wait_ms, lk_answers **out, lk_error 
   if (status == LK_OK) {
     snprintf(name, sizeof name, LK_ANSWER_CHANNEL "%s:%llx", client->uuid,
              (unsigned long long)atomic_fetch_add(&client->serials, 1));
-    status = collect(client, answers, name, wait_ms, error);
+    status = answers_collect(client, answers, name, wait_ms, error);
   }
   if (status == LK_OK) {
     lk_succeed(error);

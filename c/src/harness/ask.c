@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "harness/client.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* An answer is no longer than this. One goes out every so often in the long run, and so many at once at most. */
 enum { ANSWER_MAX = 16384, ROOM = 4096, TAIL = 64, GAP_US = 50 * 1000, AT_ONCE = 8 };
@@ -27,28 +28,30 @@ struct lk_asked {
 
 /* ----------------------------------------------------------------------------------- the text -- */
 
-static void put(lk_saying *saying, const char *text, size_t len) {
+static void ask_put(lk_saying *saying, const char *text, size_t len) {
   if (saying->len + len >= saying->size) return;
   memcpy(saying->text + saying->len, text, len);
   saying->len += len;
 }
 
-static void put_text(lk_saying *saying, const char *text) { put(saying, text, strlen(text)); }
+static void ask_put_text(lk_saying *saying, const char *text) {
+  ask_put(saying, text, strlen(text));
+}
 
 /* Bytes that are no ASCII stand as the code points of the same numbers. */
-static void put_string(lk_saying *saying, const char *text) {
-  put_text(saying, "\"");
+static void ask_put_string(lk_saying *saying, const char *text) {
+  ask_put_text(saying, "\"");
   for (; *text; text++) {
     const unsigned char byte = (unsigned char)*text;
     char escaped[8];
-    if (byte == '"' || byte == '\\') put_text(saying, "\\");
+    if (byte == '"' || byte == '\\') ask_put_text(saying, "\\");
     if (byte >= ' ' && byte < 127) {
-      put(saying, text, 1);
+      ask_put(saying, text, 1);
     } else {
-      put(saying, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", byte));
+      ask_put(saying, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", byte));
     }
   }
-  put_text(saying, "\"");
+  ask_put_text(saying, "\"");
 }
 
 static void put_members(lk_saying *saying, const lk_member *members, size_t count) {
@@ -56,13 +59,14 @@ static void put_members(lk_saying *saying, const lk_member *members, size_t coun
   for (size_t i = 0; i < count; i++) {
     char digits[24];
     if (!members[i].name) continue;
-    put_text(saying, comma);
-    put_string(saying, members[i].name);
-    put_text(saying, ":");
+    ask_put_text(saying, comma);
+    ask_put_string(saying, members[i].name);
+    ask_put_text(saying, ":");
     if (members[i].text) {
-      put_string(saying, members[i].text);
+      ask_put_string(saying, members[i].text);
     } else {
-      put(saying, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, members[i].number));
+      ask_put(saying, digits,
+              (size_t)snprintf(digits, sizeof digits, "%" PRId64, members[i].number));
     }
     comma = ",";
   }
@@ -73,18 +77,18 @@ void lk_saying_add(lk_saying *saying, const lk_member *members, size_t count) {
     saying->left_out++;
     return;
   }
-  put_text(saying, saying->in_list++ ? ",{" : "{");
+  ask_put_text(saying, saying->in_list++ ? ",{" : "{");
   put_members(saying, members, count);
-  put_text(saying, "}");
+  ask_put_text(saying, "}");
 }
 
 /* With the client's mutex held. */
 static void say_list(const lk_client *client, lk_telling what, lk_saying *saying) {
   saying->in_list = 0;
-  put_text(saying, what == LK_TELL_HOLDS ? ",\"holds\":[" : ",\"waits\":[");
+  ask_put_text(saying, what == LK_TELL_HOLDS ? ",\"holds\":[" : ",\"waits\":[");
   if (client->holds.tell) client->holds.tell(client, (int)what, saying);
   if (client->lines.tell) client->lines.tell(client, (int)what, saying);
-  put_text(saying, "]");
+  ask_put_text(saying, "]");
 }
 
 /* With the client's mutex held. What is waited for comes first: a client that has not the room for all that it holds
@@ -93,23 +97,23 @@ static void say_all(const lk_asked *ask, lk_saying *saying) {
   const lk_client *client = ask->client;
   const lk_member head[] = {LK_NUMBER("answer", 1), LK_TEXT("client", client->settings.name),
                             LK_TEXT("uuid", client->uuid)};
-  put_text(saying, "{");
+  ask_put_text(saying, "{");
   put_members(saying, head, sizeof head / sizeof head[0]);
   if (ask->within) {
-    put_text(saying, ",\"within\":");
-    put_string(saying, strlen(ask->within) < ROOM / 2 ? ask->within : "");
+    ask_put_text(saying, ",\"within\":");
+    ask_put_string(saying, strlen(ask->within) < ROOM / 2 ? ask->within : "");
   }
   say_list(client, LK_TELL_WAITS, saying);
   say_list(client, LK_TELL_HOLDS, saying);
   const lk_member tail = LK_NUMBER("left_out", (int64_t)saying->left_out);
-  put_text(saying, ",");
+  ask_put_text(saying, ",");
   put_members(saying, &tail, 1);
-  put_text(saying, "}");
+  ask_put_text(saying, "}");
 }
 
 /* ---------------------------------------------------------------------------------- answering -- */
 
-static void answered(void *user, lk_answer *answer) {
+static void ask_answered(void *user, lk_answer *answer) {
   freeReplyObject(answer->reply); /* who asked may have gone; a refusal is the server's to log */
   lk_client_drop(user);
 }
@@ -122,7 +126,7 @@ static void publish(lk_client *client, const char *channel, const lk_saying *say
       pipe ? lk_request_new(argv, 3, false, lk_clock_us() + client->command_us) : NULL;
   if (!request) return;
   lk_client_keep(client);
-  lk_pipe_send(pipe, request, answered, client);
+  lk_pipe_send(pipe, request, ask_answered, client);
 }
 
 /* On the background thread, outside of every mutex. */
@@ -135,12 +139,12 @@ static void answer(lk_job *job) {
     free(saying.text);
     return;
   }
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   const size_t count = ask->count;
   memcpy(channels, ask->channels, sizeof channels);
   ask->count = 0;
   say_all(ask, &saying);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < count; i++) publish(client, channels[i], &saying);
   lk_client_leave(client);
   free(saying.text);
@@ -154,7 +158,7 @@ bool lk_ask_is_channel(lk_bytes channel) {
 }
 
 /* "1 CHANNEL": a question of a later kind begins with another number, and is not for this client. */
-static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+static void ask_told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
   lk_asked *ask = (lk_asked *)((char *)listener - offsetof(lk_asked, listener));
   (void)why;
   const int64_t now_us = lk_clock_us();
@@ -163,12 +167,12 @@ static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk
   const lk_bytes channel = {payload.data + 2, payload.len - 2};
   if (!lk_ask_is_channel(channel)) return;
   ask->busy_us = (ask->busy_us > now_us ? ask->busy_us : now_us) + GAP_US;
-  pthread_mutex_lock(&ask->client->mutex);
+  lk_mutex_lock(&ask->client->mutex);
   if (ask->count < AT_ONCE) {
     memcpy(ask->channels[ask->count], channel.data, channel.len);
     ask->channels[ask->count++][channel.len] = '\0';
   }
-  pthread_mutex_unlock(&ask->client->mutex);
+  lk_mutex_unlock(&ask->client->mutex);
   lk_job_post(ask->client->keeper, &ask->job);
 }
 
@@ -182,7 +186,7 @@ lk_status lk_ask_open(lk_client *client, const char *within, lk_error *error) {
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   ask->client = client;
-  ask->listener.told = told;
+  ask->listener.told = ask_told;
   ask->job.run = answer;
   client->ask = ask;
   lk_channels_beside(client->channels, LK_ASK_CHANNEL, &ask->listener);

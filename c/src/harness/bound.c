@@ -137,18 +137,3 @@ bool lk_bound_outcome(const redisReply *answer, lk_outcome *out) {
   lk_reply_number(reply, 3, &out->fourth);
   return lk_reply_number(reply, 0, &out->first);
 }
-
-lk_status lk_bound_run(lk_client *client, const lk_bound *bound, const lk_arguments *with,
-                       int64_t patience_us, lk_answer *answer, lk_outcome *outcome,
-                       lk_error *error) {
-  if (patience_us > client->command_us) patience_us = client->command_us;
-  lk_status status = lk_eval_call(client, bound->def, with->keys, bound->def->nkeys, with->args,
-                                  with->nargs, lk_clock_us() + patience_us, answer, error);
-  *outcome = (lk_outcome){0};
-  if (status == LK_OK && !lk_bound_outcome(answer->reply, outcome)) {
-    status = lk_bound_strange(bound, error);
-  }
-  freeReplyObject(answer->reply);
-  answer->reply = NULL;
-  return status;
-}

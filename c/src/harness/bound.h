@@ -43,6 +43,10 @@ typedef struct lk_arguments {
   char hold[24], ticket[24], rest[24];
 } lk_arguments;
 
+static inline lk_invocation lk_bound_call(const lk_bound *bound, const lk_arguments *with) {
+  return (lk_invocation){bound->def, with->keys, bound->def->nkeys, with->args, with->nargs};
+}
+
 /* What a lock's script answers: {first, second, third, fourth}, 0 where there is none. */
 typedef struct lk_outcome {
   int64_t first, second, third, fourth;
@@ -56,10 +60,6 @@ void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const l
                    lk_arguments *out);
 /* The outcome of a reply; false if it has none. */
 bool lk_bound_outcome(const redisReply *reply, lk_outcome *out);
-/* Runs it. LK_PROTOCOL for a reply without an outcome; the answer has no reply any more. */
-lk_status lk_bound_run(lk_client *client, const lk_bound *bound, const lk_arguments *with,
-                       int64_t patience_us, lk_answer *answer, lk_outcome *outcome,
-                       lk_error *error);
 /* LK_PROTOCOL. */
 lk_status lk_bound_strange(const lk_bound *bound, lk_error *error);
 

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "harness/caller.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 struct lk_caller {
@@ -11,7 +12,7 @@ struct lk_caller {
   uint64_t id;
   atomic_flag busy;
   atomic_size_t refs; /* the application's, and one for each that is told of its loss now */
-  pthread_mutex_t mutex;
+  lk_mutex mutex;
   lk_held *held; /* with whichever clients; guarded by the mutex, which is taken inside theirs */
 };
 
@@ -42,34 +43,34 @@ void lk_caller_keep(lk_caller *caller) {
 void lk_caller_drop(lk_caller *caller) {
   if (!caller || atomic_fetch_sub(&caller->refs, 1) != 1) return;
   lk_client_drop(caller->client);
-  pthread_mutex_destroy(&caller->mutex);
+  lk_mutex_destroy(&caller->mutex);
   free(caller);
 }
 
 void lk_caller_add(lk_caller *caller, lk_held *held) {
   if (!caller) return;
-  pthread_mutex_lock(&caller->mutex);
+  lk_mutex_lock(&caller->mutex);
   held->at = &caller->held;
   held->next = caller->held;
   if (held->next) held->next->at = &held->next;
   caller->held = held;
-  pthread_mutex_unlock(&caller->mutex);
+  lk_mutex_unlock(&caller->mutex);
 }
 
 void lk_caller_remove(lk_caller *caller, lk_held *held) {
   if (!caller) return;
-  pthread_mutex_lock(&caller->mutex);
+  lk_mutex_lock(&caller->mutex);
   *held->at = held->next;
   if (held->next) held->next->at = held->at;
-  pthread_mutex_unlock(&caller->mutex);
+  lk_mutex_unlock(&caller->mutex);
 }
 
 /* One of those it holds, with a reference. */
 static lk_held *keep_one(lk_caller *caller) {
-  pthread_mutex_lock(&caller->mutex);
+  lk_mutex_lock(&caller->mutex);
   lk_held *held = caller->held;
   if (held) held->keep(held);
-  pthread_mutex_unlock(&caller->mutex);
+  lk_mutex_unlock(&caller->mutex);
   return held;
 }
 
@@ -92,7 +93,7 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
     caller->id = lk_thread_new_number();
     atomic_flag_clear(&caller->busy);
     atomic_init(&caller->refs, 1);
-    pthread_mutex_init(&caller->mutex, NULL);
+    lk_mutex_init(&caller->mutex);
     lk_client_keep(client);
     *out = caller;
   }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/status.h"
 #include "harness/function.h"
+#include "os/folder.h"
 
 /* A script above this is no script: the server would hold its breath. */
 enum { SOURCE_MAX = 1024 * 1024 };
@@ -23,7 +22,7 @@ struct lk_catalog {
   lk_script_def *copies; /* what everybody gets: with their places, and their names as functions */
 };
 
-static int by_name(const void *a, const void *b) {
+static int catalog_by_name(const void *a, const void *b) {
   const lk_script_def *const *left = a;
   const lk_script_def *const *right = b;
   return strcmp((*left)->name, (*right)->name);
@@ -33,7 +32,7 @@ static size_t index_of(const lk_catalog *catalog, const char *name) {
   lk_script_def probe = {.name = name};
   const lk_script_def *pointer = &probe;
   const lk_script_def **found =
-      bsearch(&pointer, catalog->scripts, catalog->count, sizeof pointer, by_name);
+      bsearch(&pointer, catalog->scripts, catalog->count, sizeof pointer, catalog_by_name);
   return found ? (size_t)(found - catalog->scripts) : SIZE_MAX;
 }
 
@@ -66,7 +65,7 @@ static lk_status may_replace(const lk_script_def *new, const lk_script_def *old,
   return LK_OK;
 }
 
-static lk_status add(lk_catalog *catalog, lk_parsed *parsed, lk_error *error) {
+static lk_status catalog_add(lk_catalog *catalog, lk_parsed *parsed, lk_error *error) {
   const lk_script_def *def = lk_parsed_def(parsed);
   lk_parsed **kept = realloc(catalog->parsed, (catalog->parsed_count + 1) * sizeof *kept);
   if (kept) catalog->parsed = kept;
@@ -84,34 +83,21 @@ static lk_status add(lk_catalog *catalog, lk_parsed *parsed, lk_error *error) {
     return status;
   }
   catalog->scripts[catalog->count++] = def;
-  qsort(catalog->scripts, catalog->count, sizeof *catalog->scripts, by_name);
+  qsort(catalog->scripts, catalog->count, sizeof *catalog->scripts, catalog_by_name);
   return LK_OK;
 }
 
 /* ------------------------------------------------------------------------------------- folders -- */
 
 static lk_status read_file(const char *path, char **out, size_t *len, lk_error *error) {
-  struct stat about;
-  FILE *file = fopen(path, "rb");
-  *out = NULL;
-  *len = 0;
-  if (!file || fstat(fileno(file), &about) < 0) {
-    if (file) fclose(file);
-    return lk_fail(error, LK_INVALID, "%s: %s", path, strerror(errno));
+  int failure = lk_file_read(path, SOURCE_MAX, out, len);
+  switch (failure) {
+  case 0: return LK_OK;
+  case ENOMEM: return lk_fail(error, LK_NOMEM, "out of memory");
+  case EFBIG: return lk_fail(error, LK_INVALID, "%s: larger than %d bytes", path, SOURCE_MAX);
+  case EIO: return lk_fail(error, LK_INVALID, "%s: could not be read", path);
+  default: return lk_fail(error, LK_INVALID, "%s: %s", path, strerror(failure));
   }
-  if (about.st_size > SOURCE_MAX) {
-    fclose(file);
-    return lk_fail(error, LK_INVALID, "%s: larger than %d bytes", path, SOURCE_MAX);
-  }
-  size_t size = (size_t)about.st_size;
-  *out = malloc(size + 1);
-  if (*out) *len = fread(*out, 1, size, file);
-  fclose(file);
-  if (!*out) return lk_fail(error, LK_NOMEM, "out of memory");
-  if (*len == size) return LK_OK;
-  free(*out);
-  *out = NULL;
-  return lk_fail(error, LK_INVALID, "%s: could not be read", path);
 }
 
 static lk_status add_file(lk_catalog *catalog, const char *path, const char *name,
@@ -129,7 +115,7 @@ static lk_status add_file(lk_catalog *catalog, const char *path, const char *nam
     lk_parsed_free(parsed);
     return LK_INVALID;
   }
-  return add(catalog, parsed, error);
+  return catalog_add(catalog, parsed, error);
 }
 
 /* `inside` is the path below the folder, "" for itself: a script's name is that without suffix. */
@@ -137,26 +123,27 @@ static lk_status add_folder(lk_catalog *catalog, const char *root, const char *i
                             lk_error *error) {
   char path[PATH_MAX];
   lk_status status = LK_OK;
-  struct dirent *entry;
+  int failure;
   snprintf(path, sizeof path, "%s/%s", root, inside);
-  DIR *folder = opendir(path);
-  if (!folder) return lk_fail(error, LK_INVALID, "scripts in %s: %s", path, strerror(errno));
-  while (status == LK_OK && (entry = readdir(folder)) != NULL) {
+  lk_folder *folder = lk_folder_open(path, &failure);
+  if (!folder) return lk_fail(error, LK_INVALID, "scripts in %s: %s", path, strerror(failure));
+  const char *entry;
+  while (status == LK_OK && (entry = lk_folder_next(folder)) != NULL) {
     char name[PATH_MAX];
-    struct stat about;
-    size_t len = strlen(entry->d_name);
-    if (entry->d_name[0] == '_' || entry->d_name[0] == '.') continue;
-    int n = snprintf(name, sizeof name, "%s%s%s", inside, *inside ? "/" : "", entry->d_name);
+    size_t len = strlen(entry);
+    if (entry[0] == '_' || entry[0] == '.') continue;
+    int n = snprintf(name, sizeof name, "%s%s%s", inside, *inside ? "/" : "", entry);
     int m = snprintf(path, sizeof path, "%s/%.*s", root, n, name);
-    if (n >= PATH_MAX || m >= PATH_MAX || stat(path, &about) < 0) continue;
-    if (S_ISDIR(about.st_mode)) {
+    if (n >= PATH_MAX || m >= PATH_MAX) continue;
+    lk_path_kind kind = lk_path_look(path);
+    if (kind == LK_PATH_FOLDER) {
       status = add_folder(catalog, root, name, error);
-    } else if (len > 4 && strcmp(entry->d_name + len - 4, ".lua") == 0) {
+    } else if (kind == LK_PATH_FILE && len > 4 && strcmp(entry + len - 4, ".lua") == 0) {
       name[n - 4] = '\0';
       status = add_file(catalog, path, name, error);
     }
   }
-  closedir(folder);
+  lk_folder_close(folder);
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "os/clock.h"
 #include "os/fork.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 int64_t lk_now_ms(void) { return lk_clock_ms(); }
@@ -27,34 +28,34 @@ lk_status lk_client_enter(lk_client *client, lk_error *error) {
   if (!lk_client_is_mine(client)) {
     return lk_fail(error, LK_FORKED, "the client was opened by the parent of this process");
   }
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   bool closing = client->closing;
   if (!closing) client->active++;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return closing ? lk_fail(error, LK_CLOSED, "the client is closed") : LK_OK;
 }
 
 void lk_client_leave(lk_client *client) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   client->active--;
-  if (client->closing && client->active == 0) pthread_cond_broadcast(&client->idle);
-  pthread_mutex_unlock(&client->mutex);
+  if (client->closing && client->active == 0) lk_cond_broadcast(&client->idle);
+  lk_mutex_unlock(&client->mutex);
 }
 
 bool lk_client_is_closing(lk_client *client) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   bool closing = client->closing;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return closing;
 }
 
 void lk_client_sleep(lk_client *client, int64_t until_us) {
   lk_client_send_gathered(client);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   while (!client->closing && lk_clock_us() < until_us) {
     lk_cond_wait_until(&client->idle, &client->mutex, until_us);
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 /* ------------------------------------------------------------------------------------- asking -- */
@@ -73,7 +74,7 @@ bool lk_client_gathers(const lk_client *client) {
   return dispatcher != 0 && dispatcher == lk_thread_number();
 }
 
-static void send_gathered(lk_client *client) {
+static void client_send_gathered(lk_client *client) {
   if (lk_client_enter(client, NULL) == LK_OK) {
     lk_route_flush(client->route);
     lk_client_leave(client);
@@ -83,7 +84,7 @@ static void send_gathered(lk_client *client) {
 }
 
 void lk_client_send_gathered(lk_client *client) {
-  if (lk_client_gathers(client)) send_gathered(client);
+  if (lk_client_gathers(client)) client_send_gathered(client);
 }
 
 /* What so many callbacks started goes out in one piece. */
@@ -98,7 +99,7 @@ size_t lk_client_dispatch(lk_client *client) {
   size_t ran = 0, lately;
   do {
     lately = lk_events_dispatch(&client->events, GATHER_MOST);
-    if (gathers && lately > 0) send_gathered(client);
+    if (gathers && lately > 0) client_send_gathered(client);
     ran += lately;
   } while (lately == GATHER_MOST);
   if (gathers) atomic_store(&client->dispatcher, 0);

@@ -3,7 +3,6 @@
 #ifndef LK_CLIENT_H
 #define LK_CLIENT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -16,6 +15,7 @@
 #include "net/route.h"
 #include "net/trace.h"
 #include "os/random.h"
+#include "os/sync.h"
 
 typedef struct lk_record lk_record;
 typedef struct lk_seq lk_seq;
@@ -69,10 +69,10 @@ struct lk_client {
   char uuid[LK_UUID_SIZE];
   atomic_uint_least64_t serials; /* of owners' names: never used twice */
 
-  pthread_mutex_t listening; /* who hears what changes; taken before the channels' and the next */
-  pthread_mutex_t mutex;     /* guards holds, watches and what is below */
-  pthread_cond_t idle; /* signalled when a close begins, and when the last call has returned */
-  size_t active;       /* calls under way */
+  lk_mutex listening; /* who hears what changes; taken before the channels' and the next */
+  lk_mutex mutex;     /* guards holds, watches and what is below */
+  lk_cond idle;       /* signalled when a close begins, and when the last call has returned */
+  size_t active;      /* calls under way */
   bool closing;
   lk_holds holds;
   lk_undo *undos; /* calls that are to be undone */

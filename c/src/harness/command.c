@@ -10,7 +10,7 @@
 #include "os/clock.h"
 
 /* Commands that would block the shared connection, or leave it in another state. */
-static bool is_word(lk_bytes given, const char *word) {
+static bool command_is_word(lk_bytes given, const char *word) {
   return strlen(word) == given.len && strncasecmp(word, given.data, given.len) == 0;
 }
 
@@ -23,11 +23,11 @@ static bool is_refused(const lk_bytes *argv, size_t argc) {
       "SUBSCRIBE",  "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",  "WAIT",
       "WAITAOF",    "WATCH",        "XREAD",      "XREADGROUP"};
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (is_word(argv[0], refused[i])) return true;
+    if (command_is_word(argv[0], refused[i])) return true;
   }
   /* With a protocol behind it, HELLO changes the connection. */
-  return argc > 1 &&
-         ((is_word(argv[0], "CLIENT") && is_word(argv[1], "REPLY")) || is_word(argv[0], "HELLO"));
+  return argc > 1 && ((command_is_word(argv[0], "CLIENT") && command_is_word(argv[1], "REPLY")) ||
+                      command_is_word(argv[0], "HELLO"));
 }
 
 /* ------------------------------------------------------------------------------------ whither -- */
@@ -60,8 +60,8 @@ static const lk_bytes *key_of(const lk_bytes *argv, size_t argc) {
   size_t at = 1;
   for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
     const position *p = &positions[i];
-    if (!is_word(argv[0], p->command)) continue;
-    bool none = p->count > 0 && p->count < argc && is_word(argv[p->count], "0");
+    if (!command_is_word(argv[0], p->command)) continue;
+    bool none = p->count > 0 && p->count < argc && command_is_word(argv[p->count], "0");
     at = none ? 0 : p->at;
   }
   return at > 0 && at < argc ? &argv[at] : NULL;
@@ -69,7 +69,7 @@ static const lk_bytes *key_of(const lk_bytes *argv, size_t argc) {
 
 /* -------------------------------------------------------------------------------------- sending -- */
 
-static lk_status check(const lk_bytes *argv, size_t argc, lk_reply **out, lk_error *error) {
+static lk_status command_check(const lk_bytes *argv, size_t argc, lk_reply **out, lk_error *error) {
   if (!out || !argv || argc == 0 || argc > LK_EVAL_ARGS_MAX || !argv[0].data) {
     return lk_fail(error, LK_INVALID, "a command needs 1 to %d words", LK_EVAL_ARGS_MAX);
   }
@@ -111,7 +111,7 @@ lk_status lk_command(lk_client *client, const lk_bytes *argv, size_t argc, lk_re
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  status = check(argv, argc, out, error);
+  status = command_check(argv, argc, out, error);
   if (status == LK_OK) status = send_to(client, NULL, argv, argc, out, error);
   lk_client_leave(client);
   return status;
@@ -150,7 +150,7 @@ lk_status lk_node_command(lk_client *client, size_t index, const lk_bytes *argv,
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  status = check(argv, argc, out, error);
+  status = command_check(argv, argc, out, error);
   if (status == LK_OK && index >= lk_route_count(client->route)) {
     status = lk_fail(error, LK_INVALID, "there is no node %zu", index);
   }

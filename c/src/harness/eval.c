@@ -16,28 +16,27 @@
 /* -------------------------------------------------------------------------------------- calls -- */
 
 /* EVALSHA sha nkeys keys... args..., or FCALL name ...; `number` holds the count's digits. */
-static size_t fill(lk_bytes *argv, const lk_script_def *script, const lk_bytes *keys, size_t nkeys,
-                   const lk_bytes *args, size_t nargs, char number[24]) {
+static size_t eval_fill(lk_bytes *argv, const lk_invocation *what, char number[24]) {
   size_t n = 0;
+  const lk_script_def *script = what->script;
   argv[n++] = script->function ? (lk_bytes){"FCALL", 5} : (lk_bytes){"EVALSHA", 7};
   argv[n++] = script->function ? lk_bytes_of(script->function) : (lk_bytes){script->sha1, 40};
-  argv[n++] = (lk_bytes){number, lk_digits_put(number, nkeys)};
-  for (size_t i = 0; i < nkeys; i++) argv[n++] = keys[i];
-  for (size_t i = 0; i < nargs; i++) argv[n++] = args[i];
+  argv[n++] = (lk_bytes){number, lk_digits_put(number, what->nkeys)};
+  for (size_t i = 0; i < what->nkeys; i++) argv[n++] = what->keys[i];
+  for (size_t i = 0; i < what->nargs; i++) argv[n++] = what->args[i];
   return n;
 }
 
-lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
-                       size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error) {
+lk_status lk_call_init(lk_call *call, const lk_invocation *what, lk_error *error) {
   char number[24];
   size_t bytes = 0;
-  call->script = script;
+  call->script = what->script;
   call->durable = false;
   call->gathers = call->hurries = false;
-  call->argc = 3 + nkeys + nargs;
+  call->argc = 3 + what->nkeys + what->nargs;
   call->argv = malloc(call->argc * sizeof *call->argv);
   if (!call->argv) return lk_fail(error, LK_NOMEM, "out of memory");
-  fill(call->argv, script, keys, nkeys, args, nargs, number);
+  eval_fill(call->argv, what, number);
   for (size_t i = 0; i < call->argc; i++) bytes += call->argv[i].len;
   lk_bytes *whole = realloc(call->argv, call->argc * sizeof *call->argv + bytes);
   if (!whole) {
@@ -89,7 +88,7 @@ typedef struct calling {
   int64_t pause_us; /* before the script is loaded once more */
 } calling;
 
-static void send_once(const calling *c, lk_answer *answer) {
+static void eval_send_once(const calling *c, lk_answer *answer) {
   bool repeatable = c->script->repeat != LK_REPEAT_NO;
   lk_request *request = lk_request_new(c->argv, c->argc, repeatable, c->deadline_us);
   lk_request_trace(request, c->traced);
@@ -97,57 +96,60 @@ static void send_once(const calling *c, lk_answer *answer) {
 }
 
 /* Again, after an answer that was none. */
-static void send_again(const calling *c, lk_answer *answer) {
+static void eval_send_again(const calling *c, lk_answer *answer) {
   unsigned lost = lk_answer_lost(answer);
   freeReplyObject(answer->reply);
-  send_once(c, answer);
+  eval_send_once(c, answer);
   answer->copies += lost;
 }
 
 /* The script was missing. false: there is no time to load it. */
-static bool repair(lk_client *client, calling *c, lk_answer *answer) {
+static bool eval_repair(lk_client *client, calling *c, lk_answer *answer) {
   if (lk_clock_us() >= c->deadline_us) return false;
   int64_t at_us = lk_sender_again_us(&c->pause_us);
   if (at_us >= c->deadline_us) return false;
   lk_client_sleep(client, at_us);
   if (lk_clock_us() < at_us) return false; /* the client closes */
   lk_sender_load_ahead(client, c->hop.pipe, c->script, c->deadline_us);
-  send_again(c, answer);
+  eval_send_again(c, answer);
   if (lk_sender_is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
   return true;
 }
 
 static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
-  send_once(c, answer);
+  eval_send_once(c, answer);
   for (;;) {
     if (!lk_sender_is_missing(answer)) {
       if (!lk_route_follow(client->route, c->key, answer, &c->hop, c->deadline_us)) return;
-      send_again(c, answer);
-    } else if (!repair(client, c, answer)) {
+      eval_send_again(c, answer);
+    } else if (!eval_repair(client, c, answer)) {
       lk_sender_never_kept(answer, c->pause_us > 0);
       return;
     }
   }
 }
 
-lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
-                       size_t nkeys, const lk_bytes *args, size_t nargs, int64_t deadline_us,
+lk_status lk_eval_call(lk_client *client, const lk_invocation *what, int64_t deadline_us,
                        lk_answer *answer, lk_error *error) {
+  const lk_script_def *script = what->script;
+  const lk_bytes *keys = what->keys;
+  size_t nkeys = what->nkeys;
   lk_bytes few[16];
   char number[24];
-  size_t argc = 3 + nkeys + nargs;
+  size_t argc = 3 + nkeys + what->nargs;
   lk_bytes *argv = argc <= 16 ? few : malloc(argc * sizeof *argv);
   if (!argv) {
     *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
-  fill(argv, script, keys, nkeys, args, nargs, number);
+  eval_fill(argv, what, number);
   calling c = {.script = script,
                .argv = argv,
                .argc = argc,
                .key = nkeys > 0 ? &keys[0] : NULL,
                .deadline_us = deadline_us,
-               .traced = lk_traced_new(client->trace, script, keys, nkeys, args, nargs)};
+               .traced =
+                   lk_traced_new(client->trace, script, keys, nkeys, what->args, what->nargs)};
   c.hop = lk_route_to(client->route, c.key);
   int64_t began_us = lk_clock_us();
   send_until_answered(client, &c, answer);
@@ -163,7 +165,7 @@ lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_
 }
 
 /* The reply goes to the application, or it goes. */
-static lk_status hand_out(lk_status status, const lk_answer *answer, lk_reply **out) {
+static lk_status eval_hand_out(lk_status status, const lk_answer *answer, lk_reply **out) {
   if (status == LK_OK) {
     *out = lk_reply_wrap(answer->reply);
   } else {
@@ -172,18 +174,19 @@ static lk_status hand_out(lk_status status, const lk_answer *answer, lk_reply **
   return status;
 }
 
-lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
-                        const lk_bytes *args, size_t nargs, const lk_script_def **def,
+lk_status lk_eval_check(lk_client *client, const char *script, lk_invocation *what,
                         lk_error *error) {
-  *def = lk_catalog_find(client->catalog, script);
-  if (!*def) {
+  what->script = lk_catalog_find(client->catalog, script);
+  if (!what->script) {
     return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", script ? script : "(null)");
   }
-  if (nkeys > LK_EVAL_KEYS_MAX || nargs > LK_EVAL_ARGS_MAX) {
+  if (what->nkeys > LK_EVAL_KEYS_MAX || what->nargs > LK_EVAL_ARGS_MAX) {
     return lk_fail(error, LK_INVALID, "at most %d keys and %d arguments", LK_EVAL_KEYS_MAX,
                    LK_EVAL_ARGS_MAX);
   }
-  if ((nkeys && !keys) || (nargs && !args)) return lk_fail(error, LK_INVALID, "arguments are NULL");
+  if ((what->nkeys && !what->keys) || (what->nargs && !what->args)) {
+    return lk_fail(error, LK_INVALID, "arguments are NULL");
+  }
   return LK_OK;
 }
 
@@ -193,16 +196,15 @@ lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, s
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  const lk_script_def *def = NULL;
+  lk_invocation what = {NULL, keys, nkeys, args, nargs};
   if (!out) {
     status = lk_fail(error, LK_INVALID, "out is NULL");
   } else {
-    status = lk_eval_check(client, script, keys, nkeys, args, nargs, &def, error);
+    status = lk_eval_check(client, script, &what, error);
   }
   if (status == LK_OK) {
-    status = lk_eval_call(client, def, keys, nkeys, args, nargs, lk_clock_us() + client->command_us,
-                          &answer, error);
-    status = hand_out(status, &answer, out);
+    status = lk_eval_call(client, &what, lk_clock_us() + client->command_us, &answer, error);
+    status = eval_hand_out(status, &answer, out);
   }
   lk_client_leave(client);
   return status;

@@ -8,6 +8,15 @@
 
 enum { LK_EVAL_KEYS_MAX = 1024, LK_EVAL_ARGS_MAX = 1024 };
 
+/* A script with what it is called with; all of it is somebody else's. */
+typedef struct lk_invocation {
+  const lk_script_def *script;
+  const lk_bytes *keys;
+  size_t nkeys;
+  const lk_bytes *args;
+  size_t nargs;
+} lk_invocation;
+
 /* EVALSHA with its own copy of everything, to be sent any number of times. */
 typedef struct lk_call {
   const lk_script_def *script;
@@ -18,13 +27,11 @@ typedef struct lk_call {
   bool hurries; /* as lk_request_hurry() says */
 } lk_call;
 
-/* The script of that name; LK_NO_SCRIPT, LK_INVALID. */
-lk_status lk_eval_check(lk_client *client, const char *script, const lk_bytes *keys, size_t nkeys,
-                        const lk_bytes *args, size_t nargs, const lk_script_def **def,
+/* Finds the script of that name, for these keys and arguments; LK_NO_SCRIPT, LK_INVALID. */
+lk_status lk_eval_check(lk_client *client, const char *script, lk_invocation *what,
                         lk_error *error);
 
-lk_status lk_call_init(lk_call *call, const lk_script_def *script, const lk_bytes *keys,
-                       size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error);
+lk_status lk_call_init(lk_call *call, const lk_invocation *what, lk_error *error);
 void lk_call_clear(lk_call *call);
 
 /* How many replicas have what this connection wrote, after timeout_ms at most: the number, or why it is
@@ -33,8 +40,7 @@ bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_
                        lk_done done, void *user);
 
 /* Run and wait. The answer's reply is the caller's, whatever the status. */
-lk_status lk_eval_call(lk_client *client, const lk_script_def *script, const lk_bytes *keys,
-                       size_t nkeys, const lk_bytes *args, size_t nargs, int64_t deadline_us,
+lk_status lk_eval_call(lk_client *client, const lk_invocation *what, int64_t deadline_us,
                        lk_answer *answer, lk_error *error);
 
 /* Start a call; `done` gets the answer, on any thread, at the latest when the client closes. `call`

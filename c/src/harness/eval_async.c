@@ -13,13 +13,13 @@ typedef struct evaluation {
   lk_call call;
 } evaluation;
 
-static void destroy(lk_op *op) {
+static void eval_async_destroy(lk_op *op) {
   evaluation *e = (evaluation *)((char *)op - offsetof(evaluation, op));
   lk_call_clear(&e->call);
   free(e);
 }
 
-static void answered(void *user, lk_answer *answer) {
+static void eval_async_answered(void *user, lk_answer *answer) {
   evaluation *e = user;
   lk_status status = lk_answer_status(answer, e->call.script->name, NULL, lk_op_error(&e->op));
   if (status == LK_OK) {
@@ -30,13 +30,12 @@ static void answered(void *user, lk_answer *answer) {
   lk_op_end(&e->op, status);
 }
 
-static lk_status start(evaluation *e, lk_client *client, const char *script, const lk_bytes *keys,
-                       size_t nkeys, const lk_bytes *args, size_t nargs, lk_error *error) {
-  const lk_script_def *def;
-  lk_status status = lk_eval_check(client, script, keys, nkeys, args, nargs, &def, error);
-  if (status == LK_OK) status = lk_call_init(&e->call, def, keys, nkeys, args, nargs, error);
+static lk_status eval_async_start(evaluation *e, lk_client *client, const char *script,
+                                  lk_invocation *what, lk_error *error) {
+  lk_status status = lk_eval_check(client, script, what, error);
+  if (status == LK_OK) status = lk_call_init(&e->call, what, error);
   if (status != LK_OK) return status;
-  if (lk_eval_start(client, &e->call, lk_clock_us() + client->command_us, answered, e)) {
+  if (lk_eval_start(client, &e->call, lk_clock_us() + client->command_us, eval_async_answered, e)) {
     return lk_succeed(error);
   }
   return lk_fail(error, LK_NOMEM, "out of memory");
@@ -54,9 +53,10 @@ lk_status lk_eval_async(lk_client *client, const char *script, const lk_bytes *k
     free(e);
     return status;
   }
-  e->op.destroy = destroy;
+  e->op.destroy = eval_async_destroy;
   if (out) *out = &e->op;
-  status = start(e, client, script, keys, nkeys, args, nargs, error);
+  lk_invocation what = {NULL, keys, nkeys, args, nargs};
+  status = eval_async_start(e, client, script, &what, error);
   if (status != LK_OK) {
     if (out) *out = NULL;
     lk_op_abort(&e->op);

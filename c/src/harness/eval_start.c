@@ -8,6 +8,7 @@
 #include "harness/load.h"
 #include "harness/sender.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 typedef struct lk_started started;
 struct lk_started {
@@ -82,7 +83,7 @@ static void end_missing(started *s) {
 }
 
 /* With the client's mutex held. Whoever takes it out of the list goes on with it. */
-static bool unlist(started *s) {
+static bool eval_start_unlist(started *s) {
   bool mine = s->at != NULL;
   if (mine) *s->at = s->next;
   if (mine && s->next) s->next->at = s->at;
@@ -92,9 +93,9 @@ static bool unlist(started *s) {
 
 static void paused(lk_timer *timer) {
   started *s = (started *)((char *)timer - offsetof(started, timer));
-  pthread_mutex_lock(&s->client->mutex);
-  bool mine = unlist(s);
-  pthread_mutex_unlock(&s->client->mutex);
+  lk_mutex_lock(&s->client->mutex);
+  bool mine = eval_start_unlist(s);
+  lk_mutex_unlock(&s->client->mutex);
   if (!mine) return;
   if (lk_clock_us() >= s->deadline_us || !load_and_send(s)) end_missing(s);
 }
@@ -103,7 +104,7 @@ static void paused(lk_timer *timer) {
 static bool pause_until(started *s, int64_t at_us) {
   lk_client *client = s->client;
   s->timer.fire = paused;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   bool pauses = !client->closing && lk_timer_set(client->keeper, &s->timer, at_us);
   if (pauses) {
     s->at = &client->pausing;
@@ -111,15 +112,15 @@ static bool pause_until(started *s, int64_t at_us) {
     if (s->next) s->next->at = &s->next;
     client->pausing = s;
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return pauses;
 }
 
 static started *next_pausing(lk_client *client) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   started *s = client->pausing;
-  if (s) unlist(s);
-  pthread_mutex_unlock(&client->mutex);
+  if (s) eval_start_unlist(s);
+  lk_mutex_unlock(&client->mutex);
   return s;
 }
 
@@ -132,7 +133,7 @@ void lk_eval_settle(lk_client *client) {
 }
 
 /* As the blocking call does: first both in one piece, then one by one to learn why, then after a pause. */
-static bool repair(started *s) {
+static bool eval_start_repair(started *s) {
   bool ahead = !s->loaded;
   s->loaded = !s->loaded;
   if (lk_clock_us() >= s->deadline_us) return false;
@@ -146,8 +147,8 @@ static bool repair(started *s) {
 }
 
 /* Whether it was sent once more, or will be. */
-static bool go_on(started *s, lk_answer *answer) {
-  if (lk_sender_is_missing(answer)) return repair(s);
+static bool eval_start_go_on(started *s, lk_answer *answer) {
+  if (lk_sender_is_missing(answer)) return eval_start_repair(s);
   return lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us) && send_call(s);
 }
 
@@ -156,7 +157,7 @@ static void started_done(void *user, lk_answer *answer) {
   redisReply *reply = answer->reply;
   unsigned lost = lk_answer_lost(answer);
   s->lost += lost;
-  if (go_on(s, answer)) {
+  if (eval_start_go_on(s, answer)) {
     freeReplyObject(reply);
     return;
   }

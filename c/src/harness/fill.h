@@ -6,7 +6,7 @@
 #ifndef LK_FILL_H
 #define LK_FILL_H
 
-#include "harness/client.h"
+#include "harness/eval.h"
 
 enum { LK_FILL_KEYS = 4, LK_FILL_KEY_SIZE = 1024, LK_FILL_ARGS = 128 };
 
@@ -17,6 +17,12 @@ typedef struct lk_value {
   const lk_bytes *many;
   size_t count;
 } lk_value;
+
+typedef struct lk_values {
+  const lk_value *list;
+  size_t count;
+} lk_values;
+static const lk_values lk_no_values = {NULL, 0};
 
 typedef struct lk_filled {
   const lk_script_def *script;
@@ -34,7 +40,12 @@ typedef struct lk_filled {
  * and has no value: LK_VERSION. The values' bytes must live as long as what is filled.
  */
 lk_status lk_fill(lk_filled *filled, const lk_client *client, const char *script, const char *name,
-                  const lk_value *values, size_t nvalues, lk_error *error);
+                  lk_values values, lk_error *error);
+
+static inline lk_invocation lk_filled_call(const lk_filled *filled) {
+  return (lk_invocation){filled->script, filled->keys, filled->script->nkeys, filled->args,
+                         filled->nargs};
+}
 
 /* The channel that this script tells, for this name; malloc'ed. */
 lk_status lk_fill_channel(const lk_catalog *catalog, const char *script, const char *name,

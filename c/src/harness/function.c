@@ -62,7 +62,7 @@ char *lk_function_code(const lk_script_def *script, size_t *len) {
 /* ---------------------------------------------------------------------------------------- plan -- */
 
 /* The value behind a name in an array of names and values; NULL if it is not there. */
-static const redisReply *member(const redisReply *map, const char *name) {
+static const redisReply *function_member(const redisReply *map, const char *name) {
   for (size_t i = 0; map->type == REDIS_REPLY_ARRAY && i + 1 < map->elements; i += 2) {
     const redisReply *key = map->element[i];
     if (key->type == REDIS_REPLY_STRING && strcmp(key->str, name) == 0) return map->element[i + 1];
@@ -73,10 +73,10 @@ static const redisReply *member(const redisReply *map, const char *name) {
 /* The description of the function with this name, "" if it has none; NULL: there is no such function. */
 static const char *described(const redisReply *list, const char *function) {
   for (size_t i = 0; i < list->elements; i++) {
-    const redisReply *functions = member(list->element[i], "functions");
+    const redisReply *functions = function_member(list->element[i], "functions");
     for (size_t j = 0; functions && j < functions->elements; j++) {
-      const redisReply *name = member(functions->element[j], "name");
-      const redisReply *text = member(functions->element[j], "description");
+      const redisReply *name = function_member(functions->element[j], "name");
+      const redisReply *text = function_member(functions->element[j], "description");
       if (!name || name->type != REDIS_REPLY_STRING || strcmp(name->str, function) != 0) continue;
       return text && text->type == REDIS_REPLY_STRING ? text->str : "";
     }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/sync.h"
+
 struct lk_line {
   lk_line *next;
   size_t opened;
@@ -12,7 +14,7 @@ struct lk_line {
   char name[];
 };
 
-static int by_name(const void *a, const void *b) {
+static int line_by_name(const void *a, const void *b) {
   return strcmp(((const lk_line *)a)->name, ((const lk_line *)b)->name);
 }
 
@@ -28,8 +30,8 @@ lk_line *lk_line_open(lk_client *client, const char *name) {
   lk_line *line = new_line(name);
   if (!line) return NULL;
   lk_lines *lines = &client->lines;
-  pthread_mutex_lock(&client->mutex);
-  void *node = tsearch(line, &lines->tree, by_name);
+  lk_mutex_lock(&client->mutex);
+  void *node = tsearch(line, &lines->tree, line_by_name);
   lk_line *known = node ? *(lk_line **)node : NULL;
   if (known == line) {
     line->next = lines->all;
@@ -38,22 +40,22 @@ lk_line *lk_line_open(lk_client *client, const char *name) {
     free(line);
   }
   if (known) known->opened++;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return known;
 }
 
 void lk_line_close(lk_client *client, lk_line *line) {
   lk_lines *lines = &client->lines;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   line->opened--;
   if (line->opened == 0) {
     lk_line **at = &lines->all;
     while (*at != line) at = &(*at)->next;
     *at = line->next;
-    tdelete(line, &lines->tree, by_name);
+    tdelete(line, &lines->tree, line_by_name);
     free(line);
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 bool lk_line_join(lk_line *line, lk_place *place) {

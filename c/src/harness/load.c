@@ -9,6 +9,7 @@
 #include "harness/answer.h"
 #include "harness/function.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 static lk_request *load_function(const lk_script_def *script, bool replace, int64_t deadline_us) {
   size_t len = 0;
@@ -38,8 +39,8 @@ bool lk_load_done(const lk_answer *answer) {
 
 /* All scripts travel to all masters at once; the first refusal is the one that is reported. */
 typedef struct loading {
-  pthread_mutex_t mutex;
-  pthread_cond_t ended;
+  lk_mutex mutex;
+  lk_cond ended;
   size_t pending;
   lk_status status;
   lk_error error;
@@ -58,7 +59,7 @@ typedef struct loading_one {
   const lk_script_def *script;
 } loading_one;
 
-static void note(loading *all, lk_status status, const lk_error *error) {
+static void load_note(loading *all, lk_status status, const lk_error *error) {
   if (all->status != LK_OK) return;
   all->status = status;
   all->error = *error;
@@ -83,23 +84,23 @@ static void loaded(void *user, lk_answer *answer) {
                      one->script->name);
   }
   freeReplyObject(answer->reply);
-  pthread_mutex_lock(&all->mutex);
+  lk_mutex_lock(&all->mutex);
   if (status == LK_OK) {
     one->at->loaded++;
   } else {
-    note(all, status, &error);
+    load_note(all, status, &error);
   }
   all->pending--;
-  if (all->pending == 0) pthread_cond_signal(&all->ended);
-  pthread_mutex_unlock(&all->mutex);
+  if (all->pending == 0) lk_cond_signal(&all->ended);
+  lk_mutex_unlock(&all->mutex);
 }
 
 /* It is there. */
 static void stays(loading_one *one) {
-  pthread_mutex_lock(&one->all->mutex);
+  lk_mutex_lock(&one->all->mutex);
   one->at->loaded++;
   one->all->pending--;
-  pthread_mutex_unlock(&one->all->mutex);
+  lk_mutex_unlock(&one->all->mutex);
 }
 
 /* What FUNCTION LIST says: one step for each script of the catalogue. */
@@ -132,8 +133,8 @@ static lk_request *step_request(const lk_script_def *script, lk_function_step st
   return request;
 }
 
-static void send_all(const lk_client *client, loading_node *at, loading_one *ones,
-                     int64_t deadline_us) {
+static void load_send_all(const lk_client *client, loading_node *at, loading_one *ones,
+                          int64_t deadline_us) {
   for (size_t i = 0; i < lk_catalog_count(client->catalog); i++) {
     bool failed;
     lk_request *request = step_request(ones[i].script, at->steps[i], deadline_us, &failed);
@@ -161,11 +162,11 @@ static bool load_all(const lk_client *client, loading *all, loading_node *nodes,
     ones[i] = (loading_one){all, &nodes[i / scripts], lk_catalog_at(client->catalog, i % scripts)};
   }
   for (size_t i = 0; i < count; i++) {
-    send_all(client, &nodes[i], ones + i * scripts, deadline_us);
+    load_send_all(client, &nodes[i], ones + i * scripts, deadline_us);
   }
-  pthread_mutex_lock(&all->mutex);
-  while (all->pending > 0) pthread_cond_wait(&all->ended, &all->mutex);
-  pthread_mutex_unlock(&all->mutex);
+  lk_mutex_lock(&all->mutex);
+  while (all->pending > 0) lk_cond_wait(&all->ended, &all->mutex);
+  lk_mutex_unlock(&all->mutex);
   free(ones);
   return true;
 }
@@ -211,7 +212,7 @@ static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_
     loading_node at = nodes[i];
     lk_status status = LK_OK;
     if (client->functions) status = plan_functions(client, &at, deadline_us, &why);
-    if (status != LK_OK) note(all, status, &why);
+    if (status != LK_OK) load_note(all, status, &why);
     nodes[i] = nodes[planned];
     nodes[planned] = at;
     if (status == LK_OK) planned++;
@@ -229,11 +230,11 @@ static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_
 lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,
                         lk_error *error) {
   loading all = {.status = LK_OK};
-  pthread_mutex_init(&all.mutex, NULL);
-  pthread_cond_init(&all.ended, NULL);
+  lk_mutex_init(&all.mutex);
+  lk_cond_init(&all.ended);
   lk_status status = load_masters(client, &all, deadline_us, report, error);
-  pthread_cond_destroy(&all.ended);
-  pthread_mutex_destroy(&all.mutex);
+  lk_cond_destroy(&all.ended);
+  lk_mutex_destroy(&all.mutex);
   return status;
 }
 

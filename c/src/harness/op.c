@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "harness/caller.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 static lk_op *of_event(lk_event *event) {
   return (lk_op *)((char *)event - offsetof(lk_op, event));
@@ -21,14 +22,14 @@ static void drop_done(lk_event *event) { lk_op_drop(of_event(event)); }
 
 static const lk_event_type end_event = {.run = run_done, .drop = drop_done};
 
-static void list(lk_op *op, lk_op **first) {
+static void op_list(lk_op *op, lk_op **first) {
   op->at = first;
   op->next = *first;
   if (op->next) op->next->at = &op->next;
   *first = op;
 }
 
-static void unlist(const lk_op *op) {
+static void op_unlist(const lk_op *op) {
   *op->at = op->next;
   if (op->next) op->next->at = op->at;
 }
@@ -44,10 +45,10 @@ lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_f
   op->event = (lk_event){.type = &end_event};
   op->error = done ? NULL : error;
   atomic_init(&op->refs, 1);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   bool late = client->closing; /* the others have been told to quit: nobody would tell this one */
-  if (!late) list(op, &client->ops);
-  pthread_mutex_unlock(&client->mutex);
+  if (!late) op_list(op, &client->ops);
+  lk_mutex_unlock(&client->mutex);
   if (late) {
     lk_caller_leave(client, caller);
     return lk_fail(error, LK_CLOSED, "the client is closed");
@@ -79,12 +80,12 @@ void lk_op_end(lk_op *op, lk_status status) {
   if (error && status != LK_OK) error->status = status;
   /* A caller may begin its next call as soon as it hears of this one's end. */
   lk_caller_release(op->caller);
-  pthread_mutex_lock(&client->mutex);
-  unlist(op);
+  lk_mutex_lock(&client->mutex);
+  op_unlist(op);
   op->status = status;
   op->ended = true;
-  if (op->asleep) pthread_cond_signal(op->asleep);
-  pthread_mutex_unlock(&client->mutex);
+  if (op->asleep) lk_cond_signal(op->asleep);
+  lk_mutex_unlock(&client->mutex);
   if (op->done && op->inner) {
     run_done(&op->event);
     lk_op_drop(op);
@@ -97,9 +98,9 @@ void lk_op_end(lk_op *op, lk_status status) {
 void lk_op_abort(lk_op *op) {
   lk_client *client = op->client;
   lk_caller_release(op->caller);
-  pthread_mutex_lock(&client->mutex);
-  unlist(op);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
+  op_unlist(op);
+  lk_mutex_unlock(&client->mutex);
   lk_client_keep(client);
   lk_op_drop(op);
   lk_client_leave(client);
@@ -107,37 +108,37 @@ void lk_op_abort(lk_op *op) {
 }
 
 lk_status lk_op_wait(lk_op *op) {
-  pthread_cond_t asleep;
+  lk_cond asleep;
   lk_client *client = op->client;
   lk_client_send_gathered(client);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   if (!op->ended) {
     lk_cond_init(&asleep);
     op->asleep = &asleep;
-    while (!op->ended) pthread_cond_wait(&asleep, &client->mutex);
+    while (!op->ended) lk_cond_wait(&asleep, &client->mutex);
     op->asleep = NULL;
-    pthread_cond_destroy(&asleep);
+    lk_cond_destroy(&asleep);
   }
   lk_status status = op->status;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return status;
 }
 
 /* The next one that was not told yet, with a reference. None is looked at twice: they may be many. */
 static lk_op *next_to_quit(lk_client *client) {
   lk_op *op = NULL;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   while (!op && client->ops) {
     op = client->ops;
-    unlist(op);
-    list(op, &client->quitted);
+    op_unlist(op);
+    op_list(op, &client->quitted);
     if (op->quitting || !op->quit) op = NULL;
   }
   if (op) {
     op->quitting = true;
     lk_op_keep(op);
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return op;
 }
 
@@ -151,10 +152,10 @@ void lk_ops_quit(lk_client *client) {
 
 void lk_op_cancel(lk_op *op) {
   if (!op || !lk_client_is_mine(op->client) || !op->quit) return;
-  pthread_mutex_lock(&op->client->mutex);
+  lk_mutex_lock(&op->client->mutex);
   bool runs = !op->ended;
   op->quitting = true;
-  pthread_mutex_unlock(&op->client->mutex);
+  lk_mutex_unlock(&op->client->mutex);
   /* Also one that another tells to quit at this moment: when this returns, it has been told. */
   if (runs) op->quit(op, LK_CANCELLED);
 }

@@ -7,6 +7,7 @@
 #define LK_OP_H
 
 #include "harness/client.h"
+#include "os/sync.h"
 
 struct lk_op {
   lk_client *client;
@@ -20,7 +21,7 @@ struct lk_op {
   void *user;
   lk_event event;
   lk_op *next, **at; /* among the client's operations */
-  pthread_cond_t *asleep;
+  lk_cond *asleep;
   lk_reply *reply;
   int64_t number; /* what the end tells besides, as the call's header says; */
   void *given;    /* the same, to be taken; whoever destroys the op sees to what nobody took */
@@ -31,6 +32,13 @@ struct lk_op {
   lk_status status;
   lk_error *error; /* where its detail goes: the thread's; malloc'ed, of a told one */
 };
+
+/* Who is told of an end, and is given the op (`out`: NULL: nobody is). Nobody: a thread waits. */
+typedef struct lk_told {
+  lk_done_fn done;
+  void *user;
+  lk_op **out;
+} lk_told;
 
 /* Enters the client for this caller; lk_op_end() leaves it. The op has one reference: of the thread that
  * waits, or, with `done`, of the event that tells its end. `error` is the thread's place for the

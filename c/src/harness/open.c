@@ -17,6 +17,7 @@
 #include "os/clock.h"
 #include "os/fork.h"
 #include "os/local.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 enum { CONNECT_MS = 2000, COMMAND_MS = 1000, REPLICAS_MS = 500, RECHECK_MS = 30000 };
@@ -25,7 +26,7 @@ enum { LAZY_US = 500 * 1000 }; /* a lazy client waits no longer for its first co
 
 /* ------------------------------------------------------------------------------------------ end -- */
 
-static void destroy(lk_client *client) {
+static void open_destroy(lk_client *client) {
   lk_seq_free_all(client);
   lk_route_free(client->route);
   lk_channels_free(client->channels);
@@ -39,19 +40,19 @@ static void destroy(lk_client *client) {
   lk_url_clear(&client->settings.url);
   free(client->settings.name);
   free(client->target);
-  pthread_cond_destroy(&client->idle);
-  pthread_mutex_destroy(&client->mutex);
-  pthread_mutex_destroy(&client->listening);
+  lk_cond_destroy(&client->idle);
+  lk_mutex_destroy(&client->mutex);
+  lk_mutex_destroy(&client->listening);
   free(client);
 }
 
 void lk_client_close(lk_client *client) {
   if (!client || !lk_client_is_mine(client) || lk_keeper_is_me(client->keeper)) return;
   int64_t deadline_us = lk_clock_us() + client->command_us;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   client->closing = true;
-  pthread_cond_broadcast(&client->idle);
-  pthread_mutex_unlock(&client->mutex);
+  lk_cond_broadcast(&client->idle);
+  lk_mutex_unlock(&client->mutex);
   lk_client_send_gathered(client);
   uint64_t me = lk_thread_number(); /* a callback that closes gathers no more */
   atomic_compare_exchange_strong(&client->dispatcher, &me, 0);
@@ -59,9 +60,9 @@ void lk_client_close(lk_client *client) {
   lk_channels_shut(client->channels);
   /* Calls under way end by themselves within their deadlines, so that what is granted to one that
    * waits can still be given back. */
-  pthread_mutex_lock(&client->mutex);
-  while (client->active > 0) pthread_cond_wait(&client->idle, &client->mutex);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
+  while (client->active > 0) lk_cond_wait(&client->idle, &client->mutex);
+  lk_mutex_unlock(&client->mutex);
   lk_undo_settle(client, deadline_us);
   lk_route_shut(client->route);
   lk_eval_settle(client);
@@ -80,7 +81,7 @@ void lk_client_close(lk_client *client) {
 /* --------------------------------------------------------------------------------------- open -- */
 
 /* Takes the value if it is given, else the default; false if it is out of range. */
-static bool choose(int64_t given, int64_t fallback, int64_t min, int64_t max, int64_t *out) {
+static bool open_choose(int64_t given, int64_t fallback, int64_t min, int64_t max, int64_t *out) {
   *out = given == 0 ? fallback : given;
   return *out >= min && *out <= max;
 }
@@ -95,34 +96,34 @@ static lk_status replace(char **text, const char *given, lk_error *error) {
   return LK_OK;
 }
 
-static lk_status configure(lk_client *client, const char *url, const lk_client_options *options,
-                           lk_error *error) {
+static lk_status open_configure(lk_client *client, const char *url,
+                                const lk_client_options *options, lk_error *error) {
   lk_conn_settings *settings = &client->settings;
   int64_t connect_ms, command_ms, recheck_ms, connections, keepalive_ms;
   lk_status status = lk_url_parse(url, &settings->url, error);
   if (status != LK_OK) return status;
   int64_t connect_url = settings->url.connect_ms ? settings->url.connect_ms : CONNECT_MS;
   int64_t command_url = settings->url.command_ms ? settings->url.command_ms : COMMAND_MS;
-  if (!choose(options->connect_ms, connect_url, 1, 60000, &connect_ms)) {
+  if (!open_choose(options->connect_ms, connect_url, 1, 60000, &connect_ms)) {
     return lk_fail(error, LK_INVALID, "connect_ms must be from 1 to 60000");
   }
-  if (!choose(options->command_ms, command_url, 1, 60000, &command_ms)) {
+  if (!open_choose(options->command_ms, command_url, 1, 60000, &command_ms)) {
     return lk_fail(error, LK_INVALID, "command_ms must be from 1 to 60000");
   }
-  if (!choose(options->recheck_ms, RECHECK_MS, 100, 300000, &recheck_ms)) {
+  if (!open_choose(options->recheck_ms, RECHECK_MS, 100, 300000, &recheck_ms)) {
     return lk_fail(error, LK_INVALID, "recheck_ms must be from 100 to 300000");
   }
   if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
     return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
   }
-  if (!choose(options->replicas_ms, REPLICAS_MS, 1, 60000, &client->replicas_ms)) {
+  if (!open_choose(options->replicas_ms, REPLICAS_MS, 1, 60000, &client->replicas_ms)) {
     return lk_fail(error, LK_INVALID, "replicas_ms must be from 1 to 60000");
   }
-  if (!choose(options->connections, 1, 1, LK_CONNECTIONS_MAX, &connections)) {
+  if (!open_choose(options->connections, 1, 1, LK_CONNECTIONS_MAX, &connections)) {
     return lk_fail(error, LK_INVALID, "connections must be from 1 to %d", LK_CONNECTIONS_MAX);
   }
   bool keeps = options->keepalive_ms != -1;
-  if (keeps && !choose(options->keepalive_ms, KEEPALIVE_MS, 1000, 3600000, &keepalive_ms)) {
+  if (keeps && !open_choose(options->keepalive_ms, KEEPALIVE_MS, 1000, 3600000, &keepalive_ms)) {
     return lk_fail(error, LK_INVALID, "keepalive_ms must be from 1000 to 3600000, or -1");
   }
   settings->keepalive_us = keeps ? keepalive_ms * 1000 : 0;
@@ -142,7 +143,7 @@ static lk_status configure(lk_client *client, const char *url, const lk_client_o
   return status;
 }
 
-static lk_status find_server(lk_client *client, lk_error *error) {
+static lk_status open_find_server(lk_client *client, lk_error *error) {
   lk_url *url = &client->settings.url;
   lk_status status = LK_OK;
   if (url->local) status = lk_local_start(url, error);
@@ -211,8 +212,8 @@ static lk_status connect_first(lk_client *client, bool load, bool lazy, lk_error
   return status;
 }
 
-static lk_status check_options(const char *url, const lk_client_options *options, lk_client **out,
-                               lk_error *error) {
+static lk_status open_check_options(const char *url, const lk_client_options *options,
+                                    lk_client **out, lk_error *error) {
   if (!out) return lk_fail(error, LK_INVALID, "out is NULL");
   if (!url) {
     return lk_fail(error, LK_INVALID,
@@ -239,15 +240,15 @@ static lk_client *allocate(void) {
     free(client);
     return NULL;
   }
-  client->destroy = destroy;
+  client->destroy = open_destroy;
   atomic_init(&client->refs, 1);
   atomic_init(&client->serials, 0);
   atomic_init(&client->dispatcher, 0);
   atomic_init(&client->troubled, false);
   atomic_init(&client->informs, true);
   client->generation = lk_fork_generation();
-  pthread_mutex_init(&client->listening, NULL);
-  pthread_mutex_init(&client->mutex, NULL);
+  lk_mutex_init(&client->listening);
+  lk_mutex_init(&client->mutex);
   lk_cond_init(&client->idle);
   return client;
 }
@@ -271,14 +272,14 @@ lk_status lk_client_open(const char *url, const lk_client_options *options, lk_c
   lk_status status = LK_OK;
   if (out) *out = NULL;
   if (options) status = lk_options_copy(&given, sizeof given, options, "lk_client_options", error);
-  if (status == LK_OK) status = check_options(url, &given, out, error);
+  if (status == LK_OK) status = open_check_options(url, &given, out, error);
   if (status != LK_OK) return status;
   lk_client *client = allocate();
   if (!client)
     return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
-  status = configure(client, url, &given, error);
+  status = open_configure(client, url, &given, error);
   if (status == LK_OK) status = open_catalog(client, &given, error);
-  if (status == LK_OK) status = find_server(client, error);
+  if (status == LK_OK) status = open_find_server(client, error);
   if (status == LK_OK) status = make_parts(client, &given, error);
   if (status != LK_OK) {
     lk_client_drop(client); /* nothing runs yet */

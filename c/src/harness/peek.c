@@ -7,13 +7,14 @@
 #include "harness/eval.h"
 #include "harness/reply.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* All commands travel at once; the first that is not answered is the one that is reported. */
 typedef struct peeking {
   lk_client *client;
   int64_t deadline_us;
-  pthread_mutex_t mutex;
-  pthread_cond_t ended;
+  lk_mutex mutex;
+  lk_cond ended;
   size_t pending;
   lk_status status;
   lk_error error;
@@ -36,7 +37,7 @@ static bool is_peek(const char *command) {
   return false;
 }
 
-static void finish(peeking_one *one, const lk_answer *answer) {
+static void peek_finish(peeking_one *one, const lk_answer *answer) {
   peeking *all = one->all;
   lk_error error;
   lk_status status = lk_answer_status(answer, NULL, NULL, &error);
@@ -47,14 +48,14 @@ static void finish(peeking_one *one, const lk_answer *answer) {
   } else {
     freeReplyObject(answer->reply);
   }
-  pthread_mutex_lock(&all->mutex);
+  lk_mutex_lock(&all->mutex);
   if (!is_reply && all->status == LK_OK) {
     all->status = status;
     all->error = error;
   }
   all->pending--;
-  if (all->pending == 0) pthread_cond_signal(&all->ended);
-  pthread_mutex_unlock(&all->mutex);
+  if (all->pending == 0) lk_cond_signal(&all->ended);
+  lk_mutex_unlock(&all->mutex);
 }
 
 static lk_request *request_of(const peeking_one *one) {
@@ -71,7 +72,7 @@ static void peeked(void *user, lk_answer *answer) {
   redisReply *reply = answer->reply;
   lk_answer none = {.status = LK_NOMEM, .why = "out of memory"};
   if (!lk_route_follow(all->client->route, one->key, answer, &one->hop, all->deadline_us)) {
-    finish(one, answer);
+    peek_finish(one, answer);
     return;
   }
   freeReplyObject(reply);
@@ -79,12 +80,12 @@ static void peeked(void *user, lk_answer *answer) {
   if (request) {
     lk_pipe_send(one->hop.pipe, request, peeked, one);
   } else {
-    finish(one, &none);
+    peek_finish(one, &none);
   }
 }
 
 /* Whoever waits drives the connection, so the last one is waited for: by then the others are there. */
-static void send_all(peeking_one *ones, size_t n) {
+static void peek_send_all(peeking_one *ones, size_t n) {
   for (size_t i = 0; i < n; i++) {
     lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
     ones[i].hop = lk_route_to(ones[i].all->client->route, ones[i].key);
@@ -106,17 +107,17 @@ static lk_status peek_all(lk_client *client, const char *command, const lk_bytes
                  .status = LK_OK};
   peeking_one *ones = calloc(n, sizeof *ones);
   if (!ones) return lk_fail(error, LK_NOMEM, "out of memory");
-  pthread_mutex_init(&all.mutex, NULL);
-  pthread_cond_init(&all.ended, NULL);
+  lk_mutex_init(&all.mutex);
+  lk_cond_init(&all.ended);
   for (size_t i = 0; i < n; i++) {
     ones[i] = (peeking_one){.all = &all, .command = command, .key = &keys[i], .out = &out[i]};
   }
-  send_all(ones, n);
-  pthread_mutex_lock(&all.mutex);
-  while (all.pending > 0) pthread_cond_wait(&all.ended, &all.mutex);
-  pthread_mutex_unlock(&all.mutex);
-  pthread_cond_destroy(&all.ended);
-  pthread_mutex_destroy(&all.mutex);
+  peek_send_all(ones, n);
+  lk_mutex_lock(&all.mutex);
+  while (all.pending > 0) lk_cond_wait(&all.ended, &all.mutex);
+  lk_mutex_unlock(&all.mutex);
+  lk_cond_destroy(&all.ended);
+  lk_mutex_destroy(&all.mutex);
   free(ones);
   if (all.status == LK_OK) return lk_succeed(error);
   for (size_t i = 0; i < n; i++) {

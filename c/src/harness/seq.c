@@ -9,6 +9,7 @@
 #include "harness/eval.h"
 #include "harness/reply.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 
@@ -22,10 +23,10 @@ struct lk_seq {
 /* ------------------------------------------------------------------------------------ callers -- */
 
 lk_seq *lk_seq_take(lk_client *client) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_seq *seq = client->seqs;
   if (seq) client->seqs = seq->next;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (seq) return seq;
   seq = calloc(1, sizeof *seq);
   if (!seq) return NULL;
@@ -35,10 +36,10 @@ lk_seq *lk_seq_take(lk_client *client) {
 }
 
 void lk_seq_give(lk_client *client, lk_seq *seq) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   seq->next = client->seqs;
   client->seqs = seq;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 void lk_seq_next(lk_seq *seq, lk_value *caller, lk_value *number) {
@@ -65,13 +66,13 @@ typedef struct sending {
   bool doubt; /* a copy may have run, or may run still */
 } sending;
 
-static lk_status send_once(lk_client *client, const lk_filled *call, sending *s, redisReply **reply,
-                           lk_error *error) {
+static lk_status seq_send_once(lk_client *client, const lk_filled *call, sending *s,
+                               redisReply **reply, lk_error *error) {
   lk_answer answer;
   int64_t deadline_us = lk_clock_us() + client->command_us;
   if (deadline_us > s->until_us) deadline_us = s->until_us;
-  lk_status status = lk_eval_call(client, call->script, call->keys, call->script->nkeys, call->args,
-                                  call->nargs, deadline_us, &answer, error);
+  lk_invocation what = lk_filled_call(call);
+  lk_status status = lk_eval_call(client, &what, deadline_us, &answer, error);
   s->copies += answer.copies;
   if (answer.copies > 1 || (answer.copies > 0 && answer.status != LK_OK)) s->doubt = true;
   if (status == LK_OK) {
@@ -105,7 +106,7 @@ lk_status lk_resend(lk_client *client, const lk_filled *call, int64_t resend_us,
   sending s = {.until_us = lk_clock_us() + resend_us, .pause_us = PAUSE_FIRST_US};
   lk_status status;
   for (;;) {
-    status = send_once(client, call, &s, reply, error);
+    status = seq_send_once(client, call, &s, reply, error);
     if (status == LK_OK || !s.doubt) break;
     if (!lk_may_pass(status) || lk_client_is_closing(client)) break;
     pause_between(client, &s);

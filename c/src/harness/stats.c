@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "harness/op.h"
+#include "os/sync.h"
 
 static uint64_t read_count(lk_count *count) {
   return atomic_load_explicit(count, memory_order_relaxed);
@@ -20,17 +21,17 @@ static lk_histogram read_meter(lk_meter *meter) {
 }
 
 static uint64_t count_holds(lk_client *client) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   uint64_t n = client->holds.count;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return n;
 }
 
 static uint64_t count_waiting(lk_client *client) {
   uint64_t n = 0;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   for (const lk_op *op = client->ops; op; op = op->next) n += op->quit != NULL;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return n;
 }
 
@@ -50,7 +51,9 @@ lk_status lk_client_stats(lk_client *client, lk_stats *out, lk_error *error) {
   return lk_fail(error, LK_VERSION, "lk_stats has no size: set it to sizeof(lk_stats)");
 }
 
-static bool enter(lk_client *client) { return client && lk_client_enter(client, NULL) == LK_OK; }
+static bool stats_enter(lk_client *client) {
+  return client && lk_client_enter(client, NULL) == LK_OK;
+}
 
 static lk_script_stats script_stats(lk_client *client, size_t index) {
   lk_script_counts *counts = &client->counts->scripts[index];
@@ -64,7 +67,7 @@ static lk_script_stats script_stats(lk_client *client, size_t index) {
 }
 
 bool lk_client_script_stats(lk_client *client, size_t index, lk_script_stats *out) {
-  if (!out || !enter(client)) return false;
+  if (!out || !stats_enter(client)) return false;
   bool there = index < lk_catalog_count(client->catalog);
   const lk_script_stats stats = there ? script_stats(client, index) : (lk_script_stats){0};
   lk_client_leave(client);
@@ -88,7 +91,7 @@ static lk_kind_stats kind_stats(lk_client *client, lk_kind kind) {
 
 bool lk_client_kind_stats(lk_client *client, size_t index, lk_kind_stats *out) {
   lk_kind kind = index < LK_KINDS_MAX ? (lk_kind)(LK_MUTEX + index) : 0;
-  if (!lk_kind_word(kind) || !out || !enter(client)) return false;
+  if (!lk_kind_word(kind) || !out || !stats_enter(client)) return false;
   const lk_kind_stats stats = kind_stats(client, kind);
   lk_client_leave(client);
   return lk_output_copy(out, &stats, sizeof stats);
@@ -223,7 +226,7 @@ static void put_one(sheet *s, const char *name, const char *type, const char *he
 
 size_t lk_client_metrics(lk_client *client, char *buffer, size_t size) {
   sheet s = {buffer, buffer ? size : 0, 0};
-  if (!enter(client)) return 0;
+  if (!stats_enter(client)) return 0;
   lk_counts *counts = client->counts;
   put_one(&s, "connections_total", "counter", "Connections made to servers.",
           read_count(&counts->connections));

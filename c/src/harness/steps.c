@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/steps.h"
 
-static void run_job(lk_job *job) {
+#include "os/sync.h"
+
+static void steps_run_job(lk_job *job) {
   lk_steps *steps = (lk_steps *)((char *)job - offsetof(lk_steps, job));
   lk_op *op = steps->op;
   lk_steps_tell(steps, 0);
@@ -11,17 +13,17 @@ static void run_job(lk_job *job) {
 void lk_steps_init(lk_steps *steps, lk_op *op, void (*step)(lk_steps *steps, unsigned happened)) {
   steps->op = op;
   steps->step = step;
-  steps->job.run = run_job;
+  steps->job.run = steps_run_job;
   steps->running = true;
 }
 
 /* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference, and what it is
  * to be told: not before it runs, since until then it may be given what it waits for. */
-static lk_steps *run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
+static lk_steps *steps_run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
   lk_op *op = steps->op;
   lk_client *client = op->client;
   lk_steps *next = NULL;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   steps->happened |= happened;
   bool mine = !steps->running;
   if (mine) {
@@ -31,9 +33,9 @@ static lk_steps *run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
   while (mine && steps->happened && !steps->held && !steps->ended) {
     happened = steps->happened;
     steps->happened = 0;
-    pthread_mutex_unlock(&client->mutex);
+    lk_mutex_unlock(&client->mutex);
     steps->step(steps, happened);
-    pthread_mutex_lock(&client->mutex);
+    lk_mutex_lock(&client->mutex);
   }
   if (mine) {
     steps->running = false;
@@ -41,7 +43,7 @@ static lk_steps *run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
     *handed_on = steps->handed_on;
     steps->successor = NULL;
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (mine) lk_op_drop(op);
   return next;
 }
@@ -49,10 +51,10 @@ static lk_steps *run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
 /* One that ends lets the next run, on the same stack. */
 void lk_steps_tell(lk_steps *steps, unsigned happened) {
   unsigned handed_on = 0;
-  lk_steps *next = run(steps, happened, &handed_on);
+  lk_steps *next = steps_run(steps, happened, &handed_on);
   while (next) {
     lk_op *op = next->op;
-    lk_steps *after = run(next, handed_on, &handed_on);
+    lk_steps *after = steps_run(next, handed_on, &handed_on);
     lk_op_drop(op);
     next = after;
   }
@@ -61,9 +63,9 @@ void lk_steps_tell(lk_steps *steps, unsigned happened) {
 void lk_steps_start(lk_steps *steps, unsigned happened) {
   lk_op *op = steps->op;
   lk_op_keep(op); /* others may run it from here on, to its end */
-  pthread_mutex_lock(&op->client->mutex);
+  lk_mutex_lock(&op->client->mutex);
   steps->running = false;
-  pthread_mutex_unlock(&op->client->mutex);
+  lk_mutex_unlock(&op->client->mutex);
   lk_steps_tell(steps, happened);
   lk_op_drop(op);
 }
@@ -77,16 +79,16 @@ void lk_steps_tell_later(lk_steps *steps, unsigned happened) {
 
 void lk_steps_note(lk_steps *steps, unsigned happened) {
   lk_client *client = steps->op->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   steps->happened |= happened;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 void lk_steps_end(lk_steps *steps, lk_steps *successor, unsigned happened) {
   lk_client *client = steps->op->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   steps->ended = true;
   steps->successor = successor;
   steps->handed_on = happened;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }

@@ -2,6 +2,7 @@
 #include "harness/trouble.h"
 
 #include "base/status.h"
+#include "os/sync.h"
 
 /* A refusal is an answer: the server does what it is there for. */
 static bool is_trouble(lk_status status) {
@@ -12,7 +13,7 @@ static bool is_trouble(lk_status status) {
 void lk_trouble_note(lk_client *client, lk_status status, const lk_error *said) {
   bool trouble = is_trouble(status);
   if (!trouble && !atomic_load(&client->troubled)) return; /* as nearly always */
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   if (trouble && said) {
     client->trouble = *said;
   } else {
@@ -20,15 +21,15 @@ void lk_trouble_note(lk_client *client, lk_status status, const lk_error *said) 
   }
   client->trouble.status = trouble ? status : LK_OK;
   atomic_store(&client->troubled, trouble);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 lk_status lk_client_trouble(lk_client *client, lk_error *error) {
   lk_succeed(error);
   if (!client || !lk_client_is_mine(client) || !atomic_load(&client->troubled)) return LK_OK;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_status status = client->trouble.status;
   if (error && status != LK_OK) *error = client->trouble;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { FIRST_PAUSE_US = 50 * 1000, LAST_PAUSE_US = 2000 * 1000 };
 
@@ -29,14 +30,14 @@ struct lk_undo {
   bool calling; /* guarded by the client's mutex: a step is under way */
 };
 
-static void finish(lk_undo *undo) {
+static void undo_finish(lk_undo *undo) {
   lk_client *client = undo->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   *undo->at = undo->next;
   if (undo->next) undo->next->at = undo->at;
   if (undo->counted) client->undos_repeated--;
-  pthread_cond_broadcast(&client->idle);
-  pthread_mutex_unlock(&client->mutex);
+  lk_cond_broadcast(&client->idle);
+  lk_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < undo->count; i++) lk_call_clear(&undo->steps[i]);
   free(undo);
   lk_client_drop(client);
@@ -46,10 +47,10 @@ static void send_step(lk_undo *undo);
 
 /* A client that closes waits for the steps under way, and for no others. */
 static bool may_pause(lk_undo *undo) {
-  pthread_mutex_lock(&undo->client->mutex);
+  lk_mutex_lock(&undo->client->mutex);
   undo->calling = undo->client->closing;
   bool may = !undo->calling;
-  pthread_mutex_unlock(&undo->client->mutex);
+  lk_mutex_unlock(&undo->client->mutex);
   return may;
 }
 
@@ -57,12 +58,12 @@ static bool may_pause(lk_undo *undo) {
 static bool may_repeat(lk_undo *undo, int64_t at_us) {
   lk_client *client = undo->client;
   if (at_us >= undo->until_us) return false;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   if (!undo->counted && client->undos_repeated < REPEATED_MAX) {
     undo->counted = true;
     client->undos_repeated++;
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return undo->counted && may_pause(undo);
 }
 
@@ -76,7 +77,7 @@ static bool repeat(lk_undo *undo, int64_t now_us) {
   return lk_timer_set(undo->client->keeper, &undo->timer, at_us);
 }
 
-static void answered(void *user, lk_answer *answer) {
+static void undo_answered(void *user, lk_answer *answer) {
   lk_undo *undo = user;
   lk_status status = lk_answer_status(answer, NULL, NULL, NULL);
   int64_t now_us = lk_clock_us();
@@ -93,19 +94,19 @@ static void answered(void *user, lk_answer *answer) {
   } else if (!again && repeat(undo, now_us)) {
     return;
   }
-  finish(undo);
+  undo_finish(undo);
 }
 
 static void send_step(lk_undo *undo) {
   int64_t deadline_us = lk_clock_us() + undo->client->command_us;
   const lk_call *call = &undo->steps[undo->step];
-  pthread_mutex_lock(&undo->client->mutex);
+  lk_mutex_lock(&undo->client->mutex);
   undo->calling = true;
-  pthread_mutex_unlock(&undo->client->mutex);
-  if (!lk_eval_start(undo->client, call, deadline_us, answered, undo)) finish(undo);
+  lk_mutex_unlock(&undo->client->mutex);
+  if (!lk_eval_start(undo->client, call, deadline_us, undo_answered, undo)) undo_finish(undo);
 }
 
-static void fire(lk_timer *timer) {
+static void undo_fire(lk_timer *timer) {
   send_step((lk_undo *)((char *)timer - offsetof(lk_undo, timer)));
 }
 
@@ -132,7 +133,7 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   undo->count = count;
   undo->client = client;
   undo->late = late;
-  undo->timer.fire = fire;
+  undo->timer.fire = undo_fire;
   undo->pause_us = FIRST_PAUSE_US;
   /* The last copy of what is undone may run until its own deadline, and its lease begins then. */
   undo->until_us = lk_clock_us() + lease_us + client->command_us;
@@ -141,12 +142,12 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
     trace_step(client, &undo->steps[i]);
   }
   lk_client_keep(client);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   undo->at = &client->undos;
   undo->next = client->undos;
   if (undo->next) undo->next->at = &undo->next;
   client->undos = undo;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   send_step(undo);
 }
 
@@ -157,13 +158,13 @@ static bool is_calling(const lk_client *client) {
 }
 
 void lk_undo_settle(lk_client *client, int64_t deadline_us) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   while (is_calling(client) && lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&client->idle, &client->mutex, deadline_us);
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 void lk_undo_clear(lk_client *client) {
-  while (client->undos) finish(client->undos);
+  while (client->undos) undo_finish(client->undos);
 }

@@ -13,6 +13,7 @@
 #include "harness/eval.h"
 #include "harness/reply.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* A renewal that failed is tried again after this part of the lease, within these bounds. */
 enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
@@ -68,7 +69,7 @@ static void trace_deadline(const lk_watch *watch) {
            LK_NUMBER("until", watch->deadline_us));
 }
 
-static void drop(lk_watch *watch) {
+static void watch_drop(lk_watch *watch) {
   if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
   lk_client *client = watch->client;
   if (watch->renewal->let_go) watch->renewal->let_go(watch->user);
@@ -190,7 +191,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
 static void end_renewing(renewing *r, lk_answer *answer) {
   freeReplyObject(answer->reply);
   lk_call_clear(&r->call);
-  drop(r->watch);
+  watch_drop(r->watch);
   free(r);
 }
 
@@ -200,7 +201,7 @@ static void replicas_counted(void *user, lk_answer *answer) {
   int64_t now_us = lk_clock_us();
   bool enough = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
                 answer->reply->integer >= r->min_replicas;
-  pthread_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->client->mutex);
   notice_end(watch, now_us);
   watch->renewing = false;
   if (!watch->closed) {
@@ -212,13 +213,13 @@ static void replicas_counted(void *user, lk_answer *answer) {
     }
     plan(watch);
   }
-  pthread_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->client->mutex);
   end_renewing(r, answer);
 }
 
 /* With replicas a renewal counts only when they have it: they are asked, and this one is not over. Of two
  * copies the second may have written nothing, and then WAIT speaks of nothing: another renewal follows. */
-static bool ask_replicas(renewing *r, lk_answer *answer) {
+static bool watch_ask_replicas(renewing *r, lk_answer *answer) {
   int64_t outcome = 0;
   if (r->min_replicas == 0 || answer->status != LK_OK) return false;
   if (!lk_reply_number(lk_reply_wrap(answer->reply), 0, &outcome) || outcome != 1) return false;
@@ -236,11 +237,11 @@ static void renewed(void *user, lk_answer *answer) {
   lk_watch *watch = r->watch;
   int64_t now_us = lk_clock_us();
   redisReply *reply = answer->reply;
-  if (ask_replicas(r, answer)) {
+  if (watch_ask_replicas(r, answer)) {
     freeReplyObject(reply);
     return;
   }
-  pthread_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->client->mutex);
   /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
   notice_end(watch, now_us);
   watch->renewing = false;
@@ -248,7 +249,7 @@ static void renewed(void *user, lk_answer *answer) {
     take_answer(watch, answer, now_us);
     plan(watch);
   }
-  pthread_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->client->mutex);
   end_renewing(r, answer);
 }
 
@@ -267,19 +268,19 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   lk_status status = LK_OK;
   renewing *r = malloc(sizeof *r);
   if (!r) {
-    pthread_mutex_lock(&watch->client->mutex);
+    lk_mutex_lock(&watch->client->mutex);
     watch->renewing = false;
     retry_later(watch, now_us);
     plan(watch);
-    pthread_mutex_unlock(&watch->client->mutex);
-    drop(watch);
+    lk_mutex_unlock(&watch->client->mutex);
+    watch_drop(watch);
     return;
   }
   *r = (renewing){.watch = watch, .min_replicas = by->min_replicas, .replicas_ms = by->replicas_ms};
   if (by->bound) {
     lk_bound_fill(by->bound, by->values, &p, &with);
-    status = lk_call_init(&r->call, by->bound->def, with.keys, by->bound->def->nkeys, with.args,
-                          with.nargs, NULL);
+    lk_invocation what = lk_bound_call(by->bound, &with);
+    status = lk_call_init(&r->call, &what, NULL);
     r->call.gathers = true;
     r->call.durable = by->min_replicas > 0;
   }
@@ -290,11 +291,11 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   if (!sent) renewed(r, &answer);
 }
 
-static void fire(lk_timer *timer) {
+static void watch_fire(lk_timer *timer) {
   lk_watch *watch = (lk_watch *)((char *)timer - offsetof(lk_watch, timer));
   int64_t now_us = lk_clock_us();
   bool renew = false;
-  pthread_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->client->mutex);
   if (!watch->closed) {
     LK_TRACE(watch->client->trace, "timer", now_us,
              LK_TEXT("timer", now_us < watch->deadline_us ? "renew" : "deadline"),
@@ -307,7 +308,7 @@ static void fire(lk_timer *timer) {
     atomic_fetch_add(&watch->refs, 1);
   }
   plan(watch);
-  pthread_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->client->mutex);
   if (renew) send_renewal(watch, now_us);
 }
 
@@ -319,14 +320,15 @@ static void run_event(lk_event *event) {
 }
 
 static void drop_event(lk_event *event) {
-  drop((lk_watch *)((char *)event - offsetof(lk_watch, event)));
+  watch_drop((lk_watch *)((char *)event - offsetof(lk_watch, event)));
 }
 
-static lk_lane *lane_of(const lk_event *event) {
+static lk_lane *watch_lane_of(const lk_event *event) {
   return ((const lk_watch *)((const char *)event - offsetof(lk_watch, event)))->renewal->lane;
 }
 
-static const lk_event_type lost_event = {.run = run_event, .drop = drop_event, .lane = lane_of};
+static const lk_event_type lost_event = {
+    .run = run_event, .drop = drop_event, .lane = watch_lane_of};
 
 static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
   if (spec->lease_ms < LK_LEASE_MIN_MS || spec->lease_ms > LK_LEASE_MAX_MS) {
@@ -353,7 +355,7 @@ lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
   watch->on_lost = terms->on_lost;
   watch->user = terms->user;
   atomic_init(&watch->refs, 1);
-  watch->timer.fire = fire;
+  watch->timer.fire = watch_fire;
   watch->event = (lk_event){.type = &lost_event};
   watch->company = (uint8_t)terms->company;
   watch->owns_renewal = terms->owns_renewal;
@@ -374,8 +376,8 @@ static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_sp
   if (!spec->script) return LK_OK;
   const lk_script_def *script = lk_catalog_find(client->catalog, spec->script);
   if (!script) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
-  lk_status status =
-      lk_call_init(&own->call, script, spec->keys, spec->nkeys, spec->args, spec->nargs, error);
+  lk_invocation what = {script, spec->keys, spec->nkeys, spec->args, spec->nargs};
+  lk_status status = lk_call_init(&own->call, &what, error);
   own->call.gathers = true;
   own->renewal.call = &own->call;
   return status;
@@ -399,11 +401,11 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*le
     free(own);
     return status != LK_OK ? status : lk_fail(error, LK_NOMEM, "out of memory");
   }
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   *out = watch; /* before anybody can hear of its end */
   bool runs = lk_watch_run(watch, spec->since_ms * 1000, own->renewal.lease_us);
   if (!runs) *out = NULL;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (runs) return lk_succeed(error);
   own->renewal.let_go = NULL; /* what it was given stays the caller's */
   lk_watch_end(watch);
@@ -436,9 +438,9 @@ int64_t lk_watch_left_ms(lk_watch *watch) {
 
 int64_t lk_watch_remaining_ms(lk_watch *watch) {
   if (!watch || !lk_client_is_mine(watch->client)) return 0;
-  pthread_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->client->mutex);
   int64_t left_ms = lk_watch_left_ms(watch);
-  pthread_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->client->mutex);
   return left_ms;
 }
 
@@ -458,9 +460,9 @@ lk_lost_reason lk_watch_look(lk_watch *watch) {
 
 lk_lost_reason lk_watch_lost(lk_watch *watch) {
   if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
-  pthread_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->client->mutex);
   lk_lost_reason lost = lk_watch_look(watch);
-  pthread_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->client->mutex);
   return lost;
 }
 
@@ -469,12 +471,12 @@ const lk_error *lk_watch_why(const lk_watch *watch) {
 }
 
 static void close_watch(lk_watch *watch, bool wait) {
-  pthread_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->client->mutex);
   watch->closed = true;
-  pthread_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->client->mutex);
   lk_timer_cancel(watch->client->keeper, &watch->timer);
   lk_events_cancel(&watch->client->events, &watch->event, wait);
-  drop(watch);
+  watch_drop(watch);
 }
 
 void lk_watch_end(lk_watch *watch) { close_watch(watch, false); }

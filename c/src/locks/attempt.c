@@ -7,34 +7,35 @@
 #include "harness/trouble.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 static lk_attempt *of_op(lk_op *op) {
   return (lk_attempt *)((char *)op - offsetof(lk_attempt, op));
 }
 
-static lk_attempt *of_steps(lk_steps *steps) {
+static lk_attempt *attempt_of_steps(lk_steps *steps) {
   return (lk_attempt *)((char *)steps - offsetof(lk_attempt, steps));
 }
 
 /* ------------------------------------------------------------------------------ what may happen -- */
 
-static void fire(lk_timer *timer) {
+static void attempt_fire(lk_timer *timer) {
   lk_attempt *a = (lk_attempt *)((char *)timer - offsetof(lk_attempt, timer));
   LK_TRACE(a->op.client->trace, "timer", lk_clock_us(), LK_TEXT("timer", "sleep"),
            LK_NUMBER("caller", (int64_t)a->caller_id));
   lk_steps_tell(&a->steps, LK_HAPPENED_TIMER);
 }
 
-static void quit(lk_op *op, lk_status why) {
+static void attempt_quit(lk_op *op, lk_status why) {
   lk_attempt *a = of_op(op);
-  pthread_mutex_lock(&op->client->mutex);
+  lk_mutex_lock(&op->client->mutex);
   if (a->hurried == LK_OK) a->hurried = (int)why;
-  pthread_mutex_unlock(&op->client->mutex);
+  lk_mutex_unlock(&op->client->mutex);
   lk_steps_tell(&a->steps, LK_HAPPENED_QUIT);
 }
 
-static void destroy(lk_op *op) {
+static void attempt_destroy(lk_op *op) {
   lk_attempt *a = of_op(op);
   if (a->hold) lk_hold_drop(a->hold);
   lk_lock_drop(a->lock);
@@ -84,8 +85,8 @@ static void take_over(lk_attempt *a) {
   }
 }
 
-static void step(lk_steps *steps, unsigned happened) {
-  lk_attempt *a = of_steps(steps);
+static void attempt_step(lk_steps *steps, unsigned happened) {
+  lk_attempt *a = attempt_of_steps(steps);
   if (happened & LK_HAPPENED_HANDED) {
     take_over(a);
   } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK ||
@@ -108,7 +109,7 @@ static void step(lk_steps *steps, unsigned happened) {
 
 enum { PAUSE_FIRST_US = 50 * 1000, SPIN_FIRST_US = 1000 };
 
-static void trace_begin(lk_attempt *a) {
+static void attempt_trace_begin(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   char title[LK_TITLE_SIZE];
   if (!a->op.client->trace) return;
@@ -123,16 +124,16 @@ static void trace_begin(lk_attempt *a) {
            LK_NUMBER("renew", lock->renews));
 }
 
-lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
-                           void *user, lk_error *error, lk_status *status) {
+lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, const lk_told *told,
+                           lk_error *error, lk_status *status) {
   lk_attempt *a = calloc(1, sizeof *a);
   *status = a ? LK_OK : lk_fail(error, LK_NOMEM, "out of memory");
   if (!a) return NULL;
-  a->op.destroy = destroy;
-  a->op.quit = quit;
-  lk_steps_init(&a->steps, &a->op, step); /* what happens before its start is noted */
+  a->op.destroy = attempt_destroy;
+  a->op.quit = attempt_quit;
+  lk_steps_init(&a->steps, &a->op, attempt_step); /* what happens before its start is noted */
   atomic_init(&a->hurried, LK_OK);
-  *status = lk_op_begin(&a->op, lock->client, caller, done, user, error);
+  *status = lk_op_begin(&a->op, lock->client, caller, told->done, told->user, error);
   if (*status != LK_OK) {
     free(a);
     return NULL;
@@ -140,7 +141,7 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   a->lock = lock;
   a->flow = lock->row->flow;
   lk_lock_keep(lock);
-  a->timer.fire = fire;
+  a->timer.fire = attempt_fire;
   a->began_us = lk_clock_us();
   a->wait_ms = wait_ms;
   a->deadline_us = lk_deadline_us(wait_ms);
@@ -149,7 +150,7 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk
   a->patience_us = lk_lock_patience_us(lock);
   a->last = LK_BUSY;
   a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;
-  a->blocking = !done && lock->min_replicas == 0;
+  a->blocking = !told->done && lock->min_replicas == 0;
   a->thread = lk_thread_number();
   lk_attempt_name(a);
   return a;
@@ -164,16 +165,16 @@ static bool may_pass(const lk_attempt *a, bool beside) {
 void lk_attempt_start(lk_attempt *a) {
   lk_client *client = a->op.client;
   bool first = true;
-  trace_begin(a);
+  attempt_trace_begin(a);
   bool beside = lk_attempt_is_beside(a);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   a->steps.running = false;
   a->phase = LK_PHASE_IN_LINE;
   bool own_flow = a->flow == a->lock->row->flow;
   a->in_line = a->wait_ms != 0 && own_flow && !may_pass(a, beside);
   if (a->in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
   lk_op_keep(&a->op); /* others may run it from here on, to its end */
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   lk_steps_tell(&a->steps, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
   lk_op_drop(&a->op);
 }

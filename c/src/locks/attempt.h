@@ -111,8 +111,8 @@ extern const lk_flow lk_flow_plain;
 extern const lk_flow lk_flow_fair;
 
 /* A call of this caller's has begun; NULL with *status if it cannot. It has one reference. */
-lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
-                           void *user, lk_error *error, lk_status *status);
+lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, const lk_told *told,
+                           lk_error *error, lk_status *status);
 /* Its first step, on this thread. */
 void lk_attempt_start(lk_attempt *a);
 

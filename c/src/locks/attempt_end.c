@@ -5,12 +5,13 @@
 #include "locks/attempt.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { TROUBLE_LAST_US = 1000 * 1000 };
 
 /* --------------------------------------------------------------------------------------- ends -- */
 
-static void trace_end(const lk_attempt *a, lk_status status) {
+static void attempt_end_trace_end(const lk_attempt *a, lk_status status) {
   char title[LK_TITLE_SIZE];
   if (!a->op.client->trace) return;
   lk_lock_title(a->lock, title);
@@ -19,7 +20,7 @@ static void trace_end(const lk_attempt *a, lk_status status) {
            LK_TEXT("owner", a->owner), LK_TEXT("status", lk_status_name((int)status)));
 }
 
-static void count_end(lk_attempt *a, lk_status status) {
+static void attempt_end_count_end(lk_attempt *a, lk_status status) {
   lk_kind_counts *counts = &a->op.client->counts->kinds[a->lock->row->kind];
   if (status == LK_OK && a->hold) {
     lk_count_up(&counts->reentered);
@@ -44,16 +45,16 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   lk_timer_cancel(a->op.client->keeper, &a->timer);
   a->phase = LK_PHASE_ENDED;
   lk_steps_end(&a->steps, next ? &next->steps : NULL, LK_HAPPENED_TURN);
-  count_end(a, status);
-  trace_end(a, status);
+  attempt_end_count_end(a, status);
+  attempt_end_trace_end(a, status);
   lk_op_end(&a->op, status);
 }
 
 void lk_attempt_end_deaf(lk_attempt *a) {
   lk_error why = {.status = LK_NOMEM, .message = "out of memory"}; /* none to note it in */
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   if (a->lock->record->deaf) why = *a->lock->record->deaf;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   lk_error *error = lk_op_error(&a->op);
   if (error) *error = why;
   lk_attempt_end(a, why.status);
@@ -112,10 +113,10 @@ void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us) {
 
 bool lk_attempt_line_up(lk_attempt *a) {
   if (a->in_line) return true;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   bool first = lk_waiters_join(a->lock->record, a);
   a->in_line = true;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   if (!first) lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us);
   return first;
 }

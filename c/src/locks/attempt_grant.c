@@ -6,14 +6,14 @@
 
 /* What was granted and is not to be kept goes back at once. The release is the last word of this name,
  * unless a copy of the acquire is still on its way. */
-static void give_back(lk_attempt *a, lk_status status) {
+static void attempt_grant_give_back(lk_attempt *a, lk_status status) {
   a->last = status;
   a->phase = LK_PHASE_GIVING_BACK;
   lk_attempt_call(a, &a->lock->release);
 }
 
 /* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
-static bool has_ended(const lk_attempt *a) {
+static bool attempt_grant_has_ended(const lk_attempt *a) {
   const lk_lock *lock = a->lock;
   return lk_clock_us() >= a->sent_us + lk_believed_us(a->lease_us, lock->drift_ms, a->company);
 }
@@ -34,7 +34,7 @@ static void counted(void *user, lk_answer *answer) {
   lk_op_drop(&a->op);
 }
 
-static void ask_replicas(lk_attempt *a) {
+static void attempt_grant_ask_replicas(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   a->phase = LK_PHASE_CONFIRMING;
   lk_op_keep(&a->op);
@@ -46,7 +46,7 @@ static void ask_replicas(lk_attempt *a) {
   lk_attempt_end_starved(a);
 }
 
-static void keep(lk_attempt *a);
+static void attempt_grant_keep(lk_attempt *a);
 
 /* It is not certain that enough replicas know of it, and it could be lost with its server. It is undone,
  * and tried again. */
@@ -66,7 +66,7 @@ void lk_attempt_confirm(lk_attempt *a) {
                           "%lld of %lld replicas had it after %lld ms", (long long)known,
                           (long long)lock->min_replicas, (long long)lock->replicas_ms));
   } else {
-    keep(a);
+    attempt_grant_keep(a);
   }
 }
 
@@ -75,14 +75,14 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->lease_us = a->lock->lease_us;
   a->company = lk_attempt_company(a);
   a->token = token;
-  if (a->lock->min_replicas == 0 || a->hurried != LK_OK || has_ended(a)) {
-    keep(a);
+  if (a->lock->min_replicas == 0 || a->hurried != LK_OK || attempt_grant_has_ended(a)) {
+    attempt_grant_keep(a);
   } else if (a->stray) {
     /* The call that was answered may have written nothing: what would WAIT say? */
     disbelieve(a, lk_fail(lk_op_error(&a->op), LK_NOREPLICAS,
                           "an earlier copy of the call may be what took it"));
   } else {
-    ask_replicas(a);
+    attempt_grant_ask_replicas(a);
   }
 }
 
@@ -91,15 +91,15 @@ void lk_attempt_given(lk_attempt *a, int64_t sent_us, int64_t lease_us) {
   a->lease_us = lease_us;
   a->company = LK_COMPANY_NONE;
   a->token = 0;
-  keep(a);
+  attempt_grant_keep(a);
 }
 
 /* It is a hold now, unless it comes too late. */
-static void keep(lk_attempt *a) {
+static void attempt_grant_keep(lk_attempt *a) {
   int64_t sent_us = a->sent_us, token = a->token;
   if (a->hurried != LK_OK) {
-    give_back(a, (lk_status)a->hurried);
-  } else if (has_ended(a)) {
+    attempt_grant_give_back(a, (lk_status)a->hurried);
+  } else if (attempt_grant_has_ended(a)) {
     a->stray = true;
     lk_attempt_rename(a);
     a->last = lk_fail(lk_op_error(&a->op), LK_BUSY, "its lease ended before the grant was read");
@@ -122,10 +122,10 @@ static void keep(lk_attempt *a) {
     if (status == LK_OK) {
       lk_attempt_end(a, LK_OK);
     } else if (status == LK_CANCELLED) {
-      give_back(a, (lk_status)a->hurried);
+      attempt_grant_give_back(a, (lk_status)a->hurried);
     } else {
       lk_fail(lk_op_error(&a->op), status, "out of memory");
-      give_back(a, status);
+      attempt_grant_give_back(a, status);
     }
   }
 }

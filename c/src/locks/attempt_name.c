@@ -6,6 +6,7 @@
 #include "harness/undo.h"
 #include "locks/attempt.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 static bool find_other(const lk_attempt *a, char other[LK_OWNER_SIZE]) {
   const lk_lock *lock = a->lock;
@@ -53,10 +54,8 @@ void lk_attempt_undo(lk_attempt *a) {
   for (size_t i = 0; i < LK_UNDO_STEPS; i++) {
     if (!bounds[i] || !bounds[i]->def) continue;
     lk_bound_fill(bounds[i], &a->lock->values, &p, &with);
-    if (lk_call_init(&steps[count], bounds[i]->def, with.keys, bounds[i]->def->nkeys, with.args,
-                     with.nargs, NULL) == LK_OK) {
-      count++;
-    }
+    lk_invocation what = lk_bound_call(bounds[i], &with);
+    if (lk_call_init(&steps[count], &what, NULL) == LK_OK) count++;
   }
   if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us, a->late);
 }
@@ -75,10 +74,10 @@ static void write_owner(char owner[LK_OWNER_SIZE], const char *uuid, uint64_t se
 void lk_attempt_name(lk_attempt *a) {
   lk_client *client = a->op.client;
   lk_channels_unlisten(client->channels, &a->own);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   write_owner(a->owner, client->uuid, a->serial, a->lock->row->suffix);
   a->stray = a->late = false;
   a->announced_us = 0;

@@ -12,14 +12,15 @@ struct lk_countdown {
   lk_counter counter; /* and nothing else: it is opened and closed as that */
 };
 
-static const lk_tally tally = {.family = "countdown",
-                               .noun = "latch",
+static const lk_tally tally = {.noun = "latch",
                                .teller = "countdown/count_down",
                                .set = "countdown/set",
                                .inspect = "countdown/inspect",
                                .count_min = 1};
 
-static lk_counter *counter_of(lk_countdown *latch) { return latch ? &latch->counter : NULL; }
+static lk_counter *countdown_counter_of(lk_countdown *latch) {
+  return latch ? &latch->counter : NULL;
+}
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
@@ -31,14 +32,14 @@ lk_status lk_countdown_open(lk_client *client, const char *name, const lk_counte
   return status;
 }
 
-void lk_countdown_close(lk_countdown *latch) { lk_tally_close(counter_of(latch)); }
+void lk_countdown_close(lk_countdown *latch) { lk_tally_close(countdown_counter_of(latch)); }
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
 lk_status lk_countdown_set(lk_countdown *latch, int64_t count, int64_t ttl_ms, int64_t *left,
                            lk_error *error) {
   lk_said said = {0, 0, 0, false};
-  lk_status status = lk_tally_enter(&tally, counter_of(latch), left, error);
+  lk_status status = lk_tally_enter(&tally, countdown_counter_of(latch), left, error);
   if (status != LK_OK) return status;
   status = lk_tally_set(&tally, &latch->counter, count, ttl_ms, &said, error);
   if (status == LK_OK && left) *left = said.second;
@@ -64,7 +65,7 @@ lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int64_t *l
                                   lk_error *error) {
   lk_said said = {0, 0, 0, false};
   lk_digits digits;
-  lk_status status = lk_tally_enter(&tally, counter_of(latch), left, error);
+  lk_status status = lk_tally_enter(&tally, countdown_counter_of(latch), left, error);
   if (status != LK_OK) return status;
   status = lk_check_range("count", count, 1, LK_COUNT_MAX, error);
   if (status == LK_OK) {
@@ -78,7 +79,7 @@ lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int64_t *l
 
 lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error *error) {
   lk_said said = {0, 0, 0, false};
-  lk_status status = lk_tally_enter(&tally, counter_of(latch), left, error);
+  lk_status status = lk_tally_enter(&tally, countdown_counter_of(latch), left, error);
   if (status != LK_OK) return status;
   status = lk_counter_call(&latch->counter, "countdown/reset", NULL, 0, &said, error);
   if (status == LK_OK && said.first != 0 && said.first != 1) {
@@ -91,7 +92,7 @@ lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error *error
 
 lk_status lk_countdown_inspect(lk_countdown *latch, int64_t *left, int64_t *ttl_ms,
                                lk_error *error) {
-  return lk_tally_inspect(&tally, counter_of(latch), left, ttl_ms, error);
+  return lk_tally_inspect(&tally, countdown_counter_of(latch), left, ttl_ms, error);
 }
 
 /* --------------------------------------------------------------------------------------- wait -- */
@@ -110,13 +111,13 @@ static lk_status read_wait(lk_counting *c, const lk_said *said, int64_t *again_m
   return lk_fail(error, LK_BUSY, "%" PRId64 " are left to count", said->third);
 }
 
-static void destroy(lk_counting *c) { free(c); }
+static void countdown_destroy(lk_counting *c) { free(c); }
 
 static const lk_want wants_open = {.look = "countdown/inspect",
                                    .repairs = true,
                                    .fill = fill_nothing,
                                    .read = read_wait,
-                                   .destroy = destroy};
+                                   .destroy = countdown_destroy};
 
 /* NULL, and *status says why. */
 static lk_counting *new_wait(const lk_countdown *latch, int64_t wait_ms, lk_status *status,
@@ -144,7 +145,8 @@ lk_status lk_countdown_wait_async(lk_countdown *latch, int64_t wait_ms, lk_done_
   if (!done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
   lk_counting *c = new_wait(latch, wait_ms, &status, error);
   if (!c) return status;
-  return lk_counting_go(c, &latch->counter, &wants_open, wait_ms, done, user, out, error);
+  const lk_told told = {done, user, out};
+  return lk_counting_go(c, &latch->counter, &wants_open, wait_ms, &told, error);
 }
 
 /* ---------------------------------------------------------------- count down, without a thread -- */
@@ -154,7 +156,7 @@ typedef struct lowering {
   lk_digits count;
 } lowering;
 
-static size_t fill_count(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
+static size_t countdown_fill_count(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
   const lowering *l = (const lowering *)c;
   values[0] = lk_value_of("count", l->count.text, strlen(l->count.text));
   return 1;
@@ -169,9 +171,9 @@ static lk_status read_count_down(lk_counting *c, const lk_said *said, int64_t *a
 static const lk_want wants_count_down = {.look = "countdown/count_down",
                                          .counts = true,
                                          .gives = true,
-                                         .fill = fill_count,
+                                         .fill = countdown_fill_count,
                                          .read = read_count_down,
-                                         .destroy = destroy};
+                                         .destroy = countdown_destroy};
 
 lk_status lk_countdown_count_down_async(lk_countdown *latch, int64_t count, lk_done_fn done,
                                         void *user, lk_error *error) {
@@ -183,6 +185,6 @@ lk_status lk_countdown_count_down_async(lk_countdown *latch, int64_t count, lk_d
   lowering *l = calloc(1, sizeof *l);
   if (!l) return lk_fail(error, LK_NOMEM, "out of memory");
   lk_number_value("count", count, &l->count);
-  return lk_counting_go(&l->counting, &latch->counter, &wants_count_down, 0, done, user, NULL,
-                        error);
+  const lk_told told = {done, user, NULL};
+  return lk_counting_go(&l->counting, &latch->counter, &wants_count_down, 0, &told, error);
 }

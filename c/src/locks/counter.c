@@ -18,7 +18,7 @@ lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t m
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
-static lk_status check_options(const lk_counter_options *options, lk_error *error) {
+static lk_status counter_check_options(const lk_counter_options *options, lk_error *error) {
   lk_status status = LK_OK;
   if (options->recheck_ms != 0) {
     status = lk_check_range("recheck_ms", options->recheck_ms, 100, 300000, error);
@@ -29,18 +29,18 @@ static lk_status check_options(const lk_counter_options *options, lk_error *erro
   return status;
 }
 
-static lk_line *open_line(lk_client *client, const char *family, const char *name) {
+/* Of the family of its scripts: FAMILY/teller. */
+static lk_line *open_line(lk_client *client, const char *teller, const char *name) {
   char text[LK_NAME_MAX + 64];
-  snprintf(text, sizeof text, "%s/%s", family, name);
+  snprintf(text, sizeof text, "%.*s/%s", (int)strcspn(teller, "/"), teller, name);
   return lk_line_open(client, text);
 }
 
-lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *family,
-                          const char *teller, const char *name, const lk_counter_options *options,
-                          lk_error *error) {
+lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *teller,
+                          const char *name, const lk_counter_options *options, lk_error *error) {
   int64_t resend_ms = options->resend_ms ? options->resend_ms : LK_RESEND_MAX_MS;
   lk_status status = lk_name_check(name, error);
-  if (status == LK_OK) status = check_options(options, error);
+  if (status == LK_OK) status = counter_check_options(options, error);
   if (status != LK_OK) return status;
   *counter = (lk_counter){.client = client,
                           .recheck_us =
@@ -51,7 +51,7 @@ lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *fa
   status = lk_fill_channel(client->catalog, teller, name, &counter->channel, error);
   if (status == LK_OK) {
     counter->name = strdup(name);
-    counter->line = open_line(client, family, name);
+    counter->line = open_line(client, teller, name);
     if (!counter->name || !counter->line) status = lk_fail(error, LK_NOMEM, "out of memory");
   }
   if (status != LK_OK) lk_counter_close(counter);
@@ -82,7 +82,8 @@ lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_valu
   if (!seq) return lk_fail(error, LK_NOMEM, "out of memory");
   for (size_t i = 0; i < nvalues; i++) all[i] = values[i];
   lk_seq_next(seq, &all[nvalues], &all[nvalues + 1]);
-  lk_status status = lk_fill(&call, client, script, counter->name, all, nvalues + 2, error);
+  lk_status status =
+      lk_fill(&call, client, script, counter->name, (lk_values){all, nvalues + 2}, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, counter->resend_us, said, error);
   lk_seq_give(client, seq);
   if (status == LK_OK && said->first == -2) {
@@ -102,7 +103,7 @@ lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *s
                              lk_error *error) {
   lk_client *client = counter->client;
   lk_filled call;
-  lk_status status = lk_fill(&call, client, script, counter->name, NULL, 0, error);
+  lk_status status = lk_fill(&call, client, script, counter->name, lk_no_values, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, client->command_us, said, error);
   return status == LK_OK ? lk_counter_inspected(counter, script, said, error) : status;
 }

@@ -20,9 +20,8 @@ typedef struct lk_counter {
 
 /* Inside a call that has entered the client, as all below. `teller` is a script
  * of the family that tells the channel. */
-lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *family,
-                          const char *teller, const char *name, const lk_counter_options *options,
-                          lk_error *error);
+lk_status lk_counter_open(lk_counter *counter, lk_client *client, const char *teller,
+                          const char *name, const lk_counter_options *options, lk_error *error);
 void lk_counter_close(lk_counter *counter);
 
 /* In decimal; as the value of an argument, `digits` must live as long as the call. */

@@ -8,6 +8,7 @@
 #include "harness/reply.h"
 #include "harness/trouble.h"
 #include "os/clock.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
@@ -15,7 +16,7 @@ enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 /* What has happened since the last step. */
 enum { TURN = 1, ANSWER = 2, NEWS = 4, TIMER = 8, QUIT = 16 };
 
-static lk_counting *of_steps(lk_steps *steps) {
+static lk_counting *counting_of_steps(lk_steps *steps) {
   return (lk_counting *)((char *)steps - offsetof(lk_counting, steps));
 }
 
@@ -36,11 +37,11 @@ static void drop_call(lk_counting *c) {
 static lk_steps *leave_line(lk_counting *c) {
   lk_client *client = c->op.client;
   if (!c->in_line) return NULL;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_place *first = lk_line_leave(c->counter->line, &c->place);
   lk_counting *next = first ? (lk_counting *)((char *)first - offsetof(lk_counting, place)) : NULL;
   if (next) lk_op_keep(&next->op);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return next ? &next->steps : NULL;
 }
 
@@ -62,7 +63,7 @@ static void end_hurried(lk_counting *c) {
 }
 
 /* The wait is over: why, with what the last look said. */
-static void give_up(lk_counting *c) {
+static void counting_give_up(lk_counting *c) {
   lk_error *error = lk_op_error(&c->op);
   lk_status status = c->last;
   if (status == LK_OK) {
@@ -87,7 +88,7 @@ static void sleep_until(lk_counting *c, lk_counting_phase phase, int64_t until_u
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
-static void digest(lk_counting *c, lk_answer *answer) {
+static void counting_digest(lk_counting *c, lk_answer *answer) {
   char key[96];
   lk_error *error = lk_op_error(&c->op);
   const char *script = c->call.script->name;
@@ -104,9 +105,9 @@ static void digest(lk_counting *c, lk_answer *answer) {
   freeReplyObject(answer->reply);
 }
 
-static void answered(void *user, lk_answer *answer) {
+static void counting_answered(void *user, lk_answer *answer) {
   lk_counting *c = user;
-  digest(c, answer);
+  counting_digest(c, answer);
   lk_steps_tell(&c->steps, ANSWER);
   lk_op_drop(&c->op);
 }
@@ -121,17 +122,17 @@ static void send_copy(lk_counting *c) {
   if (c->blocking && c->thread == lk_thread_number()) {
     const lk_bytes *keys = call->argv + 3, *args = keys + call->script->nkeys;
     size_t nargs = call->argc - 3 - call->script->nkeys;
-    lk_eval_call(c->op.client, call->script, keys, call->script->nkeys, args, nargs, deadline_us,
-                 &answer, NULL);
-    digest(c, &answer);
+    lk_invocation what = {call->script, keys, call->script->nkeys, args, nargs};
+    lk_eval_call(c->op.client, &what, deadline_us, &answer, NULL);
+    counting_digest(c, &answer);
     lk_steps_note(&c->steps, ANSWER);
     return;
   }
   lk_op_keep(&c->op);
-  if (lk_eval_start(c->op.client, call, deadline_us, answered, c)) return;
+  if (lk_eval_start(c->op.client, call, deadline_us, counting_answered, c)) return;
   lk_op_drop(&c->op);
   answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
-  digest(c, &answer);
+  counting_digest(c, &answer);
   lk_steps_note(&c->steps, ANSWER);
 }
 
@@ -146,10 +147,11 @@ static lk_status write_call(lk_counting *c, const char *script, lk_error *error)
     lk_seq_next(c->seq, &values[count], &values[count + 1]);
     count += 2;
   }
-  lk_status status = lk_fill(&filled, client, script, c->counter->name, values, count, error);
+  lk_status status =
+      lk_fill(&filled, client, script, c->counter->name, (lk_values){values, count}, error);
   if (status != LK_OK) return status;
-  return lk_call_init(&c->call, filled.script, filled.keys, filled.script->nkeys, filled.args,
-                      filled.nargs, error);
+  lk_invocation what = lk_filled_call(&filled);
+  return lk_call_init(&c->call, &what, error);
 }
 
 static void call(lk_counting *c, const char *script) {
@@ -166,25 +168,26 @@ static void call(lk_counting *c, const char *script) {
   send_copy(c);
 }
 
-static void look(lk_counting *c) {
-  pthread_mutex_lock(&c->op.client->mutex);
+static void counting_look(lk_counting *c) {
+  lk_mutex_lock(&c->op.client->mutex);
   c->news = false;
-  pthread_mutex_unlock(&c->op.client->mutex);
+  lk_mutex_unlock(&c->op.client->mutex);
   c->gives_back = false;
   call(c, c->want->look);
 }
 
 static void begin_looking(lk_counting *c) {
   c->looks_us = lk_clock_us() + c->op.client->command_us;
-  look(c);
+  counting_look(c);
 }
 
 /* ------------------------------------------------------------------------------------ waiting -- */
 
-static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+static void counting_told(lk_listener *listener, lk_news news, lk_bytes payload,
+                          const lk_error *why) {
   lk_counting *c = (lk_counting *)((char *)listener - offsetof(lk_counting, listener));
   (void)payload;
-  pthread_mutex_lock(&c->op.client->mutex);
+  lk_mutex_lock(&c->op.client->mutex);
   if (news == LK_NEWS_HEARD) c->heard = true;
   if (news == LK_NEWS_REFUSED && !c->deaf) {
     c->deaf = malloc(sizeof *c->deaf);
@@ -193,23 +196,23 @@ static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk
   /* Who is deaf for a while looks when it hears again. */
   if (news != LK_NEWS_DEAF) c->news = true;
   if (news != LK_NEWS_DEAF) lk_steps_tell_later(&c->steps, NEWS);
-  pthread_mutex_unlock(&c->op.client->mutex);
+  lk_mutex_unlock(&c->op.client->mutex);
 }
 
 static bool hears(lk_counting *c, bool *news) {
-  pthread_mutex_lock(&c->op.client->mutex);
+  lk_mutex_lock(&c->op.client->mutex);
   bool heard = c->heard;
   *news = c->news;
-  pthread_mutex_unlock(&c->op.client->mutex);
+  lk_mutex_unlock(&c->op.client->mutex);
   return heard;
 }
 
 /* The server lets its channel be heard no more. */
 static bool end_deaf(lk_counting *c) {
-  pthread_mutex_lock(&c->op.client->mutex);
+  lk_mutex_lock(&c->op.client->mutex);
   lk_error *deaf = c->deaf;
   c->deaf = NULL;
-  pthread_mutex_unlock(&c->op.client->mutex);
+  lk_mutex_unlock(&c->op.client->mutex);
   if (!deaf) return false;
   lk_status status = deaf->status;
   lk_error *error = lk_op_error(&c->op);
@@ -235,7 +238,7 @@ static int64_t look_again_at(lk_counting *c) {
 static void listen_in(lk_counting *c) {
   lk_client *client = c->op.client;
   int64_t until_us = lk_clock_us() + client->settings.connect_us + client->command_us;
-  c->listener.told = told;
+  c->listener.told = counting_told;
   c->phase = LK_COUNTING_LISTENING;
   if (lk_channels_listen(client->channels, c->counter->channel, &c->listener) != LK_OK) {
     end(c, lk_fail(lk_op_error(&c->op), LK_NOMEM, "out of memory"));
@@ -256,7 +259,7 @@ static void wait_on(lk_counting *c, lk_status status) {
   } else if (c->hurried != LK_OK) {
     end_hurried(c);
   } else if (is_over(c)) {
-    give_up(c);
+    counting_give_up(c);
   } else if (status == LK_BUSY && !c->listener.channel) {
     listen_in(c);
   } else if (status == LK_BUSY && hears(c, &news) && news) {
@@ -268,7 +271,7 @@ static void wait_on(lk_counting *c, lk_status status) {
 
 /* -------------------------------------------------------------------------------------- steps -- */
 
-static void give_back(lk_counting *c, lk_status reason) {
+static void counting_give_back(lk_counting *c, lk_status reason) {
   c->gives_back = true;
   c->reason = reason;
   call(c, c->want->back);
@@ -281,7 +284,7 @@ static void granted(lk_counting *c) {
   if (status == LK_OK) {
     end(c, LK_OK);
   } else {
-    give_back(c, status);
+    counting_give_back(c, status);
   }
 }
 
@@ -298,7 +301,7 @@ static void looked(lk_counting *c, lk_status status) {
   c->last = status;
   bool at_once = status == LK_BUSY && c->again_ms == 0 && c->hurried == LK_OK;
   if (at_once && lk_clock_us() < c->looks_us) {
-    look(
+    counting_look(
         c); /* a call takes back only so many permits whose leases have ended, and there may be more */
     return;
   }
@@ -317,14 +320,14 @@ static void gave_back(lk_counting *c, lk_status status) {
     begin_looking(c);
   } else if (status == LK_BUSY) {
     c->last = status;
-    give_up(c);
+    counting_give_up(c);
   } else {
     end(c, status);
   }
 }
 
 /* While it is unknown whether a copy has run, it goes out again. */
-static bool send_again(lk_counting *c, lk_status status) {
+static bool counting_send_again(lk_counting *c, lk_status status) {
   if (status == LK_OK || !c->doubt || c->resend_us == 0 || !lk_may_pass(status)) return false;
   int64_t at_us = lk_clock_us() + double_pause(&c->copy_us);
   if (c->hurried != LK_OK || at_us >= c->until_us) return false;
@@ -334,7 +337,7 @@ static bool send_again(lk_counting *c, lk_status status) {
 
 static void heard_answer(lk_counting *c) {
   lk_status status = c->answer;
-  if (send_again(c, status)) return;
+  if (counting_send_again(c, status)) return;
   if (status != LK_OK && c->doubt && c->resend_us > 0) {
     status = lk_resend_unsure(status, c->call.script->name, lk_op_error(&c->op));
   }
@@ -347,8 +350,8 @@ static void heard_answer(lk_counting *c) {
   }
 }
 
-static void step(lk_steps *steps, unsigned happened) {
-  lk_counting *c = of_steps(steps);
+static void counting_step(lk_steps *steps, unsigned happened) {
+  lk_counting *c = counting_of_steps(steps);
   if (c->phase == LK_COUNTING_CALLING) {
     if (happened & ANSWER) heard_answer(c);
   } else if (c->phase == LK_COUNTING_PAUSING) {
@@ -362,7 +365,7 @@ static void step(lk_steps *steps, unsigned happened) {
   } else if (c->phase == LK_COUNTING_IN_LINE && (happened & TURN)) {
     begin_looking(c);
   } else if (is_over(c)) {
-    give_up(c);
+    counting_give_up(c);
   } else if (c->phase == LK_COUNTING_IN_LINE) {
     sleep_until(c, LK_COUNTING_IN_LINE, c->deadline_us);
   } else if ((happened & (NEWS | TIMER)) && !end_deaf(c)) {
@@ -370,20 +373,20 @@ static void step(lk_steps *steps, unsigned happened) {
   }
 }
 
-static void fire(lk_timer *timer) {
+static void counting_fire(lk_timer *timer) {
   lk_counting *c = (lk_counting *)((char *)timer - offsetof(lk_counting, timer));
   lk_steps_tell(&c->steps, TIMER);
 }
 
-static void quit(lk_op *op, lk_status why) {
+static void counting_quit(lk_op *op, lk_status why) {
   lk_counting *c = lk_counting_of(op);
-  pthread_mutex_lock(&op->client->mutex);
+  lk_mutex_lock(&op->client->mutex);
   if (c->hurried == LK_OK) c->hurried = (int)why;
-  pthread_mutex_unlock(&op->client->mutex);
+  lk_mutex_unlock(&op->client->mutex);
   lk_steps_tell(&c->steps, QUIT);
 }
 
-static void destroy(lk_op *op) {
+static void counting_destroy(lk_op *op) {
   lk_counting *c = lk_counting_of(op);
   free(c->deaf);
   c->want->destroy(c);
@@ -392,14 +395,14 @@ static void destroy(lk_op *op) {
 /* -------------------------------------------------------------------------------------- begin -- */
 
 lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *want,
-                            int64_t wait_ms, lk_done_fn done, void *user, lk_error *error) {
+                            int64_t wait_ms, const lk_told *told, lk_error *error) {
   c->want = want;
   c->counter = counter;
-  c->op.destroy = destroy;
-  c->op.quit = quit;
-  lk_steps_init(&c->steps, &c->op, step);
+  c->op.destroy = counting_destroy;
+  c->op.quit = counting_quit;
+  lk_steps_init(&c->steps, &c->op, counting_step);
   atomic_init(&c->hurried, LK_OK);
-  lk_status status = lk_op_begin(&c->op, counter->client, NULL, done, user, error);
+  lk_status status = lk_op_begin(&c->op, counter->client, NULL, told->done, told->user, error);
   if (status != LK_OK) {
     want->destroy(c);
     return status;
@@ -409,8 +412,8 @@ lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *
   c->patience_us = c->patience_us ? c->patience_us : counter->client->command_us;
   c->resend_us = want->counts ? counter->resend_us : 0;
   c->pause_us = PAUSE_FIRST_US;
-  c->timer.fire = fire;
-  c->blocking = !done;
+  c->timer.fire = counting_fire;
+  c->blocking = !told->done;
   c->thread = lk_thread_number();
   return LK_OK;
 }
@@ -418,18 +421,19 @@ lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *
 void lk_counting_start(lk_counting *c) {
   lk_client *client = c->op.client;
   bool first = true;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   c->phase = LK_COUNTING_IN_LINE;
   c->in_line = c->wait_ms != 0;
   if (c->in_line) c->joined_us = lk_clock_us();
   if (c->in_line) first = lk_line_join(c->counter->line, &c->place);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   lk_steps_start(&c->steps, first ? TURN : TIMER);
 }
 
 lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
                           lk_error *error) {
-  lk_status status = lk_counting_begin(c, counter, want, wait_ms, NULL, NULL, error);
+  const lk_told nobody = {.done = NULL};
+  lk_status status = lk_counting_begin(c, counter, want, wait_ms, &nobody, error);
   if (status != LK_OK) return status;
   lk_counting_start(c);
   status = lk_op_wait(&c->op);
@@ -438,10 +442,10 @@ lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *wa
 }
 
 lk_status lk_counting_go(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
-                         lk_done_fn done, void *user, lk_op **out, lk_error *error) {
-  lk_status status = lk_counting_begin(c, counter, want, wait_ms, done, user, error);
+                         const lk_told *told, lk_error *error) {
+  lk_status status = lk_counting_begin(c, counter, want, wait_ms, told, error);
   if (status != LK_OK) return status;
-  if (out) *out = &c->op;
+  if (told->out) *told->out = &c->op;
   lk_counting_start(c);
   return lk_succeed(error);
 }

@@ -93,17 +93,17 @@ struct lk_counting {
 };
 
 /* A call has begun; c is zeroed but for what its owner added, and goes by want->destroy. Otherwise as
- * lk_op_begin(); c is freed then. Without `done` it is blocking. */
+ * lk_op_begin(); c is freed then. Without told->done it is blocking. */
 lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *want,
-                            int64_t wait_ms, lk_done_fn done, void *user, lk_error *error);
+                            int64_t wait_ms, const lk_told *told, lk_error *error);
 /* Its first step, on this thread. */
 void lk_counting_start(lk_counting *c);
 /* Both, for a thread that waits until it has ended. */
 lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
                           lk_error *error);
-/* Both, for an application that is told. *out: it may be NULL. */
+/* Both, for an application that is told. */
 lk_status lk_counting_go(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
-                         lk_done_fn done, void *user, lk_op **out, lk_error *error);
+                         const lk_told *told, lk_error *error);
 
 static inline lk_counting *lk_counting_of(lk_op *op) {
   return (lk_counting *)((char *)op - offsetof(lk_counting, op));

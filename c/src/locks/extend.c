@@ -17,7 +17,7 @@ typedef struct extending {
   lk_call call;
 } extending;
 
-static void destroy(lk_op *op) {
+static void extend_destroy(lk_op *op) {
   extending *e = (extending *)((char *)op - offsetof(extending, op));
   lk_call_clear(&e->call);
   if (e->hold) lk_hold_drop(e->hold);
@@ -42,25 +42,25 @@ static lk_status extended(const extending *e, const lk_answer *answer, lk_error 
                  "the hold had ended before: lease over, broken, deleted or evicted");
 }
 
-static void answered(void *user, lk_answer *answer) {
+static void extend_answered(void *user, lk_answer *answer) {
   extending *e = user;
   lk_status status = extended(e, answer, lk_op_error(&e->op));
   freeReplyObject(answer->reply);
   lk_op_end(&e->op, status);
 }
 
-static void go(extending *e, int64_t patience_us) {
+static void extend_go(extending *e, int64_t patience_us) {
   lk_lock *lock = e->lock;
-  const lk_script_def *def = lock->renew.def;
   lk_particulars p = {.owner = e->hold->owner, .hold = 1};
   lk_arguments with;
   lk_bound_fill(&lock->renew, &lock->values, &p, &with);
-  if (lk_call_init(&e->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) == LK_OK &&
-      lk_eval_start(lock->client, &e->call, lk_clock_us() + patience_us, answered, e)) {
+  lk_invocation what = lk_bound_call(&lock->renew, &with);
+  if (lk_call_init(&e->call, &what, NULL) == LK_OK &&
+      lk_eval_start(lock->client, &e->call, lk_clock_us() + patience_us, extend_answered, e)) {
     return;
   }
   lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
-  answered(e, &failed);
+  extend_answered(e, &failed);
 }
 
 lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *error) {
@@ -71,13 +71,13 @@ lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *erro
     free(e);
     return status;
   }
-  e->op.destroy = destroy;
+  e->op.destroy = extend_destroy;
   e->op.inner = true;
   e->lock = lock;
   lk_lock_keep(lock);
   e->hold = lk_hold_find(lock->client, lock->record, part->caller_id);
   if (e->hold) {
-    go(e, part->patience_us);
+    extend_go(e, part->patience_us);
   } else {
     lk_op_end(&e->op, lk_fail(lk_op_error(&e->op), LK_NOT_HELD, "nothing is held"));
   }

@@ -14,6 +14,7 @@
 #include "locks/attempt.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* A process that waited so lately listens before it asks: its subscription is still there, and will
  * save the second look. Less than the channel lingers. */
@@ -25,7 +26,7 @@ enum { TOLD_LOOK = 1, TOLD_TICKET = 2 };
 
 /* ------------------------------------------------------- messages: with the client's mutex held -- */
 
-static void tell(lk_attempt *a, unsigned what) {
+static void fair_tell(lk_attempt *a, unsigned what) {
   a->told |= what;
   lk_steps_tell_later(&a->steps, LK_HAPPENED_NEWS);
 }
@@ -34,7 +35,7 @@ static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWN
   snprintf(owner, LK_OWNER_SIZE, "lk-%s:%llu", client->uuid, (unsigned long long)ticket);
 }
 
-static bool is_held(const lk_record *record, uint64_t ticket) {
+static bool fair_is_held(const lk_record *record, uint64_t ticket) {
   char owner[LK_OWNER_SIZE];
   owner_of(record->client, ticket, owner);
   return lk_record_is_held_as(record, owner);
@@ -46,7 +47,7 @@ typedef struct unwanted {
   uint64_t ticket;
 } unwanted;
 
-static void give_back(lk_job *job) {
+static void fair_give_back(lk_job *job) {
   unwanted *u = (unwanted *)((char *)job - offsetof(unwanted, job));
   const lk_bound *release = &u->lock->release;
   lk_arguments with;
@@ -55,8 +56,8 @@ static void give_back(lk_job *job) {
   owner_of(u->lock->client, u->ticket, owner);
   lk_particulars p = {.owner = owner, .hold = 0, .once = true};
   lk_bound_fill(release, &u->lock->values, &p, &with);
-  if (lk_call_init(&step, release->def, with.keys, release->def->nkeys, with.args, with.nargs,
-                   NULL) == LK_OK) {
+  lk_invocation what = lk_bound_call(release, &with);
+  if (lk_call_init(&step, &what, NULL) == LK_OK) {
     lk_undo_start(u->lock->client, &step, 1, u->lock->lease_us, false);
   }
   lk_lock_drop(u->lock);
@@ -65,10 +66,10 @@ static void give_back(lk_job *job) {
 
 /* A hold that was granted and that nobody waits for: a late copy of an acquire had queued it. Without
  * memory its lease does the work. */
-static void refuse(lk_lock *lock, uint64_t ticket) {
+static void fair_refuse(lk_lock *lock, uint64_t ticket) {
   unwanted *u = calloc(1, sizeof *u);
   if (!u) return;
-  u->job.run = give_back;
+  u->job.run = fair_give_back;
   u->lock = lock;
   u->ticket = ticket;
   lk_lock_keep(lock);
@@ -86,19 +87,19 @@ static uint64_t ticket_in(lk_bytes payload) {
   return ticket;
 }
 
-static void told(lk_record *record, lk_news news, lk_bytes payload) {
+static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
   uint64_t ticket = news == LK_NEWS_MESSAGE ? ticket_in(payload) : 0;
   lk_attempt *a = record->first;
   if (news != LK_NEWS_MESSAGE) { /* a ticket may have been missed */
-    for (; a; a = a->next) tell(a, TOLD_LOOK);
+    for (; a; a = a->next) fair_tell(a, TOLD_LOOK);
   } else if (ticket == 0) { /* whoever looks passes the lock on */
-    tell(a, TOLD_LOOK);
+    fair_tell(a, TOLD_LOOK);
   } else {
     while (a && a->serial != ticket) a = a->next;
     if (a) {
-      tell(a, TOLD_TICKET);
-    } else if (!is_held(record, ticket)) {
-      refuse(record->first->lock, ticket);
+      fair_tell(a, TOLD_TICKET);
+    } else if (!fair_is_held(record, ticket)) {
+      fair_refuse(record->first->lock, ticket);
     }
   }
 }
@@ -107,10 +108,10 @@ static void told(lk_record *record, lk_news news, lk_bytes payload) {
 static void told_own(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
   lk_attempt *a = (lk_attempt *)((char *)listener - offsetof(lk_attempt, own));
   (void)payload;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   if (news == LK_NEWS_REFUSED) lk_waiters_deafen(a->lock->record, why);
-  if (news != LK_NEWS_DEAF) tell(a, TOLD_LOOK);
-  pthread_mutex_unlock(&a->op.client->mutex);
+  if (news != LK_NEWS_DEAF) fair_tell(a, TOLD_LOOK);
+  lk_mutex_unlock(&a->op.client->mutex);
 }
 
 /* ----------------------------------------------------------------------------------- listening -- */
@@ -134,16 +135,16 @@ static bool listen_all(lk_attempt *a) {
 }
 
 static bool is_crowded(const lk_attempt *a) {
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   int64_t crowded_us = a->lock->record->crowded_us;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   return crowded_us != 0 && lk_clock_us() < crowded_us + CROWDED_US;
 }
 
 static void note_crowd(const lk_attempt *a) {
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   a->lock->record->crowded_us = lk_clock_us();
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
 }
 
 /* --------------------------------------------------------------------------------------- steps -- */
@@ -152,10 +153,10 @@ static void note_crowd(const lk_attempt *a) {
  * the queue is not queued again but looked after: an acquire that ran after its grant had been lost
  * would make a late message of that grant look like news. Where replicas are asked no message is
  * believed, and the look has to write something for WAIT to speak of: an acquire does. */
-static void look(lk_attempt *a) {
-  pthread_mutex_lock(&a->op.client->mutex);
+static void fair_look(lk_attempt *a) {
+  lk_mutex_lock(&a->op.client->mutex);
   a->told &= ~(unsigned)TOLD_LOOK;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   if (a->lock->min_replicas == 0 && (a->stray || a->announced_us != 0)) {
     lk_attempt_call(a, &a->lock->wait);
   } else {
@@ -163,13 +164,13 @@ static void look(lk_attempt *a) {
   }
 }
 
-static void begin(lk_attempt *a) {
+static void fair_begin(lk_attempt *a) {
   bool early = a->wait_ms != 0 && !a->lock->spins && is_crowded(a);
   if (early && listen_as(a, a->lock->values.client, NULL) != LK_OK) {
     lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
     return;
   }
-  look(a);
+  fair_look(a);
 }
 
 /* The lock was given to this name after the call that said last that it waits, until the heartbeat of that
@@ -185,7 +186,7 @@ static void believe(lk_attempt *a) {
   bool doubted = lock->min_replicas > 0 || a->late;
   bool ends_soon = end_us - lk_clock_us() < heartbeat_us / 2;
   if (a->announced_us == 0 || doubted || !lock->renews || ends_soon) {
-    look(a);
+    fair_look(a);
     return;
   }
   note_crowd(a);
@@ -193,26 +194,26 @@ static void believe(lk_attempt *a) {
 }
 
 /* It waits: act on what was said meanwhile, or sleep. */
-static void go_on(lk_attempt *a) {
+static void fair_go_on(lk_attempt *a) {
   lk_record *record = a->lock->record;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   unsigned said = a->told;
   bool refused = record->hearing == LK_HEARING_REFUSED;
   a->told &= ~(unsigned)TOLD_TICKET;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   bool due = (said & TOLD_LOOK) != 0 || lk_clock_us() >= a->look_us;
   if (said & TOLD_TICKET) {
     believe(a);
   } else if (refused) {
     lk_attempt_end_deaf(a);
   } else if (due && a->hurried == LK_OK) {
-    look(a);
+    fair_look(a);
   } else {
     lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us);
   }
 }
 
-static void plan_look(lk_attempt *a) {
+static void fair_plan_look(lk_attempt *a) {
   int64_t pause_us = a->lock->heartbeat_us / 3;
   pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   if (a->lock->spins) {
@@ -232,8 +233,8 @@ static void queued(lk_attempt *a) {
     return;
   }
   note_crowd(a);
-  plan_look(a);
-  if (listen_all(a)) go_on(a);
+  fair_plan_look(a);
+  if (listen_all(a)) fair_go_on(a);
 }
 
 /* Its heartbeat was late, its grant was lost, or keys were. It comes last again, under a new name, so
@@ -245,11 +246,11 @@ static void dropped(lk_attempt *a) {
     a->look_us = a->deadline_us;
     lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us); /* and ends */
   } else {
-    begin(a);
+    fair_begin(a);
   }
 }
 
-static void answered(lk_attempt *a) {
+static void fair_answered(lk_attempt *a) {
   lk_status refused = a->lock->row->refused;
   int64_t outcome = a->heard.outcome.first;
   bool waited = a->calling == &a->lock->wait;
@@ -266,9 +267,10 @@ static void answered(lk_attempt *a) {
   }
 }
 
-static void woken(lk_attempt *a, unsigned happened) {
+static void fair_woken(lk_attempt *a, unsigned happened) {
   if (happened & LK_HAPPENED_TIMER) a->look_us = 0;
-  go_on(a);
+  fair_go_on(a);
 }
 
-const lk_flow lk_flow_fair = {.begin = begin, .answered = answered, .woken = woken, .told = told};
+const lk_flow lk_flow_fair = {
+    .begin = fair_begin, .answered = fair_answered, .woken = fair_woken, .told = fair_told};

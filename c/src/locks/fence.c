@@ -16,8 +16,8 @@ typedef struct fencing {
   lk_digits token, seq;
 } fencing;
 
-static lk_status begin(fencing *f, lk_client *client, const char *resource, const lk_stamp *stamp,
-                       lk_error *error) {
+static lk_status fence_begin(fencing *f, lk_client *client, const char *resource,
+                             const lk_stamp *stamp, lk_error *error) {
   size_t len = stamp && stamp->owner ? strlen(stamp->owner) : 0;
   if (len < 1 || len > LK_OWNER_MAX) {
     return lk_fail(error, LK_INVALID, "the stamp's owner must have 1 to %d bytes", LK_OWNER_MAX);
@@ -35,8 +35,8 @@ static lk_status begin(fencing *f, lk_client *client, const char *resource, cons
   return LK_OK;
 }
 
-static lk_status add(fencing *f, const char *name, lk_bytes bytes, size_t min, size_t max,
-                     lk_error *error) {
+static lk_status fence_add(fencing *f, const char *name, lk_bytes bytes, size_t min, size_t max,
+                           lk_error *error) {
   if (bytes.len < min || bytes.len > max || (bytes.len > 0 && !bytes.data)) {
     return lk_fail(error, LK_INVALID, "%s must have %zu to %zu bytes", name, min, max);
   }
@@ -45,7 +45,8 @@ static lk_status add(fencing *f, const char *name, lk_bytes bytes, size_t min, s
 }
 
 /* {1}; {-1, last}; {-2} */
-static lk_status judge(const lk_said *said, const char *script, int64_t *last, lk_error *error) {
+static lk_status fence_judge(const lk_said *said, const char *script, int64_t *last,
+                             lk_error *error) {
   const char *earlier = said->again ? "; an earlier copy of this call may have written before" : "";
   if (said->first == 1) return LK_OK;
   if (said->first == -1) {
@@ -59,13 +60,14 @@ static lk_status judge(const lk_said *said, const char *script, int64_t *last, l
   return lk_said_strange(script, error);
 }
 
-static lk_status run(fencing *f, lk_client *client, const char *script, int64_t *last,
-                     lk_error *error) {
+static lk_status fence_run(fencing *f, lk_client *client, const char *script, int64_t *last,
+                           lk_error *error) {
   lk_filled call;
   lk_said said;
-  lk_status status = lk_fill(&call, client, script, f->resource, f->values, f->nvalues, error);
+  lk_status status =
+      lk_fill(&call, client, script, f->resource, (lk_values){f->values, f->nvalues}, error);
   if (status == LK_OK) status = lk_resend_said(client, &call, RESEND_US, &said, error);
-  return status == LK_OK ? judge(&said, script, last, error) : status;
+  return status == LK_OK ? fence_judge(&said, script, last, error) : status;
 }
 
 lk_status lk_fence_admit(lk_client *client, const char *resource, const lk_stamp *stamp,
@@ -74,8 +76,8 @@ lk_status lk_fence_admit(lk_client *client, const char *resource, const lk_stamp
   if (last) *last = 0;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  status = begin(&f, client, resource, stamp, error);
-  if (status == LK_OK) status = run(&f, client, "fence/admit", last, error);
+  status = fence_begin(&f, client, resource, stamp, error);
+  if (status == LK_OK) status = fence_run(&f, client, "fence/admit", last, error);
   lk_client_leave(client);
   return status;
 }
@@ -86,9 +88,9 @@ lk_status lk_fence_admit_set(lk_client *client, const char *resource, const lk_s
   if (last) *last = 0;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  status = begin(&f, client, resource, stamp, error);
-  if (status == LK_OK) status = add(&f, "value", value, 0, VALUE_MAX, error);
-  if (status == LK_OK) status = run(&f, client, "fence/admit_set", last, error);
+  status = fence_begin(&f, client, resource, stamp, error);
+  if (status == LK_OK) status = fence_add(&f, "value", value, 0, VALUE_MAX, error);
+  if (status == LK_OK) status = fence_run(&f, client, "fence/admit_set", last, error);
   lk_client_leave(client);
   return status;
 }
@@ -99,10 +101,10 @@ lk_status lk_fence_admit_hset(lk_client *client, const char *resource, const lk_
   if (last) *last = 0;
   lk_status status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
-  status = begin(&f, client, resource, stamp, error);
-  if (status == LK_OK) status = add(&f, "field", field, 1, FIELD_MAX, error);
-  if (status == LK_OK) status = add(&f, "value", value, 0, VALUE_MAX, error);
-  if (status == LK_OK) status = run(&f, client, "fence/admit_hset", last, error);
+  status = fence_begin(&f, client, resource, stamp, error);
+  if (status == LK_OK) status = fence_add(&f, "field", field, 1, FIELD_MAX, error);
+  if (status == LK_OK) status = fence_add(&f, "value", value, 0, VALUE_MAX, error);
+  if (status == LK_OK) status = fence_run(&f, client, "fence/admit_hset", last, error);
   lk_client_leave(client);
   return status;
 }

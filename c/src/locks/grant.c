@@ -6,17 +6,18 @@
 #include "base/status.h"
 #include "locks/lock.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_hold *hold = user;
   lk_lock *lock = hold->lock;
   lk_client *client = lock->client;
   lk_count_up(&client->counts->kinds[lock->row->kind].lost);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   bool tell = !hold->unheard && lock->on_lost;
   lk_caller *caller = tell ? hold->caller : NULL; /* it may be freed as soon as the mutex is */
   lk_caller_keep(caller);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (!tell) return;
   lk_lost_event event = {.reason = reason,
                          .name = lock->record->name,
@@ -56,13 +57,13 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   }
   atomic_init(&hold->refs, 2); /* the table's, and the watch's */
   lk_lock_keep(lock);
-  pthread_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->client->mutex);
   lk_status status = atomic_load(grant->hurried) == LK_OK ? LK_OK : LK_CANCELLED;
   if (status == LK_OK && !lk_watch_run(watch, grant->sent_us, grant->lease_us)) {
     status = LK_NOMEM;
   }
   if (status == LK_OK) lk_hold_put(hold, watch);
-  pthread_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->client->mutex);
   if (status != LK_OK) lk_hold_end(hold, watch);
   return status;
 }

@@ -10,7 +10,8 @@
 enum { WORDS_MAX = 16, RESEND_US = LK_RESEND_MAX_MS * 1000 };
 
 /* A mutex is no hash, and the field of a read hold may outlive it. */
-static lk_status check(const lk_lock *lock, const lk_bytes *argv, size_t argc, lk_error *error) {
+static lk_status guard_check(const lk_lock *lock, const lk_bytes *argv, size_t argc,
+                             lk_error *error) {
   if (lock->row->kind == LK_MUTEX || lock->row->kind == LK_READ) {
     return lk_fail(error, LK_INVALID, "a %s cannot be guarded", lock->row->noun);
   }
@@ -44,7 +45,8 @@ static const char *script_for(lk_bytes command) {
 }
 
 /* {1, reply}; {-1}; {-2}. The reply's second element goes to the application. */
-static lk_status judge(redisReply *reply, const char *script, lk_reply **out, lk_error *error) {
+static lk_status guard_judge(redisReply *reply, const char *script, lk_reply **out,
+                             lk_error *error) {
   int64_t outcome = 0;
   lk_reply_number(lk_reply_wrap(reply), 0, &outcome);
   if (outcome == 1) {
@@ -60,8 +62,9 @@ static lk_status judge(redisReply *reply, const char *script, lk_reply **out, lk
   return lk_said_strange(script, error);
 }
 
-static lk_status run(lk_client *client, const char *name, const char *owner, const lk_bytes *argv,
-                     size_t argc, lk_reply **out, lk_error *error) {
+static lk_status guard_run(lk_lock *lock, const char *owner, const lk_bytes *argv, size_t argc,
+                           lk_reply **out, lk_error *error) {
+  lk_client *client = lock->client;
   lk_filled call;
   redisReply *reply = NULL;
   unsigned copies;
@@ -72,10 +75,11 @@ static lk_status run(lk_client *client, const char *name, const char *owner, con
                         {.name = "words", .many = argv + 2, .count = argc - 2},
                         lk_value_of("owner", owner, strlen(owner))};
   lk_seq_next(seq, &values[4], &values[5]);
-  lk_status status = lk_fill(&call, client, script_for(argv[0]), name, values, 6, error);
+  lk_status status = lk_fill(&call, client, script_for(argv[0]), lock->record->name,
+                             (lk_values){values, 6}, error);
   if (status == LK_OK) status = lk_resend(client, &call, RESEND_US, &reply, &copies, error);
   lk_seq_give(client, seq);
-  if (status == LK_OK) status = judge(reply, call.script->name, out, error);
+  if (status == LK_OK) status = guard_judge(reply, call.script->name, out, error);
   freeReplyObject(reply);
   return status;
 }
@@ -88,9 +92,9 @@ lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, 
   lk_client *client = lock->client;
   lk_status status = lk_caller_enter(client, caller, error);
   if (status != LK_OK) return status;
-  status = check(lock, argv, argc, error);
+  status = guard_check(lock, argv, argc, error);
   if (status == LK_OK) status = find_owner(lock, caller, owner, error);
-  if (status == LK_OK) status = run(client, lock->record->name, owner, argv, argc, out, error);
+  if (status == LK_OK) status = guard_run(lock, owner, argv, argc, out, error);
   lk_caller_leave(client, caller);
   return status;
 }

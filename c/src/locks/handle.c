@@ -8,12 +8,13 @@
 #include "base/status.h"
 #include "locks/lock.h"
 #include "locks/tell.h"
+#include "os/sync.h"
 
 enum { HEARTBEAT_MS = 5000 };
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
-static lk_status check_options(const lk_lock_options *options, lk_error *error) {
+static lk_status handle_check_options(const lk_lock_options *options, lk_error *error) {
   if (options->lease_ms != 0 &&
       (options->lease_ms < LK_LEASE_MIN_MS || options->lease_ms > LK_LEASE_MAX_MS)) {
     return lk_fail(error, LK_INVALID, "lease_ms must be 0 or from %d to %d", LK_LEASE_MIN_MS,
@@ -50,7 +51,7 @@ static lk_status check_options(const lk_lock_options *options, lk_error *error) 
   return LK_OK;
 }
 
-static void configure(lk_lock *lock, const lk_lock_options *options) {
+static void handle_configure(lk_lock *lock, const lk_lock_options *options) {
   int64_t lease_ms = options->lease_ms ? options->lease_ms : LK_LEASE_DEFAULT_MS;
   snprintf(lock->values.lease, sizeof lock->values.lease, "%lld", (long long)lease_ms);
   if (options->token_ttl_ms != 0) {
@@ -131,7 +132,7 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
     lk_lock_drop(lock);
     return status;
   }
-  configure(lock, options);
+  handle_configure(lock, options);
   *out = lock;
   return lk_succeed(error);
 }
@@ -146,7 +147,7 @@ lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
   if (status == LK_OK && options) {
     status = lk_options_copy(&given, sizeof given, options, "lk_lock_options", error);
   }
-  if (status == LK_OK) status = check_options(&given, error);
+  if (status == LK_OK) status = handle_check_options(&given, error);
   if (status == LK_OK) lk_tell_of(client);
   if (status == LK_OK) status = open_lock(client, kind, name, &given, out, error);
   lk_client_leave(client);
@@ -155,9 +156,9 @@ lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
 
 void lk_lock_close(lk_lock *lock) {
   if (!lock || !lk_client_is_mine(lock->client)) return;
-  pthread_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->client->mutex);
   lk_record_forget_lock(lock->record, lock);
-  pthread_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->client->mutex);
   lk_lane_settle(&lock->client->events, &lock->lane);
   lk_lock_drop(lock);
 }
@@ -166,23 +167,24 @@ void lk_lock_close(lk_lock *lock) {
 
 /* The caller's hold, with the client entered and its mutex held: a release on another thread may be about
  * to end it. NULL (and neither) if there is none. */
-static lk_hold *look(lk_lock *lock, uint64_t caller_id) {
+LK_UNCHECKED static lk_hold *handle_look(lk_lock *lock, uint64_t caller_id)
+    LK_ACQUIRES_IF(true, lock->client->mutex) {
   if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return NULL;
-  pthread_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->client->mutex);
   lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
   if (hold) return hold;
-  pthread_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->client->mutex);
   lk_client_leave(lock->client);
   return NULL;
 }
 
-static void look_away(lk_lock *lock) {
-  pthread_mutex_unlock(&lock->client->mutex);
+static void look_away(lk_lock *lock) LK_RELEASES(lock->client->mutex) {
+  lk_mutex_unlock(&lock->client->mutex);
   lk_client_leave(lock->client);
 }
 
 int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id) {
-  const lk_hold *hold = look(lock, caller_id);
+  const lk_hold *hold = handle_look(lock, caller_id);
   if (!hold) return 0;
   int64_t left_ms = lk_watch_left_ms(hold->watch);
   look_away(lock);
@@ -194,7 +196,7 @@ int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
 }
 
 int64_t lk_lock_lease_of(lk_lock *lock, uint64_t caller_id) {
-  const lk_hold *hold = look(lock, caller_id);
+  const lk_hold *hold = handle_look(lock, caller_id);
   if (!hold) return 0;
   int64_t lease_ms = lk_watch_lease_ms(hold->watch);
   look_away(lock);
@@ -206,7 +208,7 @@ int64_t lk_lock_lease_ms(lk_lock *lock, lk_caller *caller) {
 }
 
 int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id) {
-  const lk_hold *hold = look(lock, caller_id);
+  const lk_hold *hold = handle_look(lock, caller_id);
   if (!hold) return 0;
   int64_t count = hold->count;
   look_away(lock);
@@ -218,7 +220,7 @@ int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
 }
 
 int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
-  const lk_hold *hold = look(lock, lk_caller_id(caller));
+  const lk_hold *hold = handle_look(lock, lk_caller_id(caller));
   if (!hold) return 0;
   int64_t token = hold->token;
   look_away(lock);
@@ -226,7 +228,7 @@ int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
 }
 
 lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
-  const lk_hold *hold = look(lock, lk_caller_id(caller));
+  const lk_hold *hold = handle_look(lock, lk_caller_id(caller));
   if (!hold) return LK_LOST_NOT;
   lk_lost_reason lost = lk_watch_look(hold->watch);
   look_away(lock);
@@ -234,7 +236,7 @@ lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
 }
 
 size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
-  const lk_hold *hold = look(lock, lk_caller_id(caller));
+  const lk_hold *hold = handle_look(lock, lk_caller_id(caller));
   int len = 0;
   if (size > 0) buffer[0] = '\0';
   if (!hold) return 0;

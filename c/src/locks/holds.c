@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "locks/lock.h"
+#include "os/sync.h"
 
 lk_hold *lk_hold_keep(lk_hold *hold) {
   atomic_fetch_add(&hold->refs, 1);
@@ -19,10 +20,10 @@ void lk_hold_drop(lk_hold *hold) {
 void lk_lock_let_go(void *hold) { lk_hold_drop(hold); }
 
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_hold *hold = lk_record_hold_of(record, caller_id);
   if (hold) lk_hold_keep(hold);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return hold;
 }
 
@@ -73,51 +74,51 @@ void lk_hold_end(lk_hold *hold, lk_watch *watch) {
 
 void lk_hold_let_go(lk_hold *hold) {
   lk_client *client = hold->lock->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_watch *watch = lk_hold_take(hold);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (watch) lk_hold_end(hold, watch);
 }
 
 lk_lost_reason lk_hold_lost(lk_hold *hold) {
   lk_client *client = hold->lock->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_lost_reason lost = lk_watch_look(hold->watch);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return lost;
 }
 
 void lk_hold_extend(lk_hold *hold, int64_t sent_us, int64_t lease_us, lk_company company) {
   lk_client *client = hold->lock->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   if (hold->watch) lk_watch_extend(hold->watch, sent_us, lease_us, company);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 void lk_hold_lose(lk_hold *hold, lk_lost_reason reason) {
   lk_client *client = hold->lock->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   if (hold->watch) lk_watch_lose(hold->watch, reason);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 /* ------------------------------------------------------------------------------ a client closes -- */
 
 /* The record after this one (NULL: the first), which stays until it is given in its turn. */
 static lk_record *next_record(lk_client *client, lk_record *record) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_record *next = record ? record->next : client->holds.all;
   if (next) next->handles++;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (record) lk_record_close(client, record);
   return next;
 }
 
 static lk_hold *hold_of_record(lk_client *client, const lk_record *record) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_hold *hold = record->holds;
   if (hold) lk_hold_keep(hold);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return hold;
 }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "locks/attempt.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* ----------------------------------------------------------------------------------- re-entry -- */
 
@@ -51,9 +52,9 @@ static void reentered(lk_attempt *a) {
   }
   lk_status status = check_hold(a->lock, hold, lk_op_error(&a->op));
   if (status == LK_OK) {
-    pthread_mutex_lock(&a->op.client->mutex);
+    lk_mutex_lock(&a->op.client->mutex);
     hold->count++;
-    pthread_mutex_unlock(&a->op.client->mutex);
+    lk_mutex_unlock(&a->op.client->mutex);
   }
   lk_attempt_end(a, status);
 }
@@ -66,12 +67,12 @@ static void retry(lk_attempt *a, unsigned happened) {
 static const lk_flow reentry = {.begin = reenter, .answered = reentered, .woken = retry};
 
 /* It would wait for its own other hold, and in a line perhaps before the server could say so. */
-static void refuse(lk_attempt *a) {
+static void lock_refuse(lk_attempt *a) {
   lk_status status = a->lock->row->refused;
   lk_attempt_end(a, lk_fail(lk_op_error(&a->op), status, "%s", lk_status_text((int)status)));
 }
 
-static const lk_flow refusal = {.begin = refuse};
+static const lk_flow refusal = {.begin = lock_refuse};
 
 /* ------------------------------------------------------------------------------------ acquire -- */
 
@@ -97,7 +98,8 @@ static void choose_flow(lk_attempt *a) {
 lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_error *error) {
   lk_status status = check_call(lock, wait_ms, error);
   if (status != LK_OK) return status;
-  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, NULL, NULL, error, &status);
+  const lk_told nobody = {.done = NULL};
+  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, &nobody, error, &status);
   if (!a) return status;
   choose_flow(a);
   lk_attempt_start(a);
@@ -114,7 +116,8 @@ lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_m
   if (!caller || !done) {
     return lk_fail(error, LK_INVALID, "an asynchronous call needs a caller and a callback");
   }
-  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, done, user, error, &status);
+  const lk_told told = {.done = done, .user = user};
+  lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, &told, error, &status);
   if (!a) return status;
   choose_flow(a);
   if (out) *out = &a->op;
@@ -124,7 +127,8 @@ lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_m
 
 lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, lk_error *error) {
   lk_status status = LK_OK;
-  lk_attempt *a = lk_attempt_new(lock, NULL, part->wait_ms, part->done, part->user, error, &status);
+  const lk_told told = {.done = part->done, .user = part->user};
+  lk_attempt *a = lk_attempt_new(lock, NULL, part->wait_ms, &told, error, &status);
   if (!a) return status;
   a->op.inner = true;
   a->caller_id = part->caller_id;

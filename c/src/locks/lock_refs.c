@@ -5,7 +5,7 @@
 
 #include "locks/lock.h"
 
-static void destroy(lk_lock *lock) {
+static void lock_refs_destroy(lk_lock *lock) {
   lk_client *client = lock->client;
   if (lock->record) lk_record_close(client, lock->record);
   lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release, &lock->release_after,
@@ -24,5 +24,5 @@ void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]) {
 void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }
 
 void lk_lock_drop(lk_lock *lock) {
-  if (atomic_fetch_sub(&lock->refs, 1) == 1) destroy(lock);
+  if (atomic_fetch_sub(&lock->refs, 1) == 1) lock_refs_destroy(lock);
 }

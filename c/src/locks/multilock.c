@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "locks/round.h"
 #include "os/clock.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 enum {
@@ -36,7 +37,7 @@ struct lk_multilock {
   lk_lock **members;   /* as the application gave them */
   size_t *order;       /* in which all of them are taken */
   int64_t patience_us; /* for one server, when a majority is asked */
-  pthread_mutex_t mutex;
+  lk_mutex mutex;
   lk_majority *majorities;
   size_t majority_count, sweep_at; /* with so many, look which are held no more */
 };
@@ -53,7 +54,7 @@ static void tell_causes(const lk_round *round, lk_error *causes) {
 }
 
 /* What this round has taken goes back; what they say to that is not asked. */
-static void give_back(const lk_multilock *multi, lk_round *taken) {
+static void multi_give_back(const lk_multilock *multi, lk_round *taken) {
   uint64_t caller_id = taken->seats[0].caller_id;
   lk_round *round = new_round(multi, caller_id);
   for (size_t i = 0; !round && i < taken->count; i++) {
@@ -136,7 +137,7 @@ static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *calle
 /* ---------------------------------------------------------------------------------- a majority -- */
 
 /* Why there is no use in another round; LK_OK: there is. */
-static lk_status hopeless(const lk_multilock *multi, const lk_round *round, lk_error *error) {
+static lk_status multi_hopeless(const lk_multilock *multi, const lk_round *round, lk_error *error) {
   size_t refused = 0;
   for (size_t i = 0; i < multi->count; i++) {
     const lk_error *said = &round->seats[i].said;
@@ -157,7 +158,7 @@ static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *
   lk_round_wait(round, lk_clock_us() + multi->patience_us);
   size_t valid = lk_round_valid(round);
   if (valid >= multi->quorum) return LK_OK;
-  lk_status status = hopeless(multi, round, error);
+  lk_status status = multi_hopeless(multi, round, error);
   if (status != LK_OK) return status;
   size_t busy = lk_round_count(round, LK_BUSY);
   size_t silent = multi->count - lk_round_count(round, LK_OK) - busy;
@@ -171,10 +172,10 @@ static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *
 
 /* The latest: those before it are held no more. */
 static lk_majority *find_majority(lk_multilock *multi, uint64_t caller_id) {
-  pthread_mutex_lock(&multi->mutex);
+  lk_mutex_lock(&multi->mutex);
   lk_majority *m = multi->majorities;
   while (m && m->caller_id != caller_id) m = m->next;
-  pthread_mutex_unlock(&multi->mutex);
+  lk_mutex_unlock(&multi->mutex);
   return m;
 }
 
@@ -186,7 +187,7 @@ static uint64_t number_of(lk_multilock *multi, lk_caller *caller) {
   return m ? m->round_id : 0;
 }
 
-static bool is_held(const lk_multilock *multi, uint64_t caller_id) {
+static bool multi_is_held(const lk_multilock *multi, uint64_t caller_id) {
   for (size_t i = 0; i < multi->count; i++) {
     if (lk_lock_count_of(multi->members[i], caller_id) > 0) return true;
   }
@@ -198,7 +199,7 @@ static void sweep_majorities(lk_multilock *multi) {
   lk_majority **at = &multi->majorities;
   while (*at) {
     lk_majority *m = *at;
-    if (is_held(multi, m->round_id)) {
+    if (multi_is_held(multi, m->round_id)) {
       at = &m->next;
       continue;
     }
@@ -210,22 +211,22 @@ static void sweep_majorities(lk_multilock *multi) {
 }
 
 static void add_majority(lk_multilock *multi, lk_majority *m) {
-  pthread_mutex_lock(&multi->mutex);
+  lk_mutex_lock(&multi->mutex);
   if (multi->majority_count >= multi->sweep_at) sweep_majorities(multi);
   m->next = multi->majorities;
   multi->majorities = m;
   multi->majority_count++;
-  pthread_mutex_unlock(&multi->mutex);
+  lk_mutex_unlock(&multi->mutex);
 }
 
 static void remove_majority(lk_multilock *multi, uint64_t round_id) {
-  pthread_mutex_lock(&multi->mutex);
+  lk_mutex_lock(&multi->mutex);
   lk_majority **at = &multi->majorities;
   while (*at && (*at)->round_id != round_id) at = &(*at)->next;
   lk_majority *m = *at;
   if (m) *at = m->next;
   if (m) multi->majority_count--;
-  pthread_mutex_unlock(&multi->mutex);
+  lk_mutex_unlock(&multi->mutex);
   free(m);
 }
 
@@ -241,7 +242,7 @@ static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t dead
   if (round && (all || m)) {
     status = all ? take_all(multi, round, caller, deadline_us, once, error)
                  : take_majority(multi, round, caller, error);
-    if (status != LK_OK) give_back(multi, round);
+    if (status != LK_OK) multi_give_back(multi, round);
     tell_causes(round, causes);
   } else {
     lk_fail(error, LK_NOMEM, "out of memory");
@@ -256,8 +257,8 @@ static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t dead
   return status;
 }
 
-static lk_status take(lk_multilock *multi, lk_caller *caller, int64_t wait_ms, lk_error *causes,
-                      lk_error *error) {
+static lk_status multi_take(lk_multilock *multi, lk_caller *caller, int64_t wait_ms,
+                            lk_error *causes, lk_error *error) {
   int64_t deadline_us = lk_deadline_us(wait_ms);
   for (;;) {
     lk_status status = take_round(multi, caller, deadline_us, wait_ms == 0, causes, error);
@@ -276,7 +277,7 @@ static lk_status take(lk_multilock *multi, lk_caller *caller, int64_t wait_ms, l
 }
 
 /* The caller is in one call at a time, whose ever client it is of. */
-static lk_status enter(const lk_multilock *multi, lk_caller *caller, lk_error *error) {
+static lk_status multi_enter(const lk_multilock *multi, lk_caller *caller, lk_error *error) {
   if (!caller) return LK_OK;
   for (size_t i = 0; i < multi->count; i++) {
     lk_client *client = multi->members[i]->client;
@@ -285,7 +286,7 @@ static lk_status enter(const lk_multilock *multi, lk_caller *caller, lk_error *e
   return lk_fail(error, LK_INVALID, "the caller belongs to no member's client");
 }
 
-static void leave(lk_caller *caller) {
+static void multi_leave(lk_caller *caller) {
   if (caller) lk_caller_leave(lk_caller_client(caller), caller);
 }
 
@@ -294,16 +295,16 @@ lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t w
   if (!multi || wait_ms < LK_FOREVER) {
     return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
   }
-  lk_status status = enter(multi, caller, error);
+  lk_status status = multi_enter(multi, caller, error);
   if (status != LK_OK) return status;
-  if (multi->quorum < multi->count && is_held(multi, number_of(multi, caller))) {
+  if (multi->quorum < multi->count && multi_is_held(multi, number_of(multi, caller))) {
     status = lk_fail(error, LK_REENTRY,
                      "this caller holds it already, and a majority of locks "
                      "does not re-enter");
   } else {
-    status = take(multi, caller, wait_ms, causes, error);
+    status = multi_take(multi, caller, wait_ms, causes, error);
   }
-  leave(caller);
+  multi_leave(caller);
   return status;
 }
 
@@ -376,13 +377,13 @@ static lk_status forgo(const lk_multilock *multi, uint64_t id, lk_error *causes,
 lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error *causes,
                                lk_error *error) {
   if (!multi) return lk_fail(error, LK_INVALID, "the lock is NULL");
-  lk_status status = enter(multi, caller, error);
+  lk_status status = multi_enter(multi, caller, error);
   if (status != LK_OK) return status;
   uint64_t id = number_of(multi, caller);
   lk_round *round = new_round(multi, id);
   status = round ? release_round(multi, round, id, causes, error) : forgo(multi, id, causes, error);
   remove_majority(multi, id);
-  leave(caller);
+  multi_leave(caller);
   return status;
 }
 
@@ -471,7 +472,7 @@ lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum, lk
   memcpy(multi->members, members, n * sizeof(lk_lock *));
   multi->count = n;
   multi->quorum = quorum;
-  pthread_mutex_init(&multi->mutex, NULL);
+  lk_mutex_init(&multi->mutex);
   int64_t lease_us = members[0]->lease_us;
   for (size_t i = 1; i < n; i++) {
     if (members[i]->lease_us < lease_us) lease_us = members[i]->lease_us;
@@ -487,7 +488,7 @@ lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum, lk
 void lk_multilock_close(lk_multilock *multi) {
   if (!multi) return;
   while (multi->majorities) remove_majority(multi, multi->majorities->round_id);
-  pthread_mutex_destroy(&multi->mutex);
+  lk_mutex_destroy(&multi->mutex);
   free(multi->members);
   free(multi->order);
   free(multi);

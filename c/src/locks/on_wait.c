@@ -14,6 +14,7 @@
 #include "locks/attempt.h"
 #include "locks/permit.h"
 #include "os/clock.h"
+#include "os/sync.h"
 #include "os/ticker.h"
 
 enum {
@@ -54,7 +55,7 @@ struct lk_waits {
 
 /* -------------------------------------------------------------------------------- who waits here -- */
 
-static wanted *place_of(lk_waits *waits, lk_kind kind, const char *name) {
+static wanted *on_wait_place_of(lk_waits *waits, lk_kind kind, const char *name) {
   wanted *empty = NULL;
   for (size_t i = 0; i < LK_WAITS_MAX; i++) {
     wanted *one = &waits->list[i];
@@ -69,7 +70,7 @@ static wanted *place_of(lk_waits *waits, lk_kind kind, const char *name) {
 
 /* With the client's mutex held. */
 static void note(lk_waits *waits, lk_kind kind, const char *name, int64_t began_us, uint64_t news) {
-  wanted *one = place_of(waits, kind, name);
+  wanted *one = on_wait_place_of(waits, kind, name);
   if (!one || lk_clock_us() - began_us < waits->after_us) return;
   if (!*one->name) {
     *one = (wanted){.kind = kind, .gap_us = ASK_FIRST_US, .news = news};
@@ -94,13 +95,13 @@ static void note_place(const lk_place *place, size_t number, void *user) {
 static void look(lk_waits *waits) {
   lk_client *client = waits->client;
   for (size_t i = 0; i < LK_WAITS_MAX; i++) waits->list[i].waits = false;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   for (const lk_record *record = client->holds.all; record; record = record->next) {
     const lk_attempt *first = record->first;
     if (first) note(waits, record->kind, record->name, first->began_us, record->news);
   }
   lk_lines_each(client, note_place, waits);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < LK_WAITS_MAX; i++) {
     if (!waits->list[i].waits) *waits->list[i].name = '\0';
   }
@@ -121,7 +122,7 @@ static void ask(lk_waits *waits, wanted *one) {
   one->known = true;
 }
 
-static void tell(lk_waits *waits, wanted *one) {
+static void on_wait_tell(lk_waits *waits, wanted *one) {
   lk_error why;
   const int64_t now_us = lk_clock_us();
   lk_status status = lk_client_trouble(waits->client, &why);
@@ -150,7 +151,7 @@ static void tick(void *user) {
   look(waits);
   lk_client_leave(waits->client);
   for (size_t i = 0; i < LK_WAITS_MAX; i++) {
-    if (*waits->list[i].name) tell(waits, &waits->list[i]);
+    if (*waits->list[i].name) on_wait_tell(waits, &waits->list[i]);
   }
 }
 

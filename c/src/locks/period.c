@@ -22,7 +22,7 @@ static lk_status check_arguments(const char *name, int64_t every_ms, int64_t at_
   return status;
 }
 
-static void copy(char *out, size_t size, lk_bytes bytes) {
+static void period_copy(char *out, size_t size, lk_bytes bytes) {
   size_t len = bytes.len < size ? bytes.len : size - 1;
   memcpy(out, bytes.data, len);
   out[len] = '\0';
@@ -34,8 +34,8 @@ static bool read_period(const lk_reply *reply, lk_period *out) {
   if (!lk_reply_number(reply, 0, &outcome)) return false;
   if (outcome == 1) return lk_reply_number(reply, 1, &out->now_ms);
   out->done = true;
-  copy(out->owner, sizeof out->owner, lk_reply_bytes(lk_reply_at(reply, 3)));
-  copy(out->label, sizeof out->label, lk_reply_bytes(lk_reply_at(reply, 4)));
+  period_copy(out->owner, sizeof out->owner, lk_reply_bytes(lk_reply_at(reply, 3)));
+  period_copy(out->label, sizeof out->label, lk_reply_bytes(lk_reply_at(reply, 4)));
   return outcome == 0 && lk_reply_number(reply, 1, &out->began_ms) &&
          lk_reply_number(reply, 2, &out->ended_ms);
 }
@@ -55,7 +55,7 @@ lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
   if (status == LK_OK) {
     const lk_value values[] = {lk_number_value("every", every_ms, &every),
                                lk_number_value("at", asked_ms, &at)};
-    status = lk_fill(&call, client, "period/check", name, values, 2, error);
+    status = lk_fill(&call, client, "period/check", name, (lk_values){values, 2}, error);
   }
   if (status == LK_OK) {
     status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
@@ -70,7 +70,7 @@ lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
 }
 
 /* {1}; {0, at_ms} */
-static lk_status judge(const lk_said *said, lk_error *error) {
+static lk_status period_judge(const lk_said *said, lk_error *error) {
   if (said->first == 1) return LK_OK;
   if (said->first != 0) return lk_said_strange("period/mark", error);
   return lk_fail(error, LK_EXISTS,
@@ -96,10 +96,10 @@ lk_status lk_period_mark(lk_client *client, const char *name, int64_t every_ms, 
                                lk_number_value("at", began_ms, &at),
                                lk_value_of("owner", owner, owner_len),
                                lk_value_of("label", label ? label : "", label_len)};
-    status = lk_fill(&call, client, "period/mark", name, values, 4, error);
+    status = lk_fill(&call, client, "period/mark", name, (lk_values){values, 4}, error);
   }
   if (status == LK_OK) status = lk_resend_said(client, &call, client->command_us, &said, error);
-  if (status == LK_OK) status = judge(&said, error);
+  if (status == LK_OK) status = period_judge(&said, error);
   lk_client_leave(client);
   return status;
 }

@@ -11,12 +11,13 @@
 #include "locks/lock.h"
 #include "locks/permit.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { LEASE_DEFAULT_MS = 30000 };
 
 /* ------------------------------------------------------------------------------- open and close -- */
 
-static lk_status check_options(const lk_permits_options *options, lk_error *error) {
+static lk_status permit_check_options(const lk_permits_options *options, lk_error *error) {
   lk_status status = LK_OK;
   int64_t lease_ms = options->lease_ms ? options->lease_ms : LEASE_DEFAULT_MS;
   status = lk_check_range("lease_ms", lease_ms, LK_LEASE_MIN_MS, LK_LEASE_MAX_MS, error);
@@ -26,7 +27,7 @@ static lk_status check_options(const lk_permits_options *options, lk_error *erro
   return status;
 }
 
-static void configure(lk_permits *permits, const lk_permits_options *options) {
+static void permit_configure(lk_permits *permits, const lk_permits_options *options) {
   int64_t lease_ms = options->lease_ms ? options->lease_ms : LEASE_DEFAULT_MS;
   lk_number_value("lease", lease_ms, &permits->lease);
   permits->lease_us = lease_ms * 1000;
@@ -43,13 +44,13 @@ static lk_status open_permits(lk_client *client, const char *name,
   lk_permits *permits = calloc(1, sizeof *permits);
   if (!permits) return lk_fail(error, LK_NOMEM, "out of memory");
   lk_status status =
-      lk_counter_open(&permits->counter, client, "permit", "permit/release", name, &counter, error);
+      lk_counter_open(&permits->counter, client, "permit/release", name, &counter, error);
   if (status != LK_OK) {
     free(permits);
     return status;
   }
   atomic_init(&permits->refs, 1);
-  configure(permits, options);
+  permit_configure(permits, options);
   *out = permits;
   return lk_succeed(error);
 }
@@ -64,13 +65,13 @@ lk_status lk_permits_open(lk_client *client, const char *name, const lk_permits_
   if (status == LK_OK && options) {
     status = lk_options_copy(&given, sizeof given, options, "lk_permits_options", error);
   }
-  if (status == LK_OK) status = check_options(&given, error);
+  if (status == LK_OK) status = permit_check_options(&given, error);
   if (status == LK_OK) status = open_permits(client, name, &given, out, error);
   lk_client_leave(client);
   return status;
 }
 
-static void drop(lk_permits *permits) {
+static void permit_drop(lk_permits *permits) {
   if (atomic_fetch_sub(&permits->refs, 1) != 1) return;
   lk_counter_close(&permits->counter);
   free(permits);
@@ -78,12 +79,12 @@ static void drop(lk_permits *permits) {
 
 void lk_permits_close(lk_permits *permits) {
   if (!permits || !lk_client_is_mine(permits->counter.client)) return;
-  drop(permits);
+  permit_drop(permits);
 }
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
-static lk_status enter(lk_permits *permits, lk_error *error) {
+static lk_status permit_enter(lk_permits *permits, lk_error *error) {
   if (!permits) return lk_fail(error, LK_INVALID, "the permits are NULL");
   return lk_client_enter(permits->counter.client, error);
 }
@@ -93,7 +94,7 @@ lk_status lk_permits_set(lk_permits *permits, int64_t total, lk_total how, int64
   lk_said said = {0, 0, 0, false};
   lk_digits digits;
   if (out) *out = 0;
-  lk_status status = enter(permits, error);
+  lk_status status = permit_enter(permits, error);
   if (status != LK_OK) return status;
   status = lk_check_range("total", total, 0, LK_COUNT_MAX, error);
   if (status == LK_OK && how != LK_TOTAL_INIT && how != LK_TOTAL_CHANGE) {
@@ -139,13 +140,13 @@ lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, lk_erro
   unsigned copies;
   lk_permits_state state = {0};
   lk_status status = lk_output_clear(out, "lk_permits_state", error);
-  if (status == LK_OK) status = enter(permits, error);
+  if (status == LK_OK) status = permit_enter(permits, error);
   if (status != LK_OK) return status;
   lk_client *client = permits->counter.client;
   if (!out) {
     status = lk_fail(error, LK_INVALID, "out is NULL");
   } else {
-    status = lk_fill(&call, client, "permit/inspect", permits->counter.name, NULL, 0, error);
+    status = lk_fill(&call, client, "permit/inspect", permits->counter.name, lk_no_values, error);
   }
   if (status == LK_OK) {
     status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
@@ -182,54 +183,52 @@ int64_t lk_permit_patience_us(const lk_permits *permits) {
   return third_us < command_us ? third_us : command_us;
 }
 
-static lk_status fill(const lk_permit *permit, const char *script, lk_filled *call,
-                      lk_error *error) {
+static lk_status permit_fill(const lk_permit *permit, const char *script, lk_filled *call,
+                             lk_error *error) {
   const lk_counter *counter = &permit->from->counter;
   lk_value values[LK_COUNTER_VALUES];
   size_t count = lk_permit_values(permit, values);
-  return lk_fill(call, counter->client, script, counter->name, values, count, error);
+  return lk_fill(call, counter->client, script, counter->name, (lk_values){values, count}, error);
 }
 
 void lk_permit_undo(const lk_permit *permit) {
   const lk_permits *permits = permit->from;
   lk_filled call;
-  if (fill(permit, "permit/release", &call, NULL) != LK_OK) return;
+  if (permit_fill(permit, "permit/release", &call, NULL) != LK_OK) return;
   lk_call release;
-  if (lk_call_init(&release, call.script, call.keys, call.script->nkeys, call.args, call.nargs,
-                   NULL) != LK_OK) {
-    return;
-  }
+  lk_invocation what = lk_filled_call(&call);
+  if (lk_call_init(&release, &what, NULL) != LK_OK) return;
   lk_undo_start(permits->counter.client, &release, 1, permits->lease_us, true);
 }
 
 void lk_permit_drop(lk_permit *permit) {
   if (atomic_fetch_sub(&permit->refs, 1) != 1) return;
   lk_permit_unlist(permit);
-  drop(permit->from);
+  permit_drop(permit->from);
   free(permit);
 }
 
-static void list(lk_permit *permit) {
+static void permit_list(lk_permit *permit) {
   lk_client *client = permit->from->counter.client;
   if (!client->ask) return;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   permit->next_held = client->lines.permits;
   permit->at_held = &client->lines.permits;
   if (permit->next_held) permit->next_held->at_held = &permit->next_held;
   client->lines.permits = permit;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 void lk_permit_unlist(lk_permit *permit) {
   lk_client *client = permit->from->counter.client;
   if (!client->ask) return;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   if (permit->at_held) {
     *permit->at_held = permit->next_held;
     if (permit->next_held) permit->next_held->at_held = permit->at_held;
     permit->at_held = NULL;
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 static void let_go(void *permit) { lk_permit_drop(permit); }
@@ -238,7 +237,7 @@ lk_status lk_permit_watch(lk_permit *permit, int64_t sent_us, lk_error *error) {
   const lk_permits *permits = permit->from;
   lk_filled call;
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
-  lk_status status = fill(permit, "permit/renew", &call, error);
+  lk_status status = permit_fill(permit, "permit/renew", &call, error);
   if (status != LK_OK) return status;
   spec.script = permits->renews ? call.script->name : NULL;
   spec.keys = call.keys;
@@ -255,7 +254,7 @@ lk_status lk_permit_watch(lk_permit *permit, int64_t sent_us, lk_error *error) {
   if (status != LK_OK) {
     lk_permit_drop(permit);
   } else {
-    list(permit);
+    permit_list(permit);
   }
   return status;
 }

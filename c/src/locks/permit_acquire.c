@@ -12,11 +12,12 @@ typedef struct acquiring {
   lk_permit **out;   /* of a thread that waits */
 } acquiring;
 
-static size_t fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
+static size_t permits_fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
   return lk_permit_values(((const acquiring *)c)->permit, values);
 }
 
-static lk_status read(lk_counting *c, const lk_said *said, int64_t *again_ms, lk_error *error) {
+static lk_status permits_read(lk_counting *c, const lk_said *said, int64_t *again_ms,
+                              lk_error *error) {
   (void)c;
   if (said->first == 1) return LK_OK;
   if (said->first != 0) return lk_said_strange("permit/acquire", error);
@@ -29,15 +30,15 @@ static lk_status read(lk_counting *c, const lk_said *said, int64_t *again_ms, lk
 }
 
 /* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
-static bool has_ended(const acquiring *a) {
+static bool permits_has_ended(const acquiring *a) {
   const lk_permits *permits = a->permit->from;
   int64_t for_us = lk_believed_us(permits->lease_us, permits->drift_ms, LK_COMPANY_NONE);
   return lk_clock_us() >= a->counting.sent_us + for_us;
 }
 
-static lk_status keep(lk_counting *c, lk_error *error) {
+static lk_status permits_keep(lk_counting *c, lk_error *error) {
   acquiring *a = (acquiring *)c;
-  if (has_ended(a)) {
+  if (permits_has_ended(a)) {
     return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
   }
   lk_status status = lk_permit_watch(a->permit, c->sent_us, error);
@@ -52,14 +53,14 @@ static lk_status keep(lk_counting *c, lk_error *error) {
 }
 
 /* What may be left of these ids goes in the background. */
-static void settle(lk_counting *c) {
+static void permits_settle(lk_counting *c) {
   const acquiring *a = (const acquiring *)c;
   if (c->stray) lk_permit_undo(a->permit);
   c->stray = false;
 }
 
-static lk_status gave(lk_counting *c, lk_status reason, lk_status answer, const lk_said *said,
-                      lk_error *error) {
+static lk_status permits_gave(lk_counting *c, lk_status reason, lk_status answer,
+                              const lk_said *said, lk_error *error) {
   acquiring *a = (acquiring *)c;
   (void)said;
   c->stray = answer != LK_OK || (c->stray && c->doubt);
@@ -67,7 +68,7 @@ static lk_status gave(lk_counting *c, lk_status reason, lk_status answer, const 
   if (reason == LK_CLOSED) return lk_fail(error, reason, "the client is closed");
   if (reason == LK_CANCELLED) return lk_fail(error, reason, "the operation was cancelled");
   if (reason != LK_BUSY) return lk_fail(error, reason, "%s", lk_status_text((int)reason));
-  settle(c);
+  permits_settle(c);
   if (lk_permit_choose_ids(a->permit)) {
     return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
   }
@@ -75,7 +76,7 @@ static lk_status gave(lk_counting *c, lk_status reason, lk_status answer, const 
 }
 
 /* What the application was given and did not take is nobody's. */
-static void destroy(lk_counting *c) {
+static void permits_destroy(lk_counting *c) {
   acquiring *a = (acquiring *)c;
   lk_permit *untaken = c->op.given;
   if (untaken) {
@@ -93,16 +94,16 @@ static void destroy(lk_counting *c) {
 static const lk_want wants_permits = {.look = "permit/acquire",
                                       .back = "permit/release",
                                       .repairs = true,
-                                      .fill = fill,
-                                      .read = read,
-                                      .keep = keep,
-                                      .gave = gave,
-                                      .settle = settle,
-                                      .destroy = destroy};
+                                      .fill = permits_fill,
+                                      .read = permits_read,
+                                      .keep = permits_keep,
+                                      .gave = permits_gave,
+                                      .settle = permits_settle,
+                                      .destroy = permits_destroy};
 
 /* NULL, and *status says why. */
-static acquiring *new_acquire(lk_permits *permits, size_t count, int64_t wait_ms, lk_status *status,
-                              lk_error *error) {
+static acquiring *permits_new_acquire(lk_permits *permits, size_t count, int64_t wait_ms,
+                                      lk_status *status, lk_error *error) {
   acquiring *a = NULL;
   *status = permits ? LK_OK : lk_fail(error, LK_INVALID, "the permits are NULL");
   if (*status == LK_OK && (count < 1 || count > LK_PERMITS_AT_ONCE)) {
@@ -127,7 +128,7 @@ lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t wait_ms,
   lk_status status;
   if (!out) return lk_fail(error, LK_INVALID, "out is NULL");
   *out = NULL;
-  acquiring *a = new_acquire(permits, count, wait_ms, &status, error);
+  acquiring *a = permits_new_acquire(permits, count, wait_ms, &status, error);
   if (!a) return status;
   a->out = out;
   return lk_counting_run(&a->counting, &permits->counter, &wants_permits, wait_ms, error);
@@ -138,10 +139,10 @@ lk_status lk_permits_acquire_async(lk_permits *permits, size_t count, int64_t wa
   lk_status status;
   if (out) *out = NULL;
   if (!done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
-  acquiring *a = new_acquire(permits, count, wait_ms, &status, error);
+  acquiring *a = permits_new_acquire(permits, count, wait_ms, &status, error);
   if (!a) return status;
-  return lk_counting_go(&a->counting, &permits->counter, &wants_permits, wait_ms, done, user, out,
-                        error);
+  const lk_told told = {done, user, out};
+  return lk_counting_go(&a->counting, &permits->counter, &wants_permits, wait_ms, &told, error);
 }
 
 lk_permit *lk_op_permit(lk_op *op) {

@@ -11,11 +11,12 @@ static lk_permit *of_counting(const lk_counting *c) {
   return (lk_permit *)((uintptr_t)c - offsetof(lk_permit, release));
 }
 
-static size_t fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
+static size_t permit_release_fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
   return lk_permit_values(of_counting(c), values);
 }
 
-static lk_status released(const lk_permit *permit, const lk_said *said, lk_error *error) {
+static lk_status permit_release_released(const lk_permit *permit, const lk_said *said,
+                                         lk_error *error) {
   if (said->first == 1) return lk_succeed(error);
   if (said->first != -1) return lk_said_strange("permit/release", error);
   if (said->again) {
@@ -31,14 +32,15 @@ static lk_status say_lost(const lk_permit *permit, lk_status status, lk_error *e
   return lk_fail(error, LK_LOST, "it was lost before: %s", lk_lost_text((int)permit->lost));
 }
 
-static lk_status read(lk_counting *c, const lk_said *said, int64_t *again_ms, lk_error *error) {
+static lk_status permit_release_read(lk_counting *c, const lk_said *said, int64_t *again_ms,
+                                     lk_error *error) {
   const lk_permit *permit = of_counting(c);
   (void)again_ms;
-  return say_lost(permit, released(permit, said, error), error);
+  return say_lost(permit, permit_release_released(permit, said, error), error);
 }
 
 /* It was not answered, or with an error. */
-static lk_status fail(lk_counting *c, lk_status status, lk_error *error) {
+static lk_status permit_release_fail(lk_counting *c, lk_status status, lk_error *error) {
   const lk_permit *permit = of_counting(c);
   if (lk_undo_may_help(status)) lk_permit_undo(permit);
   if (status == LK_UNREACHABLE) {
@@ -49,17 +51,17 @@ static lk_status fail(lk_counting *c, lk_status status, lk_error *error) {
   return say_lost(permit, status, error);
 }
 
-static void destroy(lk_counting *c) { lk_permit_drop(of_counting(c)); }
+static void permit_release_destroy(lk_counting *c) { lk_permit_drop(of_counting(c)); }
 
 static const lk_want wants_release = {.look = "permit/release",
                                       .gives = true,
-                                      .fill = fill,
-                                      .read = read,
-                                      .fail = fail,
-                                      .destroy = destroy};
+                                      .fill = permit_release_fill,
+                                      .read = permit_release_read,
+                                      .fail = permit_release_fail,
+                                      .destroy = permit_release_destroy};
 
 /* LK_INVALID, LK_FORKED: the permit stays. */
-static lk_status prepare(lk_permit *permit, lk_error *error) {
+static lk_status permit_release_prepare(lk_permit *permit, lk_error *error) {
   if (!permit) return lk_fail(error, LK_INVALID, "the permit is NULL");
   lk_client *client = permit->from->counter.client;
   if (!lk_client_is_mine(client)) return lk_client_enter(client, error);
@@ -72,7 +74,7 @@ static lk_status prepare(lk_permit *permit, lk_error *error) {
 /* First the renewals end: none may go out behind the release. */
 
 lk_status lk_permit_release(lk_permit *permit, lk_error *error) {
-  lk_status status = prepare(permit, error);
+  lk_status status = permit_release_prepare(permit, error);
   if (status != LK_OK) return status;
   lk_watch_close(permit->watch);
   return lk_counting_run(&permit->release, &permit->from->counter, &wants_release, 0, error);
@@ -80,9 +82,9 @@ lk_status lk_permit_release(lk_permit *permit, lk_error *error) {
 
 lk_status lk_permit_release_async(lk_permit *permit, lk_done_fn done, void *user, lk_error *error) {
   if (!done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
-  lk_status status = prepare(permit, error);
+  lk_status status = permit_release_prepare(permit, error);
   if (status != LK_OK) return status;
   lk_watch_end(permit->watch);
-  return lk_counting_go(&permit->release, &permit->from->counter, &wants_release, 0, done, user,
-                        NULL, error);
+  const lk_told told = {done, user, NULL};
+  return lk_counting_go(&permit->release, &permit->from->counter, &wants_release, 0, &told, error);
 }

@@ -9,23 +9,24 @@
 #include "locks/rivals.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { DEAF_LAST_US = 500 * 1000 };
 enum { POLL_LAST_US = 1000 * 1000, SPIN_LAST_US = 128 * 1000 };
 
 static lk_hearing hearing(const lk_attempt *a, bool *news) {
   lk_record *record = a->lock->record;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   lk_hearing now = record->hearing;
   *news = record->news != a->news_seen;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   return now;
 }
 
 /* ---- when to look again ---- */
 
 /* After a try that found others holding the lock. */
-static void plan_look(lk_attempt *a) {
+static void plain_plan_look(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   int64_t pause_us = lock->recheck_us - lk_random_up_to(lock->recheck_us / 4);
   pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
@@ -55,11 +56,11 @@ static bool rest(lk_attempt *a) {
   lk_record *record = a->lock->record;
   int64_t now_us = lk_clock_us();
   if (!a->lock->row->transfer || a->lock->spins) return false;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   int64_t until_us = lk_record_held_until_us(record);
   bool heard = record->hearing == LK_HEARING_YES;
   a->news_seen = record->news;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   if (!heard || until_us <= now_us) return false;
   if (until_us > now_us + a->lock->recheck_us) until_us = now_us + a->lock->recheck_us;
   a->last = LK_BUSY;
@@ -73,16 +74,16 @@ static bool rest(lk_attempt *a) {
  * meanwhile, since what it hears may end that sooner. */
 static bool stand_back(lk_attempt *a) {
   lk_record *record = a->lock->record;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   int64_t until_us = record->stand_back_us;
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   if (!a->in_line || lk_clock_us() >= until_us || a->deadline_us <= until_us) return false;
   if (!a->lock->spins) lk_waiters_listen(record, a->lock->values.channel); /* or it waits deaf */
   lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us);
   return true;
 }
 
-static void begin(lk_attempt *a) {
+static void plain_begin(lk_attempt *a) {
   if (!stand_back(a) && !rest(a)) lk_attempt_try(a, &a->lock->acquire);
 }
 
@@ -130,7 +131,7 @@ static void busy(lk_attempt *a) {
     return;
   }
   if (!lk_attempt_line_up(a)) return;
-  plan_look(a);
+  plain_plan_look(a);
   if (!lock->spins && lk_waiters_listen(lock->record, lock->values.channel) != LK_OK) {
     lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
     return;
@@ -143,7 +144,7 @@ static void got_it(lk_attempt *a) {
   lk_attempt_granted(a, a->heard.sent_us, a->lock->row->draws_token ? a->heard.outcome.third : 0);
 }
 
-static void answered(lk_attempt *a) {
+static void plain_answered(lk_attempt *a) {
   int64_t outcome = a->heard.outcome.first;
   const lk_kind_row *row = a->lock->row;
   if (a->calling == &a->lock->wait) {
@@ -167,7 +168,7 @@ static void answered(lk_attempt *a) {
 
 /* ---- what it hears while it waits ---- */
 
-static void woken(lk_attempt *a, unsigned happened) {
+static void plain_woken(lk_attempt *a, unsigned happened) {
   int64_t now_us = lk_clock_us();
   bool news;
   lk_hearing heard = hearing(a, &news);
@@ -186,4 +187,5 @@ static void woken(lk_attempt *a, unsigned happened) {
   }
 }
 
-const lk_flow lk_flow_plain = {.begin = begin, .answered = answered, .woken = woken};
+const lk_flow lk_flow_plain = {
+    .begin = plain_begin, .answered = plain_answered, .woken = plain_woken};

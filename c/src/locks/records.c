@@ -7,6 +7,7 @@
 
 #include "locks/lock.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* ------------------------------------------------------------------------------------ records -- */
 
@@ -38,13 +39,13 @@ static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
 }
 
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_record *record = find_or_add(&client->holds, kind, name);
   if (record) {
     if (!record->client) record->client = client; /* once: listeners read it without the mutex */
     record->handles++;
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return record;
 }
 
@@ -60,10 +61,10 @@ static void free_if_unused(lk_holds *holds, lk_record *record) {
 }
 
 void lk_record_close(lk_client *client, lk_record *record) {
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   record->handles--;
   free_if_unused(&client->holds, record);
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 /* ------------------------------------------------------------------------- the holds of a record -- */
@@ -80,19 +81,19 @@ lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id) {
 }
 
 /* Where the caller's way comes to this hold, or (NULL) ends. */
-static lk_hold **place_of(lk_record *record, uint64_t caller_id, const lk_hold *hold) {
+static lk_hold **records_place_of(lk_record *record, uint64_t caller_id, const lk_hold *hold) {
   lk_hold **at = &record->holds;
   for (uint64_t bits = caller_id; *at != hold; bits >>= 1) at = &(*at)->below[bits & 1];
   return at;
 }
 
 void lk_record_add(lk_record *record, lk_hold *hold) {
-  *place_of(record, hold->caller_id, NULL) = hold;
+  *records_place_of(record, hold->caller_id, NULL) = hold;
 }
 
 /* One that nothing is below of fills the gap: it may stand wherever its way leads through. */
 void lk_record_remove(lk_record *record, const lk_hold *hold) {
-  lk_hold **at = place_of(record, hold->caller_id, hold);
+  lk_hold **at = records_place_of(record, hold->caller_id, hold);
   lk_hold **end = at;
   while ((*end)->below[0] || (*end)->below[1]) end = &(*end)->below[(*end)->below[0] ? 0 : 1];
   lk_hold *last = *end;
@@ -112,9 +113,9 @@ static int64_t latest_end_us(const lk_hold *hold) {
   return latest_us;
 }
 
-static bool is_among(const lk_hold *hold, const char *owner) {
-  return hold && (strcmp(hold->owner, owner) == 0 || is_among(hold->below[0], owner) ||
-                  is_among(hold->below[1], owner));
+static bool records_is_among(const lk_hold *hold, const char *owner) {
+  return hold && (strcmp(hold->owner, owner) == 0 || records_is_among(hold->below[0], owner) ||
+                  records_is_among(hold->below[1], owner));
 }
 
 static void unhear(lk_hold *hold, const lk_lock *lock) {
@@ -127,7 +128,7 @@ static void unhear(lk_hold *hold, const lk_lock *lock) {
 int64_t lk_record_held_until_us(const lk_record *record) { return latest_end_us(record->holds); }
 
 bool lk_record_is_held_as(const lk_record *record, const char *owner) {
-  return is_among(record->holds, owner);
+  return records_is_among(record->holds, owner);
 }
 
 void lk_record_forget_lock(lk_record *record, const lk_lock *lock) {
@@ -138,11 +139,11 @@ bool lk_record_owner_of(lk_client *client, lk_kind kind, const char *name, uint6
                         char owner[LK_OWNER_SIZE]) {
   lk_record probe = {.kind = kind, .name = (char *)(uintptr_t)name};
   owner[0] = '\0';
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   void *node = tfind(&probe, &client->holds.tree, by_kind_and_name);
   const lk_hold *hold = node ? lk_record_hold_of(*(lk_record **)node, caller_id) : NULL;
   if (hold) strcpy(owner, hold->owner);
   bool live = hold && hold->watch && lk_watch_deadline_us(hold->watch) > lk_clock_us();
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return live;
 }

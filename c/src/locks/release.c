@@ -15,6 +15,7 @@
 #include "locks/rivals.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* Behind the name of an owner whose lock stays when it is given back. */
 #define KEPT ":kept"
@@ -38,7 +39,7 @@ static const lk_bound *call_of(const leaving *l) {
 }
 
 /* What the heir gets is its own lease. */
-static void fill(const leaving *l, lk_arguments *with) {
+static void release_fill(const leaving *l, lk_arguments *with) {
   const lk_lock *granting = l->heir ? l->heir->lock : l->lock;
   lk_particulars p = {.owner = l->hold->owner,
                       .hold = l->left,
@@ -61,18 +62,16 @@ static void undo(const leaving *l) {
   for (size_t i = 0; i < LK_UNDO_STEPS && owners[i]; i++) {
     p.owner = owners[i];
     lk_bound_fill(release, &l->lock->values, &p, &with);
-    if (lk_call_init(&steps[count], release->def, with.keys, release->def->nkeys, with.args,
-                     with.nargs, NULL) != LK_OK) {
-      break;
-    }
+    lk_invocation what = lk_bound_call(release, &with);
+    if (lk_call_init(&steps[count], &what, NULL) != LK_OK) break;
     count++;
   }
   if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us, true);
 }
 
 /* What a call says that was answered. */
-static lk_status released(const leaving *l, const lk_answer *answer, int64_t outcome,
-                          lk_error *error) {
+static lk_status release_released(const leaving *l, const lk_answer *answer, int64_t outcome,
+                                  lk_error *error) {
   if (outcome == 1) return LK_OK;
   if (outcome != -1) {
     return lk_bound_strange(call_of(l), error);
@@ -86,7 +85,7 @@ static lk_status released(const leaving *l, const lk_answer *answer, int64_t out
                  "the hold had ended before its release: lease over, broken, deleted or evicted");
 }
 
-static void trace_begin(const leaving *l) {
+static void release_trace_begin(const leaving *l) {
   char title[LK_TITLE_SIZE];
   lk_trace *trace = l->lock->client->trace;
   if (!trace) return;
@@ -96,7 +95,7 @@ static void trace_begin(const leaving *l) {
            LK_TEXT("owner", l->hold->owner), LK_NUMBER("left", l->left));
 }
 
-static void trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status) {
+static void release_trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status) {
   char title[LK_TITLE_SIZE];
   if (!lock->client->trace) return;
   lk_lock_title(lock, title);
@@ -105,7 +104,7 @@ static void trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status)
            LK_TEXT("status", lk_status_name((int)status)));
 }
 
-static void count_end(const leaving *l, lk_status status) {
+static void release_count_end(const leaving *l, lk_status status) {
   lk_kind_counts *counts = &l->lock->client->counts->kinds[l->lock->row->kind];
   if (status == LK_OK) {
     lk_count_up(&counts->released);
@@ -121,15 +120,15 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   if (l->lost != LK_LOST_NOT) {
     status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)l->lost));
   }
-  trace_end(lock, l->caller_id, status);
-  count_end(l, status);
+  release_trace_end(lock, l->caller_id, status);
+  release_count_end(l, status);
   if (status == LK_LOST) lk_hold_lose(l->hold, LK_LOST_BROKEN);
   if (status == LK_LOST) lk_waiters_look(lock->record); /* they were told of another lease's end */
   return status;
 }
 
 /* The call was answered, or never will be. `answer` keeps its reply. */
-static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
+static lk_status release_settle(leaving *l, const lk_answer *answer, lk_error *error) {
   const lk_bound *bound = call_of(l);
   lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies};
   heard.status = lk_answer_status(answer, bound->def->name, bound->keys[0], error);
@@ -137,7 +136,7 @@ static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
     heard.status = lk_bound_strange(bound, error);
   }
   lk_status status = heard.status;
-  if (status == LK_OK) status = released(l, answer, heard.outcome.first, error);
+  if (status == LK_OK) status = release_released(l, answer, heard.outcome.first, error);
   bool undone = lk_undo_may_help(heard.status) || (l->heir && heard.status != LK_OK);
   /* What is to stay for a while is not freed at once instead: its lease does that. */
   if (l->left == 0 && undone && l->rest_ms == 0) undo(l);
@@ -155,23 +154,24 @@ static lk_status settle(leaving *l, const lk_answer *answer, lk_error *error) {
 static bool take_level(leaving *l) {
   lk_client *client = l->lock->client;
   lk_watch *watch = NULL;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_hold *hold = lk_record_hold_of(l->lock->record, l->caller_id);
   if (hold) {
     l->hold = lk_hold_keep(hold);
     l->left = l->rest_ms > 0 ? 0 : hold->count - 1;
-    trace_begin(l); /* before the look: a hold whose time is over by then has to be noticed */
+    release_trace_begin(
+        l); /* before the look: a hold whose time is over by then has to be noticed */
     l->lost = lk_watch_look(hold->watch);
     if (l->left > 0) hold->count = (int32_t)l->left;
     if (l->left == 0) watch = lk_hold_take(hold);
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (watch) lk_hold_end(hold, watch);
   return hold != NULL;
 }
 
 /* LK_OK: there is something to send; else LK_NOT_HELD, or LK_LOST: the server knows already. */
-static lk_status prepare(leaving *l, lk_error *error) {
+static lk_status release_prepare(leaving *l, lk_error *error) {
   lk_lock *lock = l->lock;
   if (!take_level(l)) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
@@ -186,7 +186,7 @@ static lk_status prepare(leaving *l, lk_error *error) {
   return LK_OK;
 }
 
-static void destroy(lk_op *op) {
+static void release_destroy(lk_op *op) {
   leaving *l = (leaving *)((char *)op - offsetof(leaving, op));
   lk_call_clear(&l->call);
   if (l->hold) lk_hold_drop(l->hold);
@@ -194,8 +194,8 @@ static void destroy(lk_op *op) {
   free(l);
 }
 
-static lk_status begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
-                       lk_error *error, leaving **out) {
+static lk_status release_begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *user,
+                               lk_error *error, leaving **out) {
   if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
   leaving *l = calloc(1, sizeof *l);
   if (!l) return lk_fail(error, LK_NOMEM, "out of memory");
@@ -204,7 +204,7 @@ static lk_status begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *
     free(l);
     return status;
   }
-  l->op.destroy = destroy;
+  l->op.destroy = release_destroy;
   l->lock = lock;
   l->caller_id = lk_caller_id(caller);
   lk_lock_keep(lock);
@@ -214,19 +214,18 @@ static lk_status begin(lk_lock *lock, lk_caller *caller, lk_done_fn done, void *
 
 static lk_status release(lk_lock *lock, lk_caller *caller, int64_t rest_ms, lk_error *error) {
   leaving *l = NULL;
-  lk_status status = begin(lock, caller, NULL, NULL, error, &l);
+  lk_status status = release_begin(lock, caller, NULL, NULL, error, &l);
   if (status != LK_OK) return status;
   l->rest_ms = rest_ms;
-  status = prepare(l, error);
+  status = release_prepare(l, error);
   if (status == LK_OK) {
     lk_answer answer;
     lk_arguments with;
-    const lk_script_def *def = call_of(l)->def;
     int64_t deadline_us = lk_clock_us() + lk_lock_patience_us(lock);
-    fill(l, &with);
-    lk_eval_call(lock->client, def, with.keys, def->nkeys, with.args, with.nargs, deadline_us,
-                 &answer, error);
-    status = settle(l, &answer, error);
+    release_fill(l, &with);
+    lk_invocation what = lk_bound_call(call_of(l), &with);
+    lk_eval_call(lock->client, &what, deadline_us, &answer, error);
+    status = release_settle(l, &answer, error);
     freeReplyObject(answer.reply);
   }
   lk_op_end(&l->op, status);
@@ -264,30 +263,30 @@ lk_status lk_lock_release_after(lk_lock *lock, lk_caller *caller, int64_t rest_m
 
 /* ------------------------------------------------------------------------------- asynchronous -- */
 
-static void answered(void *user, lk_answer *answer) {
+static void release_answered(void *user, lk_answer *answer) {
   leaving *l = user;
-  lk_status status = settle(l, answer, lk_op_error(&l->op));
+  lk_status status = release_settle(l, answer, lk_op_error(&l->op));
   freeReplyObject(answer->reply);
   lk_op_end(&l->op, status);
 }
 
 /* From its preparation on; `done` tells what comes of it. */
-static void go(leaving *l, int64_t patience_us, bool hurries) {
+static void release_go(leaving *l, int64_t patience_us, bool hurries) {
   lk_lock *lock = l->lock;
-  lk_status status = prepare(l, lk_op_error(&l->op));
+  lk_status status = release_prepare(l, lk_op_error(&l->op));
   if (status != LK_OK) {
     lk_op_end(&l->op, status);
     return;
   }
   lk_arguments with;
-  const lk_script_def *def = call_of(l)->def;
-  fill(l, &with);
-  bool made =
-      lk_call_init(&l->call, def, with.keys, def->nkeys, with.args, with.nargs, NULL) == LK_OK;
+  release_fill(l, &with);
+  lk_invocation what = lk_bound_call(call_of(l), &with);
+  bool made = lk_call_init(&l->call, &what, NULL) == LK_OK;
   if (made) l->call.hurries = hurries;
-  if (!made || !lk_eval_start(lock->client, &l->call, lk_clock_us() + patience_us, answered, l)) {
+  if (!made ||
+      !lk_eval_start(lock->client, &l->call, lk_clock_us() + patience_us, release_answered, l)) {
     lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
-    answered(l, &failed);
+    release_answered(l, &failed);
   }
 }
 
@@ -297,18 +296,18 @@ lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn don
   if (!caller || !done) {
     return lk_fail(error, LK_INVALID, "an asynchronous call needs a caller and a callback");
   }
-  lk_status status = begin(lock, caller, done, user, error, &l);
+  lk_status status = release_begin(lock, caller, done, user, error, &l);
   if (status != LK_OK) return status;
-  go(l, lk_lock_patience_us(lock), false);
+  release_go(l, lk_lock_patience_us(lock), false);
   return lk_succeed(error);
 }
 
 lk_status lk_lock_release_part(lk_lock *lock, const lk_part *part, lk_error *error) {
   leaving *l = NULL;
-  lk_status status = begin(lock, NULL, part->done, part->user, error, &l);
+  lk_status status = release_begin(lock, NULL, part->done, part->user, error, &l);
   if (status != LK_OK) return status;
   l->op.inner = true;
   l->caller_id = part->caller_id;
-  go(l, part->patience_us, part->hurries);
+  release_go(l, part->patience_us, part->hurries);
   return LK_OK;
 }

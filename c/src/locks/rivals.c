@@ -7,6 +7,7 @@
 
 #include "net/pipe.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* How long an answer counts, and how soon the next is asked for: if none came, much later; if nobody was
  * there, each time later. */
@@ -42,7 +43,7 @@ static bool listeners_in(const lk_answer *answer, int64_t *all, int64_t *eager) 
 }
 
 /* With the mutex held. `all` and `eager` are of others. */
-static void note(lk_rivals *rivals, int64_t sent_us, int64_t all, int64_t eager) {
+static void rivals_note(lk_rivals *rivals, int64_t sent_us, int64_t all, int64_t eager) {
   bool slow = all > eager;
   rivals->others = all;
   rivals->alone_us = all > 0 ? 0 : sent_us + COUNTS_US;
@@ -51,7 +52,7 @@ static void note(lk_rivals *rivals, int64_t sent_us, int64_t all, int64_t eager)
   if (all > 0) rivals->ask_pause_us = AGAIN_US;
 }
 
-static void answered(void *user, lk_answer *answer) {
+static void rivals_answered(void *user, lk_answer *answer) {
   lk_lock *lock = user;
   lk_channels *channels = lock->client->channels;
   lk_rivals *rivals = &lock->record->rivals;
@@ -62,13 +63,13 @@ static void answered(void *user, lk_answer *answer) {
   name_mark(mark, lock->values.channel);
   if (lk_channels_is_heard(channels, lock->values.channel)) all--;
   if (lk_channels_is_heard(channels, mark)) eager--;
-  pthread_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->client->mutex);
   if (counted) {
-    note(rivals, answer->sent_us, all, eager);
+    rivals_note(rivals, answer->sent_us, all, eager);
   } else {
     rivals->ask_us = lk_clock_us() + NO_ANSWER_US;
   }
-  pthread_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->client->mutex);
   lk_lock_drop(lock);
 }
 
@@ -89,7 +90,7 @@ static bool is_due(lk_record *record, size_t limit, int64_t now_us) {
   return true;
 }
 
-static void ask(lk_lock *lock) {
+static void rivals_ask(lk_lock *lock) {
   lk_client *client = lock->client;
   char mark[MARK_SIZE];
   name_mark(mark, lock->values.channel);
@@ -104,7 +105,7 @@ static void ask(lk_lock *lock) {
   lk_bytes key = lk_bytes_of(lock->record->name);
   if (pipe == lk_route_to(client->route, &key).pipe) lk_request_gather(request); /* with the hold */
   lk_lock_keep(lock);
-  lk_pipe_send(pipe, request, answered, lock);
+  lk_pipe_send(pipe, request, rivals_answered, lock);
 }
 
 /* -------------------------------------------------------------------------------------- turns -- */
@@ -137,9 +138,9 @@ static bool give(lk_record *record, int64_t now_us) {
 static void hear_less(lk_lock *lock) {
   lk_client *client = lock->client;
   if (!lk_channels_is_heard(client->channels, lock->values.channel)) return;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lock->record->rivals.heard--;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }
 
 void lk_rivals_give(lk_lock *lock, bool handed, size_t limit) {
@@ -147,13 +148,13 @@ void lk_rivals_give(lk_lock *lock, bool handed, size_t limit) {
   bool yields = false;
   if (lock->spins || lock->row->queues || !lock->row->always_told) return;
   int64_t now_us = lk_clock_us();
-  pthread_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->client->mutex);
   if (handed) count_eager(&record->rivals, true);
   bool due = is_due(record, handed ? limit : 0, now_us);
   if (!handed) yields = give(record, now_us);
-  pthread_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->client->mutex);
   if (yields) hear_less(lock);
-  if (due) ask(lock);
+  if (due) rivals_ask(lock);
 }
 
 void lk_rivals_heard(lk_record *record) {
@@ -167,7 +168,7 @@ void lk_rivals_heard(lk_record *record) {
 void lk_rivals_tried(const lk_attempt *a, bool got) {
   lk_record *record = a->lock->record;
   lk_rivals *rivals = &record->rivals;
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   if (rivals->yields) {
     bool came = !got || rivals->heard > 0;
     int64_t pause_us = rivals->bored_pause_us ? rivals->bored_pause_us : BORED_FIRST_US;
@@ -180,24 +181,25 @@ void lk_rivals_tried(const lk_attempt *a, bool got) {
     record->handovers = 0;
     count_eager(rivals, a->began_us < rivals->gave_us + SOON_US);
   }
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
 }
 
 /* -------------------------------------------------------------------------------------- marks -- */
 
 /* Nobody publishes there. */
-static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+static void rivals_told(lk_listener *listener, lk_news news, lk_bytes payload,
+                        const lk_error *why) {
   (void)listener, (void)news, (void)payload, (void)why;
 }
 
 void lk_rivals_mark(lk_record *record, const char *channel) {
   lk_rivals *rivals = &record->rivals;
   lk_channels *channels = record->client->channels;
-  pthread_mutex_lock(&record->client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   bool marks = channel && rivals->eager >= EAGER_LEAST && rivals->others > 0;
   bool changes = marks != rivals->marks;
   rivals->marks = marks;
-  pthread_mutex_unlock(&record->client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
   if (!changes) return;
   if (!marks) {
     lk_channels_unlisten(channels, &rivals->marker);
@@ -205,7 +207,7 @@ void lk_rivals_mark(lk_record *record, const char *channel) {
   }
   char mark[MARK_SIZE];
   name_mark(mark, channel);
-  rivals->marker.told = told;
+  rivals->marker.told = rivals_told;
   lk_channels_listen(channels, mark,
                      &rivals->marker); /* without memory it counts as another kind */
 }

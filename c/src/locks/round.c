@@ -6,11 +6,12 @@
 
 #include "base/status.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id, bool hurries) {
   lk_round *round = calloc(1, sizeof *round + count * sizeof(lk_seat));
   if (!round) return NULL;
-  pthread_mutex_init(&round->mutex, NULL);
+  lk_mutex_init(&round->mutex);
   lk_cond_init(&round->moved);
   round->refs = 1;
   round->count = count;
@@ -27,22 +28,22 @@ lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id
 }
 
 void lk_round_drop(lk_round *round) {
-  pthread_mutex_lock(&round->mutex);
+  lk_mutex_lock(&round->mutex);
   bool last = --round->refs == 0;
-  pthread_mutex_unlock(&round->mutex);
+  lk_mutex_unlock(&round->mutex);
   if (!last) return;
   for (size_t i = 0; i < round->count; i++) {
     if (round->seats[i].op) lk_op_drop(round->seats[i].op);
   }
-  pthread_cond_destroy(&round->moved);
-  pthread_mutex_destroy(&round->mutex);
+  lk_cond_destroy(&round->moved);
+  lk_mutex_destroy(&round->mutex);
   free(round);
 }
 
 /* false: it was given up before. */
 static bool seat_end(lk_seat *seat, lk_status status, const lk_error *error) {
   lk_round *round = seat->round;
-  pthread_mutex_lock(&round->mutex);
+  lk_mutex_lock(&round->mutex);
   bool wanted = !seat->given_up;
   if (wanted) {
     const char *said = error && status != LK_OK ? error->message : lk_status_text((int)status);
@@ -52,8 +53,8 @@ static bool seat_end(lk_seat *seat, lk_status status, const lk_error *error) {
   }
   seat->ended = true;
   round->pending--;
-  pthread_cond_signal(&round->moved);
-  pthread_mutex_unlock(&round->mutex);
+  lk_cond_signal(&round->moved);
+  lk_mutex_unlock(&round->mutex);
   lk_round_drop(round);
   return wanted;
 }
@@ -63,7 +64,7 @@ static void acquired(lk_op *op, lk_status status, const lk_error *error, void *u
 }
 
 /* Of a release, or of a lease that was to run anew. */
-static void answered(lk_op *op, lk_status status, const lk_error *error, void *user) {
+static void round_answered(lk_op *op, lk_status status, const lk_error *error, void *user) {
   (void)op;
   seat_end(user, status, error);
 }
@@ -71,11 +72,11 @@ static void answered(lk_op *op, lk_status status, const lk_error *error, void *u
 static lk_part seat_part(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t patience_us,
                          lk_done_fn done) {
   lk_round *round = seat->round;
-  pthread_mutex_lock(&round->mutex);
+  lk_mutex_lock(&round->mutex);
   seat->ended = false;
   round->refs++;
   round->pending++;
-  pthread_mutex_unlock(&round->mutex);
+  lk_mutex_unlock(&round->mutex);
   return (lk_part){.caller = caller,
                    .caller_id = seat->caller_id,
                    .wait_ms = wait_ms,
@@ -94,14 +95,14 @@ void lk_seat_acquire(lk_seat *seat, lk_caller *caller, int64_t wait_ms, int64_t 
 
 void lk_seat_extend(lk_seat *seat, int64_t patience_us) {
   lk_error error;
-  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
+  lk_part part = seat_part(seat, NULL, 0, patience_us, round_answered);
   lk_status status = lk_lock_extend_part(seat->lock, &part, &error);
   if (status != LK_OK) seat_end(seat, status, &error);
 }
 
 void lk_seat_release(lk_seat *seat, int64_t patience_us) {
   lk_error error;
-  lk_part part = seat_part(seat, NULL, 0, patience_us, answered);
+  lk_part part = seat_part(seat, NULL, 0, patience_us, round_answered);
   lk_status status = lk_lock_release_part(seat->lock, &part, &error);
   if (status == LK_OK) return;
   if (status == LK_NOMEM) lk_lock_forgo_part(seat->lock, seat->caller_id);
@@ -111,7 +112,7 @@ void lk_seat_release(lk_seat *seat, int64_t patience_us) {
 /* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
 void lk_round_wait(lk_round *round, int64_t until_us) {
   for (size_t i = 0; i < round->count; i++) lk_client_send_gathered(round->seats[i].lock->client);
-  pthread_mutex_lock(&round->mutex);
+  lk_mutex_lock(&round->mutex);
   while (round->pending > 0 && lk_clock_us() < until_us) {
     lk_cond_wait_until(&round->moved, &round->mutex, until_us);
   }
@@ -122,7 +123,7 @@ void lk_round_wait(lk_round *round, int64_t until_us) {
     lk_fail(&seat->said, LK_UNSURE, "%.160s: no answer in time",
             lk_client_target(seat->lock->client));
   }
-  pthread_mutex_unlock(&round->mutex);
+  lk_mutex_unlock(&round->mutex);
   for (size_t i = 0; i < round->count; i++) {
     if (round->seats[i].given_up) lk_op_cancel(round->seats[i].op);
   }

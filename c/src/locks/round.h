@@ -9,6 +9,7 @@
 
 #include "harness/op.h"
 #include "locks/lock.h"
+#include "os/sync.h"
 
 /* It lives until the last of its calls has ended. */
 typedef struct lk_round lk_round;
@@ -23,8 +24,8 @@ typedef struct lk_seat {
   lk_error said;
 } lk_seat;
 struct lk_round {
-  pthread_mutex_t mutex;
-  pthread_cond_t moved;
+  lk_mutex mutex;
+  lk_cond moved;
   size_t refs;
   size_t pending;
   size_t count;

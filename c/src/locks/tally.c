@@ -19,8 +19,7 @@ lk_status lk_tally_open(const lk_tally *tally, lk_client *client, const char *na
   }
   if (status == LK_OK) {
     counter = calloc(1, sizeof *counter);
-    status = counter ? lk_counter_open(counter, client, tally->family, tally->teller, name, &given,
-                                       error)
+    status = counter ? lk_counter_open(counter, client, tally->teller, name, &given, error)
                      : lk_fail(error, LK_NOMEM, "out of memory");
   }
   if (status == LK_OK) {

@@ -6,9 +6,8 @@
 #include "locks/counter.h"
 
 typedef struct lk_tally {
-  const char *family; /* of its scripts: FAMILY/set and so on */
   const char *noun;   /* for people */
-  const char *teller; /* a script that tells the channel */
+  const char *teller; /* a script of its family that tells the channel */
   const char *set, *inspect;
   int64_t count_min; /* that it may be set to */
 } lk_tally;

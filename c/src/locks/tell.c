@@ -7,6 +7,7 @@
 #include "harness/line.h"
 #include "locks/attempt.h"
 #include "locks/permit.h"
+#include "os/sync.h"
 
 enum { MEMBERS = 10 };
 
@@ -110,8 +111,8 @@ static void tell_counters(const lk_client *client, int what, lk_saying *saying) 
 
 void lk_tell_of(lk_client *client) {
   if (!client->ask) return;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   client->holds.tell = tell_locks;
   client->lines.tell = tell_counters;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
 }

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "locks/rivals.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 bool lk_waiters_join(lk_record *record, lk_attempt *a) {
   a->previous = record->last;
@@ -22,7 +23,7 @@ bool lk_waiters_join(lk_record *record, lk_attempt *a) {
 lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
   lk_client *client = record->client;
   lk_attempt *next = NULL;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   bool first = record->first == a;
   if (a->previous) a->previous->next = a->next;
   if (a->next) a->next->previous = a->previous;
@@ -33,7 +34,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
     lk_op_keep(&next->op);
   }
   bool deserted = !record->first && record->hearing != LK_HEARING_NOT;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (deserted) lk_waiters_listen(record, NULL);
   return next;
 }
@@ -47,9 +48,10 @@ static void note_news(lk_record *record) {
   if (first && !first->flow->told) lk_steps_tell_later(&first->steps, LK_HAPPENED_NEWS);
 }
 
-static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
+static void waiters_told(lk_listener *listener, lk_news news, lk_bytes payload,
+                         const lk_error *why) {
   lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
-  pthread_mutex_lock(&record->client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   bool wanted = record->hearing != LK_HEARING_NOT; /* else it is about to be let go */
   if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;
   if (wanted && news == LK_NEWS_DEAF) record->hearing = LK_HEARING_ASKED;
@@ -61,13 +63,13 @@ static void told(lk_listener *listener, lk_news news, lk_bytes payload, const lk
     note_news(record);
     if (told_apart) record->first->flow->told(record, news, payload);
   }
-  pthread_mutex_unlock(&record->client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
 }
 
 void lk_waiters_look(lk_record *record) {
-  pthread_mutex_lock(&record->client->mutex);
+  lk_mutex_lock(&record->client->mutex);
   note_news(record);
-  pthread_mutex_unlock(&record->client->mutex);
+  lk_mutex_unlock(&record->client->mutex);
 }
 
 void lk_waiters_deafen(lk_record *record, const lk_error *why) {
@@ -79,8 +81,8 @@ void lk_waiters_deafen(lk_record *record, const lk_error *why) {
 lk_status lk_waiters_listen(lk_record *record, const char *channel) {
   lk_client *client = record->client;
   lk_status status = LK_OK;
-  pthread_mutex_lock(&client->listening);
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->listening);
+  lk_mutex_lock(&client->mutex);
   bool had = record->hearing != LK_HEARING_NOT;
   bool refused = record->hearing == LK_HEARING_REFUSED;
   bool end = had && (!record->first || refused);
@@ -88,20 +90,20 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel) {
   bool ends = !record->first;
   if (end) record->hearing = LK_HEARING_NOT;
   if (begin) record->hearing = LK_HEARING_ASKED;
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   /* Who is marked listens to the lock, too: the mark comes first, and goes last. */
   if (end) lk_channels_unlisten(client->channels, &record->listener);
   lk_rivals_mark(record, ends ? NULL : channel);
   if (begin) {
-    record->listener.told = told;
+    record->listener.told = waiters_told;
     status = lk_channels_listen(client->channels, channel, &record->listener);
   }
   if (status != LK_OK) {
-    pthread_mutex_lock(&client->mutex);
+    lk_mutex_lock(&client->mutex);
     record->hearing = LK_HEARING_NOT;
-    pthread_mutex_unlock(&client->mutex);
+    lk_mutex_unlock(&client->mutex);
   }
-  pthread_mutex_unlock(&client->listening);
+  lk_mutex_unlock(&client->listening);
   return status;
 }
 
@@ -109,7 +111,7 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel) {
 
 lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us) {
   lk_client *client = record->client;
-  pthread_mutex_lock(&client->mutex);
+  lk_mutex_lock(&client->mutex);
   lk_attempt *a = record->first;
   limit = lk_rivals_limit(record, limit);
   /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
@@ -128,16 +130,16 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
     record->handovers = 0;
     a = NULL;
   }
-  pthread_mutex_unlock(&client->mutex);
+  lk_mutex_unlock(&client->mutex);
   return a;
 }
 
 void lk_waiters_settle(lk_attempt *a, const lk_heard *heard) {
-  pthread_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->op.client->mutex);
   a->steps.held = false;
   a->handed = *heard;
   a->steps.happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
-  pthread_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->op.client->mutex);
   lk_steps_tell(&a->steps,
                 0); /* somebody else may have told it by now: it must not hear it twice */
   lk_op_drop(&a->op);

@@ -46,7 +46,7 @@ static lk_bytes field(lk_bytes line, const char *key) {
   return (lk_bytes){line.data, 0};
 }
 
-static bool copy(char *out, size_t size, lk_bytes from) {
+static bool who_copy(char *out, size_t size, lk_bytes from) {
   const size_t len = from.len < size ? from.len : size - 1;
   memcpy(out, from.data, len);
   out[len] = '\0';
@@ -70,11 +70,11 @@ static void read_line(lk_bytes line, const char *id, lk_holder *out) {
   char digits[24];
   const lk_bytes name = field(line, "name=");
   if (!is_client(name, id)) return;
-  copy(digits, sizeof digits, field(line, "age="));
+  who_copy(digits, sizeof digits, field(line, "age="));
   const int64_t age_s = strtoll(digits, NULL, 10);
   if (*out->client && age_s <= out->connected_s) return;
-  if (!copy(out->client, sizeof out->client, name)) return;
-  copy(out->address, sizeof out->address, field(line, "addr="));
+  if (!who_copy(out->client, sizeof out->client, name)) return;
+  who_copy(out->address, sizeof out->address, field(line, "addr="));
   out->connected_s = age_s;
 }
 
@@ -93,8 +93,8 @@ bool lk_who_find(lk_bytes list, const char *owner, lk_holder *out) {
 /* ------------------------------------------------------------------------------------- the server -- */
 
 /* To the server of the lock. */
-static lk_status ask(lk_client *client, lk_pipe *pipe, const lk_bytes *argv, size_t argc,
-                     redisReply **out) {
+static lk_status who_ask(lk_client *client, lk_pipe *pipe, const lk_bytes *argv, size_t argc,
+                         redisReply **out) {
   lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
   lk_error error;
   const int64_t deadline_us = lk_clock_us() + client->command_us;
@@ -115,7 +115,7 @@ static lk_status count_waiters(lk_client *client, const sight *view, const char 
   const lk_bytes told = lk_bytes_of(channel);
   const char *verb = lk_route_is_sharded(client->route, told) ? "SHARDNUMSUB" : "NUMSUB";
   const lk_bytes argv[] = {lk_bytes_of("PUBSUB"), lk_bytes_of(verb), told};
-  status = ask(client, lk_node_pipe(lk_route_seat(client->route, told)), argv, 3, &reply);
+  status = who_ask(client, lk_node_pipe(lk_route_seat(client->route, told)), argv, 3, &reply);
   if (status == LK_OK &&
       !(reply->elements == 2 && lk_reply_number(lk_reply_wrap(reply), 1, &out->waiting))) {
     status = LK_PROTOCOL;
@@ -135,7 +135,7 @@ static lk_status name_client(lk_client *client, const sight *view, const char *n
   const lk_bytes key = lk_bytes_of(name);
   const lk_bytes argv[] = {lk_bytes_of("CLIENT"), lk_bytes_of("LIST"), lk_bytes_of("TYPE"),
                            lk_bytes_of("normal")};
-  status = ask(client, lk_route_to(client->route, &key).pipe, argv, 4, &reply);
+  status = who_ask(client, lk_route_to(client->route, &key).pipe, argv, 4, &reply);
   if (status == LK_OK && reply->type == REDIS_REPLY_STRING) {
     lk_who_find((lk_bytes){reply->str, reply->len}, out->owner, out);
   }
@@ -149,7 +149,7 @@ static void read_owner(const sight *view, const lk_reply *reply, size_t at, lk_h
   const lk_bytes owner = lk_reply_bytes(lk_reply_at(reply, at));
   if (!owner.data) return;
   if (view->kind != 0) {
-    copy(out->owner, sizeof out->owner, owner);
+    who_copy(out->owner, sizeof out->owner, owner);
     return;
   }
   for (size_t i = 0; i < owner.len && i < PERMIT_ID; i++) {
@@ -188,7 +188,7 @@ static lk_status look_at(lk_client *client, const sight *view, const char *name,
   lk_filled call;
   redisReply *reply = NULL;
   unsigned copies;
-  lk_status status = lk_fill(&call, client, view->script, name, NULL, 0, error);
+  lk_status status = lk_fill(&call, client, view->script, name, lk_no_values, error);
   if (status == LK_OK) {
     status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
   }

@@ -6,14 +6,15 @@
 #include <string.h>
 
 #include "os/clock.h"
+#include "os/sync.h"
 
-static int by_name(const void *a, const void *b) {
+static int channel_by_name(const void *a, const void *b) {
   return strcmp(((const lk_channel *)a)->name, ((const lk_channel *)b)->name);
 }
 
 lk_channel *lk_channel_find(lk_channels *channels, const char *name) {
   lk_channel probe = {.name = (char *)(uintptr_t)name};
-  void *node = tfind(&probe, &channels->tree, by_name);
+  void *node = tfind(&probe, &channels->tree, channel_by_name);
   return node ? *(lk_channel **)node : NULL;
 }
 
@@ -41,7 +42,7 @@ lk_channel *lk_channel_add(lk_channels *channels, const char *name) {
   if (!channel) return NULL;
   channel->channels = channels;
   channel->name = strdup(name);
-  if (!channel->name || !tsearch(channel, &channels->tree, by_name)) {
+  if (!channel->name || !tsearch(channel, &channels->tree, channel_by_name)) {
     free(channel->name);
     free(channel);
     return NULL;
@@ -81,8 +82,8 @@ void lk_channel_free(lk_channel *channel) {
   lk_channel_unqueue(channel);
   *channel->at = channel->next;
   if (channel->next) channel->next->at = channel->at;
-  tdelete(channel, &channel->channels->tree, by_name);
-  pthread_cond_destroy(&channel->moved);
+  tdelete(channel, &channel->channels->tree, channel_by_name);
+  lk_cond_destroy(&channel->moved);
   free(channel->name);
   free(channel);
 }
@@ -93,7 +94,7 @@ void lk_channel_tell(const lk_channel *channel, lk_news news, lk_bytes payload) 
 
 void lk_channel_announce(lk_channel *channel, lk_news news, lk_bytes payload) {
   channel->count++;
-  pthread_cond_broadcast(&channel->moved);
+  lk_cond_broadcast(&channel->moved);
   lk_channel_tell(channel, news, payload);
 }
 

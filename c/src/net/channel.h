@@ -3,9 +3,8 @@
 #ifndef LK_CHANNEL_H
 #define LK_CHANNEL_H
 
-#include <pthread.h>
-
 #include "net/channels.h"
+#include "os/sync.h"
 
 typedef enum channel_state {
   CHANNEL_IDLE,    /* not asked for */
@@ -59,7 +58,7 @@ struct lk_channel {
   bool beside;     /* it wants no connection: it is heard where others are */
   uint64_t count;  /* moves with every message and with every (re)confirmation */
   int64_t left_us; /* when the last listener went */
-  pthread_cond_t moved;
+  lk_cond moved;
   lk_listener *told; /* counted among the listeners */
   lk_error why;
   lk_channel *next, **at; /* among all */
@@ -69,7 +68,7 @@ struct lk_channel {
 
 struct lk_channels {
   lk_watched watched; /* without a connection: its look at all channels comes before the links' */
-  pthread_mutex_t mutex;
+  lk_mutex mutex;
   lk_route *route;
   lk_keeper *keeper;
   lk_link *links;

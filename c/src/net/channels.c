@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/channels.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/status.h"
 #include "net/link.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* A channel that nobody listens on any more stays subscribed this long: under contention the next
  * waiter comes at once, and would subscribe anew each time. */
@@ -31,7 +31,7 @@ static void listen_beside(lk_channels *channels);
 static void leave_beside(lk_channels *channels);
 
 /* One more listener; NULL without memory. */
-static lk_channel *enter(lk_channels *channels, const char *name) {
+static lk_channel *channels_enter(lk_channels *channels, const char *name) {
   lk_channel *channel = lk_channel_find(channels, name);
   if (!channel) channel = lk_channel_add(channels, name);
   if (!channel) return NULL;
@@ -47,7 +47,7 @@ static lk_channel *enter(lk_channels *channels, const char *name) {
   return channel;
 }
 
-static void leave(lk_channels *channels, lk_channel *channel) {
+static void channels_leave(lk_channels *channels, lk_channel *channel) {
   channel->listeners--;
   if (channels->beside && !channel->beside && --channels->joined == 0) leave_beside(channels);
   if (channel->listeners == 0) {
@@ -90,10 +90,10 @@ void lk_channels_beside(lk_channels *channels, const char *name, lk_listener *li
 lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t deadline_us,
                            lk_channel **out, uint64_t *seen, lk_error *error) {
   lk_status status = LK_OK;
-  pthread_mutex_lock(&channels->mutex);
-  lk_channel *channel = enter(channels, name);
+  lk_mutex_lock(&channels->mutex);
+  lk_channel *channel = channels_enter(channels, name);
   if (!channel) {
-    pthread_mutex_unlock(&channels->mutex);
+    lk_mutex_unlock(&channels->mutex);
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   while (channel->state != CHANNEL_HEARD &&
@@ -103,7 +103,7 @@ lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t dead
   }
   *seen = channel->count;
   *out = channel;
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
   if (status != LK_OK) {
     lk_channels_leave(channels, channel);
     *out = NULL;
@@ -112,14 +112,14 @@ lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t dead
 }
 
 void lk_channels_leave(lk_channels *channels, lk_channel *channel) {
-  pthread_mutex_lock(&channels->mutex);
-  leave(channels, channel);
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_lock(&channels->mutex);
+  channels_leave(channels, channel);
+  lk_mutex_unlock(&channels->mutex);
 }
 
 lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listener *listener) {
-  pthread_mutex_lock(&channels->mutex);
-  lk_channel *channel = enter(channels, name);
+  lk_mutex_lock(&channels->mutex);
+  lk_channel *channel = channels_enter(channels, name);
   listener->channel = channel;
   if (channel) {
     listener->next = channel->told;
@@ -130,33 +130,33 @@ lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listene
       listener->told(listener, LK_NEWS_REFUSED, (lk_bytes){"", 0}, &channel->why);
     }
   }
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
   return channel ? LK_OK : LK_NOMEM;
 }
 
 void lk_channels_unlisten(lk_channels *channels, lk_listener *listener) {
   if (!listener->channel) return;
-  pthread_mutex_lock(&channels->mutex);
+  lk_mutex_lock(&channels->mutex);
   lk_listener **at = &listener->channel->told;
   while (*at != listener) at = &(*at)->next;
   *at = listener->next;
-  leave(channels, listener->channel);
+  channels_leave(channels, listener->channel);
   listener->channel = NULL;
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
 }
 
 bool lk_channels_is_heard(lk_channels *channels, const char *name) {
-  pthread_mutex_lock(&channels->mutex);
+  lk_mutex_lock(&channels->mutex);
   const lk_channel *channel = lk_channel_find(channels, name);
   bool heard = channel && channel->state == CHANNEL_HEARD;
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
   return heard;
 }
 
 lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
                             int64_t deadline_us, lk_error *error) {
   lk_status status = LK_OK;
-  pthread_mutex_lock(&channels->mutex);
+  lk_mutex_lock(&channels->mutex);
   while (channel->count == *seen && !channels->shut && lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&channel->moved, &channels->mutex, deadline_us);
   }
@@ -169,7 +169,7 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
     status = lk_fail(error, LK_TIMEOUT, "no message came");
   }
   *seen = channel->count;
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
   return status;
 }
 
@@ -188,7 +188,7 @@ static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
 }
 
 /* A channel whose answer is awaited moves when it has come. */
-static void place(lk_channel *channel) {
+static void channels_place(lk_channel *channel) {
   lk_channels *channels = channel->channels;
   bool down = !channel->link || channel->link->conn.state == LK_CONN_DOWN;
   if (channel->state == CHANNEL_ASKED || (channel->placed == channels->version && !down)) return;
@@ -201,9 +201,9 @@ static void place(lk_channel *channel) {
 }
 
 /* What the listeners of today want of a channel. It may be gone then. */
-static void settle(lk_channel *channel, int64_t now_us) {
+static void channels_settle(lk_channel *channel, int64_t now_us) {
   lk_channels *channels = channel->channels;
-  place(channel);
+  channels_place(channel);
   lk_channel_unqueue(channel);
   lk_link *link = channel->link;
   channel_state state = channel->state;
@@ -246,10 +246,10 @@ static int64_t settle_due(lk_channels *channels, int64_t now_us) {
     lk_link_notice(l);
   }
   see_route(channels);
-  while (due->first) settle(due->first, now_us);
-  while (astray->first && astray->first->ask_us <= now_us) settle(astray->first, now_us);
+  while (due->first) channels_settle(due->first, now_us);
+  while (astray->first && astray->first->ask_us <= now_us) channels_settle(astray->first, now_us);
   while (lingering->first && lingering->first->left_us + LINGER_US <= now_us) {
-    settle(lingering->first, now_us);
+    channels_settle(lingering->first, now_us);
   }
   for (lk_link *l = channels->links; l; l = l->next) {
     if (l->conn.state == LK_CONN_UP) lk_conn_flush(&l->conn, now_us);
@@ -259,19 +259,19 @@ static int64_t settle_due(lk_channels *channels, int64_t now_us) {
   return ask_us < ends_us ? ask_us : ends_us;
 }
 
-static lk_channels *of_watched(lk_watched *watched) {
+static lk_channels *channels_of_watched(lk_watched *watched) {
   return (lk_channels *)((char *)watched - offsetof(lk_channels, watched));
 }
 
-static void watch(lk_watched *watched, lk_wish *out) {
-  lk_channels *channels = of_watched(watched);
-  pthread_mutex_lock(&channels->mutex);
+static void channels_watch(lk_watched *watched, lk_wish *out) {
+  lk_channels *channels = channels_of_watched(watched);
+  lk_mutex_lock(&channels->mutex);
   channels->settles_us = settle_due(channels, lk_clock_us());
   *out = (lk_wish){.fd = -1, .timer_us = channels->settles_us};
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
 }
 
-static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+static void channels_watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
   (void)watched, (void)wish, (void)revents;
 }
 
@@ -281,11 +281,11 @@ lk_channels *lk_channels_new(lk_route *route, lk_trace *trace, lk_count *message
                              lk_keeper *keeper) {
   lk_channels *channels = calloc(1, sizeof *channels);
   if (!channels) return NULL;
-  pthread_mutex_init(&channels->mutex, NULL);
+  lk_mutex_init(&channels->mutex);
   channels->route = route;
   channels->keeper = keeper;
   channels->settles_us = INT64_MAX;
-  channels->watched = (lk_watched){.watch = watch, .done = watched_done};
+  channels->watched = (lk_watched){.watch = channels_watch, .done = channels_watched_done};
   channels->trace = trace;
   channels->messages = messages;
   lk_keeper_add(keeper, &channels->watched);
@@ -293,16 +293,16 @@ lk_channels *lk_channels_new(lk_route *route, lk_trace *trace, lk_count *message
 }
 
 void lk_channels_shut(lk_channels *channels) {
-  pthread_mutex_lock(&channels->mutex);
+  lk_mutex_lock(&channels->mutex);
   channels->shut = true;
-  for (lk_channel *c = channels->all; c; c = c->next) pthread_cond_broadcast(&c->moved);
-  pthread_mutex_unlock(&channels->mutex);
+  for (lk_channel *c = channels->all; c; c = c->next) lk_cond_broadcast(&c->moved);
+  lk_mutex_unlock(&channels->mutex);
 }
 
 void lk_channels_hang_up(lk_channels *channels) {
-  pthread_mutex_lock(&channels->mutex);
+  lk_mutex_lock(&channels->mutex);
   for (lk_link *l = channels->links; l; l = l->next) lk_conn_close(&l->conn);
-  pthread_mutex_unlock(&channels->mutex);
+  lk_mutex_unlock(&channels->mutex);
 }
 
 void lk_channels_free(lk_channels *channels) {
@@ -313,6 +313,6 @@ void lk_channels_free(lk_channels *channels) {
     channels->links = link->next;
     lk_link_free(link);
   }
-  pthread_mutex_destroy(&channels->mutex);
+  lk_mutex_destroy(&channels->mutex);
   free(channels);
 }

@@ -2,16 +2,14 @@
 #include "net/conn.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/status.h"
 #include "net/conn_parts.h"
 #include "os/random.h"
+#include "os/socket.h"
 
 enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000 };
 
@@ -28,16 +26,16 @@ void lk_conn_init(lk_conn *conn, lk_target *target, const lk_reply_limits *limit
 static void close_socket(lk_conn *conn) {
   if (conn->fd == conn->polled) {
     conn->stale = true;
-    shutdown(conn->fd, SHUT_RDWR);
+    lk_socket_shut(conn->fd);
   } else {
-    close(conn->fd);
+    lk_socket_close(conn->fd);
   }
 }
 
 void lk_conn_poll_begins(lk_conn *conn) { conn->polled = conn->fd; }
 
 void lk_conn_poll_ends(lk_conn *conn) {
-  if (conn->stale) close(conn->polled);
+  if (conn->stale) lk_socket_close(conn->polled);
   conn->stale = false;
   conn->polled = -1;
 }
@@ -52,7 +50,7 @@ static void wipe_and_free(char *text, size_t size) {
 static void hang_up(lk_conn *conn) {
   lk_tls_end(conn->tls);
   if (conn->fd >= 0 && conn->fd != lk_lookup_fd(conn->lookup)) close_socket(conn);
-  if (conn->addresses) freeaddrinfo(conn->addresses);
+  lk_lookup_free(conn->addresses);
   lk_reader_close(&conn->reader);
   wipe_and_free(conn->out, conn->out_size);
   conn->state = LK_CONN_DOWN;
@@ -84,13 +82,6 @@ static void back_off(lk_conn *conn, bool worked, int64_t now_us) {
   conn->failures++;
 }
 
-/* What the kernel has not sent yet is forgotten: behind a partition it would come long after what the next
- * connection says. */
-static void forget_unsent(int fd) {
-  struct linger at_once = {.l_onoff = 1};
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-}
-
 /* A server that speaks TLS resets, or answers with what is no reply. */
 static void suspect_tls(lk_conn *conn) {
   const lk_conn_settings *settings = conn->settings;
@@ -108,7 +99,7 @@ void lk_conn_drop_for(lk_conn *conn, int64_t now_us) {
   suspect_tls(conn);
   bool worked = conn->state == LK_CONN_UP;
   conn->refused = !worked;
-  if (worked) forget_unsent(conn->fd);
+  if (worked) lk_socket_forget_unsent(conn->fd);
   hang_up(conn);
   back_off(conn, worked, now_us);
   if (conn->target->failed) conn->target->failed(conn->target);
@@ -176,15 +167,13 @@ static ssize_t send_some(lk_conn *conn) {
   const char *data = conn->out + conn->out_sent;
   size_t len = conn->out_len - conn->out_sent;
   if (conn->tls) return lk_tls_send(conn->tls, data, len, &conn->why);
-  ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (n >= 0) return n;
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
-  lk_conn_unreachable(conn, strerror(errno));
-  return -1;
+  ssize_t n = lk_socket_send(conn->fd, data, len);
+  if (n < 0) lk_conn_unreachable(conn, strerror(errno));
+  return n;
 }
 
 /* Bytes left: false. A failure besides: *failed. */
-static bool send_all(lk_conn *conn, bool *failed) {
+static bool conn_send_all(lk_conn *conn, bool *failed) {
   *failed = false;
   while (conn->out_sent < conn->out_len) {
     ssize_t n = send_some(conn);
@@ -199,12 +188,12 @@ static bool send_all(lk_conn *conn, bool *failed) {
 
 void lk_conn_flush(lk_conn *conn, int64_t now_us) {
   bool failed;
-  if (!send_all(conn, &failed) && failed) lk_conn_drop_for(conn, now_us);
+  if (!conn_send_all(conn, &failed) && failed) lk_conn_drop_for(conn, now_us);
 }
 
 bool lk_conn_try_flush(lk_conn *conn) {
   bool failed;
-  return send_all(conn, &failed);
+  return conn_send_all(conn, &failed);
 }
 
 bool lk_conn_is_quick(const lk_conn *conn) {
@@ -212,7 +201,7 @@ bool lk_conn_is_quick(const lk_conn *conn) {
 }
 
 ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait) {
-  return recv(fd, buffer, LK_CONN_READ_SIZE, wait ? 0 : MSG_DONTWAIT);
+  return lk_socket_recv(fd, buffer, LK_CONN_READ_SIZE, wait);
 }
 
 static bool feed(lk_conn *conn, const char *buffer, size_t len, int64_t now_us) {
@@ -224,7 +213,7 @@ static bool feed(lk_conn *conn, const char *buffer, size_t len, int64_t now_us) 
 void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us) {
   if (n > 0) {
     feed(conn, buffer, (size_t)n, now_us);
-  } else if (n == 0 || (failure != EAGAIN && failure != EWOULDBLOCK && failure != EINTR)) {
+  } else if (n == 0 || !lk_socket_is_silent(failure)) {
     lk_conn_unreachable(conn, n == 0 ? "the server closed the connection" : strerror(failure));
     lk_conn_drop_for(conn, now_us);
   }

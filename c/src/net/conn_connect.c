@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a name or a path to a socket that is connected: the addresses, one after the other. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/status.h"
 #include "net/conn_parts.h"
+#include "os/socket.h"
 
 /* An answer that an attempt did not live to see serves a later one, for so long. */
 enum { LOOKUP_COUNTS_US = 30 * 1000 * 1000 };
 /* Of a name's addresses so many at least are tried in one attempt, or all; the next goes on behind them. */
 enum { ADDRESSES_AT_ONCE = 4 };
-
-/* No program that another thread starts meanwhile inherits it: the server would see it open after us. */
-static int open_socket(int family) {
-  return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
 
 static struct addrinfo *address_behind(const lk_conn *conn, const struct addrinfo *address) {
   return address->ai_next ? address->ai_next : conn->addresses;
@@ -61,20 +53,17 @@ static void try_addresses(lk_conn *conn, int64_t now_us) {
   for (; conn->untried > 0; next_address(conn)) {
     const struct addrinfo *to = conn->address;
     begin_address(conn, now_us);
-    conn->fd = open_socket(to->ai_family);
-    if (conn->fd >= 0) {
-      if (connect(conn->fd, to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS) return;
-    }
-    lk_conn_unreachable(conn, strerror(errno));
-    if (conn->fd >= 0) close(conn->fd);
-    conn->fd = -1;
+    int failure;
+    conn->fd = lk_socket_connect(to->ai_addr, to->ai_addrlen, &failure);
+    if (conn->fd >= 0) return;
+    lk_conn_unreachable(conn, strerror(failure));
   }
   lk_conn_drop_for(conn, now_us);
 }
 
 /* The one that is tried came to nothing: *conn says why. */
 void lk_conn_next_address(lk_conn *conn, int64_t now_us) {
-  close(conn->fd);
+  lk_socket_close(conn->fd);
   conn->fd = -1;
   next_address(conn);
   try_addresses(conn, now_us);
@@ -82,7 +71,7 @@ void lk_conn_next_address(lk_conn *conn, int64_t now_us) {
 
 static void take_addresses(lk_conn *conn, int failed, int64_t now_us) {
   if (failed) {
-    lk_conn_unreachable(conn, gai_strerror(failed));
+    lk_conn_unreachable(conn, lk_lookup_says(failed));
     lk_conn_drop_for(conn, now_us);
     return;
   }
@@ -118,26 +107,20 @@ void lk_conn_connect_host(lk_conn *conn, int64_t now_us) {
 }
 
 void lk_conn_connect_socket(lk_conn *conn, int64_t now_us) {
-  const char *path = conn->site->path;
-  struct sockaddr_un to = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof to.sun_path) {
+  int failure;
+  conn->fd = lk_socket_connect_path(conn->site->path, &failure);
+  if (conn->fd >= 0) {
+    lk_conn_greet(conn, now_us);
+  } else if (failure == ENAMETOOLONG) {
     lk_conn_drop(conn, now_us, LK_URL, "the path of the socket is too long");
-    return;
-  }
-  strcpy(to.sun_path, path);
-  conn->fd = open_socket(AF_UNIX);
-  if (conn->fd < 0 || connect(conn->fd, (struct sockaddr *)&to, sizeof to) < 0) {
-    lk_conn_unreachable(conn, strerror(errno));
+  } else {
+    lk_conn_unreachable(conn, strerror(failure));
     lk_conn_drop_for(conn, now_us);
-    return;
   }
-  lk_conn_greet(conn, now_us);
 }
 
 void lk_conn_connected(lk_conn *conn, int64_t now_us) {
-  int failed = 0;
-  socklen_t size = sizeof failed;
-  if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0) failed = errno;
+  int failed = lk_socket_failure(conn->fd);
   if (!failed) {
     lk_conn_greet(conn, now_us);
     return;

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hand-shake: TLS begins, and what each connection says first is answered. */
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
 #include "base/status.h"
 #include "net/conn_parts.h"
+#include "os/socket.h"
 
 enum {
   GREET_AUTH,
@@ -70,30 +66,12 @@ static bool append_greetings(lk_conn *conn) {
   return true;
 }
 
-/* A NAT or a firewall that forgot an idle connection says so to nobody: the next call would wait for its
- * deadline. What is sent and not confirmed ends it after the same time. */
-static void keep_alive(const lk_conn *conn) {
-  int on = 1;
-  int64_t idle_us = conn->settings->keepalive_us;
-  setsockopt(conn->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (idle_us == 0) return;
-  int idle_s = (int)(idle_us / 1000000), probes = 3;
-  int pause_s = idle_s < probes ? 1 : idle_s / probes;
-  unsigned most_ms = (unsigned)(idle_us / 1000) * 2;
-  setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause_s, sizeof pause_s);
-  setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
-}
-
 void lk_conn_greet(lk_conn *conn, int64_t now_us) {
-  int on = 1;
   if (conn->addresses) {
-    freeaddrinfo(conn->addresses);
+    lk_lookup_free(conn->addresses);
     conn->addresses = conn->address = NULL;
     conn->untried = 0;
-    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    keep_alive(conn);
+    lk_socket_tune(conn->fd, conn->settings->keepalive_us);
   }
   conn->state = LK_CONN_GREETING;
   conn->answered = false;
@@ -144,14 +122,6 @@ static bool is_replica(lk_conn *conn, const redisReply *reply) {
   return true;
 }
 
-/* So that lk_conn_read() can wait. Everything else on the socket says that it does not. */
-static void allow_waiting(lk_conn *conn) {
-  struct timeval patience = {.tv_usec = LK_CONN_PATIENCE_US};
-  if (conn->tls) return;
-  setsockopt(conn->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  fcntl(conn->fd, F_SETFL, 0);
-}
-
 void lk_conn_hear_greetings(lk_conn *conn, int64_t now_us) {
   redisReply *reply;
   while (conn->state == LK_CONN_GREETING && (reply = lk_conn_next(conn, now_us)) != NULL) {
@@ -168,7 +138,8 @@ void lk_conn_hear_greetings(lk_conn *conn, int64_t now_us) {
       conn->refused = false;
       conn->tried_well = true;
       if (conn->settings->connections) lk_count_up(conn->settings->connections);
-      allow_waiting(conn);
+      /* So that lk_conn_read() can wait. Everything else on the socket says that it does not. */
+      if (!conn->tls) lk_socket_allow_waiting(conn->fd, LK_CONN_PATIENCE_US);
       lk_succeed(&conn->why);
     }
   }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/events.h"
 
+#include "os/sync.h"
+#include "os/thread.h"
+
 /* A callback that runs, on the stack of who runs it. */
 struct lk_turn {
   lk_turn *next;
   const lk_event *event;
   lk_lane *lane;
-  pthread_t runner;
+  lk_thread runner;
 };
 
 /* How many callbacks of any client this thread is in. */
@@ -14,8 +17,8 @@ static _Thread_local unsigned depth;
 
 bool lk_events_init(lk_events *events) {
   if (!lk_wake_open(&events->wake)) return false;
-  pthread_mutex_init(&events->mutex, NULL);
-  pthread_cond_init(&events->ran, NULL);
+  lk_mutex_init(&events->mutex);
+  lk_cond_init(&events->ran);
   events->first = NULL;
   events->last = &events->first;
   events->turns = NULL;
@@ -24,20 +27,20 @@ bool lk_events_init(lk_events *events) {
 
 void lk_events_clear(lk_events *events) {
   lk_wake_close(&events->wake);
-  pthread_cond_destroy(&events->ran);
-  pthread_mutex_destroy(&events->mutex);
+  lk_cond_destroy(&events->ran);
+  lk_mutex_destroy(&events->mutex);
 }
 
 /* -------------------------------------------------------------------------------------- queue -- */
 
 void lk_events_post(lk_events *events, lk_event *event) {
-  pthread_mutex_lock(&events->mutex);
+  lk_mutex_lock(&events->mutex);
   event->queued = true;
   event->next = NULL;
   if (!events->first) lk_wake_ring(&events->wake);
   *events->last = event;
   events->last = &event->next;
-  pthread_mutex_unlock(&events->mutex);
+  lk_mutex_unlock(&events->mutex);
 }
 
 static void unlink_from(lk_event **at, lk_event ***last, lk_event *event) {
@@ -59,7 +62,7 @@ void lk_lane_init(lk_lane *lane) {
   lane->last = &lane->first;
 }
 
-static lk_lane *lane_of(const lk_event *event) {
+static lk_lane *events_lane_of(const lk_event *event) {
   return event->type->lane ? event->type->lane(event) : NULL;
 }
 
@@ -80,15 +83,15 @@ static lk_event *unpark(lk_lane *lane) {
 /* With the mutex held: what this thread may run now. */
 static lk_event *next_event(lk_events *events) {
   lk_event *event;
-  pthread_t me = pthread_self();
+  lk_thread me = lk_thread_self();
   for (lk_turn *t = depth > 0 ? events->turns : NULL; t; t = t->next) {
-    bool mine = t->lane && t->lane->first && pthread_equal(t->runner, me);
+    bool mine = t->lane && t->lane->first && lk_thread_same(t->runner, me);
     if (mine) return unpark(t->lane);
   }
   while ((event = events->first) != NULL) {
-    lk_lane *lane = lane_of(event);
+    lk_lane *lane = events_lane_of(event);
     unlink_event(events, event);
-    if (!lane || lane->turns == 0 || pthread_equal(lane->runner, me)) return event;
+    if (!lane || lane->turns == 0 || lk_thread_same(lane->runner, me)) return event;
     park(lane, event);
   }
   return NULL;
@@ -107,7 +110,7 @@ static void end_turn(lk_events *events, const lk_turn *turn) {
   lk_lane *lane = turn->lane;
   while (*at != turn) at = &(*at)->next;
   *at = turn->next;
-  pthread_cond_broadcast(&events->ran);
+  lk_cond_broadcast(&events->ran);
   if (!lane || --lane->turns > 0 || !lane->first) return;
   lk_event *event = unpark(lane); /* it is the next, on whatever thread */
   event->next = events->first;
@@ -121,23 +124,23 @@ static void end_turn(lk_events *events, const lk_turn *turn) {
 size_t lk_events_dispatch(lk_events *events, size_t most) {
   size_t ran = 0;
   lk_event *event;
-  pthread_mutex_lock(&events->mutex);
+  lk_mutex_lock(&events->mutex);
   while (ran < most && (event = next_event(events)) != NULL) {
-    lk_turn turn = {.event = event, .lane = lane_of(event), .runner = pthread_self()};
+    lk_turn turn = {.event = event, .lane = events_lane_of(event), .runner = lk_thread_self()};
     event->queued = false;
     begin_turn(events, &turn);
-    pthread_mutex_unlock(&events->mutex);
+    lk_mutex_unlock(&events->mutex);
     depth++;
     event->type->run(event);
     depth--;
-    pthread_mutex_lock(&events->mutex);
+    lk_mutex_lock(&events->mutex);
     end_turn(events, &turn);
-    pthread_mutex_unlock(&events->mutex);
+    lk_mutex_unlock(&events->mutex);
     event->type->drop(event);
-    pthread_mutex_lock(&events->mutex);
+    lk_mutex_lock(&events->mutex);
     ran++;
   }
-  pthread_mutex_unlock(&events->mutex);
+  lk_mutex_unlock(&events->mutex);
   return ran;
 }
 
@@ -150,19 +153,19 @@ static bool runs(const lk_events *events, const lk_event *event) {
 }
 
 void lk_events_cancel(lk_events *events, lk_event *event, bool wait) {
-  pthread_mutex_lock(&events->mutex);
+  lk_mutex_lock(&events->mutex);
   bool queued = event->queued;
   event->queued = false;
   if (queued && event->parked) {
-    lk_lane *lane = lane_of(event);
+    lk_lane *lane = events_lane_of(event);
     unlink_from(&lane->first, &lane->last, event);
   } else if (queued) {
     unlink_event(events, event);
   }
   while (wait && depth == 0 && runs(events, event)) {
-    pthread_cond_wait(&events->ran, &events->mutex);
+    lk_cond_wait(&events->ran, &events->mutex);
   }
-  pthread_mutex_unlock(&events->mutex);
+  lk_mutex_unlock(&events->mutex);
   if (queued) event->type->drop(event);
 }
 
@@ -173,7 +176,7 @@ static bool is_busy(const lk_events *events, const lk_lane *lane) {
 }
 
 void lk_lane_settle(lk_events *events, const lk_lane *lane) {
-  pthread_mutex_lock(&events->mutex);
-  while (depth == 0 && is_busy(events, lane)) pthread_cond_wait(&events->ran, &events->mutex);
-  pthread_mutex_unlock(&events->mutex);
+  lk_mutex_lock(&events->mutex);
+  while (depth == 0 && is_busy(events, lane)) lk_cond_wait(&events->ran, &events->mutex);
+  lk_mutex_unlock(&events->mutex);
 }

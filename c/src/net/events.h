@@ -11,10 +11,11 @@
 #ifndef LK_EVENTS_H
 #define LK_EVENTS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "os/sync.h"
+#include "os/thread.h"
 #include "os/wake.h"
 
 typedef struct lk_event lk_event;
@@ -23,7 +24,7 @@ typedef struct lk_turn lk_turn;
 /* Of what is told one at a time. One that becomes due while another runs follows it. */
 typedef struct lk_lane {
   size_t turns; /* more than one if a callback dispatches again */
-  pthread_t runner;
+  lk_thread runner;
   lk_event *first, **last; /* that others than the runner came across */
 } lk_lane;
 
@@ -41,8 +42,8 @@ struct lk_event {
 };
 
 typedef struct lk_events {
-  pthread_mutex_t mutex;
-  pthread_cond_t ran;
+  lk_mutex mutex;
+  lk_cond ran;
   lk_event *first, **last;
   lk_turn *turns; /* callbacks that run now */
   lk_wake wake;   /* readable while events are queued */

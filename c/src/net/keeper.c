@@ -2,19 +2,20 @@
 #include "net/keeper.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "os/clock.h"
+#include "os/socket.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 struct lk_keeper {
-  pthread_mutex_t mutex;
-  pthread_cond_t fired;
-  pthread_t thread; /* for who joins it */
-  pthread_t self;   /* the same, known to the thread itself */
+  lk_mutex mutex;
+  lk_cond fired;
+  lk_thread thread; /* for who joins it */
+  lk_thread self;   /* the same, known to the thread itself */
   bool started;
   bool running;
   bool stop;
@@ -32,7 +33,7 @@ struct lk_keeper {
 
 /* ------------------------------------------------------------------------------------- timers -- */
 
-static void place(lk_keeper *keeper, lk_timer *timer, uint32_t slot) {
+static void keeper_place(lk_keeper *keeper, lk_timer *timer, uint32_t slot) {
   keeper->heap[slot - 1] = timer;
   timer->slot = slot;
 }
@@ -40,10 +41,10 @@ static void place(lk_keeper *keeper, lk_timer *timer, uint32_t slot) {
 static void sift_up(lk_keeper *keeper, lk_timer *timer) {
   uint32_t slot = timer->slot;
   while (slot > 1 && timer->at_us < keeper->heap[slot / 2 - 1]->at_us) {
-    place(keeper, keeper->heap[slot / 2 - 1], slot);
+    keeper_place(keeper, keeper->heap[slot / 2 - 1], slot);
     slot /= 2;
   }
-  place(keeper, timer, slot);
+  keeper_place(keeper, timer, slot);
 }
 
 static void sift_down(lk_keeper *keeper, lk_timer *timer) {
@@ -53,10 +54,10 @@ static void sift_down(lk_keeper *keeper, lk_timer *timer) {
     if (child < keeper->count && keeper->heap[child]->at_us < keeper->heap[child - 1]->at_us)
       child++;
     if (timer->at_us <= keeper->heap[child - 1]->at_us) break;
-    place(keeper, keeper->heap[child - 1], slot);
+    keeper_place(keeper, keeper->heap[child - 1], slot);
     slot = child;
   }
-  place(keeper, timer, slot);
+  keeper_place(keeper, timer, slot);
 }
 
 static void unset(lk_keeper *keeper, lk_timer *timer) {
@@ -65,7 +66,7 @@ static void unset(lk_keeper *keeper, lk_timer *timer) {
   keeper->count--;
   timer->slot = 0;
   if (last == timer) return;
-  place(keeper, last, slot);
+  keeper_place(keeper, last, slot);
   sift_up(keeper, last);
   sift_down(keeper, last);
 }
@@ -79,7 +80,7 @@ static bool push(lk_keeper *keeper, lk_timer *timer) {
     keeper->size = size;
   }
   keeper->count++;
-  place(keeper, timer, keeper->count);
+  keeper_place(keeper, timer, keeper->count);
   sift_up(keeper, timer);
   return true;
 }
@@ -90,7 +91,7 @@ bool lk_timer_set(lk_keeper *keeper, lk_timer *timer, int64_t at_us) {
 
 bool lk_timer_set_early(lk_keeper *keeper, lk_timer *timer, int64_t at_us, uint32_t early_ms) {
   bool done = true;
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   timer->at_us = at_us;
   timer->early_ms = early_ms;
   if (timer->slot) {
@@ -102,30 +103,30 @@ bool lk_timer_set_early(lk_keeper *keeper, lk_timer *timer, int64_t at_us, uint3
   keeper->lately_us = at_us;
   bool late = done && at_us < keeper->wakes_us;
   if (late) keeper->wakes_us = at_us;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   if (late) lk_keeper_poke(keeper);
   return done;
 }
 
 /* With the mutex held. */
 static bool is_me(const lk_keeper *keeper) {
-  return keeper->running && pthread_equal(keeper->self, pthread_self());
+  return keeper->running && lk_thread_same(keeper->self, lk_thread_self());
 }
 
 bool lk_keeper_is_me(lk_keeper *keeper) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   bool me = is_me(keeper);
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   return me;
 }
 
 void lk_timer_cancel(lk_keeper *keeper, lk_timer *timer) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   if (timer->slot) unset(keeper, timer);
   while (keeper->firing == timer && !is_me(keeper)) {
-    pthread_cond_wait(&keeper->fired, &keeper->mutex);
+    lk_cond_wait(&keeper->fired, &keeper->mutex);
   }
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
 }
 
 /* So many timers may fire early in a row: what they send must not keep others waiting for long. */
@@ -142,15 +143,15 @@ static lk_timer *next_to_fire(const lk_keeper *keeper, int64_t now_us, size_t fi
 /* Fires what is due; returns when the next is. */
 static int64_t fire_due(lk_keeper *keeper) {
   lk_timer *timer;
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   for (size_t fired = 0; (timer = next_to_fire(keeper, lk_clock_us(), fired)) != NULL; fired++) {
     unset(keeper, timer);
     keeper->firing = timer;
-    pthread_mutex_unlock(&keeper->mutex);
+    lk_mutex_unlock(&keeper->mutex);
     timer->fire(timer);
-    pthread_mutex_lock(&keeper->mutex);
+    lk_mutex_lock(&keeper->mutex);
     keeper->firing = NULL;
-    pthread_cond_broadcast(&keeper->fired);
+    lk_cond_broadcast(&keeper->fired);
   }
   /* A lock that is taken and given back in a loop sets and cancels a timer each time. The thread goes
    * by the last one though it is cancelled, so that the next need not wake it: one look per renewal
@@ -158,14 +159,14 @@ static int64_t fire_due(lk_keeper *keeper) {
   int64_t next = keeper->count > 0 ? keeper->heap[0]->at_us : INT64_MAX;
   if (keeper->lately_us > lk_clock_us() && keeper->lately_us < next) next = keeper->lately_us;
   keeper->wakes_us = next;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   return next;
 }
 
 /* --------------------------------------------------------------------------------------- jobs -- */
 
 bool lk_job_post(lk_keeper *keeper, lk_job *job) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   bool queued = job->queued;
   if (!queued) {
     job->queued = true;
@@ -174,39 +175,39 @@ bool lk_job_post(lk_keeper *keeper, lk_job *job) {
     keeper->last_job = &job->next;
   }
   bool mine = is_me(keeper);
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   if (!queued && !mine) lk_keeper_poke(keeper);
   return !queued;
 }
 
 /* Posted by the thread itself, behind its back. */
 static bool has_jobs(lk_keeper *keeper) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   bool any = keeper->jobs != NULL;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   return any;
 }
 
 static void run_jobs(lk_keeper *keeper) {
   lk_job *job;
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   while ((job = keeper->jobs) != NULL) {
     keeper->jobs = job->next;
     if (!keeper->jobs) keeper->last_job = &keeper->jobs;
     job->queued = false;
-    pthread_mutex_unlock(&keeper->mutex);
+    lk_mutex_unlock(&keeper->mutex);
     job->run(job);
-    pthread_mutex_lock(&keeper->mutex);
+    lk_mutex_lock(&keeper->mutex);
   }
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
 }
 
 /* ------------------------------------------------------------------------------------- thread -- */
 
 static bool stopping(lk_keeper *keeper) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   bool stop = keeper->stop;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   return stop;
 }
 
@@ -236,9 +237,9 @@ static void close_round(poll_round *r) {
 
 /* How many are watched; there is room for them, if there is memory. */
 static size_t make_room(lk_keeper *keeper, poll_round *r) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   size_t count = keeper->watched_count;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   if (count <= r->size) return count;
   size_t size = count * 2;
   struct pollfd *fds = malloc((size + OWN_FDS) * sizeof *fds);
@@ -256,14 +257,14 @@ static size_t make_room(lk_keeper *keeper, poll_round *r) {
 }
 
 static lk_watched *next_of(lk_keeper *keeper, const lk_watched *watched) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   lk_watched *next = watched ? watched->next : keeper->watched;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   return next;
 }
 
 /* Asks those after `watched` what they wait for; returns when the first of them wants to be asked again. */
-static int64_t collect(lk_keeper *keeper, lk_watched *watched, size_t count, poll_round *r) {
+static int64_t keeper_collect(lk_keeper *keeper, lk_watched *watched, size_t count, poll_round *r) {
   int64_t next_us = INT64_MAX;
   for (size_t i = 0; i < count; i++) {
     watched = next_of(keeper, watched);
@@ -275,8 +276,8 @@ static int64_t collect(lk_keeper *keeper, lk_watched *watched, size_t count, pol
 }
 
 /* Returns the last of them. */
-static lk_watched *hand_out(lk_keeper *keeper, lk_watched *watched, size_t count,
-                            const poll_round *r) {
+static lk_watched *keeper_hand_out(lk_keeper *keeper, lk_watched *watched, size_t count,
+                                   const poll_round *r) {
   for (size_t i = 0; i < count; i++) {
     watched = next_of(keeper, watched);
     watched->done(watched, &r->wishes[i], r->fds[OWN_FDS + i].revents);
@@ -287,21 +288,19 @@ static lk_watched *hand_out(lk_keeper *keeper, lk_watched *watched, size_t count
 /* Those after `watched`, for as long as nothing happens or is due; returns the last of them. */
 static lk_watched *poll_some(lk_keeper *keeper, lk_watched *watched, size_t count, poll_round *r,
                              int64_t next_us) {
-  int64_t asked_us = collect(keeper, watched, count, r);
+  int64_t asked_us = keeper_collect(keeper, watched, count, r);
   if (asked_us < next_us) next_us = asked_us;
   r->fds[0] = (struct pollfd){.fd = keeper->wake.readable, .events = POLLIN};
   r->fds[1] = (struct pollfd){.fd = keeper->dispatch ? keeper->dispatch->wake.readable : -1,
                               .events = POLLIN};
-  if (poll(r->fds, count + OWN_FDS, has_jobs(keeper) ? 0 : lk_poll_ms(next_us)) < 0) {
-    for (size_t i = 0; i < count + OWN_FDS; i++) r->fds[i].revents = 0;
-  }
+  lk_poll(r->fds, count + OWN_FDS, has_jobs(keeper) ? INT64_MIN : next_us);
   if (r->fds[0].revents) lk_wake_drain(&keeper->wake);
-  watched = hand_out(keeper, watched, count, r);
+  watched = keeper_hand_out(keeper, watched, count, r);
   if (r->fds[1].revents) lk_events_dispatch(keeper->dispatch, SIZE_MAX);
   return watched;
 }
 
-static void poll_once(lk_keeper *keeper, poll_round *r) {
+static void keeper_poll_once(lk_keeper *keeper, poll_round *r) {
   run_jobs(keeper);
   int64_t next_us = fire_due(keeper);
   size_t left = make_room(keeper, r);
@@ -315,27 +314,27 @@ static void poll_once(lk_keeper *keeper, poll_round *r) {
   } while (left > 0);
 }
 
-static void *run(void *argument) {
+static void *keeper_run(void *argument) {
   lk_keeper *keeper = argument;
   poll_round round;
   init_round(&round);
-  pthread_mutex_lock(&keeper->mutex);
-  keeper->self = pthread_self();
+  lk_mutex_lock(&keeper->mutex);
+  keeper->self = lk_thread_self();
   keeper->running = true;
-  pthread_mutex_unlock(&keeper->mutex);
-  while (!stopping(keeper)) poll_once(keeper, &round);
+  lk_mutex_unlock(&keeper->mutex);
+  while (!stopping(keeper)) keeper_poll_once(keeper, &round);
   run_jobs(keeper);
   close_round(&round);
   return NULL;
 }
 
 void lk_keeper_add(lk_keeper *keeper, lk_watched *watched) {
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   watched->next = NULL;
   *keeper->last_watched = watched;
   keeper->last_watched = &watched->next;
   keeper->watched_count++;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   lk_keeper_poke(keeper);
 }
 
@@ -346,8 +345,8 @@ lk_keeper *lk_keeper_new(void) {
     free(keeper);
     return NULL;
   }
-  pthread_mutex_init(&keeper->mutex, NULL);
-  pthread_cond_init(&keeper->fired, NULL);
+  lk_mutex_init(&keeper->mutex);
+  lk_cond_init(&keeper->fired);
   keeper->wakes_us = INT64_MAX;
   keeper->last_job = &keeper->jobs;
   keeper->last_watched = &keeper->watched;
@@ -356,7 +355,7 @@ lk_keeper *lk_keeper_new(void) {
 
 lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *error) {
   keeper->dispatch = dispatch;
-  int failed = lk_thread_start(&keeper->thread, run, keeper);
+  int failed = lk_thread_start(&keeper->thread, keeper_run, keeper);
   if (failed) return lk_fail(error, LK_SYSTEM, "no thread: %s", strerror(failed));
   keeper->started = true;
   return LK_OK;
@@ -364,23 +363,23 @@ lk_status lk_keeper_start(lk_keeper *keeper, lk_events *dispatch, lk_error *erro
 
 void lk_keeper_stop(lk_keeper *keeper) {
   if (!keeper->started) return;
-  pthread_mutex_lock(&keeper->mutex);
+  lk_mutex_lock(&keeper->mutex);
   keeper->stop = true;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
   lk_keeper_poke(keeper);
-  pthread_join(keeper->thread, NULL);
+  lk_thread_join(keeper->thread);
   keeper->started = false;
-  pthread_mutex_lock(&keeper->mutex); /* others may cancel theirs at this moment */
+  lk_mutex_lock(&keeper->mutex); /* others may cancel theirs at this moment */
   for (uint32_t i = 0; i < keeper->count; i++) keeper->heap[i]->slot = 0;
   keeper->count = 0;
-  pthread_mutex_unlock(&keeper->mutex);
+  lk_mutex_unlock(&keeper->mutex);
 }
 
 void lk_keeper_free(lk_keeper *keeper) {
   if (!keeper) return;
   lk_wake_close(&keeper->wake);
-  pthread_cond_destroy(&keeper->fired);
-  pthread_mutex_destroy(&keeper->mutex);
+  lk_cond_destroy(&keeper->fired);
+  lk_mutex_destroy(&keeper->mutex);
   free(keeper->heap);
   free(keeper);
 }

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 awaited *lk_link_say(const lk_channel *channel, bool leaves) {
   lk_link *link = channel->link;
@@ -49,7 +50,7 @@ bool lk_link_ask(lk_channel *channel, bool leaves) {
 }
 
 /* The first command was answered. */
-static lk_channel *answered(lk_link *link, bool *leaves) {
+static lk_channel *link_answered(lk_link *link, bool *leaves) {
   awaited *answer = link->awaited;
   if (!answer) return NULL;
   lk_channel *channel = answer->channel;
@@ -64,7 +65,7 @@ static lk_channel *answered(lk_link *link, bool *leaves) {
 /* A channel of another node, or of a slot that nobody serves, is asked for again where the route says by
  * then. Other trouble that may pass is met by connecting anew, with back-off; a refusal is told to the
  * listeners. */
-static void refuse(lk_link *link, lk_channel *channel, const redisReply *reply) {
+static void link_refuse(lk_link *link, lk_channel *channel, const redisReply *reply) {
   lk_error why;
   lk_route *route = link->channels->route;
   lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
@@ -94,7 +95,7 @@ static void subscribed(lk_link *link, lk_channel *channel) {
   lk_channel *first = NULL;
   bool leaves = true;
   while (link->awaited && (first != channel || leaves)) {
-    first = answered(link, &leaves);
+    first = link_answered(link, &leaves);
     if (first && first != channel) lk_channel_become(first, CHANNEL_IDLE);
   }
   channel->astray = 0;
@@ -107,7 +108,7 @@ static void subscribed(lk_link *link, lk_channel *channel) {
 static void unsubscribed(lk_link *link, lk_channel *channel) {
   bool leaves;
   if (link->awaited && link->awaited->leaves && link->awaited->channel == channel) {
-    answered(link, &leaves);
+    link_answered(link, &leaves);
   }
   if (!channel) return;
   if (channel->state == CHANNEL_LEAVING) {
@@ -126,22 +127,22 @@ static bool is_pong(const redisReply *reply) {
          strcmp(reply->element[0]->str, "pong") == 0;
 }
 
-static void take(lk_link *link, const redisReply *reply) {
+static void link_take(lk_link *link, const redisReply *reply) {
   lk_channels *channels = link->channels;
   lk_channel *channel;
   if (reply->type == REDIS_REPLY_ERROR) {
     bool leaves = false;
-    channel = answered(link, &leaves);
+    channel = link_answered(link, &leaves);
     if (channel && leaves) {
       lk_channel_become(channel, CHANNEL_IDLE); /* who listens meanwhile asks for it anew */
     } else if (channel) {
-      refuse(link, channel, reply);
+      link_refuse(link, channel, reply);
     }
     return;
   }
   if (is_pong(reply)) {
     bool leaves;
-    if (link->awaited && link->awaited->pings) answered(link, &leaves);
+    if (link->awaited && link->awaited->pings) link_answered(link, &leaves);
     return;
   }
   if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2) return;
@@ -167,7 +168,7 @@ static void take(lk_link *link, const redisReply *reply) {
 
 static void forget_answers(lk_link *link) {
   bool leaves;
-  while (link->awaited) answered(link, &leaves);
+  while (link->awaited) link_answered(link, &leaves);
 }
 
 void lk_link_notice(lk_link *link) {
@@ -194,14 +195,14 @@ static void tell_joiners(lk_link *link) {
 }
 
 /* When a connection that is up and silent is asked, or given up; INT64_MAX: never. */
-static int64_t silent_at(const lk_link *link) {
+static int64_t link_silent_at(const lk_link *link) {
   int64_t keepalive_us = link->conn.settings->keepalive_us;
   if (link->conn.state != LK_CONN_UP || keepalive_us == 0) return INT64_MAX;
   return link->heard_us + keepalive_us;
 }
 
 static void see_silence(lk_link *link, int64_t now_us) {
-  if (now_us < silent_at(link)) return;
+  if (now_us < link_silent_at(link)) return;
   if (link->pinged) {
     lk_conn_drop(&link->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
   } else {
@@ -218,7 +219,7 @@ static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
   redisReply *reply;
   (void)wish;
   int64_t now_us = lk_clock_us();
-  pthread_mutex_lock(&link->channels->mutex);
+  lk_mutex_lock(&link->channels->mutex);
   lk_conn *conn = &link->conn;
   bool was_down = conn->state == LK_CONN_DOWN;
   lk_conn_step(conn, revents, now_us);
@@ -227,19 +228,19 @@ static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
     link->heard_us = now_us;
   }
   while (conn->state == LK_CONN_UP && (reply = lk_conn_next(conn, now_us)) != NULL) {
-    take(link, reply);
+    link_take(link, reply);
     freeReplyObject(reply);
   }
   lk_link_notice(link);
   if (conn->state == LK_CONN_DOWN && !was_down) tell_joiners(link);
-  pthread_mutex_unlock(&link->channels->mutex);
+  lk_mutex_unlock(&link->channels->mutex);
 }
 
 static void link_watch(lk_watched *watched, lk_wish *out) {
   lk_link *link = of_link(watched);
   int64_t now_us = lk_clock_us();
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
-  pthread_mutex_lock(&link->channels->mutex);
+  lk_mutex_lock(&link->channels->mutex);
   lk_conn *conn = &link->conn;
   lk_link_notice(link); /* it may have been lost since the last look */
   bool needed = !link->channels->shut && link->wanted > 0;
@@ -252,11 +253,11 @@ static void link_watch(lk_watched *watched, lk_wish *out) {
   if (conn->state != LK_CONN_UP && (needed || conn->state != LK_CONN_DOWN)) {
     out->timer_us = lk_conn_timer(conn);
   } else if (needed) {
-    out->timer_us = silent_at(link);
+    out->timer_us = link_silent_at(link);
   }
   out->fd = conn->fd;
   out->events = lk_conn_events(conn);
-  pthread_mutex_unlock(&link->channels->mutex);
+  lk_mutex_unlock(&link->channels->mutex);
 }
 
 lk_link *lk_link_to(lk_channels *channels, lk_node *node) {

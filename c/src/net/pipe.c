@@ -3,7 +3,6 @@
 #include "net/pipe.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/status.h"
 #include "net/pipe_drive.h"
 #include "os/clock.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 #ifndef POLLRDHUP
@@ -60,7 +60,7 @@ void lk_request_gather(lk_request *request) {
 /* -------------------------------------------------------------------------------------- calls -- */
 
 /* Nobody drives: the next who waits does, else the keeper, if there is anything to drive for. */
-static void pass_on(lk_pipe *pipe) {
+static void pass_on(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   bool work = pipe->inflight.first || pipe->waiting.first;
   if (pipe->driving || !work) return;
   if (pipe->waiters) {
@@ -71,7 +71,7 @@ static void pass_on(lk_pipe *pipe) {
 }
 
 /* Whoever drives may sleep too long for what has just changed. */
-static void interrupt_driver(lk_pipe *pipe) {
+static void interrupt_driver(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   if (!pipe->driving) return;
   if (pipe->keeper_drives) {
     pipe->poke(pipe->poked);
@@ -81,7 +81,7 @@ static void interrupt_driver(lk_pipe *pipe) {
 }
 
 /* With the mutex held. ahead: it may stay in the buffer until the next goes out. */
-static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
+static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIRES(pipe->mutex) {
   if (pipe->shut) {
     lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
     return;
@@ -101,23 +101,23 @@ static void start(lk_pipe *pipe, lk_request *request, bool ahead) {
 void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) {
   request->done = done;
   request->user = user;
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   bool gathers = request->gathers;
-  start(pipe, request, false);
+  pipe_start(pipe, request, false);
   if (!gathers) pass_on(pipe);
   lk_pipe_run_ended(pipe);
   lk_pipe_let_go(pipe);
 }
 
-static void send_gathered(lk_pipe *pipe) {
+static void pipe_send_gathered(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   if (!pipe->gathered) return;
   pipe->gathered = false;
   if (pipe->conn.state == LK_CONN_UP && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
 }
 
 void lk_pipe_flush(lk_pipe *pipe) {
-  pthread_mutex_lock(&pipe->mutex);
-  send_gathered(pipe);
+  lk_mutex_lock(&pipe->mutex);
+  pipe_send_gathered(pipe);
   pass_on(pipe);
   lk_pipe *twin = pipe->twin;
   lk_pipe_let_go(pipe);
@@ -126,14 +126,14 @@ void lk_pipe_flush(lk_pipe *pipe) {
 
 void lk_pipe_send_ahead(lk_pipe *pipe, lk_request *request) {
   request->abandoned = true;
-  pthread_mutex_lock(&pipe->mutex);
-  start(pipe, request, true);
+  lk_mutex_lock(&pipe->mutex);
+  pipe_start(pipe, request, true);
   lk_pipe_let_go(pipe);
 }
 
 void lk_pipe_send_first(lk_pipe *pipe, lk_request *request) {
   request->abandoned = true;
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   if (pipe->shut) {
     lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
   } else {
@@ -144,7 +144,7 @@ void lk_pipe_send_first(lk_pipe *pipe, lk_request *request) {
 
 void lk_pipe_drop_first(lk_pipe *pipe) {
   lk_request *request;
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   while ((request = lk_queue_pop(&pipe->first)) != NULL) {
     lk_pipe_finish(pipe, request, LK_CANCELLED, NULL);
   }
@@ -152,7 +152,7 @@ void lk_pipe_drop_first(lk_pipe *pipe) {
 }
 
 void lk_pipe_moved(lk_pipe *pipe) {
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   interrupt_driver(pipe);
   if (!pipe->driving) pipe->poke(pipe->poked);
   lk_pipe *twin = pipe->twin;
@@ -161,7 +161,7 @@ void lk_pipe_moved(lk_pipe *pipe) {
 }
 
 void lk_pipe_evict(lk_pipe *pipe) {
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   if (pipe->waiting.first || pipe->inflight.first) {
     pipe->evicted = true;
     interrupt_driver(pipe);
@@ -173,7 +173,7 @@ void lk_pipe_evict(lk_pipe *pipe) {
 }
 
 void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   if (sent_us >= pipe->up_us) {
     pipe->distrusted = true;
     interrupt_driver(pipe);
@@ -185,14 +185,14 @@ void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
 }
 
 bool lk_pipe_is_up(lk_pipe *pipe) {
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   bool up = pipe->conn.state == LK_CONN_UP;
   lk_pipe_let_go(pipe);
   return up;
 }
 
 /* Until it has ended, or this one is called to drive. */
-static void sleep_until_called(lk_pipe *pipe, lk_request *request) {
+static void sleep_until_called(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex) {
   lk_park_init(&request->park);
   pipe->crowded_us = lk_clock_us();
   request->called = false;
@@ -203,18 +203,19 @@ static void sleep_until_called(lk_pipe *pipe, lk_request *request) {
   pipe->waiters = request;
   lk_pipe_let_go(pipe);
   bool woken = lk_park_sleep(&request->park, request->deadline_us);
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   if (request->called && !woken) { /* at this moment somebody is on the way to it */
     lk_pipe_let_go(pipe);
     while (!lk_park_sleep(&request->park, INT64_MAX)) continue;
-    pthread_mutex_lock(&pipe->mutex);
+    lk_mutex_lock(&pipe->mutex);
   } else if (!request->called) {
     lk_pipe_unpark(pipe, request);
   }
 }
 
 /* The deadline has come: leave what went out to its late reply, take back what did not. */
-static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
+static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer)
+    LK_REQUIRES(pipe->mutex) {
   bool waits = false;
   for (const lk_request *r = pipe->waiting.first; r; r = r->next) waits = waits || r == request;
   if (waits) {
@@ -232,8 +233,8 @@ static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
 }
 
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
-  pthread_mutex_lock(&pipe->mutex);
-  start(pipe, request, false);
+  lk_mutex_lock(&pipe->mutex);
+  pipe_start(pipe, request, false);
   while (!request->finished && lk_clock_us() < request->deadline_us) {
     if (pipe->driving) {
       sleep_until_called(pipe, request);
@@ -255,14 +256,14 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
 
 /* ------------------------------------------------------------------------------------- keeper -- */
 
-static lk_pipe *of_watched(lk_watched *watched) {
+static lk_pipe *pipe_of_watched(lk_watched *watched) {
   return (lk_pipe *)((char *)watched - offsetof(lk_pipe, watched));
 }
 
-static void watch(lk_watched *watched, lk_wish *out) {
-  lk_pipe *pipe = of_watched(watched);
-  pthread_mutex_lock(&pipe->mutex);
-  send_gathered(pipe);
+static void pipe_watch(lk_watched *watched, lk_wish *out) {
+  lk_pipe *pipe = pipe_of_watched(watched);
+  lk_mutex_lock(&pipe->mutex);
+  pipe_send_gathered(pipe);
   bool work = pipe->inflight.first || pipe->waiting.first;
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
   if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
@@ -280,9 +281,9 @@ static void watch(lk_watched *watched, lk_wish *out) {
   lk_pipe_let_go(pipe);
 }
 
-static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
-  lk_pipe *pipe = of_watched(watched);
-  pthread_mutex_lock(&pipe->mutex);
+static void pipe_watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  lk_pipe *pipe = pipe_of_watched(watched);
+  lk_mutex_lock(&pipe->mutex);
   bool hung_up = revents && !pipe->driving && wish->fd == pipe->conn.fd;
   lk_conn_poll_ends(&pipe->conn);
   if (wish->driving || hung_up) {
@@ -308,7 +309,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
     free(pipe);
     return NULL;
   }
-  pthread_mutex_init(&pipe->mutex, NULL);
+  lk_mutex_init(&pipe->mutex);
   lk_conn_init(&pipe->conn, target, &lk_limits_of_calls);
   lk_queue_init(&pipe->first);
   lk_queue_init(&pipe->waiting);
@@ -317,7 +318,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   lk_park_list_init(&pipe->to_wake);
   pipe->processors = lk_thread_processors();
   pipe->crowded_us = INT64_MIN / 2;
-  pipe->watched = (lk_watched){.watch = watch, .done = watched_done};
+  pipe->watched = (lk_watched){.watch = pipe_watch, .done = pipe_watched_done};
   pipe->command_us = command_us;
   pipe->poll_us = poll_us;
   pipe->poke = poke;
@@ -326,7 +327,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
 }
 
 lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   *made = false;
   if (!pipe->twin) {
     pipe->twin =
@@ -340,14 +341,14 @@ lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
 }
 
 void lk_pipe_opening(lk_pipe *pipe, bool opening) {
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   pipe->opening = opening;
   lk_pipe_let_go(pipe);
 }
 
 void lk_pipe_shut(lk_pipe *pipe) {
   lk_request *request;
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   pipe->shut = true;
   while ((request = lk_queue_pop(&pipe->first)) != NULL) {
     lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
@@ -370,6 +371,6 @@ void lk_pipe_free(lk_pipe *pipe) {
   lk_pipe_free(pipe->twin);
   lk_conn_close(&pipe->conn);
   lk_wake_close(&pipe->wake);
-  pthread_mutex_destroy(&pipe->mutex);
+  lk_mutex_destroy(&pipe->mutex);
   free(pipe);
 }

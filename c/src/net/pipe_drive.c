@@ -3,13 +3,15 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "os/clock.h"
+#include "os/socket.h"
+#include "os/sync.h"
+#include "os/thread.h"
 
 /* ---------------------------------------------------------------------------- how requests end -- */
 
@@ -23,7 +25,7 @@ void lk_pipe_unpark(lk_pipe *pipe, lk_request *request) {
   request->parked = false;
 }
 
-static void call_waiter(lk_pipe *pipe, lk_request *request) {
+static void call_waiter(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex) {
   lk_pipe_unpark(pipe, request);
   request->called = true;
   lk_park_list_add(&pipe->to_wake, &request->park);
@@ -40,7 +42,7 @@ void lk_pipe_let_go(lk_pipe *pipe) {
   lk_park *first = pipe->to_wake.first;
   unsigned processors = pipe->processors;
   lk_park_list_init(&pipe->to_wake);
-  pthread_mutex_unlock(&pipe->mutex);
+  lk_mutex_unlock(&pipe->mutex);
   if (first) lk_park_wake_all(first, processors);
 }
 
@@ -107,7 +109,7 @@ void lk_pipe_run_ended(lk_pipe *pipe) {
     lk_pipe_let_go(pipe);
     request->done(request->user, &request->answer);
     free(request);
-    pthread_mutex_lock(&pipe->mutex);
+    lk_mutex_lock(&pipe->mutex);
   }
   endings = here.outer;
 }
@@ -136,7 +138,7 @@ void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) {
   while ((request = lk_queue_pop(&pipe->first)) != NULL) lk_pipe_dispatch(pipe, request, now_us);
 }
 
-static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) {
+static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_request *request;
   if (!pipe->waiting.first) return;
   lk_pipe_dispatch_first(pipe, now_us);
@@ -151,7 +153,7 @@ static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) {
 }
 
 /* The connection is gone: what may go out again waits in front of what never went out. */
-static void salvage(lk_pipe *pipe, int64_t now_us) {
+static void salvage(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_queue again;
   lk_request *request;
   lk_queue_init(&again);
@@ -167,14 +169,14 @@ static void salvage(lk_pipe *pipe, int64_t now_us) {
 }
 
 /* After a failure to connect: waiting makes sense while a connection may come by itself. */
-static bool hopeless(const lk_pipe *pipe) {
+static bool pipe_drive_hopeless(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   return pipe->opening || !lk_status_is_retriable((int)pipe->conn.why.status);
 }
 
-static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) {
+static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_queue kept;
   lk_request *request;
-  bool all = failed && hopeless(pipe);
+  bool all = failed && pipe_drive_hopeless(pipe);
   bool refused = pipe->conn.state == LK_CONN_DOWN && pipe->conn.refused;
   lk_queue_init(&kept);
   while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
@@ -187,7 +189,7 @@ static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) {
   while ((request = lk_queue_pop(&kept)) != NULL) lk_queue_push(&pipe->waiting, request);
 }
 
-static void take_replies(lk_pipe *pipe, int64_t now_us) {
+static void take_replies(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   redisReply *reply;
   while (pipe->conn.state == LK_CONN_UP && (reply = lk_conn_next(&pipe->conn, now_us)) != NULL) {
     lk_request *request = pipe->inflight.first;
@@ -211,7 +213,7 @@ static void take_replies(lk_pipe *pipe, int64_t now_us) {
 
 /* When a connection that does not answer its oldest request is taken for dead. A request with little
  * time (a renewal of a short lease) wants another connection sooner, yet no hiccup should cost one. */
-static int64_t silent_at(const lk_pipe *pipe) {
+static int64_t pipe_drive_silent_at(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   const lk_request *oldest = pipe->inflight.first;
   if (!oldest) return INT64_MAX;
   int64_t since_us =
@@ -223,13 +225,13 @@ static int64_t silent_at(const lk_pipe *pipe) {
   return since_us + patience_us;
 }
 
-static void drop_if_silent(lk_pipe *pipe, int64_t now_us) {
-  if (now_us < silent_at(pipe)) return;
+static void drop_if_silent(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
+  if (now_us < pipe_drive_silent_at(pipe)) return;
   lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
 }
 
 /* What waits here is to be asked of those who serve it now. A node that answers says so by itself. */
-static void evict(lk_pipe *pipe, int64_t now_us) {
+static void evict(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_request *request;
   const lk_request *oldest = pipe->inflight.first;
   pipe->evicted = false;
@@ -283,7 +285,7 @@ int64_t lk_pipe_timer(const lk_pipe *pipe) {
   int64_t at = INT64_MAX;
   bool wanted = pipe->waiting.first || pipe->conn.state != LK_CONN_DOWN;
   if (wanted) at = lk_conn_timer(&pipe->conn);
-  if (silent_at(pipe) < at) at = silent_at(pipe);
+  if (pipe_drive_silent_at(pipe) < at) at = pipe_drive_silent_at(pipe);
   for (const lk_request *r = pipe->waiting.first; r; r = r->next) {
     if (r->deadline_us < at) at = r->deadline_us;
   }
@@ -295,7 +297,7 @@ enum { TRIP_SHORT_US = 300, POLL_MOST_US = 200, CROWDED_US = 10 * 1000 };
 /* How long to look for a reply before sleeping: where the server is near, a sleep and the wake-up cost
  * more than the round trip. Not beside other callers: each turn that is lent while looking may go to one of
  * them for a whole slice of the scheduler's, and all wait for who looks. */
-static int64_t look_for_us(const lk_pipe *pipe) {
+static int64_t look_for_us(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   if (pipe->poll_us >= 0) return pipe->poll_us;
   if (lk_clock_us() - pipe->crowded_us < CROWDED_US) return 0;
   if (pipe->trip_us > TRIP_SHORT_US) return 0;
@@ -303,7 +305,7 @@ static int64_t look_for_us(const lk_pipe *pipe) {
 }
 
 /* Read what has come, or comes in the next moment; the mutex is not held meanwhile. false: nothing came. */
-static bool read_quickly(lk_pipe *pipe, int64_t until_us) {
+static bool read_quickly(lk_pipe *pipe, int64_t until_us) LK_REQUIRES(pipe->mutex) {
   char buffer[LK_CONN_READ_SIZE];
   int64_t now_us = lk_clock_us();
   int64_t look_until_us = now_us + look_for_us(pipe);
@@ -314,14 +316,14 @@ static bool read_quickly(lk_pipe *pipe, int64_t until_us) {
   while (now_us < look_until_us && n < 0 && errno == EAGAIN) {
     n = lk_conn_read(fd, buffer, false);
     if (n >= 0 || errno != EAGAIN) break;
-    sched_yield();
+    lk_thread_yield();
     now_us = lk_clock_us();
     errno = EAGAIN;
   }
   bool wait = n < 0 && errno == EAGAIN && until_us - now_us > LK_CONN_PATIENCE_US;
   if (wait) n = lk_conn_read(fd, buffer, true);
   int failure = errno;
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   if (n < 0 && (failure == EAGAIN || failure == EWOULDBLOCK)) return false;
   lk_conn_take(&pipe->conn, buffer, n, failure, lk_clock_us());
   lk_pipe_step(pipe, 0, lk_clock_us());
@@ -330,13 +332,13 @@ static bool read_quickly(lk_pipe *pipe, int64_t until_us) {
 }
 
 /* Sleep until something comes, or there is something to do. */
-static void poll_once(lk_pipe *pipe, int64_t until_us) {
+static void pipe_drive_poll_once(lk_pipe *pipe, int64_t until_us) LK_REQUIRES(pipe->mutex) {
   struct pollfd fds[2];
   fds[0] = (struct pollfd){.fd = pipe->wake.readable, .events = POLLIN};
   fds[1] = (struct pollfd){.fd = pipe->conn.fd, .events = lk_conn_events(&pipe->conn)};
   lk_pipe_let_go(pipe);
-  int ready = poll(fds, 2, lk_poll_ms(until_us));
-  pthread_mutex_lock(&pipe->mutex);
+  int ready = lk_poll(fds, 2, until_us);
+  lk_mutex_lock(&pipe->mutex);
   if (ready > 0 && fds[0].revents) lk_wake_drain(&pipe->wake);
   lk_pipe_step(pipe, ready > 0 ? fds[1].revents : 0, lk_clock_us());
   lk_pipe_run_ended(pipe);
@@ -358,5 +360,5 @@ void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request) {
   if (until_us > request->deadline_us) until_us = request->deadline_us;
   bool quick = lk_conn_is_quick(&pipe->conn) && pipe->inflight.first;
   if (quick && read_quickly(pipe, until_us)) return;
-  poll_once(pipe, until_us);
+  pipe_drive_poll_once(pipe, until_us);
 }

@@ -6,10 +6,9 @@
 #ifndef LK_PIPE_DRIVE_H
 #define LK_PIPE_DRIVE_H
 
-#include <pthread.h>
-
 #include "net/pipe.h"
 #include "os/park.h"
+#include "os/sync.h"
 #include "os/wake.h"
 
 struct lk_request {
@@ -41,7 +40,7 @@ typedef struct lk_queue {
 
 struct lk_pipe {
   lk_watched watched;
-  pthread_mutex_t mutex;
+  lk_mutex mutex;
   lk_conn conn;
   lk_queue first;    /* to go out before those that wait */
   lk_queue waiting;  /* to go out, when the connection is up */
@@ -97,29 +96,30 @@ static inline void lk_queue_remove(lk_queue *q, lk_request *request) {
 }
 
 /* Let go of the mutex; whoever is woken then finds it free. */
-void lk_pipe_let_go(lk_pipe *pipe);
+void lk_pipe_let_go(lk_pipe *pipe) LK_RELEASES(pipe->mutex);
 /* Out of the list of those who sleep. */
-void lk_pipe_unpark(lk_pipe *pipe, lk_request *request);
+void lk_pipe_unpark(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex);
 /* It is to be woken, in front of all others: it will drive. */
-void lk_pipe_call_driver(lk_pipe *pipe, lk_request *request);
+void lk_pipe_call_driver(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex);
 /* What becomes of it is told to the trace, once. */
 void lk_request_tell(lk_request *request, lk_status status);
-void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why);
+void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why)
+    LK_REQUIRES(pipe->mutex);
 /* It ends without a reply, for the reason that the connection has. */
-void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request);
+void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex);
 /* Call `done` of what has ended; without the mutex meanwhile. */
-void lk_pipe_run_ended(lk_pipe *pipe);
+void lk_pipe_run_ended(lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 
 /* Put one request on the connection that is up. */
-void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us);
-void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us);
+void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) LK_REQUIRES(pipe->mutex);
+void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* One round of the driver's work, after a poll() that said `revents`. */
-void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us);
+void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* When the driver has something to do though nothing arrives. */
-int64_t lk_pipe_timer(const lk_pipe *pipe);
+int64_t lk_pipe_timer(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* Is there something to do before anything arrives? */
-bool lk_pipe_wants_step(const lk_pipe *pipe);
+bool lk_pipe_wants_step(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* A round of a caller that waits for this request: sleeps at most until its deadline. */
-void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request);
+void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request) LK_REQUIRES(pipe->mutex);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/slots.h"
 #include "net/topology.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* Whoever asks a node that has left its cluster has been sent on by then. */
 enum { REUSED_AFTER_US = 60 * 1000 * 1000 };
@@ -20,7 +21,7 @@ bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_
   route->topology = topology;
   route->options = *options;
   route->keeper = keeper;
-  return pthread_mutex_init(&route->mutex, NULL) == 0;
+  return lk_mutex_init(&route->mutex) == 0;
 }
 
 static int compare_texts(const char *a, const char *b) {
@@ -50,7 +51,7 @@ void lk_route_clear(lk_route *route) {
     free(site->name);
     free(site);
   }
-  pthread_mutex_destroy(&route->mutex);
+  lk_mutex_destroy(&route->mutex);
 }
 
 static lk_site *make_site(lk_route *route, const char *host, int port, const char *path) {
@@ -82,13 +83,13 @@ static lk_site *make_site(lk_route *route, const char *host, int port, const cha
 }
 
 const lk_site *lk_route_site(lk_route *route, const char *host, int port, const char *path) {
-  pthread_mutex_lock(&route->mutex);
+  lk_mutex_lock(&route->mutex);
   const lk_site probe = {
       .host = (char *)(uintptr_t)host, .port = port, .path = (char *)(uintptr_t)path};
   void *found = tfind(&probe, &route->tree, by_address);
   lk_site *site = found ? *(lk_site **)found : NULL;
   if (!site && route->site_count < LK_SITES_MAX) site = make_site(route, host, port, path);
-  pthread_mutex_unlock(&route->mutex);
+  lk_mutex_unlock(&route->mutex);
   return site;
 }
 
@@ -115,9 +116,9 @@ static lk_node *make_node(lk_route *route, const lk_site *site) {
 }
 
 lk_node *lk_route_add(lk_route *route, const lk_site *site) {
-  pthread_mutex_lock(&route->mutex);
+  lk_mutex_lock(&route->mutex);
   lk_node *node = make_node(route, site);
-  pthread_mutex_unlock(&route->mutex);
+  lk_mutex_unlock(&route->mutex);
   return node;
 }
 
@@ -143,7 +144,7 @@ static lk_node *reuse_node(lk_route *route, const lk_site *site) {
 lk_node *lk_route_node(lk_route *route, const lk_site *site) {
   lk_node *node = NULL;
   if (!site) return NULL;
-  pthread_mutex_lock(&route->mutex);
+  lk_mutex_lock(&route->mutex);
   for (size_t i = 0; i < lk_route_count(route) && !node; i++) {
     lk_node *known = lk_route_at(route, i);
     if (atomic_load(&known->target.site) == site) node = known;
@@ -151,13 +152,13 @@ lk_node *lk_route_node(lk_route *route, const lk_site *site) {
   if (!node) node = reuse_node(route, site);
   if (!node) node = make_node(route, site);
   if (node) node->gone_us = 0;
-  pthread_mutex_unlock(&route->mutex);
+  lk_mutex_unlock(&route->mutex);
   return node;
 }
 
 void lk_route_speak_of(lk_route *route, lk_node *const *nodes, size_t count) {
   int64_t now_us = lk_clock_us();
-  pthread_mutex_lock(&route->mutex);
+  lk_mutex_lock(&route->mutex);
   for (size_t i = 0; i < lk_route_count(route); i++) {
     lk_node *node = lk_route_at(route, i);
     if (node->gone_us == 0 && !node->seed) node->gone_us = now_us;
@@ -165,7 +166,7 @@ void lk_route_speak_of(lk_route *route, lk_node *const *nodes, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (nodes[i]) nodes[i]->gone_us = 0;
   }
-  pthread_mutex_unlock(&route->mutex);
+  lk_mutex_unlock(&route->mutex);
 }
 
 size_t lk_route_count(lk_route *route) { return atomic_load(&route->count); }
@@ -195,10 +196,10 @@ static lk_pipe *make_pipe(lk_node *node, size_t index) {
 static lk_pipe *pipe_at(lk_node *node, size_t index) {
   lk_pipe *pipe = atomic_load(&node->pipes[index]);
   if (pipe) return pipe;
-  pthread_mutex_lock(&node->route->mutex);
+  lk_mutex_lock(&node->route->mutex);
   pipe = atomic_load(&node->pipes[index]);
   if (!pipe) pipe = make_pipe(node, index);
-  pthread_mutex_unlock(&node->route->mutex);
+  lk_mutex_unlock(&node->route->mutex);
   return pipe;
 }
 
@@ -239,12 +240,12 @@ static void opening_begins(lk_pipe *pipe) { lk_pipe_opening(pipe, true); }
 static void opening_ends(lk_pipe *pipe) { lk_pipe_opening(pipe, false); }
 
 void lk_route_opening(lk_route *route, bool opening) {
-  pthread_mutex_lock(&route->mutex);
+  lk_mutex_lock(&route->mutex);
   atomic_store(&route->opening, opening);
   for (size_t i = 0; i < lk_route_count(route); i++) {
     lk_node_each_pipe(lk_route_at(route, i), opening ? opening_begins : opening_ends);
   }
-  pthread_mutex_unlock(&route->mutex);
+  lk_mutex_unlock(&route->mutex);
 }
 
 lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error) {
@@ -258,9 +259,9 @@ void lk_route_flush(lk_route *route) {
 }
 
 void lk_route_shut(lk_route *route) {
-  pthread_mutex_lock(&route->mutex);
+  lk_mutex_lock(&route->mutex);
   atomic_store(&route->shut, true);
-  pthread_mutex_unlock(&route->mutex);
+  lk_mutex_unlock(&route->mutex);
   route->topology->shut(route);
   for (size_t i = 0; i < lk_route_count(route); i++) {
     lk_node_each_pipe(lk_route_at(route, i), lk_pipe_shut);

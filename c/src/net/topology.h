@@ -3,9 +3,8 @@
 #ifndef LK_TOPOLOGY_H
 #define LK_TOPOLOGY_H
 
-#include <pthread.h>
-
 #include "net/route.h"
+#include "os/sync.h"
 
 enum { LK_NODES_MAX = 1000, LK_HOPS_MAX = 16 };
 /* Addresses that were ever heard of: some 20 MB of names. */
@@ -39,7 +38,7 @@ struct lk_route {
   atomic_bool shut;
   atomic_bool sharded;
   atomic_uint_least64_t version;
-  pthread_mutex_t mutex; /* taken by who adds nodes, sites and pipes */
+  lk_mutex mutex; /* taken by who adds nodes, sites and pipes */
   lk_site *sites;
   void *tree; /* of them: tsearch(3) */
   size_t site_count;

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "net/topology.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* Between two fetches; doubling while they bring nothing new. */
 enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
@@ -26,7 +27,7 @@ typedef struct lk_cluster {
   _Atomic(lk_node *) any;
   lk_job job;
   lk_timer timer;
-  pthread_mutex_t mutex; /* guards what follows */
+  lk_mutex mutex; /* guards what follows */
   bool fetching;
   bool again;      /* something was doubtful meanwhile */
   lk_node *asked;  /* whose answer is awaited */
@@ -37,7 +38,7 @@ typedef struct lk_cluster {
   int64_t pause_us;
 } lk_cluster;
 
-static lk_cluster *of(lk_route *route) { return (lk_cluster *)route; }
+static lk_cluster *cluster_of(lk_route *route) { return (lk_cluster *)route; }
 
 /* ------------------------------------------------------------------------------------ the map -- */
 
@@ -48,7 +49,7 @@ static lk_node *node_at(lk_cluster *c, const lk_node *by, const char *host, int 
   return lk_route_node(&c->route, lk_route_site(&c->route, host, port, NULL));
 }
 
-static bool is_among(lk_node *const *nodes, size_t count, const lk_node *node) {
+static bool cluster_is_among(lk_node *const *nodes, size_t count, const lk_node *node) {
   for (size_t i = 0; i < count; i++) {
     if (nodes[i] == node) return true;
   }
@@ -59,7 +60,7 @@ static bool is_among(lk_node *const *nodes, size_t count, const lk_node *node) {
 static void retire(lk_cluster *c, lk_node *const *masters, size_t count) {
   for (size_t i = 0; i < lk_route_count(&c->route); i++) {
     lk_node *node = lk_route_at(&c->route, i);
-    if (is_among(masters, count, node)) continue;
+    if (cluster_is_among(masters, count, node)) continue;
     atomic_store(&node->master, false);
     atomic_store(&node->prepared, false);
     lk_node_each_pipe(node, lk_pipe_evict);
@@ -81,13 +82,13 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
   for (size_t i = 0; i < map->nranges; i++) {
     lk_node *node = nodes[map->ranges[i].node];
     if (!node || !lk_node_serve(node)) continue;
-    if (!is_among(masters, count, node)) masters[count++] = node;
+    if (!cluster_is_among(masters, count, node)) masters[count++] = node;
     for (unsigned slot = map->ranges[i].first; slot <= map->ranges[i].last; slot++) {
       if (atomic_exchange(&c->slots[slot], node) != node) *changed = true;
     }
   }
   if (count > 0) {
-    lk_node *any = is_among(masters, count, by) ? (lk_node *)(uintptr_t)by : masters[0];
+    lk_node *any = cluster_is_among(masters, count, by) ? (lk_node *)(uintptr_t)by : masters[0];
     elsewhere = atomic_exchange(&c->any, any) != any;
     retire(c, masters, count);
   }
@@ -128,7 +129,7 @@ static bool has_no_shards(const redisReply *reply) {
 static void got_map(void *user, lk_answer *answer);
 
 /* The next to be asked: of those that are up, at first. Only for whoever fetches, as ask_next(). */
-static lk_node *choose(lk_cluster *c) {
+static lk_node *cluster_choose(lk_cluster *c) {
   size_t count = lk_route_count(&c->route);
   size_t turn = c->turn++;
   for (size_t i = 0; i < count && c->tried < 2; i++) {
@@ -143,7 +144,7 @@ static lk_node *choose(lk_cluster *c) {
 static bool ask_next(lk_cluster *c, bool old_way) {
   lk_pipe *pipe = NULL;
   for (; !pipe && (old_way || c->tried < ASK_MOST); c->tried++) {
-    if (!old_way) c->asked = choose(c);
+    if (!old_way) c->asked = cluster_choose(c);
     pipe = lk_node_pipe(c->asked);
     if (old_way && !pipe) return false;
   }
@@ -159,7 +160,7 @@ static bool ask_next(lk_cluster *c, bool old_way) {
 static void fetch(lk_cluster *c) {
   int64_t now_us = lk_clock_us();
   bool begin = false;
-  pthread_mutex_lock(&c->mutex);
+  lk_mutex_lock(&c->mutex);
   if (atomic_load(&c->route.shut)) {
     /* nobody asks any more */
   } else if (c->fetching) {
@@ -171,23 +172,23 @@ static void fetch(lk_cluster *c) {
     c->again = false;
     c->tried = 0;
   }
-  pthread_mutex_unlock(&c->mutex);
+  lk_mutex_unlock(&c->mutex);
   if (begin && !ask_next(c, false)) {
-    pthread_mutex_lock(&c->mutex);
+    lk_mutex_lock(&c->mutex);
     c->fetching = false;
     c->next_us = now_us + PAUSE_LAST_US;
-    pthread_mutex_unlock(&c->mutex);
+    lk_mutex_unlock(&c->mutex);
   }
 }
 
 static void end_fetch(lk_cluster *c, bool learnt, bool changed) {
-  pthread_mutex_lock(&c->mutex);
+  lk_mutex_lock(&c->mutex);
   c->fetching = false;
   c->pause_us = changed || c->pause_us == 0 ? PAUSE_FIRST_US : c->pause_us * 2;
   if (c->pause_us > PAUSE_LAST_US) c->pause_us = PAUSE_LAST_US;
   c->next_us = lk_clock_us() + c->pause_us;
   bool again = c->again || !learnt;
-  pthread_mutex_unlock(&c->mutex);
+  lk_mutex_unlock(&c->mutex);
   if (again) lk_route_doubt(&c->route);
 }
 
@@ -207,13 +208,15 @@ static void got_map(void *user, lk_answer *answer) {
   if (learnt || !ask_next(c, old_way)) end_fetch(c, learnt, changed);
 }
 
-static void run_job(lk_job *job) { fetch((lk_cluster *)((char *)job - offsetof(lk_cluster, job))); }
+static void cluster_run_job(lk_job *job) {
+  fetch((lk_cluster *)((char *)job - offsetof(lk_cluster, job)));
+}
 
-static void fire(lk_timer *timer) {
+static void cluster_fire(lk_timer *timer) {
   fetch((lk_cluster *)((char *)timer - offsetof(lk_cluster, timer)));
 }
 
-static void doubt(lk_route *route) { lk_job_post(route->keeper, &of(route)->job); }
+static void cluster_doubt(lk_route *route) { lk_job_post(route->keeper, &cluster_of(route)->job); }
 
 /* ----------------------------------------------------------------------------------- at first -- */
 
@@ -254,8 +257,8 @@ static void look_for_shards(lk_cluster *c, lk_node *node, int64_t deadline_us) {
   freeReplyObject(answer.reply);
 }
 
-static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
-  lk_cluster *c = of(route);
+static lk_status cluster_learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+  lk_cluster *c = cluster_of(route);
   lk_status status = LK_UNREACHABLE;
   size_t count = lk_route_count(route);
   for (size_t i = 0; i < count; i++) {
@@ -274,8 +277,8 @@ static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
 
 /* ------------------------------------------------------------------------------------- routes -- */
 
-static lk_node *node_of(lk_route *route, const lk_bytes *key) {
-  lk_cluster *c = of(route);
+static lk_node *cluster_node_of(lk_route *route, const lk_bytes *key) {
+  lk_cluster *c = cluster_of(route);
   lk_node *node = key ? atomic_load(&c->slots[lk_slot_of(*key)]) : NULL;
   return node ? node : atomic_load(&c->any);
 }
@@ -291,29 +294,30 @@ static lk_node *named(lk_cluster *c, const lk_node *by, const char *text, unsign
 
 static lk_node *move(lk_route *route, const lk_node *by, const char *text) {
   unsigned slot = 0;
-  lk_node *node = named(of(route), by, text, &slot);
-  if (node && atomic_exchange(&of(route)->slots[slot], node) != node) lk_route_changed(route);
-  doubt(route);
+  lk_node *node = named(cluster_of(route), by, text, &slot);
+  if (node && atomic_exchange(&cluster_of(route)->slots[slot], node) != node)
+    lk_route_changed(route);
+  cluster_doubt(route);
   return node;
 }
 
-static void moved(lk_route *route, lk_node *by, const char *text) { move(route, by, text); }
+static void cluster_moved(lk_route *route, lk_node *by, const char *text) { move(route, by, text); }
 
-static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+static bool cluster_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
   static const char *const doubtful[] = {"CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY"};
   lk_node *node = NULL;
   bool asking = false;
   if (answer->elsewhere) {
-    node = node_of(route, key);
+    node = cluster_node_of(route, key);
   } else if (strncmp(answer->reply->str, "MOVED ", 6) == 0) {
     node = move(route, hop->node, answer->reply->str);
   } else if (strncmp(answer->reply->str, "ASK ", 4) == 0) {
     unsigned slot;
     asking = true;
-    node = named(of(route), hop->node, answer->reply->str, &slot);
+    node = named(cluster_of(route), hop->node, answer->reply->str, &slot);
   } else {
     for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++) {
-      if (strncmp(answer->reply->str, doubtful[i], strlen(doubtful[i])) == 0) doubt(route);
+      if (strncmp(answer->reply->str, doubtful[i], strlen(doubtful[i])) == 0) cluster_doubt(route);
     }
   }
   if (!node) return false;
@@ -323,21 +327,21 @@ static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_h
 
 /* ------------------------------------------------------------------------------- life, death -- */
 
-static void nothing(lk_route *route) { (void)route; }
+static void cluster_nothing(lk_route *route) { (void)route; }
 
-static void destroy(lk_route *route) {
-  pthread_mutex_destroy(&of(route)->mutex);
+static void cluster_destroy(lk_route *route) {
+  lk_mutex_destroy(&cluster_of(route)->mutex);
   lk_route_clear(route);
   free(route);
 }
 
-static const lk_topology cluster = {.learn = learn,
-                                    .node_of = node_of,
-                                    .follow = follow,
-                                    .moved = moved,
-                                    .doubt = doubt,
-                                    .shut = nothing,
-                                    .free = destroy};
+static const lk_topology cluster = {.learn = cluster_learn,
+                                    .node_of = cluster_node_of,
+                                    .follow = cluster_follow,
+                                    .moved = cluster_moved,
+                                    .doubt = cluster_doubt,
+                                    .shut = cluster_nothing,
+                                    .free = cluster_destroy};
 
 lk_route *lk_cluster_new(const lk_route_options *options, lk_keeper *keeper) {
   const lk_url *url = &options->settings->url;
@@ -347,15 +351,15 @@ lk_route *lk_cluster_new(const lk_route_options *options, lk_keeper *keeper) {
     free(c);
     return NULL;
   }
-  pthread_mutex_init(&c->mutex, NULL);
-  c->job.run = run_job;
-  c->timer.fire = fire;
+  lk_mutex_init(&c->mutex);
+  c->job.run = cluster_run_job;
+  c->timer.fire = cluster_fire;
   for (size_t i = 0; i < url->nhosts; i++) {
     const lk_url_host *host = &url->hosts[i];
     lk_node *node =
         lk_route_node(&c->route, lk_route_site(&c->route, host->host, host->port, NULL));
     if (!node || !lk_node_pipe(node)) {
-      destroy(&c->route);
+      cluster_destroy(&c->route);
       return NULL;
     }
     node->seed = true;

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "net/topology.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* Between two questions to one of them. */
 enum { PAUSE_US = 100 * 1000 };
@@ -43,16 +44,16 @@ struct lk_sentinel {
   lk_conn_settings settings; /* of connections to sentinels; most of it is the route's */
   informant *informants;
   size_t count;
-  pthread_mutex_t mutex; /* guards what follows, and the informants */
-  pthread_cond_t moved;
+  lk_mutex mutex; /* guards what follows, and the informants */
+  lk_cond moved;
   bool known;    /* some sentinel has named the master */
   int64_t epoch; /* of the fail-over that brought it to where it is */
   lk_error why;  /* what the last one of no use said */
 };
 
-static lk_sentinel *of(lk_route *route) { return (lk_sentinel *)route; }
+static lk_sentinel *sentinel_of(lk_route *route) { return (lk_sentinel *)route; }
 
-static informant *of_watched(lk_watched *watched) {
+static informant *sentinel_of_watched(lk_watched *watched) {
   return (informant *)((char *)watched - offsetof(informant, watched));
 }
 
@@ -92,11 +93,11 @@ static void weigh(lk_sentinel *s, const informant *by, bool changed) {
   if (best->epoch == by->epoch) best = by;
   if (anew || best->epoch > s->epoch) move_to(s, best->site, best->epoch);
   s->known = true;
-  pthread_cond_broadcast(&s->moved);
+  lk_cond_broadcast(&s->moved);
 }
 
 /* This one is of no use now; conn->why says why. */
-static void fail(informant *a) {
+static void sentinel_fail(informant *a) {
   a->listens = false;
   a->asked = false;
   a->said = false;
@@ -104,12 +105,12 @@ static void fail(informant *a) {
   a->failed = true;
   atomic_store(&a->doubtful, true);
   a->of->why = a->conn.why;
-  pthread_cond_broadcast(&a->of->moved);
+  lk_cond_broadcast(&a->of->moved);
 }
 
-static void give_up(informant *a, int64_t now_us, lk_status status, const char *why) {
+static void sentinel_give_up(informant *a, int64_t now_us, lk_status status, const char *why) {
   lk_conn_drop(&a->conn, now_us, status, why);
-  fail(a);
+  sentinel_fail(a);
 }
 
 /* ----------------------------------------------------------------------------- the connections -- */
@@ -122,7 +123,7 @@ static bool say(informant *a, const char *const *words, size_t count) {
 
 /* A connection that listens takes no questions: it stops, asks and listens again, in one piece, so that no
  * switch falls between the answer and the news. Valkey lets nobody stop who does not listen. */
-static void ask(informant *a, int64_t now_us) {
+static void sentinel_ask(informant *a, int64_t now_us) {
   const char *const stop[] = {"UNSUBSCRIBE", "+switch-master"};
   const char *const where[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", master_name(a->of)};
   const char *const since[] = {"SENTINEL", "MASTER", master_name(a->of)};
@@ -171,16 +172,16 @@ static void take_epoch(informant *a, const redisReply *reply) {
   weigh(a->of, a, changed);
 }
 
-static void take(informant *a, const redisReply *reply, int64_t now_us) {
+static void sentinel_take(informant *a, const redisReply *reply, int64_t now_us) {
   char said[320];
   if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR No such master", 18) == 0) {
     snprintf(said, sizeof said, "the sentinel has no master named %.200s", master_name(a->of));
-    give_up(a, now_us, LK_SERVER, said);
+    sentinel_give_up(a, now_us, LK_SERVER, said);
   } else if (reply->type == REDIS_REPLY_ERROR) {
     lk_error why;
     lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
     snprintf(said, sizeof said, "the sentinel says: %.280s", why.message);
-    give_up(a, now_us, status, said);
+    sentinel_give_up(a, now_us, status, said);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
     take_place(a, reply);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 3) {
@@ -199,46 +200,46 @@ static int64_t timer(const informant *a) {
   return atomic_load(&a->doubtful) ? a->asked_us + PAUSE_US : INT64_MAX;
 }
 
-static void watch(lk_watched *watched, lk_wish *out) {
-  informant *a = of_watched(watched);
+static void sentinel_watch(lk_watched *watched, lk_wish *out) {
+  informant *a = sentinel_of_watched(watched);
   int64_t now_us = lk_clock_us();
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
-  pthread_mutex_lock(&a->of->mutex);
+  lk_mutex_lock(&a->of->mutex);
   if (!atomic_load(&a->of->route.shut)) {
     lk_conn *conn = &a->conn;
     if (conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {
       lk_conn_start(conn, now_us);
-      if (conn->state == LK_CONN_DOWN) fail(a);
+      if (conn->state == LK_CONN_DOWN) sentinel_fail(a);
     }
     bool due = atomic_load(&a->doubtful) && !a->asked && now_us >= a->asked_us + PAUSE_US;
-    if (conn->state == LK_CONN_UP && due) ask(a, now_us);
+    if (conn->state == LK_CONN_UP && due) sentinel_ask(a, now_us);
     out->fd = conn->fd;
     out->events = lk_conn_events(conn);
     out->timer_us = timer(a);
   }
-  pthread_mutex_unlock(&a->of->mutex);
+  lk_mutex_unlock(&a->of->mutex);
 }
 
-static void watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
-  informant *a = of_watched(watched);
+static void sentinel_watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
+  informant *a = sentinel_of_watched(watched);
   redisReply *reply;
   (void)wish;
-  pthread_mutex_lock(&a->of->mutex);
+  lk_mutex_lock(&a->of->mutex);
   int64_t now_us = lk_clock_us();
   lk_conn *conn = &a->conn;
   bool was_down = conn->state == LK_CONN_DOWN;
   lk_conn_step(conn, revents, now_us);
   while (conn->state == LK_CONN_UP && (reply = lk_conn_next(conn, now_us)) != NULL) {
-    take(a, reply, now_us);
+    sentinel_take(a, reply, now_us);
     freeReplyObject(reply);
   }
   bool late = a->asked && now_us >= a->asked_us + a->of->route.options.command_us;
   if (conn->state == LK_CONN_DOWN && !was_down) {
-    fail(a);
+    sentinel_fail(a);
   } else if (conn->state == LK_CONN_UP && late) {
-    give_up(a, now_us, LK_UNREACHABLE, "the sentinel did not answer in time");
+    sentinel_give_up(a, now_us, LK_UNREACHABLE, "the sentinel did not answer in time");
   }
-  pthread_mutex_unlock(&a->of->mutex);
+  lk_mutex_unlock(&a->of->mutex);
 }
 
 /* ------------------------------------------------------------------------------------- routes -- */
@@ -250,10 +251,10 @@ static bool all_failed(const lk_sentinel *s) {
 }
 
 /* Blocks until some sentinel has named the master, or none of them does. */
-static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
-  lk_sentinel *s = of(route);
+static lk_status sentinel_learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+  lk_sentinel *s = sentinel_of(route);
   lk_status status = LK_OK;
-  pthread_mutex_lock(&s->mutex);
+  lk_mutex_lock(&s->mutex);
   while (!s->known && !all_failed(s) && lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&s->moved, &s->mutex, deadline_us);
   }
@@ -262,18 +263,18 @@ static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
     status = lk_fail(error, said ? s->why.status : LK_UNREACHABLE, "%s",
                      said ? s->why.message : "no sentinel answered in time");
   }
-  pthread_mutex_unlock(&s->mutex);
+  lk_mutex_unlock(&s->mutex);
   return status == LK_OK ? lk_succeed(error) : status;
 }
 
-static lk_node *node_of(lk_route *route, const lk_bytes *key) {
+static lk_node *sentinel_node_of(lk_route *route, const lk_bytes *key) {
   (void)key;
-  return of(route)->master;
+  return sentinel_of(route)->master;
 }
 
 /* In any mutex. */
-static void doubt(lk_route *route) {
-  lk_sentinel *s = of(route);
+static void sentinel_doubt(lk_route *route) {
+  lk_sentinel *s = sentinel_of(route);
   bool news = false;
   for (size_t i = 0; i < s->count; i++) {
     if (!atomic_exchange(&s->informants[i].doubtful, true)) news = true;
@@ -283,45 +284,45 @@ static void doubt(lk_route *route) {
 
 /* A master that has become a replica refuses scripts before they run: it was none of it. The call waits
  * for a connection to one that says it is a master. */
-static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+static bool sentinel_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
   (void)key;
   if (answer->elsewhere || strncmp(answer->reply->str, "READONLY", 8) != 0) return false;
-  doubt(route);
+  sentinel_doubt(route);
   lk_pipe_distrust(hop->pipe, answer->sent_us);
   return true;
 }
 
-static void moved(lk_route *route, lk_node *by, const char *text) {
+static void sentinel_moved(lk_route *route, lk_node *by, const char *text) {
   (void)by, (void)text;
-  doubt(route);
+  sentinel_doubt(route);
 }
 
 /* ------------------------------------------------------------------------------- life, death -- */
 
 static void shut(lk_route *route) {
-  lk_sentinel *s = of(route);
-  pthread_mutex_lock(&s->mutex);
-  pthread_cond_broadcast(&s->moved);
-  pthread_mutex_unlock(&s->mutex);
+  lk_sentinel *s = sentinel_of(route);
+  lk_mutex_lock(&s->mutex);
+  lk_cond_broadcast(&s->moved);
+  lk_mutex_unlock(&s->mutex);
 }
 
-static void destroy(lk_route *route) {
-  lk_sentinel *s = of(route);
+static void sentinel_destroy(lk_route *route) {
+  lk_sentinel *s = sentinel_of(route);
   for (size_t i = 0; i < s->count; i++) lk_conn_close(&s->informants[i].conn);
   free(s->informants);
-  pthread_cond_destroy(&s->moved);
-  pthread_mutex_destroy(&s->mutex);
+  lk_cond_destroy(&s->moved);
+  lk_mutex_destroy(&s->mutex);
   lk_route_clear(route);
   free(s);
 }
 
-static const lk_topology sentinel = {.learn = learn,
-                                     .node_of = node_of,
-                                     .follow = follow,
-                                     .moved = moved,
-                                     .doubt = doubt,
+static const lk_topology sentinel = {.learn = sentinel_learn,
+                                     .node_of = sentinel_node_of,
+                                     .follow = sentinel_follow,
+                                     .moved = sentinel_moved,
+                                     .doubt = sentinel_doubt,
                                      .shut = shut,
-                                     .free = destroy};
+                                     .free = sentinel_destroy};
 
 static bool make_master(lk_sentinel *s) {
   s->master = lk_route_add(&s->route, NULL);
@@ -338,7 +339,7 @@ static bool make_informants(lk_sentinel *s, const lk_url *url) {
     const lk_site *site = lk_route_site(&s->route, at->host, at->port, NULL);
     if (!site) return false;
     a->of = s;
-    a->watched = (lk_watched){.watch = watch, .done = watched_done};
+    a->watched = (lk_watched){.watch = sentinel_watch, .done = sentinel_watched_done};
     a->target.settings = &s->settings;
     atomic_init(&a->target.site, site);
     lk_conn_init(&a->conn, &a->target, &lk_limits_of_sentinels);
@@ -356,14 +357,14 @@ lk_route *lk_sentinel_new(const lk_route_options *options, lk_keeper *keeper) {
     free(s);
     return NULL;
   }
-  pthread_mutex_init(&s->mutex, NULL);
+  lk_mutex_init(&s->mutex);
   lk_cond_init(&s->moved);
   s->settings = *options->settings;
   s->settings.url.user = url->sentinel_user;
   s->settings.url.password = url->sentinel_password;
   s->settings.url.db = 0;
   if (!make_informants(s, url) || !make_master(s)) {
-    destroy(&s->route);
+    sentinel_destroy(&s->route);
     return NULL;
   }
   for (size_t i = 0; i < s->count; i++) lk_keeper_add(keeper, &s->informants[i].watched);

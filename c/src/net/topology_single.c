@@ -7,18 +7,18 @@
 #include "base/status.h"
 #include "net/topology.h"
 
-static lk_status learn(lk_route *route, int64_t deadline_us, lk_error *error) {
+static lk_status single_learn(lk_route *route, int64_t deadline_us, lk_error *error) {
   (void)route, (void)deadline_us;
   return lk_succeed(error);
 }
 
-static lk_node *node_of(lk_route *route, const lk_bytes *key) {
+static lk_node *single_node_of(lk_route *route, const lk_bytes *key) {
   (void)key;
   return lk_route_at(route, 0);
 }
 
 /* A cluster's node that was taken for a server of its own. */
-static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+static bool single_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
   (void)route, (void)key, (void)hop;
   if (answer->status != LK_OK || strncmp(answer->reply->str, "MOVED ", 6) != 0) return false;
   freeReplyObject(answer->reply);
@@ -31,23 +31,23 @@ static bool follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_h
   return false;
 }
 
-static void moved(lk_route *route, lk_node *by, const char *text) {
+static void single_moved(lk_route *route, lk_node *by, const char *text) {
   (void)route, (void)by, (void)text;
 }
-static void nothing(lk_route *route) { (void)route; }
+static void single_nothing(lk_route *route) { (void)route; }
 
-static void destroy(lk_route *route) {
+static void single_destroy(lk_route *route) {
   lk_route_clear(route);
   free(route);
 }
 
-static const lk_topology single = {.learn = learn,
-                                   .node_of = node_of,
-                                   .follow = follow,
-                                   .moved = moved,
-                                   .doubt = nothing,
-                                   .shut = nothing,
-                                   .free = destroy};
+static const lk_topology single = {.learn = single_learn,
+                                   .node_of = single_node_of,
+                                   .follow = single_follow,
+                                   .moved = single_moved,
+                                   .doubt = single_nothing,
+                                   .shut = single_nothing,
+                                   .free = single_destroy};
 
 lk_route *lk_single_new(const lk_route_options *options, lk_keeper *keeper) {
   const lk_url *url = &options->settings->url;
@@ -59,7 +59,7 @@ lk_route *lk_single_new(const lk_route_options *options, lk_keeper *keeper) {
   }
   lk_node *node = lk_route_node(route, lk_route_site(route, url->host, url->port, url->path));
   if (!node || !lk_node_pipe(node)) {
-    destroy(route);
+    single_destroy(route);
     return NULL;
   }
   atomic_store(&node->master, true);

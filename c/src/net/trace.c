@@ -2,17 +2,18 @@
 #include "net/trace.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/sync.h"
+
 struct lk_trace {
   lk_trace_fn write;
   void *user;
   const char *uuid;
-  pthread_mutex_t mutex; /* one line at a time; nothing is taken inside it */
+  lk_mutex mutex; /* one line at a time; nothing is taken inside it */
   atomic_uint_least64_t calls;
 };
 
@@ -31,13 +32,13 @@ lk_trace *lk_trace_new(lk_trace_fn write, void *user, const char *uuid) {
   trace->user = user;
   trace->uuid = uuid;
   atomic_init(&trace->calls, 0);
-  pthread_mutex_init(&trace->mutex, NULL);
+  lk_mutex_init(&trace->mutex);
   return trace;
 }
 
 void lk_trace_free(lk_trace *trace) {
   if (!trace) return;
-  pthread_mutex_destroy(&trace->mutex);
+  lk_mutex_destroy(&trace->mutex);
   free(trace);
 }
 
@@ -50,7 +51,7 @@ typedef struct page {
   bool failed;
 } page;
 
-static void put(page *p, const char *text, size_t len) {
+static void trace_put(page *p, const char *text, size_t len) {
   if (p->failed) return;
   if (p->len + len + 1 > p->size) {
     size_t size = p->size ? p->size : 256;
@@ -66,104 +67,104 @@ static void put(page *p, const char *text, size_t len) {
   p->text[p->len] = '\0';
 }
 
-static void put_text(page *p, const char *text) { put(p, text, strlen(text)); }
+static void trace_put_text(page *p, const char *text) { trace_put(p, text, strlen(text)); }
 
 static void put_number(page *p, int64_t number) {
   char digits[24];
-  put(p, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, number));
+  trace_put(p, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, number));
 }
 
 /* Bytes that are no ASCII stand as the code points of the same numbers. */
-static void put_string(page *p, const char *bytes, size_t len) {
-  put(p, "\"", 1);
+static void trace_put_string(page *p, const char *bytes, size_t len) {
+  trace_put(p, "\"", 1);
   for (size_t i = 0; i < len; i++) {
     unsigned char c = (unsigned char)bytes[i];
     char escaped[8];
     if (c == '"' || c == '\\') {
-      put(p, "\\", 1);
-      put(p, bytes + i, 1);
+      trace_put(p, "\\", 1);
+      trace_put(p, bytes + i, 1);
     } else if (c >= ' ' && c < 127) {
-      put(p, bytes + i, 1);
+      trace_put(p, bytes + i, 1);
     } else {
-      put(p, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", c));
+      trace_put(p, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", c));
     }
   }
-  put(p, "\"", 1);
+  trace_put(p, "\"", 1);
 }
 
 static void put_name(page *p, const char *name) {
-  put(p, ",\"", 2);
-  put_text(p, name);
-  put(p, "\":", 2);
+  trace_put(p, ",\"", 2);
+  trace_put_text(p, name);
+  trace_put(p, "\":", 2);
 }
 
 static void put_strings(page *p, const char *name, const lk_bytes *strings, size_t count) {
   put_name(p, name);
   for (size_t i = 0; i < count; i++) {
-    put(p, i == 0 ? "[" : ",", 1);
-    put_string(p, strings[i].data, strings[i].len);
+    trace_put(p, i == 0 ? "[" : ",", 1);
+    trace_put_string(p, strings[i].data, strings[i].len);
   }
-  put_text(p, count == 0 ? "[]" : "]");
+  trace_put_text(p, count == 0 ? "[]" : "]");
 }
 
 static void put_reply(page *p, const redisReply *reply) {
   switch (reply->type) {
   case REDIS_REPLY_INTEGER: put_number(p, reply->integer); break;
   case REDIS_REPLY_STATUS:
-  case REDIS_REPLY_STRING: put_string(p, reply->str, reply->len); break;
+  case REDIS_REPLY_STRING: trace_put_string(p, reply->str, reply->len); break;
   case REDIS_REPLY_ERROR:
-    put_text(p, "{\"error\":");
-    put_string(p, reply->str, reply->len);
-    put(p, "}", 1);
+    trace_put_text(p, "{\"error\":");
+    trace_put_string(p, reply->str, reply->len);
+    trace_put(p, "}", 1);
     break;
   case REDIS_REPLY_ARRAY:
-    put(p, "[", 1);
+    trace_put(p, "[", 1);
     for (size_t i = 0; i < reply->elements; i++) {
-      if (i > 0) put(p, ",", 1);
+      if (i > 0) trace_put(p, ",", 1);
       put_reply(p, reply->element[i]);
     }
-    put(p, "]", 1);
+    trace_put(p, "]", 1);
     break;
-  default: put_text(p, "null"); break;
+  default: trace_put_text(p, "null"); break;
   }
 }
 
 /* -------------------------------------------------------------------------------------- lines -- */
 
-static page begin(const lk_trace *trace, const char *event, int64_t at_us) {
+static page trace_begin_line(const lk_trace *trace, const char *event, int64_t at_us) {
   page p = {NULL, 0, 0, false};
-  put_text(&p, "{\"e\":\"");
-  put_text(&p, event);
-  put_text(&p, "\",\"t\":");
+  trace_put_text(&p, "{\"e\":\"");
+  trace_put_text(&p, event);
+  trace_put_text(&p, "\",\"t\":");
   put_number(&p, at_us);
-  put_text(&p, ",\"client\":\"");
-  put_text(&p, trace->uuid);
-  put(&p, "\"", 1);
+  trace_put_text(&p, ",\"client\":\"");
+  trace_put_text(&p, trace->uuid);
+  trace_put(&p, "\"", 1);
   return p;
 }
 
-static void finish(lk_trace *trace, page *p) {
-  put_text(p, "}\n");
+static void trace_finish(lk_trace *trace, page *p) {
+  trace_put_text(p, "}\n");
   if (!p->failed) {
-    pthread_mutex_lock(&trace->mutex);
+    lk_mutex_lock(&trace->mutex);
     trace->write(p->text, p->len, trace->user);
-    pthread_mutex_unlock(&trace->mutex);
+    lk_mutex_unlock(&trace->mutex);
   }
   free(p->text);
 }
 
 void lk_trace_event(lk_trace *trace, const char *event, int64_t at_us, const lk_member *members,
                     size_t count) {
-  page p = begin(trace, event, at_us);
+  page p = trace_begin_line(trace, event, at_us);
   for (size_t i = 0; i < count; i++) {
     put_name(&p, members[i].name);
     if (members[i].text) {
-      put_string(&p, members[i].text, strlen(members[i].text));
+      trace_put_string(&p, members[i].text, strlen(members[i].text));
     } else {
       put_number(&p, members[i].number);
     }
   }
-  finish(trace, &p);
+  trace_finish(trace, &p);
 }
 
 /* -------------------------------------------------------------------------------------- calls -- */
@@ -173,7 +174,7 @@ lk_traced *lk_traced_new(lk_trace *trace, const lk_script_def *script, const lk_
   if (!trace) return NULL;
   page p = {NULL, 0, 0, false};
   put_name(&p, "script");
-  put_string(&p, script->name, strlen(script->name));
+  trace_put_string(&p, script->name, strlen(script->name));
   put_strings(&p, "keys", keys, nkeys);
   put_strings(&p, "args", args, nargs);
   lk_traced *call = p.failed ? NULL : malloc(sizeof *call + p.len + 1);
@@ -199,23 +200,23 @@ void lk_traced_drop(lk_traced *call) {
 
 void lk_traced_sent(lk_traced *call, int64_t at_us) {
   if (!call) return;
-  page p = begin(call->trace, "sent", at_us);
+  page p = trace_begin_line(call->trace, "sent", at_us);
   put_name(&p, "call");
   put_number(&p, call->number);
   put_name(&p, "copy");
   put_number(&p, atomic_fetch_add(&call->copies, 1) + 1);
-  put_text(&p, call->about);
-  finish(call->trace, &p);
+  trace_put_text(&p, call->about);
+  trace_finish(call->trace, &p);
 }
 
 void lk_traced_replied(lk_traced *call, int64_t at_us, const redisReply *reply) {
   if (!call) return;
-  page p = begin(call->trace, "replied", at_us);
+  page p = trace_begin_line(call->trace, "replied", at_us);
   put_name(&p, "call");
   put_number(&p, call->number);
   put_name(&p, "reply");
   put_reply(&p, reply);
-  finish(call->trace, &p);
+  trace_finish(call->trace, &p);
 }
 
 void lk_traced_unanswered(lk_traced *call, int64_t at_us, lk_status status, unsigned copies) {

@@ -3,7 +3,6 @@
 #ifndef LK_CLOCK_H
 #define LK_CLOCK_H
 
-#include <pthread.h>
 #include <stdint.h>
 
 /* The longest single sleep that has an end: those of the system follow a clock that stands still in suspend,
@@ -29,10 +28,5 @@ int lk_poll_ms(int64_t until_us);
 
 /* Tests move the clock: added to every reading. */
 void lk_clock_shift_us(int64_t by);
-
-/* A condition variable whose timed waits follow a monotonic clock. */
-int lk_cond_init(pthread_cond_t *cond);
-/* Wait until signalled or lk_clock_us() reaches deadline_us (INT64_MAX: for ever); may wake early. */
-void lk_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_us);
 
 #endif

@@ -17,7 +17,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void empty(void) { atomic_store(page, 0); }
 
-static void prepare(void) {
+static void fork_prepare(void) {
   page = &fallback;
 #ifdef MADV_WIPEONFORK
   size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -32,7 +32,7 @@ static void prepare(void) {
 }
 
 uint64_t lk_fork_generation(void) {
-  pthread_once(&once, prepare);
+  pthread_once(&once, fork_prepare);
   uint64_t mine = atomic_load_explicit(page, memory_order_relaxed);
   if (mine != 0) return mine;
   uint64_t nobody = 0, fresh = atomic_fetch_add(&latest, 1) + 1;

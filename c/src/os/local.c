@@ -94,7 +94,7 @@ static bool find_in(const char *folders, const char *program, char *buffer, size
   return false;
 }
 
-static bool find_server(char *buffer, size_t size) {
+static bool local_find_server(char *buffer, size_t size) {
   static const char *const programs[] = {"redis-server", "valkey-server"};
   const char *path = secure_getenv("PATH");
   for (size_t i = 0; i < 2; i++)
@@ -169,7 +169,7 @@ static int prepare_child(posix_spawn_file_actions_t *actions, posix_spawnattr_t 
 
 static lk_status spawn_server(const place *where, int lock, lk_error *error) {
   char program[PATH_SIZE];
-  if (!find_server(program, sizeof program))
+  if (!local_find_server(program, sizeof program))
     return lk_fail(error, LK_LOCAL,
                    "no redis-server or valkey-server in PATH; install the package redis-server "
                    "(Debian, Ubuntu), valkey (Fedora) or redis (Homebrew)");
@@ -233,7 +233,7 @@ static int take_lock(const char *path) {
   return failure ? -1 : high;
 }
 
-static lk_status start(const place *where, lk_error *error) {
+static lk_status local_start(const place *where, lk_error *error) {
   const int64_t deadline = lk_clock_ms() + START_MS;
   bool spawned = false;
   while (!answers(where->socket)) {
@@ -259,7 +259,7 @@ static lk_status start(const place *where, lk_error *error) {
 lk_status lk_local_start(lk_url *url, lk_error *error) {
   place where;
   lk_status status = find_place(&where, error);
-  if (status == LK_OK) status = start(&where, error);
+  if (status == LK_OK) status = local_start(&where, error);
   if (status != LK_OK) return status;
   char *path = strdup(where.socket);
   if (!path) return lk_fail(error, LK_NOMEM, "out of memory");

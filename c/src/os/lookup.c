@@ -20,7 +20,7 @@ struct lk_lookup {
   char host[];
 };
 
-static int ask(const char *host, int port, int flags, struct addrinfo **out) {
+static int lookup_ask(const char *host, int port, int flags, struct addrinfo **out) {
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
   char service[16];
   *out = NULL;
@@ -31,19 +31,25 @@ static int ask(const char *host, int port, int flags, struct addrinfo **out) {
 }
 
 int lk_lookup_address(const char *host, int port, struct addrinfo **out) {
-  return ask(host, port, AI_NUMERICHOST, out);
+  return lookup_ask(host, port, AI_NUMERICHOST, out);
+}
+
+const char *lk_lookup_says(int failed) { return gai_strerror(failed); }
+
+void lk_lookup_free(struct addrinfo *addresses) {
+  if (addresses) freeaddrinfo(addresses);
 }
 
 void lk_lookup_drop(lk_lookup *lookup) {
   if (!lookup || atomic_fetch_sub(&lookup->refs, 1) != 1) return;
-  if (lookup->addresses) freeaddrinfo(lookup->addresses);
+  lk_lookup_free(lookup->addresses);
   lk_wake_close(&lookup->wake);
   free(lookup);
 }
 
-static void *run(void *argument) {
+static void *lookup_run(void *argument) {
   lk_lookup *lookup = argument;
-  lookup->failed = ask(lookup->host, lookup->port, 0, &lookup->addresses);
+  lookup->failed = lookup_ask(lookup->host, lookup->port, 0, &lookup->addresses);
   atomic_store(&lookup->ended, true);
   lk_wake_ring(&lookup->wake);
   lk_lookup_drop(lookup);
@@ -51,9 +57,9 @@ static void *run(void *argument) {
 }
 
 static bool start_thread(lk_lookup *lookup) {
-  pthread_t thread;
-  bool started = lk_thread_start(&thread, run, lookup) == 0;
-  if (started) pthread_detach(thread);
+  lk_thread thread;
+  bool started = lk_thread_start(&thread, lookup_run, lookup) == 0;
+  if (started) lk_thread_leave(thread);
   return started;
 }
 

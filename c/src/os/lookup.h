@@ -21,6 +21,10 @@ int lk_lookup_fd(const lk_lookup *lookup);
 bool lk_lookup_has_ended(lk_lookup *lookup);
 /* Once it has ended: 0 and the addresses, for freeaddrinfo(), or what getaddrinfo() says. */
 int lk_lookup_take(lk_lookup *lookup, struct addrinfo **out);
+/* What failed, in words. */
+const char *lk_lookup_says(int failed);
+/* Addresses. NULL is fine. */
+void lk_lookup_free(struct addrinfo *addresses);
 /* Nobody wants to know. NULL is fine. */
 void lk_lookup_drop(lk_lookup *lookup);
 

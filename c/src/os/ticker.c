@@ -2,30 +2,30 @@
 #include "os/ticker.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "os/clock.h"
+#include "os/sync.h"
 #include "os/thread.h"
 
 struct lk_ticker {
   int64_t every_us;
   void (*tick)(void *user);
   void *user;
-  pthread_t thread;
-  pthread_mutex_t mutex;
-  pthread_cond_t stop;
+  lk_thread thread;
+  lk_mutex mutex;
+  lk_cond stop;
   bool stops; /* guarded by the mutex */
 };
 
 static bool sleeps(lk_ticker *ticker) {
   const int64_t until_us = lk_clock_us() + ticker->every_us;
-  pthread_mutex_lock(&ticker->mutex);
+  lk_mutex_lock(&ticker->mutex);
   while (!ticker->stops && lk_clock_us() < until_us) {
     lk_cond_wait_until(&ticker->stop, &ticker->mutex, until_us);
   }
   const bool goes_on = !ticker->stops;
-  pthread_mutex_unlock(&ticker->mutex);
+  lk_mutex_unlock(&ticker->mutex);
   return goes_on;
 }
 
@@ -36,8 +36,8 @@ static void *run(void *argument) {
 }
 
 static void destroy(lk_ticker *ticker) {
-  pthread_cond_destroy(&ticker->stop);
-  pthread_mutex_destroy(&ticker->mutex);
+  lk_cond_destroy(&ticker->stop);
+  lk_mutex_destroy(&ticker->mutex);
   free(ticker);
 }
 
@@ -48,9 +48,9 @@ int lk_ticker_start(lk_ticker **out, int64_t every_us, void (*tick)(void *user),
   ticker->every_us = every_us;
   ticker->tick = tick;
   ticker->user = user;
-  int failure = pthread_mutex_init(&ticker->mutex, NULL);
+  int failure = lk_mutex_init(&ticker->mutex);
   if (failure == 0 && (failure = lk_cond_init(&ticker->stop)) != 0) {
-    pthread_mutex_destroy(&ticker->mutex);
+    lk_mutex_destroy(&ticker->mutex);
   }
   if (failure != 0) {
     free(ticker);
@@ -66,14 +66,14 @@ int lk_ticker_start(lk_ticker **out, int64_t every_us, void (*tick)(void *user),
 }
 
 bool lk_ticker_is_me(const lk_ticker *ticker) {
-  return pthread_equal(pthread_self(), ticker->thread) != 0;
+  return lk_thread_same(lk_thread_self(), ticker->thread);
 }
 
 void lk_ticker_stop(lk_ticker *ticker) {
-  pthread_mutex_lock(&ticker->mutex);
+  lk_mutex_lock(&ticker->mutex);
   ticker->stops = true;
-  pthread_cond_signal(&ticker->stop);
-  pthread_mutex_unlock(&ticker->mutex);
-  pthread_join(ticker->thread, NULL);
+  lk_cond_signal(&ticker->stop);
+  lk_mutex_unlock(&ticker->mutex);
+  lk_thread_join(ticker->thread);
   destroy(ticker);
 }

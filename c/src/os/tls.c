@@ -196,7 +196,7 @@ static bool was_cut(void) {
           ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING);
 }
 
-static ssize_t outcome(lk_tls_session *session, int result, lk_error *error) {
+static ssize_t tls_outcome(lk_tls_session *session, int result, lk_error *error) {
   if (result > 0) return result;
   int saved = errno;
   long verified = SSL_get_verify_result(session->ssl);
@@ -230,14 +230,15 @@ ssize_t lk_tls_send(lk_tls_session *session, const char *data, size_t len, lk_er
   ERR_clear_error();
   errno = 0;
   session->wants_output = true;
-  return outcome(session, SSL_write(session->ssl, data, len > 1 << 20 ? 1 << 20 : (int)len), error);
+  return tls_outcome(session, SSL_write(session->ssl, data, len > 1 << 20 ? 1 << 20 : (int)len),
+                     error);
 }
 
 ssize_t lk_tls_recv(lk_tls_session *session, char *buffer, size_t size, lk_error *error) {
   bool wanted_output = session->wants_output;
   ERR_clear_error();
   errno = 0;
-  ssize_t n = outcome(session, SSL_read(session->ssl, buffer, (int)size), error);
+  ssize_t n = tls_outcome(session, SSL_read(session->ssl, buffer, (int)size), error);
   if (SSL_is_init_finished(session->ssl)) session->wants_output = wanted_output;
   return n;
 }

@@ -293,10 +293,10 @@ static void a_cancelled_first_leaves_its_place_to_the_next(void **state) {
 
 /* The server's last answer has been read: nothing is under way for who waits. */
 static bool has_a_sleeper(const lk_lock *lock) {
-  pthread_mutex_lock(&lock->client->mutex);
+  lk_mutex_lock(&lock->client->mutex);
   const lk_attempt *a = lock->record->first;
   bool sleeps = a && !a->steps.running && !a->steps.happened && a->phase == LK_PHASE_SLEEPING;
-  pthread_mutex_unlock(&lock->client->mutex);
+  lk_mutex_unlock(&lock->client->mutex);
   return sleeps;
 }
 

@@ -21,6 +21,7 @@
 
 #include "harness/catalog.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { LINKS_MAX = 64, INBOX_MAX = 256, PATIENCE_US = 10 * 1000 * 1000 };
 
@@ -30,8 +31,8 @@ typedef struct peer {
 } peer;
 
 struct fake {
-  pthread_mutex_t mutex;
-  pthread_cond_t arrived;
+  lk_mutex mutex;
+  lk_cond arrived;
   pthread_t thread;
   int listener; /* -1 while it refuses; the thread alone closes descriptors */
   bool refusing;
@@ -132,7 +133,7 @@ static void take_input(fake *f, int index) {
       freeReplyObject(argv);
     } else {
       f->inbox[(f->first + f->count++) % INBOX_MAX] = (fake_command){index, argv};
-      pthread_cond_broadcast(&f->arrived);
+      lk_cond_broadcast(&f->arrived);
     }
   }
 }
@@ -170,27 +171,27 @@ static void obey(fake *f) {
   } else if (!f->refusing && f->listener < 0) {
     f->listener = listen_on(f->port, &f->port);
   }
-  pthread_cond_broadcast(&f->arrived);
+  lk_cond_broadcast(&f->arrived);
 }
 
 static void *run(void *argument) {
   fake *f = argument;
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   while (!f->ending) {
     obey(f);
     struct pollfd polled[LINKS_MAX + 2];
     int index[LINKS_MAX + 2];
     char drained[16];
     nfds_t n = watch_all(f, polled, index);
-    pthread_mutex_unlock(&f->mutex);
+    lk_mutex_unlock(&f->mutex);
     poll(polled, n, -1);
-    pthread_mutex_lock(&f->mutex);
+    lk_mutex_lock(&f->mutex);
     if (polled[0].revents) (void)!read(f->wake[0], drained, sizeof drained);
     if (polled[1].revents && polled[1].fd == f->listener) take_link(f);
     for (nfds_t i = 2; i < n; i++)
       if (polled[i].revents && f->links[index[i]].fd == polled[i].fd) take_input(f, index[i]);
   }
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
   return NULL;
 }
 
@@ -201,7 +202,7 @@ static void wake_thread(fake *f) { (void)!write(f->wake[1], "", 1); }
 fake *fake_open(void) {
   fake *f = calloc(1, sizeof *f);
   assert_non_null(f);
-  pthread_mutex_init(&f->mutex, NULL);
+  lk_mutex_init(&f->mutex);
   lk_cond_init(&f->arrived);
   assert_int_equal(pipe(f->wake), 0);
   f->listener = listen_on(0, &f->port);
@@ -211,9 +212,9 @@ fake *fake_open(void) {
 }
 
 void fake_close(fake *f) {
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   f->ending = true;
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
   wake_thread(f);
   pthread_join(f->thread, NULL);
   for (int i = 0; i < f->nlinks; i++) close_link(&f->links[i]);
@@ -221,8 +222,8 @@ void fake_close(fake *f) {
   if (f->listener >= 0) close(f->listener);
   close(f->wake[0]);
   close(f->wake[1]);
-  pthread_cond_destroy(&f->arrived);
-  pthread_mutex_destroy(&f->mutex);
+  lk_cond_destroy(&f->arrived);
+  lk_mutex_destroy(&f->mutex);
   free(f);
 }
 
@@ -231,7 +232,7 @@ const char *fake_url(const fake *f) { return f->url; }
 fake_command fake_take(fake *f) {
   int64_t deadline = lk_clock_us() + PATIENCE_US;
   fake_command taken = {0};
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   while (f->count == 0 && lk_clock_us() < deadline)
     lk_cond_wait_until(&f->arrived, &f->mutex, deadline);
   if (f->count > 0) {
@@ -239,7 +240,7 @@ fake_command fake_take(fake *f) {
     f->first = (f->first + 1) % INBOX_MAX;
     f->count--;
   }
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
   if (!taken.argv) fail_msg("no command came");
   return taken;
 }
@@ -256,9 +257,9 @@ fake_command fake_take_script(fake *f, const char *script) {
 }
 
 bool fake_is_idle(fake *f) {
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   bool idle = f->count == 0;
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
   return idle;
 }
 
@@ -269,15 +270,15 @@ const char *fake_arg(const fake_command *command, size_t index) {
 }
 
 void fake_send(fake *f, const fake_command *command, const char *bytes) {
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   send_bytes(&f->links[command->link], bytes, strlen(bytes));
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
 }
 
 void fake_hang_up(fake *f, const fake_command *command) {
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   if (f->links[command->link].fd >= 0) shutdown(f->links[command->link].fd, SHUT_RDWR);
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
 }
 
 void fake_forget(fake_command *command) {
@@ -291,15 +292,15 @@ void fake_answer(fake *f, fake_command command, const char *bytes) {
 }
 
 void fake_refuse(fake *f, bool refuse) {
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   f->refusing = refuse;
   wake_thread(f);
-  while ((f->listener < 0) != refuse) pthread_cond_wait(&f->arrived, &f->mutex);
-  pthread_mutex_unlock(&f->mutex);
+  while ((f->listener < 0) != refuse) lk_cond_wait(&f->arrived, &f->mutex);
+  lk_mutex_unlock(&f->mutex);
 }
 
 void fake_leave(fake *f, const char *name) {
-  pthread_mutex_lock(&f->mutex);
+  lk_mutex_lock(&f->mutex);
   f->left = name;
-  pthread_mutex_unlock(&f->mutex);
+  lk_mutex_unlock(&f->mutex);
 }

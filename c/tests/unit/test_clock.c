@@ -9,32 +9,33 @@
 #include <cmocka.h>
 
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum { SECOND_US = 1000000, AN_AGE_US = 1000 * SECOND_US };
 
 typedef struct bell {
-  pthread_mutex_t mutex;
-  pthread_cond_t cond;
+  lk_mutex mutex;
+  lk_cond cond;
   bool rung;
 } bell;
 
 static void open_bell(bell *b) {
-  pthread_mutex_init(&b->mutex, NULL);
+  lk_mutex_init(&b->mutex);
   assert_int_equal(lk_cond_init(&b->cond), 0);
   b->rung = false;
 }
 
 static void close_bell(bell *b) {
-  pthread_cond_destroy(&b->cond);
-  pthread_mutex_destroy(&b->mutex);
+  lk_cond_destroy(&b->cond);
+  lk_mutex_destroy(&b->mutex);
 }
 
 static void *ring(void *argument) {
   bell *b = argument;
-  pthread_mutex_lock(&b->mutex);
+  lk_mutex_lock(&b->mutex);
   b->rung = true;
-  pthread_cond_signal(&b->cond);
-  pthread_mutex_unlock(&b->mutex);
+  lk_cond_signal(&b->cond);
+  lk_mutex_unlock(&b->mutex);
   return NULL;
 }
 
@@ -75,10 +76,10 @@ static void a_wait_ends_at_its_deadline_and_not_before(void **state) {
   bell b;
   open_bell(&b);
   int64_t deadline = lk_clock_us() + 30 * 1000;
-  pthread_mutex_lock(&b.mutex);
+  lk_mutex_lock(&b.mutex);
   int naps = 0;
   for (; lk_clock_us() < deadline; naps++) lk_cond_wait_until(&b.cond, &b.mutex, deadline);
-  pthread_mutex_unlock(&b.mutex);
+  lk_mutex_unlock(&b.mutex);
   assert_in_range(lk_clock_us() - deadline, 0, 20 * SECOND_US);
   assert_in_range(naps, 1, 100); /* it sleeps, it does not spin */
   close_bell(&b);
@@ -88,10 +89,10 @@ static void a_deadline_that_has_passed_does_not_wait(void **state) {
   (void)state;
   bell b;
   open_bell(&b);
-  pthread_mutex_lock(&b.mutex);
+  lk_mutex_lock(&b.mutex);
   lk_cond_wait_until(&b.cond, &b.mutex, lk_clock_us());
   lk_cond_wait_until(&b.cond, &b.mutex, INT64_MIN / 2);
-  pthread_mutex_unlock(&b.mutex);
+  lk_mutex_unlock(&b.mutex);
   close_bell(&b);
 }
 
@@ -99,10 +100,10 @@ static void a_signal_ends_a_wait(int64_t deadline) {
   bell b;
   pthread_t ringer;
   open_bell(&b);
-  pthread_mutex_lock(&b.mutex);
+  lk_mutex_lock(&b.mutex);
   assert_int_equal(pthread_create(&ringer, NULL, ring, &b), 0);
   while (!b.rung) lk_cond_wait_until(&b.cond, &b.mutex, deadline);
-  pthread_mutex_unlock(&b.mutex);
+  lk_mutex_unlock(&b.mutex);
   pthread_join(ringer, NULL);
   close_bell(&b);
 }
@@ -125,10 +126,10 @@ static void a_waiter_notices_that_the_clock_was_moved(void **state) {
   int64_t by = AN_AGE_US;
   open_bell(&b);
   int64_t deadline = lk_clock_us() + AN_AGE_US;
-  pthread_mutex_lock(&b.mutex);
+  lk_mutex_lock(&b.mutex);
   assert_int_equal(pthread_create(&mover, NULL, move_clock, &by), 0);
   while (lk_clock_us() < deadline) lk_cond_wait_until(&b.cond, &b.mutex, deadline);
-  pthread_mutex_unlock(&b.mutex);
+  lk_mutex_unlock(&b.mutex);
   pthread_join(mover, NULL);
   lk_clock_shift_us(-by);
   close_bell(&b);

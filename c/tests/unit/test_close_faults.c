@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "kit.h"
 #include "locks/attempt.h"
+#include "os/sync.h"
 
 typedef struct fixture {
   fake *server;
@@ -44,10 +45,10 @@ static int teardown(void **state) {
 }
 
 static bool is_hurried(void) {
-  pthread_mutex_lock(&fix.client->mutex);
+  lk_mutex_lock(&fix.client->mutex);
   char *op = (char *)fix.client->quitted;
   bool hurried = op && ((lk_attempt *)(op - offsetof(lk_attempt, op)))->hurried != LK_OK;
-  pthread_mutex_unlock(&fix.client->mutex);
+  lk_mutex_unlock(&fix.client->mutex);
   return hurried;
 }
 

@@ -7,6 +7,7 @@
 #include "fake.h"
 #include "kit.h"
 #include "locks/attempt.h"
+#include "os/sync.h"
 
 enum { COMMAND_MS = 2000, LEASE_MS = 12000, HEARTBEAT_MS = 3000 }; /* a look every second */
 
@@ -89,10 +90,10 @@ static void tell_ticket(const char *owner) {
 
 /* The waiter's client has read the message, and the waiter has not acted on it yet. */
 static bool is_noted(void) {
-  pthread_mutex_lock(&fix.client->mutex);
+  lk_mutex_lock(&fix.client->mutex);
   const lk_attempt *a = fix.lock->record->first;
   bool noted = a && a->told != 0;
-  pthread_mutex_unlock(&fix.client->mutex);
+  lk_mutex_unlock(&fix.client->mutex);
   return noted;
 }
 

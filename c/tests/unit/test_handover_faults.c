@@ -7,6 +7,7 @@
 #include "kit.h"
 #include "locks/attempt.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 /* A call ends after a third of the lease; the connection is trusted for longer than that. */
 enum { COMMAND_MS = 4000, LEASE_MS = 5100, WAIT_MS = 1000 };
@@ -71,10 +72,10 @@ static void copy(const fake_command *command, size_t index, char text[LK_OWNER_M
 
 /* The waiter's attempt, when nothing is under way for it; else NULL. */
 static lk_op *idle_waiter(void) {
-  pthread_mutex_lock(&fix.client->mutex);
+  lk_mutex_lock(&fix.client->mutex);
   lk_attempt *a = fix.lock->record->first;
   bool idle = a && !a->steps.running && !a->steps.happened && a->phase == LK_PHASE_SLEEPING;
-  pthread_mutex_unlock(&fix.client->mutex);
+  lk_mutex_unlock(&fix.client->mutex);
   return idle ? &a->op : NULL;
 }
 
@@ -348,9 +349,9 @@ static void nobody_stands_back_where_nothing_is_ever_handed_over(void **state) {
   kit_begin_release(&fix.release, fix.lock, fix.holder);
   answer(take("lock/release"), RELEASED);
   EXPECT(LK_OK, kit_end(&fix.release));
-  pthread_mutex_lock(&fix.client->mutex);
+  lk_mutex_lock(&fix.client->mutex);
   int64_t stand_back_us = fix.lock->record->stand_back_us;
-  pthread_mutex_unlock(&fix.client->mutex);
+  lk_mutex_unlock(&fix.client->mutex);
   assert_int_equal(stand_back_us, 0);
   lk_op_cancel(idle_waiter());
   EXPECT(LK_CANCELLED, kit_end(&fix.job));
@@ -359,9 +360,9 @@ static void nobody_stands_back_where_nothing_is_ever_handed_over(void **state) {
 static void who_begins_stands_back_if_there_is_time(void **state) {
   (void)state;
   int64_t until_us = lk_clock_us() + 400 * 1000;
-  pthread_mutex_lock(&fix.client->mutex);
+  lk_mutex_lock(&fix.client->mutex);
   fix.lock->record->stand_back_us = until_us;
-  pthread_mutex_unlock(&fix.client->mutex);
+  lk_mutex_unlock(&fix.client->mutex);
   kit_begin_acquire(&fix.job, fix.lock, fix.waiter, 20);
   answer(take("lock/acquire"), TAKEN);
   assert_true(lk_clock_us() < until_us);

@@ -181,10 +181,10 @@ static void end_round(crowd *c) {
 static void seem_near(const crowd *c) {
   enum { NEAR_US = 50, WEIGHT = 8 };
   lk_pipe *pipe = lk_route_to(c->client->route, NULL).pipe;
-  pthread_mutex_lock(&pipe->mutex);
+  lk_mutex_lock(&pipe->mutex);
   int64_t took_us = lk_clock_us() - pipe->inflight.first->answer.sent_us;
   pipe->trip_us = (WEIGHT * NEAR_US - took_us) / (WEIGHT - 1);
-  pthread_mutex_unlock(&pipe->mutex);
+  lk_mutex_unlock(&pipe->mutex);
 }
 
 /* All wait at once, one of them for all, and get their replies one by one. Returns how long that took. */

@@ -59,7 +59,7 @@ static void open_client(lk_callbacks callbacks) {
   fix.client = kit_client(fake_url(fix.server), &options);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   fix.task = kit_caller(fix.client);
-  fix.mutex = &fix.client->mutex;
+  fix.mutex = &fix.client->mutex.system;
 }
 
 static int setup(void **state) {

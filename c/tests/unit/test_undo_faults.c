@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "harness/client.h"
 #include "kit.h"
+#include "os/sync.h"
 
 enum { COMMAND_MS = 2000 };
 
@@ -56,9 +57,9 @@ static void expect_undone(const char *owner, const char *answer) {
 }
 
 static bool is_pausing(void) {
-  pthread_mutex_lock(&fix.client->mutex);
+  lk_mutex_lock(&fix.client->mutex);
   bool pausing = fix.client->undos_repeated > 0;
-  pthread_mutex_unlock(&fix.client->mutex);
+  lk_mutex_unlock(&fix.client->mutex);
   return pausing;
 }
 
