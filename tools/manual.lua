@@ -9,7 +9,10 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local completion = require('lib.manual.completion')
+local headers = require('lib.site.headers')
 local man = require('lib.manual.man')
+local man3 = require('lib.manual.man3')
+local man7 = require('lib.manual.man7')
 local markdown = require('lib.manual.markdown')
 local model = require('lib.manual.model')
 
@@ -20,6 +23,8 @@ parser:option('--program', 'The program, to ask for the help of commands in C.')
   :count(1)
 parser:option('--date', 'Of the man pages: November 21, 2026.'):argname('DATE'):default('')
 parser:option('--man', 'A folder for man pages.'):argname('DIR')
+parser:option('--man3', 'A folder for man pages of the library\'s functions.'):argname('DIR')
+parser:option('--man7', 'A folder for man pages of concepts.'):argname('DIR')
 parser:option('--completion', 'A folder for bash/latchkey, zsh/_latchkey, fish/latchkey.fish.')
   :argname('DIR')
 parser:option('--markdown', 'A folder for reference pages.'):argname('DIR')
@@ -40,6 +45,22 @@ if args.man then
   write(args.man, 'latchkey.1', man.program(commands, args.date))
   for _, command in ipairs(commands) do
     write(args.man, ('latchkey-%s.1'):format(command.name), man.command(command, args.date))
+  end
+end
+if args.man3 then
+  for _, file in ipairs(dir.getfiles('c/include/latchkey', '*.h')) do
+    for _, item in ipairs(headers.parse(assert(utils.readfile(file))).items) do
+      if man3.is_function(item) then
+        write(args.man3, item.name .. '.3', man3.page(item, 'latchkey/' .. path.basename(file),
+          args.date))
+      end
+    end
+  end
+end
+if args.man7 then
+  for _, row in ipairs(man7.PAGES) do
+    local text = assert(utils.readfile('docs/' .. row[1]))
+    write(args.man7, row[2] .. '.7', man7.page(text, row[2], row[3], args.date))
   end
 end
 if args.completion then

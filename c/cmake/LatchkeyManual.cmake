@@ -7,7 +7,8 @@ endif()
 
 set(lk_manual "${PROJECT_BINARY_DIR}/manual")
 set(lk_manual_stamp "${lk_manual}/stamp")
-file(GLOB_RECURSE lk_tools CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.lua")
+file(GLOB_RECURSE lk_tools CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.lua"
+  "${PROJECT_SOURCE_DIR}/c/include/latchkey/*.h" "${PROJECT_SOURCE_DIR}/docs/*.md")
 string(TIMESTAMP lk_date "%B %d, %Y" UTC)
 add_custom_command(
   OUTPUT "${lk_manual_stamp}"
@@ -15,7 +16,8 @@ add_custom_command(
   COMMAND "${CMAKE_COMMAND}" -E make_directory "${lk_manual}"
   COMMAND "${CMAKE_COMMAND}" -E env "LATCHKEY_LIB=$<TARGET_FILE:latchkey_shared>"
     "${LK_LUAJIT}" tools/manual.lua --program "$<TARGET_FILE:latchkey_program>" --date "${lk_date}"
-    --man "${lk_manual}/man1" --completion "${lk_manual}/completion"
+    --man "${lk_manual}/man1" --man3 "${lk_manual}/man3"
+    --man7 "${lk_manual}/man7" --completion "${lk_manual}/completion"
     --markdown "${lk_manual}/commands"
   COMMAND "${CMAKE_COMMAND}" -E touch "${lk_manual_stamp}"
   DEPENDS latchkey_program latchkey_shared latchkey_cdef ${lk_tools}
@@ -24,7 +26,9 @@ add_custom_command(
   VERBATIM)
 add_custom_target(latchkey_manual ALL DEPENDS "${lk_manual_stamp}")
 
-install(DIRECTORY "${lk_manual}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT program)
+install(DIRECTORY "${lk_manual}/man1" "${lk_manual}/man7"
+  DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT program)
+install(DIRECTORY "${lk_manual}/man3" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT dev)
 install(FILES "${lk_manual}/completion/bash/latchkey" COMPONENT program
   DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 # Debian's zsh looks for those of packages where no other does.

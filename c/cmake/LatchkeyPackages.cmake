@@ -30,9 +30,14 @@ foreach(component IN LISTS lk_components)
     DESTINATION "${CMAKE_INSTALL_DOCDIR}/../${lk_names_${component}}")
 endforeach()
 install(CODE "
-  file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/*.1\")
+  set(man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}\")
+  file(GLOB pages \"\${man}/man1/*.1\" \"\${man}/man7/*.7\")
   execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
   COMPONENT program)
+install(CODE "
+  file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man3/*.3\")
+  execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT dev)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed locks on Redis and Valkey, as Lua scripts")

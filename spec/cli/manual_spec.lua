@@ -85,6 +85,22 @@ describe('the manual', function()
     end
   end)
 
+  it('has a page of each public function, and of concepts', function()
+    local count = 0
+    for _, file in ipairs(dir.getfiles(program.root .. '/c/include/latchkey', '*.h')) do
+      local text = utils.readfile(file):gsub('/%*.-%*/', '')
+      for name in text:gmatch('\nLK_API [^;]-([%l_%d]+)%(') do
+        local page = assert(utils.readfile(MANUAL .. 'man3/' .. name .. '.3'), name)
+        assert.truthy(page:find('\n.In latchkey/' .. path.basename(file) .. '\n', 1, true), name)
+        assert.truthy(page:find('\n.Fo ' .. name .. '\n', 1, true), name)
+        count = count + 1
+      end
+    end
+    assert.equal(count, #dir.getfiles(MANUAL .. 'man3'))
+    assert.is_true(count > 100)
+    assert.is_true(#dir.getfiles(MANUAL .. 'man7') >= 5)
+  end)
+
   it('leads only to pages that are there', function()
     for _, file in ipairs(dir.getfiles(MANUAL .. 'man1')) do
       for name in utils.readfile(file):gmatch('%.Xr (%S+) 1') do
@@ -95,7 +111,14 @@ describe('the manual', function()
 
   it('is good in the eyes of mandoc', function()
     is_there('mandoc')
-    local files = dir.getfiles(MANUAL .. 'man1', '*.1')
+    local files = {}
+    for _, section in ipairs({ '1', '3', '7' }) do
+      local pages = dir.getfiles(MANUAL .. 'man' .. section, '*.' .. section)
+      assert.is_true(#pages > 0)
+      for _, file in ipairs(pages) do
+        files[#files + 1] = file
+      end
+    end
 
     local found = {}
     for line in program.start_any('mandoc', { '-T', 'lint', unpack(files) }):wait().out

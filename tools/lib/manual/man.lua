@@ -6,7 +6,8 @@ local exits = require('latchkey.cli.exits')
 
 local man = {}
 
-local WIDTH = 78
+-- Marks are added to some lines after that.
+local WIDTH = 72
 
 -- Text on lines of its own: nothing in it is a macro, a sentence starts a line, and none is long.
 local function flow(out, text)
@@ -52,10 +53,12 @@ local function rows(out, list)
   out[#out + 1] = '.El'
 end
 
-local function header(title, name, summary, date)
-  return { '.Dd ' .. date, '.Dt ' .. title:upper() .. ' 1', '.Os', '.Sh NAME', '.Nm ' .. name,
-    '.Nd ' .. summary:gsub('%?$', '') }
+local function header(title, section, name, summary, date)
+  return { '.Dd ' .. date, ('.Dt %s %d'):format(title:upper(), section), '.Os', '.Sh NAME',
+    '.Nm ' .. name, '.Nd ' .. summary:gsub('%?$', '') }
 end
+
+man.flow, man.header, man.verbatim = flow, header, verbatim
 
 local function environment(out)
   out[#out + 1] = '.Sh ENVIRONMENT'
@@ -92,7 +95,7 @@ end
 ---@return string
 function man.command(command, date)
   local name = 'latchkey-' .. command.name
-  local out = header(name, name, command.summary, date)
+  local out = header(name, 1, name, command.summary, date)
   out[#out + 1] = '.Sh SYNOPSIS'
   verbatim(out, command.usage)
   out[#out + 1] = '.Sh DESCRIPTION'
@@ -121,7 +124,7 @@ end
 ---@param date string
 ---@return string
 function man.program(commands, date)
-  local out = header('latchkey', 'latchkey', 'distributed locks on Redis and Valkey', date)
+  local out = header('latchkey', 1, 'latchkey', 'distributed locks on Redis and Valkey', date)
   out[#out + 1] = '.Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar option ...\n.Sh DESCRIPTION\n.Nm'
   flow(out, 'holds locks on a Redis or Valkey server for programs and people, shows and repairs '
     .. 'them, and checks and ships the scripts that they are made of. Its commands:')
