@@ -173,10 +173,11 @@ ARGV  "3"
   end)
 
   it('names the line for each mistake at the prompt', function()
-    local result = take({ 'nonsense', 'until 99', 'until here', 'break -4', 'back', 'watch',
+    local result = take({ 'nonsense', 're', 'until 99', 'until here', 'break -4', 'back', 'watch',
       'watch a b', 'r', "r GET 'x", 'r NOSUCH', 'e', 'advance soon', 'maxlen x', 'list x', 'h' })
 
     for _, words in ipairs({ 'there is no command "nonsense"; help lists them',
+      'there is no command "re"; help lists them',
       'nothing runs at line 99 or below it', '"here" is no line', 'No breakpoint in line 4.',
       'this is the first line', 'watch takes one key', 'redis takes a command',
       '<error> ERR Unknown Redis command called from script', 'eval takes Lua',
@@ -228,6 +229,20 @@ ARGV  "3"
     assert.matches('%* Stopped at 3, stop reason = start\n%-> 3     return args%[1%] %* 2\n'
       .. '<value> {"21"}\n%* Ended with\n%(integer%) 42\n$', result.out)
     assert.equal(64, program.run({ 'debug', '--library', folder .. '/library.lua', 'no' }).code)
+  end)
+
+  it('runs a script as the function that bundles make of it, with the same lines', function()
+    local words = { 'debug', 'mutex/release', '--name', 'k', '--owner', 'me', '--before',
+      'SET k me PX 5000' }
+    local as_script = run({ 'next', 'write', 'next', 'c' }, unpack(words))
+    words[#words + 1] = '--function'
+    local as_function = run({ 'next', 'write', 'trace', 'next', 'c' }, unpack(words))
+
+    assert.equal(0, as_function.code)
+    assert.matches('In %(function at line 2%):\n[^\n]*\n', as_function.out)
+    assert.equal(as_script.out, (as_function.out:gsub('In %(function at line 2%):\n[^\n]*\n', '')))
+    assert.matches('only a script that begins with #!lua and has a header runs as a function',
+      program.run({ 'debug', '--function', folder .. '/own/take.lua' }).err)
   end)
 
   it('opens a call of a trace, after those before it', function()

@@ -25,7 +25,7 @@ table.sort(pictures)
 
 describe('the pictures', function()
   it('are there', function()
-    assert.equal(6, #pictures)
+    assert.equal(7, #pictures)
   end)
 
   for _, name in ipairs(pictures) do
@@ -49,6 +49,20 @@ describe('the pictures', function()
       assert.is_true(#assert(words, name .. ' is on no page') > 30)
     end)
   end
+
+  it('of a session has the lines of the page, which are those of the debugger', function()
+    local svg = assert(utils.readfile(ASSETS .. 'debug.svg'))
+    local page = assert(utils.readfile(helper.root .. '/docs/howto/debug-a-script.md'))
+    page = page:match('## A first session(.-)\n## '):gsub('%s+', ' ')
+    local count = 0
+    for line in svg:gmatch('<text x="8"[^>]*>(.-)</text>') do
+      local words = line:gsub('<tspan.-</tspan>', ''):gsub('&lt;', '<'):gsub('&gt;', '>')
+        :gsub('^%$ ', ''):gsub(' \\$', ''):gsub('%s+', ' '):gsub('^ ', '')
+      assert.truthy(page:find(words, 1, true), words)
+      count = count + 1
+    end
+    assert.is_true(count > 15)
+  end)
 
   it('of a loss has the figures of the page of exec', function()
     local svg = assert(utils.readfile(ASSETS .. 'exec-loss.svg'))

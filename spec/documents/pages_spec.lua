@@ -48,6 +48,10 @@ local function free_port()
   return tostring(port)
 end
 
+local function with_scripts()
+  return { prepare = ('cp -r "%s/scripts" .'):format(program.root) }
+end
+
 -- What some pages need besides.
 local needs = {
   ['howto/deploy-scripts.md'] = function()
@@ -60,9 +64,8 @@ local needs = {
   ['howto/tls-and-acl.md'] = function()
     return { replace = { ['6390'] = free_port() } }
   end,
-  ['tutorial/counterexample.md'] = function()
-    return { prepare = ('cp -r "%s/scripts" .'):format(program.root) }
-  end,
+  ['howto/debug-a-script.md'] = with_scripts,
+  ['tutorial/counterexample.md'] = with_scripts,
 }
 
 local pages = {}

@@ -99,8 +99,8 @@ function Prompt:ask()
 end
 
 function Prompt:stopped(stop)
-  if stop.step == 1 then
-    self.records = self.debugger.before
+  if stop.step == 1 or not self.has_stopped then
+    self.records, self.has_stopped = self.debugger.before, true
   end
   self:show_changes()
   self.stop, self.outcome = stop, nil
@@ -417,15 +417,15 @@ local function find_command(word)
   if word == 'abort' or word == 'a' then
     return 'quit'
   end
-  local found
+  local found, count = nil, 0
   for _, entry in ipairs(WORDS) do
     if entry[1] == word or entry[2] == word then
       return entry[1]
     elseif #word > 1 and entry[1]:sub(1, #word) == word then
-      found = not found and entry[1] or nil
+      found, count = entry[1], count + 1
     end
   end
-  return found
+  return count == 1 and found or nil
 end
 
 local REPEATED = { step = true, next = true, out = true, continue = true, back = true }

@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
+local functions = require('latchkey.bundle.functions')
 local inline = require('latchkey.mock.inline')
 local script_call = require('latchkey.cli.script_call')
 local text = require('latchkey.cli.text')
@@ -130,6 +131,19 @@ local function with_before(world, lists, args)
   end
 end
 
+-- What calls a function of the world's libraries.
+local function caller(world, name, keys, values)
+  local words = { 'FCALL', name, #keys }
+  for _, list in ipairs({ keys, values }) do
+    for _, word in ipairs(list) do
+      words[#words + 1] = word
+    end
+  end
+  return function()
+    return world:command(unpack(words))
+  end
+end
+
 local function of_library(world, args)
   local source, why = utils.readfile(args.library, true)
   if not source then
@@ -146,16 +160,25 @@ local function of_library(world, args)
       args.library, args.script[1]), hint = '' }
   end
   local keys, values = script_call.form({}, args)
-  local words = { 'FCALL', args.script[1], #keys }
-  for _, list in ipairs({ keys, values }) do
-    for _, word in ipairs(list) do
-      words[#words + 1] = word
-    end
-  end
   return { name = args.script[1], file = args.library, source = source, keys = keys,
-    args = values, run = function()
-      return world:command(unpack(words))
-    end }
+    args = values, run = caller(world, args.script[1], keys, values) }
+end
+
+-- A script as the function that bundles make of it, whose lines are those of the script.
+local function as_function(world, script, keys, values)
+  local code, why
+  if script.header and script.source:find('^#!') then
+    code, why = functions.library(script)
+  else
+    why = 'only a script that begins with #!lua and has a header runs as a function'
+  end
+  if code then
+    code, why = world.functions:load(code, false)
+  end
+  if not code then
+    return nil, { status = 'LK_SCRIPT', message = ('%s: %s'):format(script.path, why), hint = '' }
+  end
+  return caller(world, functions.name(script.name, script.header.version), keys, values)
 end
 
 local function of_script(world, lists, args)
@@ -167,21 +190,27 @@ local function of_script(world, lists, args)
   if not keys then
     return nil, misuse(values)
   end
-  local compiled
-  compiled, failure = add(world, script)
-  if not compiled then
+  local run
+  if args.as_function then
+    run, failure = as_function(world, script, keys, values)
+  else
+    run, failure = add(world, script)
+    run = run and function()
+      return world:eval(script.name, keys, values)
+    end
+  end
+  if not run then
     return nil, failure
   end
   return { name = script.name, file = script.path, source = script.source, keys = keys,
-    args = values, header = script.header, run = function()
-      return world:eval(script.name, keys, values)
-    end }
+    args = values, header = script.header, run = run }
 end
 
 ---A call as it is written on the command line.
 ---@param home string
 ---@param args { script: string[], name: string|nil, dir: string|nil, library: string|nil,
----  before: string[]|nil, no_strict: boolean|nil } and `field_ARGUMENT` for each option
+---  as_function: boolean|nil, before: string[]|nil, no_strict: boolean|nil } and `field_ARGUMENT`
+---  for each option
 ---@return table|nil target
 ---@return table|nil failure as Context:fail takes it
 function target.call(home, args)

@@ -22,6 +22,8 @@ function command.configure(parser, arguments, home)
     .. 'script with its options (lock/acquire --name k ...), or +TIME. May be given several times.')
     :argname('LINES'):count('*')
   parser:option('--dir', 'A folder of further scripts.'):argname('DIR')
+  parser:flag('--function', 'The script as a Redis Function, as bundles have it.')
+    :target('as_function')
   parser:option('--library', 'A library of functions; SCRIPT is one of them.'):argname('FILE')
   parser:option('--trace', 'A call that a client wrote down (docs/reference/trace.md), after those '
     .. 'before it.'):argname('FILE:LINE')

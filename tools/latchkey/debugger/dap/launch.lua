@@ -13,7 +13,7 @@ local KINDS = {
   script = 'string', lock = 'string', dir = 'string', library = 'string', trace = 'string',
   model = 'string', replay = 'string', fields = 'table', keys = 'table', args = 'table',
   before = 'table', options = 'table', strict = 'boolean', stopOnEntry = 'boolean',
-  stopAtEnd = 'boolean',
+  stopAtEnd = 'boolean', asFunction = 'boolean',
 }
 
 -- What editors add to each request beside names of their own, which begin with two underscores.
@@ -49,7 +49,8 @@ end
 
 local function of_call(home, given)
   local args = { script = words_of(given), name = given.lock, dir = given.dir,
-    library = given.library, before = given.before, no_strict = given.strict == false }
+    library = given.library, before = given.before, as_function = given.asFunction,
+    no_strict = given.strict == false }
   for name, value in pairs(given.fields or {}) do
     args['field_' .. name] = tostring(value)
   end
