@@ -222,6 +222,14 @@ describe('latchkey debug --dap', function()
     assert.equal('no local variable is named m', turns[10][1].message)
     assert.equal('3', turns[13][1].body.result)
     assert.equal('1) (integer) 6\n2) "left"\n', turns[15][#turns[15] - 2].body.output)
+
+    turns = stopped({ { 'next' }, { 'next' }, { 'scopes', { frameId = 1 } },
+      { 'setVariable', { variablesReference = 1, name = 'n', value = '40' } }, { 'continue' },
+      { 'evaluate', { expression = 'n', context = 'hover' } },
+      { 'variables', { variablesReference = 1 } } }, { stopAtEnd = true })
+    assert.equal('end', turns[6][#turns[6]].body.description)
+    assert.equal('40', turns[7][1].body.result)
+    assert.equal('this reference means nothing any more', turns[8][1].message)
   end)
 
   it('stops when a key has changed', function()

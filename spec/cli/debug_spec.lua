@@ -150,6 +150,13 @@ ARGV  "3"
     assert.equal(1, result.code)
   end)
 
+  it('shows what a key was before', function()
+    local result = take({ 'until 10', 'keys' }, '--before', 'SET nails 9 PX 500')
+
+    assert.matches('\n~ "nails"  string  "8"  60000 ms left\n    was string  "9"  500 ms left\n',
+      result.out)
+  end)
+
   it('exits with 1 when the script answers with an error', function()
     local result = take({ 'c' }, '--before', 'SET nails 0')
 

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+local Points = require('latchkey.debugger.points')
 local debugging = require('support.debugging')
 local helper = require('helper')
 
@@ -123,10 +124,18 @@ describe('the debugger', function()
     assert.same({ '1 start', '3 break point', '4 step over', '5 step over', '4 back' }, told.stops)
     assert.equal(1 + 3 + 43, told.ends[1].reply)
 
-    -- Gone back before it was done, it is undone.
+    -- Gone back before it was done, or to where it was done, it is undone.
     told = count({ 'continue', set_n, 'back', 'continue', 'continue' },
       { prepare = at(3, 'n == 3') })
     assert.equal(10, told.ends[1].reply)
+    told = count({ 'continue', set_n, 'back', function(debugger, stop)
+      assert.equal(3, debugger:evaluate(stop.frames[1], 'n')[1])
+      return 'next'
+    end, 'next', 'back', function(debugger, stop)
+      assert.equal(3, debugger:evaluate(stop.frames[1], 'n')[1])
+    end }, { prepare = at(3, 'n == 3') })
+    assert.same({ '1 start', '3 break point', '4 step over', '3 back', '4 step over',
+      '5 step over', '4 back' }, told.stops)
   end)
 
   it('tells the variables of each function that is under way', function()
@@ -146,7 +155,7 @@ describe('the debugger', function()
     local target = debugging.target("return redis.call('TIME')[1]", { strict = true })
     local told = debugging.play(target, { function(debugger, stop)
       local now = target.world.clock.ms
-      assert(debugger:evaluate(stop.frames[1], "redis.call('GET', 'x') or redis.call('TIME')"))
+      assert(debugger:evaluate(stop.frames[1], "redis.call('TIME') and redis.call('TIME')"))
       assert.equal(now, target.world.clock.ms)
       return 'continue'
     end })
@@ -160,6 +169,60 @@ describe('the debugger', function()
 
     assert.same({ '1 start', '3 error', '2 back' }, told.stops)
     assert.equal(3, told.ends[1].err.line)
+  end)
+
+  it('names the line that fails because of what was typed', function()
+    local told = debugging.play(debugging.target('local t = { x = { y = 1 } }\nlocal a = 1\n'
+      .. 'local b = t.x.y\nreturn b\n'), { 'next', function(debugger, stop)
+      assert(debugger:evaluate(stop.frames[1], 't = {}'))
+      debugger:meddle(function(frame)
+        debugger:evaluate(frame, 't = {}')
+      end)
+      return 'continue'
+    end, 'continue' })
+
+    assert.same({ '1 start', '2 step over', '3 error' }, told.stops)
+    assert.equal(3, told.ends[1].err.line)
+  end)
+
+  it('sees the later of two variables of one name', function()
+    debugging.play(debugging.target('local a = 1\nlocal a = 2\nreturn a\n'), { 'next', 'next',
+      function(debugger, stop)
+        assert.equal(2, debugger:evaluate(stop.frames[1], 'a')[1])
+        assert.same({ { name = 'a', value = 2 } }, require('latchkey.debugger.stack').locals(
+          stop.frames[1]))
+      end })
+  end)
+
+  it('leaves texts the methods of the script', function()
+    local told = debugging.play(debugging.target("local ok = pcall(function()\n"
+      .. "  return ('%s'):format(false)\nend)\nreturn ok and 1 or 0\n"), { 'step', 'step', 'step',
+      'step' })
+
+    assert.equal(0, told.ends[1].reply)
+  end)
+
+  it('stops in a function of one line each time that it is called', function()
+    local told = debugging.play(debugging.target('local function f() return 1 end\n'
+      .. 'local a = f() + f()\nreturn a\n'), { 'step', 'step', 'step', 'step' })
+
+    assert.same({ '1 start', '2 step over', '1 step over', '1 step over', '3 step over' },
+      told.stops)
+  end)
+
+  it('knows at which lines it can stop', function()
+    local points = Points.new({}, table.concat({ '#!lua', 'local a =', '  1', '', 'if a',
+      '  and a > 0 then', '  a = 2', 'elseif a then', '  a = 3', 'else', '  a = 4', 'end',
+      'local function f()', '  return 1', 'end', 'while f() < 1 do', '  f()', 'end', 'return a' },
+      '\n'))
+    local lines = {}
+    for line in pairs(points.stoppable) do
+      lines[#lines + 1] = line
+    end
+    table.sort(lines)
+
+    assert.same({ 2, 5, 7, 8, 9, 11, 14, 16, 17, 19 }, lines)
+    assert.same({ 5, 14, nil }, { points:nearest(3), points:nearest(12), points:nearest(20) })
   end)
 
   it('gets out of a script that catches every error', function()

@@ -42,8 +42,7 @@ end
 -- Ends the run, whatever the script does with the error: each of its next lines throws again.
 function Debugger:abort()
   self.aborting = true
-  local run = self.world.run
-  run.stopped, run.finding = true, ABORTED
+  self.world.run.finding = ABORTED
   error(ABORTED, 0)
 end
 
