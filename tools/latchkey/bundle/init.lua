@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local digest = require('latchkey.digest')
+local evidence = require('latchkey.bundle.evidence')
 local gzip = require('latchkey.bundle.gzip')
 local manifest = require('latchkey.bundle.manifest')
 local pages = require('latchkey.bundle.pages')
@@ -24,6 +25,7 @@ local LIMITS = { files = 4000, bytes = 1024 * 1024 }
 ---@field bytes string the whole file
 ---@field files table<string, string> content by path
 ---@field scripts table[] as of catalog.read
+---@field statement table|nil what was shown about them (latchkey.bundle.evidence)
 
 ---May a bundle have this name and version?
 ---@param name string
@@ -45,16 +47,17 @@ end
 ---@param about { name: string, version: string }
 ---@param folder string of the scripts
 ---@param licence? string the text of one
+---@param statement? string what was shown about the scripts (evidence.write)
 ---@return bundle.contents|nil contents
 ---@return string|nil why
-function bundle.pack(about, folder, licence)
+function bundle.pack(about, folder, licence, statement)
   local scripts, findings = catalog.read(folder)
   if not scripts then
     return nil, (report.text(findings):gsub('\n$', ''))
   elseif #scripts == 0 then
     return nil, folder .. ' has no scripts'
   end
-  local files = { LICENSE = licence }
+  local files = { LICENSE = licence, [evidence.FILE] = statement }
   for _, script in ipairs(scripts) do
     files['scripts/' .. script.name .. '.lua'] = script.source
     files['scripts/' .. script.name .. '.contract'] = script.contract
@@ -91,6 +94,13 @@ function bundle.read(bytes)
   if not document then
     return nil, scripts
   end
+  local statement
+  if files[evidence.FILE] then
+    statement, why = evidence.read(files[evidence.FILE], scripts)
+    if not statement then
+      return nil, why
+    end
+  end
   why = bundle.check_name(document.name, document.version)
   if why then
     return nil, why
@@ -99,7 +109,7 @@ function bundle.read(bytes)
       document.version)
   end
   return { name = document.name, version = document.version, sha256 = digest.sha256(bytes),
-    bytes = bytes, files = files, scripts = scripts }
+    bytes = bytes, files = files, scripts = scripts, statement = statement }
 end
 
 ---The bytes of a file that may be a bundle.

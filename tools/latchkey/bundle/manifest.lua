@@ -18,8 +18,12 @@ manifest.SERVER = { redis = '7.0.0', valkey = '7.2.0' }
 
 local INDENT = '  '
 
--- The names of an object are sorted; an array of plain values stands on one line.
-local function encode(value, indent)
+---JSON in one form: the names of an object are sorted; an array of plain values stands on one line.
+---@param value any
+---@param indent string of the lines inside
+---@return string
+function manifest.encode(value, indent)
+  local encode = manifest.encode
   if type(value) ~= 'table' then
     return type(value) == 'number' and ('%.0f'):format(value)
       or (cjson.encode(value):gsub('\\/', '/'))
@@ -211,7 +215,7 @@ function manifest.add(about, files)
       others[#others + 1] = file_of(files, file)
     end
   end
-  files[manifest.FILE] = encode({ schema = manifest.SCHEMA, name = about.name,
+  files[manifest.FILE] = manifest.encode({ schema = manifest.SCHEMA, name = about.name,
     version = about.version, server = manifest.SERVER, scripts = rows, files = others }, '') .. '\n'
   return scripts
 end

@@ -20,6 +20,8 @@ function command.configure(parser)
     .. 'project\'s own.'):argname('X.Y.Z')
   parser:option('--licence', 'A file for the bundle\'s LICENSE; default the one in the folder, if '
     .. 'there is one.'):argname('FILE')
+  parser:option('--evidence', 'A statement about these scripts, as tools/release writes it; it '
+    .. 'travels inside.'):argname('FILE')
   parser:option('--sign', 'Sign it with this SSH key, into FILE.sig.'):argname('KEY')
   parser:epilog('Scripts, manifest.json, function libraries, reference pages and the licence, in '
     .. 'the same bytes every time; FILE.sha256 beside it.')
@@ -47,15 +49,18 @@ local function source_of(args, home)
   elseif not about.name or not about.version then
     return nil, 'give --name and --set-version'
   end
-  local licence
+  local licence, statement
   local why = bundle.check_name(about.name, about.version)
   if not why then
     licence, why = licence_of(args, own and home or folder)
   end
+  if not why and args.evidence then
+    statement, why = utils.readfile(args.evidence, true)
+  end
   if why then
     return nil, why
   end
-  return { about = about, folder = folder, licence = licence }
+  return { about = about, folder = folder, licence = licence, statement = statement }
 end
 
 -- Whoever looks meanwhile sees the file as it was or as it is then.
@@ -92,7 +97,8 @@ function command.run(args, ctx)
   if not source then
     return ctx:misuse(wrong)
   end
-  local contents, why = bundle.pack(source.about, source.folder, source.licence)
+  local contents, why = bundle.pack(source.about, source.folder, source.licence,
+    source.statement)
   if not contents then
     return trust.refuse(ctx, why)
   end

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
+local bundle = require('latchkey.bundle')
 local cli = require('latchkey.cli')
+local evidence = require('latchkey.bundle.evidence')
 local loaded = require('latchkey.servers.loaded')
 local nodes = require('latchkey.servers.nodes')
 local targets = require('latchkey.servers.targets')
@@ -10,11 +12,15 @@ local command = { summary = 'is a bundle whole, signed, and on the servers?', se
 function command.configure(parser)
   parser:argument('file', 'A bundle, as latchkey bundle writes it.')
   trust.options(parser)
+  parser:flag('--evidence', 'Show what was shown about its scripts, and what not.')
+  parser:flag('--redo', 'With --evidence: make the parts again that follow from the scripts alone '
+    .. '(some minutes), and compare.')
   parser:flag('--functions', 'With --url: check for its function libraries.')
   nodes.options(parser)
   parser:epilog('With --url, each server (and replica) must have exactly the bundle\'s scripts: '
     .. 'a line for each, and with --verbose one for each script that it lacks. '
-    .. 'Exit code 1: refused, or a server lacks some; 2: a server could not be asked.')
+    .. 'Exit code 1: refused, a server lacks some, or a part of the evidence differs; 2: a '
+    .. 'server could not be asked.')
 end
 
 -- The names of what a node lacks or has otherwise.
@@ -64,8 +70,45 @@ local function compare(ctx, list, target, wanted)
   return rows, table.concat(shown), code
 end
 
+-- Makes parts again on the scripts of the bundle: rows for the document, words for people.
+local function redo(contents)
+  local stdlib = require('posix.stdlib')
+  local folder = assert(stdlib.mkdtemp((os.getenv('TMPDIR') or '/tmp') .. '/latchkey-XXXXXX'))
+  local rows
+  local done, why = bundle.unpack(contents, folder)
+  if done then
+    done, rows = pcall(evidence.redo, contents.statement, folder)
+    why = not done and rows or nil
+  end
+  require('pl.dir').rmtree(folder)
+  assert(done, why)
+  local lines, differs = {}, false
+  for i, row in ipairs(rows) do
+    lines[i] = ('%-16s %s\n'):format(row.name, row.outcome)
+    differs = differs or row.differs
+  end
+  return rows, 'made again:\n' .. table.concat(lines), differs
+end
+
+-- What the evidence says, for the document and for people; exit code 1 where it came out otherwise.
+local function tell_evidence(contents, again_too)
+  local rows, words, differs
+  local shown = evidence.table(contents.statement)
+  if again_too then
+    rows, words, differs = redo(contents)
+    shown = shown .. words
+  end
+  return contents.statement.predicate, rows, shown, differs and cli.exits.found
+end
+
 function command.run(args, ctx)
+  if args.redo and not args.evidence then
+    return ctx:misuse('--redo goes with --evidence')
+  end
   local contents, why, hint = trust.open(args.file, args)
+  if contents and args.evidence and not contents.statement then
+    contents, why = nil, args.file .. ' carries no evidence'
+  end
   if not contents then
     return trust.refuse(ctx, why, hint)
   end
@@ -79,9 +122,14 @@ function command.run(args, ctx)
     end
     rows, shown, code = compare(ctx, list, target, assert(target.wanted(contents.scripts)))
   end
+  local about, again, words, found
+  if args.evidence then
+    about, again, words, found = tell_evidence(contents, args.redo)
+    shown, code = shown .. words, found or code
+  end
   ctx:result({ file = args.file, name = contents.name, version = contents.version,
     sha256 = contents.sha256, scripts = #contents.scripts, signer = contents.signer,
-    trust = contents.trust, nodes = rows },
+    trust = contents.trust, nodes = rows, evidence = about, again = again },
     ('%s %s: %d scripts\nsha256 %s\n%s\n%s'):format(contents.name, contents.version,
       #contents.scripts, contents.sha256, contents.trust, shown))
   return code

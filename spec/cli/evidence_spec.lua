@@ -1,0 +1,103 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Bundles that carry what was shown about their scripts.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local evidence = require('latchkey.bundle.evidence')
+local program = require('cli.program')
+
+local SCRIPT = [=[
+#!lua flags=no-writes
+--[[ latchkey-script
+name:     my/count
+version:  1.0.0
+summary:  How many fields a hash has.
+keys:
+  - counted  hash  r  {name}  what is counted
+returns:
+  - {1, fields}  so many
+repeat:   pure
+cost:     at most 1 command
+cluster:  one slot
+]]
+return {1, redis.call('HLEN', KEYS[1])}
+]=]
+
+local function is_lint(name)
+  return name == 'lint'
+end
+
+describe('a bundle with evidence', function()
+  local folder
+
+  before_each(function()
+    folder = program.folder()
+    assert(dir.makepath(folder .. '/my'))
+    assert(utils.writefile(folder .. '/my/count.lua', SCRIPT, true))
+  end)
+
+  -- A bundle with a statement that lint came to so many findings more than it does.
+  local function bundle(more)
+    local file, statement = program.folder() .. '/mine.tar.gz', program.folder() .. '/evidence.json'
+    local parts = evidence.make(folder, is_lint)
+    parts[1].figures.findings = parts[1].figures.findings + more
+    assert(utils.writefile(statement, evidence.write({ version = '0.1.0', commit = 'c0ffee',
+      date = '2026-11-22' }, catalog.read(folder), parts, {}), true))
+    local result = program.run({ 'bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o',
+      file, '--evidence', statement })
+    return file, result
+  end
+
+  local function verify(...)
+    return program.run({ 'verify', '--allow-unsigned', ... })
+  end
+
+  it('shows it, and what it does not cover', function()
+    local result = verify('--evidence', (bundle(0)))
+
+    assert.equal(0, result.code, result.err)
+    assert.matches('\nlint +%d findings .*latchkey lint\n', result.out)
+    assert.truthy(result.out:find('not covered:\n  ' .. evidence.NOT_COVERED[1], 1, true))
+  end)
+
+  it('is made again with --redo, and comes out the same', function()
+    local result = verify('--evidence', '--redo', (bundle(0)))
+
+    assert.equal(0, result.code, result.err)
+    assert.matches('made again:\nlint +the same\n', result.out)
+  end)
+
+  it('is found out with --redo when it said what does not come out', function()
+    local result = verify('--evidence', '--redo', '--json', (bundle(1)))
+
+    assert.equal(1, result.code)
+    local again = program.decode(result.out).again
+    assert.is_true(again[1].differs)
+    assert.matches('^was findings', again[1].outcome)
+  end)
+
+  it('is not made of a statement about other scripts', function()
+    local file = bundle(0)
+    assert(utils.writefile(folder .. '/my/count.lua', (SCRIPT:gsub('HLEN', 'HSTRLEN')), true))
+    local statement = program.folder() .. '/other.json'
+    assert(utils.writefile(statement, evidence.write({ version = '0.1.0', commit = 'c0ffee',
+      date = '2026-11-22' }, {}, {}, {}), true))
+    local result = program.run({ 'bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o',
+      file, '--evidence', statement })
+
+    assert.equal(1, result.code)
+    assert.matches('says nothing about scripts/my/count.lua', result.err)
+  end)
+
+  it('is asked for in vain where there is none', function()
+    local file = program.folder() .. '/bare.tar.gz'
+    assert.equal(0, program.run({ 'bundle', folder, '--name', 'mine', '--set-version', '1.0.0',
+      '-o', file }).code)
+
+    local result = verify('--evidence', file)
+    assert.equal(1, result.code)
+    assert.matches('carries no evidence', result.err)
+    assert.equal(64, verify('--redo', file).code)
+  end)
+end)

@@ -1,0 +1,236 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What was shown about a set of scripts: a statement in the form of in-toto (v1). Its subjects are
+-- the scripts, by SHA1 and SHA-256; its predicate has a part for each check, with the command that
+-- makes it again. What follows from the scripts alone (lint, the model checker) is exact, and is
+-- made here and again by the same functions.
+local cjson = require('cjson')
+
+local digest = require('latchkey.digest')
+local manifest = require('latchkey.bundle.manifest')
+
+local evidence = {}
+
+evidence.FILE = 'evidence.json'
+evidence.TYPE = 'https://in-toto.io/Statement/v1'
+evidence.PREDICATE = 'urn:latchkey:evidence:1'
+---Parts above this are not made again by `redo`.
+evidence.REDO_MINUTES = 30
+
+evidence.NOT_COVERED = {
+  'more clients, rounds and faults than the bounds of the checker say',
+  'the library and the program that run the scripts',
+  'servers, settings and fail-overs that break a condition of docs/explanation/guarantees.md',
+  'who made this statement: a signature of the bundle says that',
+}
+
+-- The largest bounds of several runs, as "clients=3 faults=1 rounds=2".
+local function bounds_of(runs)
+  local most, names, words = {}, {}, {}
+  for _, run in ipairs(runs) do
+    for name, value in pairs(run.bounds) do
+      if not most[name] then
+        names[#names + 1] = name
+      end
+      most[name] = math.max(most[name] or 0, value)
+    end
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    words[i] = ('%s=%d'):format(name, most[name])
+  end
+  return table.concat(words, ' ')
+end
+
+local function checked(folder, model)
+  local runs = require('latchkey.checker.matrix').run({ model }, { scripts = folder, go_on = true,
+    memo = true, symmetric = true, workers = 1 }).runs
+  local sum, verdict = { runs = #runs, states = 0, transitions = 0 }, 'exhaustive'
+  for _, run in ipairs(runs) do
+    sum.states, sum.transitions = sum.states + run.states, sum.transitions + run.transitions
+    local good = run.expected and run.as_expected or not run.expected and #run.findings == 0
+    verdict = not good and 'VIOLATED' or run.out_of_memory and 'incomplete' or verdict
+  end
+  return { says = verdict, bounds = bounds_of(runs), figures = sum }
+end
+
+local function linted(folder)
+  local findings = require('latchkey.lint').run({ folder }, folder)
+  return { says = ('%d findings'):format(#findings), figures = { findings = #findings } }
+end
+
+---The parts that follow from the scripts alone.
+---@return table[] { name, command, make: fun(folder: string): table }
+function evidence.exact()
+  local list = { { name = 'lint', command = 'latchkey lint', make = linted } }
+  for _, model in ipairs(require('latchkey.checker').families) do
+    list[#list + 1] = { name = 'check ' .. model, command = 'latchkey check ' .. model,
+      make = function(folder)
+        return checked(folder, model)
+      end }
+  end
+  return list
+end
+
+---Makes them.
+---@param folder string of the scripts
+---@param wanted? fun(name: string): boolean
+---@return table[] parts
+function evidence.make(folder, wanted)
+  local parts = {}
+  for _, part in ipairs(evidence.exact()) do
+    if not wanted or wanted(part.name) then
+      local made = part.make(folder)
+      made.name, made.command, made.exact, made.minutes = part.name, part.command, true, 1
+      parts[#parts + 1] = made
+    end
+  end
+  return parts
+end
+
+local function subjects_of(scripts)
+  local subjects = {}
+  for i, script in ipairs(scripts) do
+    subjects[i] = { name = 'scripts/' .. script.name .. '.lua',
+      digest = { sha1 = digest.sha1(script.source), sha256 = digest.sha256(script.source) } }
+  end
+  return subjects
+end
+
+---@param about { version: string, commit: string, date: string }
+---@param scripts table[] as of catalog.read
+---@param parts table[]
+---@param missing string[] what was not made
+---@return string bytes of the statement
+function evidence.write(about, scripts, parts, missing)
+  local left = {}
+  for _, list in ipairs({ missing, evidence.NOT_COVERED }) do
+    for _, text in ipairs(list) do
+      left[#left + 1] = text
+    end
+  end
+  return manifest.encode({ _type = evidence.TYPE, predicateType = evidence.PREDICATE,
+    subject = subjects_of(scripts), predicate = { toolkit = about, parts = parts,
+      notCovered = left } }, '') .. '\n'
+end
+
+local function wrong_part(part)
+  return type(part) ~= 'table' or type(part.name) ~= 'string' or type(part.command) ~= 'string'
+    or type(part.says) ~= 'string' or type(part.figures or {}) ~= 'table'
+    or type(part.minutes) ~= 'number' or (part.name .. part.command .. part.says):find('%c')
+end
+
+local function wrong_form(statement)
+  local predicate = type(statement) == 'table' and statement.predicate
+  if type(predicate) ~= 'table' or statement._type ~= evidence.TYPE
+    or statement.predicateType ~= evidence.PREDICATE or type(statement.subject) ~= 'table'
+    or type(predicate.parts) ~= 'table' or type(predicate.toolkit) ~= 'table'
+    or type(predicate.notCovered) ~= 'table' then
+    return true
+  end
+  for _, part in ipairs(predicate.parts) do
+    if wrong_part(part) then
+      return true
+    end
+  end
+  for _, text in ipairs(predicate.notCovered) do
+    if type(text) ~= 'string' or text:find('%c') then
+      return true
+    end
+  end
+end
+
+---Reads a statement, which must be about these scripts, about all of them, and about no others.
+---@param text string
+---@param scripts table[] as of catalog.read
+---@return table|nil statement
+---@return string|nil why not
+function evidence.read(text, scripts)
+  local decoded, statement = pcall(cjson.decode, text)
+  if not decoded or wrong_form(statement) then
+    return nil, evidence.FILE .. ' is no statement that this version knows; it knows '
+      .. evidence.PREDICATE
+  end
+  local given = {}
+  for _, subject in ipairs(statement.subject) do
+    given[tostring(subject.name)] = subject.digest
+  end
+  for _, subject in ipairs(subjects_of(scripts)) do
+    local said = given[subject.name]
+    if type(said) ~= 'table' then
+      return nil, ('%s says nothing about %s'):format(evidence.FILE, subject.name)
+    elseif said.sha1 ~= subject.digest.sha1 or said.sha256 ~= subject.digest.sha256 then
+      return nil, ('%s is about other bytes of %s'):format(evidence.FILE, subject.name)
+    end
+    given[subject.name] = nil
+  end
+  local other = next(given)
+  if other then
+    return nil, ('%s is about %s, which is not there'):format(evidence.FILE, other)
+  end
+  return statement
+end
+
+-- "findings 0, runs 4": in the order of the names.
+local function words_of(part)
+  local names, words = {}, {}
+  for name in pairs(part.figures or {}) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    words[i] = ('%s %.0f'):format(name, part.figures[name])
+  end
+  return table.concat(words, ', ')
+end
+
+---@param statement table
+---@return string for people
+function evidence.table(statement)
+  local lines = {}
+  for _, part in ipairs(statement.predicate.parts) do
+    local words = part.bounds and part.bounds .. '; ' .. words_of(part) or words_of(part)
+    lines[#lines + 1] = ('%-16s %-12s %s\n%-16s %s\n'):format(part.name, part.says, words, '',
+      part.command)
+  end
+  lines[#lines + 1] = 'not covered:\n'
+  for _, text in ipairs(statement.predicate.notCovered) do
+    lines[#lines + 1] = ('  %s\n'):format(text)
+  end
+  return table.concat(lines)
+end
+
+local function difference(part, again)
+  if part.says ~= again.says then
+    return ('was "%s", is "%s"'):format(part.says, again.says)
+  elseif words_of(part) ~= words_of(again) or part.bounds ~= again.bounds then
+    return ('was %s (%s), is %s (%s)'):format(words_of(part), part.bounds or '-', words_of(again),
+      again.bounds or '-')
+  end
+end
+
+---Makes the exact parts of a statement again, and compares.
+---@param statement table
+---@param folder string of the scripts
+---@param exact? table[] as evidence.exact() gives them
+---@return table[] { name, command, outcome: string, differs: boolean, again: boolean }
+function evidence.redo(statement, folder, exact)
+  local known, rows = {}, {}
+  for _, part in ipairs(exact or evidence.exact()) do
+    known[part.name] = part
+  end
+  for i, part in ipairs(statement.predicate.parts) do
+    local row = { name = part.name, command = part.command, differs = false, again = false }
+    local how = part.exact and part.minutes < evidence.REDO_MINUTES and known[part.name]
+    if how then
+      local differs = difference(part, how.make(folder))
+      row.again, row.differs = true, differs ~= nil
+      row.outcome = differs or 'the same'
+    else
+      row.outcome = 'not made again: run the command in a clone'
+    end
+    rows[i] = row
+  end
+  return rows
+end
+
+return evidence
