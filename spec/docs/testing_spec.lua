@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Each defect that the page on defects names has the test that it names.
+-- Each defect that the page on defects names has the test that it names; each claim of SECURITY.md
+-- names a test that is there.
 local path = require('pl.path')
 local stringx = require('pl.stringx')
 local utils = require('pl.utils')
@@ -58,4 +59,29 @@ describe('the page on defects', function()
   it('would notice a test that is gone', function()
     assert.is_false(names('it(\'does this\', f)', 'spec/a_spec.lua', 'does that'))
   end)
+end)
+
+describe('the page on security', function()
+  local text = utils.readfile(helper.root .. '/SECURITY.md')
+  local rows = text:match('\n| claim | its test |\n|[-|]+|\n(.*)$')
+
+  for _, line in ipairs(stringx.splitlines(rows)) do
+    local claim, tests = line:match('^| (.-) | (.-) |$')
+
+    it('names what is there for: ' .. claim, function()
+      local named = 0
+      for test in tests:gmatch('`([^`]+)`') do
+        local file, target = test:match('^(%S+) ?(%S*)$')
+        named = named + 1
+        if file == 'tools/fuzz' then
+          assert.is_string(utils.readfile(helper.root .. '/c/tests/fuzz/' .. target .. '.c'), test)
+        elseif file:find('/$') then
+          assert.is_true(path.isdir(helper.root .. '/' .. file), test)
+        elseif file:find('/') and file ~= 'tools/test' then
+          assert.is_true(path.isfile(helper.root .. '/' .. file), test)
+        end
+      end
+      assert.is_true(named > 0)
+    end)
+  end
 end)
