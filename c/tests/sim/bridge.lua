@@ -6,13 +6,27 @@ package.path = HOME .. '/tools/?.lua;' .. HOME .. '/tools/?/init.lua;' .. HOME
 
 local Front = require('latchkey.mock.front')
 local World = require('latchkey.mock.world')
+local catalog = require('latchkey.script.catalog')
 local cluster = require('cluster')
 local dispatch = require('latchkey.mock.dispatch')
+local functions = require('latchkey.bundle.functions')
 local told = require('told')
 local topology = require('topology')
 
--- No script of these worlds is endless, and while a hook is set nothing is compiled.
+-- No script of these worlds is endless.
 debug.sethook = function() end -- luacheck: ignore 122
+-- A world is over before machine code has paid for its compiling.
+jit.off()
+collectgarbage('setpause', 400)
+
+-- The scripts of a folder, as scripts and as functions, are read once, for all worlds of a process.
+function bridge_know(folder)
+  local world = World.new({ strict = false })
+  for _, script in ipairs(catalog.read(folder)) do
+    world.library:load(script.source)
+    world.functions:load(assert(functions.library(script)), true)
+  end
+end
 
 local servers = {}
 

@@ -150,16 +150,40 @@ end
 
 -- ------------------------------------------------------------------------------- what is asked --
 
+-- The slots of a view that have moved, in their order.
+local function moved_slots(view)
+  local list = {}
+  for slot in pairs(view.slots) do
+    list[#list + 1] = slot
+  end
+  table.sort(list)
+  return list
+end
+
+-- Where another shard may begin: by default, and at each slot that has moved and behind it.
+local function places_of(server)
+  local shards, places = server.cluster.shards, moved_slots(server.view)
+  for i = 1, #places do
+    places[#places + 1] = places[i] + 1
+  end
+  for shard = 0, shards - 1 do
+    places[#places + 1] = math.ceil(shard * SLOTS / shards)
+  end
+  table.sort(places)
+  return places
+end
+
 -- { first, last, shard }, in the order of slots.
 local function ranges(server)
-  local self, list = server.cluster, {}
-  for slot = 0, SLOTS - 1 do
-    local shard = shard_of(self, server.view, slot)
-    local last = list[#list]
-    if last and last[3] == shard then
-      last[2] = slot
-    else
-      list[#list + 1] = { slot, slot, shard }
+  local list, last = {}, nil
+  for _, first in ipairs(places_of(server)) do
+    local shard = shard_of(server.cluster, server.view, first)
+    if first < SLOTS and not (last and last[3] == shard) then
+      if last then
+        last[2] = first - 1
+      end
+      last = { first, SLOTS - 1, shard }
+      list[#list + 1] = last
     end
   end
   return list
@@ -296,11 +320,9 @@ function cluster.hear_all(server, from)
     local master = from.view.masters[shard]
     cluster.hear_of_master(server, shard, master.number, master.serial)
   end
-  for slot = 0, SLOTS - 1 do
+  for _, slot in ipairs(moved_slots(from.view)) do
     local moved = from.view.slots[slot]
-    if moved then
-      cluster.hear_of_slot(server, slot, moved.shard, moved.serial)
-    end
+    cluster.hear_of_slot(server, slot, moved.shard, moved.serial)
   end
 end
 
@@ -354,7 +376,6 @@ function cluster.move_key(self)
   return false
 end
 
----The slot is the other's, who knows it first.
 ---The slot is the other's, who knows it first. The one who had it says ASK until it hears of it.
 function cluster.hand_over(self, serial)
   local move = self.move

@@ -167,6 +167,7 @@ int main(int argc, char **argv) {
   read_options(argc, argv, &w);
   const char *home = getenv("LATCHKEY_HOME");
   server_load(home ? home : SIM_HOME);
+  if (w.options.script_dir) server_know(w.options.script_dir);
   if (w.file) return shrink_replay(w.file, w.told);
   if (w.shrinks) return shrink_run(&w.options, w.for_s, w.into);
   if (w.one) return run_one(&w);

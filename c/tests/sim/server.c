@@ -53,6 +53,14 @@ void server_load(const char *home) {
   lua_setglobal(server_lua, "HOME");
   snprintf(path, sizeof path, "%s/c/tests/sim/bridge.lua", home);
   if (luaL_dofile(server_lua, path)) give_up(path);
+  snprintf(path, sizeof path, "%s/scripts", home);
+  server_know(path);
+}
+
+void server_know(const char *folder) {
+  lua_getglobal(server_lua, "bridge_know");
+  lua_pushstring(server_lua, folder);
+  if (lua_pcall(server_lua, 1, 0, 0)) give_up(folder);
 }
 
 /* The function, the server and its time; the rest of the arguments follow. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of every kind, by threads that wait: re-entry, callers, hand-over, lost leases, clients that close
- * beside calls, processes that fork. */
+/* Locks of every kind, by threads that wait: re-entry, writers that read on, callers, hand-over, lost leases,
+ * clients that close beside calls. */
 #include <latchkey/latchkey.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,8 @@ typedef struct actor {
   lk_kind kind;
   bool waits, spins, renewed;
   int64_t since_ns, wait_ms, held_since_ns;
-  int lost; /* told of the hold at hand */
+  int holds, lost; /* in this round; of so many it was told that they were lost */
+  lk_lock_options options;
   lk_lock *handle;
   lk_caller *caller;
   belief belief;
@@ -43,7 +44,7 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   (void)lock;
   STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
   if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
-  if (++a->lost > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
+  if (++a->lost > a->holds) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
 }
 
 /* --------------------------------------------------------------------------------------- a round -- */
@@ -247,15 +248,47 @@ static void use(actor *a) {
 }
 
 static lk_status open_handle(actor *a, lk_client *client, lk_error *error) {
-  lk_lock_options o = LK_LOCK_OPTIONS_INIT;
+  a->options = (lk_lock_options)LK_LOCK_OPTIONS_INIT;
   draw_kind(a);
-  draw_options(a, &o);
+  draw_options(a, &a->options);
   a->caller = NULL;
   if (world_chance(70)) {
     lk_status status = lk_caller_new(client, &a->caller, error);
     if (status != LK_OK) return status;
   }
-  return lk_lock_open(client, a->kind, lock_names[a->lock], &o, &a->handle, error);
+  return lk_lock_open(client, a->kind, lock_names[a->lock], &a->options, &a->handle, error);
+}
+
+static lk_status open_reader(actor *a, lk_lock **reader) {
+  if (!host_enter(a->host)) return LK_CLOSED;
+  lk_status status =
+      lk_lock_open(a->host->clients[0], LK_READ, lock_names[a->lock], &a->options, reader, NULL);
+  host_leave(a->host);
+  return status;
+}
+
+/* A writer reads, too, and gives the write hold back: it goes on as a reader among others. */
+static bool read_on(actor *a) {
+  lk_lock *writer = a->handle, *reader;
+  lk_error error = {.status = LK_OK};
+  if (open_reader(a, &reader) != LK_OK) return false;
+  uint32_t epoch = belief_epoch(&a->belief);
+  a->holds++;
+  a->handle = reader;
+  lk_status status = acquire(a, 100, &error);
+  a->handle = writer;
+  if (status != LK_OK) {
+    lk_lock_close(reader);
+    return false;
+  }
+  world_sleep_us(world_between(0, 40000));
+  release(a);
+  lk_lock_close(writer);
+  a->handle = reader;
+  a->kind = LK_READ;
+  a->belief.alone = false;
+  begin_hold(a, epoch);
+  return true;
 }
 
 static void judge_open(lk_status status, const char *message) {
@@ -267,7 +300,7 @@ static void judge_open(lk_status status, const char *message) {
 static void round_of(host *h, int who) {
   actor *a = &lock_actors[who];
   lk_error error = {.status = LK_OK};
-  *a = (actor){.id = who, .host = h};
+  *a = (actor){.id = who, .host = h, .holds = 1};
   a->belief = (belief){.resource = -1, .actor = who};
   if (!host_enter(h)) return;
   lk_status status = open_handle(a, h->clients[0], &error);
@@ -288,6 +321,7 @@ static void round_of(host *h, int who) {
       begin_hold(a, epoch);
       if (world_chance(25)) enter_again(a);
       use(a);
+      if (a->kind == LK_WRITE && world_chance(30) && read_on(a)) use(a);
       release(a);
     } else {
       judge_failed_acquire(a, status, error.message);

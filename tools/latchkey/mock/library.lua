@@ -8,25 +8,20 @@ Library.__index = Library
 local FLAGS = { ['allow-oom'] = true, ['no-writes'] = true, ['allow-stale'] = true,
   ['no-cluster'] = true, ['allow-cross-slot-keys'] = true }
 
--- What does not depend on the server: the SHA1 of a source, and the code that it compiles to. Many
--- servers, one after the other, are given the same scripts.
+-- SHA1s of sources: many servers, one after the other, are given the same scripts.
 local KEPT_MAX = 500
 local kept, kept_count = {}, 0
 
-local function known(source, compile)
-  local item = kept[source]
-  if not item then
-    local code, why = compile()
-    if not code then
-      return nil, why
-    end
-    item = { sha1 = digest.sha1(source), code = code, title = source:match('\nname: *(%S+)') }
+local function sha1_of(source)
+  local sha1 = kept[source]
+  if not sha1 then
+    sha1 = digest.sha1(source)
     if kept_count == KEPT_MAX then
       kept, kept_count = {}, 0
     end
-    kept[source], kept_count = item, kept_count + 1
+    kept[source], kept_count = sha1, kept_count + 1
   end
-  return item
+  return sha1
 end
 
 ---@param sandbox table
@@ -78,14 +73,12 @@ function Library:compile(source)
   if bad then
     return nil, bad
   end
-  local item, why = known(source, function()
-    return self.sandbox:dump(code, '@user_script')
-  end)
-  if not item then
+  local chunk, why = self.sandbox:compile(code, '@user_script')
+  if not chunk then
     return nil, why:find('^MOCK ') and why or 'ERR Error compiling script (new function): ' .. why
   end
-  return { chunk = self.sandbox:undump(item.code), flags = flags, sha1 = item.sha1,
-    title = item.title }
+  return { chunk = chunk, flags = flags, sha1 = sha1_of(source),
+    title = source:match('\nname: *(%S+)') }
 end
 
 ---SCRIPT LOAD.

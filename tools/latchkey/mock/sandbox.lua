@@ -216,26 +216,34 @@ function Sandbox:guard(full)
   return guard(self, full)
 end
 
+-- What a text compiles to depends on no server, and many servers, one after the other, are given
+-- the same texts. Of each: the code as any sandbox takes it over, which is quicker than to read the
+-- text again.
+local KEPT_MAX = 500
+local kept, kept_count = {}, 0
+
+local function keep(code, name, chunk)
+  if kept_count == KEPT_MAX then
+    kept, kept_count = {}, 0
+  end
+  kept[name] = kept[name] or {}
+  kept[name][code], kept_count = string.dump(chunk), kept_count + 1
+end
+
 ---@param code string
 ---@param name string chunk name
 ---@return function|nil chunk
 ---@return string|nil why
 function Sandbox:compile(code, name)
-  return compile(code, name, self.env)
-end
-
----The code as any sandbox can take it over: quicker than compiling it again.
----@return string|nil dumped
----@return string|nil why
-function Sandbox:dump(code, name)
-  local chunk, why = self:compile(code, name)
-  return chunk and string.dump(chunk), why
-end
-
----@param dumped string of `dump`
----@return function chunk
-function Sandbox:undump(dumped)
-  return prepare(loadstring(dumped), self.env)
+  local known = kept[name] and kept[name][code]
+  if known then
+    return prepare(loadstring(known), self.env)
+  end
+  local chunk, why = compile(code, name, self.env)
+  if chunk then
+    keep(code, name, chunk)
+  end
+  return chunk, why
 end
 
 function Sandbox:set_arguments(keys, args)
