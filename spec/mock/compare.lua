@@ -103,6 +103,30 @@ function compare.keys(expected, actual)
   end
 end
 
+-- What answers a set's members, which servers have in an order of their own.
+local UNORDERED = { SMEMBERS = true, SUNION = true, SINTER = true, SDIFF = true, SSCAN = true,
+  SRANDMEMBER = true, SPOP = true }
+
+---@param argv string[] a command, or an EVAL of which it is the arguments
+function compare.is_unordered(argv)
+  return UNORDERED[argv[1] == 'EVAL' and argv[4] or argv[1]] or false
+end
+
+---A reply with the elements of its arrays in order of their texts.
+function compare.sorted(reply)
+  if type(reply) ~= 'table' or not reply.n then
+    return reply
+  end
+  local elements = { n = reply.n }
+  for i = 1, reply.n do
+    elements[i] = compare.sorted(reply[i])
+  end
+  table.sort(elements, function(a, b)
+    return pretty.write(a, '') < pretty.write(b, '')
+  end)
+  return elements
+end
+
 ---Two outcomes, each { reply, err }.
 ---@param loose? boolean of errors, only the code must be the same
 ---@return string|nil difference

@@ -11,10 +11,11 @@ local DEPTH_MAX = 4
 
 -- N a number, S a text, B a truth, T a table, H one that may have holes, whose length no manual
 -- says, A any of them; P a pattern, F a format, I an integer, Z a step, Q a place, K a name of a
--- field, J a text of JSON. What has none of them ends a branch.
+-- field, J a text of JSON. What has none of them ends a branch. Of 0 and -0 in one function Lua 5.1
+-- makes one constant, and LuaJIT two: so zero is a variable where it may get a sign.
 local RULES = {
   N = {
-    '0', '1', '-1', '3', '7', '10', '255', '0.5', '-1.5', '2.5', '0.1', '1e15', '1e16', '-1e15',
+    'zero', '1', '-1', '3', '7', '10', '255', '0.5', '-1.5', '2.5', '0.1', '1e15', '1e16', '-1e15',
     '1e100', '2^31', '2^53', '-2^31', '2^63', '(0/0)', '(1/0)', '(-1/0)', '0x10', '123456789',
     '1767225600123', '1e-7', '3.', '.5',
     '(N + N)', '(N - N)', '(N * N)', '(N / N)', '(N % N)', '(N ^ I)', '(-N)', '#S', '#T',
@@ -44,7 +45,7 @@ local RULES = {
     'string.char(N)', 'string.gsub(S, P, S)', 'string.gsub(S, P, "<%0>")',
     'string.gsub(S, P, "%1", I)', 'string.gsub(S, P, full(S, S))',
     'S:gsub(P, function(x) return some(A) end)',
-    'string.match(S, P)', 'S:match(P, I)', 'table.concat({S, some(N), S}, S)',
+    'string.match(S, P)', 'S:match(P, I)', 'table.concat(full(S, some(N), S), S)',
     'table.concat(plain(T), S)',
     'table.concat(plain(T), S, I, I)', 'cjson.encode(N)', 'cjson.encode(S)',
     'cjson.encode(A)', 'cjson.encode(T)', 'bit.tohex(N)',
@@ -60,7 +61,7 @@ local RULES = {
   },
   T = {
     '{}', '{A}', 'full(A, A)', 'full(N, N, N)', 'full(S, S)', '{K = A}', '{[A] = A}',
-    '{unpack(T)}', '{T, T}', '{math.modf(N)}', '{math.frexp(N)}', '{string.byte(S, 1, -1)}',
+    '{unpack(T)}', 'full(T, T)', '{math.modf(N)}', '{math.frexp(N)}', '{string.byte(S, 1, -1)}',
     '{xpcall(function() return A end, function(e) return 1 end)}', 'cjson.decode(J)',
     '(function() local t = full(N, N, N, N) table.sort(t) return t end)()',
     '(function() local t = full(S, S, S) table.sort(t, function(a, b) return a > b end) '
@@ -191,6 +192,7 @@ end
 -- by "..": what that is called, the mock under LuaJIT does not know. Nor does it know the texts of
 -- all errors.
 local SHOW = [[
+local zero = tonumber('0')
 local function full(...)
   local list = {}
   for i = 1, select('#', ...) do

@@ -16,11 +16,10 @@ local World = require('latchkey.mock.world')
 local compare = require('mock.compare')
 local digest = require('latchkey.digest')
 
-local GROUPS = { 'language', 'keys', 'strings', 'hashes', 'lists', 'zsets', 'zranges', 'server',
-  'scripts', 'functions' }
+local GROUPS = { 'language', 'keys', 'strings', 'bytes', 'hashes', 'lists', 'sets', 'zsets',
+  'zranges', 'streams', 'scans', 'libraries', 'server', 'scripts', 'functions' }
 -- Globals of Redis that the mock refuses by name.
-local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new', 'cmsgpack', 'struct',
-  'table.setn' }
+local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new' }
 
 local function words(line)
   local list = {}

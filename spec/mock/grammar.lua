@@ -31,6 +31,12 @@ local WORDS = {
   R = { '-inf', '+inf', '0', '(1', '(0', '1', '2', '2.5', '0.1', '(inf', '', 'x' },
   Q = { 'WITHSCORES', 'REV', 'rev', 'BYSCORE', 'LIMIT' },
   M = { 'a', 'ab', 'b', '', 'a\0' },
+  H = { '1-1', '1', '2-0', '2', '5-3', '7', '7-*', '0-0', '1-', 'x', '9007199254740991-1' },
+  J = { '-', '+', '1', '(1', '2-0', '(5-3', '7', '(+', 'x' },
+  L = { '0', '1', '2', '-1', 'x' },
+  U = { '0', '1', '3', '7', '8', '20', '-1', 'x' },
+  Y = { '0', '1', '2', '-1', '-2', '9', '-9' },
+  C = { '*', '?', 'a*', '[f-g]', '' },
   B = { '-', '+', '[a', '(a', '(ab', '[b', '[', '(', 'a' },
 }
 
@@ -40,6 +46,7 @@ local KEYS = {
   'EXPIREAT K S X', 'PEXPIRETIME K', 'EXPIRETIME K', 'TTL K', 'PTTL K',
   'PUBLISH K V', 'SPUBLISH K V', 'ECHO V', 'PING', 'PING V',
   'SCRIPT V', 'SCRIPT EXISTS V V', 'NOSUCH V K', 'EVALSHA V 0', 'EVAL V 0', 'EVAL V N K',
+  'RENAME K K', 'RENAMENX K K', 'COPY K K', 'COPY K K REPLACE', 'COPY K K X', 'DBSIZE',
 }
 
 -- Group -> what fills and what probes. Every group has keys of other types as well, and commands
@@ -52,7 +59,29 @@ local GROUPS = {
       'SET K V KEEPTTL', 'SET K V PX E', 'SET K V EX E X', 'SETNX K V', 'SETEX K E V',
       'PSETEX K E V', 'GETSET K V', 'GETDEL K', 'GETEX K', 'GETEX K PXAT A', 'GETEX K PX G',
       'GETEX K PERSIST', 'MGET K K', 'MSET K V K V', 'MSETNX K V K V', 'APPEND K V', 'STRLEN K',
-      'INCR K', 'DECR K', 'INCRBY K N', 'DECRBY K N',
+      'INCR K', 'DECR K', 'INCRBY K N', 'DECRBY K N', 'GETRANGE K I I', 'SETRANGE K U V',
+      'GETBIT K U', 'SETBIT K U L', 'BITCOUNT K', 'BITCOUNT K Y Y', 'BITCOUNT K Y Y BIT',
+    },
+  },
+  sets = {
+    fill = { 'SADD K N', 'SADD K M', 'SADD K N M N', 'SADD K N N' },
+    probe = {
+      'SADD K N', 'SADD K M N', 'SREM K N', 'SREM K M N', 'SCARD K', 'SISMEMBER K M',
+      'SMISMEMBER K M N', 'SMEMBERS K', 'SMOVE K K N', 'SMOVE K K M', 'SUNION K K', 'SINTER K K',
+      'SDIFF K K', 'SDIFF K K K', 'SUNIONSTORE K K K', 'SINTERSTORE K K K', 'SDIFFSTORE K K K',
+      'SINTERCARD L K', 'SINTERCARD 2 K K LIMIT L', 'SSCAN K 0 COUNT 99',
+      'SSCAN K 0 COUNT 99 MATCH C',
+      'SRANDMEMBER K 0', 'SRANDMEMBER K 99', 'SPOP K 99', 'SPOP K x',
+    },
+  },
+  streams = {
+    fill = { 'XADD K H F V', 'XADD K H F V F V', 'XADD K 1-* F V', 'XADD K 5-* F V' },
+    probe = {
+      'XADD K H F V', 'XADD K MAXLEN L H F V', 'XADD K MAXLEN = L H F V', 'XADD K MINID H H F V',
+      'XADD K NOMKSTREAM H F V', 'XADD K MAXLEN ~ L LIMIT L H F V', 'XADD K H F', 'XLEN K',
+      'XRANGE K J J', 'XRANGE K - +', 'XRANGE K J J COUNT L', 'XREVRANGE K J J',
+      'XREVRANGE K + - COUNT L', 'XDEL K H', 'XDEL K H H', 'XTRIM K MAXLEN L', 'XTRIM K MINID H',
+      'XTRIM K MAXLEN = L', 'XADD K MAXLEN L MINID H H F V',
     },
   },
   hashes = {
@@ -60,7 +89,8 @@ local GROUPS = {
     probe = {
       'HSET K F V', 'HSET K F V F V', 'HMSET K F V', 'HSETNX K F V', 'HGET K F', 'HMGET K F F',
       'HGETALL K', 'HKEYS K', 'HVALS K', 'HEXISTS K F', 'HLEN K', 'HSTRLEN K F', 'HDEL K F',
-      'HDEL K F F', 'HINCRBY K F N',
+      'HDEL K F F', 'HINCRBY K F N', 'HSCAN K 0',
+      'HSCAN K 0 MATCH C COUNT N', 'HSCAN K x',
     },
   },
   lists = {
@@ -77,7 +107,8 @@ local GROUPS = {
     probe = {
       'ZADD K Z F', 'ZADD K Z F Z F', 'ZADD K O Z F', 'ZADD K O O Z F', 'ZADD K O CH Z F Z F',
       'ZINCRBY K Z F', 'ZREM K F', 'ZREM K F F', 'ZSCORE K F', 'ZMSCORE K F F', 'ZCARD K',
-      'ZRANK K F', 'ZREVRANK K F', 'ZPOPMIN K', 'ZPOPMAX K', 'ZPOPMIN K I', 'ZPOPMAX K I',
+      'ZRANK K F', 'ZREVRANK K F', 'ZSCAN K 0', 'ZSCAN K 0 MATCH C', 'ZPOPMIN K',
+      'ZPOPMAX K', 'ZPOPMIN K I', 'ZPOPMAX K I',
     },
   },
   zranges = {
@@ -97,7 +128,7 @@ local GROUPS = {
   },
 }
 
-local OTHERS = { 'SET K V', 'HSET K F V', 'RPUSH K V', 'ZADD K Z F' }
+local OTHERS = { 'SET K V', 'HSET K F V', 'RPUSH K V', 'ZADD K Z F', 'SADD K N', 'XADD K H F V' }
 
 -- How a command is sent: by itself or by a script, in each of which its reply takes another way.
 local WAYS = {
@@ -355,6 +386,8 @@ local KINDS = {
   { 'zsets', always(of_group(GROUPS.zsets)) }, { 'one family', one_family },
   { 'zranges', always(of_group(GROUPS.zranges)) }, { 'one family', one_family },
   { 'values', always(random_script) }, { 'one family', one_family },
+  { 'sets', always(of_group(GROUPS.sets)) }, { 'any script', any_script },
+  { 'streams', always(of_group(GROUPS.streams)) }, { 'any script', any_script },
 }
 
 ---@param seed integer

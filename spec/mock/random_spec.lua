@@ -42,7 +42,7 @@ describe('random command sequences', function()
       kinds = kinds + 1
       assert.is_true(counts.replies > 100 and counts.errors > 100, kind)
     end
-    assert.equal(8, kinds)
+    assert.equal(10, kinds)
   end)
 
   it('are shrunk to the commands that a difference takes', function()

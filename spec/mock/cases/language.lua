@@ -15,6 +15,8 @@ end
 return show(pcall(function() return %s end))]]
 
 local CASES = {
+  { 'table.setn({}, 1)', "!'setn' is obsolete" },
+  { 'table.setn(1)', "!bad argument #1 to 'setn' (table expected, got number)" },
   { "string.format('%s', false)", "!bad argument #2 to 'format' (string expected, got boolean)" },
   { "string.format('%s', nil)", "!bad argument #2 to 'format' (string expected, got nil)" },
   { "string.format('%s')", "!bad argument #2 to 'format' (no value)" },

@@ -15,6 +15,12 @@ local function fits_int64(text)
   return #digits < #limit or (#digits == #limit and digits <= limit)
 end
 
+---Would the server keep this text as a number?
+---@param text string
+function integers.is_int64(text)
+  return (text == '0' or text:find('^%-?[1-9]%d*$') ~= nil) and fits_int64(text)
+end
+
 ---Reads an integer as the server does: no sign but "-", no leading zeros or spaces.
 ---@param text string
 ---@return integer|nil

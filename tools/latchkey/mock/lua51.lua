@@ -17,13 +17,28 @@ local jit = rawget(_G, 'jit')
 if not jit then
   local RESULTS_MAX = 2 ^ 20
 
-  -- The library's own count of results overflows where the places are far apart.
-  function lua51.base.unpack(list, first, last)
-    local from, to = tonumber(first or 1), tonumber(last or 1)
+  local function read_place(place, value)
+    local number = tonumber(value)
+    if value ~= nil and not number then
+      error(("bad argument #%d to 'unpack' (number expected, got %s)"):format(place,
+        type(value)), 3)
+    end
+    return number
+  end
+
+  -- The library's own count of results overflows where the places are far apart. What is wrong is
+  -- wrong where this is called.
+  function lua51.base.unpack(...)
+    local list, first, last = ...
+    if type(list) ~= 'table' then
+      error(("bad argument #1 to 'unpack' (table expected, got %s)")
+        :format(select('#', ...) == 0 and 'no value' or type(list)), 2)
+    end
+    local from, to = read_place(2, first), read_place(3, last)
     if from and to and as_int(to) - as_int(from) > RESULTS_MAX then
       error('too many results to unpack', 2)
     end
-    return unpack(list, first, last)
+    return unpack(list, from, to)
   end
   return lua51
 end
@@ -73,7 +88,7 @@ function lua51.base.tonumber(...)
   elseif base ~= nil then
     local number = tonumber(value, base)
     -- C's strtoul: what is negative comes round from the other side.
-    return number and number < 0 and 2 ^ 64 + number or number
+    return number and (number < 0 and 2 ^ 64 + number or number + 0)
   end
   return tonumber(...)
 end
@@ -195,6 +210,12 @@ lua51.base.unpack = cut(as_int, unpack, 2, 3)
 lua51.string.find = cut(whole, string.find, 3)
 lua51.string.match = cut(whole, string.match, 3)
 lua51.table.concat = cut(as_int, table.concat, 3, 4)
+function lua51.table.setn(...)
+  if type((...)) ~= 'table' then
+    wrong(1, 'setn', 'table', type_name({ n = select('#', ...), ... }, 1), 2)
+  end
+  error("'setn' is obsolete", 2)
+end
 lua51.table.remove = cut(as_int, table.remove, 2)
 
 local insert = cut(as_int, table.insert, 2)

@@ -3,21 +3,23 @@
 local cjson = require('cjson')
 
 local bit = require('latchkey.mock.bits')
+local cmsgpack = require('latchkey.mock.cmsgpack')
 local lua51 = require('latchkey.mock.lua51')
 local parser = require('latchkey.lua51.parser')
+local struct = require('latchkey.mock.struct')
 
 local Sandbox = {}
 Sandbox.__index = Sandbox
 
 local READONLY = 'Attempt to modify a readonly table'
 local BYTECODE = 'MOCK bytecode is not modelled'
-local UNMODELLED = { cmsgpack = true, struct = true }
 
 local BASE = { 'assert', 'collectgarbage', 'error', 'ipairs', 'rawequal', 'select', 'tonumber',
   'tostring', 'type', 'unpack', 'xpcall', '_VERSION' }
 local STRING = { 'byte', 'char', 'dump', 'find', 'format', 'gmatch', 'gsub', 'len', 'lower',
   'match', 'rep', 'reverse', 'sub', 'upper' }
-local TABLE = { 'concat', 'foreach', 'foreachi', 'getn', 'insert', 'maxn', 'remove', 'sort' }
+local TABLE = { 'concat', 'foreach', 'foreachi', 'getn', 'insert', 'maxn', 'remove', 'setn',
+  'sort' }
 local MATH = { 'abs', 'acos', 'asin', 'atan', 'atan2', 'ceil', 'cos', 'cosh', 'deg', 'exp',
   'floor', 'fmod', 'frexp', 'huge', 'ldexp', 'log', 'log10', 'max', 'min', 'modf', 'pi', 'pow',
   'rad', 'sin', 'sinh', 'sqrt', 'tan', 'tanh' }
@@ -27,6 +29,9 @@ local BIT = { 'arshift', 'band', 'bnot', 'bor', 'bswap', 'bxor', 'lshift', 'rol'
 local CJSON = { '_NAME', '_VERSION', 'decode', 'decode_invalid_numbers', 'decode_max_depth',
   'encode', 'encode_invalid_numbers', 'encode_keep_buffer', 'encode_max_depth',
   'encode_number_precision', 'encode_sparse_array', 'null' }
+
+local CMSGPACK = { '_COPYRIGHT', '_DESCRIPTION', '_NAME', '_VERSION', 'pack', 'unpack',
+  'unpack_limit', 'unpack_one' }
 
 local function pick(from, list, instead)
   local picked = {}
@@ -40,13 +45,8 @@ local function refuse_write()
   error(READONLY, 2)
 end
 
-local function missing_global_of(refuse)
-  return function(_, name)
-    if UNMODELLED[name] then
-      refuse(('MOCK %s is not modelled'):format(name))
-    end
-    error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
-  end
+local function refuse_missing(_, name)
+  error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
 end
 
 -- An empty table in front of a full one; `behind` tells next and rawget where the full one is.
@@ -109,7 +109,7 @@ end
 local function add_metatable_functions(self, globals)
   local behind = self.behind
   local metatables = {
-    [self.env] = guard(self, { __index = self.missing_global }),
+    [self.env] = guard(self, { __index = refuse_missing }),
   }
   local of_strings = guard(self, { __index = globals.string })
 
@@ -178,10 +178,9 @@ end
 ---@param redis table the functions of `redis`
 ---@param refuse function(text) ends the script: it needs what is not modelled
 function Sandbox.new(redis, refuse)
-  local self = setmetatable({ behind = {} }, Sandbox)
-  self.missing_global = missing_global_of(refuse)
+  local self = setmetatable({ behind = {}, missing_global = refuse_missing }, Sandbox)
   local globals = pick(_G, BASE, lua51.base)
-  self.globals = setmetatable(globals, { __index = self.missing_global })
+  self.globals = setmetatable(globals, { __index = refuse_missing })
   self.env = guard(self, globals)
 
   globals._G = self.env
@@ -192,6 +191,8 @@ function Sandbox.new(redis, refuse)
   globals.coroutine = guard(self, pick(coroutine, COROUTINE))
   globals.bit = guard(self, pick(bit, BIT))
   globals.cjson = guard(self, pick(cjson.new(), CJSON))
+  globals.cmsgpack = guard(self, pick(cmsgpack, CMSGPACK))
+  globals.struct = guard(self, pick(struct, { 'pack', 'size', 'unpack' }))
   local math_behind = self.behind[globals.math]
   math_behind.mod = math.fmod
   function math_behind.random()

@@ -104,6 +104,10 @@ function Strict:over_cost()
   end
 end
 
+local function counted(at, argv)
+  return { at, math.min(at + (tonumber(argv[at]) or 0), #argv) - 1, 1 }
+end
+
 ---@param command table
 ---@param argv string[]
 ---@return string|nil finding
@@ -121,6 +125,7 @@ function Strict:command(command, argv)
   self.told = self.told or command.name:find('PUBLISH$') ~= nil
   return command.keys and self:among(command.keys, argv, self.key)
     or command.slots and self:among(command.slots, argv, self.shares_slot)
+    or command.counted and self:among(counted(command.counted, argv), argv, self.key)
     or self:over_cost()
 end
 

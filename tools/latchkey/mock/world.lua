@@ -187,10 +187,23 @@ local DUMP = {
     end
     return copies
   end,
+  set = function(members)
+    local sorted = arrays.copy(members)
+    table.sort(sorted)
+    return sorted
+  end,
+  stream = function(entries)
+    local copies = {}
+    for i, entry in ipairs(entries) do
+      copies[i] = { ('%.0f-%.0f'):format(entry[1], entry[2]), unpack(entry[3]) }
+    end
+    return copies
+  end,
 }
 
 ---Every live key: { type, value, pttl }; a hash as field -> value, a list as an array, a
----sorted set as an array of { member, score }, pttl -1 without expiry.
+---sorted set as an array of { member, score }, a set as a sorted array, a stream as an array of
+---{ id, field, value ... }, pttl -1 without expiry.
 function World:dump()
   self:begin()
   local dump = {}

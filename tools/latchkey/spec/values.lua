@@ -8,6 +8,8 @@ values.READ = {
   hash = { 'HGETALL' },
   list = { 'LRANGE', 0, -1 },
   zset = { 'ZRANGE', 0, -1, 'WITHSCORES' },
+  set = { 'SMEMBERS' },
+  stream = { 'XRANGE', '-', '+' },
 }
 
 ---From the reply to the value, by its type.
@@ -23,7 +25,11 @@ values.DECODE = {
     return fields
   end,
   list = function(elements)
-    return { unpack(elements, 1, elements.n) }
+    local list = {}
+    for i = 1, elements.n do
+      list[i] = elements[i]
+    end
+    return list
   end,
   zset = function(pairs_)
     local entries = {}
@@ -31,6 +37,18 @@ values.DECODE = {
       table.insert(entries, { pairs_[i], tonumber(pairs_[i + 1]) })
     end
     return entries
+  end,
+  set = function(members)
+    local sorted = values.DECODE.list(members)
+    table.sort(sorted)
+    return sorted
+  end,
+  stream = function(entries)
+    local list = {}
+    for i = 1, entries.n do
+      list[i] = { entries[i][1], unpack(entries[i][2], 1, entries[i][2].n) }
+    end
+    return list
   end,
 }
 

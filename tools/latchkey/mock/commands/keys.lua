@@ -2,7 +2,7 @@
 -- Keys and expiry.
 local deadline = require('latchkey.mock.deadline')
 
-local ONE_KEY, ALL_KEYS = { 1, 1, 1 }, { 1, -1, 1 }
+local ONE_KEY, TWO_KEYS, ALL_KEYS = { 1, 1, 1 }, { 1, 2, 1 }, { 1, -1, 1 }
 
 local function exists(world, argv)
   local count = 0
@@ -108,6 +108,53 @@ local function persist(world, argv)
   return 1
 end
 
+-- RENAME, and RENAMENX, which leaves a key that is there.
+local function rename(keeps)
+  return function(world, argv)
+    local record = world.store:get(argv[2])
+    if not record then
+      return nil, 'ERR no such key'
+    elseif keeps and world.store:get(argv[3]) then
+      return 0
+    end
+    if argv[2] ~= argv[3] then
+      world.store:put(argv[2], nil)
+      world.store:put(argv[3], record)
+    end
+    return keeps and 1 or { ok = 'OK' }
+  end
+end
+
+local function read_copy_options(argv)
+  local replaces = false
+  local i = 4
+  while i <= #argv do
+    local word = argv[i]:upper()
+    if word == 'DB' and argv[i + 1] then
+      return nil, 'MOCK several databases are not modelled'
+    elseif word ~= 'REPLACE' then
+      return nil, 'ERR syntax error'
+    end
+    replaces, i = true, i + 1
+  end
+  return replaces
+end
+
+local function copy(world, argv)
+  local replaces, bad = read_copy_options(argv)
+  if bad then
+    return nil, bad
+  elseif argv[2] == argv[3] then
+    return nil, 'ERR source and destination objects are the same'
+  end
+  local record = world.store:get(argv[2])
+  if not record or (world.store:get(argv[3]) and not replaces) then
+    return 0
+  end
+  world.store:put(argv[3], record)
+  return 1
+end
+
 local function flush(world, argv)
   local mode = argv[2] and argv[2]:upper()
   if #argv > 2 or (mode and mode ~= 'SYNC' and mode ~= 'ASYNC') then
@@ -122,6 +169,9 @@ return {
   UNLINK = { arity = -2, flags = 'write', keys = ALL_KEYS, run = del },
   EXISTS = { arity = -2, flags = 'readonly', keys = ALL_KEYS, run = exists },
   TOUCH = { arity = -2, flags = 'readonly', keys = ALL_KEYS, run = exists },
+  RENAME = { arity = 3, flags = 'write', keys = TWO_KEYS, run = rename(false) },
+  RENAMENX = { arity = 3, flags = 'write', keys = TWO_KEYS, run = rename(true) },
+  COPY = { arity = -3, flags = 'write denyoom', keys = TWO_KEYS, run = copy },
   TYPE = { arity = 2, flags = 'readonly', keys = ONE_KEY, run = type_of },
   EXPIRE = { arity = -3, flags = 'write', keys = ONE_KEY, run = expire(1000, true) },
   PEXPIRE = { arity = -3, flags = 'write', keys = ONE_KEY, run = expire(1, true) },

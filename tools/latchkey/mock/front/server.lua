@@ -101,58 +101,6 @@ local function reset_stats(front)
   return OK
 end
 
-local function keys(front, _, argv)
-  front.world:begin()
-  local found = {}
-  for _, name in ipairs(front.world.store:names()) do
-    if glob.match(argv[2], name) then
-      found[#found + 1] = name
-    end
-  end
-  return found
-end
-
-local function read_scan_options(argv)
-  local pattern, kind = '*', nil
-  for i = 3, #argv, 2 do
-    local word, value = argv[i]:upper(), argv[i + 1]
-    if not value then
-      return nil, nil, arrays.SYNTAX
-    elseif word == 'MATCH' then
-      pattern = value
-    elseif word == 'TYPE' then
-      kind = value:lower()
-    elseif word == 'COUNT' then
-      local count = integers.parse(value)
-      if not count or count < 1 then
-        return nil, nil, count and arrays.SYNTAX or integers.NOT_AN_INTEGER
-      end
-    else
-      return nil, nil, arrays.SYNTAX
-    end
-  end
-  return pattern, kind
-end
-
--- All of them in one page.
-local function scan(front, _, argv)
-  if not argv[2]:find('^%d+$') then
-    return nil, 'ERR invalid cursor'
-  end
-  local pattern, kind, bad = read_scan_options(argv)
-  if bad then
-    return nil, bad
-  end
-  local store, found = front.world.store, {}
-  front.world:begin()
-  for _, name in ipairs(argv[2] == '0' and store:names() or {}) do
-    if glob.match(pattern, name) and (not kind or store:get(name).type == kind) then
-      found[#found + 1] = name
-    end
-  end
-  return { '0', found }
-end
-
 -- Any fields will do: here, those that came first.
 local function random_fields(front, _, argv)
   local with_values = argv[4] and argv[4]:upper() == 'WITHVALUES'
@@ -242,13 +190,7 @@ server.commands = {
   ROLE = { arity = 1, flags = 'loading noscript', serve = role },
   WAIT = { arity = 3, flags = 'noscript', serve = wait },
   WAITAOF = { arity = 4, flags = 'noscript', serve = wait_aof },
-  DBSIZE = { arity = 1, flags = 'readonly', serve = function(front)
-    front.world:begin()
-    return #front.world.store:names()
-  end },
   HRANDFIELD = { arity = -2, flags = 'readonly', keys = { 1, 1, 1 }, serve = random_fields },
-  KEYS = { arity = 2, flags = 'readonly', serve = keys },
-  SCAN = { arity = -2, flags = 'readonly', serve = scan },
   CONFIG = { arity = -2, subcommands = {
     GET = { arity = -3, flags = 'loading noscript', serve = config_get },
     HELP = { arity = 2 },

@@ -1,0 +1,130 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Numbers as bytes, the low ones first: what `struct` and `cmsgpack` are made of.
+local ieee = {}
+
+-- Of a format: bits of the fraction, bias of the exponent, its largest value, bytes.
+local DOUBLE = { fraction = 52, bias = 1023, top = 2047, bytes = 8 }
+local FLOAT = { fraction = 23, bias = 127, top = 255, bytes = 4 }
+
+-- The nearest integer; of two, the even one.
+local function rounded(number)
+  local low = math.floor(number)
+  local rest = number - low
+  if rest > 0.5 or rest == 0.5 and low % 2 == 1 then
+    return low + 1
+  end
+  return low
+end
+
+-- Sign, exponent and fraction, as a format stores them.
+local function split(number, format)
+  local sign = (number < 0 or number == 0 and 1 / number < 0) and 1 or 0
+  local size = math.abs(number)
+  if number ~= number then
+    return 1, format.top, 2 ^ (format.fraction - 1)
+  elseif size == math.huge then
+    return sign, format.top, 0
+  elseif size == 0 then
+    return sign, 0, 0
+  end
+  local _, exponent = math.frexp(size)
+  local stored = math.max(exponent - 1 + format.bias, 1)
+  local fraction = rounded(size * 2 ^ (format.bias - stored) * 2 ^ format.fraction)
+  if fraction >= 2 ^ (format.fraction + 1) then
+    stored, fraction = stored + 1, fraction / 2
+  end
+  if fraction < 2 ^ format.fraction then
+    return sign, 0, fraction
+  elseif stored >= format.top then
+    return sign, format.top, 0
+  end
+  return sign, stored, fraction - 2 ^ format.fraction
+end
+
+local function join(sign, exponent, fraction, format)
+  local factor = sign == 1 and -1 or 1
+  if exponent == format.top then
+    return fraction == 0 and factor * math.huge or 0 / 0
+  elseif exponent == 0 then
+    return factor * math.ldexp(fraction, 1 - format.bias - format.fraction)
+  end
+  return factor * math.ldexp(fraction + 2 ^ format.fraction,
+    exponent - format.bias - format.fraction)
+end
+
+---The bytes of an integer, of a negative one in two's complement; the low ones first.
+---@param number number is cut to an integer
+---@param size integer
+---@return string
+function ieee.from_integer(number, size)
+  local is_negative = number < 0
+  local rest = is_negative and -math.ceil(number) - 1 or math.floor(number)
+  local bytes = {}
+  for i = 1, size do
+    local byte = i <= 8 and rest % 256 or 0
+    rest = math.floor(rest / 256)
+    bytes[i] = string.char(is_negative and i <= 8 and 255 - byte or byte)
+  end
+  return table.concat(bytes)
+end
+
+local function half(bytes, first, flip)
+  local sum = 0
+  for i = math.min(first + 3, #bytes, 8), first, -1 do
+    local byte = bytes:byte(i)
+    sum = sum * 256 + (flip and 255 - byte or byte)
+  end
+  return sum
+end
+
+---@param bytes string the low ones first
+---@param is_signed boolean|nil
+---@return number
+function ieee.to_integer(bytes, is_signed)
+  if is_signed and bytes:byte(math.min(#bytes, 8)) >= 128 then
+    return -(half(bytes, 5, true) * 2 ^ 32 + (half(bytes, 1, true) + 1))
+  end
+  return half(bytes, 5) * 2 ^ 32 + half(bytes, 1)
+end
+
+local function encode(number, format)
+  local sign, exponent, fraction = split(number, format)
+  local low = ieee.from_integer(fraction % 2 ^ 32, math.min(format.bytes, 4))
+  local high_bits = format.fraction - (format.bytes == 8 and 32 or 0)
+  local top = (sign * (format.top + 1) + exponent) * 2 ^ high_bits
+  if format.bytes == 4 then
+    return ieee.from_integer(top + fraction, 4)
+  end
+  return low .. ieee.from_integer(top + math.floor(fraction / 2 ^ 32), 4)
+end
+
+local function decode(bytes, format)
+  local high = half(bytes, format.bytes - 3)
+  local high_bits = format.fraction - (format.bytes == 8 and 32 or 0)
+  local fraction = high % 2 ^ high_bits
+  if format.bytes == 8 then
+    fraction = fraction * 2 ^ 32 + half(bytes, 1)
+  end
+  local rest = math.floor(high / 2 ^ high_bits)
+  return join(math.floor(rest / (format.top + 1)), rest % (format.top + 1), fraction, format)
+end
+
+---@return string bytes four, the low ones first
+function ieee.from_float(number)
+  return encode(number, FLOAT)
+end
+
+---@return string bytes eight, the low ones first
+function ieee.from_double(number)
+  return encode(number, DOUBLE)
+end
+
+function ieee.to_float(bytes)
+  return decode(bytes, FLOAT)
+end
+
+function ieee.to_double(bytes)
+  return decode(bytes, DOUBLE)
+end
+
+return ieee
