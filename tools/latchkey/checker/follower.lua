@@ -5,6 +5,7 @@
 -- answers what is wrong with an event, or nothing.
 local Client = require('latchkey.checker.client')
 local taker = require('latchkey.checker.models.taker')
+local words = require('latchkey.checker.words')
 local names = require('latchkey.script.names')
 local parts = require('latchkey.checker.parts')
 local sends = require('latchkey.checker.sends')
@@ -44,7 +45,7 @@ function Follower.new(event, about)
   if not known then
     return nil
   end
-  local role = require('latchkey.checker.models.' .. known[1]).roles[known[2]]
+  local role = words.family(known[1]).roles[known[2]]
   local f = setmetatable({ kind = kind, name = name, lock = event.lock, caller = event.caller,
     client = event.client, owner = event.owner, role = role, row = role.row, server = about.server,
     limits = limits_of(event, about.recheck_ms), recheck_ms = about.recheck_ms,
@@ -73,7 +74,7 @@ end
 ---Is this a script of a hold's life?
 function Follower.knows(script)
   for _, kind in ipairs(parts.sorted_names(KINDS)) do
-    local row = require('latchkey.checker.models.' .. KINDS[kind][1]).roles[KINDS[kind][2]].row
+    local row = words.family(KINDS[kind][1]).roles[KINDS[kind][2]].row
     if script == row.acquire or script == row.renew or script == row.release
       or script == row.transfer then
       return true

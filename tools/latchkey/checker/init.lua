@@ -61,14 +61,14 @@ end
 
 local own_models = {}
 
----@param model string|table a name of tools/latchkey/checker/models, the file of a model of
+---@param model string|table a family of tools/latchkey/checker/models, the file of a model of
 ---  somebody's own, or a model
 ---@return table
 function checker.model(model)
   if type(model) == 'table' then
     return model
   elseif not model:find('%.lua$') then
-    return require('latchkey.checker.models.' .. model)
+    return assert(words.family(model))
   end
   own_models[model] = own_models[model] or assert(words.load(model))
   return own_models[model]

@@ -3,6 +3,7 @@
 -- file that `latchkey check --model` reads sees as `model`.
 local path = require('pl.path')
 
+local families = require('latchkey.checker.families')
 local holders = require('latchkey.checker.holders')
 local parts = require('latchkey.checker.parts')
 local ready = require('latchkey.checker.ready')
@@ -260,14 +261,15 @@ for name, make in pairs(ready) do
   end
 end
 
+for name, word in pairs(families.words) do
+  words[name] = word
+end
+
 local SEEN = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'select', 'string', 'table',
   'tonumber', 'tostring', 'type', 'unpack' }
 
----The model that a file describes.
----@param file string
----@return table|nil model
----@return string|nil why
-function words.load(file)
+-- A file sees the words and the plain language, and nothing else of the checker.
+local function read(file)
   local chunk, why = loadfile(file)
   if not chunk then
     return nil, why
@@ -279,11 +281,46 @@ function words.load(file)
   local good, model = pcall(setfenv(chunk, env))
   if not good then
     return nil, type(model) == 'table' and ('%s: %s'):format(file, model.model) or model
-  elseif type(model) ~= 'table' or not model.roles then
+  elseif type(model) ~= 'table' then
     return nil, file .. ': a model file returns a model, such as "return model.lock { ... }"'
   end
-  model.name, model.file = path.splitext(path.basename(file)), file
+  local wrong = families.wrong(model) or not model.roles and 'a model file returns a model, such '
+    .. 'as "return model.lock { ... }"'
+  if wrong then
+    return nil, ('%s: %s'):format(file, wrong)
+  end
+  model.name = path.splitext(path.basename(file))
   return model
 end
 
-return words
+---The model that a file describes.
+---@param file string
+---@return table|nil model
+---@return string|nil why
+local function load(file)
+  local model, why = read(file)
+  if model then
+    model.file = file
+  end
+  return model, why
+end
+
+local HERE = debug.getinfo(1, 'S').source:match('^@(.*)/[^/]*$')
+local shipped = {}
+
+---The model of one of latchkey's own families, which is a file like any other.
+---@param name string
+---@return table|nil model
+---@return string|nil why
+local function family(name)
+  if not shipped[name] then
+    local model, why = read(('%s/models/%s.lua'):format(HERE, name))
+    if not model then
+      return nil, why
+    end
+    shipped[name] = model
+  end
+  return shipped[name]
+end
+
+return { load = load, family = family, words = words }

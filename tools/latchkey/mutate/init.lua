@@ -10,6 +10,7 @@ local mutants = require('latchkey.mutate.mutants')
 local pool = require('latchkey.mutate.pool')
 local digest = require('latchkey.digest')
 local specs = require('latchkey.mutate.specs')
+local words = require('latchkey.checker.words')
 
 local mutate = {}
 
@@ -83,8 +84,7 @@ local function models_of(subject, variants)
   end
   for _, variant in ipairs(variants) do
     local family = variant.name:match('^[^/]+')
-    local module = 'latchkey.checker.models.' .. family
-    if not seen[family] and package.searchpath(module, package.path) then
+    if not seen[family] and words.family(family) then
       models[#models + 1] = family
     end
     seen[family] = true

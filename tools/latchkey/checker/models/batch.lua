@@ -2,10 +2,6 @@
 -- Two locks of one slot that are taken in one step, all or none: by callers that name them in
 -- either order, beside one that takes the second alone. Applications call these scripts; a client
 -- of them waits for the lock that it was told of.
-local holders = require('latchkey.checker.holders')
-local parts = require('latchkey.checker.parts')
-local properties = require('latchkey.checker.properties')
-local taker = require('latchkey.checker.models.taker')
 
 local LOCKS = { 'l', '{l}:2' }
 local CHANNELS = { 'redisson_lock__channel:{l}', 'redisson_lock__channel:{l}:2' }
@@ -41,7 +37,7 @@ local function batcher(locks)
   end
 
   function role.start(c)
-    c.rounds, c.locks = c:limit('rounds'), parts.copy(locks)
+    c.rounds, c.locks = c:limit('rounds'), model.copy(locks)
   end
 
   function role.choices(c)
@@ -146,7 +142,7 @@ local function batcher(locks)
   return role
 end
 
-local single = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
+local single = model.taker({ acquire = 'lock/acquire', renew = 'lock/renew',
   release = 'lock/release' })
 local start = single.start
 
@@ -187,7 +183,7 @@ local function check_all_or_none(e, report)
   end
 end
 
-local model = {
+local family = model.family {
   name = 'batch',
   summary = 'several locks of one slot, taken in one step',
   roles = {
@@ -203,12 +199,12 @@ local model = {
     back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = { {}, { clients = 3, faults = 0, limits = { levels = 1 } } },
-  holders = holders.of_hash,
+  holders = model.holders.of_hash,
   verbs = { ['lock/acquire_all'] = 'acquire all', ['lock/release_all'] = 'release all',
     ['lock/acquire'] = 'take', ['lock/release'] = 'give back', ['lock/renew'] = 'extend' },
   ghost = function(ghost)
     for _, name in ipairs(LOCKS) do
-      ghost[name] = properties.new_ghost()
+      ghost[name] = model.new_ghost()
     end
   end,
   unreached = {
@@ -216,10 +212,10 @@ local model = {
   },
 }
 
-function model.observe(e, ghost, report)
+function family.observe(e, ghost, report)
   e.before_of = {}
   for _, name in ipairs(LOCKS) do
-    e.before_of[name] = holders.of_hash(e.before.data, name)
+    e.before_of[name] = model.holders.of_hash(e.before.data, name)
   end
   check_all_or_none(e, report)
   for _, name in ipairs(LOCKS) do
@@ -228,20 +224,21 @@ function model.observe(e, ghost, report)
     if record and not record.expires_at then
       report('G8', ('%s has no end'):format(name))
     end
-    properties.judged(model, { script = e.script, verb = verb, outcome = outcome, reply = e.reply,
+    model.judged(family, { script = e.script, verb = verb, outcome = outcome, reply = e.reply,
       owner = e.owner, lease = e.lease, hold = e.hold, mode = 'write', limits = e.limits,
-      before_holders = e.before_of[name], after_holders = holders.of_hash(e.after.data, name) },
+      before_holders = e.before_of[name],
+      after_holders = model.holders.of_hash(e.after.data, name) },
       ghost[name], report)
   end
 end
 
 ---Who sleeps has been told that the lock which it waits for is free.
-function model.quiet(_, sleepers, keyspace, ghost, _, report)
+function family.quiet(_, sleepers, keyspace, ghost, _, report)
   for _, sleeper in ipairs(sleepers) do
     local data = sleeper.data
     local wake = data.timers.wake
-    local free = data.waits and next(holders.of_hash(keyspace.data, data.waits)) == nil
-    if not wake or wake - parts.START_MS > model.limits.recheck then
+    local free = data.waits and next(model.holders.of_hash(keyspace.data, data.waits)) == nil
+    if not wake or wake - model.now > family.limits.recheck then
       report('G6', ('%s sleeps without looking again within the recheck'):format(sleeper.letter))
     elseif free and ghost[data.waits].freed and not data.missed then
       report('G6', ('%s waits for %s, which is free, and nobody told it'):format(sleeper.letter,
@@ -250,4 +247,4 @@ function model.quiet(_, sleepers, keyspace, ghost, _, report)
   end
 end
 
-return model
+return family

@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The countdown latch: some count, one waits until all have.
-local counter = require('latchkey.checker.models.counter')
-local visitor = require('latchkey.checker.models.visitor')
 
 local waiter = { act = {}, reply = {}, due = {}, unanswered = {} }
 
@@ -47,19 +45,19 @@ waiter.due.wake = look
 
 function waiter.believes() end
 
-local one = visitor.role({ { 'countdown/count_down', { count = 1 } } })
+local one = model.visitor({ { 'countdown/count_down', { count = 1 } } })
 
 local function left(keys, name)
   return keys[name] and tonumber(keys[name].value) or 0
 end
 
-return {
+return model.family {
   name = 'countdown',
   summary = 'a latch that opens when it is counted down',
   roles = {
     waiter = waiter,
     counter = one,
-    visitor = visitor.role({ { 'countdown/inspect' }, { 'countdown/reset' },
+    visitor = model.visitor({ { 'countdown/inspect' }, { 'countdown/reset' },
       { 'countdown/set', { count = 2 } }, { 'countdown/set', { count = 3 } },
       { 'countdown/inspect' }, { 'countdown/count_down', { count = 3 } },
       { 'countdown/count_down', { count = 2 } }, { 'countdown/set', { count = 2 } },
@@ -98,7 +96,7 @@ return {
         report('G5', ('the latch looks open, and %d are left'):format(ghost.left))
       end
       return
-    elseif counter.is_first(e, ghost) and e.outcome == 1 then
+    elseif model.is_first(e, ghost) and e.outcome == 1 then
       local count = tonumber(e.count) or 0
       ghost.left = e.verb == 'set' and count or e.verb == 'reset' and 0 or ghost.left - count
       ghost.freed = ghost.left == 0 or nil

@@ -1,16 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The fair lock: clients queue, send heartbeats, and are told by ticket that the lock is theirs, as
 -- c/src/locks/fair.c does it.
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local parts = require('latchkey.checker.parts')
-local taker = require('latchkey.checker.models.taker')
 
 local PRIVATE = 'latchkey_fair:{l}'
 local QUEUE = 'redisson_lock_queue:{l}'
 local HEARTBEAT_MS, WAIT_MS = 150, 400
 
-local role = taker.role({ acquire = 'fair/acquire', renew = 'fair/renew', release = 'fair/release',
+local role = model.taker({ acquire = 'fair/acquire', renew = 'fair/renew', release = 'fair/release',
   reenters = true, extra = { wait = WAIT_MS, heartbeat = HEARTBEAT_MS, client = 'lk-@' } })
 
 role.deafened = nil -- its heartbeats look anyway
@@ -158,7 +154,7 @@ local function live_line(keys)
   end
   for _, owner in ipairs(keys[QUEUE] and keys[QUEUE].value or {}) do
     local ends = tonumber((terms[owner] or ''):match('^%d+'))
-    if ends and ends > parts.START_MS then
+    if ends and ends > model.now then
       list[#list + 1] = owner .. ' ' .. terms[owner]
     end
   end
@@ -169,14 +165,14 @@ end
 local function heartbeat_left(owner, line)
   for _, waiter in ipairs(line) do
     if waiter.owner == owner then
-      return waiter.ends - parts.START_MS
+      return waiter.ends - model.now
     end
   end
 end
 
 -- And no longer: it may be dead, and others wait.
 local function check_passed(e, line, report)
-  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+  for _, owner in ipairs(model.names(e.after_holders)) do
     local left_ms = heartbeat_left(owner, line)
     local asked = e.before_holders[owner] or owner == e.owner
     if left_ms and not asked and e.after_holders[owner].left_ms > left_ms then
@@ -188,13 +184,13 @@ end
 
 -- Arrival: who was told to wait stands in line until it is granted, leaves, or its heartbeat ends.
 local function check_order(e, line, report)
-  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+  for _, owner in ipairs(model.names(e.after_holders)) do
     for i = 1, e.before_holders[owner] and 0 or #line do
       local first = line[i]
       local leaves = e.script == 'fair/leave' and first.owner == e.owner
       if first.owner == owner then
         break
-      elseif first.ends > parts.START_MS and not leaves then
+      elseif first.ends > model.now and not leaves then
         report('G7', ('%s was granted the lock before %s, which came first and is alive'):format(
           owner, first.owner))
       end
@@ -207,7 +203,7 @@ local function keep_line(e, line, report)
   for i = #line, 1, -1 do
     local owner = line[i].owner
     if e.after_holders[owner] or e.script == 'fair/leave' and owner == e.owner
-      or line[i].ends < parts.START_MS then
+      or line[i].ends < model.now then
       table.remove(line, i)
     end
   end
@@ -216,21 +212,21 @@ local function keep_line(e, line, report)
   end
   if e.outcome == 0 and e.heartbeat then
     place = place or #line + 1
-    line[place] = { owner = e.owner, ends = parts.START_MS + e.heartbeat }
+    line[place] = { owner = e.owner, ends = model.now + e.heartbeat }
   elseif e.outcome == -1 and e.script == 'fair/wait_renew' and place then
-    if line[place].ends > parts.START_MS then
+    if line[place].ends > model.now then
       report('G7', ('%s lost its place, though its heartbeat is not over'):format(e.owner))
     end
     table.remove(line, place)
   end
 end
 
-return {
+return model.family {
   name = 'fair',
   summary = 'the lock that is granted in order of arrival',
   roles = {
     taker = role,
-    operator = operator.role({ inspect = 'fair/inspect', break_ = 'fair/break', owner = 5 }),
+    operator = model.operator({ inspect = 'fair/inspect', break_ = 'fair/break', owner = 5 }),
   },
   clients = function(n)
     return ('taker '):rep(n)
@@ -243,12 +239,12 @@ return {
     { clients = 3, rounds = 1 },
     { clients = 2, rounds = 1, limits = { levels = 2 }, kinds = { 'break' } },
   },
-  holders = holders.of_hash,
+  holders = model.holders.of_hash,
   passes_on = function(owner, ghost)
     return heartbeat_left(owner, ghost.line or {}) or 0 -- a fail-over may have brought it back
   end,
   equal = function(once, twice)
-    return parts.text({ once.l, live_line(once) }) == parts.text({ twice.l, live_line(twice) })
+    return model.text({ once.l, live_line(once) }) == model.text({ twice.l, live_line(twice) })
   end,
   free = function(keys, name)
     return not keys[name] and keys[QUEUE] ~= nil

@@ -1,12 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The lock with tokens, and a resource behind fence/admit that its clients work on. Whoever holds
 -- the lock, or once held it and does not know better, sends its token along.
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local parts = require('latchkey.checker.parts')
-local taker = require('latchkey.checker.models.taker')
 
-local role = taker.role({ acquire = 'fenced/acquire', renew = 'lock/renew',
+local role = model.taker({ acquire = 'fenced/acquire', renew = 'lock/renew',
   release = 'lock/release', transfer = 'fenced/transfer', reenters = true, token = 3,
   transfer_token = 2 })
 
@@ -35,12 +31,12 @@ function role.start(c)
   c.works = c:limit('works')
 end
 
-local model = {
+local family = model.family {
   name = 'fenced',
   summary = 'the lock with fencing tokens, and a resource behind a fence',
   roles = {
     taker = role,
-    operator = operator.role({ inspect = 'lock/inspect', break_ = 'fenced/break', owner = 4 }),
+    operator = model.operator({ inspect = 'lock/inspect', break_ = 'fenced/break', owner = 4 }),
   },
   clients = function(n)
     return ('taker '):rep(n)
@@ -61,7 +57,7 @@ local model = {
     { kinds = { 'failover' }, only = { 'G3' }, expect = 'G3', limits = { behind = 300 },
       says = 'the fence does not hold if the clock goes back' },
   },
-  holders = holders.of_hash,
+  holders = model.holders.of_hash,
   verbs = { ['fenced/acquire'] = 'acquire', ['fenced/transfer'] = 'transfer',
     ['fenced/break'] = 'break', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/inspect'] = 'inspect', ['fence/admit'] = 'admit' },
@@ -72,10 +68,10 @@ local model = {
 }
 
 -- Tokens stand for their order alone: those that are past are counted down from now.
-function model.settle(steps, state)
+function family.settle(steps, state)
   local values, seen = {}, {}
   for k = 1, steps.BACK do
-    for _, token in ipairs(state[k] and parts.tokens(state[k]) or {}) do
+    for _, token in ipairs(state[k] and model.tokens(state[k]) or {}) do
       if not seen[token] then
         seen[token] = true
         values[#values + 1] = token
@@ -91,9 +87,9 @@ function model.settle(steps, state)
   local map, names, rank = {}, {}, 0
   for i, token in ipairs(values) do
     local new = token
-    if token < parts.START_MS * 1000 then
+    if token < model.now * 1000 then
       rank = rank + 1
-      new = parts.START_MS * 1000 - rank * 1000
+      new = model.now * 1000 - rank * 1000
     end
     map[token], names[i] = new, ('%.0f=%.0f'):format(token, new)
   end
@@ -114,7 +110,7 @@ local function check_drawn(e, ghost, report, token)
   local is_new = e.verb == 'break' or not e.before_holders[owner]
   if is_new and ghost.token and token <= ghost.token then
     report('G3', ('%s drew the token %s, not above the one before'):format(owner,
-      parts.token_text(token)))
+      model.token_text(token)))
   end
   ghost.token = math.max(ghost.token or 0, token)
 end
@@ -129,7 +125,7 @@ local function check_admitted(e, ghost, report)
   end
 end
 
-function model.observe(e, ghost, report)
+function family.observe(e, ghost, report)
   local token = e.outcome == 1 and TOKEN_AT[e.verb] and e.reply[TOKEN_AT[e.verb]]
   if token then
     check_drawn(e, ghost, report, token)
@@ -138,4 +134,4 @@ function model.observe(e, ghost, report)
   end
 end
 
-return model
+return family

@@ -1,13 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Guarded commands: holders of a lock who count in a key beside it, by guard/call alone.
-local counter = require('latchkey.checker.models.counter')
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local taker = require('latchkey.checker.models.taker')
 
 local TARGET = '{l}:data'
 
-local role = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
+local role = model.taker({ acquire = 'lock/acquire', renew = 'lock/renew',
   release = 'lock/release' })
 
 local start, choices = role.start, role.choices
@@ -34,12 +30,12 @@ end
 function role.reply.work() end
 function role.unanswered.work() end
 
-return {
+return model.family {
   name = 'guard',
   summary = 'commands that run only while their caller holds the lock',
   roles = {
     taker = role,
-    operator = operator.role({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
+    operator = model.operator({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
   },
   clients = function(n)
     return ('taker '):rep(n)
@@ -48,7 +44,7 @@ return {
     works = 1, back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = { { clients = 2, rounds = 1 }, { clients = 1, rounds = 1, limits = { works = 2 } } },
-  holders = holders.of_hash,
+  holders = model.holders.of_hash,
   ghost = function(ghost)
     ghost.sum = 0
   end,
@@ -61,7 +57,7 @@ return {
   observe = function(e, ghost, report)
     if e.verb ~= 'guard' then
       return
-    elseif counter.is_first(e, ghost) and e.outcome == 1 then
+    elseif model.is_first(e, ghost) and e.outcome == 1 then
       ghost.sum = ghost.sum + 1
       if not ghost.grants[e.owner] then
         report('G4', ('%s wrote though it does not hold the lock'):format(e.owner))

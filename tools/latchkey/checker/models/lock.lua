@@ -1,24 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The re-entrant lock: the scripts of scripts/lock, and clients that take it.
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local redisson = require('latchkey.checker.models.redisson')
-local taker = require('latchkey.checker.models.taker')
 
 -- Two replicas, of which so many must have a hold before it counts.
 local function of_replicas(count, latest)
   return { levels = 1, handover = false, replicas = 2, min_replicas = count, latest = latest }
 end
 
-return {
+return model.family {
   name = 'lock',
   summary = 'the re-entrant lock, with hand-off inside a process',
   roles = {
-    taker = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
+    taker = model.taker({ acquire = 'lock/acquire', renew = 'lock/renew',
       release = 'lock/release', transfer = 'lock/transfer', reenters = true }),
-    redisson = redisson({ lock = 'redisson/lock', unlock = 'redisson/unlock',
+    redisson = model.redisson({ lock = 'redisson/lock', unlock = 'redisson/unlock',
       renew = 'redisson/renew', thread = '1', wakes = { ['0'] = true } }),
-    operator = operator.role({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
+    operator = model.operator({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
   },
   clients = function(n, limits)
     local others = limits.redisson
@@ -47,7 +43,7 @@ return {
       says = 'beside a client of Redisson' },
   },
   key = { 'lock/acquire', 'lock' },
-  holders = holders.of_hash,
+  holders = model.holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/transfer'] = 'transfer', ['lock/break'] = 'break', ['lock/inspect'] = 'inspect' },
   unreached = {

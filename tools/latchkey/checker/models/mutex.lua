@@ -1,17 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The string lock: the scripts of scripts/mutex, and clients that take it. Others may not tell of
 -- their releases, so its clients also look now and then.
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local taker = require('latchkey.checker.models.taker')
 
-return {
+return model.family {
   name = 'mutex',
   summary = 'the SET NX PX lock',
   roles = {
-    taker = taker.role({ acquire = 'mutex/acquire', renew = 'mutex/renew',
+    taker = model.taker({ acquire = 'mutex/acquire', renew = 'mutex/renew',
       release = 'mutex/release', polls = true }),
-    operator = operator.role({ inspect = 'mutex/inspect', break_ = 'mutex/break', owner = 3 }),
+    operator = model.operator({ inspect = 'mutex/inspect', break_ = 'mutex/break', owner = 3 }),
   },
   clients = function(n)
     return ('taker '):rep(n)
@@ -24,7 +21,7 @@ return {
     { clients = 2, rounds = 1, limits = { edges = true, renewals = 1 } },
   },
   key = { 'mutex/acquire', 'lock' },
-  holders = holders.of_string,
+  holders = model.holders.of_string,
   verbs = { ['mutex/acquire'] = 'acquire', ['mutex/renew'] = 'renew',
     ['mutex/release'] = 'release', ['mutex/break'] = 'break', ['mutex/inspect'] = 'inspect' },
   unreached = {

@@ -3,12 +3,8 @@
 -- again, work, and mark it as done, as `latchkey exec --every` does. They begin at any time, as
 -- machines whose clocks differ do. What is promised is G13: who is told that a job is due is in a
 -- period of which nobody was told, by the mark of a run, that it is done.
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local parts = require('latchkey.checker.parts')
-local taker = require('latchkey.checker.models.taker')
 
-local role = taker.role({ acquire = 'lock/acquire', renew = 'lock/renew',
+local role = model.taker({ acquire = 'lock/acquire', renew = 'lock/renew',
   release = 'lock/release' })
 
 local choices, lock, leave, try = role.choices, role.act.lock, role.act.leave, role.reply.try
@@ -112,7 +108,7 @@ local observe = {}
 -- What an onlooker knows of the last run that was marked; nil when its record has ended, or is so
 -- far ahead that it counts for nothing.
 local function known(ghost, every)
-  local run, now = ghost.run, parts.START_MS
+  local run, now = ghost.run, model.now
   return run and run.forget >= now and run.ends - every <= now + every and run or nil
 end
 
@@ -121,7 +117,7 @@ function observe.check(e, ghost, report)
   if run and run.vague then
     return
   end
-  local asked = e.at == 0 and parts.START_MS or e.at
+  local asked = e.at == 0 and model.now or e.at
   local is_done = run ~= nil and asked < run.ends
   if is_done ~= (e.outcome == 0) then
     report('G13', ('%s was told that the job is %s, and it is %s'):format(e.letter,
@@ -142,10 +138,10 @@ end
 -- One that is marked when its record has ended already says nothing about periods that anybody
 -- still asks for.
 function observe.mark(e, ghost, report)
-  local run, began = known(ghost, e.every), math.min(e.at, parts.START_MS)
+  local run, began = known(ghost, e.every), math.min(e.at, model.now)
   local is_copy = run and run.owner == e.owner and run.at == e.at
-  if not is_copy and (run and run.vague or began < parts.START_MS - 2 * e.every) then
-    ghost.run = { vague = true, ends = parts.START_MS, forget = parts.START_MS + 2 * e.every }
+  if not is_copy and (run and run.vague or began < model.now - 2 * e.every) then
+    ghost.run = { vague = true, ends = model.now, forget = model.now + 2 * e.every }
   elseif is_copy and e.outcome ~= 1 then
     report('G13', ('%s marked its run, and the copy of that was refused'):format(e.owner))
   elseif is_copy then
@@ -158,7 +154,7 @@ function observe.mark(e, ghost, report)
     report('G13', ('%s was refused the mark of a period that nobody had done'):format(e.owner))
   else
     ghost.run = { owner = e.owner, at = e.at, ends = mark_ends(run, began, e.every),
-      forget = parts.START_MS + 2 * e.every }
+      forget = model.now + 2 * e.every }
   end
 end
 
@@ -169,12 +165,12 @@ function observe.transfer(e, _, report)
   end
 end
 
-return {
+return model.family {
   name = 'period',
   summary = 'jobs that run once in each period, and again only when they failed',
   roles = {
     taker = role,
-    operator = operator.role({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
+    operator = model.operator({ inspect = 'lock/inspect', break_ = 'lock/break', owner = 4 }),
   },
   clients = function(n)
     return ('taker '):rep(n)
@@ -194,7 +190,7 @@ return {
       says = 'a fail-over loses the mark of a run' },
   },
   faults = { 'crash', 'pause', 'slow', 'request', 'reply', 'late', 'silence', 'flush', 'break' },
-  holders = holders.of_hash,
+  holders = model.holders.of_hash,
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/release_after'] = 'transfer', ['lock/break'] = 'break', ['lock/inspect'] = 'inspect',
     ['period/check'] = 'check', ['period/mark'] = 'mark' },

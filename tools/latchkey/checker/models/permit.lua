@@ -1,10 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Permits with ids and leases: what a dead client held returns when its lease ends.
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local parts = require('latchkey.checker.parts')
-local taker = require('latchkey.checker.models.taker')
-local visitor = require('latchkey.checker.models.visitor')
 
 local TOTAL = 1
 
@@ -17,14 +12,14 @@ local function listed(keys, name)
   return record and #record.value or 0
 end
 
-return {
+return model.family {
   name = 'permit',
   summary = 'permits with ids and leases',
   roles = {
-    taker = taker.role({ acquire = 'permit/acquire', renew = 'permit/renew',
+    taker = model.taker({ acquire = 'permit/acquire', renew = 'permit/renew',
       release = 'permit/release', owner = 'ids', id = true, mode = 'permit' }),
-    operator = operator.role({ inspect = 'permit/inspect', break_ = 'permit/break', owner = 5 }),
-    visitor = visitor.role({ { 'permit/inspect' }, { 'permit/set', { total = 1, mode = 'INIT' } },
+    operator = model.operator({ inspect = 'permit/inspect', break_ = 'permit/break', owner = 5 }),
+    visitor = model.visitor({ { 'permit/inspect' }, { 'permit/set', { total = 1, mode = 'INIT' } },
       { 'permit/set', { total = 2, mode = 'INIT' } },
       { 'permit/set', { total = 2, mode = 'CHANGE' } } }),
   },
@@ -39,7 +34,7 @@ return {
     back = 200 },
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = { { clients = 2, rounds = 2, limits = { renewals = 1 } }, { clients = 1, rounds = 1 } },
-  holders = holders.of_permits,
+  holders = model.holders.of_permits,
   free = function(keys, name)
     return free(keys, name) > 0
   end,
@@ -57,8 +52,8 @@ return {
   },
   observe = function(e, ghost, report)
     local live = 0
-    for _, id in ipairs(parts.sorted_names(ghost.grants)) do
-      live = live + (ghost.grants[id].ends > parts.START_MS and 1 or 0)
+    for _, id in ipairs(model.names(ghost.grants)) do
+      live = live + (ghost.grants[id].ends > model.now and 1 or 0)
     end
     if e.verb == 'set' or e.verb == 'inspect' then
       return

@@ -1,11 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The read-write lock: readers, and writers that say that they wait.
-local both = require('latchkey.checker.models.both')
-local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
-local parts = require('latchkey.checker.parts')
-local redisson = require('latchkey.checker.models.redisson')
-local taker = require('latchkey.checker.models.taker')
 
 local WAITERS = 'latchkey_rw_wait:{l}'
 
@@ -38,27 +32,28 @@ end
 -- The hash lives on with a read hold of the same caller, and for the server its write hold, too.
 -- Some versions of Redisson renew whoever reads.
 local function outlast(e, ghost)
-  for _, owner in ipairs(parts.sorted_names(e.after_holders)) do
+  for _, owner in ipairs(model.names(e.after_holders)) do
     local grant, held = ghost.grants[owner], e.after_holders[owner]
     if grant and (held.mode == 'write' or e.script == 'redisson/read_renew_all') then
-      grant.ends = math.max(grant.ends, parts.START_MS + held.left_ms)
+      grant.ends = math.max(grant.ends, model.now + held.left_ms)
     end
   end
 end
 
-return {
+return model.family {
   name = 'rw',
   summary = 'the read-write lock, with preference of writers',
   roles = {
-    reader = taker.role({ acquire = 'rw/read_acquire', renew = 'rw/read_renew',
+    reader = model.taker({ acquire = 'rw/read_acquire', renew = 'rw/read_renew',
       release = 'rw/read_release', reenters = true, mode = 'read', extra = { writer = '' } }),
-    writer = taker.role(WRITER),
-    both = both.role(WRITER),
-    redisson_reader = redisson({ lock = 'redisson/read_lock', unlock = 'redisson/read_unlock',
+    writer = model.taker(WRITER),
+    both = model.both(WRITER),
+    redisson_reader = model.redisson({ lock = 'redisson/read_lock', unlock = 'redisson/read_unlock',
       renewals = RENEWALS, thread = '1', wakes = WAKES, suffers = DEAF }),
-    redisson_writer = redisson({ lock = 'redisson/write_lock', unlock = 'redisson/write_unlock',
+    redisson_writer = model.redisson({
+      lock = 'redisson/write_lock', unlock = 'redisson/write_unlock',
       renew = 'redisson/write_renew', thread = '2:write', wakes = WAKES }),
-    operator = operator.role({ inspect = 'rw/inspect', break_ = 'rw/break', owner = 6 }),
+    operator = model.operator({ inspect = 'rw/inspect', break_ = 'rw/break', owner = 6 }),
   },
   clients = function(n, limits)
     local others = ('both '):rep(limits.both)
@@ -94,9 +89,9 @@ return {
     { limits = { redisson_readers = 1 }, says = 'a writer beside a reader of Redisson 4.4' },
     { limits = { redisson_writers = 1, renewals = 1 }, says = 'beside a writer of Redisson' },
   },
-  holders = holders.of_rw,
+  holders = model.holders.of_rw,
   free = function(keys, name)
-    return next(holders.of_rw(keys, name)) == nil and not keys[WAITERS]
+    return next(model.holders.of_rw(keys, name)) == nil and not keys[WAITERS]
   end,
   event = function(e)
     e.mode = e.script:find('read') and 'read' or 'write'

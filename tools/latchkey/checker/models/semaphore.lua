@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The plain semaphore: clients take and give back one of its permits.
-local counter = require('latchkey.checker.models.counter')
-local visitor = require('latchkey.checker.models.visitor')
 
 local TOTAL = 1
 
@@ -11,13 +9,13 @@ local function free(keys, name)
   return keys[name] and tonumber(keys[name].value) or 0
 end
 
-return {
+return model.family {
   name = 'semaphore',
   summary = 'permits without owners',
   roles = {
-    taker = counter.role({ acquire = 'semaphore/acquire', release = 'semaphore/release',
+    taker = model.counter({ acquire = 'semaphore/acquire', release = 'semaphore/release',
       bound = TOTAL + 1 }),
-    visitor = visitor.role({ { 'semaphore/inspect' }, { 'semaphore/set', { count = TOTAL } },
+    visitor = model.visitor({ { 'semaphore/inspect' }, { 'semaphore/set', { count = TOTAL } },
       { 'semaphore/set', { count = TOTAL } }, { 'semaphore/inspect' },
       { 'semaphore/add', { count = 1, change = 'RAISE' } },
       { 'semaphore/add', { count = 2147483647, change = 'RAISE' } }, { 'semaphore/drain' },
@@ -53,7 +51,7 @@ return {
   observe = function(e, ghost, report)
     if e.verb == 'inspect' then
       return
-    elseif counter.is_first(e, ghost) and e.outcome == 1 then
+    elseif model.is_first(e, ghost) and e.outcome == 1 then
       local count = tonumber(e.count) or 0
       if e.verb == 'drain' then
         ghost.free = ghost.free - e.reply[2]

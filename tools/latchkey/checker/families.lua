@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The words of `model.family`: what a family of scripts with clients of its own kinds is written
+-- in, latchkey's as anybody's. Ready-made kinds of clients follow the library step by step.
+local both = require('latchkey.checker.models.both')
+local counter = require('latchkey.checker.models.counter')
+local holders = require('latchkey.checker.holders')
+local operator = require('latchkey.checker.models.operator')
+local parts = require('latchkey.checker.parts')
+local properties = require('latchkey.checker.properties')
+local redisson = require('latchkey.checker.models.redisson')
+local taker = require('latchkey.checker.models.taker')
+local visitor = require('latchkey.checker.models.visitor')
+
+local families = {}
+
+-- What a family must say, and what it may.
+local NEEDED = { 'summary', 'roles', 'clients', 'limits', 'bounds', 'verbs' }
+local KNOWN = { name = true, summary = true, roles = true, clients = true, limits = true,
+  bounds = true, verbs = true, runs = true, key = true, keys = true, holders = true, free = true,
+  event = true, ghost = true, observe = true, quiet = true, settle = true, equal = true,
+  faults = true, durable = true, unreached = true, past_ms = true, far_ms = true,
+  passes_on = true, longest = true, distinct = true }
+
+local made = setmetatable({}, { __mode = 'k' })
+
+---What is wrong with a family; its functions may be added after it was made.
+---@return string|nil why
+function families.wrong(family)
+  if not made[family] then
+    return nil
+  end
+  for _, word in ipairs(NEEDED) do
+    if family[word] == nil then
+      return ('a family needs "%s"'):format(word)
+    end
+  end
+  for word in pairs(family) do
+    if not KNOWN[word] then
+      return ('a family has no word "%s"'):format(tostring(word))
+    end
+  end
+end
+
+families.words = {
+  ---A family of scripts, with clients of any kind.
+  family = function(about)
+    made[about] = true
+    return about
+  end,
+  taker = taker.role, operator = operator.role, visitor = visitor.role, counter = counter.role,
+  both = both.role, redisson = redisson, is_first = counter.is_first,
+  holders = holders, new_ghost = properties.new_ghost, judged = properties.judged,
+  now = parts.START_MS, names = parts.sorted_names, copy = parts.copy, text = parts.text,
+  tokens = parts.tokens, token_text = parts.token_text,
+}
+
+return families
