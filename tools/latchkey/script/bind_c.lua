@@ -122,6 +122,8 @@ local function form_of(form)
   return not after:find('{name}', 1, true) and { before, after, 0 } or nil
 end
 
+bind_c.form_of = form_of
+
 ---Why a script has no typed call.
 ---@param h table header
 ---@return string|nil

@@ -3,17 +3,18 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local bind_c = require('latchkey.script.bind_c')
+local bind_lua = require('latchkey.script.bind_lua')
 local catalog = require('latchkey.script.catalog')
 
-local command = { summary = 'write typed calls of scripts, for programs in C' }
+local command = { summary = 'write typed calls of scripts, for programs in C or Lua' }
 
 function command.configure(parser)
-  parser:argument('language', 'For which language: c.'):choices({ 'c' })
+  parser:argument('language', 'For which language: c or lua.'):choices({ 'c', 'lua' })
   parser:option('--dir', 'The folder of the scripts.'):argname('DIR'):count(1)
   parser:option('-o --output', 'The file to write; default: standard output.'):argname('FILE')
-  parser:epilog('The C header has one function for each script: keys formed as headers and '
-    .. 'contracts say, arguments with their ranges, replies as an enumeration. The texts of the '
-    .. 'scripts are in it.')
+  parser:epilog('The C header or Lua module has one function for each script: keys formed as '
+    .. 'headers and contracts say, arguments with their ranges, replies by their shapes. The texts '
+    .. 'of the scripts are in it.')
 end
 
 -- LK_BOUND_CALLS_H, of calls.h
@@ -32,7 +33,12 @@ function command.run(args, ctx)
   elseif #scripts == 0 then
     return ctx:misuse(('there are no scripts in %s'):format(args.dir))
   end
-  local text, left = bind_c.header(scripts, guard_of(args.output))
+  local text, left
+  if args.language == 'c' then
+    text, left = bind_c.header(scripts, guard_of(args.output))
+  else
+    text, left = bind_lua.module(scripts)
+  end
   for _, one in ipairs(left) do
     ctx:note(('%s has no typed call: %s'):format(one.script, one.why))
   end

@@ -1,0 +1,136 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What `latchkey bind lua` writes, used on the mock.
+local World = require('latchkey.mock.world')
+local bind_lua = require('latchkey.script.bind_lua')
+local catalog = require('latchkey.script.catalog')
+local headers = require('latchkey.script.header')
+local helper = require('helper')
+
+local SCRIPT = [=[
+#!lua
+--[[ latchkey-script
+name:     acme/step
+version:  1.0.0
+summary:  Count up to a limit
+keys:
+  - count    string   rw  acme:{name}:count  how many
+argv:
+  - by       count    1..5                   so many more
+  - owner    owner    1..8                   who
+  - mode     verb     UP|DOWN
+  - channel  channel  prefix:acme            told
+returns:
+  - OK          counted
+  - 0           nothing to count
+  - integer     how many are too many
+  - nil         another way
+  - {1, owner}  who was the last
+errors:
+  - LKARG   argument missing or out of range
+message:  0 or 1
+cost:     at most 2 commands
+cluster:  one slot
+]]
+local by = tonumber(ARGV[1])
+if ARGV[3] == 'DOWN' then return false end
+local now = redis.call('INCRBY', KEYS[1], by)
+redis.call('PUBLISH', ARGV[4], now)
+if now > 8 then return { 1, ARGV[2] } end
+if now > 6 then return now end
+if ARGV[2] == 'none' then return 0 end
+return redis.status_reply('OK')
+]=]
+
+local function script_of(source)
+  return { name = 'acme/step', source = source, header = assert((headers.parse(source))),
+    sha1 = require('latchkey.digest').sha1(source) }
+end
+
+local function module_of(scripts)
+  local text, left = bind_lua.module(scripts)
+  return assert(loadstring(text))(), left, text
+end
+
+describe('calls that latchkey bind lua writes', function()
+  local world, calls
+
+  before_each(function()
+    world = World.new({ strict = false })
+    calls = module_of({ script_of(SCRIPT) })
+  end)
+
+  it('form keys and channels, and say which reply came', function()
+    assert.same({ is = 'OK', reply = { ok = 'OK' } },
+      calls.acme_step(world, 'l', 3, 'ann', 'UP'))
+
+    assert.same({ ['acme:l:count'] = helper.string('3') }, world:dump())
+    assert.equal('acme:{l}', world:messages()[1].channel)
+  end)
+
+  it('tell exact replies from any of a kind', function()
+    assert.equal('0', calls.acme_step(world, 'l', 1, 'none', 'UP').is)
+    assert.equal('OK', calls.acme_step(world, 'l', 5, 'ann', 'UP').is)
+    assert.equal('integer', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
+    assert.equal('{1, owner}', calls.acme_step(world, 'l', 5, 'ann', 'UP').is)
+    assert.equal('nil', calls.acme_step(world, 'l', 1, 'ann', 'DOWN').is)
+  end)
+
+  it('refuse what is out of range, and send nothing', function()
+    local function why(...)
+      local answer, err = calls.acme_step(world, ...)
+      assert.is_nil(answer)
+      assert.equal('LK_INVALID', err.status)
+      return err.message
+    end
+
+    assert.equal('by is 1 to 5', why('l', 0, 'ann', 'UP'))
+    assert.equal('by is 1 to 5', why('l', 6, 'ann', 'UP'))
+    assert.equal('by is 1 to 5', why('l', 1.5, 'ann', 'UP'))
+    assert.equal('by is 1 to 5', why('l', '1', 'ann', 'UP'))
+    assert.equal('owner has 1 to 8 bytes', why('l', 1, '', 'UP'))
+    assert.equal('owner has 1 to 8 bytes', why('l', 1, 'too long!', 'UP'))
+    assert.equal('mode is UP or DOWN', why('l', 1, 'ann', 'up'))
+    assert.equal('the name has 1 to 512 bytes', why('', 1, 'ann', 'UP'))
+    assert.same({}, world:dump())
+  end)
+
+  it('send the text where the server has forgotten the script', function()
+    assert.equal('OK', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
+    world:script_flush()
+
+    assert.equal('OK', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
+  end)
+
+  it('say of a reply that the contract does not list that it is none', function()
+    local other = SCRIPT:gsub("status_reply%('OK'%)", "status_reply('NO')")
+    calls = module_of({ script_of(other) })
+
+    local _, err = calls.acme_step(world, 'l', 1, 'ann', 'UP')
+
+    assert.equal('LK_SCRIPT', err.status)
+  end)
+
+  it('hand on what the server refuses', function()
+    world:command('SET', 'acme:l:count', 'x')
+
+    local _, err = calls.acme_step(world, 'l', 1, 'ann', 'UP')
+
+    assert.equal('ERR', err.code)
+  end)
+end)
+
+describe('the shipped scripts', function()
+  it('have calls, or a reason why not', function()
+    local scripts = assert(catalog.read(helper.scripts))
+    local calls, left = module_of(scripts)
+    local count = 0
+    for _ in pairs(calls) do
+      count = count + 1
+    end
+
+    assert.equal(#scripts, count + #left)
+    local world = World.new({ scripts = helper.scripts })
+    local answer = assert(calls.mutex_acquire(world, 'job', 30000, 'lk-a:1'))
+    assert.equal('lk-a:1', world:dump().job.value, answer.is)
+  end)
+end)
