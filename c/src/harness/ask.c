@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/ask.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,67 +26,23 @@ struct lk_asked {
 
 /* ----------------------------------------------------------------------------------- the text -- */
 
-static void ask_put(lk_saying *saying, const char *text, size_t len) {
-  if (saying->len + len >= saying->size) return;
-  memcpy(saying->text + saying->len, text, len);
-  saying->len += len;
-}
-
-static void ask_put_text(lk_saying *saying, const char *text) {
-  ask_put(saying, text, strlen(text));
-}
-
-/* Bytes that are no ASCII stand as the code points of the same numbers. */
-static void ask_put_string(lk_saying *saying, const char *text) {
-  ask_put_text(saying, "\"");
-  for (; *text; text++) {
-    const unsigned char byte = (unsigned char)*text;
-    char escaped[8];
-    if (byte == '"' || byte == '\\') ask_put_text(saying, "\\");
-    if (byte >= ' ' && byte < 127) {
-      ask_put(saying, text, 1);
-    } else {
-      ask_put(saying, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", byte));
-    }
-  }
-  ask_put_text(saying, "\"");
-}
-
-static void put_members(lk_saying *saying, const lk_member *members, size_t count) {
-  const char *comma = "";
-  for (size_t i = 0; i < count; i++) {
-    char digits[24];
-    if (!members[i].name) continue;
-    ask_put_text(saying, comma);
-    ask_put_string(saying, members[i].name);
-    ask_put_text(saying, ":");
-    if (members[i].text) {
-      ask_put_string(saying, members[i].text);
-    } else {
-      ask_put(saying, digits,
-              (size_t)snprintf(digits, sizeof digits, "%" PRId64, members[i].number));
-    }
-    comma = ",";
-  }
-}
-
 void lk_saying_add(lk_saying *saying, const lk_member *members, size_t count) {
-  if (saying->size - saying->len < ROOM + TAIL) {
+  if (saying->json.size - saying->json.len < ROOM + TAIL) {
     saying->left_out++;
     return;
   }
-  ask_put_text(saying, saying->in_list++ ? ",{" : "{");
-  put_members(saying, members, count);
-  ask_put_text(saying, "}");
+  lk_json_text(&saying->json, saying->in_list++ ? ",{" : "{");
+  lk_json_members(&saying->json, "", members, count);
+  lk_json_text(&saying->json, "}");
 }
 
 /* With the client's mutex held. */
 static void say_list(const lk_client *client, lk_telling what, lk_saying *saying) {
   saying->in_list = 0;
-  ask_put_text(saying, what == LK_TELL_HOLDS ? ",\"holds\":[" : ",\"waits\":[");
+  lk_json_text(&saying->json, what == LK_TELL_HOLDS ? ",\"holds\":[" : ",\"waits\":[");
   if (client->holds.tell) client->holds.tell(client, (int)what, saying);
   if (client->lines.tell) client->lines.tell(client, (int)what, saying);
-  ask_put_text(saying, "]");
+  lk_json_text(&saying->json, "]");
 }
 
 /* With the client's mutex held. What is waited for comes first: a client that has not the room for all that it holds
@@ -97,18 +51,18 @@ static void say_all(const lk_asked *ask, lk_saying *saying) {
   const lk_client *client = ask->client;
   const lk_member head[] = {LK_NUMBER("answer", 1), LK_TEXT("client", client->settings.name),
                             LK_TEXT("uuid", client->uuid)};
-  ask_put_text(saying, "{");
-  put_members(saying, head, sizeof head / sizeof head[0]);
+  lk_json_text(&saying->json, "{");
+  lk_json_members(&saying->json, "", head, sizeof head / sizeof head[0]);
   if (ask->within) {
-    ask_put_text(saying, ",\"within\":");
-    ask_put_string(saying, strlen(ask->within) < ROOM / 2 ? ask->within : "");
+    lk_json_text(&saying->json, ",\"within\":");
+    const char *within = strlen(ask->within) < ROOM / 2 ? ask->within : "";
+    lk_json_string(&saying->json, within, strlen(within));
   }
   say_list(client, LK_TELL_WAITS, saying);
   say_list(client, LK_TELL_HOLDS, saying);
   const lk_member tail = LK_NUMBER("left_out", (int64_t)saying->left_out);
-  ask_put_text(saying, ",");
-  put_members(saying, &tail, 1);
-  ask_put_text(saying, "}");
+  lk_json_members(&saying->json, ",", &tail, 1);
+  lk_json_text(&saying->json, "}");
 }
 
 /* ---------------------------------------------------------------------------------- answering -- */
@@ -120,7 +74,7 @@ static void ask_answered(void *user, lk_answer *answer) {
 
 static void publish(lk_client *client, const char *channel, const lk_saying *saying) {
   const lk_bytes argv[] = {
-      lk_bytes_of("PUBLISH"), lk_bytes_of(channel), {saying->text, saying->len}};
+      lk_bytes_of("PUBLISH"), lk_bytes_of(channel), {saying->json.text, saying->json.len}};
   lk_pipe *pipe = lk_route_to(client->route, NULL).pipe;
   lk_request *request =
       pipe ? lk_request_new(argv, 3, false, lk_clock_us() + client->command_us) : NULL;
@@ -134,9 +88,9 @@ static void answer(lk_job *job) {
   lk_asked *ask = (lk_asked *)((char *)job - offsetof(lk_asked, job));
   lk_client *client = ask->client;
   char channels[AT_ONCE][LK_ANSWER_CHANNEL_SIZE];
-  lk_saying saying = {.text = malloc(ANSWER_MAX), .size = ANSWER_MAX};
-  if (!saying.text || lk_client_enter(client, NULL) != LK_OK) {
-    free(saying.text);
+  lk_saying saying = {.json = {.text = malloc(ANSWER_MAX), .size = ANSWER_MAX, .given = true}};
+  if (!saying.json.text || lk_client_enter(client, NULL) != LK_OK) {
+    free(saying.json.text);
     return;
   }
   lk_mutex_lock(&client->mutex);
@@ -147,7 +101,7 @@ static void answer(lk_job *job) {
   lk_mutex_unlock(&client->mutex);
   for (size_t i = 0; i < count; i++) publish(client, channels[i], &saying);
   lk_client_leave(client);
-  free(saying.text);
+  free(saying.json.text);
 }
 
 bool lk_ask_is_channel(lk_bytes channel) {

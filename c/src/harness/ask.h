@@ -19,8 +19,7 @@ enum { LK_ANSWER_CHANNEL_SIZE = sizeof LK_ANSWER_CHANNEL + 64 };
 
 /* An answer that is being written; what finds no room is counted. */
 struct lk_saying {
-  char *text;
-  size_t len, size;
+  lk_json json;
   size_t in_list; /* entries */
   size_t left_out;
 };

@@ -10,6 +10,7 @@
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.h>
 
+#include "base/json.h"
 #include "harness/catalog.h"
 
 typedef struct lk_trace lk_trace;
@@ -18,15 +19,6 @@ typedef void (*lk_trace_fn)(const char *line, size_t len, void *user);
 /* NULL: no memory. */
 lk_trace *lk_trace_new(lk_trace_fn write, void *user, const char *uuid);
 void lk_trace_free(lk_trace *trace);
-
-/* A member of a line: one of the two. */
-typedef struct lk_member {
-  const char *name;
-  const char *text; /* NULL: it is the number */
-  int64_t number;
-} lk_member;
-#define LK_TEXT(name, text) ((lk_member){(name), (text), 0})
-#define LK_NUMBER(name, number) ((lk_member){(name), NULL, (number)})
 
 /* One line: the event, when, and its members. */
 void lk_trace_event(lk_trace *trace, const char *event, int64_t at_us, const lk_member *members,
