@@ -117,6 +117,23 @@ function people.comes_back(waiter, within_ms)
   return waiter.process:answer(within_ms)
 end
 
+---Redisson has nothing under way: who waits there has looked, listens, and sleeps. Its connections
+---are the only ones over TCP.
+function people.see_asleep()
+  if not DRIVER then
+    return people.pause(300)
+  end
+  people.see('Redisson asleep', function()
+    for line in people.server:command('CLIENT', 'LIST'):gmatch('[^\n]+') do
+      local idle_s, command = line:match(' idle=(%d+) .* cmd=(%S+)')
+      if line:find(' addr=127.0.0.1:', 1, true) and command ~= 'ping' and tonumber(idle_s) < 2 then
+        return false
+      end
+    end
+    return true
+  end)
+end
+
 ---How many listen on a channel.
 function people.listeners(channel)
   return people.server:command('PUBSUB', 'NUMSUB', channel)[2]
