@@ -29,6 +29,13 @@ describe('latchkey check', function()
     assert.is_truthy(result.out:find('exhaustive within clients=2 rounds=1 faults=0', 1, true))
   end)
 
+  it('does not count what a limit keeps it from as found, and names it', function()
+    local result = run('mutex', '--limit', 'renewals=0')
+
+    assert.equal(0, result.code, result.err)
+    assert.is_truthy(result.out:find('never: mutex/renew {1}', 1, true))
+  end)
+
   it('shows how a broken script breaks, on the screen and on a page', function()
     local scripts = broken_scripts()
     local page = scripts .. '/page.html'
