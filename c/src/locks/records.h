@@ -41,8 +41,8 @@ typedef enum lk_hearing {
 /* What is known of others who want the same lock; rivals.h says what for. */
 typedef struct lk_rivals {
   int64_t alone_us;     /* until then nobody else is known to listen */
-  int64_t ask_us;       /* when to ask whether somebody does */
-  int64_t ask_pause_us; /* between two such questions */
+  int64_t asked_us;     /* when it was asked whether somebody does; in future: no answer came */
+  int64_t ask_pause_us; /* between two such questions, while nothing is handed on */
   unsigned eager;       /* takes that were asked for as soon as it was given back */
   int64_t gave_us;      /* when it was given back last */
   int64_t others;       /* how many others listen, as far as is known */

@@ -67,7 +67,7 @@ static void rivals_answered(void *user, lk_answer *answer) {
   if (counted) {
     rivals_note(rivals, answer->sent_us, all, eager);
   } else {
-    rivals->ask_us = lk_clock_us() + NO_ANSWER_US;
+    rivals->asked_us = lk_clock_us() + NO_ANSWER_US;
   }
   lk_mutex_unlock(&lock->client->mutex);
   lk_lock_drop(lock);
@@ -83,9 +83,11 @@ static void count_eager(lk_rivals *rivals, bool soon) {
 static bool is_due(lk_record *record, size_t limit, int64_t now_us) {
   lk_rivals *rivals = &record->rivals;
   bool hands_on = limit >= LIMIT_LEAST && record->handovers >= limit / 2;
-  if (now_us < rivals->ask_us || (!hands_on && rivals->eager < EAGER_LEAST)) return false;
+  if (!hands_on && rivals->eager < EAGER_LEAST) return false;
+  /* Who hands on needs an answer that counts still, also after a long pause of the eager. */
   int64_t pause_us = hands_on || !rivals->ask_pause_us ? AGAIN_US : rivals->ask_pause_us;
-  rivals->ask_us = now_us + pause_us;
+  if (now_us < rivals->asked_us + pause_us) return false;
+  rivals->asked_us = now_us;
   rivals->ask_pause_us = pause_us * 2 < AGAIN_LAST_US ? pause_us * 2 : AGAIN_LAST_US;
   return true;
 }

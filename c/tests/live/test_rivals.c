@@ -188,6 +188,41 @@ static void who_waits_once_does_not_say_so(void **state) {
   lk_client_close(second);
 }
 
+/* ---- alone ---- */
+
+enum { ALONE_THREADS = 4, ALONE_TAKES = 2500, ALONE_RELEASES = 15 };
+
+/* What is handed on in a process is told to nobody. */
+static long long messages(void) {
+  redisReply *reply = server_ask(srv, "INFO commandstats");
+  bool sharded = server_run_topology() == SERVER_CLUSTER;
+  const char *row = strstr(reply->str, sharded ? "cmdstat_spublish:" : "cmdstat_publish:");
+  long long count = 0;
+  if (row) sscanf(strchr(row, ':'), ":calls=%lld", &count);
+  freeReplyObject(reply);
+  return count;
+}
+
+/* A process stands back after a turn of its own if it does not know that it is alone. */
+static void who_is_alone_hands_on_for_long(void **state) {
+  (void)state;
+  eager eagers[ALONE_THREADS] = {{.client = kit_client(server_url(srv), NULL)}};
+  eagers[0].lock = kit_lock(eagers[0].client, LK_LOCK, "{job}", NULL);
+  server_do(srv, "CONFIG RESETSTAT");
+  for (int i = 0; i < ALONE_THREADS; i++) {
+    eagers[i].lock = eagers[0].lock;
+    pthread_create(&eagers[i].thread, NULL, take_again, &eagers[i]);
+  }
+  while (taken < ALONE_TAKES) pause_ms(10);
+  over = true;
+  for (int i = 0; i < ALONE_THREADS; i++) pthread_join(eagers[i].thread, NULL);
+  long long told = messages();
+  print_message("%d takes, %lld of them after a release\n", (int)taken, told);
+  assert_in_range(told, 1, ALONE_RELEASES);
+  lk_lock_close(eagers[0].lock);
+  lk_client_close(eagers[0].client);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, flush)
 
 int main(void) {
@@ -197,6 +232,7 @@ int main(void) {
       TEST(a_write_lock_is_left_to_who_is_slow_to_wake),
       TEST(who_is_eager_says_so_and_stops_when_it_is_no_more),
       TEST(who_waits_once_does_not_say_so),
+      TEST(who_is_alone_hands_on_for_long),
   };
   return cmocka_run_group_tests(tests, start, stop);
 }
