@@ -354,6 +354,9 @@ describe('a trace of a waiter that is given a fair lock', function()
       { e = 'sent', t = LOOKED_US + about.renews_ms * 1000, call = 3, copy = 1,
         script = 'fair/renew', keys = { 'job' }, args = { '8000', 'lk-c1:1' } },
     }
+    for _, event in ipairs(about.beats or {}) do
+      table.insert(list, 9, event)
+    end
     if about.again_us then
       enter_again(list, about.again_us)
     end
@@ -362,6 +365,34 @@ describe('a trace of a waiter that is given a fair lock', function()
       list[i] = cjson.encode(event)
     end
     return check(list)
+  end
+
+  -- The heartbeat of one more call, at 2,050,000; the last of them comes first.
+  local function together(owner, reply)
+    return { { e = 'replied', t = 2060000, call = 9, reply = reply },
+      { e = 'sent', t = 2050000, call = 9, copy = 1, script = 'fair/wait_renew_all', keys = KEYS,
+        args = { '2000', CHANNEL, 'PUBLISH', owner } } }
+  end
+
+  it('is accepted with a heartbeat among others, which counts from its sending', function()
+    local later = { beats = together('lk-c1:1', { 0, 7000, 0, 0 }),
+      believes_ms = 50 + HEARTBEAT_MS - 22, renews_ms = 50 + HEARTBEAT_MS / 3 }
+    assert.is_nil(given(later).finding)
+  end)
+
+  for title, case in pairs({
+    ['that named it'] = { 'lk-c1:1', { 0, 7000, 0, 0, 1 }, 12, 'believes until' },
+    ['that was refused'] = { 'lk-c1:1', { error = 'ERR x' }, 12, 'believes until' },
+    ['of a name that is not its own'] = { 'lk-c1:2', { 0, 7000, 0, 0 }, 9, 'never waited' },
+  }) do
+    it('is refused where it believes a heartbeat among others ' .. title, function()
+      local finding = given({ beats = together(case[1], case[2]),
+        believes_ms = 50 + HEARTBEAT_MS - 22 }).finding
+
+      assert.is_table(finding)
+      assert.equal(case[3], finding.line)
+      assert.matches(case[4], finding.message, 1, true)
+    end)
   end
 
   it('is accepted: a hold for a heartbeat, and a renewal at a third of it', function()

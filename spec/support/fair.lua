@@ -29,6 +29,12 @@ function fair.wait_renew(world, owner, lease, publish)
     fair.CHANNEL, publish or 'PUBLISH' })
 end
 
+---The heartbeats of several.
+function fair.wait_renew_all(world, owners, publish)
+  return world:eval('fair/wait_renew_all', fair.KEYS, { fair.HEARTBEAT, fair.CHANNEL,
+    publish or 'PUBLISH', unpack(owners) })
+end
+
 function fair.leave(world, owner, publish)
   return world:eval('fair/leave', fair.KEYS, { owner, fair.CHANNEL, publish or 'PUBLISH' })
 end

@@ -44,6 +44,16 @@ typedef struct lk_heard {
   lk_pipe *via;
 } lk_heard;
 
+/* Its heartbeat, which may travel with others' (beats.h). Guarded by the client's mutex. */
+typedef struct lk_beat {
+  lk_attempt *next, *previous; /* among those of its record that sleep */
+  int64_t due_us;
+  const void *under_way; /* the call that it is in */
+  lk_heard heard;
+  bool listed;
+  bool answered;
+} lk_beat;
+
 struct lk_attempt {
   lk_op op;
   lk_steps steps; /* held while a local holder hands over to it */
@@ -66,6 +76,7 @@ struct lk_attempt {
   /* Guarded by the client's mutex. */
   unsigned told; /* what messages said, as its flow writes it down */
   lk_heard handed;
+  lk_beat beat;
   atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
 
   /* Of whoever runs it. */

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "harness/undo.h"
 #include "locks/attempt.h"
+#include "locks/beats.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -156,6 +157,7 @@ static void note_crowd(const lk_attempt *a) {
 static void fair_look(lk_attempt *a) {
   lk_mutex_lock(&a->op.client->mutex);
   a->told &= ~(unsigned)TOLD_LOOK;
+  lk_beats_forget(a); /* this call is the newer one */
   lk_mutex_unlock(&a->op.client->mutex);
   if (a->lock->min_replicas == 0 && (a->stray || a->announced_us != 0)) {
     lk_attempt_call(a, &a->lock->wait);
@@ -193,23 +195,56 @@ static void believe(lk_attempt *a) {
   lk_attempt_given(a, a->announced_us, heartbeat_us);
 }
 
+static void fair_queued(lk_attempt *a);
+
+/* Its heartbeat may travel with those of others: it is known to wait, and the server answers. Who spins asks often
+ * anyway, and with replicas each call is an acquire. */
+static bool may_travel(const lk_attempt *a) {
+  return a->announced_us != 0 && a->last == LK_BUSY && a->in_line && !a->lock->spins &&
+         a->lock->min_replicas == 0;
+}
+
+static void fair_sleep_on(lk_attempt *a) {
+  if (may_travel(a)) lk_beats_sleep(a);
+  lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us);
+}
+
+/* Its heartbeat is due: until it is answered, or anything is said, there is nothing more to do. */
+static void fair_beat(lk_attempt *a) {
+  if (may_travel(a) && lk_beats_send(a)) {
+    lk_attempt_sleep(a, LK_PHASE_SLEEPING, INT64_MAX);
+  } else {
+    fair_look(a);
+  }
+}
+
 /* It waits: act on what was said meanwhile, or sleep. */
 static void fair_go_on(lk_attempt *a) {
   lk_record *record = a->lock->record;
+  lk_heard heard = {.status = LK_OK};
   lk_mutex_lock(&a->op.client->mutex);
   unsigned said = a->told;
   bool refused = record->hearing == LK_HEARING_REFUSED;
+  bool beaten = lk_beats_take(a, &heard);
   a->told &= ~(unsigned)TOLD_TICKET;
   lk_mutex_unlock(&a->op.client->mutex);
-  bool due = (said & TOLD_LOOK) != 0 || lk_clock_us() >= a->look_us;
+  bool asks =
+      (said & TOLD_LOOK) != 0 || (beaten && (heard.status != LK_OK || heard.outcome.first != 0));
   if (said & TOLD_TICKET) {
     believe(a);
   } else if (refused) {
     lk_attempt_end_deaf(a);
-  } else if (due && a->hurried == LK_OK) {
+  } else if (a->hurried != LK_OK) {
+    fair_sleep_on(a); /* and ends */
+  } else if (asks) {
     fair_look(a);
+  } else if (beaten) {
+    a->heard = heard;
+    fair_queued(a);
+  } else if (lk_clock_us() >= a->look_us) {
+    fair_beat(a);
   } else {
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us);
+    fair_sleep_on(a);
   }
 }
 
@@ -223,7 +258,7 @@ static void fair_plan_look(lk_attempt *a) {
   a->look_us = lk_clock_us() + pause_us;
 }
 
-static void queued(lk_attempt *a) {
+static void fair_queued(lk_attempt *a) {
   a->last = LK_BUSY;
   a->left_ms = a->heard.outcome.second;
   a->passed_over = a->heard.outcome.fourth == 1;
@@ -257,7 +292,7 @@ static void fair_answered(lk_attempt *a) {
   if (outcome == 1) {
     lk_attempt_granted(a, a->heard.sent_us, 0);
   } else if (outcome == 0) {
-    queued(a);
+    fair_queued(a);
   } else if (outcome == -1 && waited) {
     dropped(a);
   } else if (outcome == -2 && !waited) {

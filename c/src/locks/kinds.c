@@ -38,6 +38,7 @@ static const lk_kind_row kinds[] = {
      .renew = "fair/renew",
      .release = "fair/release",
      .wait = "fair/wait_renew",
+     .wait_all = "fair/wait_renew_all",
      .leave = "fair/leave",
      .refused = LK_QUEUE_FULL,
      .hold_max = LK_HOLD_MAX,

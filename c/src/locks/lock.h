@@ -18,15 +18,16 @@ typedef struct lk_kind_row {
   const char *acquire, *renew, *release; /* its scripts */
   const char *transfer;                  /* hands a hold over; NULL: none */
   const char *release_after;             /* gives back a lock that stays for a while; NULL: none */
-  const char *wait;   /* says that its owner goes on waiting; NULL: nothing at the server waits */
-  const char *leave;  /* and that it waits no more */
-  const char *suffix; /* of owners' names; NULL: none */
-  lk_kind other;      /* whose hold of the same caller its calls name; 0: none */
-  lk_status refused;  /* what the outcome -2 of its acquire means; LK_OK: there is none */
-  int64_t hold_max;   /* 1: it does not re-enter */
-  bool always_told;   /* every release of it is published, also by other clients */
-  bool queues;        /* each waiter has a place of its own at the server */
-  bool draws_token;   /* the third number of its acquire is one */
+  const char *wait;     /* says that its owner goes on waiting; NULL: nothing at the server waits */
+  const char *wait_all; /* the same for many of them at once; NULL: nothing does */
+  const char *leave;    /* and that it waits no more */
+  const char *suffix;   /* of owners' names; NULL: none */
+  lk_kind other;        /* whose hold of the same caller its calls name; 0: none */
+  lk_status refused;    /* what the outcome -2 of its acquire means; LK_OK: there is none */
+  int64_t hold_max;     /* 1: it does not re-enter */
+  bool always_told;     /* every release of it is published, also by other clients */
+  bool queues;          /* each waiter has a place of its own at the server */
+  bool draws_token;     /* the third number of its acquire is one */
   bool shares; /* many hold it at once, and some may be Redisson's: that number says whether */
   const lk_flow *flow;
 } lk_kind_row;

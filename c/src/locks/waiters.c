@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "locks/beats.h"
 #include "locks/rivals.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -25,6 +26,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
   lk_attempt *next = NULL;
   lk_mutex_lock(&client->mutex);
   bool first = record->first == a;
+  lk_beats_forget(a);
   if (a->previous) a->previous->next = a->next;
   if (a->next) a->next->previous = a->previous;
   if (first) record->first = a->next;

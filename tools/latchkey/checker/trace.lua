@@ -16,7 +16,7 @@ local trace = {}
 local function new_client(event, server)
   return { server = server, recheck_ms = event.recheck_ms or 30000, owners = {}, asks = {},
     calls = {}, undone = {}, used = {}, waiting = {}, heard = {},
-    deaf = {} }
+    deaf = {}, beats = {} }
 end
 
 local function id_of(event)
@@ -110,9 +110,51 @@ local function on_undo_sent(client, event, owner)
   end
 end
 
+-- The heartbeats of several who wait, in one call.
+local function on_beats_sent(client, event)
+  local known = client.beats[event.call]
+  if known then
+    known.sent = event.t / 1000
+    return
+  end
+  local owners = {}
+  for i = #client.server:header(event.script).argv, #event.args do
+    local owner = event.args[i]
+    if not client.used[owner] then
+      return ('a heartbeat of %s, who never waited'):format(owner)
+    end
+    owners[#owners + 1] = owner
+  end
+  client.beats[event.call] = { sent = event.t / 1000, owners = owners }
+end
+
+-- Whoever is named in the answer looks by itself, and all do where there is none.
+local function on_beats_replied(client, event, line)
+  local beats, named = client.beats[event.call], {}
+  local failed = type(event.reply) ~= 'table' or event.reply.error
+  if Follower.sends_again(event.reply) then
+    return
+  end
+  client.beats[event.call] = nil
+  for i = 5, failed and 0 or #event.reply do
+    named[event.reply[i]] = true
+  end
+  for place, owner in ipairs(beats.owners) do
+    local follower = client.owners[owner]
+    local waits = follower and follower.data.pc == 'sleep'
+    if waits and (failed or named[place]) then
+      follower.poked = line
+    elseif waits then -- an answer to a call of its own since then says more
+      follower.data.answered = math.max(follower.data.answered or 0, beats.sent)
+    end
+  end
+end
+
 function on.sent(client, event, line)
   local follower = client.calls[event.call]
-  if event.copy > 1 then
+  if event.script == 'fair/wait_renew_all' then
+    return on_beats_sent(client, event)
+  elseif event.copy > 1 then
     return follower and follower:on_copy(event)
   end
   local owner = field_of(client, event, 'owner')
@@ -137,6 +179,9 @@ function on.sent(client, event, line)
 end
 
 function on.replied(client, event, line)
+  if client.beats[event.call] then
+    return on_beats_replied(client, event, line)
+  end
   local follower = client.calls[event.call]
   if follower and Follower.sends_again(event.reply) then
     return follower:on_refused(event)

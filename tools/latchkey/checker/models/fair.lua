@@ -25,6 +25,14 @@ local function beat(c)
   c:send('beat', 'fair/wait_renew', role.values(c, c.owner))
 end
 
+-- With others of its process, in one call; here it is alone in that.
+local function beat_together(c)
+  c.pc, c.timers.wake = 'beats', nil
+  local values = role.values(c, c.owner)
+  values.owners = { c.owner }
+  c:send('beats', 'fair/wait_renew_all', values)
+end
+
 -- With replicas by the call that writes whatever it finds: WAIT speaks of writes alone.
 local function look(c)
   if (c:limit('min_replicas') or 0) > 0 then
@@ -80,6 +88,15 @@ function role.reply.beat(c, reply, call)
   end
 end
 
+-- Who is named in the answer looks by itself: it was granted, or dropped.
+function role.reply.beats(c, reply, call)
+  if reply[5] then
+    beat(c)
+  else
+    sleep(c, reply[2], call)
+  end
+end
+
 -- Under a new name: a ticket of the old one that is still on its way must not be believed.
 function role.queue_again(c)
   c.owner = c:new_owner()
@@ -87,7 +104,16 @@ function role.queue_again(c)
 end
 
 role.unanswered.beat = look
-role.due.wake = look
+role.unanswered.beats = look
+
+-- Nobody asks together whose first try is not answered, nor with replicas.
+function role.due.wake(c)
+  if c.answered and (c:limit('min_replicas') or 0) == 0 then
+    beat_together(c)
+  else
+    look(c)
+  end
+end
 
 function role.hear(c, _, message)
   c.poked = type(c.poked) == 'table' and c.poked or { c.poked and 'any' }
@@ -170,11 +196,16 @@ local function heartbeat_left(owner, line)
   end
 end
 
+-- Of several heartbeats in one call there is one here.
+local function caller(e)
+  return e.owner or e.owners
+end
+
 -- And no longer: it may be dead, and others wait.
 local function check_passed(e, line, report)
   for _, owner in ipairs(model.names(e.after_holders)) do
     local left_ms = heartbeat_left(owner, line)
-    local asked = e.before_holders[owner] or owner == e.owner
+    local asked = e.before_holders[owner] or owner == caller(e)
     if left_ms and not asked and e.after_holders[owner].left_ms > left_ms then
       report('G7', ('%s was passed the lock for %d ms, and its heartbeat ends in %d'):format(owner,
         e.after_holders[owner].left_ms, left_ms))
@@ -200,6 +231,8 @@ end
 
 local function keep_line(e, line, report)
   local place
+  local dropped = e.script == 'fair/wait_renew' and e.outcome == -1
+    or e.script == 'fair/wait_renew_all' and e.reply[5]
   for i = #line, 1, -1 do
     local owner = line[i].owner
     if e.after_holders[owner] or e.script == 'fair/leave' and owner == e.owner
@@ -208,14 +241,14 @@ local function keep_line(e, line, report)
     end
   end
   for i = 1, #line do
-    place = line[i].owner == e.owner and i or place
+    place = line[i].owner == caller(e) and i or place
   end
-  if e.outcome == 0 and e.heartbeat then
+  if e.outcome == 0 and e.heartbeat and not dropped then
     place = place or #line + 1
-    line[place] = { owner = e.owner, ends = model.now + e.heartbeat }
-  elseif e.outcome == -1 and e.script == 'fair/wait_renew' and place then
+    line[place] = { owner = caller(e), ends = model.now + e.heartbeat }
+  elseif dropped and place then
     if line[place].ends > model.now then
-      report('G7', ('%s lost its place, though its heartbeat is not over'):format(e.owner))
+      report('G7', ('%s lost its place, though its heartbeat is not over'):format(caller(e)))
     end
     table.remove(line, place)
   end
@@ -253,6 +286,7 @@ return model.family {
     e.may_wait = true
   end,
   verbs = { ['fair/acquire'] = 'acquire', ['fair/wait_renew'] = 'acquire',
+    ['fair/wait_renew_all'] = 'acquire',
     ['fair/renew'] = 'renew', ['fair/release'] = 'release', ['fair/leave'] = 'leave',
     ['fair/break'] = 'break', ['fair/inspect'] = 'inspect' },
   unreached = {
