@@ -47,7 +47,8 @@ local ITEMS = {
     words = 'The first of the queue is dead. A release that drops nobody from the queue passes the '
       .. 'lock to nobody, and the living wait.',
     edits = { { 'fair/release', FIRST_WAITER, '    if true then' },
-      { 'fair/wait_renew', FIRST_WAITER, '    if true then' } },
+      { 'fair/wait_renew', FIRST_WAITER, '    if true then' },
+      { 'fair/wait_renew_all', FIRST_WAITER, '    if true then' } },
     options = { clients = 3, rounds = 1, kinds = { 'crash' },
       only = { 'G6', 'G7' } } },
 }
