@@ -118,8 +118,12 @@ local function read_part(argv, text)
   if argv[3] then
     range, bad = arrays.read_range(argv[3], argv[4])
   end
-  if bad or unit ~= 'BYTE' and unit ~= 'BIT' then
-    return nil, bad or arrays.SYNTAX
+  if bad then
+    return nil, bad
+  elseif range[1] < 0 and range[2] < 0 and range[1] > range[2] then
+    return { 0, -1 } -- before the unit is looked at
+  elseif unit ~= 'BYTE' and unit ~= 'BIT' then
+    return nil, arrays.SYNTAX
   end
   local size = unit == 'BIT' and 1 or 8
   local first, last = places(range, #text * 8 / size)
