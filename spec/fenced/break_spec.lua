@@ -49,6 +49,18 @@ describe('fenced/break', function()
     assert.left(world, { [counter] = drawn(1, 600000) }, told)
   end)
 
+  -- The clock of the mock alone can be set.
+  if not os.getenv('LATCHKEY_SPEC_URL') then
+    it('draws what leaves room for later ones when the clock is past the year 2255', function()
+      world:advance(9000000000001 - world:now_ms())
+      helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
+
+      assert.reply({ 1, 9000000000000000 }, break_(ann))
+
+      assert.left(world, { [counter] = string_('9000000000000000', 31536000000) }, told)
+    end)
+  end
+
   it('draws from the clock when the counter is gone, which comes back for a year', function()
     helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
     local from_ms = world:now_ms()
