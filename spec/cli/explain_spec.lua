@@ -24,7 +24,7 @@ describe('latchkey explain', function()
 
     assert.equal('latchkey/explain/1', document.schema)
     assert.equal(1, document.meanings[1].exit)
-    assert.equal('LK_BUSY', document.meanings[2].status)
+    assert.equal('LK_BUSY', document.meanings[#document.meanings].status)
   end)
 
   it('says what a code means for each command that ends with it', function()
@@ -41,6 +41,14 @@ describe('latchkey explain', function()
     assert.truthy(result.out:find('could not be asked', 1, true))
     assert.is_nil(result.out:find('bound', 1, true))
     assert.is_nil(result.out:find('LK_', 1, true))
+  end)
+
+  it('says no more than the named command has to say', function()
+    local result = program.run({ 'explain', '1', 'blame' })
+
+    assert.truthy(result.out:find('^exit code 1: blame: there is a deadlock'))
+    assert.is_nil(result.out:find('lint findings', 1, true))
+    assert.truthy(program.run({ 'explain', '1', 'lint' }).out:find('lint findings', 1, true))
   end)
 
   it('exits 64 for a code that the named command does not have', function()

@@ -348,7 +348,7 @@ static lk_status check_text(const char *text, lk_error *error) {
     if (*at == ' ' && (strstr(at, "://") || strstr(at, "local:")))
       return lk_fail(
           error, LK_URL,
-          "URL: several servers, separated by spaces, are not supported by this version");
+          "URL: several servers, separated by spaces, where one is expected: name one of them");
     if ((unsigned char)*at <= ' ' || *at == 0x7f)
       return lk_fail(error, LK_URL, "URL: a space or control character; write it as %%20 or %%XX");
     if (*at == '#') return lk_fail(error, LK_URL, "URL: a '#'; write it as %%23");

@@ -3,6 +3,12 @@
 -- things has a row for each; `commands` are those whose meaning it is.
 return {
   { code = 0, text = 'done', hint = 'nothing to do' },
+  { code = 1, commands = { 'blame' }, text = 'blame: there is a deadlock',
+    hint = 'end one of the jobs that it names, or break one of their locks' },
+  { code = 1, commands = { 'doctor' }, text = 'doctor: the server is not fit for locks as it is',
+    hint = 'do what its findings say, then run it again' },
+  { code = 1, commands = { 'break' }, text = 'break: another owner has the lock, and keeps it',
+    hint = 'inspect the lock again' },
   { code = 1,
     text = 'a tool found something: lint findings, an error of a script, a missing script',
     hint = 'read its output: each finding names its place' },

@@ -149,7 +149,7 @@ local function replicas(facts)
   elseif least == 0 then
     return { problem('replicas', ('%d replicas, and min-replicas-to-write is 0: a master that is '
       .. 'cut off from them goes on granting locks, beside the next one'):format(count),
-      'CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 10') }
+      'CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 10') }
   end
   return { good('replicas', ('%d replicas, writes need %d'):format(count, least)) }
 end

@@ -35,7 +35,8 @@ function command.configure(parser, _, home)
     .. 'they are of. Without it ACL LOG has an entry for each client that was not let.')
   parser:flag('--operator', 'For operators: also what ls, top, inspect, '
     .. 'blame, break, doctor and status need, CLIENT LIST among it, which says whose a lock is.')
-  parser:epilog('Nothing is sent to a server: give the line to redis-cli, and the user a password. '
+  parser:epilog('Nothing is sent to a server: pipe the line into redis-cli, '
+    .. 'and give the user a password. '
     .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does: '
     .. '--operator.')
 end

@@ -28,8 +28,14 @@ function command.configure(parser)
     .. 'a command is named.')
 end
 
+-- A row that names the command says more than one that names none.
 local function is_of(exit, command_name)
-  return not exit.commands or not command_name or tablex.find(exit.commands, command_name)
+  if not command_name or exit.commands then
+    return not command_name or tablex.find(exit.commands, command_name)
+  end
+  return not tablex.find_if(exits, function(other)
+    return other.code == exit.code and other.commands and tablex.find(other.commands, command_name)
+  end)
 end
 
 -- The exit codes that `number` can be, of one command where it is named; all without a number.
