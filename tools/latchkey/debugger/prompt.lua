@@ -47,11 +47,7 @@ function Prompt:show_line(number, is_current)
 end
 
 function Prompt:called(call)
-  local words = {}
-  for i, word in ipairs(call.words) do
-    words[i] = word:find('^[%w_:{}.-]+$') and word or text.quoted(word)
-  end
-  self:say('<redis> ' .. self:cut(table.concat(words, ' ')))
+  self:say('<redis> ' .. self:cut(show.command(call.words)))
   self:say('<reply> ' .. self:cut(show.value(call.reply)))
 end
 

@@ -143,6 +143,16 @@ function show.keyspace(world, before)
   return keys
 end
 
+---@param words string[]
+---@return string command quoted where a word would not be read as one
+function show.command(words)
+  local shown = {}
+  for i, word in ipairs(words) do
+    shown[i] = word:find('^[%w_:{}.-]+$') and word or text.quoted(word)
+  end
+  return table.concat(shown, ' ')
+end
+
 ---@param source string
 ---@return string[]
 function show.lines(source)

@@ -36,11 +36,7 @@ function Adapter:say(category, words)
 end
 
 function Adapter:called(call)
-  local words = {}
-  for i, word in ipairs(call.words) do
-    words[i] = word:find('^[%w_:{}.-]+$') and word or text.quoted(word)
-  end
-  self:say('console', '<redis> ' .. table.concat(words, ' '))
+  self:say('console', '<redis> ' .. show.command(call.words))
   self:say('console', '<reply> ' .. show.value(call.reply))
 end
 
