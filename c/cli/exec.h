@@ -276,10 +276,8 @@ void exec_signals_restore(void);
 void exec_signals_wait(const int *fds, size_t nfds, int64_t timeout_ms);
 /* The next signal that came; false when there is none. */
 bool exec_signals_next(exec_signal *out);
-/* Make exec_signals_wait() return; from any thread. */
+/* Make exec_signals_wait() return, once, or the next one when none is under way; from any thread. */
 void exec_wake(void);
-/* Was it called since the last time? */
-bool exec_woken(void);
 
 /* Start CMD, told to die with this process; *failure is the errno of an exec that failed, else 0. */
 pid_t exec_start(const exec_options *options, char *const environment[], int *failure);

@@ -104,7 +104,6 @@ static int take(keeper *self) {
       rest_ms = exec_waiting_rest_ms(&waiting);
     }
     exec_signals_wait(&self->front->fd, 1, rest_ms);
-    exec_woken();
     ended_by = hear(self, NULL);
   }
   exec_say_line(NULL);

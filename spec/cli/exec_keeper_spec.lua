@@ -204,6 +204,21 @@ describe('latchkey exec and its job', function()
     end
   end)
 
+  -- strace holds back each thread that has begun another one, so the lock is taken before the
+  -- keeper begins to wait for it.
+  it('sleeps while CMD runs, though the lock was taken before it could wait', function()
+    local calls = program.folder() .. '/calls'
+
+    local result = program.start_any('strace', { '-f', '-o', calls, '-e', 'trace=poll,clone,clone3',
+      '-e', 'inject=clone,clone3:delay_exit=200000', program.path,
+      unpack(program.exec(server, { 'job' }, { 'sleep', '1' })) },
+      { env = { ASAN_OPTIONS = (os.getenv('ASAN_OPTIONS') or '') .. ':detect_leaks=0' } }):wait()
+
+    assert.equal(0, result.code)
+    local _, polls = utils.readfile(calls):gsub(' poll%(', '')
+    assert.is_true(polls > 3 and polls < 200, polls)
+  end)
+
   it('learns how CMD ended though SIGCHLD was ignored before', function()
     assert.equal(4, start_under('trap "" CHLD', { 'job' }, { 'sh', '-c', 'exit 4' }):wait().code)
   end)
