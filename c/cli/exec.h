@@ -5,6 +5,7 @@
 
 #include <latchkey/counters.h>
 #include <latchkey/multilock.h>
+#include <latchkey/period.h>
 #include <latchkey/who.h>
 #include <stdatomic.h>
 #include <stdio.h>

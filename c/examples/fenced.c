@@ -5,7 +5,7 @@
  *
  *   fenced [URL]     (local:)
  */
-#include <latchkey/counters.h>
+#include <latchkey/fence.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *
  *   guard [URL]     (local:)
  */
-#include <latchkey/counters.h>
+#include <latchkey/fence.h>
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
  *
  *   leader [URL]     (local:)
  */
-#include <latchkey/counters.h>
+#include <latchkey/fence.h>
 
 #include <pthread.h>
 #include <stdio.h>

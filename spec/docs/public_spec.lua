@@ -102,7 +102,7 @@ describe('the C interface', function()
   end)
 
   it('names in the comment of lk_client_open each scheme of URLs', function()
-    local text, count = read('c/include/latchkey/latchkey.h'), 0
+    local text, count = read('c/include/latchkey/client.h'), 0
     for scheme in read('c/src/base/url.c'):gmatch('{"(%l[%l-]+:)//", %l+, %l+, LK_URL') do
       assert.truthy(text:find('[ ,]' .. scheme:gsub('%-', '%%-') .. '//'), scheme)
       count = count + 1
@@ -234,7 +234,7 @@ describe('the page of URLs', function()
       assert.truthy(page:find('`' .. parameter .. '[=`]'), parameter)
       count = count + 1
     end
-    local options = read('c/include/latchkey/latchkey.h'):gsub('/%*.-%*/', '')
+    local options = read('c/include/latchkey/client.h'):gsub('/%*.-%*/', '')
       :match('typedef struct lk_client_options {(.-)\n}')
     for option in options:gmatch('([%l_]+);') do
       assert.truthy(option == 'size' or option == 'trace_user'
@@ -247,9 +247,8 @@ end)
 describe('an enum of the C interface', function()
   it('has a function that names its values', function()
     local count = 0
-    for _, header in ipairs({ 'latchkey.h', 'counters.h', 'multilock.h', 'nodes.h', 'peek.h',
-      'stats.h', 'who.h' }) do
-      local source = read('c/include/latchkey/' .. header)
+    for _, file in ipairs(files) do
+      local source = utils.readfile(file)
       for name in source:gmatch('typedef enum lk_([%l_]+)') do
         assert.truthy(source:find(' *lk_' .. name:gsub('_reason$', '') .. '_name(int ', 1, true),
           name)
@@ -267,7 +266,7 @@ describe('the page of options', function()
     'lk_counter_options' }) do
     it('names each member of ' .. name, function()
       local part = assert((page .. '\n## '):match('\n## [^\n]*`' .. name .. '`\n(.-)\n## '), name)
-      for _, header in ipairs({ 'latchkey.h', 'counters.h' }) do
+      for _, header in ipairs({ 'client.h', 'lock.h', 'counters.h' }) do
         local members = read('c/include/latchkey/' .. header):gsub('/%*.-%*/', '')
           :match('typedef struct ' .. name .. ' {(.-)\n}') or ''
         for member in members:gmatch('([%l_]+);') do

@@ -15,7 +15,7 @@ end
 
 -- { name, number, again, text, hint } of each status, in order.
 local function rows_of_header()
-  local header = assert(utils.readfile(helper.root .. '/c/include/latchkey/latchkey.h'))
+  local header = assert(utils.readfile(helper.root .. '/c/include/latchkey/status.h'))
   local list, rows = header:gsub('\\\n', '\n'):match('LK_STATUS_TABLE%(X%)(.-)\n\n'), {}
   for name, number, again, text, hint in
     list:gmatch('X%((%u[%u_]+), (%d+), (%d),%s*("[^\n]-"),%s*(".-")%)') do

@@ -90,7 +90,7 @@ describe('the lint of words', function()
   it('wants hints that do not point back at the message', function()
     local row = '#define T(X) \\\n  X(A, 1, 0, "a", "see the message") \\\n  X(B, 2, 0, "b", "c")\n'
 
-    assert.same({ 'hint' }, source(row, 'c/include/latchkey/latchkey.h'))
+    assert.same({ 'hint' }, source(row, 'c/include/latchkey/status.h'))
     assert.same({ 'hint' }, source("{ hint = 'See the message: x' }", 'tools/latchkey/a.lua'))
   end)
 

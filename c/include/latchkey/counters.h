@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * latchkey: what is counted instead of locked, and what protects a resource.
+ * latchkey: what is counted instead of locked.
  *
  *   semaphore   at most so many at a time; a permit belongs to nobody
  *   permits     the same with leases: what a dead process held comes back
  *   countdown   a latch that opens when it was counted down to zero
- *   fence       the resource's side of a fencing token
- *   guard       one command, only while the caller's lock is held
- *   period      a job that is to be done once in each hour, day, or other period
  *
  * Units, strings, errors, time and callbacks are those of <latchkey/latchkey.h>.
  *
@@ -30,7 +27,7 @@
 #ifndef LATCHKEY_COUNTERS_H
 #define LATCHKEY_COUNTERS_H
 
-#include "latchkey.h"
+#include "client.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,10 +38,6 @@ extern "C" {
 #define LK_COUNTER_TTL_MAX_MS 31536000000 /**< longest life of a semaphore or latch, 365 days */
 #define LK_PERMITS_AT_ONCE 100            /**< most permits of one acquire */
 #define LK_PERMIT_ID_SIZE 16              /**< bytes of a permit's id */
-#define LK_TOKEN_MAX 9007199254740991     /**< highest fencing token, and seq of a write */
-#define LK_PERIOD_MIN_MS 50               /**< shortest period */
-#define LK_PERIOD_MAX_MS 31622400000      /**< longest period, 366 days */
-#define LK_LABEL_MAX 256                  /**< most bytes of the label of a run */
 
 typedef struct lk_semaphore lk_semaphore;
 typedef struct lk_permits lk_permits;
@@ -481,140 +474,6 @@ LK_API lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error
  */
 LK_API lk_status lk_countdown_inspect(lk_countdown *latch, int64_t *left, int64_t *ttl_ms,
                                       lk_error *error);
-
-/* ------------------------------------------------------------------------- fence and guard -- */
-
-/** Which hold writes, and which write of it this is. */
-typedef struct lk_stamp {
-  int64_t token; /**< of lk_lock_token(), or of anything that numbers its holds upwards from 1 */
-  const char *owner; /**< of lk_lock_owner(); 1 to LK_OWNER_MAX bytes */
-  int64_t seq; /**< higher with every write of the hold; 0: this client numbers them, which fits
-                          where all writes of the hold go through it, one at a time */
-} lk_stamp;
-
-/**
- * Let a hold work on a resource that is elsewhere, unless a later hold has worked on it. The answer is
- * true when the server gives it: what is written after it must carry the token, too.
- *
- * @param resource  its name, formed as a lock's
- * @param stamp     its seq is not used
- * @param last      LK_OVERTAKEN: the token that was admitted last; may be NULL
- * @return LK_OK; LK_OVERTAKEN (a later hold has been, or another one with this token); LK_UNSURE;
- *         LK_NAME, LK_INVALID, LK_BADARG (the fence is none), and the other statuses of lk_eval()
- * @blocks command_ms; without a reply LK_RESEND_MAX_MS
- * @threads any
- * @after-io LK_UNSURE: the hold is admitted, or not, or will be once
- * @since 0.1.0
- */
-LK_API lk_status lk_fence_admit(lk_client *client, const char *resource, const lk_stamp *stamp,
-                                int64_t *last, lk_error *error);
-
-/**
- * Set the string `resource`, unless a later hold has worked on it: in one step.
- *
- * @param value  at most 1 MiB
- * @param last   LK_OVERTAKEN: the token that was admitted last, or 0 where a later write of this very
- *               hold has been; may be NULL
- * @return LK_OK; LK_OVERTAKEN (this call wrote nothing); LK_UNSURE; LK_NAME, LK_INVALID, LK_BADARG (the
- *         fence is none), LK_WRONGTYPE (the resource is no string), and the other statuses of lk_eval()
- * @blocks command_ms; without a reply LK_RESEND_MAX_MS
- * @threads any
- * @after-io LK_UNSURE: it is written, or not, or will be once, if no later hold comes before.
- *           LK_OVERTAKEN after a lost reply: an earlier copy may have written before the later hold
- *           came; the message says so.
- * @since 0.1.0
- */
-LK_API lk_status lk_fence_admit_set(lk_client *client, const char *resource, const lk_stamp *stamp,
-                                    lk_bytes value, int64_t *last, lk_error *error);
-
-/**
- * Set a field of the hash `resource`, unless a later hold has worked on it: in one step. As
- * lk_fence_admit_set().
- *
- * @param field  1 to 1,024 bytes
- * @param value  at most 1 MiB
- * @param last   as there
- * @return as lk_fence_admit_set()
- * @blocks command_ms; without a reply LK_RESEND_MAX_MS
- * @threads any
- * @after-io as there
- * @since 0.1.0
- */
-LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, const lk_stamp *stamp,
-                                     lk_bytes field, lk_bytes value, int64_t *last,
-                                     lk_error *error);
-
-/**
- * Run one command on a key of the lock's slot, only while the caller's hold lives: in one step.
- *
- * @param lock    of any kind but LK_MUTEX and LK_READ, whose holds the script cannot see
- * @param caller  NULL: this thread
- * @param argv    the command, its key and what follows, argc of them: SET, UNLINK, INCRBY, PEXPIRE,
- *                HSET, HDEL, HINCRBY, LPUSH, RPUSH, LPOP, RPOP, ZADD or ZREM in upper case, then at most
- *                16 words of at most 1 MiB. The key is neither the lock nor one of its records. UNLINK,
- *                PEXPIRE, HDEL, LPOP, RPOP and ZREM also run on a server that is full (LK_OOM).
- * @param out     what the command answered, to be freed with lk_reply_free(); NULL for nil. May be NULL
- * @return LK_OK; LK_NOT_HELD (nothing was sent); LK_LOST (the hold is lost; nothing was done); LK_UNSURE;
- *         LK_INVALID, LK_BADARG (not in the list), LK_WRONGTYPE and LK_SCRIPT (the command failed;
- *         nothing was written), and the other statuses of lk_eval()
- * @blocks command_ms; without a reply LK_RESEND_MAX_MS
- * @threads any
- * @after-io LK_UNSURE: the command has run, or not, or will once, if the hold still lives then
- * @since 0.1.0
- */
-LK_API lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,
-                               lk_reply **out, lk_error *error);
-
-/* ------------------------------------------------------------------------------------ period -- */
-
-/** Whether a job is due, or who has done it; times are the server's, in milliseconds since 1970. */
-typedef struct lk_period {
-  size_t size;                /**< sizeof(lk_period), set by the caller */
-  bool done;                  /**< in the period that was asked for, or in a later one */
-  int64_t now_ms;             /**< not done: what a run that begins now is marked with */
-  int64_t began_ms, ended_ms; /**< done: when */
-  char owner[257];            /**< done: under which hold */
-  char label[257];            /**< done: by whom, for people */
-} lk_period;
-
-/**
- * Whether a job is due, or was marked as done in its period. Ask first; if it is due, take a lock of the
- * same name, and ask again with `asked_ms`, since another may have done it while this one waited.
- *
- * Periods follow one another without a gap by the server's clock. The first run that is marked is in the
- * middle of its period, so machines whose clocks differ by less than half a period mean the same one.
- *
- * @param name      of the job, formed as a lock's
- * @param every_ms  how long a period is, LK_PERIOD_MIN_MS to LK_PERIOD_MAX_MS
- * @param asked_ms  now_ms of the first time that this caller asked; 0: this is the first time
- * @param out       cleared on failure
- * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION (no size), LK_WRONGTYPE, and the other statuses of lk_eval()
- * @blocks command_ms
- * @threads any
- * @after-io changes nothing
- * @since 0.1.0
- */
-LK_API lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
-                                 int64_t asked_ms, lk_period *out, lk_error *error);
-
-/**
- * Mark a job as done in the period in which its run began. Call it before the lock is released.
- *
- * @param every_ms  as in lk_period_check()
- * @param began_ms  now_ms of the lk_period_check() under the lock
- * @param owner     of lk_lock_owner(): another one for each run; 1 to LK_OWNER_MAX bytes
- * @param label     who ran it, for people; at most LK_LABEL_MAX bytes
- * @return LK_OK; LK_EXISTS (another run is marked for that period or a later one; nothing was written);
- *         LK_UNSURE, LK_NAME, LK_INVALID, LK_WRONGTYPE, and the other statuses of lk_eval()
- * @blocks command_ms
- * @threads any
- * @after-io LK_UNSURE: it is marked, or not, or will be. Calling it again with the same arguments is
- *           harmless, however often
- * @since 0.1.0
- */
-LK_API lk_status lk_period_mark(lk_client *client, const char *name, int64_t every_ms,
-                                int64_t began_ms, const char *owner, const char *label,
-                                lk_error *error);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
 #ifndef LATCHKEY_MULTILOCK_H
 #define LATCHKEY_MULTILOCK_H
 
-#include "latchkey.h"
+#include "lock.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #ifndef LATCHKEY_NODES_H
 #define LATCHKEY_NODES_H
 
-#include "latchkey.h"
+#include "client.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 #ifndef LATCHKEY_PEEK_H
 #define LATCHKEY_PEEK_H
 
-#include "latchkey.h"
+#include "client.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,7 +8,7 @@
 #ifndef LATCHKEY_STATS_H
 #define LATCHKEY_STATS_H
 
-#include "latchkey.h"
+#include "client.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #ifndef LATCHKEY_WHO_H
 #define LATCHKEY_WHO_H
 
-#include "latchkey.h"
+#include "lock.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,6 +3,7 @@
 #ifndef LK_COUNTS_H
 #define LK_COUNTS_H
 
+#include <latchkey/lock.h>
 #include <latchkey/stats.h>
 #include <stdatomic.h>
 

@@ -18,6 +18,6 @@ void lk_identity(const char *uuid, const char *label, char out[LK_IDENTITY_SIZE]
   const int len =
       snprintf(out, LK_IDENTITY_SIZE, "latchkey:%s:%ld:%.8s", host, lk_host_process(), uuid);
   if (!label || !*label) return;
-  snprintf(out + len, LK_IDENTITY_SIZE - (size_t)len, ":%.*s", LK_LABEL_MAX, label);
+  snprintf(out + len, LK_IDENTITY_SIZE - (size_t)len, ":%.*s", LK_IDENTITY_LABEL_MAX, label);
   make_safe(out + len + 1, ' ');
 }

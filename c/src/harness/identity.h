@@ -7,7 +7,10 @@
 #include "os/host.h"
 
 /* "latchkey:" host ":" process ":" eight of its UUID ":" label, and the NUL. */
-enum { LK_LABEL_MAX = 64, LK_IDENTITY_SIZE = 9 + LK_HOST_SIZE + 20 + 1 + 8 + 1 + LK_LABEL_MAX + 1 };
+enum {
+  LK_IDENTITY_LABEL_MAX = 64,
+  LK_IDENTITY_SIZE = 9 + LK_HOST_SIZE + 20 + 1 + 8 + 1 + LK_IDENTITY_LABEL_MAX + 1
+};
 
 /* `label` may be NULL or empty; of a longer one the beginning is taken. What servers do not take in a name
  * becomes "_". */

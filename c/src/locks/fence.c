@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource's side of a fencing token. */
 #include <inttypes.h>
+#include <latchkey/fence.h>
 #include <string.h>
 
 #include "base/status.h"

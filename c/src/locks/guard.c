@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One command on a key of the lock's slot, in the same step that looks who holds the lock. */
+#include <latchkey/fence.h>
 #include <string.h>
 
 #include "base/status.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that are done once in each period. */
 #include <inttypes.h>
+#include <latchkey/fence.h>
+#include <latchkey/period.h>
 #include <stdlib.h>
 #include <string.h>
 

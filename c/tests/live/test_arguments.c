@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every public call does with NULL, out of range, without room for its answer, and after a close. */
 #include <latchkey/counters.h>
+#include <latchkey/fence.h>
 #include <latchkey/multilock.h>
 #include <latchkey/nodes.h>
 #include <latchkey/peek.h>
+#include <latchkey/period.h>
 #include <latchkey/stats.h>
 #include <latchkey/who.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A resource that remembers which hold came last. */
+#include <latchkey/fence.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One command, only while the hold lives. */
+#include <latchkey/fence.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

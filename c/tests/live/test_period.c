@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that are done once in each period, and locks that stay when they are given back. */
-#include <latchkey/counters.h>
+#include <latchkey/period.h>
 #include <stdio.h>
 #include <string.h>
 

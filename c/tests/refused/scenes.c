@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every public call that asks for memory, in pieces that begin with a client and nothing else. */
+#include <latchkey/fence.h>
 #include <latchkey/nodes.h>
 #include <latchkey/peek.h>
+#include <latchkey/period.h>
 #include <latchkey/stats.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scripts by their names, blocking and not, commands, looks at many keys, fences and guards: each call runs
  * as often as its status says. */
-#include <latchkey/counters.h>
+#include <latchkey/fence.h>
 #include <latchkey/peek.h>
 #include <stdio.h>
 #include <string.h>

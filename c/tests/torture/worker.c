@@ -11,7 +11,7 @@
 
 #include "harness/client.h"
 
-#include <latchkey/counters.h>
+#include <latchkey/fence.h>
 #include <latchkey/latchkey.h>
 
 #include <errno.h>

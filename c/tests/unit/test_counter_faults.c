@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters whose replies are lost, late or wrong, from a scripted server. */
+#include <latchkey/fence.h>
 #include <stdlib.h>
 #include <string.h>
 
