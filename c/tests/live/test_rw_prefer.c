@@ -3,14 +3,12 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "kit.h"
-#include "server.h"
+#include "rw_sides.h"
 
 enum { READERS = 8, ROUNDS = 8, HOLD_MS = 60, HEARTBEAT_MS = 1000 };
 
 #define WAITERS "latchkey_rw_wait:{job}"
 
-static server *srv;
 static lk_client *here, *there;
 static lk_lock *read_here, *read_there, *write_there, *preferred;
 
@@ -22,24 +20,12 @@ static lk_lock *preferred_lock(lk_client *client, lk_wait_mode mode) {
   return kit_lock(client, LK_WRITE, "job", &options);
 }
 
-static int start(void **state) {
-  (void)state;
-  srv = server_start(NULL);
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  server_stop(srv);
-  return 0;
-}
-
 static int setup(void **state) {
   (void)state;
-  server_do(srv, "FLUSHALL");
-  server_do(srv, "CONFIG RESETSTAT");
-  here = kit_client(server_url(srv), NULL);
-  there = kit_client(server_url(srv), NULL);
+  server_do(rw_server, "FLUSHALL");
+  server_do(rw_server, "CONFIG RESETSTAT");
+  here = kit_client(server_url(rw_server), NULL);
+  there = kit_client(server_url(rw_server), NULL);
   read_here = kit_lock(here, LK_READ, "job", NULL);
   read_there = kit_lock(there, LK_READ, "job", NULL);
   write_there = kit_lock(there, LK_WRITE, "job", NULL);
@@ -58,34 +44,33 @@ static int teardown(void **state) {
   return 0;
 }
 
-static void acquire(lk_lock *lock) { EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error)); }
-static void release(lk_lock *lock) { EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error)); }
-
-static void until_announced(int writers) { UNTIL(server_number(srv, "ZCARD " WAITERS) == writers); }
+static void until_announced(int writers) {
+  UNTIL(server_number(rw_server, "ZCARD " WAITERS) == writers);
+}
 static void nobody_is_announced(void) {
-  assert_int_equal(server_number(srv, "EXISTS " WAITERS), 0);
+  assert_int_equal(server_number(rw_server, "EXISTS " WAITERS), 0);
 }
 
 static void while_a_writer_waits_nobody_starts_to_read(void **state) {
   (void)state;
   kit_job writer;
   lk_caller *task = kit_caller(there), *writing = kit_caller(here);
-  acquire(read_there);
+  rw_acquire(read_there);
   kit_begin_acquire(&writer, preferred, writing, 20000);
   until_announced(1);
 
   EXPECT(LK_BUSY, lk_lock_acquire(read_there, task, 0, &kit_error));
   EXPECT(LK_BUSY, lk_lock_acquire(read_here, NULL, 0, &kit_error));
-  acquire(read_there); /* who reads goes on, to the next level, too */
-  release(read_there);
+  rw_acquire(read_there); /* who reads goes on, to the next level, too */
+  rw_release(read_there);
   assert_false(atomic_load(&writer.done));
-  release(read_there);
+  rw_release(read_there);
 
   EXPECT(LK_OK, kit_end(&writer));
   nobody_is_announced();
   EXPECT(LK_OK, lk_lock_release(preferred, writing, &kit_error));
-  acquire(read_there);
-  release(read_there);
+  rw_acquire(read_there);
+  rw_release(read_there);
   lk_caller_free(task);
   lk_caller_free(writing);
 }
@@ -94,27 +79,27 @@ static void other_writers_are_not_announced(void **state) {
   (void)state;
   lk_caller *task = kit_caller(there);
   kit_job writer;
-  acquire(read_here);
+  rw_acquire(read_here);
   kit_begin_acquire(&writer, write_there, task, 100);
   EXPECT(LK_TIMEOUT, kit_end(&writer));
   nobody_is_announced();
-  assert_int_equal(server_calls(srv, "zadd"), 0);
-  release(read_here);
+  assert_int_equal(server_calls(rw_server, "zadd"), 0);
+  rw_release(read_here);
   lk_caller_free(task);
 }
 
 static void a_writer_is_preferred_for_as_long_as_it_waits(void **state) {
   (void)state;
   kit_job writer;
-  acquire(read_there);
+  rw_acquire(read_there);
   kit_begin_acquire(&writer, preferred, NULL, 20000);
   until_announced(1);
   int64_t end = lk_now_ms() + 3 * HEARTBEAT_MS;
   while (lk_now_ms() < end) {
-    assert_int_equal(server_number(srv, "EXISTS " WAITERS), 1);
+    assert_int_equal(server_number(rw_server, "EXISTS " WAITERS), 1);
     kit_pause();
   }
-  release(read_there);
+  rw_release(read_there);
   EXPECT(LK_OK, kit_end(&writer));
 }
 
@@ -126,13 +111,13 @@ static void a_reader_that_waits_wakes(kit_job *reader) {
 static void a_wait_that_ends_ends_the_preference(void **state) {
   (void)state;
   kit_job writer, reader;
-  acquire(read_there);
+  rw_acquire(read_there);
   kit_begin_acquire(&writer, preferred, NULL, 300);
   until_announced(1);
   kit_begin_acquire(&reader, read_here, NULL, 20000);
   EXPECT(LK_TIMEOUT, kit_end(&writer));
   a_reader_that_waits_wakes(&reader);
-  release(read_there);
+  rw_release(read_there);
 }
 
 typedef struct told {
@@ -153,7 +138,7 @@ static void a_cancelled_writer_leaves(void **state) {
   told taken = {0};
   lk_op *op = NULL;
   lk_caller *task = kit_caller(here);
-  acquire(read_there);
+  rw_acquire(read_there);
   EXPECT(LK_OK,
          lk_lock_acquire_async(preferred, task, LK_FOREVER, on_done, &taken, &op, &kit_error));
   until_announced(1);
@@ -163,35 +148,35 @@ static void a_cancelled_writer_leaves(void **state) {
   assert_int_equal(atomic_load(&taken.count), 1);
   EXPECT(LK_CANCELLED, taken.status);
   a_reader_that_waits_wakes(&reader);
-  release(read_there);
+  rw_release(read_there);
   lk_caller_free(task);
 }
 
 static void a_closed_client_leaves(void **state) {
   (void)state;
   kit_job writer;
-  lk_client *third = kit_client(server_url(srv), NULL);
+  lk_client *third = kit_client(server_url(rw_server), NULL);
   lk_lock *lock = preferred_lock(third, LK_WAIT_MESSAGE);
-  acquire(read_there);
+  rw_acquire(read_there);
   kit_begin_acquire(&writer, lock, NULL, LK_FOREVER);
   until_announced(1);
   lk_client_close(third);
   nobody_is_announced();
   EXPECT(LK_CLOSED, kit_end(&writer));
   lk_lock_close(lock);
-  release(read_there);
+  rw_release(read_there);
 }
 
 static void the_next_local_writer_is_announced_when_its_turn_comes(void **state) {
   (void)state;
   kit_job writers[2];
   lk_caller *callers[2] = {kit_caller(here), kit_caller(here)};
-  acquire(read_there);
+  rw_acquire(read_there);
   for (int i = 0; i < 2; i++) {
     kit_begin_acquire(&writers[i], preferred, callers[i], 20000);
     until_announced(1);
   }
-  release(read_there);
+  rw_release(read_there);
   EXPECT(LK_OK, kit_end(&writers[0]));
   until_announced(1);
   EXPECT(LK_OK, lk_lock_release(preferred, callers[0], &kit_error));
@@ -205,10 +190,10 @@ static void a_writer_that_spins_is_preferred_too(void **state) {
   (void)state;
   kit_job writer;
   lk_lock *spinning = preferred_lock(here, LK_WAIT_SPIN);
-  acquire(read_there);
+  rw_acquire(read_there);
   kit_begin_acquire(&writer, spinning, NULL, 20000);
   until_announced(1);
-  release(read_there);
+  rw_release(read_there);
   EXPECT(LK_OK, kit_end(&writer));
   nobody_is_announced();
   lk_lock_close(spinning);
@@ -245,7 +230,7 @@ static void readers_in_a_loop_do_not_starve_it(void **state) {
     int64_t from_ms = lk_now_ms();
     EXPECT(LK_OK, lk_lock_acquire(preferred, NULL, 20000, &kit_error));
     if (lk_now_ms() - from_ms > longest_ms) longest_ms = lk_now_ms() - from_ms;
-    release(preferred);
+    rw_release(preferred);
     poll(NULL, 0, 2 * HOLD_MS);
   }
   atomic_store(&over, true);
@@ -271,5 +256,5 @@ int main(void) {
       TEST(readers_in_a_loop_do_not_starve_it),
   };
 #undef TEST
-  return cmocka_run_group_tests(tests, start, stop);
+  return cmocka_run_group_tests(tests, rw_start, rw_stop);
 }
