@@ -94,8 +94,9 @@ lk_status exec_clients_open(const exec_options *options, const held_list *held, 
                             lk_error *error);
 void exec_clients_close(exec_clients *clients);
 size_t exec_clients_dispatch(exec_clients *clients);
-/* What the clients have counted, for Prometheus: written beside the file and put in its place. */
-bool exec_clients_metrics(exec_clients *clients, const char *path);
+/* Where --metrics says: how it ended, and what the clients have counted, if there are any. Written beside the file
+ * and put in its place; says so, and is false, when that cannot be done. */
+bool exec_metrics_write(const exec_options *options, const exec_clients *clients, int code);
 
 /* What each server of a majority met, when too few granted a lock. */
 typedef struct exec_causes {

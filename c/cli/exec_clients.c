@@ -2,7 +2,6 @@
 /* The servers of an exec: one, or several independent ones. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <latchkey/stats.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,6 +52,7 @@ static lk_status open_one(const exec_options *options, const held_list *held, co
   client_options.within = within;
   make_label(options, label, sizeof label);
   client_options.label = label;
+  client_options.process = getppid(); /* the front's, which the user started and can end */
   const lk_status status = lk_client_open(url, &client_options, &out->list[out->count], error);
   if (status == LK_OK) out->count++;
   return status;
@@ -119,27 +119,4 @@ size_t exec_clients_dispatch(exec_clients *clients) {
   size_t ran = 0;
   for (size_t i = 0; i < clients->count; i++) ran += lk_client_dispatch(clients->list[i]);
   return ran;
-}
-
-/* Of several servers the first one's: the same lock is counted on each. */
-static bool write_metrics(exec_clients *clients, FILE *file) {
-  const size_t size = lk_client_metrics(clients->list[0], NULL, 0) + 4096;
-  char *text = malloc(size);
-  if (!text) return false;
-  lk_client_metrics(clients->list[0], text, size);
-  const bool written = fputs(text, file) >= 0;
-  free(text);
-  return written;
-}
-
-bool exec_clients_metrics(exec_clients *clients, const char *path) {
-  char *beside = NULL;
-  if (clients->count == 0 || asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
-  FILE *file = fopen(beside, "we");
-  bool done = file && write_metrics(clients, file);
-  if (file && fclose(file) != 0) done = false;
-  if (done && rename(beside, path) != 0) done = false;
-  if (!done) unlink(beside);
-  free(beside);
-  return done;
 }

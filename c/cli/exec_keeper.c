@@ -313,10 +313,7 @@ int exec_keep(exec_run *run, const job_link *front, int *die_of) {
   }
   exec_spans_close(&run->spans);
   exec_tell_outcome(run, self.locks);
-  if (run->options.metrics_path && self.locks &&
-      !exec_clients_metrics(&self.clients, run->options.metrics_path)) {
-    exec_say("the metrics %s were not written", run->options.metrics_path);
-  }
+  exec_metrics_write(&run->options, &self.clients, run->outcome.exit_code);
   exec_who_stop();
   exec_locks_close(self.locks);
   exec_clients_close(&self.clients);

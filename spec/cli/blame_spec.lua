@@ -105,11 +105,12 @@ describe('latchkey blame', function()
 
     local result = blame()
 
-    assert.equal(0, result.code)
+    assert.equal(2, result.code)
     assert.truthy(result.out:find('^job %(lock%)\n  held by %S+:%d+ %(sleep@job%), lease ends'),
       result.out)
     assert.truthy(result.out:find('\n  `%- %S+:%d+ %(true@job%) waits since '), result.out)
-    assert.truthy(result.out:find('and 1 client waits more, which did not answer', 1, true),
+    assert.truthy(result.out:find('\n1 client that waits could not be asked; a deadlock of them is '
+      .. 'not seen\n  job (lock): 1 client\n  1 without a name of latchkey\'s', 1, true),
       result.out)
   end)
 
@@ -172,6 +173,26 @@ describe('latchkey blame', function()
 
     assert.equal(2, #document.locks)
     assert.same({ 'l1', 'l2' }, { document.locks[1].name, document.locks[2].name })
+    assert.equal(1, #document.deadlocks)
+    assert.equal(0, document.deadlocks_elsewhere)
+  end)
+
+  it('tells of deadlocks of others in one line, where NAME is in none', function()
+    ring({ PAIRS.lock, PAIRS.lock })
+    program.start(program.exec(server, { 'other' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('other')
+    end)
+
+    local held, nothing = blame('other'), blame('nothing')
+
+    assert.equal(0, held.code)
+    assert.truthy(held.out:find('^other %(lock%)\n  held by %S+ %(sleep@other%), lease ends in '
+      .. '[^\n]+\n1 deadlock elsewhere: latchkey blame names them\n$'), held.out)
+    assert.equal(0, nothing.code)
+    assert.equal('nobody holds nothing, and nobody who answers waits for it\n'
+      .. '1 deadlock elsewhere: latchkey blame names them\n', nothing.out)
+    assert.equal(1, blame('l1').code)
   end)
 
   it('is refused where the user may not ask, and the waiting go on where they may not answer',
@@ -201,7 +222,17 @@ describe('latchkey blame', function()
       local url = user('--family', 'lock')
       assert.equal(69, program.run({ 'blame', '--url', url }).code)
       wait_as(url)
-      assert.equal(0, json().answered)
+      local silent, code = json()
+      assert.equal(2, code)
+      assert.equal(0, silent.answered)
+      assert.equal(1, silent.unasked.clients)
+      assert.same({ { name = 'job', kind = 'lock', clients = 1 } }, silent.unasked.locks)
+      assert.truthy(silent.unasked.people[1].client:find('%(true@job%)$'))
+      assert.equal('user app may not use the channel latchkey:ask:{{} (latchkey acl app --answers)',
+        silent.unasked.people[1].why)
+      local text = blame('job')
+      assert.equal(2, text.code)
+      assert.truthy(text.out:find('^job %(lock%)\n  held by %S+ %(sleep@job%)'), text.out)
 
       program.clean()
       server = program.server()
@@ -215,5 +246,9 @@ describe('latchkey blame', function()
       assert.equal('', server:command('ACL', 'LOG'))
       user('--operator')
       assert.equal(0, program.run({ 'blame', '--url', url }).code)
+      server:command('ACL', 'SETUSER', 'app', '-pubsub|channels')
+      local hidden = program.run({ 'blame', '--url', url })
+      assert.equal(2, hidden.code)
+      assert.truthy(hidden.out:find('cannot be seen: ', 1, true), hidden.out)
     end)
 end)

@@ -105,8 +105,53 @@ describe('latchkey exec --metrics', function()
 
     assert.equal(0, result.code)
     local text = assert(utils.readfile(file))
-    assert.truthy(text:find('\nlatchkey_lock_acquired_total{kind="lock"} 1\n', 1, true))
-    assert.truthy(text:find('\nlatchkey_lock_released_total{kind="lock"} 1\n', 1, true))
+    for _, what in ipairs({ 'acquired', 'released' }) do
+      assert.truthy(text:find(('\nlatchkey_lock_%s_total{lock="job",kind="lock"} 1\n'):format(what),
+        1, true), text)
+    end
+    assert.truthy(text:find('\nlatchkey_exec_exit_code{lock="job"} 0\n', 1, true))
+  end)
+
+  -- The node exporter takes a series from one file alone.
+  it('has no series of another job, and each line has the form that Prometheus reads', function()
+    local server = program.server()
+    local folder, seen = program.folder(), {}
+
+    for i, name in ipairs({ 'one', 'two"\\\n\200' }) do
+      local file = ('%s/%d.prom'):format(folder, i)
+      assert.equal(0,
+        program.run(program.exec(server, { '--metrics', file, name }, { 'true' })).code)
+      for line in assert(utils.readfile(file)):gmatch('[^\n]+') do
+        local series = line:match('^(latchkey_[%l_]+{.*}) [%d.]+$')
+        assert.truthy(series or line:find('^# %u+ latchkey_[%l_]+ '), line)
+        assert.is_nil(series and seen[series])
+        seen[series or ''] = true
+      end
+    end
+
+    assert.is_true(seen['latchkey_holds{lock="one"}'])
+    assert.is_true(seen['latchkey_holds{lock="two\\"\\\\%0A%C8"}'])
+  end)
+
+  it('is written where no server could be reached, and where the keeper was killed', function()
+    local server = program.server()
+    local file = program.folder() .. '/job.prom'
+    local function said(code)
+      local text = assert(utils.readfile(file))
+      assert.truthy(text:find(('\nlatchkey_exec_exit_code{lock="job"} %d\n'):format(code), 1, true),
+        text)
+      assert.truthy(text:find('\nlatchkey_exec_ended_seconds{lock="job"} 1%d+\n'), text)
+    end
+
+    local away = program.run({ 'exec', '--url', 'unix:///nowhere', '--wait', '0ms', '--metrics',
+      file, 'job', '--', 'true' })
+    assert.equal(69, away.code)
+    said(69)
+
+    local killed = program.run(program.exec(server, { '--metrics', file, 'job' },
+      { 'sh', '-c', 'kill -KILL $PPID; sleep 20' }))
+    assert.equal(80, killed.code)
+    said(80)
   end)
 
   it('says so when it cannot, and the command has its exit code all the same', function()

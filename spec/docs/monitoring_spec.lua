@@ -49,7 +49,7 @@ describe('the rules for Prometheus', function()
   it('are made to fire by their test, each of them', function()
     local all = alerts('rules.yml', 'alert: (%a+)')
 
-    assert.is_true(#all >= 7)
+    assert.is_true(#all >= 10)
     assert.same(all, alerts('rules_test.yml', 'alertname="(%a+)"'))
   end)
 
@@ -90,6 +90,6 @@ describe('the dashboard for Grafana', function()
         end
       end
     end
-    assert.equal(8, #dashboard.panels)
+    assert.equal(10, #dashboard.panels)
   end)
 end)

@@ -86,12 +86,14 @@ typedef struct lk_client_options {
   const char *within; /**< with `answers`: all callers of this client are one, and work inside these
                              holds of another client, the owners' names with blanks between; "": inside
                              none. NULL: each caller is one of its own */
+  int64_t process;    /**< in the default name; 0: this process. For a helper that locks for another
+                             one, which is the one to be found */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
-        NULL, false, false, 0, 0, 0, 0, NULL, false, NULL                                          \
+        NULL, false, false, 0, 0, 0, 0, NULL, false, NULL, 0                                       \
   }
 
 /**

@@ -4,6 +4,8 @@
 #ifndef LK_IDENTITY_H
 #define LK_IDENTITY_H
 
+#include <stdint.h>
+
 #include "os/host.h"
 
 /* "latchkey:" host ":" process ":" eight of its UUID ":" label, and the NUL. */
@@ -12,8 +14,8 @@ enum {
   LK_IDENTITY_SIZE = 9 + LK_HOST_SIZE + 20 + 1 + 8 + 1 + LK_IDENTITY_LABEL_MAX + 1
 };
 
-/* `label` may be NULL or empty; of a longer one the beginning is taken. What servers do not take in a name
+/* `process` 0: this one. `label` may be NULL or empty; of a longer one the beginning is taken. What servers do not take in a name
  * becomes "_". */
-void lk_identity(const char *uuid, const char *label, char out[LK_IDENTITY_SIZE]);
+void lk_identity(const char *uuid, int64_t process, const char *label, char out[LK_IDENTITY_SIZE]);
 
 #endif

@@ -122,6 +122,7 @@ static lk_status open_configure(lk_client *client, const char *url,
   if (!open_choose(options->connections, 1, 1, LK_CONNECTIONS_MAX, &connections)) {
     return lk_fail(error, LK_INVALID, "connections must be from 1 to %d", LK_CONNECTIONS_MAX);
   }
+  if (options->process < 0) return lk_fail(error, LK_INVALID, "process must be 0 or more");
   bool keeps = options->keepalive_ms != -1;
   if (keeps && !open_choose(options->keepalive_ms, KEEPALIVE_MS, 1000, 3600000, &keepalive_ms)) {
     return lk_fail(error, LK_INVALID, "keepalive_ms must be from 1000 to 3600000, or -1");
@@ -136,7 +137,7 @@ static lk_status open_configure(lk_client *client, const char *url,
     return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
   }
   char name[LK_IDENTITY_SIZE];
-  lk_identity(client->uuid, options->label, name);
+  lk_identity(client->uuid, options->process, options->label, name);
   status = replace(&settings->name, options->name ? options->name : name, error);
   if (status == LK_OK) status = replace(&settings->url.user, options->user, error);
   if (status == LK_OK) status = replace(&settings->url.password, options->password, error);

@@ -42,8 +42,8 @@ local QUESTIONS = { 'latchkey:ask:{{}', 'latchkey:answer:{{}:*' }
 -- What those need who look after locks, with ls, top, inspect, break, doctor and status.
 local OPERATOR = { 'acl|dryrun', 'acl|whoami', 'client|list', 'cluster|info', 'command|info',
   'config|get', 'dbsize', 'function|list', 'get', 'hrandfield', 'hscan', 'info', 'publish',
-  'pubsub|numsub', 'pubsub|shardnumsub', 'scan', 'script|exists', 'strlen', 'time', 'type',
-  'zrange' }
+  'pubsub|channels', 'pubsub|numsub', 'pubsub|shardchannels', 'pubsub|shardnumsub', 'scan',
+  'script|exists', 'strlen', 'time', 'type', 'zrange' }
 
 -- Families whose holds are renewed and released by the scripts of another one.
 local NEEDS = { fenced = { 'lock' } }

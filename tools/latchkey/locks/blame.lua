@@ -139,8 +139,12 @@ end
 local FAMILY = { read = 'rw', write = 'rw' }
 
 -- The locks that are waited for, without their holders; and the units that wait.
-local function begin(answers)
+local function begin(answers, further)
   local picture, by_owner = { units = {}, locks = {} }, {}
+  for _, lock in ipairs(further or {}) do
+    picture.locks[lock.kind .. ' ' .. lock.name] = { kind = lock.kind, name = lock.name,
+      holders = {} }
+  end
   local function unit_of(answer, caller)
     local name = answer.within and answer.uuid or ('%s/%s'):format(answer.uuid, caller or '?')
     picture.units[name] = picture.units[name] or { client = answer.client, waits = {} }
@@ -185,10 +189,11 @@ end
 
 ---@param answers table[] as of answer.read
 ---@param read fun(kind: string, name: string): table|nil, table|nil a view of the lock, or an error
+---@param further? { kind: string, name: string }[] locks that nobody who answers waits for
 ---@return table|nil picture
 ---@return table|nil err
-function blame.picture(answers, read)
-  local picture, by_owner = begin(answers)
+function blame.picture(answers, read, further)
+  local picture, by_owner = begin(answers, further)
   for _, key in ipairs(sorted_keys(picture.locks)) do
     local lock = picture.locks[key]
     local view, err = read(lock.kind, lock.name)

@@ -7,11 +7,15 @@ local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
 local text = require('latchkey.cli.text')
+local unasked = require('latchkey.locks.unasked')
 local words = require('latchkey.locks.kinds.words')
 
 local command = { summary = 'who waits for whom, and what is deadlocked', server = true }
 
 local PAUSE_MS = 100
+
+-- Of so many locks whose waiters are silent the holders are looked up.
+local SILENT_MAX = 100
 
 function command.configure(parser)
   parser:argument('name', 'Only this lock, and what its holders wait for.'):args('?')
@@ -20,30 +24,99 @@ function command.configure(parser)
   parser:flag('--watch', 'Look again every second, and print what has changed.')
   parser:flag('--dot', 'A graph for dot(1) of Graphviz.')
   parser:epilog('Clients answer that wait for something at this moment: those of latchkey exec, '
-    .. 'and applications that set the option answers. Exit code 1: there is a deadlock.')
+    .. 'and applications that set the option answers. Exit code 1: there is a deadlock. 2: none '
+    .. 'was found, but some clients that wait could not be asked.')
 end
 
 -- ------------------------------------------------------------------------------------ looking --
 
-local function snapshot(client, home, within_ms)
+-- How many of latchkey's clients wait for each lock and answered, by the family of its channel.
+local function heard(answers)
+  local counts, idle = {}, 0
+  for _, answer in ipairs(answers) do
+    local seen = {}
+    for _, wait in ipairs(answer.waits) do
+      local key = unasked.family(wait.kind) .. ' ' .. wait.name
+      counts[key] = (counts[key] or 0) + (seen[key] and 0 or 1)
+      seen[key] = true
+    end
+    idle = idle + (#answer.waits == 0 and 1 or 0)
+  end
+  return counts, idle
+end
+
+-- The locks for which more listen than have answered: { kind, name, silent } of each. Who has just
+-- stopped to wait still listens for a moment, and answers that it waits for nothing.
+local function find_silent(listened, answers, name)
+  local counts, idle = heard(answers)
+  local list, sum = {}, 0
+  for key, lock in pairs(listened) do
+    local silent = lock.listeners - (counts[key] or 0)
+    if silent > 0 and (not name or lock.name == name) then
+      list[#list + 1] = { kind = lock.kind, name = lock.name, silent = silent }
+      sum = sum + silent
+    end
+  end
+  table.sort(list, function(a, b)
+    return a.name < b.name
+  end)
+  return sum > idle and list or {}, math.max(sum - idle, 0)
+end
+
+-- Adds the kind that the key shows: several kinds share a channel.
+local function with_kind(client, home, lock)
+  local found = kinds.find(client, home, lock.name)
+  local view = found and found.views and found.views[1]
+  local kind = view and view.kind
+  if kind and (not lock.kind or unasked.family(kind) == lock.kind) then
+    lock.kind = kind
+  end
+  return lock
+end
+
+-- The locks that are to be looked at though nobody who answers waits for them.
+local function further_of(client, home, answers, silent, name)
+  local further, known = {}, {}
+  for _, answer in ipairs(answers) do
+    for _, wait in ipairs(answer.waits) do
+      known[wait.name] = true
+    end
+  end
+  for i = 1, math.min(#silent, SILENT_MAX) do
+    if not known[silent[i].name] then
+      further[#further + 1] = with_kind(client, home, silent[i])
+      known[silent[i].name] = true
+    end
+  end
+  if name and not known[name] then
+    local lock = with_kind(client, home, { name = name })
+    further[#further + 1] = lock.kind and lock or nil
+  end
+  return further
+end
+
+local function snapshot(client, home, within_ms, name)
   local answers, expected = ask.all(client, within_ms)
   if not answers then
     return nil, expected
   end
-  local picture, err = blame.picture(answers, function(kind, name)
-    return kinds.read(client, home, kind, name)
-  end)
-  return picture and { picture = picture, cycles = blame.cycles(picture), answered = #answers,
-    expected = expected }, err
+  local listened, hidden = unasked.listened(client, home)
+  local silent, count = find_silent(listened or {}, answers, name)
+  local picture, err = blame.picture(answers, function(kind, of)
+    return kinds.read(client, home, kind, of)
+  end, further_of(client, home, answers, silent, name))
+  return picture and { picture = picture, cycles = blame.cycles(picture), answers = answers,
+    answered = #answers, expected = expected, silent = silent, silent_count = count,
+    hidden = not listened and hidden.message or nil }, err
 end
 
 -- Answers and looks are not of one moment, so a deadlock counts when it is seen twice.
-local function confirmed(client, home, within_ms, first)
+local function confirmed(client, home, within_ms, first, name)
   if #first.cycles == 0 then
     return first
   end
   require('posix.poll').rpoll(-1, PAUSE_MS)
-  local second, err = snapshot(client, home, within_ms)
+  local second, err = snapshot(client, home, within_ms, name)
   if not second then
     return nil, err
   end
@@ -89,6 +162,18 @@ local function chosen(picture, name)
   return keys
 end
 
+-- Keeps the deadlocks that the chosen locks are in, and counts the others.
+local function keep_chosen(seen, keys)
+  local wanted, kept = {}, {}
+  for _, key in ipairs(keys) do
+    wanted[key] = true
+  end
+  for _, cycle in ipairs(seen.cycles) do
+    kept[#kept + 1] = wanted[cycle[1].wait.lock] and cycle or nil
+  end
+  seen.others, seen.cycles = #seen.cycles - #kept, kept
+end
+
 -- Adds whose clients the holders are, and who waits for each lock.
 local function complete(client, home, seen, keys)
   local people, picture = clients.new(), seen.picture
@@ -104,6 +189,9 @@ local function complete(client, home, seen, keys)
       lock.view.kind = lock.kind
       lock.listeners = kinds.waiters(client, home, lock.view, lock.name, masters, master)
     end
+  end
+  if seen.silent_count > 0 then
+    seen.people, seen.people_count = unasked.silent(client, seen.answers)
   end
   for _, unit in pairs(picture.units) do
     for _, wait in ipairs(unit.waits) do
@@ -178,10 +266,32 @@ local function lock_lines(picture, lock, lines)
       person(wait.client), lasting(wait.waited_ms), wait.kind ~= lock.kind
         and (' (%s)'):format(wait.kind) or '')
   end
-  local silent = (lock.listeners or 0) - #lock.waits
-  if silent > 0 then
-    lines[#lines + 1] = ('  and %s more, which did not answer'):format(
-      words.counted(silent, 'client waits', 'clients wait'))
+end
+
+local function silent_lines(seen, lines)
+  if seen.hidden then
+    lines[#lines + 1] = ('clients that wait and do not answer cannot be seen: %s '
+      .. '(latchkey acl --operator)'):format(text.safe(seen.hidden))
+  end
+  if seen.silent_count == 0 then
+    return
+  end
+  lines[#lines + 1] = ('%s could not be asked; a deadlock of them is not seen'):format(
+    words.counted(seen.silent_count, 'client that waits', 'clients that wait'))
+  for i = 1, math.min(#seen.silent, SILENT_MAX) do
+    local lock = seen.silent[i]
+    lines[#lines + 1] = ('  %s (%s): %s'):format(text.safe(lock.name), lock.kind,
+      words.counted(lock.silent, 'client', 'clients'))
+  end
+  for _, one in ipairs(seen.people or {}) do
+    lines[#lines + 1] = ('  %s: %s'):format(one.person, one.why)
+  end
+  local named = seen.people and #seen.people or 0
+  if seen.people and seen.people_count > named then
+    lines[#lines + 1] = ('  and %d more of latchkey\'s clients'):format(seen.people_count - named)
+  elseif named < seen.silent_count then
+    lines[#lines + 1] = ('  %d without a name of latchkey\'s: Redisson, or another program')
+      :format(seen.silent_count - named)
   end
 end
 
@@ -194,8 +304,16 @@ local function shown(seen, keys)
   for _, key in ipairs(keys) do
     lock_lines(seen.picture, seen.picture.locks[key], lines)
   end
-  if #keys == 0 then
+  if #keys == 0 and seen.name then
+    lines[#lines + 1] = ('nobody holds %s, and nobody who answers waits for it'):format(
+      text.safe(seen.name))
+  elseif #keys == 0 then
     lines[#lines + 1] = 'nobody who answers waits for anything'
+  end
+  silent_lines(seen, lines)
+  if (seen.others or 0) > 0 then
+    lines[#lines + 1] = ('%s elsewhere: latchkey blame names them'):format(
+      words.counted(seen.others, 'deadlock', 'deadlocks'))
   end
   if seen.expected > seen.answered then
     lines[#lines + 1] = ('%d of %d clients answered'):format(seen.answered, seen.expected)
@@ -211,7 +329,16 @@ end
 
 local function document(seen, keys)
   local fields = { deadlocks = {}, locks = {}, answered = seen.answered,
-    expected = seen.expected >= 0 and seen.expected or nil }
+    expected = seen.expected >= 0 and seen.expected or nil, unasked = { clients = seen.silent_count,
+      locks = {}, people = {}, hidden = seen.hidden and text.safe(seen.hidden) },
+    deadlocks_elsewhere = seen.others }
+  for i, lock in ipairs(seen.silent) do
+    fields.unasked.locks[i] = { name = text.safe(lock.name), kind = lock.kind,
+      clients = lock.silent }
+  end
+  for i, one in ipairs(seen.people or {}) do
+    fields.unasked.people[i] = { client = one.person, why = one.why }
+  end
   for i, cycle in ipairs(seen.cycles) do
     fields.deadlocks[i] = {}
     for k, step in ipairs(cycle) do
@@ -265,14 +392,18 @@ end
 -- ---------------------------------------------------------------------------------------- run --
 
 local function look(client, args, ctx, within_ms)
-  local seen, err = snapshot(client, ctx.home, within_ms)
+  local seen, err = snapshot(client, ctx.home, within_ms, args.name)
   if seen then
-    seen, err = confirmed(client, ctx.home, within_ms, seen)
+    seen, err = confirmed(client, ctx.home, within_ms, seen, args.name)
   end
   if not seen then
     return nil, err
   end
   local keys = chosen(seen.picture, args.name)
+  seen.name = args.name
+  if args.name then
+    keep_chosen(seen, keys)
+  end
   local ok
   ok, err = complete(client, ctx.home, seen, keys)
   return ok and { seen = seen, keys = keys }, err
@@ -331,7 +462,9 @@ function command.run(args, ctx)
     return ctx:fail(err)
   end
   tell(ctx, args, found)
-  return #found.seen.cycles > 0 and cli.exits.found or cli.exits.done
+  local seen = found.seen
+  return #seen.cycles > 0 and cli.exits.found
+    or (seen.silent_count > 0 or seen.hidden) and cli.exits.incomplete or cli.exits.done
 end
 
 return command

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one run has counted, for the node exporter's textfile collector. */
+#define _GNU_SOURCE
+#include <latchkey/stats.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+/* As the value of a label. Bytes that are no printable ASCII stand as %XX, for readers that take UTF-8 alone. */
+static void put_label(FILE *to, const exec_options *options) {
+  for (size_t i = 0; i < options->nnames; i++) {
+    if (i > 0) fputc(' ', to);
+    for (const char *at = options->names[i]; *at; at++) {
+      if (*at == '"' || *at == '\\') fputc('\\', to);
+      if (*at < ' ' || *at > '~') {
+        fprintf(to, "%%%02X", (unsigned char)*at);
+      } else {
+        fputc(*at, to);
+      }
+    }
+  }
+}
+
+/* "name{kind="lock"} 1" gets the label of the lock as its first: the node exporter takes a series from one file
+ * alone. */
+static void put_line(FILE *to, const char *line, size_t len, const char *label) {
+  const size_t name = strcspn(line, "{ \n");
+  if (*line == '#' || name >= len) {
+    fwrite(line, 1, len, to);
+    return;
+  }
+  const bool has_labels = line[name] == '{';
+  fprintf(to, "%.*s{lock=\"%s\"%s", (int)name, line, label, has_labels ? "," : "}");
+  fwrite(line + name + has_labels, 1, len - name - has_labels, to);
+}
+
+static void put_text(FILE *to, const char *text, const char *label) {
+  while (*text) {
+    const char *end = strchr(text, '\n');
+    const size_t len = end ? (size_t)(end - text) + 1 : strlen(text);
+    put_line(to, text, len, label);
+    text += len;
+  }
+}
+
+/* Of several servers the first one's: the same lock is counted on each. */
+static bool put_counts(FILE *to, const exec_clients *clients, const char *label) {
+  if (clients->count == 0) return true; /* none was opened: there is nothing to count */
+  const size_t size = lk_client_metrics(clients->list[0], NULL, 0) + 4096;
+  char *text = malloc(size);
+  if (!text) return false;
+  *text = '\0';
+  lk_client_metrics(clients->list[0], text, size);
+  put_text(to, text, label);
+  free(text);
+  return true;
+}
+
+static bool put_all(FILE *to, const exec_options *options, const exec_clients *clients, int code) {
+  char *label = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&label, &size);
+  if (!memory) return false;
+  put_label(memory, options);
+  bool done = fclose(memory) == 0;
+  char text[600];
+  snprintf(text, sizeof text,
+           "# HELP latchkey_exec_exit_code What latchkey exec ended with.\n"
+           "# TYPE latchkey_exec_exit_code gauge\nlatchkey_exec_exit_code %d\n"
+           "# HELP latchkey_exec_ended_seconds When it ended, by this machine's clock.\n"
+           "# TYPE latchkey_exec_ended_seconds gauge\nlatchkey_exec_ended_seconds %lld\n",
+           code, (long long)time(NULL));
+  if (done) put_text(to, text, label);
+  done = done && put_counts(to, clients, label) && !ferror(to);
+  free(label);
+  return done;
+}
+
+bool exec_metrics_write(const exec_options *options, const exec_clients *clients, int code) {
+  char *beside = NULL;
+  const char *path = options->metrics_path;
+  if (!path) return true;
+  if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
+  FILE *file = fopen(beside, "we");
+  bool done = file && put_all(file, options, clients, code);
+  if (file && fclose(file) != 0) done = false;
+  if (done && rename(beside, path) != 0) done = false;
+  if (!done) unlink(beside);
+  free(beside);
+  if (!done) exec_say("the metrics %s were not written", path);
+  return done;
+}
