@@ -30,6 +30,8 @@ local ENGINES = {
   ['redict_version:7.3.1'] = 'Redict 7.3.1',
   ['executable:/usr/bin/keydb-server'] = 'KeyDB 7.0.15',
   ['os:Amazon ElastiCache'] = 'Redis 7.0.15 (Amazon ElastiCache)',
+  ['os:Amazon MemoryDB'] = 'Redis 7.0.15 (Amazon MemoryDB)',
+  ['rlec_version:7.8.2-34'] = 'Redis 7.0.15 (Redis Enterprise 7.8.2-34)',
 }
 
 describe('latchkey doctor of a broken server', function()
@@ -135,6 +137,41 @@ describe('latchkey doctor of a broken server', function()
 
     assert.equal('note', found[1].level)
     assert.equal('Other 3.1: latchkey is not tested with it', found[1].message)
+  end)
+
+  it('says of managed services where their settings are, and what INFO does not show', function()
+    local evicts = examine(server('evicts', 'os:Amazon ElastiCache'), 'memory')
+    local keeps = examine(server('not', 'os:Amazon MemoryDB'), 'persistence')
+
+    assert.equal('CONFIG is closed in Amazon ElastiCache: set maxmemory-policy noeviction in its '
+      .. 'own settings (parameter group), or use a server of its own for locks', evicts[1].advice)
+    assert.equal(1, #keeps)
+    assert.equal('note', keeps[1].level)
+    assert.truthy(keeps[1].message:find('keeps writes in a log of its own', 1, true))
+  end)
+
+  it('says of a replica which master it has, and whether it follows it', function()
+    local port = fleet.free_port()
+    local master = program.server('--appendonly', 'yes', '--port', port, '--bind', '127.0.0.1')
+    local replica = program.server('--replicaof', '127.0.0.1', port)
+    program.eventually('it follows', function()
+      return replica:command('INFO', 'replication'):find('master_link_status:up', 1, true)
+    end)
+
+    local role, code = examine(replica.url, 'role')
+    local link = examine(replica.url, 'replicas')
+    assert.equal(1, code)
+    assert.equal('name the master in the URL, 127.0.0.1:' .. port, role[1].advice)
+    assert.equal('good', link[1].level)
+    assert.equal('a replica', examine(replica.url, 'topology')[1].message)
+
+    master.process:kill(require('posix.signal').SIGKILL)
+    program.eventually('the link is down', function()
+      return replica:command('INFO', 'replication'):find('master_link_status:down', 1, true)
+    end)
+    link = examine(replica.url, 'replicas')
+    assert.equal('problem', link[1].level)
+    assert.truthy(link[1].message:find('its link to the master is down', 1, true))
   end)
 
   it('takes a lock of each family, and leaves nothing that stays', function()

@@ -27,11 +27,20 @@ local function of_hello(facts)
   return said:gsub('^%l', string.upper), facts.hello_version or '?'
 end
 
+-- Who runs it: what Amazon's services say for the operating system, and Redis Enterprise, of which
+-- Redis Cloud and Azure Managed Redis are made, for its own version.
+local function host_of(facts)
+  if (facts.os or ''):find('Amazon', 1, true) then
+    return facts.os
+  end
+  return facts.rlec_version and 'Redis Enterprise ' .. facts.rlec_version or nil
+end
+
 ---@param facts table<string, string> fields of INFO; hello_server and hello_version of HELLO
 ---@return { name: string, version: string, is_tested: boolean, host: string|nil } engine; `host`
 ---  is who runs it, where it is a managed one
 function engine.of(facts)
-  local host = (facts.os or ''):find('Amazon', 1, true) and facts.os or nil
+  local host = host_of(facts)
   for _, row in ipairs(ENGINES) do
     if facts[row.field] then
       return { name = row.name, version = facts[row.field], is_tested = false, host = host }

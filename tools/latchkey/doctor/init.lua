@@ -80,15 +80,24 @@ local function topology(facts, expected)
       .. 'of other nodes are refused', 'write redis-cluster://HOST:PORT') }
   end
   return { good('topology', mode == 'cluster' and 'a node of a cluster'
+    or facts.role == 'slave' and 'a replica'
     or expected == 'sentinel' and 'the master that Sentinel names' or 'a server of its own') }
 end
 
 local function role(facts)
   if facts.role == 'slave' then
     return { problem('role', ('it is a replica of %s:%s: locks are refused here'):format(
-      facts.master_host, facts.master_port), 'name the master in the URL') }
+      facts.master_host, facts.master_port), ('name the master in the URL, %s:%s'):format(
+      facts.master_host, facts.master_port)) }
   end
   return { good('role', 'it is a master') }
+end
+
+-- What is to be done about a setting; who runs a managed service has it in its own settings.
+local function set_it(facts, words)
+  local host = engine.of(facts).host
+  return host and ('CONFIG is closed in %s: set %s in its own settings (parameter group)'):format(
+    host, words:gsub('^CONFIG SET ', '')) or words
 end
 
 local function memory(facts)
@@ -97,10 +106,12 @@ local function memory(facts)
   if policy ~= 'noeviction' and max > 0 then
     return { problem('memory', ('maxmemory-policy is %s: a full server evicts locks that '
       .. 'are held, since every lock has a TTL'):format(policy),
-      'CONFIG SET maxmemory-policy noeviction, or use a server of its own for locks') }
+      set_it(facts, 'CONFIG SET maxmemory-policy noeviction') .. ', or use a server of its own for '
+      .. 'locks') }
   elseif policy ~= 'noeviction' then
     return { note('memory', ('maxmemory-policy is %s; there is no maxmemory, so nothing is removed '
-      .. 'yet'):format(policy), 'CONFIG SET maxmemory-policy noeviction before there is one') }
+      .. 'yet'):format(policy), set_it(facts, 'CONFIG SET maxmemory-policy noeviction')
+      .. ' before there is one') }
   elseif max > 0 and used > FULL * max then
     return { problem('memory', ('%.0f %% of maxmemory are used: new holds will soon be refused')
       :format(100 * used / max), 'raise maxmemory or free memory; held locks go on') }
@@ -110,6 +121,11 @@ end
 
 local function persistence(facts)
   local findings = {}
+  local host = engine.of(facts).host or ''
+  if host:find('MemoryDB', 1, true) then
+    return { note('persistence', host .. ' keeps writes in a log of its own, by its documentation; '
+      .. 'INFO does not show it', 'try a fail-over before you rely on it') }
+  end
   if facts.rdb_last_bgsave_status == 'err' or facts.aof_last_write_status == 'err' then
     findings[1] = problem('persistence', 'the server cannot save to its disk, and may refuse '
       .. 'writes', 'read its log: disk space, permissions of its folder')
@@ -133,7 +149,22 @@ local function persistence(facts)
     or { good('persistence', 'an append-only file is kept') }
 end
 
+-- Of a replica: how it follows its master.
+local function following(facts)
+  local down_s = tonumber(facts.master_link_down_since_seconds)
+  if facts.master_link_status ~= 'up' then
+    return { problem('replicas', ('its link to the master is down%s: a fail-over to it would lose '
+      .. 'locks'):format(down_s and down_s >= 0 and (' for %d s'):format(down_s) or ''),
+      'restore the link: its log says why') }
+  end
+  return { good('replicas', ('its link to the master is up; the master sent data %s s ago'):format(
+    facts.master_last_io_seconds_ago or '?')) }
+end
+
 local function replicas(facts)
+  if facts.role == 'slave' then
+    return following(facts)
+  end
   local count = tonumber(facts.connected_slaves) or 0
   local least = tonumber(facts['min-replicas-to-write'])
   local current = tonumber(facts.min_slaves_good_slaves)
