@@ -167,7 +167,20 @@ describe('latchkey bundle', function()
     assert.equal('latchkey bundle: /nowhere/b.tar.gz: No such file or directory\n', nowhere.err)
     assert.equal(1, unsigned.code)
     assert.truthy(unsigned.err:find('/nowhere/key: No such file or directory\n$'), unsigned.err)
-    assert.is_false(path.exists(file .. '.sig'))
+    for _, ending in ipairs({ '', '.sha256', '.sig', '.new' }) do
+      assert.is_false(path.exists(file .. ending), ending)
+    end
+  end)
+
+  it('leaves an earlier bundle and its signature as they were when it cannot sign', function()
+    local private, file = key('ops'), program.folder() .. '/b.tar.gz'
+    run('bundle', '-o', file, '--sign', private)
+    local before = { utils.readfile(file), utils.readfile(file .. '.sig') }
+
+    local again = run('bundle', '-o', file, '--set-version', '9.9.9', '--sign', '/nowhere/key')
+
+    assert.equal(1, again.code)
+    assert.same(before, { utils.readfile(file), utils.readfile(file .. '.sig') })
   end)
 
   it('removes a signature of other bytes when it writes without one', function()

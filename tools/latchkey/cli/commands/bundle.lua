@@ -63,6 +63,10 @@ local function source_of(args, home)
   return { about = about, folder = folder, licence = licence, statement = statement }
 end
 
+local function about_file(file, why)
+  return ('%s: %s'):format(file, why:match(': (.*)$') or why)
+end
+
 -- Whoever looks meanwhile sees the file as it was or as it is then.
 local function write(file, text)
   local fresh = file .. '.new'
@@ -70,24 +74,41 @@ local function write(file, text)
   if written then
     written, why = os.rename(fresh, file)
   end
-  return written, why and ('%s: %s'):format(file, why:match(': (.*)$') or why)
+  return written, why and about_file(file, why)
 end
 
--- The file, its digest, its signature. A signature of other bytes would mislead.
+-- The signature of a file that is not there yet; false where none is asked for.
+local function signature_of(args, file, bytes)
+  if not args.sign then
+    return false
+  end
+  local fresh = file .. '.new'
+  local written, why = utils.writefile(fresh, bytes, true)
+  if not written then
+    return nil, about_file(file, why)
+  end
+  local signature
+  signature, why = sign.make(fresh, args.sign)
+  os.remove(fresh)
+  return signature, why
+end
+
+-- The file, its digest, its signature; nothing of it if it cannot be signed. A signature of other
+-- bytes would mislead.
 local function write_all(args, file, contents)
+  local signature, why = signature_of(args, file, contents.bytes)
+  if signature == nil then
+    return nil, why
+  end
   local digest = ('%s  %s\n'):format(contents.sha256, path.basename(file))
-  local written, why = write(file, contents.bytes)
+  local written
+  written, why = write(file, contents.bytes)
   if written then
     written, why = write(file .. '.sha256', digest)
   end
   os.remove(file .. '.sig')
-  if written and args.sign then
-    local signature
-    signature, why = sign.make(file, args.sign)
-    written = signature
-    if signature then
-      written, why = write(file .. '.sig', signature)
-    end
+  if written and signature then
+    written, why = write(file .. '.sig', signature)
   end
   return written, why
 end
