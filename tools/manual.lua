@@ -23,7 +23,8 @@ parser:option('--program', 'The program, to ask for the help of commands in C.')
   :count(1)
 parser:option('--date', 'Of the man pages: November 21, 2026.'):argname('DATE'):default('')
 parser:option('--man', 'A folder for man pages.'):argname('DIR')
-parser:option('--man3', 'A folder for man pages of the library\'s functions.'):argname('DIR')
+parser:option('--man3', 'A folder for man pages of the library\'s functions and types.')
+  :argname('DIR')
 parser:option('--man7', 'A folder for man pages of concepts.'):argname('DIR')
 parser:option('--completion', 'A folder for bash/latchkey, zsh/_latchkey, fish/latchkey.fish.')
   :argname('DIR')
@@ -48,13 +49,20 @@ if args.man then
   end
 end
 if args.man3 then
+  local items, tables = {}, {}
   for _, file in ipairs(dir.getfiles('c/include/latchkey', '*.h')) do
     for _, item in ipairs(headers.parse(assert(utils.readfile(file))).items) do
-      if man3.is_function(item) then
-        write(args.man3, item.name .. '.3', man3.page(item, 'latchkey/' .. path.basename(file),
-          args.date))
+      if item.macro then
+        tables[item.macro.name] = item.macro.value
       end
+      item.header = 'latchkey/' .. path.basename(file)
+      item.rows = item.code and tables[item.code:match('\n%s+(LK_[%u_]+)%(LK_[%u_]+%)\n')]
+      items[#items + 1] = item.name and item
     end
+  end
+  local related = man3.related(items)
+  for _, item in ipairs(items) do
+    write(args.man3, item.name .. '.3', man3.page(item, item.header, args.date, related[item.name]))
   end
 end
 if args.man7 then
