@@ -22,11 +22,11 @@ endif()
 
 # What every package of Debian has: its licences and a log, and man pages that are compressed.
 string(TIMESTAMP lk_rfc_date "%a, %d %b %Y %H:%M:%S +0000" UTC)
-configure_file("${PROJECT_SOURCE_DIR}/packaging/changelog.in" packaging/changelog.Debian @ONLY)
+configure_file("${PROJECT_SOURCE_DIR}/c/packaging/changelog.in" packaging/changelog.Debian @ONLY)
 set(lk_log "${PROJECT_BINARY_DIR}/packaging/changelog.Debian")
 execute_process(COMMAND "${LK_GZIP}" -9nf "${lk_log}" COMMAND_ERROR_IS_FATAL ANY)
 foreach(component IN LISTS lk_components)
-  install(FILES packaging/copyright "${lk_log}.gz" COMPONENT ${component}
+  install(FILES c/packaging/copyright "${lk_log}.gz" COMPONENT ${component}
     DESTINATION "${CMAKE_INSTALL_DOCDIR}/../${lk_names_${component}}")
 endforeach()
 install(CODE "
@@ -64,7 +64,7 @@ foreach(component IN LISTS lk_components)
 endforeach()
 
 set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/packaging/triggers")
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/c/packaging/triggers")
 set(CPACK_COMPONENT_LIB_DESCRIPTION "\
 Takes locks on a Redis or Valkey server, keeps their leases alive in the
 background, wakes waiters by message, and says when a lock was lost. On the

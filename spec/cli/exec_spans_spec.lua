@@ -8,7 +8,7 @@ local utils = require('pl.utils')
 
 local program = require('cli.program')
 
-local SCHEMA = program.root .. '/packaging/monitoring/spans.schema.json'
+local SCHEMA = program.root .. '/c/packaging/monitoring/spans.schema.json'
 local TRACE, PARENT = '4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7'
 local GIVEN = ('00-%s-%s-01'):format(TRACE, PARENT)
 

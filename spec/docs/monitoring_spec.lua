@@ -6,7 +6,7 @@ local utils = require('pl.utils')
 
 local helper = require('helper')
 
-local FOLDER = helper.root .. '/packaging/monitoring/'
+local FOLDER = helper.root .. '/c/packaging/monitoring/'
 
 local function read(file)
   return assert(utils.readfile(file))

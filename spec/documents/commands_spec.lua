@@ -12,7 +12,7 @@ local program = require('cli.program')
 -- Fences whose lines are commands that are not run here; "" may hold anything.
 local SHOWN = { [''] = true, console = true, crontab = true, build = true, debian = true }
 
-local files = { 'README.md', 'CONTRIBUTING.md', 'packaging/README.md' }
+local files = { 'README.md', 'CONTRIBUTING.md', 'c/packaging/README.md' }
 for _, file in ipairs(dir.getallfiles(program.root .. '/docs', '*.md')) do
   files[#files + 1] = path.relpath(file, program.root)
 end

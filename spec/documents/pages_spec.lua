@@ -14,7 +14,7 @@ local program = require('cli.program')
 local DOCS = program.root .. '/docs/'
 
 -- Words of fences that are shown and not done here: commands_spec.lua looks at them. `debian` is
--- done by packaging/test, `build` by the sections `packages` and `consumer` of tools/test.
+-- done by c/packaging/test, `build` by the sections `packages` and `consumer` of tools/test.
 local SHOWN = { [''] = true, build = true, console = true, crontab = true, debian = true,
   diagram = true, json = true, systemd = true, url = true, yaml = true }
 

@@ -33,7 +33,7 @@ section_lint() {
   mapfile -t files < <(find c -name '*.[ch]')
   have clang-format 'clang-format' &&
     check 'clang-format' clang-format --dry-run -Werror "${files[@]}"
-  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c packaging .ci)
+  mapfile -t files < <(grep -rlE '^#!/(bin/sh|usr/bin/env bash)|shellcheck shell=' tools c .ci)
   check 'CONTRIBUTING lists the sections' sections_are_listed
   check 'each sabotage is looked for' sabotages_are_found
   have patch 'sabotages fit' && check 'sabotages fit' sabotages_fit
@@ -346,7 +346,7 @@ section_packages() {
   fi
   check 'the packages are made' make_packages
   if compgen -G 'build/packages/packages/*.deb' >/dev/null; then
-    tap 'packages' packaging/test build/packages/packages
+    tap 'packages' c/packaging/test build/packages/packages
   fi
 }
 
