@@ -23,7 +23,9 @@ static lk_status permits_read(lk_counting *c, const lk_said *said, int64_t *agai
   if (said->first != 0) return lk_said_strange("permit/acquire", error);
   *again_ms = said->second;
   if (said->second < 0)
-    return lk_fail(error, LK_BUSY, "too few permits are free, and no lease ends");
+    return lk_fail(error, LK_BUSY,
+                   "too few permits are free, and no lease ends: set how many there are "
+                   "(lk_permits_set), if nobody has");
   return lk_fail(error, LK_BUSY,
                  "too few permits are free; a lease ends in %" PRId64 " ms, unless renewed",
                  said->second);

@@ -309,6 +309,15 @@ static void a_permit_that_never_ends_is_waited_for_in_vain(void **state) {
   EXPECT(LK_TIMEOUT, try_to_take(seats, 1, 100));
 }
 
+/* The mistake of a first day: nobody has said how many there are. */
+static void who_waits_for_what_was_never_set_is_told_of_it(void **state) {
+  (void)state;
+  EXPECT(LK_TIMEOUT, try_to_take(seats, 1, 100));
+  EXPECT_MESSAGE("lk_permits_set");
+  EXPECT(LK_BUSY, try_to_take(seats, 1, 0));
+  EXPECT_MESSAGE("lk_permits_set");
+}
+
 static void make_ended(int count) {
   server_do(srv, "EVAL %s 1 {seats}:timeout %d",
             "for i = 1, tonumber(ARGV[1]) do redis.call('ZADD', KEYS[1], i, string.format('%016d', "
@@ -535,6 +544,7 @@ int main(void) {
       TEST(a_release_of_another_client_wakes_who_waits),
       TEST(the_end_of_a_lease_ends_the_wait_though_nobody_tells),
       TEST(a_permit_that_never_ends_is_waited_for_in_vain),
+      TEST(who_waits_for_what_was_never_set_is_told_of_it),
       TEST(ten_thousand_that_ended_are_taken_back),
       TEST(who_leaves_lets_the_next_look_at_once),
       TEST(an_acquire_without_a_reply_is_undone),
