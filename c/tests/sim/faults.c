@@ -45,7 +45,8 @@ static void silence_one(void) {
 
 static void lose_reply(void) {
   world_disturb(3000000);
-  server_lose_reply(any_server(), between(0, 2) ? "close" : "silent");
+  const char *how = between(0, 2) ? "close" : "silent";
+  server_lose_reply(any_server(), how);
 }
 
 static void part(void) {
@@ -95,7 +96,8 @@ static void refuse(void) {
 
 static void step(void) {
   world_disturb(2000000);
-  topology_step_clock(any_server(), faults_set_back ? between(-3000, 3000) : between(1, 3000));
+  int64_t ms = faults_set_back ? between(-3000, 3000) : between(1, 3000);
+  topology_step_clock(any_server(), ms);
 }
 
 static void kill_clients(void) {
@@ -118,8 +120,10 @@ static void fail_over(void) {
 }
 
 static void lag(void) {
-  topology_lag((int)between(0, topology_group_count() - 1), between(0, topology_replicas()),
-               between(2, 1500), between(100, 3000) * 1000);
+  int64_t us = between(100, 3000) * 1000;
+  int64_t lag_ms = between(2, 1500);
+  int64_t replica = between(0, topology_replicas());
+  topology_lag((int)between(0, topology_group_count() - 1), replica, lag_ms, us);
 }
 
 /* Nothing is lost, nor late, but where it takes long. */

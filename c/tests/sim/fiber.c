@@ -12,6 +12,20 @@
 
 #include "real.h"
 
+/* Valgrind's memcheck has to know which stacks there are. Nothing happens where it does not run. */
+#if defined(SIM_VALGRIND)
+#include <valgrind/valgrind.h>
+#else
+#define VALGRIND_STACK_REGISTER(start, end) ((void)0)
+#endif
+
+/* clang says it in its own way. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 enum { FIBER_STACK = 1024 * 1024 };
@@ -91,6 +105,7 @@ void fiber_make(fiber *f, void (*entry)(void)) {
     mprotect(memory, FIBER_GUARD, PROT_NONE);
     f->stack = memory + FIBER_GUARD;
     f->stack_size = FIBER_STACK;
+    VALGRIND_STACK_REGISTER(f->stack, f->stack + FIBER_STACK);
     f->locals = new_locals();
   }
   memcpy(f->locals, fiber_first_locals, fiber_locals_size);

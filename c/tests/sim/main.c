@@ -24,6 +24,7 @@ static const char usage[] =
     "  --seeds A..B     many, on all processors; prints those that fail\n"
     "  --for S          with --seeds: begins no more after S seconds\n"
     "  --hunt           with --seeds: nor when one has failed\n"
+    "  --each           with --seeds: prints the last line of each\n"
     "  --story N        the same as --seed N, and tells what happens\n"
     "  --shrink N       a world that fails, made short: for 60 seconds, or --for\n"
     "  --into FILE      where that is kept\n"
@@ -64,19 +65,18 @@ static uint64_t number(const char *text, const char **end) {
 
 typedef struct wish {
   world_options options;
-  bool one, many, told, hunt, shrinks;
+  bool one, many, told, shrinks;
   const char *file, *into;
-  uint64_t first, last;
-  int jobs, repeat;
-  double for_s;
+  run_plan plan; /* of many; for_s also of one that is made short */
+  int repeat;
 } wish;
 
 static void read_seeds(wish *w, const char *text) {
   const char *rest;
   w->many = true;
-  w->first = number(text, &rest);
+  w->plan.first = number(text, &rest);
   if (strncmp(rest, "..", 2) != 0) misuse("seeds are A..B, not", text);
-  w->last = number(rest + 2, NULL);
+  w->plan.last = number(rest + 2, NULL);
 }
 
 static void read_options(int argc, char **argv, wish *w) {
@@ -93,19 +93,32 @@ static void read_options(int argc, char **argv, wish *w) {
     JOBS,
     REPEAT,
     HUNT,
+    EACH,
     SHRINK,
     INTO,
     REPLAY,
     TOLD,
     HELP
   };
-  static const struct option known[] = {
-      {"seed", 1, NULL, SEED},      {"seeds", 1, NULL, SEEDS},       {"for", 1, NULL, FOR},
-      {"story", 1, NULL, STORY_OF}, {"seconds", 1, NULL, SECONDS},   {"profile", 1, NULL, PROFILE},
-      {"work", 1, NULL, WORK},      {"topology", 1, NULL, TOPOLOGY}, {"scripts", 1, NULL, SCRIPTS},
-      {"jobs", 1, NULL, JOBS},      {"repeat", 1, NULL, REPEAT},     {"hunt", 0, NULL, HUNT},
-      {"shrink", 1, NULL, SHRINK},  {"into", 1, NULL, INTO},         {"replay", 1, NULL, REPLAY},
-      {"told", 0, NULL, TOLD},      {"help", 0, NULL, HELP},         {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"seed", 1, NULL, SEED},
+                                        {"seeds", 1, NULL, SEEDS},
+                                        {"for", 1, NULL, FOR},
+                                        {"story", 1, NULL, STORY_OF},
+                                        {"seconds", 1, NULL, SECONDS},
+                                        {"profile", 1, NULL, PROFILE},
+                                        {"work", 1, NULL, WORK},
+                                        {"topology", 1, NULL, TOPOLOGY},
+                                        {"scripts", 1, NULL, SCRIPTS},
+                                        {"jobs", 1, NULL, JOBS},
+                                        {"repeat", 1, NULL, REPEAT},
+                                        {"hunt", 0, NULL, HUNT},
+                                        {"each", 0, NULL, EACH},
+                                        {"shrink", 1, NULL, SHRINK},
+                                        {"into", 1, NULL, INTO},
+                                        {"replay", 1, NULL, REPLAY},
+                                        {"told", 0, NULL, TOLD},
+                                        {"help", 0, NULL, HELP},
+                                        {NULL, 0, NULL, 0}};
   int c;
   while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
     switch (c) {
@@ -115,7 +128,7 @@ static void read_options(int argc, char **argv, wish *w) {
       w->options.seed = number(optarg, NULL);
       break;
     case SEEDS: read_seeds(w, optarg); break;
-    case FOR: w->for_s = (double)number(optarg, NULL); break;
+    case FOR: w->plan.for_s = (double)number(optarg, NULL); break;
     case SECONDS: w->options.seconds = (int64_t)number(optarg, NULL); break;
     case PROFILE:
       if (!world_find_profile(optarg, &w->options.profile)) misuse("no such profile:", optarg);
@@ -128,7 +141,7 @@ static void read_options(int argc, char **argv, wish *w) {
       if (!topology_find(optarg, &w->options.topology)) misuse("no such topology:", optarg);
       break;
     case SCRIPTS: w->options.script_dir = optarg; break;
-    case JOBS: w->jobs = (int)number(optarg, NULL); break;
+    case JOBS: w->plan.jobs = (int)number(optarg, NULL); break;
     case REPEAT: w->repeat = (int)number(optarg, NULL); break;
     case SHRINK:
       w->one = w->shrinks = true;
@@ -137,7 +150,8 @@ static void read_options(int argc, char **argv, wish *w) {
     case INTO: w->into = optarg; break;
     case REPLAY: w->file = optarg; break;
     case TOLD: w->told = true; break;
-    case HUNT: w->hunt = true; break;
+    case HUNT: w->plan.hunt = true; break;
+    case EACH: w->plan.each = true; break;
     case HELP: fputs(usage, stdout); exit(0);
     default: fputs(usage, stderr); exit(64);
     }
@@ -145,7 +159,7 @@ static void read_options(int argc, char **argv, wish *w) {
   if (optind < argc) misuse("what is", argv[optind]);
   if (w->one + w->many + (w->file != NULL) != 1) misuse("one thing is to be done", NULL);
   if (w->shrinks != (w->into != NULL)) misuse("--shrink and --into go together", NULL);
-  if (w->jobs < 1 || w->jobs > 64 || w->options.seconds < 1) misuse("out of range", NULL);
+  if (w->plan.jobs < 1 || w->plan.jobs > 64 || w->options.seconds < 1) misuse("out of range", NULL);
 }
 
 static int run_one(const wish *w) {
@@ -162,14 +176,14 @@ static int run_one(const wish *w) {
 }
 
 int main(int argc, char **argv) {
-  wish w = {.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeat = 1};
+  wish w = {.plan.jobs = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeat = 1};
   w.options = (world_options){.seconds = 20, .profile = PROFILE_any};
   read_options(argc, argv, &w);
   const char *home = getenv("LATCHKEY_HOME");
   server_load(home ? home : SIM_HOME);
   if (w.options.script_dir) server_know(w.options.script_dir);
   if (w.file) return shrink_replay(w.file, w.told);
-  if (w.shrinks) return shrink_run(&w.options, w.for_s, w.into);
+  if (w.shrinks) return shrink_run(&w.options, w.plan.for_s, w.into);
   if (w.one) return run_one(&w);
-  return run_many(&w.options, w.first, w.last, w.jobs, w.for_s, w.hunt) > 0;
+  return run_many(&w.options, &w.plan) > 0;
 }

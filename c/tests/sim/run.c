@@ -135,17 +135,16 @@ static void print_again(const world_options *options) {
   printf("\n");
 }
 
-static void take(const world_options *options, job *j, int status, tally *t) {
+static void take(const world_options *options, job *j, int status, bool each, tally *t) {
   world_result result;
   world_options mine = *options;
   mine.seed = j->seed;
   read_result(j->shared, status, &result);
   t->ran++;
   t->simulated_s += (double)result.simulated_us / 1e6;
-  if (result.failed && t->failed++ < WORST_SHOWN) {
-    run_print(&mine, &result);
-    print_again(&mine);
-  }
+  bool shown = result.failed && t->failed++ < WORST_SHOWN;
+  if (shown || each) run_print(&mine, &result);
+  if (shown) print_again(&mine);
   j->pid = 0;
 }
 
@@ -156,19 +155,21 @@ static job *job_of(job *jobs, int count, pid_t pid) {
   return NULL;
 }
 
-int run_many(const world_options *options, uint64_t first, uint64_t last, int count, double until_s,
-             bool hunt) {
+static bool begins_more(const run_plan *plan, uint64_t next, const tally *t, double begun_s) {
+  if (next > plan->last || next < plan->first || (plan->hunt && t->failed)) return false;
+  return plan->for_s <= 0 || (plan->hunt ? spent_s() : run_real_s() - begun_s) < plan->for_s;
+}
+
+int run_many(const world_options *options, const run_plan *plan) {
   job jobs[64] = {{0}};
   tally t = {0};
-  uint64_t next = first;
+  uint64_t next = plan->first;
   int running = 0;
   double begun_s = run_real_s();
-  for (int i = 0; i < count; i++) jobs[i].shared = map_shared(0);
+  for (int i = 0; i < plan->jobs; i++) jobs[i].shared = map_shared(0);
   for (;;) {
-    bool more = next <= last && next >= first && !(hunt && t.failed) &&
-                (until_s <= 0 || (hunt ? spent_s() : run_real_s() - begun_s) < until_s);
-    if (more && running < count) {
-      job *j = job_of(jobs, count, 0);
+    if (running < plan->jobs && begins_more(plan, next, &t, begun_s)) {
+      job *j = job_of(jobs, plan->jobs, 0);
       world_options mine = *options;
       mine.seed = j->seed = next++;
       j->pid = start(&mine, j->shared, 0, false);
@@ -178,15 +179,15 @@ int run_many(const world_options *options, uint64_t first, uint64_t last, int co
     if (running == 0) break;
     int status;
     pid_t ended = waitpid(-1, &status, 0);
-    job *j = ended > 0 ? job_of(jobs, count, ended) : NULL;
+    job *j = ended > 0 ? job_of(jobs, plan->jobs, ended) : NULL;
     if (!j) continue;
-    take(options, j, status, &t);
+    take(options, j, status, plan->each, &t);
     running--;
   }
   printf("%" PRIu64
          " seeds: %.0f simulated seconds in %.1f s on %d processes, %.2f s of a processor, %.0f "
          "each; %" PRIu64 " failed\n",
-         t.ran, t.simulated_s, run_real_s() - begun_s, count, spent_s(), t.simulated_s / spent_s(),
-         t.failed);
+         t.ran, t.simulated_s, run_real_s() - begun_s, plan->jobs, spent_s(),
+         t.simulated_s / spent_s(), t.failed);
   return (int)t.failed;
 }

@@ -11,10 +11,16 @@ void run_world(const world_options *options, deviation *deviations, size_t *coun
                world_result *out);
 /* The one line that stands for a run. */
 void run_print(const world_options *options, const world_result *result);
-/* Seeds first..last on `jobs` processes. Prints those that fail, and at the end how many ran; returns how
- * many failed. `until_s`: no more are begun then (0: never). `hunt`: nor after one that failed. */
-int run_many(const world_options *options, uint64_t first, uint64_t last, int jobs, double until_s,
-             bool hunt);
+typedef struct run_plan {
+  uint64_t first, last; /* seeds */
+  int jobs;             /* processes at a time */
+  double for_s;         /* no more are begun then; 0: never */
+  bool hunt;            /* nor after one that failed */
+  bool each;            /* the line of each world is printed, not only of those that fail */
+} run_plan;
+
+/* Prints those that fail, and at the end how many ran; returns how many failed. */
+int run_many(const world_options *options, const run_plan *plan);
 double run_real_s(void);
 
 #endif
