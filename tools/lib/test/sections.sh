@@ -27,7 +27,7 @@ sabotages_fit() {
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/release tools/fidelity tools/floors tools/site tools/words spec scripts c/src
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/cmutants tools/release tools/fidelity tools/floors tools/site tools/words spec scripts c/src
   check 'floors of c/src' tools/floors "$LK_BUILD"
   check 'words' tools/words --strict
   mapfile -t files < <(find c -name '*.[ch]')
@@ -230,6 +230,7 @@ section_sim() {
   check "$seeds fresh seeds from $seed" "$LK_BUILD/tests/sim" --seeds "$seed..$((seed + seeds - 1))"
   check 'one hash for each seed' one_hash "$LK_BUILD/tests/sim"
   tap 'replays' c/tests/sim/replays "$LK_BUILD"
+  check 'stories' c/tests/sim/stories "$LK_BUILD"
   have patch 'wrong versions' && tap 'wrong versions' wrong_versions
 }
 
