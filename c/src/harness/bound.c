@@ -121,19 +121,3 @@ void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const l
     if (!left_away) out->args[out->nargs++] = arg;
   }
 }
-
-lk_status lk_bound_strange(const lk_bound *bound, lk_error *error) {
-  lk_fail(error, LK_PROTOCOL, "%s: the reply has none of the shapes in the script's header",
-          bound->def->name);
-  if (error) snprintf(error->script, sizeof error->script, "%s", bound->def->name);
-  return LK_PROTOCOL;
-}
-
-bool lk_bound_outcome(const redisReply *answer, lk_outcome *out) {
-  const lk_reply *reply = lk_reply_wrap((redisReply *)(uintptr_t)answer);
-  *out = (lk_outcome){0};
-  lk_reply_number(reply, 1, &out->second);
-  lk_reply_number(reply, 2, &out->third);
-  lk_reply_number(reply, 3, &out->fourth);
-  return lk_reply_number(reply, 0, &out->first);
-}

@@ -4,6 +4,7 @@
 #define LK_BOUND_H
 
 #include "harness/eval.h"
+#include "harness/reply.h"
 
 enum { LK_BOUND_KEYS = 4, LK_BOUND_ARGS = 9 };
 
@@ -47,20 +48,11 @@ static inline lk_invocation lk_bound_call(const lk_bound *bound, const lk_argume
   return (lk_invocation){bound->def, with->keys, bound->def->nkeys, with->args, with->nargs};
 }
 
-/* What a lock's script answers: {first, second, third, fourth}, 0 where there is none. */
-typedef struct lk_outcome {
-  int64_t first, second, third, fourth;
-} lk_outcome;
-
 lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *script,
                         lk_bound_values *values, lk_error *error);
 void lk_bound_close(lk_bound *bound);
 
 void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
                    lk_arguments *out);
-/* The outcome of a reply; false if it has none. */
-bool lk_bound_outcome(const redisReply *reply, lk_outcome *out);
-/* LK_PROTOCOL. */
-lk_status lk_bound_strange(const lk_bound *bound, lk_error *error);
 
 #endif

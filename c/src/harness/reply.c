@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/reply.h"
 
+#include <stdio.h>
+
+#include "base/status.h"
+
 static const redisReply *peek(const lk_reply *reply) { return (const redisReply *)reply; }
 
 lk_reply_type lk_reply_type_of(const lk_reply *reply) {
@@ -49,4 +53,20 @@ bool lk_reply_number(const lk_reply *reply, size_t index, int64_t *out) {
   if (lk_reply_type_of(element) != LK_REPLY_INTEGER) return false;
   *out = lk_reply_integer(element);
   return true;
+}
+
+bool lk_outcome_read(const redisReply *answer, lk_outcome *out) {
+  const lk_reply *reply = (const lk_reply *)answer;
+  *out = (lk_outcome){0};
+  lk_reply_number(reply, 1, &out->second);
+  lk_reply_number(reply, 2, &out->third);
+  lk_reply_number(reply, 3, &out->fourth);
+  return lk_reply_number(reply, 0, &out->first);
+}
+
+lk_status lk_outcome_strange(const char *script, lk_error *error) {
+  lk_fail(error, LK_PROTOCOL, "%s: the reply has none of the shapes in the script's header",
+          script);
+  if (error) snprintf(error->script, sizeof error->script, "%s", script);
+  return LK_PROTOCOL;
 }

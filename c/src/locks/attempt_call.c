@@ -17,8 +17,8 @@ static void attempt_call_digest(lk_attempt *a, lk_answer *answer) {
   if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) {
     a->stray = a->late = true;
   }
-  if (heard->status == LK_OK && !lk_bound_outcome(answer->reply, &heard->outcome)) {
-    heard->status = lk_bound_strange(a->calling, error);
+  if (heard->status == LK_OK && !lk_outcome_read(answer->reply, &heard->outcome)) {
+    heard->status = lk_outcome_strange(a->calling->def->name, error);
   }
   freeReplyObject(answer->reply);
   answer->reply = NULL;

@@ -136,7 +136,7 @@ static void beats_answered(void *user, lk_answer *answer) {
                     .copies = answer->copies,
                     .via = answer->via};
   redisReply *reply = answer->reply;
-  if (heard.status == LK_OK && !lk_bound_outcome(reply, &heard.outcome)) heard.status = LK_PROTOCOL;
+  if (heard.status == LK_OK && !lk_outcome_read(reply, &heard.outcome)) heard.status = LK_PROTOCOL;
   beats_settle(user, &heard, reply);
   freeReplyObject(reply);
 }

@@ -72,38 +72,3 @@ lk_value lk_number_value(const char *name, int64_t number, lk_digits *digits) {
   int len = snprintf(digits->text, sizeof digits->text, "%" PRId64, number);
   return lk_value_of(name, digits->text, (size_t)len);
 }
-
-lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_value *values,
-                          size_t nvalues, lk_said *said, lk_error *error) {
-  lk_client *client = counter->client;
-  lk_value all[LK_COUNTER_VALUES + 2];
-  lk_filled call;
-  lk_seq *seq = lk_seq_take(client);
-  if (!seq) return lk_fail(error, LK_NOMEM, "out of memory");
-  for (size_t i = 0; i < nvalues; i++) all[i] = values[i];
-  lk_seq_next(seq, &all[nvalues], &all[nvalues + 1]);
-  lk_status status =
-      lk_fill(&call, client, script, counter->name, (lk_values){all, nvalues + 2}, error);
-  if (status == LK_OK) status = lk_resend_said(client, &call, counter->resend_us, said, error);
-  lk_seq_give(client, seq);
-  if (status == LK_OK && said->first == -2) {
-    status = lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
-  }
-  return status;
-}
-
-lk_status lk_counter_inspected(const lk_counter *counter, const char *script, const lk_said *said,
-                               lk_error *error) {
-  if (said->first == 0 || said->first == 1) return LK_OK;
-  if (said->first != -1) return lk_said_strange(script, error);
-  return lk_fail(error, LK_WRONGTYPE, "%s: the key does not hold a number", counter->name);
-}
-
-lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *said,
-                             lk_error *error) {
-  lk_client *client = counter->client;
-  lk_filled call;
-  lk_status status = lk_fill(&call, client, script, counter->name, lk_no_values, error);
-  if (status == LK_OK) status = lk_resend_said(client, &call, client->command_us, said, error);
-  return status == LK_OK ? lk_counter_inspected(counter, script, said, error) : status;
-}

@@ -5,9 +5,7 @@
 
 #include <latchkey/counters.h>
 
-#include "harness/seq.h"
-
-enum { LK_COUNTER_VALUES = 8 }; /* most values of a call */
+#include "harness/fill.h"
 
 typedef struct lk_counter {
   lk_client *client;
@@ -29,18 +27,6 @@ typedef struct lk_digits {
   char text[24];
 } lk_digits;
 lk_value lk_number_value(const char *name, int64_t number, lk_digits *digits);
-
-/* Run a script of the family with these values, and a caller and a seq if it takes them. {-2} is
- * LK_OVERTAKEN. */
-lk_status lk_counter_call(lk_counter *counter, const char *script, const lk_value *values,
-                          size_t nvalues, lk_said *said, lk_error *error);
-/* The same for a script that only reads: {-1} is LK_WRONGTYPE. */
-lk_status lk_counter_inspect(lk_counter *counter, const char *script, lk_said *said,
-                             lk_error *error);
-
-/* What it says, if it was answered: LK_OK, LK_WRONGTYPE, LK_PROTOCOL. */
-lk_status lk_counter_inspected(const lk_counter *counter, const char *script, const lk_said *said,
-                               lk_error *error);
 
 /* LK_INVALID unless min <= value <= max. */
 lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,

@@ -3,9 +3,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
-#include "harness/reply.h"
+#include "harness/seq.h"
 #include "harness/trouble.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -15,6 +16,10 @@ enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 
 /* What has happened since the last step. */
 enum { TURN = 1, ANSWER = 2, NEWS = 4, TIMER = 8, QUIT = 16 };
+
+static lk_counting *counting_of_op(lk_op *op) {
+  return (lk_counting *)((char *)op - offsetof(lk_counting, op));
+}
 
 static lk_counting *counting_of_steps(lk_steps *steps) {
   return (lk_counting *)((char *)steps - offsetof(lk_counting, steps));
@@ -30,6 +35,8 @@ static int64_t double_pause(int64_t *pause_us) {
 
 static void drop_call(lk_counting *c) {
   lk_call_clear(&c->call);
+  freeReplyObject(c->reply);
+  c->reply = NULL;
   if (c->seq) lk_seq_give(c->op.client, c->seq);
   c->seq = NULL;
 }
@@ -99,10 +106,12 @@ static void counting_digest(lk_counting *c, lk_answer *answer) {
   c->sent_us = answer->sent_us;
   /* A copy on a connection that was lost may run after the one that was answered. */
   if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) c->doubt = true;
-  if (status == LK_OK) status = lk_said_read(script, answer->reply, &c->said, error);
-  c->said.again = c->copies > 1;
+  if (status == LK_OK && !lk_outcome_read(answer->reply, &c->said)) {
+    status = lk_outcome_strange(script, error);
+  }
   c->answer = status;
-  freeReplyObject(answer->reply);
+  freeReplyObject(c->reply);
+  c->reply = answer->reply;
 }
 
 static void counting_answered(void *user, lk_answer *answer) {
@@ -138,17 +147,16 @@ static void send_copy(lk_counting *c) {
 
 static lk_status write_call(lk_counting *c, const char *script, lk_error *error) {
   lk_client *client = c->op.client;
-  lk_value values[LK_COUNTER_VALUES + 2];
   lk_filled filled;
-  size_t count = c->want->fill(c, values);
+  size_t count = c->nvalues;
   if (c->want->counts) {
     c->seq = lk_seq_take(client);
     if (!c->seq) return lk_fail(error, LK_NOMEM, "out of memory");
-    lk_seq_next(c->seq, &values[count], &values[count + 1]);
+    lk_seq_next(c->seq, &c->values[count], &c->values[count + 1]);
     count += 2;
   }
   lk_status status =
-      lk_fill(&filled, client, script, c->counter->name, (lk_values){values, count}, error);
+      lk_fill(&filled, client, script, c->counter->name, (lk_values){c->values, count}, error);
   if (status != LK_OK) return status;
   lk_invocation what = lk_filled_call(&filled);
   return lk_call_init(&c->call, &what, error);
@@ -173,7 +181,7 @@ static void counting_look(lk_counting *c) {
   c->news = false;
   lk_mutex_unlock(&c->op.client->mutex);
   c->gives_back = false;
-  call(c, c->want->look);
+  call(c, c->look);
 }
 
 static void begin_looking(lk_counting *c) {
@@ -294,10 +302,11 @@ static void looked(lk_counting *c, lk_status status) {
   if (status == LK_OK && c->want->counts && c->said.first == -2) {
     status = lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
   } else if (status == LK_OK) {
-    status = c->want->read(c, &c->said, &c->again_ms, error);
+    status = c->want->read(c, error);
   } else if (c->want->fail) {
     status = c->want->fail(c, status, error);
   }
+  drop_call(c);
   c->last = status;
   bool at_once = status == LK_BUSY && c->again_ms == 0 && c->hurried == LK_OK;
   if (at_once && lk_clock_us() < c->looks_us) {
@@ -315,7 +324,8 @@ static void looked(lk_counting *c, lk_status status) {
 
 static void gave_back(lk_counting *c, lk_status status) {
   lk_error *error = lk_op_error(&c->op);
-  status = c->want->gave(c, c->reason, status, &c->said, error);
+  status = c->want->gave(c, status, error);
+  drop_call(c);
   if (status == LK_BUSY && c->hurried == LK_OK && c->wait_ms != 0 && !is_over(c)) {
     begin_looking(c);
   } else if (status == LK_BUSY) {
@@ -324,6 +334,16 @@ static void gave_back(lk_counting *c, lk_status status) {
   } else {
     end(c, status);
   }
+}
+
+/* Whatever the last copy met, an earlier one may have run. */
+static lk_status resend_unsure(lk_status last, const char *script, lk_error *error) {
+  if (!error || last == LK_UNSURE) return LK_UNSURE;
+  char said[200];
+  snprintf(said, sizeof said, "%.199s", error->message);
+  lk_fail(error, LK_UNSURE, "no reply came, then: %s", said);
+  snprintf(error->script, sizeof error->script, "%s", script);
+  return LK_UNSURE;
 }
 
 /* While it is unknown whether a copy has run, it goes out again. */
@@ -339,10 +359,9 @@ static void heard_answer(lk_counting *c) {
   lk_status status = c->answer;
   if (counting_send_again(c, status)) return;
   if (status != LK_OK && c->doubt && c->resend_us > 0) {
-    status = lk_resend_unsure(status, c->call.script->name, lk_op_error(&c->op));
+    status = resend_unsure(status, c->call.script->name, lk_op_error(&c->op));
   }
   if (c->doubt) c->stray = true;
-  drop_call(c);
   if (c->gives_back) {
     gave_back(c, status);
   } else {
@@ -379,38 +398,56 @@ static void counting_fire(lk_timer *timer) {
 }
 
 static void counting_quit(lk_op *op, lk_status why) {
-  lk_counting *c = lk_counting_of(op);
+  lk_counting *c = counting_of_op(op);
   lk_mutex_lock(&op->client->mutex);
   if (c->hurried == LK_OK) c->hurried = (int)why;
   lk_mutex_unlock(&op->client->mutex);
   lk_steps_tell(&c->steps, QUIT);
 }
 
+static void counting_free(lk_counting *c) {
+  if (c->want->destroy) {
+    c->want->destroy(c);
+  } else {
+    free(c);
+  }
+}
+
 static void counting_destroy(lk_op *op) {
-  lk_counting *c = lk_counting_of(op);
+  lk_counting *c = counting_of_op(op);
   free(c->deaf);
-  c->want->destroy(c);
+  counting_free(c);
 }
 
 /* -------------------------------------------------------------------------------------- begin -- */
 
-lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *want,
-                            int64_t wait_ms, const lk_told *told, lk_error *error) {
-  c->want = want;
+lk_counting *lk_counting_new(size_t size, const char *look) {
+  lk_counting *c = calloc(1, size);
+  if (c) c->look = look;
+  return c;
+}
+
+void lk_counting_bytes(lk_counting *c, const char *name, const char *data, size_t len) {
+  c->values[c->nvalues++] = lk_value_of(name, data, len);
+}
+
+void lk_counting_number(lk_counting *c, const char *name, int64_t number) {
+  c->values[c->nvalues++] = lk_number_value(name, number, &c->digits[c->ndigits++]);
+}
+
+static lk_status counting_begin(lk_counting *c, const lk_counter *counter, int64_t wait_ms,
+                                const lk_told *told, lk_error *error) {
   c->counter = counter;
   c->op.destroy = counting_destroy;
   c->op.quit = counting_quit;
   lk_steps_init(&c->steps, &c->op, counting_step);
   atomic_init(&c->hurried, LK_OK);
   lk_status status = lk_op_begin(&c->op, counter->client, NULL, told->done, told->user, error);
-  if (status != LK_OK) {
-    want->destroy(c);
-    return status;
-  }
+  if (status != LK_OK) return status;
   c->wait_ms = wait_ms;
   c->deadline_us = lk_deadline_us(wait_ms);
-  c->patience_us = c->patience_us ? c->patience_us : counter->client->command_us;
-  c->resend_us = want->counts ? counter->resend_us : 0;
+  if (c->patience_us == 0) c->patience_us = counter->client->command_us;
+  if (c->want->counts) c->resend_us = counter->resend_us;
   c->pause_us = PAUSE_FIRST_US;
   c->timer.fire = counting_fire;
   c->blocking = !told->done;
@@ -418,7 +455,7 @@ lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *
   return LK_OK;
 }
 
-void lk_counting_start(lk_counting *c) {
+static void counting_start(lk_counting *c) {
   lk_client *client = c->op.client;
   bool first = true;
   lk_mutex_lock(&client->mutex);
@@ -430,22 +467,26 @@ void lk_counting_start(lk_counting *c) {
   lk_steps_start(&c->steps, first ? TURN : TIMER);
 }
 
-lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
-                          lk_error *error) {
-  const lk_told nobody = {.done = NULL};
-  lk_status status = lk_counting_begin(c, counter, want, wait_ms, &nobody, error);
-  if (status != LK_OK) return status;
-  lk_counting_start(c);
+lk_status lk_counting_run(lk_counting *c, const lk_counter *counter, const lk_want *want,
+                          int64_t wait_ms, const lk_told *told, lk_error *error) {
+  static const lk_told nobody = {.done = NULL};
+  c->want = want;
+  lk_status status = counting_begin(c, counter, wait_ms, told ? told : &nobody, error);
+  if (status != LK_OK) {
+    counting_free(c);
+    return status;
+  }
+  if (told && told->out) *told->out = &c->op;
+  counting_start(c);
+  if (told) return lk_succeed(error);
   status = lk_op_wait(&c->op);
   lk_op_drop(&c->op);
   return status;
 }
 
-lk_status lk_counting_go(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
-                         const lk_told *told, lk_error *error) {
-  lk_status status = lk_counting_begin(c, counter, want, wait_ms, told, error);
-  if (status != LK_OK) return status;
-  if (told->out) *told->out = &c->op;
-  lk_counting_start(c);
-  return lk_succeed(error);
+lk_status lk_counting_once(lk_counting *c, lk_client *client, const char *name, const lk_want *want,
+                           lk_error *error) {
+  const lk_counter bare = {.client = client, .name = (char *)(uintptr_t)name};
+  if (!c) return lk_fail(error, LK_NOMEM, "out of memory");
+  return lk_counting_run(c, &bare, want, 0, NULL, error);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call on what is counted, from its first copy to its end: it looks whether it can have what it wants, and if
- * not, waits for its channel and looks again. It has no thread (harness/steps.h); a blocking call makes its first
- * looks on its own and then sleeps until it has ended.
+ * One call on what is counted, or on anything else that is no lock, from its first copy to its end. While it is
+ * unknown whether a copy has run, it goes out again. Where it cannot have yet what it wants, it waits for its
+ * channel and looks again. It has no thread (harness/steps.h); a blocking call makes its first looks on its own and
+ * then sleeps until it has ended.
  */
 #ifndef LK_COUNTING_H
 #define LK_COUNTING_H
 
 #include "harness/eval.h"
 #include "harness/line.h"
+#include "harness/reply.h"
 #include "harness/steps.h"
 #include "locks/counter.h"
 
@@ -16,29 +18,26 @@ typedef struct lk_counting lk_counting;
 
 /* What is wanted. Its functions run as steps; those that may be NULL say so. */
 typedef struct lk_want {
-  const char *look; /* the script that takes it, or says that it cannot be had yet */
   const char *back; /* gives back what is not to be kept; NULL: nothing is taken */
-  bool
-      counts; /* a caller and a seq go with its calls, so none is done twice: they go out again for resend_ms */
-  bool gives;   /* it wants nothing for itself: what it meets keeps nobody waiting */
-  bool repairs; /* a look without an answer is made good by the next */
-  /* The arguments; how many. */
-  size_t (*fill)(lk_counting *c, lk_value values[LK_COUNTER_VALUES]);
-  /* A look was answered. LK_OK: it has it; LK_BUSY: not yet, and *again_ms says when to look at the latest, 0: at
-   * once, -1: unknown; anything else ends the call. */
-  lk_status (*read)(lk_counting *c, const lk_said *said, int64_t *again_ms, lk_error *error);
+  bool counts;      /* a caller and a seq go with its calls, so none is done twice */
+  bool gives;       /* it wants nothing for itself: what it meets keeps nobody waiting */
+  bool repairs;     /* a look without an answer is made good by the next */
+  /* A look was answered: c->said, and c->reply. LK_OK: it has it; LK_BUSY: not yet, and c->again_ms says when to look
+   * at the latest, 0: at once, -1 as it stands: unknown; anything else ends the call. */
+  lk_status (*read)(lk_counting *c, lk_error *error);
   /* NULL, or: it was not answered, or with an error; what the call comes to. */
   lk_status (*fail)(lk_counting *c, lk_status status, lk_error *error);
   /* NULL, or makes it the application's. Unless LK_OK it is given back; LK_BUSY: and tried anew. */
   lk_status (*keep)(lk_counting *c, lk_error *error);
-  /* NULL, or it was given back for this reason (LK_BUSY: to be tried anew), and that was answered so: what the
-   * call comes to. `said` is read if the answer is LK_OK. */
-  lk_status (*gave)(lk_counting *c, lk_status reason, lk_status answer, const lk_said *said,
-                    lk_error *error);
+  /* NULL, or it was given back for c->reason (LK_BUSY: to be tried anew), and that was answered so: what the
+   * call comes to. c->said is read if the answer is LK_OK. */
+  lk_status (*gave)(lk_counting *c, lk_status answer, lk_error *error);
   /* NULL, or: it ends, and not with LK_OK. */
   void (*settle)(lk_counting *c);
-  void (*destroy)(lk_counting *c); /* frees it */
+  void (*destroy)(lk_counting *c); /* frees it; NULL: free() does */
 } lk_want;
+
+enum { LK_COUNTING_VALUES = 6, LK_COUNTING_NUMBERS = 2 }; /* most of a call */
 
 typedef enum lk_counting_phase {
   LK_COUNTING_IN_LINE,   /* others of this process are first */
@@ -53,11 +52,17 @@ struct lk_counting {
   lk_op op;
   lk_steps steps;
   const lk_want *want;
-  lk_counter *counter;
+  const char *look; /* the script that takes it, or says that it cannot be had yet */
+  const lk_counter *counter;
+  lk_value values[LK_COUNTING_VALUES]; /* its arguments, and room for a caller and a seq */
+  size_t nvalues;
+  lk_digits digits[LK_COUNTING_NUMBERS];
+  size_t ndigits;
+  void *into; /* where it writes what it reads, for a thread that waits */
   int64_t wait_ms;
   int64_t deadline_us;
-  int64_t patience_us; /* of each copy of a call */
-  int64_t resend_us;   /* copies go out for so long; 0: one does */
+  int64_t patience_us; /* of each copy of a call; 0 before it begins: as the client has it */
+  int64_t resend_us;   /* copies go out for so long; 0: one does. What counts goes by its counter */
   bool blocking;       /* the thread that began it makes the calls that it comes to */
   uint64_t thread;
   lk_timer timer;
@@ -88,25 +93,25 @@ struct lk_counting {
   int64_t looks_us; /* until when "at once" is believed */
   lk_status last;   /* what the last look said */
   int64_t again_ms;
-  lk_status answer; /* of the last copy, */
-  lk_said said;     /* and what it said, if that is LK_OK */
+  lk_status answer;  /* of the last copy, */
+  lk_outcome said;   /* and what it said, if that is LK_OK, */
+  redisReply *reply; /* with all of it */
 };
 
-/* A call has begun; c is zeroed but for what its owner added, and goes by want->destroy. Otherwise as
- * lk_op_begin(); c is freed then. Without told->done it is blocking. */
-lk_status lk_counting_begin(lk_counting *c, lk_counter *counter, const lk_want *want,
-                            int64_t wait_ms, const lk_told *told, lk_error *error);
-/* Its first step, on this thread. */
-void lk_counting_start(lk_counting *c);
-/* Both, for a thread that waits until it has ended. */
-lk_status lk_counting_run(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
-                          lk_error *error);
-/* Both, for an application that is told. */
-lk_status lk_counting_go(lk_counting *c, lk_counter *counter, const lk_want *want, int64_t wait_ms,
-                         const lk_told *told, lk_error *error);
+/* Zeroed, of so many bytes with what its owner adds behind it; NULL: no memory. Until it begins it is freed by
+ * free(). */
+lk_counting *lk_counting_new(size_t size, const char *look);
+/* One more argument. A number is written down in it; bytes must live as long as it runs. */
+void lk_counting_number(lk_counting *c, const char *name, int64_t number);
+void lk_counting_bytes(lk_counting *c, const char *name, const char *data, size_t len);
 
-static inline lk_counting *lk_counting_of(lk_op *op) {
-  return (lk_counting *)((char *)op - offsetof(lk_counting, op));
-}
+/* Runs it for a thread that waits until it has ended, with told NULL; else for an application that is told of its
+ * end. It goes by want->destroy from now on, whatever the status. */
+lk_status lk_counting_run(lk_counting *c, const lk_counter *counter, const lk_want *want,
+                          int64_t wait_ms, const lk_told *told, lk_error *error);
+/* For a thread that waits, of who has no counter: this script with what bears this name. Copies go out for
+ * c->resend_us. NULL: LK_NOMEM. */
+lk_status lk_counting_once(lk_counting *c, lk_client *client, const char *name, const lk_want *want,
+                           lk_error *error);
 
 #endif

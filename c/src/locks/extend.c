@@ -36,7 +36,7 @@ static lk_status extended(const extending *e, const lk_answer *answer, lk_error 
     lk_hold_extend(e->hold, answer->sent_us, lock->lease_us, company);
     return LK_OK;
   }
-  if (status != LK_LOST) return lk_bound_strange(&lock->renew, error);
+  if (status != LK_LOST) return lk_outcome_strange(lock->renew.def->name, error);
   lk_hold_lose(e->hold, reason);
   return lk_fail(error, LK_LOST,
                  "the hold had ended before: lease over, broken, deleted or evicted");

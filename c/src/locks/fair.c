@@ -298,7 +298,7 @@ static void fair_answered(lk_attempt *a) {
   } else if (outcome == -2 && !waited) {
     lk_attempt_end(a, lk_fail(lk_op_error(&a->op), refused, "%s", lk_status_text((int)refused)));
   } else {
-    lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
+    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->op)));
   }
 }
 

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "harness/reply.h"
-#include "locks/counter.h"
+#include "locks/counting.h"
 #include "locks/lock.h"
 
-enum { WORDS_MAX = 16, RESEND_US = LK_RESEND_MAX_MS * 1000 };
+enum { WORDS_MAX = 16 };
 
 /* A mutex is no hash, and the field of a read hold may outlive it. */
 static lk_status guard_check(const lk_lock *lock, const lk_bytes *argv, size_t argc,
@@ -45,44 +44,32 @@ static const char *script_for(lk_bytes command) {
   return "guard/call";
 }
 
-/* {1, reply}; {-1}; {-2}. The reply's second element goes to the application. */
-static lk_status guard_judge(redisReply *reply, const char *script, lk_reply **out,
-                             lk_error *error) {
-  int64_t outcome = 0;
-  lk_reply_number(lk_reply_wrap(reply), 0, &outcome);
-  if (outcome == 1) {
-    if (out && reply->elements > 1 && reply->element[1]->type != REDIS_REPLY_NIL) {
-      *out = lk_reply_wrap(reply->element[1]);
-      reply->element[1] = NULL;
-    }
-    return lk_succeed(error);
-  }
-  if (outcome == -1)
+/* {1, reply}; {-1}. The reply's second element goes to the application. */
+static lk_status read_guarded(lk_counting *c, lk_error *error) {
+  lk_reply **out = c->into;
+  redisReply *reply = c->reply;
+  if (c->said.first == -1)
     return lk_fail(error, LK_LOST, "the hold has ended: lease over, broken, deleted or evicted");
-  if (outcome == -2) return lk_fail(error, LK_OVERTAKEN, "a later call of this caller has run");
-  return lk_said_strange(script, error);
+  if (c->said.first != 1) return lk_outcome_strange(c->look, error);
+  if (out && reply->elements > 1 && reply->element[1]->type != REDIS_REPLY_NIL) {
+    *out = lk_reply_wrap(reply->element[1]);
+    reply->element[1] = NULL;
+  }
+  return LK_OK;
 }
 
 static lk_status guard_run(lk_lock *lock, const char *owner, const lk_bytes *argv, size_t argc,
                            lk_reply **out, lk_error *error) {
-  lk_client *client = lock->client;
-  lk_filled call;
-  redisReply *reply = NULL;
-  unsigned copies;
-  lk_seq *seq = lk_seq_take(client);
-  if (!seq) return lk_fail(error, LK_NOMEM, "out of memory");
-  lk_value values[6] = {{.name = "command", .one = argv[0]},
-                        {.name = "target", .one = argv[1]},
-                        {.name = "words", .many = argv + 2, .count = argc - 2},
-                        lk_value_of("owner", owner, strlen(owner))};
-  lk_seq_next(seq, &values[4], &values[5]);
-  lk_status status = lk_fill(&call, client, script_for(argv[0]), lock->record->name,
-                             (lk_values){values, 6}, error);
-  if (status == LK_OK) status = lk_resend(client, &call, RESEND_US, &reply, &copies, error);
-  lk_seq_give(client, seq);
-  if (status == LK_OK) status = guard_judge(reply, call.script->name, out, error);
-  freeReplyObject(reply);
-  return status;
+  static const lk_want wants_guarded = {.counts = true, .gives = true, .read = read_guarded};
+  lk_counting *c = lk_counting_new(sizeof *c, script_for(argv[0]));
+  if (!c) return lk_fail(error, LK_NOMEM, "out of memory");
+  lk_counting_bytes(c, "command", argv[0].data, argv[0].len);
+  lk_counting_bytes(c, "target", argv[1].data, argv[1].len);
+  c->values[c->nvalues++] = (lk_value){.name = "words", .many = argv + 2, .count = argc - 2};
+  lk_counting_bytes(c, "owner", owner, strlen(owner));
+  c->resend_us = LK_RESEND_MAX_MS * 1000;
+  c->into = out;
+  return lk_counting_once(c, lock->client, lock->record->name, &wants_guarded, error);
 }
 
 lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,

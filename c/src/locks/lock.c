@@ -47,7 +47,7 @@ static void reentered(lk_attempt *a) {
   } else if (outcome == -1) {
     lk_hold_lose(hold, LK_LOST_BROKEN);
   } else {
-    lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
+    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->op)));
     return;
   }
   lk_status status = check_hold(a->lock, hold, lk_op_error(&a->op));

@@ -88,7 +88,7 @@ static void note_place(const lk_place *place, size_t number, void *user) {
   const lk_counting *c = (const lk_counting *)((const char *)place - offsetof(lk_counting, place));
   static const char permits[] = "permit/";
   if (number != 1 || !c->joined_us) return;
-  if (strncmp(c->want->look, permits, sizeof permits - 1) != 0) return;
+  if (strncmp(c->look, permits, sizeof permits - 1) != 0) return;
   note(user, 0, c->counter->name, c->joined_us, 0);
 }
 

@@ -6,10 +6,10 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "harness/reply.h"
 #include "harness/undo.h"
 #include "locks/lock.h"
 #include "locks/permit.h"
+#include "locks/tally.h"
 #include "os/clock.h"
 #include "os/sync.h"
 
@@ -84,77 +84,63 @@ void lk_permits_close(lk_permits *permits) {
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
-static lk_status permit_enter(lk_permits *permits, lk_error *error) {
-  if (!permits) return lk_fail(error, LK_INVALID, "the permits are NULL");
-  return lk_client_enter(permits->counter.client, error);
+/* {1, total}; of permits that were set {0, total}, and it stays. */
+static lk_status read_total(lk_counting *c, lk_error *error) {
+  lk_tally_leave(c, c->said.second);
+  if (c->said.first == 1) return LK_OK;
+  if (c->said.first != 0) return lk_outcome_strange(c->look, error);
+  return lk_fail(error, LK_EXISTS, "the total of permits is set to %" PRId64 ", not %s",
+                 c->said.second, c->digits[0].text);
 }
+
+static const lk_tally tally = {.noun = "permits"};
 
 lk_status lk_permits_set(lk_permits *permits, int64_t total, lk_total how, int64_t *out,
                          lk_error *error) {
-  lk_said said = {0, 0, 0, false};
-  lk_digits digits;
-  if (out) *out = 0;
-  lk_status status = permit_enter(permits, error);
-  if (status != LK_OK) return status;
-  status = lk_check_range("total", total, 0, LK_COUNT_MAX, error);
-  if (status == LK_OK && how != LK_TOTAL_INIT && how != LK_TOTAL_CHANGE) {
-    status = lk_fail(error, LK_INVALID, "how must be LK_TOTAL_INIT or LK_TOTAL_CHANGE");
+  static const lk_want wants_set = {.counts = true, .gives = true, .read = read_total};
+  const lk_tally_call call = {.tally = &tally,
+                              .counter = permits ? &permits->counter : NULL,
+                              .want = &wants_set,
+                              .script = "permit/set",
+                              .amounts = {{"total", "total", total, 0, LK_COUNT_MAX}},
+                              .choice = "mode",
+                              .word = how == LK_TOTAL_INIT ? "INIT" : "CHANGE"};
+  if (how != LK_TOTAL_INIT && how != LK_TOTAL_CHANGE) {
+    return lk_fail(error, LK_INVALID, "how must be LK_TOTAL_INIT or LK_TOTAL_CHANGE");
   }
-  if (status == LK_OK) {
-    lk_value values[] = {lk_number_value("total", total, &digits),
-                         how == LK_TOTAL_INIT ? lk_value_of("mode", "INIT", 4)
-                                              : lk_value_of("mode", "CHANGE", 6)};
-    status = lk_counter_call(&permits->counter, "permit/set", values, 2, &said, error);
-  }
-  if (status == LK_OK && out) *out = said.second;
-  if (status == LK_OK && said.first == 0) {
-    status = lk_fail(error, LK_EXISTS, "the total of permits is set to %" PRId64 ", not %" PRId64,
-                     said.second, total);
-  } else if (status == LK_OK && said.first != 1) {
-    status = lk_said_strange("permit/set", error);
-  }
-  lk_client_leave(permits->counter.client);
-  return status;
+  return lk_tally_run(&call, out, error);
 }
 
 /* {1, ttl_ms, free, held, id, left_ms...}; {0}; {-1} */
-static lk_status read_state(const lk_permits *permits, const lk_reply *reply, lk_permits_state *out,
-                            lk_error *error) {
-  int64_t outcome = 2;
-  lk_reply_number(reply, 0, &outcome);
+static lk_status read_state(lk_counting *c, lk_error *error) {
+  lk_permits_state *out = c->into;
+  const lk_outcome *said = &c->said;
   out->ttl_ms = -2;
-  if (outcome == 0) return LK_OK;
-  if (outcome == -1) {
-    return lk_fail(error, LK_WRONGTYPE, "%s: these are no permits", permits->counter.name);
+  if (said->first == 0) return LK_OK;
+  if (said->first == -1) {
+    return lk_fail(error, LK_WRONGTYPE, "%s: these are no permits", c->counter->name);
   }
-  if (outcome == 1 && lk_reply_number(reply, 1, &out->ttl_ms) &&
-      lk_reply_number(reply, 2, &out->free) && lk_reply_number(reply, 3, &out->held)) {
-    return LK_OK;
-  }
-  return lk_said_strange("permit/inspect", error);
+  if (said->first != 1 || c->reply->elements < 4) return lk_outcome_strange(c->look, error);
+  out->ttl_ms = said->second;
+  out->free = said->third;
+  out->held = said->fourth;
+  return LK_OK;
 }
 
 lk_status lk_permits_inspect(lk_permits *permits, lk_permits_state *out, lk_error *error) {
-  lk_filled call;
-  redisReply *reply = NULL;
-  unsigned copies;
+  static const lk_want wants_look = {.gives = true, .read = read_state};
   lk_permits_state state = {0};
   lk_status status = lk_output_clear(out, "lk_permits_state", error);
-  if (status == LK_OK) status = permit_enter(permits, error);
   if (status != LK_OK) return status;
+  if (!permits || !out) {
+    return lk_fail(error, LK_INVALID, "%s NULL", permits ? "out is" : "the permits are");
+  }
   lk_client *client = permits->counter.client;
-  if (!out) {
-    status = lk_fail(error, LK_INVALID, "out is NULL");
-  } else {
-    status = lk_fill(&call, client, "permit/inspect", permits->counter.name, lk_no_values, error);
-  }
-  if (status == LK_OK) {
-    status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
-  }
-  if (status == LK_OK) status = read_state(permits, lk_reply_wrap(reply), &state, error);
+  lk_counting *c = lk_counting_new(sizeof *c, "permit/inspect");
+  if (c) c->into = &state;
+  if (c) c->resend_us = client->command_us;
+  status = lk_counting_once(c, client, permits->counter.name, &wants_look, error);
   if (status == LK_OK) lk_output_copy(out, &state, sizeof state);
-  freeReplyObject(reply);
-  lk_client_leave(client);
   return status;
 }
 
@@ -171,11 +157,10 @@ static void lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   permit->from->on_lost(permit, reason_of(reason), permit->from->user);
 }
 
-size_t lk_permit_values(const lk_permit *permit, lk_value values[LK_COUNTER_VALUES]) {
+void lk_permit_values(const lk_permit *permit, lk_value values[2]) {
   const char *lease = permit->from->lease.text;
   values[0] = lk_value_of("lease", lease, strlen(lease));
   values[1] = (lk_value){.name = "ids", .many = permit->ids, .count = permit->count};
-  return 2;
 }
 
 int64_t lk_permit_patience_us(const lk_permits *permits) {
@@ -186,9 +171,9 @@ int64_t lk_permit_patience_us(const lk_permits *permits) {
 static lk_status permit_fill(const lk_permit *permit, const char *script, lk_filled *call,
                              lk_error *error) {
   const lk_counter *counter = &permit->from->counter;
-  lk_value values[LK_COUNTER_VALUES];
-  size_t count = lk_permit_values(permit, values);
-  return lk_fill(call, counter->client, script, counter->name, (lk_values){values, count}, error);
+  lk_value values[2];
+  lk_permit_values(permit, values);
+  return lk_fill(call, counter->client, script, counter->name, (lk_values){values, 2}, error);
 }
 
 void lk_permit_undo(const lk_permit *permit) {

@@ -41,8 +41,8 @@ bool lk_permit_choose_ids(lk_permit *permit);
 void lk_permit_drop(lk_permit *permit);
 /* It is not held any more, as far as answers are concerned. */
 void lk_permit_unlist(lk_permit *permit);
-/* The arguments that its scripts share; how many. */
-size_t lk_permit_values(const lk_permit *permit, lk_value values[LK_COUNTER_VALUES]);
+/* The arguments that its scripts share: two. */
+void lk_permit_values(const lk_permit *permit, lk_value values[2]);
 /* How long one try may take. */
 int64_t lk_permit_patience_us(const lk_permits *permits);
 /* It was granted by a call that was sent then: from now on it is renewed. */

@@ -12,23 +12,18 @@ typedef struct acquiring {
   lk_permit **out;   /* of a thread that waits */
 } acquiring;
 
-static size_t permits_fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
-  return lk_permit_values(((const acquiring *)c)->permit, values);
-}
-
-static lk_status permits_read(lk_counting *c, const lk_said *said, int64_t *again_ms,
-                              lk_error *error) {
-  (void)c;
-  if (said->first == 1) return LK_OK;
-  if (said->first != 0) return lk_said_strange("permit/acquire", error);
-  *again_ms = said->second;
-  if (said->second < 0)
+static lk_status permits_read(lk_counting *c, lk_error *error) {
+  int64_t left_ms = c->again_ms = c->said.second;
+  if (c->said.first == 1) return LK_OK;
+  if (c->said.first != 0) return lk_outcome_strange(c->look, error);
+  if (left_ms < 0) {
     return lk_fail(error, LK_BUSY,
                    "too few permits are free, and no lease ends: set how many there are "
                    "(lk_permits_set), if nobody has");
+  }
   return lk_fail(error, LK_BUSY,
                  "too few permits are free; a lease ends in %" PRId64 " ms, unless renewed",
-                 said->second);
+                 left_ms);
 }
 
 /* Was it granted long ago? Its reply may have been late, or this process may have been stopped. */
@@ -61,10 +56,9 @@ static void permits_settle(lk_counting *c) {
   c->stray = false;
 }
 
-static lk_status permits_gave(lk_counting *c, lk_status reason, lk_status answer,
-                              const lk_said *said, lk_error *error) {
+static lk_status permits_gave(lk_counting *c, lk_status answer, lk_error *error) {
   acquiring *a = (acquiring *)c;
-  (void)said;
+  lk_status reason = c->reason;
   c->stray = answer != LK_OK || (c->stray && c->doubt);
   if (c->hurried != LK_OK) reason = (lk_status)c->hurried;
   if (reason == LK_CLOSED) return lk_fail(error, reason, "the client is closed");
@@ -93,10 +87,8 @@ static void permits_destroy(lk_counting *c) {
   free(a);
 }
 
-static const lk_want wants_permits = {.look = "permit/acquire",
-                                      .back = "permit/release",
+static const lk_want wants_permits = {.back = "permit/release",
                                       .repairs = true,
-                                      .fill = permits_fill,
                                       .read = permits_read,
                                       .keep = permits_keep,
                                       .gave = permits_gave,
@@ -113,7 +105,7 @@ static acquiring *permits_new_acquire(lk_permits *permits, size_t count, int64_t
   }
   if (*status == LK_OK) *status = lk_check_range("wait_ms", wait_ms, LK_FOREVER, INT64_MAX, error);
   if (*status == LK_OK) {
-    a = calloc(1, sizeof *a);
+    a = (acquiring *)lk_counting_new(sizeof *a, "permit/acquire");
     *status = a ? lk_permit_new(permits, count, &a->permit, error)
                 : lk_fail(error, LK_NOMEM, "out of memory");
   }
@@ -122,6 +114,8 @@ static acquiring *permits_new_acquire(lk_permits *permits, size_t count, int64_t
     return NULL;
   }
   a->counting.patience_us = lk_permit_patience_us(permits);
+  lk_permit_values(a->permit, a->counting.values);
+  a->counting.nvalues = 2;
   return a;
 }
 
@@ -133,7 +127,7 @@ lk_status lk_permits_acquire(lk_permits *permits, size_t count, int64_t wait_ms,
   acquiring *a = permits_new_acquire(permits, count, wait_ms, &status, error);
   if (!a) return status;
   a->out = out;
-  return lk_counting_run(&a->counting, &permits->counter, &wants_permits, wait_ms, error);
+  return lk_counting_run(&a->counting, &permits->counter, &wants_permits, wait_ms, NULL, error);
 }
 
 lk_status lk_permits_acquire_async(lk_permits *permits, size_t count, int64_t wait_ms,
@@ -144,7 +138,7 @@ lk_status lk_permits_acquire_async(lk_permits *permits, size_t count, int64_t wa
   acquiring *a = permits_new_acquire(permits, count, wait_ms, &status, error);
   if (!a) return status;
   const lk_told told = {done, user, out};
-  return lk_counting_go(&a->counting, &permits->counter, &wants_permits, wait_ms, &told, error);
+  return lk_counting_run(&a->counting, &permits->counter, &wants_permits, wait_ms, &told, error);
 }
 
 lk_permit *lk_op_permit(lk_op *op) {

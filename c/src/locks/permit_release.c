@@ -11,20 +11,15 @@ static lk_permit *of_counting(const lk_counting *c) {
   return (lk_permit *)((uintptr_t)c - offsetof(lk_permit, release));
 }
 
-static size_t permit_release_fill(lk_counting *c, lk_value values[LK_COUNTER_VALUES]) {
-  return lk_permit_values(of_counting(c), values);
-}
-
-static lk_status permit_release_released(const lk_permit *permit, const lk_said *said,
-                                         lk_error *error) {
-  if (said->first == 1) return lk_succeed(error);
-  if (said->first != -1) return lk_said_strange("permit/release", error);
-  if (said->again) {
+static lk_status permit_release_released(const lk_counting *c, lk_error *error) {
+  if (c->said.first == 1) return lk_succeed(error);
+  if (c->said.first != -1) return lk_outcome_strange(c->look, error);
+  if (c->copies > 1) {
     return lk_fail(error, LK_UNSURE,
                    "not held now; an earlier copy of this release may be the one that counted");
   }
-  return lk_fail(error, LK_LOST, "the server had only %" PRId64 " of %zu any more", said->second,
-                 permit->count);
+  return lk_fail(error, LK_LOST, "the server had only %" PRId64 " of %zu any more", c->said.second,
+                 of_counting(c)->count);
 }
 
 static lk_status say_lost(const lk_permit *permit, lk_status status, lk_error *error) {
@@ -32,11 +27,8 @@ static lk_status say_lost(const lk_permit *permit, lk_status status, lk_error *e
   return lk_fail(error, LK_LOST, "it was lost before: %s", lk_lost_text((int)permit->lost));
 }
 
-static lk_status permit_release_read(lk_counting *c, const lk_said *said, int64_t *again_ms,
-                                     lk_error *error) {
-  const lk_permit *permit = of_counting(c);
-  (void)again_ms;
-  return say_lost(permit, permit_release_released(permit, said, error), error);
+static lk_status permit_release_read(lk_counting *c, lk_error *error) {
+  return say_lost(of_counting(c), permit_release_released(c, error), error);
 }
 
 /* It was not answered, or with an error. */
@@ -53,9 +45,7 @@ static lk_status permit_release_fail(lk_counting *c, lk_status status, lk_error 
 
 static void permit_release_destroy(lk_counting *c) { lk_permit_drop(of_counting(c)); }
 
-static const lk_want wants_release = {.look = "permit/release",
-                                      .gives = true,
-                                      .fill = permit_release_fill,
+static const lk_want wants_release = {.gives = true,
                                       .read = permit_release_read,
                                       .fail = permit_release_fail,
                                       .destroy = permit_release_destroy};
@@ -67,7 +57,10 @@ static lk_status permit_release_prepare(lk_permit *permit, lk_error *error) {
   if (!lk_client_is_mine(client)) return lk_client_enter(client, error);
   permit->lost = lk_permit_lost(permit);
   lk_permit_unlist(permit);
+  permit->release.look = "permit/release";
   permit->release.patience_us = lk_permit_patience_us(permit->from);
+  lk_permit_values(permit, permit->release.values);
+  permit->release.nvalues = 2;
   return LK_OK;
 }
 
@@ -77,7 +70,7 @@ lk_status lk_permit_release(lk_permit *permit, lk_error *error) {
   lk_status status = permit_release_prepare(permit, error);
   if (status != LK_OK) return status;
   lk_watch_close(permit->watch);
-  return lk_counting_run(&permit->release, &permit->from->counter, &wants_release, 0, error);
+  return lk_counting_run(&permit->release, &permit->from->counter, &wants_release, 0, NULL, error);
 }
 
 lk_status lk_permit_release_async(lk_permit *permit, lk_done_fn done, void *user, lk_error *error) {
@@ -86,5 +79,5 @@ lk_status lk_permit_release_async(lk_permit *permit, lk_done_fn done, void *user
   if (status != LK_OK) return status;
   lk_watch_end(permit->watch);
   const lk_told told = {done, user, NULL};
-  return lk_counting_go(&permit->release, &permit->from->counter, &wants_release, 0, &told, error);
+  return lk_counting_run(&permit->release, &permit->from->counter, &wants_release, 0, &told, error);
 }

@@ -162,7 +162,7 @@ static void plain_answered(lk_attempt *a) {
     lk_attempt_end(
         a, lk_fail(lk_op_error(&a->op), row->refused, "%s", lk_status_text((int)row->refused)));
   } else {
-    lk_attempt_end(a, lk_bound_strange(a->calling, lk_op_error(&a->op)));
+    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->op)));
   }
 }
 

@@ -74,7 +74,7 @@ static lk_status release_released(const leaving *l, const lk_answer *answer, int
                                   lk_error *error) {
   if (outcome == 1) return LK_OK;
   if (outcome != -1) {
-    return lk_bound_strange(call_of(l), error);
+    return lk_outcome_strange(call_of(l)->def->name, error);
   }
   if (answer->copies > 1) {
     return lk_fail(
@@ -132,8 +132,8 @@ static lk_status release_settle(leaving *l, const lk_answer *answer, lk_error *e
   const lk_bound *bound = call_of(l);
   lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies};
   heard.status = lk_answer_status(answer, bound->def->name, bound->keys[0], error);
-  if (heard.status == LK_OK && !lk_bound_outcome(answer->reply, &heard.outcome)) {
-    heard.status = lk_bound_strange(bound, error);
+  if (heard.status == LK_OK && !lk_outcome_read(answer->reply, &heard.outcome)) {
+    heard.status = lk_outcome_strange(bound->def->name, error);
   }
   lk_status status = heard.status;
   if (status == LK_OK) status = release_released(l, answer, heard.outcome.first, error);

@@ -2,6 +2,7 @@
 #include "locks/tally.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/options.h"
 #include "base/status.h"
@@ -38,35 +39,79 @@ void lk_tally_close(lk_counter *counter) {
   free(counter);
 }
 
-lk_status lk_tally_enter(const lk_tally *tally, const lk_counter *counter, int64_t *out,
-                         lk_error *error) {
-  if (out) *out = 0;
-  if (!counter) return lk_fail(error, LK_INVALID, "the %s is NULL", tally->noun);
-  return lk_client_enter(counter->client, error);
-}
-
-lk_status lk_tally_set(const lk_tally *tally, lk_counter *counter, int64_t count, int64_t ttl_ms,
-                       lk_said *said, lk_error *error) {
-  lk_digits digits, ttl;
-  lk_status status = lk_check_range("count", count, tally->count_min, LK_COUNT_MAX, error);
-  if (status == LK_OK && ttl_ms != 0) {
-    status = lk_check_range("ttl_ms", ttl_ms, 1000, LK_COUNTER_TTL_MAX_MS, error);
+/* NULL, and *status says why. */
+static lk_counting *tally_prepare(const lk_tally_call *call, lk_status *status, lk_error *error) {
+  *status = call->counter ? LK_OK : lk_fail(error, LK_INVALID, "the %s is NULL", call->tally->noun);
+  if (*status == LK_OK) *status = lk_client_enter(call->counter->client, error);
+  if (*status != LK_OK) return NULL;
+  lk_client_leave(call->counter->client); /* a client that is closed is said before what is wrong */
+  for (size_t i = 0; *status == LK_OK && i < LK_COUNTING_NUMBERS; i++) {
+    const lk_amount *one = &call->amounts[i];
+    if (one->what) *status = lk_check_range(one->what, one->value, one->min, one->max, error);
   }
-  if (status != LK_OK) return status;
-  lk_value values[] = {lk_number_value("count", count, &digits),
-                       lk_number_value("ttl", ttl_ms, &ttl)};
-  return lk_counter_call(counter, tally->set, values, ttl_ms ? 2 : 1, said, error);
+  if (*status == LK_OK) {
+    *status = lk_check_range("wait_ms", call->wait_ms, LK_FOREVER, INT64_MAX, error);
+  }
+  if (*status != LK_OK) return NULL;
+  lk_counting *c = lk_counting_new(sizeof *c, call->script);
+  if (!c) *status = lk_fail(error, LK_NOMEM, "out of memory");
+  for (size_t i = 0; c && i < LK_COUNTING_NUMBERS; i++) {
+    const lk_amount *one = &call->amounts[i];
+    if (one->what) lk_counting_number(c, one->argument, one->value);
+  }
+  if (c && call->choice) lk_counting_bytes(c, call->choice, call->word, strlen(call->word));
+  return c;
 }
 
-lk_status lk_tally_inspect(const lk_tally *tally, lk_counter *counter, int64_t *out,
+void lk_tally_leave(lk_counting *c, int64_t number) {
+  c->op.number = number;
+  if (c->into) *(int64_t *)c->into = number;
+}
+
+lk_status lk_tally_run(const lk_tally_call *call, int64_t *out, lk_error *error) {
+  lk_status status;
+  if (out) *out = 0;
+  lk_counting *c = tally_prepare(call, &status, error);
+  if (!c) return status;
+  c->into = out;
+  return lk_counting_run(c, call->counter, call->want, call->wait_ms, NULL, error);
+}
+
+lk_status lk_tally_start(const lk_tally_call *call, const lk_told *told, lk_error *error) {
+  lk_status status;
+  if (told->out) *told->out = NULL;
+  if (!told->done) return lk_fail(error, LK_INVALID, "an asynchronous call needs a callback");
+  lk_counting *c = tally_prepare(call, &status, error);
+  return c ? lk_counting_run(c, call->counter, call->want, call->wait_ms, told, error) : status;
+}
+
+/* ------------------------------------------------------------------------------------- inspect -- */
+
+lk_status lk_tally_inspected(const lk_counting *c, lk_error *error) {
+  if (c->said.first == 0 || c->said.first == 1) return LK_OK;
+  if (c->said.first != -1) return lk_outcome_strange(c->look, error);
+  return lk_fail(error, LK_WRONGTYPE, "%s: the key does not hold a number", c->counter->name);
+}
+
+typedef struct found {
+  int64_t number, ttl_ms;
+} found;
+
+static lk_status read_found(lk_counting *c, lk_error *error) {
+  *(found *)c->into = (found){c->said.third, c->said.first == 1 ? c->said.second : -2};
+  return lk_tally_inspected(c, error);
+}
+
+lk_status lk_tally_inspect(const lk_tally *tally, const lk_counter *counter, int64_t *out,
                            int64_t *ttl_ms, lk_error *error) {
-  lk_said said = {0, 0, 0, false};
-  if (ttl_ms) *ttl_ms = 0;
-  lk_status status = lk_tally_enter(tally, counter, out, error);
-  if (status != LK_OK) return status;
-  status = lk_counter_inspect(counter, tally->inspect, &said, error);
-  if (status == LK_OK && out) *out = said.third;
-  if (status == LK_OK && ttl_ms) *ttl_ms = said.first == 1 ? said.second : -2;
-  lk_client_leave(counter->client);
+  static const lk_want wants_look = {.gives = true, .read = read_found};
+  found seen = {0, 0};
+  if (!counter) return lk_fail(error, LK_INVALID, "the %s is NULL", tally->noun);
+  lk_counting *c = lk_counting_new(sizeof *c, tally->inspect);
+  if (c) c->resend_us = counter->client->command_us;
+  if (c) c->into = &seen;
+  lk_status status = lk_counting_once(c, counter->client, counter->name, &wants_look, error);
+  if (out) *out = status == LK_OK ? seen.number : 0;
+  if (ttl_ms) *ttl_ms = status == LK_OK ? seen.ttl_ms : 0;
   return status;
 }

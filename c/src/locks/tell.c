@@ -76,7 +76,7 @@ static void tell_place(const lk_place *place, size_t number, void *user) {
   const telling *to = user;
   const lk_counting *c = (const lk_counting *)((const char *)place - offsetof(lk_counting, place));
   char family[32];
-  snprintf(family, sizeof family, "%.*s", (int)strcspn(c->want->look, "/"), c->want->look);
+  snprintf(family, sizeof family, "%.*s", (int)strcspn(c->look, "/"), c->look);
   const lk_member members[MEMBERS] = {
       LK_TEXT("kind", family),
       LK_TEXT("name", c->counter->name),

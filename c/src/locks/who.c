@@ -8,8 +8,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "harness/answer.h"
-#include "harness/reply.h"
-#include "harness/seq.h"
+#include "locks/counting.h"
 #include "os/clock.h"
 
 /* What looks at a kind, and where its reply has the rest of the lease, the count and the first owner. */
@@ -145,6 +144,11 @@ static lk_status name_client(lk_client *client, const sight *view, const char *n
 
 /* ------------------------------------------------------------------------------------- the holder -- */
 
+typedef struct looking {
+  const sight *view;
+  lk_holder *out;
+} looking;
+
 static void read_owner(const sight *view, const lk_reply *reply, size_t at, lk_holder *out) {
   const lk_bytes owner = lk_reply_bytes(lk_reply_at(reply, at));
   if (!owner.data) return;
@@ -158,18 +162,19 @@ static void read_owner(const sight *view, const lk_reply *reply, size_t at, lk_h
 }
 
 /* {1, lease_ms, ...}; {0}: nobody; {-1}: another kind. */
-static lk_status read_holder(const sight *view, const char *name, const lk_reply *reply,
-                             lk_holder *out, lk_error *error) {
-  int64_t outcome = 2;
-  lk_reply_number(reply, 0, &outcome);
-  if (outcome == 0) return LK_OK;
-  if (outcome == -1) {
-    return lk_fail(error, LK_WRONGTYPE, "%s: this is another kind of lock", name);
+static lk_status read_holder(lk_counting *c, lk_error *error) {
+  const looking *l = c->into;
+  const sight *view = l->view;
+  lk_holder *out = l->out;
+  const lk_reply *reply = lk_reply_wrap(c->reply);
+  if (c->said.first == 0) return LK_OK;
+  if (c->said.first == -1) {
+    return lk_fail(error, LK_WRONGTYPE, "%s: this is another kind of lock", c->counter->name);
   }
   out->holders = 1;
-  if (outcome != 1 || !lk_reply_number(reply, 1, &out->left_ms) ||
+  if (c->said.first != 1 || !lk_reply_number(reply, 1, &out->left_ms) ||
       (view->holders && !lk_reply_number(reply, view->holders, &out->holders))) {
-    return lk_said_strange(view->script, error);
+    return lk_outcome_strange(c->look, error);
   }
   size_t at = view->owner;
   /* One field of a read-write lock says how it is held; of its readers some may be over. */
@@ -185,15 +190,12 @@ static lk_status read_holder(const sight *view, const char *name, const lk_reply
 
 static lk_status look_at(lk_client *client, const sight *view, const char *name, lk_holder *out,
                          lk_error *error) {
-  lk_filled call;
-  redisReply *reply = NULL;
-  unsigned copies;
-  lk_status status = lk_fill(&call, client, view->script, name, lk_no_values, error);
-  if (status == LK_OK) {
-    status = lk_resend(client, &call, client->command_us, &reply, &copies, error);
-  }
-  if (status == LK_OK) status = read_holder(view, name, lk_reply_wrap(reply), out, error);
-  freeReplyObject(reply);
+  static const lk_want wants_look = {.gives = true, .read = read_holder};
+  looking to = {view, out};
+  lk_counting *c = lk_counting_new(sizeof *c, view->script);
+  if (c) c->into = &to;
+  if (c) c->resend_us = client->command_us;
+  lk_status status = lk_counting_once(c, client, name, &wants_look, error);
   if (status == LK_OK && out->holders > 0) out->unnamed = name_client(client, view, name, out);
   return status;
 }
