@@ -26,7 +26,7 @@ struct lk_answers {
 /* On the background thread. What is too long, or one too many, is not kept. */
 static void answers_told(lk_listener *listener, lk_news news, lk_bytes payload,
                          const lk_error *why) {
-  lk_answers *answers = (lk_answers *)((char *)listener - offsetof(lk_answers, listener));
+  lk_answers *answers = LK_OF(lk_answers, listener, listener);
   const size_t count = atomic_load(&answers->count);
   (void)why;
   if (news != LK_NEWS_MESSAGE || count == LK_ANSWERS_MAX || payload.len > ONE_MAX) return;

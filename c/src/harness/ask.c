@@ -85,7 +85,7 @@ static void publish(lk_client *client, const char *channel, const lk_saying *say
 
 /* On the background thread, outside of every mutex. */
 static void answer(lk_job *job) {
-  lk_asked *ask = (lk_asked *)((char *)job - offsetof(lk_asked, job));
+  lk_asked *ask = LK_OF(lk_asked, job, job);
   lk_client *client = ask->client;
   char channels[AT_ONCE][LK_ANSWER_CHANNEL_SIZE];
   lk_saying saying = {.json = {.text = malloc(ANSWER_MAX), .size = ANSWER_MAX, .given = true}};
@@ -113,7 +113,7 @@ bool lk_ask_is_channel(lk_bytes channel) {
 
 /* "1 CHANNEL": a question of a later kind begins with another number, and is not for this client. */
 static void ask_told(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
-  lk_asked *ask = (lk_asked *)((char *)listener - offsetof(lk_asked, listener));
+  lk_asked *ask = LK_OF(lk_asked, listener, listener);
   (void)why;
   const int64_t now_us = lk_clock_us();
   if (news != LK_NEWS_MESSAGE || ask->busy_us > now_us + (AT_ONCE - 1) * GAP_US) return;

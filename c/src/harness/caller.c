@@ -50,18 +50,14 @@ void lk_caller_drop(lk_caller *caller) {
 void lk_caller_add(lk_caller *caller, lk_held *held) {
   if (!caller) return;
   lk_mutex_lock(&caller->mutex);
-  held->at = &caller->held;
-  held->next = caller->held;
-  if (held->next) held->next->at = &held->next;
-  caller->held = held;
+  LK_LIST_PUT(&caller->held, held);
   lk_mutex_unlock(&caller->mutex);
 }
 
 void lk_caller_remove(lk_caller *caller, lk_held *held) {
   if (!caller) return;
   lk_mutex_lock(&caller->mutex);
-  *held->at = held->next;
-  if (held->next) held->next->at = held->at;
+  LK_LIST_TAKE(held);
   lk_mutex_unlock(&caller->mutex);
 }
 

@@ -14,7 +14,7 @@ typedef struct evaluation {
 } evaluation;
 
 static void eval_async_destroy(lk_op *op) {
-  evaluation *e = (evaluation *)((char *)op - offsetof(evaluation, op));
+  evaluation *e = LK_OF(evaluation, op, op);
   lk_call_clear(&e->call);
   free(e);
 }

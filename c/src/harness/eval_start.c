@@ -85,14 +85,12 @@ static void end_missing(started *s) {
 /* With the client's mutex held. Whoever takes it out of the list goes on with it. */
 static bool eval_start_unlist(started *s) {
   bool mine = s->at != NULL;
-  if (mine) *s->at = s->next;
-  if (mine && s->next) s->next->at = s->at;
-  s->at = NULL;
+  if (mine) LK_LIST_TAKE(s);
   return mine;
 }
 
 static void paused(lk_timer *timer) {
-  started *s = (started *)((char *)timer - offsetof(started, timer));
+  started *s = LK_OF(started, timer, timer);
   lk_mutex_lock(&s->client->mutex);
   bool mine = eval_start_unlist(s);
   lk_mutex_unlock(&s->client->mutex);
@@ -106,12 +104,7 @@ static bool pause_until(started *s, int64_t at_us) {
   s->timer.fire = paused;
   lk_mutex_lock(&client->mutex);
   bool pauses = !client->closing && lk_timer_set(client->keeper, &s->timer, at_us);
-  if (pauses) {
-    s->at = &client->pausing;
-    s->next = client->pausing;
-    if (s->next) s->next->at = &s->next;
-    client->pausing = s;
-  }
+  if (pauses) LK_LIST_PUT(&client->pausing, s);
   lk_mutex_unlock(&client->mutex);
   return pauses;
 }

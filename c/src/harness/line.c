@@ -8,7 +8,7 @@
 #include "os/sync.h"
 
 struct lk_line {
-  lk_line *next;
+  lk_line *next, **at;
   size_t opened;
   lk_place *first, *last;
   char name[];
@@ -34,8 +34,7 @@ lk_line *lk_line_open(lk_client *client, const char *name) {
   void *node = tsearch(line, &lines->tree, line_by_name);
   lk_line *known = node ? *(lk_line **)node : NULL;
   if (known == line) {
-    line->next = lines->all;
-    lines->all = line;
+    LK_LIST_PUT(&lines->all, line);
   } else {
     free(line);
   }
@@ -49,9 +48,7 @@ void lk_line_close(lk_client *client, lk_line *line) {
   lk_mutex_lock(&client->mutex);
   line->opened--;
   if (line->opened == 0) {
-    lk_line **at = &lines->all;
-    while (*at != line) at = &(*at)->next;
-    *at = line->next;
+    LK_LIST_TAKE(line);
     tdelete(line, &lines->tree, line_by_name);
     free(line);
   }
@@ -59,23 +56,13 @@ void lk_line_close(lk_client *client, lk_line *line) {
 }
 
 bool lk_line_join(lk_line *line, lk_place *place) {
-  place->next = NULL;
-  place->previous = line->last;
-  if (line->last) {
-    line->last->next = place;
-  } else {
-    line->first = place;
-  }
-  line->last = place;
+  LK_LINE_JOIN(line, place);
   return line->first == place;
 }
 
 lk_place *lk_line_leave(lk_line *line, lk_place *place) {
   bool first = line->first == place;
-  if (place->previous) place->previous->next = place->next;
-  if (place->next) place->next->previous = place->previous;
-  if (first) line->first = place->next;
-  if (line->last == place) line->last = place->previous;
+  LK_LINE_LEAVE(line, place);
   return first ? line->first : NULL;
 }
 

@@ -9,30 +9,14 @@
 #include "os/clock.h"
 #include "os/sync.h"
 
-static lk_op *of_event(lk_event *event) {
-  return (lk_op *)((char *)event - offsetof(lk_op, event));
-}
-
 static void run_done(lk_event *event) {
-  lk_op *op = of_event(event);
+  lk_op *op = LK_OF(lk_op, event, event);
   op->done(op, op->status, op->error, op->user);
 }
 
-static void drop_done(lk_event *event) { lk_op_drop(of_event(event)); }
+static void drop_done(lk_event *event) { lk_op_drop(LK_OF(lk_op, event, event)); }
 
 static const lk_event_type end_event = {.run = run_done, .drop = drop_done};
-
-static void op_list(lk_op *op, lk_op **first) {
-  op->at = first;
-  op->next = *first;
-  if (op->next) op->next->at = &op->next;
-  *first = op;
-}
-
-static void op_unlist(const lk_op *op) {
-  *op->at = op->next;
-  if (op->next) op->next->at = op->at;
-}
 
 lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_fn done, void *user,
                       lk_error *error) {
@@ -47,7 +31,7 @@ lk_status lk_op_begin(lk_op *op, lk_client *client, lk_caller *caller, lk_done_f
   atomic_init(&op->refs, 1);
   lk_mutex_lock(&client->mutex);
   bool late = client->closing; /* the others have been told to quit: nobody would tell this one */
-  if (!late) op_list(op, &client->ops);
+  if (!late) LK_LIST_PUT(&client->ops, op);
   lk_mutex_unlock(&client->mutex);
   if (late) {
     lk_caller_leave(client, caller);
@@ -81,7 +65,7 @@ void lk_op_end(lk_op *op, lk_status status) {
   /* A caller may begin its next call as soon as it hears of this one's end. */
   lk_caller_release(op->caller);
   lk_mutex_lock(&client->mutex);
-  op_unlist(op);
+  LK_LIST_TAKE(op);
   op->status = status;
   op->ended = true;
   if (op->asleep) lk_cond_signal(op->asleep);
@@ -99,7 +83,7 @@ void lk_op_abort(lk_op *op) {
   lk_client *client = op->client;
   lk_caller_release(op->caller);
   lk_mutex_lock(&client->mutex);
-  op_unlist(op);
+  LK_LIST_TAKE(op);
   lk_mutex_unlock(&client->mutex);
   lk_client_keep(client);
   lk_op_drop(op);
@@ -130,8 +114,8 @@ static lk_op *next_to_quit(lk_client *client) {
   lk_mutex_lock(&client->mutex);
   while (!op && client->ops) {
     op = client->ops;
-    op_unlist(op);
-    op_list(op, &client->quitted);
+    LK_LIST_TAKE(op);
+    LK_LIST_PUT(&client->quitted, op);
     if (op->quitting || !op->quit) op = NULL;
   }
   if (op) {

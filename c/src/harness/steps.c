@@ -4,7 +4,7 @@
 #include "os/sync.h"
 
 static void steps_run_job(lk_job *job) {
-  lk_steps *steps = (lk_steps *)((char *)job - offsetof(lk_steps, job));
+  lk_steps *steps = LK_OF(lk_steps, job, job);
   lk_op *op = steps->op;
   lk_steps_tell(steps, 0);
   lk_op_drop(op);

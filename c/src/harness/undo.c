@@ -33,8 +33,7 @@ struct lk_undo {
 static void undo_finish(lk_undo *undo) {
   lk_client *client = undo->client;
   lk_mutex_lock(&client->mutex);
-  *undo->at = undo->next;
-  if (undo->next) undo->next->at = undo->at;
+  LK_LIST_TAKE(undo);
   if (undo->counted) client->undos_repeated--;
   lk_cond_broadcast(&client->idle);
   lk_mutex_unlock(&client->mutex);
@@ -106,9 +105,7 @@ static void send_step(lk_undo *undo) {
   if (!lk_eval_start(undo->client, call, deadline_us, undo_answered, undo)) undo_finish(undo);
 }
 
-static void undo_fire(lk_timer *timer) {
-  send_step((lk_undo *)((char *)timer - offsetof(lk_undo, timer)));
-}
+static void undo_fire(lk_timer *timer) { send_step(LK_OF(lk_undo, timer, timer)); }
 
 /* Whose it is: the argument that the script's header names so. */
 static void trace_step(lk_client *client, const lk_call *call) {
@@ -143,10 +140,7 @@ void lk_undo_start(lk_client *client, lk_call *steps, size_t count, int64_t leas
   }
   lk_client_keep(client);
   lk_mutex_lock(&client->mutex);
-  undo->at = &client->undos;
-  undo->next = client->undos;
-  if (undo->next) undo->next->at = &undo->next;
-  client->undos = undo;
+  LK_LIST_PUT(&client->undos, undo);
   lk_mutex_unlock(&client->mutex);
   send_step(undo);
 }

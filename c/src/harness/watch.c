@@ -74,8 +74,7 @@ static void watch_drop(lk_watch *watch) {
   lk_client *client = watch->client;
   if (watch->renewal->let_go) watch->renewal->let_go(watch->user);
   if (watch->owns_renewal) {
-    own_renewal *own =
-        (own_renewal *)((char *)(uintptr_t)watch->renewal - offsetof(own_renewal, renewal));
+    own_renewal *own = LK_OF(own_renewal, renewal, watch->renewal);
     lk_call_clear(&own->call);
     free(own);
   }
@@ -292,7 +291,7 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
 }
 
 static void watch_fire(lk_timer *timer) {
-  lk_watch *watch = (lk_watch *)((char *)timer - offsetof(lk_watch, timer));
+  lk_watch *watch = LK_OF(lk_watch, timer, timer);
   int64_t now_us = lk_clock_us();
   bool renew = false;
   lk_mutex_lock(&watch->client->mutex);
@@ -315,16 +314,14 @@ static void watch_fire(lk_timer *timer) {
 /* ------------------------------------------------------------------------------------- public -- */
 
 static void run_event(lk_event *event) {
-  lk_watch *watch = (lk_watch *)((char *)event - offsetof(lk_watch, event));
+  lk_watch *watch = LK_OF(lk_watch, event, event);
   if (watch->on_lost) watch->on_lost(watch, lk_watch_lost(watch), watch->user);
 }
 
-static void drop_event(lk_event *event) {
-  watch_drop((lk_watch *)((char *)event - offsetof(lk_watch, event)));
-}
+static void drop_event(lk_event *event) { watch_drop(LK_OF(lk_watch, event, event)); }
 
 static lk_lane *watch_lane_of(const lk_event *event) {
-  return ((const lk_watch *)((const char *)event - offsetof(lk_watch, event)))->renewal->lane;
+  return (LK_OF(lk_watch, event, event))->renewal->lane;
 }
 
 static const lk_event_type lost_event = {

@@ -10,25 +10,17 @@
 #include "os/sync.h"
 #include "os/thread.h"
 
-static lk_attempt *of_op(lk_op *op) {
-  return (lk_attempt *)((char *)op - offsetof(lk_attempt, op));
-}
-
-static lk_attempt *attempt_of_steps(lk_steps *steps) {
-  return (lk_attempt *)((char *)steps - offsetof(lk_attempt, steps));
-}
-
 /* ------------------------------------------------------------------------------ what may happen -- */
 
 static void attempt_fire(lk_timer *timer) {
-  lk_attempt *a = (lk_attempt *)((char *)timer - offsetof(lk_attempt, timer));
+  lk_attempt *a = LK_OF(lk_attempt, timer, timer);
   LK_TRACE(a->op.client->trace, "timer", lk_clock_us(), LK_TEXT("timer", "sleep"),
            LK_NUMBER("caller", (int64_t)a->caller_id));
   lk_steps_tell(&a->steps, LK_HAPPENED_TIMER);
 }
 
 static void attempt_quit(lk_op *op, lk_status why) {
-  lk_attempt *a = of_op(op);
+  lk_attempt *a = LK_OF(lk_attempt, op, op);
   lk_mutex_lock(&op->client->mutex);
   if (a->hurried == LK_OK) a->hurried = (int)why;
   lk_mutex_unlock(&op->client->mutex);
@@ -36,7 +28,7 @@ static void attempt_quit(lk_op *op, lk_status why) {
 }
 
 static void attempt_destroy(lk_op *op) {
-  lk_attempt *a = of_op(op);
+  lk_attempt *a = LK_OF(lk_attempt, op, op);
   if (a->hold) lk_hold_drop(a->hold);
   lk_lock_drop(a->lock);
   free(a);
@@ -86,7 +78,7 @@ static void take_over(lk_attempt *a) {
 }
 
 static void attempt_step(lk_steps *steps, unsigned happened) {
-  lk_attempt *a = attempt_of_steps(steps);
+  lk_attempt *a = LK_OF(lk_attempt, steps, steps);
   if (happened & LK_HAPPENED_HANDED) {
     take_over(a);
   } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK ||

@@ -45,14 +45,14 @@ typedef struct lk_heard {
 } lk_heard;
 
 /* Its heartbeat, which may travel with others' (beats.h). Guarded by the client's mutex. */
-typedef struct lk_beat {
-  lk_attempt *next, *previous; /* among those of its record that sleep */
+struct lk_beat {
+  lk_beat *next, *previous; /* among those of its record that sleep */
   int64_t due_us;
   const void *under_way; /* the call that it is in */
   lk_heard heard;
   bool listed;
   bool answered;
-} lk_beat;
+};
 
 struct lk_attempt {
   lk_op op;

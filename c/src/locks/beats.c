@@ -25,14 +25,9 @@ typedef struct beats {
 /* ------------------------------------------------------------- the list: with the client's mutex held -- */
 
 static void beats_unlist(lk_attempt *a) {
-  lk_record *record = a->lock->record;
-  lk_beat *beat = &a->beat;
-  if (!beat->listed) return;
-  if (beat->previous) beat->previous->beat.next = beat->next;
-  if (beat->next) beat->next->beat.previous = beat->previous;
-  if (record->asleep_first == a) record->asleep_first = beat->next;
-  if (record->asleep_last == a) record->asleep_last = beat->previous;
-  beat->listed = false;
+  if (!a->beat.listed) return;
+  LK_LINE_LEAVE(&a->lock->record->asleep, &a->beat);
+  a->beat.listed = false;
 }
 
 void lk_beats_forget(lk_attempt *a) {
@@ -42,18 +37,9 @@ void lk_beats_forget(lk_attempt *a) {
 }
 
 static void beats_list(lk_attempt *a) {
-  lk_record *record = a->lock->record;
-  lk_beat *beat = &a->beat;
-  beat->due_us = a->look_us;
-  beat->next = NULL;
-  beat->previous = record->asleep_last;
-  if (record->asleep_last) {
-    record->asleep_last->beat.next = a;
-  } else {
-    record->asleep_first = a;
-  }
-  record->asleep_last = a;
-  beat->listed = true;
+  a->beat.due_us = a->look_us;
+  LK_LINE_JOIN(&a->lock->record->asleep, &a->beat);
+  a->beat.listed = true;
 }
 
 void lk_beats_sleep(lk_attempt *a) {
@@ -86,11 +72,11 @@ static void beats_join(beats *b, lk_attempt *a) {
 static void beats_take_along(beats *b, const lk_attempt *sender) {
   int64_t heartbeat_us = sender->lock->heartbeat_us;
   int64_t soon_us = lk_clock_us() + heartbeat_us / 6; /* half of what is between two of them */
-  lk_attempt *a = sender->lock->record->asleep_first;
-  for (size_t i = 0; a && i < LOOKED_AT_MAX && b->count < BEATS_MAX; i++) {
-    lk_attempt *next = a->beat.next;
+  lk_beat *beat = sender->lock->record->asleep.first;
+  for (size_t i = 0; beat && i < LOOKED_AT_MAX && b->count < BEATS_MAX; i++) {
+    lk_attempt *a = LK_OF(lk_attempt, beat, beat);
+    beat = beat->next;
     if (a->lock->heartbeat_us == heartbeat_us && a->beat.due_us <= soon_us) beats_join(b, a);
-    a = next;
   }
 }
 
@@ -168,7 +154,7 @@ bool lk_beats_send(lk_attempt *a) {
   lk_mutex_lock(&client->mutex);
   bool out = a->beat.under_way != NULL;
   beats_unlist(a);
-  bool alone = !a->lock->record->asleep_first;
+  bool alone = !a->lock->record->asleep.first;
   lk_mutex_unlock(&client->mutex);
   beats *b = out || alone ? NULL : calloc(1, sizeof *b);
   if (!b) return out;

@@ -17,14 +17,6 @@ enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 /* What has happened since the last step. */
 enum { TURN = 1, ANSWER = 2, NEWS = 4, TIMER = 8, QUIT = 16 };
 
-static lk_counting *counting_of_op(lk_op *op) {
-  return (lk_counting *)((char *)op - offsetof(lk_counting, op));
-}
-
-static lk_counting *counting_of_steps(lk_steps *steps) {
-  return (lk_counting *)((char *)steps - offsetof(lk_counting, steps));
-}
-
 static int64_t double_pause(int64_t *pause_us) {
   int64_t half_us = *pause_us / 2;
   *pause_us = *pause_us * 2 < PAUSE_LAST_US ? *pause_us * 2 : PAUSE_LAST_US;
@@ -46,7 +38,7 @@ static lk_steps *leave_line(lk_counting *c) {
   if (!c->in_line) return NULL;
   lk_mutex_lock(&client->mutex);
   lk_place *first = lk_line_leave(c->counter->line, &c->place);
-  lk_counting *next = first ? (lk_counting *)((char *)first - offsetof(lk_counting, place)) : NULL;
+  lk_counting *next = first ? LK_OF(lk_counting, place, first) : NULL;
   if (next) lk_op_keep(&next->op);
   lk_mutex_unlock(&client->mutex);
   return next ? &next->steps : NULL;
@@ -193,7 +185,7 @@ static void begin_looking(lk_counting *c) {
 
 static void counting_told(lk_listener *listener, lk_news news, lk_bytes payload,
                           const lk_error *why) {
-  lk_counting *c = (lk_counting *)((char *)listener - offsetof(lk_counting, listener));
+  lk_counting *c = LK_OF(lk_counting, listener, listener);
   (void)payload;
   lk_mutex_lock(&c->op.client->mutex);
   if (news == LK_NEWS_HEARD) c->heard = true;
@@ -370,7 +362,7 @@ static void heard_answer(lk_counting *c) {
 }
 
 static void counting_step(lk_steps *steps, unsigned happened) {
-  lk_counting *c = counting_of_steps(steps);
+  lk_counting *c = LK_OF(lk_counting, steps, steps);
   if (c->phase == LK_COUNTING_CALLING) {
     if (happened & ANSWER) heard_answer(c);
   } else if (c->phase == LK_COUNTING_PAUSING) {
@@ -393,12 +385,12 @@ static void counting_step(lk_steps *steps, unsigned happened) {
 }
 
 static void counting_fire(lk_timer *timer) {
-  lk_counting *c = (lk_counting *)((char *)timer - offsetof(lk_counting, timer));
+  lk_counting *c = LK_OF(lk_counting, timer, timer);
   lk_steps_tell(&c->steps, TIMER);
 }
 
 static void counting_quit(lk_op *op, lk_status why) {
-  lk_counting *c = counting_of_op(op);
+  lk_counting *c = LK_OF(lk_counting, op, op);
   lk_mutex_lock(&op->client->mutex);
   if (c->hurried == LK_OK) c->hurried = (int)why;
   lk_mutex_unlock(&op->client->mutex);
@@ -414,7 +406,7 @@ static void counting_free(lk_counting *c) {
 }
 
 static void counting_destroy(lk_op *op) {
-  lk_counting *c = counting_of_op(op);
+  lk_counting *c = LK_OF(lk_counting, op, op);
   free(c->deaf);
   counting_free(c);
 }

@@ -18,7 +18,7 @@ typedef struct extending {
 } extending;
 
 static void extend_destroy(lk_op *op) {
-  extending *e = (extending *)((char *)op - offsetof(extending, op));
+  extending *e = LK_OF(extending, op, op);
   lk_call_clear(&e->call);
   if (e->hold) lk_hold_drop(e->hold);
   lk_lock_drop(e->lock);

@@ -49,7 +49,7 @@ typedef struct unwanted {
 } unwanted;
 
 static void fair_give_back(lk_job *job) {
-  unwanted *u = (unwanted *)((char *)job - offsetof(unwanted, job));
+  unwanted *u = LK_OF(unwanted, job, job);
   const lk_bound *release = &u->lock->release;
   lk_arguments with;
   lk_call step;
@@ -107,7 +107,7 @@ static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
 
 /* The channel of one name, on which a client of another kind says that the lock is free. */
 static void told_own(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
-  lk_attempt *a = (lk_attempt *)((char *)listener - offsetof(lk_attempt, own));
+  lk_attempt *a = LK_OF(lk_attempt, own, listener);
   (void)payload;
   lk_mutex_lock(&a->op.client->mutex);
   if (news == LK_NEWS_REFUSED) lk_waiters_deafen(a->lock->record, why);

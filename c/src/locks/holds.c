@@ -27,15 +27,11 @@ lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) 
   return hold;
 }
 
-static lk_hold *of_held(lk_held *held) {
-  return (lk_hold *)((char *)held - offsetof(lk_hold, among));
-}
-
-static void keep_among(lk_held *held) { lk_hold_keep(of_held(held)); }
+static void keep_among(lk_held *held) { lk_hold_keep(LK_OF(lk_hold, among, held)); }
 
 /* Unless another takes it at this moment. */
 static void let_go_among(lk_held *held) {
-  lk_hold *hold = of_held(held);
+  lk_hold *hold = LK_OF(lk_hold, among, held);
   lk_hold_let_go(hold);
   lk_hold_drop(hold);
 }

@@ -143,7 +143,7 @@ lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, 
 }
 
 void lk_lock_disown_part(lk_op *op) {
-  lk_attempt *a = (lk_attempt *)((char *)op - offsetof(lk_attempt, op));
+  lk_attempt *a = LK_OF(lk_attempt, op, op);
   lk_hold *hold = lk_hold_find(op->client, a->lock->record, a->caller_id);
   if (hold) {
     lk_hold_let_go(hold); /* whoever frees the caller may have been first */

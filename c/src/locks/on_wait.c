@@ -85,7 +85,7 @@ static void note(lk_waits *waits, lk_kind kind, const char *name, int64_t began_
 }
 
 static void note_place(const lk_place *place, size_t number, void *user) {
-  const lk_counting *c = (const lk_counting *)((const char *)place - offsetof(lk_counting, place));
+  const lk_counting *c = LK_OF(lk_counting, place, place);
   static const char permits[] = "permit/";
   if (number != 1 || !c->joined_us) return;
   if (strncmp(c->look, permits, sizeof permits - 1) != 0) return;

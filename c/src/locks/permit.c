@@ -197,10 +197,7 @@ static void permit_list(lk_permit *permit) {
   lk_client *client = permit->from->counter.client;
   if (!client->ask) return;
   lk_mutex_lock(&client->mutex);
-  permit->next_held = client->lines.permits;
-  permit->at_held = &client->lines.permits;
-  if (permit->next_held) permit->next_held->at_held = &permit->next_held;
-  client->lines.permits = permit;
+  LK_LIST_PUT(&client->lines.permits, permit);
   lk_mutex_unlock(&client->mutex);
 }
 
@@ -208,11 +205,7 @@ void lk_permit_unlist(lk_permit *permit) {
   lk_client *client = permit->from->counter.client;
   if (!client->ask) return;
   lk_mutex_lock(&client->mutex);
-  if (permit->at_held) {
-    *permit->at_held = permit->next_held;
-    if (permit->next_held) permit->next_held->at_held = permit->at_held;
-    permit->at_held = NULL;
-  }
+  if (permit->at) LK_LIST_TAKE(permit);
   lk_mutex_unlock(&client->mutex);
 }
 

@@ -23,9 +23,8 @@ struct lk_permits {
 
 struct lk_permit {
   lk_permits *from;
-  lk_permit *next_held,
-      **at_held;    /* among those of a client that answers; at_held NULL: it is not */
-  atomic_uint refs; /* the application's, and its watch's */
+  lk_permit *next, **at; /* among those of a client that answers; `at` NULL: it is not */
+  atomic_uint refs;      /* the application's, and its watch's */
   lk_watch *watch;
   lk_counting release; /* has the application's reference */
   lk_lost_reason lost; /* before that began */

@@ -7,10 +7,6 @@
 #include "locks/permit.h"
 #include "os/clock.h"
 
-static lk_permit *of_counting(const lk_counting *c) {
-  return (lk_permit *)((uintptr_t)c - offsetof(lk_permit, release));
-}
-
 static lk_status permit_release_released(const lk_counting *c, lk_error *error) {
   if (c->said.first == 1) return lk_succeed(error);
   if (c->said.first != -1) return lk_outcome_strange(c->look, error);
@@ -19,7 +15,7 @@ static lk_status permit_release_released(const lk_counting *c, lk_error *error) 
                    "not held now; an earlier copy of this release may be the one that counted");
   }
   return lk_fail(error, LK_LOST, "the server had only %" PRId64 " of %zu any more", c->said.second,
-                 of_counting(c)->count);
+                 LK_OF(lk_permit, release, c)->count);
 }
 
 static lk_status say_lost(const lk_permit *permit, lk_status status, lk_error *error) {
@@ -28,12 +24,12 @@ static lk_status say_lost(const lk_permit *permit, lk_status status, lk_error *e
 }
 
 static lk_status permit_release_read(lk_counting *c, lk_error *error) {
-  return say_lost(of_counting(c), permit_release_released(c, error), error);
+  return say_lost(LK_OF(lk_permit, release, c), permit_release_released(c, error), error);
 }
 
 /* It was not answered, or with an error. */
 static lk_status permit_release_fail(lk_counting *c, lk_status status, lk_error *error) {
-  const lk_permit *permit = of_counting(c);
+  const lk_permit *permit = LK_OF(lk_permit, release, c);
   if (lk_undo_may_help(status)) lk_permit_undo(permit);
   if (status == LK_UNREACHABLE) {
     char why[200] = "no server could be reached";
@@ -43,7 +39,7 @@ static lk_status permit_release_fail(lk_counting *c, lk_status status, lk_error 
   return say_lost(permit, status, error);
 }
 
-static void permit_release_destroy(lk_counting *c) { lk_permit_drop(of_counting(c)); }
+static void permit_release_destroy(lk_counting *c) { lk_permit_drop(LK_OF(lk_permit, release, c)); }
 
 static const lk_want wants_release = {.gives = true,
                                       .read = permit_release_read,

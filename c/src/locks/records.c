@@ -31,10 +31,7 @@ static lk_record *find_or_add(lk_holds *holds, lk_kind kind, const char *name) {
     free(record);
     return NULL;
   }
-  record->at = &holds->all;
-  record->next = holds->all;
-  if (record->next) record->next->at = &record->next;
-  holds->all = record;
+  LK_LIST_PUT(&holds->all, record);
   return record;
 }
 
@@ -52,8 +49,7 @@ lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name) {
 /* With the client's mutex held. */
 static void free_if_unused(lk_holds *holds, lk_record *record) {
   if (record->handles > 0 || record->holds) return;
-  *record->at = record->next;
-  if (record->next) record->next->at = record->at;
+  LK_LIST_TAKE(record);
   tdelete(record, &holds->tree, by_kind_and_name);
   free(record->deaf);
   free(record->name);

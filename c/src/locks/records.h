@@ -11,6 +11,7 @@
 
 typedef struct lk_hold lk_hold;
 typedef struct lk_attempt lk_attempt;
+typedef struct lk_beat lk_beat;
 
 enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 
@@ -62,13 +63,15 @@ struct lk_record {
   size_t handles;
   lk_kind kind;
   char *name;
-  lk_hold *holds;                         /* a tree: many may read at once */
-  lk_attempt *first, *last;               /* the line */
-  lk_attempt *asleep_first, *asleep_last; /* those whose heartbeats may travel together */
-  size_t handovers;                       /* in a row */
-  int64_t stand_back_us;                  /* others first, until then */
-  lk_rivals rivals;                       /* who else wants it */
-  lk_listener listener;                   /* while somebody waits */
+  lk_hold *holds;           /* a tree: many may read at once */
+  lk_attempt *first, *last; /* the line */
+  struct {
+    lk_beat *first, *last;
+  } asleep;              /* those whose heartbeats may travel together */
+  size_t handovers;      /* in a row */
+  int64_t stand_back_us; /* others first, until then */
+  lk_rivals rivals;      /* who else wants it */
+  lk_listener listener;  /* while somebody waits */
   lk_hearing hearing;
   uint64_t news;         /* moves with every message and every confirmation */
   int64_t crowded_us;    /* when somebody of this process waited last, if the kind queues */

@@ -187,7 +187,7 @@ static lk_status release_prepare(leaving *l, lk_error *error) {
 }
 
 static void release_destroy(lk_op *op) {
-  leaving *l = (leaving *)((char *)op - offsetof(leaving, op));
+  leaving *l = LK_OF(leaving, op, op);
   lk_call_clear(&l->call);
   if (l->hold) lk_hold_drop(l->hold);
   lk_lock_drop(l->lock);

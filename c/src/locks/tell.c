@@ -74,7 +74,7 @@ typedef struct telling {
 /* The family of what is waited for begins the name of its script. */
 static void tell_place(const lk_place *place, size_t number, void *user) {
   const telling *to = user;
-  const lk_counting *c = (const lk_counting *)((const char *)place - offsetof(lk_counting, place));
+  const lk_counting *c = LK_OF(lk_counting, place, place);
   char family[32];
   snprintf(family, sizeof family, "%.*s", (int)strcspn(c->look, "/"), c->look);
   const lk_member members[MEMBERS] = {
@@ -106,7 +106,7 @@ static void tell_counters(const lk_client *client, int what, lk_saying *saying) 
     lk_lines_each(client, tell_place, &to);
     return;
   }
-  for (const lk_permit *p = client->lines.permits; p; p = p->next_held) tell_permit(p, saying);
+  for (const lk_permit *p = client->lines.permits; p; p = p->next) tell_permit(p, saying);
 }
 
 void lk_tell_of(lk_client *client) {

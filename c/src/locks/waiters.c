@@ -10,14 +10,7 @@
 #include "os/sync.h"
 
 bool lk_waiters_join(lk_record *record, lk_attempt *a) {
-  a->previous = record->last;
-  a->next = NULL;
-  if (record->last) {
-    record->last->next = a;
-  } else {
-    record->first = a;
-  }
-  record->last = a;
+  LK_LINE_JOIN(record, a);
   return record->first == a;
 }
 
@@ -27,10 +20,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
   lk_mutex_lock(&client->mutex);
   bool first = record->first == a;
   lk_beats_forget(a);
-  if (a->previous) a->previous->next = a->next;
-  if (a->next) a->next->previous = a->previous;
-  if (first) record->first = a->next;
-  if (record->last == a) record->last = a->previous;
+  LK_LINE_LEAVE(record, a);
   if (first && record->first) {
     next = record->first;
     lk_op_keep(&next->op);
@@ -52,7 +42,7 @@ static void note_news(lk_record *record) {
 
 static void waiters_told(lk_listener *listener, lk_news news, lk_bytes payload,
                          const lk_error *why) {
-  lk_record *record = (lk_record *)((char *)listener - offsetof(lk_record, listener));
+  lk_record *record = LK_OF(lk_record, listener, listener);
   lk_mutex_lock(&record->client->mutex);
   bool wanted = record->hearing != LK_HEARING_NOT; /* else it is about to be let go */
   if (wanted && news == LK_NEWS_HEARD) record->hearing = LK_HEARING_YES;

@@ -8,6 +8,7 @@
 
 #include <latchkey/latchkey.h>
 
+#include "base/list.h"
 #include "net/events.h"
 #include "net/watched.h"
 

@@ -210,12 +210,8 @@ static void see_silence(lk_link *link, int64_t now_us) {
   }
 }
 
-static lk_link *of_link(lk_watched *watched) {
-  return (lk_link *)((char *)watched - offsetof(lk_link, watched));
-}
-
 static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
-  lk_link *link = of_link(watched);
+  lk_link *link = LK_OF(lk_link, watched, watched);
   redisReply *reply;
   (void)wish;
   int64_t now_us = lk_clock_us();
@@ -237,7 +233,7 @@ static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
 }
 
 static void link_watch(lk_watched *watched, lk_wish *out) {
-  lk_link *link = of_link(watched);
+  lk_link *link = LK_OF(lk_link, watched, watched);
   int64_t now_us = lk_clock_us();
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
   lk_mutex_lock(&link->channels->mutex);

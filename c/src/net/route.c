@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/slots.h"
 #include "net/topology.h"
 #include "os/clock.h"
@@ -95,7 +96,7 @@ const lk_site *lk_route_site(lk_route *route, const char *host, int port, const 
 
 /* A connection of this node failed: in its owner's mutex. */
 static void failed(lk_target *target) {
-  lk_node *node = (lk_node *)((char *)target - offsetof(lk_node, target));
+  lk_node *node = LK_OF(lk_node, target, target);
   lk_route_doubt(node->route);
 }
 

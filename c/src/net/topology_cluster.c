@@ -208,13 +208,9 @@ static void got_map(void *user, lk_answer *answer) {
   if (learnt || !ask_next(c, old_way)) end_fetch(c, learnt, changed);
 }
 
-static void cluster_run_job(lk_job *job) {
-  fetch((lk_cluster *)((char *)job - offsetof(lk_cluster, job)));
-}
+static void cluster_run_job(lk_job *job) { fetch(LK_OF(lk_cluster, job, job)); }
 
-static void cluster_fire(lk_timer *timer) {
-  fetch((lk_cluster *)((char *)timer - offsetof(lk_cluster, timer)));
-}
+static void cluster_fire(lk_timer *timer) { fetch(LK_OF(lk_cluster, timer, timer)); }
 
 static void cluster_doubt(lk_route *route) { lk_job_post(route->keeper, &cluster_of(route)->job); }
 

@@ -53,10 +53,6 @@ struct lk_sentinel {
 
 static lk_sentinel *sentinel_of(lk_route *route) { return (lk_sentinel *)route; }
 
-static informant *sentinel_of_watched(lk_watched *watched) {
-  return (informant *)((char *)watched - offsetof(informant, watched));
-}
-
 static const char *master_name(const lk_sentinel *s) {
   return s->route.options.settings->url.master;
 }
@@ -201,7 +197,7 @@ static int64_t timer(const informant *a) {
 }
 
 static void sentinel_watch(lk_watched *watched, lk_wish *out) {
-  informant *a = sentinel_of_watched(watched);
+  informant *a = LK_OF(informant, watched, watched);
   int64_t now_us = lk_clock_us();
   *out = (lk_wish){.fd = -1, .timer_us = INT64_MAX};
   lk_mutex_lock(&a->of->mutex);
@@ -221,7 +217,7 @@ static void sentinel_watch(lk_watched *watched, lk_wish *out) {
 }
 
 static void sentinel_watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
-  informant *a = sentinel_of_watched(watched);
+  informant *a = LK_OF(informant, watched, watched);
   redisReply *reply;
   (void)wish;
   lk_mutex_lock(&a->of->mutex);

@@ -136,7 +136,7 @@ static void expect_looks(void) {
 static bool sleep_both(void) {
   lk_mutex_lock(&fix.client->mutex);
   const lk_record *record = fix.lock->record;
-  bool both = record->asleep_first && record->asleep_first != record->asleep_last;
+  bool both = record->asleep.first && record->asleep.first != record->asleep.last;
   lk_mutex_unlock(&fix.client->mutex);
   return both;
 }
