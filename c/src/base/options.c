@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -38,4 +39,20 @@ lk_status lk_output_clear(void *out, const char *what, lk_error *error) {
   size_t nothing = 0;
   if (lk_output_copy(out, &nothing, sizeof nothing)) return LK_OK;
   return lk_fail(error, LK_VERSION, "%s has no size: set it to sizeof(%s)", what, what);
+}
+
+lk_status lk_check_ranges(const lk_range *ranges, size_t count, lk_error *error) {
+  for (size_t i = 0; i < count; i++) {
+    const lk_range *r = &ranges[i];
+    if ((r->or_0 && r->value == 0) || (r->value >= r->min && r->value <= r->max)) continue;
+    return lk_fail(error, LK_INVALID, "%s must be %sfrom %" PRId64 " to %" PRId64, r->what,
+                   r->or_0 ? "0 or " : "", r->min, r->max);
+  }
+  return LK_OK;
+}
+
+lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
+                         lk_error *error) {
+  const lk_range range = {what, value, min, max, false};
+  return lk_check_ranges(&range, 1, error);
 }

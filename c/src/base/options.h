@@ -20,4 +20,14 @@ bool lk_output_copy(void *out, const void *mine, size_t known);
 /* Nothing but zeros. LK_OK; LK_VERSION: it has no size. `out` may be NULL. */
 lk_status lk_output_clear(void *out, const char *what, lk_error *error);
 
+/* LK_INVALID unless min <= value <= max, or, where 0 takes a default, it is 0. */
+typedef struct lk_range {
+  const char *what;
+  int64_t value, min, max;
+  bool or_0;
+} lk_range;
+lk_status lk_check_ranges(const lk_range *ranges, size_t count, lk_error *error);
+lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
+                         lk_error *error);
+
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "harness/answer.h"
 #include "harness/ask.h"
 #include "harness/reply.h"
 #include "os/clock.h"

@@ -121,3 +121,11 @@ void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const l
     if (!left_away) out->args[out->nargs++] = arg;
   }
 }
+
+lk_status lk_bound_make(const lk_bound *bound, const lk_bound_values *values,
+                        const lk_particulars *p, lk_call *out) {
+  lk_arguments with;
+  lk_bound_fill(bound, values, p, &with);
+  lk_invocation what = lk_bound_call(bound, &with);
+  return lk_call_init(out, &what, NULL);
+}

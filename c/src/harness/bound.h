@@ -54,5 +54,8 @@ void lk_bound_close(lk_bound *bound);
 
 void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
                    lk_arguments *out);
+/* The same, as a call with its own copy of everything. LK_NOMEM. */
+lk_status lk_bound_make(const lk_bound *bound, const lk_bound_values *values,
+                        const lk_particulars *p, lk_call *out);
 
 #endif

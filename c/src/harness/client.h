@@ -103,6 +103,9 @@ void lk_client_drop(lk_client *client); /* the last one frees it */
 bool lk_client_is_closing(lk_client *client);
 /* Sleep; a close ends it. */
 void lk_client_sleep(lk_client *client, int64_t until_us);
+/* What a try of somebody who wants something came to, and why those do not get on. Trouble that may pass is kept, with
+ * its detail (may be NULL); anything else ends it. */
+void lk_trouble_note(lk_client *client, lk_status status, const lk_error *said);
 /* Does the client belong to this process? */
 bool lk_client_is_mine(const lk_client *client);
 

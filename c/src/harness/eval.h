@@ -3,8 +3,8 @@
 #ifndef LK_EVAL_H
 #define LK_EVAL_H
 
-#include "harness/answer.h"
 #include "harness/client.h"
+#include "harness/reply.h"
 
 enum { LK_EVAL_KEYS_MAX = 1024, LK_EVAL_ARGS_MAX = 1024 };
 

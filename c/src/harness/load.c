@@ -6,8 +6,8 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "harness/answer.h"
 #include "harness/function.h"
+#include "harness/reply.h"
 #include "os/clock.h"
 #include "os/sync.h"
 

@@ -8,17 +8,45 @@
 #include "base/status.h"
 #include "harness/ask.h"
 #include "harness/eval.h"
-#include "harness/identity.h"
 #include "harness/load.h"
 #include "harness/op.h"
 #include "harness/seq.h"
-#include "harness/trouble.h"
 #include "harness/undo.h"
 #include "os/clock.h"
 #include "os/fork.h"
 #include "os/local.h"
 #include "os/sync.h"
 #include "os/thread.h"
+
+/* ---------------------------------------------------------------------------------- its own name -- */
+
+/* "latchkey:" host ":" process ":" eight of its UUID ":" label, and the NUL. */
+enum {
+  IDENTITY_LABEL_MAX = 64,
+  IDENTITY_SIZE = 9 + LK_HOST_SIZE + 20 + 1 + 8 + 1 + IDENTITY_LABEL_MAX + 1
+};
+
+/* Servers take no blanks and nothing beyond ASCII in a name; `also` would be read as an end of the part. */
+static void make_safe(char *text, char also) {
+  for (char *at = text; *at; at++) {
+    if (*at < '!' || *at > '~' || *at == also) *at = '_';
+  }
+}
+
+/* What a client is called on the servers, so that whoever finds an owner's name in a lock finds the machine
+ * and the process (docs/reference/wire.md). `process` 0: this one. `label` may be NULL or empty; of a longer one the beginning is taken. */
+static void write_identity(const char *uuid, int64_t process, const char *label,
+                           char out[IDENTITY_SIZE]) {
+  char host[LK_HOST_SIZE];
+  lk_host_name(host);
+  make_safe(host, ':');
+  if (process == 0) process = lk_host_process();
+  const int len =
+      snprintf(out, IDENTITY_SIZE, "latchkey:%s:%lld:%.8s", host, (long long)process, uuid);
+  if (!label || !*label) return;
+  snprintf(out + len, IDENTITY_SIZE - (size_t)len, ":%.*s", IDENTITY_LABEL_MAX, label);
+  make_safe(out + len + 1, ' ');
+}
 
 enum { CONNECT_MS = 2000, COMMAND_MS = 1000, REPLICAS_MS = 500, RECHECK_MS = 30000 };
 enum { KEEPALIVE_MS = 15000 };
@@ -80,12 +108,6 @@ void lk_client_close(lk_client *client) {
 
 /* --------------------------------------------------------------------------------------- open -- */
 
-/* Takes the value if it is given, else the default; false if it is out of range. */
-static bool open_choose(int64_t given, int64_t fallback, int64_t min, int64_t max, int64_t *out) {
-  *out = given == 0 ? fallback : given;
-  return *out >= min && *out <= max;
-}
-
 static lk_status replace(char **text, const char *given, lk_error *error) {
   if (!given) return LK_OK;
   char *copy = strdup(given);
@@ -96,36 +118,30 @@ static lk_status replace(char **text, const char *given, lk_error *error) {
   return LK_OK;
 }
 
-static lk_status open_configure(lk_client *client, const char *url,
-                                const lk_client_options *options, lk_error *error) {
+static int64_t or_else(int64_t given, int64_t fallback) { return given ? given : fallback; }
+
+/* Where 0 takes a default, that is checked: it may be the URL's. */
+static lk_status choose_times(lk_client *client, const lk_client_options *options,
+                              lk_error *error) {
   lk_conn_settings *settings = &client->settings;
-  int64_t connect_ms, command_ms, recheck_ms, connections, keepalive_ms;
-  lk_status status = lk_url_parse(url, &settings->url, error);
-  if (status != LK_OK) return status;
-  int64_t connect_url = settings->url.connect_ms ? settings->url.connect_ms : CONNECT_MS;
-  int64_t command_url = settings->url.command_ms ? settings->url.command_ms : COMMAND_MS;
-  if (!open_choose(options->connect_ms, connect_url, 1, 60000, &connect_ms)) {
-    return lk_fail(error, LK_INVALID, "connect_ms must be from 1 to 60000");
-  }
-  if (!open_choose(options->command_ms, command_url, 1, 60000, &command_ms)) {
-    return lk_fail(error, LK_INVALID, "command_ms must be from 1 to 60000");
-  }
-  if (!open_choose(options->recheck_ms, RECHECK_MS, 100, 300000, &recheck_ms)) {
-    return lk_fail(error, LK_INVALID, "recheck_ms must be from 100 to 300000");
-  }
-  if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
-    return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
-  }
-  if (!open_choose(options->replicas_ms, REPLICAS_MS, 1, 60000, &client->replicas_ms)) {
-    return lk_fail(error, LK_INVALID, "replicas_ms must be from 1 to 60000");
-  }
-  if (!open_choose(options->connections, 1, 1, LK_CONNECTIONS_MAX, &connections)) {
-    return lk_fail(error, LK_INVALID, "connections must be from 1 to %d", LK_CONNECTIONS_MAX);
-  }
-  if (options->process < 0) return lk_fail(error, LK_INVALID, "process must be 0 or more");
-  bool keeps = options->keepalive_ms != -1;
-  if (keeps && !open_choose(options->keepalive_ms, KEEPALIVE_MS, 1000, 3600000, &keepalive_ms)) {
-    return lk_fail(error, LK_INVALID, "keepalive_ms must be from 1000 to 3600000, or -1");
+  const lk_url *url = &settings->url;
+  const bool keeps = options->keepalive_ms != -1;
+  const int64_t connect_ms = or_else(options->connect_ms, or_else(url->connect_ms, CONNECT_MS));
+  const int64_t command_ms = or_else(options->command_ms, or_else(url->command_ms, COMMAND_MS));
+  const int64_t recheck_ms = or_else(options->recheck_ms, RECHECK_MS);
+  const int64_t connections = or_else(options->connections, 1);
+  const int64_t keepalive_ms = keeps ? or_else(options->keepalive_ms, KEEPALIVE_MS) : KEEPALIVE_MS;
+  client->replicas_ms = or_else(options->replicas_ms, REPLICAS_MS);
+  const lk_range ranges[] = {{"connect_ms", connect_ms, 1, 60000, false},
+                             {"command_ms", command_ms, 1, 60000, false},
+                             {"recheck_ms", recheck_ms, 100, 300000, false},
+                             {"min_replicas", options->min_replicas, 0, LK_REPLICAS_MAX, false},
+                             {"replicas_ms", client->replicas_ms, 1, 60000, false},
+                             {"connections", connections, 1, LK_CONNECTIONS_MAX, false},
+                             {"keepalive_ms", keepalive_ms, 1000, 3600000, false}};
+  lk_status status = lk_check_ranges(ranges, sizeof ranges / sizeof ranges[0], error);
+  if (status == LK_OK && options->process < 0) {
+    status = lk_fail(error, LK_INVALID, "process must be 0 or more");
   }
   settings->keepalive_us = keeps ? keepalive_ms * 1000 : 0;
   client->min_replicas = options->min_replicas;
@@ -133,11 +149,20 @@ static lk_status open_configure(lk_client *client, const char *url,
   settings->connect_us = connect_ms * 1000;
   client->command_us = command_ms * 1000;
   client->recheck_us = recheck_ms * 1000;
+  return status;
+}
+
+static lk_status open_configure(lk_client *client, const char *url,
+                                const lk_client_options *options, lk_error *error) {
+  lk_conn_settings *settings = &client->settings;
+  lk_status status = lk_url_parse(url, &settings->url, error);
+  if (status == LK_OK) status = choose_times(client, options, error);
+  if (status != LK_OK) return status;
   if (!lk_uuid(client->uuid)) {
     return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
   }
-  char name[LK_IDENTITY_SIZE];
-  lk_identity(client->uuid, options->process, options->label, name);
+  char name[IDENTITY_SIZE];
+  write_identity(client->uuid, options->process, options->label, name);
   status = replace(&settings->name, options->name ? options->name : name, error);
   if (status == LK_OK) status = replace(&settings->url.user, options->user, error);
   if (status == LK_OK) status = replace(&settings->url.password, options->password, error);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An lk_reply is a redisReply under another name, so that no hiredis type leaves the library. */
+/* Replies, and what a request came to. An lk_reply is a redisReply under another name, so that no hiredis type leaves the library. */
 #ifndef LK_REPLY_H
 #define LK_REPLY_H
 
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.h>
+
+#include "net/route.h"
 
 static inline lk_reply *lk_reply_wrap(redisReply *reply) { return (lk_reply *)reply; }
 static inline redisReply *lk_reply_unwrap(lk_reply *reply) { return (redisReply *)reply; }
@@ -20,5 +22,27 @@ lk_status lk_outcome_strange(const char *script, lk_error *error);
 
 /* The integer at `index` of an array whose elements are integers; false if it is not there. */
 bool lk_reply_number(const lk_reply *reply, size_t index, int64_t *out);
+
+/* ---- what a request came to ---- */
+
+/* Send a request and wait; NULL stands for one that there was no memory for. */
+static inline void lk_request_run(lk_hop hop, lk_request *request, lk_answer *answer) {
+  if (request) {
+    if (hop.asking) lk_request_ask(request);
+    lk_pipe_call(hop.pipe, request, answer);
+  } else {
+    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
+  }
+}
+
+/* What an answer means, with its detail in *error: LK_OK only for a reply that is no error. `key` is
+ * the one that it is about, NULL if there is none: the server does not say which it means. */
+lk_status lk_answer_status(const lk_answer *answer, const char *script, const char *key,
+                           lk_error *error);
+
+/* How many copies went out and were not answered: they may have run, or may run still. */
+static inline unsigned lk_answer_lost(const lk_answer *answer) {
+  return answer->reply ? answer->copies - 1 : answer->copies;
+}
 
 #endif

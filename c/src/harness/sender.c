@@ -35,9 +35,7 @@ void lk_sender_never_kept(lk_answer *answer, bool loaded) {
 }
 
 int64_t lk_sender_again_us(int64_t *pause_us) {
-  int64_t now_us = lk_clock_us();
-  int64_t at_us = now_us + *pause_us / 2 + lk_random_up_to(*pause_us / 2);
-  *pause_us = *pause_us * 2 < PAUSE_LAST_US ? *pause_us * 2 : PAUSE_LAST_US;
+  int64_t at_us = lk_clock_us() + lk_pause_us(pause_us, PAUSE_LAST_US);
   if (*pause_us == 0) *pause_us = PAUSE_FIRST_US;
   return at_us;
 }

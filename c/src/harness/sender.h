@@ -3,8 +3,8 @@
 #ifndef LK_SENDER_H
 #define LK_SENDER_H
 
-#include "harness/answer.h"
 #include "harness/client.h"
+#include "harness/reply.h"
 
 /* Does the server not have the script? The first is asked of an error. */
 bool lk_sender_says_missing(const char *error);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "harness/wait.h"
+#include "harness/client.h"
 #include "os/clock.h"
 
 struct lk_wait {
@@ -11,8 +11,8 @@ struct lk_wait {
   uint64_t seen;
 };
 
-lk_status lk_wait_join(lk_client *client, const char *channel, int64_t deadline_us, lk_wait **out,
-                       lk_error *error) {
+static lk_status wait_join(lk_client *client, const char *channel, int64_t deadline_us,
+                           lk_wait **out, lk_error *error) {
   lk_wait *wait = calloc(1, sizeof *wait);
   if (!wait) return lk_fail(error, LK_NOMEM, "out of memory");
   lk_status status =
@@ -27,11 +27,6 @@ lk_status lk_wait_join(lk_client *client, const char *channel, int64_t deadline_
   return lk_succeed(error);
 }
 
-lk_status lk_wait_until(lk_wait *wait, int64_t deadline_us, lk_error *error) {
-  lk_client_send_gathered(wait->client);
-  return lk_channels_sleep(wait->client->channels, wait->channel, &wait->seen, deadline_us, error);
-}
-
 lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out, lk_error *error) {
   if (out) *out = NULL;
   lk_status status = lk_client_enter(client, error);
@@ -40,7 +35,7 @@ lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **out, lk
     status = lk_fail(error, LK_INVALID, "a wait needs a channel and a place for the result");
   } else {
     int64_t patience_us = client->settings.connect_us + client->command_us;
-    status = lk_wait_join(client, channel, lk_clock_us() + patience_us, out, error);
+    status = wait_join(client, channel, lk_clock_us() + patience_us, out, error);
   }
   lk_client_leave(client);
   return status;
@@ -52,7 +47,9 @@ lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error) {
   }
   lk_status status = lk_client_enter(wait->client, error);
   if (status != LK_OK) return status;
-  status = lk_wait_until(wait, lk_deadline_us(timeout_ms), error);
+  const int64_t until_us = lk_deadline_us(timeout_ms);
+  lk_client_send_gathered(wait->client);
+  status = lk_channels_sleep(wait->client->channels, wait->channel, &wait->seen, until_us, error);
   lk_client_leave(wait->client);
   return status == LK_OK ? lk_succeed(error) : status;
 }

@@ -263,7 +263,6 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   static const lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
   const lk_renewal *by = watch->renewal;
   lk_particulars p = {.owner = watch->owner, .hold = 1};
-  lk_arguments with;
   lk_status status = LK_OK;
   renewing *r = malloc(sizeof *r);
   if (!r) {
@@ -277,9 +276,7 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   }
   *r = (renewing){.watch = watch, .min_replicas = by->min_replicas, .replicas_ms = by->replicas_ms};
   if (by->bound) {
-    lk_bound_fill(by->bound, by->values, &p, &with);
-    lk_invocation what = lk_bound_call(by->bound, &with);
-    status = lk_call_init(&r->call, &what, NULL);
+    status = lk_bound_make(by->bound, by->values, &p, &r->call);
     r->call.gathers = true;
     r->call.durable = by->min_replicas > 0;
   }

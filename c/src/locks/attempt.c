@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "harness/trouble.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -101,19 +100,15 @@ static void attempt_step(lk_steps *steps, unsigned happened) {
 
 enum { PAUSE_FIRST_US = 50 * 1000, SPIN_FIRST_US = 1000 };
 
-static void attempt_trace_begin(lk_attempt *a) {
+static void attempt_trace_begin(const lk_attempt *a) {
   const lk_lock *lock = a->lock;
-  char title[LK_TITLE_SIZE];
-  if (!a->op.client->trace) return;
-  lk_lock_title(lock, title);
-  LK_TRACE(a->op.client->trace, "begin", lk_clock_us(), LK_TEXT("lock", title),
-           LK_NUMBER("caller", (int64_t)a->caller_id), LK_TEXT("op", "acquire"),
-           LK_TEXT("owner", a->owner), LK_NUMBER("wait_ms", a->wait_ms),
-           LK_NUMBER("lease_ms", lock->lease_us / 1000),
-           LK_NUMBER("drift_ms", (lock->lease_us -
-                                  lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE)) /
-                                     1000),
-           LK_NUMBER("renew", lock->renews));
+  LK_LOCK_TRACE(
+      lock, "begin", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", a->owner),
+      LK_NUMBER("wait_ms", a->wait_ms), LK_NUMBER("lease_ms", lock->lease_us / 1000),
+      LK_NUMBER("drift_ms",
+                (lock->lease_us - lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE)) /
+                    1000),
+      LK_NUMBER("renew", lock->renews));
 }
 
 lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, const lk_told *told,

@@ -163,8 +163,6 @@ static inline bool lk_attempt_is_over(const lk_attempt *a) {
 void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
 /* A try failed, and its error says how: it sleeps and tries again, if that may help, or ends. */
 void lk_attempt_meet_trouble(lk_attempt *a, lk_status why);
-/* Doubling, jittered: between half of it and all. */
-int64_t lk_attempt_pause_us(lk_attempt *a, int64_t last_us);
 /* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
 bool lk_attempt_line_up(lk_attempt *a);
 

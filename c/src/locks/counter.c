@@ -10,23 +10,12 @@
 #include "harness/line.h"
 #include "locks/tell.h"
 
-lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
-                         lk_error *error) {
-  if (value >= min && value <= max) return LK_OK;
-  return lk_fail(error, LK_INVALID, "%s must be from %" PRId64 " to %" PRId64, what, min, max);
-}
-
 /* ------------------------------------------------------------------------------- open and close -- */
 
 static lk_status counter_check_options(const lk_counter_options *options, lk_error *error) {
-  lk_status status = LK_OK;
-  if (options->recheck_ms != 0) {
-    status = lk_check_range("recheck_ms", options->recheck_ms, 100, 300000, error);
-  }
-  if (status == LK_OK && options->resend_ms != 0) {
-    status = lk_check_range("resend_ms", options->resend_ms, 1, LK_RESEND_MAX_MS, error);
-  }
-  return status;
+  const lk_range ranges[] = {{"recheck_ms", options->recheck_ms, 100, 300000, true},
+                             {"resend_ms", options->resend_ms, 1, LK_RESEND_MAX_MS, true}};
+  return lk_check_ranges(ranges, sizeof ranges / sizeof ranges[0], error);
 }
 
 /* Of the family of its scripts: FAMILY/teller. */

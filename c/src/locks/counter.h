@@ -5,6 +5,7 @@
 
 #include <latchkey/counters.h>
 
+#include "base/options.h"
 #include "harness/fill.h"
 
 typedef struct lk_counter {
@@ -27,9 +28,5 @@ typedef struct lk_digits {
   char text[24];
 } lk_digits;
 lk_value lk_number_value(const char *name, int64_t number, lk_digits *digits);
-
-/* LK_INVALID unless min <= value <= max. */
-lk_status lk_check_range(const char *what, int64_t value, int64_t min, int64_t max,
-                         lk_error *error);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/status.h"
 #include "harness/seq.h"
-#include "harness/trouble.h"
 #include "os/clock.h"
 #include "os/sync.h"
 #include "os/thread.h"
@@ -16,12 +15,6 @@ enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 
 /* What has happened since the last step. */
 enum { TURN = 1, ANSWER = 2, NEWS = 4, TIMER = 8, QUIT = 16 };
-
-static int64_t double_pause(int64_t *pause_us) {
-  int64_t half_us = *pause_us / 2;
-  *pause_us = *pause_us * 2 < PAUSE_LAST_US ? *pause_us * 2 : PAUSE_LAST_US;
-  return half_us + lk_random_up_to(half_us);
-}
 
 /* --------------------------------------------------------------------------------------- ends -- */
 
@@ -228,7 +221,7 @@ static int64_t look_again_at(lk_counting *c) {
   int64_t recheck_us = c->counter->recheck_us;
   int64_t pause_us = recheck_us - lk_random_up_to(recheck_us / 4);
   if (c->last != LK_BUSY || !hears(c, &news)) {
-    pause_us = double_pause(&c->pause_us);
+    pause_us = lk_pause_us(&c->pause_us, PAUSE_LAST_US);
   } else {
     pause_us = lk_pause_at_most_us(pause_us, c->again_ms);
   }
@@ -341,7 +334,7 @@ static lk_status resend_unsure(lk_status last, const char *script, lk_error *err
 /* While it is unknown whether a copy has run, it goes out again. */
 static bool counting_send_again(lk_counting *c, lk_status status) {
   if (status == LK_OK || !c->doubt || c->resend_us == 0 || !lk_may_pass(status)) return false;
-  int64_t at_us = lk_clock_us() + double_pause(&c->copy_us);
+  int64_t at_us = lk_clock_us() + lk_pause_us(&c->copy_us, PAUSE_LAST_US);
   if (c->hurried != LK_OK || at_us >= c->until_us) return false;
   sleep_until(c, LK_COUNTING_PAUSING, at_us);
   return true;

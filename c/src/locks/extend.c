@@ -52,10 +52,7 @@ static void extend_answered(void *user, lk_answer *answer) {
 static void extend_go(extending *e, int64_t patience_us) {
   lk_lock *lock = e->lock;
   lk_particulars p = {.owner = e->hold->owner, .hold = 1};
-  lk_arguments with;
-  lk_bound_fill(&lock->renew, &lock->values, &p, &with);
-  lk_invocation what = lk_bound_call(&lock->renew, &with);
-  if (lk_call_init(&e->call, &what, NULL) == LK_OK &&
+  if (lk_bound_make(&lock->renew, &lock->values, &p, &e->call) == LK_OK &&
       lk_eval_start(lock->client, &e->call, lk_clock_us() + patience_us, extend_answered, e)) {
     return;
   }

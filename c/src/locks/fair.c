@@ -50,15 +50,11 @@ typedef struct unwanted {
 
 static void fair_give_back(lk_job *job) {
   unwanted *u = LK_OF(unwanted, job, job);
-  const lk_bound *release = &u->lock->release;
-  lk_arguments with;
   lk_call step;
   char owner[LK_OWNER_SIZE];
   owner_of(u->lock->client, u->ticket, owner);
   lk_particulars p = {.owner = owner, .hold = 0, .once = true};
-  lk_bound_fill(release, &u->lock->values, &p, &with);
-  lk_invocation what = lk_bound_call(release, &with);
-  if (lk_call_init(&step, &what, NULL) == LK_OK) {
+  if (lk_bound_make(&u->lock->release, &u->lock->values, &p, &step) == LK_OK) {
     lk_undo_start(u->lock->client, &step, 1, u->lock->lease_us, false);
   }
   lk_lock_drop(u->lock);
@@ -252,7 +248,7 @@ static void fair_plan_look(lk_attempt *a) {
   int64_t pause_us = a->lock->heartbeat_us / 3;
   pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   if (a->lock->spins) {
-    int64_t spin_us = lk_attempt_pause_us(a, SPIN_LAST_US);
+    int64_t spin_us = lk_pause_us(&a->pause_us, SPIN_LAST_US);
     if (spin_us < pause_us) pause_us = spin_us;
   }
   a->look_us = lk_clock_us() + pause_us;

@@ -23,14 +23,12 @@ static lk_status guard_check(const lk_lock *lock, const lk_bytes *argv, size_t a
 }
 
 /* What the caller holds, by what this process knows; the server looks again. */
-static lk_status find_owner(lk_lock *lock, lk_caller *caller, char owner[LK_OWNER_MAX + 1],
-                            lk_error *error) {
-  if (lk_lock_owner(lock, caller, owner, LK_OWNER_MAX + 1) == 0) {
+static lk_status check_held(const lk_lock *lock, const lk_facts *facts, lk_error *error) {
+  if (facts->count == 0) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
   }
-  lk_lost_reason lost = lk_lock_lost(lock, caller);
-  if (lost == LK_LOST_NOT) return LK_OK;
-  return lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)lost));
+  if (facts->lost == LK_LOST_NOT) return LK_OK;
+  return lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)facts->lost));
 }
 
 /* Commands that take away are run by a script that a full server runs, too. */
@@ -74,15 +72,15 @@ static lk_status guard_run(lk_lock *lock, const char *owner, const lk_bytes *arg
 
 lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,
                         lk_reply **out, lk_error *error) {
-  char owner[LK_OWNER_MAX + 1];
   if (out) *out = NULL;
   if (!lock) return lk_fail(error, LK_INVALID, "the lock is NULL");
   lk_client *client = lock->client;
   lk_status status = lk_caller_enter(client, caller, error);
   if (status != LK_OK) return status;
   status = guard_check(lock, argv, argc, error);
-  if (status == LK_OK) status = find_owner(lock, caller, owner, error);
-  if (status == LK_OK) status = guard_run(lock, owner, argv, argc, out, error);
+  const lk_facts facts = lk_lock_facts(lock, lk_caller_id(caller));
+  if (status == LK_OK) status = check_held(lock, &facts, error);
+  if (status == LK_OK) status = guard_run(lock, facts.owner, argv, argc, out, error);
   lk_caller_leave(client, caller);
   return status;
 }

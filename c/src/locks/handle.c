@@ -15,40 +15,24 @@ enum { HEARTBEAT_MS = 5000 };
 /* ------------------------------------------------------------------------------- open and close -- */
 
 static lk_status handle_check_options(const lk_lock_options *options, lk_error *error) {
-  if (options->lease_ms != 0 &&
-      (options->lease_ms < LK_LEASE_MIN_MS || options->lease_ms > LK_LEASE_MAX_MS)) {
-    return lk_fail(error, LK_INVALID, "lease_ms must be 0 or from %d to %d", LK_LEASE_MIN_MS,
-                   LK_LEASE_MAX_MS);
-  }
+  const lk_range ranges[] = {
+      {"lease_ms", options->lease_ms, LK_LEASE_MIN_MS, LK_LEASE_MAX_MS, true},
+      {"recheck_ms", options->recheck_ms, 100, 300000, true},
+      {"heartbeat_ms", options->heartbeat_ms, 1000, 60000, true},
+      {"min_replicas", options->min_replicas, 0, LK_REPLICAS_MAX, false},
+      {"replicas_ms", options->replicas_ms, 1, 60000, true},
+      {"handoff_limit", options->handoff_limit, -1, 1000, false},
+      {"token_ttl_ms", options->token_ttl_ms, 1000, LK_TOKEN_TTL_MAX_MS, true}};
+  lk_status status = lk_check_ranges(ranges, sizeof ranges / sizeof ranges[0], error);
   int64_t lease_ms = options->lease_ms ? options->lease_ms : LK_LEASE_DEFAULT_MS;
-  if (options->drift_ms < 0 || options->drift_ms >= lease_ms) {
-    return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below the lease");
+  if (status == LK_OK && (options->drift_ms < 0 || options->drift_ms >= lease_ms)) {
+    status = lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below the lease");
   }
-  if (options->recheck_ms != 0 && (options->recheck_ms < 100 || options->recheck_ms > 300000)) {
-    return lk_fail(error, LK_INVALID, "recheck_ms must be 0 or from 100 to 300000");
+  if (status == LK_OK && options->wait_mode != LK_WAIT_MESSAGE &&
+      options->wait_mode != LK_WAIT_SPIN) {
+    status = lk_fail(error, LK_INVALID, "wait_mode must be LK_WAIT_MESSAGE or LK_WAIT_SPIN");
   }
-  if (options->heartbeat_ms != 0 &&
-      (options->heartbeat_ms < 1000 || options->heartbeat_ms > 60000)) {
-    return lk_fail(error, LK_INVALID, "heartbeat_ms must be 0 or from 1000 to 60000");
-  }
-  if (options->min_replicas < 0 || options->min_replicas > LK_REPLICAS_MAX) {
-    return lk_fail(error, LK_INVALID, "min_replicas must be from 0 to %d", LK_REPLICAS_MAX);
-  }
-  if (options->replicas_ms < 0 || options->replicas_ms > 60000) {
-    return lk_fail(error, LK_INVALID, "replicas_ms must be 0 or from 1 to 60000");
-  }
-  if (options->handoff_limit < -1 || options->handoff_limit > 1000) {
-    return lk_fail(error, LK_INVALID, "handoff_limit must be from -1 to 1000");
-  }
-  if (options->wait_mode != LK_WAIT_MESSAGE && options->wait_mode != LK_WAIT_SPIN) {
-    return lk_fail(error, LK_INVALID, "wait_mode must be LK_WAIT_MESSAGE or LK_WAIT_SPIN");
-  }
-  if (options->token_ttl_ms != 0 &&
-      (options->token_ttl_ms < 1000 || options->token_ttl_ms > LK_TOKEN_TTL_MAX_MS)) {
-    return lk_fail(error, LK_INVALID, "token_ttl_ms must be 0 or from 1000 to %lld",
-                   (long long)LK_TOKEN_TTL_MAX_MS);
-  }
-  return LK_OK;
+  return status;
 }
 
 static void handle_configure(lk_lock *lock, const lk_lock_options *options) {
@@ -165,82 +149,48 @@ void lk_lock_close(lk_lock *lock) {
 
 /* ------------------------------------------------------------------------------------- asking -- */
 
-/* The caller's hold, with the client entered and its mutex held: a release on another thread may be about
- * to end it. NULL (and neither) if there is none. */
-LK_UNCHECKED static lk_hold *handle_look(lk_lock *lock, uint64_t caller_id)
-    LK_ACQUIRES_IF(true, lock->client->mutex) {
-  if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return NULL;
-  lk_mutex_lock(&lock->client->mutex);
-  lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
-  if (hold) return hold;
+lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id) {
+  lk_facts facts = {.lost = LK_LOST_NOT};
+  if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return facts;
+  lk_mutex_lock(&lock->client->mutex); /* a release on another thread may be about to end it */
+  const lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
+  if (hold) {
+    facts = (lk_facts){.lost = lk_watch_look(hold->watch),
+                       .left_ms = lk_watch_left_ms(hold->watch),
+                       .lease_ms = lk_watch_lease_ms(hold->watch),
+                       .count = hold->count,
+                       .token = hold->token};
+    strcpy(facts.owner, hold->owner);
+  }
   lk_mutex_unlock(&lock->client->mutex);
   lk_client_leave(lock->client);
-  return NULL;
+  return facts;
 }
 
-static void look_away(lk_lock *lock) LK_RELEASES(lock->client->mutex) {
-  lk_mutex_unlock(&lock->client->mutex);
-  lk_client_leave(lock->client);
-}
-
-int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id) {
-  const lk_hold *hold = handle_look(lock, caller_id);
-  if (!hold) return 0;
-  int64_t left_ms = lk_watch_left_ms(hold->watch);
-  look_away(lock);
-  return left_ms;
+static lk_facts facts_of(lk_lock *lock, const lk_caller *caller) {
+  return lk_lock_facts(lock, lk_caller_id(caller));
 }
 
 int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller) {
-  return lk_lock_remaining_of(lock, lk_caller_id(caller));
-}
-
-int64_t lk_lock_lease_of(lk_lock *lock, uint64_t caller_id) {
-  const lk_hold *hold = handle_look(lock, caller_id);
-  if (!hold) return 0;
-  int64_t lease_ms = lk_watch_lease_ms(hold->watch);
-  look_away(lock);
-  return lease_ms;
+  return facts_of(lock, caller).left_ms;
 }
 
 int64_t lk_lock_lease_ms(lk_lock *lock, lk_caller *caller) {
-  return lk_lock_lease_of(lock, lk_caller_id(caller));
-}
-
-int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id) {
-  const lk_hold *hold = handle_look(lock, caller_id);
-  if (!hold) return 0;
-  int64_t count = hold->count;
-  look_away(lock);
-  return count;
+  return facts_of(lock, caller).lease_ms;
 }
 
 int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller) {
-  return lk_lock_count_of(lock, lk_caller_id(caller));
+  return facts_of(lock, caller).count;
 }
 
-int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) {
-  const lk_hold *hold = handle_look(lock, lk_caller_id(caller));
-  if (!hold) return 0;
-  int64_t token = hold->token;
-  look_away(lock);
-  return token;
-}
+int64_t lk_lock_token(lk_lock *lock, lk_caller *caller) { return facts_of(lock, caller).token; }
 
 lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
-  const lk_hold *hold = handle_look(lock, lk_caller_id(caller));
-  if (!hold) return LK_LOST_NOT;
-  lk_lost_reason lost = lk_watch_look(hold->watch);
-  look_away(lock);
-  return lost;
+  return facts_of(lock, caller).lost;
 }
 
 size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
-  const lk_hold *hold = handle_look(lock, lk_caller_id(caller));
-  int len = 0;
-  if (size > 0) buffer[0] = '\0';
-  if (!hold) return 0;
-  len = snprintf(buffer, size, "%s", hold->owner);
-  look_away(lock);
-  return len > 0 ? (size_t)len : 0;
+  const lk_facts facts = facts_of(lock, caller);
+  snprintf(buffer, size, "%s", facts.owner);
+  return strlen(facts.owner);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "locks/holds.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/status.h"
 #include "locks/lock.h"
+#include "os/clock.h"
 #include "os/sync.h"
 
 lk_hold *lk_hold_keep(lk_hold *hold) {
@@ -127,4 +131,97 @@ static void clear(lk_client *client) {
       lk_hold_drop(hold);
     }
   }
+}
+
+/* --------------------------------------------------------------------------------- what is granted -- */
+
+static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
+  lk_hold *hold = user;
+  lk_lock *lock = hold->lock;
+  lk_client *client = lock->client;
+  lk_count_up(&client->counts->kinds[lock->row->kind].lost);
+  lk_mutex_lock(&client->mutex);
+  bool tell = !hold->unheard && lock->on_lost;
+  lk_caller *caller = tell ? hold->caller : NULL; /* it may be freed as soon as the mutex is */
+  lk_caller_keep(caller);
+  lk_mutex_unlock(&client->mutex);
+  if (!tell) return;
+  lk_lost_event event = {.reason = reason,
+                         .name = lock->record->name,
+                         .owner = hold->owner,
+                         .caller = caller,
+                         .why = lk_watch_why(watch)};
+  lock->on_lost(lock, &event, lock->user);
+  lk_caller_drop(caller);
+}
+
+int64_t lk_lock_patience_us(const lk_lock *lock) {
+  int64_t third_us = lock->lease_us / 3;
+  return third_us < lock->client->command_us ? third_us : lock->client->command_us;
+}
+
+lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
+  size_t size = strlen(grant->owner) + 1;
+  lk_hold *hold = malloc(offsetof(lk_hold, owner) + size);
+  if (!hold) return LK_NOMEM;
+  memset(hold, 0, offsetof(lk_hold, owner));
+  hold->lock = lock;
+  hold->caller = grant->caller;
+  hold->caller_id = grant->caller_id;
+  hold->count = 1;
+  hold->token = grant->token;
+  hold->since_us = lk_clock_us();
+  memcpy(hold->owner, grant->owner, size);
+  lk_watch_terms terms = {.renewal = &lock->renewal,
+                          .owner = hold->owner,
+                          .company = grant->company,
+                          .on_lost = hold_lost,
+                          .user = hold};
+  lk_watch *watch = lk_watch_new(lock->client, &terms);
+  if (!watch) {
+    free(hold);
+    return LK_NOMEM;
+  }
+  atomic_init(&hold->refs, 2); /* the table's, and the watch's */
+  lk_lock_keep(lock);
+  lk_mutex_lock(&lock->client->mutex);
+  lk_status status = atomic_load(grant->hurried) == LK_OK ? LK_OK : LK_CANCELLED;
+  if (status == LK_OK && !lk_watch_run(watch, grant->sent_us, grant->lease_us)) {
+    status = LK_NOMEM;
+  }
+  if (status == LK_OK) lk_hold_put(hold, watch);
+  lk_mutex_unlock(&lock->client->mutex);
+  if (status != LK_OK) lk_hold_end(hold, watch);
+  return status;
+}
+
+/* ------------------------------------------------- a handle, as long as anything has a reference -- */
+
+static void lock_refs_destroy(lk_lock *lock) {
+  lk_client *client = lock->client;
+  if (lock->record) lk_record_close(client, lock->record);
+  lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release, &lock->release_after,
+                        &lock->transfer, &lock->wait,  &lock->leave};
+  for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) lk_bound_close(bounds[i]);
+  free(lock->values.channel);
+  free(lock->values.client);
+  free(lock);
+  lk_client_drop(client);
+}
+
+enum { TITLE_SIZE = LK_NAME_MAX + 16, MEMBERS = 10 };
+
+void lk_lock_event(const lk_lock *lock, const char *event, uint64_t caller_id,
+                   const lk_member *members, size_t count) {
+  char title[TITLE_SIZE];
+  lk_member all[MEMBERS] = {LK_TEXT("lock", title), LK_NUMBER("caller", (int64_t)caller_id)};
+  snprintf(title, sizeof title, "%s:%s", lk_kind_word(lock->row->kind), lock->record->name);
+  memcpy(&all[2], members, count * sizeof *members);
+  lk_trace_event(lock->client->trace, event, lk_clock_us(), all, count + 2);
+}
+
+void lk_lock_keep(lk_lock *lock) { atomic_fetch_add(&lock->refs, 1); }
+
+void lk_lock_drop(lk_lock *lock) {
+  if (atomic_fetch_sub(&lock->refs, 1) == 1) lock_refs_destroy(lock);
 }

@@ -84,21 +84,29 @@ void lk_lock_forgo_part(lk_lock *lock, uint64_t caller_id);
 lk_status lk_lock_extend_part(lk_lock *lock, const lk_part *part, lk_error *error);
 /* A part that was given up has got the lock: it goes back in the background. */
 void lk_lock_disown_part(lk_op *op);
-/* As lk_lock_remaining_ms(), lk_lock_lease_ms() and lk_lock_hold_count(), by the caller's number. */
-int64_t lk_lock_remaining_of(lk_lock *lock, uint64_t caller_id);
-int64_t lk_lock_lease_of(lk_lock *lock, uint64_t caller_id);
-int64_t lk_lock_count_of(lk_lock *lock, uint64_t caller_id);
+/* What the caller with this number holds at this moment; zeros: nothing. As lk_lock_remaining_ms() and its siblings. */
+typedef struct lk_facts {
+  lk_lost_reason lost;
+  int64_t left_ms, lease_ms, count, token;
+  char owner[LK_OWNER_SIZE];
+} lk_facts;
+lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id);
 
-/* The lock's kind and name, such as `lock:orders`, for the trace. */
-enum { LK_TITLE_SIZE = LK_NAME_MAX + 16 };
-void lk_lock_title(const lk_lock *lock, char title[LK_TITLE_SIZE]);
+/* A line of the trace that begins with the lock's kind and name, such as `lock:orders`, and the caller. */
+void lk_lock_event(const lk_lock *lock, const char *event, uint64_t caller_id,
+                   const lk_member *members, size_t count);
+#define LK_LOCK_TRACE(lock, event, caller_id, ...)                                                 \
+  do {                                                                                             \
+    if ((lock)->client->trace) {                                                                   \
+      const lk_member members_[] = {__VA_ARGS__};                                                  \
+      lk_lock_event((lock), (event), (caller_id), members_, sizeof members_ / sizeof members_[0]); \
+    }                                                                                              \
+  } while (0)
 
 void lk_lock_keep(lk_lock *lock);
 void lk_lock_drop(lk_lock *lock);
 /* A hold, once nothing looks at its watch any more. */
 void lk_lock_let_go(void *hold);
-/* In a few words. */
-
 /* A short lease lowers the command deadline to a third of it. */
 int64_t lk_lock_patience_us(const lk_lock *lock);
 

@@ -189,7 +189,7 @@ static uint64_t number_of(lk_multilock *multi, lk_caller *caller) {
 
 static bool multi_is_held(const lk_multilock *multi, uint64_t caller_id) {
   for (size_t i = 0; i < multi->count; i++) {
-    if (lk_lock_count_of(multi->members[i], caller_id) > 0) return true;
+    if (lk_lock_facts(multi->members[i], caller_id).count > 0) return true;
   }
   return false;
 }
@@ -321,7 +321,7 @@ static const lk_error *find_closed(const lk_round *round) {
 
 /* Also of a member that is asked though nothing is known to be held: it says why. */
 static bool is_to_be_asked(lk_lock *member, uint64_t caller_id) {
-  return lk_lock_count_of(member, caller_id) > 0 || !lk_client_is_mine(member->client) ||
+  return lk_lock_facts(member, caller_id).count > 0 || !lk_client_is_mine(member->client) ||
          lk_client_is_closing(member->client);
 }
 
@@ -393,22 +393,24 @@ static int longest_first(const void *a, const void *b) {
 }
 
 /* What enough members have at least. */
-static int64_t least_of_enough(lk_multilock *multi, lk_caller *caller,
-                               int64_t (*ask)(lk_lock *member, uint64_t caller_id)) {
+static int64_t least_of_enough(lk_multilock *multi, lk_caller *caller, bool lease) {
   int64_t each[LK_MULTILOCK_MAX];
   if (!multi) return 0;
   uint64_t id = number_of(multi, caller);
-  for (size_t i = 0; i < multi->count; i++) each[i] = ask(multi->members[i], id);
+  for (size_t i = 0; i < multi->count; i++) {
+    const lk_facts facts = lk_lock_facts(multi->members[i], id);
+    each[i] = lease ? facts.lease_ms : facts.left_ms;
+  }
   qsort(each, multi->count, sizeof each[0], longest_first);
   return each[multi->quorum - 1];
 }
 
 int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller) {
-  return least_of_enough(multi, caller, lk_lock_remaining_of);
+  return least_of_enough(multi, caller, false);
 }
 
 int64_t lk_multilock_lease_ms(lk_multilock *multi, lk_caller *caller) {
-  return least_of_enough(multi, caller, lk_lock_lease_of);
+  return least_of_enough(multi, caller, true);
 }
 
 /* ------------------------------------------------------------------------------- open and close -- */

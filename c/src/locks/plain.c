@@ -32,9 +32,9 @@ static void plain_plan_look(lk_attempt *a) {
   pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   int64_t poll_us = pause_us;
   if (lock->spins) {
-    poll_us = lk_attempt_pause_us(a, SPIN_LAST_US);
+    poll_us = lk_pause_us(&a->pause_us, SPIN_LAST_US);
   } else if (!lock->row->always_told) {
-    poll_us = lk_attempt_pause_us(a, POLL_LAST_US);
+    poll_us = lk_pause_us(&a->pause_us, POLL_LAST_US);
   }
   a->look_us = lk_clock_us() + (poll_us < pause_us ? poll_us : pause_us);
 }
@@ -98,7 +98,7 @@ static void announce(lk_attempt *a) {
 /* Who is deaf misses messages, and looks by itself until the channel is heard; soon if it was heard
  * before, since something is wrong then. */
 static int64_t look_deaf_at(lk_attempt *a) {
-  int64_t pause_us = a->was_heard ? lk_attempt_pause_us(a, DEAF_LAST_US) : DEAF_LAST_US;
+  int64_t pause_us = a->was_heard ? lk_pause_us(&a->pause_us, DEAF_LAST_US) : DEAF_LAST_US;
   int64_t deaf_us = lk_clock_us() + pause_us;
   return deaf_us < a->look_us ? deaf_us : a->look_us;
 }

@@ -52,8 +52,6 @@ static void release_fill(const leaving *l, lk_arguments *with) {
 /* In the background: the old name first, since a late hand-over needs it to hold; then the new one. */
 static void undo(const leaving *l) {
   lk_call steps[LK_UNDO_STEPS];
-  lk_arguments with;
-  const lk_bound *release = &l->lock->release;
   lk_particulars p = {.owner = l->hold->owner, .hold = 0, .once = true};
   const char *owners[LK_UNDO_STEPS] = {l->hold->owner, l->heir ? l->heir->owner : NULL};
   int64_t lease_us = l->lock->lease_us;
@@ -61,9 +59,7 @@ static void undo(const leaving *l) {
   if (l->heir && l->heir->lock->lease_us > lease_us) lease_us = l->heir->lock->lease_us;
   for (size_t i = 0; i < LK_UNDO_STEPS && owners[i]; i++) {
     p.owner = owners[i];
-    lk_bound_fill(release, &l->lock->values, &p, &with);
-    lk_invocation what = lk_bound_call(release, &with);
-    if (lk_call_init(&steps[count], &what, NULL) != LK_OK) break;
+    if (lk_bound_make(&l->lock->release, &l->lock->values, &p, &steps[count]) != LK_OK) break;
     count++;
   }
   if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us, true);
@@ -85,25 +81,6 @@ static lk_status release_released(const leaving *l, const lk_answer *answer, int
                  "the hold had ended before its release: lease over, broken, deleted or evicted");
 }
 
-static void release_trace_begin(const leaving *l) {
-  char title[LK_TITLE_SIZE];
-  lk_trace *trace = l->lock->client->trace;
-  if (!trace) return;
-  lk_lock_title(l->lock, title);
-  LK_TRACE(trace, "begin", lk_clock_us(), LK_TEXT("lock", title),
-           LK_NUMBER("caller", (int64_t)l->caller_id), LK_TEXT("op", "release"),
-           LK_TEXT("owner", l->hold->owner), LK_NUMBER("left", l->left));
-}
-
-static void release_trace_end(const lk_lock *lock, uint64_t caller_id, lk_status status) {
-  char title[LK_TITLE_SIZE];
-  if (!lock->client->trace) return;
-  lk_lock_title(lock, title);
-  LK_TRACE(lock->client->trace, "end", lk_clock_us(), LK_TEXT("lock", title),
-           LK_NUMBER("caller", (int64_t)caller_id), LK_TEXT("op", "release"),
-           LK_TEXT("status", lk_status_name((int)status)));
-}
-
 static void release_count_end(const leaving *l, lk_status status) {
   lk_kind_counts *counts = &l->lock->client->counts->kinds[l->lock->row->kind];
   if (status == LK_OK) {
@@ -120,7 +97,8 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   if (l->lost != LK_LOST_NOT) {
     status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)l->lost));
   }
-  release_trace_end(lock, l->caller_id, status);
+  LK_LOCK_TRACE(lock, "end", l->caller_id, LK_TEXT("op", "release"),
+                LK_TEXT("status", lk_status_name((int)status)));
   release_count_end(l, status);
   if (status == LK_LOST) lk_hold_lose(l->hold, LK_LOST_BROKEN);
   if (status == LK_LOST) lk_waiters_look(lock->record); /* they were told of another lease's end */
@@ -159,8 +137,9 @@ static bool take_level(leaving *l) {
   if (hold) {
     l->hold = lk_hold_keep(hold);
     l->left = l->rest_ms > 0 ? 0 : hold->count - 1;
-    release_trace_begin(
-        l); /* before the look: a hold whose time is over by then has to be noticed */
+    /* before the look: a hold whose time is over by then has to be noticed */
+    LK_LOCK_TRACE(l->lock, "begin", l->caller_id, LK_TEXT("op", "release"),
+                  LK_TEXT("owner", hold->owner), LK_NUMBER("left", l->left));
     l->lost = lk_watch_look(hold->watch);
     if (l->left > 0) hold->count = (int32_t)l->left;
     if (l->left == 0) watch = lk_hold_take(hold);

@@ -141,7 +141,7 @@ size_t lk_round_valid(const lk_round *round) {
   for (size_t i = 0; i < round->count; i++) {
     const lk_seat *seat = &round->seats[i];
     bool granted = seat->said.status == LK_OK;
-    valid += granted && lk_lock_remaining_of(seat->lock, seat->caller_id) > 0;
+    valid += granted && lk_lock_facts(seat->lock, seat->caller_id).left_ms > 0;
   }
   return valid;
 }

@@ -7,7 +7,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
-#include "harness/answer.h"
+#include "harness/reply.h"
 #include "locks/counting.h"
 #include "os/clock.h"
 

@@ -19,7 +19,6 @@
 #include "base/url.h"
 #include "harness/counts.h"
 #include "net/reader.h"
-#include "net/wire.h"
 #include "os/lookup.h"
 #include "os/tls.h"
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/digits.h"
+
 /* No status, no error, no number and no length is longer; the parser looks for the end of a line from its
  * beginning each time. */
 enum { LINE_MOST = 64 * 1024 };
@@ -80,4 +82,33 @@ lk_status lk_reader_next(lk_reader *reader, redisReply **out, const char **why) 
   }
   *out = reply;
   return LK_OK;
+}
+
+static char *put_count(char *at, char mark, size_t n) {
+  *at++ = mark;
+  at += lk_digits_put(at, n);
+  *at++ = '\r';
+  *at++ = '\n';
+  return at;
+}
+
+/* --------------------------------------------------------------------------------------- commands -- */
+
+size_t lk_wire_size(const lk_bytes *argv, size_t argc) {
+  size_t size = 1 + lk_digits_count(argc) + 2;
+  for (size_t i = 0; i < argc; i++) {
+    size += 1 + lk_digits_count(argv[i].len) + 2 + argv[i].len + 2;
+  }
+  return size;
+}
+
+void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer) {
+  char *at = put_count(buffer, '*', argc);
+  for (size_t i = 0; i < argc; i++) {
+    at = put_count(at, '$', argv[i].len);
+    if (argv[i].len > 0) memcpy(at, argv[i].data, argv[i].len);
+    at += argv[i].len;
+    *at++ = '\r';
+    *at++ = '\n';
+  }
 }

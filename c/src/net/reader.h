@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hiredis's parser with bounds. By itself it takes any depth, any number of elements and any length, and a
+ * Replies, by hiredis's parser with bounds, and commands as they are sent. By itself the parser takes any depth, any number of elements and any length, and a
  * server that is broken, hostile or none would fill the memory, overflow a stack or take all the time.
  */
 #ifndef LK_READER_H
@@ -8,6 +8,7 @@
 
 #include <hiredis/hiredis.h>
 #include <latchkey/latchkey.h>
+#include <string.h>
 
 /* Of one reply. */
 typedef struct lk_reply_limits {
@@ -41,5 +42,10 @@ void lk_reader_close(lk_reader *reader);
 bool lk_reader_feed(lk_reader *reader, const char *data, size_t len);
 /* LK_OK: *out is the next reply, or NULL if it is not there as a whole. Else the reader is of no more use. */
 lk_status lk_reader_next(lk_reader *reader, redisReply **out, const char **why);
+
+/* A command: its length, and its bytes, written into a buffer of that length. */
+size_t lk_wire_size(const lk_bytes *argv, size_t argc);
+void lk_wire_write(const lk_bytes *argv, size_t argc, char *buffer);
+static inline lk_bytes lk_bytes_of(const char *text) { return (lk_bytes){text, strlen(text)}; }
 
 #endif

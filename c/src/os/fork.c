@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* madvise() */
+#define _GNU_SOURCE /* madvise(), gethostname() */
 #include "os/fork.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,3 +39,13 @@ uint64_t lk_fork_generation(void) {
   uint64_t nobody = 0, fresh = atomic_fetch_add(&latest, 1) + 1;
   return atomic_compare_exchange_strong(page, &nobody, fresh) ? fresh : nobody;
 }
+
+/* ------------------------------------------------------------------------------------------ where -- */
+
+void lk_host_name(char out[LK_HOST_SIZE]) {
+  const int failed = gethostname(out, LK_HOST_SIZE);
+  out[LK_HOST_SIZE - 1] = '\0';
+  if (failed || out[0] == '\0') strcpy(out, "unknown");
+}
+
+long lk_host_process(void) { return (long)getpid(); }

@@ -22,3 +22,9 @@ int64_t lk_random_up_to(int64_t limit) {
   if (limit <= 0 || !lk_random_bytes(&bits, sizeof bits)) return 0;
   return (int64_t)(bits % ((uint64_t)limit + 1));
 }
+
+int64_t lk_pause_us(int64_t *bound_us, int64_t last_us) {
+  int64_t half_us = *bound_us / 2;
+  *bound_us = *bound_us * 2 < last_us ? *bound_us * 2 : last_us;
+  return half_us + lk_random_up_to(half_us);
+}

@@ -16,4 +16,7 @@ bool lk_random_bytes(void *out, size_t len);
 /* Between 0 and limit, both included; limit below 0 counts as 0. */
 int64_t lk_random_up_to(int64_t limit);
 
+/* A pause of a back-off: jittered, between half of *bound_us and all of it, which doubles, up to last_us. */
+int64_t lk_pause_us(int64_t *bound_us, int64_t last_us);
+
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cluster_map.h"
-#include "harness/answer.h"
 #include "harness/catalog.h"
 #include "harness/function.h"
 #include "harness/reply.h"
