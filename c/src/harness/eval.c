@@ -29,27 +29,22 @@ static size_t eval_fill(lk_bytes *argv, const lk_invocation *what, char number[2
 
 lk_status lk_call_init(lk_call *call, const lk_invocation *what, lk_error *error) {
   char number[24];
-  size_t bytes = 0;
-  call->script = what->script;
-  call->durable = false;
-  call->gathers = call->hurries = false;
-  call->argc = 3 + what->nkeys + what->nargs;
-  call->argv = malloc(call->argc * sizeof *call->argv);
+  const char *function = what->script->function;
+  size_t argc = 3 + what->nkeys + what->nargs;
+  size_t bytes = sizeof "EVALSHA" + sizeof number + (function ? strlen(function) : 40);
+  for (size_t i = 0; i < what->nkeys; i++) bytes += what->keys[i].len;
+  for (size_t i = 0; i < what->nargs; i++) bytes += what->args[i].len;
+  *call = (lk_call){
+      .script = what->script, .argv = malloc(argc * sizeof *call->argv + bytes), .argc = argc};
   if (!call->argv) return lk_fail(error, LK_NOMEM, "out of memory");
   eval_fill(call->argv, what, number);
-  for (size_t i = 0; i < call->argc; i++) bytes += call->argv[i].len;
-  lk_bytes *whole = realloc(call->argv, call->argc * sizeof *call->argv + bytes);
-  if (!whole) {
-    lk_call_clear(call);
-    return lk_fail(error, LK_NOMEM, "out of memory");
+  char *at = (char *)(call->argv + argc);
+  for (size_t i = 0; i < argc; i++) {
+    lk_bytes *word = &call->argv[i];
+    if (word->len > 0) memcpy(at, word->data, word->len);
+    word->data = at;
+    at += word->len;
   }
-  char *at = (char *)(whole + call->argc);
-  for (size_t i = 0; i < call->argc; i++) {
-    if (whole[i].len > 0) memcpy(at, whole[i].data, whole[i].len);
-    whole[i].data = at;
-    at += whole[i].len;
-  }
-  call->argv = whole;
   return LK_OK;
 }
 

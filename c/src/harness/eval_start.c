@@ -190,7 +190,7 @@ static lk_traced *trace_call(lk_trace *trace, const lk_call *call) {
 
 bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,
                    void *user) {
-  started *s = calloc(1, sizeof *s);
+  started *s = malloc(sizeof *s);
   if (!s) return false;
   *s = (started){.client = client,
                  .call = call,
