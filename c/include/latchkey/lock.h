@@ -230,9 +230,9 @@ LK_API int64_t lk_lock_lease_ms(lk_lock *lock, lk_caller *caller);
  * @since 0.1.0 */
 LK_API int64_t lk_lock_hold_count(lk_lock *lock, lk_caller *caller);
 /**
- * The fencing token of the caller's hold: higher than those of all holds before it, while the server's
- * clock is not set back. Hand it to the resource with each write; 0 if the kind has none or nothing is
- * held. No network. @since 0.1.0
+ * The fencing token of the caller's hold: higher than those of all holds before it, unless the server has
+ * lost the counter and its clock is behind. Hand it to the resource with each write; 0 if the kind has none
+ * or nothing is held. No network. @since 0.1.0
  */
 LK_API int64_t lk_lock_token(lk_lock *lock, lk_caller *caller);
 /** Why the caller's hold was lost; LK_LOST_NOT while it is not. @since 0.1.0 */
