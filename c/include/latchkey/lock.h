@@ -141,14 +141,14 @@ LK_API void lk_lock_close(lk_lock *lock);
  *         lk_eval(). While it waits, trouble that may pass is tried again until the wait ends.
  * @blocks wait_ms, plus command_ms for the call under way
  * @threads any
- * @after-io whatever is returned but LK_OK, the caller does not hold a further level
+ * @after-io whatever is returned but LK_OK, the caller does not hold one count more
  * @since 0.1.0
  */
 LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms,
                                  lk_error *error);
 
 /**
- * Release one hold count. Whatever is returned but LK_NOT_HELD and LK_INVALID, the level is gone.
+ * Release one hold count. Whatever is returned but LK_NOT_HELD and LK_INVALID, the count is one lower.
  *
  * @param caller  NULL: this thread
  * @return LK_OK (held to the end); LK_NOT_HELD (never held; nothing was sent); LK_LOST (it was lost

@@ -85,7 +85,7 @@ LK_API lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, in
  *         LK_NOT_HELD; LK_INVALID; LK_NOMEM: no server could be asked, and the members end with their leases
  * @blocks the time that one server has to answer
  * @threads any
- * @after-io the level is gone, whatever is returned but LK_NOT_HELD and LK_INVALID; members that did not
+ * @after-io the count is one lower, whatever is returned but LK_NOT_HELD and LK_INVALID; members that did not
  *           answer are released in the background and end with their leases. The caller may acquire it
  *           again at once: those are BUSY until their release has come, or their lease is over
  * @since 0.1.0

@@ -46,7 +46,7 @@ typedef struct lk_kind_stats {
   const char *kind;     /**< "lock" */
   uint64_t acquired;    /**< fresh holds */
   uint64_t handed_over; /**< of these, handed off by a holder of this client */
-  uint64_t reentered;   /**< levels above the first */
+  uint64_t reentered;   /**< acquires by who held it already */
   uint64_t busy;        /**< acquires that did not get it: held by another */
   uint64_t failed;      /**< acquires that ended otherwise */
   uint64_t released;    /**< hold counts released, held to the end */
