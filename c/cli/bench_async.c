@@ -38,11 +38,12 @@ static void failed(crowd *c, lk_status status, const lk_error *error) {
   if (error) c->error = *error;
 }
 
-/* Runs callbacks until so many have ended. */
+/* Runs callbacks until so many have ended, as an event loop does. */
 static void dispatch_until(crowd *c, size_t ended) {
   struct pollfd readable = {.fd = lk_client_fd(c->part->client), .events = POLLIN};
   while (c->ended < ended) {
-    if (lk_client_dispatch(c->part->client) == 0) poll(&readable, 1, -1);
+    poll(&readable, 1, -1);
+    lk_client_dispatch(c->part->client);
   }
 }
 

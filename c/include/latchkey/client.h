@@ -176,19 +176,21 @@ LK_API const char *lk_client_name(const lk_client *client);
 LK_API lk_status lk_client_trouble(lk_client *client, lk_error *error);
 
 /**
- * A descriptor that is readable while callbacks are due, for poll(), epoll or an event loop.
- * It belongs to the client. -1 after fork.
+ * A descriptor that is readable while callbacks are due, or while a reply has come that lk_client_dispatch() is to
+ * read; for poll(), epoll or an event loop. It belongs to the client. -1 after fork.
  * @threads any @since 0.1.0
  */
 LK_API int lk_client_fd(lk_client *client);
 
 /**
- * Run the callbacks that are due, on this thread. What they start goes out together, when they have
- * returned, sleep inside a call of the library's, or dispatch again. The on_lost of one handle comes once at
- * a time: what becomes due while it runs on another thread follows there or here, and this call does not wait
- * for it. A callback that dispatches again runs what is due inside itself, also of its own handle.
- * @return how many ran; 0 in a forked child
- * @blocks as long as the callbacks do
+ * Read the replies that have come, and run the callbacks that are due, on this thread. What they start goes out
+ * together, at most 16 callbacks at a time: when these have returned, sleep inside a call of the library's, or
+ * dispatch again. Where nobody dispatches, the background thread reads within 10 ms. The on_lost of one handle
+ * comes once at a time: what becomes due while it runs on another thread follows there or here, and this call
+ * does not wait for it. A callback that dispatches again runs what is due inside itself, also of its own handle.
+ * @return how many ran; 0 also where a reply ended nothing, or another thread was faster; 0 in a forked child
+ * @blocks as long as the callbacks do; where the server is near, it busy-polls for replies to what they have
+ *         started: at most 200 us for each, 500 us in all, unless poll_us says otherwise
  * @threads any; a callback runs on one thread only
  * @since 0.1.0
  */

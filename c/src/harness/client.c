@@ -66,7 +66,7 @@ const char *lk_client_name(const lk_client *client) { return client ? client->se
 
 int lk_client_fd(lk_client *client) {
   if (!client || !lk_client_is_mine(client)) return -1;
-  return client->events.wake.readable;
+  return client->events.poller;
 }
 
 bool lk_client_gathers(const lk_client *client) {
@@ -87,8 +87,41 @@ void lk_client_send_gathered(lk_client *client) {
   if (lk_client_gathers(client)) client_send_gathered(client);
 }
 
-/* What so many callbacks started goes out in one piece. */
-enum { GATHER_MOST = 64 };
+/* What so many callbacks started goes out in one piece: the server begins with it while others run. And a
+ * dispatch goes back to other descriptors after so long, though replies come on and on. */
+enum { GATHER_MOST = 16, STAY_US = 500 };
+
+/* What has come, unless the client closes: its last replies are the keeper's. */
+static bool client_read(lk_client *client) {
+  if (lk_client_enter(client, NULL) != LK_OK) return false;
+  lk_events_reads(&client->events, true);
+  bool came = lk_route_read(client->route);
+  lk_events_reads(&client->events, false);
+  lk_client_leave(client);
+  return came;
+}
+
+/* Returns how many ran. */
+static size_t read_and_run(lk_client *client, bool gathers) {
+  size_t ran = 0, lately;
+  bool sends = client_read(client);
+  do {
+    lately = lk_events_dispatch(&client->events, GATHER_MOST);
+    if (gathers && (sends || lately > 0)) client_send_gathered(client);
+    sends = false;
+    ran += lately;
+  } while (lately == GATHER_MOST);
+  return ran;
+}
+
+/* Does a reply come in the next moment? A sleep and a wake-up cost more. */
+static bool client_look(lk_client *client, int64_t until_us) {
+  if (lk_client_enter(client, NULL) != LK_OK) return false;
+  int64_t look_us = lk_route_look_us(client->route), now_us = lk_clock_us();
+  lk_client_leave(client);
+  if (look_us == 0 || now_us >= until_us) return false;
+  return lk_poller_look(client->events.poller, now_us + look_us);
+}
 
 size_t lk_client_dispatch(lk_client *client) {
   if (!client || !lk_client_is_mine(client)) return 0;
@@ -96,12 +129,12 @@ size_t lk_client_dispatch(lk_client *client) {
   lk_client_send_gathered(client); /* a callback that dispatches again may wait for what it began */
   uint64_t nobody = 0, me = lk_thread_number();
   bool gathers = atomic_compare_exchange_strong(&client->dispatcher, &nobody, me);
+  int64_t until_us = lk_clock_us() + STAY_US;
   size_t ran = 0, lately;
   do {
-    lately = lk_events_dispatch(&client->events, GATHER_MOST);
-    if (gathers && lately > 0) client_send_gathered(client);
+    lately = read_and_run(client, gathers);
     ran += lately;
-  } while (lately == GATHER_MOST);
+  } while (lately > 0 && client_look(client, until_us));
   if (gathers) atomic_store(&client->dispatcher, 0);
   lk_client_drop(client);
   return ran;

@@ -191,10 +191,12 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
   client->keeper = lk_keeper_new();
   if (!client->keeper)
     return lk_fail(error, LK_SYSTEM, "out of memory, or no descriptor left (raise ulimit -n)");
+  bool keeper_runs = options->callbacks == LK_ON_BACKGROUND;
   int64_t poll_us = options->poll_us < 0 ? 0 : options->poll_us == 0 ? -1 : options->poll_us;
   const lk_route_options where = {.settings = &client->settings,
                                   .command_us = client->command_us,
                                   .poll_us = poll_us,
+                                  .poller = keeper_runs ? -1 : client->events.poller,
                                   .connections = client->connections,
                                   .prepare = lk_load_prepare,
                                   .user = client};
@@ -210,7 +212,6 @@ static lk_status make_parts(lk_client *client, const lk_client_options *options,
     lk_status status = lk_ask_open(client, options->within, error);
     if (status != LK_OK) return status;
   }
-  bool keeper_runs = options->callbacks == LK_ON_BACKGROUND;
   return lk_keeper_start(client->keeper, keeper_runs ? &client->events : NULL, error);
 }
 

@@ -10,6 +10,7 @@
 #include "net/conn_parts.h"
 #include "os/random.h"
 #include "os/socket.h"
+#include "os/wake.h"
 
 enum { BACKOFF_FIRST_US = 50 * 1000, BACKOFF_LAST_US = 2000 * 1000 };
 
@@ -19,7 +20,7 @@ void lk_conn_init(lk_conn *conn, lk_target *target, const lk_reply_limits *limit
   conn->settings = target->settings;
   conn->limits = limits;
   conn->site = atomic_load(&target->site);
-  conn->fd = conn->polled = -1;
+  conn->fd = conn->polled = conn->poller = -1;
 }
 
 /* It is of no use any more; who polls it wakes up. */
@@ -40,6 +41,16 @@ void lk_conn_poll_ends(lk_conn *conn) {
   conn->polled = -1;
 }
 
+bool lk_conn_show(lk_conn *conn, int poller) {
+  if (lk_poller_add(poller, conn->fd)) conn->poller = poller;
+  return conn->poller >= 0;
+}
+
+void lk_conn_hide(lk_conn *conn) {
+  if (conn->poller >= 0) lk_poller_remove(conn->poller, conn->fd);
+  conn->poller = -1;
+}
+
 /* Whatever was a password's place is wiped before it is anybody else's. */
 static void wipe_and_free(char *text, size_t size) {
   if (text) explicit_bzero(text, size);
@@ -48,6 +59,7 @@ static void wipe_and_free(char *text, size_t size) {
 
 /* What is looked up still may serve the next attempt. */
 static void hang_up(lk_conn *conn) {
+  lk_conn_hide(conn);
   lk_tls_end(conn->tls);
   if (conn->fd >= 0 && conn->fd != lk_lookup_fd(conn->lookup)) close_socket(conn);
   lk_lookup_free(conn->addresses);

@@ -68,6 +68,7 @@ typedef struct lk_conn {
   lk_conn_state state;
   int fd;     /* -1 when down */
   int polled; /* the descriptor that another than its owner polls; -1: none */
+  int poller; /* whoever polls this sees what can be read; -1: nobody */
   bool stale; /* that is not the connection's any more: whoever polls it closes it */
   lk_tls_session *tls;
   lk_lookup *lookup;             /* of the name; while it is waited for fd is its descriptor */
@@ -113,6 +114,10 @@ void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *m
  * connection may be given up: its number would be another file's, perhaps of the application's. */
 void lk_conn_poll_begins(lk_conn *conn);
 void lk_conn_poll_ends(lk_conn *conn);
+
+/* From now on whoever polls `poller` sees that something can be read, until it is hidden or given up. */
+bool lk_conn_show(lk_conn *conn, int poller);
+void lk_conn_hide(lk_conn *conn);
 
 /* For poll(): what to wait for, besides conn->fd. */
 short lk_conn_events(const lk_conn *conn);

@@ -16,7 +16,15 @@ struct lk_turn {
 static _Thread_local unsigned depth;
 
 bool lk_events_init(lk_events *events) {
-  if (!lk_wake_open(&events->wake)) return false;
+  events->poller = lk_poller_open();
+  bool open = events->poller >= 0 && lk_wake_open(&events->wake);
+  if (!open || !lk_poller_add(events->poller, events->wake.readable)) {
+    if (open) lk_wake_close(&events->wake);
+    lk_poller_close(events->poller);
+    return false;
+  }
+  events->rung = false;
+  events->readers = 0;
   lk_mutex_init(&events->mutex);
   lk_cond_init(&events->ran);
   events->first = NULL;
@@ -26,6 +34,8 @@ bool lk_events_init(lk_events *events) {
 }
 
 void lk_events_clear(lk_events *events) {
+  lk_poller_remove(events->poller, events->wake.readable);
+  lk_poller_close(events->poller);
   lk_wake_close(&events->wake);
   lk_cond_destroy(&events->ran);
   lk_mutex_destroy(&events->mutex);
@@ -33,13 +43,31 @@ void lk_events_clear(lk_events *events) {
 
 /* -------------------------------------------------------------------------------------- queue -- */
 
+/* Readable while something is queued: for other threads, too, while this one runs a callback. */
+static void events_show(lk_events *events) {
+  bool due = events->first && events->readers == 0;
+  if (due && !events->rung) {
+    lk_wake_ring(&events->wake);
+    events->rung = true;
+  } else if (!events->first && events->rung) {
+    lk_wake_drain(&events->wake);
+    events->rung = false;
+  }
+}
+
+void lk_events_reads(lk_events *events, bool reads) {
+  lk_mutex_lock(&events->mutex);
+  events->readers += reads ? 1 : (size_t)-1;
+  lk_mutex_unlock(&events->mutex);
+}
+
 void lk_events_post(lk_events *events, lk_event *event) {
   lk_mutex_lock(&events->mutex);
   event->queued = true;
   event->next = NULL;
-  if (!events->first) lk_wake_ring(&events->wake);
   *events->last = event;
   events->last = &event->next;
+  events_show(events);
   lk_mutex_unlock(&events->mutex);
 }
 
@@ -51,7 +79,7 @@ static void unlink_from(lk_event **at, lk_event ***last, lk_event *event) {
 
 static void unlink_event(lk_events *events, lk_event *event) {
   unlink_from(&events->first, &events->last, event);
-  if (!events->first) lk_wake_drain(&events->wake);
+  events_show(events);
 }
 
 /* -------------------------------------------------------------------------------------- lanes -- */
@@ -114,11 +142,9 @@ static void end_turn(lk_events *events, const lk_turn *turn) {
   if (!lane || --lane->turns > 0 || !lane->first) return;
   lk_event *event = unpark(lane); /* it is the next, on whatever thread */
   event->next = events->first;
-  if (!events->first) {
-    events->last = &event->next;
-    lk_wake_ring(&events->wake);
-  }
+  if (!events->first) events->last = &event->next;
   events->first = event;
+  events_show(events);
 }
 
 size_t lk_events_dispatch(lk_events *events, size_t most) {

@@ -46,11 +46,16 @@ typedef struct lk_events {
   lk_cond ran;
   lk_event *first, **last;
   lk_turn *turns; /* callbacks that run now */
-  lk_wake wake;   /* readable while events are queued */
+  lk_wake wake;   /* readable while events are queued, unless somebody is about to run them */
+  int poller;     /* readable then, too, and while a connection is that is shown in it */
+  bool rung;
+  size_t readers; /* threads that run what is queued when they have read replies */
 } lk_events;
 
 bool lk_events_init(lk_events *events);
 void lk_events_clear(lk_events *events);
+/* This thread reads replies; when that has ended it runs what they have queued. */
+void lk_events_reads(lk_events *events, bool reads);
 /* Queue an event, once in its life. */
 void lk_events_post(lk_events *events, lk_event *event);
 /* Run what is queued, on this thread, at most so many. Returns how many ran. */

@@ -59,13 +59,15 @@ void lk_request_gather(lk_request *request) {
 
 /* -------------------------------------------------------------------------------------- calls -- */
 
-/* Nobody drives: the next who waits does, else the keeper, if there is anything to drive for. */
+/* Nobody drives: the next who waits does, else who dispatches, else the keeper, if there is anything to drive
+ * for. */
 static void pass_on(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   bool work = pipe->inflight.first || pipe->waiting.first;
   if (pipe->driving || !work) return;
+  pipe->lately = true;
   if (pipe->waiters) {
     lk_pipe_call_driver(pipe, pipe->waiters);
-  } else {
+  } else if (!lk_pipe_is_led(pipe) || !pipe->guarded) {
     pipe->poke(pipe->poked);
   }
 }
@@ -234,8 +236,9 @@ static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer)
 
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   lk_mutex_lock(&pipe->mutex);
+  lk_conn_hide(&pipe->conn);
   pipe_start(pipe, request, false);
-  while (!request->finished && lk_clock_us() < request->deadline_us) {
+  while (!request->finished && (pipe->blocked_us = lk_clock_us()) < request->deadline_us) {
     if (pipe->driving) {
       sleep_until_called(pipe, request);
       continue;
@@ -254,10 +257,54 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   lk_pipe_let_go(pipe);
 }
 
+/* --------------------------------------------------------------------------------- dispatching -- */
+
+void lk_pipe_poller(lk_pipe *pipe, int poller) {
+  lk_mutex_lock(&pipe->mutex);
+  pipe->poller = poller;
+  lk_pipe_let_go(pipe);
+}
+
+bool lk_pipe_read(lk_pipe *pipe) {
+  bool came = false;
+  lk_mutex_lock(&pipe->mutex);
+  lk_pipe_lend(pipe, lk_clock_us());
+  if (lk_pipe_is_led(pipe) && !pipe->driving) {
+    pipe->driving = true;
+    came = lk_pipe_read_once(pipe);
+    pipe->driving = false;
+    if (!pipe->gathered || !pipe->guarded) pass_on(pipe); /* else who gathers does */
+  }
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  return (twin && lk_pipe_read(twin)) || came;
+}
+
+int64_t lk_pipe_look_us(lk_pipe *pipe) {
+  lk_mutex_lock(&pipe->mutex);
+  bool looks = pipe->inflight.first && lk_pipe_is_led(pipe);
+  int64_t look_us = looks ? lk_pipe_looks_us(pipe) : 0;
+  lk_pipe_let_go(pipe);
+  return look_us;
+}
+
 /* ------------------------------------------------------------------------------------- keeper -- */
 
 static lk_pipe *pipe_of_watched(lk_watched *watched) {
   return (lk_pipe *)((char *)watched - offsetof(lk_pipe, watched));
+}
+
+/* Does a thread that dispatches drive? The keeper looks again when that may have changed. */
+static bool leave_to_dispatch(lk_pipe *pipe, bool work, lk_wish *out) LK_REQUIRES(pipe->mutex) {
+  int64_t now_us = lk_clock_us(), guard_us = lk_pipe_guard(pipe);
+  if (pipe->wanted) lk_pipe_lend(pipe, now_us);
+  pipe->wanted = false;
+  bool led = lk_pipe_is_led(pipe) && now_us < guard_us;
+  if (!led) lk_conn_hide(&pipe->conn);
+  pipe->guarded = led && (work || pipe->lately);
+  pipe->lately = false;
+  if (pipe->guarded) out->timer_us = work ? guard_us : now_us + LK_PIPE_GUARD_US;
+  return led;
 }
 
 static void pipe_watch(lk_watched *watched, lk_wish *out) {
@@ -266,7 +313,8 @@ static void pipe_watch(lk_watched *watched, lk_wish *out) {
   pipe_send_gathered(pipe);
   bool work = pipe->inflight.first || pipe->waiting.first;
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
-  if (work && !pipe->shut && !pipe->driving && !pipe->waiters) {
+  bool led = leave_to_dispatch(pipe, work, out);
+  if (work && !led && !pipe->shut && !pipe->driving && !pipe->waiters) {
     pipe->driving = pipe->keeper_drives = out->driving = true;
     if (lk_pipe_wants_step(pipe)) lk_pipe_step(pipe, 0, lk_clock_us());
     lk_pipe_run_ended(pipe);
@@ -317,7 +365,8 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   lk_queue_init(&pipe->ended);
   lk_park_list_init(&pipe->to_wake);
   pipe->processors = lk_thread_processors();
-  pipe->crowded_us = INT64_MIN / 2;
+  pipe->crowded_us = pipe->blocked_us = INT64_MIN / 2;
+  pipe->poller = -1;
   pipe->watched = (lk_watched){.watch = pipe_watch, .done = pipe_watched_done};
   pipe->command_us = command_us;
   pipe->poll_us = poll_us;
@@ -334,6 +383,7 @@ lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made) {
         lk_pipe_new(pipe->conn.target, pipe->command_us, pipe->poll_us, pipe->poke, pipe->poked);
     *made = pipe->twin != NULL;
     if (pipe->twin) pipe->twin->shut = pipe->shut;
+    if (pipe->twin) pipe->twin->poller = pipe->poller;
   }
   lk_pipe *twin = pipe->twin;
   lk_pipe_let_go(pipe);
@@ -350,6 +400,7 @@ void lk_pipe_shut(lk_pipe *pipe) {
   lk_request *request;
   lk_mutex_lock(&pipe->mutex);
   pipe->shut = true;
+  lk_conn_hide(&pipe->conn);
   while ((request = lk_queue_pop(&pipe->first)) != NULL) {
     lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
   }

@@ -69,6 +69,14 @@ void lk_pipe_shut(lk_pipe *pipe);
 /* After lk_pipe_shut(), when nobody is in a call any more. NULL is fine. */
 void lk_pipe_free(lk_pipe *pipe);
 
+/* Who polls this descriptor, and calls lk_pipe_read() when it is readable, reads in the keeper's place as long
+ * as nobody blocks in lk_pipe_call(). -1: nobody does. Before anything is sent. */
+void lk_pipe_poller(lk_pipe *pipe, int poller);
+/* Take what has come, and run what it ends, on this thread. false: nothing came. */
+bool lk_pipe_read(lk_pipe *pipe);
+/* How long it pays to look for a reply before who reads so sleeps. */
+int64_t lk_pipe_look_us(lk_pipe *pipe);
+
 /* Start a request; `done` gets its answer. The request belongs to the pipe from here on. */
 void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user);
 /* A request that goes out in one piece with the next one, right in front of it. Nobody gets its

@@ -297,18 +297,28 @@ enum { TRIP_SHORT_US = 300, POLL_MOST_US = 200, CROWDED_US = 10 * 1000 };
 /* How long to look for a reply before sleeping: where the server is near, a sleep and the wake-up cost
  * more than the round trip. Not beside other callers: each turn that is lent while looking may go to one of
  * them for a whole slice of the scheduler's, and all wait for who looks. */
-static int64_t look_for_us(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
+int64_t lk_pipe_looks_us(const lk_pipe *pipe) {
   if (pipe->poll_us >= 0) return pipe->poll_us;
   if (lk_clock_us() - pipe->crowded_us < CROWDED_US) return 0;
   if (pipe->trip_us > TRIP_SHORT_US) return 0;
   return pipe->trip_us * 2 < POLL_MOST_US ? pipe->trip_us * 2 : POLL_MOST_US;
 }
 
+/* What was read outside of the mutex. false: nothing. */
+static bool take_in(lk_pipe *pipe, const char *buffer, ssize_t n, int failure)
+    LK_REQUIRES(pipe->mutex) {
+  if (n < 0 && (failure == EAGAIN || failure == EWOULDBLOCK)) return false;
+  lk_conn_take(&pipe->conn, buffer, n, failure, lk_clock_us());
+  lk_pipe_step(pipe, 0, lk_clock_us());
+  lk_pipe_run_ended(pipe);
+  return true;
+}
+
 /* Read what has come, or comes in the next moment; the mutex is not held meanwhile. false: nothing came. */
 static bool read_quickly(lk_pipe *pipe, int64_t until_us) LK_REQUIRES(pipe->mutex) {
   char buffer[LK_CONN_READ_SIZE];
   int64_t now_us = lk_clock_us();
-  int64_t look_until_us = now_us + look_for_us(pipe);
+  int64_t look_until_us = now_us + lk_pipe_looks_us(pipe);
   int fd = pipe->conn.fd;
   lk_pipe_let_go(pipe);
   ssize_t n = -1;
@@ -324,11 +334,7 @@ static bool read_quickly(lk_pipe *pipe, int64_t until_us) LK_REQUIRES(pipe->mute
   if (wait) n = lk_conn_read(fd, buffer, true);
   int failure = errno;
   lk_mutex_lock(&pipe->mutex);
-  if (n < 0 && (failure == EAGAIN || failure == EWOULDBLOCK)) return false;
-  lk_conn_take(&pipe->conn, buffer, n, failure, lk_clock_us());
-  lk_pipe_step(pipe, 0, lk_clock_us());
-  lk_pipe_run_ended(pipe);
-  return true;
+  return take_in(pipe, buffer, n, failure);
 }
 
 /* Sleep until something comes, or there is something to do. */
@@ -361,4 +367,48 @@ void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request) {
   bool quick = lk_conn_is_quick(&pipe->conn) && pipe->inflight.first;
   if (quick && read_quickly(pipe, until_us)) return;
   pipe_drive_poll_once(pipe, until_us);
+}
+
+/* --------------------------------------------------------------------------------- who dispatches -- */
+
+/* A thread that dispatches reads by itself: while the connection is shown to what it polls, nobody else drives
+ * unless a caller blocks. A request without a reply for a while may mean that it has stopped, or runs a long
+ * callback: the keeper hides the connection then, and drives. */
+enum { GUARD_MOST_US = 10 * 1000 };
+
+static bool pipe_drive_is_fit(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
+  return !pipe->shut && !pipe->waiting.first && !lk_pipe_wants_step(pipe) &&
+         lk_conn_is_quick(&pipe->conn);
+}
+
+bool lk_pipe_is_led(const lk_pipe *pipe) {
+  return pipe->conn.poller >= 0 && pipe_drive_is_fit(pipe);
+}
+
+int64_t lk_pipe_guard(const lk_pipe *pipe) {
+  const lk_request *oldest = pipe->inflight.first;
+  if (!oldest) return INT64_MAX;
+  int64_t since_us =
+      oldest->answer.sent_us > pipe->heard_us ? oldest->answer.sent_us : pipe->heard_us;
+  int64_t patience_us = pipe->trip_us * 2;
+  if (patience_us < LK_PIPE_GUARD_US) patience_us = LK_PIPE_GUARD_US;
+  return since_us + (patience_us < GUARD_MOST_US ? patience_us : GUARD_MOST_US);
+}
+
+void lk_pipe_lend(lk_pipe *pipe, int64_t now_us) {
+  if (pipe->conn.poller >= 0 || pipe->poller < 0) return;
+  bool blocks = pipe->waiters || now_us - pipe->blocked_us < CROWDED_US;
+  if (blocks || !pipe_drive_is_fit(pipe) || now_us >= lk_pipe_guard(pipe)) return;
+  pipe->wanted = pipe->driving;
+  if (!pipe->driving) lk_conn_show(&pipe->conn, pipe->poller);
+}
+
+bool lk_pipe_read_once(lk_pipe *pipe) {
+  char buffer[LK_CONN_READ_SIZE];
+  int fd = pipe->conn.fd;
+  lk_pipe_let_go(pipe);
+  ssize_t n = lk_conn_read(fd, buffer, false);
+  int failure = errno;
+  lk_mutex_lock(&pipe->mutex);
+  return take_in(pipe, buffer, n, failure);
 }

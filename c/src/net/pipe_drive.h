@@ -53,8 +53,13 @@ struct lk_pipe {
   int64_t trip_us;  /* what a round trip took lately */
   int64_t poll_us;  /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
   int64_t crowded_us; /* when a caller last found another driving */
-  bool driving;       /* somebody polls the connection: */
+  int64_t blocked_us; /* when a caller last drove */
+  bool driving;       /* somebody polls the connection, or reads: */
   bool keeper_drives;
+  int poller;  /* readable for who dispatches, and so drives while nobody blocks; -1: it does not */
+  bool wanted; /* it would, and found the keeper driving */
+  bool guarded;  /* the keeper looks soon whether it does */
+  bool lately;   /* there was something to drive for since the keeper looked */
   lk_pipe *twin; /* NULL: not asked for */
   bool opening;
   bool shut;
@@ -119,6 +124,18 @@ void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) LK_REQUIRES(pipe
 int64_t lk_pipe_timer(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* Is there something to do before anything arrives? */
 bool lk_pipe_wants_step(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
+/* The keeper waits so long at least before it drives in the place of who dispatches. */
+enum { LK_PIPE_GUARD_US = 4 * 1000 };
+/* Is it left to who dispatches? */
+bool lk_pipe_is_led(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
+/* From now on it is, where that is possible. */
+void lk_pipe_lend(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+/* When the keeper drives, if no reply has come by then. */
+int64_t lk_pipe_guard(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
+/* A round of who dispatches: what has come. false: nothing. */
+bool lk_pipe_read_once(lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
+/* How long it pays to look for a reply before sleeping. */
+int64_t lk_pipe_looks_us(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* A round of a caller that waits for this request: sleeps at most until its deadline. */
 void lk_pipe_drive_once(lk_pipe *pipe, const lk_request *request) LK_REQUIRES(pipe->mutex);
 

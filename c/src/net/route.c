@@ -189,6 +189,7 @@ static lk_pipe *make_pipe(lk_node *node, size_t index) {
   if (!pipe) return NULL;
   lk_pipe_opening(pipe, atomic_load(&route->opening));
   if (atomic_load(&route->shut)) lk_pipe_shut(pipe);
+  lk_pipe_poller(pipe, options->poller);
   lk_keeper_add(route->keeper, lk_pipe_watched(pipe));
   atomic_store(&node->pipes[index], pipe);
   return pipe;
@@ -253,10 +254,37 @@ lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error) 
   return route->topology->learn(route, deadline_us, error);
 }
 
-void lk_route_flush(lk_route *route) {
-  for (size_t i = 0; i < lk_route_count(route); i++) {
-    lk_node_each_pipe(lk_route_at(route, i), lk_pipe_flush);
+/* Of those that are there; *at begins with 0. NULL: no more. */
+static lk_pipe *next_pipe(lk_route *route, size_t *at) {
+  lk_pipe *pipe = NULL;
+  size_t each = route->options.connections;
+  while (!pipe && *at / each < lk_route_count(route)) {
+    pipe = atomic_load(&lk_route_at(route, *at / each)->pipes[*at % each]);
+    ++*at;
   }
+  return pipe;
+}
+
+void lk_route_flush(lk_route *route) {
+  lk_pipe *pipe;
+  for (size_t at = 0; (pipe = next_pipe(route, &at)) != NULL;) lk_pipe_flush(pipe);
+}
+
+bool lk_route_read(lk_route *route) {
+  lk_pipe *pipe;
+  bool came = false;
+  for (size_t at = 0; (pipe = next_pipe(route, &at)) != NULL;) came = lk_pipe_read(pipe) || came;
+  return came;
+}
+
+int64_t lk_route_look_us(lk_route *route) {
+  lk_pipe *pipe;
+  int64_t most_us = 0;
+  for (size_t at = 0; (pipe = next_pipe(route, &at)) != NULL;) {
+    int64_t look_us = lk_pipe_look_us(pipe);
+    if (look_us > most_us) most_us = look_us;
+  }
+  return most_us;
 }
 
 void lk_route_shut(lk_route *route) {

@@ -18,6 +18,7 @@ typedef struct lk_route_options {
   const lk_conn_settings *settings; /* of the URL; lives as long as the route */
   int64_t command_us;
   int64_t poll_us;
+  int poller;         /* as of lk_pipe_poller() */
   size_t connections; /* to each node, 1 to LK_CONNECTIONS_MAX */
   /* NULL, or called before a server that was no master yet is used as one: what is sent first on this
    * pipe reaches it before anything else. */
@@ -31,8 +32,12 @@ lk_route *lk_route_new(const lk_route_options *options, lk_keeper *keeper);
 void lk_route_opening(lk_route *route, bool opening);
 /* Learn, or learn anew, where the masters are; blocks. */
 lk_status lk_route_learn(lk_route *route, int64_t deadline_us, lk_error *error);
-/* lk_pipe_flush() of each node. */
+/* lk_pipe_flush() of each connection. */
 void lk_route_flush(lk_route *route);
+/* lk_pipe_read() of each. */
+bool lk_route_read(lk_route *route);
+/* The most that lk_pipe_look_us() says of one. */
+int64_t lk_route_look_us(lk_route *route);
 /* Ends every request with LK_CLOSED, now and later. */
 void lk_route_shut(lk_route *route);
 /* After the keeper has ended, when nobody is in a call any more. NULL is fine. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 enum { BLOCKS = 1 << 15, SITES = 1 << 12, SINGLE_BYTES = 64 };
@@ -37,6 +38,8 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
                           void *argument);
 int __real_socket(int domain, int type, int protocol);
 int __real_pipe2(int fds[2], int flags);
+int __real_epoll_create1(int flags);
+int __real_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event);
 ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 
 void *__wrap_malloc(size_t size);
@@ -49,6 +52,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
                           void *argument);
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_pipe2(int fds[2], int flags);
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 
 void refuse_begin(void) {
@@ -211,6 +216,19 @@ int __wrap_socket(int domain, int type, int protocol) {
 int __wrap_pipe2(int fds[2], int flags) {
   if (!refused(REFUSE_FILES, NULL)) return __real_pipe2(fds, flags);
   errno = EMFILE;
+  return -1;
+}
+
+int __wrap_epoll_create1(int flags) {
+  if (!refused(REFUSE_FILES, NULL)) return __real_epoll_create1(flags);
+  errno = EMFILE;
+  return -1;
+}
+
+int __wrap_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event) {
+  bool refuses = operation == EPOLL_CTL_ADD && refused(REFUSE_FILES, NULL);
+  if (!refuses) return __real_epoll_ctl(poller, operation, fd, event);
+  errno = ENOSPC;
   return -1;
 }
 

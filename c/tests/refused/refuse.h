@@ -14,7 +14,7 @@ typedef enum refuse_kind {
   REFUSE_NOTHING,
   REFUSE_MEMORY,  /* malloc, calloc, realloc, strdup, strndup: NULL */
   REFUSE_THREADS, /* pthread_create: EAGAIN */
-  REFUSE_FILES,   /* socket, pipe2: EMFILE */
+  REFUSE_FILES,   /* socket, pipe2, epoll: EMFILE */
   REFUSE_BYTES    /* send takes half of what it is given, of the last 64 bytes one */
 } refuse_kind;
 

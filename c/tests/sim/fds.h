@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of a process: the ends of pipes, and sockets. The lowest free number is given, as by a kernel. */
+/* Descriptors of a process: the ends of pipes, sockets, and what shows whether others are readable. The lowest free number is given, as by a kernel. */
 #ifndef SIM_FDS_H
 #define SIM_FDS_H
 
 #include "net.h"
 
-typedef enum descriptor_kind { FD_READER, FD_WRITER, FD_SOCKET } descriptor_kind;
+typedef enum descriptor_kind { FD_READER, FD_WRITER, FD_SOCKET, FD_POLLER } descriptor_kind;
 
 typedef struct world_pipe {
   size_t bytes;
@@ -19,6 +19,7 @@ struct descriptor {
   world_pipe *pipe;
   net_conn *conn;
   int64_t receive_ns; /* how long a read waits; 0: for ever */
+  int poller;         /* which shows it; 0: none */
 };
 
 /* NULL: no such descriptor of the running thread's process. */
@@ -26,6 +27,8 @@ descriptor *fds_find(int fd);
 /* -1 and errno when there is none left. */
 int fds_new(descriptor_kind kind);
 bool fds_is_ours(int fd);
+/* Who polls it, or a poller that shows it, looks again. */
+void fds_changed(const sim_proc *proc, int fd);
 /* Told by connections that change. */
 void fds_socket_closed(sim_proc *proc, descriptor *d);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
-enum { LATE_MS = 3300, CLOSE_MS = 8500 };
+enum { LATE_MS = 3300, CLOSE_MS = 8500, DISPATCH_MS = 5, DISPATCH_US = DISPATCH_MS * 1000 };
 
 /* A call that has passed so many points has entered the client: that is among the first things it does. */
 enum { POINTS_INSIDE = 8 };
@@ -107,15 +108,27 @@ static void *act(void *argument) {
   return NULL;
 }
 
+/* As an event loop does, until a callback is due or a reply has come. */
+static void poll_clients(const host *h) {
+  struct pollfd readable[HOST_CLIENTS_MOST];
+  for (int i = 0; i < host_by.clients; i++) {
+    readable[i] = (struct pollfd){.fd = lk_client_fd(h->clients[i]), .events = POLLIN};
+  }
+  poll(readable, (nfds_t)host_by.clients, DISPATCH_MS);
+}
+
+/* Now by an event loop, now by a program that looks in from time to time, or forgets to. */
 static void *dispatch(void *argument) {
   host *h = argument;
   while (!h->over) {
+    bool loops = world_chance(80);
     if (h->dispatches) {
       h->dispatchers++;
       for (int i = 0; i < host_by.clients; i++) lk_client_dispatch(h->clients[i]);
+      if (loops && h->dispatches) poll_clients(h);
       h->dispatchers--;
     }
-    world_sleep_us(5000);
+    if (!loops || !h->dispatches) world_sleep_us(world_chance(5) ? 3 * DISPATCH_US : DISPATCH_US);
   }
   return NULL;
 }

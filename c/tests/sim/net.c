@@ -106,7 +106,7 @@ static packet *new_packet(net_conn *c, const char *bytes, size_t len) {
 
 static void changed(net_conn *c) {
   if (c->fd < 0) return;
-  sched_wake_fd(c->proc, c->fd);
+  fds_changed(c->proc, c->fd);
   sched_wake_all(c);
 }
 

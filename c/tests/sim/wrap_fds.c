@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "judge.h"
@@ -49,6 +50,12 @@ int net_open_fds(const sim_proc *proc) {
   return n;
 }
 
+void fds_changed(const sim_proc *proc, int fd) {
+  const descriptor *d = proc->fds[fd - SCHED_FD_FIRST];
+  sched_wake_fd(proc, fd);
+  if (d && d->poller) sched_wake_fd(proc, d->poller);
+}
+
 /* --------------------------------------------------------------------------------------- pipes -- */
 
 int __wrap_pipe2(int fds[2], int flags) {
@@ -79,7 +86,7 @@ static void close_end(descriptor *d) {
     p->reader_open = false;
   } else {
     p->writer_open = false;
-    if (p->reader_open) sched_wake_fd(sched_self_proc(), p->reader_fd);
+    if (p->reader_open) fds_changed(sched_self_proc(), p->reader_fd);
   }
   if (!p->reader_open && !p->writer_open) __real_free(p);
 }
@@ -93,9 +100,10 @@ int __wrap_close(int fd) {
     errno = EBADF;
     return -1;
   }
+  if (d->poller) judge_fail(V_ABUSE, "a descriptor is closed that a poller shows");
   if (d->kind == FD_SOCKET) {
     fds_socket_closed(proc, d);
-  } else {
+  } else if (d->kind != FD_POLLER) {
     close_end(d);
   }
   proc->fds[fd - SCHED_FD_FIRST] = NULL;
@@ -139,7 +147,7 @@ ssize_t __wrap_write(int fd, const void *buffer, size_t size) {
   ssize_t n = -1;
   if (d->pipe->bytes + size <= PIPE_SIZE) {
     d->pipe->bytes += size;
-    sched_wake_fd(sched_self_proc(), d->pipe->reader_fd);
+    fds_changed(sched_self_proc(), d->pipe->reader_fd);
     n = (ssize_t)size;
   } else {
     errno = EAGAIN;
@@ -187,13 +195,55 @@ static short socket_readiness(const net_conn *c, short events) {
   return (short)(ready | (events & POLLOUT));
 }
 
+static short readiness(int fd, short events);
+
+static short poller_readiness(int poller, short events) {
+  const sim_proc *proc = sched_self_proc();
+  for (int i = 0; i < SCHED_FDS; i++) {
+    const descriptor *d = proc->fds[i];
+    bool shows = d && d->poller == poller && readiness(SCHED_FD_FIRST + i, POLLIN);
+    if (shows) return (short)(events & POLLIN);
+  }
+  return 0;
+}
+
 static short readiness(int fd, short events) {
   const descriptor *d = fds_find(fd);
   if (!d) return POLLNVAL;
+  if (d->kind == FD_POLLER) return poller_readiness(fd, events);
   if (d->kind == FD_WRITER) return (short)(events & POLLOUT);
   if (d->kind == FD_SOCKET) return d->conn ? socket_readiness(d->conn, events) : POLLHUP;
   short ready = d->pipe->writer_open ? 0 : POLLHUP;
   return (short)(d->pipe->bytes ? ready | (events & POLLIN) : ready);
+}
+
+int __wrap_epoll_create1(int flags) {
+  (void)flags;
+  return fds_new(FD_POLLER);
+}
+
+int __wrap_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event) {
+  descriptor *p = fds_find(poller), *d = fds_find(fd);
+  (void)event;
+  if (!p || p->kind != FD_POLLER || !d) {
+    judge_fail(V_ABUSE, "a poller, or what it is to show, is not open");
+    errno = EBADF;
+    return -1;
+  }
+  bool add = operation == EPOLL_CTL_ADD;
+  if (add == (d->poller != 0)) {
+    judge_fail(V_ABUSE, "a poller shows it already, or does not");
+    errno = add ? EEXIST : ENOENT;
+    return -1;
+  }
+  if (add && decide_chance(sched_dice(), D_MEMORY, seam.no_fd_ppm)) {
+    errno = ENOSPC;
+    return -1;
+  }
+  d->poller = add ? poller : 0;
+  if (add) fds_changed(sched_self_proc(), fd);
+  sched_point(POINT_POLL);
+  return 0;
 }
 
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {

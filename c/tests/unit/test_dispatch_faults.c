@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that dispatches reads replies by itself: until it stops, lingers in a callback, or others block. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "harness/client.h"
+#include "kit.h"
+#include "net/pipe_drive.h"
+
+enum { COMMAND_MS = 1000, SHORT_LEASE_MS = 600, LONG_MS = 1500, PROMPT_MS = 300, ROUNDS = 20 };
+
+#define FREE "*1\r\n:0\r\n"
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RENEWED TAKEN
+
+typedef struct call {
+  atomic_int ended;
+  lk_status status;
+  pthread_t thread; /* that it was told on */
+  void (*act)(void);
+} call;
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  call first, second;
+  atomic_bool inside;
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix = (fixture){.server = fake_open()};
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = COMMAND_MS;
+  fix.client = kit_client(fake_url(fix.server), &options);
+  lk_lock_options with = LK_LOCK_OPTIONS_INIT;
+  with.lease_ms = SHORT_LEASE_MS;
+  with.renew = true;
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", &with);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  lk_lock_close(fix.lock);
+  if (fix.client) lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+static void told(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  call *c = user;
+  (void)op, (void)error;
+  c->status = status;
+  c->thread = pthread_self();
+  if (c->act) c->act();
+  atomic_fetch_add(&c->ended, 1);
+}
+
+static void begin(call *c) {
+  lk_bytes key = kit_bytes("job");
+  EXPECT(LK_OK,
+         lk_eval_async(fix.client, "lock/inspect", &key, 1, NULL, 0, told, c, NULL, &kit_error));
+}
+
+static fake_command take(const char *script) { return fake_take_script(fix.server, script); }
+static void answer(fake_command command, const char *bytes) {
+  fake_answer(fix.server, command, bytes);
+}
+
+static bool is_readable(void) {
+  struct pollfd due = {.fd = lk_client_fd(fix.client), .events = POLLIN};
+  return poll(&due, 1, 0) > 0;
+}
+
+/* One turn of an event loop. */
+static void turn(void) {
+  struct pollfd due = {.fd = lk_client_fd(fix.client), .events = POLLIN};
+  poll(&due, 1, 50);
+  lk_client_dispatch(fix.client);
+}
+
+static void end(call *c, lk_status status) {
+  int64_t until_ms = lk_now_ms() + 10000;
+  while (!atomic_load(&c->ended) && lk_now_ms() < until_ms) turn();
+  assert_int_equal(atomic_load(&c->ended), 1);
+  assert_int_equal(c->status, status);
+  atomic_store(&c->ended, 0);
+}
+
+/* Does the keeper leave the connection to who dispatches? */
+static bool is_led(void) {
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  lk_mutex_lock(&pipe->mutex);
+  bool led = lk_pipe_is_led(pipe);
+  lk_mutex_unlock(&pipe->mutex);
+  return led;
+}
+
+static void lead(void) {
+  for (int i = 0; i < ROUNDS && !is_led(); i++) {
+    begin(&fix.first);
+    answer(take("lock/inspect"), FREE);
+    end(&fix.first, LK_OK);
+  }
+  assert_true(is_led());
+}
+
+static void pass_ms(int64_t ms) {
+  for (int64_t until_ms = lk_now_ms() + ms; lk_now_ms() < until_ms;) kit_pause();
+}
+
+/* ------------------------------------------------------------------------------------- readiness -- */
+
+static void the_descriptor_is_readable_as_long_as_there_is_something_to_read(void **state) {
+  (void)state;
+  lead();
+  assert_false(is_readable());
+  begin(&fix.first);
+  fake_command inspect = take("lock/inspect");
+  assert_false(is_readable());
+  answer(inspect, FREE);
+  UNTIL(is_readable());
+  assert_int_equal(lk_client_dispatch(fix.client), 1);
+  assert_int_equal(atomic_load(&fix.first.ended), 1);
+  assert_true(pthread_equal(fix.first.thread, pthread_self()));
+  assert_false(is_readable());
+}
+
+/* Half a reply is read, and nothing is due. */
+static void half_a_reply_is_not_readable_for_ever(void **state) {
+  (void)state;
+  lead();
+  begin(&fix.first);
+  fake_command inspect = take("lock/inspect");
+  fake_send(fix.server, &inspect, "*1\r\n");
+  UNTIL(is_readable());
+  assert_int_equal(lk_client_dispatch(fix.client), 0);
+  assert_false(is_readable());
+  answer(inspect, ":0\r\n");
+  end(&fix.first, LK_OK);
+}
+
+static void a_new_connection_is_read_as_the_old_one_was(void **state) {
+  (void)state;
+  lead();
+  begin(&fix.first);
+  fake_command lost = take("lock/inspect");
+  fake_hang_up(fix.server, &lost);
+  fake_forget(&lost);
+  while (fake_is_idle(fix.server)) turn();
+  answer(take("lock/inspect"), FREE);
+  end(&fix.first, LK_OK);
+  lead();
+  assert_false(is_readable());
+}
+
+/* The child has the connection open still: for the kernel it is not closed. */
+static void a_forked_child_does_not_make_it_readable(void **state) {
+  (void)state;
+  lead();
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    for (;;) pause();
+  }
+  begin(&fix.first);
+  fake_command lost = take("lock/inspect");
+  fake_hang_up(fix.server, &lost);
+  fake_forget(&lost);
+  while (fake_is_idle(fix.server)) turn();
+  answer(take("lock/inspect"), FREE);
+  end(&fix.first, LK_OK);
+  pass_ms(50);
+  lk_client_dispatch(fix.client);
+  bool readable = is_readable();
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  assert_false(readable);
+}
+
+/* ---------------------------------------------------------------------- one who does not come back -- */
+
+static void who_stops_dispatching_loses_no_lease(void **state) {
+  (void)state;
+  kit_job job;
+  lk_caller *task = kit_caller(fix.client);
+  kit_begin_acquire(&job, fix.lock, task, 0);
+  answer(take("lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  int64_t until_ms = lk_now_ms() + LONG_MS;
+  while (lk_now_ms() < until_ms) {
+    answer(take("lock/renew"), RENEWED);
+    lk_client_dispatch(fix.client); /* and leaves the next one alone */
+  }
+  answer(take("lock/renew"), RENEWED);
+  assert_true(lk_lock_remaining_ms(fix.lock, task) > 0);
+  assert_null(lk_lock_lost(fix.lock, task));
+  lk_caller_free(task);
+}
+
+static void who_stops_dispatching_finds_what_has_ended(void **state) {
+  (void)state;
+  lead();
+  begin(&fix.first);
+  answer(take("lock/inspect"), FREE);
+  UNTIL(!is_led());
+  UNTIL(is_readable());
+  assert_int_equal(lk_client_dispatch(fix.client), 1);
+}
+
+static void a_server_that_falls_silent_is_given_up(void **state) {
+  (void)state;
+  lead();
+  begin(&fix.first);
+  fake_command lost = take("lock/inspect");
+  UNTIL(is_readable()); /* nobody dispatches meanwhile */
+  assert_int_equal(lk_client_dispatch(fix.client), 1);
+  assert_int_equal(fix.first.status, LK_UNSURE);
+  atomic_store(&fix.first.ended, 0);
+  begin(&fix.first);
+  fake_command again = take("lock/inspect");
+  assert_int_not_equal(again.link, lost.link);
+  fake_forget(&lost);
+  answer(again, FREE);
+  end(&fix.first, LK_OK);
+}
+
+static void *dispatch(void *unused) {
+  lk_client_dispatch(fix.client);
+  return unused;
+}
+
+static void linger(void) {
+  atomic_store(&fix.inside, true);
+  pass_ms(LONG_MS);
+}
+
+/* Its reply is read by the keeper meanwhile. */
+static void a_long_callback_does_not_keep_replies_from_others(void **state) {
+  (void)state;
+  lead();
+  fix.first.act = linger;
+  begin(&fix.first);
+  begin(&fix.second);
+  answer(take("lock/inspect"), FREE);
+  fake_command second = take("lock/inspect");
+  pthread_t dispatcher;
+  UNTIL(is_readable());
+  assert_int_equal(pthread_create(&dispatcher, NULL, dispatch, NULL), 0);
+  UNTIL(atomic_load(&fix.inside));
+  pass_ms(PROMPT_MS);
+  answer(second, FREE);
+  int64_t since_ms = lk_now_ms();
+  while (!atomic_load(&fix.second.ended)) turn();
+  bool prompt = lk_now_ms() - since_ms < PROMPT_MS && !atomic_load(&fix.first.ended);
+  pthread_join(dispatcher, NULL);
+  assert_true(prompt);
+}
+
+/* ----------------------------------------------------------------------------------------- beside -- */
+
+/* Both replies come at once; the thread that reads them runs a long callback, another the next. */
+static void another_thread_runs_what_is_due_behind_a_long_callback(void **state) {
+  (void)state;
+  lead();
+  fix.first.act = linger;
+  begin(&fix.first);
+  begin(&fix.second);
+  fake_command first = take("lock/inspect"), second = take("lock/inspect");
+  fake_send(fix.server, &first, FREE FREE);
+  fake_forget(&first);
+  fake_forget(&second);
+  pass_ms(PROMPT_MS / 10);
+  pthread_t dispatcher;
+  assert_int_equal(pthread_create(&dispatcher, NULL, dispatch, NULL), 0);
+  UNTIL(atomic_load(&fix.inside));
+  UNTIL(is_readable());
+  lk_client_dispatch(fix.client);
+  bool before = atomic_load(&fix.second.ended) && !atomic_load(&fix.first.ended);
+  pthread_join(dispatcher, NULL);
+  assert_true(before);
+}
+
+static void a_caller_that_blocks_reads_for_both(void **state) {
+  (void)state;
+  kit_job job;
+  lead();
+  begin(&fix.first);
+  fake_command inspect = take("lock/inspect");
+  kit_begin_acquire(&job, fix.lock, NULL, 0);
+  fake_command acquire = take("lock/acquire");
+  bool led = is_led();
+  answer(inspect, FREE);
+  end(&fix.first, LK_OK);
+  bool readable = is_readable(); /* a loop would spin while the other waits */
+  answer(acquire, TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  assert_false(led || readable);
+}
+
+static void wait_inside(void) {
+  fix.first.act = NULL;
+  begin(&fix.second);
+  lk_client_dispatch(fix.client); /* sends it */
+  answer(take("lock/inspect"), FREE);
+  int64_t since_ms = lk_now_ms();
+  while (!atomic_load(&fix.second.ended)) turn();
+  assert_true(lk_now_ms() - since_ms < PROMPT_MS);
+}
+
+static void a_callback_may_wait_for_what_it_began(void **state) {
+  (void)state;
+  lead();
+  fix.first.act = wait_inside;
+  begin(&fix.first);
+  answer(take("lock/inspect"), FREE);
+  end(&fix.first, LK_OK);
+  assert_int_equal(atomic_load(&fix.second.ended), 1);
+}
+
+static void a_close_beside_does_not_wait_for_who_dispatches(void **state) {
+  (void)state;
+  lead();
+  begin(&fix.first);
+  fake_command inspect = take("lock/inspect");
+  lk_lock_close(fix.lock);
+  fix.lock = NULL;
+  int64_t since_ms = lk_now_ms();
+  lk_client_close(fix.client);
+  fix.client = NULL;
+  assert_int_equal(atomic_load(&fix.first.ended), 1);
+  assert_true(lk_now_ms() - since_ms <= COMMAND_MS + PROMPT_MS);
+  fake_forget(&inspect);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(the_descriptor_is_readable_as_long_as_there_is_something_to_read),
+      TEST(half_a_reply_is_not_readable_for_ever),
+      TEST(a_new_connection_is_read_as_the_old_one_was),
+      TEST(a_forked_child_does_not_make_it_readable),
+      TEST(who_stops_dispatching_loses_no_lease),
+      TEST(who_stops_dispatching_finds_what_has_ended),
+      TEST(a_server_that_falls_silent_is_given_up),
+      TEST(a_long_callback_does_not_keep_replies_from_others),
+      TEST(another_thread_runs_what_is_due_behind_a_long_callback),
+      TEST(a_caller_that_blocks_reads_for_both),
+      TEST(a_callback_may_wait_for_what_it_began),
+      TEST(a_close_beside_does_not_wait_for_who_dispatches),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
