@@ -156,8 +156,10 @@ local ONE_IN_FOUR, ONE_IN_EIGHT = { true, false, false, false },
 -- A duration that no other command of the sequence has, "G" in the grammar: the server's clock goes
 -- on between two commands and the mock's stands still, so deadlines of one duration would compare
 -- otherwise.
+grammar.APART_MS = 200
+
 local function duration_ms(i)
-  return ('%d'):format(18000 + 200 * (i * 67 % 211))
+  return ('%d'):format(18000 + grammar.APART_MS * (i * 67 % 211))
 end
 
 -- Without their count these choose a member at random, which the mock does not.
