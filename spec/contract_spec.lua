@@ -8,6 +8,7 @@ local header = require('latchkey.script.header')
 
 local cases = require('support.cases')
 local helper = require('helper')
+local likeness = require('support.likeness')
 
 local function has_flag(h, ...)
   for _, flag in ipairs(h.flags) do
@@ -182,8 +183,34 @@ local function describe_script(script)
   end
 end
 
+-- Exact, so on the mock alone, whose clock stands still.
+local function describe_likeness(script)
+  for _, name in ipairs(likeness.NAMES) do
+    it('does the same with ' .. name.what, function()
+      for _, state in ipairs(cases.states) do
+        assert.same(likeness.usual(script, state), likeness.with_name(script, state, name))
+      end
+    end)
+  end
+
+  for place, argument in ipairs(script.header.argv) do
+    if likeness.has_bound(script, argument) then
+      it(('makes no other difference of the greatest %s than of lesser ones'):format(
+        argument.name), function()
+        for _, state in ipairs({ cases.FREE, cases.HELD }) do
+          assert.same(likeness.step(script, state, place, likeness.middle(argument)),
+            likeness.step(script, state, place, argument.max))
+        end
+      end)
+    end
+  end
+end
+
 for _, script in ipairs(assert(catalog.read(helper.scripts))) do
   describe(script.name, function()
     describe_script(script)
+    if not helper.is_live then
+      describe_likeness(script)
+    end
   end)
 end

@@ -279,9 +279,9 @@ local function content(key, state)
   end
 end
 
----Puts a script's keys into a state.
+---What a script's keys hold in a state.
 ---@return table keys as `assert.left` takes them
-function cases.fill(world, h, state)
+function cases.records(h, state)
   local keys, records = cases.call(h), {}
   for i, key in ipairs(h.keys) do
     records[keys[i]] = content(key, state)
@@ -290,6 +290,13 @@ function cases.fill(world, h, state)
     local formed = names.form(key.form, cases.NAME)
     records[formed:gsub('%*', cases.OWNER, 1):gsub('%*', '1')] = state.keys[key.name]
   end
+  return records
+end
+
+---Puts a script's keys into a state.
+---@return table keys as `assert.left` takes them
+function cases.fill(world, h, state)
+  local records = cases.records(h, state)
   helper.fill(world, records)
   return records
 end

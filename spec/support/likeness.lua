@@ -1,0 +1,125 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a script must do alike with other names, and with numbers of other sizes: how it is held to
+-- that by comparing runs with each other, since nobody writes out what each of them leaves.
+local cases = require('support.cases')
+local helper = require('helper')
+
+local likeness = {}
+
+-- Names that a careless comparison takes for one another: bytes at which texts are cut by mistake,
+-- and an owner whose name begins like another's.
+likeness.NAMES = {
+  { what = 'any bytes in the name', from = cases.OWNER, to = 'lk-\0 ann:1' },
+  { what = 'a name that begins like the holder\'s', from = cases.OWNER, to = 'lk-bob:12' },
+  { what = 'a holder whose name begins like its own', from = 'lk-bob:1', to = 'lk-ann:12' },
+  { what = 'any bytes in an id', from = cases.ID, to = ('\1'):rep(7) .. '\0 ' .. ('\1'):rep(7) },
+}
+
+local function renamed(value, from, to)
+  if type(value) == 'string' then
+    local parts, at = {}, 1
+    while true do
+      local first, last = value:find(from, at, true)
+      parts[#parts + 1] = value:sub(at, (first or 0) - 1)
+      if not first then
+        return table.concat(parts, to)
+      end
+      at = last + 1
+    end
+  elseif type(value) ~= 'table' then
+    return value
+  end
+  local new = {}
+  for key, part in pairs(value) do
+    new[renamed(key, from, to)] = renamed(part, from, to)
+  end
+  return new
+end
+
+local world, empty
+
+-- A run on an empty world: the reply, the keys that are left, and the messages.
+local function run(script, keys, args, records)
+  world = world or helper.mock_world()
+  empty = empty or world:snapshot()
+  world:restore(empty)
+  helper.fill(world, records)
+  local reply, err = world:eval(script.name, keys, args)
+  return { reply = reply, code = err and err.code, keys = helper.dump(world),
+    messages = world:messages() }
+end
+
+---The outcome of a script's usual call on a state.
+function likeness.usual(script, state)
+  local keys, args = cases.call(script.header)
+  return run(script, keys, args, cases.records(script.header, state))
+end
+
+---The same with another name, whose outcome has the usual name again.
+---@param name table of `likeness.NAMES`
+function likeness.with_name(script, state, name)
+  local keys, args = cases.call(script.header)
+  local records = cases.records(script.header, state)
+  return renamed(run(script, renamed(keys, name.from, name.to), renamed(args, name.from, name.to),
+    renamed(records, name.from, name.to)), name.to, name.from)
+end
+
+-- What a number one higher changes: place -> by how much; and whatever is no number.
+local function changes(before, after, path, found)
+  found = found or {}
+  if type(before) == 'table' and type(after) == 'table' then
+    local keys = {}
+    for key in pairs(before) do
+      keys[key] = true
+    end
+    for key in pairs(after) do
+      keys[key] = true
+    end
+    for key in pairs(keys) do
+      changes(before[key], after[key], (path or '') .. '.' .. tostring(key), found)
+    end
+    return found
+  end
+  before, after = tonumber(before) or before, tonumber(after) or after
+  if type(before) == 'number' and type(after) == 'number' then
+    found[path] = after ~= before and after - before or nil
+  elseif before ~= after then
+    found[path] = 'other'
+  end
+  return found
+end
+
+-- Where the greatest are another matter.
+local OWN_BOUNDS = {
+  ['semaphore/add count'] = 'the sum has a bound, too, and is refused above it',
+  ['period/mark every'] = 'half of it counts, in whole milliseconds',
+  ['period/mark at'] = 'of a moment to come, the present counts',
+}
+
+---Is an argument a number whose bound is its own?
+---@return boolean
+function likeness.has_bound(script, argument)
+  return argument.kind == 'integer' and argument.max > 1000
+    and not OWN_BOUNDS[('%s %s'):format(script.name, argument.name)]
+end
+
+---A number that is not near a bound of the argument, and ends in another digit than bounds do.
+function likeness.middle(argument)
+  return argument.type == 'ms' and math.min(90005, argument.max - 5) or argument.min + 15
+end
+
+---What it changes that an argument is one higher.
+---@param place integer of the argument
+---@param value integer the higher one
+---@return table changes
+function likeness.step(script, state, place, value)
+  local h = script.header
+  local keys, args = cases.call(h)
+  local records = cases.records(h, state)
+  local function with(number)
+    return run(script, keys, cases.with(args, place, ('%.0f'):format(number)), records)
+  end
+  return changes(with(value - 1), with(value))
+end
+
+return likeness
