@@ -2,6 +2,7 @@
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
+local own_lock = require('support.own_lock')
 local program = require('cli.program')
 
 describe('latchkey eval', function()
@@ -140,6 +141,58 @@ return {1, redis.call('HLEN', KEYS[1])}
   local function mock(...)
     return program.run({ 'eval', '--mock', ... })
   end
+
+  describe('of a script with a contract', function()
+    local folder
+
+    before_each(function()
+      folder = own_lock.folder()
+    end)
+
+    after_each(function()
+      dir.rmtree(folder)
+    end)
+
+    local function eval(...)
+      return program.run({ 'eval', '--dir', folder .. '/scripts', ... })
+    end
+
+    it('sends its text to a server, with keys and channel as it says', function()
+      local server = program.server()
+
+      local taken = eval('--url', server.url, 'acme/acquire', '--name', 'job', '--token', 'me',
+        '--ttl', '30s')
+      local busy = eval('--url', server.url, 'acme/acquire', '--name', 'job', '--token', 'you',
+        '--ttl', '30s')
+
+      assert.same({ 'OK\n', '(nil)\n' }, { taken.out, busy.out }, taken.err)
+      assert.equal('me', server:command('GET', 'acme:job:lock'))
+      assert.equal('(integer) 1\n', eval('--url', server.url, 'acme/release', '--name', 'job',
+        '--token', 'me').out)
+    end)
+
+    it('names the line of the text that a server could not run', function()
+      own_lock.write(folder, 'renew',
+        "local n = ARGV[1] .. ARGV[2]\nreturn redis.call('incr', n)\n")
+      local server = program.server()
+
+      server:command('SET', 'ab', 'word')
+
+      local result = eval('--url', server.url, 'acme/renew', 'k', ',', 'a', 'b', '--json')
+
+      assert.equal(1, result.code)
+      assert.equal(2, program.decode(result.out).error.line)
+    end)
+
+    it('refuses on the mock engine a reply that the contract does not list', function()
+      own_lock.write(folder, 'release', 'return 7\n')
+
+      local result = eval('--mock', 'acme/release', '--name', 'job', '--token', 'me')
+
+      assert.equal(1, result.code)
+      assert.matches('lists no such reply: the number 7', result.out, 1, true)
+    end)
+  end)
 
   it('runs on the mock engine without a server', function()
     local result = mock('lock/acquire', '--name', 'job', '--lease', '30s', '--owner', 'me',

@@ -2,6 +2,7 @@
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
+local own_lock = require('support.own_lock')
 local program = require('cli.program')
 
 -- A script of somebody's own, with specs beside it.
@@ -84,6 +85,24 @@ describe('latchkey spec', function()
     assert.same({ schema = 'latchkey/spec/1', passed = 2, failed = 0, skipped = 0, failures = {} },
       program.decode(result.out))
     assert.equal(0, result.code)
+  end)
+
+  it('runs those of scripts with contracts there, too, and holds them to these', function()
+    local lock = own_lock.folder()
+    local server = program.server()
+    local arguments = { 'spec', lock .. '/specs', '--dir', lock .. '/scripts', '--url', server.url,
+      '--json' }
+
+    local result = program.run(arguments)
+    own_lock.write(lock, 'release', utils.readfile(lock .. '/scripts/acme/release.lua'),
+      { ['  - 0  the'] = '  - 7  the' })
+    local wrong = program.run(arguments)
+
+    dir.rmtree(lock)
+    assert.equal(0, result.code, result.out)
+    assert.equal(3, program.decode(result.out).passed)
+    assert.equal(1, wrong.code)
+    assert.matches('acme/release: the contract lists no such reply', wrong.out, 1, true)
   end)
 
   it('runs them again on that server, which it leaves empty', function()

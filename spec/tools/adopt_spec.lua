@@ -26,7 +26,8 @@ describe('latchkey adopt', function()
   -- What the contract of a text says, with what is to be decided decided.
   local function adopted(source)
     local contract = assert(adopt.contract(folder .. '/shop/take.lua', source, 'shop/take'))
-    return assert(header.parse_contract(contract:gsub(' %? ', ' the '), source,
+    return assert(header.parse_contract(contract:gsub('no %? [^\n]*', 'no')
+      :gsub(' %? ', ' the '), source,
       digest.sha1(source)))
   end
 
@@ -49,10 +50,25 @@ describe('latchkey adopt', function()
     local code, out = command.run('adopt', file)
 
     assert.equal(0, code)
-    assert.equal(lock .. '/scripts/acme/acquire.contract: 6 to decide, marked with "?"\n', out)
+    assert.equal(lock .. '/scripts/acme/acquire.contract: 7 to decide, marked with "?"\n', out)
     assert.equal(before, utils.readfile(file))
     assert.equal('acme/acquire', assert(catalog.read_file(file)).name)
     dir.rmtree(lock)
+  end)
+
+  it('asks what a copy of a call does, and lint asks until it is decided', function()
+    utils.writefile(folder .. '/shop/take.lua', 'return 1')
+    command.run('adopt', folder .. '/shop/take.lua')
+
+    local code, out = command.run('lint', folder)
+
+    assert.equal(1, code)
+    local contract = utils.readlines(folder .. '/shop/take.contract')
+    local asked
+    for number, line in ipairs(contract) do
+      asked = line:find('^repeat: +no %? ') and number or asked
+    end
+    assert.truthy(out:find(('take.contract:%d: decide'):format(asked), 1, true), out)
   end)
 
   it('overwrites none, and wants none where there is a header', function()

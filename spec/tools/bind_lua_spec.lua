@@ -25,6 +25,8 @@ returns:
   - integer     how many are too many
   - nil         another way
   - {1, owner}  who was the last
+  - text        who asked
+  - 'much'      one text of all
 errors:
   - LKARG   argument missing or out of range
 message:  0 or 1
@@ -38,6 +40,7 @@ redis.call('PUBLISH', ARGV[4], now)
 if now > 8 then return { 1, ARGV[2] } end
 if now > 6 then return now end
 if ARGV[2] == 'none' then return 0 end
+if ARGV[2] == 'much' or ARGV[2] == 'many' then return ARGV[2] end
 return redis.status_reply('OK')
 ]=]
 
@@ -73,6 +76,8 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('integer', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
     assert.equal('{1, owner}', calls.acme_step(world, 'l', 5, 'ann', 'UP').is)
     assert.equal('nil', calls.acme_step(world, 'l', 1, 'ann', 'DOWN').is)
+    assert.equal("'much'", calls.acme_step(world, 'm', 1, 'much', 'UP').is)
+    assert.equal('text', calls.acme_step(world, 'm', 1, 'many', 'UP').is)
   end)
 
   it('refuse what is out of range, and send nothing', function()

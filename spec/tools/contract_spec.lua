@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
 local command = require('support.command')
+local header = require('latchkey.script.header')
 local names = require('latchkey.script.names')
 local own_lock = require('support.own_lock')
 
@@ -77,6 +78,37 @@ describe('a contract', function()
 
     local _, err = renew()
     assert.matches('lists no such reply: the number 1', err.message)
+  end)
+
+  it('lists one text beside any other, the one text first', function()
+    change('acquire', '  - nil  somebody has it\n',
+      "  - nil     somebody has it\n  - 'free'  nobody has it\n  - text    who has it\n")
+    local h = assert(catalog.read(scripts))['acme/acquire'].header
+
+    assert.equal("'free'", header.reply_shape(h, 'free'))
+    assert.equal('text', header.reply_shape(h, 'freed'))
+    assert.equal('OK', header.reply_shape(h, { ok = 'OK' }))
+  end)
+
+  it('refuses a run that answers another text than the one that it lists', function()
+    change('renew', '  - 1  renewed\n', "  - 'one.of-them'  renewed\n")
+    local world = World.new({ scripts = scripts })
+    world:command('SET', 'k', 'me')
+
+    local _, err = world:eval('acme/renew', { 'k' }, { 'me', '100' })
+
+    assert.matches('lists no such reply: the number 1', err.message)
+  end)
+
+  it('forms a key as the others of its family do', function()
+    local code = command.run('lint', scripts)
+    change('renew', 'acme:{name}:lock', 'acme:{name}')
+
+    local refused, out = command.run('lint', scripts)
+
+    assert.same({ 0, 1 }, { code, refused })
+    assert.truthy(out:find('renew.contract:5: forms: "lock" is formed acme:{name} here, and '
+      .. 'acme:{name}:lock in acme/acquire', 1, true), out)
   end)
 
   it('forms keys with the name in the midst of them', function()

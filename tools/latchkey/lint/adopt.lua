@@ -147,6 +147,8 @@ local function shapes_of(node, calls)
     return { '1' }
   elseif script_of.integer(node) then
     return { ('%.0f'):format(script_of.integer(node)) }
+  elseif node.tag == 'String' and node.value:find('^[%w_.:-]+$') then
+    return { ("'%s'"):format(node.value) }
   elseif node.tag == 'String' or node.tag == 'Operator' and node.op == '..' then
     return { 'text' }
   end
@@ -288,6 +290,8 @@ function adopt.contract(file, source, name)
   if has_channel then
     out[#out + 1] = 'message:  value\n'
   end
+  out[#out + 1] = ('repeat:   no %s does a copy of a call do no harm? hold, id, seq or pure\n')
+    :format(MARK)
   out[#out + 1] = ('cost:     at most %d commands\ncluster:  one slot\n'):format(
     math.max(#script.calls, 1))
   return table.concat(out)

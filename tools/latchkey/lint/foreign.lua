@@ -77,8 +77,8 @@ local LITERAL = {
   Number = function(node)
     return { ('%.0f'):format(node.value), 'integer' }
   end,
-  String = function()
-    return { 'text' }
+  String = function(node)
+    return { ("'%s'"):format(node.value), 'text' }
   end,
   Nil = function()
     return { 'nil' }

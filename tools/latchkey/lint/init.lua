@@ -4,6 +4,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
+local families = require('latchkey.lint.families')
 local ledger = require('latchkey.script.ledger')
 local report = require('latchkey.cli.report')
 local script_of = require('latchkey.lint.script')
@@ -19,6 +20,7 @@ lint.rules = {
   { id = 'dialect', wants = 'nothing that LuaJIT takes and Lua 5.1 reads otherwise or refuses' },
   { id = 'ledger', wants = 'a released version keeps its bytes; raise the version instead' },
   { id = 'sha1', wants = 'a contract is of the bytes that the script has' },
+  { id = 'forms', wants = 'keys and channels of one name are formed alike in a family' },
 }
 
 -- What holds of everybody's scripts: what would fail or surprise on a server, and what their
@@ -156,6 +158,9 @@ function lint.run(targets, home)
   end
   for _, root in ipairs(roots) do
     check_ledger(root, by_root[root], findings)
+    families.check(by_root[root], function(file, line, message)
+      findings[#findings + 1] = { file = file, line = line, rule = 'forms', message = message }
+    end)
   end
   return report.sort(findings), #files
 end

@@ -143,6 +143,21 @@ function bind_c.unbound(h)
   end
 end
 
+local OF_A_KIND = { integer = 'type == LK_REPLY_INTEGER', text = 'type == LK_REPLY_STRING',
+  ['nil'] = 'type == LK_REPLY_NIL' }
+
+-- What is true of a reply that is no array.
+local function bare_test(shape)
+  local number = tonumber(shape.shape)
+  if number then
+    return ('type == LK_REPLY_INTEGER && lk_reply_integer(raw) == %.0f'):format(number)
+  end
+  return OF_A_KIND[shape.shape]
+    or ('type == %s && strcmp(lk_reply_bytes(raw).data, %s) == 0'):format(
+      shape.literal and 'LK_REPLY_STRING' or 'LK_REPLY_STATUS',
+      quoted(shape.literal or shape.shape))
+end
+
 -- Each shape's name, and the C expression that is true of such a reply.
 local function outcomes_of(h, prefix)
   local list, seen = {}, {}
@@ -151,6 +166,8 @@ local function outcomes_of(h, prefix)
     local number = shape.first or shape.bare and tonumber(shape.shape)
     if number then
       name = (number < 0 and 'MINUS_' or '') .. ('%.0f'):format(math.abs(number))
+    elseif shape.literal then
+      name = 'TEXT_' .. shape.literal:upper():gsub('%W', '_')
     else
       name = shape.shape:upper()
     end
@@ -161,21 +178,12 @@ local function outcomes_of(h, prefix)
       test = ('type == LK_REPLY_ARRAY && lk_reply_integer(lk_reply_at(raw, 0)) == %.0f && '
         .. 'lk_reply_count(raw) %s %d'):format(shape.first, shape.rest and '>=' or '==',
         shape.arity or 1)
-    elseif number then
-      test = ('type == LK_REPLY_INTEGER && lk_reply_integer(raw) == %.0f'):format(number)
-    elseif shape.shape == 'integer' then
-      test = 'type == LK_REPLY_INTEGER'
-    elseif shape.shape == 'text' then
-      test = 'type == LK_REPLY_STRING'
-    elseif shape.shape == 'nil' then
-      test = 'type == LK_REPLY_NIL'
     else
-      test = ('type == LK_REPLY_STATUS && strcmp(lk_reply_bytes(raw).data, %s) == 0'):format(
-        quoted(shape.shape))
+      test = bare_test(shape)
     end
     seen[name] = true
     -- What is exact is looked for before what stands for any of a kind.
-    local place = number and shape.bare and 1 or #list + 1
+    local place = (number or shape.literal) and shape.bare and 1 or #list + 1
     table.insert(list, place, { name = prefix .. name, test = test, text = shape.text,
       shape = shape.shape })
   end

@@ -125,6 +125,8 @@ local function test_of(shape)
       shape.rest and '>=' or '==', shape.arity or 1, shape.first)
   elseif number then
     return ('reply == %.0f'):format(number)
+  elseif shape.literal then
+    return ('reply == %s'):format(quoted(shape.literal))
   elseif shape.shape == 'integer' then
     return "type(reply) == 'number'"
   elseif shape.shape == 'text' then
@@ -139,7 +141,7 @@ end
 local function ordered(returns)
   local list, exact = {}, 1
   for _, shape in ipairs(returns) do
-    if shape.bare and tonumber(shape.shape) then
+    if shape.literal or shape.bare and tonumber(shape.shape) then
       table.insert(list, exact, shape)
       exact = exact + 1
     else

@@ -240,7 +240,7 @@ local function bare_shapes(reply)
   if type(reply) == 'number' then
     return { ('%.0f'):format(reply), 'integer' }
   elseif type(reply) == 'string' then
-    return { 'text' }
+    return { ("'%s'"):format(reply), 'text' }
   elseif type(reply) == 'table' then
     return { reply.ok }
   end

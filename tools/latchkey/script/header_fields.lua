@@ -166,10 +166,16 @@ local function parse_argument(item)
   return argument
 end
 
--- A reply that is no array: an integer, a status such as OK, or a word for any of a kind.
+-- A reply that is no array: an integer, a status such as OK, one text such as 'free', or a word for
+-- any of a kind.
 local BARE = { ['nil'] = true, text = true, integer = true }
 
 local function parse_bare(item)
+  local literal, says = item:match("^'([%w_.:-]+)'%s%s+(%S.*)$")
+  if literal then
+    return { shape = ("'%s'"):format(literal), literal = literal, bare = true, rest = false,
+      text = says }
+  end
   local shape, text = item:match('^(%S+)%s%s+(%S.*)$')
   if shape and (BARE[shape] or shape:match('^%-?%d+$') or shape:match('^[A-Z]+$')) then
     return { shape = shape, bare = true, rest = false, text = text }
@@ -273,6 +279,7 @@ end
 
 local function one_of(set)
   return function(text)
+    text = text:gsub(' %? .*$', '') -- what `latchkey adopt` asks; lint wants it decided
     if set[text] then
       return text
     end

@@ -5,6 +5,8 @@ local setenv = require('posix.stdlib').setenv
 local cjson = require('cjson')
 
 local catalog = require('latchkey.script.catalog')
+local bare = require('latchkey.script.bare')
+local header = require('latchkey.script.header')
 local latchkey = require('latchkey')
 local Observer = require('latchkey.spec.observer')
 local values = require('latchkey.spec.values')
@@ -70,9 +72,20 @@ local function check_private(client)
   end
 end
 
+-- The library takes a folder whose scripts all have headers; where one has a contract, all are sent
+-- as texts.
+local function has_contracts(scripts)
+  for _, script in ipairs(scripts) do
+    if script.contract then
+      return true
+    end
+  end
+  return false
+end
+
 local function channel_places(scripts)
   local places = {}
-  for _, script in ipairs(must(catalog.read(scripts))) do
+  for _, script in ipairs(scripts) do
     for place, argument in ipairs(script.header.argv) do
       if argument.type == 'channel' then
         places[script.name] = place
@@ -90,12 +103,15 @@ local shared
 ---@param scripts string the folder that their scripts come from
 function live.world(url, scripts)
   if not shared then
-    local client = must(latchkey.open(url, { script_dir = scripts }))
+    local all = must(catalog.read(scripts))
+    local texts = has_contracts(all) and all or nil
+    local client = must(latchkey.open(url, { script_dir = not texts and scripts or nil }))
     check_private(client)
     shared = setmetatable({
       client = client,
       observer = Observer.open(url),
-      channel_places = channel_places(scripts),
+      channel_places = channel_places(all),
+      texts = texts,
       outbox = {},
     }, World)
     -- Another file of specs may have left it a replica; a cluster's node refuses this, and is none.
@@ -126,13 +142,26 @@ function World:listen(channel)
   self.observer:listen(channel)
 end
 
+-- Runs a script, and holds what has a contract to the replies in it.
+local function run(self, name, keys, args)
+  local script = self.texts and self.texts[name]
+  if not script then
+    return self.client:eval(name, keys, args)
+  end
+  local reply, err = bare.eval(self.client, script.source, keys, args)
+  if not err and not header.reply_shape(script.header, reply) then
+    error(('%s: the contract lists no such reply'):format(name), 0)
+  end
+  return reply, err
+end
+
 function World:eval(name, keys, args)
   local channel = args[self.channel_places[name]]
   if channel then
     self:listen(channel)
   end
   self:collect()
-  local reply, err = self.client:eval(name, keys, args)
+  local reply, err = run(self, name, keys, args)
   self:collect()
   return reply, err
 end
@@ -144,13 +173,7 @@ function World:command(...)
 end
 
 function World:eval_source(source, keys, args)
-  local argv = { 'EVAL', source, #keys }
-  for _, list in ipairs({ keys, args }) do
-    for _, value in ipairs(list) do
-      argv[#argv + 1] = value
-    end
-  end
-  return self.client:command(unpack(argv))
+  return bare.eval(self.client, source, keys, args)
 end
 
 function World:advance(ms)

@@ -3,6 +3,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local stdlib = require('posix.stdlib')
 
+local bare = require('latchkey.script.bare')
 local bundle = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
@@ -53,7 +54,13 @@ local MOCK_STATUS = { LKARG = 'LK_BADARG', WRONGTYPE = 'LK_WRONGTYPE' }
 
 local function on_mock(ctx, script, keys, values)
   local world = require('latchkey.mock.world').new({ scripts = path.join(ctx.home, 'scripts') })
-  local reply, err = world:eval_source(script.source, keys, values)
+  local is_held = script.header and world:add(script.name, script.source, script.header)
+  local reply, err
+  if is_held then
+    reply, err = world:eval(script.name, keys, values)
+  else
+    reply, err = world:eval_source(script.source, keys, values)
+  end
   if err then
     err.status = MOCK_STATUS[err.code] or 'LK_SCRIPT'
   end
@@ -79,14 +86,19 @@ end
 
 local function on_server(ctx, folder, script, keys, values, told)
   local latchkey = require('latchkey')
-  local client, code = ctx:client({ script_dir = folder })
+  local client, code = ctx:client({ script_dir = not script.contract and folder or nil })
   if not client then
     return nil, nil, nil, code
   end
   for place, channel in pairs(told or {}) do
     values[place] = client:publish_verb(channel)
   end
-  local reply, err = client:eval(script.name, keys, values)
+  local reply, err
+  if script.contract then
+    reply, err = bare.eval(client, script.source, keys, values)
+  else
+    reply, err = client:eval(script.name, keys, values)
+  end
   if err and not SCRIPT_ERRORS[err.status] then
     return nil, nil, nil, ctx:fail(err)
   end
