@@ -7,6 +7,7 @@ local utils = require('pl.utils')
 local checker = require('latchkey.checker')
 local lint = require('latchkey.lint')
 local own_lock = require('support.own_lock')
+local story = require('latchkey.checker.story')
 local words = require('latchkey.checker.words')
 
 local PAGE = 'docs/howto/audit-limiter-and-queue.md'
@@ -25,6 +26,18 @@ describe('clients by steps', function()
   local function check(model)
     return checker.check(assert(words.load(('%s/%s.lua'):format(folder, model))),
       { scripts = folder .. '/scripts' })
+  end
+
+  -- The lines that the story of a finding has, as a set.
+  local function lines_shown(model, finding)
+    local run, _, steps = checker.run(assert(words.load(('%s/%s.lua'):format(folder, model))),
+      table.concat(finding.trail, ' '), { scripts = folder .. '/scripts' })
+    local blame = story.of(steps, run).blame
+    local lines = { [blame.line] = true }
+    for _, other in ipairs(blame.others) do
+      lines[other.line] = true
+    end
+    return lines
   end
 
   for _, model in ipairs({ 'limit', 'jobs' }) do
@@ -63,6 +76,9 @@ describe('clients by steps', function()
 
       assert.is_true(os.clock() - started < 5)
       assert.equal(property, finding and finding.property)
+      -- What was put in is among the lines that are shown; what is left out stands nowhere.
+      local wrong = select(2, source:sub(1, first):gsub('\n', '')) + 1
+      assert.is_true(new == '' or lines_shown(name:match('^%l+'), finding)[wrong] or false)
     end)
   end
 

@@ -55,6 +55,10 @@ describe('a lock of somebody\'s own', function()
       .. "if client(redis.call('get', KEYS[1])) == client(ARGV[1]) then\n"
       .. "  redis.call('del', KEYS[1])\n  redis.call('publish', ARGV[2], 'free')\n  return 1\nend\n"
       .. 'return 0', 'G4', 5, { rounds = 2, clients = 1, kinds = { 'late' } } },
+    { 'a release that looks only at how names begin', 'release',
+      "if string.sub(redis.call('get', KEYS[1]) or '', 1, #ARGV[1]) == ARGV[1] then\n"
+      .. "  redis.call('del', KEYS[1])\n  redis.call('publish', ARGV[2], 'free')\n  return 1\nend\n"
+      .. 'return 0', 'G4', 2, { rounds = 2, clients = 1, kinds = { 'late' } } },
     { 'a message before the write', 'release',
       "if redis.call('get', KEYS[1]) == ARGV[1] then\n  redis.call('publish', ARGV[2], 'free')\n"
       .. "  redis.call('del', KEYS[1])\n  return 1\nend\nreturn 0", 'G10', 3 },
@@ -69,7 +73,7 @@ describe('a lock of somebody\'s own', function()
       .. "  redis.call('publish', ARGV[2], 'free')\n  return 1\nend\nreturn 0", 'G10', 2 },
     { 'a channel on which nobody listens', 'release',
       "if redis.call('get', KEYS[1]) == ARGV[1] then\n  redis.call('del', KEYS[1])\n"
-      .. "  redis.call('publish', KEYS[1], ARGV[2])\n  return 1\nend\nreturn 0", 'G6', 2 },
+      .. "  redis.call('publish', KEYS[1], ARGV[2])\n  return 1\nend\nreturn 0", 'G6', 3 },
   }
   for _, mistake in ipairs(MISTAKES) do
     local what, verb, source, property, line, options = unpack(mistake)
@@ -97,6 +101,73 @@ describe('a lock of somebody\'s own', function()
 
     assert.equal('G10', finding.property)
     assert.matches('the model gives integer no meaning', finding.message)
+  end)
+
+  it('is shown with the replies that its scripts gave, and no others', function()
+    own_lock.write(folder, 'release', 'return nil\n', { ['  - 0  the'] = '  - nil  the' })
+    utils.writefile(folder .. '/acme.lua', (utils.readfile(folder .. '/acme.lua')
+      :gsub("frees = 1, lost = 0", "frees = 1, lost = 'nil'")))
+    local model = assert(words.load(folder .. '/acme.lua'))
+    local options = { scripts = folder .. '/scripts', clients = 2, rounds = 1 }
+
+    local run, _, steps = checker.run(model, 'A.acq B.acq A.rel', options)
+
+    local answers = {}
+    for _, row in ipairs(story.of(steps, run).rows) do
+      answers[#answers + 1] = row.answer
+    end
+    assert.same({ 'OK', 'nil', 'nil' }, answers)
+  end)
+
+  it('is shown with the conditions and writes beside the line to look at first', function()
+    own_lock.write(folder, 'renew', "if redis.call('exists', KEYS[1]) == 1 then\n"
+      .. "  return redis.call('pexpire', KEYS[1], ARGV[2])\nend\nreturn 0\n")
+    local finding = check({ clients = 2, rounds = 1 }).findings[1]
+    local run, _, steps = checker.run(words.load(folder .. '/acme.lua'),
+      table.concat(finding.trail, ' '), { scripts = folder .. '/scripts' })
+
+    assert.same({ { line = 1, what = 'decided' } }, story.of(steps, run).blame.others)
+  end)
+
+  -- What is said, what in its place, and what is told.
+  for _, case in ipairs({
+    { "'lock'", "'lok'", 'acme.lua:5: holders: acme/acquire has no key "lok"; the keys of its '
+      .. 'contract are lock' },
+    { "takes = 'OK'", "takes = 'YES'", 'acme.lua:2: acquire: acme/acquire has no reply "YES"; '
+      .. 'the replies of its contract are OK, nil' },
+    { 'lost = 0 },\n  rel', 'lost = 2 },\n  rel',
+      'acme.lua:3: renew: acme/renew has no reply "2"' },
+  }) do
+    local old, new, message = unpack(case)
+    it('is told where its model and its contracts differ: ' .. new:match('^[^\n]*'), function()
+      local file = folder .. '/acme.lua'
+      local text = utils.readfile(file)
+      local first, last = assert(text:find(old, 1, true))
+      utils.writefile(file, text:sub(1, first - 1) .. new .. text:sub(last + 1))
+
+      local why = checker.unreadable(assert(words.load(file)), folder .. '/scripts')
+
+      assert.truthy(why and why:find(message, 1, true), why)
+    end)
+  end
+
+  it('tries the promises of holds, and says which it does not try', function()
+    local model = assert(words.load(folder .. '/acme.lua'))
+    local function untried(ids)
+      local found = {}
+      for i, promise in ipairs(checker.untried(model, { scripts = folder .. '/scripts',
+        only = ids })) do
+        found[i] = promise.id
+      end
+      return found
+    end
+
+    assert.same({}, untried({ 'G1', 'G2', 'G4', 'G5', 'G6', 'G8', 'G10', 'R1' }))
+    assert.same({ 'G3', 'G7', 'G9', 'G11', 'G12', 'G13', 'P1' },
+      untried({ 'G3', 'G7', 'G9', 'G11', 'G12', 'G13', 'P1' }))
+    own_lock.write(folder, 'release', utils.readfile(folder .. '/scripts/acme/release.lua'),
+      { ['message:  value\n'] = 'message:  value\nrepeat:   pure\n' })
+    assert.same({}, untried({ 'G9' }))
   end)
 
   for what, case in pairs({

@@ -94,6 +94,21 @@ describe('latchkey check', function()
     assert.is_truthy(repeated.out:find(result.out:match('(G%d+ violated: [^\n]+)'), 1, true))
   end)
 
+  it('refuses promises that nothing would try, and says which models do not', function()
+    local none, one = run('mutex', '--only', 'G3'), run('fenced', '--only', 'G3,G7')
+    local all = run('--only', 'G13', '--clients', '2', '--rounds', '1', '--faults', '0')
+
+    assert.equal(64, none.code)
+    assert.is_truthy(none.err:find('G3 would not be tried: nothing in the model checks it', 1,
+      true), none.err)
+    assert.equal(64, one.code)
+    assert.is_truthy(one.err:find('G7 would not be tried', 1, true))
+    assert.equal(0, all.code, all.err)
+    assert.is_truthy(all.out:find('period +exhaustive'))
+    assert.is_truthy(all.out:find('mutex      not tried: G13', 1, true), all.out)
+    assert.is_nil(all.out:find('mutex +exhaustive'))
+  end)
+
   it('refuses limits that a model does not have, which would change nothing', function()
     for text, why in pairs({ ['foo=1'] = 'no limit "foo" of fair', ['redisson=1'] = 'of fair',
       ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N' }) do

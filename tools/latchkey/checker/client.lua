@@ -52,7 +52,7 @@ end
 
 function Client:new_owner()
   self.serial = self._fresh
-  self._fresh = self._fresh + 1
+  self._fresh = parts.next_serial(self._fresh)
   return 'lk-@:' .. self.serial
 end
 

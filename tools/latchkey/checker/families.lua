@@ -19,7 +19,7 @@ local KNOWN = { name = true, summary = true, roles = true, clients = true, limit
   bounds = true, verbs = true, runs = true, key = true, keys = true, holders = true, free = true,
   event = true, ghost = true, observe = true, quiet = true, settle = true, equal = true,
   faults = true, durable = true, unreached = true, past_ms = true, far_ms = true,
-  passes_on = true, longest = true, distinct = true }
+  passes_on = true, longest = true, distinct = true, judges = true }
 
 local made = setmetatable({}, { __mode = 'k' })
 

@@ -3,12 +3,14 @@
 -- can bring about, within bounds. docs/explanation/checker.md says how it is meant.
 local Server = require('latchkey.checker.server')
 local Steps = require('latchkey.checker.steps')
+local agreement = require('latchkey.checker.agreement')
 local catalog = require('latchkey.script.catalog')
 local coverage = require('latchkey.checker.coverage')
 local explorer = require('latchkey.checker.explorer')
 local faults = require('latchkey.checker.faults')
 local parts = require('latchkey.checker.parts')
 local replay = require('latchkey.checker.replay')
+local tried = require('latchkey.checker.tried')
 local words = require('latchkey.checker.words')
 
 local checker = {}
@@ -78,14 +80,34 @@ end
 ---@param folder string
 ---@return string|nil why such as a script that is missing, or whose header is none
 function checker.unreadable(model, folder)
-  for _, script in ipairs(coverage.scripts(checker.model(model))) do
+  local headers = {}
+  model = checker.model(model)
+  for _, script in ipairs(coverage.scripts(model)) do
     local file, findings = catalog.read_file(('%s/%s.lua'):format(folder, script))
     if not file then
       local finding = findings[1]
       local place = finding.line > 0 and ('%s:%d: '):format(finding.file, finding.line) or ''
       return place .. finding.message
     end
+    headers[script] = file.header
   end
+  return agreement.wrong(model, function(script)
+    return headers[script]
+  end)
+end
+
+---The promises of a list that nothing in the model tries, so that they would hold for nothing.
+---@param options checker.options
+---@return table[] untried { id, why }
+function checker.untried(model, options)
+  local steps, untried = checker.prepare(model, options), {}
+  local set = tried.of(steps.model, steps.limits, steps.server)
+  for _, id in ipairs(options.only or {}) do
+    if not set[id] then
+      untried[#untried + 1] = { id = id, why = tried.why(id) }
+    end
+  end
+  return untried
 end
 
 ---The faults that strike unless others are asked for: all under which the model's promises hold.

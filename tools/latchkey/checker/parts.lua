@@ -279,6 +279,20 @@ function Pool:map_tokens(part, name, change, server)
   return mapped
 end
 
+-- Above it, serials are counted on: numbers of 16 digits are not exact.
+local SERIAL_MAX = 1e14
+
+---The serial after this one: 1, 12, 123, so that each name begins like the next one of its client.
+---A script that compares only how names begin takes them for one.
+---@param serial integer 0 before the first
+---@return integer
+function parts.next_serial(serial)
+  if serial == 0 or serial > SERIAL_MAX then
+    return serial + 1
+  end
+  return serial * 10 + (#('%.0f'):format(serial) + 1) % 10
+end
+
 ---The highest serial of this client's owners that stands in the part; its own part calls it "@".
 ---@return integer 0 if there is none
 function parts.serial(part, letter)

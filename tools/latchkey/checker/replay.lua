@@ -2,6 +2,9 @@
 -- Runs the steps that a string names, one after the other. A string of the checker names every
 -- step; one that a person types may leave out what goes without saying, and shorten names: "A.acq
 -- +300 B.acq A.rel".
+local splitlines = require('pl.stringx').splitlines
+local utils = require('pl.utils')
+
 local Client = require('latchkey.checker.client')
 local Steps = require('latchkey.checker.steps')
 local redisson = require('latchkey.checker.redisson')
@@ -173,15 +176,19 @@ function replay.sample(steps, most)
   return run
 end
 
--- The line of a script that wrote last, or where it wrote nothing, that it ended with.
-local function line_to_blame(steps, state, call, letter)
-  local store = steps.server:world_of(call).store
-  local line, wrote, size
+-- What the lines of a script did in one run of it: in the order in which they were run.
+local function lines_of(steps, state, call, letter)
+  local world = steps.server:world_of(call)
+  local store, list, line = world.store, {}, nil
+  local wrote, told
   local function look()
-    if size and #store.undo > size then
-      wrote = line
+    local entry = line and { line = line }
+    if entry then
+      entry.wrote = #store.undo > (wrote or #store.undo)
+      entry.told = #world.outbox > (told or #world.outbox)
+      list[#list + 1] = entry
     end
-    size = #store.undo
+    wrote, told = #store.undo, #world.outbox
   end
   debug.sethook(function(_, number)
     if debug.getinfo(2, 'S').source == '@user_script' then
@@ -192,7 +199,42 @@ local function line_to_blame(steps, state, call, letter)
   steps.server:run_once(state[steps.KEYS], call, letter)
   debug.sethook()
   look()
-  return wrote or line
+  return list
+end
+
+-- The line that wrote last, or where nothing was written, that the script ended with; where nobody
+-- was told, the line that should have done so.
+local function line_to_blame(lines, property)
+  local wrote, told
+  for _, entry in ipairs(lines) do
+    wrote = entry.wrote and entry.line or wrote
+    told = entry.told and entry.line or told
+  end
+  return property == 'G6' and told or wrote or #lines > 0 and lines[#lines].line or nil
+end
+
+local CONDITIONS = { ['if'] = true, ['elseif'] = true, ['for'] = true, ['while'] = true,
+  ['until'] = true }
+
+-- The other lines that may be at fault: those that wrote or told, and conditions, but for those of
+-- a check of arguments, before the first command.
+local function others(lines, blamed, source)
+  local texts, list, seen = splitlines(source), {}, { [blamed or 0] = true }
+  local has_asked = false
+  for _, entry in ipairs(lines) do
+    local text = texts[entry.line] or ''
+    has_asked = has_asked or text:find('redis.', 1, true)
+    local what = entry.wrote and 'wrote' or entry.told and 'told'
+      or has_asked and CONDITIONS[text:match('^%s*(%l+)%f[%W]')] and 'decided'
+    if what and not seen[entry.line] then
+      seen[entry.line] = true
+      list[#list + 1] = { line = entry.line, what = what }
+    end
+  end
+  table.sort(list, function(a, b)
+    return a.line < b.line
+  end)
+  return list
 end
 
 ---The call of a script file that ran last in a run.
@@ -216,13 +258,17 @@ function replay.last_call(run)
 end
 
 ---The script that ran last in a run, and the line in it to look at first.
----@return table|nil { script, line, scripts = its folder }
+---@return table|nil { script, line, scripts = its folder, others = further lines { line, what } }
 function replay.blame(steps, run)
   local last = replay.last_call(run)
   if last then
+    local lines = lines_of(steps, last.step.before, last.call, last.letter)
     local line = run.finding and run.finding.line
-      or line_to_blame(steps, last.step.before, last.call, last.letter)
-    return { script = last.call.script, line = line, scripts = steps.server:folder(last.call) }
+      or line_to_blame(lines, run.finding and run.finding.property)
+    local folder = steps.server:folder(last.call)
+    local source = utils.readfile(('%s/%s.lua'):format(folder, last.call.script), true) or ''
+    return { script = last.call.script, line = line, scripts = folder,
+      others = others(lines, line, source) }
   end
 end
 

@@ -114,7 +114,12 @@ end
 local function show_blame(blame)
   local path = ('%s/%s.lua'):format(blame.scripts, blame.script)
   local source = utils.readfile(path, true) or ''
-  return ('%s:%d: %s'):format(path, blame.line or 0, line_of(source, blame.line) or '')
+  local lines = { ('%s:%d: %s'):format(path, blame.line or 0, line_of(source, blame.line) or '') }
+  for _, other in ipairs(blame.others) do
+    lines[#lines + 1] = ('  line %d %s: %s'):format(other.line, other.what,
+      line_of(source, other.line) or '')
+  end
+  return table.concat(lines, '\n')
 end
 
 ---@param told table of story.of

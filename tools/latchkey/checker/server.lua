@@ -270,7 +270,8 @@ local function run(self, keyspace, call, keys, args)
   if is_file then
     local shape = cover(self, call, reply)
     if self.translate then
-      result.raw, result.reply = result.reply, self.translate(call.script, shape, result.reply)
+      result.raw, result.is_translated = result.reply, true
+      result.reply = self.translate(call.script, shape, result.reply)
     end
     if not result.reply then
       result.err, result.after = { message = ('the model gives %s no meaning'):format(

@@ -150,7 +150,7 @@ local function fresh_serial(self, state, i)
   if last.data.role == 'operator' and self.n ~= i then
     highest = math.max(highest, parts.serial(last, letter))
   end
-  return highest + 1
+  return parts.next_serial(highest)
 end
 
 ---What a client does at once when something happens to it, remembered by its part: it depends on

@@ -10,7 +10,7 @@ local function show(value)
   if type(value) == 'number' then
     return ('%.17g'):format(value)
   elseif type(value) ~= 'table' then
-    return tostring(value)
+    return tostring(value or nil) -- what is nil within an array is false here
   end
   local list = {}
   for i, element in ipairs(value) do
@@ -93,9 +93,9 @@ local function tell_call(steps, step, row, letter, before)
   local result = Client.is_script(call)
     and steps.server:run_once(step.before[steps.KEYS], call, letter)
   if result then
-    local reply = result.raw
-    if reply == nil then
-      reply = result.reply
+    local reply = result.reply
+    if result.is_translated then
+      reply = result.raw
     end
     row.answer = result.err and result.err.message or relative(show(reply))
     row.messages = result.messages

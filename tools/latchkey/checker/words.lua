@@ -32,7 +32,7 @@ local function reader(read)
     if type(key) ~= 'string' then
       fail('a reader of holders takes the name of a key, as the contract has it')
     end
-    return { key = key, read = function(keys, name)
+    return { key = key, line = debug.getinfo(2, 'l').currentline, read = function(keys, name)
       return read(keys, name, field)
     end }
   end
@@ -82,19 +82,27 @@ end
 local LOCK = { acquire = true, renew = true, release = true, holders = true, waits = true,
   summary = true }
 
+-- What is said of scripts, to be compared with their contracts.
+local function note(names, script, kind, name, where)
+  names[#names + 1] = { script = script, kind = kind, name = tostring(name), where = where }
+end
+
 local function scripts_of(about)
-  local verbs, known = {}, {}
+  local verbs, known, said = {}, {}, {}
   for _, name in ipairs({ 'acquire', 'renew', 'release' }) do
     local call = about[name]
     if call and type(call[1]) ~= 'string' then
       fail('%s: name its script first, such as %s = { "acme/%s", ... }', name, name, name)
     elseif call then
       verbs[call[1]], known[call[1]] = name, outcomes_of(name, call)
+      for _, shape in ipairs(parts.sorted_names(known[call[1]])) do
+        note(said, call[1], 'reply', shape, name)
+      end
     elseif name ~= 'renew' then
       fail('a lock needs "%s"', name)
     end
   end
-  return verbs, known
+  return verbs, known, said
 end
 
 -- A number in the place of "integer" is how long to wait.
@@ -128,7 +136,7 @@ function words.lock(about)
       fail('a lock has no word "%s"', tostring(word))
     end
   end
-  local verbs, known = scripts_of(about)
+  local verbs, known, said = scripts_of(about)
   if type(about.holders) ~= 'table' or not about.holders.read then
     fail('"holders" says where the owner stands: model.string("lock"), model.hash("lock"), '
       .. 'model.list("lock"), model.zset("lock") or model.field("lock", "owner")')
@@ -136,6 +144,8 @@ function words.lock(about)
     fail('"waits" is "message" or "polling"')
   end
   local renew = about.renew and about.renew[1]
+  table.insert(said, 1, { script = about.acquire[1], kind = 'key', name = about.holders.key,
+    where = 'holders', line = about.holders.line })
   return {
     summary = about.summary or 'a lock of one holder', foreign = true,
     roles = { taker = taker.role({ acquire = about.acquire[1], renew = renew,
@@ -152,6 +162,7 @@ function words.lock(about)
     },
     key = { about.acquire[1], about.holders.key },
     holders = about.holders.read, verbs = verbs, translate = translator(known), event = name_event,
+    names = said,
   }
 end
 
@@ -182,8 +193,12 @@ local CLIENTS = { steps = true, first = true, promises = true, keys = true, faul
 
 -- The shapes that a script's replies may have for the client, and the scripts.
 local function shapes_of(steps)
-  local verbs, known = {}, {}
-  for name, step in pairs(steps) do
+  local verbs, known, said = {}, {}, {}
+  for _, name in ipairs(parts.sorted_names(steps)) do
+    local step, where = steps[name], ('the step "%s"'):format(name)
+    for _, argument in ipairs(parts.sorted_names(step.args or {})) do
+      note(said, step.call, 'argument', argument, where)
+    end
     verbs[step.call] = name
     known[step.call] = known[step.call] or {}
     for shape in pairs(step.on) do
@@ -194,8 +209,20 @@ local function shapes_of(steps)
       on[tostring(shape)] = target
     end
     step.on = on
+    for _, shape in ipairs(parts.sorted_names(on)) do
+      note(said, step.call, 'reply', shape, where)
+    end
   end
-  return verbs, known
+  return verbs, known, said
+end
+
+-- P1, P2 and so on, as many as there are.
+local function numbered(promises)
+  local ids = {}
+  for _ in pairs(promises) do
+    ids[#ids + 1] = 'P' .. #ids + 1
+  end
+  return ids
 end
 
 local function promises_of(promises)
@@ -231,7 +258,7 @@ function words.clients(about)
     fail('"promises" has at least one function, by what it promises')
   end
   check_steps(about.steps)
-  local verbs, known = shapes_of(about.steps)
+  local verbs, known, said = shapes_of(about.steps)
   local bounds = about.bounds or {}
   return {
     summary = about.summary or 'clients by steps', foreign = true,
@@ -250,7 +277,8 @@ function words.clients(about)
     translate = function(script, shape, reply)
       return known[script][shape] and { shape, reply } or nil
     end,
-    event = name_event, observe = promises_of(about.promises),
+    event = name_event, observe = promises_of(about.promises), names = said,
+    judges = numbered(about.promises),
     quiet = function() end,
   }
 end

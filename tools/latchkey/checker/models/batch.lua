@@ -200,6 +200,7 @@ local family = model.family {
   bounds = { clients = 2, rounds = 1, faults = 1 },
   runs = { {}, { clients = 3, faults = 0, limits = { levels = 1 } } },
   holders = model.holders.of_hash,
+  judges = { 'G1', 'G2', 'G4', 'G5', 'G6', 'G8' },
   verbs = { ['lock/acquire_all'] = 'acquire all', ['lock/release_all'] = 'release all',
     ['lock/acquire'] = 'take', ['lock/release'] = 'give back', ['lock/renew'] = 'extend' },
   ghost = function(ghost)

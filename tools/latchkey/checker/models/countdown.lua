@@ -82,6 +82,7 @@ return model.family {
   free = function(keys, name)
     return not keys[name]
   end,
+  judges = { 'G5', 'G11' },
   verbs = { ['countdown/count_down'] = 'count', ['countdown/set'] = 'set',
     ['countdown/reset'] = 'reset', ['countdown/inspect'] = 'inspect' },
   unreached = {

@@ -285,6 +285,7 @@ return model.family {
   event = function(e)
     e.may_wait = true
   end,
+  judges = { 'G7' },
   verbs = { ['fair/acquire'] = 'acquire', ['fair/wait_renew'] = 'acquire',
     ['fair/wait_renew_all'] = 'acquire',
     ['fair/renew'] = 'renew', ['fair/release'] = 'release', ['fair/leave'] = 'leave',

@@ -58,6 +58,7 @@ local family = model.family {
       says = 'the fence does not hold if the clock goes back' },
   },
   holders = model.holders.of_hash,
+  judges = { 'G3' },
   verbs = { ['fenced/acquire'] = 'acquire', ['fenced/transfer'] = 'transfer',
     ['fenced/break'] = 'break', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/inspect'] = 'inspect', ['fence/admit'] = 'admit' },

@@ -48,6 +48,7 @@ return model.family {
   ghost = function(ghost)
     ghost.sum = 0
   end,
+  judges = { 'G9' },
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/break'] = 'break', ['lock/inspect'] = 'inspect', ['guard/call'] = 'guard' },
   unreached = {

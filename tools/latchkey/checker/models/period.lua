@@ -191,6 +191,7 @@ return model.family {
   },
   faults = { 'crash', 'pause', 'slow', 'request', 'reply', 'late', 'silence', 'flush', 'break' },
   holders = model.holders.of_hash,
+  judges = { 'G13' },
   verbs = { ['lock/acquire'] = 'acquire', ['lock/renew'] = 'renew', ['lock/release'] = 'release',
     ['lock/release_after'] = 'transfer', ['lock/break'] = 'break', ['lock/inspect'] = 'inspect',
     ['period/check'] = 'check', ['period/mark'] = 'mark' },

@@ -43,6 +43,7 @@ return model.family {
     e.owner = e.ids
     e.after_free = free(e.after.data, e.name)
   end,
+  judges = { 'G11' },
   verbs = { ['permit/acquire'] = 'acquire', ['permit/renew'] = 'renew',
     ['permit/release'] = 'release', ['permit/break'] = 'break', ['permit/inspect'] = 'inspect',
     ['permit/set'] = 'set' },

@@ -39,6 +39,7 @@ return model.family {
   free = function(keys, name)
     return free(keys, name) > 0
   end,
+  judges = { 'G1', 'G11' },
   verbs = { ['semaphore/acquire'] = 'take', ['semaphore/release'] = 'give',
     ['semaphore/set'] = 'set', ['semaphore/add'] = 'add', ['semaphore/drain'] = 'drain',
     ['semaphore/inspect'] = 'inspect' },

@@ -132,11 +132,11 @@ local function refuse_number(args)
   return args.clients and args.clients > 6 and 'at most 6 clients' or nil
 end
 
-local function refuse_folder(args)
+local function refuse_folder(args, options)
   local checker = require('latchkey.checker')
   local models = args.model and { args.model } or checker.families
   for _, option in ipairs({ 'scripts', 'beside' }) do
-    local folder = args[option]
+    local folder = args[option] or args.model_file and options[option]
     if folder and not path.isdir(folder) then
       return ('--%s %s is not a folder'):format(option, folder)
     end
@@ -179,7 +179,34 @@ local function refuse(args, options)
   elseif args.debug and not args.replay then
     return '--debug needs the --replay that it opens'
   end
-  return refuse_limit(args, options) or refuse_folder(args)
+  return refuse_limit(args, options) or refuse_folder(args, options)
+end
+
+-- The models that try some of the promises of --only, and a line for each of the others; or what is
+-- wrong, where a promise is tried by none.
+local function trying(args, options)
+  local checker = require('latchkey.checker')
+  local models, lines, left = {}, {}, {}
+  for _, model in ipairs(args.model and { args.model } or checker.families) do
+    local untried, words = checker.untried(model, options), {}
+    for i, promise in ipairs(untried) do
+      words[i] = ('%s (%s)'):format(promise.id, promise.why)
+      left[promise.id] = left[promise.id] or { count = 0, why = promise.why }
+      left[promise.id].count = left[promise.id].count + 1
+    end
+    if not options.only or #untried < #options.only then
+      models[#models + 1] = model
+    end
+    lines[#lines + 1] = #words > 0
+      and ('%-10s not tried: %s\n'):format(model, table.concat(words, '; ')) or nil
+  end
+  for _, id in ipairs(options.only or {}) do
+    if left[id] and left[id].count == (args.model and 1 or #checker.families) then
+      return nil, nil, ('%s would not be tried: %s'):format(id,
+        args.model and left[id].why or 'no model checks it')
+    end
+  end
+  return models, lines
 end
 
 local function story_of(model, text, options)
@@ -355,17 +382,20 @@ local function exit_of(failed, incomplete)
 end
 
 local function run_matrix(args, ctx, options)
-  local checker = require('latchkey.checker')
   local has_bounds = args.clients or args.rounds or args.faults or args.fault
-  local models = args.model and { args.model } or checker.families
+  local models, untried, wrong = trying(args, options)
+  if wrong then
+    return ctx:misuse('--only: ' .. wrong)
+  end
   local runs = require('latchkey.checker.matrix')
   local outcome = runs.run(models, options, has_bounds and { {} } or nil)
   local lines, failed, incomplete = judge(outcome, options, args, ctx)
+  tablex.insertvalues(lines, untried)
   local unreached = show_coverage(outcome, lines)
   -- Bounds, limits and few promises keep a run from what the default runs reach.
   local is_default = not (has_bounds or options.limits or options.only)
   failed = failed or unreached and is_default and not incomplete
-  local wrong = args.html and not failed and write_sample(args, ctx, options, outcome)
+  wrong = args.html and not failed and write_sample(args, ctx, options, outcome)
   if wrong then
     return wrong
   end

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Do a model file and the contracts of its scripts speak of the same things? A name or a shape that
+-- only one of them has would otherwise show as a mistake of the scripts.
+local utils = require('pl.utils')
+
+local agreement = {}
+
+-- The first line at or after `from` that has this word by itself; else `from`.
+local function line_of(lines, word, from)
+  local plain = '%f[%w_]' .. word:gsub('%p', '%%%0') .. '%f[^%w_]'
+  plain = word:find('^[%w_]') and plain or word:gsub('%p', '%%%0')
+  for number = from, #lines do
+    if lines[number]:find(plain) then
+      return number
+    end
+  end
+  return from
+end
+
+local function names_of(list, field)
+  local names = {}
+  for i, entry in ipairs(list) do
+    names[i] = entry[field]
+  end
+  return #names > 0 and table.concat(names, ', ') or 'nothing'
+end
+
+local function has(list, field, value)
+  for _, entry in ipairs(list) do
+    if entry[field] == value then
+      return true
+    end
+  end
+  return false
+end
+
+-- What is named of a script, in which list of its contract, and what that list is called.
+local LISTS = {
+  key = { 'keys', 'name', 'keys' },
+  argument = { 'argv', 'name', 'arguments' },
+  reply = { 'returns', 'shape', 'replies' },
+}
+
+---@param model table `names` has what its file says of scripts: { script, kind = "key", "argument"
+---  or "reply", name, where }
+---@param header_of fun(script: string): table
+---@return string|nil wrong the first mistake, with the file and its line
+function agreement.wrong(model, header_of)
+  local lines = false
+  for _, said in ipairs(model.names or {}) do
+    local list, field, what = unpack(LISTS[said.kind])
+    local entries = header_of(said.script)[list]
+    if not has(entries, field, said.name) then
+      lines = lines or utils.readlines(model.file) or {}
+      local from = said.line or line_of(lines, said.script, 1)
+      return ('%s:%d: %s: %s has no %s "%s"; the %s of its contract are %s'):format(model.file,
+        said.line or line_of(lines, said.name, from), said.where, said.script, said.kind,
+        said.name, what, names_of(entries, field))
+    end
+  end
+end
+
+return agreement
