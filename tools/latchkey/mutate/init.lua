@@ -114,6 +114,12 @@ local function copy_scripts(subject, folder, variants)
   end
 end
 
+-- latchkey's own models are tried within their bounds, which takes seconds; somebody else's in all
+-- of their default runs: there is no other look at them.
+local function runs_of(subject, model)
+  return subject.is_own and { {} } or require('latchkey.checker').runs(model)
+end
+
 ---What the models of the scripts' families find.
 ---@param subject mutate.subject
 ---@param variants table[] { name, source }: what stands in the place of scripts
@@ -126,7 +132,14 @@ local function check(subject, variants)
   local ok, why = pcall(function()
     copy_scripts(subject, folder, variants)
     for _, model in ipairs(models_of(subject, variants)) do
-      finding = finding or checker.check(model, { scripts = folder }).findings[1]
+      for _, run in ipairs(runs_of(subject, model)) do
+        local options = {}
+        for name, value in pairs(run) do
+          options[name] = value
+        end
+        options.scripts = folder
+        finding = finding or checker.check(model, options).findings[1]
+      end
     end
   end)
   dir.rmtree(folder)

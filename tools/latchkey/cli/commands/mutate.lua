@@ -19,6 +19,8 @@ function command.configure(parser)
   parser:argument('script', 'The scripts\' names; without one, all.'):args('*')
   parser:option('--sample', 'So many of the mutants, always the same ones.'):convert(cli.number)
     :argname('N')
+  parser:option('--kind', 'Only mutants of this kind; several may be given. --kinds lists them.')
+    :argname('KIND'):count('*')
   parser:option('--dir', 'A folder of scripts of your own, instead of latchkey\'s.'):argname('DIR')
   parser:option('--spec', 'With --dir: a folder or file of their specs; several may be given.')
     :argname('FOLDER'):count('*')
@@ -124,6 +126,24 @@ local function wanted(args, ctx, subject)
   return names
 end
 
+-- Those of the kinds that were named, or all; else what is wrong with a name.
+local function of_kinds(list, names)
+  local known, kept = {}, {}
+  for _, kind in ipairs(require('latchkey.mutate.mutations').kinds) do
+    known[kind.id] = #names == 0
+  end
+  for _, name in ipairs(names) do
+    if known[name] == nil then
+      return nil, ('no mutants are of the kind "%s"; --kinds lists the kinds'):format(name)
+    end
+    known[name] = true
+  end
+  for _, mutant in ipairs(list) do
+    kept[#kept + 1] = known[mutant.kind] and mutant or nil
+  end
+  return kept
+end
+
 local function described(mutant)
   return { id = mutant.id, script = mutant.script, kind = mutant.kind, line = mutant.line,
     before = mutant.before, after = mutant.after, by = mutant.by, reason = mutant.reason }
@@ -222,7 +242,11 @@ function command.run(args, ctx)
   end
   jit.off() -- as the specs run: compiled loops over pairs() can crash in old LuaJITs
   local mutate = require('latchkey.mutate')
-  local list = mutate.list(subject, names)
+  local list
+  list, wrong = of_kinds(mutate.list(subject, names), args.kind)
+  if wrong then
+    return ctx:misuse(wrong)
+  end
   list = args.sample and mutate.sample(list, args.sample) or list
   if args.list then
     return list_mutants(ctx, args, list)
@@ -233,7 +257,8 @@ function command.run(args, ctx)
     ctx:fail({ status = 'LK_SCRIPT', message = why })
     return 1
   end
-  return tell(ctx, args, list, stale_rows(mutate, subject, list, not names and not args.sample))
+  return tell(ctx, args, list, stale_rows(mutate, subject, list,
+    not names and not args.sample and #args.kind == 0))
 end
 
 return command
