@@ -58,17 +58,48 @@ typedef struct lk_wait_event {
   const lk_holder *holder; /**< with LK_BUSY, as lk_who() saw it last; NULL: that is not known */
 } lk_wait_event;
 
+#define LK_TRACE_ID_LEN 32 /**< hexadecimals of a trace's id */
+#define LK_SPAN_ID_LEN 16  /**< and of a span's */
+
+/** A wait that has ended, or a hold that has: what OpenTelemetry calls a span. Valid during the callback. */
+typedef struct lk_span {
+  bool held; /**< a hold, from the grant to its end; false: a wait, from the call to its end */
+  const char *name;  /**< of the lock or the permits */
+  lk_kind kind;      /**< 0: permits */
+  const char *owner; /**< its name on the wire; of a permit its first id in hexadecimals. Of a wait
+                              that came to nothing, the last that it asked under */
+  int64_t token;     /**< of a fenced lock that was granted; 0: none */
+  const char *trace_id;  /**< LK_TRACE_ID_LEN hexadecimals */
+  const char *span_id;   /**< LK_SPAN_ID_LEN hexadecimals; of a hold lk_span_id() of its owner */
+  const char *parent_id; /**< what `traceparent` named; "": it is the first of its trace */
+  int64_t began_unix_ns; /**< by the clock of the day, as it is when the span is reported */
+  int64_t ended_unix_ns;
+  lk_status status;    /**< of a wait: what the call came to. Of a hold: what its release came to;
+                                LK_CANCELLED: it was let go without one, by a caller or client that closed */
+  lk_lost_reason lost; /**< of a hold: why it was lost */
+  const lk_holder
+      *holder; /**< of a wait of after_ms or more: who had it, as lk_who() saw it last; NULL:
+                                that is not known */
+} lk_span;
+
 /** Options of lk_waits_open(); start from LK_WAITS_OPTIONS_INIT. 0 takes the default. */
 typedef struct lk_waits_options {
   size_t size; /**< sizeof(lk_waits_options), set by the initializer */
   int64_t
       after_ms; /**< report a call that has waited for so long, up to 3,600,000; default 1,000 */
-  void (*on_wait)(const lk_wait_event *event, void *user); /**< required */
-  void *user;
+  void (*on_wait)(const lk_wait_event *event, void *user); /**< this or on_span is required */
+  void *user;                                              /**< of all three callbacks */
+  void (*on_span)(const lk_span *span, void *user); /**< each wait and hold that has ended, within a
+                             second: calls that begin after lk_waits_open(), one lk_waits for a client */
+  const char *(*traceparent)(
+      void *user); /**< NULL, or: the W3C traceparent of what the calling thread does,
+                             "00-<trace>-<span>-01". It is asked when a call begins, on its thread and inside
+                             a mutex of the client: it calls nothing of the library. The text is copied.
+                             A span of zeros: a trace without a parent; NULL, or what is none: a new trace */
 } lk_waits_options;
 
 #define LK_WAITS_OPTIONS_INIT                                                                      \
-  { sizeof(lk_waits_options), 0, NULL, NULL }
+  { sizeof(lk_waits_options), 0, NULL, NULL, NULL, NULL }
 
 typedef struct lk_waits lk_waits;
 
@@ -81,11 +112,15 @@ typedef struct lk_waits lk_waits;
  * Locks of every kind and permits are reported. Semaphores and latches are not, since nobody holds them
  * (docs/reference/semaphore.md). Of a multi-lock each member that is waited for is reported by itself.
  *
+ * With on_span it also reports each acquire and hold of locks and permits that has ended, as a span of OpenTelemetry.
+ * An acquire that re-enters a hold has none. A majority asks its members again and again: those that grant have spans,
+ * and those that refuse have none. Of more than 10,000 that have not been reported yet, later ones are dropped.
+ *
  * @param options  copied
  * @param out      to be closed with lk_waits_close(), before or after the client
- * @return LK_OK; LK_INVALID (no callback, after_ms out of range), LK_VERSION, LK_CLOSED, LK_FORKED, LK_NOMEM, LK_SYSTEM
- *         (no thread)
- * @blocks no; on_wait runs on the thread of this object. It may call anything but
+ * @return LK_OK; LK_INVALID (no callback, after_ms out of range), LK_EXISTS (another has on_span), LK_VERSION, LK_CLOSED,
+ *         LK_FORKED, LK_NOMEM, LK_SYSTEM (no thread)
+ * @blocks no; on_wait and on_span run on the thread of this object. They may call anything but
  *         lk_waits_close() of the same object and lk_client_close()
  * @threads any
  * @after-io nothing is changed on the server
@@ -93,10 +128,21 @@ typedef struct lk_waits lk_waits;
  */
 LK_API lk_status lk_waits_open(lk_client *client, const lk_waits_options *options, lk_waits **out,
                                lk_error *error);
-/** No callback of it runs after this returns. NULL is fine; in a forked child it does nothing.
+/** Reports the spans that have ended, on this thread; no callback of it runs after this returns. NULL is fine; in a
+ * forked child it does nothing.
  * @blocks until a running callback has returned, and calls to the server: three times command_ms
  * @threads any but its own @since 0.1.0 */
 LK_API void lk_waits_close(lk_waits *waits);
+
+/**
+ * The id of the span of an owner's hold: the same for each who knows the owner's name, such as a waiter that
+ * learned it by lk_who(). A program passes it to what it does while it holds the lock, as "00-<trace>-<id>-01".
+ *
+ * @param owner  of lk_lock_owner(), or a permit's id in hexadecimals
+ * @param out    takes LK_SPAN_ID_LEN hexadecimals and the NUL; never all zero
+ * @blocks no @threads any @since 0.1.0
+ */
+LK_API void lk_span_id(const char *owner, char out[LK_SPAN_ID_LEN + 1]);
 
 typedef struct lk_answers lk_answers;
 

@@ -65,7 +65,9 @@ struct lk_client {
       dispatcher; /* the thread whose calls are gathered while callbacks run on it; 0 */
   lk_route *route;
   lk_channels *channels;
-  lk_asked *ask; /* NULL: it answers no questions */
+  lk_asked *ask;          /* NULL: it answers no questions */
+  atomic_bool spanned;    /* somebody wants spans, which */
+  struct lk_spans *spans; /* are noted there: guarded by the mutex */
   char uuid[LK_UUID_SIZE];
   atomic_uint_least64_t serials; /* of owners' names: never used twice */
 

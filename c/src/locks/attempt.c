@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "locks/spans.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -30,6 +31,7 @@ static void attempt_destroy(lk_op *op) {
   lk_attempt *a = LK_OF(lk_attempt, op, op);
   if (a->hold) lk_hold_drop(a->hold);
   lk_lock_drop(a->lock);
+  free(a->origin);
   free(a);
 }
 
@@ -139,6 +141,7 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, co
   a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;
   a->blocking = !told->done && lock->min_replicas == 0;
   a->thread = lk_thread_number();
+  a->origin = lk_span_begin(lock->client);
   lk_attempt_name(a);
   return a;
 }

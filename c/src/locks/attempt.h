@@ -68,10 +68,11 @@ struct lk_attempt {
   int64_t wait_ms; /* as the application gave it */
   int64_t deadline_us;
   uint64_t caller_id;
-  lk_caller *holder;   /* for who is told of a loss; NULL: a thread */
-  int64_t patience_us; /* of each call */
-  bool hurries;        /* a server that cannot be reached now ends them */
-  lk_listener own;     /* to the channel of its name, where clients of another kind tell a waiter */
+  lk_caller *holder;        /* for who is told of a loss; NULL: a thread */
+  struct lk_origin *origin; /* of its span; NULL: nobody wants one */
+  int64_t patience_us;      /* of each call */
+  bool hurries;             /* a server that cannot be reached now ends them */
+  lk_listener own; /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */
   unsigned told; /* what messages said, as its flow writes it down */

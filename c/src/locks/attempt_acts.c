@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "harness/undo.h"
 #include "locks/attempt.h"
+#include "locks/spans.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -109,6 +110,16 @@ static void attempt_end_count_end(lk_attempt *a, lk_status status) {
   }
 }
 
+/* A part of a majority that is refused is asked again in the next round, which is no wait of its own. */
+static void attempt_end_note_span(const lk_attempt *a, lk_status status) {
+  if (!a->origin || a->hold || (a->op.inner && a->wait_ms == 0 && status != LK_OK)) return;
+  const lk_noted wait = {.kind = a->lock->row->kind,
+                         .token = status == LK_OK ? a->token : 0,
+                         .began_us = a->began_us,
+                         .status = status};
+  lk_span_note(a->op.client, a->origin, &wait, a->lock->record->name, a->owner);
+}
+
 void lk_attempt_end(lk_attempt *a, lk_status status) {
   lk_attempt *next = NULL;
   if (status != LK_OK && a->hurried == LK_CLOSED && status != LK_NOMEM) {
@@ -123,6 +134,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   attempt_end_count_end(a, status);
   LK_LOCK_TRACE(a->lock, "end", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", a->owner),
                 LK_TEXT("status", lk_status_name((int)status)));
+  attempt_end_note_span(a, status);
   lk_op_end(&a->op, status);
 }
 
@@ -390,6 +402,7 @@ static void attempt_grant_keep(lk_attempt *a) {
                       .lease_us = a->lease_us,
                       .token = token,
                       .company = a->company,
+                      .origin = a->origin,
                       .hurried = &a->hurried};
     lk_status status = lk_lock_add_hold(a->lock, &grant);
     if (status == LK_OK) {

@@ -45,6 +45,7 @@ static void end(lk_counting *c, lk_status status) {
   lk_timer_cancel(client->keeper, &c->timer);
   c->phase = LK_COUNTING_ENDED;
   lk_steps_end(&c->steps, leave_line(c), TURN);
+  if (c->want->ended) c->want->ended(c, status);
   lk_op_end(&c->op, status);
 }
 

@@ -34,7 +34,8 @@ typedef struct lk_want {
   lk_status (*gave)(lk_counting *c, lk_status answer, lk_error *error);
   /* NULL, or: it ends, and not with LK_OK. */
   void (*settle)(lk_counting *c);
-  void (*destroy)(lk_counting *c); /* frees it; NULL: free() does */
+  void (*ended)(lk_counting *c, lk_status status); /* NULL, or: it has ended */
+  void (*destroy)(lk_counting *c);                 /* frees it; NULL: free() does */
 } lk_want;
 
 enum { LK_COUNTING_VALUES = 6, LK_COUNTING_NUMBERS = 2 }; /* most of a call */

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "locks/lock.h"
+#include "locks/spans.h"
 #include "os/clock.h"
 #include "os/sync.h"
 
@@ -18,6 +19,7 @@ lk_hold *lk_hold_keep(lk_hold *hold) {
 void lk_hold_drop(lk_hold *hold) {
   if (atomic_fetch_sub(&hold->refs, 1) != 1) return;
   lk_lock_drop(hold->lock);
+  free(hold->origin);
   free(hold);
 }
 
@@ -72,12 +74,24 @@ void lk_hold_end(lk_hold *hold, lk_watch *watch) {
   lk_hold_drop(hold);
 }
 
+void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason lost) {
+  const lk_noted span = {.held = true,
+                         .kind = hold->lock->row->kind,
+                         .token = hold->token,
+                         .began_us = hold->since_us,
+                         .status = status,
+                         .lost = lost};
+  lk_span_note(hold->lock->client, hold->origin, &span, hold->lock->record->name, hold->owner);
+}
+
 void lk_hold_let_go(lk_hold *hold) {
   lk_client *client = hold->lock->client;
   lk_mutex_lock(&client->mutex);
   lk_watch *watch = lk_hold_take(hold);
   lk_mutex_unlock(&client->mutex);
-  if (watch) lk_hold_end(hold, watch);
+  if (!watch) return;
+  lk_hold_note_span(hold, LK_CANCELLED, LK_LOST_NOT);
+  lk_hold_end(hold, watch);
 }
 
 lk_lost_reason lk_hold_lost(lk_hold *hold) {
@@ -171,6 +185,7 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   hold->count = 1;
   hold->token = grant->token;
   hold->since_us = lk_clock_us();
+  hold->origin = lk_span_copy(grant->origin);
   memcpy(hold->owner, grant->owner, size);
   lk_watch_terms terms = {.renewal = &lock->renewal,
                           .owner = hold->owner,
@@ -179,6 +194,7 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
                           .user = hold};
   lk_watch *watch = lk_watch_new(lock->client, &terms);
   if (!watch) {
+    free(hold->origin);
     free(hold);
     return LK_NOMEM;
   }

@@ -118,7 +118,8 @@ typedef struct lk_grant {
   int64_t lease_us; /* from then on; the renewals have the lock's */
   int64_t token;
   lk_company company;
-  const atomic_int *hurried; /* guarded by the client's mutex: of the operation that asked */
+  const struct lk_origin *origin; /* of its span, copied; NULL: nobody wants one */
+  const atomic_int *hurried;      /* guarded by the client's mutex: of the operation that asked */
 } lk_grant;
 /* A new hold of the caller, granted by a call that was sent at sent_us. LK_NOMEM; LK_CANCELLED: who asked
  * for it does not want it any more, and the caller may be gone. */

@@ -5,6 +5,7 @@
  * application is called on that thread, outside of every mutex.
  */
 #include <latchkey/who.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "harness/line.h"
 #include "locks/attempt.h"
 #include "locks/permit.h"
+#include "locks/spans.h"
 #include "os/clock.h"
 #include "os/sync.h"
 #include "os/ticker.h"
@@ -48,7 +50,9 @@ struct lk_waits {
   lk_client *client;
   int64_t after_us;
   void (*on_wait)(const lk_wait_event *event, void *user);
+  void (*on_span)(const lk_span *span, void *user);
   void *user;
+  lk_spans spans; /* where on_span is wanted */
   lk_ticker *ticker;
   wanted list[LK_WAITS_MAX];
 };
@@ -142,11 +146,54 @@ static void on_wait_tell(lk_waits *waits, wanted *one) {
   one->status = status;
   one->again_us = now_us + AGAIN_US;
   memcpy(one->owner, one->holder.owner, sizeof one->owner);
-  waits->on_wait(&event, waits->user);
+  if (waits->on_wait) waits->on_wait(&event, waits->user);
+}
+
+/* Who had it while it was waited for, as far as that was looked at. */
+static const lk_holder *holder_then(const lk_waits *waits, const lk_noted *noted) {
+  for (size_t i = 0; !noted->held && i < LK_WAITS_MAX; i++) {
+    const wanted *one = &waits->list[i];
+    if (one->known && one->kind == noted->kind && strcmp(one->name, noted->name) == 0 &&
+        one->asked_us >= noted->began_us && one->holder.holders > 0) {
+      return &one->holder;
+    }
+  }
+  return NULL;
+}
+
+static void tell_span(lk_waits *waits, const lk_noted *noted) {
+  char id[LK_SPAN_ID_LEN + 1], title[LK_OWNER_MAX + 6];
+  /* The wait of an owner and its hold are two. */
+  snprintf(title, sizeof title, "%s%s", noted->owner, noted->held ? "" : " wait");
+  lk_span_id(title, id);
+  const int64_t shift_ns = lk_clock_unix_ns() - lk_clock_us() * 1000;
+  const lk_span span = {.held = noted->held,
+                        .name = noted->name,
+                        .kind = noted->kind,
+                        .owner = noted->owner,
+                        .token = noted->token,
+                        .trace_id = noted->origin.trace,
+                        .span_id = id,
+                        .parent_id = noted->origin.parent,
+                        .began_unix_ns = noted->began_us * 1000 + shift_ns,
+                        .ended_unix_ns = noted->ended_us * 1000 + shift_ns,
+                        .status = noted->status,
+                        .lost = noted->lost,
+                        .holder = holder_then(waits, noted)};
+  waits->on_span(&span, waits->user);
+}
+
+static void tell_spans(lk_waits *waits) {
+  lk_noted *noted;
+  while (waits->on_span && (noted = lk_spans_take(waits->client, &waits->spans)) != NULL) {
+    tell_span(waits, noted);
+    free(noted);
+  }
 }
 
 static void tick(void *user) {
   lk_waits *waits = user;
+  tell_spans(waits); /* before who waits no more is forgotten */
   if (lk_client_enter(waits->client, NULL) != LK_OK) return; /* it closes */
   look(waits);
   lk_client_leave(waits->client);
@@ -163,7 +210,9 @@ static lk_status check(const lk_waits_options *given, lk_waits_options *out, lk_
   if (!to || !given) return lk_fail(error, LK_INVALID, "out and options are not NULL");
   const lk_status status = lk_options_copy(out, sizeof *out, given, "lk_waits_options", error);
   if (status != LK_OK) return status;
-  if (!out->on_wait) return lk_fail(error, LK_INVALID, "on_wait is NULL");
+  if (!out->on_wait && !out->on_span) {
+    return lk_fail(error, LK_INVALID, "on_wait and on_span are NULL");
+  }
   if (out->after_ms < 0 || out->after_ms > AFTER_MAX_MS) {
     return lk_fail(error, LK_INVALID, "after_ms must be from 0 to %d", AFTER_MAX_MS);
   }
@@ -185,7 +234,13 @@ lk_status lk_waits_open(lk_client *client, const lk_waits_options *options, lk_w
     waits->after_us = chosen.after_ms * 1000;
     waits->on_wait = chosen.on_wait;
     waits->user = chosen.user;
+    waits->on_span = chosen.on_span;
+    waits->spans = (lk_spans){.traceparent = chosen.traceparent, .user = chosen.user};
+    if (chosen.on_span) status = lk_spans_open(client, &waits->spans, error);
+  }
+  if (status == LK_OK) {
     const int failure = lk_ticker_start(&waits->ticker, LOOK_US, tick, waits);
+    if (failure != 0) lk_spans_close(client, &waits->spans);
     if (failure != 0) status = lk_fail(error, LK_SYSTEM, "no thread: %s", strerror(failure));
   }
   if (status == LK_OK) {
@@ -203,6 +258,8 @@ void lk_waits_close(lk_waits *waits) {
   if (!waits || !lk_client_is_mine(waits->client)) return;
   if (lk_ticker_is_me(waits->ticker)) return;
   lk_ticker_stop(waits->ticker);
+  lk_spans_close(waits->client, &waits->spans);
+  tell_spans(waits);
   lk_client_drop(waits->client);
   free(waits);
 }

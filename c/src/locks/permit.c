@@ -190,7 +190,14 @@ void lk_permit_drop(lk_permit *permit) {
   if (atomic_fetch_sub(&permit->refs, 1) != 1) return;
   lk_permit_unlist(permit);
   permit_drop(permit->from);
+  free(permit->origin);
   free(permit);
+}
+
+void lk_permit_title(const lk_permit *permit, char out[2 * LK_PERMIT_ID_SIZE + 1]) {
+  for (size_t i = 0; i < LK_PERMIT_ID_SIZE; i++) {
+    snprintf(out + 2 * i, 3, "%02x", (unsigned char)permit->bytes[i]);
+  }
 }
 
 static void permit_list(lk_permit *permit) {

@@ -26,8 +26,10 @@ struct lk_permit {
   lk_permit *next, **at; /* among those of a client that answers; `at` NULL: it is not */
   atomic_uint refs;      /* the application's, and its watch's */
   lk_watch *watch;
-  lk_counting release; /* has the application's reference */
-  lk_lost_reason lost; /* before that began */
+  lk_counting release;      /* has the application's reference */
+  lk_lost_reason lost;      /* before that began */
+  int64_t since_us;         /* its grant was read */
+  struct lk_origin *origin; /* of its span; NULL: nobody wants one */
   size_t count;
   lk_bytes ids[LK_PERMITS_AT_ONCE];
   char bytes[LK_PERMITS_AT_ONCE * LK_PERMIT_ID_SIZE];
@@ -46,6 +48,8 @@ void lk_permit_values(const lk_permit *permit, lk_value values[2]);
 int64_t lk_permit_patience_us(const lk_permits *permits);
 /* It was granted by a call that was sent then: from now on it is renewed. */
 lk_status lk_permit_watch(lk_permit *permit, int64_t sent_us, lk_error *error);
+/* Its first id in hexadecimals, as spans and holders name it. */
+void lk_permit_title(const lk_permit *permit, char out[2 * LK_PERMIT_ID_SIZE + 1]);
 /* Its ids are released in the background until that is answered, or until their leases have ended. */
 void lk_permit_undo(const lk_permit *permit);
 

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "harness/undo.h"
 #include "locks/permit.h"
+#include "locks/spans.h"
 #include "os/clock.h"
 
 /* ------------------------------------------------------------------------------------ acquire -- */
@@ -15,7 +16,20 @@ typedef struct acquiring {
   lk_counting counting;
   lk_permit *permit; /* with ids that serve all tries; NULL: the application has it */
   lk_permit **out;   /* of a thread that waits */
+  int64_t began_us;
+  lk_origin *origin; /* of its span; NULL: nobody wants one, or it is told */
 } acquiring;
+
+/* The permit's has the same parent. */
+static void permits_note_span(acquiring *a, lk_permit *permit, lk_status status) {
+  char id[2 * LK_PERMIT_ID_SIZE + 1];
+  if (!a->origin) return;
+  const lk_noted wait = {.began_us = a->began_us, .status = status};
+  lk_permit_title(permit, id);
+  lk_span_note(permit->from->counter.client, a->origin, &wait, permit->from->counter.name, id);
+  permit->origin = a->origin;
+  a->origin = NULL;
+}
 
 static lk_status permits_read(lk_counting *c, lk_error *error) {
   int64_t left_ms = c->again_ms = c->said.second;
@@ -45,6 +59,8 @@ static lk_status permits_keep(lk_counting *c, lk_error *error) {
   }
   lk_status status = lk_permit_watch(a->permit, c->sent_us, error);
   if (status != LK_OK) return status;
+  a->permit->since_us = lk_clock_us();
+  permits_note_span(a, a->permit, LK_OK);
   if (a->out) {
     *a->out = a->permit;
   } else {
@@ -76,6 +92,11 @@ static lk_status permits_gave(lk_counting *c, lk_status answer, lk_error *error)
   return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
 }
 
+static void permits_ended(lk_counting *c, lk_status status) {
+  acquiring *a = (acquiring *)c;
+  if (a->permit) permits_note_span(a, a->permit, status);
+}
+
 /* What the application was given and did not take is nobody's. */
 static void permits_destroy(lk_counting *c) {
   acquiring *a = (acquiring *)c;
@@ -89,6 +110,7 @@ static void permits_destroy(lk_counting *c) {
     lk_permit_drop(untaken);
   }
   if (a->permit) lk_permit_drop(a->permit);
+  free(a->origin);
   free(a);
 }
 
@@ -98,6 +120,7 @@ static const lk_want wants_permits = {.back = "permit/release",
                                       .keep = permits_keep,
                                       .gave = permits_gave,
                                       .settle = permits_settle,
+                                      .ended = permits_ended,
                                       .destroy = permits_destroy};
 
 /* NULL, and *status says why. */
@@ -121,6 +144,8 @@ static acquiring *permits_new_acquire(lk_permits *permits, size_t count, int64_t
   a->counting.patience_us = lk_permit_patience_us(permits);
   lk_permit_values(a->permit, a->counting.values);
   a->counting.nvalues = 2;
+  a->began_us = lk_clock_us();
+  a->origin = lk_span_begin(permits->counter.client);
   return a;
 }
 
@@ -186,11 +211,25 @@ static lk_status permit_release_fail(lk_counting *c, lk_status status, lk_error 
   return say_lost(permit, status, error);
 }
 
+static void permit_release_ended(lk_counting *c, lk_status status) {
+  const lk_permit *permit = LK_OF(lk_permit, release, c);
+  char id[2 * LK_PERMIT_ID_SIZE + 1];
+  const bool gone = status == LK_LOST && permit->lost == LK_LOST_NOT;
+  const lk_noted hold = {.held = true,
+                         .began_us = permit->since_us,
+                         .status = status,
+                         .lost = gone ? LK_LOST_BROKEN : permit->lost};
+  if (!permit->origin) return;
+  lk_permit_title(permit, id);
+  lk_span_note(permit->from->counter.client, permit->origin, &hold, permit->from->counter.name, id);
+}
+
 static void permit_release_destroy(lk_counting *c) { lk_permit_drop(LK_OF(lk_permit, release, c)); }
 
 static const lk_want wants_release = {.gives = true,
                                       .read = permit_release_read,
                                       .fail = permit_release_fail,
+                                      .ended = permit_release_ended,
                                       .destroy = permit_release_destroy};
 
 /* LK_INVALID, LK_FORKED: the permit stays. */

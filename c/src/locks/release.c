@@ -100,6 +100,10 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   LK_LOCK_TRACE(lock, "end", l->caller_id, LK_TEXT("op", "release"),
                 LK_TEXT("status", lk_status_name((int)status)));
   release_count_end(l, status);
+  if (l->left == 0) {
+    const bool gone = status == LK_LOST && l->lost == LK_LOST_NOT;
+    lk_hold_note_span(l->hold, status, gone ? LK_LOST_BROKEN : l->lost);
+  }
   if (status == LK_LOST) lk_hold_lose(l->hold, LK_LOST_BROKEN);
   if (status == LK_LOST) lk_waiters_look(lock->record); /* they were told of another lease's end */
   return status;

@@ -19,6 +19,12 @@ int64_t lk_clock_us(void) {
   return now_us + atomic_load_explicit(&shift_us, memory_order_relaxed);
 }
 
+int64_t lk_clock_unix_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int64_t lk_deadline_us(int64_t wait_ms) {
   int64_t now = lk_clock_us();
   if (wait_ms < 0 || wait_ms > (INT64_MAX - now) / 1000) return INT64_MAX;

@@ -10,6 +10,8 @@
 enum { LK_NAP_US = 1000 * 1000 };
 
 int64_t lk_clock_us(void);
+/* The time of day, for people and traces alone: it jumps. */
+int64_t lk_clock_unix_ns(void);
 static inline int64_t lk_clock_ms(void) { return lk_clock_us() / 1000; }
 
 /* When a wait of that many milliseconds from now ends; negative: never (INT64_MAX). */
