@@ -45,10 +45,10 @@ static void say_hint(const char *hint) {
   exec_say_text(line);
 }
 
-/* Of several servers, each that stood in the way. */
-static void say_causes(void) {
+/* Of several servers, each that did not grant the lock. */
+static void say_servers(size_t count) {
   const exec_causes *causes = exec_hold_causes();
-  for (size_t i = 0; i < causes->count; i++) {
+  for (size_t i = 0; i < count; i++) {
     const lk_error *cause = &causes->list[i];
     const char *server = causes->servers[i];
     if (cause->status == LK_OK) continue;
@@ -61,6 +61,20 @@ static void say_causes(void) {
     snprintf(line, sizeof line, "%s: %s", server, text);
     say_hint(line);
   }
+}
+
+void exec_tell_missing(const exec_run *run) {
+  const exec_causes *causes = exec_hold_causes();
+  size_t count = 0;
+  if (exec_hold_missing() == 0 || run->options.quiet) return;
+  while (count < EXEC_SERVERS_MAX && causes->servers[count]) count++;
+  if (run->options.json) {
+    say_document(exec_report_missing());
+    return;
+  }
+  exec_say("held on %zu of %zu servers; it is lost when fewer than %zu have it",
+           count - exec_hold_missing(), count, count / 2 + 1);
+  say_servers(count);
 }
 
 void exec_tell_waiting(const exec_run *run, const char *name, const exec_reason *why, bool line) {
@@ -87,7 +101,7 @@ int exec_tell_failure(exec_run *run) {
     say_document(exec_report_failure(error));
   } else if (!busy || !run->options.quiet) {
     exec_say("%s", error->message);
-    say_causes();
+    say_servers(exec_hold_causes()->count);
     if (hint) say_hint(hint);
   }
   if (busy) return run->options.busy_exit;

@@ -138,6 +138,8 @@ lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t
                            lk_error *error);
 /* Of the last lock that was to be taken on several servers; not while it is being taken. */
 const exec_causes *exec_hold_causes(void);
+/* Of a majority that was taken: how many servers did not grant it; 0: all did. Likewise. */
+size_t exec_hold_missing(void);
 int64_t exec_hold_remaining_ms(const exec_hold *hold);
 /* What the server granted last: the heir of a fair lock has a heartbeat until it renews. */
 int64_t exec_hold_lease_ms(const exec_hold *hold);
@@ -239,12 +241,15 @@ typedef struct exec_waiting {
   int64_t again_ms;  /* when the same reason is told again */
   bool told;
   lk_error last; /* LK_OK: that another holds the lock */
+  lk_status down;
   char owner[LK_OWNER_MAX + 1];
 } exec_waiting;
 
-/* Why it waits: `error` is LK_OK if the servers answer, and `rival` has the lock as far as that is known. */
+/* Why it waits: `error` is LK_OK if enough servers answer, and `rival` has the lock as far as that is known. */
 typedef struct exec_reason {
   lk_error error;
+  lk_error
+      down; /* of several servers, what one of them met that is not needed; LK_OK: all answer */
   exec_rival rival;
 } exec_reason;
 
@@ -321,6 +326,8 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
                        const exec_outcome *outcome);
 /* {"schema", "error": {"status", "message", "hint"}} as a line, allocated; NULL when memory is short. */
 char *exec_report_failure(const lk_error *error);
+/* {"schema", "missing": [{"server", "status", "message"}]}, of the last majority, likewise. */
+char *exec_report_missing(void);
 /* {"schema", "waiting": {"name", "status", "message", "hint", "holder"}}, likewise. */
 char *exec_report_waiting(const char *name, const exec_reason *why);
 
@@ -358,6 +365,8 @@ typedef struct exec_run {
 const char *exec_hint(const lk_error *error);
 /* Tells of run->outcome.error, and returns its exit code. */
 int exec_tell_failure(exec_run *run);
+/* Of a majority that is held: which servers have not granted it. */
+void exec_tell_missing(const exec_run *run);
 /* Tells why `name` is waited for; `line`: in one that is written again and again. */
 void exec_tell_waiting(const exec_run *run, const char *name, const exec_reason *why, bool line);
 /* Writes the report, if one is wanted. */

@@ -21,6 +21,10 @@ static exec_causes causes;
 
 const exec_causes *exec_hold_causes(void) { return &causes; }
 
+static size_t missing;
+
+size_t exec_hold_missing(void) { return missing; }
+
 static void name_servers(const exec_clients *clients) {
   for (size_t i = 0; i < clients->count && !causes.servers[i]; i++) {
     causes.servers[i] = strdup(lk_client_target(clients->list[i]));
@@ -105,7 +109,10 @@ lk_status exec_hold_take(exec_hold *hold, int64_t wait_ms, lk_error *error) {
   if (hold->majority) {
     const lk_status round =
         lk_multilock_acquire(hold->majority, hold->caller, wait_ms, causes.list, error);
-    causes.count = 0;
+    causes.count = missing = 0;
+    for (size_t i = 0; round == LK_OK && i < EXEC_SERVERS_MAX && causes.servers[i]; i++) {
+      missing += causes.list[i].status != LK_OK;
+    }
     while (round != LK_OK && causes.count < EXEC_SERVERS_MAX && causes.servers[causes.count]) {
       causes.count++;
     }

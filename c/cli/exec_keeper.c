@@ -240,6 +240,7 @@ static int run_command(keeper *self, int *die_of) {
     exec_say("held after %lld ms",
              (long long)(run->outcome.taken_unix_ms - run->outcome.asked_unix_ms));
   }
+  exec_tell_missing(run);
   const int ended_by = await_go(self);
   int refused = 0;
   if (!ended_by && self->taken == LK_OK) {

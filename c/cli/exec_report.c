@@ -28,10 +28,10 @@ static json_t *json_text(const char *text) {
 static json_t *json_time(int64_t unix_ms) { return unix_ms ? json_integer(unix_ms) : json_null(); }
 
 /* Of several servers, what each met. */
-static json_t *json_causes(void) {
+static json_t *json_causes(size_t count) {
   const exec_causes *causes = exec_hold_causes();
   json_t *list = json_array();
-  for (size_t i = 0; i < causes->count; i++) {
+  for (size_t i = 0; i < count && causes->servers[i]; i++) {
     const lk_error *cause = &causes->list[i];
     json_array_append_new(
         list, json_pack("{s:o, s:s, s:o}", "server", json_text(causes->servers[i]), "status",
@@ -46,7 +46,8 @@ static json_t *json_failure(const lk_error *error) {
   json_t *failure = json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status),
                               "message", json_text(error->message), "hint",
                               hint ? hint : lk_status_hint((int)error->status));
-  if (exec_hold_causes()->count > 0) json_object_set_new(failure, "servers", json_causes());
+  const size_t count = exec_hold_causes()->count;
+  if (count > 0) json_object_set_new(failure, "servers", json_causes(count));
   return failure;
 }
 
@@ -121,6 +122,14 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
 
 char *exec_report_failure(const lk_error *error) {
   json_t *document = json_pack("{s:s, s:o}", "schema", schema, "error", json_failure(error));
+  char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+  json_decref(document);
+  return text;
+}
+
+char *exec_report_missing(void) {
+  json_t *document =
+      json_pack("{s:s, s:o}", "schema", schema, "missing", json_causes(EXEC_SERVERS_MAX));
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   json_decref(document);
   return text;

@@ -130,7 +130,10 @@ static void add_rival(json_t *list, const exec_hold *hold) {
   exec_person person;
   exec_who_get(hold->name, &rival);
   if (!rival.known || rival.holder.holders == 0) return;
+  char id[LK_SPAN_ID_LEN + 1];
+  lk_span_id(rival.holder.owner, id);
   add_text(list, "latchkey.holder.owner", rival.holder.owner);
+  add_text(list, "latchkey.holder.span_id", id);
   add_number(list, "latchkey.holder.count", rival.holder.holders);
   if (!exec_who_client(&rival.holder, &person)) return;
   add_text(list, "latchkey.holder.host", person.host);
@@ -200,6 +203,8 @@ bool exec_spans_waited(const exec_spans *spans, exec_locks *locks, const char *t
     char id[EXEC_SPAN_ID + 1];
     if (hold->outer || !hold->asked_ns) continue;
     if (!draw(id, EXEC_SPAN_ID) || !draw(hold->span, EXEC_SPAN_ID)) return false;
+    /* Who waits for this hold knows its span by its owner's name; of a majority there are several. */
+    if (*hold->owner) lk_span_id(hold->owner, hold->span);
     span one = {.what = "wait", .id = id, .hold = hold, .began_ns = hold->asked_ns};
     one.ended_ns = hold->taken_ns ? hold->taken_ns : exec_spans_now_ns();
     one.failure = hold->taken_ns ? NULL : failure ? failure : "it was ended before";

@@ -48,8 +48,8 @@ static void name_fail_over(const exec_clients *clients, lk_error *error) {
   snprintf(error->message + used, sizeof error->message - used, "; waiting for a fail-over");
 }
 
-/* Of several servers as many may be in trouble as are not needed. LK_OK: another holds the lock. */
-static lk_status find_why(exec_clients *clients, lk_error *out) {
+/* Of several servers as many may be in trouble as are not needed: *down is the first. LK_OK: another holds the lock. */
+static lk_status find_why(exec_clients *clients, lk_error *out, lk_error *down) {
   pthread_mutex_lock(&mutex);
   *out = met;
   pthread_mutex_unlock(&mutex);
@@ -65,6 +65,7 @@ static lk_status find_why(exec_clients *clients, lk_error *out) {
   }
   if (troubled > 0) name_fail_over(clients, out);
   if (troubled <= (clients->count - 1) / 2) {
+    if (troubled > 0) *down = *out;
     exec_fail(out, LK_OK, "%s", lk_status_text(LK_BUSY));
   }
   return out->status;
@@ -99,6 +100,7 @@ static bool is_same_error(const lk_error *a, const lk_error *b) {
 /* Nor how long the same owner has it. */
 static bool is_same(const exec_waiting *waiting, const exec_reason *reason) {
   if (reason->error.status == LK_OK && waiting->last.status == LK_OK) {
+    if (waiting->down != reason->down.status) return false;
     return strcmp(waiting->owner, reason->rival.holder.owner) == 0;
   }
   return is_same_error(&waiting->last, &reason->error);
@@ -127,6 +129,7 @@ static void note_told(exec_waiting *waiting, const exec_reason *reason, bool cha
   const int64_t now_ms = lk_now_ms();
   waiting->told = true;
   waiting->last = reason->error;
+  waiting->down = reason->down.status;
   snprintf(waiting->owner, sizeof waiting->owner, "%s", reason->rival.holder.owner);
   waiting->again_ms = now_ms + TELL_AGAIN_MS;
   if (!changed) return;
@@ -141,7 +144,7 @@ bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, exec_locks 
   const exec_hold *hold = exec_locks_wanted(locks);
   *out = (exec_reason){.rival = {.known = false}};
   if (now_ms < waiting->next_ms && now_ms < waiting->look_ms) return false;
-  const bool held = find_why(clients, &out->error) == LK_OK;
+  const bool held = find_why(clients, &out->error, &out->down) == LK_OK;
   if (held) look_who(waiting, clients, hold);
   const bool looks = exec_who_get(hold->name, &out->rival);
   if (held && looks && !out->rival.known && now_ms < waiting->looked_ms + LOOK_TAKES_MS) {
@@ -151,6 +154,11 @@ bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, exec_locks 
   if (held && out->rival.known) {
     exec_who_print(&out->rival, hold->options->kind->kind, out->error.message,
                    sizeof out->error.message);
+  }
+  if (held && out->down.status != LK_OK) {
+    const size_t used = strlen(out->error.message);
+    snprintf(out->error.message + used, sizeof out->error.message - used, "; %.200s",
+             out->down.message);
   }
   const bool changed = !waiting->told || !is_same(waiting, out);
   if (!line && (changed ? now_ms < waiting->tell_ms : now_ms < waiting->again_ms)) return false;

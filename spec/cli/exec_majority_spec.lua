@@ -57,6 +57,31 @@ describe('latchkey exec on several servers', function()
     assert.truthy(result.err:find('2 are needed', 1, true))
   end)
 
+  it('says which of them is down: when it waits, and when it holds the lock', function()
+    local gate = program.gate()
+    local holder = program.start(words({ 'job' }, gate.command))
+    gate.started()
+    stop(servers[3])
+    local at = servers[3].socket:gsub('%p', '%%%0')
+
+    local waits = program.run(words({ '--wait', '2500ms', 'job' }, { 'true' }))
+    assert.equal(75, waits.code)
+    assert.truthy(waits.err:find('waiting for "job": held by %S+ pid %d+ %(%S+@job%)[^\n]*; [^\n]*'
+      .. at), waits.err)
+
+    gate.open()
+    assert.equal(0, holder:wait().code)
+    local held = program.run(words({ 'job' }, { 'true' }))
+    assert.equal(0, held.code)
+    assert.truthy(held.err:find('^latchkey exec: held on 2 of 3 servers; it is lost when fewer '
+      .. 'than 2 have it\n  [^\n]*' .. at .. '[^\n]*\n$'), held.err)
+    assert.equal('', program.run(words({ '-q', 'job' }, { 'true' })).err)
+    local document = program.decode(program.run(words({ '--json', 'job' }, { 'true' })).err)
+    assert.equal(3, #document.missing)
+    assert.equal('LK_OK', document.missing[1].status)
+    assert.equal('LK_UNREACHABLE', document.missing[3].status)
+  end)
+
   it('names each server that stood in the way, and why, wherever it tells of a failure', function()
     local report = program.folder() .. '/report.json'
     stop(servers[1])

@@ -68,7 +68,9 @@ describe('latchkey exec --spans', function()
   end)
 
   it('says who had it and that the wait came to nothing, behind what the file has', function()
-    local holder = program.start(program.exec(server, { 'job' }, { 'sleep', '60' }))
+    local theirs = program.folder() .. '/theirs.json'
+    local holder = program.start(program.exec(server, { '--spans', theirs, 'job' },
+      { 'sleep', '60' }))
     program.eventually('it is held', function()
       return not server:is_free('job')
     end)
@@ -86,6 +88,11 @@ describe('latchkey exec --spans', function()
     assert.truthy(found[1].status.message:find('is held by another owner', 1, true))
     assert.truthy(found[1]['latchkey.holder.owner']:find('^lk%-'))
     assert.equal(1, found[2].status.code)
+    -- The holder's own span has the id that the waiter knew.
+    local lines = stringx.splitlines(assert(utils.readfile(theirs)))
+    local hold = cjson.decode(lines[2]).resourceSpans[1].scopeSpans[1].spans[1]
+    assert.equal('latchkey hold job', hold.name)
+    assert.equal(hold.spanId, found[1]['latchkey.holder.span_id'])
   end)
 
   it('says that a lock was lost', function()
