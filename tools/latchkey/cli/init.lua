@@ -3,7 +3,8 @@
 -- codes.
 --
 -- A command is a module { summary, configure(parser, arguments), run(args, ctx) -> exit code }, and
--- `server = true` when it talks to one. `configure` may be left out.
+-- `server = true` when it talks to one. `configure` may be left out. `several` where the servers of
+-- a majority can be asked, one after the other (cli/several.lua).
 local argparse = require('argparse')
 local dir = require('pl.dir')
 local path = require('pl.path')
@@ -220,6 +221,10 @@ local function run(home, name, arguments, exit_of)
     return ctx:misuse(wrong)
   end
   ctx.args, ctx.quiet, ctx.verbose = args, args.quiet or false, args.verbose or false
+  local urls = command.several and utils.split(args.url or os.getenv('LATCHKEY_URL') or '') or {}
+  if #urls > 1 then
+    return require('latchkey.cli.several').run(command, ctx, urls)
+  end
   return command.run(args, ctx)
 end
 

@@ -23,8 +23,11 @@ function nodes.options(parser)
   parser:flag('--no-replicas', 'Only the servers named, not the replicas that they have.')
 end
 
--- A URL may hold a password in any part before its last "@", or among its parameters.
-local function shown(url)
+---A URL without what may be secret: a password stands in any part before its last "@", or among
+---its parameters.
+---@param url string
+---@return string
+function nodes.shown(url)
   return (url:gsub('%?.*$', ''):gsub('^([%w-]+://).*@', '%1'))
 end
 
@@ -170,7 +173,7 @@ local function expand(node, ctx, options)
   node.target = (servers[1] or node.client):target()
   local replicas, further = look(node), {}
   for i, url in ipairs(with_replicas and replicas or {}) do
-    further[i] = { url = url, target = shown(url), of = node, role = 'replica' }
+    further[i] = { url = url, target = nodes.shown(url), of = node, role = 'replica' }
   end
   return { node }, further
 end
@@ -187,7 +190,7 @@ function nodes.open(ctx, options)
     return nil, ctx:misuse('there are no scripts in ' .. folder)
   end
   for url in (ctx.args.url or os.getenv('LATCHKEY_URL') or ''):gmatch('%S+') do
-    queue[#queue + 1] = { url = url, target = shown(url) }
+    queue[#queue + 1] = { url = url, target = nodes.shown(url) }
   end
   if #queue == 0 then
     return nil, select(2, ctx:client())

@@ -443,6 +443,8 @@ function command.run(args, ctx)
     return ctx:misuse('--within takes 10ms to 1m')
   elseif args.dot and ctx.json then
     return ctx:misuse('either --dot or --json')
+  elseif args.watch and rawget(ctx, 'result') then
+    return ctx:misuse('--watch takes one server')
   end
   local good, wrong = true, nil
   if args.name then
@@ -466,5 +468,12 @@ function command.run(args, ctx)
   return #seen.cycles > 0 and cli.exits.found
     or (seen.silent_count > 0 or seen.hidden) and cli.exits.incomplete or cli.exits.done
 end
+
+command.several = {
+  whole = function(codes, count)
+    local several = require('latchkey.cli.several')
+    return ('%d of %d servers have a deadlock'):format(several.count(codes, cli.exits.found), count)
+  end,
+}
 
 return command

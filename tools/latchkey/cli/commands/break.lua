@@ -122,7 +122,7 @@ end
 
 local function question(name, view, holders)
   if view.left then
-    return ('%s is closed, %.0f left to count.\nOpen it? [y/N] '):format(name, view.left)
+    return ('%s is closed, %.0f left to count.\n'):format(name, view.left), 'Open it? [y/N] '
   end
   local lines = {}
   for i = 1, math.min(#holders, ASKED_MAX) do
@@ -135,14 +135,7 @@ local function question(name, view, holders)
   if #holders > ASKED_MAX then
     lines[#lines + 1] = ('And by %d more.\n'):format(#holders - ASKED_MAX)
   end
-  return table.concat(lines) .. 'Break it? [y/N] '
-end
-
-local function agrees(ctx, name, view, holders)
-  ctx.stderr:write(question(name, view, holders))
-  ctx.stderr:flush()
-  local answer = io.stdin:read('*l')
-  return answer ~= nil and answer:lower():find('^y') ~= nil
+  return table.concat(lines), 'Break it? [y/N] '
 end
 
 local function free(ctx, name, kind)
@@ -216,42 +209,86 @@ local function break_it(ctx, client, view, raw_name, holders)
   return cli.exits.done
 end
 
-function command.run(args, ctx)
+-- What is to be broken: { client, view, holders, name }; nil, and the exit code, where that is
+-- nothing.
+local function plan(args, ctx)
   local good, why = names.check(args.name)
   if not good then
-    return ctx:fail({ status = 'LK_NAME', message = why })
+    return nil, ctx:fail({ status = 'LK_NAME', message = why })
   end
   local client, code = ctx:client()
   if not client then
-    return code
+    return nil, code
   end
   local name = text.safe(args.name)
   local view, err = find(client, ctx.home, args, name)
   if not view then
-    return ctx:fail(err)
+    return nil, ctx:fail(err)
   elseif view.free then
-    return free(ctx, name, view.kind)
+    return nil, free(ctx, name, view.kind)
   end
   local holders
   holders, err = chosen(client, ctx.home, view, args)
   if holders == nil then
-    return ctx:fail(err)
+    return nil, ctx:fail(err)
   elseif not holders then
     ctx:result({ name = name, outcome = 'another' }, ('%s is held by another than %s by now.\n')
       :format(name, text.safe(args.owner)))
-    return cli.exits.found
+    return nil, cli.exits.found
   elseif #holders == 0 and not view.left then
-    return free(ctx, name, view.kind)
+    return nil, free(ctx, name, view.kind)
   end
-  if not args.yes then
-    if ctx.json or not terminal.is_one(0) then
-      return ctx:misuse('standard input is not a terminal, so nobody can be asked; write --yes')
-    elseif not agrees(ctx, name, view, holders) then
-      ctx:note('nothing was done')
-      return cli.exits.found
-    end
-  end
-  return break_it(ctx, client, view, args.name, holders)
+  return { client = client, view = view, holders = holders, name = name }
 end
+
+-- Asks, unless --yes; false, and the exit code, where it is not to be done.
+local function agrees(ctx, args, questions, last)
+  if args.yes then
+    return true
+  elseif ctx.json or not terminal.is_one(0) then
+    return false, ctx:misuse('standard input is not a terminal, so nobody can be asked; write '
+      .. '--yes')
+  end
+  ctx.stderr:write(questions, last)
+  ctx.stderr:flush()
+  local answer = io.stdin:read('*l')
+  if answer and answer:lower():find('^y') then
+    return true
+  end
+  ctx:note('nothing was done')
+  return false, cli.exits.found
+end
+
+local function carry_out(what, args, ctx)
+  return break_it(ctx, what.client, what.view, args.name, what.holders)
+end
+
+function command.run(args, ctx)
+  local what, code = plan(args, ctx)
+  if not what then
+    return code
+  end
+  local yes
+  yes, code = agrees(ctx, args, question(what.name, what.view, what.holders))
+  return yes and carry_out(what, args, ctx) or code
+end
+
+command.several = {
+  plan = plan,
+  done = carry_out,
+  ask = function(ctx, plans)
+    local parts = {}
+    for i, one in ipairs(plans) do
+      parts[i] = one.target .. ': ' .. (question(one.plan.name, one.plan.view, one.plan.holders))
+    end
+    return agrees(ctx, ctx.args, table.concat(parts), ('Break it on %d servers? [y/N] '):format(
+      #plans))
+  end,
+  whole = function(codes, count)
+    local several = require('latchkey.cli.several')
+    return ('%d of %d servers do not have it any more; a majority needs %d'):format(
+      several.count(codes, cli.exits.done), count, several.quorum(count))
+  end,
+}
 
 return command

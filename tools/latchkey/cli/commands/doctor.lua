@@ -117,4 +117,13 @@ function command.run(args, ctx)
   return report(ctx, client, list)
 end
 
+command.several = {
+  whole = function(codes, count)
+    local several = require('latchkey.cli.several')
+    local good = several.count(codes, cli.exits.done)
+    return ('%d of %d servers are fit for locks; a majority needs %d'):format(good, count,
+      several.quorum(count))
+  end,
+}
+
 return command

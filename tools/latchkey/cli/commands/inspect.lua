@@ -83,4 +83,24 @@ function command.run(args, ctx)
   return cli.exits.done
 end
 
+-- Held by a majority, or by nobody; a server that was not asked may be the one that decides.
+command.several = {
+  whole = function(codes, count, args)
+    local several = require('latchkey.cli.several')
+    local held = several.count(codes, cli.exits.done)
+    local unknown = count - held - several.count(codes, cli.exits.free)
+    local quorum, name = several.quorum(count), text.safe(args.name)
+    local said = ('%s is held on %d of %d servers'):format(name, held, count)
+    if held >= quorum then
+      return said .. ': a majority', cli.exits.done
+    elseif unknown == count then
+      return 'none of the servers could be asked', cli.exits.server
+    elseif held + unknown >= quorum then
+      return ('%s; %d could not be asked, so it may be a majority'):format(said, unknown),
+        cli.exits.incomplete
+    end
+    return ('%s: no majority, so nobody holds it'):format(said), cli.exits.free
+  end,
+}
+
 return command

@@ -129,4 +129,12 @@ function command.run(args, ctx)
   return complete and cli.exits.done or cli.exits.incomplete
 end
 
+command.several = {
+  whole = function(codes, count)
+    local several = require('latchkey.cli.several')
+    return ('%d of %d servers were asked'):format(count - several.count(codes, cli.exits.server),
+      count)
+  end,
+}
+
 return command
