@@ -4,6 +4,7 @@ local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
+local envelope = require('latchkey.bundle.envelope')
 local evidence = require('latchkey.bundle.evidence')
 local program = require('cli.program')
 
@@ -38,12 +39,13 @@ describe('a bundle with evidence', function()
   end)
 
   -- A bundle with a statement that lint came to so many findings more than it does.
-  local function bundle(more)
+  local function bundle(more, key)
     local file, statement = program.folder() .. '/mine.tar.gz', program.folder() .. '/evidence.json'
     local parts = evidence.make(folder, is_lint)
     parts[1].figures.findings = parts[1].figures.findings + more
-    assert(utils.writefile(statement, evidence.write({ version = '0.1.0', commit = 'c0ffee',
-      date = '2026-11-22' }, catalog.read(folder), parts, {}), true))
+    local text = evidence.write({ version = '0.1.0', commit = 'c0ffee', date = '2026-11-22' },
+      catalog.read(folder), parts, {})
+    assert(utils.writefile(statement, key and assert(envelope.sign(text, key)) or text, true))
     local result = program.run({ 'bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o',
       file, '--evidence', statement })
     return file, result
@@ -75,6 +77,38 @@ describe('a bundle with evidence', function()
     local again = program.decode(result.out).again
     assert.is_true(again[1].differs)
     assert.matches('^was findings', again[1].outcome)
+  end)
+
+  -- Files of a private key and of its public half.
+  local function keys(name)
+    local key = folder .. '/../' .. name
+    assert(utils.executeex(("cd %s && rm -f %s && ssh-keygen -q -t ecdsa -b 256 -m PKCS8 -N '' "
+      .. '-f %s && openssl pkey -in %s -pubout -out %s.pem'):format(folder, key, key, key, key)))
+    return key, key .. '.pem'
+  end
+
+  it('is taken when the key that is asked for signed it', function()
+    local key, public = keys('mine')
+    local file = bundle(0, key)
+
+    local result = verify('--evidence', '--evidence-key', public, file)
+
+    assert.equal(0, result.code, result.err)
+    assert.matches('\nevidence: signed with key %x+\nlint +%d findings', result.out)
+    assert.matches('\nevidence: its signature is not checked', verify('--evidence', file).out)
+  end)
+
+  it('is refused when another key signed it, or none', function()
+    local key = keys('mine')
+    local _, other = keys('other')
+
+    for _, file in ipairs({ (bundle(0, key)), (bundle(0)) }) do
+      local result = verify('--evidence', '--evidence-key', other, file)
+
+      assert.equal(1, result.code)
+      assert.equal('', result.out)
+      assert.matches('the evidence is not signed', result.err)
+    end
   end)
 
   it('is not made of a statement about other scripts', function()

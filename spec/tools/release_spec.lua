@@ -123,6 +123,73 @@ describe('tools/release', function()
     assert.equal('Unreleased', changelog.first(read('CHANGELOG.md')))
   end)
 
+  describe('with --evidence', function()
+    local PARTS = 'part\tminutes\tcommand\nquick\t0\techo 3 of; echo 4 fine\n'
+      .. 'long\t50\tfalse\n'
+
+    before_each(function()
+      write('tools/lib/evidence.tsv', PARTS)
+    end)
+
+    local function statement()
+      return require('cjson').decode(read('evidence.json'))
+    end
+
+    it('says of each part what its command said last, and what was not made', function()
+      local code, out, err = release('--evidence evidence.json --minutes 0')
+
+      assert.equal(0, code, err)
+      assert.matches('quick +4 fine\nevidence.json: 1 parts, 0 failed, ', out)
+      local predicate = statement().predicate
+      assert.same({ { name = 'quick', command = 'echo 3 of; echo 4 fine', exact = false,
+        minutes = 0, says = '4 fine' } }, predicate.parts)
+      local left = table.concat(predicate.notCovered, '\n')
+      assert.truthy(left:find('not made: long (false)', 1, true))
+      assert.truthy(left:find('not made: check lock (latchkey check lock)', 1, true))
+      assert.equal('0.1.0', predicate.toolkit.version)
+    end)
+
+    it('is about each script of the clone, and about the commit', function()
+      release('--evidence evidence.json --minutes 0')
+
+      local made = statement()
+      assert.equal(#catalog.read(clone .. '/scripts'), #made.subject)
+      local _, _, head = shell('git rev-parse HEAD')
+      assert.equal(head:match('%x+'), made.predicate.toolkit.commit)
+    end)
+
+    it('ends with 1 where a part failed, and says so in the statement', function()
+      write('tools/lib/evidence.tsv', 'part\tminutes\tcommand\nbad\t0\techo so; exit 3\n')
+
+      local code = release('--evidence evidence.json --minutes 0')
+
+      assert.equal(1, code)
+      assert.equal('FAILED (exit code 3): so', statement().predicate.parts[1].says)
+    end)
+
+    it('signs it, in an envelope that holds the same statement', function()
+      local envelope = require('latchkey.bundle.envelope')
+      assert(shell("ssh-keygen -q -t ecdsa -b 256 -m PKCS8 -N '' -f key"))
+      assert(shell('openssl pkey -in key -pubout -out key.pem'))
+      release('--evidence evidence.json --minutes 0')
+      local bare = read('evidence.json')
+
+      local code, _, err = release('--evidence evidence.json --minutes 0 --sign key')
+
+      assert.equal(0, code, err)
+      assert.equal(bare, (envelope.open(read('evidence.json'))))
+      assert.is_truthy(envelope.check(read('evidence.json'), clone .. '/key.pem'))
+    end)
+
+    it('refuses a key that cannot sign before it makes anything', function()
+      local code, out, err = release('--evidence evidence.json --sign VERSION')
+
+      assert.equal(1, code)
+      assert.equal('', out)
+      assert.matches('VERSION is not a private key in PEM', err)
+    end)
+  end)
+
   local function refuses(arguments, words)
     local before = read('scripts/released.tsv')
 

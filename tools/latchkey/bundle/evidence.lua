@@ -6,6 +6,7 @@
 local cjson = require('cjson')
 
 local digest = require('latchkey.digest')
+local envelope = require('latchkey.bundle.envelope')
 local manifest = require('latchkey.bundle.manifest')
 
 local evidence = {}
@@ -140,12 +141,12 @@ local function wrong_form(statement)
 end
 
 ---Reads a statement, which must be about these scripts, about all of them, and about no others.
----@param text string
+---@param text string of a statement, or of an envelope, whose signatures are not checked here
 ---@param scripts table[] as of catalog.read
 ---@return table|nil statement
 ---@return string|nil why not
 function evidence.read(text, scripts)
-  local decoded, statement = pcall(cjson.decode, text)
+  local decoded, statement = pcall(cjson.decode, (envelope.open(text)))
   if not decoded or wrong_form(statement) then
     return nil, evidence.FILE .. ' is no statement that this version knows; it knows '
       .. evidence.PREDICATE

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local bundle = require('latchkey.bundle')
 local cli = require('latchkey.cli')
+local envelope = require('latchkey.bundle.envelope')
 local evidence = require('latchkey.bundle.evidence')
 local loaded = require('latchkey.servers.loaded')
 local nodes = require('latchkey.servers.nodes')
@@ -13,6 +14,8 @@ function command.configure(parser)
   parser:argument('file', 'A bundle, as latchkey bundle writes it.')
   trust.options(parser)
   parser:flag('--evidence', 'Show what was shown about its scripts, and what not.')
+  parser:option('--evidence-key', 'With --evidence: refuse what is not signed with this key '
+    .. '(PEM; its public half).'):argname('FILE')
   parser:flag('--redo', 'With --evidence: make the parts again that follow from the scripts alone '
     .. '(some minutes), and compare.')
   parser:flag('--functions', 'With --url: check for its function libraries.')
@@ -90,10 +93,22 @@ local function redo(contents)
   return rows, 'made again:\n' .. table.concat(lines), differs
 end
 
+-- Who signed the evidence, in a sentence; else why it is not taken.
+local function signed_by(contents, key)
+  local text = contents.files[evidence.FILE]
+  local _, signatures = envelope.open(text)
+  if not key then
+    return #signatures == 0 and 'evidence: not signed by itself'
+      or 'evidence: its signature is not checked; give --evidence-key FILE'
+  end
+  local id, why = envelope.check(text, key)
+  return id and 'evidence: signed with key ' .. id, why
+end
+
 -- What the evidence says, for the document and for people; exit code 1 where it came out otherwise.
-local function tell_evidence(contents, again_too)
+local function tell_evidence(contents, about, again_too)
   local rows, words, differs
-  local shown = evidence.table(contents.statement)
+  local shown = about .. '\n' .. evidence.table(contents.statement)
   if again_too then
     rows, words, differs = redo(contents)
     shown = shown .. words
@@ -104,10 +119,17 @@ end
 function command.run(args, ctx)
   if args.redo and not args.evidence then
     return ctx:misuse('--redo goes with --evidence')
+  elseif args.evidence_key and not args.evidence then
+    return ctx:misuse('--evidence-key goes with --evidence')
   end
   local contents, why, hint = trust.open(args.file, args)
   if contents and args.evidence and not contents.statement then
     contents, why = nil, args.file .. ' carries no evidence'
+  end
+  local signed
+  if contents and args.evidence then
+    signed, why = signed_by(contents, args.evidence_key)
+    contents = signed and contents
   end
   if not contents then
     return trust.refuse(ctx, why, hint)
@@ -124,7 +146,7 @@ function command.run(args, ctx)
   end
   local about, again, words, found
   if args.evidence then
-    about, again, words, found = tell_evidence(contents, args.redo)
+    about, again, words, found = tell_evidence(contents, signed, args.redo)
     shown, code = shown .. words, found or code
   end
   ctx:result({ file = args.file, name = contents.name, version = contents.version,
