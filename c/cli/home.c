@@ -42,14 +42,39 @@ char *home_build(const char *program) {
   return build;
 }
 
+/* The source tree of a build tree, as CMake wrote it down there: so the program itself names no folder. */
+static char *source_of(const char *build, const char *mark) {
+  static const char file[] = "/CMakeCache.txt", key[] = "CMAKE_HOME_DIRECTORY:INTERNAL=";
+  char *path = malloc(strlen(build) + sizeof file);
+  if (!path) return NULL;
+  sprintf(path, "%s%s", build, file);
+  FILE *cache = fopen(path, "re");
+  free(path);
+  if (!cache) return NULL;
+  char *line = NULL, *home = NULL;
+  size_t room = 0;
+  while (getline(&line, &room, cache) > 0) {
+    if (strncmp(line, key, sizeof key - 1) != 0) continue;
+    line[strcspn(line, "\n")] = '\0';
+    home = folder_with(line + sizeof key - 1, ".", mark);
+    break;
+  }
+  free(line);
+  fclose(cache);
+  return home;
+}
+
 char *home_find(const char *program) {
   static const char mark[] = "tools/latchkey/cli/init.lua";
   const char *given = getenv("LATCHKEY_HOME");
   if (given && *given) return folder_with(given, ".", mark);
 
   char *build = home_build(program);
-  free(build);
-  if (build) return folder_with(LK_SOURCE_HOME, ".", mark);
+  if (build) {
+    char *home = source_of(build, mark);
+    free(build);
+    return home;
+  }
   char *folder = program_folder(program);
   char *home = folder ? folder_with(folder, "../share/latchkey", mark) : NULL;
   free(folder);

@@ -27,7 +27,7 @@ set(lk_log "${PROJECT_BINARY_DIR}/packaging/changelog.Debian")
 execute_process(COMMAND "${LK_GZIP}" -9nf "${lk_log}" COMMAND_ERROR_IS_FATAL ANY)
 foreach(component IN LISTS lk_components)
   install(FILES c/packaging/copyright "${lk_log}.gz" COMPONENT ${component}
-    DESTINATION "${CMAKE_INSTALL_DOCDIR}/../${lk_names_${component}}")
+    DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/${lk_names_${component}}")
 endforeach()
 install(CODE "
   set(man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}\")
@@ -38,6 +38,10 @@ install(CODE "
   file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man3/*.3\")
   execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
   COMPONENT dev)
+
+# Read by cpack itself, which dates what it packs by this.
+set(CPACK_PROJECT_CONFIG_FILE "${PROJECT_BINARY_DIR}/packaging/date.cmake")
+file(WRITE "${CPACK_PROJECT_CONFIG_FILE}" "set(ENV{SOURCE_DATE_EPOCH} ${lk_epoch})\n")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed locks on Redis and Valkey, as Lua scripts")

@@ -351,6 +351,11 @@ section_packages() {
   fi
 }
 
+section_reproducible() {
+  have faketime 'reproducible' && have dpkg-shlibdeps 'reproducible' && have file 'reproducible' &&
+    tap 'reproducible' tools/lib/test/reproducible.sh
+}
+
 section_cost() {
   has_c_tests "$LK_BUILD" 'cost' && have strace 'cost' && have valgrind 'cost' &&
     tap 'cost' c/tests/cost/run.sh "$LK_BUILD"

@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the build says that the library is made of, beside what other tools see in it.
+local cjson = require('cjson')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local helper = require('helper')
+
+local LIBRARY = os.getenv('LATCHKEY_LIB') or helper.root .. '/build/liblatchkey.so'
+
+describe('tools/sbom.lua', function()
+  local document, text
+
+  local function made(options)
+    local file = os.tmpname()
+    local ok, _, _, err = utils.executeex(("cd '%s' && luajit tools/sbom.lua --file '%s' --name "
+      .. "liblatchkey --type library --version 1.2.3 --epoch 86400 -o '%s' %s"):format(helper.root,
+      LIBRARY, file, options))
+    assert(ok, err)
+    local said = utils.readfile(file, true)
+    os.remove(file)
+    return said
+  end
+
+  setup(function()
+    text = made('--hiredis 1.2.0 --scripts scripts')
+    document = cjson.decode(text)
+  end)
+
+  local function named(pattern)
+    local names = {}
+    for _, component in ipairs(document.components) do
+      if component.name:find(pattern) then
+        names[#names + 1] = component.name
+      end
+    end
+    table.sort(names)
+    return names
+  end
+
+  it('is a document of CycloneDX 1.5 about the library', function()
+    assert.equal('CycloneDX', document.bomFormat)
+    assert.equal('1.5', document.specVersion)
+    assert.equal('1970-01-02T00:00:00Z', document.metadata.timestamp)
+    assert.equal('liblatchkey', document.metadata.component.name)
+    assert.equal('1.2.3', document.metadata.component.version)
+  end)
+
+  it('names each library that readelf sees, and no other', function()
+    local _, _, said = utils.executeex(("LC_ALL=C readelf -d '%s'"):format(LIBRARY))
+    local wanted = {}
+    for soname in said:gmatch('%(NEEDED%)[^\n]*%[(.-)%]') do
+      wanted[#wanted + 1] = soname
+    end
+    table.sort(wanted)
+
+    assert.is_true(#wanted > 0)
+    assert.same(wanted, named('%.so%.?%d*$'))
+  end)
+
+  it('has each script with the digest that a server knows it by', function()
+    local scripts = catalog.read(helper.root .. '/scripts')
+    assert.equal(#scripts, #named('^scripts/'))
+    for _, component in ipairs(document.components) do
+      local name = component.name:match('^scripts/(.*)%.lua$')
+      if name then
+        assert.equal(scripts[name].sha1, component.hashes[1].content)
+        assert.equal(scripts[name].header.version, component.version)
+      end
+    end
+  end)
+
+  it('has hiredis where it is built in, and there alone', function()
+    assert.same({ 'hiredis' }, named('^hiredis$'))
+    assert.is_nil(made(''):find('"name":"hiredis"', 1, true))
+  end)
+
+  it('calls each component by a name of its own, on which the library depends', function()
+    local seen, refs = {}, document.dependencies[1].dependsOn
+    for i, component in ipairs(document.components) do
+      assert.is_nil(seen[component['bom-ref']])
+      seen[component['bom-ref']] = true
+      assert.equal(component['bom-ref'], refs[i])
+    end
+    assert.equal(#document.components, #refs)
+  end)
+
+  it('is the same bytes each time', function()
+    assert.equal(text, made('--hiredis 1.2.0 --scripts scripts'))
+  end)
+end)

@@ -1,0 +1,122 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- At build time: what a library or program is made of and linked with, as CycloneDX 1.5 in JSON.
+-- Read from the linked file, not from what the build asked for.
+package.path = 'tools/?.lua;tools/?/init.lua;' .. package.path
+
+local argparse = require('argparse')
+local cjson = require('cjson')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local catalog = require('latchkey.script.catalog')
+local digest = require('latchkey.digest')
+
+local parser = argparse('tools/sbom.lua', 'The components of a linked file.')
+parser:option('--file', 'A shared library or a program.'):argname('FILE'):count(1)
+parser:option('--name', 'What it is called.'):argname('NAME'):count(1)
+parser:option('--type', 'library or application.'):argname('TYPE'):count(1)
+parser:option('--version', 'Of the toolkit.'):argname('X.Y.Z'):count(1)
+parser:option('--compiler', 'It knows where libraries lie.'):argname('CC'):default('cc')
+parser:option('--objdump', 'It reads the linked file.'):argname('PROGRAM'):default('objdump')
+parser:option('--hiredis', 'The version of the hiredis that is built in.'):argname('X.Y.Z')
+parser:option('--scripts', 'The folder of the scripts that are built in.'):argname('DIR')
+parser:option('--epoch', 'When, in seconds since 1970.'):argname('N'):convert(tonumber):count(1)
+parser:option('-o --output', 'The file to write.'):argname('FILE'):count(1)
+local args = parser:parse()
+
+local LATCHKEY = { liblatchkey = true }
+
+-- What a command says; nothing when it fails or is not there.
+local function said(command, ...)
+  local words = { command }
+  for i, word in ipairs({ ... }) do
+    words[i + 1] = utils.quote_arg(word)
+  end
+  local ok, _, out = utils.executeex(table.concat(words, ' '))
+  return ok and out or nil
+end
+
+-- The package of the distribution that a file belongs to, where dpkg knows.
+local function package_of(file)
+  local real = path.exists(file) and said('realpath', file)
+  for _, name in ipairs(real and { real:match('[^\n]+'), (real:match('[^\n]+'):gsub('^/usr', '')) }
+    or {}) do
+    local owner = (said('dpkg-query -S', name) or ''):match('^([^:\n]+)')
+    local row = owner and said("dpkg-query -W -f '${Version} ${Architecture}'", owner)
+    if row then
+      return owner, row:match('^(%S+) (%S+)')
+    end
+  end
+end
+
+local function escaped(text)
+  return (text:gsub('[^%w.~-]', function(byte)
+    return ('%%%02X'):format(byte:byte())
+  end))
+end
+
+-- A library that is found when the file is started.
+local function linked(soname)
+  local found = said(args.compiler .. ' -print-file-name=' .. utils.quote_arg(soname)) or ''
+  local owner, version, arch = package_of(found:match('[^\n]+') or '')
+  local component = { type = 'library', name = soname, scope = 'required', ['bom-ref'] = soname }
+  if owner then
+    component.version = version
+    component.purl = ('pkg:deb/debian/%s@%s?arch=%s'):format(owner, escaped(version), arch)
+  elseif LATCHKEY[soname:match('^[^.]+')] then
+    component.version = args.version
+  end
+  return component
+end
+
+local components, refs = {}, {}
+local function add(component)
+  components[#components + 1] = component
+  refs[#refs + 1] = component['bom-ref']
+end
+
+local headers = assert(said(args.objdump .. ' -p', args.file), 'objdump cannot read ' .. args.file)
+for soname in headers:gmatch('NEEDED%s+(%S+)') do
+  add(linked(soname))
+end
+if args.hiredis then
+  add({ type = 'library', name = 'hiredis', version = args.hiredis, scope = 'required',
+    licenses = { { license = { id = 'BSD-3-Clause' } } },
+    purl = 'pkg:github/redis/hiredis@v' .. args.hiredis, ['bom-ref'] = 'hiredis' })
+end
+for _, script in ipairs(args.scripts and assert(catalog.read(args.scripts)) or {}) do
+  add({ type = 'file', name = 'scripts/' .. script.name .. '.lua', version = script.header.version,
+    hashes = { { alg = 'SHA-1', content = script.sha1 },
+      { alg = 'SHA-256', content = digest.sha256(script.source) } },
+    ['bom-ref'] = 'scripts/' .. script.name })
+end
+
+-- cjson writes fields in no order, and one document has one form.
+local function encode(value)
+  if type(value) ~= 'table' then
+    return (cjson.encode(value):gsub('\\/', '/'))
+  end
+  local parts = {}
+  if value[1] ~= nil then
+    for i, item in ipairs(value) do
+      parts[i] = encode(item)
+    end
+    return '[' .. table.concat(parts, ',\n') .. ']'
+  end
+  for name in pairs(value) do
+    parts[#parts + 1] = name
+  end
+  table.sort(parts)
+  for i, name in ipairs(parts) do
+    parts[i] = encode(name) .. ':' .. encode(value[name])
+  end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+
+local about = { type = args.type, name = args.name, version = args.version,
+  licenses = { { license = { id = 'Apache-2.0' } } }, ['bom-ref'] = args.name }
+assert(utils.writefile(args.output, encode({ bomFormat = 'CycloneDX', specVersion = '1.5',
+  version = 1, metadata = { timestamp = os.date('!%Y-%m-%dT%H:%M:%SZ', args.epoch),
+    component = about },
+  components = components,
+  dependencies = { { ref = args.name, dependsOn = refs } } }) .. '\n', true))
