@@ -75,7 +75,20 @@ background, wakes waiters by message, and says when a lock was lost. On the
 wire it is Redisson's.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "liblatchkey0 (= ${lk_version_full}), libc6-dev, libssl-dev")
+# Who links statically needs what the static libraries of others need.
+set(lk_dev_needs "libc6-dev, libssl-dev")
+if(NOT LK_HIREDIS_BUILT_IN)
+  string(APPEND lk_dev_needs ", libhiredis-dev")
+endif()
+pkg_check_modules(LK_CRYPTO REQUIRED QUIET libcrypto)
+foreach(pair IN ITEMS "z zlib1g-dev" "zstd libzstd-dev")
+  separate_arguments(pair)
+  list(POP_FRONT pair library)
+  if(library IN_LIST LK_CRYPTO_STATIC_LIBRARIES)
+    string(APPEND lk_dev_needs ", ${pair}")
+  endif()
+endforeach()
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "liblatchkey0 (= ${lk_version_full}), ${lk_dev_needs}")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "\
 Headers, the static library, and what CMake and pkg-config find it by.")
 
