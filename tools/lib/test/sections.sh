@@ -24,6 +24,9 @@ sabotages_fit() {
   done 2>&1 | awk '{ print > "/dev/stderr" } END { exit NR > 0 }'
 }
 
+# The preset `dev` has what abidiff reads: debug information.
+interface_is_kept() { tools/lib/build.sh dev build/dev latchkey_shared && tools/abi build/dev; }
+
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
@@ -38,6 +41,7 @@ section_lint() {
   check 'each sabotage is looked for' sabotages_are_found
   have patch 'sabotages fit' && check 'sabotages fit' sabotages_fit
   have shellcheck 'shellcheck' && check 'shellcheck' shellcheck -x "${files[@]}"
+  if [ -n "$LK_FULL" ] && have abidiff 'the binary interface'; then check 'the binary interface' interface_is_kept; fi
 }
 
 # specs RUN BUILD: a run of .busted with the library and the program of a build.
