@@ -4,12 +4,14 @@
 # lanes run side by side, of sections that compute, of sections that mostly wait for servers and clocks,
 # and of the sanitizers, which do both in turn. A lane that is through takes what is left of the others, so
 # that none runs on alone: long sections stand first in the table. What each said is told as soon as it is over.
+# Sections that compute give way to the others, whose tests have leases and deadlines to keep.
 
 # run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, the seconds of a processor that it
 # took in NAME.cpu, and NAME.seconds once it is over.
 run_section() {
   local tap=$LK_TEST_DIR/$1.tap start=$SECONDS
-  ("section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
+  (gives_way "$1" && renice -n 10 -p "$BASHPID" >/dev/null
+    "section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
     echo "not ok - $1 broke off" >>"$tap"
   grep -q '^\(not \)\?ok ' "$tap" || echo "not ok - $1 ran nothing" >>"$tap"
   echo $((SECONDS - start)) >"$LK_TEST_DIR/$1.seconds"
@@ -23,6 +25,8 @@ of_lane() {
   awk -F '\t' -v lane="$lane" -v chosen=" $* " '
     NR > 1 && $3 == lane && index(chosen, " " $1 " ") { print $1 }' "$table"
 }
+
+gives_way() { [ -n "$(of_lane computes "$1")" ]; }
 
 lanes_of_all=(computes sanitizes waits)
 
