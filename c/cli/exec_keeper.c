@@ -268,7 +268,10 @@ static lk_status open_all(keeper *self, lk_error *error) {
   }
   if (exec_signals_open(error) != LK_OK) return error->status;
   if (!held_parse(getenv("LATCHKEY_HELD"), &self->held)) {
-    return exec_fail(error, LK_INVALID, "LATCHKEY_HELD is not what exec writes; unset it");
+    return exec_fail(
+        error, LK_INVALID,
+        "LATCHKEY_HELD cannot be read: inside an exec on several servers there is no other exec; "
+        "give all NAMEs to one; if no exec wrote it, unset it");
   }
   lk_status status = exec_clients_open(&run->options, &self->held, &self->clients, error);
   if (status == LK_OK) {

@@ -81,7 +81,8 @@ typedef struct lk_lock_options {
   bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
   int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
   int64_t recheck_ms; /**< a waiter looks again after this; 0: the client's */
-  void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
+  void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once
+                             per hold, in lk_client_dispatch() unless the client has LK_ON_BACKGROUND */
   void *user;
   int64_t token_ttl_ms; /**< LK_FENCED: the counter of tokens expires this long after the last one,
                              1,000 to LK_TOKEN_TTL_MAX_MS, where no Redisson client uses the name;
@@ -210,7 +211,8 @@ LK_API lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t
 LK_API lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done,
                                        void *user, lk_error *error);
 
-/** How long the hold is certain to last: 0 or less, do not act. No network. @since 0.1.0 */
+/** How long the hold of this caller (NULL: this thread) is certain to last: 0 or less, do not act. No network.
+ * @since 0.1.0 */
 LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
 /**
  * The lease that the hold has now, in ms: what the server granted last, by the acquire or by a renewal. A

@@ -25,7 +25,7 @@ extern "C" {
 
 /*
  * X(name, number, retriable, text, what to do). Numbers are part of the ABI and never used again.
- * 1 to 19: outcomes. 20 to 39: trouble that may pass; the same call may be tried again.
+ * 1 to 19: outcomes. 20 to 39: trouble that may pass; an acquire may be tried again, what else may: statuses.md.
  * 40 and above: the call, the set-up or the server has to change first.
  */
 #define LK_STATUS_TABLE(X)                                                                         \

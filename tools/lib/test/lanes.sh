@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The order of sections. First come those that want the machine for themselves, one by one; then three
-# lanes run side by side, of sections that compute, of sections that mostly wait for servers and clocks,
-# and of the sanitizers, which do both in turn. A lane that is through takes what is left of the others, so
-# that none runs on alone: long sections stand first in the table. What each said is told as soon as it is over.
-# Sections that compute give way to the others, whose tests have leases and deadlines to keep.
+# The order of sections. First come those that want the machine for themselves, one by one; then two lanes
+# run side by side, of sections that compute, and of sections that mostly wait for servers and clocks. Who
+# computes gives way to the others, whose tests have leases and deadlines to keep; a third lane let them miss
+# those. A lane that is through takes what is left of the other, so that none runs on alone: long sections
+# stand first in the table. What each said is told as soon as it is over.
 
 # run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, the seconds of a processor that it
 # took in NAME.cpu, and NAME.seconds once it is over.
@@ -28,7 +28,7 @@ of_lane() {
 
 gives_way() { [ -n "$(of_lane computes "$1")" ]; }
 
-lanes_of_all=(computes sanitizes waits)
+lanes_of_all=(computes waits)
 
 # Those that no other lane has begun.
 run_lane() {
