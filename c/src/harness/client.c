@@ -91,8 +91,10 @@ void lk_client_send_gathered(lk_client *client) {
  * dispatch goes back to other descriptors after so long, though replies come on and on. */
 enum { GATHER_MOST = 16, STAY_US = 500 };
 
-/* What has come, unless the client closes: its last replies are the keeper's. */
+/* What has come, unless the client closes: its last replies are the keeper's. So are those of an application that only
+ * dispatches to hear of losses: renewals need not wait for one more thread. */
 static bool client_read(lk_client *client) {
+  if (!atomic_load(&client->completes)) return false;
   if (lk_client_enter(client, NULL) != LK_OK) return false;
   lk_events_reads(&client->events, true);
   bool came = lk_route_read(client->route);

@@ -63,6 +63,8 @@ struct lk_client {
   lk_keeper *keeper;
   _Atomic uint64_t
       dispatcher; /* the thread whose calls are gathered while callbacks run on it; 0 */
+  atomic_bool
+      completes; /* an asynchronous call has ended: who dispatches reads replies by itself */
   lk_route *route;
   lk_channels *channels;
   lk_asked *ask;          /* NULL: it answers no questions */

@@ -74,6 +74,7 @@ void lk_op_end(lk_op *op, lk_status status) {
     run_done(&op->event);
     lk_op_drop(op);
   } else if (op->done) {
+    atomic_store(&client->completes, true);
     lk_events_post(&client->events, &op->event); /* and with it goes its reference */
   }
   lk_client_leave(client);

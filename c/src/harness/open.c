@@ -273,6 +273,7 @@ static lk_client *allocate(void) {
   atomic_init(&client->dispatcher, 0);
   atomic_init(&client->troubled, false);
   atomic_init(&client->spanned, false);
+  atomic_init(&client->completes, false);
   atomic_init(&client->informs, true);
   client->generation = lk_fork_generation();
   lk_mutex_init(&client->listening);

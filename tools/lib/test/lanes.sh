@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The order of sections. First come those that want the machine for themselves, one by one; then two lanes
-# run side by side, of sections that compute, and of sections that mostly wait for servers and clocks. Who
-# computes gives way to the others, whose tests have leases and deadlines to keep; a third lane let them miss
-# those. A lane that is through takes what is left of the other, so that none runs on alone: long sections
-# stand first in the table. What each said is told as soon as it is over.
+# The order of sections. First come those that want the machine for themselves, one by one; then two
+# lanes run side by side, of sections that compute, and of sections that mostly wait for servers and
+# clocks. What each said is told as soon as it is over. The sanitizers stand last in their lanes: their tests
+# of `exec` have leases of 300 ms, and lose them beside two processors' worth of anything else.
 
 # run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, the seconds of a processor that it
 # took in NAME.cpu, and NAME.seconds once it is over.
 run_section() {
   local tap=$LK_TEST_DIR/$1.tap start=$SECONDS
-  (gives_way "$1" && renice -n 10 -p "$BASHPID" >/dev/null
-    "section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
+  ("section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
     echo "not ok - $1 broke off" >>"$tap"
   grep -q '^\(not \)\?ok ' "$tap" || echo "not ok - $1 ran nothing" >>"$tap"
   echo $((SECONDS - start)) >"$LK_TEST_DIR/$1.seconds"
@@ -26,26 +24,15 @@ of_lane() {
     NR > 1 && $3 == lane && index(chosen, " " $1 " ") { print $1 }' "$table"
 }
 
-gives_way() { [ -n "$(of_lane computes "$1")" ]; }
-
-lanes_of_all=(computes waits)
-
-# Those that no other lane has begun.
-run_lane() {
-  local name
-  for name; do
-    if mkdir "$LK_TEST_DIR/begun/$name" 2>/dev/null; then run_section "$name"; fi
-  done
-}
+run_lane() { for name; do run_section "$name"; done; }
 
 # Each lane has a process group of its own, so that what it starts does not ignore SIGINT.
 start_lanes() {
   local lane names
-  rm -rf "$LK_TEST_DIR/begun" && mkdir -p "$LK_TEST_DIR/begun"
   set -m
-  for lane in "${lanes_of_all[@]}"; do
+  for lane in computes waits; do
     mapfile -t names < <(of_lane "$lane" "$@")
-    run_lane "${names[@]}" "$@" &
+    run_lane "${names[@]}" &
   done
   set +m
 }
