@@ -81,8 +81,7 @@ typedef struct lk_lock_options {
   bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
   int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
   int64_t recheck_ms; /**< a waiter looks again after this; 0: the client's */
-  void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once
-                             per hold, in lk_client_dispatch() unless the client has LK_ON_BACKGROUND */
+  void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
   void *user;
   int64_t token_ttl_ms; /**< LK_FENCED: the counter of tokens expires this long after the last one,
                              1,000 to LK_TOKEN_TTL_MAX_MS, where no Redisson client uses the name;
