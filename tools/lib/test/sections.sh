@@ -276,7 +276,7 @@ cli_specs() {
     set -- "${first[@]}" "${files[@]}"
   fi
   files=("${@/#/spec/cli/}")
-  spread 4 cli env LATCHKEY_LIB="$build/liblatchkey.so" LATCHKEY_PROGRAM="$build/latchkey" \
+  spread 2 cli env LATCHKEY_LIB="$build/liblatchkey.so" LATCHKEY_PROGRAM="$build/latchkey" \
     busted --run=cli -v -o TAP -- "${files[@]/%/_spec.lua}"
 }
 section_cli() { cli_specs "$LK_BUILD"; }
