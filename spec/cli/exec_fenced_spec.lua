@@ -120,7 +120,7 @@ describe('latchkey exec --kind fenced', function()
   end)
 
   it('renews the hold of the exec around it, and learns that it was broken', function()
-    local result = nested({ '--kind', 'fenced', '--lease', '300ms', '--on-lost', 'warn', 'job' },
+    local result = nested({ '--kind', 'fenced', '--lease', '1s', '--on-lost', 'warn', 'job' },
       { '--kind', 'fenced', '--lost-exit', '81', 'job' }, { 'sh', '-c',
       program.path .. ' break job --yes -q --url ' .. server.url .. ' >&2; exec sleep 60' })
 

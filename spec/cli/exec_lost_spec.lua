@@ -20,7 +20,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('ends the command when the lock is broken, and exits 80', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--lease', '300ms', '--report', file, 'job' }, gate.command)
+    local holder = start({ '--lease', '1s', '--report', file, 'job' }, gate.command)
     gate.started()
 
     server:command('DEL', 'job')
@@ -37,7 +37,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('says so when another owner has it, and leaves that one alone', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--kind', 'mutex', '--lease', '300ms', '--report', file, 'job' },
+    local holder = start({ '--kind', 'mutex', '--lease', '1s', '--report', file, 'job' },
       gate.command)
     gate.started()
 
@@ -51,7 +51,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('exits with the code that was asked for', function()
     local gate = program.gate()
-    local holder = start({ '--lease', '300ms', '--lost-exit', '9', 'job' }, gate.command)
+    local holder = start({ '--lease', '1s', '--lost-exit', '9', 'job' }, gate.command)
     gate.started()
 
     server:command('DEL', 'job')
@@ -61,7 +61,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('kills the command with --on-lost kill', function()
     local file, gate = program.folder() .. '/report', program.gate('trap "" TERM')
-    local holder = start({ '--lease', '300ms', '--on-lost', 'kill', '--report', file, 'job' },
+    local holder = start({ '--lease', '1s', '--on-lost', 'kill', '--report', file, 'job' },
       gate.command)
     gate.started()
 
@@ -74,7 +74,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('kills a command that does not end by SIGTERM', function()
     local file, gate = program.folder() .. '/report', program.gate('trap "" TERM')
-    local holder = start({ '--lease', '300ms', '--report', file, 'job' }, gate.command)
+    local holder = start({ '--lease', '1s', '--report', file, 'job' }, gate.command)
     gate.started()
 
     server:command('DEL', 'job')
@@ -86,7 +86,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('lets the command go on with --on-lost warn, and exits 80 in the end', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--lease', '300ms', '--on-lost', 'warn', '--report', file, 'job' },
+    local holder = start({ '--lease', '1s', '--on-lost', 'warn', '--report', file, 'job' },
       gate.command)
     local command = gate.started()
 
@@ -206,7 +206,7 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('frees the other locks when one of several is lost', function()
     local gate = program.gate()
-    local holder = start({ '--lease', '300ms', 'a', 'b' }, gate.command)
+    local holder = start({ '--lease', '1s', 'a', 'b' }, gate.command)
     gate.started()
 
     server:command('DEL', 'a')

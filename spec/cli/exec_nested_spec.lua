@@ -74,7 +74,7 @@ describe('latchkey exec inside another', function()
 
   it('applies its own --on-lost when the hold is lost', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local outer = nested({ '--lease', '300ms', '--on-lost', 'warn', 'job' },
+    local outer = nested({ '--lease', '1s', '--on-lost', 'warn', 'job' },
       { '--on-lost', 'kill', '--lost-exit', '81', '--report', file, 'job' }, gate.command)
     gate.started()
 
@@ -156,11 +156,11 @@ describe('latchkey exec inside another', function()
 
   it('loses nothing when the outer one is stopped for longer than the lease', function()
     local gate = program.gate()
-    local outer = nested({ '--lease', '600ms', 'job' }, { 'job' }, gate.command)
+    local outer = nested({ '--lease', '1500ms', 'job' }, { 'job' }, gate.command)
     gate.started()
 
     outer:kill(signal.SIGSTOP)
-    server:command('BLPOP', 'nothing', '2')
+    server:command('BLPOP', 'nothing', '4')
     outer:kill(signal.SIGCONT)
     gate.open()
     local result = outer:wait()

@@ -76,7 +76,7 @@ describe('latchkey exec --kind permit:N', function()
 
   it('tells the command to end when its permit is lost', function()
     local gate = program.gate()
-    local holder = start({ '--kind', 'permit:1', '--lease', '600ms', 'pool' }, gate.command)
+    local holder = start({ '--kind', 'permit:1', '--lease', '1500ms', 'pool' }, gate.command)
     gate.started()
 
     server:command('FLUSHALL')

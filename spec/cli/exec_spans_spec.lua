@@ -97,7 +97,7 @@ describe('latchkey exec --spans', function()
 
   it('says that a lock was lost', function()
     local process = program.start(program.exec(server,
-      { '--spans', file, '--lease', '600ms', 'job' }, { 'sleep', '60' }))
+      { '--spans', file, '--lease', '1500ms', 'job' }, { 'sleep', '60' }))
     program.eventually('it is held', function()
       return not server:is_free('job')
     end)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The order of sections. First come those that want the machine for themselves, one by one; then two
-# lanes run side by side, of sections that compute, and of sections that mostly wait for servers and
-# clocks. What each said is told as soon as it is over. The sanitizers stand last in their lanes: their tests
-# of `exec` have leases of 300 ms, and lose them beside two processors' worth of anything else.
+# The order of sections. First come those that want the machine for themselves, one by one; then three
+# lanes run side by side, of sections that compute, of sections that mostly wait for servers and clocks,
+# and of the sanitizers, which do both in turn. A lane that is through takes what is left of the others, so
+# that none runs on alone: long sections stand first in the table. What each said is told as soon as it is over.
 
 # run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, the seconds of a processor that it
 # took in NAME.cpu, and NAME.seconds once it is over.
@@ -24,15 +24,24 @@ of_lane() {
     NR > 1 && $3 == lane && index(chosen, " " $1 " ") { print $1 }' "$table"
 }
 
-run_lane() { for name; do run_section "$name"; done; }
+lanes_of_all=(computes sanitizes waits)
+
+# Those that no other lane has begun.
+run_lane() {
+  local name
+  for name; do
+    if mkdir "$LK_TEST_DIR/begun/$name" 2>/dev/null; then run_section "$name"; fi
+  done
+}
 
 # Each lane has a process group of its own, so that what it starts does not ignore SIGINT.
 start_lanes() {
   local lane names
+  rm -rf "$LK_TEST_DIR/begun" && mkdir -p "$LK_TEST_DIR/begun"
   set -m
-  for lane in computes waits; do
+  for lane in "${lanes_of_all[@]}"; do
     mapfile -t names < <(of_lane "$lane" "$@")
-    run_lane "${names[@]}" &
+    run_lane "${names[@]}" "$@" &
   done
   set +m
 }
