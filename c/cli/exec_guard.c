@@ -209,7 +209,8 @@ static int64_t rest(keeper *self) {
   int64_t rest_ms = LK_FOREVER;
   if (!self->lost) {
     sooner(&rest_ms, exec_locks_rest_ms(self->locks, self->run->options.on_lost != ON_LOST_WARN));
-    sooner(&rest_ms, exec_locks_lead_ms(self->locks) / 2); /* the front is to know soon of renewals */
+    sooner(&rest_ms,
+           exec_locks_lead_ms(self->locks) / 2); /* the front is to know soon of renewals */
   }
   if (self->ending.begun) {
     sooner(&rest_ms, step(self));
