@@ -2,6 +2,7 @@
 -- A private server to compare the mock with: in a folder of its own, on a Unix socket, asked in
 -- plain RESP2. Replies have the form that a mock world gives. It is the redis-server of the search
 -- path, in front of which `tools/test --server` puts another one.
+local cjson = require('cjson')
 local poll = require('posix.poll')
 local socket = require('posix.sys.socket')
 local stat = require('posix.sys.stat')
@@ -207,9 +208,12 @@ function Oracle:eval_source(source, keys, args)
   return self:command(unpack(argv))
 end
 
-function Oracle:now_ms()
-  local time = self:command('TIME')
+local function to_ms(time)
   return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+function Oracle:now_ms()
+  return to_ms(self:command('TIME'))
 end
 
 function Oracle:set_oom(on)
@@ -234,25 +238,30 @@ function Oracle:reset()
   assert(self:command('FUNCTION', 'FLUSH'))
 end
 
+-- The whole keyspace and the server's time in one script: no key can expire while it is read, and what
+-- is read is of one moment.
+local DUMP = [[#!lua flags=no-writes
+local read, keys = cjson.decode(ARGV[1]), {}
+for i, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  keys[i] = { key, kind, redis.call(read[kind][1], key, unpack(read[kind], 2)),
+    redis.call('PTTL', key) }
+end
+return { redis.call('TIME'), keys }]]
+
+local READ = cjson.encode(values.READ)
+
 ---Every key, as a world's method of the same name.
+---@return table dump
+---@return integer now_ms the moment of it
 function Oracle:dump()
-  local keys, kinds, commands, dump = self:command('KEYS', '*'), {}, {}, {}
-  for i, key in ipairs(keys) do
-    kinds[i] = { 'TYPE', key }
+  local dump = {}
+  local time, keys = unpack(assert(self:eval_source(DUMP, {}, { READ })))
+  for i = 1, keys.n do
+    local key, kind, value, pttl = unpack(keys[i])
+    dump[key] = { type = kind, value = values.DECODE[kind](value), pttl = pttl }
   end
-  kinds = self:pipeline(kinds)
-  for i, key in ipairs(keys) do
-    local read = values.READ[kinds[i].reply.ok]
-    commands[2 * i - 1] = { read[1], key, unpack(read, 2) }
-    commands[2 * i] = { 'PTTL', key }
-  end
-  local outcomes = self:pipeline(commands)
-  for i, key in ipairs(keys) do
-    local kind = kinds[i].reply.ok
-    dump[key] = { type = kind, value = values.DECODE[kind](outcomes[2 * i - 1].reply),
-      pttl = outcomes[2 * i].reply }
-  end
-  return dump
+  return dump, to_ms(time)
 end
 
 return Oracle

@@ -45,6 +45,48 @@ describe('random command sequences', function()
     assert.equal(10, kinds)
   end)
 
+  it('are repeated where the server took too long until its keys were read', function()
+    if not oracle then
+      return pending(missing)
+    end
+    local late, times = Random.new(setmetatable({}, { __index = oracle })), 0
+    function late.oracle.dump()
+      times = times + 1
+      local keys, now_ms = oracle:dump()
+      if times > 1 then
+        return keys, now_ms
+      end
+      return {}, now_ms + 20000
+    end
+    local hashes = 2
+
+    assert.is_nil(late:try(hashes))
+
+    assert.equal(2, times)
+  end)
+
+  it('are compared by keys of one moment, whichever of them are about to expire', function()
+    if not oracle then
+      return pending(missing)
+    end
+    oracle:reset()
+    local commands = {}
+    for i = 1, 1000 do
+      commands[i] = { 'HSET', ('key:%d'):format(i), 'field', 'value' }
+      commands[1000 + i] = { 'PEXPIRE', ('key:%d'):format(i), tostring(i % 100 + 1) }
+    end
+    oracle:pipeline(commands)
+
+    local dump
+    repeat
+      dump = oracle:dump()
+      for key, record in pairs(dump) do
+        assert.same({ field = 'value' }, record.value, key)
+        assert.is_true(record.pttl >= 0, key)
+      end
+    until not next(dump)
+  end)
+
   it('are shrunk to the commands that a difference takes', function()
     if not oracle then
       return pending(missing)
