@@ -472,7 +472,8 @@ lk_status lk_counting_run(lk_counting *c, const lk_counter *counter, const lk_wa
 
 lk_status lk_counting_once(lk_counting *c, lk_client *client, const char *name, const lk_want *want,
                            lk_error *error) {
-  const lk_counter bare = {.client = client, .name = (char *)(uintptr_t)name};
   if (!c) return lk_fail(error, LK_NOMEM, "out of memory");
+  const lk_counter bare = {
+      .client = client, .name = (char *)(uintptr_t)name, .resend_us = c->resend_us};
   return lk_counting_run(c, &bare, want, 0, NULL, error);
 }

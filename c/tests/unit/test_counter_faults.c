@@ -449,12 +449,38 @@ static lk_status guard_call(task *t) {
   return status;
 }
 
-static void a_guarded_command_keeps_its_seq(void **state) {
-  (void)state;
+static guarded hold_job(void) {
   guarded g = {kit_lock(fix.client, LK_LOCK, "job", NULL), kit_caller(fix.client)};
   task_begin(&fix.call, acquire_lock, &g, 0, 0);
   answer(take("lock/acquire"), "*2\r\n:1\r\n:1\r\n");
   EXPECT(LK_OK, task_end(&fix.call));
+  return g;
+}
+
+static void a_guarded_command_outlasts_trouble_and_is_unsure_after_an_error(void **state) {
+  (void)state;
+  guarded g = hold_job();
+  task_begin(&fix.call, guard_call, &g, 0, 0);
+  fake_command first = take("guard/call");
+  lose(&first);
+  answer(take_again(&first, "guard/call"), LOADING);
+  answer(take_again(&first, "guard/call"), "*2\r\n:1\r\n:7\r\n");
+  EXPECT(LK_OK, task_end(&fix.call));
+  assert_int_equal(fix.call.count, 7);
+  fake_forget(&first);
+  task_begin(&fix.call, guard_call, &g, 0, 0);
+  first = take("guard/call");
+  lose(&first);
+  answer(take_again(&first, "guard/call"), WRONGTYPE);
+  EXPECT(LK_UNSURE, task_end(&fix.call));
+  fake_forget(&first);
+  lk_caller_free(g.caller);
+  lk_lock_close(g.lock);
+}
+
+static void a_guarded_command_keeps_its_seq(void **state) {
+  (void)state;
+  guarded g = hold_job();
   task_begin(&fix.call, guard_call, &g, 0, 0);
   fake_command first = take("guard/call");
   lose(&first);
@@ -496,6 +522,7 @@ int main(void) {
       TEST(a_repeated_release_that_finds_less_proves_nothing),
       TEST(a_write_keeps_its_seq_and_says_that_a_copy_may_have_written),
       TEST(a_guarded_command_keeps_its_seq),
+      TEST(a_guarded_command_outlasts_trouble_and_is_unsure_after_an_error),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
