@@ -238,8 +238,8 @@ function Oracle:reset()
   assert(self:command('FUNCTION', 'FLUSH'))
 end
 
--- The whole keyspace and the server's time in one script: no key can expire while it is read, and what
--- is read is of one moment.
+-- The whole keyspace and the server's time in one script: no key can expire while it is read, and
+-- what is read is of one moment.
 local DUMP = [[#!lua flags=no-writes
 local read, keys = cjson.decode(ARGV[1]), {}
 for i, key in ipairs(redis.call('KEYS', '*')) do
