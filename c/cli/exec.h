@@ -94,9 +94,6 @@ lk_status exec_clients_open(const exec_options *options, const held_list *held, 
                             lk_error *error);
 void exec_clients_close(exec_clients *clients);
 size_t exec_clients_dispatch(exec_clients *clients);
-/* Where --metrics says: how it ended, and what the clients have counted, if there are any. Written beside the file
- * and put in its place; says so, and is false, when that cannot be done. */
-bool exec_metrics_write(const exec_options *options, const exec_clients *clients, int code);
 
 /* What each server of a majority met, when too few granted a lock. */
 typedef struct exec_causes {
@@ -324,6 +321,10 @@ lk_status exec_report_open(const char *path, FILE **out, lk_error *error);
 /* Writes the report and closes the file; false when it could not be written. `locks` may be NULL. */
 bool exec_report_close(FILE *file, const exec_options *options, exec_locks *locks,
                        const exec_outcome *outcome);
+/* Where --metrics says: how it ended, and what the clients have counted, if there are any. Written beside the file
+ * and put in its place; says so, and is false, when that cannot be done. */
+bool exec_metrics_write(const exec_options *options, const exec_clients *clients,
+                        const exec_outcome *outcome);
 /* {"schema", "error": {"status", "message", "hint"}} as a line, allocated; NULL when memory is short. */
 char *exec_report_failure(const lk_error *error);
 /* {"schema", "missing": [{"server", "status", "message"}]}, of the last majority, likewise. */

@@ -205,7 +205,7 @@ static int conclude_alone(front *self) {
     exec_say("could not be ended, and goes on without the lock: %s",
              run->outcome.unended_count ? text : "a process that cannot be seen");
   }
-  exec_metrics_write(&run->options, &(exec_clients){.count = 0}, run->outcome.exit_code);
+  exec_metrics_write(&run->options, &(exec_clients){.count = 0}, &run->outcome);
   if (run->options.report_path &&
       exec_report_open(run->options.report_path, &run->report, &no_report) == LK_OK) {
     exec_tell_outcome(run, NULL);

@@ -317,7 +317,7 @@ int exec_keep(exec_run *run, const job_link *front, int *die_of) {
   }
   exec_spans_close(&run->spans);
   exec_tell_outcome(run, self.locks);
-  exec_metrics_write(&run->options, &self.clients, run->outcome.exit_code);
+  exec_metrics_write(&run->options, &self.clients, &run->outcome);
   exec_who_stop();
   exec_locks_close(self.locks);
   exec_clients_close(&self.clients);

@@ -59,33 +59,64 @@ static bool put_counts(FILE *to, const exec_clients *clients, const char *label)
   return true;
 }
 
-static bool put_all(FILE *to, const exec_options *options, const exec_clients *clients, int code) {
+/* When a run of this job succeeded last, as the file of an earlier one has it; 0: that is not known. */
+static long long succeeded_before(const char *path, const char *label) {
+  static const char name[] = "latchkey_exec_succeeded_seconds{lock=\"";
+  const size_t len = strlen(label);
+  long long seconds = 0;
+  char *line = NULL;
+  size_t size = 0;
+  FILE *file = fopen(path, "re");
+  while (file && getline(&line, &size, file) > 0) {
+    if (strncmp(line, name, sizeof name - 1) != 0) continue;
+    const char *rest = line + sizeof name - 1;
+    if (strncmp(rest, label, len) != 0 || strncmp(rest + len, "\"} ", 3) != 0) continue;
+    seconds = strtoll(rest + len + 3, NULL, 10);
+  }
+  if (file) fclose(file);
+  free(line);
+  return seconds > 0 ? seconds : 0;
+}
+
+/* The work was done: by this run, or by another one in the same period. */
+static bool is_success(const exec_outcome *outcome) {
+  if (strcmp(outcome->outcome, "skipped") == 0) return true;
+  return strcmp(outcome->outcome, "done") == 0 && outcome->exit_code == 0;
+}
+
+static bool put_all(FILE *to, const exec_options *options, const exec_clients *clients,
+                    const exec_outcome *outcome) {
   char *label = NULL;
   size_t size = 0;
   FILE *memory = open_memstream(&label, &size);
   if (!memory) return false;
   put_label(memory, options);
   bool done = fclose(memory) == 0;
-  char text[600];
+  char text[900];
+  const long long now = time(NULL);
   snprintf(text, sizeof text,
            "# HELP latchkey_exec_exit_code What latchkey exec ended with.\n"
            "# TYPE latchkey_exec_exit_code gauge\nlatchkey_exec_exit_code %d\n"
            "# HELP latchkey_exec_ended_seconds When it ended, by this machine's clock.\n"
-           "# TYPE latchkey_exec_ended_seconds gauge\nlatchkey_exec_ended_seconds %lld\n",
-           code, (long long)time(NULL));
+           "# TYPE latchkey_exec_ended_seconds gauge\nlatchkey_exec_ended_seconds %lld\n"
+           "# HELP latchkey_exec_succeeded_seconds When a run ended last whose job was done.\n"
+           "# TYPE latchkey_exec_succeeded_seconds gauge\nlatchkey_exec_succeeded_seconds %lld\n",
+           outcome->exit_code, now,
+           is_success(outcome) ? now : succeeded_before(options->metrics_path, label));
   if (done) put_text(to, text, label);
   done = done && put_counts(to, clients, label) && !ferror(to);
   free(label);
   return done;
 }
 
-bool exec_metrics_write(const exec_options *options, const exec_clients *clients, int code) {
+bool exec_metrics_write(const exec_options *options, const exec_clients *clients,
+                        const exec_outcome *outcome) {
   char *beside = NULL;
   const char *path = options->metrics_path;
   if (!path) return true;
   if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
   FILE *file = fopen(beside, "we");
-  bool done = file && put_all(file, options, clients, code);
+  bool done = file && put_all(file, options, clients, outcome);
   if (file && fclose(file) != 0) done = false;
   if (done && rename(beside, path) != 0) done = false;
   if (!done) unlink(beside);

@@ -154,6 +154,43 @@ describe('latchkey exec --metrics', function()
     said(80)
   end)
 
+  -- Busy every night is no success, though each run ends.
+  it('keeps the time of the last run whose job was done, through those that were busy', function()
+    local server = program.server()
+    local file = program.folder() .. '/job.prom'
+    local function succeeded(name, options, command)
+      local code = program.run(program.exec(server, { '--metrics', file, name,
+        unpack(options) }, command)).code
+      local text = assert(utils.readfile(file))
+      local pattern = ('\nlatchkey_exec_succeeded_seconds{lock="%s"} (%%d+)\n'):format(name)
+      return tonumber(text:match(pattern)), code
+    end
+    local function set(name, seconds)
+      assert(utils.writefile(file, ('latchkey_exec_succeeded_seconds{lock="%s"} %d\n'):format(name,
+        seconds)))
+    end
+
+    assert.equal(0, (succeeded('job', {}, { 'false' })))
+    assert.is_true(succeeded('job', {}, { 'true' }) > 1600000000)
+    set('job', 1234567)
+    server:command('SET', 'job', 'another owner')
+    local seconds, code = succeeded('job', { '--wait', '0ms', '--kind', 'mutex' }, { 'true' })
+    assert.equal(75, code)
+    assert.equal(1234567, seconds)
+    seconds, code = succeeded('job', { '--wait', '0ms', '--kind', 'mutex', '--busy-exit', '0' },
+      { 'true' })
+    assert.equal(0, code)
+    assert.equal(1234567, seconds)
+    -- A file that was another job's says nothing of this one.
+    assert.equal(0, (succeeded('jo', {}, { 'false' })))
+    -- Another run has done it in this period.
+    assert.is_true(succeeded('nightly', { '--every', '1h' }, { 'true' }) > 1600000000)
+    set('nightly', 1)
+    seconds, code = succeeded('nightly', { '--every', '1h', '--done-code', '3' }, { 'true' })
+    assert.equal(3, code)
+    assert.is_true(seconds > 1600000000)
+  end)
+
   it('says so when it cannot, and the command has its exit code all the same', function()
     local server = program.server()
     local file = program.folder() .. '/no/such/folder'
