@@ -31,7 +31,8 @@ static const char *plain_hint(const lk_error *error) {
 }
 
 const char *exec_hint(const lk_error *error) {
-  const bool refused = error->status != LK_BUSY && error->status != LK_TIMEOUT;
+  const bool refused =
+      error->status != LK_BUSY && error->status != LK_TIMEOUT && error->status != LK_LOST;
   if (exec_hold_causes()->count > 0 && refused) {
     return "check the servers named above; what some granted was released, or expires with its "
            "lease";

@@ -137,6 +137,9 @@ lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t
 const exec_causes *exec_hold_causes(void);
 /* Of a majority that was taken: how many servers did not grant it; 0: all did. Likewise. */
 size_t exec_hold_missing(void);
+/* What its renewals met last, if that failed; LK_OK: it did not. Of a majority the first server's, and
+ * exec_hold_causes() has each. */
+lk_status exec_hold_trouble(exec_hold *hold, lk_error *error);
 int64_t exec_hold_remaining_ms(const exec_hold *hold);
 /* What the server granted last: the heir of a fair lock has a heartbeat until it renews. */
 int64_t exec_hold_lease_ms(const exec_hold *hold);
@@ -311,6 +314,7 @@ typedef struct exec_outcome {
   int64_t kept_ms;       /* how long the lock stays after that */
   exec_period period;
   lk_error error;
+  lk_error cause; /* of a loss: what renewals met before it; LK_OK: nothing */
   job_name
       unended[JOB_NAMES_MAX]; /* of the job, what could not be ended before the lock was gone */
   size_t unended_count;

@@ -64,6 +64,17 @@ lk_status exec_hold_open(exec_hold *hold, const exec_clients *clients, lk_error 
   return open_locks(hold, clients, error);
 }
 
+lk_status exec_hold_trouble(exec_hold *hold, lk_error *error) {
+  if (hold->permits) return lk_permit_trouble(hold->permit, error);
+  if (!hold->majority) return lk_lock_trouble(hold->locks[0], hold->caller, error);
+  const lk_status status = lk_multilock_trouble(hold->majority, hold->caller, causes.list, error);
+  causes.count = 0;
+  while (status != LK_OK && causes.count < EXEC_SERVERS_MAX && causes.servers[causes.count]) {
+    causes.count++;
+  }
+  return status;
+}
+
 void exec_hold_close(exec_hold *hold) {
   lk_multilock_close(hold->majority);
   for (size_t i = 0; i < EXEC_SERVERS_MAX; i++) lk_lock_close(hold->locks[i]);

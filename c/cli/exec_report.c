@@ -40,6 +40,13 @@ static json_t *json_causes(size_t count) {
   return list;
 }
 
+/* Of a loss, what the renewals met before it. */
+static json_t *json_cause(const lk_error *cause) {
+  if (cause->status == LK_OK) return json_null();
+  return json_pack("{s:s, s:o}", "status", lk_status_name((int)cause->status), "message",
+                   json_text(cause->message));
+}
+
 static json_t *json_failure(const lk_error *error) {
   if (error->status == LK_OK) return json_null();
   const char *hint = exec_hint(error);
@@ -104,6 +111,10 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
                        const exec_outcome *outcome) {
   const bool ended = outcome->started && WIFEXITED(outcome->status);
   const bool killed = outcome->started && WIFSIGNALED(outcome->status);
+  json_t *failure = json_failure(&outcome->error);
+  if (outcome->error.status == LK_LOST) {
+    json_object_set_new(failure, "cause", json_cause(&outcome->cause));
+  }
   json_t *report = json_pack(
       "{s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "schema",
       schema, "outcome", outcome->outcome, "exit", outcome->exit_code, "kind", options->kind->name,
@@ -113,7 +124,7 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
       json_unended(outcome), "asked_unix_ms", json_time(outcome->asked_unix_ms), "taken_unix_ms",
       json_time(outcome->taken_unix_ms), "freed_unix_ms", json_time(outcome->freed_unix_ms),
       "kept_ms", (json_int_t)outcome->kept_ms, "period", json_period(options, outcome), "error",
-      json_failure(&outcome->error));
+      failure);
   const bool written =
       report && json_dumpf(report, file, JSON_INDENT(2)) == 0 && fputc('\n', file) != EOF;
   json_decref(report);

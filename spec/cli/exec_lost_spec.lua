@@ -49,6 +49,37 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     assert.equal('another', server:command('GET', 'job'))
   end)
 
+  for _, kind in ipairs({ 'lock', 'permit:1' }) do
+    it('names what the renewals met before, with --kind ' .. kind, function()
+      local file, gate = program.folder() .. '/report', program.gate()
+      local holder = start({ '--kind', kind, '--lease', '2s', '--report', file, 'job' },
+        gate.command)
+      gate.started()
+
+      server:command('REPLICAOF', '127.0.0.1', '1')
+      local result = holder:wait()
+
+      assert.equal(80, result.code)
+      assert.truthy(result.err:find('lost "job": it was not renewed in time (READONLY ', 1, true),
+        result.err)
+      local report = program.json(file)
+      assert.equal('unreachable', report.holds[1].lost)
+      assert.equal('LK_READONLY', report.error.cause.status)
+      assert.truthy(report.error.cause.message:find('^READONLY '))
+    end)
+  end
+
+  it('names no cause where renewals went well', function()
+    local file, gate = program.folder() .. '/report', program.gate()
+    local holder = start({ '--lease', '1s', '--report', file, 'job' }, gate.command)
+    gate.started()
+
+    server:command('DEL', 'job')
+
+    assert.truthy(holder:wait().err:find('broken, deleted or evicted; the job was sent', 1, true))
+    assert.equal(cjson.null, program.json(file).error.cause)
+  end)
+
   it('exits with the code that was asked for', function()
     local gate = program.gate()
     local holder = start({ '--lease', '1s', '--lost-exit', '9', 'job' }, gate.command)

@@ -46,10 +46,19 @@ describe('latchkey exec on several servers', function()
     assert.equal(0, program.run(words({ 'job' }, { 'true' })).code)
 
     local gate = program.gate()
-    local holder = program.start(words({ '--lease', '1s', 'job' }, gate.command))
+    local report = program.folder() .. '/report.json'
+    local holder = program.start(words({ '--lease', '2s', '--report', report, 'job' },
+      gate.command))
     gate.started()
     stop(servers[1])
-    assert.equal(80, holder:wait().code)
+    local lost = holder:wait()
+    assert.equal(80, lost.code)
+    assert.truthy(lost.err:find('\n  [^\n]*' .. servers[1].socket:gsub('%p', '%%%0')), lost.err)
+    local named = program.json(report).error
+    assert.equal('LK_UNREACHABLE', named.cause.status)
+    assert.equal('LK_UNREACHABLE', named.servers[1].status)
+    assert.equal('LK_OK', named.servers[3].status)
+    assert.falsy(lost.err:find('what some granted', 1, true), lost.err)
 
     local result = program.run(words({ '--wait', '200ms', 'job' }, { 'echo', 'no' }))
     assert.equal(69, result.code)

@@ -341,6 +341,15 @@ LK_API lk_status lk_permit_release_async(lk_permit *permit, lk_done_fn done, voi
 LK_API int64_t lk_permit_remaining_ms(lk_permit *permit);
 /** Why the first of them was lost; LK_LOST_NOT while none is. @since 0.1.0 */
 LK_API lk_lost_reason lk_permit_lost(lk_permit *permit);
+/**
+ * What keeps them from being renewed: what their last renewal met, if it failed.
+ *
+ * @param error  may be NULL; the detail, cleared when there is nothing
+ * @return LK_OK: the last renewal was granted, or none was sent yet; else as lk_lock_trouble()
+ * @blocks no @threads any @after-io sends nothing
+ * @since 0.1.0
+ */
+LK_API lk_status lk_permit_trouble(lk_permit *permit, lk_error *error);
 /** How many permits it stands for. @since 0.1.0 */
 LK_API size_t lk_permit_count(const lk_permit *permit);
 /** The id of one of them on the wire, LK_PERMIT_ID_SIZE bytes that live as long as the handle; empty

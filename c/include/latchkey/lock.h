@@ -239,6 +239,18 @@ LK_API int64_t lk_lock_token(lk_lock *lock, lk_caller *caller);
 /** Why the caller's hold was lost; LK_LOST_NOT while it is not. @since 0.1.0 */
 LK_API lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller);
 /**
+ * What keeps the caller's hold from being renewed: what the last renewal met, if it failed. Meanwhile the hold is
+ * valid to its deadline, and renewals are tried again.
+ *
+ * @param error  may be NULL; the detail, cleared when there is nothing
+ * @return LK_OK: the last renewal was granted, none was sent yet, or nothing is held; else LK_READONLY, LK_OOM,
+ *         LK_MISCONF, LK_NOREPLICAS, LK_DENIED, LK_AUTH, LK_UNREACHABLE, LK_UNSURE ... Once the hold is lost, what the
+ *         last renewal before that met
+ * @blocks no @threads any @after-io sends nothing
+ * @since 0.1.0
+ */
+LK_API lk_status lk_lock_trouble(lk_lock *lock, lk_caller *caller, lk_error *error);
+/**
  * The owner's name on the wire, NUL-terminated; "" if the caller holds nothing.
  * @param buffer  takes the name as far as it fits; LK_OWNER_MAX + 1 bytes are always enough
  * @param size    of the buffer

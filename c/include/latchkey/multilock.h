@@ -109,6 +109,19 @@ LK_API int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller)
  * @since 0.1.0
  */
 LK_API int64_t lk_multilock_lease_ms(lk_multilock *multi, lk_caller *caller);
+/**
+ * What keeps members from being renewed, as lk_lock_trouble() says it of each.
+ *
+ * @param causes  NULL, or room for as many errors as there are members: what each met, in their order
+ * @param error   may be NULL; the first of them
+ * @return LK_OK: no renewal has failed last; else of the first member whose did
+ * @blocks no; no network
+ * @threads any
+ * @after-io sends nothing
+ * @since 0.1.0
+ */
+LK_API lk_status lk_multilock_trouble(lk_multilock *multi, lk_caller *caller, lk_error *causes,
+                                      lk_error *error);
 
 #ifdef __cplusplus
 }

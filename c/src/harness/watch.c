@@ -464,6 +464,13 @@ const lk_error *lk_watch_why(const lk_watch *watch) {
   return watch->refused && watch->refused->status != LK_OK ? watch->refused : NULL;
 }
 
+lk_status lk_watch_trouble(const lk_watch *watch, lk_error *error) {
+  const lk_error *why = watch ? lk_watch_why(watch) : NULL;
+  if (!why) return lk_succeed(error);
+  if (error) *error = *why;
+  return why->status;
+}
+
 static void close_watch(lk_watch *watch, bool wait) {
   lk_mutex_lock(&watch->client->mutex);
   watch->closed = true;

@@ -57,6 +57,8 @@ int64_t lk_watch_lease_ms(const lk_watch *watch);
 lk_lost_reason lk_watch_look(lk_watch *watch);
 /* Once it is lost: what the last renewal met that failed; NULL: it did not. Lives as long as the watch. */
 const lk_error *lk_watch_why(const lk_watch *watch);
+/* With the client's mutex held: the same at any time, copied; LK_OK: it did not fail. NULL is fine. */
+lk_status lk_watch_trouble(const lk_watch *watch, lk_error *error);
 int64_t lk_watch_left_ms(lk_watch *watch);
 
 #endif

@@ -189,6 +189,21 @@ lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller) {
   return facts_of(lock, caller).lost;
 }
 
+lk_status lk_lock_trouble_of(lk_lock *lock, uint64_t caller_id, lk_error *error) {
+  lk_succeed(error);
+  if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return LK_OK;
+  lk_mutex_lock(&lock->client->mutex);
+  const lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
+  const lk_status status = lk_watch_trouble(hold ? hold->watch : NULL, error);
+  lk_mutex_unlock(&lock->client->mutex);
+  lk_client_leave(lock->client);
+  return status;
+}
+
+lk_status lk_lock_trouble(lk_lock *lock, lk_caller *caller, lk_error *error) {
+  return lk_lock_trouble_of(lock, lk_caller_id(caller), error);
+}
+
 size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
   const lk_facts facts = facts_of(lock, caller);
   snprintf(buffer, size, "%s", facts.owner);

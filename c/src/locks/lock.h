@@ -91,6 +91,8 @@ typedef struct lk_facts {
   char owner[LK_OWNER_SIZE];
 } lk_facts;
 lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id);
+/* As lk_lock_trouble(). */
+lk_status lk_lock_trouble_of(lk_lock *lock, uint64_t caller_id, lk_error *error);
 
 /* A line of the trace that begins with the lock's kind and name, such as `lock:orders`, and the caller. */
 void lk_lock_event(const lk_lock *lock, const char *event, uint64_t caller_id,

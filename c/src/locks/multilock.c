@@ -387,22 +387,11 @@ lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error 
   return status;
 }
 
-static int longest_first(const void *a, const void *b) {
-  int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-  return left < right ? 1 : left > right ? -1 : 0;
-}
-
 /* What enough members have at least. */
 static int64_t least_of_enough(lk_multilock *multi, lk_caller *caller, bool lease) {
-  int64_t each[LK_MULTILOCK_MAX];
   if (!multi) return 0;
-  uint64_t id = number_of(multi, caller);
-  for (size_t i = 0; i < multi->count; i++) {
-    const lk_facts facts = lk_lock_facts(multi->members[i], id);
-    each[i] = lease ? facts.lease_ms : facts.left_ms;
-  }
-  qsort(each, multi->count, sizeof each[0], longest_first);
-  return each[multi->quorum - 1];
+  const uint64_t id = number_of(multi, caller);
+  return lk_members_least(multi->members, multi->count, multi->quorum, id, lease);
 }
 
 int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller) {
@@ -411,6 +400,12 @@ int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller) {
 
 int64_t lk_multilock_lease_ms(lk_multilock *multi, lk_caller *caller) {
   return least_of_enough(multi, caller, true);
+}
+
+lk_status lk_multilock_trouble(lk_multilock *multi, lk_caller *caller, lk_error *causes,
+                               lk_error *error) {
+  if (!multi) return lk_succeed(error);
+  return lk_members_trouble(multi->members, multi->count, number_of(multi, caller), causes, error);
 }
 
 /* ------------------------------------------------------------------------------- open and close -- */

@@ -279,6 +279,17 @@ lk_lost_reason lk_permit_lost(lk_permit *permit) {
   return permit ? reason_of(lk_watch_lost(permit->watch)) : LK_LOST_NOT;
 }
 
+lk_status lk_permit_trouble(lk_permit *permit, lk_error *error) {
+  lk_client *client = permit ? permit->from->counter.client : NULL;
+  lk_succeed(error);
+  if (!client || lk_client_enter(client, NULL) != LK_OK) return LK_OK;
+  lk_mutex_lock(&client->mutex);
+  const lk_status status = lk_watch_trouble(permit->watch, error);
+  lk_mutex_unlock(&client->mutex);
+  lk_client_leave(client);
+  return status;
+}
+
 size_t lk_permit_count(const lk_permit *permit) { return permit ? permit->count : 0; }
 
 lk_bytes lk_permit_id(const lk_permit *permit, size_t index) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "locks/round.h"
 
+#include <latchkey/multilock.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,4 +145,35 @@ size_t lk_round_valid(const lk_round *round) {
     valid += granted && lk_lock_facts(seat->lock, seat->caller_id).left_ms > 0;
   }
   return valid;
+}
+
+/* ------------------------------------------------------------------------------ what members have -- */
+
+static int longest_first(const void *a, const void *b) {
+  int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+  return left < right ? 1 : left > right ? -1 : 0;
+}
+
+int64_t lk_members_least(lk_lock *const *members, size_t count, size_t quorum, uint64_t caller_id,
+                         bool lease) {
+  int64_t each[LK_MULTILOCK_MAX];
+  for (size_t i = 0; i < count; i++) {
+    const lk_facts facts = lk_lock_facts(members[i], caller_id);
+    each[i] = lease ? facts.lease_ms : facts.left_ms;
+  }
+  qsort(each, count, sizeof each[0], longest_first);
+  return each[quorum - 1];
+}
+
+lk_status lk_members_trouble(lk_lock *const *members, size_t count, uint64_t caller_id,
+                             lk_error *causes, lk_error *error) {
+  lk_status first = lk_succeed(error);
+  for (size_t i = 0; i < count; i++) {
+    lk_error one;
+    const lk_status status = lk_lock_trouble_of(members[i], caller_id, &one);
+    if (first == LK_OK && status != LK_OK && error) *error = one;
+    if (first == LK_OK) first = status;
+    if (causes) causes[i] = one;
+  }
+  return first;
 }

@@ -47,4 +47,11 @@ size_t lk_round_count(const lk_round *round, lk_status status);
 /* How many were granted and are certain to be held now. */
 size_t lk_round_valid(const lk_round *round);
 
+/* Of what the caller has of these locks: what `quorum` of them have at least, left or as a lease, in ms. */
+int64_t lk_members_least(lk_lock *const *members, size_t count, size_t quorum, uint64_t caller_id,
+                         bool lease);
+/* As lk_multilock_trouble(). */
+lk_status lk_members_trouble(lk_lock *const *members, size_t count, uint64_t caller_id,
+                             lk_error *causes, lk_error *error);
+
 #endif

@@ -368,6 +368,26 @@ static void the_event_says_what_the_renewals_met(void **state) {
   assert_string_equal(why.code, "NOREPLICAS");
 }
 
+/* A hold that is still valid tells what its renewals meet, and no more once one is granted. */
+static void a_hold_tells_what_its_renewals_meet(void **state) {
+  (void)state;
+  lk_error why;
+  open_with(LK_LOCK, 3000, true, LK_ON_DISPATCH);
+  EXPECT(LK_OK, lk_lock_trouble(fix.lock, NULL, &why));
+  want_replicas(fix.server);
+  UNTIL(lk_lock_trouble(fix.lock, NULL, NULL) != LK_OK);
+  EXPECT(LK_NOREPLICAS, lk_lock_trouble(fix.lock, NULL, &why));
+  assert_string_equal(why.code, "NOREPLICAS");
+  assert_true(lk_lock_remaining_ms(fix.lock, NULL) > 0);
+  server_do(fix.server, "CONFIG SET min-replicas-to-write 0");
+  UNTIL(lk_lock_trouble(fix.lock, NULL, NULL) == LK_OK);
+  EXPECT(LK_OK, lk_lock_trouble(fix.lock, NULL, &why));
+  assert_int_equal(why.status, LK_OK);
+  EXPECT(LK_OK, release());
+  EXPECT(LK_OK, lk_lock_trouble(fix.lock, NULL, NULL));
+  EXPECT(LK_OK, lk_lock_trouble(NULL, NULL, NULL));
+}
+
 static void the_event_says_that_there_was_no_server(void **state) {
   (void)state;
   lk_error why = lose_by(server_kill);
@@ -476,6 +496,7 @@ int main(void) {
       TEST(a_mutex_of_another_is_not_released),
       TEST(the_event_names_lock_owner_and_caller),
       TEST(the_event_says_what_the_renewals_met),
+      TEST(a_hold_tells_what_its_renewals_meet),
       TEST(the_event_says_that_there_was_no_server),
       TEST(a_callback_may_release_what_another_thread_is_to_tell_of),
       TEST(no_callback_runs_after_the_handle_is_closed),
