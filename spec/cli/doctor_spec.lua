@@ -170,6 +170,35 @@ describe('latchkey doctor', function()
     assert.equal(1, none_code)
   end)
 
+  it('says how to try a lock whose exact name is all that a user may use', function()
+    local server = program.server()
+    local rule = {}
+    for word in program.run({ 'acl', 'app', '--names', 'nightly', '--load' }).out:gmatch('%S+') do
+      rule[#rule + 1] = word
+    end
+    server:command(unpack(rule))
+    server:command('ACL', 'SETUSER', 'app', '>secret')
+    local url = 'unix://app@' .. server.socket
+    local env = { env = { LATCHKEY_PASSWORD = 'secret' } }
+
+    local result = program.run({ 'doctor', '--json', '--name', 'nightly', '--url', url }, env)
+
+    local advice
+    for _, finding in ipairs(program.decode(result.out).findings) do
+      advice = finding.check == 'trial' and finding.message:find('^not tried') and finding.advice
+        or advice
+    end
+    local words = {}
+    for word in assert(advice:match('latchkey (exec .*)$')):gmatch('%S+') do
+      words[#words + 1] = word
+    end
+    assert.equal('nightly', words[4])
+    table.insert(words, 2, '--url')
+    table.insert(words, 3, url)
+    local tried = program.run(words, env)
+    assert.equal(0, tried.code, tried.err)
+  end)
+
   it('finds waiters that are dead', function()
     local server = program.server('--appendonly', 'yes')
     local function queue(name, serial)

@@ -107,6 +107,32 @@ describe('with the URLs of a majority', function()
     assert.truthy(free.out:find('3 of 3 servers do not have it any more', 1, true), free.out)
   end)
 
+  it('break --owner finds the process on the other servers, and breaks no other holder', function()
+    hold('job')
+    servers[3]:command('DEL', 'job')
+    servers[3]:command('HSET', 'job', 'somebody', '1')
+    local owner = servers[1]:command('HKEYS', 'job')
+    assert.are_not.equal(owner, servers[2]:command('HKEYS', 'job'))
+
+    -- What may be something else is refused before anything is done on the others.
+    local unsure = call({ 'break', 'job', '--owner', owner }, '--yes')
+    assert.equal(64, unsure.code)
+    assert.is_false(servers[1]:is_free('job'))
+    local result, code = json('break', 'job', '--kind', 'lock', '--owner', owner, '--yes')
+
+    assert.same({ 'broken', 'broken', 'another' }, { result.servers[1].outcome,
+      result.servers[2].outcome, result.servers[3].outcome })
+    assert.equal(1, code)
+    assert.is_true(servers[1]:is_free('job'))
+    assert.is_true(servers[2]:is_free('job'))
+    assert.equal('somebody', servers[3]:command('HKEYS', 'job'))
+    local nobody = call({ 'break', 'job', '--kind', 'lock', '--owner', 'nobody' }, '--yes')
+    assert.equal(1, nobody.code)
+    assert.truthy(nobody.out:find('job is held by somebody, which is not known to be the process '
+      .. 'of nobody.', 1, true), nobody.out)
+    assert.equal('somebody', servers[3]:command('HKEYS', 'job'))
+  end)
+
   it('break says where it could not be done', function()
     hold('job')
     stop(servers[2])
@@ -127,7 +153,10 @@ describe('with the URLs of a majority', function()
     for i = 1, 3 do
       assert.equal('job', listed.servers[i].locks[1].name)
     end
-    assert.equal(0, call({ 'blame' }).code)
+    -- Who waits for a majority answers nobody.
+    local blamed = call({ 'blame' })
+    assert.equal(2, blamed.code)
+    assert.truthy(blamed.out:find('wait for a majority do not answer', 1, true), blamed.out)
     assert.equal(64, call({ 'blame', '--watch' }).code)
     local fit = call({ 'doctor', '--family', 'lock' })
     assert.equal(0, fit.code, fit.out)
@@ -143,6 +172,7 @@ describe('with the URLs of a majority', function()
     stop(servers[2])
     stop(servers[1])
     assert.equal(69, call({ 'ls' }).code)
+    assert.equal(69, call({ 'blame' }).code)
     assert.equal(69, call({ 'doctor' }).code)
   end)
 

@@ -3,7 +3,8 @@
 -- says what that means for the whole. The command has `several`:
 --   whole(codes, count, args) -> a sentence, or nil; and the exit code, or nil for the worst
 --   plan(args, ctx) -> what is to be done, or nil and an exit code; done(plan, args, ctx) -> exit
---     code; ask(ctx, plans) -> boolean: where it changes something, and asks once before it does
+--     code; ask(ctx, plans) -> boolean: where it changes something, and asks once before it does;
+--     narrow(args, records), or nil: takes plans away, as what is on the others says
 local cli = require('latchkey.cli')
 local nodes = require('latchkey.servers.nodes')
 local report = require('latchkey.cli.report')
@@ -84,7 +85,14 @@ local function agreed(command, ctx, records)
   local plans = {}
   for _, record in ipairs(records) do
     record.plan, record.code = command.several.plan(record.args, record.ctx)
-    if record.plan then
+  end
+  if command.several.narrow then
+    command.several.narrow(ctx.args, records)
+  end
+  for _, record in ipairs(records) do
+    if record.code == cli.exits.use then -- before anything is done on the others
+      return false, ctx:fail(record.err)
+    elseif record.plan then
       plans[#plans + 1] = { target = record.target, plan = record.plan }
     end
   end

@@ -121,7 +121,9 @@ function scratch.check(client, home, families, below)
   if #denied > 0 then
     findings[#findings + 1] = finding('note', ('not tried, since this user may not use %s so: %s')
       :format(text.safe(name), table.concat(denied, ', ')),
-      below and 'latchkey acl prints a rule that allows what scripts need'
+      below and ('a rule with the pattern %s* lets one be tried; of a rule with the exact name, '
+        .. 'try the lock itself: latchkey exec --wait 0ms %s -- true'):format(text.safe(below),
+        text.safe(below))
         or '--name NAME tries names that begin with NAME')
   end
   return findings

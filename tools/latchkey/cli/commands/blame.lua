@@ -469,10 +469,18 @@ function command.run(args, ctx)
     or (seen.silent_count > 0 or seen.hidden) and cli.exits.incomplete or cli.exits.done
 end
 
+-- Who waits for a majority listens nowhere: it asks all of them again and again, and does not
+-- answer.
 command.several = {
   whole = function(codes, count)
     local several = require('latchkey.cli.several')
-    return ('%d of %d servers have a deadlock'):format(several.count(codes, cli.exits.found), count)
+    local found = several.count(codes, cli.exits.found)
+    if found > 0 or several.count(codes, cli.exits.server) == count then
+      return ('%d of %d servers have a deadlock'):format(found, count)
+    end
+    return 'no deadlock was found on one server; clients that wait for a majority do not answer, '
+      .. 'so a deadlock of them is not seen: compare who holds what in latchkey ls',
+      several.count(codes, cli.exits.use) == 0 and cli.exits.incomplete or nil
   end,
 }
 

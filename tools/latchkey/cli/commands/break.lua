@@ -41,6 +41,15 @@ local function kinds_of(views)
   return table.concat(list, ', ')
 end
 
+-- The likeliest kind that can be broken.
+local function breakable(views)
+  for _, view in ipairs(views) do
+    if kinds.ROWS[view.kind].breaks then
+      return view.kind
+    end
+  end
+end
+
 -- The kind that the key shows. Nothing is taken from what may be something else.
 local function choose(found, name)
   if found.what then
@@ -55,7 +64,7 @@ local function choose(found, name)
   elseif #found.views > 1 then
     return nil, ('%s may be several things: %s; write --kind with the one that it is, '
       .. 'e.g. latchkey break %s --kind %s'):format(name, kinds_of(found.views), name,
-      found.views[1].kind)
+      breakable(found.views))
   end
   return nil, ('%s may be something else than a lock; write --kind %s if it is one'):format(name,
     first.kind)
@@ -273,8 +282,55 @@ function command.run(args, ctx)
   return yes and carry_out(what, args, ctx) or code
 end
 
+-- The same process on each server, or that owner.
+local function is_meant(holder, owner, person)
+  local client = holder.client
+  return holder.owner == owner or person ~= nil and client ~= nil and client.host == person.host
+    and client.process == person.process
+end
+
+-- Whose client has this owner's name, on any server.
+local function person_of(owner, records)
+  for _, record in ipairs(records) do
+    for _, holder in ipairs(record.plan and record.plan.holders or {}) do
+      if holder.owner == owner then
+        return holder.client
+      end
+    end
+  end
+end
+
+local function narrow_one(args, record, person)
+  local what, holders = record.plan, {}
+  for _, holder in ipairs(what.holders) do
+    holders[#holders + 1] = is_meant(holder, args.owner, person) and holder or nil
+  end
+  if #holders > 0 then
+    what.holders = holders
+    return
+  end
+  record.plan, record.code = nil, cli.exits.found
+  record.ctx:result({ name = what.name, outcome = 'another' },
+    ('%s is held by %s, which is not known to be the process of %s.\n'):format(what.name,
+      what.holders[1] and who(what.holders[1]) or 'nobody', text.safe(args.owner)))
+end
+
+-- A process has an owner's name of its own on each server: --owner names one of them, and whose
+-- client that is tells the others.
+local function narrow(args, records)
+  local person = args.owner and person_of(args.owner, records)
+  for _, record in ipairs(args.owner and records or {}) do
+    if record.plan then
+      narrow_one(args, record, person)
+    end
+  end
+end
+
 command.several = {
-  plan = plan,
+  plan = function(args, ctx)
+    return plan(setmetatable({ owner = false }, { __index = args }), ctx)
+  end,
+  narrow = narrow,
   done = carry_out,
   ask = function(ctx, plans)
     local parts = {}
