@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * latchkey_pairs URL COUNT [pairs|reenter|handover|pass|renew]: so many uncontended acquires and
- * releases from one thread (of a level of a hold, with reenter), or hand-overs among four asynchronous
- * callers, or a fifth as many from one client to another whose callers wait for 1,000 locks, or renewals
- * of 500 holds. Polling is off. Prints how many it were.
+ * latchkey_pairs URL COUNT [pairs|answering|reenter|handover|pass|renew]: so many uncontended acquires and
+ * releases from one thread (of a level of a hold, with reenter; by a client that answers questions, with
+ * answering), or hand-overs among four asynchronous callers, or a fifth as many from one client to another
+ * whose callers wait for 1,000 locks, or renewals of 500 holds. Polling is off. Prints how many it were.
+ * With idle, or idle-answering: the private memory of so many clients that do nothing, in KiB.
  */
 #include <latchkey/latchkey.h>
 #include <latchkey/stats.h>
@@ -156,21 +157,48 @@ static long run_renewals(long count) {
   return renewals();
 }
 
+/* ---- clients that do nothing ---- */
+
+static long private_kib(void) {
+  char line[256];
+  long kib = -1;
+  FILE *file = fopen("/proc/self/smaps_rollup", "r");
+  while (file && fgets(line, sizeof line, file)) sscanf(line, "Private_Dirty: %ld", &kib);
+  if (file) fclose(file);
+  return kib;
+}
+
+static long run_idle(long count, const char *url, bool answers) {
+  lk_client **clients = calloc((size_t)count, sizeof *clients);
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.answers = answers;
+  if (!clients) return -1;
+  for (long i = 0; i < count; i++) check(lk_client_open(url, &options, &clients[i], &error));
+  poll(NULL, 0, 500);
+  const long kib = private_kib();
+  for (long i = 0; i < count; i++) lk_client_close(clients[i]);
+  free(clients);
+  return kib;
+}
+
 int main(int argc, char **argv) {
   const char *mode = argc > 3 ? argv[3] : "pairs";
   long count = argc > 2 ? atol(argv[2]) : 0;
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   lk_lock_options with = LK_LOCK_OPTIONS_INIT;
   if (argc < 3) {
-    fprintf(stderr, "usage: latchkey_pairs URL COUNT [pairs|reenter|handover|pass|renew]\n");
+    fprintf(stderr, "usage: latchkey_pairs URL COUNT [OPERATION]\n");
     return 1;
   }
   options.poll_us = -1;
+  options.answers = strcmp(mode, "answering") == 0;
   with.handoff_limit = 1000;
   check(lk_client_open(argv[1], &options, &client, &error));
   check(lk_lock_open(client, LK_LOCK, "cost", &with, &lock, &error));
   if (strcmp(mode, "renew") == 0) {
     count = run_renewals(count);
+  } else if (strncmp(mode, "idle", 4) == 0) {
+    count = run_idle(count, argv[1], strcmp(mode, "idle") != 0);
   } else if (strcmp(mode, "pass") == 0) {
     count = run_passes(count / 5 < WAITED_FOR ? count / 5 : WAITED_FOR, argv[1]);
   } else if (strcmp(mode, "handover") == 0) {

@@ -138,6 +138,24 @@ is_near_hiredis() {
   fits $limit $percent
 }
 
+# A client that answers questions does what another does, as long as nobody asks.
+answers_for_nothing() {
+  local pairs=$cost pair_commands=$all percent
+  measure answering
+  percent=$((100 * cost / pairs))
+  title="answers: $cost instructions and $((all / 100)) commands a pair, without $pairs and $((pair_commands / 100))"
+  [ "$all" -eq "$pair_commands" ] && [ $percent -le 101 ]
+}
+
+# KiB of one idle client: idle MODE
+idle() { echo $((($(ours 300 "$1") - $(ours 100 "$1")) / 200)); }
+idles_alike() {
+  local without with
+  without=$(idle idle) with=$(idle idle-answering)
+  title="answers: $with KiB an idle client, without $without, at most 5 % more"
+  [ "$without" -gt 50 ] && [ $((100 * with)) -le $((105 * without)) ]
+}
+
 if [ "$record" = --record ]; then
   grep -v "^$compiler $kind	" "$recorded" >"$work/recorded" || true
   for operation in $operations; do
@@ -149,11 +167,15 @@ if [ "$record" = --record ]; then
   exit
 fi
 
-echo '1..9'
+echo '1..11'
 check of_pairs writes write sendto writev
 check of_pairs reads read recvfrom readv
 check renews_together
 for operation in $operations; do
   check compares "$operation"
-  if [ "$operation" = pairs ]; then check is_near_hiredis; fi
+  if [ "$operation" = pairs ]; then
+    check is_near_hiredis
+    check answers_for_nothing
+  fi
 done
+check idles_alike
