@@ -183,6 +183,23 @@ local function describe_script(script)
   end
 end
 
+-- The greatest seq is not cut.
+local function describe_last_seq(script, place, argument)
+  it('sent twice with the greatest seq, leaves the state and the messages of one call', function()
+    local world = helper.world()
+    local keys, args = cases.call(script.header)
+    args[place] = ('%.0f'):format(argument.max)
+    cases.fill(world, script.header, cases.HELD)
+    assert.is_nil(select(2, world:eval(script.name, keys, args)))
+    local once, told = helper.dump(world), world:messages()
+
+    assert.is_nil(select(2, world:eval(script.name, keys, args)))
+
+    assert.left(world, once)
+    assert.is_true(#told <= 1)
+  end)
+end
+
 -- Exact, so on the mock alone, whose clock stands still.
 local function describe_likeness(script)
   for _, name in ipairs(likeness.NAMES) do
@@ -193,13 +210,35 @@ local function describe_likeness(script)
     end)
   end
 
+  it('takes a name with one brace for one with a tag', function()
+    for _, state in ipairs(cases.states) do
+      local expected, found = likeness.brace(script, state)
+      assert.same(expected, found)
+    end
+  end)
+
+  if likeness.has_own_tag(script) then
+    it('refuses a sharded channel where the name has a brace', function()
+      assert.equal('LKARG', likeness.sharded_brace(script).code)
+    end)
+  end
+
   for place, argument in ipairs(script.header.argv) do
     if likeness.has_bound(script, argument) then
       it(('makes no other difference of the greatest %s than of lesser ones'):format(
         argument.name), function()
-        for _, state in ipairs({ cases.FREE, cases.HELD }) do
+        local waited = argument.type == 'ms' and cases.WAITED or nil
+        for _, state in ipairs({ cases.FREE, cases.HELD, cases.OTHERS, waited }) do
           assert.same(likeness.step(script, state, place, likeness.middle(argument)),
             likeness.step(script, state, place, argument.max))
+        end
+      end)
+    end
+    if likeness.has_digits(script, argument) then
+      it(('makes no other difference of ten %s than of seven'):format(argument.name), function()
+        for _, state in ipairs({ cases.FREE, cases.HELD, cases.OTHERS, cases.WAITED }) do
+          assert.same(likeness.step(script, state, place, 7),
+            likeness.step(script, state, place, 10))
         end
       end)
     end
@@ -209,6 +248,11 @@ end
 for _, script in ipairs(assert(catalog.read(helper.scripts))) do
   describe(script.name, function()
     describe_script(script)
+    for place, argument in ipairs(script.header.argv) do
+      if argument.type == 'seq' then
+        describe_last_seq(script, place, argument)
+      end
+    end
     if not helper.is_live then
       describe_likeness(script)
     end

@@ -87,7 +87,9 @@ describe('period/mark', function()
     local at_ms = world:now_ms() - 600000
     mark(at_ms)
 
-    assert.equal(0, mark(at_ms, bob)[1])
+    for _, other in ipairs({ bob, ann .. '2', ann:sub(1, -2) }) do
+      assert.equal(0, mark(at_ms, other)[1])
+    end
     assert.equal(0, mark(at_ms + 1, ann)[1])
 
     assert.left(world, record(-600000 - HOUR / 2, -600000, 0))

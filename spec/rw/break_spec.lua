@@ -269,6 +269,18 @@ describe('rw/break', function()
       assert.left(world, rw.beside_theirs(left, 59999, -2))
     end)
 
+  it('drops readers of Redisson whose time is over that are called like the mode', function()
+    helper.fill(world, rw.keys('read', 30000,
+      { m = 1, ['mode:2'] = 1, ['mode\0 '] = 1, ['mode '] = 1 }))
+    rw.read(world, bob, 1, { lease = 90000 })
+    rw.read(world, ann, 1, { lease = 60000 })
+    world:advance(30001)
+
+    assert.reply({ 1 }, rw.break_(world, ann))
+
+    assert.left(world, rw.beside_theirs(rw.keys('read', 59999, { [bob] = { 59999 } }), 59999, -2))
+  end)
+
   -- A level with 0 ms left is still there, and the lock must be no sooner gone than it: a PEXPIRE
   -- of 0 would delete it.
   for reader_ms = 0, 2 do

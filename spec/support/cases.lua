@@ -56,8 +56,22 @@ cases.states = {
     hash = helper.string('value', LEASE_MS),
     list = helper.string('value', LEASE_MS),
     zset = helper.string('value', LEASE_MS) } },
+  { what = 'a lock that the caller waits for, and counts of two digits', keys = {
+    counter = COUNTER, string = helper.string('lk-bob:1', LEASE_MS),
+    lock = helper.hash({ ['lk-bob:1'] = '12' }, LEASE_MS),
+    rwlock = helper.hash({ mode = 'write', ['lk-bob:1:write'] = '12' }, LEASE_MS),
+    queue = helper.list({ cases.OWNER, 'lk-cat:1' }, LEASE_MS),
+    timeouts = helper.zset({ { cases.OWNER, '@+50000' }, { 'lk-cat:1', '@+70000' } }, LEASE_MS),
+    fair = helper.hash({ [cases.OWNER] = '@+20000 70000 9000 1 lk-ann',
+      ['lk-cat:1'] = '@+25000 70000 9000 1 lk-cat' }, LEASE_MS),
+    waiters = helper.zset({ { cases.WRITER, '@+20000' } }, LEASE_MS),
+    permits = helper.string('23', LEASE_MS), latch = helper.string('23', LEASE_MS),
+    fence = helper.hash({ token = '21', owner = 'lk-bob:1', seq = '12' }),
+    leases = helper.zset({ { ('\2'):rep(16), '@+60000' }, { ('\3'):rep(16), '@+61000' } },
+      LEASE_MS) } },
 }
 cases.FREE, cases.HELD, cases.WRONG = cases.states[1], cases.states[2], cases.states[5]
+cases.OTHERS, cases.WAITED = cases.states[3], cases.states[6]
 
 local VALID = {
   integer = function(argument)
@@ -275,7 +289,9 @@ end
 -- The records of calls stay empty: what they hold says which call was made before.
 local function content(key, state)
   if key.form.text ~= 'latchkey_seq' or state == cases.WRONG then
-    return state.keys[key.name] or state.keys[key.type]
+    local record = state.keys[key.name]
+    local fits = record and (key.type == 'any' or key.type == record.type)
+    return fits and record or state.keys[key.type]
   end
 end
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a script must do alike with other names, and with numbers of other sizes: how it is held to
 -- that by comparing runs with each other, since nobody writes out what each of them leaves.
+local World = require('latchkey.mock.world')
 local cases = require('support.cases')
 local helper = require('helper')
 
@@ -36,13 +37,18 @@ local function renamed(value, from, to)
   return new
 end
 
-local world, empty
+local worlds, empty = {}, {}
 
 -- A run on an empty world: the reply, the keys that are left, and the messages.
-local function run(script, keys, args, records)
-  world = world or helper.mock_world()
-  empty = empty or world:snapshot()
-  world:restore(empty)
+local function run(script, keys, args, records, is_strict)
+  is_strict = is_strict ~= false
+  local world = worlds[is_strict]
+  if not world then
+    world = is_strict and helper.mock_world() or World.new({ scripts = helper.scripts,
+      strict = false })
+    worlds[is_strict], empty[is_strict] = world, world:snapshot()
+  end
+  world:restore(empty[is_strict])
   helper.fill(world, records)
   local reply, err = world:eval(script.name, keys, args)
   return { reply = reply, code = err and err.code, keys = helper.dump(world),
@@ -62,6 +68,42 @@ function likeness.with_name(script, state, name)
   local records = cases.records(script.header, state)
   return renamed(run(script, renamed(keys, name.from, name.to), renamed(args, name.from, name.to),
     renamed(records, name.from, name.to)), name.to, name.from)
+end
+
+-- With one brace a name has no tag, and is yet formed as one that has: its keys have two slots,
+-- which only a server that is no cluster allows.
+local ONE_BRACE = 'jo{b'
+
+local function with_brace(value)
+  return renamed(renamed(value, '{' .. cases.NAME .. '}', ONE_BRACE), cases.NAME, ONE_BRACE)
+end
+
+---The outcomes of a script's usual call: as if its name had one brace, and where it has.
+function likeness.brace(script, state)
+  local keys, args = cases.call(script.header)
+  local records = cases.records(script.header, state)
+  return with_brace(run(script, keys, args, records, false)),
+    run(script, with_brace(keys), with_brace(args), with_brace(records), false)
+end
+
+---What a script says to a sharded channel where its name has one brace.
+function likeness.sharded_brace(script)
+  local keys, args = cases.call(script.header)
+  for place, argument in ipairs(script.header.argv) do
+    args[place] = argument.type == 'verb' and 'SPUBLISH' or args[place]
+  end
+  return run(script, with_brace(keys), args, {}, false)
+end
+
+---Has a script a channel whose name has a tag of its own, besides that of the lock?
+---@return boolean
+function likeness.has_own_tag(script)
+  for _, argument in ipairs(script.header.argv) do
+    if argument.form and argument.form.kind == 'braces' then
+      return true
+    end
+  end
+  return false
 end
 
 -- What a number one higher changes: place -> by how much; and whatever is no number.
@@ -101,6 +143,16 @@ local OWN_BOUNDS = {
 function likeness.has_bound(script, argument)
   return argument.kind == 'integer' and argument.max > 1000
     and not OWN_BOUNDS[('%s %s'):format(script.name, argument.name)]
+end
+
+-- Where ten and seven are on two sides of something.
+local OWN_DIGITS = {}
+
+---Has an argument numbers of one digit and of two?
+---@return boolean
+function likeness.has_digits(script, argument)
+  return argument.kind == 'integer' and argument.min <= 6 and argument.max >= 10
+    and not OWN_DIGITS[('%s %s'):format(script.name, argument.name)]
 end
 
 ---A number that is not near a bound of the argument, and ends in another digit than bounds do.

@@ -20,9 +20,11 @@ local function of_code(code)
   local source = table.concat({ '#!lua', '--[[ latchkey-script', 'name:     a/b', 'version:  1.0.0',
     'summary:  Something.', 'keys:', '  - one  hash  rw  {name}  first',
     '  - two  hash  rw  suffix:x  second', 'argv:', '  - word  text  1..9  first',
-    '  - other  text  1..9  second', 'returns:', '  - {1}  done', '  - {0, left}  busy', 'errors:',
+    '  - other  text  1..9  second',
+    '  - lease  ms  1..900  third', 'returns:', '  - {1}  done', '  - {0, left}  busy', 'errors:',
     '  - LKARG  wrong', 'cost:     at most 9 commands', 'cluster:  one slot', ']]',
     'local one = KEYS[1]', 'local two = KEYS[2]', 'local word = ARGV[1]', 'local other = ARGV[2]',
+    'local lease = ARGV[3]',
     code, '' }, '\n')
   return mutants.of('a/b.lua', source)
 end
@@ -62,6 +64,17 @@ describe('the mutants of a script', function()
     { 'order', "redis.call('DEL', one)\ntell(word, other, '0')",
       { "tell(word, other, '0') redis.call('DEL', one)" } },
     { 'text', "local a = 'mode'", { 'local a = "modex"' } },
+    { 'prefix', "local a = redis.call('GET', one) == word", {
+      "local a = (string.sub(redis.call('GET', one) or '', 1, #word) == word)",
+      "local a = (string.sub(word, 1, #(redis.call('GET', one) or '')) == "
+        .. "redis.call('GET', one))" } },
+    { 'bytes', "redis.call('HDEL', one, word)\nlocal a = string.match(one, '^a (.+)')", {
+      "redis.call('HDEL', one, string.match(word, '^%Z*'))",
+      "redis.call('HDEL', one, string.match(word, '^[^ ]*'))",
+      'local a = string.match(one, "^a (%Z+)")', 'local a = string.match(one, "^a ([^ ]+)")' } },
+    { 'exponent', "local a = string.format('%.0f', 7)", { 'local a = string.format("%.14g", 7)' } },
+    { 'brace', "local a = string.find(one, '{', 1, true)",
+      { 'local a = string.find(one, "}", 1, true)' } },
   }
 
   for _, case in ipairs(CASES) do

@@ -7,14 +7,14 @@ local mutations = require('latchkey.mutate.mutations')
 
 local mutants = {}
 
--- What stands in the bind block by its name: { array, kind }, and in order.
+-- What stands in the bind block by its name: { array, field, kind }, and in order.
 local function bound_names(script)
   local bound = {}
   for _, binding in ipairs(script.bindings) do
     local fields = binding.array == 'KEYS' and script.header.keys or script.header.argv
     local field = fields[binding.index or false]
     if field then
-      local entry = { name = binding.var.name, array = binding.array,
+      local entry = { name = binding.var.name, array = binding.array, field = field,
         kind = field.kind == 'integer' and 'integer' or binding.array }
       bound[#bound + 1], bound[entry.name] = entry, entry
     end

@@ -24,6 +24,10 @@ mutations.kinds = {
   { id = 'other-argument', what = 'another argument or key of the script stands in its place' },
   { id = 'order', what = 'a message goes out before the write that it reports' },
   { id = 'text', what = 'a written text is another: a message, a field, a part of a name' },
+  { id = 'prefix', what = 'a text that begins like another counts as that one' },
+  { id = 'bytes', what = 'a text ends at its first NUL, or at its first blank' },
+  { id = 'exponent', what = 'a large number is written with an exponent' },
+  { id = 'brace', what = 'a name with one brace is taken for one with a tag' },
 }
 
 local BOUNDARY = { ['<'] = '<=', ['<='] = '<', ['>'] = '>=', ['>='] = '>' }
@@ -76,6 +80,49 @@ local function is_refusal(node)
   return value and value.tag == 'Call' and script_of.member(value[1], 'redis') == 'error_reply'
 end
 
+-- The argument of the script that a node is, if that is a text.
+local TEXTS = { text = true, reader = true, writer = true }
+
+local function argument_of(self, node)
+  local bound = node.tag == 'Name' and node.first and self.bound[node.name]
+  local field = bound and bound.array == 'ARGV' and bound.field
+  if node.tag == 'Index' and node.first and script_of.is_global(node[1], 'ARGV')
+    and node[2].tag == 'Number' then
+    field = self.header.argv[node[2].value]
+  end
+  return field and TEXTS[field.kind] and field or nil
+end
+
+-- Of two texts that are compared, either begins with the other.
+local function mutate_comparison(self, node)
+  for side = 1, 2 do
+    if argument_of(self, node[side]) then
+      local given, found = text_of(self, node[side]), text_of(self, node[3 - side])
+      replace(self, 'prefix', node, ("(string.sub(%s or '', 1, #%s) %s %s)"):format(found, given,
+        node.op, given))
+      replace(self, 'prefix', node, ("(string.sub(%s, 1, #(%s or '')) %s %s)"):format(given, found,
+        node.op, found))
+      return
+    end
+  end
+end
+
+-- An argument where it is used, cut in the ways in which texts are cut by mistake.
+local function mutate_argument(self, node)
+  if argument_of(self, node) then
+    replace(self, 'bytes', node, ("string.match(%s, '^%%Z*')"):format(text_of(self, node)))
+    replace(self, 'bytes', node, ("string.match(%s, '^[^ ]*')"):format(text_of(self, node)))
+  end
+end
+
+-- Patterns and formats that take less than they should.
+local TAKES_LESS = {
+  { kind = 'bytes', from = '%.([+*-])', to = '%%Z%1' },
+  { kind = 'bytes', from = '%.([+*-])', to = '[^ ]%1' },
+  { kind = 'exponent', from = '%%%.0f', to = '%%.14g' },
+  { kind = 'brace', from = '^{$', to = '}' },
+}
+
 local visitors = {}
 
 function visitors.If(self, node)
@@ -103,6 +150,8 @@ function visitors.Operator(self, node)
     self:add('flipped', node.line, from, to, FLIPPED[op])
     if BOUNDARY[op] then
       self:add('boundary', node.line, from, to, BOUNDARY[op])
+    elseif not self.in_check then
+      mutate_comparison(self, node)
     end
   elseif ARITHMETIC[op] then
     self:add('arithmetic', node.line, from, to, ARITHMETIC[op])
@@ -126,6 +175,12 @@ end
 function visitors.String(self, node)
   if node.first and node.value ~= '' then
     replace(self, 'text', node, ('%q'):format(node.value == '0' and '1' or node.value .. 'x'))
+    for _, less in ipairs(TAKES_LESS) do
+      local text, count = node.value:gsub(less.from, less.to)
+      if count > 0 then
+        replace(self, less.kind, node, ('%q'):format(text))
+      end
+    end
   end
 end
 
@@ -167,6 +222,16 @@ function visitors.Name(self, node)
   local other = self.in_redis and node.first and substitutes(self, node.name)[1]
   if other then
     replace(self, 'other-argument', node, other)
+  end
+  if not self.in_check then
+    mutate_argument(self, node)
+  end
+end
+
+-- An argument that has no name of its own.
+function visitors.Index(self, node)
+  if not self.in_check then
+    mutate_argument(self, node)
   end
 end
 
