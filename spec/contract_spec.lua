@@ -21,6 +21,11 @@ local function has_flag(h, ...)
   return false
 end
 
+local function assert_reply_of(h, reply, err)
+  assert.is_nil(err)
+  assert.is_string(header.reply_shape(h, reply))
+end
+
 local function describe_script(script)
   local h = script.header
   local keys, args = cases.call(h)
@@ -31,10 +36,6 @@ local function describe_script(script)
     before = cases.fill(world, h, state)
   end
 
-  local function assert_runs(reply, err)
-    assert.is_nil(err)
-    assert.is_string(header.reply_shape(h, reply))
-  end
 
   local function assert_refuses(word, wrong_keys, wrong_args)
     for _, state in ipairs(cases.states) do
@@ -50,7 +51,7 @@ local function describe_script(script)
       it(('takes as %s %s'):format(argument.name, case.what), function()
         start(cases.HELD)
 
-        assert_runs(world:eval(script.name, keys, cases.with(args, place, case.value)))
+        assert_reply_of(h, world:eval(script.name, keys, cases.with(args, place, case.value)))
       end)
     end
 
@@ -71,7 +72,7 @@ local function describe_script(script)
       it(('runs without %s'):format(argument.name), function()
         start(cases.HELD)
 
-        assert_runs(world:eval(script.name, keys, { unpack(args, 1, place - 1) }))
+        assert_reply_of(h, world:eval(script.name, keys, { unpack(args, 1, place - 1) }))
       end)
     elseif not argument.many or argument.many.min > 0 then
       it(('refuses to run without %s'):format(argument.name), function()
@@ -85,7 +86,7 @@ local function describe_script(script)
     it(('takes %d arguments'):format(#most), function()
       start(cases.HELD)
 
-      assert_runs(world:eval(script.name, keys, most))
+      assert_reply_of(h, world:eval(script.name, keys, most))
     end)
   end
 
@@ -136,7 +137,7 @@ local function describe_script(script)
       start(cases.HELD)
       world:set_oom(true)
 
-      assert_runs(world:eval(script.name, keys, args))
+      assert_reply_of(h, world:eval(script.name, keys, args))
     end)
   else
     it('is refused by a full server, and writes nothing', function()
@@ -153,7 +154,7 @@ local function describe_script(script)
       start(cases.HELD)
       world:set_readonly(true)
 
-      assert_runs(world:eval(script.name, keys, args))
+      assert_reply_of(h, world:eval(script.name, keys, args))
       assert.left(world, before)
     end)
   else
@@ -170,12 +171,12 @@ local function describe_script(script)
     if state ~= cases.WRONG then
       it('sent twice, leaves the state and the messages of one call on ' .. state.what, function()
         start(state)
-        assert_runs(world:eval(script.name, keys, args))
+        assert_reply_of(h, world:eval(script.name, keys, args))
         local once, told = helper.dump(world), world:messages()
 
         start(state)
-        assert_runs(world:eval(script.name, keys, args))
-        assert_runs(world:eval(script.name, keys, args))
+        assert_reply_of(h, world:eval(script.name, keys, args))
+        assert_reply_of(h, world:eval(script.name, keys, args))
 
         assert.left(world, once, told)
       end)
@@ -183,21 +184,23 @@ local function describe_script(script)
   end
 end
 
--- The greatest seq is not cut.
-local function describe_last_seq(script, place, argument)
-  it('sent twice with the greatest seq, leaves the state and the messages of one call', function()
-    local world = helper.world()
-    local keys, args = cases.call(script.header)
-    args[place] = ('%.0f'):format(argument.max)
-    cases.fill(world, script.header, cases.HELD)
-    assert.is_nil(select(2, world:eval(script.name, keys, args)))
-    local once, told = helper.dump(world), world:messages()
+-- The greatest number of a call, or of a hold, is not cut.
+local function describe_greatest(script, place, argument)
+  it(('answers a copy with the greatest %s as before, and does nothing'):format(argument.name),
+    function()
+      local world = helper.world()
+      local keys, args = cases.call(script.header)
+      args[place] = ('%.0f'):format(argument.max)
+      cases.fill(world, script.header, cases.HELD)
+      local reply = world:eval(script.name, keys, args)
+      assert_reply_of(script.header, reply)
+      local once, told = helper.dump(world), world:messages()
 
-    assert.is_nil(select(2, world:eval(script.name, keys, args)))
+      assert.same(reply, world:eval(script.name, keys, args))
 
-    assert.left(world, once)
-    assert.is_true(#told <= 1)
-  end)
+      assert.left(world, once)
+      assert.is_true(#told <= 1)
+    end)
 end
 
 -- Exact, so on the mock alone, whose clock stands still.
@@ -229,16 +232,20 @@ local function describe_likeness(script)
         argument.name), function()
         local waited = argument.type == 'ms' and cases.WAITED or nil
         for _, state in ipairs({ cases.FREE, cases.HELD, cases.OTHERS, waited }) do
-          assert.same(likeness.step(script, state, place, likeness.middle(argument)),
-            likeness.step(script, state, place, argument.max))
+          for _, args in ipairs(likeness.variants(script, place)) do
+            assert.same(likeness.step(script, state, args, place, likeness.middle(argument)),
+              likeness.step(script, state, args, place, argument.max))
+          end
         end
       end)
     end
     if likeness.has_digits(script, argument) then
       it(('makes no other difference of ten %s than of seven'):format(argument.name), function()
         for _, state in ipairs({ cases.FREE, cases.HELD, cases.OTHERS, cases.WAITED }) do
-          assert.same(likeness.step(script, state, place, 7),
-            likeness.step(script, state, place, 10))
+          for _, args in ipairs(likeness.variants(script, place)) do
+            assert.same(likeness.step(script, state, args, place, 7),
+              likeness.step(script, state, args, place, 10))
+          end
         end
       end)
     end
@@ -249,8 +256,8 @@ for _, script in ipairs(assert(catalog.read(helper.scripts))) do
   describe(script.name, function()
     describe_script(script)
     for place, argument in ipairs(script.header.argv) do
-      if argument.type == 'seq' then
-        describe_last_seq(script, place, argument)
+      if argument.type == 'seq' or argument.type == 'token' then
+        describe_greatest(script, place, argument)
       end
     end
     if not helper.is_live then

@@ -52,6 +52,18 @@ describe('countdown/count_down', function()
     assert.left(world, { [record] = recorded.record(1, 1, 0) }, opened('SPUBLISH'))
   end)
 
+  it('counts by the greatest number there can be, also of more, as Redisson may set it', function()
+    helper.fill(world, { job = string_('2147483647') })
+
+    assert.reply({ 1, 0 }, count_down('2147483647'))
+
+    assert.left(world, { [record] = recorded.record(1, 1, 0) }, opened())
+    world:command('DEL', record)
+    helper.fill(world, { job = string_('2147483650') })
+    assert.reply({ 1, 3 }, count_down('2147483647'))
+    assert.left(world, { job = string_('3'), [record] = recorded.record(1, 1, 3) })
+  end)
+
   it('keeps the life that the latch has', function()
     helper.fill(world, { job = string_('3', 90000) })
 

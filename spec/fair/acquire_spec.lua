@@ -196,6 +196,15 @@ describe('fair/acquire', function()
       assert_left({ { bob, score = 330000, beat = 40000 }, { ann, score = 80000, beat = 50000 } })
     end)
 
+    it('waits behind a waiter of another client for the longest wait there can be', function()
+      fair.fill(world, { { jim, score = 200000 } })
+
+      assert.reply({ 0, about(200000), 1, 1 }, fair.acquire(world, ann, 1, { wait = 86400000 }))
+
+      assert_left({ { jim, score = 200000 },
+        { ann, score = 86480000, beat = 50000, wait = 86400000 }, ttl = 86530000 }, fair.told(jim))
+    end)
+
     it('waits behind a waiter of another client as long as that has, and tells it', function()
       fair.fill(world, { { jim, score = 200000 } })
 

@@ -192,6 +192,14 @@ describe('fair/wait_renew', function()
       assert_left({ holder = bob, lease = 50000, { jim, score = 630000 } })
     end)
 
+    it('takes it for the longest lease there can be', function()
+      fair.fill(world, { { bob, score = 86480000, beat = 50000, lease = 86400000 } })
+
+      assert.reply({ 1 }, wait_renew(bob, 86400000))
+
+      assert_left({ holder = bob, lease = 86400000 })
+    end)
+
     it('grants it to the first until its heartbeat ends, if another is, and tells it', function()
       fair.fill(world, { { bob, score = 330000, beat = 20000 },
         { cat, score = 630000, beat = 50000 } })

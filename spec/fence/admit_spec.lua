@@ -76,6 +76,7 @@ describe('fence/admit', function()
     assert.reply({ 1 }, admit('9007199254740991', ann))
 
     assert.reply({ -1, 9007199254740991 }, admit('9007199254740990', bob))
+    assert.reply({ -1, 9007199254740991 }, admit('9007199254740991', bob))
 
     assert.left(world, fence('9007199254740991', ann))
   end)

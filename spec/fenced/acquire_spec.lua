@@ -220,6 +220,12 @@ describe('fenced/acquire', function()
         [counter] = string_(('%.0f'):format(token)) })
     end)
 
+    it('answers the greatest level also then', function()
+      world:command('DEL', counter)
+
+      assert.equal(1000000, acquire(ann, 1000000)[2])
+    end)
+
     it('changes nothing when the counter holds no token', function()
       world:command('SET', counter, 'x')
 

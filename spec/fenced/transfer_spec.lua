@@ -85,6 +85,12 @@ describe('fenced/transfer', function()
       assert.left(world, { job = hash({ [bob] = '1' }, 60000), [counter] = drawn(1) })
     end)
 
+    it('keeps the token and extends the lease to the greatest there can be', function()
+      assert.reply({ 1, high + 1 }, transfer(ann, bob, 86400000))
+
+      assert.left(world, { job = hash({ [bob] = '1' }, 86400000), [counter] = drawn(1) })
+    end)
+
     it('leaves the levels and the longer lease that the new owner took', function()
       world:eval('fenced/acquire', { 'job', counter }, { 90000, bob, 2 })
 

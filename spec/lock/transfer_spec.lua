@@ -67,6 +67,12 @@ describe('lock/transfer', function()
       assert.left(world, { job = hash({ [bob] = '1' }, 60000) })
     end)
 
+    it('finds the new owner holding, and extends the lease to the greatest there can be', function()
+      assert.reply({ 1 }, transfer(ann, bob, 86400000))
+
+      assert.left(world, { job = hash({ [bob] = '1' }, 86400000) })
+    end)
+
     it('leaves the levels and the longer lease that the new owner took', function()
       world:eval('lock/acquire', { 'job' }, { 90000, bob, 2 })
 

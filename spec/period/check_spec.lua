@@ -54,6 +54,38 @@ describe('period/check', function()
     assert_due({}, check())
   end)
 
+  describe('of the longest period', function()
+    local LONGEST = 31622400000
+
+    before_each(function()
+      world = helper.mock_world() -- to the millisecond, and a server's clock goes on
+    end)
+
+    -- A run of a period that began then, as distances from now.
+    local function run(begins, at, every)
+      return { [key] = hash({ every = ('%.0f'):format(every or LONGEST),
+        begins = ('@%+.0f'):format(begins), at = ('@%+.0f'):format(at),
+        ended = ('@%+.0f'):format(at), owner = ann, label = 'web1' }, 2 * LONGEST) }
+    end
+
+    for what, case in pairs({
+      ['due when it is over'] = { 1, run(-LONGEST, -1000) },
+      ['due when it is over, wherever in it the run began'] = { 1, run(-LONGEST - 5, -1000) },
+      ['due when it is over, counted from one of another length'] =
+        { 1, run(0, -LONGEST / 2, HOUR) },
+      ['done until then'] = { 0, run(1 - LONGEST, -1000) },
+      ['done where it is about to begin'] = { 0, run(LONGEST, -1000) },
+    }) do
+      it('says that a job is ' .. what, function()
+        helper.fill(world, case[2])
+
+        assert.equal(case[1], check(nil, LONGEST)[1])
+
+        assert.left(world, case[2])
+      end)
+    end
+  end)
+
   it('says that it has been done in this period, when and by whom', function()
     helper.fill(world, marked(2700000))
 

@@ -122,6 +122,50 @@ describe('period/mark', function()
     assert.left(world, record(-29999, 0, 0, bob, 60001))
   end)
 
+  describe('of the longest period', function()
+    local LONGEST = 31622400000
+
+    before_each(function()
+      world = helper.mock_world() -- to the millisecond, and a server's clock goes on
+    end)
+
+    it('has its middle and its end', function()
+      assert.reply({ 1 }, mark(world:now_ms() - 60000, ann, LONGEST))
+
+      assert.left(world, record(-60000 - LONGEST / 2, -60000, 0, ann, LONGEST))
+    end)
+
+    for what, run in pairs({ ['follows from the last'] = record(-LONGEST, 0, 0, ann, LONGEST),
+      ['had another length'] = record(0, -LONGEST / 2, -LONGEST / 2) }) do
+      it('begins when the one before is over that ' .. what, function()
+        helper.fill(world, run)
+
+        assert.reply({ 1 }, mark(world:now_ms(), bob, LONGEST))
+
+        assert.left(world, record(0, 0, 0, bob, LONGEST))
+      end)
+    end
+
+    for _, begins in ipairs({ 1 - LONGEST, LONGEST }) do
+      it(('is believed until its end, and before its begin: %.0f'):format(begins), function()
+        helper.fill(world, record(begins, begins, begins, ann, LONGEST))
+
+        assert.equal(0, mark(world:now_ms(), bob, LONGEST)[1])
+
+        assert.left(world, record(begins, begins, begins, ann, LONGEST))
+      end)
+    end
+  end)
+
+  it('keeps the greatest moment as it was given', function()
+    local expected = record(-HOUR / 2, 0, 0)
+    expected[key].value.at = '9007199254740991'
+
+    assert.reply({ 1 }, mark(9007199254740991))
+
+    assert.left(world, expected)
+  end)
+
   it('takes a run that is to begin for one that begins now: the clock was set back', function()
     assert.reply({ 1 }, mark(world:now_ms() + 5 * HOUR))
 

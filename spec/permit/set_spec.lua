@@ -48,6 +48,14 @@ describe('permit/set', function()
     assert_left(permit.keys(1, { { 1, 30000 }, { 2, -1000 } }), { 1, 1 })
   end)
 
+  it('changes nothing where the greatest is the total', function()
+    helper.fill(world, permit.keys('2147483647'))
+
+    assert.reply({ 1, 2147483647 }, set('2147483647'))
+
+    assert_left(permit.keys('2147483647'), { 1, 2147483647 })
+  end)
+
   it('leaves another total as it is, and says which', function()
     helper.fill(world, permit.keys(1, { { 1, 30000 }, { 2, -1000 } }))
 

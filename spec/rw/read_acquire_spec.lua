@@ -113,6 +113,16 @@ describe('rw/read_acquire', function()
       assert.left(world, rw.keys('read', 60000, { [ann] = { 60000, count = 2 } }))
     end)
 
+    it('extends the lock by its last millisecond, up to the greatest lease', function()
+      world = helper.mock_world() -- a server's clock goes on
+      helper.fill(world, rw.keys('read', 86399999, { ['lk-bob:1'] = { 86399999 } }))
+
+      assert.reply({ 1, 1, 0 }, rw.read(world, 'lk-ann:1', 1, { lease = 86400000 }))
+
+      assert.left(world, rw.keys('read', 86400000,
+        { ['lk-bob:1'] = { 86399999 }, ['lk-ann:1'] = { 86400000 } }))
+    end)
+
     it('shortens nothing with a shorter lease', function()
       assert.reply({ 1, 2, 0 }, rw.read(world, ann, 2, { lease = 5000 }))
 

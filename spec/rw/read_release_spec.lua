@@ -53,6 +53,15 @@ describe('rw/read_release', function()
       assert.left(world, rw.keys('read', 60000, { [ann] = { 60000, count = 2 } }))
     end)
 
+    it('keeps the lock for the greatest lease, and counts to the greatest level', function()
+      world = helper.mock_world() -- a server's clock goes on
+      helper.fill(world, rw.keys('read', 86399999, { [ann] = { 30000, count = 1001 } }))
+
+      assert.reply({ 1, 1000 }, rw.read_release(world, ann, 1000, 86400000))
+
+      assert.left(world, rw.keys('read', 86400000, { [ann] = { 86400000, count = 1000 } }))
+    end)
+
     it('shortens nothing with a shorter lease', function()
       helper.fill(world, rw.keys('read', 90000, { [ann] = { 60000, count = 2 } }))
 

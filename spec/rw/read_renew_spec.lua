@@ -20,6 +20,15 @@ describe('rw/read_renew', function()
     assert.left(world, rw.keys('read', 60000, { [ann] = { 60000, count = 2 } }))
   end)
 
+  it('extends a lock by its last millisecond, up to the greatest lease', function()
+    world = helper.mock_world() -- a server's clock goes on
+    helper.fill(world, rw.keys('read', 86399999, { [ann] = { 30000 } }))
+
+    assert.reply({ 1, 0 }, rw.read_renew(world, ann, 86400000))
+
+    assert.left(world, rw.keys('read', 86400000, { [ann] = { 86400000 } }))
+  end)
+
   it('shortens nothing', function()
     helper.fill(world, rw.keys('read', 90000, { [ann] = { 60000 } }))
 

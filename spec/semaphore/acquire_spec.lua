@@ -39,6 +39,16 @@ describe('semaphore/acquire', function()
     assert.left(world, { job = string_('2'), [record] = recorded.record(1, 0, -1, 2) })
   end)
 
+  it('takes the greatest number there can be, and not of one less', function()
+    helper.fill(world, { job = string_('2147483647') })
+
+    assert.reply({ 1, 0 }, acquire('2147483647'))
+
+    assert.left(world, { job = string_('0'), [record] = recorded.record(1, 1, 0) })
+    helper.fill(world, { job = string_('2147483646') })
+    assert.reply({ 0, -1, 2147483646 }, acquire('2147483647', 2))
+  end)
+
   it('takes none where more were taken away than were free', function()
     helper.fill(world, { job = string_('-2') })
 

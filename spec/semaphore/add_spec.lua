@@ -28,6 +28,15 @@ describe('semaphore/add', function()
     assert.left(world, { job = string_('3'), [record] = recorded.record(1, 1, 3) }, told('3'))
   end)
 
+  it('raises by the greatest number there can be', function()
+    helper.fill(world, { job = string_('-1') })
+
+    assert.reply({ 1, 2147483646 }, add('2147483647', 'RAISE'))
+
+    assert.left(world, { job = string_('2147483646'),
+      [record] = recorded.record(1, 1, 2147483646) }, told('2147483646'))
+  end)
+
   it('tells a sharded channel when asked to', function()
     helper.fill(world, { job = string_('1') })
 

@@ -87,6 +87,15 @@ describe('semaphore/release', function()
       [record] = recorded.record(1, -1, '2147483646') })
   end)
 
+  it('gives back the greatest number there can be', function()
+    helper.fill(world, { job = string_('-1') })
+
+    assert.reply({ 1, 2147483646 }, release('2147483647'))
+
+    assert.left(world, { job = string_('2147483646'),
+      [record] = recorded.record(1, 1, 2147483646) }, told('2147483646'))
+  end)
+
   it('that was refused gives nothing back when a copy runs later', function()
     helper.fill(world, { job = string_('5') })
     release(1, 5)

@@ -134,6 +134,7 @@ end
 -- Where the greatest are another matter.
 local OWN_BOUNDS = {
   ['semaphore/add count'] = 'the sum has a bound, too, and is refused above it',
+  ['semaphore/release count'] = 'the sum has a bound, too, and is refused above it',
   ['period/mark every'] = 'half of it counts, in whole milliseconds',
   ['period/mark at'] = 'of a moment to come, the present counts',
 }
@@ -160,14 +161,34 @@ function likeness.middle(argument)
   return argument.type == 'ms' and math.min(90005, argument.max - 5) or argument.min + 15
 end
 
+---Ways to call a script: as usual; with the next count of each other argument, as where levels
+---remain; without what may be left out.
+---@param place integer of the argument that is looked at
+---@return string[][] args
+function likeness.variants(script, place)
+  local h = script.header
+  local usual = select(2, cases.call(h))
+  local more, list = { unpack(usual) }, { usual }
+  for i, argument in ipairs(h.argv) do
+    if i ~= place and argument.type == 'count' then
+      more[i] = ('%.0f'):format(argument.min + 1)
+      list[2] = more
+    end
+  end
+  local last = h.argv[#h.argv]
+  if last and last.optional and place < #h.argv then
+    list[#list + 1] = { unpack(usual, 1, #h.argv - 1) }
+  end
+  return list
+end
+
 ---What it changes that an argument is one higher.
+---@param args string[] of the call
 ---@param place integer of the argument
 ---@param value integer the higher one
 ---@return table changes
-function likeness.step(script, state, place, value)
-  local h = script.header
-  local keys, args = cases.call(h)
-  local records = cases.records(h, state)
+function likeness.step(script, state, args, place, value)
+  local keys, records = cases.call(script.header), cases.records(script.header, state)
   local function with(number)
     return run(script, keys, cases.with(args, place, ('%.0f'):format(number)), records)
   end

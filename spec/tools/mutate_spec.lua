@@ -72,6 +72,8 @@ describe('the mutants of a script', function()
       "redis.call('HDEL', one, string.match(word, '^%Z*'))",
       "redis.call('HDEL', one, string.match(word, '^[^ ]*'))",
       'local a = string.match(one, "^a (%Z+)")', 'local a = string.match(one, "^a ([^ ]+)")' } },
+    { 'bound', "redis.call('PEXPIRE', one, lease)",
+      { "redis.call('PEXPIRE', one, math.min(lease, 899))" } },
     { 'exponent', "local a = string.format('%.0f', 7)", { 'local a = string.format("%.14g", 7)' } },
     { 'brace', "local a = string.find(one, '{', 1, true)",
       { 'local a = string.find(one, "}", 1, true)' } },

@@ -26,6 +26,7 @@ mutations.kinds = {
   { id = 'text', what = 'a written text is another: a message, a field, a part of a name' },
   { id = 'prefix', what = 'a text that begins like another counts as that one' },
   { id = 'bytes', what = 'a text ends at its first NUL, or at its first blank' },
+  { id = 'bound', what = 'a number is cut just below its upper bound' },
   { id = 'exponent', what = 'a large number is written with an exponent' },
   { id = 'brace', what = 'a name with one brace is taken for one with a tag' },
 }
@@ -80,17 +81,19 @@ local function is_refusal(node)
   return value and value.tag == 'Call' and script_of.member(value[1], 'redis') == 'error_reply'
 end
 
--- The argument of the script that a node is, if that is a text.
+-- The argument of the script that a node is, if that is a text, or a number.
 local TEXTS = { text = true, reader = true, writer = true }
 
-local function argument_of(self, node)
+local function argument_of(self, node, is_number)
   local bound = node.tag == 'Name' and node.first and self.bound[node.name]
   local field = bound and bound.array == 'ARGV' and bound.field
   if node.tag == 'Index' and node.first and script_of.is_global(node[1], 'ARGV')
     and node[2].tag == 'Number' then
     field = self.header.argv[node[2].value]
   end
-  return field and TEXTS[field.kind] and field or nil
+  if field and (is_number and field.kind == 'integer' or not is_number and TEXTS[field.kind]) then
+    return field
+  end
 end
 
 -- Of two texts that are compared, either begins with the other.
@@ -107,9 +110,13 @@ local function mutate_comparison(self, node)
   end
 end
 
--- An argument where it is used, cut in the ways in which texts are cut by mistake.
+-- An argument where it is used, cut in the ways in which texts and numbers are cut by mistake.
 local function mutate_argument(self, node)
-  if argument_of(self, node) then
+  local number = argument_of(self, node, true)
+  if number then
+    replace(self, 'bound', node, ('math.min(%s, %.0f)'):format(text_of(self, node),
+      number.max - 1))
+  elseif argument_of(self, node) then
     replace(self, 'bytes', node, ("string.match(%s, '^%%Z*')"):format(text_of(self, node)))
     replace(self, 'bytes', node, ("string.match(%s, '^[^ ]*')"):format(text_of(self, node)))
   end
