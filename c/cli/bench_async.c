@@ -202,7 +202,7 @@ static void look_at_holds(crowd *c) {
 }
 
 static void pause_ms(int64_t ms) {
-  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
 lk_status bench_run_renew(bench_part *part, lk_error *error) {

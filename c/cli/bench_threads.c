@@ -32,7 +32,7 @@ struct crew {
 static void section(const bench_part *part) {
   const int64_t ms = part->options->section_ms;
   if (ms == 0) return;
-  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
 /* This owner has the lock, and another gave it back. */

@@ -62,7 +62,7 @@ void exec_signals_wait(const int *fds, size_t nfds, int64_t timeout_ms) {
   struct itimerspec when = {.it_value = {.tv_sec = 0}}; /* 0: off */
   if (timeout_ms > 0 && timeout_ms != LK_FOREVER) {
     when.it_value.tv_sec = (time_t)(timeout_ms / 1000);
-    when.it_value.tv_nsec = timeout_ms % 1000 * 1000000L;
+    when.it_value.tv_nsec = (long)(timeout_ms % 1000) * 1000000L;
   }
   timerfd_settime(timer, 0, &when, NULL);
   poll(polled, count, timeout_ms == 0 ? 0 : -1);

@@ -6,6 +6,10 @@ target_compile_options(latchkey_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
   $<$<C_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<BOOL:${LK_WERROR}>:-Werror>)
+# Where a long has 32 bits: times after 2038. No public header has a time.
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  target_compile_definitions(latchkey_flags INTERFACE _TIME_BITS=64 _FILE_OFFSET_BITS=64)
+endif()
 
 if(LK_SANITIZE STREQUAL "address")
   set(lk_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all)

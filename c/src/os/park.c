@@ -34,7 +34,8 @@ void lk_park_init(lk_park *park) {
 }
 
 static void sleep_a_while(lk_park *park, int64_t for_us) {
-  struct timespec at_most = {.tv_sec = for_us / 1000000, .tv_nsec = for_us % 1000000 * 1000};
+  struct timespec at_most = {.tv_sec = for_us / 1000000,
+                             .tv_nsec = (long)(for_us % 1000000) * 1000};
 #ifdef __linux__
   futex(park, FUTEX_WAIT_PRIVATE, ASLEEP, &at_most);
 #else

@@ -41,6 +41,6 @@ void lk_cond_wait_until(lk_cond *cond, lk_mutex *mutex, int64_t deadline_us) {
   clock_gettime(CLOCK_MONOTONIC, &at);
   int64_t nap = left < LK_NAP_US ? left : LK_NAP_US;
   int64_t until = (int64_t)at.tv_sec * 1000000 + at.tv_nsec / 1000 + nap;
-  at = (struct timespec){.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
+  at = (struct timespec){.tv_sec = until / 1000000, .tv_nsec = (long)(until % 1000000) * 1000};
   pthread_cond_timedwait(&cond->system, &mutex->system, &at);
 }

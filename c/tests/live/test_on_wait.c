@@ -71,7 +71,7 @@ static bool was_told(const char *part) {
 }
 
 static void rest_ms(long ms) {
-  const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+  const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
   nanosleep(&pause, NULL);
 }
 

@@ -36,7 +36,7 @@ typedef struct run {
 } run;
 
 static void pause_ms(int64_t ms) {
-  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
 /* ------------------------------------------------------------------------------------ processes -- */

@@ -94,7 +94,8 @@ typedef struct actor {
 } actor;
 
 static void sleep_us(int64_t us) {
-  nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
+  nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = (long)(us % 1000000) * 1000},
+            NULL);
 }
 
 static void judge(actor *a, const char *what, lk_status status, const lk_error *error) {

@@ -96,7 +96,7 @@ static void sleep_ms(const actor *a, int64_t ms) {
     int64_t left_us = until_us - history_now_us();
     if (left_us <= 0 || is_stopping(a->worker)) return;
     if (left_us > 50000) left_us = 50000;
-    nanosleep(&(struct timespec){.tv_nsec = left_us * 1000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = (long)left_us * 1000}, NULL);
   }
 }
 
