@@ -51,8 +51,12 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
                               lk_error *error);
 void bench_options_clear(bench_options *options);
 void bench_help(FILE *out);
-lk_status bench_fail(lk_error *error, lk_status status, const char *format, ...)
+void bench_fail_fill(lk_error *error, lk_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+static inline lk_status bench_fail_is(lk_status status) { return status; }
+/* As lk_fail() of the library: analyzers see that it is no LK_OK. */
+#define bench_fail(error, status, ...)                                                             \
+  (bench_fail_fill((error), (status), __VA_ARGS__), bench_fail_is(status))
 
 /* ---------------------------------------------------------------------------------- durations -- */
 

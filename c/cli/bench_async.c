@@ -51,9 +51,9 @@ static lk_status open_crowd(crowd *c, bench_part *part, bool one_name, lk_error 
   lk_lock_options with = LK_LOCK_OPTIONS_INIT;
   lk_status status = LK_OK;
   c->part = part;
-  c->count = (size_t)part->options->owners;
-  c->owners = calloc(c->count, sizeof *c->owners);
+  c->owners = calloc((size_t)part->options->owners, sizeof *c->owners);
   if (!c->owners) return bench_fail(error, LK_NOMEM, "out of memory");
+  c->count = (size_t)part->options->owners;
   with.lease_ms = part->options->lease_ms;
   with.renew = true;
   for (size_t i = 0; i < c->count && status == LK_OK; i++) {

@@ -53,14 +53,13 @@ static const char help_text[] =
 
 void bench_help(FILE *out) { fputs(help_text, out); }
 
-lk_status bench_fail(lk_error *error, lk_status status, const char *format, ...) {
+void bench_fail_fill(lk_error *error, lk_status status, const char *format, ...) {
   memset(error, 0, sizeof *error);
   error->status = status;
   va_list args;
   va_start(args, format);
   vsnprintf(error->message, sizeof error->message, format, args);
   va_end(args);
-  return status;
 }
 
 static lk_status parse_number(const char *option, const char *text, int64_t least, int64_t most,

@@ -68,9 +68,10 @@ void exec_signals_wait(const int *fds, size_t nfds, int64_t timeout_ms) {
   poll(polled, count, timeout_ms == 0 ? 0 : -1);
   /* Read at every return, since what stays readable would make each later call return at once. */
   uint64_t times;
-  ssize_t got = read(timer, &times, sizeof times);
-  got = read(event, &times, sizeof times);
-  (void)got;
+  const ssize_t ticks = read(timer, &times, sizeof times),
+                wakes = read(event, &times, sizeof times);
+  (void)ticks;
+  (void)wakes;
 }
 
 bool exec_signals_next(exec_signal *out) {

@@ -109,8 +109,8 @@ void lk_disarm(char *text) {
   }
 }
 
-lk_status lk_fail(lk_error *error, lk_status status, const char *format, ...) {
-  if (!error) return status;
+void lk_fail_fill(lk_error *error, lk_status status, const char *format, ...) {
+  if (!error) return;
   memset(error, 0, sizeof *error);
   error->status = status;
   va_list args;
@@ -118,7 +118,6 @@ lk_status lk_fail(lk_error *error, lk_status status, const char *format, ...) {
   vsnprintf(error->message, sizeof error->message, format, args);
   va_end(args);
   lk_disarm(error->message);
-  return status;
 }
 
 lk_status lk_succeed(lk_error *error) {

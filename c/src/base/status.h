@@ -5,9 +5,13 @@
 
 #include <latchkey/latchkey.h>
 
-/* Fills *error (may be NULL) with a formatted message and returns `status`. */
-lk_status lk_fail(lk_error *error, lk_status status, const char *format, ...)
+void lk_fail_fill(lk_error *error, lk_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+static inline lk_status lk_fail_is(lk_status status) { return status; }
+/* Fills *error (may be NULL) with a formatted message and is `status`, so that compilers and analyzers see that it is
+ * no LK_OK. */
+#define lk_fail(error, status, ...)                                                                \
+  (lk_fail_fill((error), (status), __VA_ARGS__), lk_fail_is(status))
 /* Names, and what servers say, may hold anything, and a terminal or a log takes control characters as orders:
  * each becomes a question mark. Those of UTF-8 are C2 80 to C2 9F. */
 void lk_disarm(char *text);

@@ -128,8 +128,9 @@ lk_bytes lk_answers_at(const lk_answers *answers, size_t index) {
 
 void lk_answers_free(lk_answers *answers) {
   if (!answers) return;
-  const size_t count = atomic_load(&answers->count);
-  for (size_t i = 0; i < count; i++) free((char *)(uintptr_t)answers->list[i].data);
+  const lk_bytes *list = answers->list; /* NULL: there was no answer */
+  const size_t count = list ? atomic_load(&answers->count) : 0;
+  for (size_t i = 0; i < count; i++) free((char *)(uintptr_t)list[i].data);
   free(answers->list);
   free(answers);
 }

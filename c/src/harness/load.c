@@ -171,19 +171,17 @@ static bool load_all(const lk_client *client, loading *all, loading_node *nodes,
   return true;
 }
 
-/* Adds the masters of this moment; false: no memory. */
-static bool find_masters(const lk_client *client, loading_node *nodes, size_t *count) {
-  size_t scripts = lk_catalog_count(client->catalog);
-  size_t known = lk_route_count(client->route);
-  *count = 0;
+/* The masters of this moment, each with its part of the steps. */
+static size_t find_masters(const lk_client *client, loading_node *nodes, size_t known,
+                           lk_function_step *steps) {
+  size_t scripts = lk_catalog_count(client->catalog), count = 0;
   for (size_t i = 0; i < known; i++) {
     lk_node *node = lk_route_at(client->route, i);
     if (!lk_node_is_master(node) || !lk_node_pipe(node)) continue;
-    lk_function_step *steps = calloc(scripts + 1, sizeof *steps);
-    if (!steps) return false;
-    nodes[(*count)++] = (loading_node){.node = node, .steps = steps};
+    nodes[count] = (loading_node){.node = node, .steps = steps + count * scripts};
+    count++;
   }
-  return true;
+  return count;
 }
 
 /* What was not loaded now is loaded before the node is used. */
@@ -206,7 +204,9 @@ static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_
   size_t count = 0, planned = 0;
   size_t known = lk_route_count(client->route);
   loading_node *nodes = calloc(known + 1, sizeof *nodes);
-  bool memory = nodes && find_masters(client, nodes, &count);
+  lk_function_step *steps = calloc(known * lk_catalog_count(client->catalog) + 1, sizeof *steps);
+  bool memory = nodes && steps;
+  if (memory) count = find_masters(client, nodes, known, steps);
   for (size_t i = 0; memory && i < count; i++) {
     lk_error why;
     loading_node at = nodes[i];
@@ -219,7 +219,7 @@ static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_
   }
   memory = memory && load_all(client, all, nodes, planned, deadline_us);
   if (memory) report_on(client, nodes, count, report);
-  for (size_t i = 0; i < count; i++) free(nodes[i].steps);
+  free(steps);
   free(nodes);
   if (!memory) return lk_fail(error, LK_NOMEM, "out of memory");
   if (all->status == LK_OK) return lk_succeed(error);

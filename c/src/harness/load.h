@@ -10,9 +10,9 @@ lk_request *lk_load_request(const lk_script_def *script, int64_t deadline_us);
 /* Was it loaded? By now, or by another client just before: a library is not loaded twice. */
 bool lk_load_done(const lk_answer *answer);
 
-/* Loads all of them before anything else that is sent on this pipe, unless the client does not load. Takes an
+/* Loads all of them before anything else that is sent on this pipe, unless the client does not load. `user` is the
  * lk_client. */
-void lk_load_prepare(void *client, lk_pipe *pipe);
+void lk_load_prepare(void *user, lk_pipe *pipe);
 
 /* lk_load() of the masters that are known, with a deadline of its own, outside lk_client_enter(). */
 lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,

@@ -83,8 +83,8 @@ static lk_status name_key(lk_status status, const char *key, lk_error *error) {
   return status;
 }
 
-lk_status lk_answer_status(const lk_answer *answer, const char *script, const char *key,
-                           lk_error *error) {
+lk_status lk_answer_read(const lk_answer *answer, const char *script, const char *key,
+                         lk_error *error) {
   if (answer->status != LK_OK) {
     lk_fail(error, answer->status, "%s", answer->why);
     if (error) memcpy(error->code, answer->code, sizeof error->code);

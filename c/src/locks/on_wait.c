@@ -229,7 +229,7 @@ lk_status lk_waits_open(lk_client *client, const lk_waits_options *options, lk_w
   status = check(options, &chosen, out, error);
   lk_waits *waits = status == LK_OK ? calloc(1, sizeof *waits) : NULL;
   if (status == LK_OK && !waits) status = lk_fail(error, LK_NOMEM, "out of memory");
-  if (status == LK_OK) {
+  if (waits) {
     waits->client = client;
     waits->after_us = chosen.after_ms * 1000;
     waits->on_wait = chosen.on_wait;

@@ -57,7 +57,7 @@ lk_status lk_period_check(lk_client *client, const char *name, int64_t every_ms,
   static const lk_want wants_look = {.gives = true, .read = read_period};
   lk_period period = {.done = false};
   lk_status status = lk_output_clear(out, "lk_period", error);
-  if (status == LK_OK && !client) status = lk_client_enter(NULL, error);
+  if (status == LK_OK && !client) return lk_client_enter(NULL, error);
   if (status == LK_OK) status = check_arguments(name, every_ms, asked_ms, 0, error);
   if (status == LK_OK && !out) status = lk_fail(error, LK_INVALID, "out is NULL");
   if (status != LK_OK) return status;

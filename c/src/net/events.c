@@ -183,7 +183,7 @@ void lk_events_cancel(lk_events *events, lk_event *event, bool wait) {
   bool queued = event->queued;
   event->queued = false;
   if (queued && event->parked) {
-    lk_lane *lane = events_lane_of(event);
+    lk_lane *lane = event->type->lane(event);
     unlink_from(&lane->first, &lane->last, event);
   } else if (queued) {
     unlink_event(events, event);

@@ -59,11 +59,11 @@ void lk_route_clear(lk_route *route);
 const lk_site *lk_route_site(lk_route *route, const char *host, int port, const char *path);
 /* The node at this place, added if it is new. It may be one that nobody speaks of any more: that moves
  * here, and whoever still asks it is sent on. NULL: no memory, or too many. */
-lk_node *lk_route_node(lk_route *route, const lk_site *place);
+lk_node *lk_route_node(lk_route *route, const lk_site *site);
 /* Nobody speaks of any others, but for the URL's. */
 void lk_route_speak_of(lk_route *route, lk_node *const *nodes, size_t count);
 /* A node that is nowhere yet, or there. */
-lk_node *lk_route_add(lk_route *route, const lk_site *place);
+lk_node *lk_route_add(lk_route *route, const lk_site *site);
 /* It is a master, and will be used as one. false: no memory, or no descriptors. */
 bool lk_node_serve(lk_node *node);
 /* The connection that calls of this key share; of NULL: the first, which is there. */

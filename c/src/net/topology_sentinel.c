@@ -80,13 +80,12 @@ static bool is_forgotten(const lk_sentinel *s) {
 
 /* Somebody has said something, or something else than before. With the mutex held. */
 static void weigh(lk_sentinel *s, const informant *by, bool changed) {
-  const informant *best = NULL;
+  const informant *best = by;
   bool anew = !s->known || is_forgotten(s) || (changed && by->epoch == s->epoch);
   for (size_t i = 0; i < s->count; i++) {
     const informant *a = &s->informants[i];
-    if (a->said && (!best || a->epoch > best->epoch)) best = a;
+    if (a->said && a->epoch > best->epoch) best = a;
   }
-  if (best->epoch == by->epoch) best = by;
   if (anew || best->epoch > s->epoch) move_to(s, best->site, best->epoch);
   s->known = true;
   lk_cond_broadcast(&s->moved);

@@ -365,6 +365,17 @@ section_cost() {
     tap 'cost' c/tests/cost/run.sh "$LK_BUILD"
 }
 
+section_analyzers() {
+  local analyzer
+  have clang-tidy 'analyzers' || return
+  for analyzer in gcc clang-tidy; do
+    check "$analyzer finds nothing" analyze "$analyzer"
+    check_fails "$analyzer finds a planted mistake" tools/analyze --only "$analyzer" c/tests/analyzers/planted.c
+  done
+}
+# It may take longer than a program may.
+analyze() { tools/analyze --only "$1"; }
+
 section_fuzz() { have clang 'fuzz' && check 'fuzz' tools/fuzz; }
 
 section_clang() {
