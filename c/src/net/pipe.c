@@ -13,6 +13,9 @@
 #include "os/sync.h"
 #include "os/thread.h"
 
+/* What waits in the buffer for a reply waits so long at most. */
+enum { GATHER_MOST_US = 300 };
+
 #ifndef POLLRDHUP
 #define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
 #endif
@@ -93,11 +96,13 @@ static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIR
     interrupt_driver(pipe);
     return;
   }
-  lk_pipe_dispatch_first(pipe, lk_clock_us());
+  int64_t now_us = lk_clock_us();
   if (request->gathers) pipe->gathered = ahead = true;
-  lk_pipe_dispatch(pipe, request, lk_clock_us());
+  if (!request->done && lk_pipe_gathers(pipe)) ahead = true;
+  lk_pipe_dispatch_first(pipe, now_us);
+  lk_pipe_dispatch(pipe, request, now_us);
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
-  if (!ahead && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
+  if (!ahead && !lk_pipe_write(pipe, now_us)) interrupt_driver(pipe);
 }
 
 void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) {
@@ -114,7 +119,7 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
 static void pipe_send_gathered(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   if (!pipe->gathered) return;
   pipe->gathered = false;
-  if (pipe->conn.state == LK_CONN_UP && !lk_conn_try_flush(&pipe->conn)) interrupt_driver(pipe);
+  if (pipe->conn.state == LK_CONN_UP && !lk_pipe_write(pipe, lk_clock_us())) interrupt_driver(pipe);
 }
 
 void lk_pipe_flush(lk_pipe *pipe) {
@@ -193,25 +198,34 @@ bool lk_pipe_is_up(lk_pipe *pipe) {
   return up;
 }
 
-/* Until it has ended, or this one is called to drive. */
-static void sleep_until_called(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex) {
+/* Until it has ended, or this one is called to drive: true; or until there is something to do. */
+static bool sleep_until_called(lk_pipe *pipe, lk_request *request) LK_RELEASES(pipe->mutex) {
+  int64_t until_us = request->deadline_us;
   lk_park_init(&request->park);
   pipe->crowded_us = lk_clock_us();
-  request->called = false;
+  bool first = pipe->unsent == request; /* of those in the buffer: it sees to all */
+  if (first && until_us - pipe->crowded_us > pipe->gather_us) {
+    until_us = pipe->crowded_us + pipe->gather_us;
+  }
+  request->called = request->answered = false;
   request->parked = true;
   request->previous_waiter = NULL;
   request->next_waiter = pipe->waiters;
   if (pipe->waiters) pipe->waiters->previous_waiter = request;
   pipe->waiters = request;
   lk_pipe_let_go(pipe);
-  bool woken = lk_park_sleep(&request->park, request->deadline_us);
-  lk_mutex_lock(&pipe->mutex);
+  return lk_park_sleep(&request->park, until_us);
+}
+
+/* After that, unless it had ended when it was called. */
+static void leave_park(lk_pipe *pipe, lk_request *request, bool woken) LK_REQUIRES(pipe->mutex) {
   if (request->called && !woken) { /* at this moment somebody is on the way to it */
     lk_pipe_let_go(pipe);
     while (!lk_park_sleep(&request->park, INT64_MAX)) continue;
     lk_mutex_lock(&pipe->mutex);
   } else if (!request->called) {
     lk_pipe_unpark(pipe, request);
+    if (pipe->unsent == request && !lk_pipe_write(pipe, lk_clock_us())) interrupt_driver(pipe);
   }
 }
 
@@ -240,7 +254,14 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   pipe_start(pipe, request, false);
   while (!request->finished && (pipe->blocked_us = lk_clock_us()) < request->deadline_us) {
     if (pipe->driving) {
-      sleep_until_called(pipe, request);
+      bool woken = sleep_until_called(pipe, request);
+      if (woken && request->answered) { /* the mutex has others to serve */
+        *answer = request->answer;
+        free(request);
+        return;
+      }
+      lk_mutex_lock(&pipe->mutex);
+      leave_park(pipe, request, woken);
       continue;
     }
     pipe->driving = true;
@@ -370,6 +391,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   pipe->watched = (lk_watched){.watch = pipe_watch, .done = pipe_watched_done};
   pipe->command_us = command_us;
   pipe->poll_us = poll_us;
+  pipe->gather_us = GATHER_MOST_US;
   pipe->poke = poke;
   pipe->poked = poked;
   return pipe;

@@ -25,9 +25,10 @@ struct lk_request {
   lk_traced *traced; /* NULL: nobody wants to know */
   lk_done done;      /* NULL: somebody waits in lk_pipe_call() */
   void *user;
-  lk_park park; /* of the waiting caller, while it does not drive */
-  bool parked;  /* it sleeps there, and nobody has set out to wake it */
-  bool called;  /* somebody has */
+  lk_park park;  /* of the waiting caller, while it does not drive */
+  bool parked;   /* it sleeps there, and nobody has set out to wake it */
+  bool called;   /* somebody has */
+  bool answered; /* and it had ended by then: the pipe knows no more of it */
   lk_request *next_waiter, *previous_waiter; /* while parked */
   lk_answer answer;
   size_t wire_len;
@@ -42,16 +43,20 @@ struct lk_pipe {
   lk_watched watched;
   lk_mutex mutex;
   lk_conn conn;
-  lk_queue first;    /* to go out before those that wait */
-  lk_queue waiting;  /* to go out, when the connection is up */
-  lk_queue inflight; /* gone out, in the order their replies come */
-  lk_queue ended;    /* `done` is to be called, without the mutex */
+  lk_queue first;     /* to go out before those that wait */
+  lk_queue waiting;   /* to go out, when the connection is up */
+  lk_queue inflight;  /* gone out, in the order their replies come */
+  lk_queue ended;     /* `done` is to be called, without the mutex */
+  lk_request *unsent; /* the first in flight that is in the buffer still; NULL: none is */
   lk_request *waiters;
   lk_park_list to_wake; /* as soon as the mutex is let go */
   unsigned processors;
-  int64_t heard_us; /* when the last reply came */
-  int64_t trip_us;  /* what a round trip took lately */
-  int64_t poll_us;  /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
+  int64_t heard_us;  /* when the last reply came */
+  int64_t trip_us;   /* what a round trip took lately */
+  int64_t near_us;   /* what a quick one takes, from when its bytes went out; 0: not known */
+  int64_t went_us;   /* when these did, the last time that no others were out; 0: answered */
+  int64_t gather_us; /* what is asked beside others waits in the buffer so long at most */
+  int64_t poll_us; /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
   int64_t crowded_us; /* when a caller last found another driving */
   int64_t blocked_us; /* when a caller last drove */
   bool driving;       /* somebody polls the connection, or reads: */
@@ -115,6 +120,10 @@ void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) LK_REQUIRES(p
 /* Call `done` of what has ended; without the mutex meanwhile. */
 void lk_pipe_run_ended(lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 
+/* What is in the buffer goes out. false: not all of it. */
+bool lk_pipe_write(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+/* Is what a caller asks now to wait in the buffer, until a reply has come? */
+bool lk_pipe_gathers(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* Put one request on the connection that is up. */
 void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) LK_REQUIRES(pipe->mutex);
 void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callers beside each other, from a scripted server: when their calls go out together, and when at once. */
+#include "fake.h"
+#include "harness/client.h"
+#include "kit.h"
+#include "net/pipe_drive.h"
+
+/* So many calls are out before the next ones wait for a reply. */
+enum { OUT = 4, WAITING = 3, ALL = OUT + WAITING };
+/* The test's own time, or the wait of what is gathered would end by the clock. */
+enum { PATIENCE_MS = 15 * LK_CONN_PATIENCE_US / 1000, SOON_MS = 500 };
+enum { LONG_US = 60 * 1000 * 1000, NEAR_US = 1, FAR_US = 2000 };
+
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+
+typedef struct fixture {
+  fake *server;
+  lk_client *client;
+  lk_pipe *pipe;
+  lk_lock *locks[ALL];
+  kit_job jobs[ALL];
+  fake_command commands[ALL];
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix = (fixture){.server = fake_open()};
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = 20000; /* no call ends before the test lets it */
+  fix.client = kit_client(fake_url(fix.server), &options);
+  fix.pipe = lk_route_to(fix.client->route, NULL).pipe;
+  for (int i = 0; i < ALL; i++) {
+    const char name[] = {(char)('a' + i), '\0'};
+    fix.locks[i] = kit_lock(fix.client, LK_LOCK, name, NULL);
+  }
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  for (int i = 0; i < ALL; i++) lk_lock_close(fix.locks[i]);
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+/* How far the server seems to be, and how long a call would wait for a reply. */
+static void suppose(int64_t near_us, int64_t gather_us) {
+  lk_mutex_lock(&fix.pipe->mutex);
+  fix.pipe->near_us = near_us;
+  fix.pipe->gather_us = gather_us;
+  lk_mutex_unlock(&fix.pipe->mutex);
+}
+
+static int count_from(const lk_request *request) {
+  int count = 0;
+  for (; request; request = request->next) count++;
+  return count;
+}
+
+/* So many calls are under way, and of these so many in the buffer, at one moment. */
+static bool are(int unanswered, int unsent) {
+  lk_mutex_lock(&fix.pipe->mutex);
+  bool so =
+      count_from(fix.pipe->inflight.first) == unanswered && count_from(fix.pipe->unsent) == unsent;
+  lk_mutex_unlock(&fix.pipe->mutex);
+  return so;
+}
+
+static void begin(int i) { kit_begin_acquire(&fix.jobs[i], fix.locks[i], NULL, 0); }
+static void take(int i) { fix.commands[i] = fake_take_script(fix.server, "lock/acquire"); }
+static void answer(int i) { fake_answer(fix.server, fix.commands[i], TAKEN); }
+
+static void begin_those_that_go_out(void) {
+  for (int i = 0; i < OUT; i++) begin(i);
+  for (int i = 0; i < OUT; i++) take(i);
+}
+
+static void wait_ms(int64_t ms) {
+  const int64_t from_ms = lk_now_ms();
+  UNTIL(lk_now_ms() >= from_ms + ms);
+}
+
+/* Who reads looks after the buffer as well, each time its patience ends: until it sleeps for good. */
+static void begin_those_that_wait(void) {
+  wait_ms(PATIENCE_MS);
+  for (int i = OUT; i < ALL; i++) begin(i);
+  UNTIL(are(ALL, WAITING));
+}
+
+static void end_all(void) {
+  for (int i = 0; i < ALL; i++) EXPECT(LK_OK, kit_end(&fix.jobs[i]));
+}
+
+static void calls_of_a_crowd_wait_for_a_reply_and_go_out_with_it(void **state) {
+  (void)state;
+  suppose(NEAR_US, LONG_US);
+  begin_those_that_go_out();
+  begin_those_that_wait();
+  answer(0);
+  for (int i = OUT; i < ALL; i++) take(i);
+  for (int i = 1; i < ALL; i++) answer(i);
+  end_all();
+}
+
+static void without_a_reply_they_go_out_soon(void **state) {
+  (void)state;
+  suppose(NEAR_US, fix.pipe->gather_us);
+  begin_those_that_go_out();
+  wait_ms(PATIENCE_MS);
+  const int64_t from_ms = lk_now_ms();
+  for (int i = OUT; i < ALL; i++) begin(i);
+  UNTIL(are(ALL, 0));
+  assert_true(lk_now_ms() - from_ms < SOON_MS);
+  for (int i = OUT; i < ALL; i++) take(i);
+  for (int i = 0; i < ALL; i++) answer(i);
+  end_all();
+}
+
+static void to_a_server_that_is_far_they_go_out_at_once(void **state) {
+  (void)state;
+  suppose(FAR_US, LONG_US);
+  begin_those_that_go_out();
+  wait_ms(PATIENCE_MS);
+  for (int i = OUT; i < ALL; i++) {
+    begin(i);
+    UNTIL(are(i + 1, 0) || are(i + 1, 1));
+    assert_true(are(i + 1, 0));
+    take(i);
+  }
+  for (int i = 0; i < ALL; i++) answer(i);
+  end_all();
+}
+
+/* Their replies never come, nor do those that the others wait for. */
+static void a_lost_connection_sends_those_that_waited_as_well(void **state) {
+  (void)state;
+  suppose(NEAR_US, LONG_US);
+  begin_those_that_go_out();
+  begin_those_that_wait();
+  fake_hang_up(fix.server, &fix.commands[0]);
+  for (int i = 0; i < OUT; i++) fake_forget(&fix.commands[i]);
+  for (int i = 0; i < ALL; i++) take(i);
+  for (int i = 0; i < ALL; i++) answer(i);
+  end_all();
+}
+
+/* A call without a thread has nobody who sees to the rest. */
+static void told(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op, (void)error;
+  *(lk_status *)user = status;
+}
+
+static void a_call_without_a_thread_takes_them_along(void **state) {
+  (void)state;
+  lk_status status = LK_UNSURE;
+  lk_lock *lock = kit_lock(fix.client, LK_LOCK, "free", NULL);
+  lk_caller *task = kit_caller(fix.client);
+  suppose(NEAR_US, LONG_US);
+  begin_those_that_go_out();
+  begin_those_that_wait();
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, 0, told, &status, NULL, &kit_error));
+  for (int i = OUT; i < ALL; i++) take(i);
+  fake_command own = fake_take_script(fix.server, "lock/acquire");
+  for (int i = 0; i < ALL; i++) answer(i);
+  fake_answer(fix.server, own, TAKEN);
+  end_all();
+  while (status == LK_UNSURE) {
+    if (lk_client_dispatch(fix.client) == 0) kit_pause();
+  }
+  EXPECT(LK_OK, status);
+  lk_caller_free(task);
+  lk_lock_close(lock);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(calls_of_a_crowd_wait_for_a_reply_and_go_out_with_it),
+      TEST(without_a_reply_they_go_out_soon),
+      TEST(to_a_server_that_is_far_they_go_out_at_once),
+      TEST(a_lost_connection_sends_those_that_waited_as_well),
+      TEST(a_call_without_a_thread_takes_them_along),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
