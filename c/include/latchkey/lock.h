@@ -96,7 +96,7 @@ typedef struct lk_lock_options {
                               until the first renewal, at a third of it */
   bool prefer_writers;  /**< LK_WRITE: while it waits nobody starts to read */
   int64_t
-      min_replicas; /**< so many replicas must have a hold, and each renewal, before it counts, up
+      min_replicas; /**< how many replicas must have a hold, and each renewal, before it counts, up
                              to LK_REPLICAS_MAX; 0: the client's */
   int64_t replicas_ms; /**< how long they have for it, 1 to 60,000; 0: the client's */
 } lk_lock_options;
