@@ -19,11 +19,27 @@ static void say_document(char *text) {
   free(text);
 }
 
+/* NAME, where there is one, and a shell takes it as it is. */
+static const char *shown_name = "NAME";
+
+static void show_name(const exec_options *options) {
+  static const char plain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@/-";
+  if (options->nnames != 1 || *options->names[0] == '-') return;
+  if (options->names[0][strspn(options->names[0], plain)] == '\0') shown_name = options->names[0];
+}
+
+static const char *busy_hint(const char *what) {
+  static char hint[LK_NAME_MAX + 100];
+  snprintf(hint, sizeof hint, "%s, or see who holds it: latchkey inspect %s", what, shown_name);
+  return hint;
+}
+
 /* The library's own hints are for its callers. */
 static const char *plain_hint(const lk_error *error) {
   switch (error->status) {
-  case LK_BUSY:
-    return "wait for it with --wait DURATION, or see who holds it: latchkey inspect NAME";
+  case LK_BUSY: return busy_hint("wait for it with --wait DURATION");
+  case LK_TIMEOUT: return busy_hint("wait longer");
   case LK_LOST:
     return "the work may have overlapped with another holder's: check it before you run it again";
   default: return hint_of(error->status);
@@ -175,6 +191,7 @@ int exec_main(int argc, char **argv) {
   open_standard(closed);
   const lk_status status = exec_options_parse(argc, argv, &run.options, &help, &wrong);
   memcpy(run.options.closed, closed, sizeof closed);
+  show_name(&run.options);
   int code = CLI_DONE;
   if (help) {
     exec_help(stdout);

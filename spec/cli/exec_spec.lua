@@ -134,6 +134,18 @@ describe('latchkey exec', function()
       assert.equal(75, exec({ '--wait', '200ms', 'job' }, { 'true' }).code)
     end)
 
+    it('shows the command that says who holds it, as it can be typed', function()
+      local function shown(...)
+        return exec({ '--wait', ... }, { 'true' }).err:match('latchkey inspect ([^\n]*)\n')
+      end
+
+      assert.equal('job', shown('0ms', 'job'))
+      assert.equal('job', shown('200ms', 'job'))
+      assert.equal('NAME', shown('0ms', 'job', 'other'))
+      server:command('HSET', 'a job', 'somebody', '1')
+      assert.equal('NAME', shown('0ms', 'a job'))
+    end)
+
     it('exits with the code that was asked for', function()
       assert.equal(3, exec({ '--wait', '0ms', '--busy-exit', '3', 'job' }, { 'true' }).code)
     end)
