@@ -10,6 +10,9 @@ target_compile_options(latchkey_flags INTERFACE
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
   target_compile_definitions(latchkey_flags INTERFACE _TIME_BITS=64 _FILE_OFFSET_BITS=64)
 endif()
+# What cannot happen ends such a build.
+target_compile_definitions(latchkey_flags INTERFACE
+  $<$<OR:$<CONFIG:Debug>,$<BOOL:${LK_SANITIZE}>>:LK_STRICT>)
 
 if(LK_SANITIZE STREQUAL "address")
   set(lk_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all)

@@ -28,7 +28,7 @@ end
 function own:release()
   local reply = assert(client:eval('own/release', { 'job' },
     { 30000, self.owner, 0, 'freed', 'PUBLISH' }))
-  return reply[1] == 1
+  return reply[1] == 1, ('own/release answered %s'):format(tostring(reply[1]))
 end
 
 if arg[5] == 'own' then

@@ -11,6 +11,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "harness/eval.h"
+#include "harness/phases.h"
 #include "harness/reply.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -35,14 +36,13 @@ struct lk_watch {
   int64_t certain_us; /* what stands of it whoever comes */
   int64_t renew_us;   /* when the next renewal goes out, at the latest */
   int64_t lease_us;   /* that is counted: of the grant, and then of the renewals */
-  lk_error *
-      refused; /* what the last renewal met that failed; NULL: none did. It stands once it is lost */
-  atomic_uint refs;    /* the application's, a renewal under way, a queued event */
-  uint8_t company;     /* an lk_company */
-  uint8_t lost;        /* an lk_lost_reason */
-  bool renewing : 1;   /* one is under way */
-  bool unanswered : 1; /* the last one failed */
-  bool closed : 1;
+  lk_error
+      *refused; /* what the last renewal met that failed; NULL: none did. Of a lost one it stays */
+  atomic_uint refs; /* the application's, a renewal under way, a queued event */
+  uint8_t company;  /* an lk_company */
+  uint8_t lost;     /* an lk_lost_reason */
+  uint8_t phase;    /* an lk_phase: sleeping until a renewal is due, calling, confirming, ended */
+  bool unanswered : 1;   /* the last renewal failed */
   bool owns_renewal : 1; /* it is an own_renewal's */
 };
 
@@ -64,7 +64,7 @@ typedef struct renewing {
 static const char *const reasons[] = {"not", "taken", "expired", "unreachable", "broken"};
 
 static void trace_deadline(const lk_watch *watch) {
-  if (watch->closed) return;
+  if (watch->phase == LK_PHASE_ENDED) return;
   LK_TRACE(watch->client->trace, "deadline", lk_clock_us(), LK_TEXT("owner", watch->owner),
            LK_NUMBER("until", watch->deadline_us));
 }
@@ -85,7 +85,8 @@ static void watch_drop(lk_watch *watch) {
 
 /* With the client's mutex held, here and in the functions that are not public. */
 static void lose(lk_watch *watch, lk_lost_reason reason) {
-  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  if (watch->phase == LK_PHASE_ENDED) return;
+  watch->phase = LK_PHASE_ENDED;
   watch->lost = (uint8_t)reason;
   LK_TRACE(watch->client->trace, "lost", lk_clock_us(), LK_TEXT("owner", watch->owner),
            LK_TEXT("reason", reasons[reason]));
@@ -96,8 +97,15 @@ static void lose(lk_watch *watch, lk_lost_reason reason) {
 /* The lease may have ended while this process did not run; whoever looks first says so. */
 static void notice_end(lk_watch *watch, int64_t now_us) {
   if (now_us < watch->deadline_us) return;
-  bool tried = watch->unanswered || watch->renewing;
+  bool tried = watch->unanswered || watch->phase != LK_PHASE_SLEEPING;
   lose(watch, tried ? LK_LOST_UNREACHABLE : LK_LOST_EXPIRED);
+}
+
+static lk_next watch_next(lk_watch *watch, int64_t now_us, unsigned happened) {
+  if (now_us >= watch->deadline_us) happened |= LK_HAPPENED_OVER;
+  lk_next next = lk_phase_next(LK_WATCHES, (lk_phase)watch->phase, happened);
+  if (next == LK_NEXT_LOSE) notice_end(watch, now_us);
+  return next;
 }
 
 static bool renews(const lk_watch *watch) { return watch->renewal->bound || watch->renewal->call; }
@@ -112,7 +120,7 @@ static int64_t slack_us(const lk_watch *watch) {
 static bool set_timer(lk_watch *watch) {
   int64_t at_us = watch->deadline_us;
   uint32_t early_ms = 0;
-  if (renews(watch) && !watch->renewing && watch->renew_us < at_us) {
+  if (renews(watch) && watch->phase == LK_PHASE_SLEEPING && watch->renew_us < at_us) {
     at_us = watch->renew_us;
     early_ms = (uint32_t)(slack_us(watch) / 1000);
   }
@@ -121,7 +129,7 @@ static bool set_timer(lk_watch *watch) {
 
 /* Whose end nobody would notice counts as lost. */
 static void plan(lk_watch *watch) {
-  if (watch->lost != LK_LOST_NOT || watch->closed) return;
+  if (watch->phase == LK_PHASE_ENDED) return;
   if (!set_timer(watch)) lose(watch, LK_LOST_EXPIRED);
 }
 
@@ -187,24 +195,19 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   }
 }
 
-static void end_renewing(renewing *r, lk_answer *answer) {
-  freeReplyObject(answer->reply);
-  lk_call_clear(&r->call);
-  watch_drop(r->watch);
-  free(r);
-}
-
-static void replicas_counted(void *user, lk_answer *answer) {
+/* It is answered, or the replicas that were asked about it have said how many have it; it is over. */
+static void renewal_heard(void *user, lk_answer *answer) {
   renewing *r = user;
   lk_watch *watch = r->watch;
   int64_t now_us = lk_clock_us();
-  bool enough = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
-                answer->reply->integer >= r->min_replicas;
   lk_mutex_lock(&watch->client->mutex);
-  notice_end(watch, now_us);
-  watch->renewing = false;
-  if (!watch->closed) {
-    if (enough) {
+  lk_next next = watch_next(watch, now_us, LK_HAPPENED_ANSWER);
+  if (next != LK_NEXT_LOSE && next != LK_NEXT_STAY) {
+    watch->phase = LK_PHASE_SLEEPING;
+    if (next == LK_NEXT_HEAR) {
+      take_answer(watch, answer, now_us);
+    } else if (answer->status == LK_OK && answer->reply->type == REDIS_REPLY_INTEGER &&
+               answer->reply->integer >= r->min_replicas) {
       count_renewal(watch, r->sent_us);
     } else {
       note_refusal(watch, answer);
@@ -213,7 +216,18 @@ static void replicas_counted(void *user, lk_answer *answer) {
     plan(watch);
   }
   lk_mutex_unlock(&watch->client->mutex);
-  end_renewing(r, answer);
+  freeReplyObject(answer->reply);
+  lk_call_clear(&r->call);
+  watch_drop(watch);
+  free(r);
+}
+
+static bool watch_move(lk_watch *watch, lk_phase from, lk_phase to) {
+  lk_mutex_lock(&watch->client->mutex);
+  bool moves = watch->phase == from;
+  if (moves) watch->phase = (uint8_t)to;
+  lk_mutex_unlock(&watch->client->mutex);
+  return moves;
 }
 
 /* With replicas a renewal counts only when they have it: they are asked, and this one is not over. Of two
@@ -227,29 +241,23 @@ static bool watch_ask_replicas(renewing *r, lk_answer *answer) {
     return false;
   }
   r->sent_us = answer->sent_us;
-  return lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
-                           replicas_counted, r);
+  if (!watch_move(r->watch, LK_PHASE_CALLING, LK_PHASE_CONFIRMING)) return false;
+  bool asked = lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
+                                 renewal_heard, r);
+  if (asked) return true;
+  watch_move(r->watch, LK_PHASE_CONFIRMING, LK_PHASE_CALLING);
+  answer->status = LK_NOMEM; /* what nobody has confirmed does not count */
+  strcpy(answer->why, "out of memory");
+  return false;
 }
 
 static void renewed(void *user, lk_answer *answer) {
-  renewing *r = user;
-  lk_watch *watch = r->watch;
-  int64_t now_us = lk_clock_us();
   redisReply *reply = answer->reply;
-  if (watch_ask_replicas(r, answer)) {
+  if (watch_ask_replicas(user, answer)) {
     freeReplyObject(reply);
     return;
   }
-  lk_mutex_lock(&watch->client->mutex);
-  /* Before the answer is looked at: a lease that ended meanwhile was not kept by it. */
-  notice_end(watch, now_us);
-  watch->renewing = false;
-  if (!watch->closed) {
-    take_answer(watch, answer, now_us);
-    plan(watch);
-  }
-  lk_mutex_unlock(&watch->client->mutex);
-  end_renewing(r, answer);
+  renewal_heard(user, answer);
 }
 
 static int64_t command_us(const lk_watch *watch) {
@@ -266,8 +274,8 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   lk_status status = LK_OK;
   renewing *r = malloc(sizeof *r);
   if (!r) {
+    watch_move(watch, LK_PHASE_CALLING, LK_PHASE_SLEEPING);
     lk_mutex_lock(&watch->client->mutex);
-    watch->renewing = false;
     retry_later(watch, now_us);
     plan(watch);
     lk_mutex_unlock(&watch->client->mutex);
@@ -292,15 +300,15 @@ static void watch_fire(lk_timer *timer) {
   int64_t now_us = lk_clock_us();
   bool renew = false;
   lk_mutex_lock(&watch->client->mutex);
-  if (!watch->closed) {
+  if (watch->phase != LK_PHASE_ENDED) {
     LK_TRACE(watch->client->trace, "timer", now_us,
              LK_TEXT("timer", now_us < watch->deadline_us ? "renew" : "deadline"),
              LK_TEXT("owner", watch->owner));
   }
-  notice_end(watch, now_us);
-  if (watch->lost == LK_LOST_NOT && !watch->closed && renews(watch) && !watch->renewing &&
-      now_us >= watch->renew_us - slack_us(watch)) {
-    renew = watch->renewing = true;
+  lk_next next = watch_next(watch, now_us, LK_HAPPENED_TIMER);
+  if (next == LK_NEXT_SEND && renews(watch) && now_us >= watch->renew_us - slack_us(watch)) {
+    renew = true;
+    watch->phase = LK_PHASE_CALLING;
     atomic_fetch_add(&watch->refs, 1);
   }
   plan(watch);
@@ -352,6 +360,7 @@ lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
   watch->timer.fire = watch_fire;
   watch->event = (lk_event){.type = &lost_event};
   watch->company = (uint8_t)terms->company;
+  watch->phase = LK_PHASE_SLEEPING;
   watch->owns_renewal = terms->owns_renewal;
   lk_client_keep(client);
   return watch;
@@ -473,7 +482,7 @@ lk_status lk_watch_trouble(const lk_watch *watch, lk_error *error) {
 
 static void close_watch(lk_watch *watch, bool wait) {
   lk_mutex_lock(&watch->client->mutex);
-  watch->closed = true;
+  watch->phase = LK_PHASE_ENDED;
   lk_mutex_unlock(&watch->client->mutex);
   lk_timer_cancel(watch->client->keeper, &watch->timer);
   lk_events_cancel(&watch->client->events, &watch->event, wait);

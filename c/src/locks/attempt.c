@@ -47,11 +47,7 @@ static void given_back(lk_attempt *a) {
 }
 
 static void heard(lk_attempt *a) {
-  if (a->phase == LK_PHASE_GIVING_BACK) {
-    given_back(a);
-  } else if (a->phase == LK_PHASE_CONFIRMING) {
-    lk_attempt_confirm(a);
-  } else if (a->heard.status != LK_OK) {
+  if (a->heard.status != LK_OK) {
     lk_attempt_meet_trouble(a, a->heard.status);
   } else {
     lk_trouble_note(a->op.client, LK_OK, NULL);
@@ -80,21 +76,19 @@ static void take_over(lk_attempt *a) {
 
 static void attempt_step(lk_steps *steps, unsigned happened) {
   lk_attempt *a = LK_OF(lk_attempt, steps, steps);
-  if (happened & LK_HAPPENED_HANDED) {
-    take_over(a);
-  } else if (a->phase == LK_PHASE_CALLING || a->phase == LK_PHASE_GIVING_BACK ||
-             a->phase == LK_PHASE_CONFIRMING) {
-    if (happened & LK_HAPPENED_ANSWER) heard(a);
-  } else if (a->hurried != LK_OK) {
-    lk_attempt_end_hurried(a);
-  } else if (a->phase == LK_PHASE_IN_LINE && (happened & LK_HAPPENED_TURN)) {
-    a->flow->begin(a);
-  } else if (lk_attempt_is_over(a)) {
-    lk_attempt_give_up(a);
-  } else if (a->phase == LK_PHASE_IN_LINE) {
-    lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us);
-  } else {
-    a->flow->woken(a, happened);
+  if (a->hurried != LK_OK) happened |= LK_HAPPENED_QUIT;
+  if (lk_phase_waits(a->phase) && lk_attempt_is_over(a)) happened |= LK_HAPPENED_OVER;
+  switch (lk_phase_next(LK_ACQUIRES, a->phase, happened)) {
+  case LK_NEXT_TAKE_OVER: take_over(a); break;
+  case LK_NEXT_HEAR: heard(a); break;
+  case LK_NEXT_CONFIRM: lk_attempt_confirm(a); break;
+  case LK_NEXT_REFUSE: given_back(a); break;
+  case LK_NEXT_BEGIN: a->flow->begin(a); break;
+  case LK_NEXT_LOOK: a->flow->woken(a, happened); break;
+  case LK_NEXT_SLEEP_ON: lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us); break;
+  case LK_NEXT_GIVE_UP: lk_attempt_give_up(a); break;
+  case LK_NEXT_QUIT: lk_attempt_end_hurried(a); break;
+  default: break;
   }
 }
 

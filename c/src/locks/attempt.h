@@ -3,37 +3,17 @@
  * One acquire of an application's, from its first try to its end. It has no thread (harness/steps.h): what
  * happens to it, an answer, a message, a timer or its turn, is noted, and leads to its next step.
  *
- * attempt.c decides what a step does, by the phase. Below it, each using those before it: the name under which
- * it asks (attempt_name.c), how it ends and sleeps (attempt_end.c), the scripts that it runs
- * (attempt_call.c), what becomes of a grant (attempt_grant.c). How kinds wait stands in flows, which use
- * these: plain.c, fair.c.
+ * What a step does goes by its phase (harness/phases.h). attempt.c calls it; what it does stands in attempt_acts.c:
+ * the name under which it asks, how it ends and sleeps, the scripts that it runs, what becomes of a grant. How kinds
+ * wait stands in flows, which use these: plain.c, fair.c.
  */
 #ifndef LK_ATTEMPT_H
 #define LK_ATTEMPT_H
 
+#include "harness/phases.h"
 #include "harness/steps.h"
 #include "locks/lock.h"
 #include "os/clock.h"
-
-typedef enum lk_phase {
-  LK_PHASE_IN_LINE,     /* others of this process are first */
-  LK_PHASE_CALLING,     /* a script was sent; its answer comes */
-  LK_PHASE_LISTENING,   /* until the server has confirmed the subscription, or the timer */
-  LK_PHASE_SLEEPING,    /* until a message or the timer */
-  LK_PHASE_CONFIRMING,  /* the replicas are asked whether they have it */
-  LK_PHASE_GIVING_BACK, /* what was granted is not to be kept */
-  LK_PHASE_ENDED
-} lk_phase;
-
-/* What has happened since the last step. */
-enum {
-  LK_HAPPENED_TURN = 1,
-  LK_HAPPENED_ANSWER = 2,
-  LK_HAPPENED_NEWS = 4, /* a message, or a change of the subscription */
-  LK_HAPPENED_TIMER = 8,
-  LK_HAPPENED_QUIT = 16,
-  LK_HAPPENED_HANDED = 32 /* a local holder handed its hold over, or failed to */
-};
 
 /* What the last call came to. */
 typedef struct lk_heard {

@@ -13,9 +13,6 @@
 
 enum { PAUSE_FIRST_US = 50 * 1000, PAUSE_LAST_US = 1000 * 1000 };
 
-/* What has happened since the last step. */
-enum { TURN = 1, ANSWER = 2, NEWS = 4, TIMER = 8, QUIT = 16 };
-
 /* --------------------------------------------------------------------------------------- ends -- */
 
 static void drop_call(lk_counting *c) {
@@ -43,8 +40,8 @@ static void end(lk_counting *c, lk_status status) {
   if (status != LK_OK && c->want->settle) c->want->settle(c);
   lk_channels_unlisten(client->channels, &c->listener);
   lk_timer_cancel(client->keeper, &c->timer);
-  c->phase = LK_COUNTING_ENDED;
-  lk_steps_end(&c->steps, leave_line(c), TURN);
+  c->phase = LK_PHASE_ENDED;
+  lk_steps_end(&c->steps, leave_line(c), LK_HAPPENED_TURN);
   if (c->want->ended) c->want->ended(c, status);
   lk_op_end(&c->op, status);
 }
@@ -70,8 +67,8 @@ static void counting_give_up(lk_counting *c) {
 
 static bool is_over(const lk_counting *c) { return lk_clock_us() >= c->deadline_us; }
 
-static void sleep_until(lk_counting *c, lk_counting_phase phase, int64_t until_us) {
-  if (until_us > c->deadline_us && phase != LK_COUNTING_PAUSING) until_us = c->deadline_us;
+static void sleep_until(lk_counting *c, lk_phase phase, int64_t until_us) {
+  if (until_us > c->deadline_us && phase != LK_PHASE_PAUSING) until_us = c->deadline_us;
   c->phase = phase;
   if (until_us == INT64_MAX) return;
   if (!lk_timer_set(c->op.client->keeper, &c->timer, until_us)) {
@@ -103,7 +100,7 @@ static void counting_digest(lk_counting *c, lk_answer *answer) {
 static void counting_answered(void *user, lk_answer *answer) {
   lk_counting *c = user;
   counting_digest(c, answer);
-  lk_steps_tell(&c->steps, ANSWER);
+  lk_steps_tell(&c->steps, LK_HAPPENED_ANSWER);
   lk_op_drop(&c->op);
 }
 
@@ -113,14 +110,14 @@ static void send_copy(lk_counting *c) {
   const lk_call *call = &c->call;
   int64_t deadline_us = lk_clock_us() + c->patience_us;
   if (c->resend_us > 0 && deadline_us > c->until_us) deadline_us = c->until_us;
-  c->phase = LK_COUNTING_CALLING;
+  c->phase = LK_PHASE_CALLING;
   if (c->blocking && c->thread == lk_thread_number()) {
     const lk_bytes *keys = call->argv + 3, *args = keys + call->script->nkeys;
     size_t nargs = call->argc - 3 - call->script->nkeys;
     lk_invocation what = {call->script, keys, call->script->nkeys, args, nargs};
     lk_eval_call(c->op.client, &what, deadline_us, &answer, NULL);
     counting_digest(c, &answer);
-    lk_steps_note(&c->steps, ANSWER);
+    lk_steps_note(&c->steps, LK_HAPPENED_ANSWER);
     return;
   }
   lk_op_keep(&c->op);
@@ -128,7 +125,7 @@ static void send_copy(lk_counting *c) {
   lk_op_drop(&c->op);
   answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
   counting_digest(c, &answer);
-  lk_steps_note(&c->steps, ANSWER);
+  lk_steps_note(&c->steps, LK_HAPPENED_ANSWER);
 }
 
 static lk_status write_call(lk_counting *c, const char *script, lk_error *error) {
@@ -189,7 +186,7 @@ static void counting_told(lk_listener *listener, lk_news news, lk_bytes payload,
   }
   /* Who is deaf for a while looks when it hears again. */
   if (news != LK_NEWS_DEAF) c->news = true;
-  if (news != LK_NEWS_DEAF) lk_steps_tell_later(&c->steps, NEWS);
+  if (news != LK_NEWS_DEAF) lk_steps_tell_later(&c->steps, LK_HAPPENED_NEWS);
   lk_mutex_unlock(&c->op.client->mutex);
 }
 
@@ -233,11 +230,11 @@ static void listen_in(lk_counting *c) {
   lk_client *client = c->op.client;
   int64_t until_us = lk_clock_us() + client->settings.connect_us + client->command_us;
   c->listener.told = counting_told;
-  c->phase = LK_COUNTING_LISTENING;
+  c->phase = LK_PHASE_LISTENING;
   if (lk_channels_listen(client->channels, c->counter->channel, &c->listener) != LK_OK) {
     end(c, lk_fail(lk_op_error(&c->op), LK_NOMEM, "out of memory"));
   } else {
-    sleep_until(c, LK_COUNTING_LISTENING, until_us);
+    sleep_until(c, LK_PHASE_LISTENING, until_us);
   }
 }
 
@@ -259,7 +256,7 @@ static void wait_on(lk_counting *c, lk_status status) {
   } else if (status == LK_BUSY && hears(c, &news) && news) {
     begin_looking(c); /* what came while it looked */
   } else if (!end_deaf(c)) {
-    sleep_until(c, LK_COUNTING_SLEEPING, look_again_at(c));
+    sleep_until(c, LK_PHASE_SLEEPING, look_again_at(c));
   }
 }
 
@@ -337,7 +334,7 @@ static bool counting_send_again(lk_counting *c, lk_status status) {
   if (status == LK_OK || !c->doubt || c->resend_us == 0 || !lk_may_pass(status)) return false;
   int64_t at_us = lk_clock_us() + lk_pause_us(&c->copy_us, PAUSE_LAST_US);
   if (c->hurried != LK_OK || at_us >= c->until_us) return false;
-  sleep_until(c, LK_COUNTING_PAUSING, at_us);
+  sleep_until(c, LK_PHASE_PAUSING, at_us);
   return true;
 }
 
@@ -357,30 +354,25 @@ static void heard_answer(lk_counting *c) {
 
 static void counting_step(lk_steps *steps, unsigned happened) {
   lk_counting *c = LK_OF(lk_counting, steps, steps);
-  if (c->phase == LK_COUNTING_CALLING) {
-    if (happened & ANSWER) heard_answer(c);
-  } else if (c->phase == LK_COUNTING_PAUSING) {
-    if (c->hurried != LK_OK) {
-      heard_answer(c); /* no copy follows */
-    } else if (happened & TIMER) {
-      send_copy(c);
-    }
-  } else if (c->hurried != LK_OK) {
-    end_hurried(c);
-  } else if (c->phase == LK_COUNTING_IN_LINE && (happened & TURN)) {
-    begin_looking(c);
-  } else if (is_over(c)) {
-    counting_give_up(c);
-  } else if (c->phase == LK_COUNTING_IN_LINE) {
-    sleep_until(c, LK_COUNTING_IN_LINE, c->deadline_us);
-  } else if ((happened & (NEWS | TIMER)) && !end_deaf(c)) {
-    begin_looking(c);
+  if (c->hurried != LK_OK) happened |= LK_HAPPENED_QUIT;
+  if (lk_phase_waits(c->phase) && is_over(c)) happened |= LK_HAPPENED_OVER;
+  switch (lk_phase_next(LK_COUNTS, c->phase, happened)) {
+  case LK_NEXT_HEAR: heard_answer(c); break; /* after a pause, too: no copy follows */
+  case LK_NEXT_SEND: send_copy(c); break;
+  case LK_NEXT_BEGIN: begin_looking(c); break;
+  case LK_NEXT_SLEEP_ON: sleep_until(c, LK_PHASE_IN_LINE, c->deadline_us); break;
+  case LK_NEXT_GIVE_UP: counting_give_up(c); break;
+  case LK_NEXT_QUIT: end_hurried(c); break;
+  case LK_NEXT_LOOK:
+    if (!end_deaf(c)) begin_looking(c);
+    break;
+  default: break;
   }
 }
 
 static void counting_fire(lk_timer *timer) {
   lk_counting *c = LK_OF(lk_counting, timer, timer);
-  lk_steps_tell(&c->steps, TIMER);
+  lk_steps_tell(&c->steps, LK_HAPPENED_TIMER);
 }
 
 static void counting_quit(lk_op *op, lk_status why) {
@@ -388,7 +380,7 @@ static void counting_quit(lk_op *op, lk_status why) {
   lk_mutex_lock(&op->client->mutex);
   if (c->hurried == LK_OK) c->hurried = (int)why;
   lk_mutex_unlock(&op->client->mutex);
-  lk_steps_tell(&c->steps, QUIT);
+  lk_steps_tell(&c->steps, LK_HAPPENED_QUIT);
 }
 
 static void counting_free(lk_counting *c) {
@@ -445,12 +437,12 @@ static void counting_start(lk_counting *c) {
   lk_client *client = c->op.client;
   bool first = true;
   lk_mutex_lock(&client->mutex);
-  c->phase = LK_COUNTING_IN_LINE;
+  c->phase = LK_PHASE_IN_LINE;
   c->in_line = c->wait_ms != 0;
   if (c->in_line) c->joined_us = lk_clock_us();
   if (c->in_line) first = lk_line_join(c->counter->line, &c->place);
   lk_mutex_unlock(&client->mutex);
-  lk_steps_start(&c->steps, first ? TURN : TIMER);
+  lk_steps_start(&c->steps, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
 }
 
 lk_status lk_counting_run(lk_counting *c, const lk_counter *counter, const lk_want *want,

@@ -10,6 +10,7 @@
 
 #include "harness/eval.h"
 #include "harness/line.h"
+#include "harness/phases.h"
 #include "harness/reply.h"
 #include "harness/steps.h"
 #include "locks/counter.h"
@@ -39,15 +40,6 @@ typedef struct lk_want {
 } lk_want;
 
 enum { LK_COUNTING_VALUES = 6, LK_COUNTING_NUMBERS = 2 }; /* most of a call */
-
-typedef enum lk_counting_phase {
-  LK_COUNTING_IN_LINE,   /* others of this process are first */
-  LK_COUNTING_CALLING,   /* a look is under way */
-  LK_COUNTING_PAUSING,   /* before it goes out once more */
-  LK_COUNTING_LISTENING, /* until the server has confirmed the subscription */
-  LK_COUNTING_SLEEPING,  /* until a message, or the timer */
-  LK_COUNTING_ENDED
-} lk_counting_phase;
 
 struct lk_counting {
   lk_op op;
@@ -79,7 +71,7 @@ struct lk_counting {
   atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
 
   /* Of whoever runs it. */
-  lk_counting_phase phase;
+  lk_phase phase;
   bool gives_back;  /* the call under way does */
   lk_status reason; /* for that */
   lk_seq *seq;      /* of the call under way */

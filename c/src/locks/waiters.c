@@ -110,8 +110,7 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
    * own connection has written. */
   bool idle = a && !a->steps.running && !a->steps.happened && a->hurried == LK_OK &&
               a->lock->min_replicas == 0 && a->lock->lease_us >= lease_us &&
-              (a->phase == LK_PHASE_IN_LINE || a->phase == LK_PHASE_LISTENING ||
-               a->phase == LK_PHASE_SLEEPING);
+              lk_phase_waits(a->phase);
   if (idle && record->handovers < limit) {
     record->handovers++;
     a->steps.held = true;

@@ -347,7 +347,7 @@ static lk_error lose_by(void (*trouble)(server *s)) {
   open_with(LK_LOCK, LEASE_MS, true, LK_ON_DISPATCH);
   EXPECT(LK_OK, release());
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
-  options.lease_ms = LEASE_MS;
+  options.lease_ms = LONG_LEASE_MS; /* a renewal has its answer long before the end */
   options.renew = true;
   options.on_lost = on_lost_keeps_why;
   options.user = &why;
