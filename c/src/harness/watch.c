@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "base/status.h"
 #include "harness/eval.h"
 #include "harness/phases.h"
@@ -42,15 +41,8 @@ struct lk_watch {
   uint8_t company;  /* an lk_company */
   uint8_t lost;     /* an lk_lost_reason */
   uint8_t phase;    /* an lk_phase: sleeping until a renewal is due, calling, confirming, ended */
-  bool unanswered : 1;   /* the last renewal failed */
-  bool owns_renewal : 1; /* it is an own_renewal's */
+  bool unanswered;  /* the last renewal failed */
 };
-
-/* What a watch without a lock renews by. */
-typedef struct own_renewal {
-  lk_renewal renewal;
-  lk_call call;
-} own_renewal;
 
 /* One that is under way. */
 typedef struct renewing {
@@ -73,11 +65,7 @@ static void watch_drop(lk_watch *watch) {
   if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
   lk_client *client = watch->client;
   if (watch->renewal->let_go) watch->renewal->let_go(watch->user);
-  if (watch->owns_renewal) {
-    own_renewal *own = LK_OF(own_renewal, renewal, watch->renewal);
-    lk_call_clear(&own->call);
-    free(own);
-  }
+  if (watch->renewal->drop) watch->renewal->drop(watch->renewal);
   free(watch->refused);
   free(watch);
   lk_client_drop(client);
@@ -162,12 +150,13 @@ static void note_refusal(lk_watch *watch, const lk_answer *answer) {
   }
 }
 
-static void retry_later(lk_watch *watch, int64_t now_us) {
+static void retry_later(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
   int64_t pause_us = watch->lease_us / RETRY_PART;
   if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
   if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
   watch->unanswered = true;
   watch->renew_us = now_us + pause_us;
+  note_refusal(watch, answer);
 }
 
 static void count_renewal(lk_watch *watch, int64_t sent_us) {
@@ -190,8 +179,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   } else if (status == LK_LOST) {
     lose(watch, reason);
   } else {
-    note_refusal(watch, answer);
-    retry_later(watch, now_us);
+    retry_later(watch, answer, now_us);
   }
 }
 
@@ -210,8 +198,7 @@ static void renewal_heard(void *user, lk_answer *answer) {
                answer->reply->integer >= r->min_replicas) {
       count_renewal(watch, r->sent_us);
     } else {
-      note_refusal(watch, answer);
-      retry_later(watch, now_us);
+      retry_later(watch, answer, now_us);
     }
     plan(watch);
   }
@@ -253,11 +240,11 @@ static bool watch_ask_replicas(renewing *r, lk_answer *answer) {
 
 static void renewed(void *user, lk_answer *answer) {
   redisReply *reply = answer->reply;
-  if (watch_ask_replicas(user, answer)) {
+  if (!watch_ask_replicas(user, answer)) {
+    renewal_heard(user, answer);
+  } else {
     freeReplyObject(reply);
-    return;
   }
-  renewal_heard(user, answer);
 }
 
 static int64_t command_us(const lk_watch *watch) {
@@ -276,7 +263,7 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   if (!r) {
     watch_move(watch, LK_PHASE_CALLING, LK_PHASE_SLEEPING);
     lk_mutex_lock(&watch->client->mutex);
-    retry_later(watch, now_us);
+    retry_later(watch, &failed, now_us);
     plan(watch);
     lk_mutex_unlock(&watch->client->mutex);
     watch_drop(watch);
@@ -289,10 +276,11 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
     r->call.durable = by->min_replicas > 0;
   }
   const lk_call *call = by->bound ? &r->call : by->call;
-  bool sent =
-      status == LK_OK && lk_eval_start(watch->client, call, now_us + command_us(watch), renewed, r);
   lk_answer answer = failed;
-  if (!sent) renewed(r, &answer);
+  int64_t until_us = now_us + command_us(watch);
+  if (status != LK_OK || !lk_eval_start(watch->client, call, until_us, renewed, r)) {
+    renewed(r, &answer);
+  }
 }
 
 static void watch_fire(lk_timer *timer) {
@@ -332,21 +320,6 @@ static lk_lane *watch_lane_of(const lk_event *event) {
 static const lk_event_type lost_event = {
     .run = run_event, .drop = drop_event, .lane = watch_lane_of};
 
-static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
-  if (spec->lease_ms < LK_LEASE_MIN_MS || spec->lease_ms > LK_LEASE_MAX_MS) {
-    return lk_fail(error, LK_INVALID, "lease_ms must be from %d to %d", LK_LEASE_MIN_MS,
-                   LK_LEASE_MAX_MS);
-  }
-  if (spec->drift_ms < 0 || spec->drift_ms >= spec->lease_ms) {
-    return lk_fail(error, LK_INVALID, "drift_ms must be at least 0 and below lease_ms");
-  }
-  if (spec->since_ms <= 0 || spec->since_ms > lk_clock_ms()) {
-    return lk_fail(error, LK_INVALID,
-                   "since_ms must say when the call that got the lease was sent, by lk_now_ms()");
-  }
-  return LK_OK;
-}
-
 lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
   lk_watch *watch = malloc(sizeof *watch);
   if (!watch) return NULL;
@@ -361,7 +334,6 @@ lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
   watch->event = (lk_event){.type = &lost_event};
   watch->company = (uint8_t)terms->company;
   watch->phase = LK_PHASE_SLEEPING;
-  watch->owns_renewal = terms->owns_renewal;
   lk_client_keep(client);
   return watch;
 }
@@ -371,65 +343,6 @@ bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
   extend(watch, sent_us, lease_us, (lk_company)watch->company);
   renew_after(watch, sent_us);
   return set_timer(watch);
-}
-
-static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_spec *spec,
-                          lk_error *error) {
-  own->renewal = (lk_renewal){.lease_us = spec->lease_ms * 1000, .drift_ms = spec->drift_ms};
-  if (!spec->script) return LK_OK;
-  const lk_script_def *script = lk_catalog_find(client->catalog, spec->script);
-  if (!script) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
-  lk_invocation what = {script, spec->keys, spec->nkeys, spec->args, spec->nargs};
-  lk_status status = lk_call_init(&own->call, &what, error);
-  own->call.gathers = true;
-  own->renewal.call = &own->call;
-  return status;
-}
-
-lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*let_go)(void *user),
-                         lk_watch **out, lk_error *error) {
-  own_renewal *own = calloc(1, sizeof *own);
-  if (!own) return lk_fail(error, LK_NOMEM, "out of memory");
-  lk_status status = own_call(own, client, spec, error);
-  lk_watch_terms terms = {.renewal = &own->renewal,
-                          .owner = "",
-                          .company = LK_COMPANY_NONE,
-                          .on_lost = spec->on_lost,
-                          .user = spec->user,
-                          .owns_renewal = true};
-  own->renewal.let_go = let_go;
-  lk_watch *watch = status == LK_OK ? lk_watch_new(client, &terms) : NULL;
-  if (!watch) {
-    lk_call_clear(&own->call);
-    free(own);
-    return status != LK_OK ? status : lk_fail(error, LK_NOMEM, "out of memory");
-  }
-  lk_mutex_lock(&client->mutex);
-  *out = watch; /* before anybody can hear of its end */
-  bool runs = lk_watch_run(watch, spec->since_ms * 1000, own->renewal.lease_us);
-  if (!runs) *out = NULL;
-  lk_mutex_unlock(&client->mutex);
-  if (runs) return lk_succeed(error);
-  own->renewal.let_go = NULL; /* what it was given stays the caller's */
-  lk_watch_end(watch);
-  return lk_fail(error, LK_NOMEM, "out of memory");
-}
-
-lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
-                        lk_error *error) {
-  lk_watch_spec given;
-  if (out) *out = NULL;
-  lk_status status = lk_client_enter(client, error);
-  if (status != LK_OK) return status;
-  if (!out || !spec) {
-    status = lk_fail(error, LK_INVALID, "a watch needs a spec and a place for the result");
-  } else {
-    status = lk_options_copy(&given, sizeof given, spec, "lk_watch_spec", error);
-  }
-  if (status == LK_OK) status = check_spec(&given, error);
-  if (status == LK_OK) status = lk_watch_start(client, &given, NULL, out, error);
-  lk_client_leave(client);
-  return status;
 }
 
 int64_t lk_watch_left_ms(lk_watch *watch) {

@@ -12,7 +12,8 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*le
                          lk_watch **out, lk_error *error);
 
 /* How a lease is renewed. It lives as long as its watches. */
-typedef struct lk_renewal {
+typedef struct lk_renewal lk_renewal;
+struct lk_renewal {
   int64_t lease_us;
   int64_t drift_ms;
   const lk_bound *bound; /* NULL: by `call`; without either nothing is renewed */
@@ -24,7 +25,8 @@ typedef struct lk_renewal {
       void *user); /* NULL, or told outside of every mutex that nothing looks at the watch's
                                  user any more */
   lk_lane *lane;   /* NULL: losses are told in any order, and beside each other */
-} lk_renewal;
+  void (*drop)(const lk_renewal *renewal); /* NULL, or frees it: its only watch is gone */
+};
 
 /* What a watch of a hold is told. */
 typedef struct lk_watch_terms {
@@ -33,7 +35,6 @@ typedef struct lk_watch_terms {
   lk_company company;
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
   void *user;
-  bool owns_renewal; /* it is an own one's of the watch, and goes with it */
 } lk_watch_terms;
 /* It does not run yet. A renewal is written down only when it is due. NULL: no memory. */
 lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms);
