@@ -153,6 +153,26 @@ describe('latchkey bundle', function()
     assert.truthy(none.err:find(nowhere .. ' is not a folder', 1, true))
   end)
 
+  it('refuses contracts in which something is still to be decided, line by line', function()
+    local folder = program.folder()
+    assert(dir.makepath(folder .. '/acme'))
+    assert(utils.writefile(folder .. '/acme/get.lua', "return redis.call('GET', KEYS[1])\n"))
+    assert.equal(0, run('adopt', folder .. '/acme/get.lua').code)
+
+    local result = run('bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o',
+      folder .. '/b')
+
+    assert.equal(1, result.code)
+    assert.matches('acme/get.contract:4: decide: a person must decide here: what it does; write '
+      .. 'what is right in the place of "?"\n', result.err, 1, true)
+    assert.is_false(path.exists(folder .. '/b'))
+    local contract = assert(utils.readfile(folder .. '/acme/get.contract'))
+    contract = contract:gsub('no %?[^\n]*', 'no'):gsub('%?[^\n]*', 'decided')
+    assert(utils.writefile(folder .. '/acme/get.contract', contract))
+    assert.equal(0, run('bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o',
+      folder .. '/b').code)
+  end)
+
   it('exits 1 where it cannot write, and when it cannot sign', function()
     local folder = scripts('1.0.0', 0)
     local file = folder .. '/b.tar.gz'

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
+local stringx = require('pl.stringx')
 local utils = require('pl.utils')
 
 local own_lock = require('support.own_lock')
@@ -176,12 +177,35 @@ return {1, redis.call('HLEN', KEYS[1])}
         "local n = ARGV[1] .. ARGV[2]\nreturn redis.call('incr', n)\n")
       local server = program.server()
 
-      server:command('SET', 'ab', 'word')
+      server:command('SET', 'a5000', 'word')
 
-      local result = eval('--url', server.url, 'acme/renew', 'k', ',', 'a', 'b', '--json')
+      local result = eval('--url', server.url, 'acme/renew', 'k', ',', 'a', '5000', '--json')
 
       assert.equal(1, result.code)
       assert.equal(2, program.decode(result.out).error.line)
+    end)
+
+    it('sends nothing that is out of the contract, as typed calls do', function()
+      local server = program.server()
+
+      for words, why in pairs({
+        ['--name job --token me --ttl 10ms'] = 'ttl is 50 to 86400000, not "10"',
+        ['acme:job:lock , me 86400001'] = 'ttl is 50 to 86400000, not "86400001"',
+        ['acme:job:lock , me 5e3'] = 'ttl is 50 to 86400000, not "5e3"',
+        [('acme:job:lock , %s 5000'):format(('x'):rep(257))] =
+          'token has 1 to 256 bytes, not 257 bytes',
+        ['acme:job:lock , me'] = 'acme/acquire takes 2 arguments, not 1',
+        ['acme:job:lock , me 5000 more'] = 'acme/acquire takes 2 arguments, not 3',
+        [', me 5000'] = 'acme/acquire takes 1 key, not 0',
+      }) do
+        for _, where in ipairs({ '--mock', '--url ' .. server.url }) do
+          local result = eval(unpack(stringx.split(where .. ' acme/acquire ' .. words)))
+
+          assert.equal(64, result.code, words)
+          assert.matches(why, result.err, 1, true)
+        end
+      end
+      assert.equal('0', server:command('DBSIZE'))
     end)
 
     it('refuses on the mock engine a reply that the contract does not list', function()

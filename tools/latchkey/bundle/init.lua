@@ -8,6 +8,7 @@ local catalog = require('latchkey.script.catalog')
 local digest = require('latchkey.digest')
 local evidence = require('latchkey.bundle.evidence')
 local gzip = require('latchkey.bundle.gzip')
+local header = require('latchkey.script.header')
 local manifest = require('latchkey.bundle.manifest')
 local pages = require('latchkey.bundle.pages')
 local report = require('latchkey.cli.report')
@@ -44,6 +45,18 @@ local function too_large(what)
   return ('%s is larger than %d bytes'):format(what, bundle.BYTES_MAX)
 end
 
+-- What nobody has decided in contracts: whoever receives the bundle would take it for a promise.
+local function undecided(scripts)
+  local all = {}
+  for _, script in ipairs(scripts) do
+    for _, finding in ipairs(script.contract and header.undecided(script.contract) or {}) do
+      finding.file = catalog.contract_of(script.path, script.source)
+      all[#all + 1] = finding
+    end
+  end
+  return all
+end
+
 ---@param about { name: string, version: string }
 ---@param folder string of the scripts
 ---@param licence? string the text of one
@@ -56,6 +69,10 @@ function bundle.pack(about, folder, licence, statement)
     return nil, (report.text(findings):gsub('\n$', ''))
   elseif #scripts == 0 then
     return nil, folder .. ' has no scripts'
+  end
+  findings = undecided(scripts)
+  if #findings > 0 then
+    return nil, (report.text(findings):gsub('\n$', ''))
   end
   local files = { LICENSE = licence, [evidence.FILE] = statement }
   for _, script in ipairs(scripts) do

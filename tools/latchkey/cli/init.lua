@@ -4,7 +4,8 @@
 --
 -- A command is a module { summary, configure(parser, arguments), run(args, ctx) -> exit code }, and
 -- `server = true` when it talks to one. `configure` may be left out. `several` where the servers of
--- a majority can be asked, one after the other (cli/several.lua).
+-- a majority can be asked, one after the other (cli/several.lua). `exits`, { code, what } each, is
+-- shown at the end of --help.
 local argparse = require('argparse')
 local dir = require('pl.dir')
 local path = require('pl.path')
@@ -187,6 +188,15 @@ function cli.number(word)
   return number, number == nil and ('"%s" is not a number'):format(text.safe(word)) or nil
 end
 
+-- Below what the command's own epilog says.
+local function show_exits(parser, exits)
+  local lines = { 'Exit codes:' }
+  for _, exit in ipairs(exits) do
+    lines[#lines + 1] = ('  %-3d %s'):format(exit[1], exit[2])
+  end
+  parser:epilog((parser._epilog and parser._epilog .. '\n\n' or '') .. table.concat(lines, '\n'))
+end
+
 ---The parser of a command, --help left out, and its module.
 ---@param home string
 ---@param name string
@@ -202,6 +212,9 @@ function cli.parser(home, name, arguments)
     command.configure(parser, arguments, home)
   end
   common_options(parser, command)
+  if command.exits then
+    show_exits(parser, command.exits)
+  end
   return parser, command
 end
 

@@ -2,6 +2,7 @@
 -- A call of a script as it is written on a command line: the script by its name, its keys and
 -- arguments around a comma, or formed from --name and the options that its header makes.
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
@@ -167,6 +168,57 @@ local function form(script, args)
   return keys, values, told
 end
 
+local function count_of(number, word)
+  return ('%d %s%s'):format(number, word, number == 1 and '' or 's')
+end
+
+-- Why keys or arguments are not as many as a contract says.
+local function wrong_count(script, fields, given, word)
+  local last = fields[#fields]
+  local least = #fields
+  while least > 0 and (fields[least].optional or fields[least].many
+    and fields[least].many.min == 0) do
+    least = least - 1
+  end
+  if #given < least or #given > #fields and not (last and last.many) then
+    return ('%s takes %s, not %d'):format(script.name, count_of(#fields, word), #given)
+  end
+end
+
+local RANGES = {
+  integer = function(field, value)
+    local number = value:find('^%d+$') and tonumber(value)
+    return number and number >= field.min and number <= field.max
+      or ('is %.0f to %.0f'):format(field.min, field.max)
+  end,
+  choice = function(field, value)
+    return tablex.find(field.values, value) and true or 'is ' .. table.concat(field.values, ' or ')
+  end,
+  text = function(field, value)
+    return #value >= field.min and #value <= field.max
+      or ('has %.0f to %.0f bytes'):format(field.min, field.max)
+  end,
+}
+
+-- A script that has a contract mostly checks nothing itself, as its typed calls do: why they would
+-- not send this.
+local function out_of_contract(script, keys, values)
+  local h = script.header
+  local wrong = wrong_count(script, h.keys, keys, 'key')
+    or wrong_count(script, h.argv, values, 'argument')
+  for i, value in ipairs(not wrong and values or {}) do
+    local field = h.argv[math.min(i, #h.argv)]
+    local range = RANGES[field.kind]
+    value = type(value) == 'number' and ('%.0f'):format(value) or value
+    local why = range and range(field, value) or true
+    if why ~= true then
+      return ('%s %s, not %s; nothing was sent'):format(field.name, why,
+        #value > 40 and #value .. ' bytes' or '"' .. text.safe(value) .. '"')
+    end
+  end
+  return wrong
+end
+
 ---@param script table with a header, if there is a name
 ---@param args { script: string[], name: string|nil } and `field_ARGUMENT` for each option
 ---@return string[]|nil keys
@@ -174,15 +226,22 @@ end
 ---@return table<integer, string>|nil told channels whose verb, in these places, the server may want
 ---  to be another one
 function script_call.form(script, args)
+  local keys, values, told
   if not args.name then
-    return split(args.script)
+    keys, values = split(args.script)
   elseif #args.script > 1 then
     return nil, 'write either --name or keys and arguments'
   elseif not script.header then
     return nil, script.name .. ' has no header, so that --name forms nothing; write keys and '
       .. 'arguments out'
+  else
+    keys, values, told = form(script, args)
   end
-  return form(script, args)
+  local wrong = keys and script.contract and out_of_contract(script, keys, values)
+  if wrong then
+    return nil, wrong
+  end
+  return keys, values, told
 end
 
 ---Does the text of a script have a header, right or wrong?

@@ -1,17 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules on scripts that have a contract beside them, and on owners.
+local header = require('latchkey.script.header')
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
-local MARK = '?'
-
--- What `latchkey adopt` could not know.
 local function decide(script, report)
-  for number, line in ipairs(script.contract_lines) do
-    if (line .. ' '):find(' %' .. MARK .. ' ') then
-      report({ contract = script.contract, line = number },
-        'a person must decide here: write what is right in the place of "?"')
-    end
+  for _, finding in ipairs(header.undecided(table.concat(script.contract_lines, '\n'))) do
+    report({ contract = script.contract, line = finding.line }, finding.message)
   end
 end
 

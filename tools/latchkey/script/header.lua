@@ -209,6 +209,26 @@ function header.parse_contract(text, source, sha1, path)
   return h
 end
 
+-- What `latchkey adopt` writes where it could not know.
+local MARK = '?'
+
+---What a person has still to decide in a contract.
+---@param text string the contract
+---@return table[] findings { line, rule, message }
+function header.undecided(text)
+  local findings = {}
+  for number, line in ipairs(split(text)) do
+    local asked = (line .. ' '):match(' %' .. MARK .. ' (.*)$')
+    if asked then
+      asked = asked:gsub('%s+$', '')
+      findings[#findings + 1] = { line = number, rule = 'decide',
+        message = ('a person must decide here: %swrite what is right in the place of "?"'):format(
+          asked ~= '' and asked .. '; ' or '') }
+    end
+  end
+  return findings
+end
+
 ---Parses the header of a script.
 ---@param source string the whole script
 ---@param path? string its file, which must be named like the script

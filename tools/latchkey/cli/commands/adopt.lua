@@ -8,6 +8,11 @@ local header = require('latchkey.script.header')
 
 local command = { summary = 'write the contract of a script that has none' }
 
+command.exits = {
+  { 0, 'the contracts are written, also where something is left to decide in them' },
+  { 64, 'wrong use: there is no such file, it is no Lua, or it has a contract' },
+}
+
 function command.configure(parser)
   parser:argument('file', 'Scripts, each in the folder of its family: scripts/acme/acquire.lua.')
     :args('+')

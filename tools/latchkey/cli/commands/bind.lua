@@ -8,6 +8,12 @@ local catalog = require('latchkey.script.catalog')
 
 local command = { summary = 'write typed calls of scripts, for programs in C or Lua' }
 
+command.exits = {
+  { 0, 'the calls are written; scripts that have none are named on standard error' },
+  { 64, 'wrong use: no scripts, a header or contract that is wrong, or a file that '
+    .. 'cannot be written' },
+}
+
 function command.configure(parser)
   parser:argument('language', 'For which language: c or lua.'):choices({ 'c', 'lua' })
   parser:option('--dir', 'The folder of the scripts.'):argname('DIR'):count(1)

@@ -9,6 +9,13 @@ local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'write scripts as one file for operations' }
 
+command.exits = {
+  { 0, 'the bundle is written' },
+  { 1, 'the scripts cannot be packed: a contract that is wrong or undecided, a file '
+    .. 'that cannot be written, or a key that cannot sign' },
+  { 64, 'wrong use: no such folder, or no name and version' },
+}
+
 local OWN_NAME = 'latchkey-scripts'
 
 function command.configure(parser)

@@ -9,6 +9,14 @@ local terminal = require('latchkey.cli.terminal')
 
 local command = { summary = 'run scripts in every order, with crashes and lost replies' }
 
+command.exits = {
+  { 0, 'every order within the bounds was tried, and no promise was broken' },
+  { 1, 'a promise was broken; or a script cannot be run, or the default runs leave '
+    .. 'out one of its replies' },
+  { 2, 'the memory did not suffice for every order; none that was tried broke a promise' },
+  { 64, 'wrong use: a model, a promise, a limit or a folder that is not there' },
+}
+
 -- What shells offer behind the command.
 function command.words()
   return require('latchkey.checker').families
@@ -51,7 +59,6 @@ function command.configure(parser)
   for _, limit in ipairs(require('latchkey.checker.limits').list) do
     lines[#lines + 1] = ('  %-16s %s'):format(limit[1], limit[2])
   end
-  lines[#lines + 1] = 'Exit code 1: something was found. 2: the memory did not suffice for all.'
   parser:epilog(table.concat(lines, '\n'))
 end
 

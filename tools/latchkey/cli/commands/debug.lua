@@ -6,6 +6,12 @@ local script_call = require('latchkey.cli.script_call')
 
 local command = { summary = 'step through a script, forwards and back' }
 
+command.exits = {
+  { 0, 'the session ended' },
+  { 1, 'from a pipe: a command failed, or the script ended with an error' },
+  { 64, 'wrong use: there is no such script, or no such call of it' },
+}
+
 -- What shells offer behind the command.
 function command.words(home)
   return catalog.names(path.join(home, 'scripts'))
@@ -32,7 +38,7 @@ function command.configure(parser, arguments, home)
   script_call.options(parser, script_call.catalogs(home,
     script_call.option_in(arguments, 'dir')))
   parser:epilog('On the mock, no server is needed. help lists what can be typed. From a pipe each '
-    .. 'line is a command; exit code 1: one of them failed, or the script ended with an error.')
+    .. 'line is a command.')
 end
 
 -- What was given beside an option that stands alone.

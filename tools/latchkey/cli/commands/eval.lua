@@ -14,6 +14,13 @@ local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'run a script by its name', server = true }
 
+command.exits = {
+  { 0, 'the script answered, and with no error' },
+  { 1, 'the script answered with an error; or a bundle is not trusted' },
+  { 64, 'wrong use: there is no such script, or an argument is out of the range of its contract' },
+  { 69, 'the server could not be reached, or refused' },
+}
+
 -- What shells offer behind the command.
 function command.words(home)
   return catalog.names(path.join(home, 'scripts'))
@@ -45,8 +52,7 @@ function command.configure(parser, arguments, home)
     parser:option('--dir', 'A folder of further scripts.'):argname('DIR'),
     parser:option('--bundle', 'A script of this bundle.'):argname('FILE'))
   trust.options(parser)
-  parser:epilog('The reply is shown as redis-cli shows it. Exit code 1: the script answered with '
-    .. 'an error.')
+  parser:epilog('The reply is shown as redis-cli shows it.')
 end
 
 -- What the library would call the errors of the mock.

@@ -6,6 +6,12 @@ local report = require('latchkey.cli.report')
 
 local command = { summary = 'check scripts: header, Lua, agreement of both, fragments, ledger' }
 
+command.exits = {
+  { 0, 'no findings' },
+  { 1, 'a script, or a contract, has a finding' },
+  { 64, 'wrong use: there is no such file, or no script in a folder' },
+}
+
 function command.configure(parser)
   parser:argument('target', 'scripts, or folders of scripts; without any, the project\'s own')
     :args('*')

@@ -7,6 +7,13 @@ local cli = require('latchkey.cli')
 
 local command = { summary = 'show which wrong versions of the scripts the checks catch' }
 
+command.exits = {
+  { 0, 'every mutant was caught, or is listed as harmless' },
+  { 1, 'a mutant is alive, a row of the list is out of date, or a script fails as it is' },
+  { 64, 'wrong use: a script, a kind or a folder that is not there' },
+  { 70, 'busted or luaposix is not installed' },
+}
+
 -- What shells offer behind the command.
 function command.words(home)
   return catalog.names(path.join(home, 'scripts'))
@@ -36,7 +43,7 @@ function command.configure(parser)
   parser:epilog('Each mutant runs the specs of its script on the mock and, when they let it pass, '
     .. 'the model checker. Harmless ones are listed in tools/latchkey/mutate/equivalent.tsv, each '
     .. 'with the reason. Scripts of --dir need --spec or --model; what is named there runs on '
-    .. 'each mutant. Exit code 1: a mutant is alive, or a row of the list is out of date.')
+    .. 'each mutant.')
 end
 
 local function list_kinds(ctx)

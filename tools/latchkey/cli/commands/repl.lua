@@ -6,6 +6,13 @@ local report = require('latchkey.cli.report')
 
 local command = { summary = 'try scripts at a prompt, on the mock or on a server', server = true }
 
+command.exits = {
+  { 0, 'the input ended' },
+  { 1, 'from a file or a pipe: a line failed' },
+  { 64, 'wrong use: no such folder, or a script in it with a wrong header' },
+  { 69, '--url: the server could not be reached, or refused' },
+}
+
 local PROMPT, MORE = 'latchkey> ', '......... '
 
 function command.configure(parser)
@@ -13,7 +20,7 @@ function command.configure(parser)
   parser:flag('--no-strict', 'Let the mock take what latchkey forbids and a server tolerates.')
   parser:epilog('Without --url, a server in memory, whose time advance() moves. '
     .. 'LATCHKEY_URL is not used. help() says what can be typed. From a file or a pipe each '
-    .. 'line is read without a prompt; exit code 1: a line failed.')
+    .. 'line is read without a prompt.')
 end
 
 local function open_world(args, ctx, folder)

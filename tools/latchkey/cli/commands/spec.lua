@@ -7,6 +7,14 @@ local text = require('latchkey.cli.text')
 
 local command = { summary = 'run specs of scripts, on the mock or on a server', server = true }
 
+command.exits = {
+  { 0, 'every spec passed, or was skipped' },
+  { 1, 'a spec failed' },
+  { 64, 'wrong use: there are no specs, or the server is not empty' },
+  { 69, '--url: the server could not be reached, or refused' },
+  { 70, 'busted is not installed' },
+}
+
 function command.configure(parser)
   parser:argument('target', 'Folders of busted specs, or files.'):args('+')
   parser:option('--dir', 'The folder of their scripts; without one, the project\'s own.')
@@ -16,7 +24,7 @@ function command.configure(parser)
     'plainTerminal'):choices({ 'plainTerminal', 'utfTerminal', 'TAP', 'junit' })
   parser:epilog('A spec requires "helper" and takes its world from helper.world(): the mock, or '
     .. 'with --url a server that keeps nothing, is empty, and is emptied before each case; '
-    .. 'LATCHKEY_URL is not used. Exit code 1: a spec failed.')
+    .. 'LATCHKEY_URL is not used.')
 end
 
 local function new_runner()
