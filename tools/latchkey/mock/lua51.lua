@@ -56,6 +56,15 @@ local function printed(format, value)
   return ffi.string(buffer, length)
 end
 
+-- A number as Lua 5.1 spells it: with 14 digits, of which LuaJIT rounds the last one otherwise
+-- where the rest is exactly half.
+local function spelled(number)
+  if number % 1 == 0 and math.abs(number) < 1e14 then
+    return tostring(number)
+  end
+  return printed('%.14g', number)
+end
+
 local function type_name(list, place)
   return place > list.n and 'no value' or type(list[place])
 end
@@ -209,7 +218,25 @@ lua51.base.select = cut(as_int, select, 1)
 lua51.base.unpack = cut(as_int, unpack, 2, 3)
 lua51.string.find = cut(whole, string.find, 3)
 lua51.string.match = cut(whole, string.match, 3)
-lua51.table.concat = cut(as_int, table.concat, 3, 4)
+
+-- Up to what is no element, which is then said as ever.
+local function concat(list, separator, first, ...)
+  if type(list) ~= 'table' then
+    return table.concat(list, separator, first, ...)
+  end
+  local last = ... or #list
+  local texts, place = {}, first or 1
+  while type(place) == 'number' and type(last) == 'number' and place <= last
+    and list[place] ~= nil do
+    local element = list[place]
+    texts[place] = type(element) == 'number' and spelled(element) or element
+    place = place + 1
+  end
+  return table.concat(texts, type(separator) == 'number' and spelled(separator) or separator,
+    first or 1, last)
+end
+
+lua51.table.concat = cut(as_int, concat, 3, 4)
 function lua51.table.setn(...)
   if type((...)) ~= 'table' then
     wrong(1, 'setn', 'table', type_name({ n = select('#', ...), ... }, 1), 2)
@@ -291,8 +318,8 @@ end)
 
 function lua51.base.tostring(...)
   local value = ...
-  if type(value) == 'number' and value ~= value then
-    return printed('%.14g', value)
+  if type(value) == 'number' then
+    return spelled(value)
   end
   return tostring(...)
 end
