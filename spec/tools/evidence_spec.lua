@@ -72,6 +72,24 @@ describe('evidence', function()
     ['another form'] = { function(statement)
       statement.predicateType = 'urn:latchkey:evidence:2'
     end, 'no statement that this version knows' },
+    ['a subject that is no object'] = { function(statement)
+      table.insert(statement.subject, 1)
+    end, 'no statement that this version knows' },
+    ['a figure that is no number'] = { function(statement)
+      statement.predicate.parts[1].figures.findings = 'none'
+    end, 'no statement that this version knows' },
+    ['a figure without a name'] = { function(statement)
+      statement.predicate.parts[1].figures = { 1, 2 }
+    end, 'no statement that this version knows' },
+    ['bounds that are no text'] = { function(statement)
+      statement.predicate.parts[1].bounds = { clients = 2 }
+    end, 'no statement that this version knows' },
+    ['control characters in bounds'] = { function(statement)
+      statement.predicate.parts[1].bounds = 'clients=2\27[2J'
+    end, 'no statement that this version knows' },
+    ['control characters in the name of a figure'] = { function(statement)
+      statement.predicate.parts[1].figures['\27[2J'] = 1
+    end, 'no statement that this version knows' },
     ['control characters'] = { function(statement)
       statement.predicate.parts[1].says = 'well\27[2J'
     end, 'no statement that this version knows' },

@@ -114,10 +114,26 @@ function evidence.write(about, scripts, parts, missing)
       notCovered = left } }, '') .. '\n'
 end
 
+-- A text that a terminal may show.
+local function is_plain(text)
+  return type(text) == 'string' and not text:find('%c')
+end
+
+local function wrong_figures(figures)
+  if type(figures) ~= 'table' then
+    return true
+  end
+  for name, number in pairs(figures) do
+    if not is_plain(name) or type(number) ~= 'number' then
+      return true
+    end
+  end
+end
+
 local function wrong_part(part)
-  return type(part) ~= 'table' or type(part.name) ~= 'string' or type(part.command) ~= 'string'
-    or type(part.says) ~= 'string' or type(part.figures or {}) ~= 'table'
-    or type(part.minutes) ~= 'number' or (part.name .. part.command .. part.says):find('%c')
+  return type(part) ~= 'table' or not is_plain(part.name) or not is_plain(part.command)
+    or not is_plain(part.says) or not is_plain(part.bounds or '')
+    or wrong_figures(part.figures or {}) or type(part.minutes) ~= 'number'
 end
 
 local function wrong_form(statement)
@@ -134,7 +150,12 @@ local function wrong_form(statement)
     end
   end
   for _, text in ipairs(predicate.notCovered) do
-    if type(text) ~= 'string' or text:find('%c') then
+    if not is_plain(text) then
+      return true
+    end
+  end
+  for _, subject in ipairs(statement.subject) do
+    if type(subject) ~= 'table' or not is_plain(subject.name) then
       return true
     end
   end
@@ -153,7 +174,7 @@ function evidence.read(text, scripts)
   end
   local given = {}
   for _, subject in ipairs(statement.subject) do
-    given[tostring(subject.name)] = subject.digest
+    given[subject.name] = subject.digest
   end
   for _, subject in ipairs(subjects_of(scripts)) do
     local said = given[subject.name]
