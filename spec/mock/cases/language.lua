@@ -81,6 +81,9 @@ local CASES = {
   { 'bit.tohex(1, 1e16), bit.tohex(0.1, 10), bit.tohex(255, -4)',
     'string 00000001, string 00000000, string 00FF' },
   { 'bit.tohex(255, -2^31)', 'string 000000FF' },
+  { "(string.gsub(select(2, pcall(coroutine.wrap("
+    .. "function() return 1, bit.tohex(1, {}) end))), ':%d+', ''))",
+    "string user_script: bad argument #2 to 'tohex' (number expected, got table)" },
   { 'bit.tobit(1e16), bit.bswap(2^63, "x")', 'number 937459712, number 0' },
   { 'bit.band(true, 1)', "!bad argument #1 to 'band' (number expected, got boolean)" },
   { 'loadstring(12) ~= nil', 'boolean false' },

@@ -50,12 +50,21 @@ if rawget(_G, 'jit') then
 end
 
 local tohex = bits.tohex
+local tonumber = lua51.base.tonumber or tonumber -- PUC Lua has the right one
 
--- Eight digits at most; a count of -2^31 breaks libraries that have not been mended.
+-- Eight digits at most; a count of -2^31 breaks libraries that have not been mended. Arguments are
+-- looked at here, so that an error names the script's line and not this one.
 function bits.tohex(...)
+  local given = math.min(select('#', ...), ARITY.tohex)
+  for place = 1, math.max(given, 1) do
+    local value = select(place, ...)
+    if type(value) == 'boolean' or tonumber(value) == nil then
+      wrong(place, 'tohex', value, given)
+    end
+  end
   local value, count = ...
-  if select('#', ...) < 2 or not tonumber(count) then
-    return tohex(...)
+  if given < 2 then
+    return tohex(value)
   end
   return tohex(value, math.max(math.min(bits.tobit(count), DIGITS), -DIGITS))
 end
