@@ -24,6 +24,8 @@ end
 -- Numbers that may be what is left of a lease, or a moment, which moves on a server; its clock is
 -- `ahead_ms` of the mock's.
 local MOMENT = 1e12
+-- As many ms at least are a time that passes; no count of the cases is as high.
+local TIME = 10000
 
 local function loosened(reply, ahead_ms)
   if type(reply) ~= 'table' then
@@ -33,7 +35,7 @@ local function loosened(reply, ahead_ms)
   for i = 1, reply.n do
     local number = type(reply[i]) == 'number' and reply[i] or 0
     local is_moment = number >= MOMENT and number < 10 * MOMENT
-    loose[i] = number >= 30000 and helper.about(is_moment and number + ahead_ms or number)
+    loose[i] = number >= TIME and helper.about(is_moment and number + ahead_ms or number)
       or reply[i]
   end
   return loose
