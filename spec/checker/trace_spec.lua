@@ -3,6 +3,7 @@
 -- with leases of 240 ms: one process of a torture run, with shorter names.
 local cjson = require('cjson')
 local helper = require('helper')
+local events_of = require('latchkey.checker.events')
 local trace = require('latchkey.checker.trace')
 local utils = require('pl.utils')
 
@@ -422,6 +423,179 @@ describe('a trace of a waiter that is given a fair lock', function()
       assert.is_table(finding)
       assert.equal(case[2], finding.line)
       assert.matches(case[3], finding.message, 1, true)
+    end)
+  end
+end)
+
+-- What each kind of event has; a line of it is read, and none of its members may be another.
+describe('a line of a trace', function()
+  local ANY = { t = 1000, client = 'c1' }
+  local GOOD = {
+    trace = { version = 1, recheck_ms = 30000, command_ms = 1000 },
+    begin = { lock = 'lock:orders', caller = 7, op = 'acquire', owner = 'lk-c1:1', wait_ms = -1,
+      lease_ms = 30000, drift_ms = 302, renew = 1 },
+    ['begin of a release'] = { e = 'begin', lock = 'lock:orders', caller = 7, op = 'release',
+      owner = 'lk-c1:1', left = 0 },
+    name = { lock = 'lock:orders', caller = 7, owner = 'lk-c1:2' },
+    sent = { call = 1, copy = 1, script = 'lock/acquire', keys = { 'orders' },
+      args = { '30000', 'lk-c1:1', '1' } },
+    replied = { call = 1, reply = { 1, 1 } },
+    unanswered = { call = 1, status = 'LK_UNSURE', copies = 1 },
+    listen = { channel = 'c' }, listening = { channel = 'c' }, deaf = { channel = 'c' },
+    message = { channel = 'c', text = '0' },
+    timer = { timer = 'renew', owner = 'lk-c1:1' },
+    deadline = { owner = 'lk-c1:1', ['until'] = 2000 },
+    lost = { owner = 'lk-c1:1', reason = 'taken' },
+    undo = { script = 'lock/release', owner = 'lk-c1:1' },
+    ['end'] = { lock = 'lock:orders', caller = 7, op = 'acquire', status = 'LK_OK' },
+  }
+
+  local function line_of(title, name, value)
+    local event = { e = title }
+    for _, list in ipairs({ ANY, GOOD[title] }) do
+      for member, its in pairs(list) do
+        event[member] = its
+      end
+    end
+    if name then
+      event[name] = value
+    end
+    return cjson.encode(event)
+  end
+
+  -- What neither a text nor a number, list or reply may be.
+  local function refused(title, name, value)
+    local result = check({ line_of('trace'), line_of(title, name, value) })
+    local what = ('%s, %s: %s'):format(title, name, tostring(value))
+
+    assert.is_table(result.finding, what)
+    assert.is_true(result.finding.malformed, what)
+    assert.equal(2, result.finding.line)
+    assert.is_truthy(result.finding.message:find(('"%s"'):format(name), 1, true)
+      or name == 'e', result.finding.message)
+  end
+
+  for title, members in pairs(GOOD) do
+    it('of the kind ' .. title .. ' is read with its members alone', function()
+      assert.is_table(events_of.read(line_of(title)))
+      for _, list in ipairs({ ANY, members }) do
+        for name in pairs(list) do
+          for _, wrong in ipairs({ true, { a = 1 }, cjson.null }) do
+            if name ~= 'reply' or wrong ~= cjson.null then
+              refused(title, name, wrong)
+            end
+          end
+        end
+      end
+    end)
+
+    it('of the kind ' .. title .. ' is refused without one of its members', function()
+      for _, list in ipairs({ ANY, members }) do
+        for name in pairs(list) do
+          if name ~= 'caller' and name ~= 'e' then
+            local event = cjson.decode(line_of(title))
+            event[name] = nil
+            local result = check({ cjson.encode(event) })
+            assert.is_table(result.finding, title .. ' without ' .. name)
+            assert.is_true(result.finding.malformed)
+            assert.equal(1, result.finding.line)
+          end
+        end
+      end
+    end)
+  end
+
+  it('is refused with another op, timer, reason or version', function()
+    for title, name in pairs({ begin = 'op', ['end'] = 'op', timer = 'timer', lost = 'reason' }) do
+      refused(title, name, 'nothing')
+    end
+    refused('trace', 'version', 2)
+  end)
+
+  it('is refused with numbers that are none', function()
+    for _, text in ipairs({ 'nan', '1e999', '-1e999', '9007199254740993' }) do
+      local line = line_of('deadline'):gsub('2000', text)
+      assert.is_true(check({ line }).finding.malformed, line)
+    end
+  end)
+
+  it('names no script outside of its folder, and none that is not there', function()
+    for _, name in ipairs({ '/etc/passwd', '../scripts/lock/acquire', 'lock/../../x', '' }) do
+      refused('sent', 'script', name)
+      refused('undo', 'script', name)
+    end
+    local result = check({ line_of('sent', 'script', 'lock/nothing') })
+    assert.is_true(result.finding.malformed)
+    assert.matches('^lock/nothing: ', result.finding.message)
+  end)
+
+  it('is shown without control characters', function()
+    for _, text in ipairs({ '\27[2J', line_of('trace', 'e', '\27[2J') }) do
+      local message = check({ text }).finding.message
+
+      assert.is_nil(message:find('%c'))
+      assert.matches("?[2J", message, 1, true)
+    end
+  end)
+end)
+
+describe('a trace whose lines are events', function()
+  local list
+
+  local function first(members)
+    for _, event in ipairs(list) do
+      local matches = true
+      for name, value in pairs(members) do
+        matches = matches and event[name] == value
+      end
+      if matches then
+        return event
+      end
+    end
+  end
+
+  before_each(function()
+    list = events(REAL)
+  end)
+
+  for title, case in pairs({
+    ['an acquire under a name without a number'] = { function()
+      first({ e = 'begin' }).owner = 'me'
+    end, 'me is no name of a hold' },
+    ['another name without a number'] = { function()
+      table.insert(list, 3, { e = 'name', t = list[2].t, client = 'c1', lock = 'lock:orders',
+        caller = 1, owner = 'lk-c1' })
+    end, 'lk-c1 is no name of a hold' },
+    ['a call without keys'] = { function()
+      first({ e = 'sent' }).keys = {}
+    end, 'the key is not of this lock' },
+    ['a reply without elements'] = { function()
+      first({ e = 'replied' }).reply = {}
+    end, 'this is no reply of lock/acquire' },
+    ['a reply of texts'] = { function()
+      first({ e = 'replied' }).reply = { '1', '1' }
+    end, 'this is no reply of lock/acquire' },
+    ['a refusal that does not say for how long'] = { function()
+      first({ e = 'replied' }).reply = { 0 }
+    end, 'this is no reply of lock/acquire' },
+    ['a heartbeat that is no number'] = { function()
+      list = { first({ e = 'trace' }), first({ e = 'begin' }), first({ e = 'sent' }) }
+      list[2].lock, list[3].script = 'fair:orders', 'fair/acquire'
+      list[3].args = { '240', 'lk-c1:1', '1', '300000', 'soon', 'lk-c1', '1', 'c', 'PUBLISH' }
+    end, 'the heartbeat is no number' },
+  }) do
+    it('is refused with ' .. title, function()
+      case[1]()
+      local lines = {}
+      for i, event in ipairs(list) do
+        lines[i] = cjson.encode(event):gsub('{}', '[]')
+      end
+
+      local finding = check(lines).finding
+
+      assert.is_table(finding)
+      assert.equal(case[2], finding.message)
+      assert.is_nil(finding.malformed)
     end)
   end
 end)

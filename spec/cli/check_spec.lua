@@ -131,6 +131,18 @@ describe('latchkey check', function()
     assert.is_truthy(none.err:find('is a folder', 1, true))
   end)
 
+  it('refuses a line of a trace that is no event, and says which', function()
+    local file = program.folder() .. '/trace'
+    utils.writefile(file, '{"e":"trace","t":1,"client":"c1","version":1,"recheck_ms":1,'
+      .. '"command_ms":1}\n{"e":"begin","t":1,"client":"c1","op":"acquire"}\n')
+
+    local result = run('--trace', file)
+
+    assert.equal(64, result.code)
+    assert.is_truthy(result.err:find(file .. ':2: "begin" has no member "lock"', 1, true),
+      result.err)
+  end)
+
   it('refuses what it does not know', function()
     for _, arguments in ipairs({ { 'nothing' }, { 'lock', '--fault', 'earthquake' },
       { 'lock', '--only', 'G99' }, { 'lock', '--clients', '-1' }, { 'lock', '--clients', 'two' },

@@ -222,6 +222,13 @@ ARGV  "3"
     assert.equal(64, refused('--trace /nowhere: No such file', '--trace', '/nowhere:1'))
     assert.equal(64, refused(' lines', '--trace', 'spec/checker/trace.jsonl:99999'))
     assert.equal(64, refused('no call was sent before', '--trace', 'spec/checker/trace.jsonl:1'))
+    for _, member in ipairs({ 't', 'script', 'keys', 'args', 'call', 'copy' }) do
+      local line = '{"e":"sent","t":1,"client":"c1","call":1,"copy":1,"script":"lock/acquire",'
+        .. '"keys":["k"],"args":["1000","me","1"]}'
+      utils.writefile(folder .. '/malformed', line .. '\n' .. line:gsub('"' .. member, '"_'))
+      assert.equal(64, refused(('/malformed:2: "sent" has no member "%s"'):format(member),
+        '--trace', folder .. '/malformed:2'))
+    end
     assert.equal(64, refused('--library /nowhere: No such file', '--library', '/nowhere', 'f'))
   end)
 

@@ -4,6 +4,7 @@
 -- model does it there, with these arguments, until then, is looked at here. Each `on` function
 -- answers what is wrong with an event, or nothing.
 local Client = require('latchkey.checker.client')
+local events = require('latchkey.checker.events')
 local taker = require('latchkey.checker.models.taker')
 local words = require('latchkey.checker.words')
 local names = require('latchkey.script.names')
@@ -147,7 +148,8 @@ local function differs(self, call, event)
       return ('%s is %s, and the model says %s'):format(field.name, actual, expected)
     end
   end
-  return not event.keys[1]:find(self.name, 1, true) and 'the key is not of this lock' or nil
+  local key = event.keys[1] or ''
+  return not key:find(self.name, 1, true) and 'the key is not of this lock' or nil
 end
 
 -- The step sends this call, or the event is wrong.
@@ -384,7 +386,9 @@ function Follower:on_answer(event, line)
   end
   local failed = event.e == 'unanswered' or type(event.reply) ~= 'table' or event.reply.error
   self.ended_before = self.data.deadline or self.ended_before
-  if call.role == 'transfer' then
+  if not failed and not events.is_listed(self.server:header(call.script), event.reply) then
+    return ('this is no reply of %s'):format(call.script)
+  elseif call.role == 'transfer' then
     settle_transfer(self, { t = event.t, reply = not failed and event.reply or nil }, call)
   elseif failed then
     unanswered(self, event, call)

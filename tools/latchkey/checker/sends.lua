@@ -14,11 +14,15 @@ local function may_look(self, now_ms)
   return self.poked > self.acted or (self.data.timers.wake or 0) <= now_ms + SLACK_MS
 end
 
--- As lk_believed_us() counts; other scripts than that of fair locks have none.
+-- As lk_believed_us() counts; other scripts than that of fair locks have none. Answers what is
+-- wrong with it.
 local function keep_heartbeat(self, event)
   for i, field in ipairs(self.server:header(event.script).argv) do
     if field.name == 'heartbeat' then
       self.limits.heartbeat = tonumber(event.args[i])
+      if not self.limits.heartbeat then
+        return 'the heartbeat is no number'
+      end
       self.limits.heartbeat_drift = math.min(self.limits.drift, self.limits.heartbeat / 100 + 2)
     end
   end
@@ -29,8 +33,8 @@ function sends.acquire(self, event)
   if pc == 'held' and self.again then
     return self:send(event, function(c, role) role.act.reenter(c) end, self.again)
   elseif pc == 'idle' then
-    keep_heartbeat(self, event)
-    return self:send(event, function(c)
+    local wrong = keep_heartbeat(self, event)
+    return wrong or self:send(event, function(c)
       c.owner, c.serial, c.pc = self:model_owner(), self:serial(), 'try'
       c:send('try', self.row.acquire, self.role.values(c, c.owner, 1))
     end)

@@ -2,11 +2,9 @@
 -- Replays what clients wrote of themselves (docs/reference/trace.md) against the models that the
 -- checker explores. This file finds out whose each event is; checker.follower, whether the model
 -- allows it.
-local cjson = require('cjson')
-local path = require('pl.path')
-
 local Follower = require('latchkey.checker.follower')
 local Server = require('latchkey.checker.server')
+local events = require('latchkey.checker.events')
 local parts = require('latchkey.checker.parts')
 
 local trace = {}
@@ -68,6 +66,9 @@ function begin.acquire(client, event)
     return event.owner .. ' is no new name'
   else
     follower = Follower.new(event, client)
+    if follower and not events.is_hold(event.owner) then
+      return event.owner .. ' is no name of a hold'
+    end
     client.used[event.owner] = true
     client.owners[event.owner], client.waiting[event.owner] = follower, follower
   end
@@ -88,6 +89,8 @@ function on.name(client, event)
   local follower = client.asks[id_of(event)]
   if not follower then
     return
+  elseif not events.is_hold(event.owner) then
+    return event.owner .. ' is no name of a hold'
   end
   local pc = follower.data.pc
   if pc == 'held' or pc == 'giveback' then
@@ -294,27 +297,40 @@ local function kind_of(client, event)
   return follower and follower.kind
 end
 
+-- Why an event cannot be replayed, whatever the models say.
+local function malformed(server, event, wrong)
+  if event and event.e == 'sent' then
+    local good, why = pcall(server.header, server, event.script)
+    return not good and why or nil
+  end
+  return wrong
+end
+
 ---@param lines fun(): string|nil
 ---@param scripts string
 ---@return table result { steps, kinds = { kind -> events of its holds },
----  finding = { line, message } }
+---  finding = { line, message, malformed } }; of a malformed line no model was asked
 function trace.check(lines, scripts)
   local server = Server.new({ scripts = scripts, pool = parts.pool(), memo = true })
   local clients, result, number = {}, { steps = 0, kinds = {} }, 0
+  local function found(message, is_malformed)
+    result.finding = { line = number, message = (message:gsub('%c', '?')),
+      malformed = is_malformed }
+    return result
+  end
   for line in lines do
     number = number + 1
-    local good, event = pcall(cjson.decode, line)
-    if not good or type(event) ~= 'table' or not event.e or not event.client then
-      result.finding = { line = number, message = 'no event: ' .. line:sub(1, 60) }
-      return result
+    local event, wrong = events.read(line)
+    wrong = malformed(server, event, wrong)
+    if wrong then
+      return found(wrong, true)
     end
     local client = clients[event.client] or new_client(event, server)
     clients[event.client], client.uuid = client, event.client
     local before = kind_of(client, event)
     local message = on[event.e] and on[event.e](client, event, number)
     if message then
-      result.finding = { line = number, message = message }
-      return result
+      return found(message)
     end
     local kind = before or kind_of(client, event) or 'other'
     result.kinds[kind] = (result.kinds[kind] or 0) + 1
@@ -334,14 +350,16 @@ end
 ---`latchkey check --trace FILE`.
 ---@return integer exit code
 function trace.command(file, ctx, scripts)
-  local handle, why = io.open(file)
-  if not handle or path.isdir(file) then
-    return ctx:misuse(('--trace %s'):format(why or file .. ' is a folder'))
+  local handle, why = events.open(file)
+  if not handle then
+    return ctx:misuse('--trace ' .. why)
   end
   local result = trace.check(handle:lines(), scripts)
   handle:close()
   local finding = result.finding
-  if not finding and result.steps == 0 then
+  if finding and finding.malformed then
+    return ctx:misuse(('--trace %s:%d: %s'):format(file, finding.line, finding.message))
+  elseif not finding and result.steps == 0 then
     return ctx:misuse(('--trace %s has no steps'):format(file))
   end
   local said = finding

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A call that a client wrote down in a trace (docs/reference/trace.md), as a target: those before
 -- it run first, each at its time. What other processes did is in no file of this one.
-local cjson = require('cjson')
 local path = require('pl.path')
 
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
+local events = require('latchkey.checker.events')
 
 local recorded = {}
 
@@ -16,17 +16,17 @@ end
 
 -- The calls of a trace up to a line; the last is the one of that line, or before it.
 local function calls_of(file, most)
-  local handle, why = io.open(file)
-  if not handle or path.isdir(file) then
-    return nil, why or file .. ' is a folder'
+  local handle, why = events.open(file)
+  if not handle then
+    return nil, why
   end
   local calls, number = {}, 0
   for line in handle:lines() do
     number = number + 1
-    local good, event = pcall(cjson.decode, line)
-    if not good or type(event) ~= 'table' or not event.e then
+    local event, wrong = events.read(line)
+    if not event then
       handle:close()
-      return nil, ('%s:%d is no event'):format(file, number)
+      return nil, ('%s:%d: %s'):format(file, number, wrong)
     elseif event.e == 'sent' then
       calls[#calls + 1] = event
     end

@@ -14,7 +14,8 @@ command.exits = {
   { 1, 'a promise was broken; or a script cannot be run, or the default runs leave '
     .. 'out one of its replies' },
   { 2, 'the memory did not suffice for every order; none that was tried broke a promise' },
-  { 64, 'wrong use: a model, a promise, a limit or a folder that is not there' },
+  { 64, 'wrong use: a model, a promise, a limit or a folder that is not there, or a trace with a '
+    .. 'line that is no event' },
 }
 
 -- What shells offer behind the command.
