@@ -3,8 +3,10 @@
 -- names a test that is there.
 local path = require('pl.path')
 local stringx = require('pl.stringx')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
+local fuzzed = require('lib.fuzz.targets')
 local helper = require('helper')
 
 local PAGE = helper.root .. '/docs/explanation/defects.md'
@@ -74,7 +76,8 @@ describe('the page on security', function()
         local file, target = test:match('^(%S+) ?(%S*)$')
         named = named + 1
         if file == 'tools/fuzz' then
-          assert.is_string(utils.readfile(helper.root .. '/c/tests/fuzz/' .. target .. '.c'), test)
+          assert.is_true(path.isfile(('%s/c/tests/fuzz/%s.c'):format(helper.root, target))
+            or tablex.find(fuzzed.names, target) ~= nil, test)
         elseif file:find('/$') then
           assert.is_true(path.isdir(helper.root .. '/' .. file), test)
         elseif file:find('/') and file ~= 'tools/test' then

@@ -376,7 +376,11 @@ section_analyzers() {
 # It may take longer than a program may.
 analyze() { tools/analyze --only "$1"; }
 
-section_fuzz() { have clang 'fuzz' && check 'fuzz' tools/fuzz; }
+section_fuzz() {
+  local target
+  have clang 'fuzz' || return
+  for target in $(tools/fuzz --list); do check "fuzz $target" tools/fuzz "$target"; done
+}
 
 section_clang() {
   have clang 'clang' || return
