@@ -50,7 +50,7 @@ typedef struct lk_client_options {
   const char *password; /**< replaces the URL's password */
   int64_t connect_ms; /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
   int64_t command_ms; /**< deadline of one call, 1 to 60,000; default 1,000 */
-  int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default 30,000 */
+  int64_t recheck_ms; /**< a waiter rechecks after this, 100 to 300,000; default 30,000 */
   const char *script_dir; /**< a folder of <family>/<verb>.lua that extends or overrides */
   lk_callbacks callbacks; /**< where callbacks run */
   bool no_load;           /**< do not load the scripts; each is loaded when it is first missed */
@@ -367,7 +367,7 @@ LK_API const char *lk_lost_name(int reason);
 /** What the reason means, in a few words; NULL if there is no such reason. @threads any @since 0.1.0 */
 LK_API const char *lk_lost_text(int reason);
 
-/** What to keep alive, and how; start from LK_WATCH_SPEC_INIT. */
+/** Which lease to renew, and how; start from LK_WATCH_SPEC_INIT. */
 typedef struct lk_watch_spec {
   size_t size;          /**< sizeof(lk_watch_spec), set by the initializer */
   const char *script;   /**< replies {1} renewed, {-1} or {-1, left_ms} not the caller's; NULL: the
@@ -388,7 +388,7 @@ typedef struct lk_watch_spec {
   { sizeof(lk_watch_spec), NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL }
 
 /**
- * Keep a lease alive by running its renew script at every third of the lease, until closed or lost.
+ * Renew a lease by running its renew script at every third of it, until closed or lost.
  *
  * @param spec  copied
  * @return LK_OK; LK_INVALID, LK_VERSION, LK_NO_SCRIPT, LK_CLOSED, LK_FORKED, LK_NOMEM
@@ -399,7 +399,7 @@ typedef struct lk_watch_spec {
  */
 LK_API lk_status lk_watch_open(lk_client *client, const lk_watch_spec *spec, lk_watch **out,
                                lk_error *error);
-/** How long the lease is certain to run: 0 or less, do not act on it. No network. @since 0.1.0 */
+/** How long the lease is valid: 0 or less, do not act on it. No network. @since 0.1.0 */
 LK_API int64_t lk_watch_remaining_ms(lk_watch *watch);
 /** LK_LOST_NOT, or why it was lost. @since 0.1.0 */
 LK_API lk_lost_reason lk_watch_lost(lk_watch *watch);

@@ -2,7 +2,7 @@
 /*
  * latchkey: what is counted instead of locked.
  *
- *   semaphore   at most so many at a time; a permit belongs to nobody
+ *   semaphore   at most N at a time; a permit belongs to nobody
  *   permits     the same with leases: what a dead process held comes back
  *   countdown   a latch that opens when it was counted down to zero
  *
@@ -35,7 +35,7 @@ extern "C" {
 
 #define LK_COUNT_MAX 2147483647           /**< the most that can be counted, as in Redisson */
 #define LK_RESEND_MAX_MS 20000            /**< longest time in which a call is sent again */
-#define LK_COUNTER_TTL_MAX_MS 31536000000 /**< longest life of a semaphore or latch, 365 days */
+#define LK_COUNTER_TTL_MAX_MS 31536000000 /**< longest TTL of a semaphore or latch, 365 days */
 #define LK_PERMITS_AT_ONCE 100            /**< most permits of one acquire */
 #define LK_PERMIT_ID_SIZE 16              /**< bytes of a permit's id */
 
@@ -47,7 +47,7 @@ typedef struct lk_countdown lk_countdown;
 /** Options of a semaphore or latch; start from LK_COUNTER_OPTIONS_INIT. 0 takes the default. */
 typedef struct lk_counter_options {
   size_t size;        /**< sizeof(lk_counter_options), set by the initializer */
-  int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default the client's */
+  int64_t recheck_ms; /**< a waiter rechecks after this, 100 to 300,000; default the client's */
   int64_t resend_ms;  /**< a call without reply is sent again for so long, 1 to LK_RESEND_MAX_MS;
                            default LK_RESEND_MAX_MS */
 } lk_counter_options;
@@ -189,11 +189,11 @@ LK_API lk_status lk_semaphore_add(lk_semaphore *semaphore, int64_t change, int64
 LK_API lk_status lk_semaphore_drain(lk_semaphore *semaphore, int64_t *taken, lk_error *error);
 
 /**
- * How many permits are free; less than 0: so many too many are taken.
+ * How many permits are free; less than 0: permits over-issued.
  *
  * @param free    0 where nothing is set; may be NULL
- * @param ttl_ms  what is left of its life; -1: endless; -2: nothing is set; may be NULL
- * @return LK_OK; LK_WRONGTYPE (this is no semaphore); LK_INVALID, and the other statuses of lk_eval()
+ * @param ttl_ms  what is left of its TTL; -1: endless; -2: nothing is set; may be NULL
+ * @return LK_OK; LK_WRONGTYPE (this is not a semaphore); LK_INVALID, and the other statuses of lk_eval()
  * @blocks command_ms
  * @threads any
  * @after-io nothing is changed
@@ -207,7 +207,7 @@ LK_API lk_status lk_semaphore_inspect(lk_semaphore *semaphore, int64_t *free, in
 /** Options of permits; start from LK_PERMITS_OPTIONS_INIT. 0 takes the default. */
 typedef struct lk_permits_options {
   size_t size;        /**< sizeof(lk_permits_options), set by the initializer */
-  int64_t recheck_ms; /**< a waiter looks again after this, 100 to 300,000; default the client's */
+  int64_t recheck_ms; /**< a waiter rechecks after this, 100 to 300,000; default the client's */
   int64_t resend_ms;  /**< of lk_permits_set(); as for semaphores */
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
   bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
@@ -231,9 +231,9 @@ LK_API const char *lk_total_name(int total);
 /** What lk_permits_inspect() finds. */
 typedef struct lk_permits_state {
   size_t size;    /**< sizeof(lk_permits_state), set by the caller */
-  int64_t free;   /**< below 0: so many too many are held, since the total was lowered */
+  int64_t free;   /**< below 0: permits over-issued, since the total was lowered */
   int64_t held;   /**< those whose leases have ended and that nobody has taken since, too */
-  int64_t ttl_ms; /**< what is left of the total's life; -1: endless; -2: no total is set */
+  int64_t ttl_ms; /**< what is left of the total's TTL; -1: endless; -2: no total is set */
 } lk_permits_state;
 
 /**
@@ -337,7 +337,7 @@ LK_API lk_status lk_permit_release(lk_permit *permit, lk_error *error);
  */
 LK_API lk_status lk_permit_release_async(lk_permit *permit, lk_done_fn done, void *user,
                                          lk_error *error);
-/** How long all of them are certain to be held: 0 or less, do not act. No network. @since 0.1.0 */
+/** How long all of them are valid: 0 or less, do not act. No network. @since 0.1.0 */
 LK_API int64_t lk_permit_remaining_ms(lk_permit *permit);
 /** Why the first of them was lost; LK_LOST_NOT while none is. @since 0.1.0 */
 LK_API lk_lost_reason lk_permit_lost(lk_permit *permit);
@@ -359,7 +359,7 @@ LK_API lk_bytes lk_permit_id(const lk_permit *permit, size_t index);
 /**
  * How many permits are free, and how many held.
  *
- * @return LK_OK; LK_WRONGTYPE (these are no permits); LK_INVALID, LK_VERSION (no size), and the other statuses of
+ * @return LK_OK; LK_WRONGTYPE (these are not permits); LK_INVALID, LK_VERSION (no size), and the other statuses of
  *         lk_eval()
  * @blocks command_ms
  * @threads any
@@ -431,10 +431,10 @@ LK_API lk_status lk_countdown_count_down_async(lk_countdown *latch, int64_t coun
                                                void *user, lk_error *error);
 
 /**
- * Wait until the latch is open: counted down, reset, at the end of its life, or never set.
+ * Wait until the latch is open: counted down, reset, at the end of its TTL, or never set.
  *
  * @param wait_ms  LK_FOREVER; 0: only look
- * @return LK_OK; LK_BUSY (wait 0: it is not open); LK_TIMEOUT; LK_WRONGTYPE (this is no latch);
+ * @return LK_OK; LK_BUSY (wait 0: it is not open); LK_TIMEOUT; LK_WRONGTYPE (this is not a latch);
  *         LK_INVALID, LK_CLOSED, and the other statuses of lk_eval()
  * @blocks wait_ms, plus command_ms for the call under way
  * @threads any
@@ -475,7 +475,7 @@ LK_API lk_status lk_countdown_reset(lk_countdown *latch, int64_t *left, lk_error
  *
  * @param left    0: it is open; may be NULL
  * @param ttl_ms  it opens by itself then; -1: never; -2: it is open; may be NULL
- * @return LK_OK; LK_WRONGTYPE (this is no latch); LK_INVALID, and the other statuses of lk_eval()
+ * @return LK_OK; LK_WRONGTYPE (this is not a latch); LK_INVALID, and the other statuses of lk_eval()
  * @blocks command_ms
  * @threads any
  * @after-io nothing is changed

@@ -50,7 +50,7 @@ LK_API lk_status lk_fence_admit(lk_client *client, const char *resource, const l
  * @param last   LK_OVERTAKEN: the token that was admitted last, or 0 where a later write of this very
  *               hold has been; may be NULL
  * @return LK_OK; LK_OVERTAKEN (this call wrote nothing); LK_UNSURE; LK_NAME, LK_INVALID, LK_BADARG (the
- *         fence is none), LK_WRONGTYPE (the resource is no string), and the other statuses of lk_eval()
+ *         fence is none), LK_WRONGTYPE (the resource is not a string), and the other statuses of lk_eval()
  * @blocks command_ms; without a reply LK_RESEND_MAX_MS
  * @threads any
  * @after-io LK_UNSURE: it is written, or not, or will be once, if no later hold comes before.

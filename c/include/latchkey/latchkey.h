@@ -2,7 +2,7 @@
 /*
  * latchkey: distributed locks on Redis and Valkey, as named and versioned scripts.
  *
- * The scripts hold the logic; this library finds them by name, keeps leases alive, and waits. This header is
+ * The scripts hold the logic; this library finds them by name, renews leases, and waits. This header is
  * what a program with locks needs, and says what holds for all of them:
  *
  *   status.h      what a call came to

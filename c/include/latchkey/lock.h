@@ -19,7 +19,7 @@ extern "C" {
 #define LK_LEASE_MAX_MS 86400000        /**< longest lease, 24 hours */
 #define LK_HOLD_MAX 1000000             /**< highest hold count of one owner */
 #define LK_READ_HOLD_MAX 1000           /**< highest hold count of one reader */
-#define LK_TOKEN_TTL_MAX_MS 31536000000 /**< longest life of a fencing counter, 365 days */
+#define LK_TOKEN_TTL_MAX_MS 31536000000 /**< longest TTL of a fencing counter, 365 days */
 
 /* ----------------------------------------------------------------------------------- callers -- */
 
@@ -80,20 +80,20 @@ typedef struct lk_lock_options {
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
   bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
   int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
-  int64_t recheck_ms; /**< a waiter looks again after this; 0: the client's */
+  int64_t recheck_ms; /**< a waiter rechecks after this; 0: the client's */
   void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
   void *user;
   int64_t token_ttl_ms; /**< LK_FENCED: the counter of tokens expires this long after the last one,
                              1,000 to LK_TOKEN_TTL_MAX_MS, where no Redisson client uses the name;
                              0: never */
   lk_wait_mode wait_mode;
-  int64_t handoff_limit; /**< so many times in a row a release hands the hold straight to the next
+  int64_t handoff_limit; /**< how many times in a row a release hands the hold straight to the next
                               waiter of this process, up to 1,000; 0: 16; -1: never. Where the
                               server counts no other listeners, sixteen times as often */
   int64_t heartbeat_ms; /**< LK_FAIR, and LK_WRITE with preference: a waiter without a heartbeat for
                               so long is passed over, 1,000 to 60,000; at most a quarter of the lease;
-                              0: 5,000. A fair lock that was handed over is its heir's for so long,
-                              until the first renewal, at a third of it */
+                              0: 5,000. A fair lock that was handed off is the waiter's for that
+                              long, until the first renewal, at a third of it */
   bool prefer_writers;  /**< LK_WRITE: while it waits nobody starts to read */
   int64_t
       min_replicas; /**< how many replicas must have a hold, and each renewal, before it counts, up
@@ -210,7 +210,7 @@ LK_API lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t
 LK_API lk_status lk_lock_release_async(lk_lock *lock, lk_caller *caller, lk_done_fn done,
                                        void *user, lk_error *error);
 
-/** How long the hold of this caller (NULL: this thread) is certain to last: 0 or less, do not act. No network.
+/** How long the hold of this caller (NULL: this thread) is valid: 0 or less, do not act. No network.
  * @since 0.1.0 */
 LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
 /**

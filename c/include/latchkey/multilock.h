@@ -94,7 +94,7 @@ LK_API lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk
                                       lk_error *error);
 
 /**
- * How long enough members are certain to be held: the least of all, or, of a majority, the quorum-th
+ * How long enough members are valid: the least of all, or, of a majority, the quorum-th
  * longest. 0 or less: do not act. No network. @since 0.1.0
  */
 LK_API int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller);

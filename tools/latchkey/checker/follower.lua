@@ -224,7 +224,7 @@ function Follower:on_transfer(event, heir, line)
   if not self.leaving or data.pc ~= 'held' or data.level ~= 1 or data.lost then
     return ('the model hands nothing over in the state "%s"'):format(data.pc)
   elseif heir.data.pc ~= 'sleep' and heir.data.pc ~= 'idle' then
-    return ('the model hands over to nobody in the state "%s"'):format(heir.data.pc)
+    return ('the model hands off to nobody in the state "%s"'):format(heir.data.pc)
   end
   local kept = heir.data
   heir.data = parts.copy(data)

@@ -114,7 +114,7 @@ function on.release(e, ghost, report)
     report('G5', ('%s keeps %d levels, but the lock says %s'):format(e.owner, e.hold,
       held and held.level or 'nothing'))
   elseif e.hold == 0 and held then
-    report('G5', ('%s gave back its last level, and still holds the lock'):format(e.owner))
+    report('G5', ('%s released its last hold count, and still holds the lock'):format(e.owner))
   end
   if e.hold == 0 then
     ghost.grants[e.owner] = nil
@@ -135,12 +135,12 @@ function on.transfer(e, ghost, report)
   if e.outcome ~= 1 then
     return
   elseif not (ghost.grants[e.owner] or ghost.grants[e.new_owner]) then
-    report('G4', ('%s handed over what it does not hold'):format(e.owner))
+    report('G4', ('%s handed off what it does not hold'):format(e.owner))
   end
   ghost.grants[e.owner] = nil
   check_granted(e, ghost, report)
   if e.after_holders[e.owner] then
-    report('G5', ('%s handed the lock over, and still holds it'):format(e.owner))
+    report('G5', ('%s handed the lock off, and still holds it'):format(e.owner))
   end
 end
 
@@ -316,7 +316,7 @@ function properties.quiet(model, sleepers, keyspace, ghost, name, report)
     local data = sleeper.data
     local wake = data.timers.wake
     if not wake or wake - parts.START_MS > model.limits.recheck then
-      report('G6', ('%s sleeps without looking again within the recheck'):format(sleeper.letter))
+      report('G6', ('%s sleeps past its recheck'):format(sleeper.letter))
     elseif free and ghost.freed and not data.missed then
       report('G6', ('the lock is free, %s waits for it, and nobody told it'):format(sleeper.letter))
     end

@@ -240,7 +240,7 @@ function family.quiet(_, sleepers, keyspace, ghost, _, report)
     local wake = data.timers.wake
     local free = data.waits and next(model.holders.of_hash(keyspace.data, data.waits)) == nil
     if not wake or wake - model.now > family.limits.recheck then
-      report('G6', ('%s sleeps without looking again within the recheck'):format(sleeper.letter))
+      report('G6', ('%s sleeps past its recheck'):format(sleeper.letter))
     elseif free and ghost[data.waits].freed and not data.missed then
       report('G6', ('%s waits for %s, which is free, and nobody told it'):format(sleeper.letter,
         data.waits))

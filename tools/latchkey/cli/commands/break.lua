@@ -27,10 +27,11 @@ function command.configure(parser)
   parser:option('--owner', 'Only if this owner holds it, as inspect names it: of several readers '
     .. 'only this one, of permits the one with this id.')
   parser:flag('--yes', 'Do not ask.')
-  parser:epilog('The holder learns of it at its next renewal; until then it goes on working. '
-    .. 'Waiters are notified at once. Breaking a fenced lock draws a token above the holder\'s and '
-    .. 'prints it: a resource refuses the old holder once it has seen that token. A latch is '
-    .. 'opened. Exit code 1: another owner holds the lock by now, and nothing was done.')
+  parser:epilog('A holder that renews learns of it at its next renewal, another at its deadline; '
+    .. 'until then it goes on working. Waiters are notified at once. Breaking a fenced lock draws '
+    .. 'a token above the holder\'s and prints it: a resource refuses the old holder once it has '
+    .. 'seen that token. A latch is opened. Exit code 1: another owner holds the lock by '
+    .. 'now, and nothing was done.')
 end
 
 local function kinds_of(views)

@@ -18,7 +18,7 @@ function command.configure(parser)
     :argname('FAMILY'):choices(scratch.FAMILIES):count('*')
   parser:epilog('A lock of each family is taken and released, under a random name whose keys end '
     .. 'within a minute. Three of latchkey\'s scripts are loaded, as by their first use. Else '
-    .. 'nothing is changed. Of a cluster every master is examined. Exit code 1: there is '
+    .. 'nothing is changed. On a cluster every master is examined. Exit code 1: there is '
     .. 'a problem; notes are no problems, but good to know. 2: a master could not be asked.')
 end
 

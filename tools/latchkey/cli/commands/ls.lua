@@ -16,7 +16,7 @@ function command.configure(parser)
   parser:option('--kind', 'Every key that can be a lock of this kind: ' .. kinds.CHOICE
     .. '; may be given several times. Without it, the keys that are certainly locks: those whose '
     .. 'owners are.'):argname('KIND'):choices(kinds.NAMES):count('*')
-  parser:option('--limit', 'Stop after so many locks.'):default('1000'):argname('N')
+  parser:option('--limit', 'Stop after N locks.'):default('1000'):argname('N')
     :convert(cli.number)
   parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
     .. 'The masters of a cluster are read one after the other. Exit code 2: there are more than '

@@ -17,7 +17,7 @@ function command.configure(parser)
     :choices({ 'name', 'kind', 'lease', 'waiting', 'holds' })
   parser:flag('--reverse', 'The other way round.')
   parser:option('--every', 'How often to read again.'):default('2s'):argname('DURATION')
-  parser:option('--limit', 'Show at most so many locks.'):default('1000'):argname('N')
+  parser:option('--limit', 'Show at most N locks.'):default('1000'):argname('N')
     :convert(cli.number)
   parser:flag('--once', 'One frame, as text.')
   parser:epilog('Keys: q quits, s sorts by the next column, r reverses, / filters (Enter keeps, '
