@@ -19,18 +19,10 @@ static const struct {
   unsigned machines, phases, happened;
   lk_next next;
 } rows[] = {
-  /* What was sent is awaited, whatever else happens: its answer says what the server holds. But a lease that has
-   * ended is not kept by an answer that comes now. */
+  /* A lease that has ended is not kept by an answer that comes now. */
   {WATCHES, SLEEPING | CALLING | CONFIRMING, OVER, LK_NEXT_LOSE},
+  {WATCHES, SLEEPING, TIMER, LK_NEXT_SEND},
   {ACQUIRES | COUNTS | WATCHES, CALLING, ANSWER, LK_NEXT_HEAR},
-  {ACQUIRES | WATCHES, CONFIRMING, ANSWER, LK_NEXT_CONFIRM},
-  {ACQUIRES, GIVING_BACK, ANSWER, LK_NEXT_REFUSE},
-  {ACQUIRES | COUNTS, CALLING, TURN | NEWS | TIMER | QUIT, LK_NEXT_STAY},
-  {ACQUIRES, CONFIRMING | GIVING_BACK, TURN | NEWS | TIMER | QUIT, LK_NEXT_STAY},
-  {WATCHES, CALLING | CONFIRMING, TIMER, LK_NEXT_STAY},
-  {COUNTS, PAUSING, QUIT, LK_NEXT_HEAR},
-  {COUNTS, PAUSING, TIMER, LK_NEXT_SEND},
-  {COUNTS, PAUSING, TURN | NEWS, LK_NEXT_STAY},
   /* A hold that was handed over is there before anything else is looked at. */
   {ACQUIRES, IN_LINE | LISTENING | SLEEPING, HANDED, LK_NEXT_TAKE_OVER},
   {ACQUIRES | COUNTS, IN_LINE | LISTENING | SLEEPING, QUIT, LK_NEXT_QUIT},
@@ -41,7 +33,15 @@ static const struct {
   {ACQUIRES | COUNTS, LISTENING | SLEEPING, NEWS | TIMER, LK_NEXT_LOOK},
   /* Kinds that queue at the server have looked before their turn. */
   {ACQUIRES, LISTENING | SLEEPING, TURN, LK_NEXT_LOOK},
-  {WATCHES, SLEEPING, TIMER, LK_NEXT_SEND},
+  /* What was sent is awaited, whatever else happens: its answer says what the server holds. */
+  {ACQUIRES | WATCHES, CONFIRMING, ANSWER, LK_NEXT_CONFIRM},
+  {ACQUIRES, GIVING_BACK, ANSWER, LK_NEXT_REFUSE},
+  {ACQUIRES | COUNTS, CALLING, TURN | NEWS | TIMER | QUIT, LK_NEXT_STAY},
+  {ACQUIRES, CONFIRMING | GIVING_BACK, TURN | NEWS | TIMER | QUIT, LK_NEXT_STAY},
+  {WATCHES, CALLING | CONFIRMING, TIMER, LK_NEXT_STAY},
+  {COUNTS, PAUSING, QUIT, LK_NEXT_HEAR},
+  {COUNTS, PAUSING, TIMER, LK_NEXT_SEND},
+  {COUNTS, PAUSING, TURN | NEWS, LK_NEXT_STAY},
   /* An answer that comes late finds the lease lost, or the watch closed. */
   {WATCHES, ENDED, ANSWER | TIMER, LK_NEXT_STAY},
 };
