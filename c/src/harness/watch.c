@@ -64,8 +64,10 @@ static void trace_deadline(const lk_watch *watch) {
 static void watch_drop(lk_watch *watch) {
   if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
   lk_client *client = watch->client;
-  if (watch->renewal->let_go) watch->renewal->let_go(watch->user);
-  if (watch->renewal->drop) watch->renewal->drop(watch->renewal);
+  const lk_renewal *renewal = watch->renewal; /* a lock's may go with the user that is let go */
+  void (*drop)(const lk_renewal *) = renewal->drop;
+  if (renewal->let_go) renewal->let_go(watch->user);
+  if (drop) drop(renewal);
   free(watch->refused);
   free(watch);
   lk_client_drop(client);
