@@ -156,11 +156,11 @@ describe('latchkey exec inside another', function()
 
   it('loses nothing when the outer one is stopped for longer than the lease', function()
     local gate = program.gate()
-    local outer = nested({ '--lease', '1500ms', 'job' }, { 'job' }, gate.command)
+    local outer = nested({ '--lease', '4s', 'job' }, { 'job' }, gate.command)
     gate.started()
 
     outer:kill(signal.SIGSTOP)
-    server:command('BLPOP', 'nothing', '4')
+    server:command('BLPOP', 'nothing', '6')
     outer:kill(signal.SIGCONT)
     gate.open()
     local result = outer:wait()
