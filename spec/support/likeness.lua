@@ -4,6 +4,7 @@
 local World = require('latchkey.mock.world')
 local cases = require('support.cases')
 local helper = require('helper')
+local renamed = require('support.renamed')
 
 local likeness = {}
 
@@ -15,27 +16,6 @@ likeness.NAMES = {
   { what = 'a holder whose name begins like its own', from = 'lk-bob:1', to = 'lk-ann:12' },
   { what = 'any bytes in an id', from = cases.ID, to = ('\1'):rep(7) .. '\0 ' .. ('\1'):rep(7) },
 }
-
-local function renamed(value, from, to)
-  if type(value) == 'string' then
-    local parts, at = {}, 1
-    while true do
-      local first, last = value:find(from, at, true)
-      parts[#parts + 1] = value:sub(at, (first or 0) - 1)
-      if not first then
-        return table.concat(parts, to)
-      end
-      at = last + 1
-    end
-  elseif type(value) ~= 'table' then
-    return value
-  end
-  local new = {}
-  for key, part in pairs(value) do
-    new[renamed(key, from, to)] = renamed(part, from, to)
-  end
-  return new
-end
 
 local worlds, empty = {}, {}
 

@@ -3,40 +3,12 @@
 -- state a spec brings them, they must do the same. Names have any bytes, and one may begin like
 -- another; a script that cuts or compares them carelessly fails wherever a spec runs it.
 local World = require('latchkey.mock.world')
+local renamed = require('support.renamed')
 
 local watched = {}
 
 -- Names of owners as the library makes them: a client's, and the serial of a hold.
 local CLIENT, OWNER = '^lk%-[^:]+', 'lk%-[%w-]+:%d+'
-
--- `from` in every text of a value, but for where it goes on as another number would.
-local function renamed(value, from, to)
-  if type(value) == 'string' then
-    local parts, at = {}, 1
-    while true do
-      local first, last = value:find(from, at, true)
-      parts[#parts + 1] = value:sub(at, (first or 0) - 1)
-      if not first then
-        return table.concat(parts, to)
-      end
-      local is_longer = from:find('%d$') and value:find('^%d', last + 1)
-      parts[#parts] = is_longer and parts[#parts] .. from or parts[#parts]
-      if is_longer then
-        parts[#parts + 1] = nil
-        local rest = renamed(value:sub(last + 1), from, to)
-        return table.concat(parts, to) .. rest
-      end
-      at = last + 1
-    end
-  elseif type(value) ~= 'table' then
-    return value
-  end
-  local new = {}
-  for key, part in pairs(value) do
-    new[renamed(key, from, to)] = renamed(part, from, to)
-  end
-  return new
-end
 
 -- A keyspace. Members of equal scores are in the order of their names.
 local function renamed_keys(keys, from, to)
