@@ -28,12 +28,13 @@ void keeper_tell_lost(keeper *self, const char *what_now) {
   lk_error *cause = &self->run->outcome.cause;
   const bool is_late = strcmp(self->lost->lost, "unreachable") == 0;
   const bool named = !self->lost->outer && exec_hold_trouble(self->lost, cause) != LK_OK;
-  exec_fail(&self->run->outcome.error, LK_LOST, "lost \"%.150s\": %s%s%.150s%s%s", self->lost->name,
-            lost_sentence(self->lost->lost),
-            !named    ? ""
-            : is_late ? " ("
-                      : " (the renewal before: ",
-            named ? cause->message : "", named ? ")" : "", what_now);
+  char met[200] = "";
+  if (named) {
+    snprintf(met, sizeof met, is_late ? " (%.150s)" : " (the renewal before: %.150s)",
+             cause->message);
+  }
+  exec_fail(&self->run->outcome.error, LK_LOST, "lost \"%.150s\": %s%s%s", self->lost->name,
+            lost_sentence(self->lost->lost), met, what_now);
   exec_tell_failure(self->run);
 }
 
