@@ -3,8 +3,9 @@
 # Every section of tools/test speaks TAP on standard output; what programs say besides goes to
 # standard error, its log.
 
-# A program gets a quarter of an hour; functions call programs.
-limited() { if declare -F "$1" >/dev/null; then "$@"; else timeout 900 "$@"; fi; }
+# A program gets a quarter of an hour, of the long versions an hour and a half; functions call programs.
+if [ -n "$LK_FULL" ]; then limit_s=5400; else limit_s=900; fi
+limited() { if declare -F "$1" >/dev/null; then "$@"; else timeout "$limit_s" "$@"; fi; }
 
 # check TITLE COMMAND...: one test, passed when the command succeeds.
 check() {
