@@ -4,23 +4,19 @@
 # Bare systems for tools/platforms: how they are made, and how commands run in them. Each is kept as it was
 # made; what runs, runs in a copy.
 
-# mirror SUFFIX: of Debian, as this system's apt knows it; with -security that of its security updates.
-mirror() {
-  # shellcheck disable=SC2016 # apt's own placeholders
-  apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' |
-    awk -v of="/debian$1/?$" '$2 == "Debian" && $1 ~ of { print $1; exit }'
-}
+# shellcheck source=tools/lib/mirror.sh
+. tools/lib/mirror.sh
 
 # make_base SUITE: a system with git alone, and the updates of its suite.
 make_base() {
   local suite=$1 base=$home/base-$1
   [ -e "$base/.complete" ] && return
   rm -rf --one-file-system "$base"
-  debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$base" "$(mirror '')" || return
+  debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$base" "$(debian_mirror '')" || return
   rm -f "$base/etc/apt/sources.list"
   {
-    printf 'deb %s %s main\n' "$(mirror '')" "$suite" "$(mirror '')" "$suite-updates"
-    if [ -n "$(mirror -security)" ]; then printf 'deb %s %s-security main\n' "$(mirror -security)" "$suite"; fi
+    printf 'deb %s %s main\n' "$(debian_mirror '')" "$suite" "$(debian_mirror '')" "$suite-updates"
+    if [ -n "$(debian_mirror -security)" ]; then printf 'deb %s %s-security main\n' "$(debian_mirror -security)" "$suite"; fi
   } >"$base/etc/apt/sources.list.d/debian.list"
   # shellcheck disable=SC2016 # apt's own placeholder
   echo 'Binary::apt::APT::Keep-Downloaded-Packages "true"; APT::Keep-Downloaded-Packages "true";' \

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# tools/test --matrix: the live tests against every server there is, alone, behind Sentinel and as a
-# cluster. The servers are that of the search path, and the programs that LATCHKEY_SERVERS names, with
-# colons between. What fits no topology says so itself and counts as skipped.
+# tools/test --matrix: what needs a server, against every server there is: the live tests alone, behind Sentinel and as
+# a cluster, specs, functions, the mock beside it, and faults. The servers are that of the search path and those that
+# tools/servers gets; or, in their place, the programs that LATCHKEY_SERVERS names, with colons between. What fits no
+# topology says so itself and counts as skipped.
 
 matrix_table=$LK_TEST_DIR/matrix.md
 
@@ -16,41 +17,68 @@ files_of() {
     esac
   done
 }
+live_in() {
+  local files
+  mapfile -t files < <(files_of "$1")
+  LATCHKEY_TEST_TOPOLOGY=$1 c_tests live "$LK_BUILD" "${files[@]}"
+}
 
-# cell FILE: what stands in the table for these tests.
+# cell COLUMN COMMAND...: these tests of the server $name as TAP, and what stands in the table for them.
 cell() {
+  local part=$LK_TEST_DIR/matrix.part column=$1
+  shift
+  "$@" | sed "s/^\(not ok\|ok\)\( [0-9]*\) *- /\1\2 - $name, $column: /" | tee "$part"
   awk '
     /^not ok / { bad++ } /^ok .*# SKIP/ { none++; next } /^ok / { good++ }
     END {
       printf " %d passed%s%s |", good, bad ? ", **" bad " failed**" : "", none ? ", " none " skipped" : ""
-    }' "$1"
+    }' "$part" >>"$matrix_table"
 }
+
+version_of() { "$1" --version | sed 's/ server v=\([^ ]*\).*/ \1/'; }
 
 # row PROGRAM: all tests of one server, as TAP; its row goes into the table.
 row() {
-  local bin=$LK_TEST_DIR/matrix-bin part=$LK_TEST_DIR/matrix.part name topology files
+  local bin=$LK_TEST_DIR/matrix-bin name topology
   mkdir -p "$bin"
   printf '#!/bin/sh\nexec %q "$@"\n' "$1" >"$bin/redis-server"
   chmod +x "$bin/redis-server"
-  name=$("$bin/redis-server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')
+  name=$(version_of "$1")
   printf '| %s |' "$name" >>"$matrix_table"
-  for topology in standalone sentinel cluster; do
-    mapfile -t files < <(files_of "$topology")
-    PATH=$bin:$PATH LATCHKEY_TEST_TOPOLOGY=$topology c_tests live "$LK_BUILD" "${files[@]}" |
-      sed "s/^\(not ok\|ok\)\( [0-9]*\) - /\1\2 - $name, $topology: /" | tee "$part"
-    cell "$part" >>"$matrix_table"
-  done
-  PATH=$bin:$PATH live_specs "$LK_BUILD" | tee "$part"
-  cell "$part" >>"$matrix_table"
+  local -x PATH=$bin:$PATH
+  for topology in standalone sentinel cluster; do cell "$topology" live_in "$topology"; done
+  cell specs section_specs_live
+  cell functions section_specs_functions
+  cell fidelity section_fidelity
+  cell faults section_faults
   echo >>"$matrix_table"
 }
 
 section_matrix() {
-  local server servers
+  local name server version own seen
+  local -a servers
   has_c_tests "$LK_BUILD" 'matrix' || return
-  printf '| server | standalone | Sentinel | Cluster | specs |\n|---|---|---|---|---|\n' >"$matrix_table"
-  IFS=: read -ra servers <<<"${LATCHKEY_SERVERS-}"
-  for server in "$(command -v redis-server || command -v valkey-server)" "${servers[@]}"; do
-    row "$server"
+  printf '| server | %s |\n|---|%s\n' 'standalone | Sentinel | Cluster | specs | functions | fidelity | faults' \
+    '---|---|---|---|---|---|---|' >"$matrix_table"
+  own=$(command -v redis-server || command -v valkey-server)
+  seen=$(version_of "$own")
+  row "$own"
+  if [ -n "${LATCHKEY_SERVERS+named}" ]; then
+    IFS=: read -ra servers <<<"$LATCHKEY_SERVERS"
+    for server in "${servers[@]}"; do row "$server"; done
+    return
+  fi
+  # shellcheck disable=SC2154 # `setup` is of tools/test
+  if [ "$setup" = yes ]; then tools/servers; else tools/servers --kept; fi >"$LK_TEST_DIR/servers"
+  mapfile -t servers <"$LK_TEST_DIR/servers"
+  for server in "${servers[@]}"; do
+    IFS=$'\t' read -r name server version <<<"$server"
+    if [ "$server" = - ]; then
+      skip "$name" "$version"
+      printf '| %s | not run: %s | - | - | - | - | - | - |\n' "$name" "$version" >>"$matrix_table"
+    elif ! grep -qxF "$version" <<<"$seen"; then
+      row "$server"
+      seen+=$'\n'$version
+    fi
   done
 }

@@ -1,0 +1,104 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What tools/servers says where it can fetch nothing. That it fetches, `tools/test --matrix` shows.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local function has(program)
+  return (utils.execute(('command -v %s >/dev/null'):format(program)))
+end
+if not (has('apt-get') and has('dpkg')) then
+  return -- another distribution's
+end
+
+local SERVERS = { 'redis-bookworm', 'valkey-bookworm', 'redict-bookworm', 'redis-trixie',
+  'valkey-trixie', 'redis-sid', 'valkey-sid' }
+
+describe('tools/servers', function()
+  local home
+
+  local function servers(arguments)
+    local _, code, out, err = utils.executeex(
+      ("LATCHKEY_DEBIAN_MIRROR='file://%s/archive' tools/servers --dir '%s' %s")
+      :format(home, home, arguments))
+    return code, out, err
+  end
+
+  local function keep(name, says)
+    dir.makepath(home .. '/' .. name)
+    local program = ('%s/%s/server'):format(home, name)
+    utils.writefile(program, ("#!/bin/sh\necho '%s'\n"):format(says))
+    assert.is_true((utils.execute('chmod +x ' .. program)))
+    return program
+  end
+
+  before_each(function()
+    home = path.tmpname()
+    os.remove(home)
+    dir.makepath(home .. '/archive')
+  end)
+
+  after_each(function()
+    dir.rmtree(home)
+  end)
+
+  it('tells each server, with the suite that it is from', function()
+    local code, out = servers('--list')
+
+    assert.equal(0, code)
+    for _, name in ipairs(SERVERS) do
+      assert.matches('\n' .. name:gsub('%-', '%%-') .. '\t%l', '\n' .. out)
+    end
+  end)
+
+  it('gives those that are there, and their versions', function()
+    local redis = keep('redis-trixie', 'Redis server v=8.0.2 sha=00000000:0 malloc=jemalloc-5.3.0')
+    local valkey = keep('valkey-sid', 'Valkey server v=9.0.1 sha=00000000:0')
+
+    local code, out = servers('--kept redis-trixie valkey-sid')
+
+    assert.equal(0, code)
+    assert.equal(('redis-trixie\t%s\tRedis 8.0.2\nvalkey-sid\t%s\tValkey 9.0.1\n'):format(redis,
+      valkey), out)
+  end)
+
+  it('says which are not there, and fails', function()
+    keep('redis-sid', 'Redis server v=8.4.0 sha=00000000:0')
+
+    local code, out = servers('--kept')
+
+    assert.equal(1, code)
+    assert.matches('\nvalkey%-sid\t%-\tit was not fetched\n', out)
+    assert.matches('\nredis%-sid\t/[^\n]+/redis%-sid/server\tRedis 8%.4%.0\n', out)
+  end)
+
+  it('takes nothing from an archive that nobody signed, and says so', function()
+    local suite = home .. '/archive/dists/trixie'
+    dir.makepath(suite .. '/main')
+    utils.writefile(suite .. '/Release', 'Suite: trixie\nComponents: main\n')
+
+    local code, out = servers('valkey-trixie')
+
+    assert.equal(1, code)
+    assert.matches('^valkey%-trixie\t%-\tThe repository .* is not signed%.\n$', out)
+  end)
+
+  it('keeps the server that is there where a newer one cannot be had', function()
+    local program = keep('valkey-sid', 'Valkey server v=9.0.1 sha=00000000:0')
+
+    local code, out = servers('--anew valkey-sid')
+
+    assert.equal(1, code)
+    assert.matches('^valkey%-sid\t%-\t.+', out)
+    assert.is_true(path.exists(program) and true)
+  end)
+
+  it('refuses what it does not know', function()
+    for _, wrong in ipairs({ 'memcached', '--fast', '--dir' }) do
+      local code, _, err = servers(wrong)
+
+      assert.equal(64, code)
+      assert.matches('usage: tools/servers', err, 1, true)
+    end
+  end)
+end)
