@@ -3,9 +3,45 @@
 -- thousand. LATCHKEY_SPEC_SEED starts elsewhere.
 local Oracle = require('mock.oracle')
 local Random = require('mock.random')
+local grammar = require('mock.grammar')
+local newer = require('mock.newer')
 
 local FIRST_SEED = tonumber(os.getenv('LATCHKEY_SPEC_SEED')) or 1
 local SEQUENCES = 60
+
+describe('commands that newer servers answer otherwise', function()
+  local ASKED = { 'BITCOUNT', 'k', '-1' }
+  local IN_SCRIPT = { 'EVAL', 'return redis.call(unpack(ARGV))', '0', unpack(ASKED) }
+
+  it('are left out for them, sent by themselves or by a script', function()
+    local others = { { 'BITCOUNT', 'k' }, { 'BITCOUNT', 'k', '0', '-1' },
+      { 'ZLEXCOUNT', 'k', '(a', '+' }, { 'EVAL', 'return 1', '0' } }
+
+    assert.same(others, newer.without({ ASKED, others[1], IN_SCRIPT, others[2],
+      { 'ZLEXCOUNT', 'k', '(', '+' }, others[3], others[4] }))
+  end)
+
+  it('are asked of the version that the mock has for its model, and of no other', function()
+    local asked
+    local stub = Random.new({})
+    function stub.difference(_, commands)
+      asked = #commands
+    end
+    local sequence = grammar.sequence
+    finally(function()
+      grammar.sequence = sequence
+    end)
+    function grammar.sequence()
+      return { ASKED, { 'GET', 'k' }, IN_SCRIPT }, 'strings'
+    end
+
+    for is_model, count in pairs({ [true] = 3, [false] = 1 }) do
+      stub.oracle.is_model = is_model
+      stub:try(1)
+      assert.equal(count, asked)
+    end
+  end)
+end)
 
 describe('random command sequences', function()
   local oracle, missing, random

@@ -48,6 +48,7 @@ return {
   { 'BITCOUNT k x 1', after = 'SET k foobar',
     fails = 'ERR value is not an integer or out of range' },
   { 'BITCOUNT k', gives = 0 },
+  { 'BITCOUNT k -1', gives = 0, model = true },
   { 'BITCOUNT l', after = 'RPUSH l a',
     fails = 'WRONGTYPE Operation against a key holding the wrong kind of value' },
 }

@@ -224,16 +224,21 @@ local function concat(list, separator, first, ...)
   if type(list) ~= 'table' then
     return table.concat(list, separator, first, ...)
   end
-  local last = ... or #list
-  local texts, place = {}, first or 1
-  while type(place) == 'number' and type(last) == 'number' and place <= last
-    and list[place] ~= nil do
+  local last = ...
+  for place, value in pairs({ [3] = first, [4] = last }) do
+    if not lua51.base.tonumber(value) then
+      wrong(place, 'concat', 'number', type(value), 3)
+    end
+  end
+  first, last = first or 1, last or #list
+  local texts, place = {}, first
+  while place <= last and list[place] ~= nil do
     local element = list[place]
     texts[place] = type(element) == 'number' and spelled(element) or element
     place = place + 1
   end
   return table.concat(texts, type(separator) == 'number' and spelled(separator) or separator,
-    first or 1, last)
+    first, last)
 end
 
 lua51.table.concat = cut(as_int, concat, 3, 4)
