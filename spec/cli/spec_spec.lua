@@ -77,6 +77,37 @@ describe('latchkey spec', function()
     assert.equal(0, result.code)
   end)
 
+  it('takes statuses, texts and nil for what they are', function()
+    local own = own_lock.folder()
+    finally(function()
+      dir.rmtree(own)
+    end)
+    utils.writefile(own .. '/specs/status_spec.lua', [[
+      local world = require('helper').world()
+      local function acquire()
+        return world:eval('acme/acquire', { 'acme:job:lock' }, { 'me', 5000 })
+      end
+      it('is a status', function() assert.reply({ ok = 'OK' }, acquire()) end)
+      it('is none', function() assert.reply(nil, acquire()) end)
+      it('is no text', function()
+        world:advance(6000)
+        assert.reply('OK', acquire())
+      end)
+      it('is another status', function()
+        world:advance(6000)
+        assert.reply({ ok = 'FINE' }, acquire())
+      end)
+      it('is no array', function()
+        world:advance(6000)
+        assert.reply({}, acquire())
+      end)]])
+
+    local result = program.run({ 'spec', own .. '/specs/status_spec.lua', '--dir',
+      own .. '/scripts' })
+
+    assert.matches('\n2 successes / 3 failures / 0 errors / 0 pending', result.out)
+  end)
+
   it('runs them on a server that keeps nothing', function()
     local server = program.server()
 
