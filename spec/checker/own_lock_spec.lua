@@ -93,6 +93,45 @@ describe('a lock of somebody\'s own', function()
     end)
   end
 
+  describe('whose release forms its channel itself', function()
+    local SOURCE = "if redis.call('get', KEYS[1]) == ARGV[1] then\n  redis.call('del', KEYS[1])\n"
+      .. "  redis.call('publish', string.gsub(KEYS[1], ':lock$', ':free'), 'free')\n"
+      .. '  return 1\nend\nreturn 0\n'
+    local BELL = '  - bell   channel  acme:{name}:free  told when the lock is free\n'
+
+    local function write(source, channels)
+      own_lock.write(folder, 'release', source, { [BELL] = '', ['argv:\n'] = channels .. 'argv:\n',
+        [channels == '' and 'message:  value\n' or 'cost: '] = channels == '' and '' or 'cost: ' })
+    end
+
+    it('passes, and its waiters are woken', function()
+      write(SOURCE, 'channels:\n  - bell  acme:{name}:free  told when the lock is free\n')
+
+      local verdict = check({ clients = 2, rounds = 1 })
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+      assert.same({}, (lint.run({ folder .. '/scripts' })))
+    end)
+
+    it('is not one where that is another channel', function()
+      write(SOURCE:gsub(':free', ':fre'),
+        'channels:\n  - bell  acme:{name}:free  told when the lock is free\n')
+
+      assert.equal('G6', check({ clients = 2, rounds = 1 }).findings[1].property)
+    end)
+
+    it('is told that no message wakes anybody where the contract has no channel', function()
+      write(SOURCE, '')
+
+      local why = checker.unreadable(assert(words.load(folder .. '/acme.lua')),
+        folder .. '/scripts')
+
+      assert.truthy(why and why:find('acme.lua:6: waits: the contract of acme/release names no '
+        .. 'channel', 1, true), why)
+    end)
+  end)
+
   it('is not looked at when a reply has no meaning', function()
     own_lock.write(folder, 'release', 'return redis.call("exists", KEYS[1]) + 7 + #ARGV[1] * 0\n',
       { ['  - 1  free now\n'] = '  - integer  free now\n', ['- bell'] = '- bell' })

@@ -145,6 +145,10 @@ describe('latchkey acl', function()
     local own, none = of_family('acme'), of_family('lock')
 
     assert.matches(' ~acme:*:lock &acme:*:free\n', own.out, 1, true)
+    own_lock.write(folder, 'renew', "redis.call('PUBLISH', KEYS[1] .. ARGV[1], ARGV[2]) return 1",
+      { ['argv:\n'] = 'channels:\n  - bell  bell:{name}  told\nargv:\n',
+        ['cost: '] = 'message:  value\ncost: ' })
+    assert.matches(' &acme:*:free &bell:*\n', of_family('acme').out, 1, true)
     assert.equal(64, none.code)
     assert.matches('there is no family "lock"; there are acme', none.err, 1, true)
   end)

@@ -120,6 +120,14 @@ describe('latchkey adopt', function()
     assert.equal('value', h.message)
   end)
 
+  it('finds that a script forms its channel itself', function()
+    local h = adopted("redis.call('PUBLISH', KEYS[1] .. ':bell', 'x') return 1")
+
+    assert.same({}, h.argv)
+    assert.equal(1, #h.channels)
+    assert.equal('value', h.message)
+  end)
+
   it('reads replies off what is returned', function()
     assert.same({ 'OK', 'nil' }, shapes("return redis.call('SET', KEYS[1], 1, 'PX', 5, 'NX')"))
     assert.same({ 'OK' }, shapes("return redis.call('SET', KEYS[1], 1)"))

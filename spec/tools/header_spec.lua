@@ -95,6 +95,19 @@ describe('header.parse', function()
     }, h.argv)
   end)
 
+  it('reads channels that the script forms itself', function()
+    local h = header.parse(change('argv:',
+      'channels:\n  - bell  room:{name}:bell  told when\nargv:'))
+
+    assert.same({ { name = 'bell', type = 'channel', text = 'told when',
+      form = { kind = 'pattern', text = 'room:{name}:bell', plus = '' } } }, h.channels)
+    for wrong, why in pairs({ ['bell'] = 'a channel has columns', ['bell  {slot}'] = 'is for keys',
+      ['bell  {name}  a  b'] = 'one column too many', ['bell  x'] = 'forms no name' }) do
+      local _, findings = header.parse(change('argv:', ('channels:\n  - %s\nargv:'):format(wrong)))
+      assert.truthy(findings[1].message:find(why, 1, true), findings[1].message)
+    end
+  end)
+
   it('reads arguments that stand for many, or for a command', function()
     local h = header.parse(change('why?     text     0..80                    for the book',
       'call    command  dynamic\n  - words*  text     0..80  1..9   for the book'))

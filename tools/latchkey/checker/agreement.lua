@@ -41,21 +41,36 @@ local LISTS = {
   reply = { 'returns', 'shape', 'replies' },
 }
 
+local function missing(said, header)
+  local list, field, what = unpack(LISTS[said.kind])
+  if not has(header[list], field, said.name) then
+    return ('%s has no %s "%s"; the %s of its contract are %s'):format(said.script, said.kind,
+      said.name, what, names_of(header[list], field))
+  end
+end
+
+-- Waiters that are woken by messages need a channel to listen on.
+local function without_channel(said, header)
+  if #header.channels == 0 and not has(header.argv, 'type', 'channel') then
+    return ('the contract of %s names no channel, neither as an argument nor under "channels:"; '
+      .. 'where nothing is published, waits = "polling"'):format(said.script)
+  end
+end
+
 ---@param model table `names` has what its file says of scripts: { script, kind = "key", "argument"
----  or "reply", name, where }
+---  or "reply", name, where }; kind "channel": it publishes on one
 ---@param header_of fun(script: string): table
 ---@return string|nil wrong the first mistake, with the file and its line
 function agreement.wrong(model, header_of)
   local lines = false
   for _, said in ipairs(model.names or {}) do
-    local list, field, what = unpack(LISTS[said.kind])
-    local entries = header_of(said.script)[list]
-    if not has(entries, field, said.name) then
+    local wrong = LISTS[said.kind] and missing(said, header_of(said.script))
+      or not LISTS[said.kind] and without_channel(said, header_of(said.script))
+    if wrong then
       lines = lines or utils.readlines(model.file) or {}
       local from = said.line or line_of(lines, said.script, 1)
-      return ('%s:%d: %s: %s has no %s "%s"; the %s of its contract are %s'):format(model.file,
-        said.line or line_of(lines, said.name, from), said.where, said.script, said.kind,
-        said.name, what, names_of(entries, field))
+      return ('%s:%d: %s: %s'):format(model.file,
+        said.line or line_of(lines, said.name, from), said.where, wrong)
     end
   end
 end

@@ -61,10 +61,13 @@ function Client:form(script, field)
   return self._context.server:form(script, field, self)
 end
 
----@return boolean has the script an argument of this name?
-function Client:takes(script, field)
+---@return string|nil the channel that a script publishes on, whether it takes or forms its name
+function Client:channel(script)
   local server = self._context.server
-  return server:field(server:header(script, self.beside).argv, field) ~= nil
+  local header = server:header(script, self.beside)
+  if server:field(header.argv, 'channel') or header.channels[1] then
+    return self:form(script, 'channel')
+  end
 end
 
 ---@return integer where an argument stands among those of its script

@@ -84,7 +84,7 @@ end
 ---@param of? table { beside, locks } whose script it is, and for the first of which locks
 function Server:form(script, field, of)
   local header = self:header(script, of and of.beside)
-  for _, list in ipairs({ 'keys', 'argv' }) do
+  for _, list in ipairs({ 'keys', 'argv', 'channels' }) do
     local entry = self:field(header[list], field)
     if entry then
       return names.form(entry.form, of and of.locks and of.locks[1] or NAME, {})

@@ -146,6 +146,9 @@ function words.lock(about)
   local renew = about.renew and about.renew[1]
   table.insert(said, 1, { script = about.acquire[1], kind = 'key', name = about.holders.key,
     where = 'holders', line = about.holders.line })
+  if about.waits == 'message' then
+    note(said, about.release[1], 'channel', 'waits', 'waits')
+  end
   return {
     summary = about.summary or 'a lock of one holder', foreign = true,
     roles = { taker = taker.role({ acquire = about.acquire[1], renew = renew,

@@ -92,14 +92,21 @@ local function note_arguments(call, place, args)
   end
 end
 
-local function note_calls(script, place, keys, args)
+-- Where the channel of a message comes from; a script that takes it under both names has one.
+local function note_channel(node, place, args, channels)
+  local array, at = place(node)
+  if array == 'ARGV' then
+    entry(args, at).kind = 'channel'
+  else
+    channels[1] = { 'channel', '{name}:told', MARK .. ' how the script forms its name' }
+  end
+end
+
+local function note_calls(script, place, keys, args, channels)
   for _, call in ipairs(script.calls) do
     local command = call.command
     if command and command.access == 'publish' then
-      local array, at = place(call.node[3] or {})
-      if array == 'ARGV' then
-        entry(args, at).kind = 'channel'
-      end
+      note_channel(call.node[3] or {}, place, args, channels)
     elseif command and command.keys ~= 'none' then
       local last = command.keys == 'all' and #call.node or command.keys == 'two' and 4 or 3
       for i = 3, math.min(last, #call.node) do
@@ -270,9 +277,9 @@ function adopt.contract(file, source, name)
     end
     return nil, 'it cannot be read', 0
   end
-  local keys, args = {}, {}
+  local keys, args, channels = {}, {}, {}
   local place, bound = places_of(script.block)
-  note_calls(script, place, keys, args)
+  note_calls(script, place, keys, args, channels)
   note_rest(script, place, bound, keys, args)
   local arguments, has_channel = argument_rows(args)
   local replies, errors = replies_of(script)
@@ -284,10 +291,11 @@ function adopt.contract(file, source, name)
     end
   end
   add('keys', key_rows(keys))
+  add('channels', channels)
   add('argv', arguments)
   add('returns', reply_rows(replies))
   add('errors', reply_rows(errors))
-  if has_channel then
+  if has_channel or #channels > 0 then
     out[#out + 1] = 'message:  value\n'
   end
   out[#out + 1] = ('repeat:   no %s does a copy of a call do no harm? hold, id, seq or pure\n')

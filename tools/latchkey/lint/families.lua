@@ -15,7 +15,7 @@ function families.check(scripts, add)
   local known = {}
   for _, script in ipairs(scripts) do
     local h = script.header
-    for _, list in ipairs({ 'keys', 'argv' }) do
+    for _, list in ipairs({ 'keys', 'channels', 'argv' }) do
       for _, field in ipairs(h[list]) do
         local id = field.form and ('%s %s %s'):format(h.name:match('^[^/]+'), list, field.name)
         local form = id and text_of(field.form)

@@ -158,12 +158,14 @@ local function add_patterns(keys, channels, script, options)
         end
       end
     end
-    for _, field in ipairs(script.header.argv) do
-      if field.form then
-        local channel = form_pattern(field.form, pattern)
-        channels[channel .. (is_for_one(script.header) and ':*' or '')] = true
-        if mark then
-          channels[channel .. mark] = true
+    for _, list in ipairs({ script.header.channels, script.header.argv }) do
+      for _, field in ipairs(list) do
+        if field.form then
+          local channel = form_pattern(field.form, pattern)
+          channels[channel .. (is_for_one(script.header) and ':*' or '')] = true
+          if mark then
+            channels[channel .. mark] = true
+          end
         end
       end
     end

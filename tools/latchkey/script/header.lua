@@ -107,7 +107,7 @@ local function check_replies(h, report)
 end
 
 local function check_arguments(h, report)
-  local optional, has_channel, has_command = false, false, false
+  local optional, has_channel, has_command = false, #h.channels > 0, false
   for place, argument in ipairs(h.argv) do
     has_channel = has_channel or argument.kind == 'channel'
     has_command = has_command or argument.kind == 'command'
@@ -122,7 +122,7 @@ local function check_arguments(h, report)
     optional = optional or argument.optional
   end
   if has_channel ~= (h.lines.message ~= nil) then
-    report(h.lines.message or h.lines.argv,
+    report(h.lines.message or h.lines.channels or h.lines.argv,
       'a script with a channel has a "message:", and no other has one')
   end
   if has_command and #h.dynamic == 0 then
@@ -135,7 +135,7 @@ local function check_names(h, report)
   for _, argument in ipairs(h.argv) do
     arguments[argument.name] = true
   end
-  for _, list in ipairs({ 'keys', 'argv' }) do
+  for _, list in ipairs({ 'keys', 'channels', 'argv' }) do
     if #h[list] > FIELDS_MAX then
       report(h.lines[list], ('%d fields, at most %d are allowed'):format(#h[list], FIELDS_MAX))
     end
@@ -158,8 +158,8 @@ local function names_file(path, name)
 end
 
 local function new_header()
-  return { keys = {}, derived = {}, argv = {}, returns = {}, errors = {}, dynamic = {},
-    uses = {}, repeat_ = 'no', lines = {} }
+  return { keys = {}, derived = {}, channels = {}, argv = {}, returns = {}, errors = {},
+    dynamic = {}, uses = {}, repeat_ = 'no', lines = {} }
 end
 
 -- What holds of a header and of a contract alike.

@@ -121,6 +121,22 @@ local function parse_key(item)
   return key
 end
 
+-- A channel that the script forms itself.
+local function parse_channel(item)
+  local list = columns(item)
+  local name = (list[1] or ''):match(WORD)
+  if not name or not list[2] then
+    return nil, 'a channel has columns, two spaces apart: "bell  acme:{name}:bell  what it is"'
+  elseif #list > 3 then
+    return nil, ('"%s" is one column too many'):format(list[4])
+  end
+  local form, why = parse_form(list[2])
+  if form and form.kind == 'slot' then
+    return nil, '{slot} is for keys: a channel has a form of its own'
+  end
+  return form and { name = name, type = 'channel', form = form, text = list[3] or '' }, why
+end
+
 -- What an argument may be, read into it; else why not.
 local function parse_domain(argument, domain)
   local range, why
@@ -300,6 +316,7 @@ return {
   { name = 'summary', parse = any_text, required = true },
   { name = 'keys', parse = parse_key, list = true },
   { name = 'derived', parse = parse_key, list = true },
+  { name = 'channels', parse = parse_channel, list = true },
   { name = 'argv', parse = parse_argument, list = true },
   { name = 'returns', parse = parse_return, list = true, required = true },
   { name = 'errors', parse = parse_error, list = true },

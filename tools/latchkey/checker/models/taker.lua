@@ -224,11 +224,10 @@ function taker.role(row)
   -- answered, in plain.c
   function role.reply.try(c, reply, call)
     c.stray = c.stray or call.copies > 1 or nil
-    local tells = c:takes(row.release, 'channel')
-    local channel = tells and c:form(row.release, 'channel')
+    local channel = c:channel(row.release)
     if reply[1] == 1 then
       granted(c, call, row.token and reply[row.token])
-    elseif not tells then -- a release that tells nobody: who waits looks by itself
+    elseif not channel then -- a release that tells nobody: who waits looks by itself
       c.missed = true
       sleep(c, reply[2])
     elseif not c.listens[channel] and c.deaf and c.poked then
