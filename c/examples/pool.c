@@ -11,12 +11,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { JOBS = 12, AT_ONCE = 3, WAIT_MS = 60000 };
+enum { JOBS = 12, AT_ONCE = 3, WORK_MS = 5, WAIT_MS = 60000 };
 
 typedef struct pool {
   lk_semaphore *permits;
   lk_countdown *latch;
-  int inside, most;
+  int inside, most; /* jobs that work now, and the most that did at once */
+  int64_t ends_ms[JOBS];
   int all_done, failures;
 } pool;
 
@@ -36,20 +37,28 @@ static void given_back(lk_op *op, lk_status status, const lk_error *error, void 
   lk_error why;
   (void)op;
   check(p, "release", status, error);
-  p->inside--;
   check(p, "count down", lk_countdown_count_down_async(p->latch, 1, counted, p, &why), &why);
 }
 
-/* The job has its permit. What it does here may take many turns of the loop. */
+/* The job has its permit. What it does may take many turns of the loop. */
 static void begin_job(lk_op *op, lk_status status, const lk_error *error, void *user) {
   pool *p = user;
-  lk_error why;
   (void)op;
   check(p, "acquire", status, error);
   if (status != LK_OK) return;
-  if (++p->inside > p->most) p->most = p->inside;
-  check(p, "release", lk_semaphore_release_async(p->permits, 1, AT_ONCE, given_back, p, &why),
-        &why);
+  p->ends_ms[p->inside++] = lk_now_ms() + WORK_MS;
+  if (p->inside > p->most) p->most = p->inside;
+}
+
+/* A job works no more when it gives its permit back: the next may begin before this one hears that it has. */
+static void end_jobs(pool *p) {
+  lk_error error;
+  for (int i = p->inside - 1; i >= 0; i--) {
+    if (lk_now_ms() < p->ends_ms[i]) continue;
+    p->ends_ms[i] = p->ends_ms[--p->inside];
+    check(p, "release", lk_semaphore_release_async(p->permits, 1, AT_ONCE, given_back, p, &error),
+          &error);
+  }
 }
 
 static void opened(lk_op *op, lk_status status, const lk_error *error, void *user) {
@@ -68,8 +77,9 @@ static void run(lk_client *client, pool *p) {
           lk_semaphore_acquire_async(p->permits, 1, WAIT_MS, begin_job, p, NULL, &error), &error);
   }
   while (!p->all_done && p->failures == 0) {
-    poll(&fd, 1, -1);
+    poll(&fd, 1, p->inside > 0 ? 1 : -1);
     lk_client_dispatch(client); /* calls what is above */
+    end_jobs(p);
   }
   printf("all done, %s at once\n", p->most > AT_ONCE ? "too many" : "never too many");
   if (p->most > AT_ONCE) p->failures++;
