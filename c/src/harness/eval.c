@@ -53,84 +53,39 @@ void lk_call_clear(lk_call *call) {
   call->argv = NULL;
 }
 
-/* Still missing after a load whose answer nobody saw: if the server refuses to load, that is the
- * answer. */
-static void learn_why(lk_hop hop, const lk_script_def *script, int64_t deadline_us,
-                      lk_answer *answer) {
-  lk_answer loaded;
-  unsigned lost = lk_answer_lost(answer);
-  lk_request_run((lk_hop){.pipe = hop.pipe}, lk_load_request(script, deadline_us), &loaded);
-  if (lk_load_done(&loaded)) {
-    freeReplyObject(loaded.reply);
-    return;
-  }
-  freeReplyObject(answer->reply);
-  *answer = loaded;
-  lk_sender_nothing_ran(answer, lost);
-}
-
 /* ----------------------------------------------------------------------------------- blocking -- */
 
-/* One call of a blocking one's, however often it goes out. */
-typedef struct calling {
-  const lk_script_def *script;
-  const lk_bytes *argv;
-  size_t argc;
-  const lk_bytes *key; /* NULL: any server will do */
-  int64_t deadline_us;
-  lk_traced *traced;
-  lk_hop hop;
-  int64_t pause_us; /* before the script is loaded once more */
-} calling;
-
-static void eval_send_once(const calling *c, lk_answer *answer) {
-  bool repeatable = c->script->repeat != LK_REPEAT_NO;
-  lk_request *request = lk_request_new(c->argv, c->argc, repeatable, c->deadline_us);
-  lk_request_trace(request, c->traced);
-  lk_request_run(c->hop, request, answer);
+/* false: the client closes. */
+static bool eval_pause(const lk_sending *s) {
+  if (lk_clock_us() < s->at_us) lk_client_sleep(s->client, s->at_us);
+  return lk_clock_us() >= s->at_us;
 }
 
-/* Again, after an answer that was none. */
-static void eval_send_again(const calling *c, lk_answer *answer) {
-  unsigned lost = lk_answer_lost(answer);
-  freeReplyObject(answer->reply);
-  eval_send_once(c, answer);
-  answer->copies += lost;
-}
-
-/* The script was missing. false: there is no time to load it. */
-static bool eval_repair(lk_client *client, calling *c, lk_answer *answer) {
-  if (lk_clock_us() >= c->deadline_us) return false;
-  int64_t at_us = lk_sender_again_us(&c->pause_us);
-  if (at_us >= c->deadline_us) return false;
-  lk_client_sleep(client, at_us);
-  if (lk_clock_us() < at_us) return false; /* the client closes */
-  lk_sender_load_ahead(client, c->hop.pipe, c->script, c->deadline_us);
-  eval_send_again(c, answer);
-  if (lk_sender_is_missing(answer)) learn_why(c->hop, c->script, c->deadline_us, answer);
-  return true;
-}
-
-static void send_until_answered(lk_client *client, calling *c, lk_answer *answer) {
-  eval_send_once(c, answer);
-  for (;;) {
-    if (!lk_sender_is_missing(answer)) {
-      if (!lk_route_follow(client->route, c->key, answer, &c->hop, c->deadline_us)) return;
-      eval_send_again(c, answer);
-    } else if (!eval_repair(client, c, answer)) {
-      lk_sender_never_kept(answer, c->pause_us > 0);
-      return;
+static void eval_send(lk_sending *s, const lk_bytes *argv, size_t argc, lk_answer *answer) {
+  lk_send next = LK_SEND_COPY;
+  while (next != LK_SEND_OVER) {
+    const lk_hop hop = {.pipe = s->hop.pipe};
+    if (next == LK_SEND_LOAD) {
+      lk_request_run(hop, lk_load_request(s->script, s->deadline_us), answer);
+      next = lk_sending_loaded(s, answer);
+    } else if (next == LK_SEND_AHEAD && !eval_pause(s)) {
+      answer->reply = NULL;
+      next = lk_sending_forget(s, answer);
+    } else {
+      if (next == LK_SEND_AHEAD) lk_sending_load_ahead(s, hop.pipe);
+      lk_request_run(hop, lk_sending_copy(s, argv, argc), answer);
+      next = lk_sending_next(s, answer);
     }
   }
 }
 
 lk_status lk_eval_call(lk_client *client, const lk_invocation *what, int64_t deadline_us,
                        lk_answer *answer, lk_error *error) {
-  const lk_script_def *script = what->script;
   const lk_bytes *keys = what->keys;
   size_t nkeys = what->nkeys;
   lk_bytes few[16];
   char number[24];
+  lk_sending s;
   size_t argc = 3 + nkeys + what->nargs;
   lk_bytes *argv = argc <= 16 ? few : malloc(argc * sizeof *argv);
   if (!argv) {
@@ -138,25 +93,17 @@ lk_status lk_eval_call(lk_client *client, const lk_invocation *what, int64_t dea
     return lk_fail(error, LK_NOMEM, "out of memory");
   }
   eval_fill(argv, what, number);
-  calling c = {.script = script,
-               .argv = argv,
-               .argc = argc,
-               .key = nkeys > 0 ? &keys[0] : NULL,
-               .deadline_us = deadline_us,
-               .traced =
-                   lk_traced_new(client->trace, script, keys, nkeys, what->args, what->nargs)};
-  c.hop = lk_route_to(client->route, c.key);
-  int64_t began_us = lk_clock_us();
-  send_until_answered(client, &c, answer);
-  lk_sender_count(client, script, answer, began_us);
-  lk_traced_drop(c.traced);
+  lk_sending_begin(&s, client, what->script, nkeys > 0 ? &keys[0] : NULL, deadline_us);
+  s.traced = lk_traced_new(client->trace, what->script, keys, nkeys, what->args, what->nargs);
+  eval_send(&s, argv, argc, answer);
+  lk_sending_end(&s, answer);
   if (argv != few) free(argv);
   bool good = answer->status == LK_OK && answer->reply->type != REDIS_REPLY_ERROR;
   if (good) return lk_succeed(error);
   char key[96] = "";
   if (nkeys > 0)
     snprintf(key, sizeof key, "%.*s", (int)(keys[0].len < 90 ? keys[0].len : 90), keys[0].data);
-  return lk_answer_status(answer, script->name, nkeys > 0 ? key : NULL, error);
+  return lk_answer_status(answer, what->script->name, nkeys > 0 ? key : NULL, error);
 }
 
 /* The reply goes to the application, or it goes. */

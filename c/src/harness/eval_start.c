@@ -15,19 +15,11 @@
 
 typedef struct lk_started started;
 struct lk_started {
-  lk_client *client;
+  lk_sending sending;
   const lk_call *call;
-  lk_traced *traced;
-  lk_hop hop;
-  const lk_bytes *key; /* of the call; NULL: any server will do */
-  int64_t began_us;
-  int64_t deadline_us;
   lk_done done;
   void *user;
-  unsigned lost; /* copies that may have run though their replies were lost */
-  bool loaded;   /* once, unseen */
   bool gathers;
-  int64_t pause_us;
   lk_timer timer;      /* until the script is loaded once more: */
   started *next, **at; /* among the client's that pause */
 };
@@ -37,12 +29,14 @@ static void started_loaded(void *user, lk_answer *answer);
 
 static lk_pipe *pipe_of(const started *s) {
   bool made;
-  if (!s->call->durable) return s->hop.pipe;
-  lk_pipe *twin = lk_pipe_twin(s->hop.pipe, &made);
-  if (made) lk_keeper_add(s->client->keeper, lk_pipe_watched(twin));
+  lk_pipe *pipe = s->sending.hop.pipe;
+  if (!s->call->durable) return pipe;
+  lk_pipe *twin = lk_pipe_twin(pipe, &made);
+  if (made) lk_keeper_add(s->sending.client->keeper, lk_pipe_watched(twin));
   return twin;
 }
 
+/* false: no memory; the request may be NULL for want of it. */
 static bool send_started(started *s, lk_request *request, lk_done done) {
   lk_pipe *pipe = request ? pipe_of(s) : NULL;
   if (pipe) {
@@ -53,11 +47,8 @@ static bool send_started(started *s, lk_request *request, lk_done done) {
   return pipe != NULL;
 }
 
-static bool send_call(started *s) {
-  bool repeatable = s->call->script->repeat != LK_REPEAT_NO;
-  lk_request *request = lk_request_new(s->call->argv, s->call->argc, repeatable, s->deadline_us);
-  lk_request_trace(request, s->traced);
-  if (s->hop.asking) lk_request_ask(request);
+static bool started_send(started *s) {
+  lk_request *request = lk_sending_copy(&s->sending, s->call->argv, s->call->argc);
   if (s->call->hurries) lk_request_hurry(request);
   if (s->gathers) lk_request_gather(request);
   s->gathers = false; /* later copies are sent by others than the keeper */
@@ -65,23 +56,23 @@ static bool send_call(started *s) {
 }
 
 static void finish_started(started *s, lk_answer *answer) {
-  lk_traced_drop(s->traced);
   answer->via = pipe_of(s);
-  lk_sender_count(s->client, s->call->script, answer, s->began_us);
+  lk_sending_end(&s->sending, answer);
   s->done(s->user, answer);
   free(s);
 }
 
 /* ---- the server does not have the script ---- */
 
-static bool load_and_send(started *s) {
-  lk_sender_load_ahead(s->client, pipe_of(s), s->call->script, s->deadline_us);
-  return send_call(s);
+static void end_starved(started *s) {
+  lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
+  lk_sending_next(&s->sending, &answer);
+  finish_started(s, &answer);
 }
 
 static void end_missing(started *s) {
-  lk_answer answer = {.copies = s->lost + 1};
-  lk_sender_never_kept(&answer, s->pause_us > 0);
+  lk_answer answer = {.status = LK_OK};
+  lk_sending_forget(&s->sending, &answer);
   finish_started(s, &answer);
 }
 
@@ -92,21 +83,32 @@ static bool eval_start_unlist(started *s) {
   return mine;
 }
 
+static bool load_and_send(started *s) {
+  lk_pipe *pipe = pipe_of(s);
+  if (pipe) lk_sending_load_ahead(&s->sending, pipe);
+  return pipe && started_send(s);
+}
+
 static void paused(lk_timer *timer) {
   started *s = LK_OF(started, timer, timer);
-  lk_mutex_lock(&s->client->mutex);
+  lk_client *client = s->sending.client;
+  lk_mutex_lock(&client->mutex);
   bool mine = eval_start_unlist(s);
-  lk_mutex_unlock(&s->client->mutex);
+  lk_mutex_unlock(&client->mutex);
   if (!mine) return;
-  if (lk_clock_us() >= s->deadline_us || !load_and_send(s)) end_missing(s);
+  if (lk_clock_us() >= s->sending.deadline_us) {
+    end_missing(s);
+  } else if (!load_and_send(s)) {
+    end_starved(s);
+  }
 }
 
 /* false: no memory for a timer, or the client closes. It may be gone when this returns. */
-static bool pause_until(started *s, int64_t at_us) {
-  lk_client *client = s->client;
+static bool pause_started(started *s) {
+  lk_client *client = s->sending.client;
   s->timer.fire = paused;
   lk_mutex_lock(&client->mutex);
-  bool pauses = !client->closing && lk_timer_set(client->keeper, &s->timer, at_us);
+  bool pauses = !client->closing && lk_timer_set(client->keeper, &s->timer, s->sending.at_us);
   if (pauses) LK_LIST_PUT(&client->pausing, s);
   lk_mutex_unlock(&client->mutex);
   return pauses;
@@ -128,50 +130,31 @@ void lk_eval_settle(lk_client *client) {
   }
 }
 
-/* As the blocking call does: first both in one piece, then one by one to learn why, then after a pause. */
-static bool eval_start_repair(started *s) {
-  bool ahead = !s->loaded;
-  s->loaded = !s->loaded;
-  if (lk_clock_us() >= s->deadline_us) return false;
-  if (!ahead) {
-    return send_started(s, lk_load_request(s->call->script, s->deadline_us), started_loaded);
+static void go_on_started(started *s, lk_send next, lk_answer *answer) {
+  bool sent = true;
+  const lk_sending *sending = &s->sending;
+  if (next == LK_SEND_OVER) {
+    finish_started(s, answer);
+  } else if (next == LK_SEND_COPY) {
+    sent = started_send(s);
+  } else if (next == LK_SEND_LOAD) {
+    sent = send_started(s, lk_load_request(sending->script, sending->deadline_us), started_loaded);
+  } else if (lk_clock_us() >= sending->at_us) {
+    sent = load_and_send(s);
+  } else if (!pause_started(s)) {
+    end_missing(s);
   }
-  bool at_once = s->pause_us == 0;
-  int64_t at_us = lk_sender_again_us(&s->pause_us);
-  if (at_us >= s->deadline_us) return false;
-  return at_once ? load_and_send(s) : pause_until(s, at_us);
-}
-
-/* Whether it was sent once more, or will be. */
-static bool eval_start_go_on(started *s, lk_answer *answer) {
-  if (lk_sender_is_missing(answer)) return eval_start_repair(s);
-  return lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us) && send_call(s);
+  if (!sent) end_starved(s);
 }
 
 static void started_done(void *user, lk_answer *answer) {
   started *s = user;
-  redisReply *reply = answer->reply;
-  unsigned lost = lk_answer_lost(answer);
-  s->lost += lost;
-  if (eval_start_go_on(s, answer)) {
-    freeReplyObject(reply);
-    return;
-  }
-  s->lost -= lost;
-  answer->copies += s->lost;
-  if (lk_sender_is_missing(answer)) lk_sender_never_kept(answer, s->pause_us > 0);
-  finish_started(s, answer);
+  go_on_started(s, lk_sending_next(&s->sending, answer), answer);
 }
 
 static void started_loaded(void *user, lk_answer *answer) {
   started *s = user;
-  if (lk_load_done(answer)) {
-    freeReplyObject(answer->reply);
-    if (send_call(s)) return;
-    *answer = (lk_answer){.status = LK_NOMEM, .why = "out of memory"};
-  }
-  lk_sender_nothing_ran(answer, s->lost);
-  finish_started(s, answer);
+  go_on_started(s, lk_sending_loaded(&s->sending, answer), answer);
 }
 
 static size_t key_count(const lk_call *call) {
@@ -192,18 +175,15 @@ bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, 
                    void *user) {
   started *s = malloc(sizeof *s);
   if (!s) return false;
-  *s = (started){.client = client,
-                 .call = call,
-                 .began_us = lk_clock_us(),
-                 .deadline_us = deadline_us,
+  *s = (started){.call = call,
                  .done = done,
                  .user = user,
                  .gathers = call->gathers || lk_client_gathers(client)};
-  if (client->trace) s->traced = trace_call(client->trace, call);
-  s->key = key_count(call) > 0 ? &call->argv[3] : NULL;
-  s->hop = lk_route_to(client->route, s->key);
-  if (send_call(s)) return true;
-  lk_traced_drop(s->traced);
+  const lk_bytes *key = key_count(call) > 0 ? &call->argv[3] : NULL;
+  lk_sending_begin(&s->sending, client, call->script, key, deadline_us);
+  if (client->trace) s->sending.traced = trace_call(client->trace, call);
+  if (started_send(s)) return true;
+  lk_traced_drop(s->sending.traced);
   free(s);
   return false;
 }

@@ -13,36 +13,94 @@ bool lk_sender_says_missing(const char *error) {
   return strncmp(error, "NOSCRIPT", 8) == 0 || strcmp(error, "ERR Function not found") == 0;
 }
 
-void lk_sender_load_ahead(lk_client *client, lk_pipe *pipe, const lk_script_def *script,
-                          int64_t deadline_us) {
-  lk_request *request = lk_load_request(script, deadline_us);
-  lk_count_up(&client->counts->scripts[script->index].loads);
+static bool sending_is_missing(const lk_answer *answer) {
+  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
+         lk_sender_says_missing(answer->reply->str);
+}
+
+void lk_sending_begin(lk_sending *s, lk_client *client, const lk_script_def *script,
+                      const lk_bytes *key, int64_t deadline_us) {
+  *s = (lk_sending){.client = client,
+                    .script = script,
+                    .key = key,
+                    .hop = lk_route_to(client->route, key),
+                    .began_us = lk_clock_us(),
+                    .deadline_us = deadline_us};
+}
+
+lk_request *lk_sending_copy(const lk_sending *s, const lk_bytes *argv, size_t argc) {
+  bool repeatable = s->script->repeat != LK_REPEAT_NO;
+  lk_request *request = lk_request_new(argv, argc, repeatable, s->deadline_us);
+  lk_request_trace(request, s->traced);
+  if (s->hop.asking) lk_request_ask(request);
+  return request;
+}
+
+void lk_sending_load_ahead(const lk_sending *s, lk_pipe *pipe) {
+  lk_request *request = lk_load_request(s->script, s->deadline_us);
+  lk_count_up(&s->client->counts->scripts[s->script->index].loads);
   if (request) lk_pipe_send_ahead(pipe, request);
 }
 
-void lk_sender_nothing_ran(lk_answer *answer, unsigned lost) {
-  answer->copies = lost;
-  if (answer->status == LK_UNSURE && lost == 0) answer->status = LK_UNREACHABLE;
-}
-
-void lk_sender_never_kept(lk_answer *answer, bool loaded) {
+lk_send lk_sending_forget(lk_sending *s, lk_answer *answer) {
+  bool loaded = s->pause_us > 0;
   freeReplyObject(answer->reply);
   answer->reply = NULL;
+  answer->copies = s->lost + 1;
   answer->status = answer->copies > 1 ? LK_UNSURE : loaded ? LK_FORGETFUL : LK_UNREACHABLE;
   snprintf(answer->why, sizeof answer->why, "%s",
            loaded ? "the server lost the script each time it was loaded"
                   : "the server did not have the script, and no time was left to load it");
+  return LK_SEND_OVER;
 }
 
-int64_t lk_sender_again_us(int64_t *pause_us) {
-  int64_t at_us = lk_clock_us() + lk_pause_us(pause_us, PAUSE_LAST_US);
-  if (*pause_us == 0) *pause_us = PAUSE_FIRST_US;
-  return at_us;
+/* First both in one piece, at once: a server that lost its scripts may lose them again at any time. Then one by one,
+ * to learn why it is missing still. Then after a pause. */
+static lk_send sending_repair(lk_sending *s, lk_answer *answer) {
+  int64_t now_us = lk_clock_us();
+  bool ahead = s->ahead;
+  s->ahead = !ahead;
+  if (now_us >= s->deadline_us) return lk_sending_forget(s, answer);
+  if (ahead) return LK_SEND_LOAD;
+  s->at_us = now_us + lk_pause_us(&s->pause_us, PAUSE_LAST_US);
+  if (s->at_us >= s->deadline_us) return lk_sending_forget(s, answer);
+  if (s->pause_us == 0) s->pause_us = PAUSE_FIRST_US;
+  return LK_SEND_AHEAD;
 }
 
-void lk_sender_count(lk_client *client, const lk_script_def *script, const lk_answer *answer,
-                     int64_t began_us) {
-  lk_script_counts *counts = &client->counts->scripts[script->index];
+lk_send lk_sending_next(lk_sending *s, lk_answer *answer) {
+  redisReply *reply = answer->reply;
+  unsigned before = s->lost;
+  lk_send next = LK_SEND_COPY;
+  s->lost += lk_answer_lost(answer);
+  if (sending_is_missing(answer)) {
+    next = sending_repair(s, answer);
+  } else if (!lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us)) {
+    if (answer->status == LK_UNREACHABLE && before > 0) answer->status = LK_UNSURE;
+    answer->copies += before;
+    next = LK_SEND_OVER;
+  }
+  if (next != LK_SEND_OVER) freeReplyObject(reply);
+  return next;
+}
+
+/* The script itself has not run, unless by a copy whose reply was lost before. */
+lk_send lk_sending_loaded(lk_sending *s, lk_answer *answer) {
+  if (lk_load_done(answer)) {
+    freeReplyObject(answer->reply);
+    answer->reply = NULL;
+    return sending_repair(s, answer);
+  }
+  answer->copies = s->lost;
+  if (answer->status == LK_UNSURE || answer->status == LK_UNREACHABLE) {
+    answer->status = s->lost > 0 ? LK_UNSURE : LK_UNREACHABLE;
+  }
+  return LK_SEND_OVER;
+}
+
+void lk_sending_end(lk_sending *s, const lk_answer *answer) {
+  lk_script_counts *counts = &s->client->counts->scripts[s->script->index];
+  lk_traced_drop(s->traced);
   lk_count_up(&counts->calls);
   if (answer->status != LK_OK) {
     lk_count_up(&counts->unanswered);
@@ -50,5 +108,5 @@ void lk_sender_count(lk_client *client, const lk_script_def *script, const lk_an
     lk_count_up(&counts->errors);
   }
   for (unsigned i = 1; i < answer->copies; i++) lk_count_up(&counts->resent);
-  lk_meter_add(&counts->latency, lk_clock_us() - began_us);
+  lk_meter_add(&counts->latency, lk_clock_us() - s->began_us);
 }

@@ -1,31 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all have in common who send a script's call until it is answered. */
+/*
+ * A script's call from its first copy to its answer. How it goes on is decided here, for who waits for it (eval.c) and
+ * for who does not (eval_start.c): sent to another server, loaded once more, or over.
+ */
 #ifndef LK_SENDER_H
 #define LK_SENDER_H
 
 #include "harness/client.h"
 #include "harness/reply.h"
 
-/* Does the server not have the script? The first is asked of an error. */
+typedef struct lk_sending {
+  lk_client *client;
+  const lk_script_def *script;
+  const lk_bytes *key; /* NULL: any server will do */
+  lk_traced *traced;
+  lk_hop hop;
+  int64_t began_us;
+  int64_t deadline_us;
+  unsigned lost;    /* copies that may have run though their replies were lost */
+  bool ahead;       /* the last copy went out behind a load whose answer nobody sees */
+  int64_t pause_us; /* before the script is loaded once more; 0: it was not loaded yet */
+  int64_t at_us;    /* when that is */
+} lk_sending;
+
+typedef enum lk_send {
+  LK_SEND_COPY,  /* one more copy, to the server of the hop */
+  LK_SEND_AHEAD, /* at at_us: load the script, and one more copy behind that, in one piece */
+  LK_SEND_LOAD,  /* load it alone, and say what came of that: why is it missing still? */
+  LK_SEND_OVER   /* the answer is what it came to */
+} lk_send;
+
+/* Neither key nor traced are its own. */
+void lk_sending_begin(lk_sending *s, lk_client *client, const lk_script_def *script,
+                      const lk_bytes *key, int64_t deadline_us);
+/* NULL: no memory. */
+lk_request *lk_sending_copy(const lk_sending *s, const lk_bytes *argv, size_t argc);
+/* A load in front of the next copy on this pipe. */
+void lk_sending_load_ahead(const lk_sending *s, lk_pipe *pipe);
+/* The last copy was answered; unless it is over, the answer's reply is gone. */
+lk_send lk_sending_next(lk_sending *s, lk_answer *answer);
+/* The load was. If the server refuses it, that is what the call came to. */
+lk_send lk_sending_loaded(lk_sending *s, lk_answer *answer);
+/* No time is left, or the client closes, while the server does not have the script. */
+lk_send lk_sending_forget(lk_sending *s, lk_answer *answer);
+/* It is over: counted. */
+void lk_sending_end(lk_sending *s, const lk_answer *answer);
+
+/* Does the server not have the script? It is asked of an error. */
 bool lk_sender_says_missing(const char *error);
-static inline bool lk_sender_is_missing(const lk_answer *answer) {
-  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
-         lk_sender_says_missing(answer->reply->str);
-}
-/* Load it in front of the next copy. The server lost its scripts, and may lose them again at any time: both
- * travel in one piece. */
-void lk_sender_load_ahead(lk_client *client, lk_pipe *pipe, const lk_script_def *script,
-                          int64_t deadline_us);
-/* SCRIPT LOAD failed, for whatever reason: the script itself has not run, unless by a copy whose reply was
- * lost before. */
-void lk_sender_nothing_ran(lk_answer *answer, unsigned lost);
-/* The time went by with a server that does not have the script: though it was loaded, or before it was. */
-void lk_sender_never_kept(lk_answer *answer, bool loaded);
-/* When it is loaded once more: doubling, jittered, between half of it and all. *pause_us is 0 until it is
- * loaded: a server that lost its scripts once gets them at once. */
-int64_t lk_sender_again_us(int64_t *pause_us);
-/* A call has ended that began then. */
-void lk_sender_count(lk_client *client, const lk_script_def *script, const lk_answer *answer,
-                     int64_t began_us);
 
 #endif

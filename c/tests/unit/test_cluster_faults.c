@@ -211,6 +211,19 @@ static void a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply(void *
   lk_reply_free(e.reply);
 }
 
+/* One copy may have run when the next is sent to a server that is not there. */
+static void a_copy_without_a_reply_stays_in_doubt_when_the_slot_has_moved(void **state) {
+  (void)state;
+  evaluation e = {.argument = "x"};
+  pthread_create(&e.thread, NULL, evaluate, &e);
+  fake_command first = take_call();
+  fake_hang_up(fix.server, &first);
+  fake_forget(&first);
+  fake_answer(fix.server, take_call(), "-ASK 1 127.1:7\r\n"); /* where nobody listens */
+  pthread_join(e.thread, NULL);
+  assert_int_equal(e.status, LK_UNSURE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -218,6 +231,7 @@ int main(void) {
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
       TEST(what_left_the_cluster_is_forgotten_after_a_while),
+      TEST(a_copy_without_a_reply_stays_in_doubt_when_the_slot_has_moved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
