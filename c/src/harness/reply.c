@@ -97,3 +97,10 @@ lk_status lk_answer_read(const lk_answer *answer, const char *script, const char
   }
   return lk_succeed(error);
 }
+
+lk_status lk_outcome_of(const lk_answer *answer, const char *script, const char *key,
+                        lk_outcome *out, lk_error *error) {
+  lk_status status = lk_answer_status(answer, script, key, error);
+  if (status != LK_OK) return status;
+  return lk_outcome_read(answer->reply, out) ? LK_OK : lk_outcome_strange(script, error);
+}

@@ -46,9 +46,17 @@ static inline lk_status lk_answer_status(const lk_answer *answer, const char *sc
   return status;
 }
 
+/* What a script's answer says, and whether it is one: LK_OK, LK_PROTOCOL, or as lk_answer_read(). */
+lk_status lk_outcome_of(const lk_answer *answer, const char *script, const char *key,
+                        lk_outcome *out, lk_error *error);
+
 /* How many copies went out and were not answered: they may have run, or may run still. */
 static inline unsigned lk_answer_lost(const lk_answer *answer) {
   return answer->reply ? answer->copies - 1 : answer->copies;
+}
+/* A copy on a connection that was lost may run after the one that was answered. */
+static inline bool lk_answer_leaves_doubt(const lk_answer *answer) {
+  return answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK);
 }
 
 #endif

@@ -8,27 +8,18 @@
 #include "locks/waiters.h"
 #include "os/clock.h"
 #include "os/sync.h"
-#include "os/thread.h"
 
 /* ------------------------------------------------------------------------------ what may happen -- */
 
 static void attempt_fire(lk_timer *timer) {
-  lk_attempt *a = LK_OF(lk_attempt, timer, timer);
-  LK_TRACE(a->op.client->trace, "timer", lk_clock_us(), LK_TEXT("timer", "sleep"),
+  lk_attempt *a = LK_OF(lk_attempt, base.timer, timer);
+  LK_TRACE(a->base.op.client->trace, "timer", lk_clock_us(), LK_TEXT("timer", "sleep"),
            LK_NUMBER("caller", (int64_t)a->caller_id));
-  lk_steps_tell(&a->steps, LK_HAPPENED_TIMER);
-}
-
-static void attempt_quit(lk_op *op, lk_status why) {
-  lk_attempt *a = LK_OF(lk_attempt, op, op);
-  lk_mutex_lock(&op->client->mutex);
-  if (a->hurried == LK_OK) a->hurried = (int)why;
-  lk_mutex_unlock(&op->client->mutex);
-  lk_steps_tell(&a->steps, LK_HAPPENED_QUIT);
+  lk_steps_tell(&a->base.steps, LK_HAPPENED_TIMER);
 }
 
 static void attempt_destroy(lk_op *op) {
-  lk_attempt *a = LK_OF(lk_attempt, op, op);
+  lk_attempt *a = LK_OF(lk_attempt, base.op, op);
   if (a->hold) lk_hold_drop(a->hold);
   lk_lock_drop(a->lock);
   free(a->origin);
@@ -39,10 +30,10 @@ static void attempt_destroy(lk_op *op) {
 
 static void given_back(lk_attempt *a) {
   a->stray = a->late || a->heard.status != LK_OK;
-  if (a->hurried != LK_OK) {
-    lk_attempt_end_hurried(a);
+  if (a->base.hurried != LK_OK) {
+    lk_waiter_end_hurried(&a->base);
   } else {
-    lk_attempt_end(a, a->last);
+    lk_attempt_end(a, a->base.last);
   }
 }
 
@@ -50,7 +41,7 @@ static void heard(lk_attempt *a) {
   if (a->heard.status != LK_OK) {
     lk_attempt_meet_trouble(a, a->heard.status);
   } else {
-    lk_trouble_note(a->op.client, LK_OK, NULL);
+    lk_trouble_note(a->base.op.client, LK_OK, NULL);
     a->flow->answered(a);
   }
 }
@@ -59,48 +50,55 @@ static void heard(lk_attempt *a) {
 static void take_over(lk_attempt *a) {
   const lk_heard *handed = &a->handed;
   if (handed->status == LK_OK && handed->outcome.first == 1) {
-    lk_count_up(&a->op.client->counts->kinds[a->lock->row->kind].handed_over);
+    lk_count_up(&a->base.op.client->counts->kinds[a->lock->row->kind].handed_over);
     lk_attempt_granted(a, handed->sent_us, handed->outcome.second);
     return;
   }
   /* Whoever handed over sees to the old name and to this one. */
   if (handed->status != LK_OK) lk_attempt_name_anew(a);
-  if (a->hurried != LK_OK) {
-    lk_attempt_end_hurried(a);
-  } else if (lk_attempt_is_over(a)) {
+  if (a->base.hurried != LK_OK) {
+    lk_waiter_end_hurried(&a->base);
+  } else if (lk_waiter_is_over(&a->base)) {
     lk_attempt_give_up(a);
   } else {
     a->flow->begin(a);
   }
 }
 
-static void attempt_step(lk_steps *steps, unsigned happened) {
-  lk_attempt *a = LK_OF(lk_attempt, steps, steps);
-  if (a->hurried != LK_OK) happened |= LK_HAPPENED_QUIT;
-  if (lk_phase_waits(a->phase) && lk_attempt_is_over(a)) happened |= LK_HAPPENED_OVER;
-  switch (lk_phase_next(LK_ACQUIRES, a->phase, happened)) {
+static void attempt_act(lk_waiter *w, lk_next next, unsigned happened) {
+  lk_attempt *a = LK_OF(lk_attempt, base, w);
+  switch (next) {
   case LK_NEXT_TAKE_OVER: take_over(a); break;
   case LK_NEXT_HEAR: heard(a); break;
   case LK_NEXT_CONFIRM: lk_attempt_confirm(a); break;
   case LK_NEXT_REFUSE: given_back(a); break;
   case LK_NEXT_BEGIN: a->flow->begin(a); break;
   case LK_NEXT_LOOK: a->flow->woken(a, happened); break;
-  case LK_NEXT_SLEEP_ON: lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us); break;
   case LK_NEXT_GIVE_UP: lk_attempt_give_up(a); break;
-  case LK_NEXT_QUIT: lk_attempt_end_hurried(a); break;
   default: break;
   }
 }
 
+static void attempt_end(lk_waiter *w, lk_status status) {
+  lk_attempt_end(LK_OF(lk_attempt, base, w), status);
+}
+
+static const lk_waiter_type attempt_type = {.machine = LK_ACQUIRES,
+                                            .destroy = attempt_destroy,
+                                            .fire = attempt_fire,
+                                            .act = attempt_act,
+                                            .hear = lk_attempt_hear,
+                                            .end = attempt_end};
+
 /* ------------------------------------------------------------------------------------- begin -- */
 
-enum { PAUSE_FIRST_US = 50 * 1000, SPIN_FIRST_US = 1000 };
+enum { SPIN_FIRST_US = 1000 };
 
 static void attempt_trace_begin(const lk_attempt *a) {
   const lk_lock *lock = a->lock;
   LK_LOCK_TRACE(
       lock, "begin", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", a->owner),
-      LK_NUMBER("wait_ms", a->wait_ms), LK_NUMBER("lease_ms", lock->lease_us / 1000),
+      LK_NUMBER("wait_ms", a->base.wait_ms), LK_NUMBER("lease_ms", lock->lease_us / 1000),
       LK_NUMBER("drift_ms",
                 (lock->lease_us - lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE)) /
                     1000),
@@ -112,11 +110,7 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, co
   lk_attempt *a = calloc(1, sizeof *a);
   *status = a ? LK_OK : lk_fail(error, LK_NOMEM, "out of memory");
   if (!a) return NULL;
-  a->op.destroy = attempt_destroy;
-  a->op.quit = attempt_quit;
-  lk_steps_init(&a->steps, &a->op, attempt_step); /* what happens before its start is noted */
-  atomic_init(&a->hurried, LK_OK);
-  *status = lk_op_begin(&a->op, lock->client, caller, told->done, told->user, error);
+  *status = lk_waiter_begin(&a->base, &attempt_type, lock->client, caller, told, error);
   if (*status != LK_OK) {
     free(a);
     return NULL;
@@ -124,17 +118,14 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, co
   a->lock = lock;
   a->flow = lock->row->flow;
   lk_lock_keep(lock);
-  a->timer.fire = attempt_fire;
   a->began_us = lk_clock_us();
-  a->wait_ms = wait_ms;
-  a->deadline_us = lk_deadline_us(wait_ms);
+  lk_waiter_set_wait(&a->base, wait_ms);
   a->caller_id = lk_caller_id(caller);
   a->holder = caller;
-  a->patience_us = lk_lock_patience_us(lock);
-  a->last = LK_BUSY;
-  a->pause_us = lock->spins ? SPIN_FIRST_US : PAUSE_FIRST_US;
-  a->blocking = !told->done && lock->min_replicas == 0;
-  a->thread = lk_thread_number();
+  a->base.patience_us = lk_lock_patience_us(lock);
+  a->base.last = LK_BUSY;
+  if (lock->spins) a->base.pause_us = SPIN_FIRST_US;
+  if (lock->min_replicas > 0) a->base.blocking = false;
   a->origin = lk_span_begin(lock->client);
   lk_attempt_name(a);
   return a;
@@ -147,18 +138,14 @@ static bool may_pass(const lk_attempt *a, bool beside) {
 }
 
 void lk_attempt_start(lk_attempt *a) {
-  lk_client *client = a->op.client;
+  lk_client *client = a->base.op.client;
   bool first = true;
   attempt_trace_begin(a);
   bool beside = lk_attempt_is_beside(a);
   lk_mutex_lock(&client->mutex);
-  a->steps.running = false;
-  a->phase = LK_PHASE_IN_LINE;
   bool own_flow = a->flow == a->lock->row->flow;
-  a->in_line = a->wait_ms != 0 && own_flow && !may_pass(a, beside);
-  if (a->in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
-  lk_op_keep(&a->op); /* others may run it from here on, to its end */
+  a->base.in_line = a->base.wait_ms != 0 && own_flow && !may_pass(a, beside);
+  if (a->base.in_line) first = lk_waiters_join(a->lock->record, a) || a->lock->row->queues;
   lk_mutex_unlock(&client->mutex);
-  lk_steps_tell(&a->steps, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
-  lk_op_drop(&a->op);
+  lk_steps_start(&a->base.steps, first ? LK_HAPPENED_TURN : LK_HAPPENED_TIMER);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One acquire of an application's, from its first try to its end. It has no thread (harness/steps.h): what
+ * One acquire of an application's, from its first try to its end. It has no thread (harness/waiter.h): what
  * happens to it, an answer, a message, a timer or its turn, is noted, and leads to its next step.
  *
  * What a step does goes by its phase (harness/phases.h). attempt.c calls it; what it does stands in attempt_acts.c:
@@ -10,8 +10,7 @@
 #ifndef LK_ATTEMPT_H
 #define LK_ATTEMPT_H
 
-#include "harness/phases.h"
-#include "harness/steps.h"
+#include "harness/waiter.h"
 #include "locks/lock.h"
 #include "os/clock.h"
 
@@ -35,22 +34,14 @@ struct lk_beat {
 };
 
 struct lk_attempt {
-  lk_op op;
-  lk_steps steps; /* held while a local holder hands over to it */
+  lk_waiter base; /* its steps are held while a local holder hands over to it */
   lk_lock *lock;
   const lk_flow *flow;
   lk_hold *hold; /* that is re-entered, with a reference; NULL: a fresh one is wanted */
-  bool in_line;
   lk_attempt *next, *previous; /* in the record's line */
-  lk_timer timer;
-  bool blocking; /* the calls that its thread comes to make are made by it, not in the background */
-  uint64_t thread;
-  int64_t wait_ms; /* as the application gave it */
-  int64_t deadline_us;
   uint64_t caller_id;
   lk_caller *holder;        /* for who is told of a loss; NULL: a thread */
   struct lk_origin *origin; /* of its span; NULL: nobody wants one */
-  int64_t patience_us;      /* of each call */
   bool hurries;             /* a server that cannot be reached now ends them */
   lk_listener own; /* to the channel of its name, where clients of another kind tell a waiter */
 
@@ -58,18 +49,13 @@ struct lk_attempt {
   unsigned told; /* what messages said, as its flow writes it down */
   lk_heard handed;
   lk_beat beat;
-  atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
 
   /* Of whoever runs it. */
-  lk_phase phase;
   const lk_bound *calling;
-  lk_call call;
   lk_heard heard;
-  lk_status last;   /* what the last try said */
   int64_t left_ms;  /* of the lease that is in the way */
   bool passed_over; /* it is free, and somebody else is first: left_ms are theirs to come */
   int64_t look_us;  /* when to try again without any news */
-  int64_t pause_us; /* the back-off of trouble and of kinds that poll */
   int64_t began_us;
   int64_t sent_us;      /* of the call that was granted */
   int64_t lease_us;     /* that it was granted */
@@ -126,22 +112,14 @@ void lk_attempt_rename(lk_attempt *a);
 /* It has ended with a hold that nobody wants: what it got is undone in the background. */
 void lk_attempt_disown(lk_attempt *a);
 
-/* ---- its end, and its sleep ---- */
+/* ---- its end, and its pauses ---- */
 
 /* It did not come about, or ends with what it has. */
 void lk_attempt_end(lk_attempt *a, lk_status status);
-/* Before its time: it was cancelled, or its client is closed. */
-void lk_attempt_end_hurried(lk_attempt *a);
-/* There is no memory. */
-void lk_attempt_end_starved(lk_attempt *a);
 /* The record's channel cannot be heard. */
 void lk_attempt_end_deaf(lk_attempt *a);
 /* Its wait is over: LK_BUSY (it did not wait) or LK_TIMEOUT, or the trouble of the last try. */
 void lk_attempt_give_up(lk_attempt *a);
-static inline bool lk_attempt_is_over(const lk_attempt *a) {
-  return lk_clock_us() >= a->deadline_us;
-}
-void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us);
 /* A try failed, and its error says how: it sleeps and tries again, if that may help, or ends. */
 void lk_attempt_meet_trouble(lk_attempt *a, lk_status why);
 /* Wait behind the others of this process. true: it is first; else it goes on when its turn comes. */
@@ -153,6 +131,8 @@ bool lk_attempt_line_up(lk_attempt *a);
 void lk_attempt_try(lk_attempt *a, const lk_bound *bound);
 /* Run another script with this attempt's name. `answered` gets the outcome of both. */
 void lk_attempt_call(lk_attempt *a, const lk_bound *bound);
+/* What it came to is read. */
+void lk_attempt_hear(lk_waiter *w, lk_answer *answer);
 
 /* ---- its grant ---- */
 

@@ -10,15 +10,14 @@
 #include "locks/waiters.h"
 #include "os/clock.h"
 #include "os/sync.h"
-#include "os/thread.h"
 
 /* --------------------------------------------------------------------------------------- its name -- */
 
 static bool find_other(const lk_attempt *a, char other[LK_OWNER_SIZE]) {
   const lk_lock *lock = a->lock;
   other[0] = '\0';
-  return lock->row->other && lk_record_owner_of(a->op.client, lock->row->other, lock->record->name,
-                                                a->caller_id, other);
+  return lock->row->other && lk_record_owner_of(a->base.op.client, lock->row->other,
+                                                lock->record->name, a->caller_id, other);
 }
 
 bool lk_attempt_is_beside(const lk_attempt *a) {
@@ -33,7 +32,7 @@ void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, char other
                           .ticket = a->serial,
                           .other = other,
                           .new_owner = "",
-                          .once = a->wait_ms == 0};
+                          .once = a->base.wait_ms == 0};
 }
 
 /* What may be left of it at the server goes in the background. */
@@ -51,7 +50,7 @@ void lk_attempt_undo(lk_attempt *a) {
     if (!bounds[i] || !bounds[i]->def) continue;
     if (lk_bound_make(bounds[i], &a->lock->values, &p, &steps[count]) == LK_OK) count++;
   }
-  if (count > 0) lk_undo_start(a->op.client, steps, count, a->lock->lease_us, a->late);
+  if (count > 0) lk_undo_start(a->base.op.client, steps, count, a->lock->lease_us, a->late);
 }
 
 /* lk-<uuid>:<serial><suffix> */
@@ -66,7 +65,7 @@ static void write_owner(char owner[LK_OWNER_SIZE], const char *uuid, uint64_t se
 }
 
 void lk_attempt_name(lk_attempt *a) {
-  lk_client *client = a->op.client;
+  lk_client *client = a->base.op.client;
   lk_channels_unlisten(client->channels, &a->own);
   lk_mutex_lock(&client->mutex);
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
@@ -92,12 +91,10 @@ void lk_attempt_disown(lk_attempt *a) {
   lk_attempt_undo(a);
 }
 
-enum { TROUBLE_LAST_US = 1000 * 1000 };
-
 /* --------------------------------------------------------------------------------------- ends -- */
 
 static void attempt_end_count_end(lk_attempt *a, lk_status status) {
-  lk_kind_counts *counts = &a->op.client->counts->kinds[a->lock->row->kind];
+  lk_kind_counts *counts = &a->base.op.client->counts->kinds[a->lock->row->kind];
   if (status == LK_OK && a->hold) {
     lk_count_up(&counts->reentered);
   } else if (status == LK_OK) {
@@ -112,47 +109,46 @@ static void attempt_end_count_end(lk_attempt *a, lk_status status) {
 
 /* A part of a majority that is refused is asked again in the next round, which is no wait of its own. */
 static void attempt_end_note_span(const lk_attempt *a, lk_status status) {
-  if (!a->origin || a->hold || (a->op.inner && a->wait_ms == 0 && status != LK_OK)) return;
+  if (!a->origin || a->hold || (a->base.op.inner && a->base.wait_ms == 0 && status != LK_OK))
+    return;
   const lk_noted wait = {.kind = a->lock->row->kind,
                          .token = status == LK_OK ? a->token : 0,
                          .began_us = a->began_us,
                          .status = status};
-  lk_span_note(a->op.client, a->origin, &wait, a->lock->record->name, a->owner);
+  lk_span_note(a->base.op.client, a->origin, &wait, a->lock->record->name, a->owner);
 }
 
 void lk_attempt_end(lk_attempt *a, lk_status status) {
   lk_attempt *next = NULL;
-  if (status != LK_OK && a->hurried == LK_CLOSED && status != LK_NOMEM) {
-    status = lk_fail(lk_op_error(&a->op), LK_CLOSED, "the client is closed");
+  if (status != LK_OK && a->base.hurried == LK_CLOSED && status != LK_NOMEM) {
+    status = lk_fail(lk_op_error(&a->base.op), LK_CLOSED, "the client is closed");
   }
   if (status != LK_OK && !a->hold) lk_attempt_undo(a);
-  lk_channels_unlisten(a->op.client->channels, &a->own);
-  if (a->in_line) next = lk_waiters_leave(a->lock->record, a);
-  lk_timer_cancel(a->op.client->keeper, &a->timer);
-  a->phase = LK_PHASE_ENDED;
-  lk_steps_end(&a->steps, next ? &next->steps : NULL, LK_HAPPENED_TURN);
+  lk_channels_unlisten(a->base.op.client->channels, &a->own);
+  if (a->base.in_line) next = lk_waiters_leave(a->lock->record, a);
+  lk_waiter_stop(&a->base, next ? &next->base : NULL);
   attempt_end_count_end(a, status);
   LK_LOCK_TRACE(a->lock, "end", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", a->owner),
                 LK_TEXT("status", lk_status_name((int)status)));
   attempt_end_note_span(a, status);
-  lk_op_end(&a->op, status);
+  lk_op_end(&a->base.op, status);
 }
 
 void lk_attempt_end_deaf(lk_attempt *a) {
   lk_error why = {.status = LK_NOMEM, .message = "out of memory"}; /* none to note it in */
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   if (a->lock->record->deaf) why = *a->lock->record->deaf;
-  lk_mutex_unlock(&a->op.client->mutex);
-  lk_error *error = lk_op_error(&a->op);
+  lk_mutex_unlock(&a->base.op.client->mutex);
+  lk_error *error = lk_op_error(&a->base.op);
   if (error) *error = why;
   lk_attempt_end(a, why.status);
 }
 
 void lk_attempt_give_up(lk_attempt *a) {
-  lk_error *error = lk_op_error(&a->op);
-  lk_status status = a->wait_ms == 0 ? LK_BUSY : LK_TIMEOUT;
-  if (a->last != LK_BUSY) {
-    status = a->last; /* its detail stands in the error */
+  lk_error *error = lk_op_error(&a->base.op);
+  lk_status status = a->base.wait_ms == 0 ? LK_BUSY : LK_TIMEOUT;
+  if (a->base.last != LK_BUSY) {
+    status = a->base.last; /* its detail stands in the error */
   } else if (!a->tried) {
     lk_fail(error, status, "others of this process were first");
   } else if (a->passed_over) {
@@ -169,119 +165,76 @@ void lk_attempt_give_up(lk_attempt *a) {
   lk_attempt_end(a, status);
 }
 
-/* It is to end before its time. */
-void lk_attempt_end_hurried(lk_attempt *a) {
-  lk_status why = (lk_status)a->hurried;
-  const char *text = why == LK_CLOSED ? "the client is closed" : "the operation was cancelled";
-  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), why, "%s", text));
-}
-
-void lk_attempt_end_starved(lk_attempt *a) {
-  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
-}
-
-/* ------------------------------------------------------------------------------------- sleeps -- */
-
-void lk_attempt_sleep(lk_attempt *a, lk_phase phase, int64_t until_us) {
-  if (until_us > a->deadline_us) until_us = a->deadline_us;
-  if (a->hurried != LK_OK) {
-    lk_attempt_end_hurried(a);
-    return;
-  }
-  a->phase = phase;
-  if (until_us == INT64_MAX) return;
-  if (!lk_timer_set(a->op.client->keeper, &a->timer, until_us)) lk_attempt_end_starved(a);
-}
-
 bool lk_attempt_line_up(lk_attempt *a) {
-  if (a->in_line) return true;
-  lk_mutex_lock(&a->op.client->mutex);
+  if (a->base.in_line) return true;
+  lk_mutex_lock(&a->base.op.client->mutex);
   bool first = lk_waiters_join(a->lock->record, a);
-  a->in_line = true;
-  lk_mutex_unlock(&a->op.client->mutex);
-  if (!first) lk_attempt_sleep(a, LK_PHASE_IN_LINE, a->deadline_us);
+  a->base.in_line = true;
+  lk_mutex_unlock(&a->base.op.client->mutex);
+  if (!first) lk_waiter_sleep(&a->base, LK_PHASE_IN_LINE, a->base.deadline_us);
   return first;
 }
 
 void lk_attempt_meet_trouble(lk_attempt *a, lk_status why) {
-  a->last = why;
-  lk_trouble_note(a->op.client, why, lk_op_error(&a->op));
-  if (a->hurried != LK_OK) {
-    lk_attempt_end_hurried(a);
-  } else if (!lk_may_pass(why) || a->wait_ms == 0 || lk_attempt_is_over(a)) {
+  a->base.last = why;
+  lk_trouble_note(a->base.op.client, why, lk_op_error(&a->base.op));
+  if (a->base.hurried != LK_OK) {
+    lk_waiter_end_hurried(&a->base);
+  } else if (!lk_may_pass(why) || a->base.wait_ms == 0 || lk_waiter_is_over(&a->base)) {
     lk_attempt_end(a, why);
   } else {
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING,
-                     lk_clock_us() + lk_pause_us(&a->pause_us, TROUBLE_LAST_US));
+    lk_waiter_sleep(&a->base, LK_PHASE_SLEEPING,
+                    lk_clock_us() + lk_pause_us(&a->base.pause_us, LK_TROUBLE_LAST_US));
   }
 }
 
 /* -------------------------------------------------------------------------------------- its calls -- */
 
-static void attempt_call_digest(lk_attempt *a, lk_answer *answer) {
-  lk_error *error = lk_op_error(&a->op);
+void lk_attempt_hear(lk_waiter *w, lk_answer *answer) {
+  lk_attempt *a = LK_OF(lk_attempt, base, w);
+  lk_error *error = lk_op_error(&w->op);
   lk_heard *heard = &a->heard;
-  heard->status = lk_answer_status(answer, a->calling->def->name, a->calling->keys[0], error);
+  heard->status =
+      lk_outcome_of(answer, a->calling->def->name, a->calling->keys[0], &heard->outcome, error);
   heard->sent_us = answer->sent_us;
   heard->copies = answer->copies;
   heard->via = answer->via;
-  /* A copy on a connection that was lost may run after the one that was answered. */
-  if (answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK)) {
-    a->stray = a->late = true;
-  }
-  if (heard->status == LK_OK && !lk_outcome_read(answer->reply, &heard->outcome)) {
-    heard->status = lk_outcome_strange(a->calling->def->name, error);
-  }
+  if (lk_answer_leaves_doubt(answer)) a->stray = a->late = true;
   freeReplyObject(answer->reply);
-  answer->reply = NULL;
-}
-
-static void attempt_call_answered(void *user, lk_answer *answer) {
-  lk_attempt *a = user;
-  attempt_call_digest(a, answer);
-  lk_call_clear(&a->call);
-  lk_steps_tell(&a->steps, LK_HAPPENED_ANSWER);
-  lk_op_drop(&a->op);
+  lk_call_clear(&w->call);
 }
 
 void lk_attempt_call(lk_attempt *a, const lk_bound *bound) {
   char other[LK_OWNER_SIZE];
   lk_particulars p;
   lk_arguments with;
+  lk_waiter *w = &a->base;
   lk_attempt_particulars(a, &p, other);
-  if (a->phase == LK_PHASE_GIVING_BACK) p.hold = 0;
+  if (w->phase == LK_PHASE_GIVING_BACK) p.hold = 0;
   lk_bound_fill(bound, &a->lock->values, &p, &with);
   lk_invocation what = lk_bound_call(bound, &with);
   a->calling = bound;
-  if (a->phase != LK_PHASE_GIVING_BACK) a->phase = LK_PHASE_CALLING;
-  int64_t deadline_us = lk_clock_us() + a->patience_us;
-  if (a->blocking && a->thread == lk_thread_number()) {
-    lk_answer answer;
-    lk_eval_call(a->op.client, &what, deadline_us, &answer, NULL);
-    attempt_call_digest(a, &answer);
-    lk_steps_note(&a->steps, LK_HAPPENED_ANSWER);
+  if (w->phase != LK_PHASE_GIVING_BACK) w->phase = LK_PHASE_CALLING;
+  int64_t deadline_us = lk_clock_us() + w->patience_us;
+  if (lk_waiter_ask_here(w, &what, deadline_us)) return;
+  if (lk_call_init(&w->call, &what, NULL) != LK_OK) {
+    lk_waiter_end_starved(w);
     return;
   }
-  if (lk_call_init(&a->call, &what, NULL) != LK_OK) {
-    lk_attempt_end_starved(a);
-    return;
-  }
-  lk_op_keep(&a->op);
-  a->call.durable = a->lock->min_replicas > 0;
-  a->call.hurries = a->hurries;
-  if (lk_eval_start(a->op.client, &a->call, deadline_us, attempt_call_answered, a)) return;
-  lk_call_clear(&a->call);
-  lk_op_drop(&a->op);
-  lk_attempt_end_starved(a);
+  w->call.durable = a->lock->min_replicas > 0;
+  w->call.hurries = a->hurries;
+  if (lk_waiter_ask(w, deadline_us)) return;
+  lk_call_clear(&w->call);
+  lk_waiter_end_starved(w);
 }
 
 void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
   lk_record *record = a->lock->record;
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   a->news_seen = record->news;
   a->heard_then = record->hearing == LK_HEARING_YES;
   a->was_heard = a->was_heard || a->heard_then;
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   a->tried = true;
   a->look_us = 0; /* its outcome says when to look again; until then there is no plan */
   lk_attempt_call(a, bound);
@@ -292,8 +245,8 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
 /* What was granted and is not to be kept goes back at once. The release is the last word of this name,
  * unless a copy of the acquire is still on its way. */
 static void attempt_grant_give_back(lk_attempt *a, lk_status status) {
-  a->last = status;
-  a->phase = LK_PHASE_GIVING_BACK;
+  a->base.last = status;
+  a->base.phase = LK_PHASE_GIVING_BACK;
   lk_attempt_call(a, &a->lock->release);
 }
 
@@ -311,24 +264,24 @@ lk_company lk_attempt_company(const lk_attempt *a) {
 /* The replicas have said how many of them have the grant. */
 static void counted(void *user, lk_answer *answer) {
   lk_attempt *a = user;
-  lk_error *error = lk_op_error(&a->op);
+  lk_error *error = lk_op_error(&a->base.op);
   a->heard.status = lk_answer_status(answer, NULL, NULL, error);
   a->heard.outcome.first = a->heard.status == LK_OK ? answer->reply->integer : 0;
   freeReplyObject(answer->reply);
-  lk_steps_tell(&a->steps, LK_HAPPENED_ANSWER);
-  lk_op_drop(&a->op);
+  lk_steps_tell(&a->base.steps, LK_HAPPENED_ANSWER);
+  lk_op_drop(&a->base.op);
 }
 
 static void attempt_grant_ask_replicas(lk_attempt *a) {
   const lk_lock *lock = a->lock;
-  a->phase = LK_PHASE_CONFIRMING;
-  lk_op_keep(&a->op);
-  if (lk_replicas_start(a->op.client, a->heard.via, lock->min_replicas, lock->replicas_ms, counted,
-                        a)) {
+  a->base.phase = LK_PHASE_CONFIRMING;
+  lk_op_keep(&a->base.op);
+  if (lk_replicas_start(a->base.op.client, a->heard.via, lock->min_replicas, lock->replicas_ms,
+                        counted, a)) {
     return;
   }
-  lk_op_drop(&a->op);
-  lk_attempt_end_starved(a);
+  lk_op_drop(&a->base.op);
+  lk_waiter_end_starved(&a->base);
 }
 
 static void attempt_grant_keep(lk_attempt *a);
@@ -347,7 +300,7 @@ void lk_attempt_confirm(lk_attempt *a) {
   if (a->heard.status != LK_OK) {
     disbelieve(a, a->heard.status);
   } else if (known < lock->min_replicas) {
-    disbelieve(a, lk_fail(lk_op_error(&a->op), LK_NOREPLICAS,
+    disbelieve(a, lk_fail(lk_op_error(&a->base.op), LK_NOREPLICAS,
                           "%lld of %lld replicas had it after %lld ms", (long long)known,
                           (long long)lock->min_replicas, (long long)lock->replicas_ms));
   } else {
@@ -360,11 +313,11 @@ void lk_attempt_granted(lk_attempt *a, int64_t sent_us, int64_t token) {
   a->lease_us = a->lock->lease_us;
   a->company = lk_attempt_company(a);
   a->token = token;
-  if (a->lock->min_replicas == 0 || a->hurried != LK_OK || attempt_grant_has_ended(a)) {
+  if (a->lock->min_replicas == 0 || a->base.hurried != LK_OK || attempt_grant_has_ended(a)) {
     attempt_grant_keep(a);
   } else if (a->stray) {
     /* The call that was answered may have written nothing: what would WAIT say? */
-    disbelieve(a, lk_fail(lk_op_error(&a->op), LK_NOREPLICAS,
+    disbelieve(a, lk_fail(lk_op_error(&a->base.op), LK_NOREPLICAS,
                           "an earlier copy of the call may be what took it"));
   } else {
     attempt_grant_ask_replicas(a);
@@ -382,14 +335,15 @@ void lk_attempt_given(lk_attempt *a, int64_t sent_us, int64_t lease_us) {
 /* It is a hold now, unless it comes too late. */
 static void attempt_grant_keep(lk_attempt *a) {
   int64_t sent_us = a->sent_us, token = a->token;
-  if (a->hurried != LK_OK) {
-    attempt_grant_give_back(a, (lk_status)a->hurried);
+  if (a->base.hurried != LK_OK) {
+    attempt_grant_give_back(a, (lk_status)a->base.hurried);
   } else if (attempt_grant_has_ended(a)) {
     a->stray = true;
     lk_attempt_rename(a);
-    a->last = lk_fail(lk_op_error(&a->op), LK_BUSY, "its lease ended before the grant was read");
+    a->base.last =
+        lk_fail(lk_op_error(&a->base.op), LK_BUSY, "its lease ended before the grant was read");
     a->left_ms = 0;
-    if (a->wait_ms == 0 || lk_attempt_is_over(a)) {
+    if (a->base.wait_ms == 0 || lk_waiter_is_over(&a->base)) {
       lk_attempt_give_up(a);
     } else {
       a->flow->begin(a);
@@ -403,14 +357,14 @@ static void attempt_grant_keep(lk_attempt *a) {
                       .token = token,
                       .company = a->company,
                       .origin = a->origin,
-                      .hurried = &a->hurried};
+                      .hurried = &a->base.hurried};
     lk_status status = lk_lock_add_hold(a->lock, &grant);
     if (status == LK_OK) {
       lk_attempt_end(a, LK_OK);
     } else if (status == LK_CANCELLED) {
-      attempt_grant_give_back(a, (lk_status)a->hurried);
+      attempt_grant_give_back(a, (lk_status)a->base.hurried);
     } else {
-      lk_fail(lk_op_error(&a->op), status, "out of memory");
+      lk_fail(lk_op_error(&a->base.op), status, "out of memory");
       attempt_grant_give_back(a, status);
     }
   }

@@ -43,10 +43,10 @@ static void beats_list(lk_attempt *a) {
 }
 
 void lk_beats_sleep(lk_attempt *a) {
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   beats_unlist(a);
   if (!a->beat.under_way) beats_list(a); /* else its answer is news, and it sleeps anew */
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
 }
 
 bool lk_beats_take(lk_attempt *a, lk_heard *heard) {
@@ -63,7 +63,7 @@ static void beats_join(beats *b, lk_attempt *a) {
   beats_unlist(a);
   a->beat.under_way = b;
   a->beat.answered = false;
-  lk_op_keep(&a->op);
+  lk_op_keep(&a->base.op);
   strcpy(b->owners[b->count], a->owner);
   b->who[b->count++] = a;
 }
@@ -81,7 +81,7 @@ static void beats_take_along(beats *b, const lk_attempt *sender) {
 }
 
 static void beats_drop(beats *b) {
-  for (size_t i = 0; i < b->count; i++) lk_op_drop(&b->who[i]->op);
+  for (size_t i = 0; i < b->count; i++) lk_op_drop(&b->who[i]->base.op);
   lk_call_clear(&b->call);
   free(b);
 }
@@ -110,7 +110,7 @@ static void beats_settle(beats *b, const lk_heard *heard, redisReply *reply) {
     a->beat.under_way = NULL;
     a->beat.answered = true;
     a->beat.heard = own;
-    lk_steps_tell_later(&a->steps, LK_HAPPENED_NEWS);
+    lk_steps_tell_later(&a->base.steps, LK_HAPPENED_NEWS);
   }
   lk_mutex_unlock(&b->client->mutex);
   beats_drop(b);
@@ -141,7 +141,7 @@ static lk_status beats_start(beats *b, const lk_attempt *sender) {
     lk_invocation call = lk_filled_call(&with);
     status = lk_call_init(&b->call, &call, NULL);
   }
-  int64_t deadline_us = lk_clock_us() + sender->patience_us;
+  int64_t deadline_us = lk_clock_us() + sender->base.patience_us;
   if (status == LK_OK && !lk_eval_start(b->client, &b->call, deadline_us, beats_answered, b)) {
     status = LK_NOMEM;
   }
@@ -150,7 +150,7 @@ static lk_status beats_start(beats *b, const lk_attempt *sender) {
 
 bool lk_beats_send(lk_attempt *a) {
   static const lk_heard unsent = {.status = LK_NOMEM};
-  lk_client *client = a->op.client;
+  lk_client *client = a->base.op.client;
   lk_mutex_lock(&client->mutex);
   bool out = a->beat.under_way != NULL;
   beats_unlist(a);

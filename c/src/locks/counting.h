@@ -2,17 +2,14 @@
 /*
  * One call on what is counted, or on anything else that is no lock, from its first copy to its end. While it is
  * unknown whether a copy has run, it goes out again. Where it cannot have yet what it wants, it waits for its
- * channel and looks again. It has no thread (harness/steps.h); a blocking call makes its first looks on its own and
+ * channel and looks again. It has no thread (harness/waiter.h); a blocking call makes its first looks on its own and
  * then sleeps until it has ended.
  */
 #ifndef LK_COUNTING_H
 #define LK_COUNTING_H
 
-#include "harness/eval.h"
 #include "harness/line.h"
-#include "harness/phases.h"
-#include "harness/reply.h"
-#include "harness/steps.h"
+#include "harness/waiter.h"
 #include "locks/counter.h"
 
 typedef struct lk_counting lk_counting;
@@ -42,8 +39,7 @@ typedef struct lk_want {
 enum { LK_COUNTING_VALUES = 6, LK_COUNTING_NUMBERS = 2 }; /* most of a call */
 
 struct lk_counting {
-  lk_op op;
-  lk_steps steps;
+  lk_waiter base; /* its patience is for one copy; 0 before it begins: as the client has it */
   const lk_want *want;
   const char *look; /* the script that takes it, or says that it cannot be had yet */
   const lk_counter *counter;
@@ -51,40 +47,28 @@ struct lk_counting {
   size_t nvalues;
   lk_digits digits[LK_COUNTING_NUMBERS];
   size_t ndigits;
-  void *into; /* where it writes what it reads, for a thread that waits */
-  int64_t wait_ms;
-  int64_t deadline_us;
-  int64_t patience_us; /* of each copy of a call; 0 before it begins: as the client has it */
-  int64_t resend_us;   /* copies go out for so long; 0: one does. What counts goes by its counter */
-  bool blocking;       /* the thread that began it makes the calls that it comes to */
-  uint64_t thread;
-  lk_timer timer;
+  void *into;        /* where it writes what it reads, for a thread that waits */
+  int64_t resend_us; /* copies go out for so long; 0: one does. What counts goes by its counter */
   lk_place place;
   int64_t joined_us; /* the line */
-  bool in_line;
   lk_listener listener;
 
   /* Guarded by the client's mutex. */
-  bool heard;         /* the server has confirmed the subscription */
-  bool news;          /* a message has come since the last look went out */
-  lk_error *deaf;     /* it was refused; malloc'ed */
-  atomic_int hurried; /* why it is to end, an lk_status; LK_OK: it is not */
+  bool heard;     /* the server has confirmed the subscription */
+  bool news;      /* a message has come since the last look went out */
+  lk_error *deaf; /* it was refused; malloc'ed */
 
   /* Of whoever runs it. */
-  lk_phase phase;
   bool gives_back;  /* the call under way does */
   lk_status reason; /* for that */
   lk_seq *seq;      /* of the call under way */
-  lk_call call;
   int64_t until_us; /* no copy goes out after it */
   int64_t copy_us;  /* the pause before the next */
   unsigned copies;  /* of the call under way */
   bool doubt;       /* one of them may have run, or may run still */
   bool stray;       /* the same, of any look of these ids */
   int64_t sent_us;  /* of the copy that was answered */
-  int64_t pause_us; /* the back-off of trouble */
   int64_t looks_us; /* until when "at once" is believed */
-  lk_status last;   /* what the last look said */
   int64_t again_ms;
   lk_status answer;  /* of the last copy, */
   lk_outcome said;   /* and what it said, if that is LK_OK, */

@@ -29,7 +29,7 @@ enum { TOLD_LOOK = 1, TOLD_TICKET = 2 };
 
 static void fair_tell(lk_attempt *a, unsigned what) {
   a->told |= what;
-  lk_steps_tell_later(&a->steps, LK_HAPPENED_NEWS);
+  lk_steps_tell_later(&a->base.steps, LK_HAPPENED_NEWS);
 }
 
 static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWNER_SIZE]) {
@@ -106,10 +106,10 @@ static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
 static void told_own(lk_listener *listener, lk_news news, lk_bytes payload, const lk_error *why) {
   lk_attempt *a = LK_OF(lk_attempt, own, listener);
   (void)payload;
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   if (news == LK_NEWS_REFUSED) lk_waiters_deafen(a->lock->record, why);
   if (news != LK_NEWS_DEAF) fair_tell(a, TOLD_LOOK);
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
 }
 
 /* ----------------------------------------------------------------------------------- listening -- */
@@ -119,7 +119,7 @@ static lk_status listen_as(lk_attempt *a, const char *who, lk_listener *own) {
   snprintf(channel, sizeof channel, "%s:%s", a->lock->values.channel, who);
   if (!own) return lk_waiters_listen(a->lock->record, channel);
   own->told = told_own;
-  return lk_channels_listen(a->op.client->channels, channel, own);
+  return lk_channels_listen(a->base.op.client->channels, channel, own);
 }
 
 /* As the answer to its last call asks for it. false: it has ended. */
@@ -128,21 +128,22 @@ static bool listen_all(lk_attempt *a) {
   lk_status status = listen_as(a, a->lock->values.client, NULL);
   bool foreign = a->heard.outcome.third == 1;
   if (status == LK_OK && foreign && !a->own.channel) status = listen_as(a, a->owner, &a->own);
-  if (status != LK_OK) lk_attempt_end(a, lk_fail(lk_op_error(&a->op), status, "out of memory"));
+  if (status != LK_OK)
+    lk_attempt_end(a, lk_fail(lk_op_error(&a->base.op), status, "out of memory"));
   return status == LK_OK;
 }
 
 static bool is_crowded(const lk_attempt *a) {
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   int64_t crowded_us = a->lock->record->crowded_us;
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   return crowded_us != 0 && lk_clock_us() < crowded_us + CROWDED_US;
 }
 
 static void note_crowd(const lk_attempt *a) {
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   a->lock->record->crowded_us = lk_clock_us();
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
 }
 
 /* --------------------------------------------------------------------------------------- steps -- */
@@ -152,10 +153,10 @@ static void note_crowd(const lk_attempt *a) {
  * would make a late message of that grant look like news. Where replicas are asked no message is
  * believed, and the look has to write something for WAIT to speak of: an acquire does. */
 static void fair_look(lk_attempt *a) {
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   a->told &= ~(unsigned)TOLD_LOOK;
   lk_beats_forget(a); /* this call is the newer one */
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   if (a->lock->min_replicas == 0 && (a->stray || a->announced_us != 0)) {
     lk_attempt_call(a, &a->lock->wait);
   } else {
@@ -164,9 +165,9 @@ static void fair_look(lk_attempt *a) {
 }
 
 static void fair_begin(lk_attempt *a) {
-  bool early = a->wait_ms != 0 && !a->lock->spins && is_crowded(a);
+  bool early = a->base.wait_ms != 0 && !a->lock->spins && is_crowded(a);
   if (early && listen_as(a, a->lock->values.client, NULL) != LK_OK) {
-    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
+    lk_waiter_end_starved(&a->base);
     return;
   }
   fair_look(a);
@@ -197,19 +198,19 @@ static void fair_queued(lk_attempt *a);
 /* Its heartbeat may travel with those of others: it is known to wait, and the server answers. Who spins asks often
  * anyway, and with replicas each call is an acquire. */
 static bool may_travel(const lk_attempt *a) {
-  return a->announced_us != 0 && a->last == LK_BUSY && a->in_line && !a->lock->spins &&
+  return a->announced_us != 0 && a->base.last == LK_BUSY && a->base.in_line && !a->lock->spins &&
          a->lock->min_replicas == 0;
 }
 
 static void fair_sleep_on(lk_attempt *a) {
   if (may_travel(a)) lk_beats_sleep(a);
-  lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us);
+  lk_waiter_sleep(&a->base, LK_PHASE_SLEEPING, a->look_us);
 }
 
 /* Its heartbeat is due: until it is answered, or anything is said, there is nothing more to do. */
 static void fair_beat(lk_attempt *a) {
   if (may_travel(a) && lk_beats_send(a)) {
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING, INT64_MAX);
+    lk_waiter_sleep(&a->base, LK_PHASE_SLEEPING, INT64_MAX);
   } else {
     fair_look(a);
   }
@@ -219,19 +220,19 @@ static void fair_beat(lk_attempt *a) {
 static void fair_go_on(lk_attempt *a) {
   lk_record *record = a->lock->record;
   lk_heard heard = {.status = LK_OK};
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   unsigned said = a->told;
   bool refused = record->hearing == LK_HEARING_REFUSED;
   bool beaten = lk_beats_take(a, &heard);
   a->told &= ~(unsigned)TOLD_TICKET;
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   bool asks =
       (said & TOLD_LOOK) != 0 || (beaten && (heard.status != LK_OK || heard.outcome.first != 0));
   if (said & TOLD_TICKET) {
     believe(a);
   } else if (refused) {
     lk_attempt_end_deaf(a);
-  } else if (a->hurried != LK_OK) {
+  } else if (a->base.hurried != LK_OK) {
     fair_sleep_on(a); /* and ends */
   } else if (asks) {
     fair_look(a);
@@ -249,18 +250,18 @@ static void fair_plan_look(lk_attempt *a) {
   int64_t pause_us = a->lock->heartbeat_us / 3;
   pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   if (a->lock->spins) {
-    int64_t spin_us = lk_pause_us(&a->pause_us, SPIN_LAST_US);
+    int64_t spin_us = lk_pause_us(&a->base.pause_us, SPIN_LAST_US);
     if (spin_us < pause_us) pause_us = spin_us;
   }
   a->look_us = lk_clock_us() + pause_us;
 }
 
 static void fair_queued(lk_attempt *a) {
-  a->last = LK_BUSY;
+  a->base.last = LK_BUSY;
   a->left_ms = a->heard.outcome.second;
   a->passed_over = a->heard.outcome.fourth == 1;
-  if (a->wait_ms != 0) a->announced_us = a->heard.sent_us;
-  if (a->wait_ms == 0 || lk_clock_us() >= a->deadline_us) {
+  if (a->base.wait_ms != 0) a->announced_us = a->heard.sent_us;
+  if (a->base.wait_ms == 0 || lk_waiter_is_over(&a->base)) {
     lk_attempt_give_up(a);
     return;
   }
@@ -274,9 +275,9 @@ static void fair_queued(lk_attempt *a) {
 static void dropped(lk_attempt *a) {
   a->announced_us = 0;
   lk_attempt_rename(a);
-  if (a->hurried != LK_OK || lk_clock_us() >= a->deadline_us) {
-    a->look_us = a->deadline_us;
-    lk_attempt_sleep(a, LK_PHASE_SLEEPING, a->look_us); /* and ends */
+  if (a->base.hurried != LK_OK || lk_waiter_is_over(&a->base)) {
+    a->look_us = a->base.deadline_us;
+    lk_waiter_sleep(&a->base, LK_PHASE_SLEEPING, a->look_us); /* and ends */
   } else {
     fair_begin(a);
   }
@@ -293,9 +294,10 @@ static void fair_answered(lk_attempt *a) {
   } else if (outcome == -1 && waited) {
     dropped(a);
   } else if (outcome == -2 && !waited) {
-    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), refused, "%s", lk_status_text((int)refused)));
+    lk_attempt_end(a,
+                   lk_fail(lk_op_error(&a->base.op), refused, "%s", lk_status_text((int)refused)));
   } else {
-    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->op)));
+    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->base.op)));
   }
 }
 

@@ -29,7 +29,7 @@ static lk_status check_hold(const lk_lock *lock, lk_hold *hold, lk_error *error)
 }
 
 static void reenter(lk_attempt *a) {
-  lk_status status = check_hold(a->lock, a->hold, lk_op_error(&a->op));
+  lk_status status = check_hold(a->lock, a->hold, lk_op_error(&a->base.op));
   if (status != LK_OK) {
     lk_attempt_end(a, status);
   } else {
@@ -47,14 +47,14 @@ static void reentered(lk_attempt *a) {
   } else if (outcome == -1) {
     lk_hold_lose(hold, LK_LOST_BROKEN);
   } else {
-    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->op)));
+    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->base.op)));
     return;
   }
-  lk_status status = check_hold(a->lock, hold, lk_op_error(&a->op));
+  lk_status status = check_hold(a->lock, hold, lk_op_error(&a->base.op));
   if (status == LK_OK) {
-    lk_mutex_lock(&a->op.client->mutex);
+    lk_mutex_lock(&a->base.op.client->mutex);
     hold->count++;
-    lk_mutex_unlock(&a->op.client->mutex);
+    lk_mutex_unlock(&a->base.op.client->mutex);
   }
   lk_attempt_end(a, status);
 }
@@ -69,7 +69,7 @@ static const lk_flow reentry = {.begin = reenter, .answered = reentered, .woken 
 /* It would wait for its own other hold, and in a line perhaps before the server could say so. */
 static void lock_refuse(lk_attempt *a) {
   lk_status status = a->lock->row->refused;
-  lk_attempt_end(a, lk_fail(lk_op_error(&a->op), status, "%s", lk_status_text((int)status)));
+  lk_attempt_end(a, lk_fail(lk_op_error(&a->base.op), status, "%s", lk_status_text((int)status)));
 }
 
 static const lk_flow refusal = {.begin = lock_refuse};
@@ -103,9 +103,7 @@ lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_
   if (!a) return status;
   choose_flow(a);
   lk_attempt_start(a);
-  status = lk_op_wait(&a->op);
-  lk_op_drop(&a->op);
-  return status;
+  return lk_waiter_wait(&a->base);
 }
 
 lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_ms, lk_done_fn done,
@@ -120,7 +118,7 @@ lk_status lk_lock_acquire_async(lk_lock *lock, lk_caller *caller, int64_t wait_m
   lk_attempt *a = lk_attempt_new(lock, caller, wait_ms, &told, error, &status);
   if (!a) return status;
   choose_flow(a);
-  if (out) *out = &a->op;
+  if (out) *out = &a->base.op;
   lk_attempt_start(a);
   return lk_succeed(error);
 }
@@ -130,20 +128,20 @@ lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, 
   const lk_told told = {.done = part->done, .user = part->user};
   lk_attempt *a = lk_attempt_new(lock, NULL, part->wait_ms, &told, error, &status);
   if (!a) return status;
-  a->op.inner = true;
+  a->base.op.inner = true;
   a->caller_id = part->caller_id;
   a->holder = part->caller;
-  a->patience_us = part->patience_us;
+  a->base.patience_us = part->patience_us;
   a->hurries = part->hurries;
   choose_flow(a);
-  lk_op_keep(&a->op);
-  *out = &a->op;
+  lk_op_keep(&a->base.op);
+  *out = &a->base.op;
   lk_attempt_start(a);
   return LK_OK;
 }
 
 void lk_lock_disown_part(lk_op *op) {
-  lk_attempt *a = LK_OF(lk_attempt, op, op);
+  lk_attempt *a = LK_OF(lk_attempt, base.op, op);
   lk_hold *hold = lk_hold_find(op->client, a->lock->record, a->caller_id);
   if (hold) {
     lk_hold_let_go(hold); /* whoever frees the caller may have been first */

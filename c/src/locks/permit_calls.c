@@ -64,7 +64,7 @@ static lk_status permits_keep(lk_counting *c, lk_error *error) {
   if (a->out) {
     *a->out = a->permit;
   } else {
-    c->op.given = a->permit;
+    c->base.op.given = a->permit;
   }
   a->permit = NULL;
   return LK_OK;
@@ -81,7 +81,7 @@ static lk_status permits_gave(lk_counting *c, lk_status answer, lk_error *error)
   acquiring *a = (acquiring *)c;
   lk_status reason = c->reason;
   c->stray = answer != LK_OK || (c->stray && c->doubt);
-  if (c->hurried != LK_OK) reason = (lk_status)c->hurried;
+  if (c->base.hurried != LK_OK) reason = (lk_status)c->base.hurried;
   if (reason == LK_CLOSED) return lk_fail(error, reason, "the client is closed");
   if (reason == LK_CANCELLED) return lk_fail(error, reason, "the operation was cancelled");
   if (reason != LK_BUSY) return lk_fail(error, reason, "%s", lk_status_text((int)reason));
@@ -100,12 +100,12 @@ static void permits_ended(lk_counting *c, lk_status status) {
 /* What the application was given and did not take is nobody's. */
 static void permits_destroy(lk_counting *c) {
   acquiring *a = (acquiring *)c;
-  lk_permit *untaken = c->op.given;
+  lk_permit *untaken = c->base.op.given;
   if (untaken) {
     lk_watch_end(untaken->watch);
-    if (lk_client_enter(c->op.client, NULL) == LK_OK) {
+    if (lk_client_enter(c->base.op.client, NULL) == LK_OK) {
       lk_permit_undo(untaken);
-      lk_client_leave(c->op.client);
+      lk_client_leave(c->base.op.client);
     }
     lk_permit_drop(untaken);
   }
@@ -141,7 +141,7 @@ static acquiring *permits_new_acquire(lk_permits *permits, size_t count, int64_t
     free(a);
     return NULL;
   }
-  a->counting.patience_us = lk_permit_patience_us(permits);
+  a->counting.base.patience_us = lk_permit_patience_us(permits);
   lk_permit_values(a->permit, a->counting.values);
   a->counting.nvalues = 2;
   a->began_us = lk_clock_us();
@@ -240,7 +240,7 @@ static lk_status permit_release_prepare(lk_permit *permit, lk_error *error) {
   permit->lost = lk_permit_lost(permit);
   lk_permit_unlist(permit);
   permit->release.look = "permit/release";
-  permit->release.patience_us = lk_permit_patience_us(permit->from);
+  permit->release.base.patience_us = lk_permit_patience_us(permit->from);
   lk_permit_values(permit, permit->release.values);
   permit->release.nvalues = 2;
   return LK_OK;

@@ -16,10 +16,10 @@ enum { POLL_LAST_US = 1000 * 1000, SPIN_LAST_US = 128 * 1000 };
 
 static lk_hearing hearing(const lk_attempt *a, bool *news) {
   lk_record *record = a->lock->record;
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   lk_hearing now = record->hearing;
   *news = record->news != a->news_seen;
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   return now;
 }
 
@@ -32,9 +32,9 @@ static void plain_plan_look(lk_attempt *a) {
   pause_us = lk_pause_at_most_us(pause_us, a->left_ms);
   int64_t poll_us = pause_us;
   if (lock->spins) {
-    poll_us = lk_pause_us(&a->pause_us, SPIN_LAST_US);
+    poll_us = lk_pause_us(&a->base.pause_us, SPIN_LAST_US);
   } else if (!lock->row->always_told) {
-    poll_us = lk_pause_us(&a->pause_us, POLL_LAST_US);
+    poll_us = lk_pause_us(&a->base.pause_us, POLL_LAST_US);
   }
   a->look_us = lk_clock_us() + (poll_us < pause_us ? poll_us : pause_us);
 }
@@ -47,7 +47,7 @@ static int64_t announce_at(const lk_attempt *a) {
 
 static void doze(lk_attempt *a, lk_phase phase) {
   int64_t announce_us = announce_at(a);
-  lk_attempt_sleep(a, phase, announce_us < a->look_us ? announce_us : a->look_us);
+  lk_waiter_sleep(&a->base, phase, announce_us < a->look_us ? announce_us : a->look_us);
 }
 
 /* A holder of this process that will hand over, or publish, or be renewed: the server need not be
@@ -56,17 +56,17 @@ static bool rest(lk_attempt *a) {
   lk_record *record = a->lock->record;
   int64_t now_us = lk_clock_us();
   if (!a->lock->row->transfer || a->lock->spins) return false;
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   int64_t until_us = lk_record_held_until_us(record);
   bool heard = record->hearing == LK_HEARING_YES;
   a->news_seen = record->news;
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
   if (!heard || until_us <= now_us) return false;
   if (until_us > now_us + a->lock->recheck_us) until_us = now_us + a->lock->recheck_us;
-  a->last = LK_BUSY;
+  a->base.last = LK_BUSY;
   a->left_ms = (until_us - now_us) / 1000;
   a->tried = true;
-  lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us + 1000);
+  lk_waiter_sleep(&a->base, LK_PHASE_SLEEPING, until_us + 1000);
   return true;
 }
 
@@ -74,12 +74,13 @@ static bool rest(lk_attempt *a) {
  * meanwhile, since what it hears may end that sooner. */
 static bool stand_back(lk_attempt *a) {
   lk_record *record = a->lock->record;
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   int64_t until_us = record->stand_back_us;
-  lk_mutex_unlock(&a->op.client->mutex);
-  if (!a->in_line || lk_clock_us() >= until_us || a->deadline_us <= until_us) return false;
+  lk_mutex_unlock(&a->base.op.client->mutex);
+  if (!a->base.in_line || lk_clock_us() >= until_us || a->base.deadline_us <= until_us)
+    return false;
   if (!a->lock->spins) lk_waiters_listen(record, a->lock->values.channel); /* or it waits deaf */
-  lk_attempt_sleep(a, LK_PHASE_SLEEPING, until_us);
+  lk_waiter_sleep(&a->base, LK_PHASE_SLEEPING, until_us);
   return true;
 }
 
@@ -98,7 +99,7 @@ static void announce(lk_attempt *a) {
 /* Who is deaf misses messages, and looks by itself until the channel is heard; soon if it was heard
  * before, since something is wrong then. */
 static int64_t look_deaf_at(lk_attempt *a) {
-  int64_t pause_us = a->was_heard ? lk_pause_us(&a->pause_us, DEAF_LAST_US) : DEAF_LAST_US;
+  int64_t pause_us = a->was_heard ? lk_pause_us(&a->base.pause_us, DEAF_LAST_US) : DEAF_LAST_US;
   int64_t deaf_us = lk_clock_us() + pause_us;
   return deaf_us < a->look_us ? deaf_us : a->look_us;
 }
@@ -111,7 +112,7 @@ static void sleep_on(lk_attempt *a) {
   if (listens && heard == LK_HEARING_REFUSED) {
     lk_attempt_end_deaf(a);
   } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
-    lk_attempt_sleep(a, LK_PHASE_LISTENING, look_deaf_at(a));
+    lk_waiter_sleep(&a->base, LK_PHASE_LISTENING, look_deaf_at(a));
   } else if (listens && (!a->heard_then || news)) {
     lk_attempt_try(a, &lock->acquire);
   } else if (lk_clock_us() >= announce_at(a)) {
@@ -123,17 +124,17 @@ static void sleep_on(lk_attempt *a) {
 
 static void busy(lk_attempt *a) {
   lk_lock *lock = a->lock;
-  a->last = LK_BUSY;
+  a->base.last = LK_BUSY;
   a->left_ms = a->heard.outcome.second;
   lk_rivals_tried(a, false);
-  if (a->wait_ms == 0 || lk_clock_us() >= a->deadline_us) {
+  if (a->base.wait_ms == 0 || lk_waiter_is_over(&a->base)) {
     lk_attempt_give_up(a);
     return;
   }
   if (!lk_attempt_line_up(a)) return;
   plain_plan_look(a);
   if (!lock->spins && lk_waiters_listen(lock->record, lock->values.channel) != LK_OK) {
-    lk_attempt_end(a, lk_fail(lk_op_error(&a->op), LK_NOMEM, "out of memory"));
+    lk_waiter_end_starved(&a->base);
     return;
   }
   sleep_on(a);
@@ -159,10 +160,10 @@ static void plain_answered(lk_attempt *a) {
   } else if (outcome == 0) {
     busy(a);
   } else if (outcome == -2 && row->refused != LK_OK) {
-    lk_attempt_end(
-        a, lk_fail(lk_op_error(&a->op), row->refused, "%s", lk_status_text((int)row->refused)));
+    lk_attempt_end(a, lk_fail(lk_op_error(&a->base.op), row->refused, "%s",
+                              lk_status_text((int)row->refused)));
   } else {
-    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->op)));
+    lk_attempt_end(a, lk_outcome_strange(a->calling->def->name, lk_op_error(&a->base.op)));
   }
 }
 
@@ -173,7 +174,7 @@ static void plain_woken(lk_attempt *a, unsigned happened) {
   bool news;
   lk_hearing heard = hearing(a, &news);
   bool timer = (happened & LK_HAPPENED_TIMER) != 0;
-  bool seen = !news || (a->phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES);
+  bool seen = !news || (a->base.phase == LK_PHASE_LISTENING && heard != LK_HEARING_YES);
   if (heard == LK_HEARING_REFUSED && !a->lock->spins) {
     sleep_on(a); /* and ends */
   } else if (seen && !timer) {

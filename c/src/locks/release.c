@@ -113,10 +113,7 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
 static lk_status release_settle(leaving *l, const lk_answer *answer, lk_error *error) {
   const lk_bound *bound = call_of(l);
   lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies};
-  heard.status = lk_answer_status(answer, bound->def->name, bound->keys[0], error);
-  if (heard.status == LK_OK && !lk_outcome_read(answer->reply, &heard.outcome)) {
-    heard.status = lk_outcome_strange(bound->def->name, error);
-  }
+  heard.status = lk_outcome_of(answer, bound->def->name, bound->keys[0], &heard.outcome, error);
   lk_status status = heard.status;
   if (status == LK_OK) status = release_released(l, answer, heard.outcome.first, error);
   bool undone = lk_undo_may_help(heard.status) || (l->heir && heard.status != LK_OK);

@@ -170,7 +170,7 @@ void lk_rivals_heard(lk_record *record) {
 void lk_rivals_tried(const lk_attempt *a, bool got) {
   lk_record *record = a->lock->record;
   lk_rivals *rivals = &record->rivals;
-  lk_mutex_lock(&a->op.client->mutex);
+  lk_mutex_lock(&a->base.op.client->mutex);
   if (rivals->yields) {
     bool came = !got || rivals->heard > 0;
     int64_t pause_us = rivals->bored_pause_us ? rivals->bored_pause_us : BORED_FIRST_US;
@@ -183,7 +183,7 @@ void lk_rivals_tried(const lk_attempt *a, bool got) {
     record->handovers = 0;
     count_eager(rivals, a->began_us < rivals->gave_us + SOON_US);
   }
-  lk_mutex_unlock(&a->op.client->mutex);
+  lk_mutex_unlock(&a->base.op.client->mutex);
 }
 
 /* -------------------------------------------------------------------------------------- marks -- */

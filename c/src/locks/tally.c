@@ -64,7 +64,7 @@ static lk_counting *tally_prepare(const lk_tally_call *call, lk_status *status, 
 }
 
 void lk_tally_leave(lk_counting *c, int64_t number) {
-  c->op.number = number;
+  c->base.op.number = number;
   if (c->into) *(int64_t *)c->into = number;
 }
 

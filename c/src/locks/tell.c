@@ -48,7 +48,7 @@ static void tell_attempts(const lk_record *record, int64_t now_us, lk_saying *sa
                                         LK_NUMBER("caller", (int64_t)a->caller_id),
                                         LK_NUMBER("place", ++place),
                                         LK_NUMBER("waited_ms", (now_us - a->began_us) / 1000),
-                                        LK_NUMBER("rest_ms", rest_ms(a->deadline_us, now_us))};
+                                        LK_NUMBER("rest_ms", rest_ms(a->base.deadline_us, now_us))};
     lk_saying_add(saying, members, MEMBERS);
   }
 }
@@ -80,10 +80,10 @@ static void tell_place(const lk_place *place, size_t number, void *user) {
   const lk_member members[MEMBERS] = {
       LK_TEXT("kind", family),
       LK_TEXT("name", c->counter->name),
-      LK_NUMBER("caller", (int64_t)c->thread),
+      LK_NUMBER("caller", (int64_t)c->base.thread),
       LK_NUMBER("place", (int64_t)number),
       LK_NUMBER("waited_ms", c->joined_us ? (to->now_us - c->joined_us) / 1000 : 0),
-      LK_NUMBER("rest_ms", rest_ms(c->deadline_us, to->now_us))};
+      LK_NUMBER("rest_ms", rest_ms(c->base.deadline_us, to->now_us))};
   lk_saying_add(to->saying, members, MEMBERS);
 }
 

@@ -23,7 +23,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
   LK_LINE_LEAVE(record, a);
   if (first && record->first) {
     next = record->first;
-    lk_op_keep(&next->op);
+    lk_op_keep(&next->base.op);
   }
   bool deserted = !record->first && record->hearing != LK_HEARING_NOT;
   lk_mutex_unlock(&client->mutex);
@@ -37,7 +37,7 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
 static void note_news(lk_record *record) {
   lk_attempt *first = record->first;
   record->news++;
-  if (first && !first->flow->told) lk_steps_tell_later(&first->steps, LK_HAPPENED_NEWS);
+  if (first && !first->flow->told) lk_steps_tell_later(&first->base.steps, LK_HAPPENED_NEWS);
 }
 
 static void waiters_told(lk_listener *listener, lk_news news, lk_bytes payload,
@@ -108,13 +108,13 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
   limit = lk_rivals_limit(record, limit);
   /* Its turn may have come just now: then it need not begin. With replicas a grant counts by what its
    * own connection has written. */
-  bool idle = a && !a->steps.running && !a->steps.happened && a->hurried == LK_OK &&
+  bool idle = a && !a->base.steps.running && !a->base.steps.happened && a->base.hurried == LK_OK &&
               a->lock->min_replicas == 0 && a->lock->lease_us >= lease_us &&
-              lk_phase_waits(a->phase);
+              lk_phase_waits(a->base.phase);
   if (idle && record->handovers < limit) {
     record->handovers++;
-    a->steps.held = true;
-    lk_op_keep(&a->op);
+    a->base.steps.held = true;
+    lk_op_keep(&a->base.op);
   } else {
     bool often = a && limit > 0 && record->handovers >= limit;
     if (often) record->stand_back_us = lk_clock_us() + LK_STAND_BACK_US;
@@ -126,12 +126,12 @@ lk_attempt *lk_waiters_promise(lk_record *record, size_t limit, int64_t lease_us
 }
 
 void lk_waiters_settle(lk_attempt *a, const lk_heard *heard) {
-  lk_mutex_lock(&a->op.client->mutex);
-  a->steps.held = false;
+  lk_mutex_lock(&a->base.op.client->mutex);
+  a->base.steps.held = false;
   a->handed = *heard;
-  a->steps.happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
-  lk_mutex_unlock(&a->op.client->mutex);
-  lk_steps_tell(&a->steps,
+  a->base.steps.happened |= LK_HAPPENED_HANDED; /* at once: nothing may come in between */
+  lk_mutex_unlock(&a->base.op.client->mutex);
+  lk_steps_tell(&a->base.steps,
                 0); /* somebody else may have told it by now: it must not hear it twice */
-  lk_op_drop(&a->op);
+  lk_op_drop(&a->base.op);
 }

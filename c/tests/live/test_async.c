@@ -295,7 +295,8 @@ static void a_cancelled_first_leaves_its_place_to_the_next(void **state) {
 static bool has_a_sleeper(const lk_lock *lock) {
   lk_mutex_lock(&lock->client->mutex);
   const lk_attempt *a = lock->record->first;
-  bool sleeps = a && !a->steps.running && !a->steps.happened && a->phase == LK_PHASE_SLEEPING;
+  bool sleeps =
+      a && !a->base.steps.running && !a->base.steps.happened && a->base.phase == LK_PHASE_SLEEPING;
   lk_mutex_unlock(&lock->client->mutex);
   return sleeps;
 }

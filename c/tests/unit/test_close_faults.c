@@ -46,8 +46,8 @@ static int teardown(void **state) {
 
 static bool is_hurried(void) {
   lk_mutex_lock(&fix.client->mutex);
-  char *op = (char *)fix.client->quitted;
-  bool hurried = op && ((lk_attempt *)(op - offsetof(lk_attempt, op)))->hurried != LK_OK;
+  lk_op *op = fix.client->quitted;
+  bool hurried = op && LK_OF(lk_waiter, op, op)->hurried != LK_OK;
   lk_mutex_unlock(&fix.client->mutex);
   return hurried;
 }

@@ -74,9 +74,10 @@ static void copy(const fake_command *command, size_t index, char text[LK_OWNER_M
 static lk_op *idle_waiter(void) {
   lk_mutex_lock(&fix.client->mutex);
   lk_attempt *a = fix.lock->record->first;
-  bool idle = a && !a->steps.running && !a->steps.happened && a->phase == LK_PHASE_SLEEPING;
+  bool idle =
+      a && !a->base.steps.running && !a->base.steps.happened && a->base.phase == LK_PHASE_SLEEPING;
   lk_mutex_unlock(&fix.client->mutex);
-  return idle ? &a->op : NULL;
+  return idle ? &a->base.op : NULL;
 }
 
 /* Answers the waiter's looks until it sleeps; the owner's name that it looks with. */

@@ -50,7 +50,7 @@ static bool is_second_unlock(void) { return ++fix.unlocks == 2; }
 /* The acquire can be found and run by others. */
 static bool is_in_line(void) {
   const lk_attempt *a = fix.lock->record->first;
-  return a && !a->steps.running;
+  return a && !a->base.steps.running;
 }
 
 static void open_client(lk_callbacks callbacks) {
