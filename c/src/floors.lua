@@ -10,7 +10,7 @@ return {
   -- Of the C library, what neither waits nor asks the operating system. Patterns of Lua.
   pure = { 'calloc', 'malloc', 'realloc', 'free', 'mem%l+', '__mem%l+_chk', 'str%l+', 'inet_pton',
     '__isoc99_sscanf', 'v?sn?printf', '__v?sn?printf_chk', 'qsort', 'bsearch', 'tsearch', 'tfind',
-    'tdelete', 'twalk', 'abort', '__errno_location', '__tls_get_addr', '__stack_chk_fail',
+    'tdelete', 'twalk', 'abort', '__tls_get_addr', '__stack_chk_fail',
     '_GLOBAL_OFFSET_TABLE_', '__explicit_bzero_chk', 'explicit_bzero' },
 
   -- What nobody uses, and why.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/conn.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +179,7 @@ static ssize_t send_some(lk_conn *conn) {
   size_t len = conn->out_len - conn->out_sent;
   if (conn->tls) return lk_tls_send(conn->tls, data, len, &conn->why);
   ssize_t n = lk_socket_send(conn->fd, data, len);
-  if (n < 0) lk_conn_unreachable(conn, strerror(errno));
+  if (n < 0) lk_conn_unreachable(conn, strerror((int)-n));
   return n;
 }
 
@@ -222,11 +221,11 @@ static bool feed(lk_conn *conn, const char *buffer, size_t len, int64_t now_us) 
   return false;
 }
 
-void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us) {
+void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int64_t now_us) {
   if (n > 0) {
     feed(conn, buffer, (size_t)n, now_us);
-  } else if (n == 0 || !lk_socket_is_silent(failure)) {
-    lk_conn_unreachable(conn, n == 0 ? "the server closed the connection" : strerror(failure));
+  } else if (n != LK_SOCKET_SILENT) {
+    lk_conn_unreachable(conn, n == 0 ? "the server closed the connection" : strerror((int)-n));
     lk_conn_drop_for(conn, now_us);
   }
 }
@@ -234,8 +233,7 @@ void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int
 void lk_conn_receive(lk_conn *conn, int64_t now_us) {
   char buffer[LK_CONN_READ_SIZE];
   if (!conn->tls) {
-    ssize_t n = lk_conn_read(conn->fd, buffer, false);
-    lk_conn_take(conn, buffer, n, errno, now_us);
+    lk_conn_take(conn, buffer, lk_conn_read(conn->fd, buffer, false), now_us);
     return;
   }
   do {

@@ -137,12 +137,12 @@ redisReply *lk_conn_next(lk_conn *conn, int64_t now_us);
 /*
  * The quick way, for an owner that reads outside of its mutex while nobody else reads: a connection that is
  * up, without TLS, and has nothing left to send. lk_conn_read() waits until something comes, for at most
- * LK_CONN_PATIENCE_US, or not at all; the owner hands on what it returned, errno included.
+ * LK_CONN_PATIENCE_US, or not at all; the owner hands on what it returned.
  */
 enum { LK_CONN_READ_SIZE = 16384, LK_CONN_PATIENCE_US = 20 * 1000 };
 bool lk_conn_is_quick(const lk_conn *conn);
 ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait);
-/* n as lk_conn_read() returned it, and errno. */
-void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int failure, int64_t now_us);
+/* n as lk_conn_read() returned it. */
+void lk_conn_take(lk_conn *conn, const char *buffer, ssize_t n, int64_t now_us);
 
 #endif

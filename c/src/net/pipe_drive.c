@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/pipe_drive.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -347,10 +346,9 @@ int64_t lk_pipe_looks_us(const lk_pipe *pipe) {
 }
 
 /* What was read outside of the mutex. false: nothing. */
-static bool take_in(lk_pipe *pipe, const char *buffer, ssize_t n, int failure)
-    LK_REQUIRES(pipe->mutex) {
-  if (n < 0 && (failure == EAGAIN || failure == EWOULDBLOCK)) return false;
-  lk_conn_take(&pipe->conn, buffer, n, failure, lk_clock_us());
+static bool take_in(lk_pipe *pipe, const char *buffer, ssize_t n) LK_REQUIRES(pipe->mutex) {
+  if (n == LK_SOCKET_SILENT) return false;
+  lk_conn_take(&pipe->conn, buffer, n, lk_clock_us());
   lk_pipe_step(pipe, 0, lk_clock_us());
   lk_pipe_run_ended(pipe);
   return true;
@@ -363,20 +361,17 @@ static bool read_quickly(lk_pipe *pipe, int64_t until_us) LK_REQUIRES(pipe->mute
   int64_t look_until_us = now_us + lk_pipe_looks_us(pipe);
   int fd = pipe->conn.fd;
   lk_pipe_let_go(pipe);
-  ssize_t n = -1;
-  errno = EAGAIN;
-  while (now_us < look_until_us && n < 0 && errno == EAGAIN) {
+  ssize_t n = LK_SOCKET_SILENT;
+  while (now_us < look_until_us) {
     n = lk_conn_read(fd, buffer, false);
-    if (n >= 0 || errno != EAGAIN) break;
+    if (n != LK_SOCKET_SILENT) break;
     lk_thread_yield();
     now_us = lk_clock_us();
-    errno = EAGAIN;
   }
-  bool wait = n < 0 && errno == EAGAIN && until_us - now_us > LK_CONN_PATIENCE_US;
+  bool wait = n == LK_SOCKET_SILENT && until_us - now_us > LK_CONN_PATIENCE_US;
   if (wait) n = lk_conn_read(fd, buffer, true);
-  int failure = errno;
   lk_mutex_lock(&pipe->mutex);
-  return take_in(pipe, buffer, n, failure);
+  return take_in(pipe, buffer, n);
 }
 
 /* Sleep until something comes, or there is something to do. */
@@ -451,7 +446,6 @@ bool lk_pipe_read_once(lk_pipe *pipe) {
   int fd = pipe->conn.fd;
   lk_pipe_let_go(pipe);
   ssize_t n = lk_conn_read(fd, buffer, false);
-  int failure = errno;
   lk_mutex_lock(&pipe->mutex);
-  return take_in(pipe, buffer, n, failure);
+  return take_in(pipe, buffer, n);
 }

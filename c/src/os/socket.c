@@ -54,17 +54,21 @@ void lk_socket_allow_waiting(int fd, int64_t patience_us) {
   fcntl(fd, F_SETFL, 0);
 }
 
-bool lk_socket_is_silent(int failure) {
-  return failure == EAGAIN || failure == EWOULDBLOCK || failure == EINTR;
+/* Of a call that failed. */
+static ssize_t socket_failure(void) {
+  bool silent = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  return silent ? LK_SOCKET_SILENT : -errno;
 }
 
 ssize_t lk_socket_send(int fd, const char *data, size_t len) {
   ssize_t n = send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return n < 0 && lk_socket_is_silent(errno) ? 0 : n;
+  if (n < 0) n = socket_failure();
+  return n == LK_SOCKET_SILENT ? 0 : n;
 }
 
 ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait) {
-  return recv(fd, buffer, size, wait ? 0 : MSG_DONTWAIT);
+  ssize_t n = recv(fd, buffer, size, wait ? 0 : MSG_DONTWAIT);
+  return n < 0 ? socket_failure() : n;
 }
 
 void lk_socket_forget_unsent(int fd) {

@@ -4,6 +4,7 @@
 #ifndef LK_SOCKET_H
 #define LK_SOCKET_H
 
+#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,12 +25,11 @@ void lk_socket_tune(int fd, int64_t idle_us);
 /* From now on lk_socket_recv() may wait, for so long at most. */
 void lk_socket_allow_waiting(int fd, int64_t patience_us);
 
-/* Bytes; 0: try again after poll(); -1: errno says why. */
+/* Bytes; 0: try again after poll(); below: a negated errno. */
 ssize_t lk_socket_send(int fd, const char *data, size_t len);
-/* As recv(): -1 and errno where nothing has come. */
+/* Bytes; 0: the other side has closed it; LK_SOCKET_SILENT: nothing has come; else a negated errno. */
 ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait);
-/* Did nothing come, and no more than that? */
-bool lk_socket_is_silent(int failure);
+enum { LK_SOCKET_SILENT = -EAGAIN };
 
 /* What the system has not sent yet is forgotten: behind a partition it would come long after what the next
  * connection says. */
