@@ -22,9 +22,10 @@ end
 
 -- The command, and which calls of it.
 local OTHERWISE = {
-  -- A start and no end is refused also where there is no key.
+  -- What is no range is refused also where there is no key.
   BITCOUNT = function(words)
-    return #words == 3
+    local unit = words[5] or 'BIT'
+    return #words == 3 or #words > 5 or unit ~= 'BIT' and unit ~= 'BYTE'
   end,
 }
 
