@@ -203,6 +203,58 @@ local function describe_greatest(script, place, argument)
     end)
 end
 
+-- A call whose seq is less than the last one is late, and one whose seq is greater is not, whatever
+-- their digits are; also where the last one was refused.
+local function describe_seq(script, place)
+  local h = script.header
+  local keys, args = cases.call(h)
+
+  local function call(world, seq)
+    return world:eval(script.name, keys, cases.with(args, place, tostring(seq)))
+  end
+
+  for _, state in ipairs(cases.states) do
+    if state ~= cases.WRONG then
+      it('does nothing for seq 11 after 12 on ' .. state.what, function()
+        local world = helper.world()
+        cases.fill(world, h, state)
+        local reply = call(world, 12)
+        local once = helper.dump(world)
+        world:messages()
+
+        local late = call(world, 11)
+
+        assert.left(world, once)
+        assert.same(reply, call(world, 12))
+        assert.is_true(late[1] < 0)
+        assert.left(world, once)
+      end)
+    end
+  end
+
+  for i, key in ipairs(h.keys) do
+    if key.form.text == 'latchkey_seq' then
+      it('makes no other difference of seq 20 after 12 than of a first one', function()
+        local world = helper.world()
+        cases.fill(world, h, cases.HELD)
+        call(world, 12)
+        local record = helper.dump(world)[keys[i]]
+        world = helper.world()
+        cases.fill(world, h, cases.HELD)
+        local reply = call(world, 20)
+        local once, told = helper.dump(world), world:messages()
+
+        world = helper.world()
+        cases.fill(world, h, cases.HELD)
+        helper.fill(world, { [keys[i]] = record })
+
+        assert.same(reply, call(world, 20))
+        assert.left(world, once, told)
+      end)
+    end
+  end
+end
+
 -- Exact, so on the mock alone, whose clock stands still.
 local function describe_likeness(script)
   for _, name in ipairs(likeness.NAMES) do
@@ -258,6 +310,9 @@ for _, script in ipairs(assert(catalog.read(helper.scripts))) do
     for place, argument in ipairs(script.header.argv) do
       if argument.type == 'seq' or argument.type == 'token' then
         describe_greatest(script, place, argument)
+      end
+      if argument.type == 'seq' then
+        describe_seq(script, place)
       end
     end
     if not helper.is_live then

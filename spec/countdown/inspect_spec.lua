@@ -35,6 +35,14 @@ describe('countdown/inspect', function()
     assert.left(world, { job = string_('3', 90000) })
   end)
 
+  it('says how many are left where they are more than nine', function()
+    helper.fill(world, { job = string_('23', 90000) })
+
+    assert.reply({ 1, about(90000), 23 }, inspect())
+
+    assert.left(world, { job = string_('23', 90000) })
+  end)
+
   it('says -1 where it never opens by itself', function()
     helper.fill(world, { job = string_('3') })
 

@@ -44,6 +44,14 @@ describe('fair/acquire', function()
       assert_left({ holder = ann, { bob, score = 80000, beat = 50000 }, ttl = 130000 })
     end)
 
+    it('keeps all digits of its ticket', function()
+      fair.fill(world, { holder = ann })
+
+      assert.reply({ 0, about(30000), 0, 0 }, acquire('lk-cat:123'))
+
+      assert_left({ holder = ann, { 'lk-cat:123', score = 80000, beat = 50000 }, ttl = 130000 })
+    end)
+
     it('queues behind others of latchkey with no later score', function()
       fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
 

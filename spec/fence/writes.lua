@@ -40,6 +40,8 @@ local CASES = {
   { 'refuses an older token than that of a hold that was admitted without writing',
     { { '7', ann, 1, 'a' }, { '8', bob } },
     { '7', ann, 2, 'b' }, { -1, 8 }, { 'a', '8', bob, '0' } },
+  { 'tells tokens apart by all their digits', { { '21', bob, 1, 'b' } },
+    { '9', ann, 2, 'a' }, { -1, 21 }, { 'b', '21', bob, '1' } },
   { 'refuses an equal token of another owner', { { '8', bob, 1, 'b' } },
     { '8', ann, 2, 'a' }, { -1, 8 }, { 'b', '8', bob, '1' } },
   { 'writes any bytes', {},

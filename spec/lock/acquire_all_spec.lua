@@ -63,6 +63,24 @@ describe('lock/acquire_all', function()
     end)
   end
 
+  it('names a place of two digits', function()
+    local locks, before = {}, { ['{job}:12'] = hash({ [bob] = '1' }, 60000) }
+    for i = 1, 13 do
+      locks[i] = '{job}:' .. i
+    end
+    helper.fill(world, before)
+
+    assert.reply({ 0, about(60000), 12 }, acquire(ann, 1, 30000, locks))
+
+    assert.left(world, before)
+    for i = 1, 11 do
+      before[locks[i]] = hash({ [ann] = '1' }, 60000)
+    end
+    helper.fill(world, before)
+    assert.reply({ -1, 12 }, acquire(ann, 2, 30000, locks))
+    assert.left(world, before)
+  end)
+
   it('says which of the locks of others is held longest', function()
     local before = { [a] = hash({ [bob] = '1' }, 20000), [b] = hash({ ['lk-cyd:1'] = '1' }, 60000),
       [c] = hash({ [bob] = '1' }, 40000) }

@@ -38,6 +38,18 @@ describe('permit/break', function()
     assert.left(world, permit.keys(1, { { 9, 30000 } }), permit.told('1'))
   end)
 
+  it('frees more than nine, and says how many', function()
+    local held = {}
+    for number = 1, 13 do
+      held[number] = { number, 30000 }
+    end
+    helper.fill(world, permit.keys(0, held))
+
+    assert.reply({ 1, 12 }, break_(permit.ids(1, 12)))
+
+    assert.left(world, permit.keys(12, { { 13, 30000 } }), permit.told('12'))
+  end)
+
   it('finds nothing when the call runs twice, or late', function()
     helper.fill(world, permit.keys(0, { { 1, 30000 }, { 2, 30000 } }))
     break_({ permit.id(1) })

@@ -71,6 +71,18 @@ describe('permit/release', function()
     assert.left(world, permit.keys(1, { { 9, 30000 } }), permit.told('1'))
   end)
 
+  it('says how many it gave back where they are more than nine', function()
+    local held = {}
+    for number = 1, 12 do
+      held[number] = { number, 30000 }
+    end
+    helper.fill(world, permit.keys(0, held))
+
+    assert.reply({ -1, 12 }, release(permit.ids(1, 13)))
+
+    assert.left(world, permit.keys(12), permit.told('12'))
+  end)
+
   it('frees what has ended but nobody has taken, and says that it was lost', function()
     helper.fill(world, permit.keys(0, { { 1, -1000 }, { 2, 30000 } }))
 

@@ -18,6 +18,16 @@ describe('rw/inspect', function()
     assert.left(world, {})
   end)
 
+  it('counts the writers that wait where they are more than nine', function()
+    local entries = {}
+    for i = 1, 12 do
+      entries[i] = { ('lk-ann:%d:write'):format(i), '@+20000' }
+    end
+    helper.fill(world, { [rw.WAITERS] = helper.zset(entries) })
+
+    assert.reply({ 0, 12 }, rw.inspect(world))
+  end)
+
   it('names a reader, its hold count and the rest of its lease', function()
     local before = rw.keys('read', 90000, { [ann] = { 60000, count = 2 } })
     helper.fill(world, before)

@@ -72,6 +72,11 @@ describe('the mutants of a script', function()
       "redis.call('HDEL', one, string.match(word, '^%Z*'))",
       "redis.call('HDEL', one, string.match(word, '^[^ ]*'))",
       'local a = string.match(one, "^a (%Z+)")', 'local a = string.match(one, "^a ([^ ]+)")' } },
+    { 'digit', "redis.call('PEXPIRE', one, lease)\nlocal a = tonumber(string.match(one, '%d+'))\n"
+      .. 'return {1, a}', {
+      "redis.call('PEXPIRE', one, (lease % 10))",
+      "local a = tonumber(string.sub(string.match(one, '%d+') or '', 1, 1))",
+      "local a = tonumber(string.match(one, \"%d\"))", 'return {1, (a % 10)}' } },
     { 'bound', "redis.call('PEXPIRE', one, lease)",
       { "redis.call('PEXPIRE', one, math.min(lease, 899))" } },
     { 'exponent', "local a = string.format('%.0f', 7)", { 'local a = string.format("%.14g", 7)' } },

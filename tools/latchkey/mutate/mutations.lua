@@ -26,6 +26,7 @@ mutations.kinds = {
   { id = 'text', what = 'a written text is another: a message, a field, a part of a name' },
   { id = 'prefix', what = 'a text that begins like another counts as that one' },
   { id = 'bytes', what = 'a text ends at its first NUL, or at its first blank' },
+  { id = 'digit', what = 'of a number only one digit counts' },
   { id = 'bound', what = 'a number is cut just below its upper bound' },
   { id = 'exponent', what = 'a large number is written with an exponent' },
   { id = 'brace', what = 'a name with one brace is taken for one with a tag' },
@@ -116,9 +117,24 @@ local function mutate_argument(self, node)
   if number then
     replace(self, 'bound', node, ('math.min(%s, %.0f)'):format(text_of(self, node),
       number.max - 1))
+    if number.max >= 10 then
+      replace(self, 'digit', node, ('(%s %% 10)'):format(text_of(self, node)))
+    end
   elseif argument_of(self, node) then
     replace(self, 'bytes', node, ("string.match(%s, '^%%Z*')"):format(text_of(self, node)))
     replace(self, 'bytes', node, ("string.match(%s, '^[^ ]*')"):format(text_of(self, node)))
+  end
+end
+
+-- What a reply tells beside its outcome.
+local function mutate_told(self, constructor)
+  for place = 2, #constructor do
+    local item = constructor[place]
+    local told = item.tag == 'Item' and item[1]
+    if told and told.first and (told.tag == 'Call' or told.tag == 'Name'
+      and not argument_of(self, told, true)) then
+      replace(self, 'digit', told, ('(%s %% 10)'):format(text_of(self, told)))
+    end
   end
 end
 
@@ -126,6 +142,7 @@ end
 local TAKES_LESS = {
   { kind = 'bytes', from = '%.([+*-])', to = '%%Z%1' },
   { kind = 'bytes', from = '%.([+*-])', to = '[^ ]%1' },
+  { kind = 'digit', from = '(%%d)[+*]', to = '%1' },
   { kind = 'exponent', from = '%%%.0f', to = '%%.14g' },
   { kind = 'brace', from = '^{$', to = '}' },
 }
@@ -275,7 +292,16 @@ local function mutate_redis_call(self, node)
   return done
 end
 
+-- What a script reads as a number: of a text that a key holds, the first digit alone.
+local function mutate_number_read(self, node)
+  if node[1].name == 'tonumber' and #node == 2 and node[2].first
+    and not argument_of(self, node[2], true) then
+    replace(self, 'digit', node[2], ("string.sub(%s or '', 1, 1)"):format(text_of(self, node[2])))
+  end
+end
+
 function visitors.Call(self, node)
+  mutate_number_read(self, node)
   local fn = script_of.member(node[1], 'math')
   if FUNCTIONS[fn] then
     local last = self.tokens[node.first + 2]
@@ -311,6 +337,7 @@ function mutations.visit(self, node)
   end
   if node.tag == 'Return' and node[1] and node[1].tag == 'Table' then
     self.outcomes[mutate_outcome(self, node[1]) or false] = true
+    mutate_told(self, node[1])
   elseif node.tag == 'Local' and node[1] and node[1].tag == 'Table' then
     self.outcomes[mutate_outcome(self, node[1]) or false] = true
   elseif visitors[node.tag] and not self.outcomes[node] then
