@@ -6,10 +6,10 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "harness/fan.h"
 #include "harness/function.h"
 #include "harness/reply.h"
 #include "os/clock.h"
-#include "os/sync.h"
 
 static lk_request *load_function(const lk_script_def *script, bool replace, int64_t deadline_us) {
   size_t len = 0;
@@ -37,16 +37,7 @@ bool lk_load_done(const lk_answer *answer) {
 
 /* --------------------------------------------------------------------------------------- load -- */
 
-/* All scripts travel to all masters at once; the first refusal is the one that is reported. */
-typedef struct loading {
-  lk_mutex mutex;
-  lk_cond ended;
-  size_t pending;
-  lk_status status;
-  lk_error error;
-} loading;
-
-/* One master; those that could not be asked what they have are passed over. */
+/* All scripts travel to all masters at once. Those that could not be asked what they have are passed over. */
 typedef struct loading_node {
   lk_node *node;
   lk_function_step *steps; /* one for each script of the catalogue */
@@ -54,20 +45,13 @@ typedef struct loading_node {
 } loading_node;
 
 typedef struct loading_one {
-  loading *all;
-  loading_node *at;
+  lk_fan *all;
   const lk_script_def *script;
+  bool loaded;
 } loading_one;
-
-static void load_note(loading *all, lk_status status, const lk_error *error) {
-  if (all->status != LK_OK) return;
-  all->status = status;
-  all->error = *error;
-}
 
 static void loaded(void *user, lk_answer *answer) {
   loading_one *one = user;
-  loading *all = one->all;
   lk_error error;
   lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
   if (status == LK_SERVER && strstr(error.message, "unknown command")) {
@@ -84,23 +68,14 @@ static void loaded(void *user, lk_answer *answer) {
                      one->script->name);
   }
   freeReplyObject(answer->reply);
-  lk_mutex_lock(&all->mutex);
-  if (status == LK_OK) {
-    one->at->loaded++;
-  } else {
-    load_note(all, status, &error);
-  }
-  all->pending--;
-  if (all->pending == 0) lk_cond_signal(&all->ended);
-  lk_mutex_unlock(&all->mutex);
+  one->loaded = status == LK_OK;
+  lk_fan_end_one(one->all, status, &error);
 }
 
 /* It is there. */
 static void stays(loading_one *one) {
-  lk_mutex_lock(&one->all->mutex);
-  one->at->loaded++;
-  one->all->pending--;
-  lk_mutex_unlock(&one->all->mutex);
+  one->loaded = true;
+  lk_fan_end_one(one->all, LK_OK, NULL);
 }
 
 /* What FUNCTION LIST says: one step for each script of the catalogue. */
@@ -151,22 +126,21 @@ static void load_send_all(const lk_client *client, loading_node *at, loading_one
   lk_pipe_flush(lk_node_pipe(at->node));
 }
 
-/* All of them on all of those nodes; *all has what was wrong. */
-static bool load_all(const lk_client *client, loading *all, loading_node *nodes, size_t count,
+/* All of them on all of those nodes. false: no memory. */
+static bool load_all(const lk_client *client, lk_fan *all, loading_node *nodes, size_t count,
                      int64_t deadline_us) {
   size_t scripts = lk_catalog_count(client->catalog);
   loading_one *ones = calloc(scripts * count + 1, sizeof *ones);
   if (!ones) return false;
-  all->pending = scripts * count;
+  lk_fan_add(all, scripts * count);
   for (size_t i = 0; i < scripts * count; i++) {
-    ones[i] = (loading_one){all, &nodes[i / scripts], lk_catalog_at(client->catalog, i % scripts)};
+    ones[i] = (loading_one){all, lk_catalog_at(client->catalog, i % scripts), false};
   }
   for (size_t i = 0; i < count; i++) {
     load_send_all(client, &nodes[i], ones + i * scripts, deadline_us);
   }
-  lk_mutex_lock(&all->mutex);
-  while (all->pending > 0) lk_cond_wait(&all->ended, &all->mutex);
-  lk_mutex_unlock(&all->mutex);
+  lk_fan_wait(all);
+  for (size_t i = 0; i < scripts * count; i++) nodes[i / scripts].loaded += ones[i].loaded;
   free(ones);
   return true;
 }
@@ -199,8 +173,9 @@ static void report_on(lk_client *client, const loading_node *nodes, size_t count
   }
 }
 
-static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_us,
-                              lk_load_report *report, lk_error *error) {
+/* false: no memory. */
+static bool load_masters(lk_client *client, lk_fan *all, int64_t deadline_us,
+                         lk_load_report *report) {
   size_t count = 0, planned = 0;
   size_t known = lk_route_count(client->route);
   loading_node *nodes = calloc(known + 1, sizeof *nodes);
@@ -212,7 +187,7 @@ static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_
     loading_node at = nodes[i];
     lk_status status = LK_OK;
     if (client->functions) status = plan_functions(client, &at, deadline_us, &why);
-    if (status != LK_OK) load_note(all, status, &why);
+    if (status != LK_OK) lk_fan_fail(all, status, &why);
     nodes[i] = nodes[planned];
     nodes[planned] = at;
     if (status == LK_OK) planned++;
@@ -221,21 +196,16 @@ static lk_status load_masters(lk_client *client, loading *all, int64_t deadline_
   if (memory) report_on(client, nodes, count, report);
   free(steps);
   free(nodes);
-  if (!memory) return lk_fail(error, LK_NOMEM, "out of memory");
-  if (all->status == LK_OK) return lk_succeed(error);
-  if (error) *error = all->error;
-  return all->status;
+  return memory;
 }
 
 lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,
                         lk_error *error) {
-  loading all = {.status = LK_OK};
-  lk_mutex_init(&all.mutex);
-  lk_cond_init(&all.ended);
-  lk_status status = load_masters(client, &all, deadline_us, report, error);
-  lk_cond_destroy(&all.ended);
-  lk_mutex_destroy(&all.mutex);
-  return status;
+  static const lk_error starved = {.status = LK_NOMEM, .message = "out of memory"};
+  lk_fan all;
+  lk_fan_open(&all);
+  if (!load_masters(client, &all, deadline_us, report)) lk_fan_fail(&all, LK_NOMEM, &starved);
+  return lk_fan_close(&all, error);
 }
 
 void lk_load_prepare(void *user, lk_pipe *pipe) {

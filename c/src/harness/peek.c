@@ -5,19 +5,14 @@
 
 #include "base/status.h"
 #include "harness/eval.h"
+#include "harness/fan.h"
 #include "harness/reply.h"
 #include "os/clock.h"
-#include "os/sync.h"
 
-/* All commands travel at once; the first that is not answered is the one that is reported. */
 typedef struct peeking {
   lk_client *client;
   int64_t deadline_us;
-  lk_mutex mutex;
-  lk_cond ended;
-  size_t pending;
-  lk_status status;
-  lk_error error;
+  lk_fan fan;
 } peeking;
 
 typedef struct peeking_one {
@@ -38,7 +33,6 @@ static bool is_peek(const char *command) {
 }
 
 static void peek_finish(peeking_one *one, const lk_answer *answer) {
-  peeking *all = one->all;
   lk_error error;
   lk_status status = lk_answer_status(answer, NULL, NULL, &error);
   /* An error that is about the key is a reply; one that is about the user or the server ends all. */
@@ -48,14 +42,7 @@ static void peek_finish(peeking_one *one, const lk_answer *answer) {
   } else {
     freeReplyObject(answer->reply);
   }
-  lk_mutex_lock(&all->mutex);
-  if (!is_reply && all->status == LK_OK) {
-    all->status = status;
-    all->error = error;
-  }
-  all->pending--;
-  if (all->pending == 0) lk_cond_signal(&all->ended);
-  lk_mutex_unlock(&all->mutex);
+  lk_fan_end_one(&one->all->fan, is_reply ? LK_OK : status, &error);
 }
 
 static lk_request *request_of(const peeking_one *one) {
@@ -101,31 +88,23 @@ static void peek_send_all(peeking_one *ones, size_t n) {
 
 static lk_status peek_all(lk_client *client, const char *command, const lk_bytes *keys, size_t n,
                           lk_reply **out, lk_error *error) {
-  peeking all = {.client = client,
-                 .deadline_us = lk_clock_us() + client->command_us,
-                 .pending = n,
-                 .status = LK_OK};
+  peeking all = {.client = client, .deadline_us = lk_clock_us() + client->command_us};
   peeking_one *ones = calloc(n, sizeof *ones);
   if (!ones) return lk_fail(error, LK_NOMEM, "out of memory");
-  lk_mutex_init(&all.mutex);
-  lk_cond_init(&all.ended);
+  lk_fan_open(&all.fan);
+  lk_fan_add(&all.fan, n);
   for (size_t i = 0; i < n; i++) {
     ones[i] = (peeking_one){.all = &all, .command = command, .key = &keys[i], .out = &out[i]};
   }
   peek_send_all(ones, n);
-  lk_mutex_lock(&all.mutex);
-  while (all.pending > 0) lk_cond_wait(&all.ended, &all.mutex);
-  lk_mutex_unlock(&all.mutex);
-  lk_cond_destroy(&all.ended);
-  lk_mutex_destroy(&all.mutex);
+  lk_fan_wait(&all.fan);
   free(ones);
-  if (all.status == LK_OK) return lk_succeed(error);
-  for (size_t i = 0; i < n; i++) {
+  lk_status status = lk_fan_close(&all.fan, error);
+  for (size_t i = 0; status != LK_OK && i < n; i++) {
     lk_reply_free(out[i]);
     out[i] = NULL;
   }
-  if (error) *error = all.error;
-  return all.status;
+  return status;
 }
 
 lk_status lk_peek(lk_client *client, const char *command, const lk_bytes *keys, size_t n,
