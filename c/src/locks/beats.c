@@ -151,24 +151,20 @@ static lk_status beats_start(beats *b, const lk_attempt *sender) {
 bool lk_beats_send(lk_attempt *a) {
   static const lk_heard unsent = {.status = LK_NOMEM};
   lk_client *client = a->base.op.client;
+  beats *b = calloc(1, sizeof *b);
   lk_mutex_lock(&client->mutex);
-  bool out = a->beat.under_way != NULL;
+  const bool out = a->beat.under_way != NULL;
   beats_unlist(a);
-  bool alone = !a->lock->record->asleep.first;
+  if (b) b->client = client;
+  if (b && !out) beats_join(b, a);
+  if (b && !out) beats_take_along(b, a);
+  const bool along = b && b->count > 1;
+  if (!out && !along) lk_beats_forget(a);
   lk_mutex_unlock(&client->mutex);
-  beats *b = out || alone ? NULL : calloc(1, sizeof *b);
-  if (!b) return out;
-  b->client = client;
-  lk_mutex_lock(&client->mutex);
-  beats_join(b, a);
-  beats_take_along(b, a);
-  alone = b->count == 1;
-  if (alone) lk_beats_forget(a);
-  lk_mutex_unlock(&client->mutex);
-  if (alone) {
-    beats_drop(b);
+  if (!along) {
+    if (b) beats_drop(b);
   } else if (beats_start(b, a) != LK_OK) {
     beats_settle(b, &unsent, NULL); /* each asks by itself */
   }
-  return !alone;
+  return out || along;
 }
