@@ -45,6 +45,7 @@ local CASES = {
   { "tonumber('0x1F'), tonumber(' 12 ')", 'number 31, number 12' },
   { "tonumber('-ff', 16), tonumber('zz', 36)", 'number 1.844674407371e+19, number 1295' },
   { 'tostring(0/0)', 'string -nan' },
+  { "tonumber('nan'), tonumber('-nan'), tonumber(' NAN ')", 'number nan, number -nan, number nan' },
   { "string.format('%s|%5s|', 'a\\0b', 'c\\0d')", 'string a|    c|' },
   { "#string.format('%s', string.rep('a\\0', 50))", 'number 100' },
   { "string.format('%d', '0b1')", "!bad argument #2 to 'format' (number expected, got string)" },

@@ -87,13 +87,23 @@ local function is_of_jit(text)
   return text:find('^%s*[-+]?0[bB]') or text:find('[lLuUiI]%s*$') and not text:find('[iI][nN][fF]')
 end
 
+-- A number as C reads it: a NaN has the sign of its text, which LuaJIT drops.
+local MINUS_NAN = 0 / 0
+local function signed(text, number)
+  if number == number then
+    return number
+  end
+  return text:find('^%s*%-') and MINUS_NAN or -MINUS_NAN
+end
+
 function lua51.base.tonumber(...)
   local value, base = ...
   if type(value) == 'string' then
     value = value:match('^%Z*') -- C's text ends at its first NUL
   end
   if type(value) == 'string' and (base == nil or tonumber(base) == 10) then
-    return not is_of_jit(value) and tonumber(value) or nil
+    local number = not is_of_jit(value) and tonumber(value)
+    return number and signed(value, number) or nil
   elseif base ~= nil then
     local number = tonumber(value, base)
     -- C's strtoul: what is negative comes round from the other side.
