@@ -153,6 +153,23 @@ describe('latchkey acl', function()
     assert.matches('there is no family "lock"; there are acme', none.err, 1, true)
   end)
 
+  it('lets a user call somebody\'s own scripts as typed calls do', function()
+    local folder = own_lock.folder()
+    finally(function()
+      dir.rmtree(folder)
+    end)
+    user('--dir', folder .. '/scripts', '--names', 'job')
+    server:command('FLUSHALL')
+    local function eval(verb, key, ...)
+      return as_user('eval', '--dir', folder .. '/scripts', 'acme/' .. verb, key, ',', ...)
+    end
+
+    assert.equal('OK\n', eval('acquire', 'acme:job:lock', 'me', '60000').out)
+    assert.equal('(integer) 1\n', eval('renew', 'acme:job:lock', 'me', '60000').out)
+    assert.equal('(integer) 1\n', eval('release', 'acme:job:lock', 'me', 'acme:job:free').out)
+    assert.matches('NOPERM', eval('acquire', 'acme:other:lock', 'me', '60000').err, 1, true)
+  end)
+
   it('lets a user run every script on the names, and listen', function()
     user('--names', 'orders:*', '--targets', '{orders:*}:target')
 

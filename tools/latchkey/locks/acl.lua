@@ -14,6 +14,9 @@ local LIBRARY = { 'client|setname', 'ping', 'select', 'subscribe', 'unsubscribe'
 -- And where scripts are scripts, or functions.
 local SCRIPTS, FUNCTIONS = { 'evalsha', 'script|load' }, { 'fcall' }
 
+-- And by typed calls of somebody's own scripts, which bring their texts along.
+local TYPED = { 'eval' }
+
 -- And where channels are sharded.
 local SHARDED = { 'spublish', 'ssubscribe', 'sunsubscribe' }
 
@@ -195,6 +198,7 @@ local function add_library(set, families, options)
   local function add(wanted, list)
     lists[#lists + 1] = wanted and list or nil
   end
+  add(options.folder and not options.functions, TYPED)
   add(counts, counts)
   add(sharded, SHARDED)
   add(options.topology, TOPOLOGY[options.topology])
