@@ -90,6 +90,19 @@ describe('the changes between two sets of scripts', function()
     needs('major', '"repeat" differs', 'repeat:   hold', 'repeat:   no')
   end)
 
+  it('need a major step for another channel that the script forms itself', function()
+    local function on(version, form)
+      return script((SOURCE:gsub('argv:', ('channels:\n  - bell     %s  told\nargv:'):format(form))
+        :gsub('repeat:', 'message:  value\nrepeat:'):gsub('1%.0%.0', version)))
+    end
+
+    local why = changes.between({ on('1.0.0', 'a:{name}') }, { on('1.1.0', 'b:{name}') })[1].finding
+
+    assert.matches('channels differ', why, 1, true)
+    assert.is_nil(changes.between({ on('1.0.0', 'a:{name}') },
+      { on('2.0.0', 'b:{name}') })[1].finding)
+  end)
+
   it('are judged the same way when a version goes back', function()
     local new = changed('1.0.1', '50..100', '60..100')
 

@@ -335,6 +335,21 @@ cluster:  one slot
         utils.readfile(out .. '/c/d.contract', true))
     end)
 
+    it('names channels that a script forms itself, in its manifest and on its page', function()
+      write('c/d.contract', (CONTRACT:format(digest.sha1(BARE)):gsub('returns:',
+        'channels:\n  - bell  acme:{name}:bell  told\nreturns:'):gsub('cost:',
+        'message:  value\ncost:')))
+
+      local files = pack().files
+      local listed = cjson.decode(files['manifest.json']).scripts
+
+      assert.same({ { name = 'bell', type = 'channel', form = 'acme:{name}:bell', text = 'told' } },
+        listed[2].channels)
+      assert.is_nil(listed[1].channels)
+      assert.matches('## Channels.-`bell` | channel | `acme:N:bell` | told',
+        files['docs/c/d.md'])
+    end)
+
     it('has them as functions, whose first line is code', function()
       local world = require('latchkey.mock.world').new({ strict = false })
       local code = pack().files['functions/c_d_1.lua']

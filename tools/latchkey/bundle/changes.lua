@@ -71,7 +71,7 @@ end
 ---@return 'patch'|'minor'|'major' level
 ---@return string reason
 function changes.level(old, new)
-  for _, list in ipairs({ 'keys', 'derived', 'returns', 'errors' }) do
+  for _, list in ipairs({ 'keys', 'derived', 'channels', 'returns', 'errors' }) do
     if not same_rows(old[list], new[list]) then
       return 'major', list .. ' differ'
     end

@@ -110,6 +110,7 @@ local function script_of(script, files)
     contract = script.contract and file_of(files, contract) or nil,
     name = h.name, version = h.version, summary = h.summary, flags = h.flags,
     keys = keys_of(h.keys), derived = keys_of(h.derived), argv = arguments_of(h.argv),
+    channels = #h.channels > 0 and arguments_of(h.channels) or nil,
     returns = pairs_of(h.returns, 'shape'), errors = pairs_of(h.errors, 'code'),
     message = h.message, ['repeat'] = h.repeat_, cost = h.cost, dynamic = h.dynamic, uses = h.uses,
     sha1 = script.sha1, file = file_of(files, script.path),

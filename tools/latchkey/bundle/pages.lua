@@ -132,12 +132,15 @@ function pages.one(script)
   out[1] = '# ' .. h.name .. '\n'
   out[2] = h.summary .. '\n'
   add_table(out, { '', '' }, facts(script))
-  local keys, arguments, returns, errors = {}, {}, {}, {}
+  local keys, channels, arguments, returns, errors = {}, {}, {}, {}, {}
   for i, key in ipairs(h.keys) do
     keys[i] = key_row(key)
   end
   for _, key in ipairs(h.derived) do
     keys[#keys + 1] = key_row(key, 'derived by the script')
+  end
+  for i, channel in ipairs(h.channels) do
+    channels[i] = argument_row(channel)
   end
   for i, argument in ipairs(h.argv) do
     arguments[i] = argument_row(argument)
@@ -149,6 +152,7 @@ function pages.one(script)
     errors[i] = { '`' .. err.code .. '`', err.text }
   end
   add_section(out, 'Keys', { 'key', 'type', 'is', 'name', '' }, keys)
+  add_section(out, 'Channels', { 'channel', 'type', 'name', '' }, channels)
   add_section(out, 'Arguments', { 'argument', 'type', 'may be', '' }, arguments)
   add_section(out, 'Replies', { 'reply', 'means' }, returns)
   add_section(out, 'Errors', { 'code', 'means' }, errors)
