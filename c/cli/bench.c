@@ -74,12 +74,14 @@ int64_t bench_cpu_us(void) {
 }
 
 double bench_heap_bytes(void) {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  double bytes = 0;
+#if defined(__GLIBC_PREREQ) /* other C libraries do not tell it */
+#if __GLIBC_PREREQ(2, 33)
   const struct mallinfo2 heap = mallinfo2();
-  return (double)heap.uordblks + (double)heap.hblkhd;
-#else
-  return 0;
+  bytes = (double)heap.uordblks + (double)heap.hblkhd;
 #endif
+#endif
+  return bytes;
 }
 
 void bench_begin(bench_part *part) {
