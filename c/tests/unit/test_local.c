@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ enum { STARTERS = 4, DEADLINE_MS = 20000, SECOND_US = 1000000 };
 
 static char root[64]; /* a folder for this test */
 static char dir[80];  /* the server's folder in it */
+static char *search;  /* the search path as it was */
 
 static void path_in(const char *folder, const char *name, char *buffer, size_t size) {
   assert_true((size_t)snprintf(buffer, size, "%s/%s", folder, name) < size);
@@ -34,6 +36,8 @@ static void path_in(const char *folder, const char *name, char *buffer, size_t s
 
 static int open_root(void **state) {
   (void)state;
+  search = strdup(getenv("PATH"));
+  if (!search) return -1;
   strcpy(root, "/tmp/latchkey-test-XXXXXX");
   if (!mkdtemp(root)) return -1;
   path_in(root, "local", dir, sizeof dir);
@@ -56,6 +60,8 @@ static void stop_server(void) {
 
 static int close_root(void **state) {
   (void)state;
+  setenv("PATH", search, 1);
+  free(search);
   stop_server();
   char command[100];
   snprintf(command, sizeof command, "rm -rf -- '%s'", root);
@@ -347,26 +353,39 @@ static void a_silent_server_is_not_replaced(void **state) {
 static void a_server_that_refuses_to_start_is_reported_with_its_log(void **state) {
   (void)state;
   write_program("redis-server", "#!/bin/sh\necho why\nexit 1\n");
-  char *path = strdup(getenv("PATH"));
   setenv("PATH", root, 1);
   assert_start_refused("refused to start; see ");
   write_program("redis-server", "#!/bin/sh\nexit 0\n");
   assert_start_refused("ended at once; see ");
+}
+
+/* The emulator qemu-user makes a process of its own where vfork() would share one: what fails in that, its
+ * parent does not hear. */
+static bool spawn_tells(void) {
+  char *const argv[] = {"nothing", NULL};
+  pid_t pid;
+  const int failure = posix_spawn(&pid, "/nowhere/at/all", NULL, NULL, argv, argv + 1);
+  if (failure == 0) waitpid(pid, NULL, 0);
+  return failure != 0;
+}
+
+static void a_program_that_cannot_be_run_is_named(void **state) {
+  (void)state;
+  if (!spawn_tells()) {
+    print_message("# does not apply: posix_spawn() does not tell here that it failed\n");
+    skip();
+  }
   write_program("redis-server", "not a program");
-  assert_start_refused("cannot be run");
-  setenv("PATH", path, 1);
-  free(path);
+  setenv("PATH", root, 1);
+  assert_start_refused("redis-server cannot be run: Exec format error");
 }
 
 /* As on a disk that is full, where it can write no log either. */
 static void a_server_that_says_nothing_is_not_blamed_on_its_log(void **state) {
   (void)state;
   write_program("redis-server", "#!/bin/sh\nexit 1\n");
-  char *path = strdup(getenv("PATH"));
   setenv("PATH", root, 1);
   assert_start_refused("and wrote nothing to ");
-  setenv("PATH", path, 1);
-  free(path);
 }
 
 static void the_server_keeps_nothing_of_its_starter(void **state) {
@@ -426,6 +445,7 @@ int main(void) {
       TEST(a_silent_server_is_not_replaced),
       TEST(a_server_that_says_nothing_is_not_blamed_on_its_log),
       TEST(a_server_that_refuses_to_start_is_reported_with_its_log),
+      TEST(a_program_that_cannot_be_run_is_named),
       TEST(the_server_keeps_nothing_of_its_starter),
       TEST(the_starter_keeps_nothing_of_the_server),
       TEST(an_application_may_ignore_its_children),
