@@ -50,6 +50,9 @@ static lk_status eval(const char *script, const char *keys, const char *args, lk
   return lk_eval(client, script, k, nkeys, a, nargs, out, &kit_error);
 }
 
+/* Of keys, and of arguments, in one call. */
+enum { AT_ONCE_MAX = 1024 };
+
 static lk_status command(const char *text, lk_reply **out) {
   lk_bytes words[WORDS_MAX];
   size_t n = split(text, words);
@@ -342,6 +345,7 @@ static void commands_that_would_block_or_change_the_connection_are_refused(void 
       "SUBSCRIBE c", "PSUBSCRIBE c", "SSUBSCRIBE c", "MULTI",        "EXEC",    "SELECT 1",
       "BLPOP k 0",   "WAIT 1 0",     "MONITOR",      "AUTH x",       "HELLO 3", "QUIT",
       "RESET",       "WATCH k",      "subscribe c",  "BZPOPMIN k 0", "SYNC",    "CLIENT REPLY OFF"};
+  static lk_bytes words[AT_ONCE_MAX + 1];
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     lk_reply *reply;
     lk_status status = command(refused[i], &reply);
@@ -350,8 +354,44 @@ static void commands_that_would_block_or_change_the_connection_are_refused(void 
   }
   lk_reply *reply;
   EXPECT(LK_INVALID, lk_command(client, NULL, 0, &reply, &kit_error));
+  words[0] = (lk_bytes){"PING", 4};
+  EXPECT(LK_INVALID, lk_command(client, words, AT_ONCE_MAX + 1, &reply, &kit_error));
   EXPECT(LK_OK, command("PING", &reply));
   lk_reply_free(reply);
+}
+
+static void scripts_and_commands_that_name_how_many_keys_they_have_go_through(void **state) {
+  (void)state;
+  static const char *const commands[] = {
+      "EVAL return'0' 0", "EVAL return'0' 1 {a}", "PUBSUB NUMPAT", "SINTERCARD 1 {a}",
+      "OBJECT HELP",      "CLIENT INFO",          "ZDIFF 1 {a}"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    lk_reply *reply = NULL;
+    EXPECT(LK_OK, command(commands[i], &reply));
+    assert_non_null(reply);
+    lk_reply_free(reply);
+  }
+  lk_reply *reply;
+  EXPECT(LK_SERVER, command("EVAL", &reply));
+  EXPECT(LK_SERVER, command("EVAL return'0'", &reply));
+  EXPECT(LK_SERVER, command("SINTERCARD", &reply));
+}
+
+static void more_than_a_script_can_have_is_refused(void **state) {
+  (void)state;
+  static lk_bytes many[AT_ONCE_MAX + 1];
+  lk_reply *reply = NULL;
+  EXPECT(LK_INVALID,
+         lk_eval(client, "lock/inspect", many, AT_ONCE_MAX + 1, NULL, 0, &reply, &kit_error));
+  EXPECT_MESSAGE("at most");
+  EXPECT(LK_INVALID,
+         lk_eval(client, "lock/inspect", many, 1, many, AT_ONCE_MAX + 1, &reply, &kit_error));
+  EXPECT_MESSAGE("at most");
+  EXPECT(LK_INVALID, lk_eval(client, "lock/inspect", NULL, 1, NULL, 0, &reply, &kit_error));
+  EXPECT_MESSAGE("NULL");
+  EXPECT(LK_INVALID, lk_eval(client, "lock/inspect", many, 1, NULL, 1, &reply, &kit_error));
+  EXPECT_MESSAGE("NULL");
+  assert_null(reply);
 }
 
 static void a_script_names_its_keys_as_its_header_forms_them(void **state) {
@@ -395,6 +435,8 @@ int main(void) {
       TEST(replies_of_every_type_can_be_read),
       TEST(an_error_of_the_server_is_a_status),
       TEST(commands_that_would_block_or_change_the_connection_are_refused),
+      TEST(scripts_and_commands_that_name_how_many_keys_they_have_go_through),
+      TEST(more_than_a_script_can_have_is_refused),
   };
   return cmocka_run_group_tests(tests, start, stop);
 }

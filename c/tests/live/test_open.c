@@ -159,6 +159,14 @@ static void a_label_ends_the_clients_name_and_cannot_break_it(void **state) {
   assert_client_named(s, lk_client_name(client));
   lk_client_close(client);
 
+  options.label = "";
+  options.process = 4711;
+  client = kit_client(server_url(s), &options);
+  assert_non_null(strstr(lk_client_name(client), ":4711:"));
+  assert_int_equal(strlen(strrchr(lk_client_name(client), ':') + 1), 8);
+  lk_client_close(client);
+  options.process = 0;
+
   char longest[200];
   memset(longest, 'x', sizeof longest - 1);
   longest[sizeof longest - 1] = '\0';
@@ -441,6 +449,9 @@ static void options_out_of_range_are_refused_by_name(void **state) {
       {offsetof(lk_client_options, command_ms), 60001, "command_ms"},
       {offsetof(lk_client_options, recheck_ms), 99, "recheck_ms"},
       {offsetof(lk_client_options, recheck_ms), 300001, "recheck_ms"},
+      {offsetof(lk_client_options, poll_us), -2, "poll_us"},
+      {offsetof(lk_client_options, poll_us), 1001, "poll_us"},
+      {offsetof(lk_client_options, process), -1, "process"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     lk_client_options options = LK_CLIENT_OPTIONS_INIT;
@@ -452,8 +463,12 @@ static void options_out_of_range_are_refused_by_name(void **state) {
   options.callbacks = (lk_callbacks)7;
   assert_not_open(LK_INVALID, "redis://host.invalid", &options);
   options.callbacks = LK_ON_DISPATCH;
-  options.name = "two words";
-  assert_not_open(LK_INVALID, "redis://host.invalid", &options);
+  static const char *const names[] = {"two words", "tab\t", "end\x7f", "\xc3\xa9"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    options.name = names[i];
+    assert_not_open(LK_INVALID, "redis://host.invalid", &options);
+    EXPECT_MESSAGE("name must be printable");
+  }
 }
 
 int main(void) {

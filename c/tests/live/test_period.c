@@ -85,7 +85,22 @@ static void arguments_out_of_range_are_refused_by_name(void **state) {
   EXPECT_MESSAGE("began_ms");
   EXPECT(LK_INVALID, lk_period_mark(fix.client, "job", HOUR_MS, 1, "", "", &kit_error));
   EXPECT(LK_INVALID, lk_period_mark(fix.client, "job", HOUR_MS, 1, "o", label, &kit_error));
+  char owner[LK_OWNER_MAX + 2];
+  memset(owner, 'x', sizeof owner - 1);
+  owner[sizeof owner - 1] = '\0';
+  EXPECT(LK_INVALID, lk_period_mark(fix.client, "job", HOUR_MS, 1, owner, "", &kit_error));
+  EXPECT(LK_INVALID, lk_period_mark(NULL, "job", HOUR_MS, 1, "o", NULL, &kit_error));
   assert_int_equal(server_number(fix.server, "DBSIZE"), 0);
+}
+
+/* Of what a program with less room was built with, the beginning. */
+static void a_label_may_be_left_out(void **state) {
+  (void)state;
+  lk_period period = {.size = sizeof period};
+  EXPECT(LK_OK, lk_period_mark(fix.client, "job", HOUR_MS, 1, "o", NULL, &kit_error));
+  EXPECT(LK_OK, lk_period_check(fix.client, "job", HOUR_MS, 1, &period, &kit_error));
+  assert_string_equal(period.owner, "o");
+  assert_string_equal(period.label, "");
 }
 
 static void another_key_in_its_place_is_named(void **state) {
@@ -187,6 +202,7 @@ int main(void) {
       TEST(a_job_is_due_until_a_run_of_it_is_marked),
       TEST(a_mark_may_be_sent_again_but_another_run_is_refused),
       TEST(arguments_out_of_range_are_refused_by_name),
+      TEST(a_label_may_be_left_out),
       TEST(another_key_in_its_place_is_named),
       TEST(without_a_server_it_is_unreachable),
       TEST(a_lock_stays_for_the_rest_and_belongs_to_nobody),

@@ -167,7 +167,14 @@ static void a_wait_in_vain_says_who_had_it(void **state) {
 
 static void one_without_a_parent_begins_a_trace(void **state) {
   (void)state;
-  static const char *const none[] = {NULL, "", "00-" TRACE "-" PARENT, "ff-" TRACE "-" PARENT "-01",
+  static const char *const none[] = {NULL,
+                                     "",
+                                     "00-" TRACE "-" PARENT,
+                                     "ff-" TRACE "-" PARENT "-01",
+                                     "00-4bf92f3577b34da6a3ce929d0e0e473x-" PARENT "-01",
+                                     "00-" TRACE "-00f067aa0ba902bx-01",
+                                     "00-" TRACE "-" PARENT "-0x",
+                                     "00_" TRACE "-" PARENT "-01",
                                      "00-00000000000000000000000000000000-" PARENT "-01"};
   enum { NONE = sizeof none / sizeof none[0] };
   lk_lock *lock = kit_lock(client, LK_MUTEX, "own", NULL);
@@ -191,6 +198,26 @@ static void one_without_a_parent_begins_a_trace(void **state) {
   }
   assert_string_equal(TRACE, told[count - 1].trace);
   assert_string_equal("", told[count - 1].parent);
+  lk_lock_close(lock);
+}
+
+static void who_gives_no_trace_has_one_for_each(void **state) {
+  (void)state;
+  lk_waits_options options = options_of();
+  options.traceparent = NULL;
+  options.after_ms = 0;
+  lk_waits *waits = NULL;
+  EXPECT(LK_OK, lk_waits_open(client, &options, &waits, &kit_error));
+  lk_lock *lock = kit_lock(client, LK_MUTEX, "own", NULL);
+  for (int i = 0; i < 2; i++) {
+    EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+    EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  }
+  lk_waits_close(waits);
+  assert_int_equal(4, count);
+  assert_int_equal(LK_TRACE_ID_LEN, strlen(told[0].trace));
+  assert_string_equal(told[0].trace, told[1].trace);
+  assert_string_not_equal(told[0].trace, told[2].trace);
   lk_lock_close(lock);
 }
 
@@ -287,6 +314,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_wait_and_its_hold_are_told_in_the_trace, begin, end),
       cmocka_unit_test_setup_teardown(a_wait_in_vain_says_who_had_it, begin, end),
       cmocka_unit_test_setup_teardown(one_without_a_parent_begins_a_trace, begin, end),
+      cmocka_unit_test_setup_teardown(who_gives_no_trace_has_one_for_each, begin, end),
       cmocka_unit_test_setup_teardown(permits_are_told_too, begin, end),
       cmocka_unit_test_setup_teardown(a_loss_and_a_close_are_told, begin, end),
       cmocka_unit_test_setup_teardown(a_majority_tells_of_members_that_grant, begin, end),

@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/names.h"
 #include "base/sha1.h"
 #include "harness/catalog.h"
+#include "harness/function.h"
 #include "kit.h"
 
 static char folder[64];
@@ -142,6 +145,24 @@ static void another_shape_does_not_stand_in(void **state) {
   assert_not_opened(LK_VERSION, "lock/acquire");
   override_acquire("repeat:   hold", "repeat:   no");
   assert_not_opened(LK_VERSION, "lock/acquire");
+  static const char key[] = "- lock   hash   rw  {name}  ";
+  static const char *const keys[] = {"- lock   hash   rw  {name}  \n  - more   hash   rw  {name}  ",
+                                     "- key    hash   rw  {name}  ",
+                                     "- lock   set    rw  {name}  ",
+                                     "- lock   hash   rw  prefix:p  ",
+                                     "- lock   hash   rw  {name}x  ",
+                                     "- lock   hash   rw  {name}+owner  ",
+                                     "- lock   hash   rw  any  "};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    override_acquire(key, keys[i]);
+    assert_not_opened(LK_VERSION, "other keys, arguments or replies");
+  }
+  static const char *const args[] = {"- owner? owner", "- owner* owner", "- owner  token",
+                                     "- owner  owner  1..2\n  - last "};
+  for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
+    override_acquire("- owner  owner", args[i]);
+    assert_not_opened(LK_VERSION, "other keys, arguments or replies");
+  }
 }
 
 static void a_file_that_is_no_script_is_named(void **state) {
@@ -163,6 +184,92 @@ static void a_file_that_is_no_script_is_named(void **state) {
       "#!lua\n--[[ latchkey-script\nname:     mine/broken\nversion:  1.0.0\n]]\nreturn '\0'\n";
   write_bytes("mine", "broken", cut, sizeof cut - 1);
   assert_not_opened(LK_INVALID, "NUL");
+}
+
+/* `lint` refuses more; what it takes is understood here, and no text ends the process. */
+static void a_header_that_is_not_understood_gives_its_line(void **state) {
+  (void)state;
+  static const char *const lines[] = {"repeat:   sometimes", "keys:\n- lock", "argv:\n  - owner"};
+  static const int numbers[] = {5, 6, 6};
+  char text[4096], where[32];
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    snprintf(text, sizeof text,
+             "#!lua\n--[[ latchkey-script\nname:     mine/broken\nversion:  1.0.0\n%s\n]]\n",
+             lines[i]);
+    write_file("mine", "broken", text);
+    snprintf(where, sizeof where, "broken.lua:%d:", numbers[i]);
+    assert_not_opened(LK_INVALID, where);
+  }
+  static const char *const sections[] = {"keys:", "argv:"};
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+    int len = snprintf(text, sizeof text,
+                       "#!lua\n--[[ latchkey-script\nname:     mine/broken\n"
+                       "version:  1.0.0\n%s\n",
+                       sections[i]);
+    for (int n = 0; n < 33; n++)
+      len += snprintf(text + len, sizeof text - (size_t)len, "  - a  b\n");
+    snprintf(text + len, sizeof text - (size_t)len, "]]\n");
+    write_file("mine", "broken", text);
+    assert_not_opened(LK_INVALID, "broken.lua:38:");
+  }
+  static const char *const bare[] = {"return 1\n--[[ latchkey-script\nname:  mine/broken\n]]\n",
+                                     "#!lua\n--[[ latchkey-script\n]]\n",
+                                     "#!lua\n--[[ latchkey-script\nname:  mine/broken\n]]\n",
+                                     "#!lua\n--[[ latchkey-script\nversion:  1.0.0\n]]\n",
+                                     "#!lua\n--[[ latchkey-script\nname:  mine/broken\n"
+                                     "version:  1.0.0b\n]]\n"};
+  for (size_t i = 0; i < sizeof bare / sizeof *bare; i++) {
+    write_file("mine", "broken", bare[i]);
+    assert_not_opened(LK_INVALID, "mine/broken.lua: ");
+  }
+}
+
+static void what_says_nothing_in_a_header_is_passed_over(void **state) {
+  (void)state;
+  write_file("mine", "fine",
+             "#!lua flags=no-writes,allow-stale\r\n--[[ latchkey-script\nname:     mine/fine\r\n"
+             "version:  1.2.3 \n\nkeys:\n  - a  b  c  d  e  f  g  h\nargv:\n  - x  any\n"
+             "returns:\n  - nothing\n  - {1}  yes\n]]\nreturn {1}");
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(folder, true, &catalog, &kit_error));
+  const lk_script_def *def = lk_catalog_find(catalog, "mine/fine");
+  assert_string_equal(def->version, "1.2.3");
+  assert_string_equal(def->returns, "{1}");
+  assert_int_equal(def->nkeys, 1);
+  assert_int_equal(def->nargs, 1);
+  assert_string_equal(def->function, "mine_fine_1");
+  size_t len;
+  char *code = lk_function_code(def, &len);
+  assert_non_null(strstr(code, "flags={'no-writes', 'allow-stale"));
+  assert_string_equal(code + len - strlen("return {1}\nend}\n"), "return {1}\nend}\n");
+  free(code);
+  lk_catalog_close(catalog);
+}
+
+/* make LINE: a shell makes mine/odd.lua. */
+static void make(const char *line) {
+  char command[512];
+  snprintf(command, sizeof command, "mkdir -p '%s/mine' && cd '%s/mine' && rm -rf odd.lua && %s",
+           folder, folder, line);
+  assert_int_equal(system(command), 0);
+}
+
+static void what_is_no_file_of_a_script_is_named_or_passed_over(void **state) {
+  (void)state;
+  make("head -c 1048577 /dev/zero >odd.lua");
+  assert_not_opened(LK_INVALID, "larger than 1048576 bytes");
+  make("true");
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  snprintf(name.sun_path, sizeof name.sun_path, "%s/mine/odd.lua", folder);
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
+  close(fd);
+  assert_not_opened(LK_INVALID, "odd.lua: ");
+  make("ln -s nowhere odd.lua && touch notes.txt .lua x.lu && mkdir -p _more");
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(folder, false, &catalog, &kit_error));
+  assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
+  lk_catalog_close(catalog);
 }
 
 static void a_folder_that_is_not_there_is_named(void **state) {
@@ -234,6 +341,9 @@ int main(void) {
       TEST(another_major_version_does_not_stand_in),
       TEST(another_shape_does_not_stand_in),
       TEST(a_file_that_is_no_script_is_named),
+      TEST(a_header_that_is_not_understood_gives_its_line),
+      TEST(what_says_nothing_in_a_header_is_passed_over),
+      TEST(what_is_no_file_of_a_script_is_named_or_passed_over),
       TEST(a_folder_that_is_not_there_is_named),
       TEST(folders_with_an_underscore_hold_no_scripts),
       TEST(names_of_keys_are_formed_as_the_wire_has_them),

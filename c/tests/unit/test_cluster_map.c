@@ -112,6 +112,18 @@ static void of_two_masters_the_one_that_is_online_counts(void **state) {
         "1-2=h:71 ");
 }
 
+/* What has no port of the kind that is asked for is not reached: its slots are nobody's. */
+static void a_shard_without_a_master_serves_nothing(void **state) {
+  (void)state;
+  check(true, true, "[[.slots [0 5] .nodes [[.port 1 .role .master]]]]", LK_CLUSTERDOWN, "");
+  check(true, false, "[[.slots [0 5] .nodes [[.port .x .role .master]]]]", LK_CLUSTERDOWN, "");
+  check(true, false,
+        "[[.slots [0 5] .nodes [[.port 1 .role .replica]]]"
+        " [.slots [6 9] .nodes [[.port 2 .role .master .health .online]"
+        " [.port 3 .role .master .health .failed]]]]",
+        LK_OK, "6-9=same:2 ");
+}
+
 static void a_host_that_nobody_knows_is_that_of_who_answered(void **state) {
   (void)state;
   static const char *const unknown[] = {"-", ".", ".?"};
@@ -151,6 +163,8 @@ static void what_is_no_map_is_refused(void **state) {
                                        "[[.slots []]]",
                                        "[[.slots [1 16384] .nodes [[.port 1 .role .master]]]]",
                                        "[[.slots [1 .x] .nodes [[.port 1 .role .master]]]]",
+                                       "[[.slots [.x 1] .nodes [[.port 1 .role .master]]]]",
+                                       "[[.slots [-1 1] .nodes [[.port 1 .role .master]]]]",
                                        "[[.slots [2 1] .nodes [[.port 1 .role .master]]]]",
                                        "[[.slots [0 16383 9 9] .nodes [[.port 1 .role .master]]]]"};
   static const char *const slots[] = {"3",
@@ -202,6 +216,7 @@ int main(void) {
       cmocka_unit_test(a_tag_decides_alone),
       cmocka_unit_test(shards_name_their_masters),
       cmocka_unit_test(of_two_masters_the_one_that_is_online_counts),
+      cmocka_unit_test(a_shard_without_a_master_serves_nothing),
       cmocka_unit_test(a_host_that_nobody_knows_is_that_of_who_answered),
       cmocka_unit_test(slots_name_their_masters_first),
       cmocka_unit_test(a_map_without_slots_is_a_cluster_that_is_down),

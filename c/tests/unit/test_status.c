@@ -98,6 +98,8 @@ static void a_message_gives_no_orders_to_a_terminal(void **state) {
   lk_error error;
   lk_fail(&error, LK_NAME, "%s", "a\033[2Jb\nc\177d\302\233e\303\274\rf\302");
   assert_string_equal(error.message, "a?[2Jb?c?d??e\303\274?f\302");
+  lk_fail(&error, LK_NAME, "%s", "\302\251 \302\177");
+  assert_string_equal(error.message, "\302\251 \302?");
   of_server("ERR \033]0;title\007", &error);
   assert_string_equal(error.message, "ERR ?]0;title?");
 }
@@ -204,6 +206,12 @@ static void a_script_error_gives_its_line_and_loses_its_tail(void **state) {
   of_server("WRONGTYPE no hash script: on user_script:9", &error);
   assert_int_equal(error.line, 9);
   assert_string_equal(error.message, "WRONGTYPE no hash");
+
+  of_server("WRONGTYPE of a script: x, script: y, on @user_script:9. script: z", &error);
+  assert_int_equal(error.line, 9);
+  of_server("WRONGTYPE user_script:9", &error);
+  assert_int_equal(error.line, 9);
+  assert_string_equal(error.message, "WRONGTYPE user_script:9");
 }
 
 static void a_script_that_does_not_compile_gives_its_line(void **state) {
@@ -224,6 +232,8 @@ static void a_text_that_only_looks_like_a_line_gives_none(void **state) {
   assert_int_equal(error.line, 0);
   of_server("ERR user_script:-4.", &error);
   assert_int_equal(error.line, 0);
+  of_server("ERR user_script:1000001.", &error);
+  assert_int_equal(error.line, 0);
 }
 
 static void a_server_error_needs_no_terminator(void **state) {
@@ -233,6 +243,12 @@ static void a_server_error_needs_no_terminator(void **state) {
   assert_int_equal(error.status, LK_OOM);
   assert_string_equal(error.message, "OOM");
   assert_string_equal(error.script, "");
+  static char text[3000];
+  memset(text, 'a', sizeof text);
+  memcpy(text, "OOM ", 4);
+  lk_fail_server(&error, NULL, text, sizeof text);
+  assert_int_equal(error.status, LK_OOM);
+  assert_int_equal(strlen(error.message), sizeof error.message - 1);
 }
 
 static void the_version_is_the_toolkits(void **state) {

@@ -83,6 +83,12 @@ static void percent_codes_are_decoded(void **state) {
   assert_string_equal(url.password, "a/b@c:%");
   assert_int_equal(url.connect_ms, 1000);
   lk_url_clear(&url);
+  static const char *const wrong[] = {"%-1", "%1-", "%:1", "%1=", "%G1", "%1`", "%g1"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char text[32];
+    snprintf(text, sizeof text, "redis://me:%s@h", wrong[i]);
+    assert_refused(text, "password");
+  }
 }
 
 static void the_last_at_sign_ends_the_password(void **state) {
@@ -174,6 +180,13 @@ static void each_mistake_names_its_part(void **state) {
       {"redis://h%4", "host"},
       {"redis://m%00e:x@h", "user"},
       {"redis://me:%@h", "password"},
+      {"redis://[::1%zz]", "host"},
+      {"redis://[1111:2222:3333:4444:5555:6666:7777:8888:9999:0000]", "host"},
+      {"unix:///s%zz", "path"},
+      {"redis://h?connect=%zz", "parameter 'connect'"},
+      {"redis-sentinel://h/%zz", "master"},
+      {"redis-cluster://h/x", "database"},
+      {"local:?x=1", "parameter 'x'"},
       {"redis://h#x", "'#'"},
       {"redis://h\n", "control character"},
       {"redis://h\x7f", "control character"},
@@ -221,6 +234,16 @@ static void durations_need_a_unit_and_stay_between_1ms_and_60s(void **state) {
     snprintf(text, sizeof text, "redis://h?command=%s", wrong[i]);
     assert_refused(text, strchr(wrong[i], ' ') ? "space" : "parameter 'command'");
   }
+}
+
+static void the_least_version_of_tls_is_one_of_two(void **state) {
+  (void)state;
+  lk_url url = good("rediss://h?tls_min=1.2");
+  assert_string_equal(url.tls_min, "1.2");
+  lk_url_clear(&url);
+  url = good("rediss://h?tls_min=1.3");
+  assert_string_equal(url.tls_min, "1.3");
+  lk_url_clear(&url);
 }
 
 static void what_later_versions_bring_is_refused_as_such(void **state) {
@@ -381,6 +404,7 @@ int main(void) {
       cmocka_unit_test(each_mistake_names_its_part),
       cmocka_unit_test(a_socket_name_longer_than_the_system_takes_is_refused),
       cmocka_unit_test(durations_need_a_unit_and_stay_between_1ms_and_60s),
+      cmocka_unit_test(the_least_version_of_tls_is_one_of_two),
       cmocka_unit_test(what_later_versions_bring_is_refused_as_such),
       cmocka_unit_test(sentinels_are_listed_before_the_name_of_the_master),
       cmocka_unit_test(some_nodes_of_a_cluster_are_listed),
