@@ -94,6 +94,7 @@ local CASES = {
   { 'bit.band(true, 1)', "!bad argument #1 to 'band' (number expected, got boolean)" },
   { 'loadstring(12) ~= nil', 'boolean false' },
   { 'loadstring({})', "!bad argument #1 to 'loadstring' (string expected, got table)" },
+  { "loadstring('\"\\\\u0003\"') == nil", 'boolean true' },
   { "loadstring('return 1_0') == nil, loadstring('a b-1c') == nil", 'boolean true, boolean true' },
 }
 

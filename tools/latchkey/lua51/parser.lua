@@ -432,15 +432,8 @@ function Parser:loop_body()
   return block
 end
 
----@param source string
----@return table|nil block
----@return table[]|nil problems { line, rule = 'dialect' | 'syntax', message }
----@return table[]|nil tokens
-function parser.parse(source)
-  local tokens, problems = lexer.tokens(source)
-  if #problems > 0 then
-    return nil, problems
-  end
+-- The tree of tokens, else what is wrong with their order.
+local function parse_tokens(tokens)
   local self = setmetatable({ tokens = tokens, at = 1, token = tokens[1],
     within = { loops = 0, vararg = true } }, Parser)
   local ok, result = pcall(function()
@@ -451,11 +444,28 @@ function parser.parse(source)
     return block
   end)
   if ok then
-    return result, nil, tokens
+    return result
   elseif type(result) ~= 'table' then
     error(result, 0)
   end
-  return nil, { result }
+  return nil, result
+end
+
+---@param source string
+---@return table|nil block
+---@return table[]|nil problems { line, rule = 'dialect' | 'syntax', message }; `is_wrong`: the rest
+---  is no Lua either
+---@return table[]|nil tokens
+function parser.parse(source)
+  local tokens, problems = lexer.tokens(source)
+  local block, wrong = parse_tokens(tokens)
+  if #problems > 0 then
+    problems.is_wrong = wrong ~= nil
+    return nil, problems
+  elseif wrong then
+    return nil, { wrong }
+  end
+  return block, nil, tokens
 end
 
 ---Calls visit(node, depth) for a node and all below it, in source order; depth counts the

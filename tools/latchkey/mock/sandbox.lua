@@ -67,7 +67,7 @@ end
 -- What LuaJIT takes and the server reads otherwise or refuses: such a script is not run.
 local function find_foreign(code)
   local _, problems = parser.parse(code)
-  local foreign, is_wrong
+  local foreign, is_wrong = nil, problems and problems.is_wrong
   for _, problem in ipairs(problems or {}) do
     if problem.rule == 'dialect' then
       foreign = foreign or ('MOCK line %d: %s'):format(problem.line, problem.message)
