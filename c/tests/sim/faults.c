@@ -114,6 +114,8 @@ static void fail_over(void) {
   loss.replica = between(0, topology_replicas() - 1);
   loss.pause_ms = between(20, 3000);
   loss.blind_ms = between(10, 3000);
+  /* Without a draw of its own: what a seed decides stays. */
+  loss.silent = topology_kind() == TOPOLOGY_sentinel && !loss.crashes && loss.pause_ms < 1000;
   bool for_long = topology_kind() == TOPOLOGY_cluster && between(0, 2) == 0;
   loss.away_ms = for_long ? between(3000, 30000) : 0;
   topology_fail_over(&loss);

@@ -17,6 +17,7 @@
 #include "judge.h"
 #include "real.h"
 #include "seam.h"
+#include "topology.h"
 
 #define NEVER INT64_MAX
 
@@ -213,6 +214,7 @@ static void finish_connect(void *a, int64_t refused) {
     c->refused = true;
   } else {
     c->established = true;
+    c->since_ns = sched_now_ns();
   }
   changed(c);
 }
@@ -244,6 +246,7 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size) {
   net_conns = d->conn = c;
   bool hole = c->server < 0 || decide_chance(&c->dice, D_CONNECT, seam.hole_ppm);
   if (c->server < 0) c->server = 0;
+  if (!hole) topology_connects(c->proc, c->server);
   bool refused = decide_chance(&c->dice, D_CONNECT, seam.refuse_ppm);
   if (!hole) sched_at(arrival_ns(c, &c->last_down_ns, &held), finish_connect, c, refused);
   sched_point(POINT_CONNECT);

@@ -32,6 +32,7 @@ struct net_conn {
   bool forget_unsent;             /* closed so that what has not gone out never does */
   net_bytes to_client, to_server; /* arrived, not yet read */
   int64_t last_up_ns, last_down_ns;
+  int64_t since_ns; /* when it was established */
   sim_stream dice;
   net_conn *next; /* of all that are not over at both ends */
 };

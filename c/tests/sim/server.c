@@ -290,6 +290,8 @@ void server_stall(int server, int64_t us) {
   servers[server].stalled_until_ns = sched_now_ns() + us * 1000;
 }
 
+int64_t server_stalled_until_ns(int server) { return servers[server].stalled_until_ns; }
+
 void server_lose_reply(int server, const char *how) {
   STORY("server", "%d: the next reply is lost, %s", server, how);
   lua_State *l = begin_call("bridge_lose_reply", server);

@@ -57,6 +57,8 @@ void server_left(int server, int64_t ms, char *out, size_t size);
 /* Connections are lost, and it takes no others until then. Scripts are lost; with `empty` the keys, too. */
 void server_restart(int server, bool empty, int64_t down_us);
 void server_stall(int server, int64_t us);
+/* It answers nothing before. */
+int64_t server_stalled_until_ns(int server);
 void server_flush_scripts(int server);
 /* The next script's reply is lost: "close": with its connection; "silent": that says nothing any more. */
 void server_lose_reply(int server, const char *how);

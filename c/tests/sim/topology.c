@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "judge.h"
+#include "net.h"
 #include "server.h"
 #include "world.h"
 
@@ -20,6 +21,7 @@ typedef struct group {
   int64_t blind_ms; /* then it learns of it */
   int64_t away_ms;  /* it comes up so much later */
   uint32_t losses;
+  int64_t told_ns[TOPOLOGY_SENTINELS]; /* when each heard of the last fail-over; 0: not yet */
 } group;
 
 /* Masters and their replicas come first, those of one shard of each server before those of the next. */
@@ -179,9 +181,10 @@ static void teach_sentinel(void *a, int64_t what) {
   char name[16];
   (void)a;
   int sentinel = (int)(what % TOPOLOGY_SENTINELS), server = (int)(what / TOPOLOGY_SENTINELS);
-  const group *g = &topology_groups[server];
+  group *g = &topology_groups[server];
   master_name(server, name);
   world_disturb(4000000);
+  g->told_ns[sentinel] = sched_now_ns();
   server_hear_of(sentinel_at(sentinel), name, NET_PORT + g->master, g->serial);
 }
 
@@ -204,6 +207,7 @@ static void promote(group *g, int number, int replica) {
   g->old = g->master;
   g->master = replica;
   g->serial++;
+  memset(g->told_ns, 0, sizeof g->told_ns);
   bool lost = server_promote(replica);
   if (lost) g->losses++;
   STORY("server", "%d takes over from %d%s", replica, g->old, lost ? ", and writes are lost" : "");
@@ -249,8 +253,56 @@ void topology_fail_over(const topology_loss *loss) {
   world_disturb((pause_ms + blind_ms) * 1000 + 4000000);
   STORY("server", "%d is cut off from its replicas", g->master);
   server_cut_off(g->master);
+  if (loss->silent) {
+    STORY("network", "nothing passes to or from server %d until it follows", g->master);
+    net_part(g->master, sched_now_ns() + (pause_ms + blind_ms) * 1000000);
+  }
   if (g->crashes) server_restart(g->master, false, (pause_ms + blind_ms + g->away_ms) * 1000);
   sched_at(sched_now_ns() + pause_ms * 1000000, take_over, NULL, number);
+}
+
+/* When one that this process listens to told it of the group's last fail-over; INT64_MAX: none has. */
+static int64_t told_ns(const group *g, const sim_proc *proc) {
+  int64_t ns = INT64_MAX;
+  for (const net_conn *c = net_first(); c; c = c->next) {
+    int sentinel = c->server - sentinel_at(0);
+    bool open = c->established && !c->server_closed && !c->client_closed && !c->shut;
+    if (c->proc != proc || !open || sentinel < 0) continue;
+    int64_t at_ns = g->told_ns[sentinel], stalled_ns = server_stalled_until_ns(c->server);
+    if (at_ns == 0 || c->since_ns >= at_ns) continue;
+    if (stalled_ns > at_ns) at_ns = stalled_ns; /* it is asked for the place, too */
+    if (at_ns < ns) ns = at_ns;
+  }
+  return ns;
+}
+
+/* docs/howto/sentinel.md: whoever was told goes there no more, and has left it half a second later. With one server
+ * of the workload a process has one client, which is told by all connections of its own. */
+static bool leaves_late(const sim_proc *proc, int member, int64_t most_ms) {
+  if (topology_is != TOPOLOGY_sentinel || topology_count > 1) return false;
+  const group *g = &topology_groups[0];
+  int64_t late_ns = sched_now_ns() - most_ms * 1000000;
+  if (world.profile != PROFILE_server || member >= sentinel_at(0) || member == g->master)
+    return false;
+  int64_t since_ns = told_ns(g, proc);
+  if (since_ns >= late_ns) return false;
+  judge_fail(V_LATE,
+             "process %d was told of the new master %lld ms ago, and is still with server %d",
+             proc->pid, (long long)(sched_now_ns() - since_ns) / 1000000, member);
+  return true;
+}
+
+void topology_connects(const sim_proc *proc, int member) {
+  enum { TURNS_MS = 100 };
+  leaves_late(proc, member, TURNS_MS);
+}
+
+void topology_look(void) {
+  enum { LEAVES_MS = 500 };
+  for (const net_conn *c = net_first(); c; c = c->next) {
+    bool open = c->established && !c->server_closed && !c->client_closed && !c->shut;
+    if (open && leaves_late(c->proc, c->server, LEAVES_MS)) return;
+  }
 }
 
 void topology_step_clock(int member, int64_t ms) {

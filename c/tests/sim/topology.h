@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "scheduler.h"
+
 /* X(name, what it is) */
 #define TOPOLOGY_TABLE(X)                                                                          \
   X(one, "a server alone")                                                                         \
@@ -51,11 +53,16 @@ typedef struct topology_loss {
   int group;
   int64_t replica; /* which of them takes over */
   bool crashes;    /* else it is cut off, and takes writes */
+  bool silent;     /* it is cut off from clients, too: nobody is told that it is gone */
   int64_t pause_ms, blind_ms, away_ms;
 } topology_loss;
 /* After the pause a replica takes over; the old master learns of it blind_ms later. One that has crashed comes up
  * away_ms behind that. */
 void topology_fail_over(const topology_loss *loss);
+/* Who was told of a new master, and stays with the old one? */
+void topology_look(void);
+/* Or goes there? */
+void topology_connects(const sim_proc *proc, int member);
 /* Of all that have the same data: nothing is promised of replicas whose clocks differ. */
 void topology_step_clock(int member, int64_t ms);
 void topology_lag(int group, int64_t replica, int64_t lag_ms, int64_t us);

@@ -177,6 +177,7 @@ static void look(void *a, int64_t b) {
   (void)a, (void)b;
   if (judge_failed()) return;
   if (world.work->look) world.work->look();
+  topology_look();
   world_out->simulated_us = sched_elapsed_us(); /* what is known of one that crashes */
   sched_at(sched_now_ns() + LOOK_NS, look, NULL, 0);
 }
