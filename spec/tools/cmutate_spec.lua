@@ -45,6 +45,7 @@ describe('wrong versions of C', function()
 
   it('go the other way at a branch', function()
     assert.same({ '2 branch: } else if (!(x)) {' }, all('void f(void) {\n  } else if (x) {\n}\n'))
+    assert.same({ '2 branch: if (!(is(x, "a b"))) {' }, within('if (is(x, "a b")) {'))
   end)
 
   it('keep comments, strings and the preprocessor', function()

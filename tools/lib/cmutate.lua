@@ -86,7 +86,7 @@ local function branches(line, add)
   local open = line:match('^%s*if ()%(') or line:match('^%s*} else if ()%(')
   local condition = open and line:match('^%b()', open)
   if condition then
-    add('branch', open, open + #condition - 1, '(!' .. condition .. ')')
+    add('branch', open, open + #condition - 1)
   end
 end
 
@@ -100,6 +100,7 @@ function M.candidates(name, text)
   for line in (masked .. '\n'):gmatch('(.-)\n') do
     number = number + 1
     local function add(kind, from, to, with)
+      with = with or '(!' .. text:sub(at + from - 1, at + to - 1) .. ')'
       found[#found + 1] = { file = name, line = number, kind = kind, from = at + from - 1,
         to = at + to - 1, with = with, was = text:sub(at, at + #line - 1):match('^%s*(.-)%s*$') }
     end
