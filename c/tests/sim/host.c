@@ -68,6 +68,20 @@ void host_judge_call(const host_watch *w, int who, const char *what, int64_t all
   }
 }
 
+bool host_is_excused(const host *h, lk_status status) {
+  if (status == LK_CLOSED) return h->closing;
+  if (world.profile == PROFILE_calm) return false;
+  if (status == LK_NOMEM || status == LK_SYSTEM) return world.profile == PROFILE_memory;
+  return status == LK_UNSURE || lk_status_is_retriable((int)status);
+}
+
+void host_judge_status(const host *h, int who, const char *what, lk_status status,
+                       const lk_error *error) {
+  if (status == LK_OK || host_is_excused(h, status)) return;
+  judge_fail(V_STATUS, "actor %d: %s: %s: %s", who, what, lk_status_name((int)status),
+             error->message);
+}
+
 int64_t host_waits_since(int who, int64_t since_ns) {
   const host *h = host_of(who);
   if (h->closing || h->proc->frozen || h->proc->dead) return INT64_MAX;

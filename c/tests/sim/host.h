@@ -55,6 +55,12 @@ typedef struct host_watch {
 host_watch host_begin_call(void);
 /* More than `allowed_ms` and what the documentation adds is a violation. */
 void host_judge_call(const host_watch *w, int who, const char *what, int64_t allowed_ms);
+/* What this is called with is called on a client of the host: is its status one of those that trouble explains?
+ * LK_UNSURE is none of the answers of a calm world. */
+bool host_is_excused(const host *h, lk_status status);
+/* Another is a violation. */
+void host_judge_status(const host *h, int who, const char *what, lk_status status,
+                       const lk_error *error);
 /* When what waits since then may be said to have waited, by true time: not before its process went on.
  * INT64_MAX: not now. */
 int64_t host_waits_since(int who, int64_t since_ns);

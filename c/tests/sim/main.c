@@ -36,7 +36,7 @@ static const char usage[] =
     "  --work W         what clients do: lock, async, count, multi, wait (the seed chooses one; "
     "the "
     "default),\n"
-    "                   eval\n"
+    "                   eval, ask\n"
     "  --topology T     what stands behind each server: one (the default), sentinel, cluster\n"
     "  --scripts DIR    these scripts instead of those that are built in\n"
     "  --jobs N         processes at a time; default one for each processor\n"

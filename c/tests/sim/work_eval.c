@@ -55,19 +55,13 @@ static void begin_tally(tally *t, const char *key) {
   t->sure = server_number(0, key);
 }
 
-/* Does trouble explain it? UNSURE is none of the answers of a calm world. */
 static bool is_excused(const actor *a, lk_status status) {
-  if (status == LK_CLOSED) return a->host->closing;
-  if (world.profile == PROFILE_calm) return false;
-  if (status == LK_NOMEM || status == LK_SYSTEM) return world.profile == PROFILE_memory;
-  return status == LK_UNSURE || lk_status_is_retriable((int)status);
+  return host_is_excused(a->host, status);
 }
 
 static void judge_status(const actor *a, const char *what, lk_status status,
                          const lk_error *error) {
-  if (status == LK_OK || is_excused(a, status)) return;
-  judge_fail(V_STATUS, "actor %d: %s: %s: %s", a->id, what, lk_status_name((int)status),
-             error->message);
+  host_judge_status(a->host, a->id, what, status, error);
 }
 
 /* Of a call with several keys, which a slot that moves may part for a moment: one of one key is sent on. */

@@ -17,10 +17,10 @@ world_state world;
 static sim_stream world_dice;
 static world_result *world_out;
 
-extern const workload work_lock, work_async, work_count, work_multi, work_wait, work_eval;
-static const workload *const work_all[] = {&work_lock,  &work_async, &work_count,
-                                           &work_multi, &work_wait,  &work_eval};
-/* The seed chooses among the first ones; the last is asked for by name. */
+extern const workload work_lock, work_async, work_count, work_multi, work_wait, work_eval, work_ask;
+static const workload *const work_all[] = {&work_lock, &work_async, &work_count, &work_multi,
+                                           &work_wait, &work_eval,  &work_ask};
+/* The seed chooses among the first ones; the last two are asked for by name. */
 enum { WORKLOADS = sizeof work_all / sizeof *work_all, WORKLOADS_DRAWN = 5 };
 
 const workload *world_find_work(const char *name) {

@@ -223,6 +223,7 @@ section_sim() {
   check 'where memory ends' "$LK_BUILD/tests/sim" --profile memory --seeds "1..$((seeds / 4))"
   check 'waits and watches' "$LK_BUILD/tests/sim" --work wait --seeds 1..100
   check 'scripts by name' "$LK_BUILD/tests/sim" --work eval --seeds 1..60
+  check 'questions' "$LK_BUILD/tests/sim" --work ask --seeds 1..60
   for work in lock count multi wait; do
     check "behind Sentinel: $work" "$LK_BUILD/tests/sim" --topology sentinel --work "$work" --seeds 1..30
   done
