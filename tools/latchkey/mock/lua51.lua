@@ -96,13 +96,23 @@ local function signed(text, number)
   return text:find('^%s*%-') and MINUS_NAN or -MINUS_NAN
 end
 
+-- An exponent beyond those that LuaJIT reads.
+local function far(text)
+  local sign, digits, minus = text:match('^%s*([-+]?)(%d*%.?%d*)[eE]([-+]?)%d+%s*$')
+  if not digits or not digits:find('%d') then
+    return nil
+  end
+  local value = digits:find('[1-9]') and minus ~= '-' and math.huge or 0
+  return sign == '-' and -value or value
+end
+
 function lua51.base.tonumber(...)
   local value, base = ...
   if type(value) == 'string' then
     value = value:match('^%Z*') -- C's text ends at its first NUL
   end
   if type(value) == 'string' and (base == nil or tonumber(base) == 10) then
-    local number = not is_of_jit(value) and tonumber(value)
+    local number = not is_of_jit(value) and (tonumber(value) or far(value))
     return number and signed(value, number) or nil
   elseif base ~= nil then
     local number = tonumber(value, base)
