@@ -55,10 +55,12 @@ void lk_call_clear(lk_call *call) {
 
 /* ----------------------------------------------------------------------------------- blocking -- */
 
-/* false: the client closes. */
+/* false: the client closes, or no time is left. */
 static bool eval_pause(const lk_sending *s) {
-  if (lk_clock_us() < s->at_us) lk_client_sleep(s->client, s->at_us);
-  return lk_clock_us() >= s->at_us;
+  int64_t now_us = lk_clock_us();
+  if (now_us < s->at_us) lk_client_sleep(s->client, s->at_us);
+  if (now_us < s->at_us) now_us = lk_clock_us();
+  return now_us >= s->at_us && now_us < s->deadline_us;
 }
 
 static void eval_send(lk_sending *s, const lk_bytes *argv, size_t argc, lk_answer *answer) {

@@ -142,7 +142,8 @@ static void go_on_started(started *s, lk_send next, lk_answer *answer) {
   } else if (lk_clock_us() >= sending->at_us) {
     sent = load_and_send(s);
   } else if (!pause_started(s)) {
-    end_missing(s);
+    sent = lk_client_is_closing(sending->client);
+    if (sent) end_missing(s);
   }
   if (!sent) end_starved(s);
 }

@@ -56,7 +56,8 @@ bool lk_reply_number(const lk_reply *reply, size_t index, int64_t *out) {
   return true;
 }
 
-bool lk_outcome_read(const redisReply *answer, lk_outcome *out) {
+/* false: it does not begin with a number. */
+static bool outcome_read(const redisReply *answer, lk_outcome *out) {
   const lk_reply *reply = (const lk_reply *)answer;
   *out = (lk_outcome){0};
   lk_reply_number(reply, 1, &out->second);
@@ -102,5 +103,5 @@ lk_status lk_outcome_of(const lk_answer *answer, const char *script, const char 
                         lk_outcome *out, lk_error *error) {
   lk_status status = lk_answer_status(answer, script, key, error);
   if (status != LK_OK) return status;
-  return lk_outcome_read(answer->reply, out) ? LK_OK : lk_outcome_strange(script, error);
+  return outcome_read(answer->reply, out) ? LK_OK : lk_outcome_strange(script, error);
 }

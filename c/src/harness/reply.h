@@ -15,8 +15,6 @@ static inline redisReply *lk_reply_unwrap(lk_reply *reply) { return (redisReply 
 typedef struct lk_outcome {
   int64_t first, second, third, fourth;
 } lk_outcome;
-/* false: the reply does not begin with a number. */
-bool lk_outcome_read(const redisReply *reply, lk_outcome *out);
 /* LK_PROTOCOL: the script does not answer that. */
 lk_status lk_outcome_strange(const char *script, lk_error *error);
 
@@ -52,10 +50,6 @@ static inline lk_status lk_answer_status(const lk_answer *answer, const char *sc
 lk_status lk_outcome_of(const lk_answer *answer, const char *script, const char *key,
                         lk_outcome *out, lk_error *error);
 
-/* How many copies went out and were not answered: they may have run, or may run still. */
-static inline unsigned lk_answer_lost(const lk_answer *answer) {
-  return answer->reply ? answer->copies - 1 : answer->copies;
-}
 /* A copy on a connection that was lost may run after the one that was answered. */
 static inline bool lk_answer_leaves_doubt(const lk_answer *answer) {
   return answer->copies > 1 || (answer->copies > 0 && answer->status != LK_OK);

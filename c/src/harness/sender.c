@@ -9,13 +9,25 @@
 
 enum { PAUSE_FIRST_US = 1000, PAUSE_LAST_US = 32 * 1000 };
 
-bool lk_sender_says_missing(const char *error) {
-  return strncmp(error, "NOSCRIPT", 8) == 0 || strcmp(error, "ERR Function not found") == 0;
+/* Does the server not have the script? */
+static bool sending_is_missing(const lk_answer *answer) {
+  if (answer->status != LK_OK || answer->reply->type != REDIS_REPLY_ERROR) return false;
+  const char *said = answer->reply->str;
+  return strncmp(said, "NOSCRIPT", 8) == 0 || strcmp(said, "ERR Function not found") == 0;
 }
 
-static bool sending_is_missing(const lk_answer *answer) {
-  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
-         lk_sender_says_missing(answer->reply->str);
+/* How many copies went out and were not answered: they may have run, or may run still. */
+static unsigned sending_lost(const lk_answer *answer) {
+  return answer->reply ? answer->copies - 1 : answer->copies;
+}
+
+/* What the last copy met says nothing of those before it. */
+static lk_send sending_over(lk_answer *answer, unsigned copies) {
+  answer->copies = copies;
+  if (copies > 0 && answer->status != LK_OK && answer->status != LK_CLOSED) {
+    answer->status = LK_UNSURE;
+  }
+  return LK_SEND_OVER;
 }
 
 void lk_sending_begin(lk_sending *s, lk_client *client, const lk_script_def *script,
@@ -46,12 +58,11 @@ lk_send lk_sending_forget(lk_sending *s, lk_answer *answer) {
   bool loaded = s->pause_us > 0;
   freeReplyObject(answer->reply);
   answer->reply = NULL;
-  answer->copies = s->lost + 1;
-  answer->status = answer->copies > 1 ? LK_UNSURE : loaded ? LK_FORGETFUL : LK_UNREACHABLE;
+  answer->status = loaded ? LK_FORGETFUL : LK_UNREACHABLE;
   snprintf(answer->why, sizeof answer->why, "%s",
            loaded ? "the server lost the script each time it was loaded"
                   : "the server did not have the script, and no time was left to load it");
-  return LK_SEND_OVER;
+  return sending_over(answer, s->lost);
 }
 
 /* First both in one piece, at once: a server that lost its scripts may lose them again at any time. Then one by one,
@@ -68,20 +79,27 @@ static lk_send sending_repair(lk_sending *s, lk_answer *answer) {
   return LK_SEND_AHEAD;
 }
 
+/* Is it another server's? What this one had of scripts says nothing of that. */
+static bool sending_follow(lk_sending *s, lk_answer *answer) {
+  redisReply *reply = answer->reply;
+  if (!lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us)) return false;
+  freeReplyObject(reply);
+  s->ahead = false;
+  s->pause_us = 0;
+  return true;
+}
+
 lk_send lk_sending_next(lk_sending *s, lk_answer *answer) {
   redisReply *reply = answer->reply;
   unsigned before = s->lost;
-  lk_send next = LK_SEND_COPY;
-  s->lost += lk_answer_lost(answer);
+  s->lost += sending_lost(answer);
   if (sending_is_missing(answer)) {
-    next = sending_repair(s, answer);
-  } else if (!lk_route_follow(s->client->route, s->key, answer, &s->hop, s->deadline_us)) {
-    if (answer->status == LK_UNREACHABLE && before > 0) answer->status = LK_UNSURE;
-    answer->copies += before;
-    next = LK_SEND_OVER;
+    lk_send next = sending_repair(s, answer);
+    if (next != LK_SEND_OVER) freeReplyObject(reply);
+    return next;
   }
-  if (next != LK_SEND_OVER) freeReplyObject(reply);
-  return next;
+  if (sending_follow(s, answer)) return LK_SEND_COPY;
+  return sending_over(answer, before + answer->copies);
 }
 
 /* The script itself has not run, unless by a copy whose reply was lost before. */
@@ -91,11 +109,9 @@ lk_send lk_sending_loaded(lk_sending *s, lk_answer *answer) {
     answer->reply = NULL;
     return sending_repair(s, answer);
   }
-  answer->copies = s->lost;
-  if (answer->status == LK_UNSURE || answer->status == LK_UNREACHABLE) {
-    answer->status = s->lost > 0 ? LK_UNSURE : LK_UNREACHABLE;
-  }
-  return LK_SEND_OVER;
+  if (sending_follow(s, answer)) return LK_SEND_COPY;
+  if (answer->status == LK_UNSURE) answer->status = LK_UNREACHABLE; /* the load may have run */
+  return sending_over(answer, s->lost + (answer->reply != NULL));
 }
 
 void lk_sending_end(lk_sending *s, const lk_answer *answer) {

@@ -30,7 +30,7 @@ typedef enum lk_send {
   LK_SEND_OVER   /* the answer is what it came to */
 } lk_send;
 
-/* Neither key nor traced are its own. */
+/* The key stays its owner's; traced is given back at the end. */
 void lk_sending_begin(lk_sending *s, lk_client *client, const lk_script_def *script,
                       const lk_bytes *key, int64_t deadline_us);
 /* NULL: no memory. */
@@ -45,8 +45,5 @@ lk_send lk_sending_loaded(lk_sending *s, lk_answer *answer);
 lk_send lk_sending_forget(lk_sending *s, lk_answer *answer);
 /* It is over: counted. */
 void lk_sending_end(lk_sending *s, const lk_answer *answer);
-
-/* Does the server not have the script? It is asked of an error. */
-bool lk_sender_says_missing(const char *error);
 
 #endif

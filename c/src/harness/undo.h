@@ -12,9 +12,9 @@
 
 enum { LK_UNDO_STEPS = 2 };
 
-/* Is a release that ended so to be tried again? Also a right or a password may come back. */
+/* Is a release that ended so to be tried again? Also a right, a password or memory may come back. */
 static inline bool lk_undo_may_help(lk_status status) {
-  return lk_may_pass(status) || status == LK_DENIED || status == LK_AUTH;
+  return lk_may_pass(status) || status == LK_DENIED || status == LK_AUTH || status == LK_NOMEM;
 }
 
 /* Calls that are run in the background, one after the other, each until it is answered, or until the

@@ -86,11 +86,11 @@ void lk_waiter_end_starved(lk_waiter *w) {
 }
 
 void lk_waiter_sleep(lk_waiter *w, lk_phase phase, int64_t until_us) {
-  if (lk_phase_waits(phase) && w->hurried != LK_OK) {
+  if (w->hurried != LK_OK) {
     lk_waiter_end_hurried(w);
     return;
   }
-  if (lk_phase_waits(phase) && until_us > w->deadline_us) until_us = w->deadline_us;
+  if (until_us > w->deadline_us) until_us = w->deadline_us;
   w->phase = phase;
   if (until_us == INT64_MAX) return;
   if (!lk_timer_set(w->op.client->keeper, &w->timer, until_us)) lk_waiter_end_starved(w);

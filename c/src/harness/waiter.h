@@ -64,8 +64,8 @@ lk_status lk_waiter_wait(lk_waiter *w);
 /* The last one: its timer fires no more. Whose turn comes by its end, with a reference, or NULL. */
 void lk_waiter_stop(lk_waiter *w, lk_waiter *successor);
 bool lk_waiter_is_over(const lk_waiter *w);
-/* Until something happens, `until_us` at the latest; who waits for others does so no longer than its deadline. It has
- * ended, if it was told to, or if there is no memory for a timer. */
+/* In a phase that waits: until something happens, `until_us` or its deadline at the latest. It has ended, if it was told
+ * to, or if there is no memory for a timer. */
 void lk_waiter_sleep(lk_waiter *w, lk_phase phase, int64_t until_us);
 /* It ends with LK_CANCELLED or LK_CLOSED; with LK_NOMEM. */
 void lk_waiter_end_hurried(lk_waiter *w);

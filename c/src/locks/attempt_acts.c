@@ -247,6 +247,7 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
 static void attempt_grant_give_back(lk_attempt *a, lk_status status) {
   a->base.last = status;
   a->base.phase = LK_PHASE_GIVING_BACK;
+  a->stray = true; /* until that is answered: there may be no memory for it */
   lk_attempt_call(a, &a->lock->release);
 }
 
@@ -281,6 +282,7 @@ static void attempt_grant_ask_replicas(lk_attempt *a) {
     return;
   }
   lk_op_drop(&a->base.op);
+  a->stray = true;
   lk_waiter_end_starved(&a->base);
 }
 

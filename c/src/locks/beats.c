@@ -58,6 +58,16 @@ bool lk_beats_take(lk_attempt *a, lk_heard *heard) {
 
 /* ------------------------------------------------------------------------------------- the call -- */
 
+/* The room for owners is not cleared. NULL: no memory. */
+static beats *beats_new(lk_client *client) {
+  beats *b = malloc(sizeof *b);
+  if (!b) return NULL;
+  b->client = client;
+  b->call.argv = NULL;
+  b->count = 0;
+  return b;
+}
+
 /* With the client's mutex held: a name does not change while its attempt is on the list. */
 static void beats_join(beats *b, lk_attempt *a) {
   beats_unlist(a);
@@ -117,12 +127,9 @@ static void beats_settle(beats *b, const lk_heard *heard, redisReply *reply) {
 }
 
 static void beats_answered(void *user, lk_answer *answer) {
-  lk_heard heard = {.status = lk_answer_status(answer, NULL, NULL, NULL),
-                    .sent_us = answer->sent_us,
-                    .copies = answer->copies,
-                    .via = answer->via};
+  lk_heard heard = {.sent_us = answer->sent_us, .copies = answer->copies, .via = answer->via};
   redisReply *reply = answer->reply;
-  if (heard.status == LK_OK && !lk_outcome_read(reply, &heard.outcome)) heard.status = LK_PROTOCOL;
+  heard.status = lk_outcome_of(answer, "", NULL, &heard.outcome, NULL);
   beats_settle(user, &heard, reply);
   freeReplyObject(reply);
 }
@@ -151,11 +158,10 @@ static lk_status beats_start(beats *b, const lk_attempt *sender) {
 bool lk_beats_send(lk_attempt *a) {
   static const lk_heard unsent = {.status = LK_NOMEM};
   lk_client *client = a->base.op.client;
-  beats *b = calloc(1, sizeof *b);
+  beats *b = beats_new(client);
   lk_mutex_lock(&client->mutex);
   const bool out = a->beat.under_way != NULL;
   beats_unlist(a);
-  if (b) b->client = client;
   if (b && !out) beats_join(b, a);
   if (b && !out) beats_take_along(b, a);
   const bool along = b && b->count > 1;

@@ -294,7 +294,8 @@ static bool counting_send_again(lk_counting *c, lk_status status) {
   if (status == LK_OK || !c->doubt || c->resend_us == 0 || !lk_may_pass(status)) return false;
   int64_t at_us = lk_clock_us() + lk_pause_us(&c->copy_us, LK_TROUBLE_LAST_US);
   if (c->base.hurried != LK_OK || at_us >= c->until_us) return false;
-  lk_waiter_sleep(&c->base, LK_PHASE_PAUSING, at_us);
+  if (!lk_timer_set(c->base.op.client->keeper, &c->base.timer, at_us)) return false;
+  c->base.phase = LK_PHASE_PAUSING;
   return true;
 }
 

@@ -102,6 +102,23 @@ static void a_refusal_that_was_asked_for_twice_is_one(void **state) {
   fake_forget(&first);
 }
 
+#define MISSING "-NOSCRIPT No matching script.\r\n"
+#define NO_PERMISSION "-NOPERM this user has no permissions to run the 'script|load' command\r\n"
+
+/* The copies after it met a server that has lost its scripts, and takes none from this user. */
+static void a_lost_reply_stays_in_doubt_when_the_script_cannot_be_loaded(void **state) {
+  (void)state;
+  fake_command first = begin(task_semaphore_acquire, "semaphore/acquire", 0);
+  fake_leave(fix.server, "SCRIPT");
+  lose(&first);
+  answer(take_again(&first, "semaphore/acquire"), MISSING);
+  answer(fake_take(fix.server), NO_PERMISSION); /* in front of the next copy */
+  answer(take_again(&first, "semaphore/acquire"), MISSING);
+  answer(fake_take(fix.server), NO_PERMISSION);
+  EXPECT(LK_UNSURE, task_end(&fix.call));
+  fake_forget(&first);
+}
+
 static void a_reply_that_never_comes_makes_the_call_unsure(void **state) {
   (void)state;
   int64_t begun_ms = lk_now_ms();
@@ -500,6 +517,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_lost_reply_is_asked_for_with_the_same_seq),
       TEST(a_refusal_that_was_asked_for_twice_is_one),
+      TEST(a_lost_reply_stays_in_doubt_when_the_script_cannot_be_loaded),
       TEST(a_reply_that_never_comes_makes_the_call_unsure),
       TEST(while_it_is_unknown_trouble_is_outlasted),
       TEST(an_error_after_a_lost_reply_proves_nothing),

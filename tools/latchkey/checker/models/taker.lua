@@ -196,7 +196,7 @@ function taker.role(row)
     obtain(c)
   end
 
-  -- plan_look, lk_attempt_sleep
+  -- plan_look, lk_waiter_sleep
   local function sleep(c, wait_ms)
     local recheck_ms, often = c:limit('recheck'), row.polls or row.wait
     local pause_ms = wait_ms >= 0 and math.min(recheck_ms, wait_ms + 1) or recheck_ms
