@@ -182,7 +182,10 @@ static void a_name_that_nobody_knows_is_said_to_be_that(void **state) {
   atomic_store(&is_unknown, true);
   atomic_store(&let_go, true);
   UNTIL(atomic_load(&under_way) == 0);
-  try_once();
+  int64_t until_ms = lk_now_ms() + LONG_MS;
+  do { /* on a busy machine the answer may come after the deadline of a connection */
+    try_once();
+  } while (strstr(kit_error.message, "was not looked up") && lk_now_ms() < until_ms);
   EXPECT_MESSAGE(gai_strerror(EAI_NONAME));
 }
 
