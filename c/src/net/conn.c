@@ -19,26 +19,30 @@ void lk_conn_init(lk_conn *conn, lk_target *target, const lk_reply_limits *limit
   conn->settings = target->settings;
   conn->limits = limits;
   conn->site = atomic_load(&target->site);
-  conn->fd = conn->polled = conn->poller = -1;
+  conn->fd = conn->polled.fd = conn->sending.fd = conn->poller = -1;
 }
 
 /* It is of no use any more; who polls it wakes up. */
 static void close_socket(lk_conn *conn) {
-  if (conn->fd == conn->polled) {
-    conn->stale = true;
+  bool polled = conn->fd == conn->polled.fd, sent = conn->fd == conn->sending.fd;
+  if (polled) conn->polled.left = true;
+  if (sent) conn->sending.left = true;
+  if (polled || sent) {
     lk_socket_shut(conn->fd);
   } else {
     lk_socket_close(conn->fd);
   }
 }
 
-void lk_conn_poll_begins(lk_conn *conn) { conn->polled = conn->fd; }
-
-void lk_conn_poll_ends(lk_conn *conn) {
-  if (conn->stale) lk_socket_close(conn->polled);
-  conn->stale = false;
-  conn->polled = -1;
+void lk_conn_end_loan(lk_conn *conn, lk_loan *loan) {
+  const lk_loan ended = *loan;
+  *loan = (lk_loan){.fd = -1};
+  bool used = ended.fd == conn->polled.fd || ended.fd == conn->sending.fd;
+  if (ended.left && !used) lk_socket_close(ended.fd);
 }
+
+void lk_conn_poll_begins(lk_conn *conn) { conn->polled.fd = conn->fd; }
+void lk_conn_poll_ends(lk_conn *conn) { lk_conn_end_loan(conn, &conn->polled); }
 
 bool lk_conn_show(lk_conn *conn, int poller) {
   if (lk_poller_add(poller, conn->fd)) conn->poller = poller;
@@ -51,9 +55,10 @@ void lk_conn_hide(lk_conn *conn) {
 }
 
 /* Whatever was a password's place is wiped before it is anybody else's. */
-static void wipe_and_free(char *text, size_t size) {
-  if (text) explicit_bzero(text, size);
-  free(text);
+void lk_outbox_free(lk_outbox *box) {
+  if (box->bytes) explicit_bzero(box->bytes, box->size);
+  free(box->bytes);
+  *box = (lk_outbox){0};
 }
 
 /* What is looked up still may serve the next attempt. */
@@ -63,14 +68,14 @@ static void hang_up(lk_conn *conn) {
   if (conn->fd >= 0 && conn->fd != lk_lookup_fd(conn->lookup)) close_socket(conn);
   lk_lookup_free(conn->addresses);
   lk_reader_close(&conn->reader);
-  wipe_and_free(conn->out, conn->out_size);
+  lk_outbox_free(&conn->first);
+  lk_outbox_free(&conn->out);
   conn->state = LK_CONN_DOWN;
   conn->tls = NULL;
   conn->fd = -1;
   conn->addresses = conn->address = NULL;
   conn->untried = 0;
-  conn->out = NULL;
-  conn->out_len = conn->out_sent = conn->out_size = 0;
+  conn->more = false;
 }
 
 void lk_conn_end_lookup(lk_conn *conn) {
@@ -139,77 +144,7 @@ void lk_conn_unreachable(lk_conn *conn, const char *what) {
   lk_fail(&conn->why, LK_UNREACHABLE, "no connection to %s: %s", conn->site->name, what);
 }
 
-/* -------------------------------------------------------------------------------------- bytes -- */
-
-static char *grow(const lk_conn *conn, size_t size) {
-  if (conn->state == LK_CONN_UP) return realloc(conn->out, size);
-  char *grown = malloc(size);
-  if (!grown) return NULL;
-  if (conn->out_len > 0) memcpy(grown, conn->out, conn->out_len);
-  wipe_and_free(conn->out, conn->out_size);
-  return grown;
-}
-
-bool lk_conn_append(lk_conn *conn, const char *wire, size_t len) {
-  if (conn->out_len + len > conn->out_size) {
-    size_t size = conn->out_size ? conn->out_size : 1024;
-    while (size < conn->out_len + len) size *= 2;
-    char *grown = grow(conn, size);
-    if (!grown) return false;
-    conn->out = grown;
-    conn->out_size = size;
-  }
-  memcpy(conn->out + conn->out_len, wire, len);
-  conn->out_len += len;
-  return true;
-}
-
-bool lk_conn_append_command(lk_conn *conn, const lk_bytes *argv, size_t argc) {
-  size_t size = lk_wire_size(argv, argc);
-  char *wire = malloc(size);
-  if (!wire) return false;
-  lk_wire_write(argv, argc, wire);
-  bool appended = lk_conn_append(conn, wire, size);
-  wipe_and_free(wire, size);
-  return appended;
-}
-
-static ssize_t send_some(lk_conn *conn) {
-  const char *data = conn->out + conn->out_sent;
-  size_t len = conn->out_len - conn->out_sent;
-  if (conn->tls) return lk_tls_send(conn->tls, data, len, &conn->why);
-  ssize_t n = lk_socket_send(conn->fd, data, len);
-  if (n < 0) lk_conn_unreachable(conn, strerror((int)-n));
-  return n;
-}
-
-/* Bytes left: false. A failure besides: *failed. */
-static bool conn_send_all(lk_conn *conn, bool *failed) {
-  *failed = false;
-  while (conn->out_sent < conn->out_len) {
-    ssize_t n = send_some(conn);
-    *failed = n < 0;
-    if (n <= 0) return false;
-    conn->out_sent += (size_t)n;
-  }
-  if (conn->state != LK_CONN_UP && conn->out_sent > 0) explicit_bzero(conn->out, conn->out_sent);
-  conn->out_len = conn->out_sent = 0;
-  return true;
-}
-
-void lk_conn_flush(lk_conn *conn, int64_t now_us) {
-  bool failed;
-  if (!conn_send_all(conn, &failed) && failed) lk_conn_drop_for(conn, now_us);
-}
-
-bool lk_conn_try_flush(lk_conn *conn) {
-  bool failed;
-  return conn_send_all(conn, &failed);
-}
-
-bool lk_conn_is_quick(const lk_conn *conn) {
-  return conn->state == LK_CONN_UP && !conn->tls && conn->out_sent == conn->out_len;
-}
+/* ------------------------------------------------------------------------------------ receiving -- */
 
 ssize_t lk_conn_read(int fd, char buffer[LK_CONN_READ_SIZE], bool wait) {
   return lk_socket_recv(fd, buffer, LK_CONN_READ_SIZE, wait);

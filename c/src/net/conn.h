@@ -61,15 +61,27 @@ typedef enum lk_conn_state {
   LK_CONN_UP = 3
 } lk_conn_state;
 
+/* Bytes that wait for the socket to take them: sent..len. */
+typedef struct lk_outbox {
+  char *bytes;
+  size_t sent, len, size;
+} lk_outbox;
+
+/* A descriptor that another than the connection's owner uses without the owner's mutex. */
+typedef struct lk_loan {
+  int fd;    /* -1: nobody does */
+  bool left; /* it is not the connection's any more: the last who uses it closes it */
+} lk_loan;
+
 typedef struct lk_conn {
   lk_target *target;
   const lk_conn_settings *settings; /* the target's */
   const lk_site *site;              /* where it goes, or went last */
   lk_conn_state state;
-  int fd;     /* -1 when down */
-  int polled; /* the descriptor that another than its owner polls; -1: none */
-  int poller; /* whoever polls this sees what can be read; -1: nobody */
-  bool stale; /* that is not the connection's any more: whoever polls it closes it */
+  int fd;          /* -1 when down */
+  lk_loan polled;  /* by the keeper */
+  lk_loan sending; /* by who writes what lk_conn_lend() gave */
+  int poller;      /* whoever polls this sees what can be read; -1: nobody */
   lk_tls_session *tls;
   lk_lookup *lookup;             /* of the name; while it is waited for fd is its descriptor */
   const lk_site *sought;         /* whose name that is: an attempt after it may wait for the same */
@@ -83,8 +95,9 @@ typedef struct lk_conn {
   bool tried_well; /* it led to a server: the next attempt begins there, else behind it */
   const lk_reply_limits *limits;
   lk_reader reader;
-  char *out; /* bytes out_sent..out_len wait for the socket to take them */
-  size_t out_len, out_sent, out_size;
+  lk_outbox first;     /* the rest of what was lent; else empty, for the next loan */
+  lk_outbox out;       /* goes out behind it */
+  bool more;           /* somebody wanted to send while another did */
   int64_t deadline_us; /* of the connect with its hand-shake */
   int64_t retry_us;    /* when to try again, while down */
   unsigned failures;   /* in a row */
@@ -126,18 +139,30 @@ int64_t lk_conn_timer(const lk_conn *conn);
 
 /* Append a command; it goes out with lk_conn_flush(). Only while up. */
 bool lk_conn_append(lk_conn *conn, const char *wire, size_t len);
+/* So much more can be appended without fail. */
+bool lk_conn_reserve(lk_conn *conn, size_t len);
 /* The same for a command; false without memory. */
 bool lk_conn_append_command(lk_conn *conn, const lk_bytes *argv, size_t argc);
 void lk_conn_flush(lk_conn *conn, int64_t now_us);
 /* The same for who may not close the connection: false if bytes are left, for whatever reason. */
 bool lk_conn_try_flush(lk_conn *conn);
+/* Are there bytes that the socket did not take yet, and nobody sends? */
+bool lk_conn_has_output(const lk_conn *conn);
+/*
+ * The same outside of the owner's mutex, by one at a time: what is appended meanwhile goes out behind it. Of
+ * lent->bytes those from lent->sent on are to be sent on conn->sending.fd, and given back with what
+ * lk_socket_send() returned; the connection may have been given up by then. lk_conn_lend(): false where nothing is
+ * to be sent so. lk_conn_give_back(): false if a flush is to follow.
+ */
+bool lk_conn_lend(lk_conn *conn, lk_outbox *lent);
+bool lk_conn_give_back(lk_conn *conn, lk_outbox *lent, ssize_t n);
 /* The next reply that has arrived (lk_conn_step() reads), NULL if there is none. */
 redisReply *lk_conn_next(lk_conn *conn, int64_t now_us);
 
 /*
  * The quick way, for an owner that reads outside of its mutex while nobody else reads: a connection that is
- * up, without TLS, and has nothing left to send. lk_conn_read() waits until something comes, for at most
- * LK_CONN_PATIENCE_US, or not at all; the owner hands on what it returned.
+ * up, without TLS, and has nothing left to send that nobody sends. lk_conn_read() waits until something comes, for
+ * at most LK_CONN_PATIENCE_US, or not at all; the owner hands on what it returned.
  */
 enum { LK_CONN_READ_SIZE = 16384, LK_CONN_PATIENCE_US = 20 * 1000 };
 bool lk_conn_is_quick(const lk_conn *conn);

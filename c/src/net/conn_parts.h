@@ -10,6 +10,10 @@ void lk_conn_unreachable(lk_conn *conn, const char *what);
 /* Give the connection up, for what conn->why says. */
 void lk_conn_drop_for(lk_conn *conn, int64_t now_us);
 void lk_conn_end_lookup(lk_conn *conn);
+/* Whoever used the descriptor has done so. */
+void lk_conn_end_loan(lk_conn *conn, lk_loan *loan);
+/* Nothing is left of what was in it. */
+void lk_outbox_free(lk_outbox *box);
 /* Read what has come. */
 void lk_conn_receive(lk_conn *conn, int64_t now_us);
 

@@ -59,7 +59,7 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
 }
 
 short lk_conn_events(const lk_conn *conn) {
-  bool unsent = conn->out_sent < conn->out_len;
+  bool unsent = lk_conn_has_output(conn);
   if (conn->state == LK_CONN_CONNECTING) return conn->lookup ? POLLIN : POLLOUT;
   if (unsent && (!conn->tls || lk_tls_wants_output(conn->tls))) return POLLIN | POLLOUT;
   return POLLIN;

@@ -63,12 +63,15 @@ void lk_request_gather(lk_request *request) {
 /* -------------------------------------------------------------------------------------- calls -- */
 
 /* Nobody drives: the next who waits does, else who dispatches, else the keeper, if there is anything to drive
- * for. */
+ * for. Where others are about to wake up with their answers, the last of them sees to it: who calls again by then
+ * drives, and nobody is woken for that alone. The reply that is awaited takes as long. */
 static void pass_on(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   bool work = pipe->inflight.first || pipe->waiting.first;
   if (pipe->driving || !work) return;
   pipe->lately = true;
-  if (pipe->waiters) {
+  if (pipe->waiters && pipe->last_called) {
+    pipe->last_called->passes_on = true;
+  } else if (pipe->waiters) {
     lk_pipe_call_driver(pipe, pipe->waiters);
   } else if (!lk_pipe_is_led(pipe) || !pipe->guarded) {
     pipe->poke(pipe->poked);
@@ -98,7 +101,7 @@ static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIR
   }
   int64_t now_us = lk_clock_us();
   if (request->gathers) pipe->gathered = ahead = true;
-  if (!request->done && lk_pipe_gathers(pipe)) ahead = true;
+  if (!request->done && lk_pipe_gathers(pipe, now_us)) ahead = true;
   lk_pipe_dispatch_first(pipe, now_us);
   lk_pipe_dispatch(pipe, request, now_us);
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
@@ -248,6 +251,17 @@ static void abandon(lk_pipe *pipe, lk_request *request, lk_answer *answer)
   request->abandoned = true;
 }
 
+/* Without the mutex, unless it is to find a driver. */
+static void leave_answered(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
+  bool passes_on = request->passes_on;
+  *answer = request->answer;
+  free(request);
+  if (!passes_on) return;
+  lk_mutex_lock(&pipe->mutex);
+  pass_on(pipe);
+  lk_pipe_let_go(pipe);
+}
+
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   lk_mutex_lock(&pipe->mutex);
   lk_conn_hide(&pipe->conn);
@@ -256,8 +270,7 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
     if (pipe->driving) {
       bool woken = sleep_until_called(pipe, request);
       if (woken && request->answered) { /* the mutex has others to serve */
-        *answer = request->answer;
-        free(request);
+        leave_answered(pipe, request, answer);
         return;
       }
       lk_mutex_lock(&pipe->mutex);
@@ -386,7 +399,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   lk_queue_init(&pipe->ended);
   lk_park_list_init(&pipe->to_wake);
   pipe->processors = lk_thread_processors();
-  pipe->crowded_us = pipe->blocked_us = INT64_MIN / 2;
+  pipe->crowded_us = pipe->turns_us = pipe->blocked_us = INT64_MIN / 2;
   pipe->poller = -1;
   pipe->watched = (lk_watched){.watch = pipe_watch, .done = pipe_watched_done};
   pipe->command_us = command_us;

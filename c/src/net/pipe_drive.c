@@ -12,158 +12,7 @@
 #include "os/sync.h"
 #include "os/thread.h"
 
-/* ---------------------------------------------------------------------------- how requests end -- */
-
-void lk_pipe_unpark(lk_pipe *pipe, lk_request *request) {
-  if (request->previous_waiter) {
-    request->previous_waiter->next_waiter = request->next_waiter;
-  } else {
-    pipe->waiters = request->next_waiter;
-  }
-  if (request->next_waiter) request->next_waiter->previous_waiter = request->previous_waiter;
-  request->parked = false;
-}
-
-static void call_waiter(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex) {
-  lk_pipe_unpark(pipe, request);
-  request->called = request->answered = true;
-  lk_park_list_add(&pipe->to_wake, &request->park);
-}
-
-void lk_pipe_call_driver(lk_pipe *pipe, lk_request *request) {
-  lk_pipe_unpark(pipe, request);
-  request->called = true;
-  lk_park_list_put_first(&pipe->to_wake, &request->park);
-}
-
-/* Whoever is woken finds the mutex free. A woken request may be gone at once. */
-void lk_pipe_let_go(lk_pipe *pipe) {
-  lk_park *first = pipe->to_wake.first;
-  unsigned processors = pipe->processors;
-  lk_park_list_init(&pipe->to_wake);
-  lk_mutex_unlock(&pipe->mutex);
-  if (first) lk_park_wake_all(first, processors);
-}
-
-/* Told once: by the reply, or by whoever gives it up. */
-void lk_request_tell(lk_request *request, lk_status status) {
-  if (!request->traced) return;
-  if (status == LK_OK) {
-    lk_traced_replied(request->traced, lk_clock_us(), request->answer.reply);
-  } else {
-    lk_traced_unanswered(request->traced, lk_clock_us(), status, request->answer.copies);
-  }
-  lk_traced_drop(request->traced);
-  request->traced = NULL;
-}
-
-void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why) {
-  request->answer.status = status;
-  lk_request_tell(request, status);
-  if (why) snprintf(request->answer.why, sizeof request->answer.why, "%s", why);
-  if (request->abandoned) {
-    freeReplyObject(request->answer.reply);
-    free(request);
-  } else if (request->done) {
-    lk_queue_push(&pipe->ended, request);
-  } else {
-    request->finished = true;
-    if (request->parked) call_waiter(pipe, request);
-  }
-}
-
-/* What to say of a request that ends without a reply. */
-void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) {
-  const lk_error *why = &pipe->conn.why;
-  if (request->answer.copies > 0) {
-    lk_pipe_finish(pipe, request, LK_UNSURE,
-                   why->status != LK_OK ? why->message : "no reply came in time");
-  } else if (why->status != LK_OK) {
-    memcpy(request->answer.code, why->code, sizeof request->answer.code);
-    lk_pipe_finish(pipe, request, why->status, why->message);
-  } else {
-    lk_pipe_finish(pipe, request, LK_UNREACHABLE, "no connection was made in time");
-  }
-}
-
-/* Whose callbacks this thread runs now, the innermost first. */
-typedef struct ending ending;
-struct ending {
-  const lk_pipe *pipe;
-  const ending *outer;
-};
-static _Thread_local const ending *endings;
-
-/* With the mutex held; lets go of it while callbacks run. One that sends comes here again: what has ended
- * by then is left to the loop that called it, or thousands that end at once would need a stack each. */
-void lk_pipe_run_ended(lk_pipe *pipe) {
-  if (!pipe->ended.first) return;
-  for (const ending *e = endings; e; e = e->outer) {
-    if (e->pipe == pipe) return;
-  }
-  const ending here = {.pipe = pipe, .outer = endings};
-  endings = &here;
-  while (pipe->ended.first) {
-    lk_request *request = lk_queue_pop(&pipe->ended);
-    lk_pipe_let_go(pipe);
-    request->done(request->user, &request->answer);
-    free(request);
-    lk_mutex_lock(&pipe->mutex);
-  }
-  endings = here.outer;
-}
-
 /* ------------------------------------------------------------------------------------ driving -- */
-
-/* A server whose replies come within this is near. */
-enum { TRIP_SHORT_US = 300, GATHER_BEHIND = 4 };
-
-/* Many callers go out in turns: while so many replies are to come, what is asked meanwhile stays in the
- * buffer, and goes out in one piece with the next reply. That is one write, one read of the server and one turn
- * of the processor for many. Not for few, who would only wait for each other, and not where the server is far:
- * there the wait would be most of a trip more. */
-bool lk_pipe_gathers(const lk_pipe *pipe) {
-  const lk_request *out = pipe->inflight.first;
-  for (int i = 0; i < GATHER_BEHIND; i++, out = out->next) {
-    if (!out || out == pipe->unsent) return false;
-  }
-  return pipe->near_us <= TRIP_SHORT_US;
-}
-
-/* All that is in the buffer goes out now. */
-static void note_sent(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
-  if (!pipe->unsent) return;
-  if (pipe->unsent == pipe->inflight.first) pipe->went_us = now_us;
-  pipe->unsent = NULL;
-}
-
-bool lk_pipe_write(lk_pipe *pipe, int64_t now_us) {
-  note_sent(pipe, now_us);
-  return lk_conn_try_flush(&pipe->conn);
-}
-
-/* Put one request on the connection that is up. */
-void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
-  static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
-  size_t before = pipe->conn.out_len;
-  bool asked = !request->asking || lk_conn_append(&pipe->conn, asking, sizeof asking - 1);
-  request->skips = request->asking;
-  if (!asked || !lk_conn_append(&pipe->conn, request->wire, request->wire_len)) {
-    pipe->conn.out_len = before; /* an ASKING by itself would be answered in its place */
-    lk_pipe_finish(pipe, request, LK_NOMEM, "out of memory");
-    return;
-  }
-  if (request->traced) lk_traced_sent(request->traced, now_us);
-  request->answer.sent_us = now_us;
-  request->answer.copies++;
-  lk_queue_push(&pipe->inflight, request);
-  if (!pipe->unsent) pipe->unsent = request;
-}
-
-void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) {
-  lk_request *request;
-  while ((request = lk_queue_pop(&pipe->first)) != NULL) lk_pipe_dispatch(pipe, request, now_us);
-}
 
 static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_request *request;
@@ -176,7 +25,7 @@ static void dispatch_waiting(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mu
       lk_pipe_finish_unanswered(pipe, request);
     }
   }
-  note_sent(pipe, now_us);
+  lk_pipe_note_sent(pipe, now_us);
   lk_conn_flush(&pipe->conn, now_us);
 }
 
@@ -295,7 +144,7 @@ void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   if (pipe->shut) return;
   lk_conn_come_back(conn, now_us);
   lk_conn_state before = conn->state;
-  if (conn->state == LK_CONN_UP) note_sent(pipe, now_us); /* by this step */
+  if (conn->state == LK_CONN_UP) lk_pipe_note_sent(pipe, now_us); /* by this step */
   if (conn->fd == fd) lk_conn_step(conn, revents, now_us);
   take_replies(pipe, now_us);
   drop_if_silent(pipe, now_us);
@@ -341,15 +190,17 @@ enum { POLL_MOST_US = 200, CROWDED_US = 10 * 1000 };
 int64_t lk_pipe_looks_us(const lk_pipe *pipe) {
   if (pipe->poll_us >= 0) return pipe->poll_us;
   if (lk_clock_us() - pipe->crowded_us < CROWDED_US) return 0;
-  if (pipe->trip_us > TRIP_SHORT_US) return 0;
+  if (pipe->trip_us > LK_PIPE_NEAR_US) return 0;
   return pipe->trip_us * 2 < POLL_MOST_US ? pipe->trip_us * 2 : POLL_MOST_US;
 }
 
 /* What was read outside of the mutex. false: nothing. */
 static bool take_in(lk_pipe *pipe, const char *buffer, ssize_t n) LK_REQUIRES(pipe->mutex) {
   if (n == LK_SOCKET_SILENT) return false;
-  lk_conn_take(&pipe->conn, buffer, n, lk_clock_us());
-  lk_pipe_step(pipe, 0, lk_clock_us());
+  int64_t now_us = lk_clock_us();
+  lk_conn_take(&pipe->conn, buffer, n, now_us);
+  if (pipe->unsent && pipe->conn.state == LK_CONN_UP) lk_pipe_write(pipe, now_us);
+  lk_pipe_step(pipe, 0, now_us);
   lk_pipe_run_ended(pipe);
   return true;
 }

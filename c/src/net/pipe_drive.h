@@ -25,10 +25,11 @@ struct lk_request {
   lk_traced *traced; /* NULL: nobody wants to know */
   lk_done done;      /* NULL: somebody waits in lk_pipe_call() */
   void *user;
-  lk_park park;  /* of the waiting caller, while it does not drive */
-  bool parked;   /* it sleeps there, and nobody has set out to wake it */
-  bool called;   /* somebody has */
-  bool answered; /* and it had ended by then: the pipe knows no more of it */
+  lk_park park;   /* of the waiting caller, while it does not drive */
+  bool parked;    /* it sleeps there, and nobody has set out to wake it */
+  bool called;    /* somebody has */
+  bool answered;  /* and it had ended by then: the pipe knows no more of it */
+  bool passes_on; /* its caller sees to it that somebody drives */
   lk_request *next_waiter, *previous_waiter; /* while parked */
   lk_answer answer;
   size_t wire_len;
@@ -49,7 +50,8 @@ struct lk_pipe {
   lk_queue ended;     /* `done` is to be called, without the mutex */
   lk_request *unsent; /* the first in flight that is in the buffer still; NULL: none is */
   lk_request *waiters;
-  lk_park_list to_wake; /* as soon as the mutex is let go */
+  lk_park_list to_wake;    /* as soon as the mutex is let go */
+  lk_request *last_called; /* the last of these that is answered; NULL: none is */
   unsigned processors;
   int64_t heard_us;  /* when the last reply came */
   int64_t trip_us;   /* what a round trip took lately */
@@ -58,6 +60,7 @@ struct lk_pipe {
   int64_t gather_us; /* what is asked beside others waits in the buffer so long at most */
   int64_t poll_us; /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
   int64_t crowded_us; /* when a caller last found another driving */
+  int64_t turns_us;   /* when there was last a crowd, whose calls go out in turns */
   int64_t blocked_us; /* when a caller last drove */
   bool driving;       /* somebody polls the connection, or reads: */
   bool keeper_drives;
@@ -120,13 +123,22 @@ void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) LK_REQUIRES(p
 /* Call `done` of what has ended; without the mutex meanwhile. */
 void lk_pipe_run_ended(lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 
-/* What is in the buffer goes out. false: not all of it. */
-bool lk_pipe_write(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
-/* Is what a caller asks now to wait in the buffer, until a reply has come? */
-bool lk_pipe_gathers(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
+/* A server whose replies come within this is near. */
+enum { LK_PIPE_NEAR_US = 300 };
+/*
+ * Many callers go out in turns: while a reply is to come, what is asked stays in the buffer, and goes out in one piece
+ * with that reply. That is one write, one read of the server and one turn of the processor for many. Not for few,
+ * who would only wait for each other, and not where the server is far: there the wait would be most of a trip more.
+ */
+bool lk_pipe_gathers(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* Put one request on the connection that is up. */
 void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) LK_REQUIRES(pipe->mutex);
 void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+/* All that is in the buffer goes out now. */
+void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+/* The same, and sends it. false: bytes are left that nobody sends. In a crowd it lets go of the mutex meanwhile. */
+bool lk_pipe_write(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+
 /* One round of the driver's work, after a poll() that said `revents`. */
 void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* When the driver has something to do though nothing arrives. */

@@ -148,6 +148,48 @@ static void a_lost_connection_sends_those_that_waited_as_well(void **state) {
   end_all();
 }
 
+static void *incr(void *user) {
+  lk_bytes argv[] = {kit_bytes("INCR"), kit_bytes("n")};
+  lk_reply *reply;
+  *(lk_status *)user = lk_command(fix.client, argv, 2, &reply, NULL);
+  lk_reply_free(reply);
+  return NULL;
+}
+
+/* None of them may go out again: they end with the connection, those in the buffer as well. Who reads finds that
+ * out, so there is no wait for its patience to end. */
+static void a_lost_connection_leaves_nothing_in_the_buffer(void **state) {
+  (void)state;
+  pthread_t callers[ALL];
+  lk_status statuses[ALL];
+  suppose(NEAR_US, LONG_US);
+  for (int i = 0; i < ALL; i++) {
+    if (i == OUT) UNTIL(are(OUT, 0));
+    assert_int_equal(pthread_create(&callers[i], NULL, incr, &statuses[i]), 0);
+  }
+  UNTIL(are(ALL, WAITING) || are(ALL, 0));
+  fake_refuse(fix.server, true); /* it hangs up as well */
+  for (int i = 0; i < ALL; i++) pthread_join(callers[i], NULL);
+  for (int i = 0; i < ALL; i++) assert_int_equal(statuses[i], LK_UNSURE);
+  lk_mutex_lock(&fix.pipe->mutex);
+  assert_null(fix.pipe->unsent);
+  lk_mutex_unlock(&fix.pipe->mutex);
+}
+
+/* Of those whose replies came together one reads on for the rest, though none of them calls again. */
+static void who_is_answered_leaves_nobody_without_a_reader(void **state) {
+  (void)state;
+  suppose(NEAR_US, LONG_US);
+  begin_those_that_go_out();
+  fake_send(fix.server, &fix.commands[0], TAKEN TAKEN);
+  for (int i = 0; i < 2; i++) fake_forget(&fix.commands[i]);
+  UNTIL(are(OUT - 2, 0));
+  const int64_t from_ms = lk_now_ms();
+  for (int i = 2; i < OUT; i++) answer(i);
+  for (int i = 0; i < OUT; i++) EXPECT(LK_OK, kit_end(&fix.jobs[i]));
+  assert_true(lk_now_ms() - from_ms < SOON_MS);
+}
+
 /* A call without a thread has nobody who sees to the rest. */
 static void told(lk_op *op, lk_status status, const lk_error *error, void *user) {
   (void)op, (void)error;
@@ -184,6 +226,8 @@ int main(void) {
       TEST(without_a_reply_they_go_out_soon),
       TEST(to_a_server_that_is_far_they_go_out_at_once),
       TEST(a_lost_connection_sends_those_that_waited_as_well),
+      TEST(a_lost_connection_leaves_nothing_in_the_buffer),
+      TEST(who_is_answered_leaves_nobody_without_a_reader),
       TEST(a_call_without_a_thread_takes_them_along),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How requests go out: at once, or many in one piece. */
+#include "net/pipe_drive.h"
+#include "os/clock.h"
+#include "os/socket.h"
+#include "os/sync.h"
+
+/* So many callers at once are a crowd, and are taken for one for a while. */
+enum { CROWD = 5, CROWD_LASTS_US = 10 * 1000 };
+
+static void see_crowd(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
+  const lk_request *other = pipe->inflight.first;
+  for (int callers = 2; other && callers < CROWD; callers++) other = other->next;
+  if (other) pipe->turns_us = now_us;
+}
+
+bool lk_pipe_gathers(lk_pipe *pipe, int64_t now_us) {
+  see_crowd(pipe, now_us);
+  bool awaits = pipe->inflight.first && pipe->inflight.first != pipe->unsent;
+  bool near = pipe->near_us <= LK_PIPE_NEAR_US;
+  return awaits && near && now_us - pipe->turns_us < CROWD_LASTS_US;
+}
+
+void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) {
+  if (!pipe->unsent) return;
+  if (pipe->unsent == pipe->inflight.first) pipe->went_us = now_us;
+  pipe->unsent = NULL;
+}
+
+/* A write takes as long as all else that is done in the mutex, since the server's system does its part within: of a
+ * crowd many would sleep for it. */
+bool lk_pipe_write(lk_pipe *pipe, int64_t now_us) {
+  lk_outbox lent;
+  lk_pipe_note_sent(pipe, now_us);
+  if (!pipe->waiters || !lk_conn_lend(&pipe->conn, &lent)) return lk_conn_try_flush(&pipe->conn);
+  int fd = pipe->conn.sending.fd;
+  lk_pipe_let_go(pipe);
+  ssize_t n = lk_socket_send(fd, lent.bytes + lent.sent, lent.len - lent.sent);
+  lk_mutex_lock(&pipe->mutex);
+  if (lk_conn_give_back(&pipe->conn, &lent, n)) return true;
+  lk_pipe_note_sent(pipe, lk_clock_us());
+  return lk_conn_try_flush(&pipe->conn);
+}
+
+void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) {
+  static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+  const size_t ahead = request->asking ? sizeof asking - 1 : 0;
+  request->skips = request->asking;
+  if (!lk_conn_reserve(&pipe->conn, ahead + request->wire_len)) {
+    lk_pipe_finish(pipe, request, LK_NOMEM, "out of memory");
+    return;
+  }
+  if (request->asking) lk_conn_append(&pipe->conn, asking, ahead);
+  lk_conn_append(&pipe->conn, request->wire, request->wire_len);
+  if (request->traced) lk_traced_sent(request->traced, now_us);
+  request->answer.sent_us = now_us;
+  request->answer.copies++;
+  lk_queue_push(&pipe->inflight, request);
+  if (!pipe->unsent) pipe->unsent = request;
+}
+
+void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) {
+  lk_request *request;
+  while ((request = lk_queue_pop(&pipe->first)) != NULL) lk_pipe_dispatch(pipe, request, now_us);
+}
