@@ -216,8 +216,8 @@ static void a_header_that_is_not_understood_gives_its_line(void **state) {
                                      "#!lua\n--[[ latchkey-script\n]]\n",
                                      "#!lua\n--[[ latchkey-script\nname:  mine/broken\n]]\n",
                                      "#!lua\n--[[ latchkey-script\nversion:  1.0.0\n]]\n",
-                                     "#!lua\n--[[ latchkey-script\nname:  mine/broken\n"
-                                     "version:  1.0.0b\n]]\n"};
+                                     ("#!lua\n--[[ latchkey-script\nname:  mine/broken\n"
+                                      "version:  1.0.0b\n]]\n")};
   for (size_t i = 0; i < sizeof bare / sizeof *bare; i++) {
     write_file("mine", "broken", bare[i]);
     assert_not_opened(LK_INVALID, "mine/broken.lua: ");
