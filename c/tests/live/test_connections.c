@@ -44,11 +44,15 @@ static int start(void **state) {
   return 0;
 }
 
+/* Also after a start that failed: what is gone is not there for the next one. */
 static int stop(void **state) {
   (void)state;
   for (int i = 0; i < LOCKS; i++) lk_lock_close(locks[i]);
+  memset(locks, 0, sizeof locks);
   lk_client_close(client);
+  client = NULL;
   server_stop(srv);
+  srv = NULL;
   return 0;
 }
 
