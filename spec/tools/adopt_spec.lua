@@ -56,6 +56,19 @@ describe('latchkey adopt', function()
     dir.rmtree(lock)
   end)
 
+  it('reads off the text how a channel is formed', function()
+    local forms = {}
+    local texts = { "KEYS[1] .. ':released'", "'bell:' .. (KEYS[2] .. tail)", 'name(1)' }
+    for i, text in ipairs(texts) do
+      local source = "local tail = ':x'\nredis.call('DEL', KEYS[1], KEYS[2])\n"
+        .. ("redis.call('PUBLISH', %s, 'free')\nreturn 1"):format(text)
+      local contract = assert(adopt.contract(folder .. '/shop/take.lua', source, 'shop/take'))
+      forms[i] = contract:match('\nchannels:\n  %- channel  (%S+)')
+    end
+
+    assert.same({ '{name}:released', 'bell:{name}:2:x', '{name}:told' }, forms)
+  end)
+
   it('asks what a copy of a call does, and lint asks until it is decided', function()
     utils.writefile(folder .. '/shop/take.lua', 'return 1')
     command.run('adopt', folder .. '/shop/take.lua')

@@ -46,6 +46,13 @@ describe('lint', function()
     assert.same({}, (lint.run({ FIXTURES .. 'good' })))
   end)
 
+  it('takes an owner who is told to others alone for one that is not compared', function()
+    local findings = lint.run({ FIXTURES .. 'told/release.lua' })
+
+    assert.equal(1, #findings)
+    assert.equal('owner', findings[1].rule)
+  end)
+
   for _, rule in ipairs(lint.rules) do
     -- These are about several files: they have specs of their own.
     if rule.id ~= 'file' and rule.id ~= 'ledger' and rule.id ~= 'forms' then

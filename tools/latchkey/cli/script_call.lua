@@ -273,7 +273,7 @@ function script_call.refusal(folder, name)
   if not source then
     return { status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(name),
       hint = 'latchkey status lists them' }
-  elseif not script_call.has_header(source) then
+  elseif not script_call.has_header(source) and not catalog.contract_of(file, source) then
     return { status = 'LK_NO_SCRIPT', message = file .. ' has no header, from which names and '
       .. 'arguments are known', hint = ('write "%s ..." as its second line; with --mock, and keys '
       .. 'and arguments written out, it runs without'):format(HEADER) }

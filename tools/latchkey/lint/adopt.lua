@@ -92,21 +92,31 @@ local function note_arguments(call, place, args)
   end
 end
 
+-- A guess, of each key another.
+local function key_form(place)
+  return place == 1 and '{name}' or ('{name}:%d'):format(place)
+end
+
 -- Where the channel of a message comes from; a script that takes it under both names has one.
-local function note_channel(node, place, args, channels)
+local function note_channel(node, place, values, args, channels)
   local array, at = place(node)
   if array == 'ARGV' then
     entry(args, at).kind = 'channel'
   else
-    channels[1] = { 'channel', '{name}:told', MARK .. ' how the script forms its name' }
+    local form = script_of.text_of(node, values, function(part)
+      local of, number = place(part)
+      return of == 'KEYS' and key_form(number) or nil
+    end)
+    channels[1] = { 'channel', form or '{name}:told', MARK .. ' how the script forms its name' }
   end
 end
 
 local function note_calls(script, place, keys, args, channels)
+  local values = script_of.definitions(script.block)
   for _, call in ipairs(script.calls) do
     local command = call.command
     if command and command.access == 'publish' then
-      note_channel(call.node[3] or {}, place, args, channels)
+      note_channel(call.node[3] or {}, place, values, args, channels)
     elseif command and command.keys ~= 'none' then
       local last = command.keys == 'all' and #call.node or command.keys == 'two' and 4 or 3
       for i = 3, math.min(last, #call.node) do
@@ -231,9 +241,8 @@ local function key_rows(keys)
   local rows = {}
   for place = 1, keys.n or 0 do
     local key = keys[place] or {}
-    local form = place == 1 and '{name}' or ('{name}:%d'):format(place)
     rows[place] = { key.name or (keys.n == 1 and 'key' or 'key' .. place), key.type or 'any',
-      (key.r and 'r' or '') .. (key.w and 'w' or not key.r and 'r' or ''), form,
+      (key.r and 'r' or '') .. (key.w and 'w' or not key.r and 'r' or ''), key_form(place),
       MARK .. ' how its name is formed, and what it holds' }
   end
   return rows

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules on scripts that have a contract beside them, and on owners.
 local header = require('latchkey.script.header')
+local names = require('latchkey.script.names')
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
@@ -123,8 +124,39 @@ local function answers(script, report)
   end)
 end
 
--- Who takes an owner's name and neither compares it nor gives it to the server does the same for
--- everybody.
+-- A lock's name, for which channels of code and contract are compared.
+local SAMPLE = 'job'
+
+local function channel(script, report)
+  local bound, values = bound_places(script), script_of.definitions(script.block)
+  local function key_of(node)
+    local array, place = place_of(node, bound)
+    local key = array == 'KEYS' and script.header.keys[place] or nil
+    local fixed = key and not key.many and key.form.kind ~= 'slot' and key.form.plus == ''
+    return fixed and names.form(key.form, SAMPLE) or nil
+  end
+  local listed = {}
+  for _, row in ipairs(script.header.channels) do
+    listed[names.form(row.form, SAMPLE)] = true
+  end
+  for _, call in ipairs(script.calls) do
+    local publishes = call.command and call.command.access == 'publish' and call.node[3]
+    local formed = publishes and script_of.text_of(call.node[3], values, key_of)
+    if formed and not listed[formed] then
+      report(call.line, ('it publishes on "%s" for the lock "%s"; no line of "channels:" forms '
+        .. 'that'):format(formed, SAMPLE))
+    end
+  end
+end
+
+local function is_publish(node)
+  local verb = script_of.member(node[1], 'redis')
+  local command = node[2] and node[2].tag == 'String' and node[2].value:upper()
+  return (verb == 'call' or verb == 'pcall') and (command == 'PUBLISH' or command == 'SPUBLISH')
+end
+
+-- Who takes an owner's name and neither compares it nor gives it to the server to keep does the
+-- same for everybody. What is told to others guards nothing.
 local function owner(script, report)
   local bound, minded = bound_places(script), {}
   local function mind(node)
@@ -139,7 +171,7 @@ local function owner(script, report)
   parser.walk(script.block, function(node)
     if node.tag == 'Operator' and (node.op == '==' or node.op == '~=') then
       mind(node)
-    elseif node.tag == 'Call' then
+    elseif node.tag == 'Call' and not is_publish(node) then
       for i = 2, #node do
         mind(node[i])
       end
@@ -160,6 +192,8 @@ return {
     needs = 'both', of_contract = true, check = takes },
   { id = 'answers', wants = 'replies that are written out are those of the contract',
     needs = 'both', of_contract = true, check = answers },
-  { id = 'owner', wants = 'the name of an owner is compared, or given to a command',
+  { id = 'channel', wants = 'a channel that a script forms itself is in its contract',
+    needs = 'both', of_contract = true, check = channel },
+  { id = 'owner', wants = 'the name of an owner is compared, or given to a command that keeps it',
     needs = 'both', check = owner },
 }

@@ -8,25 +8,6 @@ local key_names = {}
 -- Stand in a built name for what is only known at run time, and for a key in braces.
 local UNKNOWN, BRACED = '\1', '\2'
 
--- What each variable is, where it is given one value only: var -> expression.
-local function definitions(script)
-  local values, changed = {}, {}
-  parser.walk(script.block, function(node)
-    if node.tag == 'Local' then
-      for i, var in ipairs(node.vars) do
-        values[var] = node[i]
-      end
-    end
-    for i = 1, node.targets or 0 do
-      changed[node[i].var or false] = true
-    end
-  end)
-  for var in pairs(changed) do
-    values[var] = nil
-  end
-  return values
-end
-
 -- The parameters of local functions with what each is called with: var -> arguments.
 local function passed(script)
   local functions, arguments = {}, {}
@@ -167,7 +148,7 @@ end
 ---@param script table of lint.script, with header and block
 ---@return table origin
 function key_names.of(script)
-  local self = setmetatable({ one = {}, many = {}, values = definitions(script),
+  local self = setmetatable({ one = {}, many = {}, values = script_of.definitions(script.block),
     arguments = passed(script), bracers = bracers(script), derived = script.header.derived,
     unbound = script.contract and script.header.keys or {} }, Origin)
   for _, bound in ipairs(script.bindings) do
