@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEASE "300"
-enum { LEASE_MS = 300, PATIENCE_MS = 10000 };
+#define LEASE "1000"
+enum { LEASE_MS = 1000, PATIENCE_MS = 10000 };
 
 static const struct {
   const char *verb, *code;
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
   if (lk_watch_open(client, &spec, &watch, &error) != LK_OK) fail("watch", &error);
   if (lk_wait_open(client, "example:desk", &wait, &error) != LK_OK) fail("listen", &error);
 
-  nanosleep(&(struct timespec){.tv_nsec = 3 * LEASE_MS * 1000000L}, NULL);
+  nanosleep(&(struct timespec){.tv_sec = 3 * LEASE_MS / 1000}, NULL);
   expect("three leases later it is hers still", lk_watch_remaining_ms(watch) > 0);
   expect("bob finds it taken", run(client, "desk/sit", "bob") == 0);
 
