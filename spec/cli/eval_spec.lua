@@ -38,6 +38,13 @@ describe('latchkey eval', function()
       assert.is_true(server:is_free('job'))
     end)
 
+    it('names an argument of another script before one that is missing', function()
+      local result = eval('lock/acquire', '--name', 'job', '--token', '7')
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('lock/acquire has no argument "token"', 1, true))
+    end)
+
     it('leaves out an argument that need not be given', function()
       local take = { 'fenced/acquire', '--name', 'job', '--lease', '30s', '--hold', '1' }
 

@@ -136,15 +136,28 @@ local function form_argument(field, given, name)
   return given
 end
 
+-- An option that another script takes, if this one does not.
+local function foreign_option(script, args)
+  local known = {}
+  for _, field in ipairs(script.header.argv) do
+    known['field_' .. field.name] = true
+  end
+  for option in pairs(args) do
+    if option:find('^field_') and not known[option] then
+      return ('%s has no argument "%s"'):format(script.name, option:sub(7))
+    end
+  end
+end
+
 -- Keys and arguments from --name and the header.
 local function form(script, args)
   local good, why = names.check(args.name)
-  if not good then
+  why = not good and why or foreign_option(script, args)
+  if why then
     return nil, why
   end
-  local keys, values, known, by_name, told = {}, {}, {}, {}, {}
+  local keys, values, by_name, told = {}, {}, {}, {}
   for i, field in ipairs(script.header.argv) do
-    known['field_' .. field.name] = true
     values[i], why = form_argument(field, args['field_' .. field.name], args.name)
     if why then
       return nil, why
@@ -159,11 +172,6 @@ local function form(script, args)
       return nil, script.name .. ' takes keys that are not formed from the name; write them out'
     end
     keys[i] = names.form(key.form, args.name, by_name)
-  end
-  for option in pairs(args) do
-    if option:find('^field_') and not known[option] then
-      return nil, ('%s has no argument "%s"'):format(script.name, option:sub(7))
-    end
   end
   return keys, values, told
 end
