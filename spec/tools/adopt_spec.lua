@@ -56,6 +56,14 @@ describe('latchkey adopt', function()
     dir.rmtree(lock)
   end)
 
+  it('lists no reply for the end of a script that is not reached', function()
+    local both = "if redis.call('GET', KEYS[1]) then return 1 else return 0 end"
+    local one = "if redis.call('GET', KEYS[1]) then return 1 elseif KEYS[2] then return 0 end"
+
+    assert.same({ '1', '0' }, shapes(both))
+    assert.same({ '1', '0', 'nil' }, shapes(one))
+  end)
+
   it('reads off the text how a channel is formed', function()
     local forms = {}
     local texts = { "KEYS[1] .. ':released'", "'bell:' .. (KEYS[2] .. tail)", 'name(1)' }

@@ -182,6 +182,19 @@ local function shapes_of(node, calls)
   return call and ANSWERS[call.name] or { MARK }
 end
 
+-- Does every way through a block end with a reply?
+local function returns(block)
+  local last = block[#block]
+  if not last or last.tag ~= 'If' then
+    return last ~= nil and last.tag == 'Return'
+  end
+  local has_else = #last % 2 == 1
+  for i = 2, #last, 2 do
+    has_else = has_else and returns(last[i])
+  end
+  return has_else and returns(last[#last])
+end
+
 local function replies_of(script)
   local calls, list, seen, errors = {}, {}, {}, {}
   for _, call in ipairs(script.calls) do
@@ -210,8 +223,7 @@ local function replies_of(script)
       end
     end
   end)
-  local last = script.block[#script.block]
-  if not last or last.tag ~= 'Return' then
+  if not returns(script.block) then
     add(list, 'nil')
   end
   return list, errors
