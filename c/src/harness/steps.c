@@ -17,15 +17,15 @@ void lk_steps_init(lk_steps *steps, lk_op *op, void (*step)(lk_steps *steps, uns
   steps->running = true;
 }
 
-/* Runs it until nothing is noted any more. The one whose turn has come by that, with a reference, and what it is
+/* Runs it until nothing is noted any more; for the first time, if it starts. The one whose turn has come by that, with a reference, and what it is
  * to be told: not before it runs, since until then it may be given what it waits for. */
-static lk_steps *steps_run(lk_steps *steps, unsigned happened, unsigned *handed_on) {
+static lk_steps *steps_run(lk_steps *steps, unsigned happened, bool starts, unsigned *handed_on) {
   lk_op *op = steps->op;
   lk_client *client = op->client;
   lk_steps *next = NULL;
   lk_mutex_lock(&client->mutex);
   steps->happened |= happened;
-  bool mine = !steps->running;
+  bool mine = starts || !steps->running;
   if (mine) {
     steps->running = true;
     lk_op_keep(op);
@@ -49,26 +49,19 @@ static lk_steps *steps_run(lk_steps *steps, unsigned happened, unsigned *handed_
 }
 
 /* One that ends lets the next run, on the same stack. */
-void lk_steps_tell(lk_steps *steps, unsigned happened) {
+static void steps_go(lk_steps *steps, unsigned happened, bool starts) {
   unsigned handed_on = 0;
-  lk_steps *next = steps_run(steps, happened, &handed_on);
+  lk_steps *next = steps_run(steps, happened, starts, &handed_on);
   while (next) {
     lk_op *op = next->op;
-    lk_steps *after = steps_run(next, handed_on, &handed_on);
+    lk_steps *after = steps_run(next, handed_on, false, &handed_on);
     lk_op_drop(op);
     next = after;
   }
 }
 
-void lk_steps_start(lk_steps *steps, unsigned happened) {
-  lk_op *op = steps->op;
-  lk_op_keep(op); /* others may run it from here on, to its end */
-  lk_mutex_lock(&op->client->mutex);
-  steps->running = false;
-  lk_mutex_unlock(&op->client->mutex);
-  lk_steps_tell(steps, happened);
-  lk_op_drop(op);
-}
+void lk_steps_tell(lk_steps *steps, unsigned happened) { steps_go(steps, happened, false); }
+void lk_steps_start(lk_steps *steps, unsigned happened) { steps_go(steps, happened, true); }
 
 void lk_steps_tell_later(lk_steps *steps, unsigned happened) {
   steps->happened |= happened;
