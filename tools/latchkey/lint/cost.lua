@@ -166,7 +166,7 @@ end
 local ASSUMED_MAX = 6
 
 local function deciders(script)
-  local seen, changed, list = {}, {}, {}
+  local seen, changed, list = {}, script_of.changed(script.block), {}
   parser.walk(script.block, function(node)
     local operands = node.tag == 'If' and node or node.tag == 'Operator' and node
       or node.tag == 'Unary' and node.op == 'not' and node or {}
@@ -176,9 +176,6 @@ local function deciders(script)
         seen[var] = (seen[var] or 0) + 1
         list[#list + 1] = seen[var] == 2 and var or nil
       end
-    end
-    for i = 1, node.targets or 0 do
-      changed[node[i].var or false] = true
     end
   end)
   local found = {}

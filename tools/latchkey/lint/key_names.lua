@@ -81,24 +81,24 @@ end
 
 -- What a script puts together: the text of a name, in which a key in braces is BRACED.
 function Origin:text(node)
-  if node.tag == 'String' then
-    return node.value
-  elseif node.tag == 'Operator' and node.op == '..' then
-    return self:text(node[1]) .. self:text(node[2])
-  elseif node.tag == 'Paren' then
-    return self:text(node[1])
-  elseif node.tag == 'Call' and self.bracers[node[1].var or false]
-    and self:declared(node[2]) then
-    return BRACED
-  elseif self.values[node.var or false] then
-    return self:text(self.values[node.var])
-  end
+  return script_of.text_of(node, self.values, function(part)
+    if part.tag == 'Call' and self.bracers[part[1].var or false] and self:declared(part[2]) then
+      return BRACED
+    elseif self.values[part.var or false] then
+      return nil
+    end
+    return self:argument_text(part) or UNKNOWN
+  end)
+end
+
+-- The text of a parameter that is the same in each call of its function.
+function Origin:argument_text(node)
   local arguments = self.arguments[node.var or false]
   local text = arguments and arguments[1] and self:text(arguments[1])
   for _, argument in ipairs(arguments or {}) do
     text = argument and text == self:text(argument) and text or nil
   end
-  return text or UNKNOWN
+  return text
 end
 
 -- Is a declared key, without braces around it, part of the name?

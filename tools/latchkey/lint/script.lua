@@ -41,36 +41,40 @@ function script.integer(node)
   return node and node.tag == 'Number' and node.value or nil
 end
 
----What each variable is, where it is given one value only.
+---Which variables are given another value later.
 ---@param block table
----@return table values var -> expression
-function script.definitions(block)
-  local values, changed = {}, {}
+---@return table changed var -> true
+function script.changed(block)
+  local changed = {}
   parser.walk(block, function(node)
-    if node.tag == 'Local' then
-      for i, var in ipairs(node.vars) do
-        values[var] = node[i]
-      end
-    end
     for i = 1, node.targets or 0 do
       changed[node[i].var or false] = true
     end
   end)
-  for var in pairs(changed) do
-    values[var] = nil
-  end
+  return changed
+end
+
+---What each variable is, where it is given one value only.
+---@param block table
+---@return table values var -> expression
+function script.definitions(block)
+  local values, changed = {}, script.changed(block)
+  parser.walk(block, function(node)
+    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
+      values[var] = not changed[var] and node[i] or nil
+    end
+  end)
   return values
 end
 
 ---The text of what is put together by `..` of literals and of what somebody knows.
 ---@param node table an expression
 ---@param values table as script.definitions() gives them
----@param known fun(node: table): string|nil
+---@param known fun(node: table): string|nil asked of what is neither
 ---@return string|nil text nil: only a run can tell
 function script.text_of(node, values, known)
-  local text = known(node)
-  if text or node.tag == 'String' then
-    return text or node.value
+  if node.tag == 'String' then
+    return node.value
   elseif node.tag == 'Paren' then
     return script.text_of(node[1], values, known)
   elseif node.tag == 'Operator' and node.op == '..' then
@@ -78,8 +82,8 @@ function script.text_of(node, values, known)
     local right = left and script.text_of(node[2], values, known)
     return right and left .. right
   end
-  local value = values[node.var or false]
-  return value and script.text_of(value, values, known)
+  local text, value = known(node), values[node.var or false]
+  return text or value and script.text_of(value, values, known)
 end
 
 -- Bindings of the form `local name = KEYS[i]`, and of all keys or arguments as one table.
