@@ -75,7 +75,9 @@ function mutations.bytes(c, text)
   return text
 end
 
-local function sorted_names(object)
+---@param object table
+---@return table names of its fields, in an order that is the same each time
+function mutations.sorted_names(object)
   local names = {}
   for name in pairs(object) do
     names[#names + 1] = name
@@ -97,7 +99,7 @@ end
 
 -- Goes down to somewhere, and changes what is there.
 local function change_node(c, node, donor)
-  local names = sorted_names(node)
+  local names = mutations.sorted_names(node)
   local name = #names > 0 and c:one(names)
   if name and type(node[name]) == 'table' and c:below(4) > 0 then
     return change_node(c, node[name], donor)
@@ -111,8 +113,8 @@ local function change_node(c, node, donor)
     node[name] = node[c:one(names)]
   elseif what == 2 and type(name) == 'number' then
     table.insert(node, name, node[c:one(names)])
-  elseif what == 3 and #sorted_names(donor) > 0 then
-    node[name] = donor[c:one(sorted_names(donor))]
+  elseif what == 3 and #mutations.sorted_names(donor) > 0 then
+    node[name] = donor[c:one(mutations.sorted_names(donor))]
   else
     node[name] = odd_value(c)
   end

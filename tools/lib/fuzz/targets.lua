@@ -23,15 +23,6 @@ local function small()
   return about
 end
 
-local function sorted_paths(files)
-  local list = {}
-  for file in pairs(files) do
-    list[#list + 1] = file
-  end
-  table.sort(list)
-  return list
-end
-
 -- Changes what is in the bundle, and packs it again in the right form: mere bytes do not get past
 -- its sums.
 local function change_bundle(c, bytes)
@@ -45,7 +36,7 @@ local function change_bundle(c, bytes)
     return mutations.bytes(c, bytes)
   end
   for _ = 0, c:below(2) do
-    local file, what = c:one(sorted_paths(files)), c:below(8)
+    local file, what = c:one(mutations.sorted_names(files)), c:below(8)
     local change = file:find('%.json$') and mutations.json or mutations.bytes
     if what == 0 then
       files[file] = nil
