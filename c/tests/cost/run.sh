@@ -147,18 +147,23 @@ answers_for_nothing() {
   [ "$all" -eq "$pair_commands" ] && [ $percent -le 101 ]
 }
 
-# KiB of one idle client, the least of three counts: idle MODE. With one arena, since into how many malloc spreads the
-# clients' threads is a matter of chance.
+# idle MODE: sets bytes (in use of the heap) and threads (in hundredths) of one idle client. With one arena: of
+# others, what their threads keep for themselves counts as in use.
 idle() {
-  for _ in 1 2 3; do
-    echo $((($(MALLOC_ARENA_MAX=1 ours 300 "$1") - $(MALLOC_ARENA_MAX=1 ours 100 "$1")) / 200))
-  done | sort -n | head -n 1
+  local -a few_of many_of
+  read -r -a few_of < <(MALLOC_ARENA_MAX=1 ours 100 "$1")
+  read -r -a many_of < <(MALLOC_ARENA_MAX=1 ours 300 "$1")
+  bytes=$(((many_of[0] - few_of[0]) / 200))
+  threads=$(((many_of[1] - few_of[1]) / 2))
 }
 idles_alike() {
-  local without with
-  without=$(idle idle) with=$(idle idle-answering)
-  title="answers: $with KiB an idle client, without $without, at most 5 % more"
-  [ "$without" -gt 50 ] && [ $((100 * with)) -le $((105 * without)) ]
+  local plain_bytes plain_threads
+  idle idle
+  plain_bytes=$bytes plain_threads=$threads
+  idle idle-answering
+  title="answers: $bytes bytes of heap an idle client, without $plain_bytes, at most 5 % more; no more threads"
+  [ "$plain_bytes" -gt 10000 ] && [ $((100 * bytes)) -le $((105 * plain_bytes)) ] &&
+    [ "$threads" -eq "$plain_threads" ]
 }
 
 if [ "$record" = --record ]; then
