@@ -36,10 +36,14 @@ static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWN
   snprintf(owner, LK_OWNER_SIZE, "lk-%s:%llu", client->uuid, (unsigned long long)ticket);
 }
 
-static bool fair_is_held(const lk_record *record, uint64_t ticket) {
+/* Has this name what it was given? The message may come after the answer that said so: while its release is
+ * under way, too, which is to be answered before anything else is done for that name. */
+static bool fair_is_known(const lk_record *record, uint64_t ticket) {
   char owner[LK_OWNER_SIZE];
   owner_of(record->client, ticket, owner);
-  return lk_record_is_held_as(record, owner);
+  lk_hold *leaving = lk_record_leaving_as(record, owner);
+  if (leaving) leaving->told_again = true;
+  return leaving || lk_record_is_held_as(record, owner);
 }
 
 typedef struct unwanted {
@@ -95,7 +99,7 @@ static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
     while (a && a->serial != ticket) a = a->next;
     if (a) {
       fair_tell(a, TOLD_TICKET);
-    } else if (!fair_is_held(record, ticket)) {
+    } else if (!fair_is_known(record, ticket)) {
       /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a record with waiters is told */
       fair_refuse(record->first->lock, ticket);
     }

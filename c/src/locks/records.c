@@ -127,6 +127,12 @@ bool lk_record_is_held_as(const lk_record *record, const char *owner) {
   return records_is_among(record->holds, owner);
 }
 
+lk_hold *lk_record_leaving_as(const lk_record *record, const char *owner) {
+  lk_hold *hold = record->leaving;
+  while (hold && strcmp(hold->owner, owner) != 0) hold = hold->next;
+  return hold;
+}
+
 void lk_record_forget_lock(lk_record *record, const lk_lock *lock) {
   if (lock->holds > 0) unhear(record->holds, lock);
 }

@@ -17,10 +17,11 @@ enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
 
 /* Somebody's hold. Its count is changed only by its owner's calls, of which there is one at a time. */
 struct lk_hold {
-  lk_hold *below[2]; /* others of its record */
-  lk_lock *lock;     /* with a reference: its renewals are formed by it */
-  lk_caller *caller; /* NULL: a thread; not looked at out of the table, where it may be gone */
-  lk_held among;     /* its caller's */
+  lk_hold *below[2];   /* others of its record */
+  lk_hold *next, **at; /* others of its record whose release is under way */
+  lk_lock *lock;       /* with a reference: its renewals are formed by it */
+  lk_caller *caller;   /* NULL: a thread; not looked at out of the table, where it may be gone */
+  lk_held among;       /* its caller's */
   uint64_t caller_id;
   int64_t token; /* 0: the kind has none */
   int64_t since_us;
@@ -28,6 +29,7 @@ struct lk_hold {
   int32_t count;            /* LK_HOLD_MAX at most */
   atomic_uint refs;         /* the table's, its watch's, and one for each operation on it */
   bool unheard;             /* a loss of it is not told any more */
+  bool told_again;          /* a message gave it the lock while its release was under way */
   struct lk_origin *origin; /* of its span; NULL: nobody wants one */
   char owner[];             /* NUL-terminated, of LK_OWNER_SIZE at most */
 };
@@ -65,6 +67,7 @@ struct lk_record {
   lk_kind kind;
   char *name;
   lk_hold *holds;           /* a tree: many may read at once */
+  lk_hold *leaving;         /* if it queues: those whose release was not answered yet */
   lk_attempt *first, *last; /* the line */
   struct {
     lk_beat *first, *last;
@@ -94,6 +97,8 @@ lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id);
 int64_t lk_record_held_until_us(const lk_record *record);
 /* With the client's mutex held: is it this name's? */
 bool lk_record_is_held_as(const lk_record *record, const char *owner);
+/* With the client's mutex held: the hold of this name whose release is under way; NULL: none. */
+lk_hold *lk_record_leaving_as(const lk_record *record, const char *owner);
 /* With the client's mutex held: into the record, and out of it. */
 void lk_record_add(lk_record *record, lk_hold *hold);
 void lk_record_remove(lk_record *record, const lk_hold *hold);

@@ -50,7 +50,7 @@ static void release_fill(const leaving *l, lk_arguments *with) {
 }
 
 /* In the background: the old name first, since a late hand-over needs it to hold; then the new one. */
-static void undo(const leaving *l) {
+static void undo(const leaving *l, bool late) {
   lk_call steps[LK_UNDO_STEPS];
   lk_particulars p = {.owner = l->hold->owner, .hold = 0, .once = true};
   const char *owners[LK_UNDO_STEPS] = {l->hold->owner, l->heir ? l->heir->owner : NULL};
@@ -62,7 +62,7 @@ static void undo(const leaving *l) {
     if (lk_bound_make(&l->lock->release, &l->lock->values, &p, &steps[count]) != LK_OK) break;
     count++;
   }
-  if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us, true);
+  if (count > 0) lk_undo_start(l->lock->client, steps, count, lease_us, late);
 }
 
 /* What a call says that was answered. */
@@ -91,9 +91,21 @@ static void release_count_end(const leaving *l, lk_status status) {
   if (l->left == 0) lk_meter_add(&counts->held, lk_clock_us() - l->hold->since_us);
 }
 
+/* Nothing is under way for this name any more. If a message gave it the lock meanwhile, that was the message of the
+ * hold that is over, or a late copy of its acquire had queued it again: it is given back once more. */
+static void release_part(leaving *l) {
+  if (l->left > 0 || !l->lock->row->queues) return;
+  lk_mutex_lock(&l->lock->client->mutex);
+  LK_LIST_TAKE(l->hold);
+  bool again = l->hold->told_again;
+  lk_mutex_unlock(&l->lock->client->mutex);
+  if (again) undo(l, false);
+}
+
 /* The level is gone, whatever came of it. */
 static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
   const lk_lock *lock = l->lock;
+  release_part(l);
   if (l->lost != LK_LOST_NOT) {
     status = lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)l->lost));
   }
@@ -118,7 +130,7 @@ static lk_status release_settle(leaving *l, const lk_answer *answer, lk_error *e
   if (status == LK_OK) status = release_released(l, answer, heard.outcome.first, error);
   bool undone = lk_undo_may_help(heard.status) || (l->heir && heard.status != LK_OK);
   /* What is to stay for a while is not freed at once instead: its lease does that. */
-  if (l->left == 0 && undone && l->rest_ms == 0) undo(l);
+  if (l->left == 0 && undone && l->rest_ms == 0) undo(l, true);
   if (status == LK_UNREACHABLE) {
     status = lk_fail(error, LK_UNSURE, "%s; it is free when its lease ends", answer->why);
   }
@@ -143,7 +155,10 @@ static bool take_level(leaving *l) {
                   LK_TEXT("owner", hold->owner), LK_NUMBER("left", l->left));
     l->lost = lk_watch_look(hold->watch);
     if (l->left > 0) hold->count = (int32_t)l->left;
-    if (l->left == 0) watch = lk_hold_take(hold);
+    if (l->left == 0) {
+      watch = lk_hold_take(hold);
+      if (l->lock->row->queues) LK_LIST_PUT(&l->lock->record->leaving, hold);
+    }
   }
   lk_mutex_unlock(&client->mutex);
   if (watch) lk_hold_end(hold, watch);

@@ -259,6 +259,81 @@ static void a_ticket_of_a_call_that_went_out_twice_is_confirmed(void **state) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
+/* Another waits in this process, so that the channel is heard on: it sends no heartbeat for long. */
+typedef struct other {
+  lk_lock *lock;
+  lk_caller *task;
+  kit_job job;
+  char owner[LK_OWNER_MAX + 1];
+} other;
+
+static void begin_other(other *o) {
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.heartbeat_ms = 60000;
+  options.lease_ms = 4 * options.heartbeat_ms;
+  options.renew = true;
+  o->lock = kit_lock(fix.client, LK_FAIR, "job", &options);
+  o->task = kit_caller(fix.client);
+  kit_begin_acquire(&o->job, o->lock, o->task, LK_FOREVER);
+  fake_command acquire = take("fair/acquire");
+  copy(&acquire, 1, o->owner);
+  answer(acquire, WAIT);
+}
+
+static void end_other(other *o) {
+  tell_ticket(o->owner);
+  EXPECT(LK_OK, kit_end(&o->job));
+  lk_lock_close(o->lock);
+  lk_caller_free(o->task);
+}
+
+/* Holds by a ticket, and its release is under way. */
+static fake_command release_beside(other *o, char owner[LK_OWNER_MAX + 1]) {
+  answer(queue_up(LK_FOREVER, owner), WAIT);
+  begin_other(o);
+  tell_ticket(owner);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.job, fix.lock, fix.task);
+  fake_command release = take("fair/release");
+  assert_string_equal(fake_arg(&release, 1), owner);
+  return release;
+}
+
+static fake_command take_release_of(const char *ticket) {
+  fake_command release = take("fair/release");
+  assert_string_equal(strrchr(fake_arg(&release, 1), ':'), ticket);
+  assert_string_equal(fake_arg(&release, 2), "0");
+  return release;
+}
+
+/* An answer may say that the lock is a waiter's before the message does. If a release for that message ran before the
+ * one that is under way, that one would find nothing and call the hold lost. */
+static void a_ticket_of_a_hold_that_is_released_waits_for_the_answer(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  other o = {0};
+  fake_command release = release_beside(&o, owner);
+  tell_ticket(owner);
+  tell_ticket("lk-x:777"); /* that of nobody: what comes of it comes behind */
+  fake_command behind = take_release_of(":777");
+  answer(release, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  answer(behind, GONE);
+  answer(take_release_of(strrchr(owner, ':')), GONE); /* a late copy may have queued it anew */
+  end_other(&o);
+}
+
+static void a_ticket_of_a_hold_that_was_released_is_given_back(void **state) {
+  (void)state;
+  char owner[LK_OWNER_MAX + 1];
+  other o = {0};
+  answer(release_beside(&o, owner), RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  tell_ticket(owner);
+  answer(take_release_of(strrchr(owner, ':')), GONE);
+  end_other(&o);
+}
+
 /* ---------------------------------------------------------------------------------- lost answers -- */
 
 static void an_acquire_without_an_answer_is_looked_after(void **state) {
@@ -335,6 +410,8 @@ int main(void) {
       TEST(a_ticket_is_confirmed_when_half_of_the_heartbeat_is_gone),
       TEST(a_grant_that_was_lost_is_not_believed_then_or_later),
       TEST(a_ticket_of_a_call_that_went_out_twice_is_confirmed),
+      TEST(a_ticket_of_a_hold_that_is_released_waits_for_the_answer),
+      TEST(a_ticket_of_a_hold_that_was_released_is_given_back),
       TEST(an_acquire_without_an_answer_is_looked_after),
       TEST(an_acquire_that_was_not_heard_is_made_under_another_name),
       TEST(leaving_goes_on_until_it_is_answered),
