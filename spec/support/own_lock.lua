@@ -17,9 +17,11 @@ function own_lock.folder(page)
   local folder = path.tmpname()
   os.remove(folder)
   local text = assert(utils.readfile(page or PAGE))
-  for file, content in text:gmatch('\n```%l+ ([^\n ]+)\n(.-)```') do
-    dir.makepath(path.dirname(folder .. '/' .. file))
-    assert(utils.writefile(folder .. '/' .. file, content))
+  for kind, file, content in text:gmatch('\n```(%l+) ([^\n ]+)\n(.-)```') do
+    if kind ~= 'repl' then
+      dir.makepath(path.dirname(folder .. '/' .. file))
+      assert(utils.writefile(folder .. '/' .. file, content))
+    end
   end
   return folder
 end

@@ -111,6 +111,27 @@ describe('a contract', function()
       .. 'acme:{name}:lock in acme/acquire', 1, true), out)
   end)
 
+  it('has the channels that the script forms, of what its variables are then', function()
+    local function lint(channel)
+      local source = "local where, key = KEYS[1], KEYS[1]\nwhere = where .. ':free'\n"
+        .. "if redis.call('GET', key) ~= ARGV[1] then return 0 end\n"
+        .. ("redis.call('DEL', key)\nredis.call('PUBLISH', %s, 'free')\nreturn 1\n")
+      own_lock.write(folder, 'release', source:format(channel),
+        { ['argv:\n'] = 'channels:\n  - told  acme:{name}:lock:free  told\nargv:\n',
+          ['  - bell   channel  acme:{name}:free  told when the lock is free\n'] = '' })
+      return select(2, command.run('lint', scripts))
+    end
+    local text = utils.readfile(scripts .. '/acme/release.contract')
+    local found = {}
+
+    for i, channel in ipairs({ 'where', "key .. ':free'", 'key' }) do
+      utils.writefile(scripts .. '/acme/release.contract', text)
+      found[i] = lint(channel):match('it publishes on ("[^"]+")') or 'nothing'
+    end
+
+    assert.same({ 'nothing', 'nothing', '"acme:job:lock"' }, found)
+  end)
+
   it('forms keys with the name in the midst of them', function()
     local form = { kind = 'pattern', text = 'acme:{name}:lock', plus = '' }
     local tagged = { kind = 'pattern', text = 'acme:{{name}}', plus = '' }

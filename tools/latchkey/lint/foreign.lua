@@ -127,10 +127,11 @@ end
 -- A lock's name, for which channels of code and contract are compared.
 local SAMPLE = 'job'
 
+-- A variable is what it was made of only where it stays so, which `values` knows.
 local function channel(script, report)
-  local bound, values = bound_places(script), script_of.definitions(script.block)
+  local values = script_of.definitions(script.block)
   local function key_of(node)
-    local array, place = place_of(node, bound)
+    local array, place = place_of(node, {})
     local key = array == 'KEYS' and script.header.keys[place] or nil
     local fixed = key and not key.many and key.form.kind ~= 'slot' and key.form.plus == ''
     return fixed and names.form(key.form, SAMPLE) or nil
