@@ -66,6 +66,13 @@ describe('a strict mock', function()
       "redis.call('PUBLISH', 'c', 'm') redis.call('SET', KEYS[1], 'v') return {2}")
   end)
 
+  it('ends what it says before the place', function()
+    local _, err = run("redis.call('PUBLISH', 'c', 'm') redis.call('DEL', KEYS[1])", true)
+
+    assert.matches('^MOCK .* may look too early; script: %x+, on @user_script:%d+%.$', err.message)
+    assert.equal(tonumber(err.message:match(':(%d+)%.$')), err.line)
+  end)
+
   it('finds a key that is not declared', function()
     finds('GET touches the undeclared key "other"', "redis.call('GET', 'other') return {2}")
     finds('MSET touches the undeclared key "{k}2"',

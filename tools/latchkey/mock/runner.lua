@@ -139,9 +139,10 @@ local function returned(run, result)
   return reply, err
 end
 
+-- In a server's words; what the mock itself says is a sentence, which ends before them.
 local function with_place(err, script, line)
-  return line and ('%s script: %s, on %s:%d.'):format(err, script.sha1 or script.name,
-    script.callback and '@user_function' or '@user_script', line) or err
+  return line and ('%s%s script: %s, on %s:%d.'):format(err, err:find('^MOCK ') and ';' or '',
+    script.sha1 or script.name, script.callback and '@user_function' or '@user_script', line) or err
 end
 
 ---@param script table of the library
