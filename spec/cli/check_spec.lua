@@ -29,6 +29,17 @@ describe('latchkey check', function()
     assert.is_truthy(result.out:find('exhaustive within clients=2 rounds=1 faults=0', 1, true))
   end)
 
+  it('tells its default runs apart, by faults and limits', function()
+    local result, seen, runs = run('batch'), {}, 0
+
+    for within in result.out:gmatch('within (.-): %d+ states') do
+      assert.is_nil(seen[within], result.out)
+      seen[within], runs = true, runs + 1
+    end
+    assert.equal(3, runs, result.out)
+    assert.is_true(seen['clients=3 rounds=1 faults=0 levels=1'], result.out)
+  end)
+
   it('does not count what a limit keeps it from as found, and names it', function()
     local result = run('mutex', '--limit', 'renewals=0')
 

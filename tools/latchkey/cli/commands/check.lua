@@ -293,17 +293,29 @@ local function run_replay(args, ctx, options)
   return told.finding and 1 or 0
 end
 
+-- What tells the runs of a model apart: their bounds, the faults and limits that only some have.
+local function within(bounds, options)
+  local words = { ('clients=%d rounds=%d faults=%d'):format(bounds.clients, bounds.rounds,
+    bounds.faults) }
+  if options.kinds and bounds.faults > 0 then
+    words[1] = ('%s of %s'):format(words[1], table.concat(options.kinds, ','))
+  end
+  for _, name in ipairs(names_of(options.limits or {})) do
+    words[#words + 1] = ('%s=%s'):format(name, tostring(options.limits[name]))
+  end
+  return table.concat(words, ' ')
+end
+
 local function summary(verdict)
-  local bounds = verdict.bounds
   local rate = verdict.seconds > 0 and verdict.transitions / verdict.seconds or 0
   local asked = verdict.executed + verdict.remembered
   local state = verdict.expected
     and (verdict.as_expected and 'found, as it must be' or 'NOT FOUND')
     or #verdict.findings > 0 and 'VIOLATED' or verdict.complete and 'exhaustive'
     or 'incomplete: out of memory'
-  return ('%-10s %s within clients=%d rounds=%d faults=%d: %d states, %d transitions '
-    .. '(%.0f a second, %.0f %% of calls remembered)%s'):format(verdict.model, state,
-    bounds.clients, bounds.rounds, bounds.faults, verdict.states, verdict.transitions, rate,
+  return ('%-10s %s within %s: %d states, %d transitions (%.0f a second, %.0f %% of calls '
+    .. 'remembered)%s'):format(verdict.model, state, verdict.within, verdict.states,
+    verdict.transitions, rate,
     asked > 0 and 100 * verdict.remembered / asked or 0,
     verdict.says and '; ' .. verdict.says or '')
 end
@@ -337,6 +349,7 @@ end
 local function judge(outcome, options, args, ctx)
   local lines, failed, incomplete, seen = {}, false, false, {}
   for _, verdict in ipairs(outcome.runs) do
+    verdict.within = within(verdict.bounds, verdict.options)
     lines[#lines + 1] = summary(verdict) .. '\n'
     if verdict.expected then
       failed = failed or not verdict.as_expected
