@@ -52,6 +52,33 @@ int main(void) {
 }
 ]]
 
+-- No recheck: only the message ends this wait.
+local WAITER = [[
+#include "calls.h"
+
+int main(void) {
+  lk_error error = {0};
+  lk_client *client = NULL;
+  lk_wait *wait = NULL;
+  char bell[14], small[13], name[514];
+  memset(name, 'n', 513);
+  name[513] = '\0';
+  if (lk_client_open(getenv("LATCHKEY_URL"), NULL, &client, &error) != LK_OK) return 1;
+  const char *channel = acme_release_bell(bell, sizeof bell, "job");
+  printf("%s\n", channel);
+  printf("%s ", acme_release_bell(small, sizeof small, "job") ? "formed" : "NULL");
+  printf("%s\n", acme_release_bell(bell, sizeof bell, name) ? "formed" : "NULL");
+  const lk_bytes me = {"me:1", 4};
+  if (lk_wait_open(client, channel, &wait, &error) != LK_OK) return 2;
+  if (acme_acquire(client, "job", me, 30000, NULL, &error) != LK_OK) return 3;
+  if (acme_release(client, "job", me, NULL, &error) != LK_OK) return 4;
+  printf("%s\n", lk_wait_for(wait, 20000, &error) == LK_OK ? "heard" : error.message);
+  lk_wait_close(wait);
+  lk_client_close(client);
+  return 0;
+}
+]]
+
 describe('latchkey bind c', function()
   local folder
 
@@ -92,6 +119,17 @@ describe('latchkey bind c', function()
     assert.equal('0 1 0\n1 0 1\n0 0 1 0\n1: acme/acquire: ttl is 50 to 86400000\n1\n1\n'
       .. '1: the reply is none that the contract lists\n', result.out, result.err)
     assert.equal('', server:command('GET', 'acme:job:lock'))
+  end)
+
+  it('forms the channels that one waits on', function()
+    local server = program.server()
+    bind(folder .. '/scripts')
+    compile(WAITER)
+
+    local result = program.start_any(folder .. '/app', {}, { env = { LATCHKEY_URL = server.url,
+      LD_LIBRARY_PATH = path.dirname(program.path) } }):wait()
+
+    assert.equal('acme:job:free\nNULL NULL\nheard\n', result.out, result.err)
   end)
 
   it('takes scripts with headers, and says which have no typed call', function()

@@ -4,7 +4,8 @@
 --   lua PATH   a file with this content; c PATH the same, and it compiles without a warning
 --   sh         commands, run by one shell after the other with what the last one exported
 --   text       what the commands before it print; "..." stands for anything on a line
---   repl       a session of `latchkey repl`, what is printed between what is said to it
+--   repl [DIR] a session of `latchkey repl`, with the scripts of a folder: what is printed between
+--              what is said to it
 -- Fences of other words are not done; the specs know which there may be.
 local dir = require('pl.dir')
 local path = require('pl.path')
@@ -87,7 +88,7 @@ local function run(folder, state, text, env)
     path.dirname(program.path) }, { env = env }):wait(DEADLINE_S)
 end
 
-local SESSION = 'latchkey repl <<\'END\'\n%sEND\n'
+local SESSION = 'latchkey repl %s <<\'END\'\n%sEND\n'
 
 -- What is said in a session, and what it is to print.
 local function session(text)
@@ -124,7 +125,9 @@ function document.follow(file, options)
       end
     elseif block.kind == 'repl' then
       local said, printed = session(block.text)
-      local why = compare(printed, run(folder, state, SESSION:format(said), options.env).out)
+      local scripts = block.argument and '--dir ' .. block.argument or ''
+      local why = compare(printed,
+        run(folder, state, SESSION:format(scripts, said), options.env).out)
       if why then
         return where .. why
       end

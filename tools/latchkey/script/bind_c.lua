@@ -231,6 +231,17 @@ local function formed(form, place)
       quoted(after), braces)
 end
 
+local CHANNEL = [[
+
+/** The channel "%s" of %s for `name`, for lk_wait_open()%s. It is
+ * written to `buffer`, which %d bytes suffice for; NULL where it does not fit, or the name is none.
+ */
+static inline const char *%s_%s(char *buffer, size_t size, const char *name) {
+  if (!name || !*name || strlen(name) > %d) return NULL;
+  return lk_bound_form(buffer, size, %s, name, %s, %d).len > 0 ? buffer : NULL;
+}
+]]
+
 local AFTER_IO = {
   no = 'LK_UNSURE: the script may have run, or may still run once; called again, it is a second '
     .. 'call',
@@ -310,6 +321,27 @@ local function body(h, script, id, parameters, outcomes)
   return table.concat(out)
 end
 
+-- Names that each script has already.
+local OWN = { is = true, reply = true }
+
+-- For who listens: the channels that are formed of the name, as arguments or by the script.
+local function channels(h, id)
+  local out = {}
+  for _, list in ipairs({ h.argv, h.channels }) do
+    for _, one in ipairs(list) do
+      local form = one.form and form_of(one.form)
+      if form then
+        local before, after, braces = unpack(form)
+        out[#out + 1] = CHANNEL:format(one.name, h.name,
+          one.text ~= '' and ': ' .. comment(one.text) or '',
+          NAME_MAX + #before + #after + 3, id, one.name .. (OWN[one.name] and '_' or ''), NAME_MAX,
+          quoted(before), quoted(after), braces)
+      end
+    end
+  end
+  return table.concat(out)
+end
+
 local function bound(script)
   local h, out, parameters = script.header, {}, {}
   local id = h.name:gsub('/', '_')
@@ -338,6 +370,7 @@ local function bound(script)
   list[#list + 1] = 'lk_error *error'
   out[#out + 1] = ('static inline lk_status %s(%s) {\n'):format(id, table.concat(list, ', '))
   out[#out + 1] = body(h, script, id, parameters, outcomes)
+  out[#out + 1] = channels(h, id)
   return table.concat(out)
 end
 

@@ -47,7 +47,8 @@ function command.configure(parser, arguments, home)
     .. 'arguments. Write -- before values that begin with a "-".'):args('+')
   script_call.options(parser, catalogs(home, script_call.option_in(arguments, 'dir'),
     readable(script_call.option_in(arguments, 'bundle'))))
-  parser:flag('--mock', 'On the mock engine, which starts empty, and on no server.')
+  parser:flag('--mock', 'On the mock engine, which starts empty, and on no server; '
+    .. 'latchkey repl keeps its keys from line to line.')
   parser:mutex(
     parser:option('--dir', 'A folder of further scripts.'):argname('DIR'),
     parser:option('--bundle', 'A script of this bundle.'):argname('FILE'))
