@@ -6,7 +6,6 @@
 
 #include "base/status.h"
 #include "harness/caller.h"
-#include "os/clock.h"
 #include "os/sync.h"
 
 static void run_done(lk_event *event) {
@@ -68,8 +67,9 @@ void lk_op_end(lk_op *op, lk_status status) {
   LK_LIST_TAKE(op);
   op->status = status;
   op->ended = true;
-  if (op->asleep) lk_cond_signal(op->asleep);
+  lk_park *asleep = op->asleep;
   lk_mutex_unlock(&client->mutex);
+  if (asleep) lk_park_wake(asleep); /* which is its thread's, and waits for nothing else */
   if (op->done && op->inner) {
     run_done(&op->event);
     lk_op_drop(op);
@@ -92,21 +92,18 @@ void lk_op_abort(lk_op *op) {
   lk_client_drop(client);
 }
 
+/* Who wakes it does so outside of the mutex: the two would take it at the same time, one of them sleeping. */
 lk_status lk_op_wait(lk_op *op) {
-  lk_cond asleep;
+  lk_park asleep;
   lk_client *client = op->client;
   lk_client_send_gathered(client);
+  lk_park_init(&asleep);
   lk_mutex_lock(&client->mutex);
-  if (!op->ended) {
-    lk_cond_init(&asleep);
-    op->asleep = &asleep;
-    while (!op->ended) lk_cond_wait(&asleep, &client->mutex);
-    op->asleep = NULL;
-    lk_cond_destroy(&asleep);
-  }
-  lk_status status = op->status;
+  bool ended = op->ended;
+  if (!ended) op->asleep = &asleep;
   lk_mutex_unlock(&client->mutex);
-  return status;
+  while (!ended) ended = lk_park_sleep(&asleep, INT64_MAX);
+  return op->status;
 }
 
 /* The next one that was not told yet, with a reference. None is looked at twice: they may be many. */

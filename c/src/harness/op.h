@@ -7,6 +7,7 @@
 #define LK_OP_H
 
 #include "harness/client.h"
+#include "os/park.h"
 #include "os/sync.h"
 
 struct lk_op {
@@ -21,7 +22,7 @@ struct lk_op {
   void *user;
   lk_event event;
   lk_op *next, **at; /* among the client's operations */
-  lk_cond *asleep;
+  lk_park *asleep;   /* of the thread that waits */
   lk_reply *reply;
   int64_t number; /* what the end tells besides, as the call's header says; */
   void *given;    /* the same, to be taken; whoever destroys the op sees to what nobody took */

@@ -344,6 +344,7 @@ static bool leave_to_dispatch(lk_pipe *pipe, bool work, lk_wish *out) LK_REQUIRE
 static void pipe_watch(lk_watched *watched, lk_wish *out) {
   lk_pipe *pipe = pipe_of_watched(watched);
   lk_mutex_lock(&pipe->mutex);
+  lk_conn_poll_ends(&pipe->conn);
   pipe_send_gathered(pipe);
   bool work = pipe->inflight.first || pipe->waiting.first;
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
@@ -365,6 +366,9 @@ static void pipe_watch(lk_watched *watched, lk_wish *out) {
 
 static void pipe_watched_done(lk_watched *watched, const lk_wish *wish, short revents) {
   lk_pipe *pipe = pipe_of_watched(watched);
+  /* Who holds the mutex may have lost the processor to the server by its write, and a message may wait behind this:
+   * what the poll() has borrowed goes back by the next look. */
+  if (!wish->driving && !revents) return;
   lk_mutex_lock(&pipe->mutex);
   bool hung_up = revents && !pipe->driving && wish->fd == pipe->conn.fd;
   lk_conn_poll_ends(&pipe->conn);
@@ -455,6 +459,7 @@ void lk_pipe_shut(lk_pipe *pipe) {
 void lk_pipe_free(lk_pipe *pipe) {
   if (!pipe) return;
   lk_pipe_free(pipe->twin);
+  lk_conn_poll_ends(&pipe->conn);
   lk_conn_close(&pipe->conn);
   lk_wake_close(&pipe->wake);
   lk_mutex_destroy(&pipe->mutex);

@@ -33,11 +33,12 @@ void lk_park_init(lk_park *park) {
   park->next = NULL;
 }
 
+/* INT64_MAX: until it is woken, or a signal comes. */
 static void sleep_a_while(lk_park *park, int64_t for_us) {
   struct timespec at_most = {.tv_sec = for_us / 1000000,
                              .tv_nsec = (long)(for_us % 1000000) * 1000};
 #ifdef __linux__
-  futex(park, FUTEX_WAIT_PRIVATE, ASLEEP, &at_most);
+  futex(park, FUTEX_WAIT_PRIVATE, ASLEEP, for_us == INT64_MAX ? NULL : &at_most);
 #else
   (void)park;
   struct timespec little = {.tv_nsec = 50 * 1000};
@@ -55,7 +56,8 @@ bool lk_park_sleep(lk_park *park, int64_t until_us) {
   while (!is_woken(park)) {
     int64_t left_us = until_us - lk_clock_us();
     if (left_us <= 0) return false;
-    sleep_a_while(park, left_us < LK_NAP_US ? left_us : LK_NAP_US);
+    if (left_us > LK_NAP_US) left_us = until_us == INT64_MAX ? INT64_MAX : LK_NAP_US;
+    sleep_a_while(park, left_us);
   }
   if (park->next) lk_park_wake(park->next);
   return true;

@@ -23,7 +23,7 @@ typedef struct lk_park_list {
 } lk_park_list;
 
 void lk_park_init(lk_park *park);
-/* Sleep until woken, or until then. Was it woken? */
+/* Sleep until woken, or until then (INT64_MAX: for ever). Was it woken? */
 bool lk_park_sleep(lk_park *park, int64_t until_us);
 /* The sleeper may be gone, and the place with it, as soon as this has begun. */
 void lk_park_wake(lk_park *park);

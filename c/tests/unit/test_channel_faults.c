@@ -9,6 +9,7 @@
 #include "harness/client.h"
 #include "kit.h"
 #include "net/pipe_drive.h"
+#include "os/sync.h"
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
@@ -134,6 +135,57 @@ static void the_next_in_line_asks_again_for_what_was_refused(void **state) {
   release(1);
 }
 
+/* Until it is heard; false: not soon. */
+static bool is_heard_soon(uint64_t before) {
+  enum { SOON_MS = 500 };
+  int64_t until_ms = lk_now_ms() + SOON_MS;
+  bool heard = false;
+  while (!heard && lk_now_ms() < until_ms) {
+    heard = atomic_load(&fix.client->counts->messages) > before;
+    if (!heard) kit_pause();
+  }
+  return heard;
+}
+
+/* As if a caller wrote, and had lost the processor to the server by that. It counts only where the keeper sleeps by
+ * then: before that it needs the mutex, too. */
+static bool is_heard_beside_a_writer(const fake_command *listening, const char *message) {
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  uint64_t before = atomic_load(&fix.client->counts->messages);
+  kit_pause();
+  lk_mutex_lock(&pipe->mutex);
+  fake_send(fix.server, listening, message);
+  bool heard = is_heard_soon(before);
+  lk_mutex_unlock(&pipe->mutex);
+  return heard;
+}
+
+static void a_message_does_not_wait_for_who_writes(void **state) {
+  enum { ROUNDS = 20 };
+  char reply[200], message[200];
+  bool heard = false;
+  (void)state;
+  fake_leave(fix.server, "SUBSCRIBE");
+  begin(0);
+  answer_script("lock/acquire", HELD_BY_ANOTHER);
+  fake_command listening = take_verb("SUBSCRIBE");
+  const char *channel = listening.argv->element[1]->str;
+  snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(channel),
+           channel);
+  snprintf(message, sizeof message, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$1\r\n0\r\n",
+           strlen(channel), channel);
+  fake_send(fix.server, &listening, reply);
+  for (int round = 0; round < ROUNDS && !heard; round++) {
+    answer_script("lock/acquire", HELD_BY_ANOTHER);
+    heard = is_heard_beside_a_writer(&listening, message);
+  }
+  answer_script("lock/acquire", TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.jobs[0]));
+  assert_true(heard);
+  release(0);
+  fake_forget(&listening);
+}
+
 static lk_client *open_with_keepalive(int64_t keepalive_ms) {
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.keepalive_ms = keepalive_ms;
@@ -189,6 +241,7 @@ int main(void) {
       TEST(a_channel_that_could_not_be_left_is_asked_for_again),
       TEST(a_refusal_to_leave_is_none_to_who_comes),
       TEST(the_next_in_line_asks_again_for_what_was_refused),
+      TEST(a_message_does_not_wait_for_who_writes),
       TEST(a_connection_that_only_listens_is_asked_whether_it_is_there),
       TEST(the_system_asks_whether_an_idle_connection_is_there),
   };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that sleep outside of every mutex, and how many of them are woken. */
+#include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -8,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -31,6 +37,33 @@ int __wrap_sched_yield(void);
 int __wrap_sched_yield(void) {
   atomic_fetch_add(&yields, 1);
   return __real_sched_yield();
+}
+
+/* While a mutex is watched: how many sleep that nothing ends but a wake, how many were woken, and how many of them
+ * while it was taken. */
+static _Atomic(pthread_mutex_t *) watched;
+static atomic_int endless, wakes, wakes_within;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+  va_list list;
+  va_start(list, number);
+  unsigned *word = va_arg(list, unsigned *);
+  int operation = va_arg(list, int);
+  unsigned value = va_arg(list, unsigned);
+  const struct timespec *at_most = va_arg(list, const struct timespec *);
+  va_end(list);
+  pthread_mutex_t *mutex = atomic_load(&watched);
+  if (mutex && (operation & FUTEX_CMD_MASK) == FUTEX_WAKE) {
+    bool within = pthread_mutex_trylock(mutex) == EBUSY;
+    if (!within) pthread_mutex_unlock(mutex);
+    atomic_fetch_add(&wakes, 1);
+    if (within) atomic_fetch_add(&wakes_within, 1);
+  } else if (mutex && !at_most) {
+    atomic_fetch_add(&endless, 1);
+  }
+  return __real_syscall(number, word, operation, value, at_most, NULL, 0);
 }
 
 /* ------------------------------------------------------------------------------------- parking -- */
@@ -230,8 +263,78 @@ static void callers_beside_others_do_not_yield(void **state) {
   fake_close(c.server);
 }
 
+/* -------------------------------------------------------------------------------------- waiting -- */
+
+#define QUEUED "*4\r\n:0\r\n:60000\r\n:0\r\n:0\r\n"
+
+typedef struct waiting {
+  fake *server;
+  lk_client *client;
+  lk_lock *lock;
+  kit_job job;
+  fake_command listening; /* messages go out behind its answer */
+} waiting;
+
+static void answer_waiting(const waiting *w, const char *script, const char *bytes) {
+  fake_answer(w->server, fake_take_script(w->server, script), bytes);
+}
+
+/* Queued, heard, and asleep; returns its ticket. */
+static long queue_up(waiting *w) {
+  char reply[400];
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.renew = true;
+  options.lease_ms = 240000; /* no heartbeat comes in between */
+  w->server = fake_open();
+  w->client = kit_client(fake_url(w->server), NULL);
+  w->lock = kit_lock(w->client, LK_FAIR, "job", &options);
+  fake_leave(w->server, "SUBSCRIBE");
+  atomic_store(&watched, &w->client->mutex.system);
+  kit_begin_acquire(&w->job, w->lock, NULL, LK_FOREVER);
+  fake_command acquire = fake_take_script(w->server, "fair/acquire");
+  long ticket = strtol(fake_arg(&acquire, 6), NULL, 10);
+  fake_answer(w->server, acquire, QUEUED);
+  w->listening = fake_take(w->server);
+  const char *channel = w->listening.argv->element[1]->str;
+  snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(channel),
+           channel);
+  fake_send(w->server, &w->listening, reply);
+  answer_waiting(w, "fair/wait_renew", QUEUED);
+  return ticket;
+}
+
+static void tell_ticket(waiting *w, long ticket) {
+  char text[24], message[400];
+  const char *channel = w->listening.argv->element[1]->str;
+  snprintf(text, sizeof text, "%ld", ticket);
+  snprintf(message, sizeof message, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+           strlen(channel), channel, strlen(text), text);
+  fake_send(w->server, &w->listening, message);
+}
+
+/* It would sleep at once for the mutex that its waker has, and be woken a second time. Nothing else wakes it. */
+static void who_waited_for_a_lock_is_woken_outside_of_the_mutex(void **state) {
+  (void)state;
+  waiting w = {0};
+  long ticket = queue_up(&w);
+  UNTIL(atomic_load(&endless) > 0);
+  atomic_store(&wakes, 0);
+  atomic_store(&wakes_within, 0);
+  tell_ticket(&w, ticket);
+  EXPECT(LK_OK, kit_end(&w.job));
+  atomic_store(&watched, NULL);
+  assert_int_equal(atomic_load(&wakes), 1);
+  assert_int_equal(atomic_load(&wakes_within), 0);
+  fake_refuse(w.server, true);
+  fake_forget(&w.listening);
+  lk_lock_close(w.lock);
+  lk_client_close(w.client);
+  fake_close(w.server);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(who_waited_for_a_lock_is_woken_outside_of_the_mutex),
       cmocka_unit_test(each_of_a_crowd_is_woken_whether_it_sleeps_yet_or_not),
       cmocka_unit_test(on_one_processor_they_are_woken_in_their_order_one_by_the_other),
       cmocka_unit_test(as_many_as_there_are_processors_need_nobody_to_run_first),
