@@ -64,7 +64,9 @@ double bench_spread_us(const bench_spread *spread, double part) {
 
 /* ----------------------------------------------------------------------------- in the workers -- */
 
-static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 500 * 1000}, NULL); }
+enum { NAP_NS = 500 * 1000, QUIET_NS = 50 * 1000 * 1000 };
+
+static void nap(int64_t for_ns) { nanosleep(&(struct timespec){.tv_nsec = (long)for_ns}, NULL); }
 
 int64_t bench_cpu_us(void) {
   struct rusage used;
@@ -86,14 +88,14 @@ double bench_heap_bytes(void) {
 
 void bench_begin(bench_part *part) {
   atomic_fetch_add(&part->board->ready, 1);
-  while (!part->board->go) nap();
+  while (!part->board->go) nap(NAP_NS);
   part->cpu_before_us = bench_cpu_us();
 }
 
 void bench_end(bench_part *part) {
   atomic_fetch_add(&part->board->cpu_us, bench_cpu_us() - part->cpu_before_us);
   atomic_fetch_add(&part->board->done, 1);
-  while (!part->board->leave) nap();
+  while (!part->board->leave) nap(NAP_NS);
 }
 
 static lk_status open_client(const bench_options *options, lk_client **out, lk_error *error) {
@@ -144,10 +146,13 @@ static bool one_ended(bench_run *run, lk_error *error) {
   return false;
 }
 
-static lk_status await(bench_run *run, _Atomic int *count, lk_error *error) {
+/* Before `quiet_until_ns` it looks seldom: what is measured has the processors for itself. */
+static lk_status await(bench_run *run, _Atomic int *count, int64_t quiet_until_ns,
+                       lk_error *error) {
   while (*count < run->options.processes) {
     if (one_ended(run, error)) return error->status;
-    nap();
+    const int64_t left_ns = quiet_until_ns - bench_now_ns();
+    nap(left_ns > QUIET_NS ? QUIET_NS : left_ns > NAP_NS ? left_ns : NAP_NS);
   }
   return LK_OK;
 }
@@ -176,13 +181,13 @@ static void stop_workers(bench_run *run, bool failed) {
 static lk_status measure(bench_run *run, lk_client *client, bench_counters *server, double *seconds,
                          lk_error *error) {
   bench_counters before, after;
-  lk_status status = await(run, &run->board->ready, error);
+  lk_status status = await(run, &run->board->ready, 0, error);
   if (status == LK_OK) status = bench_counters_read(client, &before, error);
   if (status != LK_OK) return status;
   const int64_t begun_ns = bench_now_ns();
   run->board->until_ns = begun_ns + run->options.run_ms * 1000000;
   run->board->go = true;
-  status = await(run, &run->board->done, error);
+  status = await(run, &run->board->done, run->board->until_ns, error);
   *seconds = (double)(bench_now_ns() - begun_ns) / 1e9;
   if (status == LK_OK) status = bench_counters_read(client, &after, error);
   if (status != LK_OK) return status;
