@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local chart = require('bench.chart')
 local page = require('bench.page')
+local rows = require('bench.rows')
 local stats = require('bench.stats')
 
 -- A measurement of two contenders, with these rates.
@@ -57,6 +58,27 @@ describe('the comparison', function()
     table.remove(all.rows[1].contenders)
 
     assert.is_nil(page.write(all):find('times hiredis', 1, true))
+  end)
+
+  it('judges each target by contenders and figures of its row', function()
+    local ids = {}
+    for _, row in ipairs(rows) do
+      assert.is_nil(ids[row.id])
+      ids[row.id] = true
+      local known = {}
+      for _, contender in ipairs(row.contenders) do
+        known[contender.name] = true
+      end
+      for _, figure in ipairs(row.figures) do
+        known[figure] = true
+      end
+      for _, target in ipairs(row.targets) do
+        assert.is_true(known[target[1]], row.id)
+        assert.is_true(known[target[2]], row.id)
+        assert.is_true(target.against == nil or known[target.against], row.id)
+        assert.is_truthy(target.least or target.most, row.id)
+      end
+    end
   end)
 
   it('puts its section in the place of the old one', function()
