@@ -104,12 +104,12 @@ static bool client_read(lk_client *client) {
 }
 
 /* Returns how many ran. */
-static size_t read_and_run(lk_client *client, bool gathers) {
+static size_t read_and_run(lk_client *client) {
   size_t ran = 0, lately;
   bool sends = client_read(client);
   do {
     lately = lk_events_dispatch(&client->events, GATHER_MOST);
-    if (gathers && (sends || lately > 0)) client_send_gathered(client);
+    if (sends || lately > 0) lk_client_send_gathered(client);
     sends = false;
     ran += lately;
   } while (lately == GATHER_MOST);
@@ -134,7 +134,7 @@ size_t lk_client_dispatch(lk_client *client) {
   int64_t until_us = lk_clock_us() + STAY_US;
   size_t ran = 0, lately;
   do {
-    lately = read_and_run(client, gathers);
+    lately = read_and_run(client);
     ran += lately;
   } while (lately > 0 && client_look(client, until_us));
   if (gathers) atomic_store(&client->dispatcher, 0);

@@ -108,6 +108,12 @@ lk_status lk_eval_call(lk_client *client, const lk_invocation *what, int64_t dea
   return lk_answer_status(answer, what->script->name, nkeys > 0 ? key : NULL, error);
 }
 
+lk_status lk_eval_doubt(lk_status status, const lk_answer *answer, const char *script,
+                        lk_error *error) {
+  bool doubted = answer->copies > 1 && status != LK_OK && status != LK_CLOSED;
+  return doubted ? lk_answer_unsure(status, script, error) : status;
+}
+
 /* The reply goes to the application, or it goes. */
 static lk_status eval_hand_out(lk_status status, const lk_answer *answer, lk_reply **out) {
   if (status == LK_OK) {
@@ -148,6 +154,7 @@ lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *keys, s
   }
   if (status == LK_OK) {
     status = lk_eval_call(client, &what, lk_clock_us() + client->command_us, &answer, error);
+    status = lk_eval_doubt(status, &answer, what.script->name, error);
     status = eval_hand_out(status, &answer, out);
   }
   lk_client_leave(client);

@@ -43,6 +43,10 @@ bool lk_replicas_start(lk_client *client, lk_pipe *via, int64_t replicas, int64_
 lk_status lk_eval_call(lk_client *client, const lk_invocation *what, int64_t deadline_us,
                        lk_answer *answer, lk_error *error);
 
+/* What an application is told of such an answer: an error of a later copy says nothing of an earlier one that was lost. */
+lk_status lk_eval_doubt(lk_status status, const lk_answer *answer, const char *script,
+                        lk_error *error);
+
 /* Start a call; `done` gets the answer, on any thread, at the latest when the client closes. `call`
  * must live until then. false: no memory; `done` is not called. */
 bool lk_eval_start(lk_client *client, const lk_call *call, int64_t deadline_us, lk_done done,

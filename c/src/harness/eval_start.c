@@ -218,7 +218,9 @@ static void eval_async_destroy(lk_op *op) {
 
 static void eval_async_answered(void *user, lk_answer *answer) {
   evaluation *e = user;
-  lk_status status = lk_answer_status(answer, e->call.script->name, NULL, lk_op_error(&e->op));
+  const char *script = e->call.script->name;
+  lk_status status = lk_answer_status(answer, script, NULL, lk_op_error(&e->op));
+  status = lk_eval_doubt(status, answer, script, lk_op_error(&e->op));
   if (status == LK_OK) {
     e->op.reply = lk_reply_wrap(answer->reply);
   } else {

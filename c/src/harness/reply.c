@@ -105,3 +105,12 @@ lk_status lk_outcome_of(const lk_answer *answer, const char *script, const char 
   if (status != LK_OK) return status;
   return outcome_read(answer->reply, out) ? LK_OK : lk_outcome_strange(script, error);
 }
+
+lk_status lk_answer_unsure(lk_status last, const char *script, lk_error *error) {
+  if (!error || last == LK_UNSURE) return LK_UNSURE;
+  char said[200];
+  snprintf(said, sizeof said, "%.199s", error->message);
+  lk_fail(error, LK_UNSURE, "no reply came, then: %s", said);
+  snprintf(error->script, sizeof error->script, "%s", script);
+  return LK_UNSURE;
+}

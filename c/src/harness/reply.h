@@ -46,6 +46,9 @@ static inline lk_status lk_answer_status(const lk_answer *answer, const char *sc
   return status;
 }
 
+/* The last copy met `last`, and an earlier one, which was not answered, may have run: LK_UNSURE, and what was met. */
+lk_status lk_answer_unsure(lk_status last, const char *script, lk_error *error);
+
 /* What a script's answer says, and whether it is one: LK_OK, LK_PROTOCOL, or as lk_answer_read(). */
 lk_status lk_outcome_of(const lk_answer *answer, const char *script, const char *key,
                         lk_outcome *out, lk_error *error);

@@ -50,7 +50,7 @@ static void heard(lk_attempt *a) {
 static void take_over(lk_attempt *a) {
   const lk_heard *handed = &a->handed;
   if (handed->status == LK_OK && handed->outcome.first == 1) {
-    lk_count_up(&a->base.op.client->counts->kinds[a->lock->row->kind].handed_over);
+    a->inherits = true;
     lk_attempt_granted(a, handed->sent_us, handed->outcome.second);
     return;
   }

@@ -68,6 +68,7 @@ struct lk_attempt {
   bool stray;         /* the name may hold the lock without its knowing */
   bool late;          /* or may get it yet: a try went unanswered, or out twice */
   bool tried;
+  bool inherits;   /* what it was granted was handed over */
   uint64_t serial; /* changes with the client's mutex held */
   char owner[LK_OWNER_SIZE];
 };

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "harness/undo.h"
 #include "locks/attempt.h"
+#include "locks/beats.h"
 #include "locks/spans.h"
 #include "locks/waiters.h"
 #include "os/clock.h"
@@ -68,11 +69,12 @@ void lk_attempt_name(lk_attempt *a) {
   lk_client *client = a->base.op.client;
   lk_channels_unlisten(client->channels, &a->own);
   lk_mutex_lock(&client->mutex);
+  lk_beats_forget(a); /* from here on no heartbeat reads the name */
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
   lk_mutex_unlock(&client->mutex);
   write_owner(a->owner, client->uuid, a->serial, a->lock->row->suffix);
-  a->stray = a->late = false;
+  a->stray = a->late = a->inherits = false;
   a->announced_us = 0;
 }
 
@@ -99,6 +101,7 @@ static void attempt_end_count_end(lk_attempt *a, lk_status status) {
     lk_count_up(&counts->reentered);
   } else if (status == LK_OK) {
     lk_count_up(&counts->acquired);
+    if (a->inherits) lk_count_up(&counts->handed_over);
     lk_meter_add(&counts->wait, lk_clock_us() - a->began_us);
   } else if (status == LK_BUSY || status == LK_TIMEOUT) {
     lk_count_up(&counts->busy);

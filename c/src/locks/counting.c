@@ -279,16 +279,6 @@ static void gave_back(lk_counting *c, lk_status status) {
   }
 }
 
-/* Whatever the last copy met, an earlier one may have run. */
-static lk_status resend_unsure(lk_status last, const char *script, lk_error *error) {
-  if (!error || last == LK_UNSURE) return LK_UNSURE;
-  char said[200];
-  snprintf(said, sizeof said, "%.199s", error->message);
-  lk_fail(error, LK_UNSURE, "no reply came, then: %s", said);
-  snprintf(error->script, sizeof error->script, "%s", script);
-  return LK_UNSURE;
-}
-
 /* While it is unknown whether a copy has run, it goes out again. */
 static bool counting_send_again(lk_counting *c, lk_status status) {
   if (status == LK_OK || !c->doubt || c->resend_us == 0 || !lk_may_pass(status)) return false;
@@ -303,7 +293,7 @@ static void heard_answer(lk_counting *c) {
   lk_status status = c->answer;
   if (counting_send_again(c, status)) return;
   if (status != LK_OK && c->doubt && c->resend_us > 0) {
-    status = resend_unsure(status, c->base.call.script->name, lk_op_error(&c->base.op));
+    status = lk_answer_unsure(status, c->base.call.script->name, lk_op_error(&c->base.op));
   }
   if (c->doubt) c->stray = true;
   if (c->gives_back) {

@@ -93,9 +93,23 @@ void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason los
   lk_span_note(hold->lock->client, hold->origin, &span, hold->lock->record->name, hold->owner);
 }
 
+/* With the client's mutex held. */
+static void holds_count_loss(lk_hold *hold) {
+  lk_lock *lock = hold->lock;
+  if (!hold->loss_counted) lk_count_up(&lock->client->counts->kinds[lock->row->kind].lost);
+  hold->loss_counted = true;
+}
+
+void lk_hold_count_loss(lk_hold *hold) {
+  lk_mutex_lock(&hold->lock->client->mutex);
+  holds_count_loss(hold);
+  lk_mutex_unlock(&hold->lock->client->mutex);
+}
+
 void lk_hold_let_go(lk_hold *hold) {
   lk_client *client = hold->lock->client;
   lk_mutex_lock(&client->mutex);
+  if (lk_watch_look(hold->watch) != LK_LOST_NOT) holds_count_loss(hold);
   lk_watch *watch = lk_hold_take(hold);
   lk_mutex_unlock(&client->mutex);
   if (!watch) return;
@@ -163,8 +177,8 @@ static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_hold *hold = user;
   lk_lock *lock = hold->lock;
   lk_client *client = lock->client;
-  lk_count_up(&client->counts->kinds[lock->row->kind].lost);
   lk_mutex_lock(&client->mutex);
+  holds_count_loss(hold);
   bool tell = !hold->unheard && lock->on_lost;
   lk_caller *caller = tell ? hold->caller : NULL; /* it may be freed as soon as the mutex is */
   lk_caller_keep(caller);

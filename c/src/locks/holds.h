@@ -27,6 +27,8 @@ lk_watch *lk_hold_take(lk_hold *hold);
 void lk_hold_end(lk_hold *hold, lk_watch *watch);
 /* Both: it ends with its lease. */
 void lk_hold_let_go(lk_hold *hold);
+/* It is lost: counted once, whoever notices. */
+void lk_hold_count_loss(lk_hold *hold);
 /* It has ended so: what its span says. */
 void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason lost);
 /* Why it is lost; LK_LOST_NOT also of one that is out of the table. */

@@ -170,21 +170,17 @@ static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *
                  valid, multi->count, multi->quorum, busy, silent);
 }
 
-/* The latest: those before it are held no more. */
-static lk_majority *find_majority(lk_multilock *multi, uint64_t caller_id) {
-  lk_mutex_lock(&multi->mutex);
-  lk_majority *m = multi->majorities;
-  while (m && m->caller_id != caller_id) m = m->next;
-  lk_mutex_unlock(&multi->mutex);
-  return m;
-}
-
-/* Under which number the caller's members are held; 0: it holds no majority. */
+/* Under which number the caller's members are held; 0: it holds no majority. The latest: those before it are held no
+ * more. */
 static uint64_t number_of(lk_multilock *multi, lk_caller *caller) {
   uint64_t caller_id = lk_caller_id(caller);
   if (multi->quorum == multi->count) return caller_id;
-  const lk_majority *m = find_majority(multi, caller_id);
-  return m ? m->round_id : 0;
+  lk_mutex_lock(&multi->mutex);
+  const lk_majority *m = multi->majorities;
+  while (m && m->caller_id != caller_id) m = m->next;
+  uint64_t number = m ? m->round_id : 0; /* another thread may free it outside of the mutex */
+  lk_mutex_unlock(&multi->mutex);
+  return number;
 }
 
 static bool multi_is_held(const lk_multilock *multi, uint64_t caller_id) {

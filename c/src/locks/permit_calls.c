@@ -80,7 +80,7 @@ static void permits_settle(lk_counting *c) {
 static lk_status permits_gave(lk_counting *c, lk_status answer, lk_error *error) {
   acquiring *a = (acquiring *)c;
   lk_status reason = c->reason;
-  c->stray = answer != LK_OK || (c->stray && c->doubt);
+  c->stray = c->stray || answer != LK_OK; /* a copy of the call that got them may run yet */
   if (c->base.hurried != LK_OK) reason = (lk_status)c->base.hurried;
   if (reason == LK_CLOSED) return lk_fail(error, reason, "the client is closed");
   if (reason == LK_CANCELLED) return lk_fail(error, reason, "the operation was cancelled");

@@ -25,10 +25,11 @@ struct lk_hold {
   uint64_t caller_id;
   int64_t token; /* 0: the kind has none */
   int64_t since_us;
-  lk_watch *watch;          /* NULL: it is out of the table */
-  int32_t count;            /* LK_HOLD_MAX at most */
-  atomic_uint refs;         /* the table's, its watch's, and one for each operation on it */
-  bool unheard;             /* a loss of it is not told any more */
+  lk_watch *watch;  /* NULL: it is out of the table */
+  int32_t count;    /* LK_HOLD_MAX at most */
+  atomic_uint refs; /* the table's, its watch's, and one for each operation on it */
+  bool unheard;     /* a loss of it is not told any more */
+  bool loss_counted;
   bool told_again;          /* a message gave it the lock while its release was under way */
   struct lk_origin *origin; /* of its span; NULL: nobody wants one */
   char owner[];             /* NUL-terminated, of LK_OWNER_SIZE at most */

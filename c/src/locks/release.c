@@ -116,8 +116,12 @@ static lk_status conclude(leaving *l, lk_status status, lk_error *error) {
     const bool gone = status == LK_LOST && l->lost == LK_LOST_NOT;
     lk_hold_note_span(l->hold, status, gone ? LK_LOST_BROKEN : l->lost);
   }
-  if (status == LK_LOST) lk_hold_lose(l->hold, LK_LOST_BROKEN);
-  if (status == LK_LOST) lk_waiters_look(lock->record); /* they were told of another lease's end */
+  if (status == LK_LOST) {
+    lk_hold_lose(l->hold, LK_LOST_BROKEN);
+    lk_hold_count_loss(l->hold);
+  }
+  /* They were told of another lease's end. */
+  if (status == LK_LOST || status == LK_UNSURE) lk_waiters_look(lock->record);
   return status;
 }
 

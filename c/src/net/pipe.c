@@ -114,7 +114,8 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
   lk_mutex_lock(&pipe->mutex);
   bool gathers = request->gathers;
   pipe_start(pipe, request, false);
-  if (!gathers) pass_on(pipe);
+  /* Who gathers passes it on, unless a callback takes too long for that: the keeper looks. */
+  if (!gathers || !pipe->guarded) pass_on(pipe);
   lk_pipe_run_ended(pipe);
   lk_pipe_let_go(pipe);
 }
@@ -279,6 +280,12 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
     }
     pipe->driving = true;
     lk_pipe_drive_once(pipe, request);
+    pipe->driving = false;
+  }
+  /* This thread may have been stopped while the reply came. */
+  if (!request->finished && !pipe->driving && pipe->conn.state == LK_CONN_UP) {
+    pipe->driving = true;
+    lk_pipe_read_once(pipe);
     pipe->driving = false;
   }
   if (request->finished) {

@@ -84,6 +84,7 @@ static void what_becomes_of_acquires_is_counted_by_kind(void **state) {
   assert_int_equal(stats.busy, 1);
   assert_int_equal(stats.failed, 1);
   assert_int_equal(stats.released, 2);
+  assert_int_equal(stats.lost, 1); /* its callback has not run */
   assert_int_equal(stats.handed_over, 0);
   assert_int_equal(stats.wait.count, 2);
   assert_int_equal(stats.held.count, 2);

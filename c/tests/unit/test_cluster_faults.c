@@ -224,6 +224,18 @@ static void a_copy_without_a_reply_stays_in_doubt_when_the_slot_has_moved(void *
   assert_int_equal(e.status, LK_UNSURE);
 }
 
+static void an_error_of_a_later_copy_leaves_the_first_in_doubt(void **state) {
+  (void)state;
+  evaluation e = {.argument = "x"};
+  pthread_create(&e.thread, NULL, evaluate, &e);
+  fake_command first = take_call();
+  fake_hang_up(fix.server, &first);
+  fake_forget(&first);
+  fake_answer(fix.server, take_call(), "-OOM no memory\r\n");
+  pthread_join(e.thread, NULL);
+  assert_int_equal(e.status, LK_UNSURE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -232,6 +244,7 @@ int main(void) {
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
       TEST(what_left_the_cluster_is_forgotten_after_a_while),
       TEST(a_copy_without_a_reply_stays_in_doubt_when_the_slot_has_moved),
+      TEST(an_error_of_a_later_copy_leaves_the_first_in_doubt),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

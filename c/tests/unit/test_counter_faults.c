@@ -391,6 +391,22 @@ static void permits_that_are_granted_to_a_closing_client_go_back(void **state) {
   fake_forget(&first);
 }
 
+/* The first copy may get them after the second's were given back. */
+static void permits_of_a_call_that_went_out_twice_are_given_back_once_more(void **state) {
+  (void)state;
+  task closer;
+  fake_command first = begin_permits(LK_FOREVER);
+  lose(&first);
+  fake_command second = take("permit/acquire");
+  begin_closing_all(&closer);
+  answer(second, DONE);
+  expect_released(&first);
+  expect_released(&first);
+  EXPECT(LK_CLOSED, task_end(&fix.call));
+  task_end(&closer);
+  fake_forget(&first);
+}
+
 static void a_grant_whose_lease_is_over_when_it_is_read_goes_back(void **state) {
   (void)state;
   lk_permits_options options = LK_PERMITS_OPTIONS_INIT;
@@ -547,6 +563,7 @@ int main(void) {
       TEST(a_refused_wait_that_lost_a_reply_is_undone),
       cmocka_unit_test_setup_teardown(permits_that_are_granted_to_a_closing_client_go_back,
                                       setup_patient, teardown),
+      TEST(permits_of_a_call_that_went_out_twice_are_given_back_once_more),
       TEST(a_grant_whose_lease_is_over_when_it_is_read_goes_back),
       TEST(a_release_without_a_reply_goes_on_in_the_background),
       TEST(a_repeated_release_that_finds_less_proves_nothing),

@@ -326,6 +326,40 @@ static void a_callback_may_wait_for_what_it_began(void **state) {
   assert_int_equal(atomic_load(&fix.second.ended), 1);
 }
 
+static void work_until_it_went_out(void) {
+  fix.first.act = NULL;
+  begin(&fix.second);
+  const int64_t until_ms = lk_now_ms() + 5000;
+  while (fake_is_idle(fix.server) && lk_now_ms() < until_ms) kit_pause();
+  atomic_store(&fix.inside, !fake_is_idle(fix.server));
+}
+
+/* The reply was long in coming, so the keeper had looked for the last time. */
+static void what_a_callback_began_goes_out_while_it_works(void **state) {
+  (void)state;
+  begin(&fix.first);
+  fake_command inspect = take("lock/inspect");
+  pass_ms(100);
+  fix.first.act = work_until_it_went_out;
+  answer(inspect, FREE);
+  end(&fix.first, LK_OK);
+  assert_true(atomic_load(&fix.inside));
+  answer(take("lock/inspect"), FREE);
+  end(&fix.second, LK_OK);
+}
+
+/* The first copy may have run, whatever the second met. */
+static void an_error_of_a_later_copy_says_nothing_of_the_first(void **state) {
+  (void)state;
+  begin(&fix.first);
+  fake_command lost = take("lock/inspect");
+  fake_hang_up(fix.server, &lost);
+  fake_forget(&lost);
+  while (fake_is_idle(fix.server)) turn();
+  answer(take("lock/inspect"), "-OOM no memory\r\n");
+  end(&fix.first, LK_UNSURE);
+}
+
 static void a_close_beside_does_not_wait_for_who_dispatches(void **state) {
   (void)state;
   lead();
@@ -356,6 +390,8 @@ int main(void) {
       TEST(another_thread_runs_what_is_due_behind_a_long_callback),
       TEST(a_caller_that_blocks_reads_for_both),
       TEST(a_callback_may_wait_for_what_it_began),
+      TEST(what_a_callback_began_goes_out_while_it_works),
+      TEST(an_error_of_a_later_copy_says_nothing_of_the_first),
       TEST(a_close_beside_does_not_wait_for_who_dispatches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
