@@ -18,10 +18,10 @@ set(lk_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
 install(EXPORT latchkey NAMESPACE latchkey:: FILE latchkey-targets.cmake
   DESTINATION "${lk_config_dir}" COMPONENT dev)
 configure_package_config_file(c/cmake/latchkey-config.cmake.in latchkey-config.cmake
-  INSTALL_DESTINATION "${lk_config_dir}")
+  INSTALL_DESTINATION "${lk_config_dir}" PATH_VARS CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(latchkey-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/latchkey-config.cmake"
-  "${PROJECT_BINARY_DIR}/latchkey-config-version.cmake" DESTINATION "${lk_config_dir}"
+  "${PROJECT_BINARY_DIR}/latchkey-config-version.cmake" c/cmake/LatchkeyScripts.cmake DESTINATION "${lk_config_dir}"
   COMPONENT dev)
 
 if(LK_HIREDIS_BUILT_IN)

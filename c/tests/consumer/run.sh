@@ -49,6 +49,16 @@ by_cmake() {
     -DBUILD_SHARED_LIBS="$1" && cmake --build "$work/cmake-$1" && "$work/cmake-$1/consumer" local:
 }
 
+# The header is written when the application is built, and again when a contract changes.
+own_scripts() {
+  cp -R "$here/own" "$work/own scripts" &&
+    cmake -S "$work/own scripts" -B "$work/own" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+      -DBUILD_SHARED_LIBS=ON && cmake --build "$work/own" && "$work/own/own" local: &&
+    sed -i 's/1\.\.86400000/10..86400000/' "$work/own scripts/scripts/counter/up.contract" &&
+    cmake --build "$work/own" && "$work/own/own" local: &&
+    grep 'lease is 10 to 86400000' "$work/own/own-scripts/counter.h"
+}
+
 # The static library is named by its file: the linker prefers the shared one that lies beside it.
 by_pkg_config() {
   PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name latchkey.pc)")
@@ -109,10 +119,11 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((13 + $(echo "$examples" | wc -l)))"
+echo "1..$((14 + $(echo "$examples" | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
+check 'scripts of its own, by CMake' own_scripts
 check 'shared library, by pkg-config' by_pkg_config
 check 'static library, by pkg-config' by_pkg_config --static
 check 'the example in C of the README' readme_in_c
