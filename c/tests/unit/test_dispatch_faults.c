@@ -9,8 +9,15 @@
 #include "harness/client.h"
 #include "kit.h"
 #include "net/pipe_drive.h"
+#include "os/clock.h"
 
-enum { COMMAND_MS = 1000, SHORT_LEASE_MS = 600, LONG_MS = 1500, PROMPT_MS = 300, ROUNDS = 20 };
+enum {
+  COMMAND_MS = 3000,
+  SHORT_LEASE_MS = 1500,
+  RENEWING_MS = 3000,
+  PATIENCE_MS = 20000,
+  ROUNDS = 20
+};
 
 #define FREE "*1\r\n:0\r\n"
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
@@ -28,7 +35,7 @@ typedef struct fixture {
   lk_client *client;
   lk_lock *lock;
   call first, second;
-  atomic_bool inside;
+  atomic_bool inside, stays; /* in a callback */
 } fixture;
 
 static fixture fix;
@@ -48,6 +55,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
+  atomic_store(&fix.stays, false);
   fake_refuse(fix.server, true);
   lk_lock_close(fix.lock);
   if (fix.client) lk_client_close(fix.client);
@@ -87,17 +95,23 @@ static void turn(void) {
   lk_client_dispatch(fix.client);
 }
 
-static void end(call *c, lk_status status) {
-  int64_t until_ms = lk_now_ms() + 10000;
+static void turn_for(call *c) {
+  int64_t until_ms = lk_now_ms() + PATIENCE_MS / 2;
   while (!atomic_load(&c->ended) && lk_now_ms() < until_ms) turn();
+}
+
+static void end(call *c, lk_status status) {
+  turn_for(c);
   assert_int_equal(atomic_load(&c->ended), 1);
   assert_int_equal(c->status, status);
   atomic_store(&c->ended, 0);
 }
 
+static lk_pipe *the_pipe(void) { return lk_route_to(fix.client->route, NULL).pipe; }
+
 /* Does the keeper leave the connection to who dispatches? */
 static bool is_led(void) {
-  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  lk_pipe *pipe = the_pipe();
   lk_mutex_lock(&pipe->mutex);
   bool led = lk_pipe_is_led(pipe);
   lk_mutex_unlock(&pipe->mutex);
@@ -111,6 +125,14 @@ static void lead(void) {
     end(&fix.first, LK_OK);
   }
   assert_true(is_led());
+}
+
+/* The keeper does not take over, however late this thread is, until a reply has been read whole. */
+static void keep_led(void) {
+  lk_pipe *pipe = the_pipe();
+  lk_mutex_lock(&pipe->mutex);
+  pipe->heard_us = lk_clock_us() + PATIENCE_MS * INT64_C(1000);
+  lk_mutex_unlock(&pipe->mutex);
 }
 
 static void pass_ms(int64_t ms) {
@@ -138,12 +160,14 @@ static void the_descriptor_is_readable_as_long_as_there_is_something_to_read(voi
 static void half_a_reply_is_not_readable_for_ever(void **state) {
   (void)state;
   lead();
+  keep_led();
   begin(&fix.first);
   fake_command inspect = take("lock/inspect");
   fake_send(fix.server, &inspect, "*1\r\n");
   UNTIL(is_readable());
   assert_int_equal(lk_client_dispatch(fix.client), 0);
   assert_false(is_readable());
+  assert_true(is_led()); /* it was this thread that read it */
   answer(inspect, ":0\r\n");
   end(&fix.first, LK_OK);
 }
@@ -195,7 +219,7 @@ static void who_stops_dispatching_loses_no_lease(void **state) {
   kit_begin_acquire(&job, fix.lock, task, 0);
   answer(take("lock/acquire"), TAKEN);
   EXPECT(LK_OK, kit_end(&job));
-  int64_t until_ms = lk_now_ms() + LONG_MS;
+  int64_t until_ms = lk_now_ms() + RENEWING_MS;
   while (lk_now_ms() < until_ms) {
     answer(take("lock/renew"), RENEWED);
     lk_client_dispatch(fix.client); /* and leaves the next one alone */
@@ -238,17 +262,31 @@ static void *dispatch(void *unused) {
   return unused;
 }
 
+/* As long as the test wants it to. */
 static void linger(void) {
+  int64_t until_ms = lk_now_ms() + PATIENCE_MS;
   atomic_store(&fix.inside, true);
-  pass_ms(LONG_MS);
+  while (atomic_load(&fix.stays) && lk_now_ms() < until_ms) kit_pause();
+}
+
+static void begin_lingering(void) {
+  atomic_store(&fix.stays, true);
+  fix.first.act = linger;
+  begin(&fix.first);
+}
+
+static bool ends_meanwhile(pthread_t dispatcher) {
+  bool before = atomic_load(&fix.second.ended) && !atomic_load(&fix.first.ended);
+  atomic_store(&fix.stays, false);
+  pthread_join(dispatcher, NULL);
+  return before && fix.second.status == LK_OK;
 }
 
 /* Its reply is read by the keeper meanwhile. */
 static void a_long_callback_does_not_keep_replies_from_others(void **state) {
   (void)state;
   lead();
-  fix.first.act = linger;
-  begin(&fix.first);
+  begin_lingering();
   begin(&fix.second);
   answer(take("lock/inspect"), FREE);
   fake_command second = take("lock/inspect");
@@ -256,13 +294,10 @@ static void a_long_callback_does_not_keep_replies_from_others(void **state) {
   UNTIL(is_readable());
   assert_int_equal(pthread_create(&dispatcher, NULL, dispatch, NULL), 0);
   UNTIL(atomic_load(&fix.inside));
-  pass_ms(PROMPT_MS);
+  UNTIL(!is_led());
   answer(second, FREE);
-  int64_t since_ms = lk_now_ms();
-  while (!atomic_load(&fix.second.ended)) turn();
-  bool prompt = lk_now_ms() - since_ms < PROMPT_MS && !atomic_load(&fix.first.ended);
-  pthread_join(dispatcher, NULL);
-  assert_true(prompt);
+  turn_for(&fix.second);
+  assert_true(ends_meanwhile(dispatcher));
 }
 
 /* ----------------------------------------------------------------------------------------- beside -- */
@@ -271,22 +306,19 @@ static void a_long_callback_does_not_keep_replies_from_others(void **state) {
 static void another_thread_runs_what_is_due_behind_a_long_callback(void **state) {
   (void)state;
   lead();
-  fix.first.act = linger;
-  begin(&fix.first);
+  begin_lingering();
   begin(&fix.second);
   fake_command first = take("lock/inspect"), second = take("lock/inspect");
   fake_send(fix.server, &first, FREE FREE);
   fake_forget(&first);
   fake_forget(&second);
-  pass_ms(PROMPT_MS / 10);
+  UNTIL(is_readable());
   pthread_t dispatcher;
   assert_int_equal(pthread_create(&dispatcher, NULL, dispatch, NULL), 0);
   UNTIL(atomic_load(&fix.inside));
   UNTIL(is_readable());
   lk_client_dispatch(fix.client);
-  bool before = atomic_load(&fix.second.ended) && !atomic_load(&fix.first.ended);
-  pthread_join(dispatcher, NULL);
-  assert_true(before);
+  assert_true(ends_meanwhile(dispatcher));
 }
 
 static void a_caller_that_blocks_reads_for_both(void **state) {
@@ -311,9 +343,7 @@ static void wait_inside(void) {
   begin(&fix.second);
   lk_client_dispatch(fix.client); /* sends it */
   answer(take("lock/inspect"), FREE);
-  int64_t since_ms = lk_now_ms();
-  while (!atomic_load(&fix.second.ended)) turn();
-  assert_true(lk_now_ms() - since_ms < PROMPT_MS);
+  turn_for(&fix.second);
 }
 
 static void a_callback_may_wait_for_what_it_began(void **state) {
@@ -324,6 +354,7 @@ static void a_callback_may_wait_for_what_it_began(void **state) {
   answer(take("lock/inspect"), FREE);
   end(&fix.first, LK_OK);
   assert_int_equal(atomic_load(&fix.second.ended), 1);
+  assert_int_equal(fix.second.status, LK_OK);
 }
 
 static void work_until_it_went_out(void) {
@@ -371,7 +402,7 @@ static void a_close_beside_does_not_wait_for_who_dispatches(void **state) {
   lk_client_close(fix.client);
   fix.client = NULL;
   assert_int_equal(atomic_load(&fix.first.ended), 1);
-  assert_true(lk_now_ms() - since_ms <= COMMAND_MS + PROMPT_MS);
+  assert_true(lk_now_ms() - since_ms <= PATIENCE_MS);
   fake_forget(&inspect);
 }
 
