@@ -358,16 +358,22 @@ static void nobody_stands_back_where_nothing_is_ever_handed_over(void **state) {
   EXPECT(LK_CANCELLED, kit_end(&fix.job));
 }
 
-static void who_begins_stands_back_if_there_is_time(void **state) {
-  (void)state;
-  int64_t until_us = lk_clock_us() + 400 * 1000;
+static int64_t stand_back_for(int64_t ms) {
+  int64_t until_us = lk_clock_us() + ms * 1000;
   lk_mutex_lock(&fix.client->mutex);
   fix.lock->record->stand_back_us = until_us;
   lk_mutex_unlock(&fix.client->mutex);
-  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, 20);
+  return until_us;
+}
+
+static void who_begins_stands_back_if_there_is_time(void **state) {
+  (void)state;
+  int64_t until_us = stand_back_for(60 * 1000);
+  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, WAIT_MS);
   answer(take("lock/acquire"), TAKEN);
   assert_true(lk_clock_us() < until_us);
   EXPECT(LK_OK, kit_end(&fix.job));
+  until_us = stand_back_for(400);
   kit_begin_acquire(&fix.job, fix.lock, fix.holder, LK_FOREVER);
   answer(take("lock/acquire"), TAKEN);
   assert_true(lk_clock_us() >= until_us);
