@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEASE "1000"
-enum { LEASE_MS = 1000, PATIENCE_MS = 10000 };
+#define LEASE "3000"
+enum { LEASE_MS = 3000, PATIENCE_MS = 10000 };
 
 static const struct {
   const char *verb, *code;
