@@ -310,7 +310,7 @@ static void judge_told(findings *f) {
 
 /* Between a call and its place in the queue; a waiter with a shorter lease may lose its place on a busy
  * machine, since its heartbeat is short, too. */
-enum { ARRIVAL_MS = 200, ORDER_LEASE_MS = 10000 };
+enum { ARRIVAL_MS = 500, ORDER_LEASE_MS = 10000 };
 
 /* Needs the holds sorted by lock and time. */
 static void judge_order(findings *f) {

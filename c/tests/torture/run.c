@@ -15,7 +15,7 @@ enum {
   PARENT_RECORDS = 1 << 24,
   TICK_MS = 5,
   LOOK_EVERY_MS = 50,
-  STALL_MS = 250,
+  STALL_MS = 100,   /* much less than a renewed lease bears */
   FINISH_MS = 3000, /* for waiters to get their turn after the end */
   CLOSE_MS = 10000, /* for a process to end after it was told to */
   OPERATOR_MS = 10000

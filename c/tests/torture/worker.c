@@ -236,7 +236,7 @@ static void use_if_held(actor *a) {
 
 /* Mostly short; sometimes past the lease, which a renewed hold survives and another must notice. */
 static int64_t random_hold_ms(actor *a) {
-  int past_lease_percent = a->lease_ms > 1500 ? 0 : a->lease_ms <= 300 || a->renewed ? 10 : 2;
+  int past_lease_percent = a->lease_ms > 1500 ? 0 : a->renewed ? 5 : a->lease_ms <= 300 ? 10 : 2;
   if (dice_chance(&a->dice, past_lease_percent))
     return dice_between(&a->dice, a->lease_ms * 11 / 10, a->lease_ms * 16 / 10);
   if (dice_chance(&a->dice, 5)) return dice_between(&a->dice, 50, 300);
@@ -306,8 +306,10 @@ static void hold(actor *a) {
 }
 
 /*
- * A short lease, a renewed one, or the default. Where many read, a writer sleeps until the longest of their
- * leases, and nobody tells it when that one goes and a shorter one ends: so none is long beside short ones.
+ * A short lease, a renewed one, or the default. A renewed one is lost when its process has no turn for two
+ * thirds of it: that is longer than what the parent does not see. Where many read, a writer sleeps until the
+ * longest of their leases, and nobody tells it when that one goes and a shorter one ends: so none is long
+ * beside short ones.
  */
 static void choose(actor *a, lk_lock_options *o) {
   a->lock = (int16_t)dice_between(&a->dice, 0, a->worker->options->locks - 1);
@@ -324,7 +326,7 @@ static void choose(actor *a, lk_lock_options *o) {
   if (style < 50)
     o->lease_ms = 60 << dice_between(&a->dice, 0, shared ? 3 : 5);
   else if (style < 75)
-    o->lease_ms = dice_between(&a->dice, 300, 900);
+    o->lease_ms = shared ? dice_between(&a->dice, 700, 900) : dice_between(&a->dice, 1000, 1400);
   o->renew = a->renewed;
   if (style >= 75) o->lease_ms = a->worker->options->long_lease_ms;
   a->lease_ms = o->lease_ms ? o->lease_ms : DEFAULT_LEASE_MS;
