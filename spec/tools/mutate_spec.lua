@@ -120,9 +120,19 @@ describe('the mutants of a script', function()
       assert.is_nil(seen[mutant.id])
       seen[mutant.id] = true
       assert.is_true(mutant.before ~= mutant.after)
-      assert.is_function(loadstring((mutant.variants[1].source:gsub('^#', '--'))))
+      assert.is_function(loadstring((mutants.source_of(mutant.variants[1]):gsub('^#', '--'))))
     end
     assert.is_true(#list > 30)
+  end)
+
+  it('do not each hold the text of a script: it is made when it is asked for', function()
+    collectgarbage()
+    local before_kib = collectgarbage('count')
+    local list = mutants.of_all(assert(catalog.read('scripts')))
+    collectgarbage()
+
+    assert.is_true(#list > 2000)
+    assert.is_true((collectgarbage('count') - before_kib) / #list < 4)
   end)
 
   it('keep their names when lines come before them', function()
@@ -149,7 +159,8 @@ describe('the mutants of a script', function()
       assert.equal(#users, #mutant.variants)
       for i, variant in ipairs(mutant.variants) do
         assert.equal(users[i].name, variant.name)
-        assert.is_true(variant.source ~= users[i].source)
+        assert.equal(users[i].source, variant.original)
+        assert.is_true(mutants.source_of(variant) ~= users[i].source)
       end
     end
   end)

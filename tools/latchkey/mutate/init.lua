@@ -102,7 +102,7 @@ end
 local function copy_scripts(subject, folder, variants)
   local texts = {}
   for _, variant in ipairs(variants) do
-    texts[variant.name] = variant.source
+    texts[variant.name] = mutants.source_of(variant)
   end
   for _, script in ipairs(assert(catalog.read(subject.scripts))) do
     local stem, source = path.join(folder, script.name), texts[script.name] or script.source
@@ -122,7 +122,7 @@ end
 
 ---What the models of the scripts' families find.
 ---@param subject mutate.subject
----@param variants table[] { name, source }: what stands in the place of scripts
+---@param variants table[] of a mutant: what stands in the place of scripts
 ---@return string|nil finding
 local function check(subject, variants)
   local checker = require('latchkey.checker')
@@ -226,7 +226,7 @@ local function hunt_by_specs(list, options)
   while #left > 0 do
     hunt(left, options, SPECS_S, 'spec', function(mutant)
       local variant = mutant.variants[place]
-      return specs.first_failure(options.subject, variant.name, variant.source)
+      return specs.first_failure(options.subject, variant.name, mutants.source_of(variant))
     end)
     place = place + 1
     left = alive(left, function(mutant)

@@ -113,21 +113,28 @@ end
 
 -- An edit as a mutant; nil if it is no Lua.
 local function new_mutant(script, edit, owner, line, seen)
-  local source = applied(script.source, edit)
   local id = name_of(owner, edit, script.lines[edit.line], seen)
-  if not loadstring((source:gsub('^#', '--'))) then
+  if not loadstring((applied(script.source, edit):gsub('^#', '--'))) then
     return nil
   end
   local before, after = shown(script.source, edit)
   return { id = id, script = owner, kind = edit.kind, line = line, before = before, after = after,
-    variants = { { name = script.header.name, source = source } } }
+    variants = { { name = script.header.name, original = script.source, edit = edit } } }
+end
+
+---The text of a variant. It is made when it is asked for: the texts of all mutants are many
+---megabytes, which each process that tries one would have to copy.
+---@param variant table
+---@return string
+function mutants.source_of(variant)
+  return applied(variant.original, variant.edit)
 end
 
 ---The mutants of a script, but for those of the fragments in it.
 ---@param path string
 ---@param source string
----@return table[] mutants { id, script, kind, line, before, after, variants }; a variant is
----  { name, source }: what stands in a script's place
+---@return table[] mutants { id, script, kind, line, before, after, variants }; a variant is what
+---  stands in a script's place, { name, original, edit = { from, to, text } }, see source_of
 function mutants.of(path, source)
   local script = read(path, source)
   local list, seen = {}, {}
@@ -146,8 +153,8 @@ local function spread(mutant, script, copy, edit, users)
     local first = user.source:find(copy.text, 1, true)
     if user.name ~= script.header.name and first then
       local by = first - start
-      table.insert(mutant.variants, { name = user.name, source = applied(user.source,
-        { from = edit.from + by, to = edit.to + by, text = edit.text }) })
+      table.insert(mutant.variants, { name = user.name, original = user.source,
+        edit = { from = edit.from + by, to = edit.to + by, text = edit.text } })
     end
   end
 end
