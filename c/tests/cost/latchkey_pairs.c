@@ -163,8 +163,14 @@ static long run_renewals(long count) {
 /* What is asked for and not given back. How many pages of it are private is a matter of chance: of how often
  * malloc could extend a block in its place. */
 static long heap_bytes(void) {
+  long bytes = 0;
+#if defined(__GLIBC_PREREQ) /* other C libraries do not tell it */
+#if __GLIBC_PREREQ(2, 33)
   const struct mallinfo2 heap = mallinfo2();
-  return (long)(heap.uordblks + heap.hblkhd);
+  bytes = (long)(heap.uordblks + heap.hblkhd);
+#endif
+#endif
+  return bytes;
 }
 
 static long thread_count(void) {
