@@ -58,6 +58,8 @@ static void done(lk_op *op, lk_status status, const lk_error *error, void *user)
   *(lk_status *)user = status;
 }
 
+static void waited(const lk_wait_event *wait, void *user) { (void)wait, (void)user; }
+
 /* Each of these is called with an error and without one, and must come to the same. */
 #define REFUSES_AS(status, call)                                                                   \
   do {                                                                                             \
@@ -198,7 +200,114 @@ static void what_asks_about_null_says_nothing(void **state) {
   assert_int_equal(lk_permit_remaining_ms(NULL), 0);
   assert_int_equal(lk_watch_remaining_ms(NULL), 0);
   assert_int_equal(lk_answers_count(NULL), 0);
+  assert_int_equal(lk_answers_expected(NULL), 0);
   assert_int_equal(lk_answers_at(NULL, 0).len, 0);
+  assert_int_equal(lk_permit_lost(NULL), LK_LOST_NOT);
+  assert_int_equal(lk_watch_lost(NULL), LK_LOST_NOT);
+  EXPECT(LK_OK, lk_permit_trouble(NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_trouble(NULL, NULL, NULL, &kit_error));
+  lk_waits_close(NULL);
+}
+
+static void numbers_outside_of_their_ranges_are_refused(void **state) {
+  (void)state;
+  static const lk_bytes many[1025] = {{"PING", 4}};
+  lk_lock *members[101];
+  static lk_reply *replies[LK_PEEK_MAX];
+  for (size_t i = 0; i < 101; i++) members[i] = f.lock;
+  REFUSES_OUT(lk_multilock_open(members, 0, 0, OUT(lk_multilock), error));
+  REFUSES_OUT(lk_multilock_open(members, 101, 101, OUT(lk_multilock), error));
+  REFUSES_OUT(lk_eval(f.client, "lock/inspect", many, 1025, NULL, 0, OUT(lk_reply), error));
+  REFUSES_OUT(lk_eval(f.client, "lock/inspect", PING, 1, many, 1025, OUT(lk_reply), error));
+  REFUSES_OUT(lk_eval(f.client, "lock/inspect", NULL, 1, NULL, 0, OUT(lk_reply), error));
+  REFUSES_OUT(lk_eval(f.client, "lock/inspect", PING, 1, NULL, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_command(f.client, many, 1025, OUT(lk_reply), error));
+  REFUSES_OUT(lk_guard_call(f.lock, NULL, many, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_guard_call(f.lock, NULL, many, 19, OUT(lk_reply), error));
+  REFUSES_OUT(lk_guard_call(f.lock, NULL, NULL, 2, OUT(lk_reply), error));
+  REFUSES_OUT(lk_guard_call(f.lock, NULL, many, 2, OUT(lk_reply), error)); /* the key is NULL */
+  REFUSES_OUT(lk_guard_call(f.lock, NULL, many + 1, 2, OUT(lk_reply), error));
+  REFUSES_OUT(lk_ask(f.client, 0, OUT(lk_answers), error));
+  REFUSES_OUT(lk_ask(f.client, 60001, OUT(lk_answers), error));
+  REFUSES(lk_ask(f.client, 1, NULL, error));
+  REFUSES(lk_nodes(f.client, NULL, error));
+  REFUSES(lk_peek(f.client, "TYPE", PING, LK_PEEK_MAX + 1, replies, error));
+  REFUSES(lk_peek(f.client, "TYPE", NULL, 1, replies, error));
+  REFUSES(lk_peek(f.client, "TYPE", PING, 1, NULL, error));
+  lk_wait *wait = kit_wait(f.client, "channel");
+  REFUSES(lk_wait_for(wait, LK_FOREVER - 1, error));
+  lk_wait_close(wait);
+}
+
+static void options_outside_of_their_ranges_are_refused(void **state) {
+  (void)state;
+  static const char *const names[] = {"a b", "a\x7f", "\n"};
+  static const int64_t polls_us[] = {-2, 1001};
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    options.name = names[i];
+    REFUSES_OUT(lk_client_open(server_url(f.server), &options, OUT(lk_client), error));
+  }
+  options.name = NULL;
+  for (size_t i = 0; i < sizeof polls_us / sizeof *polls_us; i++) {
+    options.poll_us = polls_us[i];
+    REFUSES_OUT(lk_client_open(server_url(f.server), &options, OUT(lk_client), error));
+  }
+  options.poll_us = 0;
+  options.process = -1;
+  REFUSES_OUT(lk_client_open(server_url(f.server), &options, OUT(lk_client), error));
+  lk_permits_options permits = LK_PERMITS_OPTIONS_INIT;
+  permits.lease_ms = 1000;
+  permits.drift_ms = 1000;
+  REFUSES_OUT(lk_permits_open(f.client, "slots", &permits, OUT(lk_permits), error));
+  permits.drift_ms = -1;
+  REFUSES_OUT(lk_permits_open(f.client, "slots", &permits, OUT(lk_permits), error));
+  lk_waits_options waits = LK_WAITS_OPTIONS_INIT;
+  REFUSES_OUT(lk_waits_open(f.client, NULL, OUT(lk_waits), error));
+  REFUSES(lk_waits_open(f.client, &waits, NULL, error));
+  REFUSES_OUT(lk_waits_open(f.client, &waits, OUT(lk_waits), error));
+  waits.on_wait = waited;
+  waits.after_ms = -1;
+  REFUSES_OUT(lk_waits_open(f.client, &waits, OUT(lk_waits), error));
+  waits.after_ms = 3600001;
+  REFUSES_OUT(lk_waits_open(f.client, &waits, OUT(lk_waits), error));
+}
+
+/* Members of several leases and kinds, of which some have one name: the order of their acquires is the same for all. */
+static void a_majority_may_have_members_of_any_kind(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  lk_multilock *multi;
+  options.lease_ms = 5000;
+  lk_lock *members[] = {f.lock, kit_lock(f.client, LK_MUTEX, "other", &options),
+                        kit_lock(f.client, LK_FAIR, "fair", NULL)};
+  EXPECT(LK_OK, lk_multilock_open(members, 3, 3, &multi, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(multi, NULL, 0, NULL, &kit_error));
+  assert_true(lk_multilock_lease_ms(multi, NULL) <= 5000);
+  EXPECT(LK_OK, lk_multilock_release(multi, NULL, NULL, &kit_error));
+  lk_multilock_close(multi);
+  lk_lock_close(members[1]);
+  lk_lock_close(members[2]);
+}
+
+/* What is written down of a run, and what a fence writes. */
+static void texts_outside_of_their_lengths_are_refused(void **state) {
+  (void)state;
+  static char longest[LK_OWNER_MAX + 2];
+  const lk_stamp stamp = {.token = 1, .owner = "lk-a:1", .seq = 1};
+  const lk_bytes nowhere = {NULL, 3}, field = {"f", 1}, none = {"", 0};
+  memset(longest, 'x', sizeof longest - 1);
+  REFUSES(lk_period_mark(f.client, "job", 1000, 1, "", "", error));
+  REFUSES(lk_period_mark(f.client, "job", 1000, 1, longest, "", error));
+  REFUSES(lk_period_mark(f.client, "job", 1000, 1, "lk-a:1", longest, error));
+  EXPECT(LK_OK, lk_period_mark(f.client, "job", 1000, 1, "lk-a:1", NULL, &kit_error));
+  REFUSES(lk_period_check(f.client, "job", 1000, 0, NULL, error));
+  REFUSES(lk_fence_admit_set(f.client, "disk", &stamp, nowhere, &number, error));
+  REFUSES(lk_fence_admit_hset(f.client, "disk", &stamp, none, field, &number, error));
+  REFUSES(
+      lk_fence_admit(f.client, "disk", &(lk_stamp){.token = 1, .owner = longest}, &number, error));
+  assert_string_equal(lk_publish_verb(f.client, NULL), "PUBLISH");
+  assert_false(lk_client_kind_stats(f.client, 0, NULL));
 }
 
 static void an_answer_without_a_place_is_refused(void **state) {
@@ -212,6 +321,7 @@ static void an_answer_without_a_place_is_refused(void **state) {
   REFUSES(lk_multilock_open(&f.lock, 1, 1, NULL, error));
   REFUSES(lk_wait_open(f.client, "channel", NULL, error));
   REFUSES(lk_watch_open(f.client, &spec, NULL, error));
+  REFUSES_OUT(lk_watch_open(f.client, NULL, OUT(lk_watch), error));
   REFUSES(lk_command(f.client, PING, 1, NULL, error));
   REFUSES(lk_eval(f.client, "lock/inspect", PING, 1, NULL, 0, NULL, error));
   REFUSES(lk_permits_acquire(f.permits, 1, 0, NULL, error));
@@ -248,6 +358,8 @@ static void a_name_or_text_that_is_null_is_refused(void **state) {
   assert_int_equal(lk_script_key(f.client, NULL, 0, "job", NULL, 0), 0);
   assert_int_equal(lk_script_key(f.client, "lock/acquire", 99, "job", NULL, 0), 0);
   assert_int_equal(lk_script_key(f.client, "lock/acquire", 0, NULL, NULL, 0), 0);
+  assert_int_equal(lk_script_key(f.client, "countdown/set", 1, "job", NULL, 0),
+                   0); /* it ends in an argument */
   assert_false(lk_node_at(f.client, 99, NULL, NULL));
   assert_true(lk_node_at(f.client, 0, NULL, NULL));
   assert_false(lk_client_script_stats(f.client, 0, NULL));
@@ -298,9 +410,16 @@ static void after_a_close_every_handle_says_so(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_client_that_is_null_is_refused),       TEST(a_handle_that_is_null_is_refused),
-      TEST(what_asks_about_null_says_nothing),      TEST(an_answer_without_a_place_is_refused),
-      TEST(a_name_or_text_that_is_null_is_refused), TEST(a_call_without_a_callback_is_refused),
+      TEST(a_client_that_is_null_is_refused),
+      TEST(a_handle_that_is_null_is_refused),
+      TEST(what_asks_about_null_says_nothing),
+      TEST(an_answer_without_a_place_is_refused),
+      TEST(a_name_or_text_that_is_null_is_refused),
+      TEST(a_call_without_a_callback_is_refused),
+      TEST(numbers_outside_of_their_ranges_are_refused),
+      TEST(a_majority_may_have_members_of_any_kind),
+      TEST(options_outside_of_their_ranges_are_refused),
+      TEST(texts_outside_of_their_lengths_are_refused),
       TEST(after_a_close_every_handle_says_so),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

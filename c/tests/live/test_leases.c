@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Renewal, and what is said of a hold that was lost. */
+#include <latchkey/multilock.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -368,6 +369,21 @@ static void the_event_says_what_the_renewals_met(void **state) {
   assert_string_equal(why.code, "NOREPLICAS");
 }
 
+/* Of two members the second is held. */
+static void expect_trouble_of_many(lk_status expected) {
+  lk_multilock *multi;
+  lk_error causes[2];
+  lk_lock *members[] = {kit_lock(fix.client, LK_LOCK, "other", NULL), fix.lock};
+  EXPECT(LK_OK, lk_multilock_open(members, 2, 2, &multi, &kit_error));
+  EXPECT(expected, lk_multilock_trouble(multi, NULL, causes, &kit_error));
+  assert_int_equal(kit_error.status, expected);
+  assert_int_equal(causes[0].status, LK_OK);
+  assert_int_equal(causes[1].status, expected);
+  EXPECT(expected, lk_multilock_trouble(multi, NULL, NULL, NULL));
+  lk_multilock_close(multi);
+  lk_lock_close(members[0]);
+}
+
 /* A hold that is still valid tells what its renewals meet, and no more once one is granted. */
 static void a_hold_tells_what_its_renewals_meet(void **state) {
   (void)state;
@@ -379,10 +395,12 @@ static void a_hold_tells_what_its_renewals_meet(void **state) {
   EXPECT(LK_NOREPLICAS, lk_lock_trouble(fix.lock, NULL, &why));
   assert_string_equal(why.code, "NOREPLICAS");
   assert_true(lk_lock_remaining_ms(fix.lock, NULL) > 0);
+  expect_trouble_of_many(LK_NOREPLICAS);
   server_do(fix.server, "CONFIG SET min-replicas-to-write 0");
   UNTIL(lk_lock_trouble(fix.lock, NULL, NULL) == LK_OK);
   EXPECT(LK_OK, lk_lock_trouble(fix.lock, NULL, &why));
   assert_int_equal(why.status, LK_OK);
+  expect_trouble_of_many(LK_OK);
   EXPECT(LK_OK, release());
   EXPECT(LK_OK, lk_lock_trouble(fix.lock, NULL, NULL));
   EXPECT(LK_OK, lk_lock_trouble(NULL, NULL, NULL));

@@ -354,6 +354,27 @@ static void who_leaves_lets_the_next_look_at_once(void **state) {
 
 /* ------------------------------------------------------------------------------------- trouble -- */
 
+static void permits_tell_what_their_renewals_meet(void **state) {
+  (void)state;
+  lk_permits_options options = LK_PERMITS_OPTIONS_INIT;
+  lk_error why;
+  options.lease_ms = 6000;
+  options.renew = true;
+  lk_permits *renewed = open_permits(client, "seats", &options);
+  set(1);
+  lk_permit *permit = take(renewed, 1);
+  EXPECT(LK_OK, lk_permit_trouble(permit, &why));
+  server_do(srv, "CONFIG SET min-replicas-to-write 1");
+  UNTIL(lk_permit_trouble(permit, NULL) != LK_OK);
+  EXPECT(LK_NOREPLICAS, lk_permit_trouble(permit, &why));
+  assert_string_equal(why.code, "NOREPLICAS");
+  server_do(srv, "CONFIG SET min-replicas-to-write 0");
+  UNTIL(lk_permit_trouble(permit, &why) == LK_OK);
+  assert_int_equal(why.status, LK_OK);
+  EXPECT(LK_OK, release(permit));
+  lk_permits_close(renewed);
+}
+
 static lk_client *hasty_client(lk_permits **permits) {
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.command_ms = 100;
@@ -547,6 +568,7 @@ int main(void) {
       TEST(who_waits_for_what_was_never_set_is_told_of_it),
       TEST(ten_thousand_that_ended_are_taken_back),
       TEST(who_leaves_lets_the_next_look_at_once),
+      TEST(permits_tell_what_their_renewals_meet),
       TEST(an_acquire_without_a_reply_is_undone),
       TEST(a_release_without_a_reply_goes_on_in_the_background),
       TEST(a_wait_outlasts_a_pause_of_the_server),

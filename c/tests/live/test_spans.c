@@ -174,6 +174,7 @@ static void one_without_a_parent_begins_a_trace(void **state) {
                                      "00-4bf92f3577b34da6a3ce929d0e0e473x-" PARENT "-01",
                                      "00-" TRACE "-00f067aa0ba902bx-01",
                                      "00-" TRACE "-" PARENT "-0x",
+                                     "00-" TRACE "0-" PARENT "-01",
                                      "00_" TRACE "-" PARENT "-01",
                                      "00-00000000000000000000000000000000-" PARENT "-01"};
   enum { NONE = sizeof none / sizeof none[0] };

@@ -135,12 +135,24 @@ static void a_waiter_notices_that_the_clock_was_moved(void **state) {
   close_bell(&b);
 }
 
+static void waits_without_an_end_have_no_deadline(void **state) {
+  (void)state;
+  static const int64_t endless_ms[] = {-1, INT64_MAX / 1000, INT64_MAX};
+  for (size_t i = 0; i < sizeof endless_ms / sizeof *endless_ms; i++) {
+    assert_int_equal(lk_deadline_us(endless_ms[i]), INT64_MAX);
+    assert_int_equal(lk_pause_at_most_us(5000, endless_ms[i]), 5000);
+  }
+  assert_int_equal(lk_pause_at_most_us(5000, 3), 4000);
+  assert_int_equal(lk_pause_at_most_us(5000, 9), 5000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_clock_does_not_go_back),
       cmocka_unit_test(the_clock_counts_real_time),
       cmocka_unit_test(a_shift_moves_every_reading),
       cmocka_unit_test(a_wait_ends_at_its_deadline_and_not_before),
+      cmocka_unit_test(waits_without_an_end_have_no_deadline),
       cmocka_unit_test(a_deadline_that_has_passed_does_not_wait),
       cmocka_unit_test(a_signal_ends_a_wait_without_deadline),
       cmocka_unit_test(a_signal_ends_a_wait_with_a_far_deadline),

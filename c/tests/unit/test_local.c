@@ -153,6 +153,32 @@ static void the_folder_comes_from_the_first_variable_that_is_set(void **state) {
   assert_dir(temporary);
 }
 
+/* What is empty or relative counts as not set. */
+static void a_variable_without_an_absolute_path_is_passed_over(void **state) {
+  (void)state;
+  char temporary[120], shared[64], buffer[256];
+  snprintf(temporary, sizeof temporary, "%s/latchkey-%lu", root, (unsigned long)geteuid());
+  setenv("LATCHKEY_LOCAL_DIR", "", 1);
+  setenv("XDG_RUNTIME_DIR", "relative", 1);
+  setenv("TMPDIR", root, 1);
+  assert_dir(temporary);
+  snprintf(shared, sizeof shared, "/tmp/latchkey-%lu", (unsigned long)geteuid());
+  struct stat info;
+  const bool was_there = lstat(shared, &info) == 0;
+  static const char *const others[] = {"relative", NULL};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    if (others[i]) {
+      setenv("TMPDIR", others[i], 1);
+    } else {
+      unsetenv("TMPDIR");
+    }
+    lk_local_dir(buffer, sizeof buffer,
+                 NULL); /* it is everybody's folder: what is there may be refused */
+    assert_string_equal(buffer, shared);
+  }
+  if (!was_there) rmdir(shared);
+}
+
 static void a_folder_that_others_can_reach_is_refused(void **state) {
   (void)state;
   assert_int_equal(mkdir(dir, 0700), 0);
@@ -221,6 +247,37 @@ static void the_server_is_private_and_keeps_what_it_is_told(void **state) {
     ask("CONFIG GET %s", settings[i][0], value, sizeof value);
     assert_string_equal(value, settings[i][1]);
   }
+}
+
+static void the_server_is_looked_for_in_absolute_folders_and_then_in_the_usual_ones(void **state) {
+  (void)state;
+  static char long_path[5000];
+  write_program("redis-server", "#!/bin/sh\nexit 1\n");
+  memset(long_path, 'x', sizeof long_path - 1);
+  long_path[0] = '/';
+  char paths[5200];
+  snprintf(paths, sizeof paths, "%s:relative::%s:/nowhere", long_path, root);
+  setenv("PATH", paths, 1);
+  assert_start_refused("redis-server refused to start");
+  if (access("/usr/bin/redis-server", X_OK) != 0) return; /* this machine's stands elsewhere */
+  char before[4096];
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(root), 0);
+  setenv("PATH", ".", 1);
+  start();
+  stop_server();
+  unsetenv("PATH");
+  start();
+  assert_int_equal(chdir(before), 0);
+}
+
+static void a_lock_file_that_cannot_be_opened_is_named(void **state) {
+  (void)state;
+  char path[120];
+  assert_int_equal(mkdir(dir, 0700), 0);
+  path_in(dir, "lock", path, sizeof path);
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_start_refused("lock cannot be locked: Is a directory");
 }
 
 static void a_server_that_runs_is_used_again(void **state) {
@@ -386,6 +443,8 @@ static void a_server_that_says_nothing_is_not_blamed_on_its_log(void **state) {
   write_program("redis-server", "#!/bin/sh\nexit 1\n");
   setenv("PATH", root, 1);
   assert_start_refused("and wrote nothing to ");
+  write_program("redis-server", "#!/bin/sh\n/bin/rm \"${0%/*}/local/redis.log\"\nexit 1\n");
+  assert_start_refused("refused to start; see ");
 }
 
 static void the_server_keeps_nothing_of_its_starter(void **state) {
@@ -429,6 +488,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_root, close_root)
   const struct CMUnitTest tests[] = {
       TEST(the_folder_comes_from_the_first_variable_that_is_set),
+      TEST(a_variable_without_an_absolute_path_is_passed_over),
       TEST(a_folder_that_others_can_reach_is_refused),
       TEST(a_symbolic_link_is_refused),
       TEST(a_folder_of_another_user_is_refused),
@@ -436,6 +496,8 @@ int main(void) {
       TEST(a_buffer_that_is_too_small_is_refused),
       TEST(a_folder_whose_socket_has_too_long_a_name_is_refused),
       TEST(the_server_is_private_and_keeps_what_it_is_told),
+      TEST(the_server_is_looked_for_in_absolute_folders_and_then_in_the_usual_ones),
+      TEST(a_lock_file_that_cannot_be_opened_is_named),
       TEST(a_server_that_runs_is_used_again),
       TEST(a_refusal_is_an_answer_too),
       TEST(the_server_blocks_no_signal_that_its_starter_does),
