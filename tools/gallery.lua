@@ -8,8 +8,8 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local checker = require('latchkey.checker')
-local page = require('latchkey.checker.page')
-local story = require('latchkey.checker.story')
+local page = require('latchkey.checker.show.html')
+local story = require('latchkey.checker.show.story')
 
 local FIRST_WAITER = "    if not head or stays_ms > 0 or gone == 100 then"
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Callers that write and read the same lock: down from writing to reading, and never up.
-local both = require('latchkey.checker.models.both')
+local both = require('latchkey.checker.roles.both')
 local checker = require('latchkey.checker')
 local helper = require('helper')
 local mutated = require('support.mutated')

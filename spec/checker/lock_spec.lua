@@ -6,7 +6,7 @@ local utils = require('pl.utils')
 
 local checker = require('latchkey.checker')
 local helper = require('helper')
-local taker = require('latchkey.checker.models.taker')
+local taker = require('latchkey.checker.roles.taker')
 
 local function check(options, model)
   options.scripts = options.scripts or helper.scripts

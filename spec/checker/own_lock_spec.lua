@@ -7,7 +7,7 @@ local utils = require('pl.utils')
 local checker = require('latchkey.checker')
 local lint = require('latchkey.lint')
 local own_lock = require('support.own_lock')
-local story = require('latchkey.checker.story')
+local story = require('latchkey.checker.show.story')
 local words = require('latchkey.checker.words')
 
 describe('a lock of somebody\'s own', function()

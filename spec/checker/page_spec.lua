@@ -3,9 +3,9 @@ local tablex = require('pl.tablex')
 
 local checker = require('latchkey.checker')
 local helper = require('helper')
-local page = require('latchkey.checker.page')
-local screen = require('latchkey.checker.screen')
-local story = require('latchkey.checker.story')
+local page = require('latchkey.checker.show.html')
+local screen = require('latchkey.checker.show.text')
+local story = require('latchkey.checker.show.story')
 
 local REPLAY = 'A:lock B:lock B.acquire !failover A.acquire'
 

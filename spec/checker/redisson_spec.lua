@@ -7,7 +7,7 @@ local checker = require('latchkey.checker')
 local helper = require('helper')
 local mutated = require('support.mutated')
 local parts = require('latchkey.checker.parts')
-local redisson = require('latchkey.checker.redisson')
+local redisson = require('latchkey.checker.redisson_calls')
 local tablex = require('pl.tablex')
 
 local SEQUENCES, LENGTH = 60, 20

@@ -2,7 +2,7 @@
 -- What a fail-over can lose when a hold waits for replicas, and which clients would lose more.
 local checker = require('latchkey.checker')
 local helper = require('helper')
-local taker = require('latchkey.checker.models.taker')
+local taker = require('latchkey.checker.roles.taker')
 
 local function check(options, model)
   options.scripts = helper.scripts

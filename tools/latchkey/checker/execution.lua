@@ -4,7 +4,7 @@
 local Client = require('latchkey.checker.client')
 local parts = require('latchkey.checker.parts')
 local properties = require('latchkey.checker.properties')
-local redisson = require('latchkey.checker.redisson')
+local redisson = require('latchkey.checker.redisson_calls')
 local replicas = require('latchkey.checker.replicas')
 
 local execution = {}

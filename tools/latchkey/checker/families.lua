@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The words of `model.family`: what a family of scripts with clients of its own kinds is written
 -- in, latchkey's as anybody's. Ready-made kinds of clients follow the library step by step.
-local both = require('latchkey.checker.models.both')
-local counter = require('latchkey.checker.models.counter')
+local both = require('latchkey.checker.roles.both')
+local counter = require('latchkey.checker.roles.counter')
 local holders = require('latchkey.checker.holders')
-local operator = require('latchkey.checker.models.operator')
+local operator = require('latchkey.checker.roles.operator')
 local parts = require('latchkey.checker.parts')
 local properties = require('latchkey.checker.properties')
-local redisson = require('latchkey.checker.models.redisson')
-local taker = require('latchkey.checker.models.taker')
-local visitor = require('latchkey.checker.models.visitor')
+local redisson = require('latchkey.checker.roles.redisson')
+local taker = require('latchkey.checker.roles.taker')
+local visitor = require('latchkey.checker.roles.visitor')
 
 local families = {}
 

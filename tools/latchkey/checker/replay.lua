@@ -7,7 +7,7 @@ local utils = require('pl.utils')
 
 local Client = require('latchkey.checker.client')
 local Steps = require('latchkey.checker.steps')
-local redisson = require('latchkey.checker.redisson')
+local redisson = require('latchkey.checker.redisson_calls')
 
 local replay = {}
 

@@ -6,7 +6,7 @@ local catalog = require('latchkey.script.catalog')
 local headers = require('latchkey.script.header')
 local names = require('latchkey.script.names')
 local parts = require('latchkey.checker.parts')
-local redisson = require('latchkey.checker.redisson')
+local redisson = require('latchkey.checker.redisson_calls')
 
 local Server = {}
 Server.__index = Server

@@ -8,7 +8,7 @@ local holders = require('latchkey.checker.holders')
 local parts = require('latchkey.checker.parts')
 local ready = require('latchkey.checker.ready')
 local roles = require('latchkey.checker.roles')
-local taker = require('latchkey.checker.models.taker')
+local taker = require('latchkey.checker.roles.taker')
 
 local words = {}
 

@@ -15,7 +15,7 @@ local MARK = 'lua debugger> '
 local AROUND, MOST = 5, 1024
 
 ---@param target table
----@param source table of latchkey.repl.lines
+---@param source table of latchkey.repl.input
 ---@param say fun(line: string)
 function Prompt.new(target, source, say)
   local self = setmetatable({ target = target, source = source, most = MOST,

@@ -2,7 +2,7 @@
 -- A session at a terminal or from a pipe, from its first line to its exit code.
 local Debugger = require('latchkey.debugger')
 local Prompt = require('latchkey.debugger.prompt')
-local lines = require('latchkey.repl.lines')
+local lines = require('latchkey.repl.input')
 local text = require('latchkey.cli.text')
 
 local session = {}

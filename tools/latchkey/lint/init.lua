@@ -27,7 +27,7 @@ lint.rules = {
 -- contracts say. The other rules are the order of latchkey's house.
 local EVERYBODYS = { bytes = true, globals = true, library = true, unpack = true, numbers = true,
   command = true, keys = true, derived = true, time = true, cost = true, owner = true }
-local GROUPS = { 'form', 'language', 'contract', 'replies', 'commands', 'cost', 'foreign' }
+local GROUPS = { 'form', 'language', 'contract', 'replies', 'calls', 'cost', 'foreign' }
 for _, group in ipairs(GROUPS) do
   for _, rule in ipairs(require('latchkey.lint.' .. group)) do
     lint.rules[#lint.rules + 1] = rule

@@ -223,7 +223,7 @@ local function story_of(model, text, options)
   if not run then
     return nil, why
   end
-  return require('latchkey.checker.story').of(steps, run), nil, steps, run
+  return require('latchkey.checker.show.story').of(steps, run), nil, steps, run
 end
 
 local function write_page(ctx, file, page)
@@ -279,9 +279,9 @@ local function run_replay(args, ctx, options)
   end
   local about = { scripts = options.scripts, replay = args.replay, model = args.model,
     hints = hints({ options = options }, args), width = terminal_width() }
-  local shown = require('latchkey.checker.screen').show(told, about)
+  local shown = require('latchkey.checker.show.text').show(told, about)
   if args.html then
-    local failed = write_page(ctx, args.html, require('latchkey.checker.page').of(told, about))
+    local failed = write_page(ctx, args.html, require('latchkey.checker.show.html').of(told, about))
     if failed then
       return failed
     end
@@ -329,9 +329,9 @@ local function show_finding(verdict, finding, options, args, ctx)
   local about = { scripts = options.scripts, model = verdict.model, replay = trail,
     hints = hints(verdict, args), verdict = summary(verdict), width = terminal_width() }
   if args.html then
-    write_page(ctx, args.html, require('latchkey.checker.page').of(told, about))
+    write_page(ctx, args.html, require('latchkey.checker.show.html').of(told, about))
   end
-  local shown = require('latchkey.checker.screen').show(told, about)
+  local shown = require('latchkey.checker.show.text').show(told, about)
   if not args.no_spec and not verdict.expected then
     verdict.kinds = {}
     for _, kind in ipairs(verdict.options.kinds
@@ -381,9 +381,9 @@ local function write_sample(args, ctx, options, outcome)
   for _, verdict in ipairs(outcome.runs) do
     verdicts[#verdicts + 1] = summary(verdict)
   end
-  return write_page(ctx, args.html, require('latchkey.checker.page').of(
-    require('latchkey.checker.story').of(steps, run), { scripts = options.scripts, model = model,
-      replay = table.concat(labels, ' '), verdict = table.concat(verdicts, '; ') }))
+  return write_page(ctx, args.html, require('latchkey.checker.show.html').of(
+    require('latchkey.checker.show.story').of(steps, run), { scripts = options.scripts,
+      model = model, replay = table.concat(labels, ' '), verdict = table.concat(verdicts, '; ') }))
 end
 
 local function show_coverage(outcome, lines)

@@ -74,7 +74,7 @@ function command.run(args, ctx)
     ctx.stdout:write(line, '\n')
     ctx.stdout:flush()
   end)
-  local source = require('latchkey.repl.lines').open(function(word)
+  local source = require('latchkey.repl.input').open(function(word)
     return session:completions(word)
   end)
   if source.is_terminal then

@@ -5,11 +5,11 @@
 -- answers what is wrong with an event, or nothing.
 local Client = require('latchkey.checker.client')
 local events = require('latchkey.checker.events')
-local taker = require('latchkey.checker.models.taker')
+local taker = require('latchkey.checker.roles.taker')
 local words = require('latchkey.checker.words')
 local names = require('latchkey.script.names')
 local parts = require('latchkey.checker.parts')
-local sends = require('latchkey.checker.sends')
+local sends = require('latchkey.checker.trace.sends')
 
 local Follower = {}
 Follower.__index = Follower

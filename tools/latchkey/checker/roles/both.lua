@@ -2,7 +2,7 @@
 -- A caller that writes and reads: it takes the lock for writing, may read beside that, gives back
 -- the one or the other first, and while it only reads asks to write, which is refused. Its write
 -- hold is a taker's; its read hold, renewed and lost by itself, is the `side`.
-local taker = require('latchkey.checker.models.taker')
+local taker = require('latchkey.checker.roles.taker')
 
 local both = {}
 

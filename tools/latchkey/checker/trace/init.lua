@@ -2,7 +2,7 @@
 -- Replays what clients wrote of themselves (docs/reference/trace.md) against the models that the
 -- checker explores. This file finds out whose each event is; checker.follower, whether the model
 -- allows it.
-local Follower = require('latchkey.checker.follower')
+local Follower = require('latchkey.checker.trace.follower')
 local Server = require('latchkey.checker.server')
 local events = require('latchkey.checker.events')
 local parts = require('latchkey.checker.parts')

@@ -3,7 +3,7 @@
 -- watchdog, and asks again when it is told that the lock is free, or when the lease should end.
 -- What it believes is not looked at, since it counts no deadlines; nor are its calls lost or sent
 -- again, which breaks its counts by itself.
-local redisson = require('latchkey.checker.redisson')
+local redisson = require('latchkey.checker.redisson_calls')
 
 local THREAD = 'd0ab9a76-5f51-4b02-8a3a-4de7e1d0c001:'
 
