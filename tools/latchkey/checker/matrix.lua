@@ -3,7 +3,7 @@
 -- processes as there are workers.
 local checker = require('latchkey.checker')
 local coverage = require('latchkey.checker.coverage')
-local workers = require('latchkey.checker.workers')
+local processes = require('latchkey.processes')
 
 local matrix = {}
 
@@ -53,7 +53,7 @@ function matrix.run(models, options, runs)
       end
     end
   end
-  local verdicts = workers.map(jobs, options.workers, function(job)
+  local verdicts = processes.map(jobs, options.workers, function(job)
     return portable(checker.check(job.model, job.options))
   end)
   local outcome = { runs = {}, models = {} }

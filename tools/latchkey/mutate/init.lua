@@ -7,7 +7,7 @@ local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local mutants = require('latchkey.mutate.mutants')
-local pool = require('latchkey.mutate.pool')
+local processes = require('latchkey.processes')
 local digest = require('latchkey.digest')
 local specs = require('latchkey.mutate.specs')
 local words = require('latchkey.checker.words')
@@ -151,7 +151,7 @@ end
 -- known: that ends the run.
 local function hunt(list, options, limit_s, what, run)
   local defect
-  pool.each(list, { workers = options.workers, limit_s = limit_s }, run,
+  processes.each(list, { workers = options.workers, limit_s = limit_s }, run,
     function(mutant, result, broken)
       if broken then
         defect = defect or ('%s of %s: %s'):format(what, mutant.id, broken)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Runs a function for each of many items, in processes of their own, some at a time.
+local cjson = require('cjson')
 local fcntl = require('posix.fcntl')
 local poll = require('posix.poll')
 local signal = require('posix.signal')
@@ -7,7 +8,7 @@ local time = require('posix.time')
 local unistd = require('posix.unistd')
 local wait = require('posix.sys.wait')
 
-local pool = {}
+local processes = {}
 
 local function now_s()
   local now = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -20,7 +21,10 @@ local function become_child(write_end, run, item)
   unistd.dup2(nowhere, 1)
   unistd.dup2(nowhere, 2)
   local ok, result = pcall(run, item)
-  unistd.write(write_end, (ok and '=' or '!') .. tostring(result or ''))
+  local text, at = (ok and '=' or '!') .. tostring(result or ''), 1
+  while at <= #text do
+    at = at + (unistd.write(write_end, text:sub(at)) or #text)
+  end
   unistd._exit(0)
 end
 
@@ -37,7 +41,7 @@ end
 
 -- Has it said all? Its output ends when it does.
 local function read_some(child)
-  local bytes = unistd.read(child.fd, 4096)
+  local bytes = unistd.read(child.fd, 65536)
   if bytes and bytes ~= '' then
     child.parts[#child.parts + 1] = bytes
     return false
@@ -86,8 +90,9 @@ end
 ---@param run fun(item: any): string|nil in a process of its own
 ---@param done fun(item: any, result: string|nil, defect: string|nil) here, in any order; what gave
 ---  nil has the result "", what did not end in time says so, and what failed has a defect
-function pool.each(items, options, run, done)
+function processes.each(items, options, run, done)
   local children, at = {}, 1
+  io.stdout:flush()
   while at <= #items or #children > 0 do
     while at <= #items and #children < options.workers do
       children[#children + 1] = start(run, items[at])
@@ -97,4 +102,29 @@ function pool.each(items, options, run, done)
   end
 end
 
-return pool
+---Results of the function for many items, in their order. What fails there is an error here.
+---@param items any[] the heavy ones first
+---@param workers integer processes at a time; with one, this one does it all
+---@param run fun(item: any): table a result that JSON can carry
+---@return table[] results
+function processes.map(items, workers, run)
+  local places, results, alone = {}, {}, workers <= 1 or #items <= 1
+  for place, item in ipairs(items) do
+    places[place] = place
+    results[place] = alone and run(item) or nil
+  end
+  if alone then
+    return results
+  end
+  processes.each(places, { workers = workers, limit_s = math.huge }, function(place)
+    return cjson.encode(run(items[place]))
+  end, function(place, text, defect)
+    if defect then
+      error(defect, 0)
+    end
+    results[place] = cjson.decode(text)
+  end)
+  return results
+end
+
+return processes
