@@ -6,6 +6,7 @@ package.path = 'tools/?.lua;tools/?/init.lua;' .. package.path
 local argparse = require('argparse')
 local cjson = require('cjson')
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
@@ -103,12 +104,8 @@ local function encode(value)
     end
     return '[' .. table.concat(parts, ',\n') .. ']'
   end
-  for name in pairs(value) do
-    parts[#parts + 1] = name
-  end
-  table.sort(parts)
-  for i, name in ipairs(parts) do
-    parts[i] = encode(name) .. ':' .. encode(value[name])
+  for name, item in tablex.sort(value) do
+    parts[#parts + 1] = encode(name) .. ':' .. encode(item)
   end
   return '{' .. table.concat(parts, ',') .. '}'
 end

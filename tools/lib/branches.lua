@@ -9,6 +9,7 @@ end
 
 local cjson = require('cjson')
 local stringx = require('pl.stringx')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local branches = {}
@@ -102,13 +103,7 @@ local function main(argv)
         branch.text, branch.reason and '  -- ' .. branch.reason or ''))
     end
   end
-  local folders = {}
-  for folder in pairs(result.folders) do
-    folders[#folders + 1] = folder
-  end
-  table.sort(folders)
-  for _, folder in ipairs(folders) do
-    local sum = result.folders[folder]
+  for folder, sum in tablex.sort(result.folders) do
     print(('%-8s %5s %% of %5d'):format(folder, branches.share(sum), sum.all))
   end
   local names, sums = by_reason(result.missed)

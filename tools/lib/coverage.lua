@@ -3,6 +3,7 @@
 local jutil = require('jit.util')
 
 local header = require('latchkey.script.header')
+local sorted = require('latchkey.sorted')
 
 local Coverage = {}
 Coverage.__index = Coverage
@@ -73,15 +74,6 @@ local function field_of(list, field)
     values[i] = item[field]
   end
   return values
-end
-
-local function sorted(set)
-  local list = {}
-  for item in pairs(set) do
-    list[#list + 1] = item
-  end
-  table.sort(list)
-  return list
 end
 
 ---A table with a row for each script, followed by what is missing.

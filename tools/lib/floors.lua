@@ -3,6 +3,8 @@
 -- needs, since an #include says little about that. A module is FLOOR/NAME, as its source is below
 -- c/src; it may use its own floor and those before it in the list, and nothing in a circle. What a
 -- module still uses of the system is listed: a row that no module needs any more must go.
+local tablex = require('pl.tablex')
+
 local floors = {}
 
 ---Reads what `nm -P -A` prints of object files.
@@ -23,15 +25,6 @@ function floors.read(lines, module_of)
     end
   end
   return modules
-end
-
-local function sorted(set)
-  local list = {}
-  for name in pairs(set) do
-    list[#list + 1] = name
-  end
-  table.sort(list)
-  return list
 end
 
 -- Which module uses which, and what of the outside: { arrows, outside }, both module -> set.
@@ -71,7 +64,7 @@ end
 local function circle_through(arrows, name)
   local came_from, queue, at = {}, { name }, 1
   while queue[at] do
-    for _, to in ipairs(sorted(arrows[queue[at]] or {})) do
+    for to in tablex.sort(arrows[queue[at]] or {}) do
       if to == name then
         local way, step = { name }, queue[at]
         while step ~= name do
@@ -91,18 +84,18 @@ end
 
 local function check_arrows(arrows, rules, say)
   local heights, seen = heights_of(rules.floors), {}
-  for _, from in ipairs(sorted(arrows)) do
+  for from in tablex.sort(arrows) do
     local height = heights[floor_of(from)]
     if not height then
       say(('%s is on no floor: %s'):format(from, table.concat(rules.floors, ', ')))
     end
-    for _, to in ipairs(sorted(arrows[from])) do
+    for to in tablex.sort(arrows[from]) do
       if height and (heights[floor_of(to)] or 0) > height then
         say(('%s uses %s, which is above it'):format(from, to))
       end
     end
   end
-  for _, name in ipairs(sorted(arrows)) do
+  for name in tablex.sort(arrows) do
     local way = not seen[name] and circle_through(arrows, name)
     for _, step in ipairs(way or {}) do
       seen[step] = true
@@ -135,7 +128,7 @@ local function check_module(name, symbols, rules, say)
   for _, symbol in ipairs((rules.system or {})[name] or {}) do
     excepted[symbol] = true
   end
-  for _, symbol in ipairs(sorted(symbols)) do
+  for symbol in tablex.sort(symbols) do
     if rules.refused and rules.refused[symbol] then
       say(('%s uses %s: %s'):format(name, symbol, rules.refused[symbol]))
     elseif excepted[symbol] then
@@ -144,17 +137,17 @@ local function check_module(name, symbols, rules, say)
       say(('%s uses %s of the system; only %s/ may'):format(name, symbol, rules.system_floor))
     end
   end
-  for _, symbol in ipairs(sorted(excepted)) do
+  for symbol in tablex.sort(excepted) do
     say(('%s does not use %s any more: remove the exception'):format(name, symbol))
   end
 end
 
 -- Symbols that no module defines.
 local function check_outside(outside, rules, say)
-  for _, name in ipairs(sorted(outside)) do
+  for name in tablex.sort(outside) do
     check_module(name, outside[name], rules, say)
   end
-  for _, name in ipairs(sorted(rules.system or {})) do
+  for name in tablex.sort(rules.system or {}) do
     if not outside[name] then
       say(('there is no module %s: remove its exceptions'):format(name))
     end

@@ -2,6 +2,7 @@
 -- What differs between two sets of scripts, and whether their versions say so: text is a patch,
 -- what old callers need not know a minor, all else a major.
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local ledger = require('latchkey.script.ledger')
@@ -126,19 +127,14 @@ end
 ---@param after table[]
 ---@return table[] list { name, kind: added|removed|changed, old, new, finding, before, after }
 function changes.between(before, after)
-  local by_name, names, list = {}, {}, {}
+  local by_name, list = {}, {}
   for side, scripts in pairs({ before = before, after = after }) do
     for _, script in ipairs(scripts) do
       by_name[script.name] = by_name[script.name] or { name = script.name }
       by_name[script.name][side] = script
     end
   end
-  for name in pairs(by_name) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local change = by_name[name]
+  for _, change in tablex.sort(by_name) do
     local old, new = change.before, change.after
     change.old, change.new = old and old.header.version, new and new.header.version
     if not old or not new then

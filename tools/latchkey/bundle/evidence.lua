@@ -4,6 +4,7 @@
 -- makes it again. What follows from the scripts alone (lint, the model checker) is exact, and is
 -- made here and again by the same functions.
 local cjson = require('cjson')
+local tablex = require('pl.tablex')
 
 local digest = require('latchkey.digest')
 local envelope = require('latchkey.bundle.envelope')
@@ -194,13 +195,9 @@ end
 
 -- "findings 0, runs 4": in the order of the names.
 local function words_of(part)
-  local names, words = {}, {}
-  for name in pairs(part.figures or {}) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for i, name in ipairs(names) do
-    words[i] = ('%s %.0f'):format(name, part.figures[name])
+  local words = {}
+  for name, figure in tablex.sort(part.figures or {}) do
+    words[#words + 1] = ('%s %.0f'):format(name, figure)
   end
   return table.concat(words, ', ')
 end

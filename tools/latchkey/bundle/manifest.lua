@@ -4,10 +4,12 @@
 -- manifest.schema.json describes it to others.
 local cjson = require('cjson')
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 
 local digest = require('latchkey.digest')
 local functions = require('latchkey.bundle.functions')
 local header = require('latchkey.script.header')
+local sorted = require('latchkey.sorted')
 
 local manifest = {}
 
@@ -37,13 +39,8 @@ function manifest.encode(value, indent)
     return plain and '[' .. table.concat(parts, ', ') .. ']'
       or '[\n' .. inner .. table.concat(parts, ',\n' .. inner) .. '\n' .. indent .. ']'
   end
-  local names = {}
-  for name in pairs(value) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for i, name in ipairs(names) do
-    parts[i] = cjson.encode(name) .. ': ' .. encode(value[name], inner)
+  for name, element in tablex.sort(value) do
+    parts[#parts + 1] = cjson.encode(name) .. ': ' .. encode(element, inner)
   end
   return '{\n' .. inner .. table.concat(parts, ',\n' .. inner) .. '\n' .. indent .. '}'
 end
@@ -64,13 +61,9 @@ end
 local function keys_of(list)
   local keys = {}
   for i, key in ipairs(list) do
-    local marks = {}
-    for mark in pairs(key.marks) do
-      marks[#marks + 1] = mark
-    end
-    table.sort(marks)
     keys[i] = { name = key.name, type = key.type, access = key.access,
-      form = manifest.form(key.form), marks = marks, count = range(key.many), text = key.text }
+      form = manifest.form(key.form), marks = sorted(key.marks), count = range(key.many),
+      text = key.text }
   end
   return keys
 end
@@ -118,15 +111,6 @@ local function script_of(script, files)
   }
 end
 
-local function sorted_paths(files)
-  local paths = {}
-  for file in pairs(files) do
-    paths[#paths + 1] = file
-  end
-  table.sort(paths)
-  return paths
-end
-
 -- A script by its header, or by the contract beside it.
 local function read_script(files, file)
   local source, sha1 = files[file], digest.sha1(files[file])
@@ -153,7 +137,7 @@ end
 ---@return string|nil why
 function manifest.scripts(files)
   local scripts = {}
-  for _, file in ipairs(sorted_paths(files)) do
+  for file in tablex.sort(files) do
     local is_contract = file:find('^scripts/.*%.contract$')
     if is_contract and not files[file:gsub('%.contract$', '.lua')] then
       return nil, ('%s is a contract of no script'):format(file)
@@ -211,7 +195,7 @@ function manifest.add(about, files)
   for i, script in ipairs(scripts) do
     rows[i] = script_of(script, files)
   end
-  for _, file in ipairs(sorted_paths(files)) do
+  for file in tablex.sort(files) do
     if not file:find('^scripts/') and not codes[file] then
       others[#others + 1] = file_of(files, file)
     end
@@ -274,7 +258,7 @@ function manifest.check(files)
     return nil, why
   end
   for _, list in ipairs({ files, true_files }) do
-    for _, file in ipairs(sorted_paths(list)) do
+    for file in tablex.sort(list) do
       if file ~= manifest.FILE and files[file] ~= true_files[file] then
         return nil, file .. ' is missing or not the library of a script that is there'
       end

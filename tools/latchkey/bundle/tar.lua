@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- ustar archives (POSIX.1-2001, pax, "ustar Interchange Format") that hold plain files below one
 -- folder, and nothing of the machine that wrote them.
+local tablex = require('pl.tablex')
+
 local tar = {}
 
 local RECORD = 512
@@ -47,13 +49,8 @@ end
 ---@param files table<string, string> content by path below the folder
 ---@return string archive
 function tar.pack(folder, files)
-  local paths, parts = {}, {}
-  for path in pairs(files) do
-    paths[#paths + 1] = path
-  end
-  table.sort(paths)
-  for _, path in ipairs(paths) do
-    local content = files[path]
+  local parts = {}
+  for path, content in tablex.sort(files) do
     parts[#parts + 1] = header(folder, path, #content)
     parts[#parts + 1] = content .. ('\0'):rep(-#content % RECORD)
   end

@@ -2,6 +2,7 @@
 -- A counterexample as a spec: it fails as long as the scripts allow the run.
 local dir = require('pl.dir')
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local regress = {}
@@ -54,14 +55,12 @@ end
 ---@return string file that was written
 function regress.write(folder, verdict, finding)
   local kinds, limits = {}, {}
-  for kind in pairs(verdict.kinds) do
+  for kind in tablex.sort(verdict.kinds) do
     kinds[#kinds + 1] = quote(kind)
   end
-  table.sort(kinds)
-  for name, value in pairs(verdict.limits or {}) do
-    limits[#limits + 1] = name .. ' = ' .. plain_value(value)
+  for limit, value in tablex.sort(verdict.limits or {}) do
+    limits[#limits + 1] = limit .. ' = ' .. plain_value(value)
   end
-  table.sort(limits)
   dir.makepath(folder)
   local name = path.splitext(path.basename(verdict.model))
   local bounds, number = verdict.bounds, 1

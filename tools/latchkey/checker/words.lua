@@ -8,6 +8,7 @@ local holders = require('latchkey.checker.holders')
 local parts = require('latchkey.checker.parts')
 local ready = require('latchkey.checker.ready')
 local roles = require('latchkey.checker.roles')
+local sorted = require('latchkey.sorted')
 local taker = require('latchkey.checker.roles.taker')
 
 local words = {}
@@ -229,11 +230,7 @@ local function numbered(promises)
 end
 
 local function promises_of(promises)
-  local titles = {}
-  for title in pairs(promises) do
-    titles[#titles + 1] = title
-  end
-  table.sort(titles)
+  local titles = sorted(promises)
   return function(e, ghost, report)
     ghost.notes = ghost.notes or {}
     for i, title in ipairs(titles) do

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Findings of the tools over scripts: { file, line, rule, message }, for people and for programs.
 local cjson = require('cjson')
+local tablex = require('pl.tablex')
 
 local report = {}
 
@@ -46,13 +47,8 @@ local function encode(value)
     end
     return '[' .. table.concat(parts, ',') .. ']'
   end
-  local names = {}
-  for name in pairs(value) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for i, name in ipairs(names) do
-    parts[i] = encode(name) .. ':' .. encode(value[name])
+  for name, element in tablex.sort(value) do
+    parts[#parts + 1] = encode(name) .. ':' .. encode(element)
   end
   return '{' .. table.concat(parts, ',') .. '}'
 end

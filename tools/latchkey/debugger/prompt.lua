@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The debugger at a prompt, or with its commands from a pipe. Where it does what redis-cli --ldb
 -- does, it says it in the same words.
+local tablex = require('pl.tablex')
+
 local headers = require('latchkey.script.header')
 local inline = require('latchkey.mock.inline')
 local replies = require('latchkey.cli.replies')
@@ -190,16 +192,12 @@ commands['until'] = function(self, rest)
 end
 
 local function show_points(self)
-  local points, numbers = self.debugger.points.lines, {}
-  for number in pairs(points) do
-    numbers[#numbers + 1] = number
-  end
-  table.sort(numbers)
-  self:say(('%d breakpoints set:'):format(#numbers))
-  for _, number in ipairs(numbers) do
+  local points = self.debugger.points.lines
+  self:say(('%d breakpoints set:'):format(tablex.size(points)))
+  for number, point in tablex.sort(points) do
     self:show_line(number)
-    if points[number].condition then
-      self:say('       if ' .. points[number].condition)
+    if point.condition then
+      self:say('       if ' .. point.condition)
     end
   end
 end
@@ -230,10 +228,9 @@ end
 function commands.watch(self, rest)
   local points, keys = self.debugger.points, {}
   if rest == '' then
-    for key in pairs(points.keys) do
+    for key in tablex.sort(points.keys) do
       keys[#keys + 1] = text.quoted(key)
     end
-    table.sort(keys)
     return self:say(('%d keys watched: %s'):format(#keys, table.concat(keys, ' ')))
   end
   local words = inline.split(rest)

@@ -2,9 +2,11 @@
 -- What a server has to allow an application: the commands that its scripts call, the keys and
 -- channels that their headers form, and what the library itself sends.
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 
 local catalog = require('latchkey.script.catalog')
 local lint_script = require('latchkey.lint.script')
+local sorted = require('latchkey.sorted')
 
 local acl = {}
 
@@ -114,19 +116,10 @@ local function form_pattern(form, pattern)
   return formed .. (tail and ':*' .. tail or '')
 end
 
-local function sorted(set)
-  local list = {}
-  for value in pairs(set) do
-    list[#list + 1] = value
-  end
-  table.sort(list)
-  return list
-end
-
 -- Patterns without those that mean a part of what another one means: "a:*" also means "a:*:*".
 local function widest(set)
   local list = {}
-  for _, pattern in ipairs(sorted(set)) do
+  for pattern in tablex.sort(set) do
     local covered = false
     for other in pairs(set) do
       local start = other:match('^([^*?%[\\]*)%*$')

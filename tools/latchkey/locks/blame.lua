@@ -6,19 +6,12 @@
 -- A wait is { unit, lock, kind, any }: it ends when all who hold the lock release it, or, where
 -- `any`, one of them. A holder has `units`, all of which must get on before it releases; none: who
 -- that is, or what it does, is not known, and it may get on.
+local tablex = require('pl.tablex')
+
 local blame = {}
 
 -- Kinds whose owner can wait for itself.
 local OWN = { mutex = true, permit = true }
-
-local function sorted_keys(set)
-  local list = {}
-  for key in pairs(set) do
-    list[#list + 1] = key
-  end
-  table.sort(list)
-  return list
-end
 
 -- Does this holder keep the wait from its end, as long as `stuck` are?
 local function keeps(wait, holder, stuck)
@@ -54,7 +47,7 @@ function blame.stuck(picture)
   local changed = true
   while changed do
     changed = false
-    for _, name in ipairs(sorted_keys(stuck)) do
+    for name in tablex.sort(stuck) do
       for _, wait in ipairs(picture.units[name].waits) do
         if stuck[name] and not is_kept(wait, picture.locks[wait.lock], stuck) then
           stuck[name], changed = nil, true
@@ -110,7 +103,7 @@ end
 ---  hold; none is told twice
 function blame.cycles(picture)
   local stuck, cycles, told = blame.stuck(picture), {}, {}
-  for _, name in ipairs(sorted_keys(stuck)) do
+  for name in tablex.sort(stuck) do
     local way = not told[name] and way_back(picture, stuck, name)
     if way then
       cycles[#cycles + 1] = way
@@ -194,7 +187,7 @@ end
 ---@return table|nil err
 function blame.picture(answers, read, further)
   local picture, by_owner = begin(answers, further)
-  for _, key in ipairs(sorted_keys(picture.locks)) do
+  for key in tablex.sort(picture.locks) do
     local lock = picture.locks[key]
     local view, err = read(lock.kind, lock.name)
     if view then

@@ -2,6 +2,7 @@
 -- What a line of `latchkey repl` means: Lua, in which every script is a function. A session has a
 -- world: repl.mock or repl.server.
 local pretty = require('pl.pretty')
+local tablex = require('pl.tablex')
 
 local call = require('latchkey.repl.call')
 local header = require('latchkey.script.header')
@@ -71,13 +72,8 @@ local function show_pttl(pttl)
 end
 
 function Session:dump()
-  local dump, keys, lines = self.world:dump(), {}, {}
-  for key in pairs(dump) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  for _, key in ipairs(keys) do
-    local record = dump[key]
+  local lines = {}
+  for key, record in tablex.sort(self.world:dump()) do
     local value = type(record.value) == 'table' and pretty.write(record.value, '')
       or text.quoted(record.value)
     lines[#lines + 1] = ('%s  %s  %s%s'):format(text.quoted(key), record.type, text.safe(value),

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The fields of a script's header, and how the text of each is read.
+local sorted = require('latchkey.sorted')
+
 local BIGGEST = 2 ^ 53 - 1
 local NAME_MAX = 63
 local WORD = '^[a-z][a-z0-9_]*$'
@@ -24,12 +26,7 @@ local ARGUMENT_KINDS = {
 local RANGED = { integer = true, text = true, reader = true, writer = true }
 
 local function sorted_names(set)
-  local names = {}
-  for name in pairs(set) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return table.concat(names, ', ')
+  return table.concat(sorted(set), ', ')
 end
 
 local function parse_range(text)

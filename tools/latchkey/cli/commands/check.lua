@@ -5,6 +5,7 @@ local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local cli = require('latchkey.cli')
+local sorted = require('latchkey.sorted')
 local terminal = require('latchkey.cli.terminal')
 
 local command = { summary = 'run scripts in every order, with crashes and lost replies' }
@@ -63,15 +64,6 @@ function command.configure(parser)
   parser:epilog(table.concat(lines, '\n'))
 end
 
-local function names_of(set)
-  local names = {}
-  for name in pairs(set) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return names
-end
-
 local function list_of(text)
   return text and stringx.split(text, ',')
 end
@@ -121,10 +113,10 @@ local function refuse_limit(args, options)
   for _, model in ipairs(args.model and { args.model } or checker.families) do
     has = tablex.union(has, require('latchkey.checker.limits').of(checker.model(model)))
   end
-  for _, name in ipairs(names_of(options.limits or {})) do
+  for name in tablex.sort(options.limits or {}) do
     if not has[name] then
       return ('there is no limit "%s"%s; there are %s'):format(name,
-        args.model and ' of ' .. args.model or '', table.concat(names_of(has), ', '))
+        args.model and ' of ' .. args.model or '', table.concat(sorted(has), ', '))
     end
   end
 end
@@ -177,7 +169,7 @@ local function refuse(args, options)
   for _, id in ipairs(options.only or {}) do
     if not properties.names[id] and not (args.model_file and id:find('^P%d+$')) then
       return ('there is no promise "%s"; there are %s'):format(id,
-        table.concat(names_of(properties.names), ', '))
+        table.concat(sorted(properties.names), ', '))
     end
   end
   if args.replay and not args.model then
@@ -300,8 +292,8 @@ local function within(bounds, options)
   if options.kinds and bounds.faults > 0 then
     words[1] = ('%s of %s'):format(words[1], table.concat(options.kinds, ','))
   end
-  for _, name in ipairs(names_of(options.limits or {})) do
-    words[#words + 1] = ('%s=%s'):format(name, tostring(options.limits[name]))
+  for name, value in tablex.sort(options.limits or {}) do
+    words[#words + 1] = ('%s=%s'):format(name, tostring(value))
   end
   return table.concat(words, ' ')
 end
@@ -388,8 +380,7 @@ end
 
 local function show_coverage(outcome, lines)
   local unreached = false
-  for _, model in ipairs(names_of(outcome.models)) do
-    local entry = outcome.models[model]
+  for model, entry in tablex.sort(outcome.models) do
     -- What a model of somebody's own does not reach is said, and is theirs to judge.
     unreached = unreached or #entry.missing > 0 and not model:find('%.lua$')
     lines[#lines + 1] = ('%-10s %d outcomes and errors reached%s\n'):format(model, entry.reached,

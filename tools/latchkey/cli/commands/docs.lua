@@ -7,6 +7,7 @@ local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
 local pages = require('latchkey.bundle.pages')
 local report = require('latchkey.cli.report')
+local sorted = require('latchkey.sorted')
 local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'the reference pages of scripts, from their headers' }
@@ -32,10 +33,7 @@ local function chosen(args, scripts)
     names[#names + 1] = name .. '.md'
   end
   if #names == 0 then
-    for file in pairs(files) do
-      names[#names + 1] = file
-    end
-    table.sort(names)
+    names = sorted(files)
   end
   return files, names
 end
