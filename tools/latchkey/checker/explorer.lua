@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Breadth first through all states, so that what is found first is shortest.
 local Steps = require('latchkey.checker.steps')
+local sorted = require('latchkey.sorted')
 
 local explorer = {}
 
@@ -123,6 +124,16 @@ local function trail(parents, labels, at, last)
   return steps
 end
 
+-- What clients chose to do, without who did it: "lock" of "A:lock A.acquire".
+local function choices_of(taken)
+  local choices = {}
+  for label in pairs(taken) do
+    choices[label:match('^%u:(%S+)') or false] = true
+  end
+  choices[false] = nil
+  return sorted(choices)
+end
+
 ---@class explorer.options
 ---@field symmetric boolean
 ---@field stop_at_first boolean
@@ -133,11 +144,11 @@ end
 
 ---@param steps table
 ---@param options explorer.options
----@return table outcome { states, transitions, findings, complete, depth }
+---@return table outcome { states, transitions, choices, findings, complete }
 function explorer.run(steps, options)
   local key_of = explorer.key_of(steps, options.symmetric)
   local pause = collectgarbage('setpause', PAUSE)
-  local visited, parents, labels, queue = {}, {}, {}, {}
+  local visited, parents, labels, queue, taken = {}, {}, {}, {}, {}
   local outcome = { states = 0, findings = {}, complete = true }
   local reported, found_first = {}, false
   local at
@@ -172,6 +183,7 @@ function explorer.run(steps, options)
   end
 
   local function emit(label, state, finding)
+    taken[label] = true
     if finding and (finding.ends_run or options.wanted(finding.property)) then
       return found(finding, label)
     end
@@ -204,7 +216,7 @@ function explorer.run(steps, options)
     next_state = next_state + 1
   end
   collectgarbage('setpause', pause)
-  outcome.transitions = steps.transitions
+  outcome.transitions, outcome.choices = steps.transitions, choices_of(taken)
   return outcome
 end
 

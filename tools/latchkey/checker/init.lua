@@ -135,7 +135,7 @@ end
 ---@param model string|table
 ---@param options? checker.options
 ---@return table verdict { ok, complete, findings = { { property, message, script, line, trail } },
----  states, transitions, executed, remembered, bounds, covered, seconds }
+---  states, transitions, choices, executed, remembered, bounds, covered, seconds }
 function checker.check(model, options)
   options = options or {}
   local steps = checker.prepare(model, options)
@@ -156,6 +156,7 @@ function checker.check(model, options)
     model = steps.model.file or steps.model.name, ok = #outcome.findings == 0 and outcome.complete,
     complete = outcome.complete, out_of_memory = outcome.out_of_memory,
     findings = outcome.findings, states = outcome.states, transitions = outcome.transitions,
+    choices = outcome.choices,
     executed = steps.server.executed, remembered = steps.server.remembered,
     bounds = steps.bounds, kinds = steps.kinds, limits = options.limits,
     covered = steps.server.covered,

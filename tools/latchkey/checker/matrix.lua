@@ -33,8 +33,7 @@ end
 
 -- JSON has no infinity.
 local function portable(verdict)
-  verdict.limits = nil
-  verdict.kinds = nil
+  verdict.limits, verdict.kinds, verdict.choices = nil, nil, nil
   return verdict
 end
 
