@@ -24,7 +24,9 @@
   X(SHORT, "reads and writes are whole")                                                           \
   X(CONNECT, "connections and look-ups work")                                                      \
   X(FAULT, "nothing breaks")                                                                       \
-  X(MEMORY, "there is memory")
+  X(MEMORY, "there is memory")                                                                     \
+  X(ASIDE, "a thread that may run is not kept from it")                                            \
+  X(BEHIND, "messages are not behind replies")
 
 typedef enum decide_class {
 #define DECIDE_ENUM(name, calm) D_##name,
@@ -34,7 +36,15 @@ typedef enum decide_class {
 } decide_class;
 
 /* Which thing draws: the upper bits of a stream's number. */
-enum { STREAM_THREAD = 1, STREAM_CONN, STREAM_ACTOR, STREAM_FAULT, STREAM_WORLD };
+enum {
+  STREAM_THREAD = 1,
+  STREAM_CONN,
+  STREAM_ACTOR,
+  STREAM_FAULT,
+  STREAM_WORLD,
+  STREAM_ASIDE,
+  STREAM_BEHIND
+};
 
 typedef struct sim_stream {
   uint64_t key;

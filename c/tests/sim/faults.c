@@ -228,6 +228,17 @@ static void happen(void *a, int64_t b) {
   sched_at(next_ns(f), happen, a, 0);
 }
 
+/* Others want the processors, too, and messages are behind replies; whatever the profile. */
+static void set_busy(void) {
+  static const unsigned points[] = {100, 400, 2000}, aside_us[] = {50, 400, 5000},
+                        behind_us[] = {2000, 15000, 400000};
+  sim_stream dice = decide_stream(STREAM_ASIDE, 0);
+  seam.aside_points = points[decide_between(&dice, D_WORK, 0, 2)];
+  seam.aside_us = aside_us[decide_between(&dice, D_WORK, 0, 2)];
+  seam.behind_ppm = 500000;
+  seam.behind_us = behind_us[decide_between(&dice, D_WORK, 0, 2)];
+}
+
 static void set_rates(void) {
   bool network = applies(PROFILE_network),
        memory = applies(PROFILE_memory) && world.profile == PROFILE_memory;
@@ -246,6 +257,7 @@ static void set_rates(void) {
     seam.no_thread_ppm = 20000;
     seam.no_fd_ppm = 5000;
   }
+  if (world.options->busy) set_busy();
 }
 
 void faults_begin(void) {
@@ -270,6 +282,9 @@ void faults_begin(void) {
 
 void faults_end(void) {
   faults_are_over = true;
-  seam = (seam_rates){.spurious_ppm = 0};
+  seam = (seam_rates){.aside_points = seam.aside_points,
+                      .aside_us = seam.aside_us,
+                      .behind_ppm = seam.behind_ppm,
+                      .behind_us = seam.behind_us};
   for (int i = 0; i < server_total; i++) net_part(i, 0);
 }

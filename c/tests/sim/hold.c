@@ -36,6 +36,27 @@ void belief_end(belief *b) {
   b->until_ns = 0;
 }
 
+void belief_leave(belief *b) {
+  int64_t now_ns = sched_now_ns();
+  b->left_until_ns = b->until_ns;
+  b->kept_until_ns = 0;
+  if (b->key && b->owner[0] && b->until_ns > now_ns && server_epoch(b->server) == b->counted) {
+    server_hold hold = server_look(b->server, b->key, b->owner);
+    int64_t ns = hold.left_ms < 0 ? b->lease_ms * 1000000 : hold.left_ms * 1000000;
+    if (hold.count > 0) b->kept_until_ns = now_ns + ns < b->until_ns ? now_ns + ns : b->until_ns;
+  }
+  belief_end(b);
+}
+
+/* Only what gives it back ends it then; and that has not run before, or it would not be sure. */
+void belief_judge_left(const belief *b, lk_status status, const char *why) {
+  if (status != LK_LOST || sched_now_ns() >= b->kept_until_ns - SLACK_NS) return;
+  if (is_excused(b) || server_epoch(b->server) != b->counted) return;
+  judge_fail(V_LOSS,
+             "actor %d gave back what the server had for %lld ms more (%s), and is told: %s",
+             b->actor, (long long)(b->kept_until_ns - sched_now_ns()) / 1000000, b->owner, why);
+}
+
 void belief_forget(belief *beliefs, int count) {
   for (int i = 0; i < count; i++) {
     if (beliefs[i].resource >= 0) belief_end(&beliefs[i]);

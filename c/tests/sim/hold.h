@@ -21,11 +21,14 @@ typedef struct belief {
   const char *key;              /* of the server; NULL: the truth is not looked up */
   char owner[LK_OWNER_MAX + 1]; /* "": not known */
   int64_t lease_ms;
-  int64_t until_ns; /* true time; 0: nothing is believed */
-  bool durable;     /* all replicas have it */
-  bool everywhere;  /* it depends on all servers, not on one */
-  uint32_t epoch;   /* of the server, or of all, when it was granted */
-  uint32_t counted; /* the same of its count, which waits for no replica */
+  int64_t until_ns;      /* true time; 0: nothing is believed */
+  bool durable;          /* all replicas have it */
+  bool everywhere;       /* it depends on all servers, not on one */
+  uint32_t epoch;        /* of the server, or of all, when it was granted */
+  uint32_t counted;      /* the same of its count, which waits for no replica */
+  int64_t left_until_ns; /* until_ns, when it was given back */
+  int64_t
+      kept_until_ns; /* given back before: neither the library nor the server would have ended it */
   int levels;
   bool unsure; /* a call about it came to no clear end: the count may be one off */
 } belief;
@@ -38,6 +41,9 @@ void belief_begin(belief *b, uint32_t epoch);
 void belief_renew(belief *b, int64_t before_ns, int64_t remaining_ms);
 /* The call that gives it up is made now, or it is known to be lost. */
 void belief_end(belief *b);
+/* The last level is given back by a call that is made now; what came of it. */
+void belief_leave(belief *b);
+void belief_judge_left(const belief *b, lk_status status, const char *why);
 /* The hold count that the server has, when no call about it is under way. */
 void belief_count(const belief *b);
 /* Every belief of actors [first, first + count). */

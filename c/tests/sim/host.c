@@ -70,7 +70,7 @@ void host_judge_call(const host_watch *w, int who, const char *what, int64_t all
 
 bool host_is_excused(const host *h, lk_status status) {
   if (status == LK_CLOSED) return h->closing;
-  if (world.profile == PROFILE_calm) return false;
+  if (world_is_calm()) return false;
   if (status == LK_NOMEM || status == LK_SYSTEM) return world.profile == PROFILE_memory;
   return status == LK_UNSURE || lk_status_is_retriable((int)status);
 }

@@ -38,6 +38,9 @@ static const char usage[] =
     "default),\n"
     "                   eval, ask\n"
     "  --topology T     what stands behind each server: one (the default), sentinel, cluster\n"
+    "  --busy           the machine has other things to do: threads are put aside, also between "
+    "an\n"
+    "                   unlock and what follows, and messages on channels are behind replies\n"
     "  --scripts DIR    these scripts instead of those that are built in\n"
     "  --jobs N         processes at a time; default one for each processor\n"
     "  --repeat N       with --seed: N times, which must come to one hash\n"
@@ -89,6 +92,7 @@ static void read_options(int argc, char **argv, wish *w) {
     PROFILE,
     WORK,
     TOPOLOGY,
+    BUSY,
     SCRIPTS,
     JOBS,
     REPEAT,
@@ -100,25 +104,17 @@ static void read_options(int argc, char **argv, wish *w) {
     TOLD,
     HELP
   };
-  static const struct option known[] = {{"seed", 1, NULL, SEED},
-                                        {"seeds", 1, NULL, SEEDS},
-                                        {"for", 1, NULL, FOR},
-                                        {"story", 1, NULL, STORY_OF},
-                                        {"seconds", 1, NULL, SECONDS},
-                                        {"profile", 1, NULL, PROFILE},
-                                        {"work", 1, NULL, WORK},
-                                        {"topology", 1, NULL, TOPOLOGY},
-                                        {"scripts", 1, NULL, SCRIPTS},
-                                        {"jobs", 1, NULL, JOBS},
-                                        {"repeat", 1, NULL, REPEAT},
-                                        {"hunt", 0, NULL, HUNT},
-                                        {"each", 0, NULL, EACH},
-                                        {"shrink", 1, NULL, SHRINK},
-                                        {"into", 1, NULL, INTO},
-                                        {"replay", 1, NULL, REPLAY},
-                                        {"told", 0, NULL, TOLD},
-                                        {"help", 0, NULL, HELP},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"seed", 1, NULL, SEED},       {"seeds", 1, NULL, SEEDS},
+      {"for", 1, NULL, FOR},         {"story", 1, NULL, STORY_OF},
+      {"seconds", 1, NULL, SECONDS}, {"profile", 1, NULL, PROFILE},
+      {"work", 1, NULL, WORK},       {"topology", 1, NULL, TOPOLOGY},
+      {"busy", 0, NULL, BUSY},       {"scripts", 1, NULL, SCRIPTS},
+      {"jobs", 1, NULL, JOBS},       {"repeat", 1, NULL, REPEAT},
+      {"hunt", 0, NULL, HUNT},       {"each", 0, NULL, EACH},
+      {"shrink", 1, NULL, SHRINK},   {"into", 1, NULL, INTO},
+      {"replay", 1, NULL, REPLAY},   {"told", 0, NULL, TOLD},
+      {"help", 0, NULL, HELP},       {NULL, 0, NULL, 0}};
   int c;
   while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
     switch (c) {
@@ -140,6 +136,7 @@ static void read_options(int argc, char **argv, wish *w) {
     case TOPOLOGY:
       if (!topology_find(optarg, &w->options.topology)) misuse("no such topology:", optarg);
       break;
+    case BUSY: w->options.busy = true; break;
     case SCRIPTS: w->options.script_dir = optarg; break;
     case JOBS: w->plan.jobs = (int)number(optarg, NULL); break;
     case REPEAT: w->repeat = (int)number(optarg, NULL); break;

@@ -25,6 +25,7 @@ enum { TRIP_LEAST_NS = 40000, TRIP_MOST_NS = 160000 };
 
 static net_conn *net_conns; /* the youngest first */
 static uint32_t net_numbers;
+static int net_holding; /* so many connections hold something back */
 static int64_t net_parted_until_ns[NET_SERVERS];
 uint64_t net_packets, net_cuts;
 seam_rates seam;
@@ -61,6 +62,9 @@ static void forget_if_over(net_conn *c) {
     *at = c->next;
     break;
   }
+  if (c->holds_back) net_holding--;
+  c->holds_back = false;
+  free_bytes(&c->held);
   free_bytes(&c->to_client);
   free_bytes(&c->to_server);
 }
@@ -134,10 +138,57 @@ static void arrive_at_server(void *a, int64_t b) {
   __real_free(p);
 }
 
+static bool is_message(const char *bytes, size_t len) {
+  static const char message[] = "*3\r\n$7\r\nmessage", sharded[] = "*3\r\n$8\r\nsmessage";
+  return (len > sizeof message && memcmp(bytes, message, sizeof message - 1) == 0) ||
+         (len > sizeof sharded && memcmp(bytes, sharded, sizeof sharded - 1) == 0);
+}
+
+/* What was held back goes to the client now, behind what is on its way. */
+static void let_go(net_conn *c) {
+  if (!c->holds_back) return;
+  c->holds_back = false;
+  net_holding--;
+  int64_t at_ns = sched_now_ns();
+  if (at_ns <= c->last_down_ns) at_ns = c->last_down_ns + 1;
+  c->last_down_ns = at_ns;
+  sched_at(at_ns, arrive_at_client, new_packet(c, c->held.data, c->held.len), 0);
+  c->held.len = 0;
+}
+
+static void let_go_at_last(void *a, int64_t number) {
+  net_conn *c = a;
+  if (c->messages == number) let_go(c);
+}
+
+/* A message, and what this connection brings behind it, comes when the process has sent some more, or when
+ * the time is over: replies on other connections overtake it. */
+static void fall_behind(net_conn *c) {
+  enum { SENDS_MOST = 4 };
+  if (c->holds_back || !decide_chance(&c->behind_dice, D_BEHIND, seam.behind_ppm)) return;
+  int64_t us = decide_between(&c->behind_dice, D_WORK, 1, seam.behind_us);
+  c->sends_left = decide_between(&c->behind_dice, D_WORK, 1, SENDS_MOST);
+  c->holds_back = true;
+  net_holding++;
+  sched_at(sched_now_ns() + us * 1000, let_go_at_last, c, ++c->messages);
+}
+
+/* Before something is sent. */
+static void count_send(const sim_proc *proc) {
+  for (net_conn *c = net_holding ? net_conns : NULL; c; c = c->next) {
+    if (c->proc == proc && c->holds_back && --c->sends_left == 0) let_go(c);
+  }
+}
+
 void net_reply(net_conn *c, const char *bytes, size_t len) {
   bool held;
   if (c->server_closed || len == 0) return;
   if (c->client_closed) return;
+  if (is_message(bytes, len)) fall_behind(c);
+  if (c->holds_back) {
+    put(&c->held, bytes, len);
+    return;
+  }
   packet *p = new_packet(c, bytes, len);
   sched_at(arrival_ns(c, &c->last_down_ns, &held), arrive_at_client, p, 0);
 }
@@ -242,6 +293,7 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size) {
   c->fd = fd;
   c->server = server_at(to);
   c->dice = decide_stream(STREAM_CONN, c->number);
+  c->behind_dice = decide_stream(STREAM_BEHIND, c->number);
   c->next = net_conns;
   net_conns = d->conn = c;
   bool hole = c->server < 0 || decide_chance(&c->dice, D_CONNECT, seam.hole_ppm);
@@ -312,6 +364,7 @@ static ssize_t failed(int why) {
 ssize_t __wrap_send(int fd, const void *bytes, size_t len, int flags) {
   (void)flags;
   bool held;
+  count_send(sched_self_proc());
   sched_point(POINT_SEND);
   descriptor *d = fds_find(fd);
   net_conn *c = d ? d->conn : NULL;

@@ -31,9 +31,12 @@ struct net_conn {
   bool hole;                      /* nothing passes any more, in either direction */
   bool forget_unsent;             /* closed so that what has not gone out never does */
   net_bytes to_client, to_server; /* arrived, not yet read */
+  bool holds_back;                /* what the client is to hear is in `held` */
+  net_bytes held;
+  int64_t sends_left, messages; /* until it goes to the client; held back so far */
   int64_t last_up_ns, last_down_ns;
   int64_t since_ns; /* when it was established */
-  sim_stream dice;
+  sim_stream dice, behind_dice;
   net_conn *next; /* of all that are not over at both ends */
 };
 

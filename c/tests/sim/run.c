@@ -131,6 +131,7 @@ static void print_again(const world_options *options) {
          world_profile_name(options->profile), options->seconds);
   if (options->work) printf(" --work %s", options->work);
   if (options->topology) printf(" --topology %s", topology_name(options->topology));
+  if (options->busy) printf(" --busy");
   if (options->script_dir) printf(" --scripts %s", options->script_dir);
   printf("\n");
 }

@@ -7,6 +7,7 @@
 
 #include "fiber.h"
 #include "real.h"
+#include "seam.h"
 
 enum { SCHED_THREADS = 1024, POINT_LEAST_NS = 100, POINT_MORE_NS = 1023 };
 #define NEVER INT64_MAX
@@ -28,7 +29,8 @@ struct sim_thread {
   nfds_t fds_count;
   void *(*run)(void *);
   void *argument, *result;
-  sim_stream dice;
+  sim_stream dice, aside_dice;
+  int64_t aside_in; /* after so many points it is put aside */
   uint32_t serial, priority;
   uint64_t points;
 };
@@ -192,12 +194,43 @@ static void pass_time(sim_thread *t) {
   wake_timers();
 }
 
+static bool block(int64_t until_ns) {
+  sim_thread *t = sched_running;
+  t->state = BLOCKED;
+  t->wake_ns = until_ns;
+  t->timed_out = false;
+  unlist(t);
+  if (until_ns < sched_next_wake_ns) sched_next_wake_ns = until_ns;
+  go_on(false);
+  t->wake_ns = NEVER;
+  return t->timed_out;
+}
+
+/* As the system does with one whose turn is over: others run, and time goes on. */
+static bool is_put_aside(sim_thread *t, int kind) {
+  enum {
+    AFTER_UNLOCK = 16
+  }; /* so much more often: what others may see now is half done, if it ever is */
+  if (seam.aside_points == 0) return false;
+  t->aside_in -= kind == POINT_UNLOCK ? AFTER_UNLOCK : 1;
+  if (t->aside_in > 0) return false;
+  t->aside_in = decide_between(&t->aside_dice, D_WORK, 1, 2 * (int64_t)seam.aside_points);
+  return decide_chance(&t->aside_dice, D_ASIDE, 999999);
+}
+
+static void put_aside(sim_thread *t) {
+  int64_t us = decide_between(&t->aside_dice, D_WORK, 1, seam.aside_us);
+  block(sched_ns + us * 1000);
+}
+
 void sched_point(int kind) {
   sim_thread *t = sched_running;
   if (!t) return;
   pass_time(t);
   sim_mix((uint64_t)kind << 32 | t->serial);
-  if (event_is_due()) {
+  if (is_put_aside(t, kind)) {
+    put_aside(t);
+  } else if (event_is_due()) {
     go(NULL);
   } else if (sched_by_priority) {
     if (decide_chance(&t->dice, D_SWITCH, sched_switch_ppm)) {
@@ -216,18 +249,6 @@ void sched_yield_now(void) {
   if (!sched_running) return;
   pass_time(sched_running);
   go_on(true);
-}
-
-static bool block(int64_t until_ns) {
-  sim_thread *t = sched_running;
-  t->state = BLOCKED;
-  t->wake_ns = until_ns;
-  t->timed_out = false;
-  unlist(t);
-  if (until_ns < sched_next_wake_ns) sched_next_wake_ns = until_ns;
-  go_on(false);
-  t->wake_ns = NEVER;
-  return t->timed_out;
 }
 
 bool sched_block(const void *on, int64_t until_ns) {
@@ -306,6 +327,8 @@ sim_thread *sched_spawn(sim_proc *proc, void *(*run)(void *), void *argument, bo
   sim_thread *t = place_for_thread();
   t->serial = ++sched_serials;
   t->dice = decide_stream(STREAM_THREAD, t->serial);
+  t->aside_dice = decide_stream(STREAM_ASIDE, t->serial);
+  t->aside_in = decide_between(&t->aside_dice, D_WORK, 1, 2 * (int64_t)seam.aside_points);
   t->priority = (uint32_t)decide_between(&t->dice, D_WORK, 1001, 1000000);
   t->proc = proc;
   t->run = run;

@@ -125,6 +125,7 @@ static bool write_file(const shrinking *s, const char *path, const char *text) {
   fprintf(f, "seed %" PRIu64 "\nseconds %" PRId64 "\nprofile %s\n", s->options.seed,
           s->options.seconds, profiles[s->options.profile]);
   if (s->options.work) fprintf(f, "work %s\n", s->options.work);
+  if (s->options.busy) fprintf(f, "busy yes\n");
   if (s->options.topology) fprintf(f, "topology %s\n", topology_name(s->options.topology));
   write_mask(f, &s->mask);
   return fclose(f) == 0;
@@ -195,6 +196,8 @@ static bool read_line(FILE *f, const char *line, kept *k) {
     return world_find_work(value) != NULL;
   } else if (strcmp(word, "topology") == 0) {
     return topology_find(value, &k->options.topology);
+  } else if (strcmp(word, "busy") == 0) {
+    k->options.busy = true;
   } else if (strcmp(word, "only") == 0) {
     return read_list(f, &k->mask, strtoull(value, NULL, 10));
   } else if (read_class(value, &class)) {

@@ -29,11 +29,10 @@ static actor ask_actors[ACTORS];
 static const lk_kind ask_kinds[] = {LK_LOCK, LK_FENCED, LK_FAIR, LK_MUTEX};
 
 static lk_client *client_of(const actor *a) { return a->host->clients[0]; }
-static bool is_calm(void) { return world.profile == PROFILE_calm; }
 
 /* Nothing forgets, and no slot moves: then every answer is known. */
 static bool is_known(uint32_t epoch) {
-  return is_calm() && epoch == server_epoch(0) && topology_kind() == TOPOLOGY_one;
+  return world_is_calm() && epoch == server_epoch(0) && topology_kind() == TOPOLOGY_one;
 }
 
 /* --------------------------------------------------------------------------------------- periods -- */
@@ -213,7 +212,7 @@ static void on_wait(const lk_wait_event *event, void *user) {
         event->holder ? event->holder->owner : event->why->message);
   if (!event->holder) return;
   mine->holders++;
-  if (is_calm() && mine->owner[0] && strcmp(event->holder->owner, mine->owner) != 0) {
+  if (world_is_calm() && mine->owner[0] && strcmp(event->holder->owner, mine->owner) != 0) {
     judge_fail(V_COUNT, "actor %d: %s has it, not %s", a->id, mine->owner, event->holder->owner);
   }
 }
@@ -270,7 +269,7 @@ static void wait_in_vain(actor *a, held *h) {
   snprintf(a->heard.owner, sizeof a->heard.owner, "%s", h->owner);
   lk_status status = lk_lock_acquire(h->lock, h->other, 4000, &error);
   STORY("client", "actor %d has waited for %s: %s", a->id, h->name, error.message);
-  if (status == LK_OK && is_calm()) judge_fail(V_OVERLAP, "actor %d has it twice", a->id);
+  if (status == LK_OK && world_is_calm()) judge_fail(V_OVERLAP, "actor %d has it twice", a->id);
   if (status == LK_OK) lk_lock_release(h->lock, h->other, &error);
   lk_lock_release(h->lock, h->caller, &error);
 }
@@ -419,7 +418,7 @@ static void use_stats(actor *a) {
   lk_status status = lk_lock_release(h.lock, h.caller, &error);
   if (read && read_kind(a, h.kind, &after) && acquired < 1) {
     judge_fail(V_COUNT, "actor %d holds it, and none was acquired", a->id);
-  } else if (read && status == LK_OK && is_calm()) {
+  } else if (read && status == LK_OK && world_is_calm()) {
     before.acquired = acquired - 1;
     judge_counts(a, &before, &after);
   }

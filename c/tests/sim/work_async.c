@@ -41,6 +41,7 @@ static int64_t async_free_since_ns;
 static void tidy_up(actor *a) {
   if (!a->tidies || a->tidy || a->uses) return;
   a->tidy = true;
+  a->holds = false;
   lk_lock *handle = a->handle;
   lk_caller *caller = a->caller;
   if (world_chance(50)) {
@@ -98,6 +99,7 @@ static void released(lk_op *op, lk_status status, const lk_error *error, void *u
   (void)op;
   ended(a, status, error);
   STORY("client", "actor %d has released: %s", a->id, status == LK_OK ? "OK" : a->why);
+  belief_judge_left(&a->belief, status, a->why);
   a->holds = a->releasing = false;
   tidy_up(a);
   a->under_way = false;
@@ -107,7 +109,7 @@ static void released(lk_op *op, lk_status status, const lk_error *error, void *u
 /* false: it is not on its way, and done will not be called. */
 static bool start_release(actor *a) {
   lk_error error = {.status = LK_OK};
-  belief_end(&a->belief);
+  belief_leave(&a->belief);
   a->releasing = a->under_way = true;
   a->uses++;
   lk_status status = lk_lock_release_async(a->handle, a->caller, released, a, &error);
@@ -157,7 +159,6 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   if (++a->told > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
   belief_end(&a->belief);
   if (!a->under_way && a->holds) tidy_up(a);
-  if (a->tidy) a->holds = false;
   meddle(a);
 }
 
@@ -198,7 +199,7 @@ static void judge_end(const actor *a) {
     break;
   case LK_UNSURE:
   case LK_UNREACHABLE:
-    if (world.profile == PROFILE_calm) {
+    if (world_is_calm()) {
       judge_fail(V_STATUS, "actor %d: nothing is wrong, and it is told %s", a->id, a->why);
     }
     break;

@@ -141,7 +141,7 @@ static void judge_status(const actor *a, const char *what, lk_status status,
   case LK_OVERTAKEN: /* copies that were kept for long, or records that are gone */
   case LK_UNSURE:
   case LK_UNREACHABLE:
-    if (world.profile != PROFILE_calm) return;
+    if (!world_is_calm()) return;
     break;
   case LK_LOST:
   case LK_NOT_HELD:
@@ -282,8 +282,8 @@ static void hold_permits(actor *a, bool renewed) {
   STORY("client", "actor %d gives permits back: %s", a->id, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "permit release", 0);
   int64_t held_ms = (sched_now_ns() - begun_ns) / 1000000;
-  bool may_be_lost = world.profile != PROFILE_calm || count_closes ||
-                     (!renewed && held_ms >= a->lease_ms * 9 / 10 - 10);
+  bool may_be_lost =
+      !world_is_calm() || count_closes || (!renewed && held_ms >= a->lease_ms * 9 / 10 - 10);
   if (status == LK_LOST && !may_be_lost) {
     judge_fail(V_LOSS, "actor %d has lost its permits, and nothing was wrong: %s", a->id,
                error.message);

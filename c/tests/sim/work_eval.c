@@ -313,7 +313,7 @@ static void use_fence(actor *a) {
 
 /* May the hold end while it is used? */
 static bool guard_may_be_lost(int64_t since_ns, int64_t lease_ms) {
-  return world.profile != PROFILE_calm || sched_now_ns() - since_ns > lease_ms * 800000;
+  return !world_is_calm() || sched_now_ns() - since_ns > lease_ms * 800000;
 }
 
 static void use_guarded(actor *a, lk_lock *lock, lk_caller *caller, int64_t lease_ms) {

@@ -7,6 +7,7 @@
 
 #include "hold.h"
 #include "host.h"
+#include "seam.h"
 
 enum { THREADS_MOST = 4, LOCKS = 2, ACTORS = HOSTS_MOST * THREADS_MOST };
 
@@ -113,7 +114,7 @@ static void judge_failed_acquire(const actor *a, lk_status status, const char *m
     break;
   case LK_UNSURE:
   case LK_UNREACHABLE:
-    if (world_undisturbed_since(a->since_ns) && world.profile == PROFILE_calm) {
+    if (world_undisturbed_since(a->since_ns) && world_is_calm()) {
       judge_fail(V_STATUS, "actor %d: nothing is wrong, and it is told %s", a->id,
                  lk_status_name((int)status));
     }
@@ -194,8 +195,7 @@ static bool may_be_lost(const actor *a) {
     return true;
   if (world.profile == PROFILE_network || world.profile == PROFILE_all) return true; /* packets */
   if (world.profile == PROFILE_memory || lock_closes) return true;
-  int64_t held_ms = (sched_now_ns() - a->held_since_ns) / 1000000;
-  return !a->renewed && held_ms >= a->belief.lease_ms * 9 / 10 - 10;
+  return (!a->renewed || !world_is_calm()) && sched_now_ns() >= a->belief.left_until_ns;
 }
 
 static void release(actor *a) {
@@ -203,7 +203,7 @@ static void release(actor *a) {
   while (a->belief.levels > 0) {
     int before = a->belief.levels;
     bool last = --a->belief.levels == 0;
-    if (last) belief_end(&a->belief);
+    if (last) belief_leave(&a->belief);
     host_watch w = host_begin_call();
     lk_status status = lk_lock_release(a->handle, a->caller, &error);
     STORY("client", "actor %d releases %s: %s", a->id, lock_names[a->lock],
@@ -214,6 +214,7 @@ static void release(actor *a) {
       world_sleep_us(1000);
       continue;
     }
+    if (last) belief_judge_left(&a->belief, status, error.message);
     if (status == LK_NOT_HELD || status == LK_INVALID) {
       judge_fail(V_STATUS, "actor %d releases what it holds: %s: %s", a->id,
                  lk_status_name((int)status), error.message);
@@ -342,7 +343,7 @@ static void killed(int who) {
 
 /* A fair lock is given to whoever is next, who has to learn of it soon. */
 static void judge_given(int lock) {
-  enum { LEARNS_NS = 300000000 };
+  const int64_t learns_ns = 300000000 + (int64_t)seam.behind_us * 1000;
   static char stranger[LOCKS][LK_OWNER_MAX + 1];
   static int64_t since_ns[LOCKS];
   char holder[LK_OWNER_MAX + 1];
@@ -355,7 +356,7 @@ static void judge_given(int lock) {
   if (known || strcmp(holder, stranger[lock]) != 0) {
     since_ns[lock] = now_ns;
     snprintf(stranger[lock], sizeof stranger[lock], "%s", known ? "" : holder);
-  } else if (now_ns - since_ns[lock] > LEARNS_NS &&
+  } else if (now_ns - since_ns[lock] > learns_ns &&
              host_is_calm_since(since_ns[lock] - 1000000000)) {
     judge_fail(V_WAKEUP, "%s was given to %s %lld ms ago, and nobody knows it has it",
                lock_names[lock], holder, (long long)(now_ns - since_ns[lock]) / 1000000);

@@ -86,7 +86,7 @@ static void judge_status(const actor *a, const char *what, lk_status status,
   case LK_SCRIPT:
   case LK_BADARG: break;
   case LK_UNREACHABLE:
-    if (world.profile != PROFILE_calm || multi_closes) return;
+    if (!world_is_calm() || multi_closes) return;
     break;
   default: return;
   }
@@ -106,8 +106,8 @@ static void release(actor *a) {
   STORY("client", "actor %d releases: %s", a->id, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "release", 1000);
   if (status == LK_NOMEM && world.profile == PROFILE_memory) return;
-  bool may_be_lost = world.profile != PROFILE_calm || multi_closes ||
-                     (!a->renewed && sched_now_ns() >= promised_ns);
+  bool may_be_lost =
+      !world_is_calm() || multi_closes || (!a->renewed && sched_now_ns() >= promised_ns);
   if (status == LK_LOST && !may_be_lost) {
     judge_fail(V_LOSS, "actor %d has lost it, and nothing was wrong: %s", a->id, error.message);
   } else if (status != LK_OK && status != LK_LOST) {
@@ -120,7 +120,7 @@ static void release(actor *a) {
 static void judge_fresh(const actor *a) {
   int64_t left_ms = lk_multilock_remaining_ms(a->multi, a->caller);
   if (a->renewed || multi_mode == MAJORITY) return;
-  if (world.profile != PROFILE_calm || multi_closes) return;
+  if (!world_is_calm() || multi_closes) return;
   if (left_ms * 4 >= a->belief.lease_ms * 3) return;
   judge_fail(V_STATUS, "actor %d has just got %lld ms of a lease of %lld", a->id,
              (long long)left_ms, (long long)a->belief.lease_ms);

@@ -6,6 +6,7 @@
 
 #include "hold.h"
 #include "host.h"
+#include "seam.h"
 
 enum { THREADS_MOST = 5, ACTORS = HOSTS_MOST * THREADS_MOST, CHANNELS = 8 };
 static const int64_t wait_slow_ns = INT64_C(40) * 1000000000;
@@ -49,7 +50,7 @@ static bool is_excused(const actor *a, lk_status status) {
   if (status == LK_CLOSED) return a->host->closing;
   if (status == LK_NOMEM || status == LK_SYSTEM) return world.profile == PROFILE_memory;
   if (host_slot_moves(status)) return true;
-  return world.profile != PROFILE_calm && lk_status_is_retriable((int)status);
+  return !world_is_calm() && lk_status_is_retriable((int)status);
 }
 
 /* A channel that another process listens to, which has to make its connections anew when something is said
@@ -100,16 +101,17 @@ static void speak(actor *a) {
     }
   }
   if (status == LK_OK || status == LK_UNSURE || is_excused(a, status)) {
-    if (status != LK_UNSURE || world.profile != PROFILE_calm) return;
+    if (status != LK_UNSURE || !world_is_calm()) return;
   }
   judge_fail(V_STATUS, "actor %d speaks: %s", a->id, error.message);
 }
 
 /* Where nothing is wrong, nobody wakes without a word. */
 static void judge_heard(const actor *a, int64_t since_ns) {
-  enum { ON_ITS_WAY_NS = 100000000, SUBSCRIBED_NS = 1000000000 };
+  enum { SUBSCRIBED_NS = 1000000000 };
+  const int64_t on_its_way_ns = 100000000 + (int64_t)seam.behind_us * 1000;
   if (world.profile != PROFILE_calm || wait_said[a->channel].speaking) return;
-  if (wait_said[a->channel].said_ns + ON_ITS_WAY_NS >= since_ns) return;
+  if (wait_said[a->channel].said_ns + on_its_way_ns >= since_ns) return;
   /* A channel that moves is subscribed to elsewhere, and whoever listens is told of that. */
   if (!topology_rests_since(since_ns - SUBSCRIBED_NS)) return;
   judge_fail(V_STATUS, "actor %d hears something on channel %d, and nobody spoke", a->id,
@@ -171,7 +173,7 @@ static void listen_to(actor *a) {
   a->clean_ns = sched_now_ns();
   a->owed_ns = 0;
   a->listens = true;
-  for (int64_t i = world_between(1, 4); i > 0 && sleep_once(a, wait); i--) {
+  for (int64_t i = world_between(1, 4); i > 0 && !world.over && sleep_once(a, wait); i--) {
     if (world_chance(50)) world_sleep_us(world_between(0, 5000));
   }
   a->listens = false;
@@ -229,7 +231,7 @@ static void judge_reason(const actor *a) {
                             : !a->taken_ns ? LK_LOST_NOT
                             : a->stolen    ? LK_LOST_TAKEN
                                            : LK_LOST_BROKEN;
-  if (!a->told || world.profile != PROFILE_calm || a->reason == expected) return;
+  if (!a->told || !world_is_calm() || a->reason == expected) return;
   judge_fail(V_LOSS, "actor %d has lost its lease by %s, and was told %s", a->id,
              lk_lost_name((int)expected), lk_lost_name((int)a->reason));
 }

@@ -6,6 +6,7 @@
 
 #include "faults.h"
 #include "net.h"
+#include "seam.h"
 
 enum { PROCESSES = 128, LOOK_NS = 50000000 };
 
@@ -142,6 +143,11 @@ void world_disturb(int64_t us) {
 }
 
 bool world_undisturbed_since(int64_t at_ns) { return world.disturbed_until_ns < at_ns; }
+bool world_is_calm(void) {
+  enum { LONG_US = 1000 };
+  return world.profile == PROFILE_calm && seam.aside_us < LONG_US;
+}
+
 int64_t world_stopped_us(const sim_proc *proc) { return proc->stopped_ns / 1000; }
 
 /* A client that nobody calls sleeps, also when the server has closed its connections. */

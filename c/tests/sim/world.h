@@ -62,6 +62,7 @@ typedef struct world_options {
   profile profile;
   const char *work; /* the name of a workload; NULL: the seed chooses */
   topology topology;
+  bool busy;              /* threads are put aside, and messages are behind replies */
   const char *script_dir; /* NULL: the scripts that are built in */
   const decide_mask *mask;
 } world_options;
@@ -114,6 +115,9 @@ void world_client_options(lk_client_options *options);
 void world_disturb(int64_t us);
 /* Has nothing been disturbed since then? */
 bool world_undisturbed_since(int64_t at_ns);
+
+/* Nothing breaks, nor is any thread put aside for so long that a short lease or wait may be over before. */
+bool world_is_calm(void);
 
 /* True milliseconds for which the process has been stopped, for what is judged by time. */
 int64_t world_stopped_us(const sim_proc *proc);
