@@ -11,6 +11,7 @@ enum {
   CLI_USE = 64,
   CLI_SERVER = 69,
   CLI_DEFECT = 70,
+  CLI_UNWRITTEN = 74,
   CLI_BUSY = 75,
   CLI_LOST = 80,
   CLI_CANNOT_RUN = 126,

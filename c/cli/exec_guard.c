@@ -58,7 +58,8 @@ static void pass_on(keeper *self, int number) {
   kill(self->command, number);
 }
 
-/* A supervisor that signals all of a group reaches the front and the keeper: CMD is told once. */
+/* Who signals the front and the keeper each by itself means one request. What goes to the group of the front reaches CMD
+ * as well, and the front, which cannot know that: CMD is told twice. */
 static void count_and_pass(keeper *self, int number, unsigned char *here, unsigned char *there) {
   if (number <= 0 || number >= KEEPER_SIGNALS) return;
   if (there[number] > 0) {
@@ -135,9 +136,11 @@ static bool reap(keeper *self) {
 /* ------------------------------------------------------------------------------------- judging -- */
 
 static int64_t step(keeper *self) {
+  const bool warns = self->run->options.on_lost == ON_LOST_WARN;
+  const int64_t deadline_ms = warns ? JOB_NO_DEADLINE : self->deadline_ms;
   atomic_store(&self->front->page->ending, true);
-  return job_end_step(&self->ending, self->deadline_ms, exec_locks_lead_ms(self->locks),
-                      self->command, 0);
+  return job_end_step(&self->ending, deadline_ms, exec_locks_lead_ms(self->locks), self->command,
+                      0);
 }
 
 static void look_for_loss(keeper *self) {

@@ -19,6 +19,8 @@ enum { RENEW_KEYS = 4, KEY_MAX = 1024 };
 
 struct exec_locks {
   exec_clients *clients;
+  lk_caller *
+      caller; /* keeps the client's memory for a hold of an ancestor, which has no lock: a cancel closes it */
   int64_t wait_ms;
   int64_t at_least_ms;
   int64_t taken_ms; /* when all of them were; 0: they are not */
@@ -104,6 +106,9 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
     }
     if (hold->outer) {
       hold->lease_ms = hold->outer->lease_ms;
+      if (locks->caller) continue;
+      const lk_status status = lk_caller_new(clients->list[0], &locks->caller, error);
+      if (status != LK_OK) return status;
       continue;
     }
     const lk_status status = exec_hold_open(hold, clients, error);
@@ -305,6 +310,7 @@ void exec_locks_close(exec_locks *locks) {
     exec_hold_close(hold);
     if (hold->outer_process >= 0) close(hold->outer_process);
   }
+  if (locks->caller) lk_caller_free(locks->caller);
   pthread_mutex_destroy(&locks->mutex);
   free(locks);
 }

@@ -34,7 +34,9 @@ void exec_signals_block(void) {
   const struct sigaction heed = {.sa_handler = SIG_DFL};
   sigaction(SIGCHLD, &heed, &child_before);
   blocked = mask;
-  sigaddset(&blocked, SIGPIPE); /* a reader of our messages that goes away must not end the hold */
+  /* A reader of our messages that goes away, or a file that may not grow, must not end the hold. */
+  sigaddset(&blocked, SIGPIPE);
+  sigaddset(&blocked, SIGXFSZ);
   pthread_sigmask(SIG_BLOCK, &blocked, &mask_before);
 }
 

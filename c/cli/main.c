@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program `latchkey`: which command it is. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +26,7 @@ static void ask_for_help(int argc, char **argv) {
   argv[2] = help;
 }
 
-int main(int argc, char **argv) {
-  put_command_first(argc, argv);
-  ask_for_help(argc, argv);
+static int run(int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "--help";
   if (strcmp(command, "--version") == 0) {
     printf("latchkey %s\n", lk_version());
@@ -35,4 +35,18 @@ int main(int argc, char **argv) {
   if (strcmp(command, "exec") == 0) return exec_main(argc - 1, argv + 1);
   if (strcmp(command, "bench") == 0) return bench_main(argc - 1, argv + 1);
   return lua_main(argc, argv);
+}
+
+/* Of a result that could not be written nobody shall read a good exit code. */
+static int written(int code) {
+  const bool failed = fflush(stdout) != 0 || ferror(stdout);
+  if (!failed || code != CLI_DONE) return code;
+  fprintf(stderr, "latchkey: the result could not be written: %s\n", strerror(errno));
+  return CLI_UNWRITTEN;
+}
+
+int main(int argc, char **argv) {
+  put_command_first(argc, argv);
+  ask_for_help(argc, argv);
+  return written(run(argc, argv));
 }

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cjson = require('cjson')
 local signal = require('posix.signal')
+local time = require('posix.time')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -132,6 +133,28 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     assert.is_true(goes_on)
     assert.equal(80, result.code)
     assert.equal(0, program.json(file).command_exit)
+  end)
+
+  it('asks what the command has left to end, also after a loss that is only warned of', function()
+    local told, up = program.folder() .. '/told', program.folder() .. '/up'
+    local gate = program.gate(('(trap "echo told >%s; exit" TERM; echo up >%s; '
+      .. 'while :; do sleep 0.02; done) &'):format(told, up))
+    local holder = start({ '--lease', '1s', '--on-lost', 'warn', '--leftover', 'end', 'job' },
+      gate.command)
+    gate.started()
+    program.eventually('what is left is ready', function()
+      return utils.readfile(up)
+    end)
+
+    server:command('DEL', 'job')
+    program.eventually('it warns', function()
+      return utils.readfile(holder.err_file):find('lost "job"', 1, true)
+    end)
+    time.nanosleep({ tv_sec = 1, tv_nsec = 0 }) -- the lease is over
+    gate.open()
+    holder:wait()
+
+    assert.equal('told\n', utils.readfile(told))
   end)
 
   it('ends a command that is stopped', function()

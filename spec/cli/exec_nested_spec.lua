@@ -72,6 +72,17 @@ describe('latchkey exec inside another', function()
     assert.equal('80\n', result.out)
   end)
 
+  -- Its calls are not waiting for the server all the time, but for the next try.
+  it('ends when it is told to while it waits for a server that is away', function()
+    local words = program.exec(server, { 'job' }, { 'true' })
+
+    local outer = program.start(program.exec(server, { 'job' }, { 'sh', '-c',
+      'redis-cli -s ' .. server.socket .. ' SHUTDOWN NOSAVE; "$@" & inner=$!; sleep 1; '
+        .. 'kill $inner; wait $inner; echo $?', 'sh', program.path, unpack(words) })):wait()
+
+    assert.equal('143\n', outer.out)
+  end)
+
   it('applies its own --on-lost when the hold is lost', function()
     local file, gate = program.folder() .. '/report', program.gate()
     local outer = nested({ '--lease', '1s', '--on-lost', 'warn', 'job' },

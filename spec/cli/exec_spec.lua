@@ -232,6 +232,17 @@ describe('latchkey exec', function()
     end)
   end)
 
+  it('is not killed by a file that may not grow, and frees the lock', function()
+    local file = program.folder() .. '/report'
+    local words = program.exec(server, { '--report', file, 'job' }, { 'true' })
+
+    local result = program.start_any('sh', { '-c', 'ulimit -f 0; exec "$@"', 'sh', program.path,
+      unpack(words) }):wait()
+
+    assert.is_nil(result.signal)
+    assert.is_true(server:is_free('job'))
+  end)
+
   it('takes a name that is given twice once', function()
     local result = exec({ 'job', 'job' }, { 'redis-cli', '-s', server.socket, 'HVALS', 'job' })
 

@@ -29,6 +29,17 @@ describe('latchkey', function()
     assert.equal('latchkey ' .. utils.readfile(program.root .. '/VERSION'), result.out)
   end)
 
+  it('exits 74 when its result could not be written', function()
+    for _, words in ipairs({ '--version', 'exec --help', 'acl job' }) do
+      local line = program.path .. ' ' .. words .. ' >/dev/full'
+
+      local result = program.start_any('sh', { '-c', line }):wait()
+
+      assert.equal(74, result.code, words)
+      assert.truthy(result.err:find('the result could not be written: ', 1, true), result.err)
+    end
+  end)
+
   it('names the command that was probably meant', function()
     local result = program.run({ 'inspct' })
 

@@ -140,7 +140,7 @@ static void take_switch(informant *a, const char *text) {
   size_t len = strlen(name);
   if (strncmp(text, name, len) != 0 || text[len] != ' ') return;
   atomic_store(&a->doubtful, true);
-  a->asked_us = 0; /* at once */
+  if (!a->asked) a->asked_us = 0; /* at once; else when that is answered */
 }
 
 /* Host and port. During a fail-over this is the new master, while what follows still names the old. */
