@@ -6,7 +6,15 @@
 #include "net/conn_parts.h"
 #include "os/socket.h"
 
+enum { KEPT_SIZE = 64 * 1024 };
+
 static bool has_bytes(const lk_outbox *box) { return box->sent < box->len; }
+
+/* All of it was sent. Memory for all scripts at once is not kept for single calls. */
+static void box_empty(lk_outbox *box) {
+  box->len = box->sent = 0;
+  if (box->size > KEPT_SIZE) lk_outbox_free(box);
+}
 
 static char *grow(const lk_conn *conn, size_t size) {
   const lk_outbox *out = &conn->out;
@@ -69,7 +77,7 @@ static bool send_box(lk_conn *conn, lk_outbox *box, bool *failed) {
     box->sent += (size_t)n;
   }
   if (conn->state != LK_CONN_UP && box->sent > 0) explicit_bzero(box->bytes, box->sent);
-  box->len = box->sent = 0;
+  box_empty(box);
   return true;
 }
 
@@ -128,7 +136,7 @@ bool lk_conn_give_back(lk_conn *conn, lk_outbox *lent, ssize_t n) {
   }
   if (n > 0) lent->sent += (size_t)n;
   bool all = !has_bytes(lent);
-  if (all) lent->len = lent->sent = 0;
+  if (all) box_empty(lent);
   conn->first = *lent;
   return all && !conn->more;
 }

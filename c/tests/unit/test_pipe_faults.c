@@ -11,6 +11,8 @@
 #include "harness/client.h"
 #include "harness/load.h"
 #include "kit.h"
+#include "net/pipe_drive.h"
+#include "os/sync.h"
 
 /* With the default lease a call has the command deadline to itself; with the short one a third of
  * the lease, far below it: the call ends and the connection stays. */
@@ -78,6 +80,10 @@ static void scripts_that_go_ahead_of_a_call_go_once(void **state) {
   answer(next, TAKEN);
   EXPECT(LK_OK, kit_end(&fix.job));
   assert_int_equal(scripts, lk_script_count(fix.client));
+  lk_mutex_lock(&pipe->mutex);
+  size_t kept = pipe->conn.first.size + pipe->conn.out.size;
+  lk_mutex_unlock(&pipe->mutex);
+  assert_true(kept <= 128 * 1024); /* all scripts are more than that */
 }
 
 static fake_command begin_acquire(lk_lock *lock, int64_t wait_ms) {
