@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,6 +183,8 @@ job_sweep job_signal(int number, pid_t spared) {
 
 /* ---------------------------------------------------------------------------------------- naming -- */
 
+/* The number: who asks a user database (LDAP, sssd) for the name waits for it, and the job is watched by
+ * the thread that would. */
 static void name_user(pid_t pid, char *out, size_t size) {
   char path[40], line[128];
   unsigned uid;
@@ -193,12 +194,7 @@ static void name_user(pid_t pid, char *out, size_t size) {
   if (!file) return;
   while (fgets(line, sizeof line, file)) {
     if (sscanf(line, "Uid: %u", &uid) != 1) continue;
-    const struct passwd *user = getpwuid((uid_t)uid);
-    if (user) {
-      snprintf(out, size, "%s", user->pw_name);
-    } else {
-      snprintf(out, size, "%u", uid);
-    }
+    snprintf(out, size, "%u", uid);
     break;
   }
   fclose(file);
@@ -224,7 +220,7 @@ void job_names_print(char *out, size_t size, const job_name *names, size_t count
   *out = '\0';
   for (size_t i = 0; i < count && used < size; i++) {
     const int written =
-        snprintf(out + used, size - used, "%s%s (pid %d, user %s)", i > 0 ? ", " : "",
+        snprintf(out + used, size - used, "%s%s (pid %d, uid %s)", i > 0 ? ", " : "",
                  names[i].command, (int)names[i].pid, names[i].user);
     if (written < 0) return;
     used += (size_t)written;

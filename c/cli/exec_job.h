@@ -54,14 +54,14 @@ job_sweep job_signal(int number, pid_t spared);
 /* One process that is left, to be named. */
 typedef struct job_name {
   pid_t pid;
-  char user[33]; /* or the number */
+  char user[16]; /* its number; "?": not known */
   char command[JOB_COMMAND_MAX];
 } job_name;
 
 /* Up to JOB_NAMES_MAX of the living descendants; their number. `refused`: only those that may not be
  * sent signals. */
 size_t job_names(job_name *out, bool refused, pid_t spared);
-/* "sleep (pid 12, user bob), make (pid 14, user root)" */
+/* "sleep (pid 12, uid 1000), make (pid 14, uid 0)" */
 void job_names_print(char *out, size_t size, const job_name *names, size_t count);
 
 /* --------------------------------------------------------------------------------- ending the job -- */

@@ -56,7 +56,7 @@ describe('latchkey exec and its job', function()
       local is_free = server:is_free('job')
       gate.open()
 
-      assert.equal('sh (pid ' .. left .. ', user ', left_named:match('^.*, user '))
+      assert.equal('sh (pid ' .. left .. ', uid ', left_named:match('^.*, uid '))
       assert.is_false(is_free)
       assert.equal(7, holder:wait().code)
       assert.is_true(program.is_gone(left))

@@ -65,7 +65,7 @@ describe('latchkey exec, when it cannot end its job', function()
     signal.kill(pid, signal.SIGKILL)
     local result = holder:wait()
 
-    assert.equal(('sleep (pid %d, user daemon)'):format(pid), named)
+    assert.equal(('sleep (pid %d, uid 1)'):format(pid), named)
     assert.is_true(lease_ms > 0)
     assert.equal(signal.SIGTERM, result.signal)
     assert.is_true(server:is_free('job'))
@@ -84,9 +84,9 @@ describe('latchkey exec, when it cannot end its job', function()
 
     assert.equal(80, result.code)
     assert.is_true(goes_on)
-    assert.truthy(result.err:find(('and goes on without the lock: sleep (pid %d, user daemon)')
+    assert.truthy(result.err:find(('and goes on without the lock: sleep (pid %d, uid 1)')
       :format(pid), 1, true), result.err)
-    assert.same({ { pid = pid, user = 'daemon', command = 'sleep' } }, program.json(file).unended)
+    assert.same({ { pid = pid, user = '1', command = 'sleep' } }, program.json(file).unended)
   end)
 
   it('names it when the keeper was killed, too', function()
@@ -98,7 +98,26 @@ describe('latchkey exec, when it cannot end its job', function()
     signal.kill(pid, signal.SIGKILL)
 
     assert.equal(80, result.code)
-    assert.truthy(result.err:find(('sleep (pid %d, user daemon)'):format(pid), 1, true), result.err)
+    assert.truthy(result.err:find(('sleep (pid %d, uid 1)'):format(pid), 1, true), result.err)
+  end)
+
+  it('names it while the user database does not answer', function()
+    local holder = start({ 'job' })
+    local pid = other(holder)
+    -- Who opens a pipe to read it waits for a writer, as for a directory server that is away.
+    assert(utils.execute(('mkfifo %s/passwd; nsenter --mount --target %d mount --bind %s/passwd '
+      .. '/etc/passwd'):format(folder, holder.pid, folder)))
+
+    holder:kill(signal.SIGTERM)
+    local named = says(holder, 'cannot be ended, so the lock is kept until it ends: (.-)\n')
+    server:command('BLPOP', 'nothing', '3')
+    local lease_ms = server:lease_ms('job')
+    signal.kill(pid, signal.SIGKILL)
+    local result = holder:wait()
+
+    assert.equal(('sleep (pid %d, uid 1)'):format(pid), named)
+    assert.is_true(lease_ms > 0)
+    assert.equal(signal.SIGTERM, result.signal)
   end)
 
   it('makes such processes impossible with --no-new-privs', function()
