@@ -215,6 +215,11 @@ static lk_status check_rest(exec_options *out, lk_error *error) {
   }
   for (size_t i = 0; i < out->nnames; i++) {
     if (lk_name_check(out->names[i], error) != LK_OK) return LK_NAME;
+    if (strchr(out->names[i], '\n')) {
+      return exec_fail(
+          error, LK_NAME,
+          "a NAME holds a line feed; write it without: LATCHKEY_LOCK has one NAME a line");
+    }
   }
   qsort(out->names, out->nnames, sizeof *out->names, by_bytes);
   size_t kept = 1;
@@ -257,7 +262,8 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                         .lease_ms = 30000,
                         .on_lost = ON_LOST_TERM,
                         .busy_exit = CLI_BUSY,
-                        .lost_exit = CLI_LOST};
+                        .lost_exit = CLI_LOST,
+                        .names = argv + 1};
   const char *password = getenv("LATCHKEY_PASSWORD");
   if (password && *password && !(out->password = strdup(password))) {
     return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
@@ -269,8 +275,13 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
   opterr = 0;
   for (;;) {
     const int at = optind;
-    const int option = getopt_long(end, argv, ":hqv", known, NULL);
+    /* "-": each NAME comes as option 1, so that POSIXLY_CORRECT makes no names of options behind one. */
+    const int option = getopt_long(end, argv, "-:hqv", known, NULL);
     if (option == -1) break;
+    if (option == 1) {
+      argv[++out->nnames] = optarg;
+      continue;
+    }
     if (option == '?' || option == ':') {
       return exec_fail(error, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",
                        argv[optind > at ? optind - 1 : at]);
@@ -283,8 +294,6 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                      "the command to run is missing; write it behind a \"--\": "
                      "latchkey exec NAME -- CMD ARG...");
   }
-  out->names = argv + optind;
-  out->nnames = (size_t)(end - optind);
   out->command = argv + end + 1;
   return check_rest(out, error);
 }

@@ -86,6 +86,21 @@ describe('latchkey exec, called wrongly or in trouble', function()
     end
   end)
 
+  it('refuses a name with a line feed, which ends a name in LATCHKEY_LOCK', function()
+    refused(64, 'line feed', { '--url', NOWHERE, 'a\nb', '--', 'true' })
+  end)
+
+  it('knows options behind a name, also with POSIXLY_CORRECT', function()
+    local server = program.server()
+
+    for _, correct in ipairs({ '1', false }) do
+      local result = program.run(program.exec(server, { 'nightly', '--wait', '0', 'other', '-q' },
+        { 'sh', '-c', 'echo "$LATCHKEY_LOCK"' }), { env = { POSIXLY_CORRECT = correct } })
+
+      assert.equal('nightly\nother\n', result.out)
+    end
+  end)
+
   it('refuses more names than it takes', function()
     local words = { '--url', NOWHERE }
     for i = 1, 101 do
