@@ -320,6 +320,9 @@ typedef struct exec_outcome {
   size_t unended_count;
 } exec_outcome;
 
+/* Opens a file to write into it, O_TRUNC or O_APPEND; a descriptor, or -1 with errno. Does not block: a pipe
+ * that nobody reads is ENXIO. */
+int exec_report_create(const char *path, int flag);
 /* Opens and empties the file, so that an old report is never taken for this one's. */
 lk_status exec_report_open(const char *path, FILE **out, lk_error *error);
 /* Writes the report and closes the file; false when it could not be written. `locks` may be NULL. */

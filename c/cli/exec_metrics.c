@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one run has counted, for the node exporter's textfile collector. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <latchkey/stats.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,14 +67,20 @@ static long long succeeded_before(const char *path, const char *label) {
   long long seconds = 0;
   char *line = NULL;
   size_t size = 0;
-  FILE *file = fopen(path, "re");
+  /* A pipe has nothing of an earlier run: it must not be waited for. */
+  const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
   while (file && getline(&line, &size, file) > 0) {
     if (strncmp(line, name, sizeof name - 1) != 0) continue;
     const char *rest = line + sizeof name - 1;
     if (strncmp(rest, label, len) != 0 || strncmp(rest + len, "\"} ", 3) != 0) continue;
     seconds = strtoll(rest + len + 3, NULL, 10);
   }
-  if (file) fclose(file);
+  if (file) {
+    fclose(file);
+  } else if (fd >= 0) {
+    close(fd);
+  }
   free(line);
   return seconds > 0 ? seconds : 0;
 }

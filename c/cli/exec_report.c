@@ -2,10 +2,12 @@
 /* What happened, as JSON. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "exec.h"
 
@@ -101,9 +103,17 @@ static json_t *json_command(char *const *command) {
   return words;
 }
 
+int exec_report_create(const char *path, int flag) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flag, 0666);
+  if (fd >= 0) fcntl(fd, F_SETFL, flag & O_APPEND);
+  return fd;
+}
+
 lk_status exec_report_open(const char *path, FILE **out, lk_error *error) {
-  *out = fopen(path, "we");
+  const int fd = exec_report_create(path, O_TRUNC);
+  *out = fd >= 0 ? fdopen(fd, "w") : NULL;
   if (*out) return LK_OK;
+  if (fd >= 0) close(fd);
   return exec_fail(error, LK_INVALID, "--report %s: %s", path, strerror(errno));
 }
 

@@ -59,7 +59,7 @@ lk_status exec_spans_open(exec_spans *spans, const char *path, lk_error *error) 
   if (!parse_parent(getenv("TRACEPARENT"), spans) && !draw(spans->trace, EXEC_TRACE_ID)) {
     return exec_fail(error, LK_SYSTEM, "getrandom: %s", strerror(errno));
   }
-  spans->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  spans->fd = exec_report_create(path, O_APPEND);
   if (spans->fd >= 0) return LK_OK;
   return exec_fail(error, LK_INVALID, "--spans %s: %s", path, strerror(errno));
 }

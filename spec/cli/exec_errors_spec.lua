@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
+local fcntl = require('posix.fcntl')
+local stat = require('posix.sys.stat')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -194,6 +197,42 @@ describe('latchkey exec, called wrongly or in trouble', function()
 
     assert.equal(69, result.code)
     assert.equal('', result.out)
+  end)
+
+  local function pipe()
+    local name = program.folder() .. '/pipe'
+    assert(stat.mkfifo(name, tonumber('600', 8)))
+    return name
+  end
+
+  for _, option in ipairs({ '--report', '--spans' }) do
+    it(('refuses %s into a pipe that nobody reads'):format(option), function()
+      refused(64, option:gsub('%-', '%%-') .. ' .* No such device or address',
+        { '--url', NOWHERE, option, pipe(), 'job', '--', 'true' })
+    end)
+  end
+
+  it('writes its report into a pipe that is read', function()
+    local server, name = program.server(), pipe()
+    local reader = assert(fcntl.open(name, fcntl.O_RDONLY + fcntl.O_NONBLOCK))
+
+    local result = program.run(program.exec(server, { '--report', name, 'job' }, { 'true' }))
+
+    local text = unistd.read(reader, 16384)
+    unistd.close(reader)
+    assert.equal(0, result.code)
+    assert.equal('done', program.decode(text).outcome)
+  end)
+
+  it('takes nothing of an earlier run from a pipe in the place of its metrics', function()
+    local server, name = program.server(), pipe()
+    server:command('SET', 'job', 'another', 'PX', '60000')
+
+    local result = program.run(program.exec(server, { '--kind', 'mutex', '--wait', '0', '--metrics',
+      name, 'job' }, { 'true' }))
+
+    assert.equal(75, result.code)
+    assert.truthy(utils.readfile(name):find('latchkey_exec', 1, true))
   end)
 
   it('explains itself with --help, and does nothing else', function()
