@@ -11,11 +11,13 @@
 
 #include "exec.h"
 
-/* Frees the text. */
+/* In one piece: CMD writes to the same place. Frees the text. */
 static void say_document(char *text) {
-  if (!text) return;
-  exec_say_text(text);
-  exec_say_text("\n");
+  char *line = NULL;
+  if (text && asprintf(&line, "%s\n", text) >= 0) {
+    exec_say_text(line);
+    free(line);
+  }
   free(text);
 }
 

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local fcntl = require('posix.fcntl')
+local socket = require('posix.sys.socket')
 local stat = require('posix.sys.stat')
 local unistd = require('posix.unistd')
 local utils = require('pl.utils')
@@ -233,6 +234,20 @@ describe('latchkey exec, called wrongly or in trouble', function()
 
     assert.equal(75, result.code)
     assert.truthy(utils.readfile(name):find('latchkey_exec', 1, true))
+  end)
+
+  it('writes a JSON document and its line feed at once', function()
+    -- Each write is a datagram.
+    local own, theirs = assert(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM, 0))
+
+    local result = program.run({ 'exec', '--url', NOWHERE, '--json', '--wait', '0', 'job', '--',
+      'true' }, { err = theirs })
+
+    local first = unistd.read(own, 16384)
+    unistd.close(own)
+    unistd.close(theirs)
+    assert.equal(69, result.code)
+    assert.truthy(first:find('^{.*}\n$'), first)
   end)
 
   it('explains itself with --help, and does nothing else', function()

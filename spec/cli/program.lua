@@ -60,12 +60,13 @@ local function become(file, arguments, options, out, err)
   local input = fcntl.open(options.input or '/dev/null', fcntl.O_RDONLY)
   unistd.dup2(input, 0)
   unistd.dup2(out, 1)
-  unistd.dup2(err, 2)
+  unistd.dup2(options.err or err, 2)
   unistd.execp(file, arguments)
   unistd._exit(125)
 end
 
----Starts a program. `options.env`: variables, false for none.
+---Starts a program. `options.env`: variables, false for none; `options.err`: a descriptor for
+---standard error, in the place of a file.
 function program.start_any(file, arguments, options)
   local folder = program.folder()
   local self = setmetatable({ out_file = folder .. '/out', err_file = folder .. '/err' }, Process)
@@ -96,7 +97,8 @@ function program.start(arguments, options)
   for name, value in pairs(options.env or {}) do
     env[name] = value
   end
-  return program.start_any(program.path, arguments, { env = env, input = options.input })
+  return program.start_any(program.path, arguments, { env = env, input = options.input,
+    err = options.err })
 end
 
 ---Runs latchkey to its end: { code, signal, out, err }.
