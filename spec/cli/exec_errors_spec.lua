@@ -250,6 +250,26 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.truthy(first:find('^{.*}\n$'), first)
   end)
 
+  for name, shown in pairs({
+    [('x'):rep(199) .. '\u{e4}y'] = ('x'):rep(199),
+    [('x'):rep(198) .. '\u{20ac}y'] = ('x'):rep(198),
+    [('x'):rep(197) .. '\u{1f512}y'] = ('x'):rep(197),
+    [('x'):rep(198) .. '\u{e4}y'] = ('x'):rep(198) .. '\u{e4}',
+    [('\u{e4}'):rep(99)] = ('\u{e4}'):rep(99),
+  }) do
+    it(('cuts a name of %d bytes between two characters'):format(#name), function()
+      local server = program.server()
+      server:command('SET', name, 'another', 'PX', '60000')
+
+      local result = program.run(program.exec(server, { '--kind', 'mutex', '--wait', '0', '--json',
+        name }, { 'true' }))
+
+      assert.equal(75, result.code)
+      assert.equal(('"%s" is held by another owner'):format(shown),
+        program.decode(result.err).error.message)
+    end)
+  end
+
   it('explains itself with --help, and does nothing else', function()
     local result = program.run({ 'exec', '--help' })
 
