@@ -48,7 +48,21 @@ static const char *plain_hint(const lk_error *error) {
   }
 }
 
-const char *exec_hint(const lk_error *error) {
+/* A lock was lost before CMD was started: mostly that of the exec around this one, which has ended. */
+static const char *unstarted_hint(void) {
+  static char hint[LK_NAME_MAX + 200];
+  snprintf(hint, sizeof hint,
+           "CMD was not started: run it again; in a daemon, which outlives the exec around it: "
+           "env -u LATCHKEY_HELD latchkey exec %s -- CMD",
+           shown_name);
+  return hint;
+}
+
+const char *exec_hint(const exec_outcome *outcome) {
+  const lk_error *error = &outcome->error;
+  /* A front whose keeper is gone has not asked, and does not know. */
+  const bool unstarted = outcome->asked_unix_ms && !outcome->started;
+  if (error->status == LK_LOST && unstarted) return unstarted_hint();
   const bool refused =
       error->status != LK_BUSY && error->status != LK_TIMEOUT && error->status != LK_LOST;
   if (exec_hold_causes()->count > 0 && refused) {
@@ -114,10 +128,10 @@ void exec_tell_waiting(const exec_run *run, const char *name, const exec_reason 
 int exec_tell_failure(exec_run *run) {
   const lk_error *error = &run->outcome.error;
   const bool busy = error->status == LK_BUSY || error->status == LK_TIMEOUT;
-  const char *hint = exec_hint(error);
+  const char *hint = exec_hint(&run->outcome);
   run->outcome.outcome = busy ? "busy" : error->status == LK_LOST ? "lost" : "failed";
   if (run->options.json) {
-    say_document(exec_report_failure(error));
+    say_document(exec_report_failure(&run->outcome));
   } else if (!busy || !run->options.quiet) {
     exec_say("%s", error->message);
     say_servers(exec_hold_causes()->count);

@@ -333,7 +333,7 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
 bool exec_metrics_write(const exec_options *options, const exec_clients *clients,
                         const exec_outcome *outcome);
 /* {"schema", "error": {"status", "message", "hint"}} as a line, allocated; NULL when memory is short. */
-char *exec_report_failure(const lk_error *error);
+char *exec_report_failure(const exec_outcome *outcome);
 /* {"schema", "missing": [{"server", "status", "message"}]}, of the last majority, likewise. */
 char *exec_report_missing(void);
 /* {"schema", "waiting": {"name", "status", "message", "hint", "holder"}}, likewise. */
@@ -370,7 +370,7 @@ typedef struct exec_run {
 } exec_run;
 
 /* What one who runs exec can do about it; NULL: nothing is known. */
-const char *exec_hint(const lk_error *error);
+const char *exec_hint(const exec_outcome *outcome);
 /* Tells of run->outcome.error, and returns its exit code. */
 int exec_tell_failure(exec_run *run);
 /* Of a majority that is held: which servers have not granted it. */

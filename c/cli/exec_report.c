@@ -49,9 +49,10 @@ static json_t *json_cause(const lk_error *cause) {
                    json_text(cause->message));
 }
 
-static json_t *json_failure(const lk_error *error) {
+static json_t *json_failure(const exec_outcome *outcome) {
+  const lk_error *error = &outcome->error;
   if (error->status == LK_OK) return json_null();
-  const char *hint = exec_hint(error);
+  const char *hint = exec_hint(outcome);
   json_t *failure = json_pack("{s:s, s:o, s:s}", "status", lk_status_name((int)error->status),
                               "message", json_text(error->message), "hint",
                               hint ? hint : lk_status_hint((int)error->status));
@@ -121,7 +122,7 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
                        const exec_outcome *outcome) {
   const bool ended = outcome->started && WIFEXITED(outcome->status);
   const bool killed = outcome->started && WIFSIGNALED(outcome->status);
-  json_t *failure = json_failure(&outcome->error);
+  json_t *failure = json_failure(outcome);
   if (outcome->error.status == LK_LOST) {
     json_object_set_new(failure, "cause", json_cause(&outcome->cause));
   }
@@ -141,8 +142,8 @@ bool exec_report_close(FILE *file, const exec_options *options, exec_locks *lock
   return fclose(file) == 0 && written;
 }
 
-char *exec_report_failure(const lk_error *error) {
-  json_t *document = json_pack("{s:s, s:o}", "schema", schema, "error", json_failure(error));
+char *exec_report_failure(const exec_outcome *outcome) {
+  json_t *document = json_pack("{s:s, s:o}", "schema", schema, "error", json_failure(outcome));
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   json_decref(document);
   return text;

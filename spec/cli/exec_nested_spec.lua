@@ -83,6 +83,20 @@ describe('latchkey exec inside another', function()
     assert.equal('143\n', outer.out)
   end)
 
+  it('says what to do in a daemon, which the outer one has left running', function()
+    local held = program.run(program.exec(server, { 'job' }, { 'printenv', 'LATCHKEY_HELD' })).out
+    local words = program.exec(server, { '--json', 'job' }, { 'echo', 'ran' })
+
+    local inside = program.run(words, { env = { LATCHKEY_HELD = held:gsub('\n$', '') } })
+    local outside = program.run(words)
+
+    assert.equal(80, inside.code)
+    assert.equal('', inside.out)
+    assert.truthy(cjson.decode(inside.err).error.hint:find(
+      'CMD was not started.*env %-u LATCHKEY_HELD latchkey exec job'))
+    assert.equal('ran\n', outside.out)
+  end)
+
   it('applies its own --on-lost when the hold is lost', function()
     local file, gate = program.folder() .. '/report', program.gate()
     local outer = nested({ '--lease', '1s', '--on-lost', 'warn', 'job' },
