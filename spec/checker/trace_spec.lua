@@ -304,6 +304,51 @@ describe('a waiter whose channel is heard no more', function()
   end)
 end)
 
+describe('a trace of a renewal that the server had no script for', function()
+  -- The library was blamed where a call of its owner ended before the renewal went out again.
+  it('is accepted where a release of one level ends in between', function()
+    local lease_ms, drift_ms, sent_us = 30000, 302, 11000100
+    local lines = {}
+    local function add(t, e, event)
+      event.e, event.t, event.client = e, t, 'c1'
+      lines[#lines + 1] = cjson.encode(event)
+    end
+    local function send(t, call, copy, verb, args)
+      add(t, 'sent', { call = call, copy = copy, script = 'lock/' .. verb, keys = { 'orders' },
+        args = args })
+    end
+    local function believe(t, from_us)
+      add(t, 'deadline', { owner = 'lk-c1:1', ['until'] = from_us + (lease_ms - drift_ms) * 1000 })
+    end
+
+    add(900000, 'trace', { version = 1, recheck_ms = 30000, command_ms = 1000 })
+    for level = 1, 2 do
+      local t = 900000 + level * 1000
+      add(t, 'begin', { lock = 'lock:orders', caller = 7, op = 'acquire', owner = 'lk-c1:1',
+        wait_ms = -1, lease_ms = lease_ms, drift_ms = drift_ms, renew = 1 })
+      send(t + 1, level, 1, 'acquire', { '30000', 'lk-c1:1', tostring(level) })
+      add(t + 100, 'replied', { call = level, reply = { 1, level } })
+      believe(t + 101, t + 1)
+      add(t + 102, 'end', { lock = 'lock:orders', caller = 7, op = 'acquire', owner = 'lk-c1:1',
+        status = 'LK_OK' })
+    end
+    add(10902000, 'begin', { lock = 'lock:orders', caller = 7, op = 'release', owner = 'lk-c1:1',
+      left = 1 })
+    send(10902001, 3, 1, 'release',
+      { '30000', 'lk-c1:1', '1', 'redisson_lock__channel:{orders}', 'PUBLISH' })
+    add(10902100, 'timer', { timer = 'renew', owner = 'lk-c1:1' })
+    send(10902101, 4, 1, 'renew', { '30000', 'lk-c1:1' })
+    add(11000000, 'replied', { call = 3, reply = { 1, 1 } })
+    add(11000001, 'replied', { call = 4, reply = { error = 'NOSCRIPT No matching script.' } })
+    add(11000050, 'end', { lock = 'lock:orders', caller = 7, op = 'release', status = 'LK_OK' })
+    send(sent_us, 4, 2, 'renew', { '30000', 'lk-c1:1' })
+    add(11000200, 'replied', { call = 4, reply = { 1 } })
+    believe(11000201, sent_us)
+
+    assert.same({}, check(lines).finding or {})
+  end)
+end)
+
 describe('a trace of a waiter that is given a fair lock', function()
   local CHANNEL = 'redisson_lock__channel:{job}'
   local KEYS = { 'job', 'redisson_lock_queue:{job}', 'redisson_lock_timeout:{job}',

@@ -177,11 +177,12 @@ function Follower:purpose(script)
     or script == (row.leave or 'fair/leave') and 'leave' or nil
 end
 
----What the server refused to run did not go out again in its time.
-function Follower:give_up_refused()
+---What the server refused to run did not go out again in its time: a call of the caller, or
+---(renews) a renewal, which goes on beside what its caller begins and ends.
+function Follower:give_up_refused(renews)
   for i = #self.data.pipe, 1, -1 do
     local call = self.data.pipe[i]
-    if call and call.waits then
+    if call and call.waits and (call.role == 'renew') == renews then
       self:on_answer({ e = 'unanswered', t = call.waits.t, call = call.number,
         copies = call.copies - 1 }, self.last)
     end
@@ -191,7 +192,7 @@ end
 ---A new call of this hold.
 function Follower:on_sent(event, line)
   local purpose = self:purpose(event.script)
-  self:give_up_refused()
+  self:give_up_refused(purpose == 'renew')
   if not sends[purpose] then
     return 'the model sends no ' .. event.script
   end
@@ -220,7 +221,7 @@ end
 ---@param heir table follower that waits
 function Follower:on_transfer(event, heir, line)
   local data = self.data
-  heir:give_up_refused()
+  heir:give_up_refused(false)
   if not self.leaving or data.pc ~= 'held' or data.level ~= 1 or data.lost then
     return ('the model hands nothing over in the state "%s"'):format(data.pc)
   elseif heir.data.pc ~= 'sleep' and heir.data.pc ~= 'idle' then
@@ -450,7 +451,7 @@ end
 
 ---@return string|nil wrong
 function Follower:end_release(event)
-  self:give_up_refused()
+  self:give_up_refused(false)
   if self.said == nil and self.data.lost then
     self.said = 'lost'
     self.data.level = self.left
@@ -475,7 +476,7 @@ end
 
 ---@return string|nil wrong
 function Follower:end_acquire(event)
-  self:give_up_refused()
+  self:give_up_refused(false)
   local good = event.status == 'LK_OK'
   if self.again then
     local counted = self.data.level == (self.level_before or 0) + 1
