@@ -68,20 +68,24 @@ lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
   return status == LK_OK ? lk_succeed(error) : status;
 }
 
-/* Does anything that speaks the protocol answer a PING there? LOADING and NOAUTH are answers. */
-static bool answers(const char *path) {
+/* Does anything that speaks the protocol answer a PING there? NOAUTH is an answer, and LOADING will be one. */
+typedef enum presence { PRESENCE_NONE, PRESENCE_LOADS, PRESENCE_READY } presence;
+
+static presence local_look(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return false;
-  char reply = '\0';
+  if (fd < 0) return PRESENCE_NONE;
+  char reply[] = "-LOADING";
+  ssize_t len = 0;
   if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
       send(fd, "PING\r\n", 6, MSG_NOSIGNAL) == 6) {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
-    if (poll(&readable, 1, PING_MS) == 1 && recv(fd, &reply, 1, 0) != 1) reply = '\0';
+    if (poll(&readable, 1, PING_MS) == 1) len = recv(fd, reply, strlen(reply), 0);
   }
   close(fd);
-  return reply == '+' || reply == '-';
+  if (len < 1 || (reply[0] != '+' && reply[0] != '-')) return PRESENCE_NONE;
+  return strcmp(reply, "-LOADING") == 0 ? PRESENCE_LOADS : PRESENCE_READY;
 }
 
 static bool find_in(const char *folders, const char *program, char *buffer, size_t size) {
@@ -236,10 +240,17 @@ static int take_lock(const char *path) {
 static lk_status local_start(const place *where, lk_error *error) {
   const int64_t deadline = lk_clock_ms() + START_MS;
   bool spawned = false;
-  while (!answers(where->socket)) {
-    if (lk_clock_ms() >= deadline)
+  presence seen;
+  while ((seen = local_look(where->socket)) != PRESENCE_READY) {
+    bool late = lk_clock_ms() >= deadline;
+    if (late && seen == PRESENCE_LOADS) break; /* whoever connects is told so */
+    if (late)
       return lk_fail(error, LK_LOCAL, "the server in %s does not answer; see %s", where->dir,
                      where->log);
+    if (seen == PRESENCE_LOADS) {
+      poll(NULL, 0, PAUSE_MS);
+      continue;
+    }
     int lock = take_lock(where->lock);
     if (lock < 0 && errno != EWOULDBLOCK)
       return lk_fail(error, LK_LOCAL, "%s cannot be locked: %s", where->lock, strerror(errno));

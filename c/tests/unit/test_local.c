@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -298,6 +300,43 @@ static void a_refusal_is_an_answer_too(void **state) {
   redisFree(c);
 }
 
+enum { LOADS = 3 };
+static atomic_int looked; /* how often it was asked */
+
+/* Answers that it loads, so many times, and then a PING. */
+static void *load_for_a_while(void *argument) {
+  int listener = *(int *)argument;
+  for (int i = 0; i <= LOADS; i++) {
+    const char *reply =
+        i < LOADS ? "-LOADING Redis is loading the dataset in memory\r\n" : "+PONG\r\n";
+    char asked[16];
+    int fd = accept(listener, NULL, NULL);
+    atomic_fetch_add(&looked, 1);
+    if (recv(fd, asked, sizeof asked, 0) > 0) send(fd, reply, strlen(reply), MSG_NOSIGNAL);
+    close(fd);
+  }
+  close(listener);
+  return NULL;
+}
+
+static void a_server_that_loads_what_it_kept_is_waited_for(void **state) {
+  (void)state;
+  pthread_t server;
+  char made[256];
+  lk_error error;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  assert_int_equal(lk_local_dir(made, sizeof made, &error), LK_OK);
+  path_in(dir, "redis.sock", address.sun_path, sizeof address.sun_path);
+  int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+  assert_int_equal(listen(listener, 8), 0);
+  pthread_create(&server, NULL, load_for_a_while, &listener);
+  start();
+  assert_int_equal(atomic_load(&looked), LOADS + 1);
+  pthread_join(server, NULL);
+  unlink(address.sun_path);
+}
+
 static void the_server_blocks_no_signal_that_its_starter_does(void **state) {
   (void)state;
   sigset_t blocked, before;
@@ -500,6 +539,7 @@ int main(void) {
       TEST(a_lock_file_that_cannot_be_opened_is_named),
       TEST(a_server_that_runs_is_used_again),
       TEST(a_refusal_is_an_answer_too),
+      TEST(a_server_that_loads_what_it_kept_is_waited_for),
       TEST(the_server_blocks_no_signal_that_its_starter_does),
       TEST(what_was_written_outlives_a_restart),
       TEST(a_server_that_was_killed_is_started_again),
