@@ -19,8 +19,8 @@ enum { RENEW_KEYS = 4, KEY_MAX = 1024 };
 
 struct exec_locks {
   exec_clients *clients;
-  lk_caller *
-      caller; /* keeps the client's memory for a hold of an ancestor, which has no lock: a cancel closes it */
+  /* Of an ancestor's hold there is no lock: this keeps the memory of a client that a cancel has closed. */
+  lk_caller *caller;
   int64_t wait_ms;
   int64_t at_least_ms;
   int64_t taken_ms; /* when all of them were; 0: they are not */

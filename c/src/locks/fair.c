@@ -36,16 +36,6 @@ static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWN
   snprintf(owner, LK_OWNER_SIZE, "lk-%s:%llu", client->uuid, (unsigned long long)ticket);
 }
 
-/* Has this name what it was given? The message may come after the answer that said so: while its release is
- * under way, too, which is to be answered before anything else is done for that name. */
-static bool fair_is_known(const lk_record *record, uint64_t ticket) {
-  char owner[LK_OWNER_SIZE];
-  owner_of(record->client, ticket, owner);
-  lk_hold *leaving = lk_record_leaving_as(record, owner);
-  if (leaving) leaving->told_again = true;
-  return leaving || lk_record_is_held_as(record, owner);
-}
-
 typedef struct unwanted {
   lk_job job;
   lk_lock *lock;
@@ -77,6 +67,20 @@ static void fair_refuse(lk_lock *lock, uint64_t ticket) {
   lk_job_post(lock->client->keeper, &u->job);
 }
 
+/* Nobody waits under this name. Does it have what it was given? The message may come after the answer that said so:
+ * while its release is under way, too, which is to be answered before anything else is done for that name. */
+static void fair_told_late(const lk_record *record, uint64_t ticket) {
+  char owner[LK_OWNER_SIZE];
+  owner_of(record->client, ticket, owner);
+  lk_hold *leaving = lk_record_leaving_as(record, owner);
+  if (leaving) {
+    leaving->told_again = true;
+  } else if (!lk_record_is_held_as(record, owner)) {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a record with waiters is told */
+    fair_refuse(record->first->lock, ticket);
+  }
+}
+
 /* 0: it is no ticket. */
 static uint64_t ticket_in(lk_bytes payload) {
   uint64_t ticket = 0;
@@ -99,9 +103,8 @@ static void fair_told(lk_record *record, lk_news news, lk_bytes payload) {
     while (a && a->serial != ticket) a = a->next;
     if (a) {
       fair_tell(a, TOLD_TICKET);
-    } else if (!fair_is_known(record, ticket)) {
-      /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a record with waiters is told */
-      fair_refuse(record->first->lock, ticket);
+    } else {
+      fair_told_late(record, ticket);
     }
   }
 }

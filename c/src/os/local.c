@@ -68,9 +68,9 @@ lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
   return status == LK_OK ? lk_succeed(error) : status;
 }
 
-/* Does anything that speaks the protocol answer a PING there? NOAUTH is an answer, and LOADING will be one. */
 typedef enum presence { PRESENCE_NONE, PRESENCE_LOADS, PRESENCE_READY } presence;
 
+/* Does anything that speaks the protocol answer a PING there? NOAUTH is an answer, and LOADING will be one. */
 static presence local_look(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
