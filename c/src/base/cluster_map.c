@@ -168,7 +168,7 @@ bool lk_map_read_hop(const char *text, unsigned *slot, char *host, size_t size, 
   char *end = NULL;
   unsigned long number = at ? strtoul(at + 1, &end, 10) : LK_SLOTS;
   const char *colon = at ? strrchr(at, ':') : NULL;
-  if (number >= LK_SLOTS || !colon || !end || *end != ' ' || colon < end) return false;
+  if (number >= LK_SLOTS || !colon || *end != ' ') return false;
   size_t len = (size_t)(colon - end - 1);
   long to = strtol(colon + 1, NULL, 10);
   if (len >= size || to < 1 || to > 65535) return false;

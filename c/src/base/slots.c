@@ -7,7 +7,7 @@ lk_bytes lk_hash_tag(lk_bytes key) {
   const char *open = key.len > 0 ? memchr(key.data, '{', key.len) : NULL;
   if (!open) return key;
   size_t left = key.len - (size_t)(open + 1 - key.data);
-  const char *close = left > 0 ? memchr(open + 1, '}', left) : NULL;
+  const char *close = memchr(open + 1, '}', left);
   if (!close || close == open + 1) return key;
   return (lk_bytes){open + 1, (size_t)(close - open - 1)};
 }

@@ -177,8 +177,7 @@ static int take_line(char *text) {
   if (line < 1 || line > 1000000) return 0;
   if (strcmp(end, ".") == 0 || *end == '\0') {
     char *tail = NULL;
-    for (char *at = strstr(text, " script: "); at && at < last; at = strstr(at + 1, " script: "))
-      tail = at;
+    for (char *at = strstr(text, " script: "); at; at = strstr(at + 1, " script: ")) tail = at;
     if (tail) *tail = '\0';
   }
   return (int)line;

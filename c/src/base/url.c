@@ -414,7 +414,7 @@ void lk_url_clear(lk_url *url) {
 static size_t url_put(char *buffer, size_t size, size_t at, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  int length = at < size ? vsnprintf(buffer + at, size - at, format, args) : 0;
+  int length = vsnprintf(buffer + at, size - at, format, args);
   va_end(args);
   at += length < 0 ? 0 : (size_t)length;
   return at < size ? at : size - 1;

@@ -206,7 +206,6 @@ lk_status lk_header_parse(const char *path, const char *source, size_t len, lk_p
 const lk_script_def *lk_parsed_def(const lk_parsed *parsed) { return &parsed->def; }
 
 void lk_parsed_free(lk_parsed *parsed) {
-  if (!parsed) return;
   free(parsed->source);
   free(parsed->text);
   free(parsed->returns);

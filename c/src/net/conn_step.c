@@ -5,7 +5,6 @@
 #include "net/conn_parts.h"
 
 void lk_conn_start(lk_conn *conn, int64_t now_us) {
-  if (conn->state != LK_CONN_DOWN) return;
   conn->site = atomic_load(&conn->target->site);
   if (!conn->site) {
     lk_conn_drop(conn, now_us, LK_UNREACHABLE, "no sentinel has named the master yet");

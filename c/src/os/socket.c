@@ -73,7 +73,7 @@ ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait) {
 
 void lk_socket_forget_unsent(int fd) {
   struct linger at_once = {.l_onoff = 1};
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 void lk_socket_shut(int fd) { shutdown(fd, SHUT_RDWR); }

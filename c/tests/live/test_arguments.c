@@ -256,6 +256,9 @@ static void options_outside_of_their_ranges_are_refused(void **state) {
   options.poll_us = 0;
   options.process = -1;
   REFUSES_OUT(lk_client_open(server_url(f.server), &options, OUT(lk_client), error));
+  lk_lock_options lock = LK_LOCK_OPTIONS_INIT;
+  lock.wait_mode = (lk_wait_mode)7;
+  REFUSES_OUT(lk_lock_open(f.client, LK_LOCK, "job", &lock, OUT(lk_lock), error));
   lk_permits_options permits = LK_PERMITS_OPTIONS_INIT;
   permits.lease_ms = 1000;
   permits.drift_ms = 1000;
@@ -365,6 +368,12 @@ static void a_name_or_text_that_is_null_is_refused(void **state) {
   assert_false(lk_client_script_stats(f.client, 0, NULL));
   assert_false(lk_client_kind_stats(f.client, 0, NULL));
   assert_null(lk_kind_name(99));
+  lk_kind_stats kind = {.size = sizeof kind};
+  assert_false(lk_client_kind_stats(NULL, 0, &kind));
+  for (size_t i = 0; i < 64; i++) {
+    bool is_kind = lk_kind_name((int)i + LK_MUTEX) != NULL;
+    assert_int_equal(lk_client_kind_stats(f.client, i, &kind), is_kind);
+  }
 }
 
 static void a_call_without_a_callback_is_refused(void **state) {
@@ -373,6 +382,10 @@ static void a_call_without_a_callback_is_refused(void **state) {
       lk_eval_async(f.client, "lock/inspect", PING, 1, NULL, 0, NULL, NULL, OUT(lk_op), error));
   REFUSES_OUT(lk_lock_acquire_async(f.lock, NULL, 0, NULL, NULL, OUT(lk_op), error));
   REFUSES(lk_lock_release_async(f.lock, NULL, NULL, NULL, error));
+  lk_caller *task = kit_caller(f.client);
+  REFUSES(lk_lock_release_async(f.lock, task, NULL, NULL, error));
+  lk_caller_free(task);
+  REFUSES(lk_permit_release_async(NULL, NULL, NULL, error));
   REFUSES_OUT(lk_semaphore_acquire_async(f.semaphore, 1, 0, NULL, NULL, OUT(lk_op), error));
   REFUSES(lk_semaphore_release_async(f.semaphore, 1, 0, NULL, NULL, error));
   REFUSES_OUT(lk_permits_acquire_async(f.permits, 1, 0, NULL, NULL, OUT(lk_op), error));

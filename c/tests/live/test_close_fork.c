@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a client: closed while others wait, or left behind in a forked child. */
 #define _GNU_SOURCE /* unshare() */
+#include <latchkey/counters.h>
+#include <latchkey/stats.h>
+#include <latchkey/who.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -303,6 +306,78 @@ static void a_child_can_do_nothing_with_its_parents_client(void **state) {
   close_family(&f);
 }
 
+/* What has a thread, a timer or a call of the parent behind it. */
+typedef struct kin {
+  lk_watch *watch;
+  lk_waits *waits;
+  lk_op *op;
+  lk_permits *permits;
+  lk_permit *permit;
+  lk_status ended;
+} kin;
+
+static void waited(const lk_wait_event *wait, void *user) { (void)wait, (void)user; }
+
+static void note_end(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  (void)op, (void)error;
+  *(lk_status *)user = status;
+}
+
+static void open_kin(const family *f, kin *k) {
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  lk_waits_options options = LK_WAITS_OPTIONS_INIT;
+  spec.lease_ms = 60000;
+  spec.since_ms = lk_now_ms();
+  options.on_wait = waited;
+  *k = (kin){.ended = LK_BUSY};
+  EXPECT(LK_OK, lk_watch_open(f->client, &spec, &k->watch, &kit_error));
+  EXPECT(LK_OK, lk_waits_open(f->client, &options, &k->waits, &kit_error));
+  EXPECT(LK_OK, lk_permits_open(f->client, "pool", NULL, &k->permits, &kit_error));
+  EXPECT(LK_OK, lk_permits_set(k->permits, 1, LK_TOTAL_INIT, NULL, &kit_error));
+  EXPECT(LK_OK, lk_permits_acquire(k->permits, 1, 0, &k->permit, &kit_error));
+  EXPECT(LK_OK,
+         lk_lock_acquire_async(f->lock, f->task, 60000, note_end, &k->ended, &k->op, &kit_error));
+}
+
+/* As first_wrong(). */
+static int first_wrong_of_kin(const family *f, const kin *k) {
+  lk_kind_stats stats = {.size = sizeof stats};
+  if (lk_watch_remaining_ms(k->watch) != 0) return 1;
+  if (lk_client_trouble(f->client, NULL) != LK_OK) return 2;
+  if (lk_lock_trouble(f->lock, NULL, NULL) != LK_OK) return 3;
+  if (lk_permit_trouble(k->permit, NULL) != LK_OK) return 4;
+  if (lk_client_kind_stats(f->client, 0, &stats)) return 5;
+  if (lk_permit_release(k->permit, NULL) != LK_FORKED) return 6;
+  lk_op_cancel(k->op);
+  lk_watch_close(k->watch);
+  lk_waits_close(k->waits);
+  return 0;
+}
+
+static void a_child_ends_nothing_of_its_parents(void **state) {
+  (void)state;
+  family f = open_family();
+  kin k;
+  open_kin(&f, &k);
+  pid_t child = fork();
+  if (child == 0) _exit(first_wrong_of_kin(&f, &k));
+  assert_child(child);
+  assert_true(lk_watch_remaining_ms(k.watch) > 0);
+  EXPECT(LK_OK, lk_permit_release(k.permit, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
+  while (k.ended == LK_BUSY) {
+    struct pollfd readable = {.fd = lk_client_fd(f.client), .events = POLLIN};
+    assert_true(poll(&readable, 1, 20000) == 1);
+    lk_client_dispatch(f.client);
+  }
+  EXPECT(LK_OK, k.ended);
+  EXPECT(LK_OK, lk_lock_release(f.lock, f.task, &kit_error));
+  lk_watch_close(k.watch);
+  lk_waits_close(k.waits);
+  lk_permits_close(k.permits);
+  close_family(&f);
+}
+
 #ifndef __SANITIZE_THREAD__ /* which cannot follow threads of a forked child */
 static int work_with_own_client(void) {
   lk_client *client;
@@ -393,6 +468,7 @@ int main(void) {
       TEST(closing_from_the_background_thread_does_nothing),
       TEST(closing_leaves_no_thread_and_no_descriptor),
       TEST(a_child_can_do_nothing_with_its_parents_client),
+      TEST(a_child_ends_nothing_of_its_parents),
 #ifndef __SANITIZE_THREAD__
       TEST(a_child_opens_a_client_of_its_own),
       TEST(a_child_with_its_parents_number_is_a_child),

@@ -246,6 +246,27 @@ static void what_says_nothing_in_a_header_is_passed_over(void **state) {
   lk_catalog_close(catalog);
 }
 
+/* More flags than servers have: those that fit are named. */
+static void flags_without_an_end_have_one(void **state) {
+  (void)state;
+  char source[1024] = "#!lua flags=";
+  while (strlen(source) < 600) strcat(source, "no-writes,");
+  strcat(source, "\nreturn {1}\n");
+  const lk_script_def def = {.name = "mine/long",
+                             .version = "1.0.0",
+                             .sha1 = "0123456789012345678901234567890123456789",
+                             .function = "mine_long_1",
+                             .source = source,
+                             .source_len = strlen(source)};
+  size_t len = 0, flags = 0;
+  char *code = lk_function_code(&def, &len);
+  assert_non_null(code);
+  assert_int_equal(strlen(code), len);
+  for (const char *at = code; (at = strstr(at, "'no-writes'")) != NULL; at++) flags++;
+  assert_in_range(flags, 15, 25);
+  free(code);
+}
+
 /* make LINE: a shell makes mine/odd.lua. */
 static void make(const char *line) {
   char command[512];
@@ -343,6 +364,7 @@ int main(void) {
       TEST(a_file_that_is_no_script_is_named),
       TEST(a_header_that_is_not_understood_gives_its_line),
       TEST(what_says_nothing_in_a_header_is_passed_over),
+      TEST(flags_without_an_end_have_one),
       TEST(what_is_no_file_of_a_script_is_named_or_passed_over),
       TEST(a_folder_that_is_not_there_is_named),
       TEST(folders_with_an_underscore_hold_no_scripts),

@@ -33,6 +33,7 @@ static void a_tag_decides_alone(void **state) {
   assert_int_not_equal(slot("{foo"), slot("foo"));
   assert_int_not_equal(slot("foo}"), slot("foo"));
   assert_int_equal(slot("x{{a}y}"), slot("{a"));
+  assert_int_equal(slot("job{"), 9367);
 }
 
 /* A reply from its text: [array], number, - (nil), .word (an empty one is just the dot). */
