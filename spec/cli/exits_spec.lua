@@ -7,8 +7,8 @@ local utils = require('pl.utils')
 local own_lock = require('support.own_lock')
 local program = require('cli.program')
 
-local COMMANDS = { 'adopt', 'bind', 'bundle', 'check', 'debug', 'eval', 'lint', 'mutate', 'repl',
-  'spec' }
+local COMMANDS = { 'adopt', 'bind', 'bundle', 'check', 'debug', 'eval', 'lint', 'mutate', 'new',
+  'repl', 'spec' }
 local NOBODY = 'redis://127.0.0.1:1'
 
 -- FOLDER stands for the folder of the page's scripts; what is typed stands behind "<".
@@ -25,6 +25,7 @@ local CASES = {
     [1] = '--dir FOLDER/scripts --spec FOLDER/specs/acme_spec.lua --kind text',
     [64] = '--dir FOLDER/nowhere --spec FOLDER/specs' },
   bind = { [0] = 'c --dir FOLDER/scripts', [64] = 'c --dir FOLDER/specs' },
+  new = { [0] = 'lock begun --dir FOLDER/begun', [64] = 'lock lock --dir FOLDER/begun' },
   debug = { [0] = '--dir FOLDER/scripts acme/renew --name job --token me --ttl 5s < quit',
     [1] = '--dir FOLDER/scripts acme/renew --name job --token me --ttl 5s < nonsense',
     [64] = '--dir FOLDER/scripts acme/nothing' },

@@ -18,6 +18,7 @@ local CALLS = {
   { 'local', 'status' }, { 'local', 'stop' },
   { 'spec', 'FOLDER/specs' },
   { 'adopt', 'FOLDER/specs/one.lua' },
+  { 'new', 'script', 'shop/take', '--dir', 'FOLDER/begun' },
   { 'bind', 'c', '--dir', program.root .. '/scripts', '-o', 'FOLDER/calls.h' },
 }
 
