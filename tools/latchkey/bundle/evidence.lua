@@ -8,7 +8,7 @@ local tablex = require('pl.tablex')
 
 local digest = require('latchkey.digest')
 local envelope = require('latchkey.bundle.envelope')
-local manifest = require('latchkey.bundle.manifest')
+local json = require('latchkey.json')
 
 local evidence = {}
 
@@ -110,7 +110,7 @@ function evidence.write(about, scripts, parts, missing)
       left[#left + 1] = text
     end
   end
-  return manifest.encode({ _type = evidence.TYPE, predicateType = evidence.PREDICATE,
+  return json.encode({ _type = evidence.TYPE, predicateType = evidence.PREDICATE,
     subject = subjects_of(scripts), predicate = { toolkit = about, parts = parts,
       notCovered = left } }, '') .. '\n'
 end

@@ -9,6 +9,8 @@ local tablex = require('pl.tablex')
 local digest = require('latchkey.digest')
 local functions = require('latchkey.bundle.functions')
 local header = require('latchkey.script.header')
+local json = require('latchkey.json')
+local ledger = require('latchkey.script.ledger')
 local sorted = require('latchkey.sorted')
 
 local manifest = {}
@@ -18,31 +20,13 @@ manifest.SCHEMA = 'latchkey/manifest/1'
 -- The oldest servers that run such scripts.
 manifest.SERVER = { redis = '7.0.0', valkey = '7.2.0' }
 
-local INDENT = '  '
-
----JSON in one form: the names of an object are sorted; an array of plain values stands on one line.
----@param value any
----@param indent string of the lines inside
----@return string
-function manifest.encode(value, indent)
-  local encode = manifest.encode
-  if type(value) ~= 'table' then
-    return type(value) == 'number' and ('%.0f'):format(value)
-      or (cjson.encode(value):gsub('\\/', '/'))
-  end
-  local parts, inner, plain = {}, indent .. INDENT, true
-  for i, element in ipairs(value) do
-    plain = plain and type(element) ~= 'table'
-    parts[i] = encode(element, inner)
-  end
-  if #parts == #value and (#parts > 0 or next(value) == nil) then
-    return plain and '[' .. table.concat(parts, ', ') .. ']'
-      or '[\n' .. inner .. table.concat(parts, ',\n' .. inner) .. '\n' .. indent .. ']'
-  end
-  for name, element in tablex.sort(value) do
-    parts[#parts + 1] = cjson.encode(name) .. ': ' .. encode(element, inner)
-  end
-  return '{\n' .. inner .. table.concat(parts, ',\n' .. inner) .. '\n' .. indent .. '}'
+---The version from which on scripts run on the server of which INFO says this; nil where it is one.
+---@param fields table<string, string>
+---@return string|nil floor
+function manifest.wanted_version(fields)
+  local product = fields.valkey_version and 'valkey' or 'redis'
+  local version, floor = fields[product .. '_version'] or '', manifest.SERVER[product]
+  return version:find('^%d+%.%d+%.%d+$') and ledger.above(floor, version) and floor or nil
 end
 
 ---How a header writes the form of a name.
@@ -200,7 +184,7 @@ function manifest.add(about, files)
       others[#others + 1] = file_of(files, file)
     end
   end
-  files[manifest.FILE] = manifest.encode({ schema = manifest.SCHEMA, name = about.name,
+  files[manifest.FILE] = json.encode({ schema = manifest.SCHEMA, name = about.name,
     version = about.version, server = manifest.SERVER, scripts = rows, files = others }, '') .. '\n'
   return scripts
 end

@@ -11,6 +11,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local open = require('latchkey.servers.open')
 local report = require('latchkey.cli.report')
 local text = require('latchkey.cli.text')
 
@@ -26,9 +27,6 @@ cli.BUILT_IN = {
   bench = 'how fast are locks on this server?',
   exec = 'run a command while holding a lock',
 }
-
-local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
-  .. '--url local: for your own server on this machine'
 
 ---@param home string
 ---@return string[] names of the commands, sorted
@@ -111,42 +109,14 @@ function Context:result(fields, shown)
   self.stdout:write(self.json and report.json(self.command, fields) or shown)
 end
 
-local function password(args)
-  if not args.password_file then
-    local given = os.getenv('LATCHKEY_PASSWORD')
-    return given ~= '' and given or nil
-  end
-  local content, why = utils.readfile(args.password_file, true)
-  local line = content and content:match('^[^\r\n]+')
-  if not line then
-    return nil, ('--password-file %s'):format(why
-      or args.password_file .. ' has no password on its first line')
-  end
-  return line
-end
-
 ---A client of the server that the call names. It loads no scripts by being opened.
 ---@param options? table of latchkey.open
 ---@return latchkey.client|nil client
 ---@return integer|nil exit code; the failure has been told
 function Context:client(options)
-  local url = self.args.url or os.getenv('LATCHKEY_URL')
-  if not url or url == '' then
-    return nil, self:misuse(NO_SERVER)
-  end
-  local secret, wrong = password(self.args)
-  if wrong then
-    return nil, self:misuse(wrong)
-  end
-  options = options or {}
-  options.password = secret
-  options.no_load = true
-  options.label = self.command
-  local client, err = require('latchkey').open(url, options)
+  local client, err = open(self, self.args.url, options)
   if not client then
     return nil, self:fail(err)
-  elseif self.verbose then
-    self.stderr:write(('latchkey %s: connected to %s\n'):format(self.command, client:target()))
   end
   return client
 end

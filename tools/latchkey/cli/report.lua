@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Findings of the tools over scripts: { file, line, rule, message }, for people and for programs.
-local cjson = require('cjson')
-local tablex = require('pl.tablex')
+local json = require('latchkey.json')
 
 local report = {}
 
@@ -32,34 +31,6 @@ function report.sort(findings)
   return findings
 end
 
--- Unlike cjson's: the names of an object are sorted, "/" stands as it is, and an integer has all of
--- its digits.
-local function encode(value)
-  if type(value) == 'number' and value % 1 == 0 then
-    return ('%.0f'):format(value)
-  elseif type(value) ~= 'table' then
-    return (cjson.encode(value):gsub('\\/', '/'))
-  end
-  local parts = {}
-  if #value > 0 or next(value) == nil then
-    for i, element in ipairs(value) do
-      parts[i] = encode(element)
-    end
-    return '[' .. table.concat(parts, ',') .. ']'
-  end
-  for name, element in tablex.sort(value) do
-    parts[#parts + 1] = encode(name) .. ':' .. encode(element)
-  end
-  return '{' .. table.concat(parts, ',') .. '}'
-end
-
----A value as JSON; an empty table is an empty array.
----@param value any
----@return string
-function report.encode(value)
-  return encode(value)
-end
-
 ---One machine-readable document.
 ---@param command string whose document it is
 ---@param fields table what stands in it beside its schema
@@ -69,7 +40,7 @@ function report.json(command, fields)
   for name, value in pairs(fields) do
     document[name] = value
   end
-  return encode(document) .. '\n'
+  return json.encode(document) .. '\n'
 end
 
 return report

@@ -4,7 +4,6 @@
 local clock = require('latchkey.doctor.clock')
 local commands = require('latchkey.doctor.commands')
 local engine = require('latchkey.doctor.engine')
-local ledger = require('latchkey.script.ledger')
 local loaded = require('latchkey.servers.loaded')
 local manifest = require('latchkey.bundle.manifest')
 local permissions = require('latchkey.doctor.permissions')
@@ -53,13 +52,11 @@ local function facts_of(client)
 end
 
 local function version(facts)
-  local product = facts.valkey_version and 'valkey' or 'redis'
-  local is = facts[product .. '_version'] or '?'
-  local floor = manifest.SERVER[product]
+  local floor = manifest.wanted_version(facts)
   local what = engine.of(facts)
   local title = ('%s %s%s'):format(what.name, what.version,
     what.host and ' (' .. what.host .. ')' or '')
-  if is:find('^%d+%.%d+%.%d+$') and ledger.above(floor, is) then
+  if floor then
     return { problem('version', ('%s is too old: scripts need %s%s'):format(title,
       what.name == 'Redis' and '' or 'what Redis has from ', floor), 'update the server') }
   elseif not what.is_tested then

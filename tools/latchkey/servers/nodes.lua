@@ -2,9 +2,9 @@
 -- The servers that a call names, those of a cluster or behind a Sentinel, and their replicas. What
 -- fails on one is kept with it, so that the others go on.
 local catalog = require('latchkey.script.catalog')
-local cli = require('latchkey.cli')
-local ledger = require('latchkey.script.ledger')
 local manifest = require('latchkey.bundle.manifest')
+local open = require('latchkey.servers.open')
+local text = require('latchkey.cli.text')
 
 local nodes = {}
 
@@ -58,24 +58,6 @@ function nodes.replica_url(url, host, port)
     by == '-sentinel' and rest_of(rest) or rest)
 end
 
--- A client, or the error that the context would have told.
-local function open(ctx, url, options)
-  local failure
-  local quiet = setmetatable({
-    args = setmetatable({ url = url }, { __index = ctx.args }),
-    fail = function(_, err)
-      failure = err
-      return ctx.exit_of(err.status)
-    end,
-  }, { __index = ctx })
-  local copy = {}
-  for name, value in pairs(options or {}) do
-    copy[name] = value
-  end
-  local client = quiet:client(copy)
-  return client, failure
-end
-
 local function info(client, section)
   local reply, err = client:command('INFO', section)
   local fields = {}
@@ -87,13 +69,11 @@ end
 
 -- Why scripts do not run there.
 local function too_old(fields)
+  local floor = manifest.wanted_version(fields)
   local product = fields.valkey_version and 'valkey' or 'redis'
-  local version = fields[product .. '_version']
-  local floor = manifest.SERVER[product]
-  if version and version:find('^%d+%.%d+%.%d+$') and ledger.above(floor, version) then
-    return { status = 'LK_SERVER', message = ('%s %s is too old: scripts need %s'):format(product,
-      version, floor), hint = 'update the server' }
-  end
+  return floor and { status = 'LK_SERVER', hint = 'update the server',
+    message = ('%s %s is too old: scripts need %s'):format(product, fields[product .. '_version'],
+      floor) }
 end
 
 -- What the server says of itself; one that does not tell is taken for a server without replicas.
@@ -202,7 +182,7 @@ function nodes.open(ctx, options)
         :format(nodes.MAX))
     end
     local found, further = expand(queue[first], ctx, options)
-    if found[1].err and ctx.exit_of(found[1].err.status) == cli.exits.use then
+    if found[1].err and ctx.exit_of(found[1].err.status) == ctx.exit_of('LK_INVALID') then
       return nil, ctx:fail(found[1].err)
     end
     add(list, known, found)
@@ -259,7 +239,7 @@ function nodes.tell(ctx, list)
       count, first = count + 1, first or node.err
       if not ctx.json then
         ctx.stderr:write(('latchkey %s: %s: %s\n'):format(ctx.command, nodes.title(node),
-          require('latchkey.cli.text').safe(node.err.message)))
+          text.safe(node.err.message)))
         if node.err.hint and not node.err.hint:find('^correct the ') then
           ctx.stderr:write('  ', node.err.hint, '\n')
         end

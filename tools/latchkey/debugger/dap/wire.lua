@@ -4,7 +4,7 @@ local cjson = require('cjson')
 local poll = require('posix.poll')
 local stdio = require('posix.stdio')
 
-local report = require('latchkey.cli.report')
+local json = require('latchkey.json')
 
 local Wire = {}
 Wire.__index = Wire
@@ -66,7 +66,7 @@ end
 local function send(self, message)
   self.sent = self.sent + 1
   message.seq = self.sent
-  local bytes = report.encode(message)
+  local bytes = json.encode(message)
   self.output:write(('Content-Length: %d\r\n\r\n'):format(#bytes), bytes)
   self.output:flush()
 end

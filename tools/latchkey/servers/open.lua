@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A client of the server that a call names, by its options and the environment.
+local tablex = require('pl.tablex')
+local utils = require('pl.utils')
+
+local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
+  .. '--url local: for your own server on this machine'
+
+local function password(args)
+  if not args.password_file then
+    local given = os.getenv('LATCHKEY_PASSWORD')
+    return given ~= '' and given or nil
+  end
+  local content, why = utils.readfile(args.password_file, true)
+  local line = content and content:match('^[^\r\n]+')
+  if not line then
+    return nil, ('--password-file %s'):format(why
+      or args.password_file .. ' has no password on its first line')
+  end
+  return line
+end
+
+---It loads no scripts by being opened. With --verbose it is said which server it is.
+---@param ctx cli.context
+---@param url string|nil LATCHKEY_URL without one
+---@param options? table of latchkey.open
+---@return latchkey.client|nil client
+---@return latchkey.error|nil err also where the call is wrong; nothing was told
+return function(ctx, url, options)
+  url = url or os.getenv('LATCHKEY_URL')
+  local secret, wrong = password(ctx.args)
+  if not url or url == '' then
+    wrong = NO_SERVER
+  end
+  if wrong then
+    return nil, { status = 'LK_INVALID', message = wrong,
+      hint = ('latchkey %s --help lists the options'):format(ctx.command) }
+  end
+  local client, err = require('latchkey').open(url, tablex.merge(options or {},
+    { password = secret, no_load = true, label = ctx.command }, true))
+  if client and ctx.verbose then
+    ctx.stderr:write(('latchkey %s: connected to %s\n'):format(ctx.command, client:target()))
+  end
+  return client, err
+end
