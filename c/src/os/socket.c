@@ -28,10 +28,23 @@ int lk_socket_connect_path(const char *path, int *failure) {
   return lk_socket_connect((struct sockaddr *)&to, sizeof to, failure);
 }
 
+/* The system may give a socket the very port of this machine that it is to reach and that nobody listens on: it is
+ * then connected to itself. */
+static bool is_its_own_end(int fd) {
+  struct sockaddr_storage here = {0}, there = {0};
+  socklen_t size = sizeof here, other = sizeof there;
+  bool known = getsockname(fd, (struct sockaddr *)&here, &size) == 0 &&
+               getpeername(fd, (struct sockaddr *)&there, &other) == 0;
+  return known && size == other && memcmp(&here, &there, size) == 0;
+}
+
 int lk_socket_failure(int fd) {
   int failure = 0;
   socklen_t size = sizeof failure;
-  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0 ? errno : failure;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0) return errno;
+  if (failure != 0 || !is_its_own_end(fd)) return failure;
+  lk_socket_forget_unsent(fd); /* or its end would keep the port from the server for a minute */
+  return ECONNREFUSED;
 }
 
 void lk_socket_tune(int fd, int64_t idle_us) {
