@@ -69,7 +69,7 @@ static lk_status parse_exit(const char *option, const char *text, int *out, lk_e
 static const exec_kind kinds[] = {
     {"lock", LK_LOCK, "lock/renew", false, NULL},
     {"fenced", LK_FENCED, "lock/renew", true, NULL},
-    {"fair", LK_FAIR, "fair/renew", false, NULL},
+    {"fair", LK_FAIR, "lock/renew", false, NULL},
     {"read", LK_READ, "rw/read_renew", false, "write"},
     {"write", LK_WRITE, "rw/write_renew", false, NULL},
     {"mutex", LK_MUTEX, "mutex/renew", false, NULL},

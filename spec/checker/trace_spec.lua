@@ -398,7 +398,7 @@ describe('a trace of a waiter that is given a fair lock', function()
       { e = 'end', t = 2100200, lock = 'fair:job', caller = 1, op = 'acquire', owner = 'lk-c1:1',
         status = 'LK_OK' },
       { e = 'sent', t = LOOKED_US + about.renews_ms * 1000, call = 3, copy = 1,
-        script = 'fair/renew', keys = { 'job' }, args = { '8000', 'lk-c1:1' } },
+        script = 'lock/renew', keys = { 'job' }, args = { '8000', 'lk-c1:1' } },
     }
     for _, event in ipairs(about.beats or {}) do
       table.insert(list, 9, event)

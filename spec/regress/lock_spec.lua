@@ -36,7 +36,6 @@ describe('a lock that others read or write', function()
     ['fair/wait_renew'] = { fair, { 30000, 'mode', 5000, channel, 'PUBLISH' } },
     ['fair/wait_renew_all'] = { fair, { 5000, channel, 'PUBLISH', 'lk-ann:1', 'mode' } },
     ['lock/release_all'] = { { 'job' }, { 30000, 'mode', 0, 'PUBLISH', channel } },
-    ['fair/renew'] = { { 'job' }, { 30000, 'mode' } },
     ['fair/release'] = { fair, { 30000, 'mode', 0, channel, 'PUBLISH' } },
     ['fair/break'] = { fair, { 'mode', channel, 'PUBLISH' } },
     ['fair/leave'] = { fair, { 'mode', channel, 'PUBLISH' } },

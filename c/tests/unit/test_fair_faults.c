@@ -153,7 +153,7 @@ static void a_grant_is_renewed_when_the_next_heartbeat_was_due(void **state) {
   answer(look, WAIT);
   tell_ticket(owner);
   EXPECT(LK_OK, kit_end(&fix.job));
-  fake_command renewal = take("fair/renew");
+  fake_command renewal = take("lock/renew");
   assert_in_range(lk_now_ms() - since_ms, HEARTBEAT_MS / 3 * 3 / 4, HEARTBEAT_MS);
   assert_string_equal(fake_arg(&renewal, 0), "12000");
   assert_string_equal(fake_arg(&renewal, 1), owner);
@@ -171,7 +171,7 @@ static void a_grant_that_is_not_renewed_ends_with_the_heartbeat(void **state) {
   answer(look, WAIT);
   tell_ticket(owner);
   EXPECT(LK_OK, kit_end(&fix.job));
-  fake_command renewal = take("fair/renew");
+  fake_command renewal = take("lock/renew");
   UNTIL(lk_lock_lost(fix.lock, fix.task) == LK_LOST_UNREACHABLE);
   assert_in_range(lk_now_ms() - since_ms, 0, LEASE_MS / 2);
   assert_int_equal(lk_lock_lease_ms(fix.lock, fix.task), 0);

@@ -50,8 +50,8 @@ local OPERATOR = { 'acl|dryrun', 'acl|whoami', 'client|list', 'cluster|info', 'c
   'pubsub|channels', 'pubsub|numsub', 'pubsub|shardchannels', 'pubsub|shardnumsub', 'scan',
   'script|exists', 'strlen', 'time', 'type', 'zrange' }
 
--- Families whose holds are renewed and released by the scripts of another one.
-local NEEDS = { fenced = { 'lock' } }
+-- What families need of others: a whole one, or one script by which holds are renewed.
+local NEEDS = { fenced = { 'lock' }, fair = { 'lock/renew' } }
 
 -- Families whose clients ask who else listens, and listen beside a channel of theirs while they
 -- take a lock again and again (c/src/locks/rivals.h).
@@ -219,7 +219,7 @@ function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
   local families = wanted_families(home, options.families, options.folder)
   for _, script in ipairs(scripts_of(home, options.folder)) do
-    if families[script.name:match('^[^/]+')] then
+    if families[script.name:match('^[^/]+')] or families[script.name] then
       add_commands(commands, script)
       add_patterns(keys, channels, script, options)
     end

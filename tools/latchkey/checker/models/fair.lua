@@ -6,7 +6,7 @@ local PRIVATE = 'latchkey_fair:{l}'
 local QUEUE = 'redisson_lock_queue:{l}'
 local HEARTBEAT_MS, WAIT_MS = 150, 400
 
-local role = model.taker({ acquire = 'fair/acquire', renew = 'fair/renew', release = 'fair/release',
+local role = model.taker({ acquire = 'fair/acquire', renew = 'lock/renew', release = 'fair/release',
   reenters = true, extra = { wait = WAIT_MS, heartbeat = HEARTBEAT_MS, client = 'lk-@' } })
 
 role.deafened = nil -- its heartbeats look anyway
@@ -288,7 +288,7 @@ return model.family {
   judges = { 'G7' },
   verbs = { ['fair/acquire'] = 'acquire', ['fair/wait_renew'] = 'acquire',
     ['fair/wait_renew_all'] = 'acquire',
-    ['fair/renew'] = 'renew', ['fair/release'] = 'release', ['fair/leave'] = 'leave',
+    ['lock/renew'] = 'renew', ['fair/release'] = 'release', ['fair/leave'] = 'leave',
     ['fair/break'] = 'break', ['fair/inspect'] = 'inspect' },
   unreached = {
     ['fair/break {0}'] = 'nobody is told to break what inspect showed free',
