@@ -358,6 +358,59 @@ static void a_caller_holds_with_several_clients(void **state) {
   lk_multilock_close(all);
 }
 
+static void a_member_whose_client_is_closed_is_said_to_be(void **state) {
+  (void)state;
+  lk_error causes[SERVERS];
+  lk_multilock *all;
+  EXPECT(LK_OK, lk_multilock_open(fl.locks, SERVERS, SERVERS, &all, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 0, NULL, &kit_error));
+  for (int i = 0; i < QUORUM; i++) {
+    lk_client_close(fl.clients[i]);
+    fl.clients[i] = NULL;
+  }
+  EXPECT(LK_CLOSED, lk_multilock_release(all, NULL, causes, &kit_error));
+  EXPECT(LK_CLOSED, causes[0].status);
+  EXPECT(LK_OK, causes[SERVERS - 1].status);
+  EXPECT(LK_CLOSED, lk_multilock_acquire(all, NULL, 1000, NULL, &kit_error));
+  EXPECT(LK_CLOSED, lk_multilock_acquire(fl.redlock, NULL, 1000, NULL, &kit_error));
+  lk_multilock_close(all);
+}
+
+/* It would be the same in the next round: nothing is waited for. */
+static void a_majority_of_other_keys_is_not_waited_for(void **state) {
+  (void)state;
+  server_do(fl.servers[0], "HSET job a 1");
+  server_do(fl.servers[1], "HSET job a 1");
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+  server_do(fl.servers[2], "HSET job a 1");
+  EXPECT(LK_WRONGTYPE, lk_multilock_acquire(fl.redlock, NULL, LK_FOREVER, NULL, &kit_error));
+  EXPECT(LK_WRONGTYPE, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, NULL));
+}
+
+static void a_caller_that_is_freed_lets_go_of_its_majority(void **state) {
+  (void)state;
+  lk_caller *first = kit_caller(fl.clients[0]), *second = kit_caller(fl.clients[0]);
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, first, 0, NULL, &kit_error));
+  lk_caller_free(first);
+  for (int i = 0; i < SERVERS; i++) server_do(fl.servers[i], "DEL job"); /* or LEASE_MS later */
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, second, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, second, NULL, &kit_error));
+  lk_caller_free(second);
+}
+
+/* Those of one name on one server are told apart by their kinds. */
+static void members_of_one_name_have_an_order(void **state) {
+  (void)state;
+  lk_multilock *multi;
+  lk_lock *members[] = {kit_lock(fl.clients[0], LK_WRITE, "both", NULL),
+                        kit_lock(fl.clients[0], LK_FAIR, "both", NULL)};
+  EXPECT(LK_OK, lk_multilock_open(members, 2, 2, &multi, &kit_error));
+  lk_multilock_close(multi);
+  lk_lock_close(members[0]);
+  lk_lock_close(members[1]);
+}
+
 static void members_and_quorum_are_checked(void **state) {
   (void)state;
   lk_multilock *multi = (lk_multilock *)&fl;
@@ -400,6 +453,10 @@ int main(void) {
       TEST(two_that_name_them_in_another_order_do_not_wait_for_each_other),
       TEST(a_thread_re_enters_where_all_members_do),
       TEST(a_caller_holds_with_several_clients),
+      TEST(a_member_whose_client_is_closed_is_said_to_be),
+      TEST(a_majority_of_other_keys_is_not_waited_for),
+      TEST(a_caller_that_is_freed_lets_go_of_its_majority),
+      TEST(members_of_one_name_have_an_order),
       TEST(members_and_quorum_are_checked),
   };
 #undef TEST

@@ -166,6 +166,50 @@ static void every_kind_and_permits_are_told_of(void **state) {
   lk_permits_close(some);
 }
 
+/* Two that wait for one lock, one for another, two for permits, and one for a counter, which has no holder. */
+static void who_waits_for_the_same_is_told_of_once(void **state) {
+  (void)state;
+  static const char *const names[] = {"one", "one", "two"};
+  enum { LOCKS = 3, OPS = LOCKS + 3 };
+  lk_lock *held[LOCKS], *wanted[LOCKS];
+  lk_caller *callers[LOCKS];
+  lk_permits *seats;
+  lk_semaphore *doors;
+  lk_op *ops[OPS];
+  lk_waits *waits = listen_to(client);
+  EXPECT(LK_OK, lk_permits_open(client, "seats", NULL, &seats, &kit_error));
+  EXPECT(LK_OK, lk_permits_set(seats, 1, LK_TOTAL_INIT, NULL, &kit_error));
+  EXPECT(LK_OK, lk_semaphore_open(client, "doors", NULL, &doors, &kit_error));
+  for (int i = 0; i < LOCKS; i++) {
+    held[i] = kit_lock(holder, LK_LOCK, names[i], NULL);
+    wanted[i] = kit_lock(client, LK_LOCK, names[i], NULL);
+    callers[i] = kit_caller(client);
+    EXPECT(LK_OK, lk_lock_acquire(held[i], NULL, 0, &kit_error));
+    EXPECT(LK_OK,
+           lk_lock_acquire_async(wanted[i], callers[i], 60000, nothing, NULL, &ops[i], &kit_error));
+  }
+  for (int i = LOCKS; i < OPS; i++) {
+    EXPECT(LK_OK,
+           i + 1 < OPS
+               ? lk_permits_acquire_async(seats, 2, 60000, nothing, NULL, &ops[i], &kit_error)
+               : lk_semaphore_acquire_async(doors, 1, 60000, nothing, NULL, &ops[i], &kit_error));
+  }
+  UNTIL(was_told("one 2 LK_BUSY") && was_told("two 2 LK_BUSY") && was_told("seats 0 LK_BUSY"));
+  rest_ms(2200);
+  assert_int_equal(3, how_many());
+  assert_false(was_told("doors"));
+  for (int i = 0; i < OPS; i++) lk_op_cancel(ops[i]);
+  lk_waits_close(waits);
+  lk_permits_close(seats);
+  lk_semaphore_close(doors);
+  for (int i = 0; i < LOCKS; i++) {
+    EXPECT(LK_OK, lk_lock_release(held[i], NULL, &kit_error));
+    lk_lock_close(held[i]);
+    lk_lock_close(wanted[i]);
+    lk_caller_free(callers[i]);
+  }
+}
+
 static void what_is_wrong_with_the_server_is_told(void **state) {
   (void)state;
   lk_lock *wanted = kit_lock(client, LK_LOCK, "full", NULL);
@@ -174,6 +218,8 @@ static void what_is_wrong_with_the_server_is_told(void **state) {
   server_do(srv, "CONFIG SET maxmemory 1");
   kit_begin_acquire(&job, wanted, NULL, 60000);
   UNTIL(was_told("full 2 LK_OOM unknown"));
+  rest_ms(2200); /* it stays so, and that is told once */
+  assert_int_equal(1, how_many());
   server_do(srv, "CONFIG SET maxmemory 0");
   EXPECT(LK_OK, kit_end(&job));
   lk_waits_close(waits);
@@ -252,6 +298,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(the_holder_is_told_once_and_the_next_one_too, forget),
       cmocka_unit_test_setup(every_kind_and_permits_are_told_of, forget),
+      cmocka_unit_test_setup(who_waits_for_the_same_is_told_of_once, forget),
       cmocka_unit_test_setup(what_is_wrong_with_the_server_is_told, forget),
       cmocka_unit_test_setup(who_does_not_wait_is_told_nothing_and_sends_nothing, forget),
       cmocka_unit_test_setup(it_closes_before_and_after_its_client, forget),

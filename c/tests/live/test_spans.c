@@ -140,11 +140,52 @@ static void a_wait_and_its_hold_are_told_in_the_trace(void **state) {
   assert_string_not_equal(id, told[0].id);
   /* The hold begins where the wait ends; this thread may stop in between. */
   assert_true(llabs(told[0].span.ended_unix_ns - told[1].span.began_unix_ns) < 10000000000);
+  /* Whoever asked for them leaves while it is held. */
+  waits = listen_to(client);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  lk_waits_close(waits);
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  assert_int_equal(3, count);
   /* Nobody wants them any more. */
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
-  assert_int_equal(2, count);
+  assert_int_equal(3, count);
+  lk_span_id(NULL, id);
+  lk_span_id("", owner);
+  assert_string_equal(owner, id);
   lk_lock_close(lock);
+}
+
+/* Two at once, of which each had another holder. */
+static void waits_in_vain_have_the_holder_of_their_own(void **state) {
+  (void)state;
+  static const lk_kind kinds[] = {LK_LOCK, LK_MUTEX, LK_LOCK};
+  static const char *const names[] = {"first", "second", "third"};
+  enum { LOCKS = sizeof kinds / sizeof kinds[0] };
+  char owners[LOCKS][OWNER_SIZE];
+  lk_lock *held[LOCKS], *wanted[LOCKS];
+  kit_job jobs[LOCKS];
+  lk_waits *waits = listen_to(client);
+  for (size_t i = 0; i < LOCKS; i++) {
+    held[i] = kit_lock(other, kinds[i], names[i], NULL);
+    wanted[i] = kit_lock(client, kinds[i], names[i], NULL);
+    EXPECT(LK_OK, lk_lock_acquire(held[i], NULL, 0, &kit_error));
+    lk_lock_owner(held[i], NULL, owners[i], sizeof owners[i]);
+  }
+  for (size_t i = 0; i < LOCKS; i++) kit_begin_acquire(&jobs[i], wanted[i], NULL, 3500);
+  for (size_t i = 0; i < LOCKS; i++) EXPECT(LK_TIMEOUT, kit_end(&jobs[i]));
+  lk_waits_close(waits);
+  assert_int_equal(LOCKS, count);
+  for (size_t k = 0; k < count; k++) {
+    size_t i = 0;
+    while (strcmp(names[i], told[k].name) != 0) i++;
+    assert_string_equal(owners[i], told[k].holder);
+  }
+  for (size_t i = 0; i < LOCKS; i++) {
+    EXPECT(LK_OK, lk_lock_release(held[i], NULL, &kit_error));
+    lk_lock_close(held[i]);
+    lk_lock_close(wanted[i]);
+  }
 }
 
 static void a_wait_in_vain_says_who_had_it(void **state) {
@@ -316,6 +357,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_wait_and_its_hold_are_told_in_the_trace, begin, end),
       cmocka_unit_test_setup_teardown(a_wait_in_vain_says_who_had_it, begin, end),
+      cmocka_unit_test_setup_teardown(waits_in_vain_have_the_holder_of_their_own, begin, end),
       cmocka_unit_test_setup_teardown(one_without_a_parent_begins_a_trace, begin, end),
       cmocka_unit_test_setup_teardown(who_gives_no_trace_has_one_for_each, begin, end),
       cmocka_unit_test_setup_teardown(permits_are_told_too, begin, end),

@@ -76,6 +76,41 @@ static void a_counter_is_not_looked_at_without_a_pause(void **state) {
   EXPECT(LK_TIMEOUT, task_end(&call));
 }
 
+static lk_watch *watch_of(const char *script, int64_t lease_ms, int64_t since_ms) {
+  static const lk_bytes keys[] = {{"job", 3}};
+  const lk_bytes args[] = {kit_bytes("3600000"), kit_bytes("lk-a:1")};
+  lk_watch *watch;
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  spec.script = script;
+  spec.keys = keys;
+  spec.nkeys = script ? 1 : 0;
+  spec.args = args;
+  spec.nargs = script ? 2 : 0;
+  spec.lease_ms = lease_ms;
+  spec.since_ms = since_ms;
+  EXPECT(LK_OK, lk_watch_open(fix.client, &spec, &watch, &kit_error));
+  return watch;
+}
+
+/* A twelfth of it would be five minutes. */
+static void a_long_lease_that_was_not_renewed_is_tried_again_soon(void **state) {
+  (void)state;
+  lk_watch *watch = watch_of("mutex/renew", 3600000, lk_now_ms() - 1800000);
+  fake_answer(fix.server, fake_take_script(fix.server, "mutex/renew"), "*1\r\n:7\r\n");
+  fake_answer(fix.server, fake_take_script(fix.server, "mutex/renew"), "*1\r\n:1\r\n");
+  UNTIL(lk_watch_remaining_ms(watch) > 3000000);
+  lk_watch_close(watch);
+}
+
+static void a_watch_without_a_callback_ends_as_well(void **state) {
+  (void)state;
+  lk_watch *watch = watch_of(NULL, 60, lk_now_ms());
+  UNTIL(lk_watch_lost(watch) == LK_LOST_EXPIRED);
+  UNTIL(lk_client_dispatch(fix.client) == 1); /* the event, of which nobody is told */
+  assert_int_equal(lk_watch_remaining_ms(watch), 0);
+  lk_watch_close(watch);
+}
+
 /* As who takes the time of day for the library's clock would have it. */
 static void a_lease_does_not_begin_in_the_future(void **state) {
   lk_watch *watch;
@@ -97,6 +132,8 @@ int main(void) {
       TEST(a_lock_is_not_looked_at_without_a_pause),
       TEST(a_fair_lock_is_not_looked_at_without_a_pause),
       TEST(a_counter_is_not_looked_at_without_a_pause),
+      TEST(a_long_lease_that_was_not_renewed_is_tried_again_soon),
+      TEST(a_watch_without_a_callback_ends_as_well),
       TEST(a_lease_does_not_begin_in_the_future),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

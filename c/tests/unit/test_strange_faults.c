@@ -16,6 +16,9 @@
 #define HELD "*2\r\n:1\r\n:1\r\n"
 #define QUEUED "*4\r\n:0\r\n:60000\r\n:0\r\n:0\r\n"
 
+/* No call has a deadline that a busy machine comes near. */
+enum { COMMAND_MS = 20000 };
+
 typedef struct fixture {
   fake *server;
   lk_client *client;
@@ -24,8 +27,9 @@ typedef struct fixture {
   lk_permits *seats;
   lk_countdown *latch;
   int64_t number;
-  lk_error *error;
+  lk_error *error, said;
   lk_status status;
+  atomic_bool loaded;
 } fixture;
 
 static fixture fix;
@@ -33,7 +37,9 @@ static fixture fix;
 static int setup(void **state) {
   (void)state;
   fix = (fixture){.server = fake_open(), .error = &kit_error};
-  fix.client = kit_client(fake_url(fix.server), NULL);
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = COMMAND_MS;
+  fix.client = kit_client(fake_url(fix.server), &options);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   fix.doors = open_semaphore(fix.client, "doors", NULL);
   fix.seats = open_permits(fix.client, "seats", NULL);
@@ -120,11 +126,10 @@ static void *call(void *unused) {
 /* On a thread of its own, whose error is taken over. */
 static void expect(lk_status expected, lk_status (*what)(void), const char *script,
                    const char *reply) {
-  static lk_error said;
   pthread_t thread;
   called = what;
   for (int with = 1; with >= 0; with--) {
-    fix.error = with ? &said : NULL;
+    fix.error = with ? &fix.said : NULL;
     pthread_create(&thread, NULL, call, NULL);
     fake_answer(fix.server, fake_take_script(fix.server, script), reply);
     pthread_join(thread, NULL);
@@ -194,6 +199,7 @@ static void what_no_heartbeat_answers_is_not_believed(void **state) {
   fake_answer(fix.server, fake_take_script(fix.server, "fair/acquire"), QUEUED);
   fake_answer(fix.server, fake_take_script(fix.server, "fair/wait_renew"), REFUSED);
   EXPECT(LK_PROTOCOL, kit_end(&job));
+  fake_answer(fix.server, fake_take_script(fix.server, "fair/leave"), ONE); /* nobody waits there */
   lk_lock_close(fair);
 }
 
@@ -237,6 +243,37 @@ static void what_no_call_of_a_holder_is_answered_is_not_believed(void **state) {
   EXPECT_MESSAGE("lock/release");
 }
 
+static void *load(void *unused) {
+  fix.status = lk_load(fix.client, NULL, &fix.said);
+  atomic_store(&fix.loaded, true);
+  return unused;
+}
+
+/* However often it asks, that is the reply. */
+static void expect_not_loaded(lk_status expected, const char *reply, const char *part) {
+  pthread_t thread;
+  atomic_store(&fix.loaded, false);
+  pthread_create(&thread, NULL, load, NULL);
+  while (!atomic_load(&fix.loaded)) {
+    if (fake_is_idle(fix.server)) {
+      kit_pause();
+    } else {
+      fake_answer(fix.server, fake_take(fix.server), reply);
+    }
+  }
+  pthread_join(thread, NULL);
+  kit_expect(expected, fix.status, fix.said.message, __FILE__, __LINE__);
+  assert_non_null(strstr(fix.said.message, part));
+}
+
+static void a_server_that_keeps_no_scripts_is_told_of(void **state) {
+  (void)state;
+  fake_leave(fix.server, "SCRIPT");
+  expect_not_loaded(LK_PROTOCOL, "$40\r\n0123456789012345678901234567890123456789\r\n",
+                    "under another SHA1");
+  expect_not_loaded(LK_SERVER, "-ERR unknown command 'SCRIPT'\r\n", "a sentinel's URL is");
+}
+
 /* Both are written by people: of what is longer than they may write the beginning is taken. */
 static void texts_that_are_too_long_are_cut(void **state) {
   (void)state;
@@ -263,6 +300,7 @@ int main(void) {
       TEST(what_no_acquire_answers_is_not_believed),
       TEST(what_no_heartbeat_answers_is_not_believed),
       TEST(what_no_call_of_a_holder_is_answered_is_not_believed),
+      TEST(a_server_that_keeps_no_scripts_is_told_of),
       TEST(texts_that_are_too_long_are_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
