@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds that are handed over inside a process, and a waiter that is not told of them. */
+#include "kit.h"
+#include "locks/attempt.h"
+#include "loop.h"
+#include "server.h"
+
+static server *srv;
+
+static int start(void **state) {
+  (void)state;
+  srv = server_start(NULL);
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  server_stop(srv);
+  return 0;
+}
+
+static int flush(void **state) {
+  (void)state;
+  server_do(srv, "FLUSHALL");
+  server_do(srv, "CONFIG RESETSTAT");
+  return 0;
+}
+
+/* The server's last answer has been read: nothing is under way for who waits. */
+static bool has_a_sleeper(const lk_lock *lock) {
+  lk_mutex_lock(&lock->client->mutex);
+  const lk_attempt *a = lock->record->first;
+  bool sleeps =
+      a && !a->base.steps.running && !a->base.steps.happened && a->base.phase == LK_PHASE_SLEEPING;
+  lk_mutex_unlock(&lock->client->mutex);
+  return sleeps;
+}
+
+static void a_fenced_hand_over_draws_a_higher_token(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_caller *task = kit_caller(client);
+  lk_lock *lock = kit_lock(client, LK_FENCED, "job", NULL);
+  loop_told waits = {0};
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  int64_t before = lk_lock_token(lock, NULL);
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, NULL, &kit_error));
+  UNTIL(server_calls(srv, "evalsha") == 3 && has_a_sleeper(lock)); /* it looks before it listens,
+                                                                      and after */
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  loop_until(client, &waits);
+
+  EXPECT(LK_OK, waits.status);
+  assert_true(lk_lock_token(lock, task) > before);
+  assert_int_equal(server_calls(srv, "evalsha"), 4);
+  assert_in_range(lk_lock_remaining_ms(lock, task), 1, 30000);
+  EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
+  lk_lock_close(lock);
+  lk_caller_free(task);
+  lk_client_close(client);
+}
+
+static void a_hold_that_was_lost_is_not_handed_over(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_caller *task = kit_caller(client);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  loop_told waits = {0};
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, NULL, &kit_error));
+  UNTIL(server_calls(srv, "evalsha") == 3);
+  server_do(srv, "DEL job");
+  server_do(srv, "HSET job somebody 1");
+  server_do(srv, "PEXPIRE job 300");
+
+  EXPECT(LK_LOST, lk_lock_release(lock, NULL, &kit_error));
+  assert_int_equal(waits.count, 0);
+  loop_until(client, &waits);
+
+  EXPECT(LK_OK, waits.status); /* when somebody's lease was over */
+  EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
+  assert_int_equal(server_number(srv, "DBSIZE"), 0);
+  lk_lock_close(lock);
+  lk_caller_free(task);
+  lk_client_close(client);
+}
+
+typedef struct baton {
+  lk_client *client;
+  lk_lock *lock;
+  atomic_int *rounds; /* of both */
+  int mine, longest, run;
+  atomic_int *last;
+  int id;
+} baton;
+
+enum { ROUNDS = 2000 };
+
+static void *pass_around(void *argument) {
+  baton *b = argument;
+  while (*b->rounds < ROUNDS) {
+    if (lk_lock_acquire(b->lock, NULL, LK_FOREVER, NULL) != LK_OK) break;
+    b->run = *b->last == b->id ? b->run + 1 : 1;
+    *b->last = b->id;
+    if (b->run > b->longest) b->longest = b->run;
+    b->mine++;
+    ++*b->rounds;
+    if (lk_lock_release(b->lock, NULL, NULL) != LK_OK) break;
+  }
+  return NULL;
+}
+
+/* Two clients stand for two processes; each has four threads that want the lock all the time. */
+static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
+  (void)state;
+  enum { CLIENTS = 2, THREADS = 4, LIMIT = 8 };
+  atomic_int rounds = 0, last = -1;
+  pthread_t threads[CLIENTS][THREADS];
+  baton batons[CLIENTS][THREADS];
+  lk_lock *locks[CLIENTS];
+  lk_client *clients[CLIENTS];
+  int mine[CLIENTS] = {0, 0};
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.handoff_limit = LIMIT;
+  for (int i = 0; i < CLIENTS; i++) {
+    clients[i] = kit_client(server_url(srv), NULL);
+    locks[i] = kit_lock(clients[i], LK_LOCK, "job", &options);
+    for (int j = 0; j < THREADS; j++) {
+      batons[i][j] = (baton){.lock = locks[i], .rounds = &rounds, .last = &last, .id = i};
+      pthread_create(&threads[i][j], NULL, pass_around, &batons[i][j]);
+    }
+  }
+  for (int i = 0; i < CLIENTS; i++) {
+    for (int j = 0; j < THREADS; j++) {
+      pthread_join(threads[i][j], NULL);
+      mine[i] += batons[i][j].mine;
+    }
+  }
+  assert_in_range(rounds, ROUNDS, ROUNDS + CLIENTS * THREADS);
+  /* Five turns at least: on a slow machine the others often come too late for theirs. */
+  assert_in_range(mine[0], 5 * LIMIT, ROUNDS);
+  assert_in_range(mine[1], 5 * LIMIT, ROUNDS);
+  assert_int_equal(server_number(srv, "DBSIZE"), 0);
+  for (int i = 0; i < CLIENTS; i++) {
+    lk_lock_close(locks[i]);
+    lk_client_close(clients[i]);
+  }
+}
+
+/* Nobody else listens, so there is nobody to stand back for. */
+static void a_process_that_waits_alone_hands_over_for_longer(void **state) {
+  (void)state;
+  enum { THREADS = 4, LIMIT = 8 };
+  atomic_int rounds = 0, last = -1;
+  pthread_t threads[THREADS];
+  baton batons[THREADS];
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.handoff_limit = LIMIT;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", &options);
+  for (int i = 0; i < THREADS; i++) {
+    batons[i] = (baton){.lock = lock, .rounds = &rounds, .last = &last};
+    pthread_create(&threads[i], NULL, pass_around, &batons[i]);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+
+  assert_in_range(server_calls(srv, "publish"), 1, ROUNDS / LIMIT / 2);
+  assert_true(server_calls(srv, "pubsub|numsub") > 0);
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
+static void hand_over_can_be_switched_off(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_caller *task = kit_caller(client);
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.handoff_limit = -1;
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", &options);
+  loop_told waits = {0};
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, NULL, &kit_error));
+  UNTIL(server_calls(srv, "evalsha") == 3);
+
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  loop_until(client, &waits);
+
+  EXPECT(LK_OK, waits.status);
+  assert_int_equal(server_calls(srv, "evalsha"), 5); /* a release and an acquire */
+  EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
+  lk_lock_close(lock);
+  lk_caller_free(task);
+  lk_client_close(client);
+}
+
+static void a_spinning_waiter_subscribes_to_nothing(void **state) {
+  (void)state;
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.wait_mode = LK_WAIT_SPIN;
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", &options);
+  kit_job waiter;
+  server_do(srv, "HSET job somebody 1");
+  kit_begin_acquire(&waiter, lock, NULL, 20000);
+  UNTIL(server_calls(srv, "evalsha") >= 5);
+
+  server_do(srv, "DEL job"); /* and tell nobody */
+  EXPECT(LK_OK, kit_end(&waiter));
+
+  assert_int_equal(server_calls(srv, "subscribe"), 0);
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, flush)
+  const struct CMUnitTest tests[] = {
+      TEST(a_fenced_hand_over_draws_a_higher_token),
+      TEST(a_hold_that_was_lost_is_not_handed_over),
+      TEST(a_process_lets_others_in_after_so_many_hand_overs),
+      TEST(a_process_that_waits_alone_hands_over_for_longer),
+      TEST(hand_over_can_be_switched_off),
+      TEST(a_spinning_waiter_subscribes_to_nothing),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, start, stop);
+}
