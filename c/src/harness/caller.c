@@ -65,7 +65,7 @@ void lk_caller_remove(lk_caller *caller, lk_held *held) {
 static lk_held *keep_one(lk_caller *caller) {
   lk_mutex_lock(&caller->mutex);
   lk_held *held = caller->held;
-  if (held) held->keep(held);
+  if (held) held->type->keep(held);
   lk_mutex_unlock(&caller->mutex);
   return held;
 }
@@ -100,6 +100,6 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
 void lk_caller_free(lk_caller *caller) {
   if (!caller || !lk_client_is_mine(caller->client)) return;
   lk_held *held;
-  while ((held = keep_one(caller)) != NULL) held->let_go(held);
+  while ((held = keep_one(caller)) != NULL) held->type->let_go(held);
   lk_caller_drop(caller);
 }

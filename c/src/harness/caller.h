@@ -20,10 +20,13 @@ void lk_caller_drop(lk_caller *caller);
 
 /* Something that a caller holds. */
 typedef struct lk_held lk_held;
-struct lk_held {
+typedef struct lk_held_type {
   void (*keep)(lk_held *held); /* one more reference; inside the caller's mutex */
   void (*let_go)(
-      lk_held *held);  /* the caller is freed: it ends with its lease, and the reference goes */
+      lk_held *held); /* the caller is freed: it ends with its lease, and the reference goes */
+} lk_held_type;
+struct lk_held {
+  const lk_held_type *type;
   lk_held *next, **at; /* guarded by the caller's mutex */
 };
 /* Inside the client's mutex of what is held: it is the caller's, and no more. What one caller holds may be of

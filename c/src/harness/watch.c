@@ -21,11 +21,9 @@ enum { RETRY_PART = 12, RETRY_MIN_US = 5 * 1000, RETRY_MAX_US = 1000 * 1000 };
 /* A renewal may go out this part of its interval sooner. */
 enum { SLACK_PART = 8 };
 
+/* One for each hold: what many have in common is in the renewal. */
 struct lk_watch {
-  lk_client *client;
   const lk_renewal *renewal;
-  const char *owner; /* "": unknown */
-  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
   void *user;
   lk_timer timer;
   lk_event event;
@@ -55,15 +53,23 @@ typedef struct renewing {
 /* For the trace. */
 static const char *const reasons[] = {"not", "taken", "expired", "unreachable", "broken"};
 
+/* "": unknown. */
+static const char *watch_owner(const lk_watch *watch, char owner[LK_OWNER_SIZE]) {
+  owner[0] = '\0';
+  if (watch->renewal->owner) watch->renewal->owner(watch->user, owner);
+  return owner;
+}
+
 static void trace_deadline(const lk_watch *watch) {
+  char owner[LK_OWNER_SIZE];
   if (watch->phase == LK_PHASE_ENDED) return;
-  LK_TRACE(watch->client->trace, "deadline", lk_clock_us(), LK_TEXT("owner", watch->owner),
-           LK_NUMBER("until", watch->deadline_us));
+  LK_TRACE(watch->renewal->client->trace, "deadline", lk_clock_us(),
+           LK_TEXT("owner", watch_owner(watch, owner)), LK_NUMBER("until", watch->deadline_us));
 }
 
 static void watch_drop(lk_watch *watch) {
   if (atomic_fetch_sub(&watch->refs, 1) != 1) return;
-  lk_client *client = watch->client;
+  lk_client *client = watch->renewal->client;
   const lk_renewal *renewal = watch->renewal; /* a lock's may go with the user that is let go */
   void (*drop)(const lk_renewal *) = renewal->drop;
   if (renewal->let_go) renewal->let_go(watch->user);
@@ -75,13 +81,14 @@ static void watch_drop(lk_watch *watch) {
 
 /* With the client's mutex held, here and in the functions that are not public. */
 static void lose(lk_watch *watch, lk_lost_reason reason) {
+  char owner[LK_OWNER_SIZE];
   if (watch->phase == LK_PHASE_ENDED) return;
   watch->phase = LK_PHASE_ENDED;
   watch->lost = (uint8_t)reason;
-  LK_TRACE(watch->client->trace, "lost", lk_clock_us(), LK_TEXT("owner", watch->owner),
-           LK_TEXT("reason", reasons[reason]));
+  LK_TRACE(watch->renewal->client->trace, "lost", lk_clock_us(),
+           LK_TEXT("owner", watch_owner(watch, owner)), LK_TEXT("reason", reasons[reason]));
   atomic_fetch_add(&watch->refs, 1);
-  lk_events_post(&watch->client->events, &watch->event);
+  lk_events_post(&watch->renewal->client->events, &watch->event);
 }
 
 /* The lease may have ended while this process did not run; whoever looks first says so. */
@@ -114,7 +121,7 @@ static bool set_timer(lk_watch *watch) {
     at_us = watch->renew_us;
     early_ms = (uint32_t)(slack_us(watch) / 1000);
   }
-  return lk_timer_set_early(watch->client->keeper, &watch->timer, at_us, early_ms);
+  return lk_timer_set_early(watch->renewal->client->keeper, &watch->timer, at_us, early_ms);
 }
 
 /* Whose end nobody would notice counts as lost. */
@@ -174,7 +181,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   lk_lost_reason reason = LK_LOST_NOT;
   lk_status status = answer->status;
   if (status == LK_OK) status = lk_renewal_read(answer->reply, &company, &reason);
-  if (status == LK_OK || status == LK_LOST) lk_count_up(&watch->client->counts->renewals);
+  if (status == LK_OK || status == LK_LOST) lk_count_up(&watch->renewal->client->counts->renewals);
   if (status == LK_OK) {
     watch->company = (uint8_t)company;
     count_renewal(watch, answer->sent_us);
@@ -190,7 +197,7 @@ static void renewal_heard(void *user, lk_answer *answer) {
   renewing *r = user;
   lk_watch *watch = r->watch;
   int64_t now_us = lk_clock_us();
-  lk_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->renewal->client->mutex);
   lk_next next = watch_next(watch, now_us, LK_HAPPENED_ANSWER);
   if (next != LK_NEXT_LOSE && next != LK_NEXT_STAY) {
     watch->phase = LK_PHASE_SLEEPING;
@@ -204,7 +211,7 @@ static void renewal_heard(void *user, lk_answer *answer) {
     }
     plan(watch);
   }
-  lk_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->renewal->client->mutex);
   freeReplyObject(answer->reply);
   lk_call_clear(&r->call);
   watch_drop(watch);
@@ -212,10 +219,10 @@ static void renewal_heard(void *user, lk_answer *answer) {
 }
 
 static bool watch_move(lk_watch *watch, lk_phase from, lk_phase to) {
-  lk_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->renewal->client->mutex);
   bool moves = watch->phase == from;
   if (moves) watch->phase = (uint8_t)to;
-  lk_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->renewal->client->mutex);
   return moves;
 }
 
@@ -231,8 +238,8 @@ static bool watch_ask_replicas(renewing *r, lk_answer *answer) {
   }
   r->sent_us = answer->sent_us;
   if (!watch_move(r->watch, LK_PHASE_CALLING, LK_PHASE_CONFIRMING)) return false;
-  bool asked = lk_replicas_start(r->watch->client, answer->via, r->min_replicas, r->replicas_ms,
-                                 renewal_heard, r);
+  bool asked = lk_replicas_start(r->watch->renewal->client, answer->via, r->min_replicas,
+                                 r->replicas_ms, renewal_heard, r);
   if (asked) return true;
   watch_move(r->watch, LK_PHASE_CONFIRMING, LK_PHASE_CALLING);
   answer->status = LK_NOMEM; /* what nobody has confirmed does not count */
@@ -251,7 +258,8 @@ static void renewed(void *user, lk_answer *answer) {
 
 static int64_t command_us(const lk_watch *watch) {
   int64_t third_us = watch->lease_us / 3;
-  return third_us < watch->client->command_us ? third_us : watch->client->command_us;
+  return third_us < watch->renewal->client->command_us ? third_us
+                                                       : watch->renewal->client->command_us;
 }
 
 /* The watch is not closed before its timer has fired, so the renewal stands. Renewals that go out now
@@ -259,15 +267,16 @@ static int64_t command_us(const lk_watch *watch) {
 static void send_renewal(lk_watch *watch, int64_t now_us) {
   static const lk_answer failed = {.status = LK_NOMEM, .why = "out of memory"};
   const lk_renewal *by = watch->renewal;
-  lk_particulars p = {.owner = watch->owner, .hold = 1};
+  char owner[LK_OWNER_SIZE];
+  lk_particulars p = {.owner = watch_owner(watch, owner), .hold = 1};
   lk_status status = LK_OK;
   renewing *r = malloc(sizeof *r);
   if (!r) {
     watch_move(watch, LK_PHASE_CALLING, LK_PHASE_SLEEPING);
-    lk_mutex_lock(&watch->client->mutex);
+    lk_mutex_lock(&watch->renewal->client->mutex);
     retry_later(watch, &failed, now_us);
     plan(watch);
-    lk_mutex_unlock(&watch->client->mutex);
+    lk_mutex_unlock(&watch->renewal->client->mutex);
     watch_drop(watch);
     return;
   }
@@ -280,20 +289,21 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   const lk_call *call = by->bound ? &r->call : by->call;
   lk_answer answer = failed;
   int64_t until_us = now_us + command_us(watch);
-  if (status != LK_OK || !lk_eval_start(watch->client, call, until_us, renewed, r)) {
+  if (status != LK_OK || !lk_eval_start(watch->renewal->client, call, until_us, renewed, r)) {
     renewed(r, &answer);
   }
 }
 
 static void watch_fire(lk_timer *timer) {
+  char owner[LK_OWNER_SIZE];
   lk_watch *watch = LK_OF(lk_watch, timer, timer);
   int64_t now_us = lk_clock_us();
   bool renew = false;
-  lk_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->renewal->client->mutex);
   if (watch->phase != LK_PHASE_ENDED) {
-    LK_TRACE(watch->client->trace, "timer", now_us,
+    LK_TRACE(watch->renewal->client->trace, "timer", now_us,
              LK_TEXT("timer", now_us < watch->deadline_us ? "renew" : "deadline"),
-             LK_TEXT("owner", watch->owner));
+             LK_TEXT("owner", watch_owner(watch, owner)));
   }
   lk_next next = watch_next(watch, now_us, LK_HAPPENED_TIMER);
   if (next == LK_NEXT_SEND && renews(watch) && now_us >= watch->renew_us - slack_us(watch)) {
@@ -302,7 +312,7 @@ static void watch_fire(lk_timer *timer) {
     atomic_fetch_add(&watch->refs, 1);
   }
   plan(watch);
-  lk_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->renewal->client->mutex);
   if (renew) send_renewal(watch, now_us);
 }
 
@@ -310,7 +320,8 @@ static void watch_fire(lk_timer *timer) {
 
 static void run_event(lk_event *event) {
   lk_watch *watch = LK_OF(lk_watch, event, event);
-  if (watch->on_lost) watch->on_lost(watch, lk_watch_lost(watch), watch->user);
+  void (*on_lost)(lk_watch *, lk_lost_reason, void *) = watch->renewal->on_lost;
+  if (on_lost) on_lost(watch, lk_watch_lost(watch), watch->user);
 }
 
 static void drop_event(lk_event *event) { watch_drop(LK_OF(lk_watch, event, event)); }
@@ -322,21 +333,18 @@ static lk_lane *watch_lane_of(const lk_event *event) {
 static const lk_event_type lost_event = {
     .run = run_event, .drop = drop_event, .lane = watch_lane_of};
 
-lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms) {
+lk_watch *lk_watch_new(const lk_renewal *renewal, lk_company company, void *user) {
   lk_watch *watch = malloc(sizeof *watch);
   if (!watch) return NULL;
   memset(watch, 0, sizeof *watch);
-  watch->client = client;
-  watch->renewal = terms->renewal;
-  watch->owner = terms->owner;
-  watch->on_lost = terms->on_lost;
-  watch->user = terms->user;
+  watch->renewal = renewal;
+  watch->user = user;
   atomic_init(&watch->refs, 1);
   watch->timer.fire = watch_fire;
   watch->event = (lk_event){.type = &lost_event};
-  watch->company = (uint8_t)terms->company;
+  watch->company = (uint8_t)company;
   watch->phase = LK_PHASE_SLEEPING;
-  lk_client_keep(client);
+  lk_client_keep(watch->renewal->client);
   return watch;
 }
 
@@ -355,10 +363,10 @@ int64_t lk_watch_left_ms(lk_watch *watch) {
 }
 
 int64_t lk_watch_remaining_ms(lk_watch *watch) {
-  if (!watch || !lk_client_is_mine(watch->client)) return 0;
-  lk_mutex_lock(&watch->client->mutex);
+  if (!watch || !lk_client_is_mine(watch->renewal->client)) return 0;
+  lk_mutex_lock(&watch->renewal->client->mutex);
   int64_t left_ms = lk_watch_left_ms(watch);
-  lk_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->renewal->client->mutex);
   return left_ms;
 }
 
@@ -377,10 +385,10 @@ lk_lost_reason lk_watch_look(lk_watch *watch) {
 }
 
 lk_lost_reason lk_watch_lost(lk_watch *watch) {
-  if (!watch || !lk_client_is_mine(watch->client)) return LK_LOST_NOT;
-  lk_mutex_lock(&watch->client->mutex);
+  if (!watch || !lk_client_is_mine(watch->renewal->client)) return LK_LOST_NOT;
+  lk_mutex_lock(&watch->renewal->client->mutex);
   lk_lost_reason lost = lk_watch_look(watch);
-  lk_mutex_unlock(&watch->client->mutex);
+  lk_mutex_unlock(&watch->renewal->client->mutex);
   return lost;
 }
 
@@ -396,18 +404,18 @@ lk_status lk_watch_trouble(const lk_watch *watch, lk_error *error) {
 }
 
 static void close_watch(lk_watch *watch, bool wait) {
-  lk_mutex_lock(&watch->client->mutex);
+  lk_mutex_lock(&watch->renewal->client->mutex);
   watch->phase = LK_PHASE_ENDED;
-  lk_mutex_unlock(&watch->client->mutex);
-  lk_timer_cancel(watch->client->keeper, &watch->timer);
-  lk_events_cancel(&watch->client->events, &watch->event, wait);
+  lk_mutex_unlock(&watch->renewal->client->mutex);
+  lk_timer_cancel(watch->renewal->client->keeper, &watch->timer);
+  lk_events_cancel(&watch->renewal->client->events, &watch->event, wait);
   watch_drop(watch);
 }
 
 void lk_watch_end(lk_watch *watch) { close_watch(watch, false); }
 
 void lk_watch_close(lk_watch *watch) {
-  if (watch && lk_client_is_mine(watch->client)) close_watch(watch, true);
+  if (watch && lk_client_is_mine(watch->renewal->client)) close_watch(watch, true);
 }
 
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {

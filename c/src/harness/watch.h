@@ -11,9 +11,12 @@
 lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*let_go)(void *user),
                          lk_watch **out, lk_error *error);
 
+enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
+
 /* How a lease is renewed. It lives as long as its watches. */
 typedef struct lk_renewal lk_renewal;
 struct lk_renewal {
+  lk_client *client;
   int64_t lease_us;
   int64_t drift_ms;
   const lk_bound *bound; /* NULL: by `call`; without either nothing is renewed */
@@ -21,23 +24,18 @@ struct lk_renewal {
   const lk_call *call;
   int64_t min_replicas,
       replicas_ms; /* so many replicas must have it; 0: the server's word is enough */
+  /* NULL, or writes the owner's name; the user is not let go yet. */
+  void (*owner)(const void *user, char owner[LK_OWNER_SIZE]);
   void (*let_go)(
       void *user); /* NULL, or told outside of every mutex that nothing looks at the watch's
                                  user any more */
-  lk_lane *lane;   /* NULL: losses are told in any order, and beside each other */
+  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user); /* NULL: nobody is told */
+  lk_lane *lane; /* NULL: losses are told in any order, and beside each other */
   void (*drop)(const lk_renewal *renewal); /* NULL, or frees it: its only watch is gone */
 };
 
-/* What a watch of a hold is told. */
-typedef struct lk_watch_terms {
-  const lk_renewal *renewal;
-  const char *owner; /* lives until the user is let go */
-  lk_company company;
-  void (*on_lost)(lk_watch *watch, lk_lost_reason reason, void *user);
-  void *user;
-} lk_watch_terms;
 /* It does not run yet. A renewal is written down only when it is due. NULL: no memory. */
-lk_watch *lk_watch_new(lk_client *client, const lk_watch_terms *terms);
+lk_watch *lk_watch_new(const lk_renewal *renewal, lk_company company, void *user);
 /* With the client's mutex held: from now on, with what a call granted that was sent at sent_us. If that is
  * less than the renewal's lease, the first renewal goes out so much sooner. false: no memory; it does not run. */
 bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us);

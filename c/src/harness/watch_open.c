@@ -38,7 +38,10 @@ static lk_status check_spec(const lk_watch_spec *spec, lk_error *error) {
 
 static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_spec *spec,
                           lk_error *error) {
-  own->renewal = (lk_renewal){.lease_us = spec->lease_ms * 1000, .drift_ms = spec->drift_ms};
+  own->renewal = (lk_renewal){.client = client,
+                              .lease_us = spec->lease_ms * 1000,
+                              .drift_ms = spec->drift_ms,
+                              .on_lost = spec->on_lost};
   if (!spec->script) return LK_OK;
   const lk_script_def *script = lk_catalog_find(client->catalog, spec->script);
   if (!script) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
@@ -54,14 +57,10 @@ lk_status lk_watch_start(lk_client *client, const lk_watch_spec *spec, void (*le
   own_renewal *own = calloc(1, sizeof *own);
   if (!own) return lk_fail(error, LK_NOMEM, "out of memory");
   lk_status status = own_call(own, client, spec, error);
-  lk_watch_terms terms = {.renewal = &own->renewal,
-                          .owner = "",
-                          .company = LK_COMPANY_NONE,
-                          .on_lost = spec->on_lost,
-                          .user = spec->user};
   own->renewal.let_go = let_go;
   own->renewal.drop = drop_own;
-  lk_watch *watch = status == LK_OK ? lk_watch_new(client, &terms) : NULL;
+  lk_watch *watch =
+      status == LK_OK ? lk_watch_new(&own->renewal, LK_COMPANY_NONE, spec->user) : NULL;
   if (!watch) {
     drop_own(&own->renewal);
     return status != LK_OK ? status : lk_fail(error, LK_NOMEM, "out of memory");

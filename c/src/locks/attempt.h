@@ -17,9 +17,9 @@
 /* What the last call came to. */
 typedef struct lk_heard {
   lk_status status; /* LK_OK: there is an outcome */
+  unsigned copies;
   lk_outcome outcome;
   int64_t sent_us;
-  unsigned copies;
   lk_pipe *via;
 } lk_heard;
 

@@ -54,17 +54,6 @@ void lk_attempt_undo(lk_attempt *a) {
   if (count > 0) lk_undo_start(a->base.op.client, steps, count, a->lock->lease_us, a->late);
 }
 
-/* lk-<uuid>:<serial><suffix> */
-static void write_owner(char owner[LK_OWNER_SIZE], const char *uuid, uint64_t serial,
-                        const char *suffix) {
-  char *at = owner + 3 + LK_UUID_SIZE - 1;
-  memcpy(owner, "lk-", 3);
-  memcpy(owner + 3, uuid, LK_UUID_SIZE - 1);
-  *at++ = ':';
-  at += lk_digits_put(at, serial);
-  strcpy(at, suffix ? suffix : "");
-}
-
 void lk_attempt_name(lk_attempt *a) {
   lk_client *client = a->base.op.client;
   lk_channels_unlisten(client->channels, &a->own);
@@ -73,7 +62,7 @@ void lk_attempt_name(lk_attempt *a) {
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
   lk_mutex_unlock(&client->mutex);
-  write_owner(a->owner, client->uuid, a->serial, a->lock->row->suffix);
+  lk_lock_form_owner(a->lock, a->serial, a->owner);
   a->stray = a->late = a->inherits = false;
   a->announced_us = 0;
 }
@@ -354,7 +343,7 @@ static void attempt_grant_keep(lk_attempt *a) {
       a->flow->begin(a);
     }
   } else {
-    lk_grant grant = {.owner = a->owner,
+    lk_grant grant = {.serial = a->serial,
                       .caller_id = a->caller_id,
                       .caller = a->holder,
                       .sent_us = sent_us,

@@ -51,7 +51,9 @@ static void extend_answered(void *user, lk_answer *answer) {
 
 static void extend_go(extending *e, int64_t patience_us) {
   lk_lock *lock = e->lock;
-  lk_particulars p = {.owner = e->hold->owner, .hold = 1};
+  char owner[LK_OWNER_SIZE];
+  lk_particulars p = {.owner = owner, .hold = 1};
+  lk_hold_owner(e->hold, owner);
   if (lk_bound_make(&lock->renew, &lock->values, &p, &e->call) == LK_OK &&
       lk_eval_start(lock->client, &e->call, lk_clock_us() + patience_us, extend_answered, e)) {
     return;

@@ -32,10 +32,6 @@ static void fair_tell(lk_attempt *a, unsigned what) {
   lk_steps_tell_later(&a->base.steps, LK_HAPPENED_NEWS);
 }
 
-static void owner_of(const lk_client *client, uint64_t ticket, char owner[LK_OWNER_SIZE]) {
-  snprintf(owner, LK_OWNER_SIZE, "lk-%s:%llu", client->uuid, (unsigned long long)ticket);
-}
-
 typedef struct unwanted {
   lk_job job;
   lk_lock *lock;
@@ -46,7 +42,7 @@ static void fair_give_back(lk_job *job) {
   unwanted *u = LK_OF(unwanted, job, job);
   lk_call step;
   char owner[LK_OWNER_SIZE];
-  owner_of(u->lock->client, u->ticket, owner);
+  lk_lock_form_owner(u->lock, u->ticket, owner);
   lk_particulars p = {.owner = owner, .hold = 0, .once = true};
   if (lk_bound_make(&u->lock->release, &u->lock->values, &p, &step) == LK_OK) {
     lk_undo_start(u->lock->client, &step, 1, u->lock->lease_us, false);
@@ -70,12 +66,10 @@ static void fair_refuse(lk_lock *lock, uint64_t ticket) {
 /* Nobody waits under this name. Does it have what it was given? The message may come after the answer that said so:
  * while its release is under way, too, which is to be answered before anything else is done for that name. */
 static void fair_told_late(const lk_record *record, uint64_t ticket) {
-  char owner[LK_OWNER_SIZE];
-  owner_of(record->client, ticket, owner);
-  lk_hold *leaving = lk_record_leaving_as(record, owner);
+  lk_hold *leaving = lk_record_leaving_as(record, ticket);
   if (leaving) {
     leaving->told_again = true;
-  } else if (!lk_record_is_held_as(record, owner)) {
+  } else if (!lk_record_is_held_as(record, ticket)) {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a record with waiters is told */
     fair_refuse(record->first->lock, ticket);
   }

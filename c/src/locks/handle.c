@@ -47,13 +47,16 @@ static void handle_configure(lk_lock *lock, const lk_lock_options *options) {
   lock->drift_ms = options->drift_ms;
   lock->min_replicas = options->min_replicas ? options->min_replicas : lock->client->min_replicas;
   lock->replicas_ms = options->replicas_ms ? options->replicas_ms : lock->client->replicas_ms;
-  lock->renewal = (lk_renewal){.min_replicas = lock->min_replicas,
+  lock->renewal = (lk_renewal){.client = lock->client,
+                               .min_replicas = lock->min_replicas,
                                .replicas_ms = lock->replicas_ms,
                                .lease_us = lock->lease_us,
                                .drift_ms = lock->drift_ms,
                                .bound = lock->renews ? &lock->renew : NULL,
                                .values = &lock->values,
+                               .owner = lk_lock_owner_of_hold,
                                .let_go = lk_lock_let_go,
+                               .on_lost = lk_lock_tell_lost,
                                .lane = &lock->lane};
   int64_t heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
   if (heartbeat_ms > lease_ms / 4) heartbeat_ms = lease_ms / 4;
@@ -160,7 +163,7 @@ lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id) {
                        .lease_ms = lk_watch_lease_ms(hold->watch),
                        .count = hold->count,
                        .token = hold->token};
-    strcpy(facts.owner, hold->owner);
+    lk_hold_owner(hold, facts.owner);
   }
   lk_mutex_unlock(&lock->client->mutex);
   lk_client_leave(lock->client);

@@ -34,6 +34,10 @@ void lk_hold_drop(lk_hold *hold) {
 
 void lk_lock_let_go(void *hold) { lk_hold_drop(hold); }
 
+void lk_lock_owner_of_hold(const void *hold, char owner[LK_OWNER_SIZE]) {
+  lk_hold_owner(hold, owner);
+}
+
 lk_hold *lk_hold_find(lk_client *client, lk_record *record, uint64_t caller_id) {
   lk_mutex_lock(&client->mutex);
   lk_hold *hold = lk_record_hold_of(record, caller_id);
@@ -51,6 +55,8 @@ static void let_go_among(lk_held *held) {
   lk_hold_drop(hold);
 }
 
+static const lk_held_type held_by_caller = {.keep = keep_among, .let_go = let_go_among};
+
 static void clear(lk_client *client);
 
 void lk_hold_put(lk_hold *hold, lk_watch *watch) {
@@ -60,8 +66,7 @@ void lk_hold_put(lk_hold *hold, lk_watch *watch) {
   lk_record_add(lock->record, hold);
   lock->client->holds.count++;
   lock->client->holds.clear = clear;
-  hold->among.keep = keep_among;
-  hold->among.let_go = let_go_among;
+  hold->among.type = &held_by_caller;
   lk_caller_add(hold->caller, &hold->among);
 }
 
@@ -84,13 +89,16 @@ void lk_hold_end(lk_hold *hold, lk_watch *watch) {
 }
 
 void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason lost) {
+  char owner[LK_OWNER_SIZE];
+  if (!hold->origin) return;
+  lk_hold_owner(hold, owner);
   const lk_noted span = {.held = true,
                          .kind = hold->lock->row->kind,
                          .token = hold->token,
                          .began_us = hold->since_us,
                          .status = status,
                          .lost = lost};
-  lk_span_note(hold->lock->client, hold->origin, &span, hold->lock->record->name, hold->owner);
+  lk_span_note(hold->lock->client, hold->origin, &span, hold->lock->record->name, owner);
 }
 
 /* With the client's mutex held. */
@@ -173,7 +181,7 @@ static void clear(lk_client *client) {
 
 /* --------------------------------------------------------------------------------- what is granted -- */
 
-static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
+void lk_lock_tell_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_hold *hold = user;
   lk_lock *lock = hold->lock;
   lk_client *client = lock->client;
@@ -184,9 +192,11 @@ static void hold_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   lk_caller_keep(caller);
   lk_mutex_unlock(&client->mutex);
   if (!tell) return;
+  char owner[LK_OWNER_SIZE];
+  lk_hold_owner(hold, owner);
   lk_lost_event event = {.reason = reason,
                          .name = lock->record->name,
-                         .owner = hold->owner,
+                         .owner = owner,
                          .caller = caller,
                          .why = lk_watch_why(watch)};
   lock->on_lost(lock, &event, lock->user);
@@ -199,10 +209,8 @@ int64_t lk_lock_patience_us(const lk_lock *lock) {
 }
 
 lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
-  size_t size = strlen(grant->owner) + 1;
-  lk_hold *hold = malloc(offsetof(lk_hold, owner) + size);
+  lk_hold *hold = calloc(1, sizeof *hold);
   if (!hold) return LK_NOMEM;
-  memset(hold, 0, offsetof(lk_hold, owner));
   hold->lock = lock;
   hold->caller = grant->caller;
   hold->caller_id = grant->caller_id;
@@ -210,13 +218,8 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   hold->token = grant->token;
   hold->since_us = lk_clock_us();
   hold->origin = lk_span_copy(grant->origin);
-  memcpy(hold->owner, grant->owner, size);
-  lk_watch_terms terms = {.renewal = &lock->renewal,
-                          .owner = hold->owner,
-                          .company = grant->company,
-                          .on_lost = hold_lost,
-                          .user = hold};
-  lk_watch *watch = lk_watch_new(lock->client, &terms);
+  hold->serial = grant->serial;
+  lk_watch *watch = lk_watch_new(&lock->renewal, grant->company, hold);
   if (!watch) {
     free(hold->origin);
     free(hold);

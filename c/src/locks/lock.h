@@ -109,11 +109,15 @@ void lk_lock_keep(lk_lock *lock);
 void lk_lock_drop(lk_lock *lock);
 /* A hold, once nothing looks at its watch any more. */
 void lk_lock_let_go(void *hold);
+/* Under which name a hold is renewed. */
+void lk_lock_owner_of_hold(const void *hold, char owner[LK_OWNER_SIZE]);
+/* A hold, once its watch has lost it. */
+void lk_lock_tell_lost(lk_watch *watch, lk_lost_reason reason, void *hold);
 /* A short lease lowers the command deadline to a third of it. */
 int64_t lk_lock_patience_us(const lk_lock *lock);
 
 typedef struct lk_grant {
-  const char *owner;
+  uint64_t serial;
   uint64_t caller_id;
   lk_caller *caller;
   int64_t sent_us;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "locks/lock.h"
 #include "os/clock.h"
 #include "os/sync.h"
@@ -63,6 +64,21 @@ void lk_record_close(lk_client *client, lk_record *record) {
   lk_mutex_unlock(&client->mutex);
 }
 
+/* ------------------------------------------------------------------------------- owners' names -- */
+
+void lk_lock_form_owner(const lk_lock *lock, uint64_t serial, char owner[LK_OWNER_SIZE]) {
+  char *at = owner + 3 + LK_UUID_SIZE - 1;
+  memcpy(owner, "lk-", 3);
+  memcpy(owner + 3, lock->client->uuid, LK_UUID_SIZE - 1);
+  *at++ = ':';
+  at += lk_digits_put(at, serial);
+  strcpy(at, lock->row->suffix ? lock->row->suffix : "");
+}
+
+void lk_hold_owner(const lk_hold *hold, char owner[LK_OWNER_SIZE]) {
+  lk_lock_form_owner(hold->lock, hold->serial, owner);
+}
+
 /* ------------------------------------------------------------------------- the holds of a record -- */
 
 /* A tree by the bits of the callers' numbers, the lowest first. They are given in turn, so it is balanced
@@ -109,9 +125,9 @@ static int64_t latest_end_us(const lk_hold *hold) {
   return latest_us;
 }
 
-static bool records_is_among(const lk_hold *hold, const char *owner) {
-  return hold && (strcmp(hold->owner, owner) == 0 || records_is_among(hold->below[0], owner) ||
-                  records_is_among(hold->below[1], owner));
+static bool records_is_among(const lk_hold *hold, uint64_t serial) {
+  return hold && (hold->serial == serial || records_is_among(hold->below[0], serial) ||
+                  records_is_among(hold->below[1], serial));
 }
 
 static void unhear(lk_hold *hold, const lk_lock *lock) {
@@ -123,13 +139,13 @@ static void unhear(lk_hold *hold, const lk_lock *lock) {
 
 int64_t lk_record_held_until_us(const lk_record *record) { return latest_end_us(record->holds); }
 
-bool lk_record_is_held_as(const lk_record *record, const char *owner) {
-  return records_is_among(record->holds, owner);
+bool lk_record_is_held_as(const lk_record *record, uint64_t serial) {
+  return records_is_among(record->holds, serial);
 }
 
-lk_hold *lk_record_leaving_as(const lk_record *record, const char *owner) {
+lk_hold *lk_record_leaving_as(const lk_record *record, uint64_t serial) {
   lk_hold *hold = record->leaving;
-  while (hold && strcmp(hold->owner, owner) != 0) hold = hold->next;
+  while (hold && hold->serial != serial) hold = hold->next;
   return hold;
 }
 
@@ -144,7 +160,7 @@ bool lk_record_owner_of(lk_client *client, lk_kind kind, const char *name, uint6
   lk_mutex_lock(&client->mutex);
   void *node = tfind(&probe, &client->holds.tree, by_kind_and_name);
   const lk_hold *hold = node ? lk_record_hold_of(*(lk_record **)node, caller_id) : NULL;
-  if (hold) strcpy(owner, hold->owner);
+  if (hold) lk_hold_owner(hold, owner);
   bool live = hold && hold->watch && lk_watch_deadline_us(hold->watch) > lk_clock_us();
   lk_mutex_unlock(&client->mutex);
   return live;

@@ -13,26 +13,29 @@ typedef struct lk_hold lk_hold;
 typedef struct lk_attempt lk_attempt;
 typedef struct lk_beat lk_beat;
 
-enum { LK_OWNER_SIZE = 80 }; /* lk-<uuid>:<serial>, with room for a suffix */
-
-/* Somebody's hold. Its count is changed only by its owner's calls, of which there is one at a time. */
+/* Somebody's hold. Its count is changed only by its owner's calls, of which there is one at a time. A process may have
+ * very many of them. */
 struct lk_hold {
-  lk_hold *below[2];   /* others of its record */
-  lk_hold *next, **at; /* others of its record whose release is under way */
-  lk_lock *lock;       /* with a reference: its renewals are formed by it */
-  lk_caller *caller;   /* NULL: a thread; not looked at out of the table, where it may be gone */
-  lk_held among;       /* its caller's */
+  union {
+    lk_hold *below[2]; /* in the table: others of its record */
+    struct {
+      lk_hold *next, **at; /* out of it: others whose release is under way */
+    };
+  };
+  lk_lock *lock;     /* with a reference: its renewals are formed by it */
+  lk_caller *caller; /* NULL: a thread; not looked at out of the table, where it may be gone */
+  lk_held among;     /* its caller's */
   uint64_t caller_id;
-  int64_t token; /* 0: the kind has none */
+  uint64_t serial; /* of its owner's name: lk_hold_owner() */
+  int64_t token;   /* 0: the kind has none */
   int64_t since_us;
-  lk_watch *watch;  /* NULL: it is out of the table */
-  int32_t count;    /* LK_HOLD_MAX at most */
-  atomic_uint refs; /* the table's, its watch's, and one for each operation on it */
-  bool unheard;     /* a loss of it is not told any more */
-  bool loss_counted;
-  bool told_again;          /* a message gave it the lock while its release was under way */
+  lk_watch *watch;          /* NULL: it is out of the table */
   struct lk_origin *origin; /* of its span; NULL: nobody wants one */
-  char owner[];             /* NUL-terminated, of LK_OWNER_SIZE at most */
+  int32_t count;            /* LK_HOLD_MAX at most */
+  atomic_uint refs;         /* the table's, its watch's, and one for each operation on it */
+  bool unheard : 1;         /* a loss of it is not told any more */
+  bool loss_counted : 1;
+  bool told_again : 1; /* a message gave it the lock while its release was under way */
 };
 
 /* Has the server confirmed that this record's channel is heard? */
@@ -87,6 +90,11 @@ struct lk_record {
 lk_record *lk_record_open(lk_client *client, lk_kind kind, const char *name);
 void lk_record_close(lk_client *client, lk_record *record);
 
+/* lk-<client uuid>:<serial>, and the suffix of its kind: the name of an owner of its client's. */
+void lk_lock_form_owner(const lk_lock *lock, uint64_t serial, char owner[LK_OWNER_SIZE]);
+/* Under which name the server knows it. */
+void lk_hold_owner(const lk_hold *hold, char owner[LK_OWNER_SIZE]);
+
 /* The owner's name of what the caller holds of another kind under this name; "" if nothing. true: and
  * it is not lost. */
 bool lk_record_owner_of(lk_client *client, lk_kind kind, const char *name, uint64_t caller_id,
@@ -97,9 +105,9 @@ lk_hold *lk_record_hold_of(const lk_record *record, uint64_t caller_id);
  * not known to be. */
 int64_t lk_record_held_until_us(const lk_record *record);
 /* With the client's mutex held: is it this name's? */
-bool lk_record_is_held_as(const lk_record *record, const char *owner);
+bool lk_record_is_held_as(const lk_record *record, uint64_t serial);
 /* With the client's mutex held: the hold of this name whose release is under way; NULL: none. */
-lk_hold *lk_record_leaving_as(const lk_record *record, const char *owner);
+lk_hold *lk_record_leaving_as(const lk_record *record, uint64_t serial);
 /* With the client's mutex held: into the record, and out of it. */
 void lk_record_add(lk_record *record, lk_hold *hold);
 void lk_record_remove(lk_record *record, const lk_hold *hold);

@@ -25,6 +25,7 @@ typedef struct leaving {
   lk_lock *lock;
   uint64_t caller_id;
   lk_hold *hold;                          /* with a reference */
+  char owner[LK_OWNER_SIZE];              /* its name */
   int64_t left;                           /* the count afterwards */
   lk_lost_reason lost;                    /* before it began */
   lk_attempt *heir;                       /* promised; NULL: it is released */
@@ -41,7 +42,7 @@ static const lk_bound *call_of(const leaving *l) {
 /* What the heir gets is its own lease. */
 static void release_fill(const leaving *l, lk_arguments *with) {
   const lk_lock *granting = l->heir ? l->heir->lock : l->lock;
-  lk_particulars p = {.owner = l->hold->owner,
+  lk_particulars p = {.owner = l->owner,
                       .hold = l->left,
                       .new_owner = l->heir ? l->heir->owner : l->kept,
                       .rest_ms = l->rest_ms,
@@ -52,8 +53,8 @@ static void release_fill(const leaving *l, lk_arguments *with) {
 /* In the background: the old name first, since a late hand-over needs it to hold; then the new one. */
 static void undo(const leaving *l, bool late) {
   lk_call steps[LK_UNDO_STEPS];
-  lk_particulars p = {.owner = l->hold->owner, .hold = 0, .once = true};
-  const char *owners[LK_UNDO_STEPS] = {l->hold->owner, l->heir ? l->heir->owner : NULL};
+  lk_particulars p = {.owner = l->owner, .hold = 0, .once = true};
+  const char *owners[LK_UNDO_STEPS] = {l->owner, l->heir ? l->heir->owner : NULL};
   int64_t lease_us = l->lock->lease_us;
   size_t count = 0;
   if (l->heir && l->heir->lock->lease_us > lease_us) lease_us = l->heir->lock->lease_us;
@@ -155,8 +156,9 @@ static bool take_level(leaving *l) {
     l->hold = lk_hold_keep(hold);
     l->left = l->rest_ms > 0 ? 0 : hold->count - 1;
     /* before the look: a hold whose time is over by then has to be noticed */
+    lk_hold_owner(hold, l->owner);
     LK_LOCK_TRACE(l->lock, "begin", l->caller_id, LK_TEXT("op", "release"),
-                  LK_TEXT("owner", hold->owner), LK_NUMBER("left", l->left));
+                  LK_TEXT("owner", l->owner), LK_NUMBER("left", l->left));
     l->lost = lk_watch_look(hold->watch);
     if (l->left > 0) hold->count = (int32_t)l->left;
     if (l->left == 0) {
@@ -176,7 +178,7 @@ static lk_status release_prepare(leaving *l, lk_error *error) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
   }
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
-  if (l->rest_ms > 0) snprintf(l->kept, sizeof l->kept, "%s" KEPT, l->hold->owner);
+  if (l->rest_ms > 0) snprintf(l->kept, sizeof l->kept, "%s" KEPT, l->owner);
   if (l->left > 0 || l->lost != LK_LOST_NOT || l->rest_ms > 0) return LK_OK;
   if (lock->row->transfer) {
     l->heir = lk_waiters_promise(lock->record, lock->handoff_limit, lock->lease_us);

@@ -20,11 +20,13 @@ static int64_t rest_ms(int64_t until_us, int64_t now_us) {
 
 static void tell_hold(const lk_record *record, const lk_hold *hold, int64_t now_us,
                       lk_saying *saying) {
+  char owner[LK_OWNER_SIZE];
   if (!hold) return;
+  lk_hold_owner(hold, owner);
   const lk_member members[MEMBERS] = {
       LK_TEXT("kind", lk_kind_word(record->kind)),
       LK_TEXT("name", record->name),
-      LK_TEXT("owner", hold->owner),
+      LK_TEXT("owner", owner),
       LK_NUMBER("caller", (int64_t)hold->caller_id),
       LK_NUMBER("count", hold->count),
       LK_NUMBER("held_ms", (now_us - hold->since_us) / 1000),
@@ -39,9 +41,7 @@ static void tell_attempts(const lk_record *record, int64_t now_us, lk_saying *sa
   int64_t place = 0;
   for (const lk_attempt *a = record->first; a; a = a->next) {
     char owner[LK_OWNER_SIZE];
-    const char *suffix = a->lock->row->suffix;
-    snprintf(owner, sizeof owner, "lk-%s:%llu%s", record->client->uuid,
-             (unsigned long long)a->serial, suffix ? suffix : "");
+    lk_lock_form_owner(a->lock, a->serial, owner);
     const lk_member members[MEMBERS] = {LK_TEXT("kind", lk_kind_word(record->kind)),
                                         LK_TEXT("name", record->name),
                                         LK_TEXT("owner", owner),
