@@ -47,8 +47,10 @@ static char *formed(const lk_field *field, const char *name) {
 
 static lk_status bind_keys(lk_bound *bound, const char *name, lk_error *error) {
   for (size_t i = 0; i < bound->def->nkeys; i++) {
-    bound->keys[i] = formed(&bound->def->keys[i], name);
-    if (!bound->keys[i]) return lk_fail(error, LK_NOMEM, "out of memory");
+    char *key = formed(&bound->def->keys[i], name);
+    if (!key) return lk_fail(error, LK_NOMEM, "out of memory");
+    bound->keys[i] = strcmp(key, name) == 0 ? name : key;
+    if (bound->keys[i] == name) free(key);
   }
   return LK_OK;
 }
@@ -84,8 +86,10 @@ lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *
   return status == LK_OK ? bind_args(bound, values, error) : status;
 }
 
-void lk_bound_close(lk_bound *bound) {
-  for (size_t i = 0; i < LK_BOUND_KEYS; i++) free(bound->keys[i]);
+void lk_bound_close(lk_bound *bound, const lk_bound_values *values) {
+  for (size_t i = 0; i < LK_BOUND_KEYS; i++) {
+    if (bound->keys[i] != values->name) free((char *)(uintptr_t)bound->keys[i]);
+  }
 }
 
 static lk_bytes number(char buffer[LK_DIGITS_MAX], uint64_t value) {

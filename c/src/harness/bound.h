@@ -16,7 +16,7 @@ typedef struct lk_bound_values {
   char lease[24];      /* in milliseconds, as the scripts take it */
   char token_ttl[24];  /* "": left away */
   char heartbeat[24];  /* of a waiter in a queue */
-  char *client;        /* malloc'ed: lk-<client uuid> */
+  const char *client;  /* lk-<client uuid> */
 } lk_bound_values;
 
 /* What changes from call to call. */
@@ -32,7 +32,7 @@ typedef struct lk_particulars {
 
 typedef struct lk_bound {
   const lk_script_def *def;
-  char *keys[LK_BOUND_KEYS]; /* malloc'ed */
+  const char *keys[LK_BOUND_KEYS]; /* the lock's name itself, or malloc'ed */
   unsigned char sources[LK_BOUND_ARGS];
 } lk_bound;
 
@@ -50,7 +50,7 @@ static inline lk_invocation lk_bound_call(const lk_bound *bound, const lk_argume
 
 lk_status lk_bound_open(lk_bound *bound, const lk_catalog *catalog, const char *script,
                         lk_bound_values *values, lk_error *error);
-void lk_bound_close(lk_bound *bound);
+void lk_bound_close(lk_bound *bound, const lk_bound_values *values);
 
 void lk_bound_fill(const lk_bound *bound, const lk_bound_values *values, const lk_particulars *p,
                    lk_arguments *out);

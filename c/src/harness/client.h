@@ -67,10 +67,11 @@ struct lk_client {
       completes; /* an asynchronous call has ended: who dispatches reads replies by itself */
   lk_route *route;
   lk_channels *channels;
-  lk_asked *ask;          /* NULL: it answers no questions */
-  atomic_bool spanned;    /* somebody wants spans, which */
-  struct lk_spans *spans; /* are noted there: guarded by the mutex */
-  char uuid[LK_UUID_SIZE];
+  lk_asked *ask;                 /* NULL: it answers no questions */
+  atomic_bool spanned;           /* somebody wants spans, which */
+  struct lk_spans *spans;        /* are noted there: guarded by the mutex */
+  char prefix[3 + LK_UUID_SIZE]; /* of its owners' names: lk-<uuid> */
+  const char *uuid;              /* in that */
   atomic_uint_least64_t serials; /* of owners' names: never used twice */
 
   lk_mutex listening; /* who hears what changes; taken before the channels' and the next */

@@ -158,7 +158,8 @@ static lk_status open_configure(lk_client *client, const char *url,
   lk_status status = lk_url_parse(url, &settings->url, error);
   if (status == LK_OK) status = choose_times(client, options, error);
   if (status != LK_OK) return status;
-  if (!lk_uuid(client->uuid)) {
+  client->uuid = strcpy(client->prefix, "lk-") + 3;
+  if (!lk_uuid(client->prefix + 3)) {
     return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
   }
   char name[IDENTITY_SIZE];

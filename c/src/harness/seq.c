@@ -22,7 +22,7 @@ lk_seq *lk_seq_take(lk_client *client) {
   if (seq) return seq;
   seq = calloc(1, sizeof *seq);
   if (!seq) return NULL;
-  snprintf(seq->caller, sizeof seq->caller, "lk-%s:%llu", client->uuid,
+  snprintf(seq->caller, sizeof seq->caller, "%s:%llu", client->prefix,
            (unsigned long long)atomic_fetch_add(&client->serials, 1) + 1);
   return seq;
 }

@@ -109,12 +109,10 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
   atomic_init(&lock->refs, 1);
   lk_lane_init(&lock->lane);
   lock->record = lk_record_open(client, kind, name);
-  lock->values.client = malloc(sizeof "lk-" + LK_UUID_SIZE);
+  lock->values.client = client->prefix;
   if (lock->record) lock->values.name = lock->record->name;
-  if (lock->values.client) sprintf(lock->values.client, "lk-%s", client->uuid);
-  lk_status status = lock->record && lock->values.client
-                         ? bind_scripts(lock, kind, error)
-                         : lk_fail(error, LK_NOMEM, "out of memory");
+  lk_status status =
+      lock->record ? bind_scripts(lock, kind, error) : lk_fail(error, LK_NOMEM, "out of memory");
   if (status != LK_OK) {
     lk_lock_drop(lock);
     return status;

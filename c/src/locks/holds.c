@@ -242,12 +242,12 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
 
 static void lock_refs_destroy(lk_lock *lock) {
   lk_client *client = lock->client;
-  if (lock->record) lk_record_close(client, lock->record);
   lk_bound *bounds[] = {&lock->acquire,  &lock->renew, &lock->release, &lock->release_after,
                         &lock->transfer, &lock->wait,  &lock->leave};
-  for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) lk_bound_close(bounds[i]);
+  for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
+    lk_bound_close(bounds[i], &lock->values);
   free(lock->values.channel);
-  free(lock->values.client);
+  if (lock->record) lk_record_close(client, lock->record); /* whose name was among the keys */
   free(lock);
   lk_client_drop(client);
 }

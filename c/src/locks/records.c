@@ -67,9 +67,9 @@ void lk_record_close(lk_client *client, lk_record *record) {
 /* ------------------------------------------------------------------------------- owners' names -- */
 
 void lk_lock_form_owner(const lk_lock *lock, uint64_t serial, char owner[LK_OWNER_SIZE]) {
-  char *at = owner + 3 + LK_UUID_SIZE - 1;
-  memcpy(owner, "lk-", 3);
-  memcpy(owner + 3, lock->client->uuid, LK_UUID_SIZE - 1);
+  enum { PREFIX_LEN = sizeof lock->client->prefix - 1 };
+  char *at = owner + PREFIX_LEN;
+  memcpy(owner, lock->client->prefix, PREFIX_LEN);
   *at++ = ':';
   at += lk_digits_put(at, serial);
   strcpy(at, lock->row->suffix ? lock->row->suffix : "");

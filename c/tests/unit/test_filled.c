@@ -124,7 +124,7 @@ static lk_status bind_to(const char *script) {
   lk_bound bound = {.def = NULL};
   lk_bound_values values = {.name = "job"};
   lk_status status = lk_bound_open(&bound, client.catalog, script, &values, &kit_error);
-  lk_bound_close(&bound);
+  lk_bound_close(&bound, &values);
   free(values.channel);
   return status;
 }
