@@ -83,17 +83,19 @@ local function their_levels_left(rwlock, prefix, most)
 end
 
 -- How long Redisson's readers have the lock, likewise; -1: for ever. That is as long as its hash
--- lives, as Redisson's writers believe, whatever became of levels; where latchkey has set its end
--- since, as long as it lived before.
+-- lives, as its writers believe; where latchkey has set its end since, as long as it did before.
 local function theirs_left(rwlock, theirs, prefix, most)
   local levels_ms = their_levels_left(rwlock, prefix, most)
+  if not levels_ms then
+    return nil
+  end
   local left_ms, ends = redis.call('PTTL', rwlock), redis.call('PEXPIRETIME', rwlock)
   local our_end, their_end = string.match(redis.call('GET', theirs) or '', '^(%d+) (%d+)$')
   if tonumber(our_end) == ends then
     local rest_ms = their_end - (ends - left_ms)
     left_ms = rest_ms >= 0 and rest_ms or -2
   end
-  return levels_ms and math.max(levels_ms, left_ms)
+  return math.max(levels_ms, left_ms)
 end
 --<<< fragment theirs
 

@@ -132,9 +132,11 @@ lk_attempt *lk_attempt_new(lk_lock *lock, lk_caller *caller, int64_t wait_ms, co
 }
 
 /* Many may hold a shared kind, so who comes while nobody is known to wait need not stand in line for
- * the answer of another; nor who may read since it writes, for whom the others in line wait. */
+ * the answer of another, nor while those in line are let in; nor who may read since it writes, for whom
+ * the others in line wait. */
 static bool may_pass(const lk_attempt *a, bool beside) {
-  return a->lock->row->shares && (beside || !a->lock->record->first);
+  const lk_record *record = a->lock->record;
+  return a->lock->row->shares && (beside || !record->first || record->open);
 }
 
 void lk_attempt_start(lk_attempt *a) {

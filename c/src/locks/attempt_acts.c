@@ -158,9 +158,9 @@ void lk_attempt_give_up(lk_attempt *a) {
 }
 
 bool lk_attempt_line_up(lk_attempt *a) {
-  if (a->base.in_line) return true;
+  lk_record *record = a->lock->record;
   lk_mutex_lock(&a->base.op.client->mutex);
-  bool first = lk_waiters_join(a->lock->record, a);
+  bool first = a->base.in_line ? record->first == a : lk_waiters_join(record, a);
   a->base.in_line = true;
   lk_mutex_unlock(&a->base.op.client->mutex);
   if (!first) lk_waiter_sleep(&a->base, LK_PHASE_IN_LINE, a->base.deadline_us);

@@ -54,8 +54,9 @@ static void doze(lk_attempt *a, lk_phase phase) {
  * asked about it, as long as the channel is heard. */
 static bool rest(lk_attempt *a) {
   lk_record *record = a->lock->record;
+  const lk_lock *lock = a->lock;
   int64_t now_us = lk_clock_us();
-  if (!a->lock->row->transfer || a->lock->spins) return false;
+  if (!lock->row->always_told || lock->row->shares || lock->announces || lock->spins) return false;
   lk_mutex_lock(&a->base.op.client->mutex);
   int64_t until_us = lk_record_held_until_us(record);
   bool heard = record->hearing == LK_HEARING_YES;
@@ -85,7 +86,9 @@ static bool stand_back(lk_attempt *a) {
 }
 
 static void plain_begin(lk_attempt *a) {
-  if (!stand_back(a) && !rest(a)) lk_attempt_try(a, &a->lock->acquire);
+  if (stand_back(a) || rest(a)) return;
+  lk_waiters_follow(a);
+  lk_attempt_try(a, &a->lock->acquire);
 }
 
 /* ---- what a call came to ---- */

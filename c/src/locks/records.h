@@ -73,6 +73,7 @@ struct lk_record {
   lk_hold *holds;           /* a tree: many may read at once */
   lk_hold *leaving;         /* if it queues: those whose release was not answered yet */
   lk_attempt *first, *last; /* the line */
+  bool open;                /* whoever tried last got it: of a shared kind others may, too */
   struct {
     lk_beat *first, *last;
   } asleep;              /* those whose heartbeats may travel together */

@@ -179,6 +179,7 @@ void lk_rivals_tried(const lk_attempt *a, bool got) {
     rivals->bored_pause_us = came ? 0 : pause_us;
     rivals->yields = false;
   }
+  record->open = got;
   if (got) {
     record->handovers = 0;
     count_eager(rivals, a->began_us < rivals->gave_us + SOON_US);

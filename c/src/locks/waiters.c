@@ -31,6 +31,15 @@ lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a) {
   return next;
 }
 
+/* One tells one, so that a long line is not gone through for each of its grants. */
+void lk_waiters_follow(lk_attempt *a) {
+  const lk_record *record = a->lock->record;
+  if (!a->lock->row->shares || !a->base.in_line) return;
+  lk_mutex_lock(&a->base.op.client->mutex);
+  if (record->open && a->next) lk_steps_tell_later(&a->next->base.steps, LK_HAPPENED_TURN);
+  lk_mutex_unlock(&a->base.op.client->mutex);
+}
+
 /* ---------------------------------------------------------------------------------- listening -- */
 
 /* With the client's mutex held. Who is told apart, or looks often enough, is not woken by it. */

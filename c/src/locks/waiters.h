@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who waits for one lock in this process, in the order of arrival. Only the first talks to the server,
- * and the channel is heard for the line as a whole, so that it costs nothing to come first.
+ * and the channel is heard for the line as a whole, so that it costs nothing to come first. Where many may
+ * hold the lock and one of the line was let in, all others of the line ask at once.
  */
 #ifndef LK_WAITERS_H
 #define LK_WAITERS_H
@@ -13,6 +14,9 @@ bool lk_waiters_join(lk_record *record, lk_attempt *a);
 /* Out of the line; takes the mutex. The new first, with a reference, if the place became free; the
  * channel is let go when nobody is left. */
 lk_attempt *lk_waiters_leave(lk_record *record, lk_attempt *a);
+
+/* The turn of one has come that may share the lock: who is behind it need not wait for its answer. */
+void lk_waiters_follow(lk_attempt *a);
 
 /* Have the record's channel heard, if it is not, or asked for again if that was refused to somebody
  * before: news is told to whoever is first, or to the flow.

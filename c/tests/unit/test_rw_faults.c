@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read-write locks when replies are lost, and when Redisson's readers come and go. */
+#include <stdio.h>
 #include <string.h>
 
 #include "fake.h"
 #include "harness/client.h"
 #include "kit.h"
+#include "locks/attempt.h"
 #include "os/clock.h"
+#include "os/sync.h"
 
 enum {
   COMMAND_MS = 1000,
@@ -23,6 +26,7 @@ enum {
 #define DONE "*1\r\n:1\r\n"
 #define HAS_IT "*1\r\n:-1\r\n"
 #define OTHERS_READ "*2\r\n:0\r\n:60000\r\n"
+#define OTHERS_WRITE OTHERS_READ
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
 
 static fake *server;
@@ -234,6 +238,124 @@ static void a_heartbeat_follows_for_each_third(void **state) {
   task = before;
 }
 
+/* ------------------------------------------------------------------------------- readers in line -- */
+
+enum { LINE = 3 };
+
+static lk_caller *readers[LINE];
+static kit_job reading[LINE];
+static fake_command listening; /* SUBSCRIBE: messages go out behind its answer */
+
+static int line_length(const lk_lock *lock) {
+  int length = 0;
+  lk_mutex_lock(&client->mutex);
+  for (const lk_attempt *a = lock->record->first; a; a = a->next) length++;
+  lk_mutex_unlock(&client->mutex);
+  return length;
+}
+
+static void send_on_channel(const char *format) {
+  char bytes[400];
+  const char *channel = listening.argv->element[1]->str;
+  snprintf(bytes, sizeof bytes, format, strlen(channel), channel);
+  fake_send(server, &listening, bytes);
+}
+
+/* The first of them found a writer, and listens; the others stand behind it. Its second try. */
+static fake_command line_up_readers(void) {
+  fake_leave(server, "SUBSCRIBE");
+  for (int i = 0; i < LINE; i++) readers[i] = kit_caller(client);
+  kit_begin_acquire(&reading[0], read_lock, readers[0], 20000);
+  answer(take("rw/read_acquire"), OTHERS_WRITE);
+  listening = fake_take(server);
+  send_on_channel("*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n");
+  fake_command first = take("rw/read_acquire");
+  for (int i = 1; i < LINE; i++) kit_begin_acquire(&reading[i], read_lock, readers[i], 20000);
+  UNTIL(line_length(read_lock) == LINE);
+  assert_true(fake_is_idle(server));
+  return first;
+}
+
+static void end_readers(void) {
+  for (int i = 0; i < LINE; i++) EXPECT(LK_OK, kit_end(&reading[i]));
+  for (int i = 0; i < LINE; i++) lk_caller_free(readers[i]);
+  fake_forget(&listening);
+}
+
+static void nothing_is_asked(void) {
+  for (int i = 0; i < 20; i++) kit_pause();
+  assert_true(fake_is_idle(server));
+}
+
+static void those_behind_one_that_may_read_ask_side_by_side(void **state) {
+  (void)state;
+  answer(line_up_readers(), READS);
+  fake_command second = take("rw/read_acquire"), third = take("rw/read_acquire");
+  assert_string_not_equal(fake_arg(&second, 1), fake_arg(&third, 1));
+  answer(second, READS);
+  answer(third, READS);
+  end_readers();
+}
+
+/* A writer came between them: one asks for all again. */
+static void who_was_refused_beside_another_stands_in_line_again(void **state) {
+  (void)state;
+  answer(line_up_readers(), READS);
+  fake_command second = take("rw/read_acquire"), third = take("rw/read_acquire");
+  answer(second, OTHERS_WRITE);
+  answer(third, OTHERS_WRITE);
+  nothing_is_asked();
+  send_on_channel("*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$1\r\n1\r\n");
+  second = take("rw/read_acquire");
+  nothing_is_asked();
+  answer(second, READS);
+  answer(take("rw/read_acquire"), READS);
+  end_readers();
+}
+
+static void who_comes_first_while_it_asks_goes_on_as_the_first(void **state) {
+  (void)state;
+  answer(line_up_readers(), READS);
+  fake_command second = take("rw/read_acquire"), third = take("rw/read_acquire");
+  answer(second, READS);
+  UNTIL(line_length(read_lock) == 1);
+  answer(third, OTHERS_WRITE);
+  nothing_is_asked();
+  send_on_channel("*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$1\r\n1\r\n");
+  answer(take("rw/read_acquire"), READS);
+  end_readers();
+}
+
+/* Its release is heard, so there is nothing to ask before. */
+static void a_writer_asks_for_nothing_while_another_of_its_process_writes(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  lk_lock *plain = kit_lock(client, LK_WRITE, "job", &options);
+  kit_job writing[2];
+  fake_leave(server, "SUBSCRIBE");
+  for (int i = 0; i < 2; i++) readers[i] = kit_caller(client);
+  kit_begin_acquire(&writing[0], plain, readers[0], 20000);
+  answer(take("rw/write_acquire"), OTHERS_WRITE);
+  listening = fake_take(server);
+  send_on_channel("*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n");
+  fake_command first = take("rw/write_acquire");
+  kit_begin_acquire(&writing[1], plain, readers[1], 20000);
+  UNTIL(line_length(plain) == 2);
+  answer(first, WRITES);
+  EXPECT(LK_OK, kit_end(&writing[0]));
+  nothing_is_asked();
+
+  kit_begin_release(&writing[0], plain, readers[0]);
+  answer(take("rw/write_release"), RELEASED);
+  EXPECT(LK_OK, kit_end(&writing[0]));
+  send_on_channel("*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$1\r\n1\r\n");
+  answer(take("rw/write_acquire"), WRITES);
+  EXPECT(LK_OK, kit_end(&writing[1]));
+  lk_lock_close(plain);
+  for (int i = 0; i < 2; i++) lk_caller_free(readers[i]);
+  fake_forget(&listening);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -246,6 +368,10 @@ int main(void) {
       TEST(a_close_waits_until_all_is_taken_back),
       TEST(an_announcement_that_comes_too_late_makes_it_ask_again),
       TEST(a_heartbeat_follows_for_each_third),
+      TEST(those_behind_one_that_may_read_ask_side_by_side),
+      TEST(who_was_refused_beside_another_stands_in_line_again),
+      TEST(who_comes_first_while_it_asks_goes_on_as_the_first),
+      TEST(a_writer_asks_for_nothing_while_another_of_its_process_writes),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
