@@ -55,6 +55,22 @@ describe('a front', function()
     assert.matches('\nlatchkey_mock:1', (ask(conn, 'INFO')))
   end)
 
+  it('has the settings at which clients look before they trust a server', function()
+    assert.equal('*["appendfsync" "everysec" "appendonly" "no" "databases" "1" "hz" "10" '
+      .. '"lua-time-limit" "5000" "maxclients" "10000" "maxmemory" "0" "maxmemory-policy" '
+      .. '"noeviction" "min-replicas-to-write" "0" "notify-keyspace-events" "" '
+      .. '"proto-max-bulk-len" "536870912" "replica-read-only" "yes" "save" "" "timeout" "0"]',
+      (ask(conn, 'CONFIG', 'GET', '*')))
+  end)
+
+  it('writes a double in the newer protocol, and a text in the older', function()
+    conn:feed('ZADD z 1.5 a\r\n')
+
+    assert.equal('$3\r\n1.5\r\n', conn:feed('ZSCORE z a\r\n')[1].bytes)
+    conn:feed('HELLO 3\r\n')
+    assert.equal(',1.5\r\n', conn:feed('ZSCORE z a\r\n')[1].bytes)
+  end)
+
   it('reads commands in pieces of any size', function()
     local bytes = grammar.encode({ 'SET', 'k', ('x'):rep(300) }) .. 'GET k\r\n\r\n'
       .. grammar.encode({ 'STRLEN', 'k' })
@@ -335,6 +351,15 @@ describe('the faults of a front', function()
     assert.equal('$-1', (ask(conn, 'GET', 'k')))
     assert.matches('^%*%[:%d+ "manual"%]$', (ask(conn, 'MOCK', 'TIME')))
     assert.matches('^%-ERR', (ask(conn, 'MOCK', 'TIME', 'REAL')))
+  end)
+
+  it('stop time where it flows, and let it flow again', function()
+    front.flows = true
+
+    for _, word in ipairs({ 'manual', 'real' }) do
+      assert.equal('+OK', (ask(conn, 'MOCK', 'TIME', word)))
+      assert.matches('"' .. word .. '"', (ask(conn, 'MOCK', 'TIME')), 1, true)
+    end
   end)
 
   it('say what was called', function()

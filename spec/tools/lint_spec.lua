@@ -53,6 +53,14 @@ describe('lint', function()
     assert.equal('owner', findings[1].rule)
   end)
 
+  it('tells of keys and arguments that only the contract has', function()
+    local findings = lint.run({ FIXTURES .. 'unread/take.lua' })
+
+    assert.same({ 'takes', 'takes' }, rules_of(findings))
+    assert.matches('KEYS%[2%], "queue"', findings[1].message)
+    assert.matches('ARGV%[2%], "ttl"', findings[2].message)
+  end)
+
   for _, rule in ipairs(lint.rules) do
     -- These are about several files: they have specs of their own.
     if rule.id ~= 'file' and rule.id ~= 'ledger' and rule.id ~= 'forms' then

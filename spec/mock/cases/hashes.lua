@@ -58,6 +58,7 @@ return {
   { 'HINCRBY h n 5', gives = 5 },
   { 'HINCRBY h n -7', after = 'HSET h n 5; PEXPIRE h 50000', gives = -2 },
   { 'HGET h n', after = 'HINCRBY h n 9007199254740991', gives = '9007199254740991' },
+  { 'HINCRBY h n -9007199254740991', gives = -9007199254740991 },
   { 'HINCRBY h n 1.5', fails = NOT_INTEGER },
   { 'HINCRBY k n 1.5', after = 'SET k v', fails = NOT_INTEGER },
   { 'HINCRBY k n 1', after = 'SET k v', fails = WRONGTYPE },

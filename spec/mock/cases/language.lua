@@ -23,6 +23,7 @@ local CASES = {
   { "string.format('%d', 'x')", "!bad argument #2 to 'format' (number expected, got string)" },
   { "string.format('%a', 1)", "!invalid option '%a' to 'format'" },
   { "string.format('%123d', 1)", '!invalid format (width or precision too long)' },
+  { "string.format('%.100f', 1)", '!invalid format (width or precision too long)' },
   { "string.format('%5.1f|%.1f', 0.25, 0.05)", 'string   0.2|0.1' },
   { "string.format('%.0f %.0f', 0.5, 1.5)", 'string 0 2' },
   { "string.format('%d %i %x', '10', 3.7, 255)", 'string 10 3 ff' },

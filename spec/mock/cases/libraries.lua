@@ -37,6 +37,7 @@ return {
   shown('struct.unpack("dLc0", struct.pack("dLc0", 1.5, 3, "xyz"))', { '1.5', 'xyz', '20' }),
   shown('struct.unpack("L", ("\\255"):rep(8))', { '1.844674407371e+19', '9' }),
   shown('struct.size("!8bd"), struct.size("i3 h")', { '16', '5' }),
+  shown('struct.size("qbk7")', { '1' }), -- letters and digits that are no option count for nothing
   fails('struct.pack("i")', "bad argument #2 to 'pack' (number expected, got nil)"),
   fails('struct.pack("c3", "ab")', "bad argument #3 to 'pack' (string too short)"),
   fails('struct.pack("y", 1)', "bad argument #1 to 'pack' (invalid format option 'y')"),

@@ -30,7 +30,7 @@ interface_is_kept() { tools/lib/build.sh dev build/dev latchkey_shared && tools/
 section_lint() {
   local files
   check 'latchkey lint' "$LK_BUILD/latchkey" lint
-  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/cmutants tools/release tools/fidelity tools/floors tools/site tools/words spec scripts c/src
+  have luacheck 'luacheck' && check 'luacheck' luacheck -q tools tools/cmutants tools/luamutants tools/release tools/fidelity tools/floors tools/site tools/words spec scripts c/src
   check 'floors of c/src' tools/floors "$LK_BUILD"
   check 'words' tools/words --strict
   mapfile -t files < <(find c -name '*.[ch]')
