@@ -99,7 +99,7 @@ describe('random command sequences', function()
 
     assert.is_nil(late:try(hashes))
 
-    assert.equal(2, times)
+    assert.is_true(times >= 2) -- more on a machine that has no time for the server
   end)
 
   it('are compared by keys of one moment, whichever of them are about to expire', function()
@@ -128,13 +128,16 @@ describe('random command sequences', function()
     if not oracle then
       return pending(missing)
     end
-    local once, times = Random.new(oracle), 0
+    local once, differs = Random.new(oracle), true
     function once.mock:command(...)
-      times = times + ((...) == 'HLEN' and 1 or 0)
-      if (...) == 'HLEN' and times == 1 then
+      if (...) == 'HLEN' and differs then
         return 99
       end
       return getmetatable(self).__index.command(self, ...)
+    end
+    function once:again(...)
+      differs = false
+      return getmetatable(self).__index.again(self, ...)
     end
     local hashes = 2
 
