@@ -257,6 +257,21 @@ describe('latchkey acl', function()
     assert.equal(69, as_user('ls').code)
   end)
 
+  for _, family in ipairs({ 'lock', 'mutex', 'countdown' }) do
+    it('lets an operator break a lock also where --family is ' .. family, function()
+      server:command('FLUSHALL')
+      user('--operator', '--family', family, '--names', 'orders:*')
+      server:command('HSET', 'orders:1', OWNER, '1')
+      server:command('SET', 'orders:2', OWNER)
+
+      for _, name in ipairs({ 'orders:1', 'orders:2' }) do
+        local result = as_user('break', '--yes', name)
+        assert.equal(0, result.code, result.err)
+      end
+      assert.equal('0', server:command('DBSIZE'))
+    end)
+  end
+
   it('names CLIENT SETINFO only when it is told to, for servers that know it', function()
     assert.falsy(rule():find('setinfo', 1, true))
     assert.truthy(rule('--setinfo'):find(' +client|setinfo ', 1, true))

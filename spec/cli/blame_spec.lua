@@ -195,6 +195,54 @@ describe('latchkey blame', function()
     assert.equal(1, blame('l1').code)
   end)
 
+  it('goes on where one of those who answer says what it does not know', function()
+    local holder = program.start(program.exec(server, { 'job' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('job')
+    end)
+    program.start(program.exec(server, { '-q', 'job' }, { 'true' }))
+    local answer = '{"answer":1,"client":"other","uuid":"d31bad7c-5ea3-4445-9f82-f7eabf061e0d",'
+      .. '"waits":[{"kind":"\\u001b[31m","name":"a"},{"kind":"lock","name":"a}"},'
+      .. '{"kind":"lock","name":"job","caller":1,"waited_ms":1e999}],"holds":[]}'
+    program.start_any('sh', { '-c', [[redis-cli -s "$0" --csv SUBSCRIBE 'latchkey:ask:{{}' |
+      sed -un 's/.*"1 \(latchkey:answer:[^"]*\)"$/\1/p' |
+      while read -r channel; do redis-cli -s "$0" PUBLISH "$channel" "$1"; done]],
+      server.socket, answer })
+    local document
+    program.eventually('both answer', function()
+      document = json('--within', '10s')
+      return document.answered == 2 and #document.locks > 0
+    end)
+
+    assert.equal(1, #document.locks)
+    assert.equal('job', document.locks[1].name)
+    assert.equal(2, #document.locks[1].waits)
+    holder:kill(signal.SIGTERM)
+  end)
+
+  it('names a deadlock beside a lock that its user may not read, and says which', function()
+    ring({ PAIRS.lock, PAIRS.lock })
+    program.start(program.exec(server, { 'other' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('other')
+    end)
+    program.start(program.exec(server, { '-q', 'other' }, { 'true' }))
+    program.eventually('it waits', function()
+      return server:waiters('other') == 1
+    end)
+    server:command('ACL', 'SETUSER', 'op', 'on', 'nopass', '+@all', '&*', '~l*', '~*{l*')
+    local words = { 'blame', '--within', '10s', '--url',
+      (server.url:gsub('^unix://', 'unix://op@')) }
+
+    local found = program.run(words)
+
+    assert.equal(1, found.code, found.err)
+    assert.truthy(found.out:find('^DEADLOCK of 2 clients\n'), found.out)
+    assert.truthy(found.out:find('\nother %(lock%)\n  who holds it is not known: '), found.out)
+    words[#words + 1] = 'other'
+    assert.equal(2, program.run(words).code)
+  end)
+
   it('is refused where the user may not ask, and the waiting go on where they may not answer',
     function()
       local function user(...)

@@ -203,6 +203,24 @@ describe('latchkey bundle', function()
     assert.same(before, { utils.readfile(file), utils.readfile(file .. '.sig') })
   end)
 
+  it('leaves an earlier bundle, its digest, its signature where a new one has no room', function()
+    local private, file = key('ops'), program.folder() .. '/b.tar.gz'
+    run('bundle', '-o', file, '--sign', private)
+    local function all()
+      return { utils.readfile(file, true), utils.readfile(file .. '.sha256'),
+        utils.readfile(file .. '.sig'), #dir.getfiles(path.dirname(file)) }
+    end
+    local before = all()
+
+    -- Room for all of it but its end, which is written when the file is closed.
+    local _, code, _, err = utils.executeex(('trap "" XFSZ; ulimit -f %d; %s bundle -o %s '
+      .. '--set-version 9.9.9'):format(math.floor((#before[1] - 1) / 512), program.path, file))
+
+    assert.equal(1, code)
+    assert.equal(('latchkey bundle: %s: File too large\n'):format(file), err)
+    assert.same(before, all())
+  end)
+
   it('removes a signature of other bytes when it writes without one', function()
     local private, file = key('ops'), program.folder() .. '/b.tar.gz'
     run('bundle', '-o', file, '--sign', private)
@@ -346,6 +364,14 @@ describe('latchkey diff', function()
     assert.truthy(result.out:find('changed  my/count 1.0.0 -> 1.0.1\n', 1, true))
     assert.truthy(result.out:find('\n-return {1, redis.call(', 1, true))
     assert.falsy(result.out:find('  version:', 1, true))
+  end)
+
+  it('shows nothing that a terminal obeys', function()
+    local result = run('diff', scripts('1.0.0', 0), scripts('1.0.1', '1 --\27[2K\r'))
+
+    assert.equal(1, result.code)
+    assert.truthy(result.out:find('1 --\\x1b[2K\\x0d}', 1, true), result.out)
+    assert.falsy(result.out:find('[\27\r]'))
   end)
 
   it('says when the version does not tell', function()

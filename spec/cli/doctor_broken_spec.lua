@@ -225,4 +225,13 @@ describe('latchkey doctor of a broken server', function()
       assert.truthy(other[#other].message:find(family, 1, true), other[#other].message)
     end
   end)
+
+  it('is shown by status without what a terminal obeys', function()
+    local url = server('well', 'valkey_version:8.0.1\27[2J\194\155')
+
+    local result = program.run({ 'status', '--url', url })
+
+    assert.truthy(result.out:find('version 8.0.1\\x1b[2J\\xc2\\x9b', 1, true), result.out)
+    assert.falsy(result.out:find('[\27\194]'))
+  end)
 end)

@@ -170,7 +170,22 @@ describe('latchkey on the locks of a server', function()
       assert.equal(2, code)
       assert.is_false(document.complete)
       assert.equal(1, #document.locks)
-      assert.equal(64, run('ls', '--limit', '0').code)
+      for _, limit in ipairs({ '0', '1.5', 'nan', 'inf', '-1', '1e3' }) do
+        assert.equal(64, run('ls', '--limit', limit).code, limit)
+      end
+    end)
+
+    it('writes JSON whatever a hold count and a name are', function()
+      lock('many', LATCHKEY, ('9'):rep(400))
+      lock('\237\160\128', LATCHKEY)
+
+      local document, code = json('ls')
+
+      assert.equal(0, code)
+      assert.same({ 'many', '\\xed\\xa0\\x80' },
+        { document.locks[1].name, document.locks[2].name })
+      assert.equal(require('cjson').null, document.locks[1].holders[1].holds)
+      assert.equal(0, select(2, json('inspect', 'many')))
     end)
 
     it('shows a table', function()
@@ -259,6 +274,17 @@ describe('latchkey on the locks of a server', function()
       assert.equal(64, run('inspect', 'list').code)
       assert.equal(64, run('inspect', '--kind', 'mutex', 'job').code)
       assert.equal(64, run('inspect', 'a}b').code)
+    end)
+
+    it('shows nothing that a terminal obeys, also of what is no lock', function()
+      server:command('HSET', 'h', 'mode', '\27]0;other title\7')
+      server:command('HSET', 'i', LATCHKEY, '1', '\194\1552J', '1')
+
+      local hash, owners = run('inspect', 'h').out, run('inspect', 'i').out
+
+      assert.truthy(hash:find('mode     \\x1b]0;other title\\x07\n', 1, true), hash)
+      assert.truthy(owners:find('\\xc2\\x9b2J', 1, true), owners)
+      assert.falsy((hash .. owners):find('[%z\1-\9\11-\31\127-\255]'))
     end)
 
     it('shows no contents of a hash that is far too large', function()
@@ -375,6 +401,33 @@ describe('latchkey on the locks of a server', function()
       assert.equal(64, run('break', 'profile', '--yes', '--kind', 'fenced').code)
       assert.equal(64, run('break', 'a}b', '--yes').code)
       assert.equal('3', server:command('DBSIZE'))
+    end)
+
+    it('says what to type next as one word for a shell', function()
+      server:command('SET', 'x; id > "$HOME"', '3')
+
+      local unsure = run('break', 'x; id > "$HOME"', '--yes')
+
+      assert.equal(64, unsure.code)
+      assert.truthy(unsure.err:find([[latchkey break 'x; id > "$HOME"' --kind ]], 1, true),
+        unsure.err)
+    end)
+
+    it('tells of what was done also where the rest of it is refused', function()
+      local mine = LATCHKEY:gsub('7$', '8')
+      server:command('HSET', 'job', LATCHKEY, '1')
+      server:command('RPUSH', 'redisson_lock_queue:{job}', mine)
+      server:command('ACL', 'SETUSER', 'op', 'on', 'nopass', '~*', '+@all', 'resetchannels',
+        '&redisson_lock__channel:{job}:*')
+      local url = server.url:gsub('^unix://', 'unix://op@')
+
+      local result = program.run({ 'break', 'job', '--yes', '--url', url })
+
+      assert.equal(69, result.code)
+      assert.truthy(result.out:find('^job is broken; it was held by ' .. LATCHKEY:gsub('%-', '%%-')
+        .. '%.\n$'), result.out)
+      assert.truthy(result.err:find('NOPERM', 1, true), result.err)
+      assert.is_true(server:is_free('job'))
     end)
 
     it('does nothing unasked when nobody can be asked', function()

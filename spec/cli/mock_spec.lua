@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 local signal = require('posix.signal')
+local socket = require('posix.sys.socket')
 local stat = require('posix.sys.stat')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -109,6 +111,19 @@ describe('latchkey mock', function()
     assert.equal(69, result.code)
     assert.truthy(result.err:find('is no socket', 1, true))
     assert.equal('kept', utils.readfile(file))
+  end)
+
+  it('leaves a socket of another kind that somebody listens on', function()
+    local file = program.folder() .. '/datagrams'
+    local fd = assert(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM, 0))
+    assert(socket.bind(fd, { family = socket.AF_UNIX, path = file }))
+
+    local result = program.run({ 'mock', '--url', 'unix://' .. file })
+    unistd.close(fd)
+
+    assert.equal(69, result.code)
+    assert.truthy(result.err:find('whether another server uses it is not known', 1, true))
+    assert.truthy(stat.stat(file))
   end)
 
   it('asks for the password of its URL', function()

@@ -232,6 +232,13 @@ describe('latchkey top', function()
     assert.equal(15, process:wait().signal)
   end)
 
+  it('ends when nobody reads its frames, also where SIGPIPE is ignored', function()
+    local script = ([[trap '' PIPE; %s top --json --every 100ms --url %s | head -n 1 >/dev/null]])
+      :format(program.path, server.url)
+
+    assert.equal(0, program.start_any('sh', { '-c', script }):wait().code)
+  end)
+
   it('exits 64 without a terminal, and for what it cannot do; 69 without a server', function()
     local plain = program.run({ 'top', '--url', server.url })
     local often = program.run({ 'top', '--url', server.url, '--every', '1ms', '--once' })

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
 local path = require('pl.path')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local adopt = require('latchkey.lint.adopt')
@@ -104,6 +105,26 @@ describe('latchkey adopt', function()
     assert.same({ 0, 64, 0, 64 }, { first, again, forced, needless })
     assert.matches('has a contract', why)
     assert.matches('has a header', because)
+  end)
+
+  it('writes nothing where one of several files is wrong', function()
+    utils.writefile(folder .. '/shop/give.lua', 'return 1')
+    utils.writefile(folder .. '/shop/take.lua', 'return 1\nlocal x =')
+
+    local code = command.run('adopt', folder .. '/shop/give.lua', folder .. '/shop/take.lua')
+
+    assert.equal(64, code)
+    assert.is_false(path.exists(folder .. '/shop/give.contract'))
+  end)
+
+  it('says when there was no room for what it wrote', function()
+    utils.writefile(folder .. '/shop/take.lua', 'return 1')
+    unistd.link('/dev/full', folder .. '/shop/take.contract', true)
+
+    local code, _, why = command.run('adopt', '--force', folder .. '/shop/take.lua')
+
+    assert.equal(64, code)
+    assert.matches('take%.contract: No space left on device', why)
   end)
 
   it('says what cannot be read, and where', function()

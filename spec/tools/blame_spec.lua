@@ -175,6 +175,15 @@ describe('an answer', function()
     assert.same({}, found.holds)
   end)
 
+  it('has no kinds, names and numbers that no lock has', function()
+    local found = answer.read('{"answer":1,"client":"c","uuid":"' .. UUID .. '","waits":['
+      .. '{"kind":"later","name":"a"},{"kind":"__index","name":"a"},{"kind":"lock","name":""},'
+      .. '{"kind":"lock","name":"a}"},{"kind":"lock","name":"' .. ('x'):rep(513) .. '"},'
+      .. '{"kind":"read","name":"a","waited_ms":1e999,"rest_ms":NaN,"caller":1}],"holds":[]}')
+
+    assert.same({ { kind = 'read', name = 'a', caller = 1 } }, found.waits)
+  end)
+
   it('is none if it is anything else', function()
     for _, text in ipairs({ '', '7', 'null', '[]', '{}', '{"answer":2}', '{"answer":1}',
       '{"answer":1,"client":"c","uuid":"../x"}', ('['):rep(100), '{"answer":1,"client":7,"uuid":"'

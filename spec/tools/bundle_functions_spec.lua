@@ -27,6 +27,15 @@ describe('a function library', function()
     assert.equal('end}', there[#own + 1])
   end)
 
+  it('is never made of bytecode, which would be read without a check', function()
+    script.source = string.dump(function() return 1 end)
+
+    local code, why = functions.library(script)
+
+    assert.is_nil(code)
+    assert.equal('lock/release is bytecode; a server takes the text of a script', why)
+  end)
+
   it('registers one function with the flags of the header, which says where it is from', function()
     local registered
     local code = functions.library(script):gsub('^#!', '--')

@@ -78,6 +78,9 @@ describe('evidence', function()
     ['a figure that is no number'] = { function(statement)
       statement.predicate.parts[1].figures.findings = 'none'
     end, 'no statement that this version knows' },
+    ['a control character that is none of ASCII'] = { function(statement)
+      statement.predicate.parts[1].says = 'well\194\1552J'
+    end, 'no statement that this version knows' },
     ['a figure without a name'] = { function(statement)
       statement.predicate.parts[1].figures = { 1, 2 }
     end, 'no statement that this version knows' },
@@ -101,6 +104,14 @@ describe('evidence', function()
       assert.truthy(why:find(case[2], 1, true), why)
     end)
   end
+
+  it('is refused with a figure that JSON has no number for', function()
+    local statement, why = evidence.read(written():gsub('"findings": 0', '"findings": 1e999', 1),
+      scripts)
+
+    assert.is_nil(statement)
+    assert.matches('no statement that this version knows', why)
+  end)
 
   it('travels in a bundle, which refuses what is about other scripts', function()
     local about = { name = 'mine', version = '1.0.0' }

@@ -1,8 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- JSON in one form. Unlike cjson's: the names of an object are sorted, "/" stands as it is, and an
--- integer has all of its digits.
+-- JSON in one form. Unlike cjson's: the names of an object are sorted, "/" stands as it is, an
+-- integer has all of its digits, a number that is not finite is null, and what is no UTF-8 is
+-- written as \xNN.
 local cjson = require('cjson')
 local tablex = require('pl.tablex')
+
+local text = require('latchkey.cli.text')
 
 local json = {}
 
@@ -31,15 +34,24 @@ local function object_of(value, indent)
     or '{' .. table.concat(parts, ',') .. '}'
 end
 
+local function plain_number(number)
+  if number - number ~= 0 then
+    return 'null'
+  end
+  return number % 1 == 0 and ('%.0f'):format(number) or cjson.encode(number)
+end
+
 ---A value as JSON; an empty table is an empty array.
 ---@param value any
 ---@param indent? string of the first line: then each member has a line; without it, all is on one
 ---@return string
 function json.encode(value, indent)
-  if type(value) == 'number' and value % 1 == 0 then
-    return ('%.0f'):format(value)
+  if type(value) == 'number' then
+    return plain_number(value)
+  elseif type(value) == 'string' then
+    return (cjson.encode(text.utf8(value)):gsub('\\/', '/'))
   elseif type(value) ~= 'table' then
-    return (cjson.encode(value):gsub('\\/', '/'))
+    return cjson.encode(value)
   elseif #value > 0 or next(value) == nil then
     return array_of(value, indent)
   end

@@ -102,6 +102,16 @@ beside_hiredis() {
     -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" && "$work/beside" local:
 }
 
+# Distributions say from the root on where libraries are: the file of pkg-config and the program's
+# way to the library follow.
+absolute_folders() {
+  cmake -S "$root" -B "$work/absolute" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_INSTALL_PREFIX='/opt/a b' -DCMAKE_INSTALL_LIBDIR='/opt/a b/lib64' &&
+    PKG_CONFIG_PATH=$work/absolute pkg-config --cflags --libs latchkey |
+    grep -F -- '-I/opt/a\ b/include -L/opt/a\ b/lib64 -llatchkey' &&
+    grep -F "\$ORIGIN/../lib64" "$work/absolute/c/cli/cmake_install.cmake"
+}
+
 # Names of others, hiredis' above all, must not meet an application's own.
 exports_only_its_own() {
   others=$(nm "$@" "$library" | awk 'NF == 3 && $3 !~ /^lk_/ { print $3 }')
@@ -119,13 +129,14 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((14 + $(echo "$examples" | wc -l)))"
+echo "1..$((15 + $(echo "$examples" | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
 check 'scripts of its own, by CMake' own_scripts
 check 'shared library, by pkg-config' by_pkg_config
 check 'static library, by pkg-config' by_pkg_config --static
+check 'libraries in a folder that is named from the root on' absolute_folders
 check 'the example in C of the README' readme_in_c
 check 'the example in shell of the README' readme_in_shell
 library=$(find "$prefix" -name liblatchkey.so)

@@ -6,6 +6,7 @@ local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local ledger = require('latchkey.script.ledger')
+local whole_file = require('latchkey.whole_file')
 
 local changes = {}
 
@@ -158,7 +159,7 @@ function changes.text(change)
   for i, side in ipairs({ 'before', 'after' }) do
     local script = change[side]
     copies[i] = path.tmpname()
-    local written, why = utils.writefile(copies[i], script and script.source or '', true)
+    local written, why = whole_file.write(copies[i], script and script.source or '')
     if not written then
       return nil, why
     end

@@ -9,6 +9,7 @@ local tablex = require('pl.tablex')
 local digest = require('latchkey.digest')
 local envelope = require('latchkey.bundle.envelope')
 local json = require('latchkey.json')
+local safe = require('latchkey.cli.text').safe
 
 local evidence = {}
 
@@ -117,7 +118,11 @@ end
 
 -- A text that a terminal may show.
 local function is_plain(text)
-  return type(text) == 'string' and not text:find('%c')
+  return type(text) == 'string' and safe(text) == text
+end
+
+local function is_finite(number)
+  return type(number) == 'number' and number - number == 0
 end
 
 local function wrong_figures(figures)
@@ -125,7 +130,7 @@ local function wrong_figures(figures)
     return true
   end
   for name, number in pairs(figures) do
-    if not is_plain(name) or type(number) ~= 'number' then
+    if not is_plain(name) or not is_finite(number) then
       return true
     end
   end
@@ -134,7 +139,7 @@ end
 local function wrong_part(part)
   return type(part) ~= 'table' or not is_plain(part.name) or not is_plain(part.command)
     or not is_plain(part.says) or not is_plain(part.bounds or '')
-    or wrong_figures(part.figures or {}) or type(part.minutes) ~= 'number'
+    or wrong_figures(part.figures or {}) or not is_finite(part.minutes)
 end
 
 local function wrong_form(statement)

@@ -35,6 +35,10 @@ end
 function functions.library(script)
   local body, is_flags = code_of(script.source)
   local first = is_flags and '\n' or ''
+  -- LuaJIT reads bytecode without a check: what somebody made up crashes it.
+  if script.source:find('^\27') then
+    return nil, script.name .. ' is bytecode; a server takes the text of a script'
+  end
   local compiled, wrong = loadstring(first .. body, '=' .. script.name)
   if compiled then
     -- A function has no "..." as a script has.

@@ -2,7 +2,6 @@
 -- Bundles: scripts as operations receive them, in one file that is the same bytes wherever it is
 -- built. There is one form: what is read must be what writing it again gives, byte for byte.
 local path = require('pl.path')
-local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local digest = require('latchkey.digest')
@@ -13,6 +12,7 @@ local manifest = require('latchkey.bundle.manifest')
 local pages = require('latchkey.bundle.pages')
 local report = require('latchkey.cli.report')
 local tar = require('latchkey.bundle.tar')
+local whole_file = require('latchkey.whole_file')
 
 local bundle = {}
 
@@ -153,10 +153,10 @@ local function write_script(script, folder)
   local stem = path.join(folder, script.name)
   local made, why = require('pl.dir').makepath(path.dirname(stem))
   if made then
-    made, why = utils.writefile(stem .. '.lua', script.source, true)
+    made, why = whole_file.write(stem .. '.lua', script.source)
   end
   if made and script.contract then
-    made, why = utils.writefile(stem .. '.contract', script.contract, true)
+    made, why = whole_file.write(stem .. '.contract', script.contract)
   end
   return made, why
 end

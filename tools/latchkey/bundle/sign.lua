@@ -3,6 +3,8 @@
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local whole_file = require('latchkey.whole_file')
+
 local sign = {}
 
 -- What is signed for another purpose is no signature of a bundle.
@@ -60,7 +62,7 @@ function sign.check(bytes, signature, allowed)
   local list, why = principals(signature, allowed)
   -- A copy of its own: nobody changes the file between this look and the next.
   local copy = path.tmpname()
-  local written, wrong = utils.writefile(copy, bytes, true)
+  local written, wrong = whole_file.write(copy, bytes)
   local signer
   for _, principal in ipairs(written and list or {}) do
     local good

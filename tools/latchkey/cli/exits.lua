@@ -16,7 +16,8 @@ return {
     text = 'load, status, verify, doctor, ls, top: a server could not be asked, or only part of it',
     hint = 'check the server that the message names, then run the command again' },
   { code = 2, commands = { 'blame' },
-    text = 'blame: no deadlock was found, but some clients that wait could not be asked',
+    text = 'blame: no deadlock was found, but some clients that wait could not be asked, or the '
+      .. 'holders of a lock not be read',
     hint = 'read which and why: most need latchkey acl --answers' },
   { code = 2, commands = { 'check' },
     text = 'check: a bound was reached before every order was explored',

@@ -105,8 +105,9 @@ end
 ---The result: a JSON document with --json, else the text.
 ---@param fields table of the document
 ---@param shown string
+---@return any written nil where it could not be; the exit code tells of that, too
 function Context:result(fields, shown)
-  self.stdout:write(self.json and report.json(self.command, fields) or shown)
+  return self.stdout:write(self.json and report.json(self.command, fields) or shown)
 end
 
 ---A client of the server that the call names. It loads no scripts by being opened.
@@ -149,13 +150,16 @@ local function parse(parser, arguments)
   return parsed and args, args
 end
 
----For options whose value is a number: argparse then says which word is none.
+-- Below 2^53.
+local DIGITS_MAX = 15
+
+---For options whose value is a whole number: argparse then says which word is none.
 ---@param word string
----@return number|nil
+---@return integer|nil
 ---@return string|nil why
 function cli.number(word)
-  local number = tonumber(word)
-  return number, number == nil and ('"%s" is not a number'):format(text.safe(word)) or nil
+  local number = word:find('^%d+$') and #word <= DIGITS_MAX and tonumber(word) or nil
+  return number, number == nil and ('"%s" is not a whole number'):format(text.safe(word)) or nil
 end
 
 -- Below what the command's own epilog says.

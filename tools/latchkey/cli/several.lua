@@ -45,7 +45,7 @@ local function document(record)
   local fields = record.fields or {}
   fields.target, fields.exit = record.target, record.code
   fields.error = record.err and { status = record.err.status, hint = record.err.hint or '',
-    message = text.safe(record.err.message) } or nil
+    message = text.safe(record.err.message) } or fields.error
   return fields
 end
 

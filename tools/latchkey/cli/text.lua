@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Words for people: durations, bytes that may be anything, what was probably meant.
+local utils = require('pl.utils')
+
 local text = {}
 
 local QUOTED = {
@@ -53,14 +55,47 @@ function text.show_ms(ms)
   return ('%d min'):format(ms / 60000)
 end
 
--- What follows a first byte of UTF-8: how many continuation bytes.
-local function continuations(byte)
-  if byte < 0x80 then
-    return 0
-  elseif byte < 0xC2 or byte > 0xF4 then
-    return nil
+-- UTF-8 as RFC 3629 has it: the bytes of one character, by its first byte. No surrogates, nothing
+-- above U+10FFFF, and no character in more bytes than it needs. Those of U+0080 to U+009F are
+-- control characters, which a terminal obeys.
+local FIRST = {
+  { 0x00, 0x7F, '' }, { 0xC2, 0xDF, '[\128-\191]' }, { 0xE0, 0xE0, '[\160-\191][\128-\191]' },
+  { 0xE1, 0xEC, '[\128-\191][\128-\191]' }, { 0xED, 0xED, '[\128-\159][\128-\191]' },
+  { 0xEE, 0xEF, '[\128-\191][\128-\191]' },
+  { 0xF0, 0xF0, '[\144-\191][\128-\191][\128-\191]' },
+  { 0xF1, 0xF3, '[\128-\191][\128-\191][\128-\191]' },
+  { 0xF4, 0xF4, '[\128-\143][\128-\191][\128-\191]' },
+}
+local REST = {}
+for _, row in ipairs(FIRST) do
+  for byte = row[1], row[2] do
+    REST[byte] = '^.' .. row[3]
   end
-  return byte < 0xE0 and 1 or byte < 0xF0 and 2 or 3
+end
+
+local function is_control(character)
+  return character:find('^[%z\1-\31\127]') ~= nil or character:find('^\194[\128-\159]') ~= nil
+end
+
+local function hexadecimal(bytes)
+  return (bytes:gsub('.', function(byte)
+    return ('\\x%02x'):format(byte:byte())
+  end))
+end
+
+local function escape(bytes, is_unsafe)
+  local parts, i = {}, 1
+  while i <= #bytes do
+    local rest = REST[bytes:byte(i)]
+    local character = rest and bytes:match(rest, i)
+    if character and not is_unsafe(character) then
+      parts[#parts + 1] = character
+    else
+      parts[#parts + 1] = hexadecimal(character or bytes:sub(i, i))
+    end
+    i = i + #(character or '.')
+  end
+  return table.concat(parts)
 end
 
 ---Text that may stand in JSON and on a terminal: control characters, and bytes that are no UTF-8,
@@ -68,20 +103,34 @@ end
 ---@param bytes string
 ---@return string
 function text.safe(bytes)
-  local parts, i = {}, 1
-  while i <= #bytes do
-    local byte = bytes:byte(i)
-    local more = continuations(byte)
-    local sequence = more and bytes:match('^[%z\1-\127\194-\244]' .. ('[\128-\191]'):rep(more), i)
-    if not sequence or byte < 0x20 or byte == 0x7F then
-      parts[#parts + 1] = ('\\x%02x'):format(byte)
-      i = i + 1
-    else
-      parts[#parts + 1] = sequence
-      i = i + #sequence
-    end
-  end
-  return table.concat(parts)
+  return bytes:find('[^ -~]') and escape(bytes, is_control) or bytes
+end
+
+---The same of several lines, which stay lines; tabulators stay, too.
+---@param bytes string
+---@return string
+function text.safe_lines(bytes)
+  return (bytes:gsub('[^\n\t]+', text.safe))
+end
+
+local function never()
+  return false
+end
+
+---Text that may stand in JSON, where control characters have a form of their own: bytes that are no
+---UTF-8 as \xNN.
+---@param bytes string
+---@return string
+function text.utf8(bytes)
+  return bytes:find('[\128-\255]') and escape(bytes, never) or bytes
+end
+
+---A word of a command that is to be typed, as a shell takes it. One with control characters is none
+---that can be typed so.
+---@param bytes string
+---@return string
+function text.shell_word(bytes)
+  return utils.quote_arg(text.safe(bytes))
 end
 
 local function edits(a, b)

@@ -137,7 +137,7 @@ function permissions.check(client, node, home, options)
   if list and #list > 0 then
     return finding('problem', ('the user %s lacks %s'):format(text.safe(user),
       text.safe(table.concat(list, ' '))), ('latchkey acl %s%s prints a rule that allows it')
-      :format(text.safe(user), options.topology and ' --' .. options.topology or ''))
+      :format(text.shell_word(user), options.topology and ' --' .. options.topology or ''))
   elseif list then
     return finding('good', ('the user %s may do all that scripts need%s'):format(text.safe(user),
       options.name and ' on ' .. text.safe(options.name) or ''))

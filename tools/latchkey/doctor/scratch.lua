@@ -123,7 +123,7 @@ function scratch.check(client, home, families, below)
       :format(text.safe(name), table.concat(denied, ', ')),
       below and ('a rule with the pattern %s* lets one be tried; of a rule with the exact name, '
         .. 'try the lock itself: latchkey exec --wait 0ms %s -- true'):format(text.safe(below),
-        text.safe(below))
+        text.shell_word(below))
         or '--name NAME tries names that begin with NAME')
   end
   return findings

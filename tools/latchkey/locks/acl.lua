@@ -5,6 +5,7 @@ local path = require('pl.path')
 local tablex = require('pl.tablex')
 
 local catalog = require('latchkey.script.catalog')
+local kinds = require('latchkey.locks.kinds')
 local lint_script = require('latchkey.lint.script')
 local sorted = require('latchkey.sorted')
 
@@ -168,9 +169,13 @@ local function add_patterns(keys, channels, script, options)
   end
 end
 
-local function wanted_families(home, families, folder)
+-- Whoever looks after locks reads a key as each kind that it may be of: those of all kinds.
+local function wanted_families(home, options)
+  local families = options.families
   if not families or #families == 0 then
-    families = acl.families(home, folder)
+    families = acl.families(home, options.folder)
+  elseif options.operator then
+    families = tablex.union(families, kinds.NAMES)
   end
   local wanted = {}
   for _, family in ipairs(families) do
@@ -217,7 +222,7 @@ end
 ---@return table rule { commands, keys, channels }, each sorted
 function acl.rule(home, options)
   local commands, keys, channels = {}, {}, {}
-  local families = wanted_families(home, options.families, options.folder)
+  local families = wanted_families(home, options)
   for _, script in ipairs(scripts_of(home, options.folder)) do
     if families[script.name:match('^[^/]+')] or families[script.name] then
       add_commands(commands, script)

@@ -3,6 +3,9 @@
 -- others, and is taken apart with care.
 local cjson = require('cjson.safe').new()
 
+local kinds = require('latchkey.locks.kinds')
+local names = require('latchkey.script.names')
+
 -- Answers are flat.
 cjson.decode_max_depth(5)
 
@@ -21,15 +24,27 @@ local function bytes_of(value)
 end
 
 local function number_of(value)
-  return type(value) == 'number' and value == value and value or nil
+  return type(value) == 'number' and value - value == 0 and value or nil
 end
 
--- The entries of a list that have a kind and a name.
+-- A kind that locks of this version have; read and write are the two of one.
+local function kind_of(value)
+  return (kinds.ROWS[value] or value == 'read' or value == 'write') and value or nil
+end
+
+-- In bytes; nil for what no lock is called.
+local function name_of(value)
+  local name = bytes_of(value)
+  return name and names.check(name) and name or nil
+end
+
+-- The entries of a list that have a kind and a name. What a later version may have beside them is
+-- passed over.
 local function list_of(value)
   local list = {}
   for _, entry in ipairs(type(value) == 'table' and value or {}) do
-    local kind = type(entry) == 'table' and text_of(entry.kind)
-    local name = kind and bytes_of(entry.name)
+    local kind = type(entry) == 'table' and kind_of(text_of(entry.kind))
+    local name = kind and name_of(entry.name)
     if name then
       list[#list + 1] = { kind = kind, name = name, owner = text_of(entry.owner),
         caller = number_of(entry.caller), count = number_of(entry.count),

@@ -2,7 +2,8 @@
 -- Who waits for whom. Those who can wait or hold are units: a caller of a client, or a whole client
 -- that says that its callers are one. A picture has
 --   units  by name: { client, waits }
---   locks  by "family name": { kind, name, holders }
+--   locks  by "family name": { kind, name, holders, unread }; `unread` is why its holders are not
+--          known: nobody is blamed for it
 -- A wait is { unit, lock, kind, any }: it ends when all who hold the lock release it, or, where
 -- `any`, one of them. A holder has `units`, all of which must get on before it releases; none: who
 -- that is, or what it does, is not known, and it may get on.
@@ -184,19 +185,24 @@ end
 ---@param read fun(kind: string, name: string): table|nil, table|nil a view of the lock, or an error
 ---@param further? { kind: string, name: string }[] locks that nobody who answers waits for
 ---@return table|nil picture
----@return table|nil err
+---@return table|nil err none of the locks could be read
 function blame.picture(answers, read, further)
   local picture, by_owner = begin(answers, further)
+  local known, failure = 0, nil
   for key in tablex.sort(picture.locks) do
     local lock = picture.locks[key]
     local view, err = read(lock.kind, lock.name)
     if view then
       add_holders(lock, view, by_owner)
-    elseif err.status == 'LK_WRONGTYPE' then
-      lock.free = 0
     else
-      return nil, err
+      lock.free = 0
+      lock.unread = err.status ~= 'LK_WRONGTYPE' and err or nil
+      failure = failure or lock.unread
     end
+    known = known + (lock.unread and 0 or 1)
+  end
+  if failure and known == 0 then
+    return nil, failure
   end
   return picture
 end

@@ -118,7 +118,7 @@ local function reason(node, user)
     return 'its program does not answer: it lacks the option answers, or is older'
   end
   return ('user %s may not use the channel %s (latchkey acl %s --answers)'):format(text.safe(user),
-    QUESTIONS, text.safe(user))
+    QUESTIONS, text.shell_word(user))
 end
 
 -- Adds the silent of one server's connections that listen.

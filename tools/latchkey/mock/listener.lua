@@ -28,7 +28,8 @@ local function prepare(fd)
   fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.O_NONBLOCK)
 end
 
--- A socket that nobody answers on any more is in the way, and goes; nothing else does.
+-- A socket that nobody answers on any more is in the way, and goes; nothing else does. Not one of
+-- another kind, which refuses a connection as such, and not one that others alone may use.
 local function clear_path(path)
   local there = stat.stat(path)
   if not there then
@@ -37,10 +38,12 @@ local function clear_path(path)
     return nil, path .. ' is there, and is no socket'
   end
   local fd = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
-  local taken = socket.connect(fd, { family = socket.AF_UNIX, path = path })
+  local taken, why, code = socket.connect(fd, { family = socket.AF_UNIX, path = path })
   unistd.close(fd)
   if taken then
     return nil, path .. ': another server answers there'
+  elseif code ~= errno.ECONNREFUSED then
+    return nil, ('%s: whether another server uses it is not known: %s'):format(path, why)
   end
   return unistd.unlink(path)
 end

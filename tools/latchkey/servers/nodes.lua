@@ -83,7 +83,8 @@ local function look(node)
     node.err = err
     return {}
   end
-  node.version = about.valkey_version or about.redis_version
+  node.version = text.safe(about.valkey_version or about.redis_version or '')
+  node.version = node.version ~= '' and node.version or nil
   node.id = about.run_id
   node.err = too_old(about)
   local replication = info(node.client, 'replication')
@@ -210,7 +211,7 @@ function nodes.plain(node, fields)
   fields.target, fields.role, fields.version = node.target, node.role, node.version
   fields.replica_of = node.of and node.of.target
   if node.err then
-    fields.error = { status = node.err.status, message = node.err.message,
+    fields.error = { status = node.err.status, message = text.safe(node.err.message),
       hint = node.err.hint or '' }
   end
   return fields

@@ -99,6 +99,10 @@ function libraries.present(client)
   if not reply then
     return nil, err
   end
+  if type(reply) ~= 'table' or not reply.n then
+    return nil, { status = 'LK_PROTOCOL', message = 'the answer to FUNCTION LIST is no list',
+      hint = 'latchkey doctor says what the server is' }
+  end
   local present = {}
   for i = 1, reply.n do
     local library = fields_of(reply[i])

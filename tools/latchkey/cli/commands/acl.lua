@@ -34,7 +34,8 @@ function command.configure(parser, _, home)
   parser:flag('--setinfo', 'For Redis 7.2 and later, and Valkey: connections may say which library '
     .. 'they are of. Without it ACL LOG has an entry for each client that was not let.')
   parser:flag('--operator', 'For operators: also what ls, top, inspect, '
-    .. 'blame, break, doctor and status need, CLIENT LIST among it, which says whose a lock is.')
+    .. 'blame, break, doctor and status need, for locks of all kinds, CLIENT LIST among it, which '
+    .. 'says whose a lock is.')
   parser:epilog('Nothing is sent to a server: pipe the line into redis-cli, '
     .. 'and give the user a password. '
     .. 'Other tools of latchkey (ls, inspect, doctor) need more than an application does: '

@@ -5,6 +5,7 @@ local utils = require('pl.utils')
 local adopt = require('latchkey.lint.adopt')
 local catalog = require('latchkey.script.catalog')
 local header = require('latchkey.script.header')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'write the contract of a script that has none' }
 
@@ -44,19 +45,33 @@ local function check(file, args)
   return source
 end
 
-function command.run(args, ctx)
-  local written, lines = {}, {}
-  for _, file in ipairs(args.file) do
+-- Of all files, before the first is written: { file, contract } each.
+local function contracts_of(args)
+  local list = {}
+  for i, file in ipairs(args.file) do
     local source, why = check(file, args)
     if not source then
-      return ctx:misuse(why)
+      return nil, why
     end
     local contract, wrong, line = adopt.contract(file, source, name_of(file))
     if not contract then
-      return ctx:misuse(('%s:%d: %s'):format(file, line, wrong))
+      return nil, ('%s:%d: %s'):format(file, line, wrong)
     end
+    list[i] = { file = file, contract = contract }
+  end
+  return list
+end
+
+function command.run(args, ctx)
+  local list, why = contracts_of(args)
+  if not list then
+    return ctx:misuse(why)
+  end
+  local written, lines = {}, {}
+  for _, one in ipairs(list) do
+    local file, contract = one.file, one.contract
     local target = file:gsub('%.lua$', '') .. '.contract'
-    local good, reason = utils.writefile(target, contract, true)
+    local good, reason = whole_file.write(target, contract)
     if not good then
       return ctx:misuse(reason)
     end

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 local path = require('pl.path')
-local utils = require('pl.utils')
 
 local bind_c = require('latchkey.script.bind_c')
 local bind_lua = require('latchkey.script.bind_lua')
 local catalog = require('latchkey.script.catalog')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'write typed calls of scripts, for programs in C or Lua' }
 
@@ -49,7 +49,7 @@ function command.run(args, ctx)
     ctx:note(('%s has no typed call: %s'):format(one.script, one.why))
   end
   if args.output then
-    local good, why = utils.writefile(args.output, text, true)
+    local good, why = whole_file.write(args.output, text)
     if not good then
       return ctx:misuse(why)
     end

@@ -25,7 +25,8 @@ function command.configure(parser)
   parser:flag('--dot', 'A graph for dot(1) of Graphviz.')
   parser:epilog('Clients answer that wait for something at this moment: those of latchkey exec, '
     .. 'and applications that set the option answers. Exit code 1: there is a deadlock. 2: none '
-    .. 'was found, but some clients that wait could not be asked.')
+    .. 'was found, but some clients that wait could not be asked, or the holders of a lock not be '
+    .. 'read.')
 end
 
 -- ------------------------------------------------------------------------------------ looking --
@@ -179,16 +180,18 @@ local function complete(client, home, seen, keys)
   local people, picture = clients.new(), seen.picture
   for _, key in ipairs(keys) do
     local lock = picture.locks[key]
-    local masters, master = fleet.home(client, lock.name)
-    if not masters then
-      return nil, master
-    end
     lock.waits = {}
+    local masters, master
     if lock.view then
+      masters, master = fleet.home(client, lock.name)
+      lock.unread = not masters and master or nil
+    end
+    if masters then
       people:name(lock.view, master)
       lock.view.kind = lock.kind
       lock.listeners = kinds.waiters(client, home, lock.view, lock.name, masters, master)
     end
+    seen.unread = (seen.unread or 0) + (lock.unread and 1 or 0)
   end
   if seen.silent_count > 0 then
     seen.people, seen.people_count = unasked.silent(client, seen.answers)
@@ -258,7 +261,9 @@ local function lock_lines(picture, lock, lines)
     lines[#lines + 1] = ('  held by %s%s'):format(holder_text(picture, holder),
       left_ms and left_ms >= 0 and (', lease ends in %s'):format(text.show_ms(left_ms)) or '')
   end
-  if #lock.holders == 0 then
+  if lock.unread then
+    lines[#lines + 1] = '  who holds it is not known: ' .. text.safe(lock.unread.message)
+  elseif #lock.holders == 0 then
     lines[#lines + 1] = '  nobody holds it now'
   end
   for i, wait in ipairs(lock.waits) do
@@ -356,7 +361,9 @@ local function document(seen, keys)
       waits[k] = wait_document(wait)
     end
     fields.locks[i] = { name = text.safe(lock.name), kind = lock.kind, holders = holders,
-      waits = waits, listeners = lock.listeners }
+      waits = waits, listeners = lock.listeners, error = lock.unread and {
+        status = lock.unread.status, message = text.safe(lock.unread.message),
+        hint = lock.unread.hint or '' } }
   end
   return fields
 end
@@ -410,9 +417,8 @@ local function look(client, args, ctx, within_ms)
 end
 
 local function tell(ctx, args, found)
-  ctx:result(document(found.seen, found.keys),
-    (args.dot and graph or shown)(found.seen, found.keys))
-  ctx.stdout:flush()
+  return ctx:result(document(found.seen, found.keys),
+    (args.dot and graph or shown)(found.seen, found.keys)) and ctx.stdout:flush()
 end
 
 -- What tells two looks apart: not the times.
@@ -429,7 +435,10 @@ local function watch(client, args, ctx, within_ms)
     end
     if gist(found) ~= last then
       last = gist(found)
-      tell(ctx, args, found)
+      -- Of what cannot be written the exit code tells.
+      if not tell(ctx, args, found) then
+        return cli.exits.done
+      end
     end
     require('posix.poll').rpoll(-1, 1000)
   end
@@ -466,7 +475,8 @@ function command.run(args, ctx)
   tell(ctx, args, found)
   local seen = found.seen
   return #seen.cycles > 0 and cli.exits.found
-    or (seen.silent_count > 0 or seen.hidden) and cli.exits.incomplete or cli.exits.done
+    or (seen.silent_count > 0 or seen.hidden or (seen.unread or 0) > 0) and cli.exits.incomplete
+    or cli.exits.done
 end
 
 -- Who waits for a majority listens nowhere: it asks all of them again and again, and does not

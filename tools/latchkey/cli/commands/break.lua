@@ -52,7 +52,8 @@ local function breakable(views)
 end
 
 -- The kind that the key shows. Nothing is taken from what may be something else.
-local function choose(found, name)
+local function choose(found, raw_name)
+  local name = text.safe(raw_name)
   if found.what then
     return nil, ('%s is %s: not a lock of any kind'):format(name, found.what)
   end
@@ -64,8 +65,8 @@ local function choose(found, name)
       :format(name, first.fields)
   elseif #found.views > 1 then
     return nil, ('%s may be several things: %s; write --kind with the one that it is, '
-      .. 'e.g. latchkey break %s --kind %s'):format(name, kinds_of(found.views), name,
-      breakable(found.views))
+      .. 'e.g. latchkey break %s --kind %s'):format(name, kinds_of(found.views),
+      text.shell_word(raw_name), breakable(found.views))
   end
   return nil, ('%s may be something else than a lock; write --kind %s if it is one'):format(name,
     first.kind)
@@ -81,7 +82,7 @@ local function find(client, home, args, name)
   end
   local view, why
   if not args.kind then
-    view, why = choose(found, name)
+    view, why = choose(found, args.name)
   elseif found.what then
     why = ('%s is %s: not a lock of any kind'):format(name, found.what)
   elseif kinds.ROWS[args.kind].type ~= kinds.ROWS[found.views[1].kind].type then
@@ -177,6 +178,7 @@ local function whom(owners, holders)
   return list
 end
 
+-- `after`: a view of it as it is now; nil where it could not be read again.
 local function told(name, view, holders, done, after)
   if view.left then
     return ('%s is open; %.0f were left to count.\n'):format(name, done.left)
@@ -184,8 +186,8 @@ local function told(name, view, holders, done, after)
     return ('%s: %s.\n'):format(name, words.counted(done.broken, 'permit is free again',
       'permits are free again'))
   end
-  local now = 'is free'
-  if after.holders and #after.holders > 0 then
+  local now = after and 'is free' or 'is broken'
+  if after and after.holders and #after.holders > 0 then
     now = 'is now held by ' .. who(after.holders[1])
   end
   return ('%s %s; it was held by %s.\n'):format(name, now,
@@ -193,10 +195,21 @@ local function told(name, view, holders, done, after)
     .. (done.token and SHUT_OUT:format(done.token, done.token) or '')
 end
 
+-- What was done, in any case: a token that was drawn is told once. Then what went wrong behind it.
+local function tell_done(ctx, fields, shown, err)
+  fields.error = err and { status = err.status, message = text.safe(err.message),
+    hint = err.hint or '' } or nil
+  ctx:result(fields, shown)
+  if not err then
+    return cli.exits.done
+  end
+  return ctx.json and ctx.exit_of(err.status) or ctx:fail(err)
+end
+
 local function break_it(ctx, client, view, raw_name, holders)
   local name = text.safe(raw_name)
   local done, err = breaking.run(client, ctx.home, view.kind, raw_name, holders)
-  if not done then
+  if err and (not done or done.broken == 0) then
     return ctx:fail(err)
   elseif done.broken == 0 and done.another then
     ctx:result({ name = name, outcome = 'another' }, ('%s is held by another than %s by now.\n')
@@ -206,17 +219,15 @@ local function break_it(ctx, client, view, raw_name, holders)
     return free(ctx, name, view.kind)
   end
   local after
-  after, err = kinds.read(client, ctx.home, view.kind, raw_name)
-  if not after then
-    return ctx:fail(err)
+  if not err then
+    after, err = kinds.read(client, ctx.home, view.kind, raw_name)
   end
-  name_them(client, raw_name, after.holders or {})
+  local now = after and after.holders or {}
+  name_them(client, raw_name, now)
   local owners = safe_all(done.owners)
-  ctx:result({ name = name, outcome = 'broken', kind = view.kind, owner = owners[1],
+  return tell_done(ctx, { name = name, outcome = 'broken', kind = view.kind, owner = owners[1],
     owners = owners, count = done.broken, token = done.token, left = done.left,
-    next = after.holders and after.holders[1] and text.safe(after.holders[1].owner) or nil },
-    told(name, view, holders, done, after))
-  return cli.exits.done
+    next = now[1] and text.safe(now[1].owner) or nil }, told(name, view, holders, done, after), err)
 end
 
 -- What is to be broken: { client, view, holders, name }; nil, and the exit code, where that is

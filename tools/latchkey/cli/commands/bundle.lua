@@ -6,6 +6,7 @@ local bundle = require('latchkey.bundle')
 local cli = require('latchkey.cli')
 local sign = require('latchkey.bundle.sign')
 local trust = require('latchkey.bundle.trust')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'write scripts as one file for operations' }
 
@@ -70,52 +71,37 @@ local function source_of(args, home)
   return { about = about, folder = folder, licence = licence, statement = statement }
 end
 
-local function about_file(file, why)
-  return ('%s: %s'):format(file, why:match(': (.*)$') or why)
-end
-
--- Whoever looks meanwhile sees the file as it was or as it is then.
-local function write(file, text)
-  local fresh = file .. '.new'
-  local written, why = utils.writefile(fresh, text, true)
-  if written then
-    written, why = os.rename(fresh, file)
-  end
-  return written, why and about_file(file, why)
-end
-
 -- The signature of a file that is not there yet; false where none is asked for.
-local function signature_of(args, file, bytes)
+local function signature_of(args, bytes)
   if not args.sign then
     return false
   end
-  local fresh = file .. '.new'
-  local written, why = utils.writefile(fresh, bytes, true)
-  if not written then
-    return nil, about_file(file, why)
-  end
+  local copy = path.tmpname()
   local signature
-  signature, why = sign.make(fresh, args.sign)
-  os.remove(fresh)
+  local written, why = whole_file.write(copy, bytes)
+  if written then
+    signature, why = sign.make(copy, args.sign)
+  end
+  os.remove(copy)
   return signature, why
 end
 
 -- The file, its digest, its signature; nothing of it if it cannot be signed. A signature of other
 -- bytes would mislead.
 local function write_all(args, file, contents)
-  local signature, why = signature_of(args, file, contents.bytes)
+  local signature, why = signature_of(args, contents.bytes)
   if signature == nil then
     return nil, why
   end
   local digest = ('%s  %s\n'):format(contents.sha256, path.basename(file))
   local written
-  written, why = write(file, contents.bytes)
+  written, why = whole_file.write(file, contents.bytes)
   if written then
-    written, why = write(file .. '.sha256', digest)
+    os.remove(file .. '.sig')
+    written, why = whole_file.write(file .. '.sha256', digest)
   end
-  os.remove(file .. '.sig')
   if written and signature then
-    written, why = write(file .. '.sig', signature)
+    written, why = whole_file.write(file .. '.sig', signature)
   end
   return written, why
 end

@@ -7,6 +7,7 @@ local utils = require('pl.utils')
 local cli = require('latchkey.cli')
 local sorted = require('latchkey.sorted')
 local terminal = require('latchkey.cli.terminal')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'run scripts in every order, with crashes and lost replies' }
 
@@ -219,7 +220,7 @@ local function story_of(model, text, options)
 end
 
 local function write_page(ctx, file, page)
-  local good, why = utils.writefile(file, page)
+  local good, why = whole_file.write(file, page)
   if not good then
     return ctx:misuse(('--html %s: %s'):format(file, why))
   end

@@ -7,6 +7,7 @@ local changes = require('latchkey.bundle.changes')
 local cli = require('latchkey.cli')
 local report = require('latchkey.cli.report')
 local trust = require('latchkey.bundle.trust')
+local words = require('latchkey.cli.text')
 
 local command = { summary = 'what differs between two bundles or folders of scripts' }
 
@@ -68,7 +69,8 @@ function command.run(args, ctx)
         return trust.refuse(ctx, why)
       end
       rows[i].text = text
-      shown[#shown + 1] = text
+      -- Whoever made the bundle may have written what a terminal obeys.
+      shown[#shown + 1] = words.safe_lines(text)
     end
   end
   ctx:result({ changes = rows }, table.concat(shown))

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
 local path = require('pl.path')
-local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
@@ -9,6 +8,7 @@ local pages = require('latchkey.bundle.pages')
 local report = require('latchkey.cli.report')
 local sorted = require('latchkey.sorted')
 local trust = require('latchkey.bundle.trust')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'the reference pages of scripts, from their headers' }
 
@@ -43,7 +43,7 @@ local function write(folder, files, names)
     local file = path.join(folder, name)
     local made, why = dir.makepath(path.dirname(file))
     if made then
-      made, why = utils.writefile(file, files[name], true)
+      made, why = whole_file.write(file, files[name])
     end
     if not made then
       return nil, why

@@ -6,6 +6,7 @@ local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
 local lines = require('latchkey.script.lines')
 local report = require('latchkey.cli.report')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'compare or refresh the shared pieces inside scripts' }
 
@@ -59,7 +60,7 @@ function command.run(args, ctx)
     local written, why = true, nil
     if compared and compared.fresh ~= compared.source then
       if args.write then
-        written, why = utils.writefile(file, compared.fresh, true)
+        written, why = whole_file.write(file, compared.fresh)
       end
       if written then
         stale[#stale + 1] = file

@@ -5,6 +5,7 @@ local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
+local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'begin a script or a lock of your own, with its specs and its model' }
 
@@ -89,7 +90,7 @@ local function write(files)
   for _, file in ipairs(files) do
     local good, why = dir.makepath(path.dirname(file.path))
     if good then
-      good, why = utils.writefile(file.path, file.text, true)
+      good, why = whole_file.write(file.path, file.text)
     end
     if not good then
       return nil, why

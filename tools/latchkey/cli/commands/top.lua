@@ -36,18 +36,19 @@ local function frame(view)
     complete = view.scan.done and #view.scan.failures == 0, trouble = view.trouble }
 end
 
+-- False when it could not be written.
 local function write(ctx, view)
-  ctx:result(frame(view), view:text())
-  ctx.stdout:flush()
+  return ctx:result(frame(view), view:text()) and ctx.stdout:flush()
 end
 
--- Frames for programs, until a signal or a closed pipe ends them.
+-- Frames for programs, until a signal or a closed pipe ends them, or a disk is full. Who ignores
+-- SIGPIPE (systemd does, for its services) learns of a closed pipe by what is written.
 local function stream(ctx, view, every_ms)
   local poll = require('posix.poll')
-  while true do
-    view:refresh(false)
-    write(ctx, view)
+  view:refresh(false)
+  while write(ctx, view) do
     poll.rpoll(-1, every_ms)
+    view:refresh(false)
   end
 end
 

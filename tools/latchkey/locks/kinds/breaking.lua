@@ -86,14 +86,16 @@ end
 local function break_permits(client, home, name, holders)
   local done = { broken = 0, owners = {} }
   for from = 1, #holders, IDS_MAX do
-    local ids = {}
-    for i = from, math.min(from + IDS_MAX - 1, #holders) do
+    local ids, last = {}, math.min(from + IDS_MAX - 1, #holders)
+    for i = from, last do
       ids[#ids + 1] = holders[i].id
-      done.owners[#done.owners + 1] = holders[i].owner
     end
     local reply, err = kinds.call(client, home, kinds.ROWS.permit.breaks, name, { ids = ids })
     if not reply then
-      return nil, err
+      return done, err
+    end
+    for i = from, last do
+      done.owners[#done.owners + 1] = holders[i].owner
     end
     done.broken = done.broken + (reply[2] or 0)
   end
@@ -107,7 +109,7 @@ local function break_holds(client, home, kind, name, holders)
     local reply, err = kinds.call(client, home, kinds.ROWS[kind].breaks, name,
       { owner = holder.owner })
     if not reply then
-      return nil, err
+      return done, err
     end
     if reply[1] == 1 then
       done.broken = done.broken + 1
@@ -154,8 +156,9 @@ end
 ---@param kind string one with a script that breaks
 ---@param name string
 ---@param holders table[] as a view has them
----@return table|nil done { broken = count, owners, token, left, another }
----@return latchkey.error|nil err
+---@return table|nil done { broken = count, owners, token, left, another }; nil: nothing was done,
+---  as far as it is known
+---@return latchkey.error|nil err with `done`: what went wrong behind that
 function breaking.run(client, home, kind, name, holders)
   if kind == 'countdown' then
     return break_latch(client, home, name)
@@ -163,12 +166,9 @@ function breaking.run(client, home, kind, name, holders)
     return break_permits(client, home, name, holders)
   end
   local done, err = break_holds(client, home, kind, name, holders)
-  if done and done.broken > 0 and SAME_SHAPE[kind] then
-    local told
-    told, err = tell_others(client, home, kind, name)
-    if not told then
-      return nil, err
-    end
+  if done.broken > 0 and not err and SAME_SHAPE[kind] then
+    local told, wrong = tell_others(client, home, kind, name)
+    err = not told and wrong or nil
   end
   return done, err
 end

@@ -12,8 +12,8 @@ words.NODE = '%-21s '
 ---@return table document
 function words.document(view)
   local document = { kind = view.kind, certain = view.certain, lease_ms = view.lease_ms,
-    waiters = view.waiters, token = view.token, mode = view.mode, permits = view.permits,
-    held = view.held, left = view.left, node = view.node,
+    waiters = view.waiters, token = view.token, mode = view.mode and text.safe(view.mode),
+    permits = view.permits, held = view.held, left = view.left, node = view.node,
     clients_hidden = view.hidden and text.safe(view.hidden), holders = {} }
   for i, holder in ipairs(view.holders or {}) do
     document.holders[i] = { owner = text.safe(holder.owner), holds = holder.holds,
@@ -159,7 +159,7 @@ end
 local function add_view(lines, view)
   add_counters(lines, view)
   if view.mode then
-    add(lines, 'mode', '%s', view.mode)
+    add(lines, 'mode', '%s', text.safe(view.mode))
   end
   add_holders(lines, view)
   if view.token then
