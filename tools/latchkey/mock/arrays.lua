@@ -9,6 +9,9 @@ local EMPTY = {}
 arrays.WRONGTYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 arrays.SYNTAX = 'ERR syntax error'
 
+---Each command asks for itself whether that went wrong, and there is no wrapper that does it before
+---all of them: whether a server looks at the type, at the count of arguments or at numbers first
+---differs from command to command, and the mock answers with the same error.
 ---@param kind string as TYPE names it
 ---@return table|nil array empty if there is no such key
 ---@return string|nil err
