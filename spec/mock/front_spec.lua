@@ -63,6 +63,11 @@ describe('a front', function()
       (ask(conn, 'CONFIG', 'GET', '*')))
   end)
 
+  it('has no replicas and no append-only file that a write could reach', function()
+    assert.equal('*[:0 :0]', (ask(conn, 'WAITAOF', '0', '0', '0')))
+    assert.equal(':0', (ask(conn, 'WAIT', '0', '0')))
+  end)
+
   it('writes a double in the newer protocol, and a text in the older', function()
     conn:feed('ZADD z 1.5 a\r\n')
 

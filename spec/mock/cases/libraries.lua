@@ -21,6 +21,7 @@ return {
   bytes('struct.pack(">hi", 1, -2)', { 0, 1, 255, 255, 255, 254 }),
   bytes('struct.pack("<i3", 66051)', { 3, 2, 1 }),
   bytes('struct.pack("l", -2 ^ 40)', { 0, 0, 0, 0, 0, 255, 255, 255 }),
+  bytes('struct.pack("f", 0)', { 0, 0, 0, 0 }),
   bytes('struct.pack("d", 0.1)', { 154, 153, 153, 153, 153, 153, 185, 63 }),
   bytes('struct.pack(">f", 0.1)', { 61, 204, 204, 205 }),
   bytes('struct.pack("f", 1e-45)', { 1, 0, 0, 0 }),
@@ -47,6 +48,7 @@ return {
   fails('struct.unpack("c0", "abc")', "format 'c0' needs a previous size"),
   fails('struct.unpack("b", "a", 0)', "bad argument #3 to 'unpack' (offset must be 1 or greater)"),
 
+  shown('string.byte(cmsgpack.pack({ [0] = 1, [2] = 2 }))', { '130' }), -- no array, a map of two
   bytes('cmsgpack.pack(1, -1, 127, 128, -33)', { 1, 255, 127, 204, 128, 208, 223 }),
   bytes('cmsgpack.pack(65536, -32769)', { 206, 0, 1, 0, 0, 210, 255, 255, 127, 255 }),
   bytes('cmsgpack.pack(2 ^ 40)', { 207, 0, 0, 1, 0, 0, 0, 0, 0 }),
