@@ -138,7 +138,6 @@ end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)
--- Free, and nobody comes before the caller.
 if left_ms == -2 and (not head or head == owner) then
   if head then
     redis.call('LPOP', queue)
@@ -153,17 +152,22 @@ end
 -- Another client tells a waiter on the waiter's own channel, since it knows of no tickets.
 local holder = redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
 local waiting, known = redis.call('LLEN', queue), redis.call('HLEN', fair)
+if waiting == 0 then
+  redis.call('DEL', fair) -- Redisson drops waiters without their records
+end
 local is_known = string.find(holder, '^lk%-') and waiting == known
 local wait_ms = left_ms == -2 and math.max(0, stays_ms) or left_ms
 
 -- A new waiter has the last place, and a score; heartbeats see to that when the place is in front.
 -- The record outlives score and heartbeat: a waiter without one is told by its score alone.
-local score = head and redis.call('ZSCORE', timeouts, owner)
-if heartbeat ~= '0' and not score and waiting >= 10000 then
-  return {-2}
-elseif heartbeat ~= '0' then
+local score = redis.call('ZSCORE', timeouts, owner)
+local is_queued = score and redis.call('LPOS', queue, owner)
+if heartbeat ~= '0' then
+  if not is_queued and waiting >= 10000 then
+    return {-2}
+  end
   local end_ms = string.format('%.0f', now_ms + heartbeat)
-  if not score then
+  if not is_queued then
     score = string.format('%.0f', own_score(end_ms, wait, waiting, waiting - known))
     redis.call('ZADD', timeouts, score, owner)
     redis.call('RPUSH', queue, owner)

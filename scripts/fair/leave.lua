@@ -106,13 +106,15 @@ end
 local is_holder = redis.call('HGET', lock, owner)
 local score = redis.call('ZSCORE', timeouts, owner)
 local place = redis.call('LPOS', queue, owner)
+
+-- Redisson drops a waiter without its record: that goes in any case.
+redis.call('HDEL', fair, owner)
 if not (is_holder or score or place) then
   return {-1}
 end
 
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('HDEL', fair, owner)
 redis.call('ZREM', timeouts, owner)
 redis.call('LREM', queue, 1, owner)
 

@@ -144,10 +144,15 @@ end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local terms = string.match(redis.call('HGET', fair, owner) or '', '^%d+( .+)$')
+local score = redis.call('ZSCORE', timeouts, owner)
 local waiting = redis.call('LLEN', queue)
-if not (terms and redis.call('ZSCORE', timeouts, owner)) or waiting == 0 then
+local place = redis.call('LPOS', queue, owner, 'MAXLEN', 1000)
+
+-- Where a part of it was lost, the others go: Redisson's waiters never pass one without a score.
+if not (terms and score and (place or waiting > 1000)) then
   redis.call('HDEL', fair, owner)
   redis.call('ZREM', timeouts, owner)
+  redis.call('LREM', queue, 0, owner)
   return {-1}
 end
 local end_ms = now_ms + heartbeat
@@ -155,9 +160,8 @@ redis.call('HSET', fair, owner, string.format('%.0f', end_ms) .. terms)
 
 -- Among the first thousand, also the score says again that it is there. A client of Redisson that
 -- gives up may have brought it down. The record outlives both.
-local place = redis.call('LPOS', queue, owner, 'MAXLEN', 1000)
 local wait = string.match(terms, '^ %d+ (%d+)') or 0
-local score = own_score(end_ms, wait, place or 0, waiting - redis.call('HLEN', fair))
+score = own_score(end_ms, wait, place or 0, waiting - redis.call('HLEN', fair))
 if place then
   redis.call('ZADD', timeouts, score, owner)
 end

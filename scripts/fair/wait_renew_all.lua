@@ -149,17 +149,17 @@ local stays, fields, entries, last_ms = {}, {}, {}, end_ms
 for i = 4, #owners do
   local owner, place = owners[i], places[owners[i]]
   local terms = string.match(records[i - 3] or '', '^%d+( .+)$')
-  if terms and scores[i - 3] and waiting > 0 then
+  if terms and scores[i - 3] and (place or waiting > 1000) then
     stays[owner] = true
     fields[#fields + 1] = owner
     fields[#fields + 1] = string.format('%.0f', end_ms) .. terms
-  end
-  if stays[owner] and place then
-    local wait = string.match(terms, '^ %d+ (%d+)') or 0
-    local score = own_score(end_ms, wait, place, others)
-    entries[#entries + 1] = score
-    entries[#entries + 1] = owner
-    last_ms = math.max(last_ms, score)
+    if place then
+      local wait = string.match(terms, '^ %d+ (%d+)') or 0
+      local score = own_score(end_ms, wait, place, others)
+      entries[#entries + 1] = score
+      entries[#entries + 1] = owner
+      last_ms = math.max(last_ms, score)
+    end
   end
 end
 if #fields ~= 0 then

@@ -18,7 +18,7 @@ errors:
   - LKARG   an argument is wrong, or the key holds no integer; nothing was written
 message:  value
 repeat:   id
-cost:     9 + 2 per id, at most 209
+cost:     10 + 2 per id, at most 210
 cluster:  one slot
 uses:     integer, count, ids, tell
 ]]
@@ -128,12 +128,6 @@ if missing <= math.max(free, 0) then
     free = free - redis.call('ZADD', leases, 'GT', now_ms + tonumber(lease), ids[i])
   end
   reply = {1}
-  -- The leases end at the time of the number they are counted with, which Redisson can give a TTL:
-  -- the next number must not be counted with them.
-  local over_ms = redis.call('PEXPIRETIME', permits)
-  if over_ms ~= -1 then
-    redis.call('PEXPIREAT', leases, over_ms)
-  end
 else
   -- Redisson writes 922337203685477 for a lease that never ends.
   local ends_at = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2] or '922337203685477'
@@ -143,6 +137,15 @@ else
   end
 end
 
+-- The leases end at the time of the number they are counted with: the next number must not be
+-- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
+-- leases then ended would never be free again.
+local over_ms = redis.call('PEXPIRETIME', permits)
+if over_ms == -1 then
+  redis.call('PERSIST', leases)
+elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
+  redis.call('PEXPIREAT', leases, over_ms)
+end
 if reply[1] == 1 or ended > 0 then
   redis.call('SET', permits, free, 'KEEPTTL')
 end

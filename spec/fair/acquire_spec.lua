@@ -145,13 +145,42 @@ describe('fair/acquire', function()
         { bob, score = 80000, beat = 50000, wait = 20000 }, ttl = 130000 })
     end)
 
+    it('queues anew when the queue was lost and others have queued since', function()
+      fair.fill(world, { holder = ann, { bob, score = 310000, beat = 50000 } })
+      world:command('DEL', fair.KEYS[2])
+      fair.acquire(world, cat, 1, { heartbeat = 60000 })
+
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(bob))
+
+      assert_left({ holder = ann, { cat, score = 90000, beat = 60000 },
+        { bob, score = 80000, beat = 50000 }, ttl = 150000 })
+    end)
+
+    it('has a score again where that was lost', function()
+      fair.fill(world, { holder = ann, { cat, score = 330000, beat = 50000 },
+        { bob, beat = 50000 } })
+
+      assert.reply({ 0, about(30000), 0, 0 }, acquire(bob))
+
+      assert.reply(about(80000), world:command('ZSCORE', fair.KEYS[3], bob) - world:now_ms())
+    end)
+
+    it('drops the records of those whom another client has dropped, where nobody waits', function()
+      fair.fill(world, { holder = ann, { bob, beat = 20000 }, ttl = 600000 })
+      world:command('DEL', fair.KEYS[2])
+
+      assert.reply({ 0, about(30000), 1, 0 }, acquire(cat))
+
+      assert_left({ holder = ann, { cat, score = 80000, beat = 50000 }, ttl = 130000 })
+    end)
+
     it('queues anew when the queue was lost', function()
       fair.fill(world, { holder = ann, { bob, score = 310000, beat = 50000 } })
       world:command('DEL', fair.KEYS[2])
 
       assert.reply({ 0, about(30000), 1, 0 }, acquire(bob))
 
-      assert_left({ holder = ann, { bob, score = 80000, beat = 50000 } })
+      assert_left({ holder = ann, { bob, score = 80000, beat = 50000 }, ttl = 130000 })
     end)
 
     for _, score in ipairs({ '+inf', '1e17', '330000.5', '-inf' }) do

@@ -55,6 +55,17 @@ describe('fair/leave', function()
     assert_left({})
   end)
 
+  it('leaves no record of who was dropped by another client', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 },
+      { cat, score = 330000, beat = 50000 } })
+    world:command('ZREM', fair.KEYS[3], bob)
+    world:command('LPOP', fair.KEYS[2])
+
+    assert.reply({ -1 }, leave(bob))
+
+    assert_left({ holder = ann, { cat, score = 330000, beat = 50000 } })
+  end)
+
   it('gives back a lock that was granted meanwhile, to the next', function()
     fair.fill(world, { holder = bob, { cat, score = 330000, beat = 20000 } })
 

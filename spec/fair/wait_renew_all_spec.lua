@@ -153,6 +153,25 @@ describe('fair/wait_renew_all', function()
         world:command('HGET', fair.KEYS[4], bob):match('^%d+') - world:now_ms())
     end)
 
+    it('when the queue was lost, though others have queued since', function()
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
+      world:command('DEL', fair.KEYS[2])
+      world:command('RPUSH', fair.KEYS[2], cat)
+      world:command('ZADD', fair.KEYS[3], world:now_ms() + 80000, cat)
+
+      assert.reply({ 0, about(30000), 0, 0, 1, 2 }, renew({ bob, cat }))
+    end)
+
+    it('when the queue has a thousand others, and lost a place', function()
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
+      world:command('DEL', fair.KEYS[2])
+      for n = 1, 1000 do
+        world:command('RPUSH', fair.KEYS[2], 'lk-eva:' .. n)
+      end
+
+      assert.reply({ 0, about(30000), 1, 0, 1 }, renew({ bob }))
+    end)
+
     it('when none of them ever waited', function()
       assert.reply({ 0, 0, 1, 1, 1, 2 }, renew({ bob, cat }))
 

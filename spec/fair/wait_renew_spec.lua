@@ -131,21 +131,31 @@ describe('fair/wait_renew', function()
       assert_left({ holder = ann })
     end)
 
-    it('when another client took its score, and leaves no record that counts', function()
+    it('when another client took its score, and leaves no place without one', function()
       fair.fill(world, { holder = ann, { bob, beat = 50000 } })
 
       assert.reply({ -1 }, wait_renew(bob))
 
-      assert_left({ holder = ann, { bob } })
+      assert_left({ holder = ann })
     end)
 
-    it('when its record was lost', function()
-      fair.fill(world, { holder = ann, { bob, score = 330000 } })
+    it('when its record was lost, and leaves no place without one', function()
+      fair.fill(world, { holder = ann, { cat, score = 330000, beat = 50000 },
+        { bob, score = 330000 }, { bob } })
 
       assert.reply({ -1 }, wait_renew(bob))
 
-      assert.left(world, { job = helper.hash({ [ann] = '1' }, 30000),
-        [fair.KEYS[2]] = helper.list({ bob }) })
+      assert_left({ holder = ann, { cat, score = 330000, beat = 50000 } })
+    end)
+
+    it('when the queue was lost, though others have queued since', function()
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
+      world:command('DEL', fair.KEYS[2])
+      world:command('RPUSH', fair.KEYS[2], cat)
+
+      assert.reply({ -1 }, wait_renew(bob))
+
+      assert_left({ holder = ann, { cat } })
     end)
 
     it('when the queue was lost, and leaves nothing of it', function()
@@ -155,6 +165,16 @@ describe('fair/wait_renew', function()
       assert.reply({ -1 }, wait_renew(bob))
 
       assert_left({ holder = ann })
+    end)
+
+    it('when the queue has a thousand others, and lost its place', function()
+      fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
+      world:command('DEL', fair.KEYS[2])
+      for n = 1, 1000 do
+        world:command('RPUSH', fair.KEYS[2], 'lk-eva:' .. n)
+      end
+
+      assert.reply({ -1 }, wait_renew(bob))
     end)
 
     it('and takes no free lock for it', function()

@@ -104,7 +104,30 @@ describe('permit/acquire', function()
     assert_left(permit.keys(1, { { 1, 30000 } }, 90000))
   end)
 
-  -- A key with 0 ms left is still there; leases that are to end by then end at once.
+  -- Redisson's addPermits takes the TTL from the number alone.
+  for _, id in ipairs({ 2, 3 }) do
+    it('keeps leases where the number has lost its TTL, permits for ' .. id, function()
+      helper.fill(world, permit.keys(1, { { 1, 200000 } }, 90000))
+      world:command('PERSIST', permit.KEYS[1])
+
+      local took = assert(acquire(permit.ids(2, id)))[1]
+
+      assert.equal(id == 2 and 1 or 0, took)
+      assert_left(permit.keys(1 - took, took == 1 and { { 1, 200000 }, { 2, 30000 } }
+        or { { 1, 200000 } }))
+    end)
+  end
+
+  it('keeps leases as long as the number, where none is free', function()
+    helper.fill(world, permit.keys(0, { { 1, 200000 } }, 90000))
+    world:command('PEXPIRE', permit.KEYS[1], 150000)
+
+    assert.reply({ 0, about(200000) }, acquire({ permit.id(2) }))
+
+    assert_left(permit.keys(0, { { 1, 200000 } }, 150000))
+  end)
+
+  -- A key with 0 ms left is still there.
   for left_ms = 0, 2 do
     it(('leaves leases no longer than the number that has %d ms left'):format(left_ms), function()
       world = helper.mock_world() -- the clock of a server cannot be stopped there
@@ -114,7 +137,7 @@ describe('permit/acquire', function()
       assert.reply({ 1 }, acquire({ permit.id(1) }))
 
       local held = { { 1, 30000 }, { 2, 29000 + left_ms } }
-      assert_left(permit.keys(2, left_ms > 0 and held or {}, left_ms))
+      assert_left(permit.keys(2, held, left_ms))
     end)
   end
 

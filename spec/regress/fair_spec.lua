@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What was wrong with fair locks once.
+local Redisson = require('interop.player.fair')
 local fair = require('support.fair')
 local helper = require('helper')
 local about = helper.about
@@ -46,6 +47,40 @@ describe('a fair lock', function()
     world:advance(4001)
 
     assert.reply({ 1 }, fair.wait_renew(world, 'lk-cat:1'))
+  end)
+
+  -- Its record was left, so that one waiter of Redisson fewer was counted: the next one's score was
+  -- five minutes too early, and it lost its place as soon as Redisson had the lock before it.
+  it('keeps the place of a waiter behind one that Redisson dropped and that gave up', function()
+    local jim = Redisson:new(world, { owner = 'c0ffee-1:1' })
+    local kim = Redisson:new(world, { owner = 'c0ffee-2:1' })
+    jim:lock()
+    fair.acquire(world, 'lk-ann:1')
+    world:command('ZADD', fair.KEYS[3], world:now_ms() - 1, 'lk-ann:1') -- a clock is ahead
+    kim:lock()
+    assert.reply({ -1 }, fair.leave(world, 'lk-ann:1'))
+    fair.acquire(world, 'lk-bob:1')
+
+    jim:unlock(1)
+    assert.is_nil(kim:lock())
+    kim:unlock(2)
+
+    assert.reply({ 1 }, fair.wait_renew(world, 'lk-bob:1'))
+  end)
+
+  -- Its place in the queue was left without a score, which no client of Redisson ever passes.
+  it('is taken by Redisson behind a waiter whose record was lost', function()
+    local jim = Redisson:new(world, { owner = 'c0ffee-1:1' })
+    local kim = Redisson:new(world, { owner = 'c0ffee-2:1' })
+    jim:lock()
+    fair.acquire(world, 'lk-ann:1')
+    kim:lock()
+    world:command('DEL', fair.KEYS[4])
+    assert.reply({ -1 }, fair.wait_renew(world, 'lk-ann:1'))
+
+    jim:unlock(1)
+
+    assert.is_nil(kim:lock())
   end)
 
   it('that is given to a live waiter is held for its lease once it looks or renews', function()
