@@ -17,10 +17,11 @@ static lk_node *single_node_of(lk_route *route, const lk_bytes *key) {
   return lk_route_at(route, 0);
 }
 
+/* A connection to a replica is made anew, if it was as old as that by then. */
+enum { ANEW_US = 1000 * 1000 };
+
 /* A cluster's node that was taken for a server of its own. */
-static bool single_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
-  (void)route, (void)key, (void)hop;
-  if (answer->status != LK_OK || strncmp(answer->reply->str, "MOVED ", 6) != 0) return false;
+static void name_cluster(lk_answer *answer) {
   freeReplyObject(answer->reply);
   answer->reply = NULL;
   answer->status = LK_SERVER;
@@ -28,6 +29,17 @@ static bool single_follow(lk_route *route, const lk_bytes *key, lk_answer *answe
   snprintf(answer->code, sizeof answer->code, "MOVED");
   snprintf(answer->why, sizeof answer->why,
            "this server is a node of a cluster: its URL is redis-cluster://host:port");
+}
+
+/* After a fail-over a provider's name leads to the new master, but the old one still answers on its connections. */
+static bool single_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
+  (void)route, (void)key;
+  if (answer->status != LK_OK) return false;
+  if (strncmp(answer->reply->str, "READONLY", 8) == 0) {
+    lk_pipe_distrust(hop->pipe, answer->sent_us - ANEW_US);
+  } else if (strncmp(answer->reply->str, "MOVED ", 6) == 0) {
+    name_cluster(answer);
+  }
   return false;
 }
 

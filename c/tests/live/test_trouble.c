@@ -463,11 +463,42 @@ static void a_connection_that_the_server_closes_while_it_is_idle_is_closed(void 
   lk_client_close(by_tcp);
 }
 
+/* As a provider's name of the master does, or an address that moves: who was the master goes on to answer. */
+static void a_name_that_leads_to_another_server_is_followed(void **state) {
+  (void)state;
+  server_skip_on(SERVER_CLUSTER, "the map says where the master is");
+  server_skip_on(SERVER_SENTINEL, "sentinels say where the master is");
+  if (server_run_tls()) skip();
+  server *other = server_start(NULL);
+  char name[256], after[256], url[300];
+  snprintf(name, sizeof name, "%s", server_file(fix.server, "name"));
+  snprintf(after, sizeof after, "%s", server_file(fix.server, "after"));
+  snprintf(url, sizeof url, "unix://%s", name);
+  assert_int_equal(symlink(strchr(server_url(fix.server), '/') + 2, name), 0);
+  assert_int_equal(symlink(strchr(server_url(other), '/') + 2, after), 0);
+  lk_client *client = kit_client(url, NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "named", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+
+  server_do(fix.server, "REPLICAOF 127.0.0.1 1");
+  EXPECT(LK_READONLY, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  assert_int_equal(rename(after, name), 0);
+
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, PATIENCE_MS, &kit_error));
+  assert_int_equal(server_number(other, "EXISTS named"), 1);
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_lock_close(lock);
+  lk_client_close(client);
+  server_stop(other);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_replica_refuses_and_the_wait_outlasts_it),
       TEST(a_replica_that_lost_its_master_refuses_to_read),
+      TEST(a_name_that_leads_to_another_server_is_followed),
       TEST(too_few_replicas_refuse_and_the_wait_outlasts_it),
       TEST(a_full_server_refuses_and_the_wait_outlasts_it),
       TEST(a_full_server_still_renews_and_releases),
