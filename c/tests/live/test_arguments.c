@@ -253,6 +253,8 @@ static void options_outside_of_their_ranges_are_refused(void **state) {
     options.poll_us = polls_us[i];
     REFUSES_OUT(lk_client_open(server_url(f.server), &options, OUT(lk_client), error));
   }
+  options.poll_us = 1000; /* the most that may be */
+  lk_client_close(kit_client(server_url(f.server), &options));
   options.poll_us = 0;
   options.process = -1;
   REFUSES_OUT(lk_client_open(server_url(f.server), &options, OUT(lk_client), error));

@@ -157,7 +157,7 @@ static void another_shape_does_not_stand_in(void **state) {
     override_acquire(key, keys[i]);
     assert_not_opened(LK_VERSION, "other keys, arguments or replies");
   }
-  static const char *const args[] = {"- owner? owner", "- owner* owner", "- owner  token",
+  static const char *const args[] = {"- owner?  owner", "- owner*  owner", "- owner  token",
                                      "- owner  owner  1..2\n  - last "};
   for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
     override_acquire("- owner  owner", args[i]);

@@ -167,6 +167,32 @@ static void what_no_script_answers_is_not_believed(void **state) {
   expect_protocol(ask_who_reads, "rw/inspect", SEVEN);
 }
 
+/* Names are of any length up to 512 bytes: a message has the beginning of a long one. */
+static char long_name[200];
+static lk_status inspect_long(void) {
+  const lk_bytes key = kit_bytes(long_name);
+  lk_reply *reply = NULL;
+  return lk_eval(fix.client, "lock/inspect", &key, 1, NULL, 0, &reply, fix.error);
+}
+static lk_status enter_long(void) {
+  lk_semaphore *doors = open_semaphore(fix.client, long_name, NULL);
+  lk_status status = lk_semaphore_acquire(doors, 1, 0, fix.error);
+  lk_semaphore_close(doors);
+  return status;
+}
+
+static void a_message_has_the_beginning_of_a_long_name(void **state) {
+  static const char wrong[] = "-WRONGTYPE Operation against a key\r\n";
+  char part[81] = "";
+  (void)state;
+  memset(long_name, 'n', sizeof long_name - 1);
+  memset(part, 'n', 80);
+  expect(LK_WRONGTYPE, inspect_long, "lock/inspect", wrong);
+  expect(LK_WRONGTYPE, enter_long, "semaphore/acquire", wrong);
+  assert_null(strstr(fix.said.message, long_name));
+  assert_non_null(strstr(fix.said.message, part));
+}
+
 /* Of what may have been granted each is tried on a server of its own: that is given back. */
 static void expect_alone(lk_status expected, lk_kind kind, const char *script, const char *reply) {
   teardown(NULL);
@@ -297,6 +323,7 @@ static void texts_that_are_too_long_are_cut(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(what_no_script_answers_is_not_believed),
+      TEST(a_message_has_the_beginning_of_a_long_name),
       TEST(what_no_acquire_answers_is_not_believed),
       TEST(what_no_heartbeat_answers_is_not_believed),
       TEST(what_no_call_of_a_holder_is_answered_is_not_believed),
