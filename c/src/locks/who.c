@@ -151,7 +151,6 @@ typedef struct looking {
 
 static void read_owner(const sight *view, const lk_reply *reply, size_t at, lk_holder *out) {
   const lk_bytes owner = lk_reply_bytes(lk_reply_at(reply, at));
-  if (!owner.data) return;
   if (view->kind != 0) {
     who_copy(out->owner, sizeof out->owner, owner);
     return;

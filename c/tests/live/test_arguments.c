@@ -349,6 +349,7 @@ static void a_name_or_text_that_is_null_is_refused(void **state) {
   REFUSES_OUT(lk_command(f.client, PING, 0, OUT(lk_reply), error));
   REFUSES_OUT(lk_command(f.client, NOTHING, 1, OUT(lk_reply), error));
   REFUSES_OUT(lk_node_command(f.client, 99, PING, 1, OUT(lk_reply), error));
+  REFUSES_OUT(lk_node_command(f.client, 0, NOTHING, 1, OUT(lk_reply), error));
   REFUSES_AS(LK_NAME, lk_period_check(f.client, NULL, 1000, 0, &period, error));
   REFUSES(lk_period_mark(f.client, "job", 1000, 1, NULL, "", error));
   REFUSES(lk_fence_admit(f.client, "disk", NULL, &number, error));

@@ -80,6 +80,34 @@ static void release(int task) {
   EXPECT(LK_OK, kit_end(&fix.jobs[task]));
 }
 
+/* What a proxy, or a later server, may say there. */
+static void what_is_no_message_of_ours_is_passed_over(void **state) {
+  (void)state;
+  static const char *const odd[] = {
+      "+PONG\r\n",                                         /* of no question */
+      "*2\r\n$4\r\nkong\r\n$0\r\n\r\n",                    /* not even that */
+      "*3\r\n$9\r\nsubscribe\r\n$5\r\nother\r\n:2\r\n",    /* nobody asked for it */
+      "*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\n0\r\n", /* of a channel of nobody */
+      "*2\r\n$7\r\nmessage\r\n$28\r\nredisson_lock__channel:{job}\r\n",
+      "*3\r\n$7\r\nmessage\r\n$28\r\nredisson_lock__channel:{job}\r\n:1\r\n",
+      "*3\r\n$11\r\nunsubscribe\r\n$5\r\nother\r\n:1\r\n"};
+  fake_leave(fix.server, "SUBSCRIBE");
+  begin(0);
+  answer_script("lock/acquire", HELD_BY_ANOTHER);
+  fake_command heard = take_verb("SUBSCRIBE");
+  assert_string_equal(heard.argv->element[1]->str, "redisson_lock__channel:{job}");
+  fake_send(fix.server, &heard,
+            "*3\r\n$9\r\nsubscribe\r\n$28\r\nredisson_lock__channel:{job}\r\n:1\r\n");
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) fake_send(fix.server, &heard, odd[i]);
+  answer_script("lock/acquire", HELD_BY_ANOTHER); /* the look after it was heard */
+  fake_send(fix.server, &heard,
+            "*3\r\n$7\r\nmessage\r\n$28\r\nredisson_lock__channel:{job}\r\n$1\r\n0\r\n");
+  answer_script("lock/acquire", TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.jobs[0]));
+  release(0);
+  fake_forget(&heard);
+}
+
 static void a_channel_that_could_not_be_left_is_asked_for_again(void **state) {
   (void)state;
   fake_leave(fix.server, "UNSUBSCRIBE");
@@ -238,6 +266,7 @@ static void the_system_asks_whether_an_idle_connection_is_there(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(what_is_no_message_of_ours_is_passed_over),
       TEST(a_channel_that_could_not_be_left_is_asked_for_again),
       TEST(a_refusal_to_leave_is_none_to_who_comes),
       TEST(the_next_in_line_asks_again_for_what_was_refused),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose an owner is, by a list of connections that others have written names into. */
+#include <stdio.h>
 #include <string.h>
 
 #include "kit.h"
@@ -22,6 +23,22 @@ static void the_oldest_connection_of_the_client_counts(void **state) {
   assert_string_equal("latchkey:web-3:4711:1b9d6bcd:a@b", found.client);
   assert_string_equal("10.0.0.7:2", found.address);
   assert_int_equal(70, found.connected_s);
+}
+
+/* A client's name is cut before it is that long: whoever wrote it there was no client. */
+static void a_name_that_is_too_long_does_not_count(void **state) {
+  (void)state;
+  lk_holder found;
+  char list[700], label[401];
+  memset(label, 'x', sizeof label - 1);
+  label[sizeof label - 1] = '\0';
+  snprintf(list, sizeof list,
+           "id=1 addr=a:1 name=latchkey:web:1:1b9d6bcd:%s age=900\n"
+           "id=2 addr=b:2 name=latchkey:web:1:1b9d6bcd age=70\n"
+           "id=3 addr=c:3 name=latchkey:web:1:1b9d6bcd age=3\n",
+           label);
+  assert_true(find(list, &found));
+  assert_string_equal("b:2", found.address);
 }
 
 static void names_that_only_look_like_it_do_not_count(void **state) {
@@ -59,6 +76,7 @@ static void an_owner_that_is_not_latchkeys_has_no_client(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_oldest_connection_of_the_client_counts),
+      cmocka_unit_test(a_name_that_is_too_long_does_not_count),
       cmocka_unit_test(names_that_only_look_like_it_do_not_count),
       cmocka_unit_test(an_owner_that_is_not_latchkeys_has_no_client),
   };
