@@ -18,6 +18,14 @@ local function read()
   return SOURCE
 end
 
+local HEAD = 'file\tpart\tside\truns\treason\n'
+
+-- What is wrong where these rows are the reasons.
+local function wrong(rows)
+  local reasons = branches.reasons(HEAD .. rows)
+  return branches.wrong(branches.count(export(), read, reasons), reasons)
+end
+
 describe('branches', function()
   it('are counted by side and by folder, those of the library alone', function()
     local result = branches.count(export(), read, {})
@@ -28,7 +36,8 @@ describe('branches', function()
   end)
 
   it('that were not taken are named with their line, and a reason where there is one', function()
-    local reasons = branches.reasons('file\tpart\treason\n*\t!x\tno memory\nnet/two.c\t&&\tother\n')
+    local reasons = branches.reasons(HEAD .. '*\t!x\tany\tnever\tno memory\n'
+      .. 'net/two.c\t&&\tany\tnever\tother\n')
     local result = branches.count(export(), read, reasons)
 
     assert.equal(3, #result.missed)
@@ -37,6 +46,49 @@ describe('branches', function()
     assert.is_nil(result.missed[2].reason)
     assert.equal(1, reasons[1].times)
     assert.equal(0, reasons[2].times)
+  end)
+
+  it('of a header are counted once, whichever files include it', function()
+    local twice = export()
+    local one = twice.data[1].files[1]
+    one.branches = { { 1, 5, 1, 7, 0, 3, 0, 0, 4 }, { 1, 5, 1, 7, 2, 0, 0, 0, 4 } }
+
+    local result = branches.count(twice, read, {})
+
+    assert.same({ taken = 2, all = 2 }, result.folders.net)
+  end)
+
+  it('that were not taken are wrong, unless each side has a reason', function()
+    local all = '*\t!x\ttrue\tnever\tno memory\nnet/one.c\t&&\tany\tsome runs\twho comes first\n'
+
+    assert.same({}, wrong(all))
+    assert.same({
+      'c/src/net/one.c:1:5 is never true, and branches.tsv has no reason: if (!x) return;',
+      'c/src/net/one.c:2:5 is never true, and branches.tsv has no reason: if (a && b) go();' },
+      wrong('net/one.c\t&&\tfalse\tnever\tother\n'))
+  end)
+
+  it('have no reason longer than there is such code', function()
+    assert.same({ 'branches.tsv, net/one.c, if (gone): there is no such branch any more' },
+      wrong('*\t!x\tany\tnever\ta\n*\t&&\tany\tnever\tb\n'
+        .. 'net/one.c\tif (gone)\tany\tsome runs\tc\n'))
+  end)
+
+  it('that a run took are taken in no run no more, but may be in some runs', function()
+    local rows = '*\t!x\ttrue\tnever\ta\n*\t&&\tany\tnever\tb\nbase/two.c\t&&\tany\t%s\tc\n'
+
+    assert.same({ 'branches.tsv, base/two.c, &&: was taken, so the reason is not true' },
+      wrong(rows:format('never')))
+    assert.same({}, wrong(rows:format('some runs')))
+  end)
+
+  it('have reasons of a form that is read whole', function()
+    assert.has_error(function()
+      branches.reasons(HEAD .. 'net/one.c\tif\tboth\tnever\ta\n')
+    end)
+    assert.has_error(function()
+      branches.reasons(HEAD .. 'net/one.c\tif\tany\tnever\n')
+    end)
   end)
 
   it('are not rounded up', function()

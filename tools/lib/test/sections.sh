@@ -377,6 +377,10 @@ section_analyzers() {
 # It may take longer than a program may.
 analyze() { tools/analyze --only "$1"; }
 
+section_branches() {
+  has_c_tests "$LK_BUILD" 'branches' && have llvm-cov 'branches' && check 'branches of c/src' tools/coverage
+}
+
 section_fuzz() {
   local target
   have clang 'fuzz' || return
