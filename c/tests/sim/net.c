@@ -148,6 +148,7 @@ static bool is_message(const char *bytes, size_t len) {
 static void let_go(net_conn *c) {
   if (!c->holds_back) return;
   c->holds_back = false;
+  c->let_go_ns = sched_now_ns();
   net_holding--;
   int64_t at_ns = sched_now_ns();
   if (at_ns <= c->last_down_ns) at_ns = c->last_down_ns + 1;

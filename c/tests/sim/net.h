@@ -34,6 +34,7 @@ struct net_conn {
   bool holds_back;                /* what the client is to hear is in `held` */
   net_bytes held;
   int64_t sends_left, messages; /* until it goes to the client; held back so far */
+  int64_t let_go_ns;            /* when that last happened; 0: never */
   int64_t last_up_ns, last_down_ns;
   int64_t since_ns; /* when it was established */
   sim_stream dice, behind_dice;

@@ -285,9 +285,11 @@ void server_restart(int server, bool empty, int64_t down_us) {
   call(l, 1, 0);
 }
 
+/* One that stalls already does so for as long as the longer of both: what it was sent waits for that. */
 void server_stall(int server, int64_t us) {
   STORY("server", "%d stalls for %lld ms", server, (long long)us / 1000);
-  servers[server].stalled_until_ns = sched_now_ns() + us * 1000;
+  int64_t until_ns = sched_now_ns() + us * 1000;
+  if (until_ns > servers[server].stalled_until_ns) servers[server].stalled_until_ns = until_ns;
 }
 
 int64_t server_stalled_until_ns(int server) { return servers[server].stalled_until_ns; }

@@ -24,7 +24,7 @@ typedef struct actor {
   lk_watch *watch;
   char key[24];
   bool renewed, asks, closes_inside, closed;
-  int told;
+  int told, in_callback; /* calls of on_lost that have not returned */
   lk_lost_reason reason;
   int64_t taken_ns, ended_ns; /* from the server; the library says that nothing remains */
   bool stolen;
@@ -191,6 +191,7 @@ static void close_watch(actor *a) {
 
 static void on_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   actor *a = user;
+  a->in_callback++;
   STORY("client", "actor %d is told of a loss: %s", a->id, lk_lost_name((int)reason));
   if (a->closed) judge_fail(V_LOSS, "actor %d is told of a loss behind its close", a->id);
   if (a->watch && watch != a->watch)
@@ -204,6 +205,7 @@ static void on_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   if (world_chance(20)) world_sleep_us(world_between(0, 3000));
   if (a->closes_inside && !a->asks && a->watch) close_watch(a);
   host_close_inside(a->host);
+  a->in_callback--;
 }
 
 /* What is certain, and what becomes of it. */
@@ -329,7 +331,11 @@ static void watch_over(actor *a) {
         status == LK_OK ? "OK" : error.message);
   if (status == LK_OK) {
     keep(a);
-    if (a->watch) close_watch(a);
+    if (a->watch) {
+      close_watch(a);
+      if (a->in_callback) judge_fail(V_LOSS, "actor %d is told of a loss beside its close", a->id);
+    }
+    while (a->in_callback) world_sleep_us(500); /* it has closed the watch, and goes on with it */
     judge_reason(a);
   } else if (status != LK_CLOSED || !a->host->closing) {
     if (status != LK_NOMEM) judge_fail(V_STATUS, "actor %d watches: %s", a->id, error.message);
