@@ -8,6 +8,7 @@ local Front = require('latchkey.mock.front')
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
 local cluster = require('cluster')
+local copies = require('copies')
 local dispatch = require('latchkey.mock.dispatch')
 local functions = require('latchkey.bundle.functions')
 local told = require('told')
@@ -193,6 +194,10 @@ end
 
 function bridge_find(number, _, key, ...)
   return cluster.find(clusters[number], masters_of(clusters[number], ...), key).number
+end
+
+function bridge_older_is_last(number, _, key, owner)
+  return copies.older_is_last(clusters[number].calls, key, owner)
 end
 
 -- The slot, and the shards that it leaves and comes to; -1: none was asked for yet.

@@ -2,6 +2,7 @@
 -- Servers that are a cluster: each has its own view of who serves which slot, and answers MOVED
 -- by it; slots move key by key from one to another, with ASK and TRYAGAIN meanwhile.
 local Front = require('latchkey.mock.front')
+local copies = require('copies')
 local names = require('latchkey.script.names')
 local resp = require('latchkey.mock.resp')
 
@@ -18,7 +19,7 @@ local NEWER = { ['CLUSTER|SHARDS'] = true, ['PUBSUB|SHARDNUMSUB'] = true, SSUBSC
 ---  server that has some of a call's keys says ASK instead of TRYAGAIN
 function cluster.new(shards, options)
   return { shards = shards, options = options, members = {}, slot_of = {}, asked = {},
-    is_asked = {}, owner = {} }
+    is_asked = {}, owner = {}, calls = {} }
 end
 
 ---A server becomes a member of a shard. The first one's master has the cluster's number, the next
@@ -144,7 +145,11 @@ function cluster.gate(server)
       return nil
     end
     note(self, slot)
-    return refuse_of_slot(server, command, keys, slot, asking)
+    local refused = refuse_of_slot(server, command, keys, slot, asking)
+    if not refused then
+      copies.note(self.calls, server.world, keys[1], command, argv)
+    end
+    return refused
   end
 end
 

@@ -106,11 +106,8 @@ void belief_renew(belief *b, int64_t before_ns, int64_t remaining_ms) {
 
 /* A copy of an earlier call of this hold, which went another way while its slot moved, sets the count that it
  * knows; the next call sets it right. */
-static bool older_copy_may_come(void) {
-  static const int64_t late_ns = INT64_C(4) * 1000000000;
-  bool late = world.profile == PROFILE_network || world.profile == PROFILE_all;
-  return late && topology_kind() == TOPOLOGY_cluster &&
-         !topology_rests_since(sched_now_ns() - late_ns);
+static bool older_copy_came(const belief *b) {
+  return topology_kind() == TOPOLOGY_cluster && server_older_is_last(b->server, b->key, b->owner);
 }
 
 void belief_count(const belief *b) {
@@ -118,7 +115,7 @@ void belief_count(const belief *b) {
   if (b->durable && server_epoch(b->server) != b->counted) return;
   server_hold hold = server_look(b->server, b->key, b->owner);
   if (hold.count == b->levels || (b->unsure && hold.count >= b->levels)) return;
-  if (hold.count > 0 && hold.count < b->levels && older_copy_may_come()) return;
+  if (hold.count > 0 && hold.count < b->levels && older_copy_came(b)) return;
   judge_fail(V_COUNT, "actor %d has %d levels, the server %lld (%s)", b->actor, b->levels,
              (long long)hold.count, b->owner);
 }

@@ -128,6 +128,16 @@ server_hold server_look(int server, const char *key, const char *owner) {
   return hold;
 }
 
+bool server_older_is_last(int server, const char *key, const char *owner) {
+  lua_State *l = begin_call("bridge_older_is_last", server);
+  lua_pushstring(l, key);
+  lua_pushstring(l, owner);
+  call(l, 2, 1);
+  bool older = lua_toboolean(l, -1);
+  lua_pop(l, 1);
+  return older;
+}
+
 void server_holder(int server, const char *key, char *out, size_t size) {
   lua_State *l = begin_call("bridge_holder", topology_at(server, key));
   lua_pushstring(l, key);
