@@ -43,7 +43,8 @@ enum {
   STREAM_FAULT,
   STREAM_WORLD,
   STREAM_ASIDE,
-  STREAM_BEHIND
+  STREAM_BEHIND,
+  STREAM_FORK
 };
 
 typedef struct sim_stream {

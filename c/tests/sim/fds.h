@@ -5,7 +5,13 @@
 
 #include "net.h"
 
-typedef enum descriptor_kind { FD_READER, FD_WRITER, FD_SOCKET, FD_POLLER } descriptor_kind;
+typedef enum descriptor_kind {
+  FD_READER,
+  FD_WRITER,
+  FD_SOCKET,
+  FD_POLLER,
+  FD_INHERITED /* of the parent of a forked child */
+} descriptor_kind;
 
 typedef struct world_pipe {
   size_t bytes;

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "forked.h"
+
 enum { LATE_MS = 3300, CLOSE_MS = 8500, DISPATCH_MS = 5, DISPATCH_US = DISPATCH_MS * 1000 };
 
 /* A call that has passed so many points has entered the client: that is among the first things it does. */
@@ -147,6 +149,68 @@ static void *dispatch(void *argument) {
   return NULL;
 }
 
+/* ------------------------------------------------------------------------------------ children -- */
+
+void host_judge_forked(const char *what, lk_status status) {
+  if (status == LK_FORKED) return;
+  judge_fail(V_FORKED, "%s with its parent's client: %s", what, lk_status_name((int)status));
+}
+
+static void use_parents(const host *h) {
+  for (int i = 0; i < host_by.clients; i++) {
+    lk_client *client = h->clients[i];
+    lk_caller *caller;
+    lk_lock *lock;
+    host_judge_forked("a caller", lk_caller_new(client, &caller, NULL));
+    host_judge_forked("a lock", lk_lock_open(client, LK_LOCK, "sim:forked", NULL, &lock, NULL));
+    if (lk_client_fd(client) != -1) judge_fail(V_FORKED, "its parent's client has a descriptor");
+    if (lk_client_dispatch(client) != 0) judge_fail(V_FORKED, "its parent's callbacks run");
+  }
+  for (int i = 0; host_by.in_child && i < host_by.threads; i++) {
+    host_by.in_child(h->id * host_by.threads + i);
+  }
+  for (int i = 0; i < host_by.clients; i++) lk_client_close(h->clients[i]);
+}
+
+/* Nothing breaks any more, so that it ends soon; each child is alone with this lock. */
+static void use_own(void) {
+  lk_client_options o = LK_CLIENT_OPTIONS_INIT;
+  lk_error error = {.status = LK_OK};
+  lk_lock *lock = NULL;
+  world_client_options(&o);
+  lk_client *client = world_open_client(0, &o);
+  if (!client) return;
+  lk_status status = lk_lock_open(client, LK_LOCK, "sim:forked", NULL, &lock, &error);
+  if (status == LK_OK) {
+    do status = lk_lock_acquire(lock, NULL, 1000, &error);
+    while (lk_status_is_retriable((int)status));
+  }
+  STORY("client", "the child acquires: %s", status == LK_OK ? "OK" : error.message);
+  if (status != LK_OK && status != LK_UNSURE) {
+    judge_fail(V_FORKED, "its own client does not work: %s", error.message);
+  }
+  if (status == LK_OK) lk_lock_release(lock, NULL, NULL);
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
+static void be_child(void *argument) {
+  use_parents(argument);
+  use_own();
+}
+
+/* Wherever the others are in the library. */
+static void *fork_on(void *argument) {
+  host *h = argument;
+  while (!h->over) {
+    world_sleep_us(world_between(1000, 2000000));
+    if (h->open && !h->over) forked_run(be_child, h);
+  }
+  return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------- life -- */
+
 static bool open_clients(host *h, const lk_client_options *o) {
   for (int i = 0; i < host_by.clients; i++) {
     h->clients[i] = world_open_client(i, o);
@@ -207,7 +271,7 @@ static void begin_thread(pthread_t *thread, void *(*run)(void *), void *argument
 
 static void *live(void *argument) {
   host *h = argument;
-  pthread_t threads[HOST_THREADS_MOST + 1];
+  pthread_t threads[HOST_THREADS_MOST + 2];
   lk_client_options o = LK_CLIENT_OPTIONS_INIT;
   int n = 0;
   *h = (host){.id = h->id, .proc = sched_self_proc()};
@@ -217,6 +281,7 @@ static void *live(void *argument) {
     begin_thread(&threads[n++], act, &host_threads[h->id * host_by.threads + i]);
   }
   if (o.callbacks == LK_ON_DISPATCH) begin_thread(&threads[n++], dispatch, h);
+  if (world.options->forks) begin_thread(&threads[n++], fork_on, h);
   while (!world.over && open_clients(h, &o)) {
     if (host_by.opened) host_by.opened(h);
     h->open = h->dispatches = true;

@@ -34,6 +34,8 @@ typedef struct host_plan {
   void (*opened)(host *h); /* before rounds begin with new clients; may be NULL */
   void (*options)(lk_client_options *options); /* on top of those that are drawn; may be NULL */
   void (*killed)(int who); /* its process is gone: what it believed ends there */
+  /* In a child of fork(): what its parent's thread uses; may be NULL. */
+  void (*in_child)(int who);
 } host_plan;
 
 void host_start(const host_plan *plan);
@@ -47,6 +49,8 @@ bool host_call(host *h);
 /* In a callback: closes the client, where it is to be closed and callbacks run on dispatch. */
 void host_close_inside(host *h);
 void host_called(host *h);
+/* What a call on its parent's client says in a child of fork(). */
+void host_judge_forked(const char *what, lk_status status);
 
 /* For judging how long a call took, without the time for which its process was stopped. */
 typedef struct host_watch {

@@ -41,6 +41,13 @@ static const char usage[] =
     "  --busy           the machine has other things to do: threads are put aside, also between "
     "an\n"
     "                   unlock and what follows, and messages on channels are behind replies\n"
+    "  --forks          processes fork: a child has nothing of its parent's client, and one of its "
+    "own\n"
+    "                   works\n"
+    "  --kind K         of locks, in lock and async: lock, mutex, fenced, fair, rw (the seed "
+    "chooses; "
+    "the\n"
+    "                   default)\n"
     "  --scripts DIR    these scripts instead of those that are built in\n"
     "  --jobs N         processes at a time; default one for each processor\n"
     "  --repeat N       with --seed: N times, which must come to one hash\n"
@@ -93,6 +100,8 @@ static void read_options(int argc, char **argv, wish *w) {
     WORK,
     TOPOLOGY,
     BUSY,
+    FORKS,
+    KIND,
     SCRIPTS,
     JOBS,
     REPEAT,
@@ -109,7 +118,8 @@ static void read_options(int argc, char **argv, wish *w) {
       {"for", 1, NULL, FOR},         {"story", 1, NULL, STORY_OF},
       {"seconds", 1, NULL, SECONDS}, {"profile", 1, NULL, PROFILE},
       {"work", 1, NULL, WORK},       {"topology", 1, NULL, TOPOLOGY},
-      {"busy", 0, NULL, BUSY},       {"scripts", 1, NULL, SCRIPTS},
+      {"busy", 0, NULL, BUSY},       {"forks", 0, NULL, FORKS},
+      {"kind", 1, NULL, KIND},       {"scripts", 1, NULL, SCRIPTS},
       {"jobs", 1, NULL, JOBS},       {"repeat", 1, NULL, REPEAT},
       {"hunt", 0, NULL, HUNT},       {"each", 0, NULL, EACH},
       {"shrink", 1, NULL, SHRINK},   {"into", 1, NULL, INTO},
@@ -137,6 +147,10 @@ static void read_options(int argc, char **argv, wish *w) {
       if (!topology_find(optarg, &w->options.topology)) misuse("no such topology:", optarg);
       break;
     case BUSY: w->options.busy = true; break;
+    case FORKS: w->options.forks = true; break;
+    case KIND:
+      if (!world_find_kind(optarg, &w->options.kind)) misuse("no such kind:", optarg);
+      break;
     case SCRIPTS: w->options.script_dir = optarg; break;
     case JOBS: w->plan.jobs = (int)number(optarg, NULL); break;
     case REPEAT: w->repeat = (int)number(optarg, NULL); break;

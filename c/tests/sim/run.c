@@ -132,6 +132,8 @@ static void print_again(const world_options *options) {
   if (options->work) printf(" --work %s", options->work);
   if (options->topology) printf(" --topology %s", topology_name(options->topology));
   if (options->busy) printf(" --busy");
+  if (options->forks) printf(" --forks");
+  if (options->kind) printf(" --kind %s", world_kind_name(options->kind));
   if (options->script_dir) printf(" --scripts %s", options->script_dir);
   printf("\n");
 }

@@ -43,6 +43,7 @@ static uint32_t sched_serials;
 static sim_thread *sched_running; /* NULL: the scheduler */
 static fiber sched_main;
 static int64_t sched_ns, sched_next_wake_ns;
+static void (*sched_look)(void); /* of a thread that goes on alone */
 static sim_proc sched_procs[SCHED_PROCS];
 static int sched_proc_count;
 
@@ -455,8 +456,25 @@ static int64_t next_ns(void) {
   return at;
 }
 
+sim_proc *sched_go_alone(void (*look)(void)) {
+  sim_thread *me = sched_running;
+  sim_proc *parent = me->proc, *child = sched_proc_new();
+  int pid = child->pid;
+  *child = *parent;
+  child->pid = pid;
+  child->memory = child->blocks = 0;
+  me->proc = child;
+  me->dice = decide_stream(STREAM_FORK, ++sched_serials);
+  for (int i = 0; i < sched_proc_count; i++) {
+    if (&sched_procs[i] != child) sched_kill(&sched_procs[i]);
+  }
+  sched_look = look;
+  return child;
+}
+
 bool sched_run(int64_t until_ns, bool (*stop)(void)) {
-  while (sched_ns < until_ns && !(stop && stop())) {
+  while (sched_look || (sched_ns < until_ns && !(stop && stop()))) {
+    if (sched_look) sched_look();
     while (event_is_due()) {
       event e = pop_event();
       sched_events++;
@@ -470,7 +488,7 @@ bool sched_run(int64_t until_ns, bool (*stop)(void)) {
     }
     int64_t at = next_ns();
     if (at == NEVER) return false;
-    if (at > until_ns) at = until_ns;
+    if (at > until_ns && !sched_look) at = until_ns;
     if (at > sched_ns) sched_ns = at;
     sched_next_wake_ns = 0;
     wake_timers();

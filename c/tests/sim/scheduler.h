@@ -47,6 +47,9 @@ int64_t sched_now_ns(void);     /* the true time */
 int64_t sched_elapsed_us(void); /* since the world began */
 /* Runs until `until_ns`, or until stop() says so, or nothing can ever happen (false). */
 bool sched_run(int64_t until_ns, bool (*stop)(void));
+/* In a copy of the world: the running thread goes on alone, in a new process, which is returned, with the descriptors
+ * that its process had. A run has no end; look() is called again and again. */
+sim_proc *sched_go_alone(void (*look)(void));
 /* Runs at that time, on the scheduler's stack. */
 void sched_at(int64_t at_ns, void (*run)(void *a, int64_t b), void *a, int64_t b);
 

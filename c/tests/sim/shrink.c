@@ -126,6 +126,8 @@ static bool write_file(const shrinking *s, const char *path, const char *text) {
           s->options.seconds, profiles[s->options.profile]);
   if (s->options.work) fprintf(f, "work %s\n", s->options.work);
   if (s->options.busy) fprintf(f, "busy yes\n");
+  if (s->options.forks) fprintf(f, "forks yes\n");
+  if (s->options.kind) fprintf(f, "kind %s\n", world_kind_name(s->options.kind));
   if (s->options.topology) fprintf(f, "topology %s\n", topology_name(s->options.topology));
   write_mask(f, &s->mask);
   return fclose(f) == 0;
@@ -198,6 +200,10 @@ static bool read_line(FILE *f, const char *line, kept *k) {
     return topology_find(value, &k->options.topology);
   } else if (strcmp(word, "busy") == 0) {
     k->options.busy = true;
+  } else if (strcmp(word, "forks") == 0) {
+    k->options.forks = true;
+  } else if (strcmp(word, "kind") == 0) {
+    return world_find_kind(value, &k->options.kind);
   } else if (strcmp(word, "only") == 0) {
     return read_list(f, &k->mask, strtoull(value, NULL, 10));
   } else if (read_class(value, &class)) {

@@ -23,7 +23,7 @@ typedef struct actor {
   int uses; /* calls on the handle or the caller that run now */
   bool tidies,
       tidy; /* a callback closes the handle and frees the caller, if nobody uses them; it has */
-  int told;
+  int told, in_callback; /* of a loss; calls of on_lost that have not returned */
   lk_status status, got; /* of the last call; of the acquire */
   int64_t since_ns, wait_ms;
   uint32_t epoch;
@@ -154,12 +154,14 @@ static void acquired(lk_op *op, lk_status status, const lk_error *error, void *u
 static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   actor *a = user;
   (void)lock;
+  a->in_callback++;
   STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
   if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
   if (++a->told > 1) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
   belief_end(&a->belief);
   if (!a->under_way && a->holds) tidy_up(a);
   meddle(a);
+  a->in_callback--;
 }
 
 static lk_status open_handle(actor *a, lk_error *error) {
@@ -289,8 +291,22 @@ static void round_of(host *h, int who) {
   lk_status status = open_handle(a, &error);
   host_leave(h);
   if (status == LK_OK) use(a);
+  while (a->tidy && a->in_callback) world_sleep_us(500);
   if (a->tidy) return;
   a->tidy = true;
+  lk_lock_close(a->handle);
+  if (a->in_callback) judge_fail(V_LOSS, "actor %d is told of a loss beside its close", a->id);
+  lk_caller_free(a->caller);
+}
+
+static void in_child(int who) {
+  const actor *a = &async_actors[who];
+  lk_op *op = NULL;
+  if (!a->handle || !a->caller || a->tidy) return;
+  host_judge_forked("acquire_async", lk_lock_acquire_async(a->handle, a->caller, LK_FOREVER,
+                                                           acquired, NULL, &op, NULL));
+  host_judge_forked("release_async",
+                    lk_lock_release_async(a->handle, a->caller, released, NULL, NULL));
   lk_lock_close(a->handle);
   lk_caller_free(a->caller);
 }
@@ -327,11 +343,12 @@ static void start_async(void) {
   static const lk_kind kinds[] = {LK_LOCK, LK_LOCK, LK_FAIR, LK_FENCED, LK_READ, LK_MUTEX};
   sim_stream dice = decide_stream(STREAM_ACTOR, 0);
   host_plan plan = {.round = round_of, .killed = killed, .clients = 1};
-  async_kind = kinds[decide_between(&dice, D_WORK, 0, 5)];
+  async_kind = world_kind(kinds[decide_between(&dice, D_WORK, 0, 5)]);
   plan.hosts = (int)decide_between(&dice, D_WORK, 1, 3);
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
   plan.closes = async_closes = decide_chance(&dice, D_WORK, 500000);
   plan.closes_inside = true;
+  plan.in_child = in_child;
   async_threads = plan.threads;
   async_actor_count = plan.hosts * plan.threads;
   for (int i = 0; i < ACTORS; i++) async_actors[i].belief.resource = -1;

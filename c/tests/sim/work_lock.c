@@ -19,6 +19,7 @@ typedef struct actor {
   bool waits, spins, renewed;
   int64_t since_ns, wait_ms, held_since_ns;
   int holds, lost; /* in this round; of so many it was told that they were lost */
+  int in_callback; /* calls of on_lost that have not returned */
   lk_lock_options options;
   lk_lock *handle;
   lk_caller *caller;
@@ -43,9 +44,12 @@ static void look_at(actor *a) {
 static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   actor *a = user;
   (void)lock;
+  a->in_callback++;
   STORY("client", "actor %d is told of a loss: %d", a->id, (int)event->reason);
   if (event->caller != a->caller) judge_fail(V_LOSS, "actor %d is told of another's loss", a->id);
   if (++a->lost > a->holds) judge_fail(V_LOSS, "actor %d is told twice of a loss", a->id);
+  if (world.options->busy && world_chance(20)) world_sleep_us(world_between(0, 3000));
+  a->in_callback--;
 }
 
 /* --------------------------------------------------------------------------------------- a round -- */
@@ -284,8 +288,8 @@ static bool read_on(actor *a) {
   }
   world_sleep_us(world_between(0, 40000));
   release(a);
-  lk_lock_close(writer);
   a->handle = reader;
+  lk_lock_close(writer);
   a->kind = LK_READ;
   a->belief.alone = false;
   begin_hold(a, epoch);
@@ -328,10 +332,25 @@ static void round_of(host *h, int who) {
       judge_failed_acquire(a, status, error.message);
     }
   }
-  lk_lock_close(a->handle);
+  lk_lock *handle = a->handle;
   lk_caller *caller = a->caller;
+  a->handle = NULL;
   a->caller = NULL;
+  lk_lock_close(handle);
+  if (a->in_callback) judge_fail(V_LOSS, "actor %d is told of a loss beside its close", a->id);
   lk_caller_free(caller);
+}
+
+static void in_child(int who) {
+  const actor *a = &lock_actors[who];
+  if (!a->handle) return;
+  host_judge_forked("acquire", lk_lock_acquire(a->handle, a->caller, LK_FOREVER, NULL));
+  host_judge_forked("release", lk_lock_release(a->handle, a->caller, NULL));
+  if (lk_lock_remaining_ms(a->handle, a->caller) > 0) {
+    judge_fail(V_FORKED, "it holds what its parent's actor %d does", a->id);
+  }
+  lk_lock_close(a->handle);
+  lk_caller_free(a->caller);
 }
 
 static void killed(int who) {
@@ -407,11 +426,11 @@ static void start_lock(void) {
   sim_stream dice = decide_stream(STREAM_ACTOR, 0);
   lock_count = (int)decide_between(&dice, D_WORK, 1, LOCKS);
   for (int i = 0; i < LOCKS; i++) {
-    lock_kind[i] = kinds[decide_between(&dice, D_WORK, 0, 5)];
+    lock_kind[i] = world_kind(kinds[decide_between(&dice, D_WORK, 0, 5)]);
     snprintf(lock_names[i], sizeof lock_names[i], "sim:%d", i);
   }
   bool many = decide_chance(&dice, D_WORK, 150000);
-  host_plan plan = {.round = round_of, .killed = killed, .clients = 1};
+  host_plan plan = {.round = round_of, .killed = killed, .in_child = in_child, .clients = 1};
   plan.hosts = (int)decide_between(&dice, D_WORK, 1, many ? HOSTS_MOST : 2);
   plan.threads = (int)decide_between(&dice, D_WORK, 2, THREADS_MOST);
   plan.closes = lock_closes = decide_chance(&dice, D_WORK, 400000);

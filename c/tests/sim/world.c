@@ -49,6 +49,33 @@ bool world_find_profile(const char *name, profile *out) {
   return false;
 }
 
+static const struct {
+  const char *name;
+  lk_kind kind;
+} world_kinds[] = {{"lock", LK_LOCK},
+                   {"mutex", LK_MUTEX},
+                   {"fenced", LK_FENCED},
+                   {"fair", LK_FAIR},
+                   {"rw", LK_READ}};
+enum { KINDS = sizeof world_kinds / sizeof *world_kinds };
+
+bool world_find_kind(const char *name, lk_kind *out) {
+  for (int i = 0; i < KINDS; i++) {
+    if (strcmp(world_kinds[i].name, name) != 0) continue;
+    *out = world_kinds[i].kind;
+    return true;
+  }
+  return false;
+}
+
+const char *world_kind_name(lk_kind kind) {
+  int i = 0;
+  while (i < KINDS - 1 && world_kinds[i].kind != kind) i++;
+  return world_kinds[i].name;
+}
+
+lk_kind world_kind(lk_kind drawn) { return world.options->kind ? world.options->kind : drawn; }
+
 /* ----------------------------------------------------------------------------------- processes -- */
 
 typedef struct process {
@@ -181,7 +208,7 @@ static bool nobody_runs(void) { return judge_failed() || sched_alive() == 0; }
 
 static void look(void *a, int64_t b) {
   (void)a, (void)b;
-  if (judge_failed()) return;
+  if (judge_failed() || world.forked) return;
   if (world.work->look) world.work->look();
   topology_look();
   world_out->simulated_us = sched_elapsed_us(); /* what is known of one that crashes */

@@ -63,6 +63,8 @@ typedef struct world_options {
   const char *work; /* the name of a workload; NULL: the seed chooses */
   topology topology;
   bool busy;              /* threads are put aside, and messages are behind replies */
+  bool forks;             /* processes fork */
+  lk_kind kind;           /* of locks, where the seed would choose; 0: it does */
   const char *script_dir; /* NULL: the scripts that are built in */
   const decide_mask *mask;
 } world_options;
@@ -73,6 +75,7 @@ typedef struct world_state {
   const workload *work;
   int clients; /* opened so far */
   bool over;   /* faults have stopped, and rounds end */
+  bool forked; /* this is a copy, for a child of fork() */
   int64_t disturbed_until_ns;
 } world_state;
 extern world_state world;
@@ -91,6 +94,8 @@ void world_run(const world_options *options, world_result *result);
 const workload *world_find_work(const char *name);
 bool world_find_profile(const char *name, profile *out);
 const char *world_profile_name(profile p);
+bool world_find_kind(const char *name, lk_kind *out);
+const char *world_kind_name(lk_kind kind);
 
 /* ------------------------------------------------------------------------------- for workloads -- */
 
@@ -110,6 +115,8 @@ void world_sleep_us(int64_t us);
 /* lk_client_open() until it works, or the world is over (NULL). Options are drawn. */
 lk_client *world_open_client(int server, const lk_client_options *options);
 void world_client_options(lk_client_options *options);
+/* Of a lock: what the seed has drawn, or what was asked for. */
+lk_kind world_kind(lk_kind drawn);
 
 /* Something may be late or lost until `us` from now. */
 void world_disturb(int64_t us);

@@ -23,7 +23,10 @@ bool fds_is_ours(int fd) {
 }
 
 descriptor *fds_find(int fd) {
-  return fds_is_ours(fd) ? sched_self_proc()->fds[fd - SCHED_FD_FIRST] : NULL;
+  descriptor *d = fds_is_ours(fd) ? sched_self_proc()->fds[fd - SCHED_FD_FIRST] : NULL;
+  if (!d || d->kind != FD_INHERITED) return d;
+  judge_fail(V_FORKED, "it uses a descriptor of its parent");
+  return NULL;
 }
 
 int fds_new(descriptor_kind kind) {

@@ -230,7 +230,8 @@ section_sim() {
   for work in lock count multi wait eval; do
     check "on a cluster: $work" "$LK_BUILD/tests/sim" --topology cluster --work "$work" --seeds 1..20
   done
-  check 'on a busy machine' "$LK_BUILD/tests/sim" --busy --seeds 1..100
+  check 'on a busy machine' "$LK_BUILD/tests/sim" --busy --seeds 1..200
+  check 'children of fork()' "$LK_BUILD/tests/sim" --forks --work lock --seeds 1..10
   seed=$(first_fresh_seed)
   check "$seeds fresh seeds from $seed" "$LK_BUILD/tests/sim" --seeds "$seed..$((seed + seeds - 1))"
   check 'one hash for each seed' one_hash "$LK_BUILD/tests/sim"
