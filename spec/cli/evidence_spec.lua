@@ -38,6 +38,8 @@ describe('a bundle with evidence', function()
     assert(utils.writefile(folder .. '/my/count.lua', SCRIPT, true))
   end)
 
+  after_each(program.clean)
+
   -- A bundle with a statement that lint came to so many findings more than it does.
   local function bundle(more, key)
     local file, statement = program.folder() .. '/mine.tar.gz', program.folder() .. '/evidence.json'

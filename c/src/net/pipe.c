@@ -348,6 +348,9 @@ static bool leave_to_dispatch(lk_pipe *pipe, bool work, lk_wish *out) LK_REQUIRE
   return led;
 }
 
+/* Who drives a lost connection may be without a processor: the keeper does not take it by asking again and again. */
+enum { HUNG_UP_US = 10 * 1000 };
+
 static void pipe_watch(lk_watched *watched, lk_wish *out) {
   lk_pipe *pipe = pipe_of_watched(watched);
   lk_mutex_lock(&pipe->mutex);
@@ -365,7 +368,10 @@ static void pipe_watch(lk_watched *watched, lk_wish *out) {
   } else if (!pipe->driving && lk_conn_is_astray(&pipe->conn)) {
     lk_conn_come_back(&pipe->conn, lk_clock_us());
   }
-  if (out->driving || pipe->conn.state == LK_CONN_UP) out->fd = pipe->conn.fd;
+  if (out->driving || (pipe->conn.state == LK_CONN_UP && !pipe->hung_up)) out->fd = pipe->conn.fd;
+  int64_t again_us = pipe->hung_up ? lk_clock_us() + HUNG_UP_US : INT64_MAX;
+  if (again_us < out->timer_us) out->timer_us = again_us;
+  pipe->hung_up = false;
   /* It sees a hang-up of one that nobody drives; who comes to drive it may give it up meanwhile. */
   if (!out->driving && out->fd >= 0) lk_conn_poll_begins(&pipe->conn);
   lk_pipe_let_go(pipe);
@@ -378,6 +384,7 @@ static void pipe_watched_done(lk_watched *watched, const lk_wish *wish, short re
   if (!wish->driving && !revents) return;
   lk_mutex_lock(&pipe->mutex);
   bool hung_up = revents && !pipe->driving && wish->fd == pipe->conn.fd;
+  pipe->hung_up = revents && pipe->driving && !wish->driving;
   lk_conn_poll_ends(&pipe->conn);
   if (wish->driving || hung_up) {
     pipe->driving = pipe->keeper_drives = true;

@@ -68,6 +68,7 @@ struct lk_pipe {
   bool wanted; /* it would, and found the keeper driving */
   bool guarded;  /* the keeper looks soon whether it does */
   bool lately;   /* there was something to drive for since the keeper looked */
+  bool hung_up;  /* under whoever drives, who has not seen it when the keeper has */
   lk_pipe *twin; /* NULL: not asked for */
   bool opening;
   bool shut;

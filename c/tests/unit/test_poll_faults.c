@@ -5,6 +5,8 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <time.h>
 
 #include "fake.h"
 #include "kit.h"
@@ -12,6 +14,7 @@
 enum { HANG_UPS = 5, LATE = 3 /* pauses */ };
 
 static atomic_int polls, strangers;
+static atomic_bool prompt; /* it is not late */
 static _Thread_local bool is_caller;
 
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
@@ -20,7 +23,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
   bool is_pause = !fds;
   if (!is_pause && !is_caller) {
-    for (int i = 0; i < LATE; i++) kit_pause();
+    for (int i = 0; i < LATE && !prompt; i++) kit_pause();
     atomic_fetch_add(&polls, 1);
   }
   int ready = __real_poll(fds, count, timeout_ms);
@@ -62,9 +65,52 @@ static void nobody_polls_what_another_has_closed(void **state) {
   fake_close(server);
 }
 
+/* ------------------------------------------------------------------------- a thread without a processor -- */
+
+enum { LOOKS_MS = 200, LOOKS_MOST = 100 };
+
+static atomic_bool stopped, may_go_on;
+
+static void stop_here(int signal) {
+  const struct timespec moment = {.tv_nsec = 1000000};
+  (void)signal;
+  stopped = true;
+  while (!may_go_on) nanosleep(&moment, NULL);
+}
+
+/* A system with one processor may not give it the thread that reads, as long as another asks for it all the time. */
+static void a_lost_connection_is_left_to_who_reads_it(void **state) {
+  (void)state;
+  pthread_t thread;
+  fake *server = fake_open();
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = 60000;
+  prompt = true;
+  signal(SIGUSR1, stop_here);
+  lk_client *client = kit_client(fake_url(server), &options);
+  assert_int_equal(pthread_create(&thread, NULL, call, client), 0);
+  fake_command command = fake_take_script(server, "lock/inspect");
+  pthread_kill(thread, SIGUSR1);
+  UNTIL(stopped);
+
+  int before = polls;
+  fake_hang_up(server, &command);
+  fake_forget(&command);
+  for (int64_t until = lk_now_ms() + LOOKS_MS; lk_now_ms() < until;) kit_pause();
+  assert_true(polls > before);
+  assert_in_range(polls - before, 1, LOOKS_MOST);
+
+  may_go_on = true;
+  fake_answer(server, fake_take_script(server, "lock/inspect"), "*1\r\n:0\r\n");
+  pthread_join(thread, NULL);
+  lk_client_close(client);
+  fake_close(server);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nobody_polls_what_another_has_closed),
+      cmocka_unit_test(a_lost_connection_is_left_to_who_reads_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -331,7 +331,7 @@ static void a_writer_asks_for_nothing_while_another_of_its_process_writes(void *
   (void)state;
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   lk_lock *plain = kit_lock(client, LK_WRITE, "job", &options);
-  kit_job writing[2];
+  static kit_job writing[2]; /* a failed test leaves their threads */
   fake_leave(server, "SUBSCRIBE");
   for (int i = 0; i < 2; i++) readers[i] = kit_caller(client);
   kit_begin_acquire(&writing[0], plain, readers[0], 20000);
