@@ -228,12 +228,12 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('keeps the lock while it is stopped itself, and goes on as if nothing had been', function()
     local gate = program.gate()
-    local holder = start({ '--lease', '1500ms', 'job' }, gate.command)
+    local holder = start({ '--lease', '2500ms', 'job' }, gate.command)
     gate.started()
 
     holder:kill(signal.SIGSTOP)
-    -- Three times the lease, which a machine that stalls for a moment does not use up.
-    server:command('BLPOP', 'nothing', '4.5')
+    -- Twice the lease, which a machine that stalls for a moment does not use up.
+    server:command('BLPOP', 'nothing', '5.5')
     local lease_ms = server:lease_ms('job')
     gate.open()
     holder:kill(signal.SIGCONT)

@@ -47,7 +47,7 @@ describe('latchkey exec on several servers', function()
 
     local gate = program.gate()
     local report = program.folder() .. '/report.json'
-    local holder = program.start(words({ '--lease', '2s', '--report', report, 'job' },
+    local holder = program.start(words({ '--lease', '4s', '--report', report, 'job' },
       gate.command))
     gate.started()
     stop(servers[1])

@@ -94,7 +94,8 @@ static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIR
     lk_pipe_finish(pipe, request, LK_CLOSED, "the client is closed");
     return;
   }
-  if (pipe->conn.state != LK_CONN_UP || pipe->waiting.first || lk_conn_is_astray(&pipe->conn)) {
+  bool waits = pipe->waiting.first || pipe->distrusted || lk_conn_is_astray(&pipe->conn);
+  if (pipe->conn.state != LK_CONN_UP || waits) {
     lk_queue_push(&pipe->waiting, request);
     interrupt_driver(pipe);
     return;

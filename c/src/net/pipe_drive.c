@@ -136,6 +136,20 @@ static void evict(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   }
 }
 
+/* The server has said what it is, so it answers the rest: who may not ask twice gets that reply. Nothing more is sent
+ * meanwhile. */
+static void drop_distrusted(lk_pipe *pipe, bool was_up, int64_t now_us) LK_REQUIRES(pipe->mutex) {
+  const lk_request *asked = pipe->inflight.first;
+  while (asked && (asked->repeatable || asked->abandoned)) asked = asked->next;
+  bool stands = pipe->conn.state == LK_CONN_UP && was_up;
+  if (pipe->distrusted && stands && asked) return;
+  if (pipe->distrusted && stands) {
+    lk_conn_drop(&pipe->conn, now_us, LK_READONLY, "the master has become a replica");
+    salvage(pipe, now_us);
+  }
+  pipe->distrusted = false;
+}
+
 /* One round of the driver's work, with the mutex held. */
 void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   lk_conn *conn = &pipe->conn;
@@ -149,18 +163,14 @@ void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   take_replies(pipe, now_us);
   drop_if_silent(pipe, now_us);
   if (conn->state != LK_CONN_UP && pipe->inflight.first) salvage(pipe, now_us);
-  if (pipe->distrusted && conn->state == LK_CONN_UP && was_up) {
-    lk_conn_drop(conn, now_us, LK_READONLY, "the master has become a replica");
-    salvage(pipe, now_us);
-  }
-  pipe->distrusted = false;
+  drop_distrusted(pipe, was_up, now_us);
   bool failed = conn->state == LK_CONN_DOWN && before != LK_CONN_DOWN;
   if (pipe->evicted) evict(pipe, now_us);
   if (conn->state == LK_CONN_DOWN && !failed && pipe->waiting.first && now_us >= conn->retry_us) {
     lk_conn_start(conn, now_us);
     failed = conn->state == LK_CONN_DOWN;
   }
-  if (conn->state == LK_CONN_UP) {
+  if (conn->state == LK_CONN_UP && !pipe->distrusted) {
     dispatch_waiting(pipe, now_us);
   } else {
     give_up_waiting(pipe, failed, now_us);

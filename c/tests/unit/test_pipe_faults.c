@@ -482,6 +482,48 @@ static void a_plain_command_is_never_sent_twice(void **state) {
   acquire(); /* on the next connection, and no INCR before it */
 }
 
+/* A call whose answer will be that the server has become a replica; the connection is not of this moment. */
+static fake_command begin_refused(void) {
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  lk_mutex_lock(&pipe->mutex);
+  pipe->up_us -= 2000000;
+  lk_mutex_unlock(&pipe->mutex);
+  return begin_acquire(fix.lock, 0);
+}
+
+static void refuse(fake_command command) {
+  answer(command, "-READONLY You can't write against a read only script.\r\n");
+  EXPECT(LK_READONLY, kit_end(&fix.job));
+}
+
+/* What was asked before that gets its reply; what is asked from then on goes out on another connection. */
+static void no_plain_command_is_lost_when_the_server_has_become_a_replica(void **state) {
+  (void)state;
+  pthread_t before, after;
+  static lk_status statuses[2]; /* a failed test leaves its threads */
+  statuses[0] = statuses[1] = LK_INVALID;
+  fake_command refused = begin_refused();
+  assert_int_equal(pthread_create(&before, NULL, send_incr, &statuses[0]), 0);
+  fake_command first = fake_take(fix.server);
+  refuse(refused);
+  assert_int_equal(pthread_create(&after, NULL, send_incr, &statuses[1]), 0);
+  for (int i = 0; i < 20; i++) kit_pause();
+  assert_true(fake_is_idle(fix.server));
+  answer(first, ":1\r\n");
+  pthread_join(before, NULL);
+  answer(fake_take(fix.server), ":2\r\n");
+  pthread_join(after, NULL);
+  EXPECT(LK_OK, statuses[0]);
+  EXPECT(LK_OK, statuses[1]);
+
+  statuses[1] = LK_INVALID;
+  refuse(begin_refused());
+  assert_int_equal(pthread_create(&after, NULL, send_incr, &statuses[1]), 0);
+  answer(fake_take(fix.server), ":3\r\n");
+  pthread_join(after, NULL);
+  EXPECT(LK_OK, statuses[1]);
+}
+
 static void write_counter(const char *dir) {
   char path[80];
   snprintf(path, sizeof path, "%s/mine", dir);
@@ -583,6 +625,7 @@ int main(void) {
       TEST(a_release_that_is_never_answered_is_unsure_and_tried_on),
       TEST(a_lost_re_entry_changes_no_count),
       TEST(a_plain_command_is_never_sent_twice),
+      TEST(no_plain_command_is_lost_when_the_server_has_become_a_replica),
       TEST(a_script_that_may_not_repeat_is_never_sent_twice),
       TEST(replies_go_to_those_who_asked),
   };
