@@ -7,34 +7,13 @@
 #include "loop.h"
 #include "server.h"
 
-static server *srv;
-
-static int start(void **state) {
-  (void)state;
-  srv = server_start(NULL);
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  server_stop(srv);
-  return 0;
-}
-
-static int flush(void **state) {
-  (void)state;
-  server_do(srv, "FLUSHALL");
-  server_do(srv, "CONFIG RESETSTAT");
-  return 0;
-}
-
 static void dispatch_all(lk_client *client) {
   while (lk_client_dispatch(client) > 0) continue;
 }
 
 static void nothing_runs_outside_of_dispatch(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   loop_told taken = {0}, again = {0}, given = {0};
@@ -54,7 +33,7 @@ static void nothing_runs_outside_of_dispatch(void **state) {
   assert_int_equal(lk_lock_hold_count(lock, task), 1);
   EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
 
-  assert_int_equal(server_number(srv, "DBSIZE"), 0);
+  assert_int_equal(server_number(loop_server, "DBSIZE"), 0);
   lk_lock_close(lock);
   lk_caller_free(task);
   lk_client_close(client);
@@ -62,10 +41,10 @@ static void nothing_runs_outside_of_dispatch(void **state) {
 
 static void an_asynchronous_call_names_its_caller_and_its_callback(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
-  lk_op *op = (lk_op *)&srv;
+  lk_op *op = (lk_op *)&loop_server;
 
   EXPECT(LK_INVALID, lk_lock_acquire_async(lock, NULL, 0, loop_done, NULL, &op, &kit_error));
   assert_null(op);
@@ -86,11 +65,11 @@ static void an_asynchronous_call_names_its_caller_and_its_callback(void **state)
 
 static void a_caller_has_one_call_at_a_time(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   loop_told waits = {0};
-  server_do(srv, "HSET job somebody 1");
+  server_do(loop_server, "HSET job somebody 1");
 
   EXPECT(LK_OK,
          lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, &waits.op, &kit_error));
@@ -108,7 +87,7 @@ static void a_caller_has_one_call_at_a_time(void **state) {
 
 static void a_script_runs_by_name_without_a_thread(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_bytes key = kit_bytes("job");
   loop_told seen = {0}, wrong = {0};
 
@@ -116,7 +95,7 @@ static void a_script_runs_by_name_without_a_thread(void **state) {
                               &kit_error));
   loop_until(client, &seen);
   EXPECT(LK_OK, seen.status);
-  server_do(srv, "HSET job somebody 1");
+  server_do(loop_server, "HSET job somebody 1");
   EXPECT(LK_OK, lk_eval_async(client, "mutex/inspect", &key, 1, NULL, 0, loop_done, &wrong, NULL,
                               &kit_error));
   loop_until(client, &wrong);
@@ -127,12 +106,12 @@ static void a_script_runs_by_name_without_a_thread(void **state) {
 
 static void a_wait_ends_in_time_and_says_why(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *tasks[2] = {kit_caller(client), kit_caller(client)};
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   loop_told first = {0}, second = {0};
-  server_do(srv, "HSET job somebody 1");
-  server_do(srv, "PEXPIRE job 60000");
+  server_do(loop_server, "HSET job somebody 1");
+  server_do(loop_server, "PEXPIRE job 60000");
 
   EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[0], 100, loop_done, &first, NULL, &kit_error));
   EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[1], 50, loop_done, &second, NULL, &kit_error));
@@ -143,7 +122,7 @@ static void a_wait_ends_in_time_and_says_why(void **state) {
   EXPECT(LK_TIMEOUT, second.status);
   assert_non_null(strstr(second.message, "others of this process"));
 
-  assert_int_equal(server_number(srv, "DBSIZE"), 1);
+  assert_int_equal(server_number(loop_server, "DBSIZE"), 1);
   lk_lock_close(lock);
   for (int i = 0; i < 2; i++) lk_caller_free(tasks[i]);
   lk_client_close(client);
@@ -153,7 +132,7 @@ static void completions_can_run_on_the_keeper(void **state) {
   (void)state;
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.callbacks = LK_ON_BACKGROUND;
-  lk_client *client = kit_client(server_url(srv), &options);
+  lk_client *client = kit_client(server_url(loop_server), &options);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   loop_told taken = {0};
@@ -188,7 +167,7 @@ static void on_first(lk_op *op, lk_status status, const lk_error *error, void *u
 }
 
 static void begin_inside(lk_done_fn done) {
-  in = (inside){.client = kit_client(server_url(srv), NULL)};
+  in = (inside){.client = kit_client(server_url(loop_server), NULL)};
   in.lock = kit_lock(in.client, LK_LOCK, "job", NULL);
   in.task = kit_caller(in.client);
   EXPECT(LK_OK, lk_lock_acquire_async(in.lock, in.task, 0, done, NULL, NULL, &kit_error));
@@ -273,7 +252,7 @@ static void a_callback_may_begin_what_asks_replicas(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, flush)
+#define TEST(name) cmocka_unit_test_setup(name, loop_flush)
   const struct CMUnitTest tests[] = {
       TEST(nothing_runs_outside_of_dispatch),
       TEST(an_asynchronous_call_names_its_caller_and_its_callback),
@@ -286,5 +265,5 @@ int main(void) {
       TEST(a_callback_may_begin_what_asks_replicas),
   };
 #undef TEST
-  return cmocka_run_group_tests(tests, start, stop);
+  return cmocka_run_group_tests(tests, loop_start, loop_stop);
 }

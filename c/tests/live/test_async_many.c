@@ -7,27 +7,6 @@
 #include "loop.h"
 #include "server.h"
 
-static server *srv;
-
-static int start(void **state) {
-  (void)state;
-  srv = server_start(NULL);
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  server_stop(srv);
-  return 0;
-}
-
-static int flush(void **state) {
-  (void)state;
-  server_do(srv, "FLUSHALL");
-  server_do(srv, "CONFIG RESETSTAT");
-  return 0;
-}
-
 enum { MANY = 1000 };
 
 typedef struct crowd {
@@ -39,7 +18,7 @@ typedef struct crowd {
 
 static crowd *gather(int64_t wait_ms) {
   crowd *c = calloc(1, sizeof *c);
-  c->client = kit_client(server_url(srv), NULL);
+  c->client = kit_client(server_url(loop_server), NULL);
   c->lock = kit_lock(c->client, LK_LOCK, "job", NULL);
   for (int i = 0; i < MANY; i++) {
     c->tasks[i] = kit_caller(c->client);
@@ -67,32 +46,32 @@ static void a_thousand_wait_in_the_order_they_came_at_one_command_each(void **st
     EXPECT(LK_OK, lk_lock_release(c->lock, c->tasks[i], &kit_error));
   }
   /* Each hand-over is one call, and every 17th a release and an acquire. */
-  assert_in_range(server_calls(srv, "evalsha"), MANY, MANY * 115 / 100);
-  assert_int_equal(server_number(srv, "DBSIZE"), 0);
+  assert_in_range(server_calls(loop_server, "evalsha"), MANY, MANY * 115 / 100);
+  assert_int_equal(server_number(loop_server, "DBSIZE"), 0);
   disperse(c);
 }
 
 static void those_behind_the_first_ask_the_server_nothing(void **state) {
   (void)state;
-  server_do(srv, "HSET job somebody 1");
-  server_do(srv, "PEXPIRE job 60000");
+  server_do(loop_server, "HSET job somebody 1");
+  server_do(loop_server, "PEXPIRE job 60000");
   crowd *c = gather(LK_FOREVER);
-  UNTIL(server_calls(srv, "subscribe") == 1 && server_calls(srv, "evalsha") == 2);
+  UNTIL(server_calls(loop_server, "subscribe") == 1 && server_calls(loop_server, "evalsha") == 2);
 
   kit_pause();
-  assert_int_equal(server_calls(srv, "evalsha"), 2);
+  assert_int_equal(server_calls(loop_server, "evalsha"), 2);
   for (int i = 0; i < MANY; i++) lk_op_cancel(c->told[i].op);
   for (int i = 0; i < MANY; i++) {
     loop_until(c->client, &c->told[i]);
     EXPECT(LK_CANCELLED, c->told[i].status);
   }
-  assert_in_range(server_calls(srv, "evalsha"), 2, MANY + 2);
+  assert_in_range(server_calls(loop_server, "evalsha"), 2, MANY + 2);
   disperse(c);
 }
 
 static void closing_ends_everything_that_waits(void **state) {
   (void)state;
-  server_do(srv, "HSET job somebody 1");
+  server_do(loop_server, "HSET job somebody 1");
   crowd *c = gather(LK_FOREVER);
   lk_client_close(c->client);
   for (int i = 0; i < MANY; i++) {
@@ -105,21 +84,21 @@ static void closing_ends_everything_that_waits(void **state) {
 
 static void a_cancelled_first_leaves_its_place_to_the_next(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *tasks[2] = {kit_caller(client), kit_caller(client)};
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   loop_told first = {0}, second = {0};
-  server_do(srv, "HSET job somebody 1");
+  server_do(loop_server, "HSET job somebody 1");
   EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[0], LK_FOREVER, loop_done, &first, &first.op,
                                       &kit_error));
   EXPECT(LK_OK,
          lk_lock_acquire_async(lock, tasks[1], LK_FOREVER, loop_done, &second, NULL, &kit_error));
-  UNTIL(server_calls(srv, "evalsha") == 2);
+  UNTIL(server_calls(loop_server, "evalsha") == 2);
 
   lk_op_cancel(first.op);
   loop_until(client, &first);
-  server_do(srv, "DEL job");
-  server_do(srv, "PUBLISH redisson_lock__channel:{job} 0");
+  server_do(loop_server, "DEL job");
+  server_do(loop_server, "PUBLISH redisson_lock__channel:{job} 0");
   loop_until(client, &second);
 
   EXPECT(LK_OK, second.status);
@@ -139,7 +118,7 @@ static void many_that_end_at_once_need_little_stack(void **state) {
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, SMALL_STACK);
   assert_int_equal(pthread_setattr_default_np(&small), 0);
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   assert_int_equal(pthread_setattr_default_np(&usual), 0);
   pthread_attr_destroy(&small);
   pthread_attr_destroy(&usual);
@@ -147,13 +126,13 @@ static void many_that_end_at_once_need_little_stack(void **state) {
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   lk_caller **tasks = calloc(TRIES, sizeof(lk_caller *));
   loop_told *tries = calloc(TRIES, sizeof(loop_told));
-  server_pause(srv);
+  server_pause(loop_server);
   for (size_t i = 0; i < TRIES; i++) {
     tasks[i] = kit_caller(client);
     EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[i], 0, loop_done, &tries[i], NULL, &kit_error));
   }
   for (size_t i = 0; i < TRIES; i++) loop_until(client, &tries[i]);
-  server_resume(srv);
+  server_resume(loop_server);
   for (size_t i = 0; i < TRIES; i++) {
     assert_int_equal(tries[i].count, 1);
     lk_caller_free(tasks[i]);
@@ -167,9 +146,9 @@ static void many_that_end_at_once_need_little_stack(void **state) {
 
 static void ten_thousand_wait_without_threads_and_leave_nothing(void **state) {
   (void)state;
-  server_do(srv, "HSET job somebody 1");
-  server_do(srv, "PEXPIRE job 60000");
-  lk_client *client = kit_client(server_url(srv), NULL);
+  server_do(loop_server, "HSET job somebody 1");
+  server_do(loop_server, "PEXPIRE job 60000");
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   lk_caller **tasks = calloc(TRIES, sizeof(lk_caller *));
   loop_told *waits = calloc(TRIES, sizeof(loop_told));
@@ -179,7 +158,7 @@ static void ten_thousand_wait_without_threads_and_leave_nothing(void **state) {
     EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[i], LK_FOREVER, loop_done, &waits[i],
                                         &waits[i].op, &kit_error));
   }
-  UNTIL(server_calls(srv, "subscribe") > 0);
+  UNTIL(server_calls(loop_server, "subscribe") > 0);
   assert_int_equal(kit_count("task"), threads);
   for (size_t i = 0; i < TRIES; i++) lk_op_cancel(waits[i].op);
   for (size_t i = 0; i < TRIES; i++) {
@@ -187,7 +166,7 @@ static void ten_thousand_wait_without_threads_and_leave_nothing(void **state) {
     EXPECT(LK_CANCELLED, waits[i].status);
     lk_caller_free(tasks[i]);
   }
-  assert_int_equal(server_number(srv, "DBSIZE"), 1);
+  assert_int_equal(server_number(loop_server, "DBSIZE"), 1);
   lk_lock_close(lock);
   lk_client_close(client);
   free(waits);
@@ -195,7 +174,7 @@ static void ten_thousand_wait_without_threads_and_leave_nothing(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, flush)
+#define TEST(name) cmocka_unit_test_setup(name, loop_flush)
   const struct CMUnitTest tests[] = {
       TEST(a_thousand_wait_in_the_order_they_came_at_one_command_each),
       TEST(those_behind_the_first_ask_the_server_nothing),
@@ -205,5 +184,5 @@ int main(void) {
       TEST(ten_thousand_wait_without_threads_and_leave_nothing),
   };
 #undef TEST
-  return cmocka_run_group_tests(tests, start, stop);
+  return cmocka_run_group_tests(tests, loop_start, loop_stop);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Semaphores, permits and latches without a waiting thread. */
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "loop.h"
 #include "server.h"
 #include "task.h"
 
@@ -69,16 +69,8 @@ static void on_done(lk_op *op, lk_status status, const lk_error *error, void *us
   snprintf(t->message, sizeof t->message, "%s", error ? error->message : "");
 }
 
-/* An event loop: waits for the descriptor, dispatches, until this one is told. */
-static lk_status loop_until(const told *t) {
-  int64_t until = lk_now_ms() + 20000;
-  struct pollfd fd = {.fd = lk_client_fd(client), .events = POLLIN};
-  while (t->count == 0) {
-    if (lk_now_ms() > until) fail_msg("no completion came");
-    poll(&fd, 1, 1000);
-    lk_client_dispatch(client);
-  }
-  assert_int_equal(t->count, 1);
+static lk_status loop_until_told(const told *t) {
+  loop_until_counted(client, &t->count);
   return t->status;
 }
 
@@ -102,7 +94,7 @@ static void who_waits_is_told_when_another_gives_back(void **state) {
   (void)state;
   told first = {0}, second = {0}, given = {0};
   take(&first, 1, LONG_MS);
-  EXPECT(LK_OK, loop_until(&first));
+  EXPECT(LK_OK, loop_until_told(&first));
   take(&second, 1, LONG_MS);
   for (int i = 0; i < 10; i++) {
     kit_pause();
@@ -110,8 +102,8 @@ static void who_waits_is_told_when_another_gives_back(void **state) {
   }
   assert_int_equal(second.count, 0);
   give(&given, 0);
-  EXPECT(LK_OK, loop_until(&given));
-  EXPECT(LK_OK, loop_until(&second));
+  EXPECT(LK_OK, loop_until_told(&given));
+  EXPECT(LK_OK, loop_until_told(&second));
   assert_int_equal(given.number, 1);
   assert_int_equal(free_doors(), 0);
 }
@@ -120,12 +112,12 @@ static void a_wait_ends_as_that_of_a_thread(void **state) {
   (void)state;
   told busy = {0}, late = {0}, bound = {0};
   take(&busy, 2, 0);
-  EXPECT(LK_BUSY, loop_until(&busy));
+  EXPECT(LK_BUSY, loop_until_told(&busy));
   assert_string_equal(busy.message, "1 are free");
   take(&late, 2, 200);
-  EXPECT(LK_TIMEOUT, loop_until(&late));
+  EXPECT(LK_TIMEOUT, loop_until_told(&late));
   give(&bound, 1);
-  EXPECT(LK_BOUND, loop_until(&bound));
+  EXPECT(LK_BOUND, loop_until_told(&bound));
   assert_int_equal(bound.number, 1);
 }
 
@@ -135,8 +127,8 @@ static void what_is_cancelled_takes_nothing(void **state) {
   take(&waits, 2, LK_FOREVER);
   take(&begins, 1, LK_FOREVER); /* behind it */
   lk_op_cancel(waits.op);
-  EXPECT(LK_CANCELLED, loop_until(&waits));
-  EXPECT(LK_OK, loop_until(&begins)); /* its turn has come by that */
+  EXPECT(LK_CANCELLED, loop_until_told(&waits));
+  EXPECT(LK_OK, loop_until_told(&begins)); /* its turn has come by that */
   assert_int_equal(free_doors(), 0);
 }
 
@@ -148,10 +140,10 @@ static void a_cancel_beside_the_grant_loses_nothing(void **state) {
     take(&t, 1, LONG_MS);
     for (int j = 0; j < i % 5; j++) lk_semaphore_inspect(doors, NULL, NULL, NULL);
     lk_op_cancel(t.op);
-    lk_status status = loop_until(&t);
+    lk_status status = loop_until_told(&t);
     if (status == LK_OK) {
       give(&back, 0);
-      EXPECT(LK_OK, loop_until(&back));
+      EXPECT(LK_OK, loop_until_told(&back));
     } else {
       assert_int_equal(status, LK_CANCELLED);
     }
@@ -180,13 +172,13 @@ static void permits_are_taken_and_given_back(void **state) {
   lk_permits_state found = {.size = sizeof found};
   told taken = {0}, waits = {0}, back = {0};
   EXPECT(LK_OK, lk_permits_acquire_async(seats, 2, LONG_MS, on_done, &taken, NULL, &kit_error));
-  EXPECT(LK_OK, loop_until(&taken));
+  EXPECT(LK_OK, loop_until_told(&taken));
   assert_non_null(taken.permit);
   assert_int_equal(lk_permit_count(taken.permit), 2);
   EXPECT(LK_OK, lk_permits_acquire_async(seats, 1, LONG_MS, on_done, &waits, NULL, &kit_error));
   EXPECT(LK_OK, lk_permit_release_async(taken.permit, on_done, &back, &kit_error));
-  EXPECT(LK_OK, loop_until(&back));
-  EXPECT(LK_OK, loop_until(&waits));
+  EXPECT(LK_OK, loop_until_told(&back));
+  EXPECT(LK_OK, loop_until_told(&waits));
   EXPECT(LK_OK, lk_permits_inspect(seats, &found, &kit_error));
   assert_int_equal(found.free, 1);
   EXPECT(LK_OK, lk_permit_release(waits.permit, &kit_error));
@@ -197,7 +189,7 @@ static void permits_that_nobody_takes_go_back(void **state) {
   told t = {.leaves = true};
   lk_permits_state found = {.size = sizeof found};
   EXPECT(LK_OK, lk_permits_acquire_async(seats, 2, LONG_MS, on_done, &t, NULL, &kit_error));
-  EXPECT(LK_OK, loop_until(&t));
+  EXPECT(LK_OK, loop_until_told(&t));
   UNTIL(lk_permits_inspect(seats, &found, &kit_error) == LK_OK && found.free == 2);
 }
 
@@ -205,10 +197,10 @@ static void a_release_says_what_was_lost(void **state) {
   (void)state;
   told taken = {0}, back = {0};
   EXPECT(LK_OK, lk_permits_acquire_async(seats, 1, 0, on_done, &taken, NULL, &kit_error));
-  EXPECT(LK_OK, loop_until(&taken));
+  EXPECT(LK_OK, loop_until_told(&taken));
   server_do(srv, "DEL {seats}:timeout");
   EXPECT(LK_OK, lk_permit_release_async(taken.permit, on_done, &back, &kit_error));
-  EXPECT(LK_LOST, loop_until(&back));
+  EXPECT(LK_LOST, loop_until_told(&back));
 }
 
 /* -------------------------------------------------------------------------------------- latches -- */
@@ -216,7 +208,7 @@ static void a_release_says_what_was_lost(void **state) {
 static void count_down(int64_t left) {
   told t = {0};
   EXPECT(LK_OK, lk_countdown_count_down_async(latch, 1, on_done, &t, &kit_error));
-  EXPECT(LK_OK, loop_until(&t));
+  EXPECT(LK_OK, loop_until_told(&t));
   assert_int_equal(t.number, left);
 }
 
@@ -232,10 +224,10 @@ static void a_crowd_waits_for_a_latch_without_threads(void **state) {
   count_down(1);
   for (int i = 0; i < CROWD; i++) assert_int_equal(waits[i].count, 0);
   count_down(0);
-  for (int i = 0; i < CROWD; i++) EXPECT(LK_OK, loop_until(&waits[i]));
+  for (int i = 0; i < CROWD; i++) EXPECT(LK_OK, loop_until_told(&waits[i]));
   told none = {0};
   EXPECT(LK_OK, lk_countdown_count_down_async(latch, 1, on_done, &none, &kit_error));
-  EXPECT(LK_BOUND, loop_until(&none));
+  EXPECT(LK_BOUND, loop_until_told(&none));
 }
 
 static void a_wait_for_a_latch_can_be_cancelled(void **state) {
@@ -243,9 +235,9 @@ static void a_wait_for_a_latch_can_be_cancelled(void **state) {
   told t = {0}, busy = {0};
   EXPECT(LK_OK, lk_countdown_wait_async(latch, LK_FOREVER, on_done, &t, &t.op, &kit_error));
   lk_op_cancel(t.op);
-  EXPECT(LK_CANCELLED, loop_until(&t));
+  EXPECT(LK_CANCELLED, loop_until_told(&t));
   EXPECT(LK_OK, lk_countdown_wait_async(latch, 0, on_done, &busy, NULL, &kit_error));
-  EXPECT(LK_BUSY, loop_until(&busy));
+  EXPECT(LK_BUSY, loop_until_told(&busy));
 }
 
 static void misuse_is_told_at_once(void **state) {

@@ -5,27 +5,6 @@
 #include "loop.h"
 #include "server.h"
 
-static server *srv;
-
-static int start(void **state) {
-  (void)state;
-  srv = server_start(NULL);
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  server_stop(srv);
-  return 0;
-}
-
-static int flush(void **state) {
-  (void)state;
-  server_do(srv, "FLUSHALL");
-  server_do(srv, "CONFIG RESETSTAT");
-  return 0;
-}
-
 /* The server's last answer has been read: nothing is under way for who waits. */
 static bool has_a_sleeper(const lk_lock *lock) {
   lk_mutex_lock(&lock->client->mutex);
@@ -38,21 +17,22 @@ static bool has_a_sleeper(const lk_lock *lock) {
 
 static void a_fenced_hand_over_draws_a_higher_token(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_FENCED, "job", NULL);
   loop_told waits = {0};
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   int64_t before = lk_lock_token(lock, NULL);
   EXPECT(LK_OK, lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, NULL, &kit_error));
-  UNTIL(server_calls(srv, "evalsha") == 3 && has_a_sleeper(lock)); /* it looks before it listens,
+  UNTIL(server_calls(loop_server, "evalsha") == 3 &&
+        has_a_sleeper(lock)); /* it looks before it listens,
                                                                       and after */
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
   loop_until(client, &waits);
 
   EXPECT(LK_OK, waits.status);
   assert_true(lk_lock_token(lock, task) > before);
-  assert_int_equal(server_calls(srv, "evalsha"), 4);
+  assert_int_equal(server_calls(loop_server, "evalsha"), 4);
   assert_in_range(lk_lock_remaining_ms(lock, task), 1, 30000);
   EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
   lk_lock_close(lock);
@@ -62,16 +42,16 @@ static void a_fenced_hand_over_draws_a_higher_token(void **state) {
 
 static void a_hold_that_was_lost_is_not_handed_over(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
   loop_told waits = {0};
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   EXPECT(LK_OK, lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, NULL, &kit_error));
-  UNTIL(server_calls(srv, "evalsha") == 3);
-  server_do(srv, "DEL job");
-  server_do(srv, "HSET job somebody 1");
-  server_do(srv, "PEXPIRE job 300");
+  UNTIL(server_calls(loop_server, "evalsha") == 3);
+  server_do(loop_server, "DEL job");
+  server_do(loop_server, "HSET job somebody 1");
+  server_do(loop_server, "PEXPIRE job 300");
 
   EXPECT(LK_LOST, lk_lock_release(lock, NULL, &kit_error));
   assert_int_equal(waits.count, 0);
@@ -79,7 +59,7 @@ static void a_hold_that_was_lost_is_not_handed_over(void **state) {
 
   EXPECT(LK_OK, waits.status); /* when somebody's lease was over */
   EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
-  assert_int_equal(server_number(srv, "DBSIZE"), 0);
+  assert_int_equal(server_number(loop_server, "DBSIZE"), 0);
   lk_lock_close(lock);
   lk_caller_free(task);
   lk_client_close(client);
@@ -123,7 +103,7 @@ static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.handoff_limit = LIMIT;
   for (int i = 0; i < CLIENTS; i++) {
-    clients[i] = kit_client(server_url(srv), NULL);
+    clients[i] = kit_client(server_url(loop_server), NULL);
     locks[i] = kit_lock(clients[i], LK_LOCK, "job", &options);
     for (int j = 0; j < THREADS; j++) {
       batons[i][j] = (baton){.lock = locks[i], .rounds = &rounds, .last = &last, .id = i};
@@ -140,7 +120,7 @@ static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
   /* Five turns at least: on a slow machine the others often come too late for theirs. */
   assert_in_range(mine[0], 5 * LIMIT, ROUNDS);
   assert_in_range(mine[1], 5 * LIMIT, ROUNDS);
-  assert_int_equal(server_number(srv, "DBSIZE"), 0);
+  assert_int_equal(server_number(loop_server, "DBSIZE"), 0);
   for (int i = 0; i < CLIENTS; i++) {
     lk_lock_close(locks[i]);
     lk_client_close(clients[i]);
@@ -156,7 +136,7 @@ static void a_process_that_waits_alone_hands_over_for_longer(void **state) {
   baton batons[THREADS];
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.handoff_limit = LIMIT;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", &options);
   for (int i = 0; i < THREADS; i++) {
     batons[i] = (baton){.lock = lock, .rounds = &rounds, .last = &last};
@@ -164,15 +144,15 @@ static void a_process_that_waits_alone_hands_over_for_longer(void **state) {
   }
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 
-  assert_in_range(server_calls(srv, "publish"), 1, ROUNDS / LIMIT / 2);
-  assert_true(server_calls(srv, "pubsub|numsub") > 0);
+  assert_in_range(server_calls(loop_server, "publish"), 1, ROUNDS / LIMIT / 2);
+  assert_true(server_calls(loop_server, "pubsub|numsub") > 0);
   lk_lock_close(lock);
   lk_client_close(client);
 }
 
 static void hand_over_can_be_switched_off(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_caller *task = kit_caller(client);
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.handoff_limit = -1;
@@ -180,13 +160,13 @@ static void hand_over_can_be_switched_off(void **state) {
   loop_told waits = {0};
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   EXPECT(LK_OK, lk_lock_acquire_async(lock, task, LK_FOREVER, loop_done, &waits, NULL, &kit_error));
-  UNTIL(server_calls(srv, "evalsha") == 3);
+  UNTIL(server_calls(loop_server, "evalsha") == 3);
 
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
   loop_until(client, &waits);
 
   EXPECT(LK_OK, waits.status);
-  assert_int_equal(server_calls(srv, "evalsha"), 5); /* a release and an acquire */
+  assert_int_equal(server_calls(loop_server, "evalsha"), 5); /* a release and an acquire */
   EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
   lk_lock_close(lock);
   lk_caller_free(task);
@@ -195,25 +175,25 @@ static void hand_over_can_be_switched_off(void **state) {
 
 static void a_spinning_waiter_subscribes_to_nothing(void **state) {
   (void)state;
-  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_client *client = kit_client(server_url(loop_server), NULL);
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.wait_mode = LK_WAIT_SPIN;
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", &options);
   kit_job waiter;
-  server_do(srv, "HSET job somebody 1");
+  server_do(loop_server, "HSET job somebody 1");
   kit_begin_acquire(&waiter, lock, NULL, 20000);
-  UNTIL(server_calls(srv, "evalsha") >= 5);
+  UNTIL(server_calls(loop_server, "evalsha") >= 5);
 
-  server_do(srv, "DEL job"); /* and tell nobody */
+  server_do(loop_server, "DEL job"); /* and tell nobody */
   EXPECT(LK_OK, kit_end(&waiter));
 
-  assert_int_equal(server_calls(srv, "subscribe"), 0);
+  assert_int_equal(server_calls(loop_server, "subscribe"), 0);
   lk_lock_close(lock);
   lk_client_close(client);
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, flush)
+#define TEST(name) cmocka_unit_test_setup(name, loop_flush)
   const struct CMUnitTest tests[] = {
       TEST(a_fenced_hand_over_draws_a_higher_token),
       TEST(a_hold_that_was_lost_is_not_handed_over),
@@ -223,5 +203,5 @@ int main(void) {
       TEST(a_spinning_waiter_subscribes_to_nothing),
   };
 #undef TEST
-  return cmocka_run_group_tests(tests, start, stop);
+  return cmocka_run_group_tests(tests, loop_start, loop_stop);
 }
