@@ -2,8 +2,10 @@
 -- Files that are written whole or stay as they were: on a full disk the end of a file fails only
 -- when it is closed, and what was there before is gone by then.
 local bit = require('bit')
+local dir = require('pl.dir')
 local errno = require('posix.errno')
 local fcntl = require('posix.fcntl')
+local path = require('pl.path')
 local stat = require('posix.sys.stat')
 local stdlib = require('posix.stdlib')
 local unistd = require('posix.unistd')
@@ -95,6 +97,19 @@ function whole_file.write(file, bytes)
   end
   -- The system's words stand behind the names of files, of which one is not the caller's.
   return nil, ('%s: %s'):format(file, (why:gsub('^.*: ', '')))
+end
+
+---The same; the folders that lead to the file are made, where there are none.
+---@param file string
+---@param bytes string
+---@return true|nil written
+---@return string|nil why
+function whole_file.write_below(file, bytes)
+  local made, why = dir.makepath(path.dirname(file))
+  if not made then
+    return nil, why
+  end
+  return whole_file.write(file, bytes)
 end
 
 return whole_file

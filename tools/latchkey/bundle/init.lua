@@ -151,14 +151,11 @@ end
 
 local function write_script(script, folder)
   local stem = path.join(folder, script.name)
-  local made, why = require('pl.dir').makepath(path.dirname(stem))
-  if made then
-    made, why = whole_file.write(stem .. '.lua', script.source)
+  local written, why = whole_file.write_below(stem .. '.lua', script.source)
+  if written and script.contract then
+    written, why = whole_file.write(stem .. '.contract', script.contract)
   end
-  if made and script.contract then
-    made, why = whole_file.write(stem .. '.contract', script.contract)
-  end
-  return made, why
+  return written, why
 end
 
 ---The scripts of a bundle as a folder, for those who take one (script_dir of a client), each with

@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
-local dir = require('pl.dir')
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
@@ -40,12 +39,8 @@ end
 
 local function write(folder, files, names)
   for _, name in ipairs(names) do
-    local file = path.join(folder, name)
-    local made, why = dir.makepath(path.dirname(file))
-    if made then
-      made, why = whole_file.write(file, files[name])
-    end
-    if not made then
+    local written, why = whole_file.write_below(path.join(folder, name), files[name])
+    if not written then
       return nil, why
     end
   end

@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
-local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
@@ -88,10 +87,7 @@ end
 
 local function write(files)
   for _, file in ipairs(files) do
-    local good, why = dir.makepath(path.dirname(file.path))
-    if good then
-      good, why = whole_file.write(file.path, file.text)
-    end
+    local good, why = whole_file.write_below(file.path, file.text)
     if not good then
       return nil, why
     end
