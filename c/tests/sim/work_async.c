@@ -311,9 +311,12 @@ static void in_child(int who) {
   lk_caller_free(a->caller);
 }
 
+/* Who comes after it has none of its handles. */
 static void killed(int who) {
-  belief_forget(&async_actors[who].belief, 1);
-  async_actors[who].waits = false;
+  actor *a = &async_actors[who];
+  belief_forget(&a->belief, 1);
+  a->waits = a->under_way = false;
+  a->handle = NULL;
 }
 
 static void look(void) {
