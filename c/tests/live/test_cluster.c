@@ -41,6 +41,31 @@ static void keys_are_asked_of_the_nodes_of_their_slots(void **state) {
   lk_client_close(client);
 }
 
+static size_t another_master(const char *key) {
+  size_t from = fleet_master(flt, key);
+  for (size_t i = 0; i < fleet_count(flt); i++) {
+    if (i != from && !server_is_down(fleet_server(flt, i)) &&
+        server_info(fleet_server(flt, i), "replication", "connected_slaves") > 0)
+      return i;
+  }
+  fail_msg("there is no other master");
+  return 0;
+}
+
+static void a_node_that_is_taken_for_the_whole_is_named(void **state) {
+  (void)state;
+  char url[40];
+  const server *node = fleet_server(flt, another_master("job"));
+  snprintf(url, sizeof url, "redis://127.0.0.1:%d", server_port(node));
+  lk_client *client = kit_client(url, NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  EXPECT(LK_SERVER, lk_lock_acquire(lock, NULL, 1000, &kit_error));
+  EXPECT_MESSAGE("this server is a node of a cluster: its URL is redis-cluster://host:port");
+  assert_string_equal(kit_error.code, "MOVED");
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
 /* How many listen on a channel, at all nodes. */
 static long long listeners(const char *channel) {
   long long sum = 0;
@@ -93,17 +118,6 @@ static void a_waiter_hears_of_a_release(void **state) {
     begin_pair(&p, name);
     end_pair(&p);
   }
-}
-
-static size_t another_master(const char *key) {
-  size_t from = fleet_master(flt, key);
-  for (size_t i = 0; i < fleet_count(flt); i++) {
-    if (i != from && !server_is_down(fleet_server(flt, i)) &&
-        server_info(fleet_server(flt, i), "replication", "connected_slaves") > 0)
-      return i;
-  }
-  fail_msg("there is no other master");
-  return 0;
 }
 
 static void a_held_lock_and_its_waiter_move_with_their_slot(void **state) {
@@ -288,6 +302,7 @@ static void over_tls_it_is_the_same(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(keys_are_asked_of_the_nodes_of_their_slots),
+      cmocka_unit_test(a_node_that_is_taken_for_the_whole_is_named),
       cmocka_unit_test(a_waiter_hears_of_a_release),
       cmocka_unit_test(a_held_lock_and_its_waiter_move_with_their_slot),
       cmocka_unit_test(no_writer_takes_a_lock_whose_reader_has_not_moved_yet),

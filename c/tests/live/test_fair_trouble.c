@@ -256,10 +256,12 @@ static void a_ticket_that_was_missed_is_found_when_it_listens_again(void **state
   kit_job job;
   char owner[LK_OWNER_MAX + 1];
   acquire(theirs, stranger);
+  const long long before = server_calls(srv, "evalsha");
   queue_up(&job, lock, tasks[0]);
   owner_at(0, owner);
   split(owner);
   UNTIL(is_heard(owner));
+  UNTIL(server_calls(srv, "evalsha") == before + 2); /* it has looked since it is heard */
   /* Granted by what no client sees: the message of it went to nobody. */
   server_do(srv, "EVAL %s 4 job " QUEUE " " TIMEOUTS " " RECORDS,
             "local owner = redis.call('LPOP', KEYS[2]) "

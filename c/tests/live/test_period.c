@@ -81,6 +81,8 @@ static void arguments_out_of_range_are_refused_by_name(void **state) {
   EXPECT(LK_INVALID, lk_period_check(fix.client, "job", HOUR_MS, -1, &period, &kit_error));
   EXPECT_MESSAGE("asked_ms");
   EXPECT(LK_INVALID, lk_period_check(fix.client, "job", HOUR_MS, 0, NULL, &kit_error));
+  lk_period none = {.size = 0};
+  EXPECT(LK_VERSION, lk_period_check(fix.client, "job", HOUR_MS, 0, &none, &kit_error));
   EXPECT(LK_INVALID, lk_period_mark(fix.client, "job", HOUR_MS, 0, "o", "", &kit_error));
   EXPECT_MESSAGE("began_ms");
   EXPECT(LK_INVALID, lk_period_mark(fix.client, "job", HOUR_MS, 1, "", "", &kit_error));
