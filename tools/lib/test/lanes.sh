@@ -5,11 +5,16 @@
 # and of the sanitizers, which do both in turn. A lane that is through takes what is left of the others, so
 # that none runs on alone: long sections stand first in the table. What each said is told as soon as it is over.
 
+# stand_back NAME: of what runs side by side, what computes stands back for what has deadlines.
+stand_back() {
+  [ -z "$(of_lane computes "$1")" ] || renice -n 10 -p "$BASHPID" >/dev/null
+}
+
 # run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, the seconds of a processor that it
 # took in NAME.cpu, and NAME.seconds once it is over.
 run_section() {
   local tap=$LK_TEST_DIR/$1.tap start=$SECONDS
-  ("section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
+  (stand_back "$1" || : && "section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
     echo "not ok - $1 broke off" >>"$tap"
   grep -q '^\(not \)\?ok ' "$tap" || echo "not ok - $1 ran nothing" >>"$tap"
   echo $((SECONDS - start)) >"$LK_TEST_DIR/$1.seconds"
