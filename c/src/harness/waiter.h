@@ -44,8 +44,8 @@ struct lk_waiter {
 
   /* Of whoever runs it. */
   lk_phase phase;
-  lk_call call;     /* under way, if this thread does not make it */
   lk_status last;   /* what the last try said */
+  lk_call call;     /* under way, if this thread does not make it */
   int64_t pause_us; /* the back-off of trouble, and of who polls */
 };
 

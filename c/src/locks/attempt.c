@@ -96,8 +96,11 @@ enum { SPIN_FIRST_US = 1000 };
 
 static void attempt_trace_begin(const lk_attempt *a) {
   const lk_lock *lock = a->lock;
+  char owner[LK_OWNER_SIZE];
+  if (!lock->client->trace) return;
+  lk_attempt_owner(a, owner);
   LK_LOCK_TRACE(
-      lock, "begin", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", a->owner),
+      lock, "begin", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", owner),
       LK_NUMBER("wait_ms", a->base.wait_ms), LK_NUMBER("lease_ms", lock->lease_us / 1000),
       LK_NUMBER("drift_ms",
                 (lock->lease_us - lk_believed_us(lock->lease_us, lock->drift_ms, LK_COMPANY_NONE)) /

@@ -42,36 +42,43 @@ struct lk_attempt {
   uint64_t caller_id;
   lk_caller *holder;        /* for who is told of a loss; NULL: a thread */
   struct lk_origin *origin; /* of its span; NULL: nobody wants one */
-  bool hurries;             /* a server that cannot be reached now ends them */
   lk_listener own; /* to the channel of its name, where clients of another kind tell a waiter */
 
   /* Guarded by the client's mutex. */
-  unsigned told; /* what messages said, as its flow writes it down */
   lk_heard handed;
   lk_beat beat;
+  unsigned told; /* what messages said, as its flow writes it down */
 
   /* Of whoever runs it. */
+  lk_company company;
   const lk_bound *calling;
   lk_heard heard;
-  int64_t left_ms;  /* of the lease that is in the way */
-  bool passed_over; /* it is free, and somebody else is first: left_ms are theirs to come */
-  int64_t look_us;  /* when to try again without any news */
+  int64_t left_ms; /* of the lease that is in the way */
+  int64_t look_us; /* when to try again without any news */
   int64_t began_us;
   int64_t sent_us;      /* of the call that was granted */
   int64_t lease_us;     /* that it was granted */
   int64_t announced_us; /* the last answered call that told the server that it waits; 0: none */
   int64_t token;
-  lk_company company;
+  uint64_t
+      serial; /* of its owner's name: lk_attempt_owner(); changes with the client's mutex held */
   uint64_t news_seen; /* the record's, when the last try was sent */
+  bool hurries;       /* its calls: a server that cannot be reached now ends them */
+  bool passed_over;   /* it is free, and somebody else is first: left_ms are theirs to come */
   bool heard_then;    /* the channel was heard when the last try was sent */
   bool was_heard;     /* or when one before was */
   bool stray;         /* the name may hold the lock without its knowing */
   bool late;          /* or may get it yet: a try went unanswered, or out twice */
   bool tried;
-  bool inherits;   /* what it was granted was handed over */
-  uint64_t serial; /* changes with the client's mutex held */
-  char owner[LK_OWNER_SIZE];
+  bool inherits; /* what it was granted was handed over */
 };
+
+/* The names that a call of it holds. */
+typedef struct lk_attempt_names {
+  char owner[LK_OWNER_SIZE];
+  char other
+      [LK_OWNER_SIZE]; /* what its caller holds of the other side of a read-write lock; "": nothing */
+} lk_attempt_names;
 
 /* How a kind waits. Each runs as a step. */
 struct lk_flow {
@@ -97,8 +104,10 @@ void lk_attempt_start(lk_attempt *a);
 
 /* ---- its name ---- */
 
-/* What a script is told of it. `other` is filled, and used by *out. */
-void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, char other[LK_OWNER_SIZE]);
+/* The name under which it asks. */
+void lk_attempt_owner(const lk_attempt *a, char owner[LK_OWNER_SIZE]);
+/* What a script is told of it. `names` is filled, and used by *out. */
+void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, lk_attempt_names *names);
 /* Does its caller hold the other side of a read-write lock? */
 bool lk_attempt_is_beside(const lk_attempt *a);
 /* A new name. The one before, if there was one, is worth nothing any more: a late call may have taken the lock for

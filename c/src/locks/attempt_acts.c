@@ -26,12 +26,17 @@ bool lk_attempt_is_beside(const lk_attempt *a) {
   return find_other(a, other);
 }
 
-void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, char other[LK_OWNER_SIZE]) {
-  find_other(a, other);
-  *out = (lk_particulars){.owner = a->owner,
+void lk_attempt_owner(const lk_attempt *a, char owner[LK_OWNER_SIZE]) {
+  lk_lock_form_owner(a->lock, a->serial, owner);
+}
+
+void lk_attempt_particulars(const lk_attempt *a, lk_particulars *out, lk_attempt_names *names) {
+  lk_attempt_owner(a, names->owner);
+  find_other(a, names->other);
+  *out = (lk_particulars){.owner = names->owner,
                           .hold = a->hold ? a->hold->count + 1 : 1,
                           .ticket = a->serial,
-                          .other = other,
+                          .other = names->other,
                           .new_owner = "",
                           .once = a->base.wait_ms == 0};
 }
@@ -43,9 +48,9 @@ void lk_attempt_undo(lk_attempt *a) {
   if (bounds[0] == bounds[1]) bounds[1] = NULL;
   lk_call steps[LK_UNDO_STEPS];
   size_t count = 0;
-  char other[LK_OWNER_SIZE];
+  lk_attempt_names names;
   lk_particulars p;
-  lk_attempt_particulars(a, &p, other);
+  lk_attempt_particulars(a, &p, &names);
   p.hold = 0;
   for (size_t i = 0; i < LK_UNDO_STEPS; i++) {
     if (!bounds[i] || !bounds[i]->def) continue;
@@ -58,18 +63,19 @@ void lk_attempt_name(lk_attempt *a) {
   lk_client *client = a->base.op.client;
   lk_channels_unlisten(client->channels, &a->own);
   lk_mutex_lock(&client->mutex);
-  lk_beats_forget(a); /* from here on no heartbeat reads the name */
+  lk_beats_forget(a); /* from here on no heartbeat is sent under the old one */
   a->serial = atomic_fetch_add(&client->serials, 1) + 1;
   a->told = 0;
   lk_mutex_unlock(&client->mutex);
-  lk_lock_form_owner(a->lock, a->serial, a->owner);
   a->stray = a->late = a->inherits = false;
   a->announced_us = 0;
 }
 
 void lk_attempt_name_anew(lk_attempt *a) {
+  char owner[LK_OWNER_SIZE];
   lk_attempt_name(a);
-  LK_LOCK_TRACE(a->lock, "name", a->caller_id, LK_TEXT("owner", a->owner));
+  lk_attempt_owner(a, owner);
+  LK_LOCK_TRACE(a->lock, "name", a->caller_id, LK_TEXT("owner", owner));
 }
 
 void lk_attempt_rename(lk_attempt *a) {
@@ -103,11 +109,21 @@ static void attempt_end_count_end(lk_attempt *a, lk_status status) {
 static void attempt_end_note_span(const lk_attempt *a, lk_status status) {
   if (!a->origin || a->hold || (a->base.op.inner && a->base.wait_ms == 0 && status != LK_OK))
     return;
+  char owner[LK_OWNER_SIZE];
   const lk_noted wait = {.kind = a->lock->row->kind,
                          .token = status == LK_OK ? a->token : 0,
                          .began_us = a->began_us,
                          .status = status};
-  lk_span_note(a->base.op.client, a->origin, &wait, a->lock->record->name, a->owner);
+  lk_attempt_owner(a, owner);
+  lk_span_note(a->base.op.client, a->origin, &wait, a->lock->record->name, owner);
+}
+
+static void attempt_end_trace(const lk_attempt *a, lk_status status) {
+  char owner[LK_OWNER_SIZE];
+  if (!a->lock->client->trace) return;
+  lk_attempt_owner(a, owner);
+  LK_LOCK_TRACE(a->lock, "end", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", owner),
+                LK_TEXT("status", lk_status_name((int)status)));
 }
 
 void lk_attempt_end(lk_attempt *a, lk_status status) {
@@ -120,8 +136,7 @@ void lk_attempt_end(lk_attempt *a, lk_status status) {
   if (a->base.in_line) next = lk_waiters_leave(a->lock->record, a);
   lk_waiter_stop(&a->base, next ? &next->base : NULL);
   attempt_end_count_end(a, status);
-  LK_LOCK_TRACE(a->lock, "end", a->caller_id, LK_TEXT("op", "acquire"), LK_TEXT("owner", a->owner),
-                LK_TEXT("status", lk_status_name((int)status)));
+  attempt_end_trace(a, status);
   attempt_end_note_span(a, status);
   lk_op_end(&a->base.op, status);
 }
@@ -197,11 +212,11 @@ void lk_attempt_hear(lk_waiter *w, lk_answer *answer) {
 }
 
 void lk_attempt_call(lk_attempt *a, const lk_bound *bound) {
-  char other[LK_OWNER_SIZE];
+  lk_attempt_names names;
   lk_particulars p;
   lk_arguments with;
   lk_waiter *w = &a->base;
-  lk_attempt_particulars(a, &p, other);
+  lk_attempt_particulars(a, &p, &names);
   if (w->phase == LK_PHASE_GIVING_BACK) p.hold = 0;
   lk_bound_fill(bound, &a->lock->values, &p, &with);
   lk_invocation what = lk_bound_call(bound, &with);

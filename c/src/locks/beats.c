@@ -68,13 +68,13 @@ static beats *beats_new(lk_client *client) {
   return b;
 }
 
-/* With the client's mutex held: a name does not change while its attempt is on the list. */
+/* With the client's mutex held. */
 static void beats_join(beats *b, lk_attempt *a) {
   beats_unlist(a);
   a->beat.under_way = b;
   a->beat.answered = false;
   lk_op_keep(&a->base.op);
-  strcpy(b->owners[b->count], a->owner);
+  lk_lock_form_owner(a->lock, a->serial, b->owners[b->count]);
   b->who[b->count++] = a;
 }
 

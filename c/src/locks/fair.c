@@ -128,7 +128,11 @@ static bool listen_all(lk_attempt *a) {
   if (a->lock->spins) return true;
   lk_status status = listen_as(a, a->lock->values.client, NULL);
   bool foreign = a->heard.outcome.third == 1;
-  if (status == LK_OK && foreign && !a->own.channel) status = listen_as(a, a->owner, &a->own);
+  if (status == LK_OK && foreign && !a->own.channel) {
+    char owner[LK_OWNER_SIZE];
+    lk_attempt_owner(a, owner);
+    status = listen_as(a, owner, &a->own);
+  }
   if (status != LK_OK)
     lk_attempt_end(a, lk_fail(lk_op_error(&a->base.op), status, "out of memory"));
   return status == LK_OK;

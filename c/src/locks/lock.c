@@ -89,7 +89,7 @@ static void choose_flow(lk_attempt *a) {
   a->hold = lk_hold_find(a->lock->client, a->lock->record, a->caller_id);
   if (a->hold) {
     a->flow = &reentry;
-    lk_hold_owner(a->hold, a->owner);
+    a->serial = a->hold->serial;
   } else if (a->lock->row->refused != LK_OK && lk_attempt_is_beside(a)) {
     a->flow = &refusal;
   }

@@ -30,7 +30,7 @@ typedef struct leaving {
   lk_lost_reason lost;                    /* before it began */
   lk_attempt *heir;                       /* promised; NULL: it is released */
   int64_t rest_ms;                        /* how long the lock stays; 0: not at all */
-  char kept[LK_OWNER_SIZE + sizeof KEPT]; /* who holds it then */
+  char then[LK_OWNER_SIZE + sizeof KEPT]; /* the name that holds it then; "": none */
   lk_call call;
 } leaving;
 
@@ -44,7 +44,7 @@ static void release_fill(const leaving *l, lk_arguments *with) {
   const lk_lock *granting = l->heir ? l->heir->lock : l->lock;
   lk_particulars p = {.owner = l->owner,
                       .hold = l->left,
-                      .new_owner = l->heir ? l->heir->owner : l->kept,
+                      .new_owner = l->then,
                       .rest_ms = l->rest_ms,
                       .once = true};
   lk_bound_fill(call_of(l), &granting->values, &p, with);
@@ -54,7 +54,7 @@ static void release_fill(const leaving *l, lk_arguments *with) {
 static void undo(const leaving *l, bool late) {
   lk_call steps[LK_UNDO_STEPS];
   lk_particulars p = {.owner = l->owner, .hold = 0, .once = true};
-  const char *owners[LK_UNDO_STEPS] = {l->owner, l->heir ? l->heir->owner : NULL};
+  const char *owners[LK_UNDO_STEPS] = {l->owner, l->heir ? l->then : NULL};
   int64_t lease_us = l->lock->lease_us;
   size_t count = 0;
   if (l->heir && l->heir->lock->lease_us > lease_us) lease_us = l->heir->lock->lease_us;
@@ -178,10 +178,11 @@ static lk_status release_prepare(leaving *l, lk_error *error) {
     return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
   }
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
-  if (l->rest_ms > 0) snprintf(l->kept, sizeof l->kept, "%s" KEPT, l->owner);
+  if (l->rest_ms > 0) snprintf(l->then, sizeof l->then, "%s" KEPT, l->owner);
   if (l->left > 0 || l->lost != LK_LOST_NOT || l->rest_ms > 0) return LK_OK;
   if (lock->row->transfer) {
     l->heir = lk_waiters_promise(lock->record, lock->handoff_limit, lock->lease_us);
+    if (l->heir) lk_attempt_owner(l->heir, l->then);
   }
   lk_rivals_give(lock, l->heir != NULL, lock->handoff_limit);
   return LK_OK;
