@@ -298,6 +298,10 @@ void exec_say_text(const char *text);
 bool exec_say_has_line(void);
 /* A line that the next message, or line, or NULL takes away; cut to the terminal's width. */
 void exec_say_line(const char *text);
+/* How many bytes of the text stand for whole characters of UTF-8, with at most `most` bytes. */
+int exec_fit(const char *text, size_t most);
+/* The two arguments of "%.*s": no character is shown in half. */
+#define EXEC_CUT(text, most) exec_fit((text), (most)), (text)
 /* What is kept, for up to a second: before the end, when nothing else is to be done any more. */
 void exec_say_rest(void);
 

@@ -30,11 +30,11 @@ void keeper_tell_lost(keeper *self, const char *what_now) {
   const bool named = !self->lost->outer && exec_hold_trouble(self->lost, cause) != LK_OK;
   char met[200] = "";
   if (named) {
-    snprintf(met, sizeof met, is_late ? " (%.150s)" : " (the renewal before: %.150s)",
-             cause->message);
+    snprintf(met, sizeof met, is_late ? " (%.*s)" : " (the renewal before: %.*s)",
+             EXEC_CUT(cause->message, 150));
   }
-  exec_fail(&self->run->outcome.error, LK_LOST, "lost \"%.150s\": %s%s%s", self->lost->name,
-            lost_sentence(self->lost->lost), met, what_now);
+  exec_fail(&self->run->outcome.error, LK_LOST, "lost \"%.*s\": %s%s%s",
+            EXEC_CUT(self->lost->name, 150), lost_sentence(self->lost->lost), met, what_now);
   exec_tell_failure(self->run);
 }
 

@@ -95,8 +95,8 @@ static lk_status agree_on_total(exec_hold *hold, int64_t deadline_ms, lk_error *
   } while (exec_waiting_again(status, error, deadline_ms));
   if (status != LK_EXISTS) return status;
   return exec_fail(error, LK_INVALID,
-                   "\"%.200s\" is set to %lld permits, not %lld; --set-limit changes that",
-                   hold->name, (long long)stands, (long long)options->total);
+                   "\"%.*s\" is set to %lld permits, not %lld; --set-limit changes that",
+                   EXEC_CUT(hold->name, 200), (long long)stands, (long long)options->total);
 }
 
 static lk_status take_permit(exec_hold *hold, int64_t wait_ms, lk_error *error) {
@@ -163,8 +163,8 @@ lk_status exec_hold_extend(exec_hold *hold, const exec_clients *clients, int64_t
   const bool extended = lk_reply_integer(lk_reply_at(reply, 0)) == 1;
   lk_reply_free(reply);
   if (status != LK_OK || extended) return status;
-  return exec_fail(error, LK_LOST, "\"%.200s\" was lost before the command was started",
-                   hold->name);
+  return exec_fail(error, LK_LOST, "\"%.*s\" was lost before the command was started",
+                   EXEC_CUT(hold->name, 200));
 }
 
 /* --------------------------------------------------------------------------------- how it stands -- */

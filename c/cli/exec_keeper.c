@@ -128,8 +128,8 @@ static int await_go(keeper *self) {
     if (ended_by) return ended_by;
     const exec_hold *lost = exec_locks_lost(self->locks, false);
     if (lost) {
-      self->taken = exec_fail(error, LK_LOST, "\"%.200s\" was lost before the command was started",
-                              lost->name);
+      self->taken = exec_fail(error, LK_LOST, "\"%.*s\" was lost before the command was started",
+                              EXEC_CUT(lost->name, 200));
     }
     if (lost || go) return 0;
     keeper_publish(self);

@@ -89,20 +89,20 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
     /* One name has one kind: this exec would wait for its own ancestor. */
     if (hold->outer && !is_enough(hold->outer->kind, options->kind)) {
       return exec_fail(error, LK_INVALID,
-                       "\"%.200s\" is held by the exec around this one, with --kind %s", hold->name,
-                       hold->outer->kind);
+                       "\"%.*s\" is held by the exec around this one, with --kind %s",
+                       EXEC_CUT(hold->name, 200), hold->outer->kind);
     }
     if (hold->outer && clients->count > 1) {
       return exec_fail(error, LK_INVALID,
-                       "\"%.200s\" is held by the exec around this one; on several servers an exec "
+                       "\"%.*s\" is held by the exec around this one; on several servers an exec "
                        "runs inside no other",
-                       hold->name);
+                       EXEC_CUT(hold->name, 200));
     }
     if (hold->outer && (options->every_ms || options->at_least_ms)) {
       return exec_fail(error, LK_INVALID,
-                       "\"%.200s\" is held by the exec around this one: --every and --at-least are "
+                       "\"%.*s\" is held by the exec around this one: --every and --at-least are "
                        "that one's to say",
-                       hold->name);
+                       EXEC_CUT(hold->name, 200));
     }
     if (hold->outer) {
       hold->lease_ms = hold->outer->lease_ms;
@@ -158,8 +158,8 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, int64_t deadlin
   if (status != LK_OK) return status;
   if (!renewed || outer_is_gone(hold)) {
     hold->lost = renewed ? "outer" : "broken";
-    return exec_fail(error, LK_LOST, "\"%.200s\" is no longer held by the exec around this one",
-                     hold->name);
+    return exec_fail(error, LK_LOST, "\"%.*s\" is no longer held by the exec around this one",
+                     EXEC_CUT(hold->name, 200));
   }
   status = lk_watch_open(client, &spec, &hold->watch, error);
   if (status != LK_OK) return status;
@@ -172,10 +172,11 @@ static lk_status refused(const exec_hold *hold, lk_status status, int64_t wait_m
                          lk_error *error) {
   const char *when = wait_ms == 0 ? "" : ", during the whole wait";
   if (hold->permits) {
-    return exec_fail(error, status, "all %lld permits of \"%.200s\" are taken%s",
-                     (long long)hold->options->total, hold->name, when);
+    return exec_fail(error, status, "all %lld permits of \"%.*s\" are taken%s",
+                     (long long)hold->options->total, EXEC_CUT(hold->name, 200), when);
   }
-  return exec_fail(error, status, "\"%.200s\" is held by another owner%s", hold->name, when);
+  return exec_fail(error, status, "\"%.*s\" is held by another owner%s", EXEC_CUT(hold->name, 200),
+                   when);
 }
 
 static int64_t remaining_ms(const exec_hold *hold) {
@@ -191,7 +192,8 @@ static lk_status take_one(exec_locks *locks, exec_hold *hold, int64_t wait_ms, l
   if (status == LK_BADARG) {
     /* What the options say was looked at before: it is about what the lock's keys hold. */
     const lk_error detail = *error;
-    return exec_fail(error, status, "\"%.100s\" is unsuitable: %.150s", hold->name, detail.message);
+    return exec_fail(error, status, "\"%.*s\" is unsuitable: %.*s", EXEC_CUT(hold->name, 100),
+                     EXEC_CUT(detail.message, 150));
   }
   if (status != LK_OK) return status;
   pthread_mutex_lock(&locks->mutex);
@@ -229,8 +231,8 @@ static lk_status give_back(exec_locks *locks, int64_t rest_ms, lk_error *error) 
                                          : exec_hold_release(hold, &detail);
     if (status == LK_LOST && !hold->lost) {
       hold->lost = "broken";
-      exec_fail(&detail, LK_LOST, "lost \"%.150s\" before its release: broken, deleted or evicted",
-                hold->name);
+      exec_fail(&detail, LK_LOST, "lost \"%.*s\" before its release: broken, deleted or evicted",
+                EXEC_CUT(hold->name, 150));
     }
     if (status == LK_OK || (first != LK_OK && status != LK_LOST)) continue;
     first = status;
@@ -267,12 +269,12 @@ lk_status exec_locks_take(exec_locks *locks, lk_error *error) {
     if (status != LK_OK) return status;
     /* While a later lock was waited for, an earlier one was lost: all are asked for anew. */
     if (lost->outer) {
-      return exec_fail(error, LK_LOST, "\"%.200s\" is no longer held by the exec around this one",
-                       lost->name);
+      return exec_fail(error, LK_LOST, "\"%.*s\" is no longer held by the exec around this one",
+                       EXEC_CUT(lost->name, 200));
     }
     if (locks->wait_ms != LK_FOREVER && lk_now_ms() >= deadline_ms) {
-      return exec_fail(error, LK_TIMEOUT, "\"%.200s\" was lost while another was waited for",
-                       lost->name);
+      return exec_fail(error, LK_TIMEOUT, "\"%.*s\" was lost while another was waited for",
+                       EXEC_CUT(lost->name, 200));
     }
     for (size_t i = 0; i < locks->count; i++) locks->holds[i].lost = NULL;
   }

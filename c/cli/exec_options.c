@@ -8,28 +8,6 @@
 
 #include "exec.h"
 
-/* Takes away the character of UTF-8 that is cut off at `end`, if there is one. */
-static void drop_partial(char *text, size_t end) {
-  size_t begin = end;
-  while (begin > 0 && ((unsigned char)text[begin - 1] & 0xC0) == 0x80) begin--;
-  if (begin == 0) return;
-  const unsigned char first = (unsigned char)text[--begin];
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
-  if (end - begin < size) memmove(text + begin, text + end, strlen(text + end) + 1);
-}
-
-/* What "%.200s" cut stands between the same two bytes as in the format, and is as long as that says. */
-static void drop_partials(char *text, const char *format) {
-  for (const char *at = strstr(format, "%."); at; at = strstr(at + 1, "%.")) {
-    char *end;
-    const size_t size = strtoul(at + 2, &end, 10);
-    if (at == format || *end != 's') continue;
-    for (size_t i = size + 1; i <= strlen(text); i++) {
-      if (text[i - size - 1] == at[-1] && text[i] == end[1]) drop_partial(text, i);
-    }
-  }
-}
-
 lk_status exec_fail(lk_error *error, lk_status status, const char *format, ...) {
   memset(error, 0, sizeof *error);
   error->status = status;
@@ -37,8 +15,8 @@ lk_status exec_fail(lk_error *error, lk_status status, const char *format, ...) 
   va_start(args, format);
   const int length = vsnprintf(error->message, sizeof error->message, format, args);
   va_end(args);
-  if (length >= (int)sizeof error->message) drop_partial(error->message, strlen(error->message));
-  drop_partials(error->message, format);
+  const size_t most = sizeof error->message - 2;
+  if (length > (int)most) error->message[exec_fit(error->message, most)] = '\0';
   return status;
 }
 

@@ -41,5 +41,5 @@ void exec_period_print(const exec_period *period, char *text, size_t size) {
   const time_t seconds = (time_t)(period->last.ended_ms / 1000);
   struct tm local;
   if (localtime_r(&seconds, &local)) strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S %Z", &local);
-  snprintf(text, size, "was done by %.200s at %s", period->last.label, when);
+  snprintf(text, size, "was done by %.*s at %s", EXEC_CUT(period->last.label, 200), when);
 }

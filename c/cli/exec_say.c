@@ -92,6 +92,15 @@ static void take_line_away(void) {
   line_stands = false;
 }
 
+int exec_fit(const char *text, size_t most) {
+  const size_t length = strnlen(text, most);
+  size_t end = length;
+  while (text[end] && end > 0 && length - end < 3 && ((unsigned char)text[end] & 0xC0) == 0x80) {
+    end--;
+  }
+  return (int)end;
+}
+
 /* Bytes count as columns: what is beyond ASCII makes a line shorter than it need be, never longer. */
 void exec_say_line(const char *text) {
   char line[COLUMNS_MAX + 1];
@@ -106,11 +115,7 @@ void exec_say_line(const char *text) {
   for (char *at = line; *at; at++) {
     if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
   }
-  if (strlen(text) >= columns) {
-    size_t end = columns - 2;
-    while (end > 0 && ((unsigned char)line[end] & 0xC0) == 0x80) end--;
-    memcpy(line + end, "~", 2);
-  }
+  if (strlen(text) >= columns) memcpy(line + exec_fit(line, columns - 2), "~", 2);
   add(line);
   line_stands = true;
 }
@@ -125,9 +130,9 @@ void exec_say(const char *format, ...) {
   const size_t start = strlen(line);
   va_list args;
   va_start(args, format);
-  vsnprintf(line + start, sizeof line - start - 1, format, args);
+  vsnprintf(line + start, sizeof line - start, format, args);
   va_end(args);
-  strcat(line, "\n");
+  memcpy(line + exec_fit(line, sizeof line - 2), "\n", 2);
   exec_say_text(line);
 }
 

@@ -157,8 +157,8 @@ bool exec_waiting_look(exec_waiting *waiting, exec_clients *clients, exec_locks 
   }
   if (held && out->down.status != LK_OK) {
     const size_t used = strlen(out->error.message);
-    snprintf(out->error.message + used, sizeof out->error.message - used, "; %.200s",
-             out->down.message);
+    snprintf(out->error.message + used, sizeof out->error.message - used, "; %.*s",
+             EXEC_CUT(out->down.message, 200));
   }
   const bool changed = !waiting->told || !is_same(waiting, out);
   if (!line && (changed ? now_ms < waiting->tell_ms : now_ms < waiting->again_ms)) return false;
