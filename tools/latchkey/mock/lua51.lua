@@ -198,11 +198,6 @@ function lua51.string.char(...)
   return string.char(unpack(bytes, 1, select('#', ...)))
 end
 
-function lua51.string.rep(text, count)
-  local number = lua51.base.tonumber(count)
-  return string.rep(text, number and as_int(number) or count)
-end
-
 -- C's cast of what does not fit gives the smallest.
 local function near(index)
   local number = lua51.base.tonumber(index)
@@ -278,12 +273,17 @@ function lua51.table.insert(...)
   return table.insert(...)
 end
 
-function lua51.string.sub(text, first, last)
-  return string.sub(text, near(first), near(last))
-end
+lua51.string.sub = cut(near, string.sub, 2, 3)
+lua51.string.byte = cut(near, string.byte, 2, 3)
 
-function lua51.string.byte(text, first, last)
-  return string.byte(text, first and near(first), last and near(last))
+-- LuaJIT puts a third argument between the copies.
+local rep = cut(as_int, string.rep, 2)
+function lua51.string.rep(...)
+  if select('#', ...) > 2 then
+    local text, count = ...
+    return rep(text, count)
+  end
+  return rep(...)
 end
 
 -- LuaJIT's own do not say in their errors what they are called. Of two arguments the server looks
@@ -348,5 +348,24 @@ function lua51.base.tostring(...)
   end
   return tostring(...)
 end
+
+-- Numbers at the first places stand for texts. What `..` makes of one is LuaJIT's own.
+local function spelling(own, places)
+  return function(...)
+    local list = { n = select('#', ...), ... }
+    for place = 1, places do
+      if type(list[place]) == 'number' then
+        list[place] = spelled(list[place])
+      end
+    end
+    return own(unpack(list, 1, list.n))
+  end
+end
+
+for name, places in pairs({ len = 1, lower = 1, upper = 1, reverse = 1, rep = 1, sub = 1, byte = 1,
+  find = 2, match = 2, gmatch = 2, gsub = 3 }) do
+  lua51.string[name] = spelling(lua51.string[name] or string[name], places)
+end
+lua51.base.error = spelling(error, 1)
 
 return lua51

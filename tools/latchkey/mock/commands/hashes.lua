@@ -129,19 +129,20 @@ local function hdel(world, argv)
   if wrong then
     return nil, wrong
   end
-  local left, removed = copy(fields), 0
+  local gone, left = {}, {}
   for i = 3, #argv do
-    local at = place(left, argv[i])
-    if at then
-      table.remove(left, at)
-      table.remove(left, at)
-      removed = removed + 1
+    gone[argv[i]] = true
+  end
+  for i = 1, #fields, 2 do
+    if not gone[fields[i]] then
+      left[#left + 1] = fields[i]
+      left[#left + 1] = fields[i + 1]
     end
   end
-  if removed > 0 then
+  if #left < #fields then
     write(world, argv[2], left)
   end
-  return removed
+  return (#fields - #left) / 2
 end
 
 local function hincrby(world, argv)
