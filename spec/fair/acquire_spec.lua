@@ -334,7 +334,7 @@ describe('fair/acquire', function()
       assert_left({ { jim, score = 280000 } }, fair.told(jim))
     end)
 
-    for _, score in ipairs({ '+inf', '1e17', '330000.5', '-inf' }) do
+    for _, score in ipairs({ '+inf', '1e17', '1000000000000000', '330000.5', '-inf' }) do
       it('a waiter whose score is no moment: ' .. score, function()
         fair.fill(world, { { jim, score = 330000 }, { bob, score = 330000, beat = 50000 },
           { cat, score = 330000, beat = 50000 } })
@@ -346,6 +346,15 @@ describe('fair/acquire', function()
         assert_left({ { cat, score = 330000, beat = 50000 } })
       end)
     end
+
+    it('no waiter whose score has 15 digits', function()
+      fair.fill(world, { { jim, score = 330000 } })
+      world:command('ZADD', fair.KEYS[3], '999999999999999', jim)
+
+      assert.equal(0, fair.try(world, ann)[1])
+
+      assert.same({ jim, n = 1 }, world:command('LRANGE', fair.KEYS[2], 0, -1))
+    end)
 
     it('waiters without a score, known or not', function()
       fair.fill(world, { { bob, beat = 50000 }, { jim }, { cat, score = 330000, beat = 50000 } })

@@ -52,6 +52,16 @@ describe('rw/write_acquire', function()
     assert.left(world, before)
   end)
 
+  it('takes scores of 14 nines and more for no moment until which somebody waits', function()
+    helper.fill(world, { [rw.WAITERS] = helper.zset({ { ann, '@+50000' } }, 60000) })
+    world:command('ZADD', rw.WAITERS, '99999999999999', eve)
+    world:command('ZADD', rw.WAITERS, '99999999999998', bob)
+
+    assert.reply({ 1, 1 }, rw.write(world, ann))
+
+    assert.same({ bob, n = 1 }, world:command('ZRANGE', rw.WAITERS, 0, -1))
+  end)
+
   it('takes a lock for which somebody waits until no moment', function()
     helper.fill(world, { [rw.WAITERS] = helper.zset({ { bob, '+inf' } }, 60000) })
     world:command('ZADD', rw.WAITERS, 1e17, ann)
@@ -92,6 +102,19 @@ describe('rw/write_acquire', function()
 
       assert.left(world, before)
     end)
+
+    for first, second in pairs({ [15000] = 60000, [60000] = 15000 }) do
+      it(('refuses as long as any of two Redisson readers: %d and %d'):format(first, second),
+        function()
+          local before = rw.keys('read', 10000, { [redisson] = { first },
+            [redisson:gsub('.$', '2')] = { second } })
+          helper.fill(world, before)
+
+          assert.reply({ 0, about(60000) }, rw.write(world, ann))
+
+          assert.left(world, before)
+        end)
+    end
 
     it('refuses for a Redisson reader no longer than Redisson has the hash', function()
       helper.fill(world, rw.keys('read', 30000, { [redisson] = 1 }))
@@ -139,6 +162,31 @@ describe('rw/write_acquire', function()
         assert.left(world, before)
       end)
     end
+
+    it('looks at 2000 fields', function()
+      rw.fill_readers(world, 1998, 90000)
+      world:command('HSET', 'job', redisson, 0)
+
+      assert.reply({ 0, about(90000) }, rw.write(world, ann))
+    end)
+
+    it('removes 1000 at a time of those whose holds are over', function()
+      rw.fill_readers(world, 1200, 90000)
+      helper.fill(world, rw.keys('read', 90000, { [bob] = { 60000 } }))
+
+      assert.reply({ 0, about(60000) }, rw.write(world, ann))
+
+      assert.equal(1202 - 1000, world:command('HLEN', 'job'))
+    end)
+
+    it('believes the hash beyond them, also where latchkey has set its end', function()
+      helper.fill(world, rw.keys('read', 30000, { [redisson] = 2000 }))
+      rw.read(world, bob, 1, { lease = 90000 })
+      world:command('HDEL', 'job', bob)
+      world:command('DEL', rw.level(bob, 1))
+
+      assert.reply({ 0, about(90000) }, rw.write(world, ann))
+    end)
 
     it('looks at none of them beyond 2000 fields and levels', function()
       helper.fill(world, rw.keys('read', 90000, { [redisson] = 2000 }))
