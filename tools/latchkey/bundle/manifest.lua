@@ -99,12 +99,7 @@ end
 local function read_script(files, file)
   local source, sha1 = files[file], digest.sha1(files[file])
   local contract = files[contract_path(file)]
-  local h, findings
-  if contract then
-    h, findings = header.parse_contract(contract, source, sha1, file)
-  else
-    h, findings = header.parse(source, file)
-  end
+  local h, findings = header.of(source, sha1, file, contract)
   if not h then
     return nil, ('%s, line %d: %s'):format(contract and contract_path(file) or file,
       findings[1].line, findings[1].message)

@@ -77,4 +77,20 @@ function trust.open(file, args)
   return contents
 end
 
+---The bundle that a call gives with --bundle; nothing where it gives none.
+---@param ctx cli.context
+---@param args table
+---@return bundle.contents|nil contents
+---@return integer|nil exit code; the refusal has been told
+function trust.given(ctx, args)
+  if not args.bundle then
+    return nil
+  end
+  local contents, why, hint = trust.open(args.bundle, args)
+  if not contents then
+    return nil, trust.refuse(ctx, why, hint)
+  end
+  return contents
+end
+
 return trust

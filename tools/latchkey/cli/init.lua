@@ -11,6 +11,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local lock_names = require('latchkey.script.names')
 local open = require('latchkey.servers.open')
 local report = require('latchkey.cli.report')
 local text = require('latchkey.cli.text')
@@ -120,6 +121,20 @@ function Context:client(options)
     return nil, self:fail(err)
   end
   return client
+end
+
+---The same, for a call that may name a lock: only where that can be one's name.
+---@return latchkey.client|nil client
+---@return integer|nil exit code; the failure has been told
+function Context:client_for(name)
+  local good, why = true, nil
+  if name then
+    good, why = lock_names.check(name)
+  end
+  if not good then
+    return nil, self:fail({ status = 'LK_NAME', message = why })
+  end
+  return self:client()
 end
 
 local function common_options(parser, command)

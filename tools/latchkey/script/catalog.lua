@@ -62,12 +62,7 @@ function catalog.read_file(file)
   end
   local sha1 = digest.sha1(source)
   local contract, text = catalog.contract_of(file, source)
-  local h, findings
-  if contract then
-    h, findings = header.parse_contract(text, source, sha1, file)
-  else
-    h, findings = header.parse(source, file)
-  end
+  local h, findings = header.of(source, sha1, file, text)
   if not h then
     for _, finding in ipairs(findings) do
       finding.file = contract or file

@@ -209,6 +209,20 @@ function header.parse_contract(text, source, sha1, path)
   return h
 end
 
+---A script's header, or what stands for it in the contract beside it.
+---@param source string
+---@param sha1 string of the source
+---@param path? string the script's file
+---@param contract? string the text beside it
+---@return table|nil h
+---@return table|nil findings lines are the contract's, where there is one
+function header.of(source, sha1, path, contract)
+  if contract then
+    return header.parse_contract(contract, source, sha1, path)
+  end
+  return header.parse(source, path)
+end
+
 -- What `latchkey adopt` writes where it could not know.
 local MARK = '?'
 

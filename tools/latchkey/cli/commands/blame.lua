@@ -5,7 +5,6 @@ local cli = require('latchkey.cli')
 local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
-local names = require('latchkey.script.names')
 local text = require('latchkey.cli.text')
 local unasked = require('latchkey.locks.unasked')
 local words = require('latchkey.locks.kinds.words')
@@ -455,14 +454,7 @@ function command.run(args, ctx)
   elseif args.watch and rawget(ctx, 'result') then
     return ctx:misuse('--watch takes one server')
   end
-  local good, wrong = true, nil
-  if args.name then
-    good, wrong = names.check(args.name)
-  end
-  if not good then
-    return ctx:fail({ status = 'LK_NAME', message = wrong })
-  end
-  local client, code = ctx:client()
+  local client, code = ctx:client_for(args.name)
   if not client then
     return code
   elseif args.watch then

@@ -4,7 +4,6 @@ local cli = require('latchkey.cli')
 local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
-local names = require('latchkey.script.names')
 local terminal = require('latchkey.cli.terminal')
 local text = require('latchkey.cli.text')
 local words = require('latchkey.locks.kinds.words')
@@ -233,11 +232,7 @@ end
 -- What is to be broken: { client, view, holders, name }; nil, and the exit code, where that is
 -- nothing.
 local function plan(args, ctx)
-  local good, why = names.check(args.name)
-  if not good then
-    return nil, ctx:fail({ status = 'LK_NAME', message = why })
-  end
-  local client, code = ctx:client()
+  local client, code = ctx:client_for(args.name)
   if not client then
     return nil, code
   end

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('latchkey.cli')
 local fleet = require('latchkey.servers.fleet')
-local names = require('latchkey.script.names')
 local nodes = require('latchkey.servers.nodes')
 local scratch = require('latchkey.doctor.scratch')
 local terminal = require('latchkey.cli.terminal')
@@ -85,11 +84,7 @@ local function report(ctx, client, list)
 end
 
 function command.run(args, ctx)
-  local good, why = names.check(args.name or 'any')
-  if not good then
-    return ctx:fail({ status = 'LK_NAME', message = why })
-  end
-  local client, code = ctx:client()
+  local client, code = ctx:client_for(args.name)
   if not client then
     return code
   end

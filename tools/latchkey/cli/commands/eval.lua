@@ -113,12 +113,9 @@ local function on_server(ctx, folder, script, keys, values, told)
 end
 
 function command.run(args, ctx)
-  local contents, why, hint
-  if args.bundle then
-    contents, why, hint = trust.open(args.bundle, args)
-    if not contents then
-      return trust.refuse(ctx, why, hint)
-    end
+  local contents, refused = trust.given(ctx, args)
+  if refused then
+    return refused
   elseif args.dir and not path.isdir(args.dir) then
     return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   end

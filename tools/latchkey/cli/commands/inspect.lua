@@ -3,7 +3,6 @@ local cli = require('latchkey.cli')
 local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
-local names = require('latchkey.script.names')
 local text = require('latchkey.cli.text')
 local words = require('latchkey.locks.kinds.words')
 
@@ -53,11 +52,7 @@ local function documents(views)
 end
 
 function command.run(args, ctx)
-  local good, why = names.check(args.name)
-  if not good then
-    return ctx:fail({ status = 'LK_NAME', message = why })
-  end
-  local client, code = ctx:client()
+  local client, code = ctx:client_for(args.name)
   if not client then
     return code
   end

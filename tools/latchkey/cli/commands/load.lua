@@ -130,20 +130,16 @@ local function show_loaded(list, target)
 end
 
 function command.run(args, ctx)
-  local contents, why, hint
-  if args.bundle then
-    contents, why, hint = trust.open(args.bundle, args)
-    if not contents then
-      return trust.refuse(ctx, why, hint)
-    end
+  local contents, refused = trust.given(ctx, args)
+  if refused then
+    return refused
   end
   local list, code = nodes.open(ctx, { script_dir = args.dir })
   if not list then
     return code
   end
   local target = args.functions and targets.functions or targets.scripts
-  local items
-  items, why = target.wanted(wanted(contents, list))
+  local items, why = target.wanted(wanted(contents, list))
   if not items then
     return trust.refuse(ctx, why)
   end

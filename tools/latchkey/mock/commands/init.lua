@@ -7,20 +7,12 @@
 --   slots   the same, for arguments that are no keys and yet belong to a slot
 --   run     function(world, argv) -> reply | nil, err
 --   subcommands  the same for each second word, instead of run
+local prepare = require('latchkey.mock.prepare')
+
 local GROUPS = { 'keys', 'strings', 'bytes', 'hashes', 'lists', 'sets', 'zsets', 'zranges',
   'streams', 'scans', 'pubsub', 'server', 'scripting', 'functions', 'unmodelled' }
 
 local commands = {}
-
-local function prepare(name, command)
-  command.name = name
-  for flag in (command.flags or ''):gmatch('%S+') do
-    command[flag] = true
-  end
-  for word, subcommand in pairs(command.subcommands or {}) do
-    prepare(name .. '|' .. word, subcommand)
-  end
-end
 
 for _, group in ipairs(GROUPS) do
   for name, command in pairs(require('latchkey.mock.commands.' .. group)) do

@@ -4,6 +4,7 @@
 local dispatch = require('latchkey.mock.dispatch')
 local modelled = require('latchkey.mock.commands')
 local newer = require('latchkey.mock.front.newer')
+local prepare = require('latchkey.mock.prepare')
 local resp = require('latchkey.mock.resp')
 local transactions = require('latchkey.mock.front.transactions')
 
@@ -23,16 +24,6 @@ local WHILE_BUSY = { ['SCRIPT|KILL'] = true, ['FUNCTION|KILL'] = true, ['FUNCTIO
 local FOR_SUBSCRIBERS = { PING = true, QUIT = true, RESET = true }
 
 local GROUPS = { 'channels', 'session', 'clients', 'transactions', 'server', 'info' }
-
-local function prepare(name, command)
-  command.name = name
-  for flag in (command.flags or ''):gmatch('%S+') do
-    command[flag] = true
-  end
-  for word, subcommand in pairs(command.subcommands or {}) do
-    prepare(name .. '|' .. word, subcommand)
-  end
-end
 
 local function add(into, commands)
   for name, command in pairs(commands) do
