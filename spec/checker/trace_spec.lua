@@ -166,6 +166,13 @@ describe('a trace', function()
     return find(list, { e = 'end', op = 'release' }, i), 'release ended well'
   end)
 
+  refuses('an end of a release that had not begun', function()
+    local i, event = find(list, { e = 'begin', op = 'acquire' })
+    table.insert(list, i + 1, { e = 'end', t = event.t, client = event.client, lock = event.lock,
+      caller = event.caller, op = 'release', status = 'LK_UNREACHABLE' })
+    return i + 1, 'had not begun'
+  end)
+
   refuses('a release of which a copy found nothing, and that ended well', function()
     local i, event = find(list, { e = 'sent', script = 'lock/release' })
     local copy = cjson.decode(cjson.encode(event))

@@ -451,6 +451,9 @@ end
 
 ---@return string|nil wrong
 function Follower:end_release(event)
+  if not self.leaving then
+    return 'a release ended that had not begun'
+  end
   self:give_up_refused(false)
   if self.said == nil and self.data.lost then
     self.said = 'lost'
