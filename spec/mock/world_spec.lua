@@ -323,5 +323,7 @@ describe('a mock world refuses', function()
 
   it('to throw a table without err, of which a server dies', function()
     refused('a server of version 7.0 dies of it', world():eval_source('error({})'))
+    refused('a server of version 7.0 dies of it', world():eval_source(
+      'error(setmetatable({}, { __index = function() error("boom") end }))'))
   end)
 end)

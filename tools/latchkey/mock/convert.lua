@@ -81,9 +81,9 @@ local function from_table(value, depth)
   end
 
   local array, n = {}, 0
-  while value[n + 1] ~= nil do
+  while rawget(value, n + 1) ~= nil do
     n = n + 1
-    local element, why = from_script(value[n], depth + 1)
+    local element, why = from_script(rawget(value, n), depth + 1)
     if why then
       return nil, why
     end

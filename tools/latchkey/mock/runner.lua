@@ -114,13 +114,18 @@ local function failing_line(world, before, ...)
   return line
 end
 
+local function member_err(thrown)
+  return thrown.err
+end
+
+-- The server looks for "err" as a script would, also behind a metatable.
 local function error_text(err)
   if type(err) ~= 'table' then
     return 'ERR ' .. tostring(err)
-  elseif type(err.err) ~= 'string' then
-    return 'MOCK a table without "err" was thrown: a server of version 7.0 dies of it'
   end
-  return err.err
+  local good, text = pcall(member_err, err)
+  return good and type(text) == 'string' and text
+    or 'MOCK a table without "err" was thrown: a server of version 7.0 dies of it'
 end
 
 -- What a script returned; a finding counts even if the script went on after it.
