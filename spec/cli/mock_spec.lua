@@ -6,6 +6,7 @@ local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
+local session = require('cli.session')
 
 -- The distribution's own, for which its packages are.
 local PYTHON = '/usr/bin/python3'
@@ -23,6 +24,17 @@ local function start(...)
   end
   return mock
 end
+
+-- Says which signals come, up to a SIGTERM.
+local SAYS_SIGNALS = [[
+package.path = arg[1] .. '/tools/?.lua;' .. package.path
+local signals = require('latchkey.cli.signals').open('SIGINT', 'SIGTERM')
+print('ready')
+repeat
+  require('posix.poll').rpoll(signals.fd, -1)
+  local number = signals:take()
+  print('signal ' .. number)
+until number == 15]]
 
 local function has_redis_py()
   return program.start_any(PYTHON, { '-c', 'import redis' }):wait().code == 0
@@ -146,6 +158,16 @@ describe('latchkey mock', function()
       assert.equal(127, program.run({ 'mock', '--', '/no/such/program' }).code)
     end)
 
+    it('tells one that cannot be run from one that is not there', function()
+      local file = program.folder() .. '/not a program'
+      assert(utils.writefile(file, 'text'))
+
+      local result = program.run({ 'mock', '--', file })
+
+      assert.equal(126, result.code)
+      assert.truthy(result.err:find('Permission denied', 1, true), result.err)
+    end)
+
     it('hands signals on to it', function()
       local gate = program.gate('trap "exit 9" TERM')
       local result = program.start({ 'mock', '--', unpack(gate.command) })
@@ -154,6 +176,55 @@ describe('latchkey mock', function()
 
       assert.equal(9, result:wait().code)
     end)
+
+    it('is told of its end also where its parent wanted to hear of no child', function()
+      local file = program.folder() .. '/ignores.lua'
+      assert(utils.writefile(file, "local signal = require('posix.signal')\n"
+        .. 'signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n'
+        .. "require('posix.unistd').execp(arg[1], { unpack(arg, 2) })\n"))
+
+      local result = program.start_any('luajit', { file, program.path, 'mock', '--', 'sh', '-c',
+        'exit 3' }):wait()
+
+      assert.equal(3, result.code)
+    end)
+
+    it('leaves a Ctrl-C to the terminal, which tells it itself', function()
+      local file = program.folder() .. '/says.lua'
+      assert(utils.writefile(file, SAYS_SIGNALS))
+      local told = session.start({ 'mock', '--', 'luajit', file, program.root })
+      told:shows('ready')
+      told:press('\3')
+      told:shows('signal 2')
+      told.process:kill(signal.SIGTERM)
+
+      local text = told:shows('signal 15')
+      assert.equal(0, told.process:wait().code)
+      local _, count = text:gsub('signal 2', '')
+      assert.equal(1, count, text)
+    end)
+  end)
+
+  it('has no more clients than descriptors for them, and tells the next one', function()
+    local path = program.folder() .. '/mock'
+    local mock = program.start_any('sh', { '-c', 'ulimit -n 40; exec "$@"', 'sh', program.path,
+      'mock', '--url', 'unix://' .. path })
+    program.eventually('the mock says where it is', function()
+      return utils.readfile(mock.out_file) ~= ''
+    end)
+    local clients, answers = {}, {}
+    for i = 1, 9 do
+      clients[i] = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
+      assert(socket.connect(clients[i], { family = socket.AF_UNIX, path = path }))
+      socket.send(clients[i], 'PING\r\n')
+      answers[i] = socket.recv(clients[i], 100)
+    end
+    for _, fd in ipairs(clients) do
+      unistd.close(fd)
+    end
+
+    assert.equal('+PONG\r\n', answers[8])
+    assert.equal('-ERR max number of clients reached\r\n', answers[9])
   end)
 
   it('lets nobody wait for another', function()

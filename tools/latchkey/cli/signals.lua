@@ -37,14 +37,21 @@ function signals.open(...)
   return setmetatable({ fd = fd, before = before }, signals)
 end
 
+-- A number of the system's, without a sign, from its place among the bytes.
+local function word(info, place)
+  local a, b, c, d = info:byte(place, place + 3)
+  return a + b * 2 ^ 8 + c * 2 ^ 16 + d * 2 ^ 24
+end
+
 ---@return integer|nil number of a signal that has come
+---@return boolean|nil from_terminal: from the system, which tells all who are in the foreground
 function signals:take()
   local info = unistd.read(self.fd, INFO_BYTES)
-  if not info or #info < 4 then
+  if not info or #info < INFO_BYTES then
     return nil
   end
-  local a, b, c, d = info:byte(1, 4)
-  return a + b * 2 ^ 8 + c * 2 ^ 16 + d * 2 ^ 24
+  local code = word(info, 9)
+  return word(info, 1), code > 0 and code < 2 ^ 31
 end
 
 ---As before `open`: for a child that becomes another program, too.

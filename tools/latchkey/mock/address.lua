@@ -53,6 +53,8 @@ function address.read(url)
   path = path and decode(path)
   if not path then
     return nil, 'write redis://127.0.0.1:PORT or unix:///PATH'
+  elseif path:find('%z') then
+    return nil, 'the name of a socket has no NUL byte'
   elseif #path > MAX_PATH then
     return nil, ('the name of a socket has at most %d bytes'):format(MAX_PATH)
   end

@@ -16,7 +16,9 @@ Listener.__index = Listener
 local BACKLOG, READ_BYTES = 128, 65536
 -- A client that does not read what it is sent is cut off here.
 local MAX_UNREAD = 64 * 1048576
-local READ, BOTH = { IN = true }, { IN = true, OUT = true }
+local READ, BOTH, NONE = { IN = true }, { IN = true, OUT = true }, {}
+-- How long who comes waits before another descriptor is asked for, where there was none.
+local FULL_MS = 100
 
 local function monotonic_us()
   local now = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -38,9 +40,11 @@ local function clear_path(path)
     return nil, path .. ' is there, and is no socket'
   end
   local fd = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0)
+  prepare(fd)
   local taken, why, code = socket.connect(fd, { family = socket.AF_UNIX, path = path })
   unistd.close(fd)
-  if taken then
+  -- EAGAIN: so many wait there already that one more would have to wait, too.
+  if taken or code == errno.EAGAIN then
     return nil, path .. ': another server answers there'
   elseif code ~= errno.ECONNREFUSED then
     return nil, ('%s: whether another server uses it is not known: %s'):format(path, why)
@@ -59,6 +63,12 @@ local function listen(fd, where)
   end
   prepare(fd)
   return fd
+end
+
+-- Which file it is that has this name now.
+local function identity(path)
+  local there = stat.lstat(path)
+  return there and ('%d:%d'):format(there.st_dev, there.st_ino)
 end
 
 local function open_path(path)
@@ -97,6 +107,7 @@ local function open_place(self, place)
   self.port = self.port or port
   self.urls[#self.urls + 1] = address.url(place, port)
   self.places[fd], self.fds[fd] = place, { events = READ }
+  self.files[fd] = place.path and identity(place.path)
   return true
 end
 
@@ -104,8 +115,8 @@ end
 ---@return table|nil listener with its `urls`
 ---@return string|nil why
 function Listener.open(places)
-  local self = setmetatable({ places = {}, urls = {}, peers = {}, by_conn = {}, fds = {},
-    calls = {} }, Listener)
+  local self = setmetatable({ places = {}, files = {}, urls = {}, peers = {}, by_conn = {},
+    fds = {}, calls = {} }, Listener)
   for _, place in ipairs(places) do
     local ok, why = open_place(self, place)
     if not ok then
@@ -157,11 +168,23 @@ local function deliver(self, outputs)
   end
 end
 
+-- While there are no descriptors to be had, who comes waits in line, and the poll tells of nobody:
+-- it would do so again and again.
+local function set_full(self, is_full)
+  self.is_full = is_full
+  for fd in pairs(self.places) do
+    self.fds[fd].events = is_full and NONE or READ
+  end
+end
+
+local NO_ROOM = { [errno.EMFILE] = true, [errno.ENFILE] = true, [errno.ENOBUFS] = true,
+  [errno.ENOMEM] = true }
+
 local function accept(self, listening)
   local place = self.places[listening]
-  local fd, from = socket.accept(listening)
+  local fd, from, code = socket.accept(listening)
   if not fd then
-    return
+    return NO_ROOM[code] and set_full(self, true)
   end
   prepare(fd)
   if not place.path then
@@ -198,7 +221,8 @@ end
 
 local function wait_ms(self)
   local due = self.front.flows and self.front:due_ms()
-  return due and math.max(due - self.front:now_ms(), 0) or -1
+  local wait = due and math.max(due - self.front:now_ms(), 0) or -1
+  return self.is_full and (wait < 0 or wait > FULL_MS) and FULL_MS or wait
 end
 
 -- What is ready, in the order of its numbers.
@@ -238,6 +262,9 @@ function Listener:run(front)
   self.front, self.last_us = front, monotonic_us()
   while not self.stopped do
     local count = poll.poll(self.fds, wait_ms(self))
+    if self.is_full then
+      set_full(self, false)
+    end
     pass_time(self)
     if count and count > 0 then
       for _, fd in ipairs(ready(self)) do
@@ -251,14 +278,15 @@ function Listener:stop()
   self.stopped = true
 end
 
----Nobody is served any more, and nothing of it is left.
+---Nobody is served any more, and nothing of it is left. What has the name of its socket by now, and
+---is another's, stays.
 function Listener:close()
   for fd in pairs(self.peers) do
     unistd.close(fd)
   end
   for fd, place in pairs(self.places) do
     unistd.close(fd)
-    if place.path then
+    if place.path and identity(place.path) == self.files[fd] then
       unistd.unlink(place.path)
     end
   end

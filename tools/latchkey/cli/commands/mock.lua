@@ -1,8 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
+local text = require('latchkey.cli.text')
+
 local command = { summary = 'a server for tests: it keeps nothing, and its time can be moved' }
 
--- What a shell says of a program that it cannot run, and of one that a signal has ended.
-local NOT_FOUND, BY_SIGNAL = 127, 128
+-- What a shell says of a program that is not there, of one that it cannot run, and of one that a
+-- signal has ended.
+local NOT_FOUND, NOT_RUN, BY_SIGNAL = 127, 126, 128
+-- As on a server: so many clients, and descriptors that are none of theirs.
+local CLIENTS_MAX, RESERVED = 10000, 32
 
 function command.configure(parser)
   parser:argument('command', 'Run this with LATCHKEY_URL set, and end with it.'):args('*')
@@ -19,12 +24,19 @@ function command.configure(parser)
     .. 'not used.')
 end
 
+local function max_clients()
+  local resource = require('posix.sys.resource')
+  local most = resource.getrlimit(resource.RLIMIT_NOFILE).rlim_cur
+  return most < 0 and CLIENTS_MAX or math.max(1, math.min(CLIENTS_MAX, most - RESERVED))
+end
+
 local function new_front(args, places, listener)
   local Front = require('latchkey.mock.front')
   local World = require('latchkey.mock.world')
   local world = World.new({ strict = args.strict or false, time = 'frozen' })
   local place = places[1]
-  local front = Front.new({ world = world, password = places.password, process = {
+  local front = Front.new({ world = world, password = places.password,
+    max_clients = max_clients(), process = {
     process_id = require('posix.unistd').getpid(), tcp_port = listener.port,
     address = place.path and place.path .. ':0' or ('%s:%d'):format(place.shown, listener.port),
   } })
@@ -47,9 +59,9 @@ local function start(words, url, signals)
     stdlib.setenv('LATCHKEY_URL', url)
     local arguments = { unpack(words, 2) }
     arguments[0] = words[1]
-    local _, why = unistd.execp(words[1], arguments)
-    io.stderr:write('latchkey mock: ', tostring(why), '\n')
-    unistd._exit(NOT_FOUND)
+    local _, why, code = unistd.execp(words[1], arguments)
+    io.stderr:write('latchkey mock: ', text.safe(tostring(why)), '\n')
+    unistd._exit(code == require('posix.errno').ENOENT and NOT_FOUND or NOT_RUN)
   end
   return pid
 end
@@ -59,7 +71,7 @@ local function serve(listener, front, signals, child)
   local signal, wait = require('posix.signal'), require('posix.sys.wait')
   local code = 0
   listener:watch(signals.fd, function()
-    local number = signals:take()
+    local number, from_terminal = signals:take()
     if number == signal.SIGCHLD and child then
       local pid, how, value = wait.wait(child, wait.WNOHANG)
       if pid == child then
@@ -67,7 +79,10 @@ local function serve(listener, front, signals, child)
         listener:stop()
       end
     elseif number and number ~= signal.SIGCHLD and child then
-      signal.kill(child, number)
+      -- The terminal tells the command itself, and one Ctrl-C must not look like two.
+      if not from_terminal then
+        signal.kill(child, number)
+      end
     elseif number and number ~= signal.SIGCHLD then
       listener:stop()
     end
@@ -106,6 +121,8 @@ function command.run(args, ctx)
     return ctx:fail({ status = 'LK_UNREACHABLE', message = ('cannot listen: %s'):format(why) })
   end
   signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+  -- Who started this may ignore it, and then nobody would be told how the command ended.
+  signal.signal(signal.SIGCHLD, signal.SIG_DFL)
   local front = new_front(args, places, listener)
   local child = args.command[1] and start(args.command, listener.urls[1], signals)
   if not child then

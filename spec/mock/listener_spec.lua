@@ -1,0 +1,96 @@
+-- SPDX-License-Identifier: Apache-2.0
+local poll = require('posix.poll')
+local resource = require('posix.sys.resource')
+local socket = require('posix.sys.socket')
+local stat = require('posix.sys.stat')
+local stdlib = require('posix.stdlib')
+local unistd = require('posix.unistd')
+
+local Front = require('latchkey.mock.front')
+local Listener = require('latchkey.mock.listener')
+local World = require('latchkey.mock.world')
+
+describe('a listener', function()
+  local folder, path, where
+  local opened = {}
+
+  before_each(function()
+    folder = assert(stdlib.mkdtemp((os.getenv('TMPDIR') or '/tmp') .. '/latchkey-mock.XXXXXX'))
+    path = folder .. '/socket'
+    where = { family = socket.AF_UNIX, path = path }
+  end)
+
+  after_each(function()
+    for _, fd in ipairs(opened) do
+      unistd.close(fd)
+    end
+    opened = {}
+    unistd.unlink(path)
+    unistd.rmdir(folder)
+  end)
+
+  local function new_socket()
+    local fd = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
+    opened[#opened + 1] = fd
+    return fd
+  end
+
+  it('leaves a socket that has come in the place of its own', function()
+    local first = assert(Listener.open({ { path = path } }))
+    assert(unistd.unlink(path))
+    local second = assert(Listener.open({ { path = path } }))
+
+    first:close()
+    assert.truthy(stat.stat(path))
+    second:close()
+    assert.is_nil(stat.stat(path))
+  end)
+
+  it('does not wait for a server whose queue is full', function()
+    local fd = new_socket()
+    assert(socket.bind(fd, where))
+    assert(socket.listen(fd, 0))
+    assert(socket.connect(new_socket(), where))
+
+    local listener, why = Listener.open({ { path = path } })
+
+    assert.is_nil(listener)
+    assert.truthy(why:find('another server answers there', 1, true), why)
+  end)
+
+  -- How long it waits each time, while there is a client and no descriptor for it.
+  local function waits_without_descriptors(listener, count)
+    local front, own, waits = Front.new({ world = World.new() }), poll.poll, {}
+    function poll.poll(fds, timeout)
+      waits[#waits + 1] = timeout
+      if #waits == count then
+        listener:stop()
+      end
+      return own(fds, timeout)
+    end
+    local limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert(resource.setrlimit(resource.RLIMIT_NOFILE, { rlim_cur = 3, rlim_max = limit.rlim_max }))
+    local good, why = pcall(listener.run, listener, front)
+    assert(resource.setrlimit(resource.RLIMIT_NOFILE, limit))
+    poll.poll = own
+    assert(good, why)
+    return waits
+  end
+
+  it('rests where there are no descriptors, and takes who waited when there are', function()
+    local listener = assert(Listener.open({ { path = path } }))
+    local client = new_socket()
+    assert(socket.connect(client, where))
+    assert(socket.send(client, 'PING\r\n'))
+
+    assert.same({ -1, 100, -1, 100 }, waits_without_descriptors(listener, 4))
+
+    listener.stopped = nil
+    listener:watch(client, function()
+      listener:stop()
+    end)
+    listener:run(Front.new({ world = World.new() }))
+    assert.equal('+PONG\r\n', socket.recv(client, 100))
+    listener:close()
+  end)
+end)
