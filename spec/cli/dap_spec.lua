@@ -4,6 +4,7 @@ local cjson = require('cjson')
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
+local json = require('latchkey.json') -- cjson's own loses digits of large numbers
 local program = require('cli.program')
 
 -- Without a header; its lines are counted below.
@@ -57,7 +58,7 @@ describe('latchkey debug --dap', function()
   local function talk(requests)
     local bytes = {}
     for seq, request in ipairs(requests) do
-      bytes[seq] = frame(cjson.encode({ seq = seq, type = 'request', command = request[1],
+      bytes[seq] = frame(json.encode({ seq = seq, type = 'request', command = request[1],
         arguments = request[2] }))
     end
     local result, turns = serve(table.concat(bytes)), {}
@@ -296,6 +297,99 @@ describe('latchkey debug --dap', function()
     assert.equal('a script has been launched already', turns[9][1].message)
     assert.equal('the script is not stopped', turns[10][1].message)
     assert.equal(0, result.code)
+  end)
+
+  local function refused(turns, place, words)
+    local message = turns[place][1].message
+    assert.is_false(turns[place][1].success)
+    assert.truthy(message:find(words, 1, true), message)
+  end
+
+  it('refuses a call whose words are none, and goes on', function()
+    local turns, result = talk({ { 'initialize' }, launch({ before = { 5 } }),
+      launch({ before = { '+99999999999999' } }), launch({ args = { cjson.null } }),
+      launch({ keys = { { 'nails' } } }), launch({ keys = { key = 'nails' } }),
+      launch({ fields = { 'x' } }), launch(), { 'disconnect' } })
+
+    refused(turns, 2, '"before" of the launch request takes texts, not number')
+    refused(turns, 3, '99999999999999 is too far')
+    refused(turns, 4, '"args" of the launch request takes texts and numbers, not null')
+    refused(turns, 5, '"keys" of the launch request takes texts and numbers, not table')
+    refused(turns, 6, '"keys" of the launch request is no array')
+    refused(turns, 7, '"fields" of the launch request is no object')
+    assert.is_true(turns[8][1].success)
+    assert.equal(0, result.code)
+  end)
+
+  it('takes and shows whole numbers with all of their digits', function()
+    local turns = stopped({ { 'evaluate', { expression = 'ARGV[1]' } },
+      { 'evaluate', { expression = '{ ARGV[1] + 1, 0.5, -0, 1 / 0 }' } } },
+      { args = { 1763900000000001 } })
+
+    assert.equal('"1763900000000001"', turns[2][1].body.result)
+    assert.equal('{1763900000000002, 0.5, -0, inf}', turns[3][1].body.result)
+  end)
+
+  it('goes on after requests whose parts are of another form', function()
+    local turns = stopped({
+      { 'setBreakpoints', { source = { path = file }, breakpoints = { 6, cjson.null, {},
+        { line = '6' }, { line = 1e308 }, { line = 6 } } } },
+      { 'setDataBreakpoints', { breakpoints = { 1, {}, { dataId = 7 } } } },
+      { 'evaluate', {} }, { 'stackTrace', { startFrame = 0.5, levels = 'x' } },
+      { 'setVariable', { variablesReference = 1, name = 7, value = 8 } } })
+
+    local places = {}
+    for i, point in ipairs(turns[2][1].body.breakpoints) do
+      places[i] = point.line or 'none'
+    end
+    assert.same({ 'none', 'none', 'none', 'none', 'none', 6 }, places)
+    assert.same({ { verified = false }, { verified = false }, { verified = false } },
+      turns[3][1].body.breakpoints)
+    refused(turns, 4, 'an expression is a text')
+    assert.equal(1, line_of(turns[5]))
+    refused(turns, 6, 'only local variables can be set')
+  end)
+
+  it('runs nothing behind the end of a script', function()
+    local turns = talk({ { 'initialize' }, launch(), { 'pause' }, { 'restart' },
+      { 'configurationDone' }, { 'pause' }, { 'restart' }, { 'terminate' }, { 'restart' },
+      { 'disconnect' } })
+
+    refused(turns, 3, 'the script does not run')
+    refused(turns, 4, 'the script has not begun')
+    assert.equal('terminated', turns[5][#turns[5]].event)
+    refused(turns, 6, 'the script does not run')
+    assert.equal('stopped', turns[7][2].event)
+    assert.equal('terminated', turns[8][2].event)
+    refused(turns, 9, 'the script was terminated')
+
+    turns = talk({ { 'initialize' }, launch(), { 'terminate' }, { 'configurationDone' },
+      { 'disconnect' } })
+    assert.equal('terminated', turns[3][2].event)
+    assert.equal(1, #turns[4])
+  end)
+
+  it('counts lines as the editor does, and gives the frames that it asks for', function()
+    local turns = talk({ { 'initialize', { linesStartAt1 = false, columnsStartAt1 = false } },
+      launch(), { 'setBreakpoints', { source = { path = file }, breakpoints = { { line = 2 } } } },
+      { 'configurationDone' }, { 'stackTrace' }, { 'stackTrace', { startFrame = 1, levels = 9 } },
+      { 'stackTrace', { levels = 1 } }, { 'initialize', { pathFormat = 'uri' } },
+      { 'disconnect' } })
+
+    local function frames_of(turn)
+      local frames = {}
+      for i, frame_of in ipairs(turn[1].body.stackFrames) do
+        frames[i] = ('%d %s %d:%d'):format(frame_of.id, frame_of.name, frame_of.line,
+          frame_of.column)
+      end
+      assert.equal(2, turn[1].body.totalFrames)
+      return frames
+    end
+    assert.same({ { verified = true, line = 2 } }, turns[3][1].body.breakpoints)
+    assert.same({ '1 left 2:0', '2 (script) 4:0' }, frames_of(turns[5]))
+    assert.same({ '2 (script) 4:0' }, frames_of(turns[6]))
+    assert.same({ '1 left 2:0' }, frames_of(turns[7]))
+    refused(turns, 8, 'pathFormat "path"')
   end)
 
   it('ends with 64 where the bytes are none of the protocol', function()

@@ -179,13 +179,52 @@ ARGV  "3"
     assert.equal(0, result.code)
   end)
 
+  it('shows what a script sends, and whole numbers with all of their digits', function()
+    utils.writefile(folder .. '/own/take.lua', "local n = 1763900000000001\n"
+      .. "redis.call('SET', KEYS[1], n)\nreturn n\n")
+
+    local result = take({ 'n', 'n', 'print n', 'print 2 ^ 60', 'print {-0, 0.1}', 'c' })
+
+    assert.matches('<redis> SET nails 1763900000000001\n', result.out)
+    assert.matches('<value> 1763900000000001\n<value> 1%.1529215046068e%+18\n'
+      .. '<value> {%-0, 0%.1}\n', result.out)
+  end)
+
+  it('shows tables without an end up to some values, and asks no metatable', function()
+    utils.writefile(folder .. '/own/take.lua', [[
+local all = setmetatable({ 1 }, { __index = function(_, k) return k end })
+local bad = setmetatable({ x = 1 }, { __index = function() error('boom') end })
+local deep = {}
+for i = 1, 40 do deep[i] = deep end
+return all]])
+
+    local result = take({ 'u 5', 'print all', 'print bad', 'print #deep', 'maxlen 9', 'p deep' })
+
+    assert.matches('\n<value> {1}\n<value> {x = 1}\n<value> 40\n[^\n]*\n'
+      .. '<value> {{{{{{{%.%. %.%.%.\n', result.out)
+    assert.equal(0, result.code)
+  end)
+
+  it('shows no control characters of a script', function()
+    utils.writefile(folder .. '/own/take.lua', 'local t = {["\27[1m"] = function()\n'
+      .. '  return 1 -- \27[31mred\r\nend}\nreturn t["\27[1m"]()\n')
+
+    local result = take({ 'break 2 if 1 -- \27', 'break', 'c', 'trace', 'whole', 'until \27' })
+
+    assert.truthy(result.out:find('  return 1 -- \\x1b[31mred\n', 1, true), result.out)
+    assert.is_nil(result.out:find('[%z\1-\9\11-\31\127]'), result.out)
+  end)
+
   it('names the line for each mistake at the prompt', function()
-    local result = take({ 'nonsense', 're', 'until 99', 'until here', 'break -4', 'back', 'watch',
+    local result = take({ 'nonsense', 're', 'until 99', 'until here', 'break 5 n == 1',
+      'break 1e400', 'until 0x3', 'advance 99999999999999', 'break -4', 'back', 'watch',
       'watch a b', 'r', "r GET 'x", 'r NOSUCH', 'e', 'advance soon', 'maxlen x', 'list x', 'h' })
 
     for _, words in ipairs({ 'there is no command "nonsense"; help lists them',
       'there is no command "re"; help lists them',
-      'nothing runs at line 99 or below it', '"here" is no line', 'No breakpoint in line 4.',
+      'nothing runs at line 99 or below it', '"here" is no line', '"5 n == 1" is no line',
+      '"1e400" is no line', '"0x3" is no line', 'No breakpoint in line 4.',
+      'advance takes milliseconds or a duration: 99999999999999 is too far',
       'this is the first line', 'watch takes one key', 'redis takes a command',
       '<error> ERR Unknown Redis command called from script', 'eval takes Lua',
       'advance takes milliseconds or a duration', 'maxlen takes a number',
@@ -219,6 +258,7 @@ ARGV  "3"
       'lock/renew', 'k', ',', '1000', 'me'))
     assert.equal(64, refused('--dap takes no a script', '--dap', 'lock/renew'))
     assert.equal(64, refused('is not FILE:LINE', '--trace', 'x'))
+    assert.equal(64, refused('with a line from 1 on', '--trace', 'x:0'))
     assert.equal(64, refused('--trace /nowhere: No such file', '--trace', '/nowhere:1'))
     assert.equal(64, refused(' lines', '--trace', 'spec/checker/trace.jsonl:99999'))
     assert.equal(64, refused('no call was sent before', '--trace', 'spec/checker/trace.jsonl:1'))

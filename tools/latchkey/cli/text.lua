@@ -44,6 +44,30 @@ function text.duration(words)
   return sum
 end
 
+-- So far is the time of a mock moved at once.
+local FURTHEST_MS = 2 ^ 41
+
+---@param words string milliseconds or a duration: "500", "2s"
+---@return integer|nil ms
+---@return string|nil why
+function text.span(words)
+  local ms, why = words:find('^%d+$') and tonumber(words) or nil, nil
+  if not ms then
+    ms, why = text.duration(words)
+  end
+  if ms and ms > FURTHEST_MS then
+    return nil, words .. ' is too far: 2^41 ms (69 years) at most'
+  end
+  return ms, why
+end
+
+---@param number number
+---@return string digits all of those that a whole number has, up to 2^53
+function text.number(number)
+  local is_exact = number % 1 == 0 and math.abs(number) < 2 ^ 53
+  return (is_exact and '%.0f' or '%.14g'):format(number)
+end
+
 ---@param ms integer
 ---@return string for people: "12.3 s"
 function text.show_ms(ms)

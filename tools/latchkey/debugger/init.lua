@@ -10,6 +10,7 @@
 -- write (before the next command that writes), back, rewind (to the break point before), goto
 -- { step }, restart, quit.
 local Points = require('latchkey.debugger.points')
+local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
 local stack = require('latchkey.debugger.stack')
 
@@ -46,10 +47,11 @@ function Debugger:abort()
   error(ABORTED, 0)
 end
 
+-- As they are sent; what cannot be is refused by the call itself.
 local function in_words(...)
   local words = { ... }
   for i = 1, select('#', ...) do
-    words[i] = tostring(words[i])
+    words[i] = convert.argument(words[i]) or type(words[i])
   end
   return words
 end

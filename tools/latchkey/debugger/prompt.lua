@@ -45,7 +45,8 @@ end
 function Prompt:show_line(number, is_current)
   local mark = is_current and '->' or '  '
   local point = self.debugger.points.lines[number] and '#' or ' '
-  self:say(('%s%s%-3d %s'):format(mark, point, number, self.lines[number]):gsub('%s+$', ''))
+  self:say(('%s%s%-3d %s'):format(mark, point, number, text.safe_lines(self.lines[number]))
+    :gsub('%s+$', ''))
 end
 
 function Prompt:called(call)
@@ -104,7 +105,7 @@ function Prompt:stopped(stop)
   self.stop, self.outcome = stop, nil
   local frame = stop.frames[1]
   self:say(('* Stopped at %d%s, stop reason = %s'):format(stop.line,
-    #stop.frames > 1 and ' in ' .. frame.name or '', stop.reason))
+    #stop.frames > 1 and ' in ' .. text.safe(frame.name) or '', stop.reason))
   if stop.text then
     self:say('  ' .. text.safe(stop.text))
   end
@@ -175,11 +176,11 @@ function commands.quit()
 end
 
 local function line_of(self, word)
-  local number = tonumber(word)
+  local number = word:find('^%d+$') and tonumber(word)
   local line = number and self.debugger.points:nearest(number)
   if not line then
-    self:complain(number and ('nothing runs at line %d or below it'):format(number)
-      or ('"%s" is no line'):format(word))
+    self:complain((number and 'nothing runs at line %s or below it' or '"%s" is no line')
+      :format(text.safe(word)))
   end
   return line
 end
@@ -197,14 +198,15 @@ local function show_points(self)
   for number, point in tablex.sort(points) do
     self:show_line(number)
     if point.condition then
-      self:say('       if ' .. point.condition)
+      self:say('       if ' .. text.safe(point.condition))
     end
   end
 end
 
 commands['break'] = function(self, rest)
   local points = self.debugger.points
-  local number, condition = rest:match('^(-?%d+)%s*i?f?%s*(.*)$')
+  local number, condition = rest:match('^(-?%d+)%s+if%s+(.*)$')
+  number = number or rest:match('^-?%d+$')
   if rest == '' then
     return show_points(self)
   elseif number == '0' then
@@ -220,7 +222,7 @@ commands['break'] = function(self, rest)
   end
   local line = line_of(self, number or rest)
   if line then
-    points.lines[line] = { condition = condition ~= '' and condition or nil }
+    points.lines[line] = { condition = condition }
     self:show_line(line, self.stop and self.stop.line == line)
   end
 end
@@ -345,15 +347,16 @@ end
 
 function commands.trace(self)
   for i, frame in ipairs(self.stop and self.stop.frames or {}) do
-    self:say(i == 1 and 'In ' .. frame.name .. ':' or 'From ' .. frame.name .. ':')
+    self:say((i == 1 and 'In %s:' or 'From %s:'):format(text.safe(frame.name)))
     self:show_line(frame.line, i == 1)
   end
 end
 
 function commands.advance(self, rest)
-  local ms = rest:find('^%d+$') and tonumber(rest) or text.duration(rest)
+  local ms, why = text.span(rest)
   if not ms then
-    return self:complain('advance takes milliseconds or a duration: 500, 2s')
+    return self:complain('advance takes milliseconds or a duration: '
+      .. (rest == '' and '500, 2s' or text.safe(why)))
   end
   self.target.world:advance(ms)
   if self.stop then

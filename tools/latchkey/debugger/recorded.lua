@@ -58,8 +58,8 @@ end
 ---@return table|nil failure
 function recorded.of(home, args)
   local file, line = args.trace:match('^(.+):(%d+)$')
-  if not file then
-    return nil, misuse(('--trace %s is not FILE:LINE'):format(args.trace))
+  if not file or tonumber(line) < 1 then
+    return nil, misuse(('--trace %s is not FILE:LINE, with a line from 1 on'):format(args.trace))
   end
   local calls, why = calls_of(file, tonumber(line))
   if not calls then

@@ -29,7 +29,7 @@ function session.run(ctx, target, order)
   local prompt = Prompt.new(target, source, say)
   prompt.debugger = Debugger.new(target, prompt)
   local header = target.header
-  say(('%s  %s'):format(target.name, target.file))
+  say(text.safe(('%s  %s'):format(target.name, target.file)))
   say('KEYS  ' .. in_quotes(target.keys, header and header.keys))
   say('ARGV  ' .. in_quotes(target.args, header and header.argv))
   if source.is_terminal then

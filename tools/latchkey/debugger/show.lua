@@ -5,6 +5,8 @@ local text = require('latchkey.cli.text')
 local show = {}
 
 local DEEPEST = 6
+-- So many values of a table are shown: one that holds itself a few times has no end of them.
+local MOST_VALUES = 10000
 
 local WORD = '^[%a_][%w_]*$'
 
@@ -24,32 +26,38 @@ local function sorted_keys(value)
   return keys
 end
 
----The entries of a table: its array first.
+---The entries of a table: its array first. What a metatable would answer is none of them.
 ---@param value table
 ---@return table[] entries { name, value, index = of the array }
 function show.entries(value)
   local list, count = {}, 0
-  while value[count + 1] ~= nil do
+  while rawget(value, count + 1) ~= nil do
     count = count + 1
-    list[count] = { name = ('[%d]'):format(count), value = value[count], index = count }
+    list[count] = { name = ('[%d]'):format(count), index = count,
+      value = rawget(value, count) }
   end
   for _, key in ipairs(sorted_keys(value)) do
     local in_array = type(key) == 'number' and key % 1 == 0 and key >= 1 and key <= count
     if not in_array then
-      list[#list + 1] = { value = value[key], name = type(key) == 'string' and key:find(WORD)
-        and key or '[' .. show.value(key) .. ']' }
+      local name = type(key) == 'string' and key:find(WORD) and key
+      list[#list + 1] = { name = name or '[' .. show.value(key) .. ']', value = rawget(value, key) }
     end
   end
   return list
 end
 
-local function show_table(value, depth)
-  if depth >= DEEPEST then
+local function show_table(value, depth, room)
+  if depth >= DEEPEST or room.left <= 0 then
     return '{...}'
   end
   local parts = {}
   for i, entry in ipairs(show.entries(value)) do
-    local shown = show.value(entry.value, depth + 1)
+    if room.left <= 0 then
+      parts[i] = '...'
+      break
+    end
+    room.left = room.left - 1
+    local shown = show.value(entry.value, depth + 1, room)
     parts[i] = entry.index and shown or entry.name .. ' = ' .. shown
   end
   return '{' .. table.concat(parts, ', ') .. '}'
@@ -58,14 +66,15 @@ end
 ---A value as a script has it.
 ---@param value any
 ---@param depth? integer
+---@param room? { left: integer } how many more values may be shown
 ---@return string
-function show.value(value, depth)
+function show.value(value, depth, room)
   if type(value) == 'string' then
     return text.quoted(value)
   elseif type(value) == 'number' then
-    return ('%.14g'):format(value)
+    return text.number(value)
   elseif type(value) == 'table' then
-    return show_table(value, depth or 0)
+    return show_table(value, depth or 0, room or { left = MOST_VALUES })
   elseif type(value) == 'function' then
     local info = debug.getinfo(value, 'S')
     return info.what == 'Lua' and ('function (line %d)'):format(info.linedefined) or 'function'

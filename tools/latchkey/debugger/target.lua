@@ -100,14 +100,8 @@ local function prepare(world, lists, folder, line)
   end
   local span = words[1]:match('^%+(.+)$')
   if span then
-    local ms, why = span:find('^%d+$') and tonumber(span) or nil, nil
-    if not ms then
-      ms, why = text.duration(span)
-    end
-    if not ms then
-      return why
-    end
-    return world:advance(ms)
+    local ms, why = text.span(span)
+    return ms and world:advance(ms) or why
   elseif words[1]:find('/', 1, true) then
     return run_script(world, lists, folder, words)
   end

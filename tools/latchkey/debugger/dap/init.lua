@@ -48,6 +48,15 @@ function Adapter:said(...)
   self:say('console', '<debug> ' .. table.concat(words, ', '))
 end
 
+-- What stands in an array of the client's: objects, and an empty one for whatever is none.
+local function objects(list)
+  local found = {}
+  for i, element in ipairs(type(list) == 'table' and list or {}) do
+    found[i] = type(element) == 'table' and element or {}
+  end
+  return found
+end
+
 -- Reads and does requests until one of them says how to go on.
 function Adapter:converse()
   while not self.over do
@@ -99,15 +108,22 @@ function Adapter:ended(outcome)
   return order
 end
 
----Between two lines: may a request be waiting?
+---Between two lines: may a request be waiting? Who has gone asks for nothing any more.
 function Adapter:busy()
-  return self.wire:is_ready() and self:read_one() or nil
+  local order = self.wire:is_ready() and self:read_one() or nil
+  return self.over and { go = 'quit' } or order
 end
 
 local requests = {}
 Adapter.requests = requests
 
-function requests.initialize(self, request)
+-- Lines and columns begin at 1, unless the client counts from 0.
+function requests.initialize(self, request, arguments)
+  if type(arguments.pathFormat) == 'string' and arguments.pathFormat ~= 'path' then
+    return self.wire:refuse(request, 'files are named by their paths here: pathFormat "path"')
+  end
+  self.less_lines = arguments.linesStartAt1 == false and 1 or 0
+  self.first_column = arguments.columnsStartAt1 == false and 0 or 1
   self.wire:answer(request, CAPABILITIES)
 end
 
@@ -141,7 +157,7 @@ end
 
 requests.configurationDone = needs('debugger', function(self, request)
   self.wire:answer(request)
-  self.is_ready = true
+  self.is_ready = not self.is_terminated
 end)
 
 local function same_file(one, other)
@@ -155,13 +171,14 @@ requests.setBreakpoints = needs('debugger', function(self, request, arguments)
   if is_ours then
     points.lines = {}
   end
-  for i, wanted in ipairs(type(arguments.breakpoints) == 'table' and arguments.breakpoints or {}) do
-    local line = is_ours and points:nearest(tonumber(wanted.line) or 0)
+  for i, wanted in ipairs(objects(arguments.breakpoints)) do
+    local line = is_ours and type(wanted.line) == 'number'
+      and points:nearest(wanted.line + self.less_lines)
     if line then
       local condition = type(wanted.condition) == 'string' and wanted.condition:find('%S')
       points.lines[line] = { condition = condition and wanted.condition or nil }
     end
-    answers[i] = line and { verified = true, line = line }
+    answers[i] = line and { verified = true, line = line - self.less_lines }
       or { verified = false, message = is_ours and 'nothing runs at this line or below it'
         or 'this is not the script that is debugged' }
   end
@@ -197,12 +214,12 @@ requests.setDataBreakpoints = needs('debugger', function(self, request, argument
     quoted[text.quoted(key)] = key
   end
   points.keys = {}
-  for i, wanted in ipairs(type(arguments.breakpoints) == 'table' and arguments.breakpoints or {}) do
-    local key = quoted[wanted.dataId]
+  for i, wanted in ipairs(objects(arguments.breakpoints)) do
+    local key = type(wanted.dataId) == 'string' and quoted[wanted.dataId]
     if key then
       points:watch(key, true)
     end
-    answers[i] = { verified = key ~= nil }
+    answers[i] = { verified = key and true or false }
   end
   self.wire:answer(request, { breakpoints = answers })
 end)
@@ -211,13 +228,15 @@ requests.threads = needs('debugger', function(self, request)
   self.wire:answer(request, { threads = { { id = THREAD, name = self.target.name } } })
 end)
 
-requests.stackTrace = needs('stop', function(self, request)
-  local frames, file = {}, path.abspath(self.target.file)
-  for i, frame in ipairs(self.stop.frames) do
-    frames[i] = { id = i, name = frame.name, line = frame.line, column = 1,
-      source = { name = path.basename(file), path = file } }
+requests.stackTrace = needs('stop', function(self, request, arguments)
+  local all, frames, file = self.stop.frames, {}, path.abspath(self.target.file)
+  local first = math.max(math.floor(tonumber(arguments.startFrame) or 0), 0)
+  local levels = tonumber(arguments.levels) or 0
+  for i = first + 1, levels > 0 and math.min(first + levels, #all) or #all do
+    frames[#frames + 1] = { id = i, name = all[i].name, line = all[i].line - self.less_lines,
+      column = self.first_column, source = { name = path.basename(file), path = file } }
   end
-  self.wire:answer(request, { stackFrames = frames, totalFrames = #frames })
+  self.wire:answer(request, { stackFrames = frames, totalFrames = #all })
 end)
 
 requests.scopes = needs('stop', function(self, request, arguments)
@@ -238,7 +257,10 @@ end)
 
 requests.evaluate = needs('stop', function(self, request, arguments)
   local frame = self.stop.frames[arguments.frameId or 1] or self.stop.frames[1]
-  local code = tostring(arguments.expression)
+  local code = arguments.expression
+  if type(code) ~= 'string' then
+    return self.wire:refuse(request, 'an expression is a text')
+  end
   local results, why = self.debugger:evaluate(frame, code)
   if not results then
     return self.wire:refuse(request, text.safe(why))
@@ -257,14 +279,17 @@ requests.setVariable = needs('stop', function(self, request, arguments)
   local frame = self.variables:frame_of(arguments.variablesReference)
   if not frame then
     return self.wire:refuse(request, 'only local variables can be set')
+  elseif type(arguments.value) ~= 'string' then
+    return self.wire:refuse(request, 'a value is a text')
   end
-  local results, why = self.debugger:evaluate(frame, tostring(arguments.value))
+  local results, why = self.debugger:evaluate(frame, arguments.value)
   if not results then
     return self.wire:refuse(request, text.safe(why))
   end
   local value, name = results[1], arguments.name
   if not stack.set(frame, name, value) then
-    return self.wire:refuse(request, ('no local variable is named %s'):format(tostring(name)))
+    return self.wire:refuse(request, ('no local variable is named %s'):format(
+      text.safe(tostring(name))))
   end
   if frame == self.stop.frames[1] then
     self.debugger:meddle(function(again)
@@ -284,11 +309,18 @@ for command, kind in pairs({ next = 'next', stepIn = 'step', stepOut = 'out',
 end
 
 requests.restart = needs('debugger', function(self, request)
+  if not self.is_ready or self.is_terminated then
+    return self.wire:refuse(request, self.is_terminated and 'the script was terminated'
+      or 'the script has not begun')
+  end
   self.wire:answer(request)
   return { go = 'restart' }
 end)
 
 function requests.pause(self, request)
+  if self.has_ended or self.is_terminated or not self.is_ready then
+    return self.wire:refuse(request, 'the script does not run')
+  end
   self.wire:answer(request)
   return not self.stop and { go = 'pause' } or nil
 end
@@ -301,9 +333,10 @@ end
 
 requests.terminate = needs('debugger', function(self, request)
   self.wire:answer(request)
-  if not self.has_ended then
+  if not self.has_ended and not self.is_terminated then
     self.wire:event('terminated')
   end
+  self.is_terminated = true
   return { go = 'quit' }
 end)
 
@@ -313,7 +346,8 @@ end)
 ---@param output file*
 ---@return string|nil what was wrong with the bytes that came, if that ended it
 local function serve(home, input, output)
-  local self = setmetatable({ home = home, wire = Wire.new(input, output) }, Adapter)
+  local self = setmetatable({ home = home, wire = Wire.new(input, output), less_lines = 0,
+    first_column = 1 }, Adapter)
   while not self.over and not self.is_ready do
     self:read_one()
   end

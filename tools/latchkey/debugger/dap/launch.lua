@@ -3,9 +3,12 @@
 -- the checker.
 local path = require('pl.path')
 
+local cjson = require('cjson')
+
 local recorded = require('latchkey.debugger.recorded')
 local replayed = require('latchkey.debugger.replayed')
 local targets = require('latchkey.debugger.target')
+local text = require('latchkey.cli.text')
 
 local launch = {}
 
@@ -32,27 +35,55 @@ local function refuse_member(given)
   end
 end
 
+-- A plain value of JSON as a word of a call; whole numbers have all of their digits.
+local function word_of(value)
+  return type(value) == 'number' and text.number(value) or tostring(value)
+end
+
+-- What is no plain value where words are to stand: nothing that a key or an argument could be.
+local function refuse_element(given)
+  for _, member in ipairs({ 'before', 'keys', 'args', 'fields' }) do
+    for name, value in pairs(given[member] or {}) do
+      if (member == 'fields') ~= (type(name) == 'string') then
+        return ('"%s" of the launch request is no %s'):format(member,
+          member == 'fields' and 'object' or 'array')
+      end
+      local is_word = type(value) == 'string'
+        or member ~= 'before' and (type(value) == 'number' or type(value) == 'boolean')
+      if not is_word then
+        return ('"%s" of the launch request takes %s, not %s'):format(member,
+          member == 'before' and 'texts' or 'texts and numbers',
+          value == cjson.null and 'null' or type(value))
+      end
+    end
+  end
+end
+
 -- The words of a call: the script, its keys, a comma, its arguments.
 local function words_of(given)
   local words = { given.script }
   for _, key in ipairs(given.keys or {}) do
-    words[#words + 1] = tostring(key)
+    words[#words + 1] = word_of(key)
   end
   if given.args then
     words[#words + 1] = ','
   end
   for _, value in ipairs(given.args or {}) do
-    words[#words + 1] = tostring(value)
+    words[#words + 1] = word_of(value)
   end
   return words
 end
 
 local function of_call(home, given)
+  local wrong = refuse_element(given)
+  if wrong then
+    return nil, wrong
+  end
   local args = { script = words_of(given), name = given.lock, dir = given.dir,
     library = given.library, before = given.before, as_function = given.asFunction,
     no_strict = given.strict == false }
   for name, value in pairs(given.fields or {}) do
-    args['field_' .. name] = tostring(value)
+    args['field_' .. name] = word_of(value)
   end
   local target, failure = targets.call(home, args)
   return target, failure and failure.message
