@@ -63,6 +63,20 @@ describe('latchkey repl', function()
     assert.equal('me', server:command('GET', 'k'))
   end)
 
+  it('says what it may not read on a server, where it cannot show it', function()
+    local server = program.server()
+    server:command('SET', 'k', 'v')
+
+    for _, word in ipairs({ 'scan', 'type', 'get', 'pttl' }) do
+      server:command('ACL', 'SETUSER', 'default', '-' .. word)
+      local result = run({ 'dump()' }, '--url', server.url)
+      server:command('ACL', 'SETUSER', 'default', '+' .. word)
+
+      assert.matches("^%(error%) NOPERM [^\n]*'" .. word .. "' command\n$", result.out)
+      assert.equal(1, result.code)
+    end
+  end)
+
   it('refuses --json and folders that are none', function()
     assert.equal(64, program.run({ 'repl', '--json' }).code)
     assert.equal(64, program.run({ 'repl', '--dir', '/nowhere' }).code)

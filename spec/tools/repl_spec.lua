@@ -80,6 +80,39 @@ describe('a session of latchkey repl', function()
     assert.equal('1\n2', type_in('for i = 1, 2 do\nprint(i)\nend'))
   end)
 
+  it('does not wait behind what can have no end', function()
+    for _, line in ipairs({ 'end', 'print(1) end', 'return 1 2' }) do
+      local done, failed = session:run(line)
+
+      assert.is_true(done, line)
+      assert.is_true(failed, line)
+    end
+    assert.matches("^'<eof>' expected near 'end'$", type_in('end'))
+  end)
+
+  it('shows whole numbers with all of their digits', function()
+    assert.equal('1763900000000001', type_in('1763900000000001'))
+    assert.equal('0.5\n1e+16\ninf', type_in('0.5', '10 ^ 16', '1 / 0'))
+  end)
+
+  it('moves the time by whole milliseconds, and not beyond all measure', function()
+    local now_ms = world:now_ms()
+
+    for line, words in pairs({ ['advance()'] = '^advance takes whole milliseconds or a duration',
+      ['advance(-1)'] = '^advance takes whole milliseconds', ['advance(1e400)'] = '^advance takes',
+      ['advance(0 / 0)'] = '^advance takes', ['advance(0.5)'] = '^advance takes',
+      ['advance(2 ^ 41 + 1)'] = '^2199023255553 is too far: 2%^41 ms %(69 years%) at most$',
+      ["advance('99999999999999999999')"] = 'is too far', ["advance('2 s')"] = 'no.* duration' }) do
+      assert.matches(words, type_in(line))
+    end
+    assert.equal(now_ms, world:now_ms())
+  end)
+
+  it('shows no control characters of an error', function()
+    assert.equal('\\x1b[31mred\nsecond line', type_in('error("\\27[31mred\\nsecond line", 0)'))
+    assert.is_nil(type_in('a b \27'):find('\27', 1, true))
+  end)
+
   it('says what is wrong, and where a script failed', function()
     local _, failed = session:run('nothing')
 

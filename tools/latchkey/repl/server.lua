@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A server as a session sees it: the methods of a mock world, as far as a server has them.
 local latchkey = require('latchkey')
+local text = require('latchkey.cli.text')
 
 local Server = { null = latchkey.null }
 Server.__index = Server
@@ -8,23 +9,32 @@ Server.__index = Server
 -- Whoever looks at a server with many keys wants some, not all.
 local DUMP_MAX, PAGE = 100, 100
 
+-- What a user may not read is no empty value. A key may become one of another type meanwhile.
+local function ask(client, ...)
+  local reply, err = client:command(...)
+  if err and err.status ~= 'LK_WRONGTYPE' then
+    error('(error) ' .. text.safe(err.message), 0)
+  end
+  return reply
+end
+
 local READ = {
   string = function(client, key)
-    return client:command('GET', key)
+    return ask(client, 'GET', key)
   end,
   hash = function(client, key)
-    local reply, fields = client:command('HGETALL', key), {}
+    local reply, fields = ask(client, 'HGETALL', key), {}
     for i = 1, reply and reply.n or 0, 2 do
       fields[reply[i]] = reply[i + 1]
     end
     return fields
   end,
   list = function(client, key)
-    local reply = client:command('LRANGE', key, 0, DUMP_MAX - 1)
+    local reply = ask(client, 'LRANGE', key, 0, DUMP_MAX - 1)
     return reply and { unpack(reply, 1, reply.n) }
   end,
   zset = function(client, key)
-    local reply, entries = client:command('ZRANGE', key, 0, DUMP_MAX - 1, 'WITHSCORES'), {}
+    local reply, entries = ask(client, 'ZRANGE', key, 0, DUMP_MAX - 1, 'WITHSCORES'), {}
     for i = 1, reply and reply.n or 0, 2 do
       entries[#entries + 1] = { reply[i], reply[i + 1] }
     end
@@ -62,18 +72,15 @@ end
 function Server:dump()
   local dump, count, cursor = {}, 0, '0'
   repeat
-    local page, err = self.client:command('SCAN', cursor, 'COUNT', PAGE)
-    if err then
-      error(err.message, 0)
-    end
+    local page = ask(self.client, 'SCAN', cursor, 'COUNT', PAGE)
     cursor = page[1]
     for i = 1, page[2].n do
       local key = page[2][i]
-      local kind = self.client:command('TYPE', key)
+      local kind = ask(self.client, 'TYPE', key)
       local read = READ[type(kind) == 'table' and kind.ok or kind]
       if read and not dump[key] and count < DUMP_MAX then
         dump[key] = { type = kind.ok or kind, value = read(self.client, key) or '',
-          pttl = self.client:command('PTTL', key) }
+          pttl = ask(self.client, 'PTTL', key) }
         count = count + 1
       end
     end

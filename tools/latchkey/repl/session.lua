@@ -90,10 +90,13 @@ function Session:messages()
 end
 
 local function in_ms(span)
-  if type(span) == 'string' then
-    return assert(text.duration(span))
+  if type(span) == 'number' and span >= 0 and span % 1 == 0 then
+    span = text.number(span)
+  elseif type(span) ~= 'string' then
+    error('advance takes whole milliseconds or a duration: 500, "2s"', 0)
   end
-  return span
+  local ms, why = text.span(span)
+  return ms or error(why, 0)
 end
 
 function Session:help(about)
@@ -202,7 +205,7 @@ function Session:show(value)
   elseif type(value) == 'table' then
     return text.safe(pretty.write(value, ''))
   elseif type(value) == 'number' then
-    return ('%.14g'):format(value)
+    return text.number(value)
   end
   return tostring(value)
 end
@@ -216,7 +219,7 @@ local function compile(source)
   if not chunk then
     chunk, why = loadstring(source, '=line')
   end
-  if not chunk and why:find('<eof>', 1, true) then
+  if not chunk and why:find("near '<eof>'", 1, true) then
     return nil, 'more'
   end
   return chunk, why
@@ -225,7 +228,7 @@ end
 -- What a line gave, or what went wrong.
 function Session:say_all(ok, ...)
   if not ok then
-    self:say((tostring((...)):gsub('^line:%d+: ', '')))
+    self:say(text.safe_lines((tostring((...)):gsub('^line:%d+: ', ''))))
     return false
   end
   for i = 1, select('#', ...) do
@@ -246,7 +249,7 @@ function Session:run(source)
   if why == 'more' then
     return false, false
   elseif not chunk then
-    self:say((why:gsub('^line:%d+: ', '')))
+    self:say(text.safe_lines((why:gsub('^line:%d+: ', ''))))
     return true, true
   end
   local ok = self:say_all(pcall(setfenv(chunk, self.env)))
