@@ -108,6 +108,18 @@ describe('latchkey new', function()
     assert.is_false(path.exists(folder .. '/scripts'))
   end)
 
+  it('leaves nothing where one of the files cannot be written', function()
+    assert(utils.writefile(folder .. '/spec', 'a file in the place of a folder'))
+
+    local result = new('lock', 'acme')
+
+    assert.equal(64, result.code)
+    assert.matches('nothing was written', result.err, 1, true)
+    assert.is_nil(path.exists(folder .. '/scripts/acme/acquire.lua') or nil)
+    assert(os.remove(folder .. '/spec'))
+    assert.equal(0, new('lock', 'acme').code)
+  end)
+
   it('refuses names that no script may have, and families of latchkey', function()
     for name, why in pairs({ ['Shop/take'] = 'small letter', ['shop/1'] = 'small letter',
       shop = 'FAMILY/VERB', ['shop/'] = 'small letter', ['../take'] = 'small letter',

@@ -85,11 +85,15 @@ local function files_of(args, words, home)
   return files
 end
 
+-- All of them, or none.
 local function write(files)
-  for _, file in ipairs(files) do
+  for i, file in ipairs(files) do
     local good, why = whole_file.write_below(file.path, file.text)
     if not good then
-      return nil, why
+      for earlier = 1, i - 1 do
+        os.remove(files[earlier].path)
+      end
+      return nil, why .. '; nothing was written'
     end
   end
   return true
