@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
+local signal = require('posix.signal')
+local socket = require('posix.sys.socket')
 local stringx = require('pl.stringx')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local own_lock = require('support.own_lock')
@@ -57,14 +60,19 @@ describe('latchkey eval', function()
       assert.is_true(tonumber(server:command('PTTL', 'redisson_lock_token:{job}')) > 0)
     end)
 
-    it('runs a script of a bundle that is trusted, and no other', function()
+    -- A bundle with one script, mutex/release under another name.
+    local function bundle_of(name)
       local source, file = program.folder(), program.folder() .. '/shop.tar.gz'
       local text = utils.readfile(program.root .. '/scripts/mutex/release.lua')
       assert(dir.makepath(source .. '/shop'))
-      assert(utils.writefile(source .. '/shop/hand_back.lua', (text:gsub('mutex/release',
-        'shop/hand_back'))))
+      assert(utils.writefile(source .. '/' .. name .. '.lua', (text:gsub('mutex/release', name))))
       assert.equal(0, program.run({ 'bundle', source, '--name', 'shop', '--set-version', '1.0.0',
         '-o', file }).code)
+      return file
+    end
+
+    it('runs a script of a bundle that is trusted, and no other', function()
+      local file = bundle_of('shop/hand_back')
       local call = { 'shop/hand_back', '--name', 'job', '--owner', 'me', '--bundle', file }
       server:command('SET', 'job', 'me')
 
@@ -83,6 +91,43 @@ describe('latchkey eval', function()
       assert.is_true(server:is_free('job'))
       assert.equal(0, on_mock.code, on_mock.err)
       assert.equal(64, other.code)
+    end)
+
+    it('says where there is no place for the scripts of a bundle', function()
+      local call = { 'eval', 'shop/hand_back', '--name', 'job', '--owner', 'me', '--url',
+        server.url, '--allow-unsigned', '--bundle', bundle_of('shop/hand_back') }
+
+      local result = program.run(call, { env = { TMPDIR = '/no/such/folder' } })
+      local without = program.run(call, { env = { TMPDIR = '' } })
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('no folder for the bundle: /no/such/folder: No such', 1, true),
+        result.err)
+      assert.equal(0, without.code, without.err)
+    end)
+
+    it('leaves no folder of a bundle, whatever ends it', function()
+      local file, temporary = bundle_of('shop/hand_back'), program.folder()
+      local path = program.folder() .. '/silent'
+      local fd = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
+      assert(socket.bind(fd, { family = socket.AF_UNIX, path = path }))
+      assert(socket.listen(fd, 8))
+
+      for _, number in ipairs({ signal.SIGINT, signal.SIGKILL }) do
+        local process = program.start({ 'eval', 'shop/hand_back', '--name', 'job', '--owner', 'me',
+          '--url', 'unix://' .. path, '--allow-unsigned', '--bundle', file },
+          { env = { TMPDIR = temporary } })
+        program.eventually('the bundle is laid out', function()
+          return #dir.getallfiles(temporary) > 0
+        end)
+        process:kill(number)
+        process:wait()
+
+        program.eventually('its folder is gone', function()
+          return #dir.getdirectories(temporary) == 0
+        end)
+      end
+      unistd.close(fd)
     end)
 
     it('asks for the keys of a script where no name forms them', function()

@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local dir = require('pl.dir')
 local path = require('pl.path')
-local stdlib = require('posix.stdlib')
 
 local bare = require('latchkey.script.bare')
 local bundle = require('latchkey.bundle')
@@ -9,6 +7,7 @@ local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
 local replies = require('latchkey.cli.replies')
 local script_call = require('latchkey.cli.script_call')
+local temporary_folder = require('latchkey.temporary_folder')
 local text = require('latchkey.cli.text')
 local trust = require('latchkey.bundle.trust')
 
@@ -75,20 +74,28 @@ local function on_mock(ctx, script, keys, values)
 end
 
 -- Gives `run` the folder of further scripts; a bundle's are laid out for so long.
-local function with_folder(args, contents, run)
+local function with_folder(ctx, contents, run)
   if not contents then
-    return run(args.dir)
+    return run(ctx.args.dir)
   end
-  local folder = assert(stdlib.mkdtemp((os.getenv('TMPDIR') or '/tmp') .. '/latchkey-eval.XXXXXX'))
-  assert(bundle.unpack(contents, folder))
+  local folder, remove = temporary_folder.make('latchkey-eval')
+  if not folder then
+    return nil, nil, nil, ctx:misuse('no folder for the bundle: ' .. remove)
+  end
   local function done(good, ...)
-    dir.rmtree(folder)
+    remove()
     if not good then
       error((...), 0)
     end
     return ...
   end
-  return done(pcall(run, folder))
+  return done(pcall(function()
+    local laid_out, why = bundle.unpack(contents, folder)
+    if not laid_out then
+      return nil, nil, nil, ctx:misuse('no room for the bundle: ' .. why)
+    end
+    return run(folder)
+  end))
 end
 
 local function on_server(ctx, folder, script, keys, values, told)
@@ -134,7 +141,7 @@ function command.run(args, ctx)
   if args.mock then
     null, reply, err = on_mock(ctx, script, keys, values)
   else
-    null, reply, err, code = with_folder(args, contents, function(folder)
+    null, reply, err, code = with_folder(ctx, contents, function(folder)
       return on_server(ctx, folder, script, keys, values, told)
     end)
   end

@@ -75,15 +75,15 @@ end
 
 -- Makes parts again on the scripts of the bundle: rows for the document, words for people.
 local function redo(contents)
-  local stdlib = require('posix.stdlib')
-  local folder = assert(stdlib.mkdtemp((os.getenv('TMPDIR') or '/tmp') .. '/latchkey-XXXXXX'))
+  local folder, remove = require('latchkey.temporary_folder').make('latchkey-verify')
+  assert(folder, remove)
   local rows
   local done, why = bundle.unpack(contents, folder)
   if done then
     done, rows = pcall(evidence.redo, contents.statement, folder)
     why = not done and rows or nil
   end
-  require('pl.dir').rmtree(folder)
+  remove()
   assert(done, why)
   local lines, differs = {}, false
   for i, row in ipairs(rows) do
