@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local own_lock = require('support.own_lock')
@@ -160,6 +161,27 @@ describe('latchkey spec', function()
       assert.matches(why, result.err)
     end
     assert.equal('1', cache:command('GET', 'precious'))
+  end)
+
+  it('takes the same calls on the mock and on a server, whose socket may have a blank', function()
+    local place = program.folder() .. '/a b'
+    dir.makepath(place)
+    assert(unistd.link(program.server().socket, place .. '/s', true))
+    local url = ('unix://%s/s'):format(place:gsub(' ', '%%20'))
+    utils.writefile(folder .. '/specs/take_spec.lua', [[
+      local world = require('helper').world()
+      it('has no list of keys', function() assert.equal(1, (world:eval_source('return 1'))) end)
+      it('has no list of arguments', function()
+        assert.reply({ 0 }, world:eval('shop/take', { 'nails' }))
+      end)
+      it('refuses', function() assert.refused('LKARG', 'takes 1', world:eval('shop/take')) end)
+      it('refuses nothing', function() assert.refused('X', 'x', world:command('GET', 'k')) end)]])
+
+    for _, result in ipairs({ run('--json'), run('--json', '--url', url) }) do
+      local document = program.decode(result.out)
+      assert.equal(3, document.passed, result.out .. result.err)
+      assert.matches('another outcome', document.failures[1].message)
+    end
   end)
 
   it('says which spec failed', function()

@@ -189,7 +189,8 @@ end
 -- assert.refused(code, word, world:eval(...)): an error with this code, whose message has the word.
 local function refused(state, arguments)
   local code, word, actual, err = arguments[1], arguments[2], arguments[3], arguments[4]
-  return actual == nil and err.code == code and err.message:find(word, 1, true) ~= nil
+  return actual == nil and err ~= nil and err.code == code
+    and err.message:find(word, 1, true) ~= nil
     or fail(state, 'another outcome', code .. ' ... ' .. word, err or actual)
 end
 

@@ -155,7 +155,9 @@ local function run(self, name, keys, args)
   return reply, err
 end
 
+-- Lists that are left out are empty, as on the mock.
 function World:eval(name, keys, args)
+  keys, args = keys or {}, args or {}
   local channel = args[self.channel_places[name]]
   if channel then
     self:listen(channel)
@@ -173,7 +175,7 @@ function World:command(...)
 end
 
 function World:eval_source(source, keys, args)
-  return bare.eval(self.client, source, keys, args)
+  return bare.eval(self.client, source, keys or {}, args or {})
 end
 
 function World:advance(ms)

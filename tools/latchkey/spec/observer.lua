@@ -21,7 +21,9 @@ end
 local function address_of(url)
   local path = url:match('^unix://([^?]+)')
   if path then
-    return { family = socket.AF_UNIX, path = path }
+    return { family = socket.AF_UNIX, path = (path:gsub('%%(%x%x)', function(hex)
+      return string.char(tonumber(hex, 16))
+    end)) }
   end
   local host, port = url:match('^redis://([^/:@?]+):?(%d*)')
   assert(host, 'specs connect to unix:///path or redis://host:port, not to ' .. url)
