@@ -184,6 +184,17 @@ describe('latchkey spec', function()
     end
   end)
 
+  it('gives one document whatever specs print', function()
+    utils.writefile(folder .. '/specs/take_spec.lua', "print('loud')\nit('is loud', function()\n"
+      .. "  print('louder')\n  io.write('loudest\\n')\n  os.execute('echo child')\nend)")
+
+    local result = run('--json')
+
+    assert.equal(1, program.decode(result.out).passed)
+    assert.matches('louder\nloudest\n', result.err, 1, true)
+    assert.matches('child\n', run().out, 1, true)
+  end)
+
   it('says which spec failed', function()
     utils.writefile(folder .. '/specs/take_spec.lua', SPEC:format('9'))
 

@@ -70,6 +70,21 @@ local function run(busted, args, ctx)
   busted.publish({ 'exit' })
 end
 
+-- What specs print goes to standard error meanwhile: the other one is the document's.
+local function run_aside(...)
+  local unistd = require('posix.unistd')
+  io.stdout:flush()
+  local own = assert(unistd.dup(1))
+  unistd.dup2(2, 1)
+  local good, why = pcall(run, ...)
+  io.stdout:flush()
+  unistd.dup2(own, 1)
+  unistd.close(own)
+  if not good then
+    error(why, 0)
+  end
+end
+
 -- Why specs must not have a server, which they empty: one that keeps nothing may yet be somebody's
 -- cache.
 local function not_free(client)
@@ -139,7 +154,8 @@ function command.run(args, ctx)
   modules.set_environment(args.url, args.dir)
   modules.give_way(ctx.home)
   local busted, counts, failures = new_runner()
-  run(busted, args, ctx)
+  local run_all = ctx.json and run_aside or run
+  run_all(busted, args, ctx)
   -- The last case leaves what the next run would take for somebody's.
   if client then
     client:command('FLUSHALL')
