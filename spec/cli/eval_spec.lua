@@ -270,6 +270,17 @@ return {1, redis.call('HLEN', KEYS[1])}
     end)
   end)
 
+  it('takes more words than a stack has places', function()
+    local folder = program.folder()
+    assert(utils.writefile(folder .. '/count.lua', 'return #KEYS + #ARGV'))
+    local words = { 'eval', '--mock', '--dir', folder, 'count', 'k', ',' }
+    for i = 1, 9000 do
+      words[#words + 1] = tostring(i)
+    end
+
+    assert.equal('(integer) 9001\n', program.run(words).out)
+  end)
+
   it('runs on the mock engine without a server', function()
     local result = mock('lock/acquire', '--name', 'job', '--lease', '30s', '--owner', 'me',
       '--hold', '1')

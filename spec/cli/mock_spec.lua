@@ -158,6 +158,15 @@ describe('latchkey mock', function()
       assert.equal(127, program.run({ 'mock', '--', '/no/such/program' }).code)
     end)
 
+    it('hands it all of its words, however many', function()
+      local words = { 'mock', '--', 'sh', '-c', 'echo $#', 'sh' }
+      for i = 1, 9000 do
+        words[#words + 1] = tostring(i)
+      end
+
+      assert.equal('9000\n', program.run(words).out)
+    end)
+
     it('tells one that cannot be run from one that is not there', function()
       local file = program.folder() .. '/not a program'
       assert(utils.writefile(file, 'text'))

@@ -230,6 +230,15 @@ local function run(home, name, arguments, exit_of)
   return command.run(args, ctx)
 end
 
+-- What stands behind the first word. There may be more of them than unpack() takes.
+local function rest_of(words)
+  local rest = {}
+  for i = 2, #words do
+    rest[i - 1] = words[i]
+  end
+  return rest
+end
+
 ---The program behind `exec`: runs the command that the arguments name.
 ---@param home string
 ---@param arguments string[]
@@ -243,7 +252,7 @@ function cli.main(home, arguments, exit_of)
   end
   for _, known in ipairs(names) do
     if known == name and not cli.BUILT_IN[name] then
-      return run(home, name, { unpack(arguments, 2) }, exit_of)
+      return run(home, name, rest_of(arguments), exit_of)
     end
   end
   local nearest = text.nearest(name, names)

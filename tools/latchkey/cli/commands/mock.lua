@@ -57,8 +57,10 @@ local function start(words, url, signals)
     require('posix.signal').signal(require('posix.signal').SIGPIPE,
       require('posix.signal').SIG_DFL)
     stdlib.setenv('LATCHKEY_URL', url)
-    local arguments = { unpack(words, 2) }
-    arguments[0] = words[1]
+    local arguments = {}
+    for i, word in ipairs(words) do
+      arguments[i - 1] = word
+    end
     local _, why, code = unistd.execp(words[1], arguments)
     io.stderr:write('latchkey mock: ', text.safe(tostring(why)), '\n')
     unistd._exit(code == require('posix.errno').ENOENT and NOT_FOUND or NOT_RUN)
