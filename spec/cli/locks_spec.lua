@@ -188,6 +188,17 @@ describe('latchkey on the locks of a server', function()
       assert.equal(0, select(2, json('inspect', 'many')))
     end)
 
+    it('shows a hold count as it is, however large', function()
+      lock('large', LATCHKEY, '1000000000000000')
+      lock('many', LATCHKEY, ('9'):rep(400))
+
+      local out = run('ls').out
+      assert.matches(' x1000000000000000\n', out, 1, true)
+      assert.matches(' xinf\n', out, 1, true)
+      assert.matches(', 1000000000000000 holds\n', run('inspect', 'large').out, 1, true)
+      assert.matches(', inf holds\n', run('inspect', 'many').out, 1, true)
+    end)
+
     it('shows a table', function()
       lock('a', LATCHKEY, '3')
 

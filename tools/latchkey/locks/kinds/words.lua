@@ -80,7 +80,7 @@ function words.holders(view)
   end
   for i, holder in ipairs(view.holders) do
     parts[i] = (holder.client and clients.short(holder.client) or text.safe(holder.owner))
-      .. (holder.holds > 1 and ' x' .. holder.holds or '')
+      .. (holder.holds > 1 and ' x' .. text.number(holder.holds) or '')
       .. (holder.over and ' (over)' or '')
   end
   if view.token then
@@ -95,7 +95,7 @@ end
 
 local function add_holders(lines, view)
   for _, holder in ipairs(view.holders or {}) do
-    local more = holder.holds > 1 and (', %d holds'):format(holder.holds) or ''
+    local more = holder.holds > 1 and (', %s holds'):format(text.number(holder.holds)) or ''
     if holder.over then
       more = more .. ', over: its lease has ended'
     elseif holder.left_ms then
