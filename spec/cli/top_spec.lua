@@ -58,6 +58,18 @@ describe('latchkey top', function()
     end
   end)
 
+  it('has no line that is wider than a narrow screen', function()
+    lock('a-name-that-has-more-than-twenty-characters', '1')
+    start({ columns = 40 })
+
+    local text = screen:shows('1 lock, 0 waiting')
+
+    assert.matches('\nNAME +KIND +LEAS~\n', text)
+    for line in (text .. '\n'):gmatch('(.-)\n') do
+      assert.is_true(#line <= 40, line)
+    end
+  end)
+
   it('quits with q, and leaves the terminal as it was', function()
     start()
     screen:shows('no locks')

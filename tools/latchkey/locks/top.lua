@@ -260,7 +260,7 @@ local HELP = 'q quit   s sort: %s%s   r reverse   / filter   arrows scroll'
 function Top:lines(height, width, is_coloured)
   local rows, room = self:rows(), math.max(1, height - 4)
   self.offset = math.max(0, math.min(self.offset, #rows - room))
-  local title = titles(rows)
+  local title = fit(titles(rows), width)
   if is_coloured then
     title = '\27[7m' .. title .. (' '):rep(width - #title) .. '\27[0m'
   end
