@@ -131,6 +131,9 @@ describe('a session of latchkey repl', function()
     assert.matches('^%(error%) WRONGTYPE .-\n%-%- lock/acquire, line %d+$',
       type_in("redis('SET', 'k', 1)", "lock.acquire('k', 1000, 'me', 1)"):match('%(error.*'))
     assert.matches('^%(error%) ERR unknown command', type_in("redis('NOSUCH')"))
+    assert.equal("redis takes a command: redis('GET', 'k')", type_in('redis()'))
+    assert.equal('keys and arguments are strings or numbers', type_in("redis('GET', {})"))
+    assert.matches('^1x is not a duration;', type_in("lock.acquire('k', '1x', 'me', 1)"))
   end)
 
   it('does not reach files or processes', function()

@@ -148,6 +148,9 @@ local function environment_of(self)
     env[family] = env[family] or family_of(self, family)
   end
   function env.redis(...)
+    if select('#', ...) == 0 then
+      error("redis takes a command: redis('GET', 'k')", 0)
+    end
     local reply, err = self.world:command(...)
     if err then
       error('(error) ' .. text.safe(err.message), 0)
@@ -225,10 +228,15 @@ local function compile(source)
   return chunk, why
 end
 
+-- Of an error, where in the line or in a tool's own file it was raised helps nobody.
+local function reason_of(err)
+  return text.safe_lines((tostring(err):gsub('^line:%d+: ', ''):gsub('^[^\n:]*%.lua:%d+: ', '')))
+end
+
 -- What a line gave, or what went wrong.
 function Session:say_all(ok, ...)
   if not ok then
-    self:say(text.safe_lines((tostring((...)):gsub('^line:%d+: ', ''))))
+    self:say(reason_of((...)))
     return false
   end
   for i = 1, select('#', ...) do
@@ -249,7 +257,7 @@ function Session:run(source)
   if why == 'more' then
     return false, false
   elseif not chunk then
-    self:say(text.safe_lines((why:gsub('^line:%d+: ', ''))))
+    self:say(reason_of(why))
     return true, true
   end
   local ok = self:say_all(pcall(setfenv(chunk, self.env)))
