@@ -49,6 +49,11 @@ static lk_round *new_round(const lk_multilock *multi, uint64_t caller_id) {
   return lk_round_new(multi->members, multi->count, caller_id, enough_left);
 }
 
+/* A call that is refused before its first round has asked nobody. */
+static void clear_causes(const lk_multilock *multi, lk_error *causes) {
+  for (size_t i = 0; causes && i < multi->count; i++) lk_succeed(&causes[i]);
+}
+
 static void tell_causes(const lk_round *round, lk_error *causes) {
   for (size_t i = 0; causes && i < round->count; i++) causes[i] = round->seats[i].said;
 }
@@ -291,6 +296,7 @@ lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t w
   if (!multi || wait_ms < LK_FOREVER) {
     return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
   }
+  clear_causes(multi, causes);
   lk_status status = multi_enter(multi, caller, error);
   if (status != LK_OK) return status;
   if (multi->quorum < multi->count && multi_is_held(multi, number_of(multi, caller))) {
@@ -373,6 +379,7 @@ static lk_status forgo(const lk_multilock *multi, uint64_t id, lk_error *causes,
 lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error *causes,
                                lk_error *error) {
   if (!multi) return lk_fail(error, LK_INVALID, "the lock is NULL");
+  clear_causes(multi, causes);
   lk_status status = multi_enter(multi, caller, error);
   if (status != LK_OK) return status;
   uint64_t id = number_of(multi, caller);

@@ -105,6 +105,7 @@ lk_status lk_permits_set(lk_permits *permits, int64_t total, lk_total how, int64
                               .amounts = {{"total", "total", total, 0, LK_COUNT_MAX}},
                               .choice = "mode",
                               .word = how == LK_TOTAL_INIT ? "INIT" : "CHANGE"};
+  if (out) *out = 0;
   if (how != LK_TOTAL_INIT && how != LK_TOTAL_CHANGE) {
     return lk_fail(error, LK_INVALID, "how must be LK_TOTAL_INIT or LK_TOTAL_CHANGE");
   }

@@ -92,6 +92,7 @@ lk_status lk_semaphore_add(lk_semaphore *semaphore, int64_t change, int64_t *fre
   lk_tally_call call =
       change_by(semaphore, "semaphore/add",
                 (lk_amount){"change", "count", change, -LK_COUNT_MAX, LK_COUNT_MAX});
+  if (free) *free = 0;
   if (change == 0) return lk_fail(error, LK_INVALID, "change must not be 0");
   call.choice = "change";
   call.word = change < 0 ? "LOWER" : "RAISE";

@@ -106,12 +106,14 @@ lk_status lk_tally_inspect(const lk_tally *tally, const lk_counter *counter, int
                            int64_t *ttl_ms, lk_error *error) {
   static const lk_want wants_look = {.gives = true, .read = read_found};
   found seen = {0, 0};
+  if (out) *out = 0;
+  if (ttl_ms) *ttl_ms = 0;
   if (!counter) return lk_fail(error, LK_INVALID, "the %s is NULL", tally->noun);
   lk_counting *c = lk_counting_new(sizeof *c, tally->inspect);
   if (c) c->resend_us = counter->client->command_us;
   if (c) c->into = &seen;
   lk_status status = lk_counting_once(c, counter->client, counter->name, &wants_look, error);
-  if (out) *out = status == LK_OK ? seen.number : 0;
-  if (ttl_ms) *ttl_ms = status == LK_OK ? seen.ttl_ms : 0;
+  if (out && status == LK_OK) *out = seen.number;
+  if (ttl_ms && status == LK_OK) *ttl_ms = seen.ttl_ms;
   return status;
 }

@@ -60,14 +60,16 @@ static void done(lk_op *op, lk_status status, const lk_error *error, void *user)
 
 static void waited(const lk_wait_event *wait, void *user) { (void)wait, (void)user; }
 
-/* Each of these is called with an error and without one, and must come to the same. */
+/* Each of these is called with an error and without one, and must come to the same. What takes the number leaves 0. */
 #define REFUSES_AS(status, call)                                                                   \
   do {                                                                                             \
     lk_error *error = &kit_error;                                                                  \
     left = &left;                                                                                  \
+    number = 7;                                                                                    \
     EXPECT(status, call);                                                                          \
     error = NULL;                                                                                  \
     kit_expect(status, call, #call " without an error", __FILE__, __LINE__);                       \
+    if (strstr(#call, "&number") && number != 0) fail_msg("%s leaves %d", #call, (int)number);     \
   } while (0)
 #define REFUSES(call) REFUSES_AS(LK_INVALID, call)
 /* So does it say that there is nothing where it would have left something. */
@@ -91,7 +93,7 @@ static void a_client_that_is_null_is_refused(void **state) {
   lk_script script = {.size = sizeof script};
   lk_period period = {.size = sizeof period};
   lk_holder holder = {.size = sizeof holder};
-  lk_stats stats = {.size = sizeof stats};
+  lk_stats stats = {.size = sizeof stats, .holds = 7};
   lk_stamp stamp = {.token = 1, .owner = "lk-a:1", .seq = 1};
   lk_reply *reply = NULL;
   size_t count = 7;
@@ -113,6 +115,7 @@ static void a_client_that_is_null_is_refused(void **state) {
   REFUSES(lk_peek(NULL, "TYPE", PING, 1, &reply, error));
   REFUSES(lk_who(NULL, LK_LOCK, "job", &holder, error));
   REFUSES(lk_client_stats(NULL, &stats, error));
+  assert_int_equal(stats.holds, 0);
   REFUSES(lk_period_check(NULL, "job", 1000, 0, &period, error));
   REFUSES(lk_period_mark(NULL, "job", 1000, 1, "lk-a:1", "", error));
   REFUSES(lk_fence_admit(NULL, "disk", &stamp, &number, error));
@@ -234,9 +237,25 @@ static void numbers_outside_of_their_ranges_are_refused(void **state) {
   REFUSES(lk_peek(f.client, "TYPE", PING, LK_PEEK_MAX + 1, replies, error));
   REFUSES(lk_peek(f.client, "TYPE", NULL, 1, replies, error));
   REFUSES(lk_peek(f.client, "TYPE", PING, 1, NULL, error));
+  REFUSES(lk_semaphore_add(f.semaphore, 0, &number, error));
+  REFUSES(lk_permits_set(f.permits, 1, (lk_total)7, &number, error));
   lk_wait *wait = kit_wait(f.client, "channel");
   REFUSES(lk_wait_for(wait, LK_FOREVER - 1, error));
   lk_wait_close(wait);
+}
+
+static void a_refusal_before_the_first_round_has_no_causes(void **state) {
+  (void)state;
+  lk_client *other = kit_client(server_url(f.server), NULL);
+  lk_caller *stranger = kit_caller(other);
+  lk_error cause = {.status = LK_BUSY};
+  REFUSES(lk_multilock_acquire(f.multi, stranger, 0, &cause, error));
+  assert_int_equal(cause.status, LK_OK);
+  cause.status = LK_BUSY;
+  REFUSES(lk_multilock_release(f.multi, stranger, &cause, error));
+  assert_int_equal(cause.status, LK_OK);
+  lk_caller_free(stranger);
+  lk_client_close(other);
 }
 
 static void options_outside_of_their_ranges_are_refused(void **state) {
@@ -433,6 +452,7 @@ int main(void) {
       TEST(a_name_or_text_that_is_null_is_refused),
       TEST(a_call_without_a_callback_is_refused),
       TEST(numbers_outside_of_their_ranges_are_refused),
+      TEST(a_refusal_before_the_first_round_has_no_causes),
       TEST(a_majority_may_have_members_of_any_kind),
       TEST(options_outside_of_their_ranges_are_refused),
       TEST(texts_outside_of_their_lengths_are_refused),
