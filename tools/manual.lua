@@ -38,7 +38,8 @@ local function write(folder, name, text)
 end
 
 local commands = model.all('.', function(name)
-  local _, code, help = utils.executeex(("'%s' %s --help"):format(args.program, name))
+  local program = utils.quote_arg(args.program)
+  local _, code, help = utils.executeex(('%s %s --help'):format(program, name))
   assert(code == 0, name)
   return help
 end)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the library needs: hiredis (its parser), OpenSSL, threads, and LuaJIT to generate sources.
+# What the library needs: hiredis (its parser), OpenSSL, threads, and LuaJIT to generate sources. A build that this
+# one is a part of links the static library with them.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)
@@ -21,7 +23,7 @@ if(EXISTS "${lk_own_hiredis}")
   target_compile_definitions(PkgConfig::HIREDIS INTERFACE _FILE_OFFSET_BITS=64)
   target_link_libraries(PkgConfig::HIREDIS INTERFACE "${lk_own_hiredis}")
 else()
-  pkg_check_modules(HIREDIS IMPORTED_TARGET "hiredis>=1.1")
+  pkg_check_modules(HIREDIS IMPORTED_TARGET GLOBAL "hiredis>=1.1")
   if(NOT HIREDIS_FOUND)
     message(FATAL_ERROR "hiredis 1.1 or newer was not found; run tools/setup")
   endif()

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Man pages and completions for bash, zsh and fish, from the commands' own parsers. They are made by
-# LuaJIT with the library loaded, which cannot be done with a library that needs a sanitizer.
+# LuaJIT with the library loaded, which cannot be done with a library that needs a sanitizer, or is another
+# processor's.
 if(NOT TARGET latchkey_program OR LK_SANITIZE)
+  return()
+endif()
+if(CMAKE_CROSSCOMPILING)
+  message(STATUS "Man pages and completions are not made: the program does not run here")
   return()
 endif()
 

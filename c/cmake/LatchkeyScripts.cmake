@@ -2,9 +2,12 @@
 # latchkey_add_scripts(TARGET FOLDER [HEADER NAME])
 #
 # Typed calls of the scripts of a folder, for a target: `latchkey bind c` writes NAME (calls.h), anew
-# whenever a script or contract there changes, and the target includes it. Needs the program latchkey.
+# whenever a script or contract there changes, or the program latchkey, which it needs. The target includes it.
 function(latchkey_add_scripts target folder)
   cmake_parse_arguments(PARSE_ARGV 2 LK "" "HEADER" "")
+  if(LK_UNPARSED_ARGUMENTS OR LK_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "latchkey_add_scripts(TARGET FOLDER [HEADER NAME]): what is ${LK_UNPARSED_ARGUMENTS}?")
+  endif()
   if(NOT LK_HEADER)
     set(LK_HEADER calls.h)
   endif()
@@ -18,7 +21,7 @@ function(latchkey_add_scripts target folder)
   file(MAKE_DIRECTORY "${written}")
   add_custom_command(OUTPUT "${written}/${LK_HEADER}"
     COMMAND "${LATCHKEY_EXECUTABLE}" bind c --dir "${folder}" -o "${written}/${LK_HEADER}"
-    DEPENDS ${scripts} VERBATIM)
+    DEPENDS ${scripts} "${LATCHKEY_EXECUTABLE}" VERBATIM)
   target_sources("${target}" PRIVATE "${written}/${LK_HEADER}")
   target_include_directories("${target}" PRIVATE "${written}")
 endfunction()

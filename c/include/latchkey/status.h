@@ -112,6 +112,14 @@ typedef enum lk_status {
 #undef LK_STATUS_ENUM
 } lk_status;
 
+/* With -fshort-enums a program would lay structures out otherwise than the library does. */
+#if defined(LK_CDEF)
+#elif defined(__cplusplus) && __cplusplus >= 201103L
+static_assert(sizeof(lk_status) == sizeof(int), "latchkey's headers need -fno-short-enums");
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+_Static_assert(sizeof(lk_status) == sizeof(int), "latchkey's headers need -fno-short-enums");
+#endif
+
 /** The detail of a failure, owned by the caller. Filled on failure, cleared on success. */
 typedef struct lk_error {
   lk_status status;  /**< the status that the call returned */

@@ -49,6 +49,40 @@ by_cmake() {
     -DBUILD_SHARED_LIBS="$1" && cmake --build "$work/cmake-$1" && "$work/cmake-$1/consumer" local:
 }
 
+# A part of the application's own build, which keeps its kind of build; what they link with is found.
+part_of_another() {
+  mkdir -p "$work/whole" && cp "$here/main.c" "$work/whole" && {
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(whole LANGUAGES C)' \
+      "add_subdirectory(\"$root\" latchkey EXCLUDE_FROM_ALL)" 'add_executable(consumer main.c)' \
+      'target_link_libraries(consumer PRIVATE latchkey::latchkey)' >"$work/whole/CMakeLists.txt"
+    cmake -S "$work/whole" -B "$work/whole/$1" -G Ninja -DBUILD_SHARED_LIBS="$1"
+  } && grep -x 'CMAKE_BUILD_TYPE:STRING=' "$work/whole/$1/CMakeCache.txt" && ninja -C "$work/whole/$1" -n consumer
+}
+
+# asks_for WORDS: the application with these behind find_package(latchkey.
+asks_for() {
+  rm -rf "$work/asks" && mkdir "$work/asks" && cp "$here/main.c" "$work/asks" &&
+    sed "s/latchkey 0.1 REQUIRED/latchkey $1/" "$here/CMakeLists.txt" >"$work/asks/CMakeLists.txt" &&
+    cmake -S "$work/asks" -B "$work/asks/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix"
+}
+finds_what_is_there_alone() {
+  version=$(cut -d . -f 1-2 "$root/VERSION")
+  asks_for "$version REQUIRED" && ! asks_for '99.0 REQUIRED' && ! asks_for "$version REQUIRED COMPONENTS nothing"
+}
+
+# Each header by itself, in strict C and as C++, with what applications may have switched on.
+headers_alone() {
+  strict='-pedantic -Wall -Wextra -Wconversion -Wshadow -Werror -fsyntax-only'
+  for header in "$prefix"/include/latchkey/*.h; do
+    printf '#include <latchkey/%s>\nint unused;\n' "${header##*/}" >"$work/alone.c"
+    # shellcheck disable=SC2086 # a list of flags
+    cc -std=c11 $strict -Wstrict-prototypes -I"$prefix/include" "$work/alone.c" || return
+    cc -fshort-enums -fsyntax-only -I"$prefix/include" "$work/alone.c" 2>&1 | grep -m 1 'fno-short-enums' || return
+    # shellcheck disable=SC2086
+    if command -v clang; then clang -x c++ -std=c++11 $strict -I"$prefix/include" "$work/alone.c" || return; fi
+  done
+}
+
 # The header is written when the application is built, and again when a contract changes.
 own_scripts() {
   cp -R "$here/own" "$work/own scripts" &&
@@ -57,6 +91,12 @@ own_scripts() {
     sed -i 's/1\.\.86400000/10..86400000/' "$work/own scripts/scripts/counter/up.contract" &&
     cmake --build "$work/own" && "$work/own/own" local: &&
     grep 'lease is 10 to 86400000' "$work/own/own-scripts/counter.h"
+}
+
+own_scripts_refuse_what_they_do_not_know() {
+  cp -R "$here/own" "$work/wrong" && sed -i 's/ HEADER / /' "$work/wrong/CMakeLists.txt" &&
+    ! cmake -S "$work/wrong" -B "$work/wrong/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+      -DBUILD_SHARED_LIBS=ON >"$work/wrong/said" 2>&1 && grep 'what is counter.h?' "$work/wrong/said"
 }
 
 # The static library is named by its file: the linker prefers the shared one that lies beside it.
@@ -112,6 +152,20 @@ absolute_folders() {
     grep -F "\$ORIGIN/../lib64" "$work/absolute/c/cli/cmake_install.cmake"
 }
 
+# For another processor there are no man pages, since the program that says its help does not run here.
+crossed() {
+  cmake -S "$root" -B "$work/crossed" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux &&
+    ninja -C "$work/crossed" -t targets all >"$work/targets" && grep '^latchkey_program:' "$work/targets" &&
+    ! grep '^latchkey_manual:' "$work/targets" && ! grep '/manual/' "$work/crossed/cmake_install.cmake"
+}
+
+# By the words of the page on installing.
+removes() {
+  "$prefix/bin/latchkey" local stop
+  words=$(grep -x 'xargs .* <build/install_manifest.txt' "$root/docs/howto/install.md") &&
+    printf '%s\n' "$words" | sed "s#build/#'$build'/#" | sh -eu && ! find "$prefix" ! -type d | grep .
+}
+
 # Names of others, hiredis' above all, must not meet an application's own.
 exports_only_its_own() {
   others=$(nm "$@" "$library" | awk 'NF == 3 && $3 !~ /^lk_/ { print $3 }')
@@ -129,14 +183,20 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((15 + $(echo "$examples" | wc -l)))"
+echo "1..$((22 + $(echo "$examples" | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
+check 'a part of another build, shared' part_of_another ON
+check 'a part of another build, static' part_of_another OFF
+check 'a version or component that is not there is not found' finds_what_is_there_alone
+check 'each header by itself, as C and as C++' headers_alone
 check 'scripts of its own, by CMake' own_scripts
+check 'scripts of its own: a word too many is refused' own_scripts_refuse_what_they_do_not_know
 check 'shared library, by pkg-config' by_pkg_config
 check 'static library, by pkg-config' by_pkg_config --static
 check 'libraries in a folder that is named from the root on' absolute_folders
+check 'for another processor' crossed
 check 'the example in C of the README' readme_in_c
 check 'the example in shell of the README' readme_in_shell
 library=$(find "$prefix" -name liblatchkey.so)
@@ -156,3 +216,4 @@ for file in $examples; do
 done
 check_with hiredis/hiredis.h 'beside another hiredis, shared' beside_hiredis -llatchkey
 check_with hiredis/hiredis.h 'beside another hiredis, static' beside_hiredis -l:liblatchkey.a
+check 'is removed' removes
