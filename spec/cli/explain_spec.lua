@@ -51,6 +51,14 @@ describe('latchkey explain', function()
     assert.truthy(program.run({ 'explain', '1', 'lint' }).out:find('lint findings', 1, true))
   end)
 
+  it('tells a missing tool from a defect', function()
+    local result = program.run({ 'explain', '70', 'spec' })
+
+    assert.truthy(result.out:find('^exit code 70: spec, mutate: busted or luaposix is not'))
+    assert.is_nil(result.out:find('a defect', 1, true))
+    assert.truthy(program.run({ 'explain', '70', 'lint' }).out:find('a defect', 1, true))
+  end)
+
   it('exits 64 for a code that the named command does not have', function()
     local result = program.run({ 'explain', '3', 'doctor' })
 
@@ -65,7 +73,7 @@ describe('latchkey explain', function()
   it('explains everything when nothing is asked', function()
     local result = program.run({ 'explain' })
 
-    for _, code in ipairs({ '0', '1', '2', '3', '64', '69', '70', '75', '80', '126', '127' }) do
+    for _, code in ipairs({ 0, 1, 2, 3, 64, 69, 70, 74, 75, 80, 126, 127 }) do
       assert.truthy(result.out:find('exit code ' .. code .. ':', 1, true), code)
     end
     assert.truthy(result.out:find('LK_UNSURE', 1, true))
