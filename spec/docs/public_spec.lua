@@ -262,6 +262,22 @@ end)
 describe('the page of options', function()
   local page, count = read('docs/reference/options.md'), 0
 
+  it('names each variable of the environment that is read', function()
+    local part, read_ones = page:match('\n## Environment\n(.-)\n## '), {}
+    for _, folder in ipairs({ 'c/src', 'c/cli', 'tools/latchkey' }) do
+      for _, file in ipairs(dir.getallfiles(ROOT .. folder)) do
+        for name in utils.readfile(file):gmatch('getenv%([\'"]([%u_]+)[\'"]%)') do
+          read_ones[name] = true
+        end
+      end
+    end
+
+    for name in pairs(read_ones) do
+      assert.truthy(part:find('[`$]' .. name .. '%f[^%u_]'), name)
+    end
+    assert.is_true(read_ones.LATCHKEY_URL and read_ones.TMPDIR)
+  end)
+
   for _, name in ipairs({ 'lk_client_options', 'lk_lock_options', 'lk_permits_options',
     'lk_counter_options' }) do
     it('names each member of ' .. name, function()

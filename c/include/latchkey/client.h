@@ -44,9 +44,9 @@ LK_API const char *lk_callbacks_name(int callbacks);
 
 /** Options of a client; start from LK_CLIENT_OPTIONS_INIT. 0 or NULL takes the default. */
 typedef struct lk_client_options {
-  size_t size;          /**< sizeof(lk_client_options), set by the initializer */
-  const char *name;     /**< CLIENT SETNAME; the default says who this is: lk_client_name() */
-  const char *user;     /**< replaces the URL's user */
+  size_t size;      /**< sizeof(lk_client_options), set by the initializer */
+  const char *name; /**< CLIENT SETNAME: printable ASCII, no blanks; default: lk_client_name() */
+  const char *user; /**< replaces the URL's user */
   const char *password; /**< replaces the URL's password */
   int64_t connect_ms; /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
   int64_t command_ms; /**< deadline of one call, 1 to 60,000; default 1,000 */
@@ -86,8 +86,8 @@ typedef struct lk_client_options {
   const char *within; /**< with `answers`: all callers of this client are one, and work inside these
                              holds of another client, the owners' names with blanks between; "": inside
                              none. NULL: each caller is one of its own */
-  int64_t process;    /**< in the default name; 0: this process. For a helper that locks for another
-                             one, which is the one to be found */
+  int64_t process; /**< in the default name, from 0 on; 0: this process. For a helper that locks for
+                             another one, which is the one to be found */
 } lk_client_options;
 
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
@@ -108,8 +108,8 @@ typedef struct lk_client_options {
  * @param options  NULL for the defaults
  * @param out      the client, to be closed with lk_client_close()
  * @return LK_OK; LK_INVALID (url NULL, option out of range), LK_URL, LK_VERSION (options or scripts),
- *         LK_UNREACHABLE, LK_LOADING, LK_AUTH, LK_DENIED, LK_TLS, LK_LOCAL, LK_CLUSTERDOWN, LK_SERVER,
- *         LK_NOMEM, LK_SYSTEM
+ *         LK_UNREACHABLE, LK_UNSURE (connected, but no reply came), LK_LOADING, LK_AUTH, LK_DENIED, LK_TLS,
+ *         LK_LOCAL, LK_CLUSTERDOWN, LK_SERVER, LK_NOMEM, LK_SYSTEM, and what else a server refuses lk_load() with
  * @blocks connect_ms for the connection and command_ms for the scripts, a lazy client at most 500 ms;
  *         local: up to 10 s more
  * @threads any
@@ -129,7 +129,8 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
  * on another thread at that moment is not waited for. Callbacks that were due by then run before it returns.
  *
  * @param client  may be NULL
- * @blocks until calls on other threads have returned: up to command_ms
+ * @blocks until calls on other threads have returned: command_ms for what is under way, and as long for what
+ *         is released then; with min_replicas replicas_ms more
  * @threads any, but not from a callback on the background thread, where it does nothing, as it does
  *          in a forked child
  * @since 0.1.0
@@ -260,8 +261,8 @@ LK_API lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *er
  * Run a script by its name. When the server does not have it, it is loaded and run again.
  *
  * @param script  its name, "family/verb"
- * @param keys    nkeys of them, in the order of the script's header
- * @param args    nargs of them, in the order of the script's header
+ * @param keys    nkeys of them, at most 1,024, in the order of the script's header
+ * @param args    nargs of them, at most 1,024, in the order of the script's header
  * @param out     the reply, to be freed with lk_reply_free(). A server that sends one of more than 64 MiB,
  *                1,048,576 elements or 32 arrays inside of one another loses its connection
  * @return LK_OK; LK_NO_SCRIPT; LK_BADARG; LK_WRONGTYPE; LK_SCRIPT; LK_UNREACHABLE (nothing was sent);
@@ -279,9 +280,9 @@ LK_API lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *
 
 /**
  * Send one command of the server's, for tools: reading what scripts left, INFO, SCAN.
- * Commands that block or change the connection (SUBSCRIBE, MULTI, SELECT, BLPOP ...) are refused.
+ * Commands that block or change the connection (SUBSCRIBE, MULTI, SELECT, BLPOP ...) are LK_INVALID.
  *
- * @param argv  the command and its arguments, argc of them
+ * @param argv  the command and its arguments, argc of them, 1 to 1,024
  * @param out   the reply, to be freed with lk_reply_free()
  * @return as lk_eval()
  * @blocks command_ms
@@ -376,9 +377,9 @@ typedef struct lk_watch_spec {
   size_t nkeys;
   const lk_bytes *args; /**< nargs of them, the lease included */
   size_t nargs;
-  int64_t lease_ms; /**< what each renewal grants; renewed at every third of it */
+  int64_t lease_ms; /**< what each renewal grants, 50 to 86,400,000; renewed at every third of it */
   int64_t since_ms; /**< lk_now_ms() from before the call was sent that was granted the lease */
-  int64_t drift_ms; /**< clock drift over one lease; 0: lease/100 + 2 */
+  int64_t drift_ms; /**< clock drift over one lease, less than that; 0: lease/100 + 2 */
   void (*on_lost)(lk_watch *watch, lk_lost_reason reason,
                   void *user); /**< called once; may be NULL */
   void *user;
@@ -411,7 +412,8 @@ LK_API void lk_watch_close(lk_watch *watch);
  * Listen on a channel. Returns when the server has confirmed the subscription, so that every message
  * published from then on wakes lk_wait_for().
  *
- * @return LK_OK; LK_INVALID, LK_UNREACHABLE, LK_AUTH, LK_DENIED, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @param channel  not empty; on a cluster SSUBSCRIBE listens to it, unless lk_publish_verb() says PUBLISH
+ * @return LK_OK; LK_INVALID, LK_UNREACHABLE, LK_AUTH, LK_DENIED, LK_TLS, LK_CLOSED, LK_FORKED, LK_NOMEM
  * @blocks connect_ms plus command_ms
  * @threads any
  * @after-io nothing is left subscribed when it fails

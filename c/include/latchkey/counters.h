@@ -211,7 +211,7 @@ typedef struct lk_permits_options {
   int64_t resend_ms;  /**< of lk_permits_set(); as for semaphores */
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
   bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
-  int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
+  int64_t drift_ms;   /**< clock drift over one lease, less than that; 0: lease/100 + 2 */
   void (*on_lost)(lk_permit *permit, lk_lost_reason reason,
                   void *user); /**< once per lk_permit; it must not release it */
   void *user;
@@ -316,10 +316,10 @@ LK_API lk_permit *lk_op_permit(lk_op *op);
  *
  * @return LK_OK (all were held to the end); LK_LOST (some were lost before: the work may have run with
  *         too many others); LK_UNSURE (no reply: free now or with the lease, the library goes on
- *         trying); LK_INVALID, LK_CLOSED, LK_FORKED, LK_DENIED, LK_SERVER
+ *         trying); LK_DENIED, LK_AUTH and the other refusals of lk_eval(); LK_INVALID, LK_CLOSED, LK_FORKED
  * @blocks command_ms
  * @threads any
- * @after-io LK_UNSURE: they are free when the lease ends, at the latest
+ * @after-io on any status but LK_OK and LK_LOST they are free when the lease ends, at the latest
  * @since 0.1.0
  */
 LK_API lk_status lk_permit_release(lk_permit *permit, lk_error *error);

@@ -89,8 +89,9 @@ LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, co
  *                PEXPIRE, HDEL, LPOP, RPOP and ZREM also run on a server that is full (LK_OOM).
  * @param out     what the command answered, to be freed with lk_reply_free(); NULL for nil. May be NULL
  * @return LK_OK; LK_NOT_HELD (nothing was sent); LK_LOST (the hold is lost; nothing was done); LK_UNSURE;
- *         LK_INVALID, LK_BADARG (not in the list), LK_WRONGTYPE and LK_SCRIPT (the command failed;
- *         nothing was written), and the other statuses of lk_eval()
+ *         LK_OVERTAKEN (the server takes it for late; nothing was done); LK_INVALID, LK_BADARG (not in the
+ *         list), LK_WRONGTYPE and LK_SCRIPT (the command failed; nothing was written), and the other statuses of
+ *         lk_eval()
  * @blocks command_ms; without a reply LK_RESEND_MAX_MS
  * @threads any
  * @after-io LK_UNSURE: the command has run, or not, or will once, if the hold still lives then

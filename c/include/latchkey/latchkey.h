@@ -19,7 +19,8 @@
  * Strings     A `const char *` is NUL-terminated text; an lk_bytes is any bytes with their length.
  *             What is passed in is copied before the call returns.
  * Errors      Every call that can fail returns an lk_status. The last argument, an lk_error that the
- *             caller owns, takes the detail and may be NULL. Out-parameters are NULL or 0 on failure.
+ *             caller owns, takes the detail and may be NULL. Out-parameters are NULL or 0 on failure, unless
+ *             a function says what a status leaves in them.
  * Options     A structure of options begins with its size; start from its ..._INIT. It is copied on use, and
  *             one that says something that this version of the library does not know is LK_VERSION.
  * Results     A structure that a call fills begins with its size, too, which the caller sets: what an older
@@ -35,7 +36,9 @@
  *   | lk_lock                | any number of threads at once; each thread has holds of its own   |
  *   | lk_caller              | any thread, but one call at a time                                |
  *   | lk_watch, lk_wait      | one thread at a time; different ones are independent              |
- *   | lk_reply, lk_error     | their owner, one thread at a time                                  |
+ *   | lk_reply, lk_error     | their owner, one thread at a time                                 |
+ *   | lk_op                  | lk_op_cancel(): any thread; what it came to: inside its callback  |
+ *   | lk_answers             | any number of threads at once                                     |
  *   | any ..._close, _free   | once, when no other call on that object is running or follows;    |
  *   |                        | callbacks, calls on other objects and lk_client_close() of its    |
  *   |                        | client may run beside it                                          |

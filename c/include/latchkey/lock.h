@@ -28,7 +28,7 @@ extern "C" {
  * threads needs one of its own.
  *
  * @param out  to be freed with lk_caller_free()
- * @return LK_OK, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @return LK_OK, LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM
  * @blocks no
  * @threads any
  * @since 0.1.0
@@ -79,8 +79,8 @@ typedef struct lk_lock_options {
   size_t size;        /**< sizeof(lk_lock_options), set by the initializer */
   int64_t lease_ms;   /**< 50 to 86,400,000; 0: 30,000, renewed at every third until released */
   bool renew;         /**< also renew when lease_ms is given: without it such a hold ends */
-  int64_t drift_ms;   /**< clock drift over one lease; 0: lease/100 + 2 */
-  int64_t recheck_ms; /**< a waiter rechecks after this; 0: the client's */
+  int64_t drift_ms;   /**< clock drift over one lease, less than that; 0: lease/100 + 2 */
+  int64_t recheck_ms; /**< a waiter rechecks after this, 100 to 300,000; 0: the client's */
   void (*on_lost)(lk_lock *lock, const lk_lost_event *event, void *user); /**< once per hold */
   void *user;
   int64_t token_ttl_ms; /**< LK_FENCED: the counter of tokens expires this long after the last one,
@@ -139,7 +139,7 @@ LK_API void lk_lock_close(lk_lock *lock);
  *         LK_REENTRY (mutex); LK_UPGRADE (write); LK_QUEUE_FULL (fair); LK_UNSURE (no reply; it is
  *         released as soon as it turns out to be held); LK_UNREACHABLE and the other statuses of
  *         lk_eval(). While it waits, trouble that may pass is tried again until the wait ends.
- * @blocks wait_ms, plus command_ms for the call under way
+ * @blocks wait_ms, plus command_ms for the call under way; with min_replicas replicas_ms and command_ms more
  * @threads any
  * @after-io whatever is returned but LK_OK, the caller does not hold one count more
  * @since 0.1.0
@@ -148,7 +148,7 @@ LK_API lk_status lk_lock_acquire(lk_lock *lock, lk_caller *caller, int64_t wait_
                                  lk_error *error);
 
 /**
- * Release one hold count. Whatever is returned but LK_NOT_HELD and LK_INVALID, the count is one lower.
+ * Release one hold count. Whatever is returned but LK_NOT_HELD, LK_INVALID and LK_NOMEM, the count is one lower.
  *
  * @param caller  NULL: this thread
  * @return LK_OK (held to the end); LK_NOT_HELD (never held; nothing was sent); LK_LOST (it was lost
@@ -220,7 +220,7 @@ LK_API int64_t lk_lock_remaining_ms(lk_lock *lock, lk_caller *caller);
  * waiter has its heartbeat_ms (5,000 unless given; a quarter of the lease at most) until its first renewal,
  * which is due within half of that.
  *
- * @return 100 to 86,400,000; 0: the caller holds nothing, or its hold is lost
+ * @return 50 to 86,400,000, of that fair lock from 12 on; 0: the caller holds nothing, or its hold is lost
  * @blocks no; no network
  * @threads any
  * @after-io a renewal whose reply is lost does not count: its lease is not known to be granted
@@ -252,7 +252,7 @@ LK_API lk_lost_reason lk_lock_lost(lk_lock *lock, lk_caller *caller);
 LK_API lk_status lk_lock_trouble(lk_lock *lock, lk_caller *caller, lk_error *error);
 /**
  * The owner's name on the wire, NUL-terminated; "" if the caller holds nothing.
- * @param buffer  takes the name as far as it fits; LK_OWNER_MAX + 1 bytes are always enough
+ * @param buffer  takes the name as far as it fits; LK_OWNER_MAX + 1 bytes are always enough; NULL if size is 0
  * @param size    of the buffer
  * @return its length
  * @since 0.1.0

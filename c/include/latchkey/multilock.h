@@ -44,11 +44,11 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  *
  * All of them: one after the other in an order that is the same for every multi-lock (by server, then by
  * the bytes of their names, then by kind), so that two cannot wait for each other. A round that does not
- * get the rest within 1,500 ms a lock releases what it has and begins again, since others may hold them in
- * another order. A client that shares the members without an lk_multilock takes them in this order, too: of a
- * RedissonMultiLock, they are given to getMultiLock() sorted by name. In another order both sides mostly
- * wait, but each wait is bounded. It counts when the leases of all still run; else all are released, and taken
- * again. A caller may re-enter where the kinds do.
+ * get the rest within 750 to 1,500 ms a lock, at random, releases what it has and begins again, since others
+ * may hold them in another order. A client that shares the members without an lk_multilock takes them in this
+ * order, too: of a RedissonMultiLock, they are given to getMultiLock() sorted by name. In another order both
+ * sides mostly wait, but each wait is bounded. It counts when the leases of all still run; else all are
+ * released, and taken again. A caller may re-enter where the kinds do.
  *
  * A lease that is not renewed runs from its own member's grant. Where more than a tenth of it has gone when
  * the last member grants, it is set again, so that all of them have their whole lease, less that tenth at most;
@@ -63,7 +63,7 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  *                 releases, all its members end with their leases.
  * @param wait_ms  LK_FOREVER; 0: one try
  * @param causes   NULL, or one lk_error for each member, in the order of lk_multilock_open(): what
- *                 the last round met there
+ *                 the last round met there; LK_OK in each where the call was refused before
  * @return LK_OK; LK_BUSY (wait 0), LK_TIMEOUT: others hold too many; LK_UNREACHABLE: too many servers
  *         did not answer or refused; LK_LOST, LK_REENTRY; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM;
  *         what a member returned that is no matter of waiting
@@ -102,7 +102,7 @@ LK_API int64_t lk_multilock_remaining_ms(lk_multilock *multi, lk_caller *caller)
  * The lease that enough members have now, in ms, as lk_lock_lease_ms() says it of each: the least of all, or, of
  * a majority, the quorum-th longest.
  *
- * @return 100 to 86,400,000; 0: not enough members are held, or too many of their holds are lost
+ * @return as lk_lock_lease_ms(); 0: not enough members are held, or too many of their holds are lost
  * @blocks no; no network
  * @threads any
  * @after-io a renewal whose reply is lost does not count: its lease is not known to be granted

@@ -53,7 +53,7 @@ LK_API lk_status lk_period_check(lk_client *client, const char *name, int64_t ev
  * @param every_ms  as in lk_period_check()
  * @param began_ms  now_ms of the lk_period_check() under the lock
  * @param owner     of lk_lock_owner(): another one for each run; 1 to LK_OWNER_MAX bytes
- * @param label     who ran it, for people; at most LK_LABEL_MAX bytes
+ * @param label     who ran it, for people; at most LK_LABEL_MAX bytes; may be NULL
  * @return LK_OK; LK_EXISTS (another run is marked for that period or a later one; nothing was written);
  *         LK_UNSURE, LK_NAME, LK_INVALID, LK_WRONGTYPE, and the other statuses of lk_eval()
  * @blocks command_ms

@@ -69,6 +69,8 @@ local function environment(out)
     { label = 'LATCHKEY_HOME', text = 'The folder of scripts and tools, where they are not beside '
       .. 'the program.' },
     { label = 'NO_COLOR', text = 'No colours on a terminal.' },
+    { label = 'TRACEPARENT, OTEL_SERVICE_NAME', text = 'exec --spans: the trace, and the attribute '
+      .. 'service.name.' },
   })
 end
 
