@@ -30,6 +30,26 @@ describe('the page on performance', function()
     assert.is_true(count >= 8)
   end)
 
+  it('has what each call was counted to cost, as the record has it', function()
+    local rows = { ['acquire and release'] = 'pairs', renewal = 'renew',
+      ['a re-entrant acquire, and its release'] = 'reenter',
+      ['hand-off inside the process'] = 'handover',
+      ['hand-off between clients, and a release, beside 1,000 waiters'] = 'pass' }
+    local record, seen = utils.readfile(helper.root .. '/c/tests/cost/recorded.tsv'), 0
+    for title, instructions, scripts, commands in
+      PAGE:gmatch('\n| ([^|]-) | ([%d,]+)[^|]* |[^|]*| (%d+) | (%d+) |') do
+      local counted, all, of_scripts = record:match('\ncc 12 Release\t'
+        .. assert(rows[title], title) .. '\t(%d+)\t(%d+)\t(%d+)')
+
+      assert.near(counted / instructions:gsub(',', ''), 1, 0.02, title)
+      assert.equal(of_scripts / 100, tonumber(scripts), title)
+      assert.equal((all - of_scripts) / 100, tonumber(commands), title)
+      seen = seen + 1
+    end
+
+    assert.equal(5, seen)
+  end)
+
   it('says as many targets missed as the table does', function()
     local _, missed = measured:gsub('%*%*missed%*%*', '')
     local words = { 'One target was', 'Two targets were', 'Three targets were',
