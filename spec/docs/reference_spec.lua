@@ -79,6 +79,19 @@ for family in pairs(pages) do
 end
 table.sort(families)
 
+describe('the page on the wire', function()
+  it('names each key and channel that is latchkey\'s own', function()
+    local page, count = assert(utils.readfile(PAGES .. 'wire.md')), 0
+    for _, script in ipairs(catalog.read(helper.root .. '/scripts')) do
+      for name in script.source:match('^(.-)\n%]%]\n'):gmatch('prefix:(latchkey_[%l_]+)') do
+        assert.truthy(page:find('`' .. name .. ':{N}', 1, true), name)
+        count = count + 1
+      end
+    end
+    assert.is_true(count > 30)
+  end)
+end)
+
 for _, family in ipairs(families) do
   describe(('the page of %s'):format(family), function()
     it('has a row for each script, and for no others', function()

@@ -13,12 +13,15 @@ local CALLS = {
   { 'docs', 'lock/renew' }, { 'explain', 'busy' }, { 'fragments' },
   { 'check', 'mutex', '--clients', '1', '--rounds', '1', '--no-spec' },
   { 'lint', program.root .. '/scripts/mutex' },
-  { 'load', '--url', 'local:' }, { 'status', '--url', 'local:' },
+  { 'lint', '--rules' }, { 'load', '--url', 'local:' },
+  { 'load', '--url', 'local:', '--bundle', 'FOLDER/b.tar.gz', '--allow-unsigned' },
+  { 'status', '--url', 'local:' },
   { 'eval', '--url', 'local:', 'lock/inspect', '--name', 'job' },
   { 'local', 'status' }, { 'local', 'stop' },
   { 'spec', 'FOLDER/specs' },
   { 'adopt', 'FOLDER/specs/one.lua' },
   { 'new', 'script', 'shop/take', '--dir', 'FOLDER/begun' },
+  { 'mutate', 'mutex/inspect', '--sample', '1', '--no-check' },
   { 'bind', 'c', '--dir', program.root .. '/scripts', '-o', 'FOLDER/calls.h' },
 }
 
