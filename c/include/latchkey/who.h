@@ -157,7 +157,7 @@ typedef struct lk_answers lk_answers;
  * @param out       to be freed with lk_answers_free(); NULL unless LK_OK
  * @return LK_OK, also when nobody answered; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM, LK_DENIED (the user may not
  *         use the channels: latchkey acl --operator); else as lk_command()
- * @blocks wait_ms, and connect_ms and command_ms before
+ * @blocks wait_ms, and connect_ms and twice command_ms before
  * @threads any
  * @after-io nothing is changed
  * @since 0.1.0
