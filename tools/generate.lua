@@ -8,7 +8,7 @@ local argparse = require('argparse')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 
 local C_BYTES = { [10] = '\\n', [39] = "\\'", [92] = '\\\\' }
 

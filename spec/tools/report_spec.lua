@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 
 local function finding(file, line, rule, message)
   return { file = file, line = line, rule = rule, message = message or 'm' }

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cjson = require('cjson')
 
-local report = require('latchkey.cli.report')
-local text = require('latchkey.cli.text')
+local report = require('latchkey.report')
+local text = require('latchkey.text')
 
 describe('text that may stand on a terminal', function()
   it('is what it was where nothing obeys it', function()

@@ -5,7 +5,7 @@
 local cjson = require('cjson')
 local tablex = require('pl.tablex')
 
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local json = {}
 

@@ -9,7 +9,7 @@ local tablex = require('pl.tablex')
 local digest = require('latchkey.digest')
 local envelope = require('latchkey.bundle.envelope')
 local json = require('latchkey.json')
-local safe = require('latchkey.cli.text').safe
+local safe = require('latchkey.text').safe
 
 local evidence = {}
 

@@ -10,7 +10,7 @@ local gzip = require('latchkey.bundle.gzip')
 local header = require('latchkey.script.header')
 local manifest = require('latchkey.bundle.manifest')
 local pages = require('latchkey.bundle.pages')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 local tar = require('latchkey.bundle.tar')
 local whole_file = require('latchkey.whole_file')
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Reference pages of scripts, from their headers.
 local functions = require('latchkey.bundle.functions')
-local text_of = require('latchkey.cli.text')
+local text_of = require('latchkey.text')
 
 local pages = {}
 

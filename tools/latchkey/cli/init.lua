@@ -13,8 +13,8 @@ local utils = require('pl.utils')
 
 local lock_names = require('latchkey.script.names')
 local open = require('latchkey.servers.open')
-local report = require('latchkey.cli.report')
-local text = require('latchkey.cli.text')
+local report = require('latchkey.report')
+local text = require('latchkey.text')
 
 local cli = {}
 

@@ -7,8 +7,8 @@
 --     narrow(args, records), or nil: takes plans away, as what is on the others says
 local cli = require('latchkey.cli')
 local nodes = require('latchkey.servers.nodes')
-local report = require('latchkey.cli.report')
-local text = require('latchkey.cli.text')
+local report = require('latchkey.report')
+local text = require('latchkey.text')
 
 local several = {}
 

@@ -5,10 +5,10 @@ local tablex = require('pl.tablex')
 
 local headers = require('latchkey.script.header')
 local inline = require('latchkey.mock.inline')
-local replies = require('latchkey.cli.replies')
+local replies = require('latchkey.replies')
 local show = require('latchkey.debugger.show')
 local stack = require('latchkey.debugger.stack')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local Prompt = {}
 Prompt.__index = Prompt

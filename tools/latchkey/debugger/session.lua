@@ -3,7 +3,7 @@
 local Debugger = require('latchkey.debugger')
 local Prompt = require('latchkey.debugger.prompt')
 local lines = require('latchkey.repl.input')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local session = {}
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What the debugger shows: values of Lua, the keyspace beside what it was, lines of the source.
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local show = {}
 

@@ -8,8 +8,8 @@ local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
 local functions = require('latchkey.bundle.functions')
 local inline = require('latchkey.mock.inline')
-local script_call = require('latchkey.cli.script_call')
-local text = require('latchkey.cli.text')
+local script_call = require('latchkey.script.call')
+local text = require('latchkey.text')
 
 local target = {}
 

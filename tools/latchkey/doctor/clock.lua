@@ -2,7 +2,7 @@
 -- How far the server's clock is from this machine's.
 local time = require('posix.time')
 
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local clock = {}
 

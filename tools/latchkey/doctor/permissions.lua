@@ -3,7 +3,7 @@
 -- run. Without a name only the commands are asked about, since keys and channels follow from names.
 local acl = require('latchkey.locks.acl')
 local kinds = require('latchkey.locks.kinds')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local permissions = {}
 

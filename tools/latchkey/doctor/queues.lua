@@ -5,7 +5,7 @@ local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
 local shapes = require('latchkey.locks.kinds.shapes')
 local survey = require('latchkey.locks.survey')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local queues = {}
 

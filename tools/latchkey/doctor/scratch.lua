@@ -3,7 +3,7 @@
 -- keys of it end by themselves within seconds; what callers counted, within a minute.
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local scratch = {}
 

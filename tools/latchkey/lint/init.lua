@@ -6,7 +6,7 @@ local utils = require('pl.utils')
 local catalog = require('latchkey.script.catalog')
 local families = require('latchkey.lint.families')
 local ledger = require('latchkey.script.ledger')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 local script_of = require('latchkey.lint.script')
 
 local lint = {}

@@ -3,7 +3,7 @@
 -- shown, and what stands on each line.
 local latchkey = require('latchkey')
 local survey = require('latchkey.locks.survey')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 local words = require('latchkey.locks.kinds.words')
 
 local Top = {}

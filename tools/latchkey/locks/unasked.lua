@@ -4,7 +4,7 @@
 local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local unasked = {}
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- From `lock.acquire('k', 1000, 'me', 1)` to the script's keys and arguments, by its header.
 local names = require('latchkey.script.names')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local call = {}
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A server as a session sees it: the methods of a mock world, as far as a server has them.
 local latchkey = require('latchkey')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local Server = { null = latchkey.null }
 Server.__index = Server

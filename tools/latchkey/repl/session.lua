@@ -6,8 +6,8 @@ local tablex = require('pl.tablex')
 
 local call = require('latchkey.repl.call')
 local header = require('latchkey.script.header')
-local replies = require('latchkey.cli.replies')
-local text = require('latchkey.cli.text')
+local replies = require('latchkey.replies')
+local text = require('latchkey.text')
 
 local Session = {}
 Session.__index = Session

@@ -2,7 +2,7 @@
 -- Who is behind an owner's name: a client is called after its host, its process and the beginning
 -- of its UUID (lk_client_name() in client.h), and the server's CLIENT LIST says from where it is
 -- connected and since when.
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local clients = {}
 

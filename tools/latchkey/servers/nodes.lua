@@ -4,7 +4,7 @@
 local catalog = require('latchkey.script.catalog')
 local manifest = require('latchkey.bundle.manifest')
 local open = require('latchkey.servers.open')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local nodes = {}
 

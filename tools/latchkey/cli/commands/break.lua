@@ -5,7 +5,7 @@ local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
 local terminal = require('latchkey.cli.terminal')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 local words = require('latchkey.locks.kinds.words')
 
 local command = { summary = 'take a lock from its holder', server = true }

@@ -2,7 +2,7 @@
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
-local script_call = require('latchkey.cli.script_call')
+local script_call = require('latchkey.script.call')
 
 local command = { summary = 'step through a script, forwards and back' }
 

@@ -5,9 +5,9 @@ local bundle = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
 local changes = require('latchkey.bundle.changes')
 local cli = require('latchkey.cli')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 local trust = require('latchkey.bundle.trust')
-local words = require('latchkey.cli.text')
+local words = require('latchkey.text')
 
 local command = { summary = 'what differs between two bundles or folders of scripts' }
 

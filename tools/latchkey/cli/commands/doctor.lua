@@ -4,7 +4,7 @@ local fleet = require('latchkey.servers.fleet')
 local nodes = require('latchkey.servers.nodes')
 local scratch = require('latchkey.doctor.scratch')
 local terminal = require('latchkey.cli.terminal')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local command = { summary = 'is this server fit for locks?', server = true }
 

@@ -5,10 +5,10 @@ local bare = require('latchkey.script.bare')
 local bundle = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
-local replies = require('latchkey.cli.replies')
-local script_call = require('latchkey.cli.script_call')
+local replies = require('latchkey.replies')
+local script_call = require('latchkey.script.call')
 local temporary_folder = require('latchkey.temporary_folder')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 local trust = require('latchkey.bundle.trust')
 
 local command = { summary = 'run a script by its name', server = true }

@@ -3,7 +3,7 @@ local tablex = require('pl.tablex')
 
 local cli = require('latchkey.cli')
 local exits = require('latchkey.cli.exits')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local command = { summary = 'what a status or an exit code means, and what to do' }
 

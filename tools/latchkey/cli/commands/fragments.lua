@@ -5,7 +5,7 @@ local utils = require('pl.utils')
 local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
 local lines = require('latchkey.script.lines')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'compare or refresh the shared pieces inside scripts' }

@@ -3,7 +3,7 @@ local cli = require('latchkey.cli')
 local clients = require('latchkey.servers.clients')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 local words = require('latchkey.locks.kinds.words')
 
 local command = { summary = 'everything about one lock, in words', server = true }

@@ -2,7 +2,7 @@
 local path = require('pl.path')
 
 local lint = require('latchkey.lint')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 
 local command = { summary = 'check scripts: header, Lua, agreement of both, fragments, ledger' }
 

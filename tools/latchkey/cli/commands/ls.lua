@@ -4,7 +4,7 @@ local kinds = require('latchkey.locks.kinds')
 local nodes = require('latchkey.servers.nodes')
 local survey = require('latchkey.locks.survey')
 local terminal = require('latchkey.cli.terminal')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 local words = require('latchkey.locks.kinds.words')
 
 local command = { summary = 'list the locks that exist', server = true }

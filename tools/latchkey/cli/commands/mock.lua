@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local command = { summary = 'a server for tests: it keeps nothing, and its time can be moved' }
 

@@ -2,7 +2,7 @@
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
-local report = require('latchkey.cli.report')
+local report = require('latchkey.report')
 
 local command = { summary = 'try scripts at a prompt, on the mock or on a server', server = true }
 

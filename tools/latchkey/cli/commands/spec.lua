@@ -3,7 +3,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 
 local modules = require('latchkey.spec.modules')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local command = { summary = 'run specs of scripts, on the mock or on a server', server = true }
 

@@ -2,7 +2,7 @@
 local cli = require('latchkey.cli')
 local kinds = require('latchkey.locks.kinds')
 local terminal = require('latchkey.cli.terminal')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 local words = require('latchkey.locks.kinds.words')
 
 local command = { summary = 'the locks that exist, live', server = true }

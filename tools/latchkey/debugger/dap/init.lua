@@ -7,10 +7,10 @@ local Debugger = require('latchkey.debugger')
 local Variables = require('latchkey.debugger.dap.variables')
 local Wire = require('latchkey.debugger.dap.wire')
 local launch = require('latchkey.debugger.dap.launch')
-local replies = require('latchkey.cli.replies')
+local replies = require('latchkey.replies')
 local show = require('latchkey.debugger.show')
 local stack = require('latchkey.debugger.stack')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local Adapter = {}
 Adapter.__index = Adapter

@@ -8,7 +8,7 @@ local cjson = require('cjson')
 local recorded = require('latchkey.debugger.recorded')
 local replayed = require('latchkey.debugger.replayed')
 local targets = require('latchkey.debugger.target')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local launch = {}
 

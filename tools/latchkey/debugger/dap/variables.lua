@@ -3,7 +3,7 @@
 -- and the commands that ran. Numbers stand for them until the script goes on.
 local show = require('latchkey.debugger.show')
 local stack = require('latchkey.debugger.stack')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local Variables = {}
 Variables.__index = Variables

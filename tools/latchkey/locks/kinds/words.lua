@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Views of locks (lib/kinds/shapes.lua) for people and for JSON.
 local clients = require('latchkey.servers.clients')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local words = {}
 

@@ -7,7 +7,7 @@ local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local names = require('latchkey.script.names')
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local script_call = {}
 

@@ -2,7 +2,7 @@
 -- Replies of a server or of the mock: as redis-cli shows them, and for JSON.
 local cjson = require('cjson')
 
-local text = require('latchkey.cli.text')
+local text = require('latchkey.text')
 
 local replies = {}
 
