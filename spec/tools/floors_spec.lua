@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- That a module which breaks a rule of the floors is found, from what nm prints of its object file.
+-- That a module which breaks a rule of the floors is found: of C from what nm prints of its object
+-- file, of Lua in its text.
 local tablex = require('pl.tablex')
 
 local floors = require('lib.floors')
@@ -72,5 +73,54 @@ describe('the floors of the library', function()
       'locks/lock does not use poll any more: remove the exception',
       'there is no module locks/gone: remove its exceptions',
     }, check({}, { system = { ['locks/lock'] = { 'poll' }, ['locks/gone'] = { 'poll' } } }))
+  end)
+end)
+
+describe('the floors of the Lua that is installed', function()
+  local FLOORS = { floors = { 'latchkey', 'script', 'cli' }, outside = { 'latchkey%.made%..*' } }
+
+  -- Each row: what a file is required as, and the lines of its text.
+  local function findings(...)
+    local files = { { 'latchkey', "require('cjson')" }, { 'latchkey.json', '' },
+      { 'latchkey.script.header', "local json = require('latchkey.json')" },
+      { 'latchkey.cli', "local header = require('latchkey.script.header')" } }
+    for _, row in ipairs({ ... }) do
+      files[#files + 1] = { row[1], table.concat(row, '\n', 2) }
+    end
+    return floors.check_lua(files, FLOORS)
+  end
+
+  it('hold where every file requires its own floor and those below', function()
+    assert.same({}, findings({ 'latchkey.cli.run', "require('latchkey')", "require('latchkey.cli')",
+      "require('latchkey.script.header')", "require('latchkey.json')" }))
+  end)
+
+  it('are broken by a file that requires one above, wherever it does', function()
+    for _, line in ipairs({ "local cli = require('latchkey.cli')", "  return require'latchkey.cli'",
+      "  local ok, cli = pcall(require, 'latchkey.cli')", "x = (require 'latchkey.cli').x -- why" })
+    do
+      assert.equal('latchkey/json uses cli/init, which is above it',
+        findings({ 'latchkey.json', line })[1], line)
+    end
+    assert.same({ 'script/names uses cli/commands.ls, which is above it' },
+      findings({ 'latchkey.script.names', "require('latchkey.cli.commands.ls')" }))
+  end)
+
+  it('are broken by a circle of what is loaded, not by one of what is required later', function()
+    local there, back = "local text = require('latchkey.text')", "json = require('latchkey.json')"
+
+    assert.same({ 'a circle: latchkey/json -> latchkey/text -> latchkey/json' },
+      findings({ 'latchkey.json', there }, { 'latchkey.text', back }))
+    assert.same({}, findings({ 'latchkey.json', there }, { 'latchkey.text', '  ' .. back }))
+  end)
+
+  it('are broken by a file that requires what is not installed', function()
+    assert.same({ 'latchkey/json requires lib.words, which is not installed' },
+      findings({ 'latchkey.json', "local words = require('lib.words')" }))
+  end)
+
+  it('leave out comments, other libraries, and what the build makes', function()
+    assert.same({}, findings({ 'latchkey.json', "-- require('latchkey.cli')", "require('cli.x')",
+      "require('latchkey.made.cli')", "required('latchkey.cli')" }))
   end)
 end)

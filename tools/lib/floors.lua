@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Do the modules of the C library keep to their floors? Told from what each object file defines and
--- needs, since an #include says little about that. A module is FLOOR/NAME, as its source is below
--- c/src; it may use its own floor and those before it in the list, and nothing in a circle. What a
--- module still uses of the system is listed: a row that no module needs any more must go.
+-- Do modules keep to their floors? A module is FLOOR/NAME; it may use its own floor and those
+-- before it in the list, and nothing in a circle. Of the C library this is told from what each object file
+-- defines and needs, since an #include says little about that; of the Lua that is installed, from
+-- what each file requires. What a module of C still uses of the system is listed: a row that no
+-- module needs any more must go.
 local tablex = require('pl.tablex')
 
 local floors = {}
@@ -82,7 +83,8 @@ local function circle_through(arrows, name)
   end
 end
 
-local function check_arrows(arrows, rules, say)
+-- Up is not allowed to any of `arrows`, and no way back to any of `loads`, which are some of them.
+local function check_arrows(arrows, loads, rules, say)
   local heights, seen = heights_of(rules.floors), {}
   for from in tablex.sort(arrows) do
     local height = heights[floor_of(from)]
@@ -95,8 +97,8 @@ local function check_arrows(arrows, rules, say)
       end
     end
   end
-  for name in tablex.sort(arrows) do
-    local way = not seen[name] and circle_through(arrows, name)
+  for name in tablex.sort(loads) do
+    local way = not seen[name] and circle_through(loads, name)
     for _, step in ipairs(way or {}) do
       seen[step] = true
     end
@@ -164,8 +166,56 @@ function floors.check(modules, rules)
     findings[#findings + 1] = finding
   end
   local arrows, outside = uses_of(modules)
-  check_arrows(arrows, rules, say)
+  check_arrows(arrows, arrows, rules, say)
   check_outside(outside, rules, say)
+  return findings
+end
+
+-- FLOOR/NAME of what is required as latchkey.FLOOR.NAME; what has no folder stands on the lowest
+-- floor, which has no name in it.
+local function lua_module(required, rules)
+  local floor, name = required:match('^latchkey%.([%w_]+)%.?([%w_.]*)$')
+  if not floor then
+    return rules.floors[1] .. '/init'
+  elseif name ~= '' then
+    return floor .. '/' .. name
+  end
+  local is_folder = false
+  for _, one in ipairs(rules.floors) do
+    is_folder = is_folder or one == floor
+  end
+  return is_folder and floor .. '/init' or rules.floors[1] .. '/' .. floor
+end
+
+---What the files of tools/latchkey require of one another. One that is required at the beginning
+---of a line is needed to load a file; a circle of others does no harm.
+---@param files { [1]: string, [2]: string }[] what a file is required as, and its text
+---@param rules { floors: string[], outside: string[] } outside: patterns of what else may be
+---  required by a name that begins as the project's own
+---@return string[] findings
+function floors.check_lua(files, rules)
+  local findings, arrows, loads = {}, {}, {}
+  local function say(finding)
+    findings[#findings + 1] = finding
+  end
+  for _, file in ipairs(files) do
+    local from = lua_module(file[1], rules)
+    arrows[from], loads[from] = arrows[from] or {}, loads[from] or {}
+    for line in file[2]:gmatch('[^\n]+') do
+      local code = line:gsub('%-%-.*', '')
+      for required in code:gmatch("%f[%w_]require[%s,(]*'([%w_.]+)'") do
+        local to = required:find('^latchkey%f[^%w_]') and not matches_any(required, rules.outside)
+          and lua_module(required, rules)
+        if required:find('^lib%.') then
+          say(('%s requires %s, which is not installed'):format(from, required))
+        elseif to and to ~= from then
+          arrows[from][to] = true
+          loads[from][to] = not line:find('^%s') or loads[from][to]
+        end
+      end
+    end
+  end
+  check_arrows(arrows, loads, rules, say)
   return findings
 end
 
