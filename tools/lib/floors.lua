@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Do modules keep to their floors? A module is FLOOR/NAME; it may use its own floor and those
--- before it in the list, and nothing in a circle. Of the C library this is told from what each object file
--- defines and needs, since an #include says little about that; of the Lua that is installed, from
--- what each file requires. What a module of C still uses of the system is listed: a row that no
--- module needs any more must go.
+-- before it in the list, and nothing in a circle. Of the C library this is told from what each
+-- object file defines and needs, since an #include says little about that; of the Lua that is
+-- installed, from what each file requires. What a module of C still uses of the system is listed: a
+-- row that no module needs any more must go.
 local tablex = require('pl.tablex')
 
 local floors = {}

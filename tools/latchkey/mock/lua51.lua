@@ -111,10 +111,18 @@ function lua51.base.tonumber(...)
   if type(value) == 'string' then
     value = value:match('^%Z*') -- C's text ends at its first NUL
   end
-  if type(value) == 'string' and (base == nil or tonumber(base) == 10) then
+  if base ~= nil then
+    base = as_int(lua51.base.tonumber(base) or wrong(2, 'tonumber', 'number', type(base), 3))
+  end
+  if type(value) == 'string' and (base == nil or base == 10) then
     local number = not is_of_jit(value) and (tonumber(value) or far(value))
     return number and signed(value, number) or nil
-  elseif base ~= nil then
+  elseif base ~= nil and base ~= 10 then
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+      wrong(1, 'tonumber', 'string', type(value), 3)
+    elseif base < 2 or base > 36 then
+      error("bad argument #2 to 'tonumber' (base out of range)", 2)
+    end
     local number = tonumber(value, base)
     -- C's strtoul: what is negative comes round from the other side.
     return number and (number < 0 and 2 ^ 64 + number or number + 0)

@@ -33,6 +33,11 @@ local CJSON = { '_NAME', '_VERSION', 'decode', 'decode_invalid_numbers', 'decode
 local CMSGPACK = { '_COPYRIGHT', '_DESCRIPTION', '_NAME', '_VERSION', 'pack', 'unpack',
   'unpack_limit', 'unpack_one' }
 
+local STRING_METHODS = {}
+for _, name in ipairs(STRING) do
+  STRING_METHODS[name] = true
+end
+
 local function pick(from, list, instead)
   local picked = {}
   for _, name in ipairs(list) do
@@ -45,7 +50,16 @@ local function refuse_write()
   error(READONLY, 2)
 end
 
+-- What a script's `return f(x)` calls between, where f is the server's own: `return same(f(x))`.
+local SAME = '__latchkey_same'
+local function same(...)
+  return ...
+end
+
 local function refuse_missing(_, name)
+  if name == SAME then
+    return same
+  end
   error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
 end
 
@@ -65,8 +79,7 @@ local function prepare(chunk, env)
 end
 
 -- What LuaJIT takes and the server reads otherwise or refuses: such a script is not run.
-local function find_foreign(code)
-  local _, problems = parser.parse(code)
+local function find_foreign(problems)
   local foreign, is_wrong = nil, problems and problems.is_wrong
   for _, problem in ipairs(problems or {}) do
     if problem.rule == 'dialect' then
@@ -78,14 +91,43 @@ local function find_foreign(code)
   return foreign, is_wrong
 end
 
+-- Is it a function of the server, as far as a text tells? `own` has the locals that are one.
+local function is_own(node, own)
+  while node and node.tag == 'Index' do
+    node = node[1]
+  end
+  return node and node.tag == 'Name' and (not node.var or own[node.var])
+end
+
+-- The server's functions are C, which leaves the frame of who calls it in its place, also behind
+-- `return`: an error says the line. Those of the mock, and LuaJIT's, take that place.
+local function keep_frames(code, block, tokens)
+  local parts, at, own = {}, 1, {}
+  parser.walk(block, function(node)
+    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
+      own[var] = is_own(node[i], own) or nil
+    end
+    local call = node.tag == 'Return' and #node == 1 and node[1]
+    if call and (call.tag == 'Call' and is_own(call[1], own)
+      or call.tag == 'Method' and STRING_METHODS[call.name]) then
+      local first, last = tokens[call.first], tokens[call.last]
+      parts[#parts + 1] = code:sub(at, first.at - 1) .. ' ' .. SAME .. '('
+        .. code:sub(first.at, last.at + #last.text - 1) .. ')'
+      at = last.at + #last.text
+    end
+  end)
+  return table.concat(parts) .. code:sub(at)
+end
+
 local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
     return nil, BYTECODE
   end
   local chunk, why = loadstring(code, name)
+  local block, problems, tokens = parser.parse(code)
   local foreign, is_wrong
   if jit then
-    foreign, is_wrong = find_foreign(code)
+    foreign, is_wrong = find_foreign(problems)
   end
   -- What is wrong in any Lua is nothing that LuaJIT alone would take; only of escapes it refuses
   -- some that are right on a server.
@@ -94,7 +136,7 @@ local function compile(code, name, env)
   elseif foreign then
     return nil, foreign
   end
-  return prepare(chunk, env)
+  return prepare(block and loadstring(keep_frames(code, block, tokens), name) or chunk, env)
 end
 
 -- Redis' own pcall: an error table arrives as its text.
@@ -142,7 +184,12 @@ local function add_metatable_functions(self, globals)
   function globals.next(value, key)
     return next(behind[value] or value, key)
   end
-  function globals.pairs(value)
+  function globals.pairs(...)
+    local value = ...
+    if type(value) ~= 'table' then
+      error(("bad argument #1 to 'pairs' (table expected, got %s)")
+        :format(select('#', ...) == 0 and 'no value' or type(value)), 2)
+    end
     return next, behind[value] or value, nil
   end
 end
@@ -164,6 +211,9 @@ local function add_load_functions(self, globals, refuse)
     return load_text(code, name or code)
   end
   function globals.load(reader, name)
+    if type(reader) ~= 'function' then
+      error(("bad argument #1 to 'load' (function expected, got %s)"):format(type(reader)), 2)
+    end
     local parts = {}
     for part in reader do
       if part == '' then
