@@ -82,6 +82,68 @@ describe('clients by steps', function()
     end)
   end
 
+  describe('of a script that refuses with an error', function()
+    -- The limiter of the page, which answered 0.
+    local function write(limit)
+      local source = utils.readfile(folder .. '/scripts/limit/take.lua')
+      own_lock.write(folder, 'limit/take', (source:gsub('return 0',
+        "return redis.error_reply('RATE wait')"):gsub('>= tonumber', limit .. ' tonumber')),
+        { ['  - 0  too many\n'] = 'errors:\n  - RATE  too many\n' })
+    end
+
+    local function check_with(refuses)
+      utils.writefile(folder .. '/limit.lua', ([[return model.limiter {
+        take = { 'limit/take', takes = 1, refuses = %s, args = { most = 2, window = 200 } },
+        most = 2, window_ms = 200 }]]):format(refuses))
+      local model = assert(words.load(folder .. '/limit.lua'))
+      local why = checker.unreadable(model, folder .. '/scripts')
+      return not why and check('limit'), why
+    end
+
+    it('take its code for an answer', function()
+      write('>=')
+
+      local verdict = check_with("'RATE'")
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+      assert.same({ ['1'] = true, RATE = true }, verdict.covered['limit/take'])
+    end)
+
+    it('find what it lets in', function()
+      write('>')
+
+      assert.equal('P1', check_with("'RATE'").findings[1].property)
+    end)
+
+    it('are told of an error that the model gives no meaning, or the contract has not', function()
+      write('>=')
+
+      local _, why = check_with("'SLOW'")
+      assert.truthy(why and why:find('limit/take has no reply "SLOW"; the replies of its contract '
+        .. 'are 1, its errors RATE', 1, true), why)
+      utils.writefile(folder .. '/limit.lua', [[return model.clients { first = 'take',
+        steps = { take = { call = 'limit/take', args = { most = 1, window = 200 },
+          on = { [1] = 'done' } } },
+        promises = { ['nothing'] = function() return true end } }]])
+      local finding = check('limit').findings[1]
+      assert.same({ 'G10', 'limit/take: the model gives RATE no meaning' },
+        { finding.property, finding.message })
+    end)
+
+    it('keep what it had written before', function()
+      local source = utils.readfile(folder .. '/scripts/limit/take.lua')
+      own_lock.write(folder, 'limit/take', (source:gsub('return 0',
+        "redis.call('DEL', KEYS[1]) return redis.error_reply('RATE wait')")),
+        { ['  - 0  too many\n'] = 'errors:\n  - RATE  too many\n' })
+
+      local finding = check_with("'RATE'").findings[1]
+
+      assert.same({ 'P1', 'at most 2 in any 200 ms: 3 of them' },
+        { finding.property, finding.message })
+    end)
+  end)
+
   for what, case in pairs({
     ['no first step'] = { "first = 'x', steps = {}, promises = { a = print }", '"first" names' },
     ['no promise'] = { "first = 'a', steps = { a = { call = 'a/b', on = { OK = 'done' } } }",

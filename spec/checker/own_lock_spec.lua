@@ -135,6 +135,14 @@ describe('a lock of somebody\'s own', function()
     end)
   end)
 
+  it('is told who is recorded where the caller is not', function()
+    own_lock.write(folder, 'acquire',
+      "return redis.call('set', KEYS[1], ARGV[1] .. 'x', 'NX', 'PX', ARGV[2])")
+
+    assert.equal('lk-A:1 was told that it holds the lock, but it is not recorded; '
+      .. 'recorded: lk-A:1x', check({ clients = 1, rounds = 1, faults = 0 }).findings[1].message)
+  end)
+
   it('is not looked at when a reply has no meaning', function()
     own_lock.write(folder, 'release', 'return redis.call("exists", KEYS[1]) + 7 + #ARGV[1] * 0\n',
       { ['  - 1  free now\n'] = '  - integer  free now\n', ['- bell'] = '- bell' })

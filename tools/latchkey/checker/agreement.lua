@@ -43,9 +43,12 @@ local LISTS = {
 
 local function missing(said, header)
   local list, field, what = unpack(LISTS[said.kind])
-  if not has(header[list], field, said.name) then
-    return ('%s has no %s "%s"; the %s of its contract are %s'):format(said.script, said.kind,
-      said.name, what, names_of(header[list], field))
+  local is_error = said.kind == 'reply' and has(header.errors, 'code', said.name)
+  if not is_error and not has(header[list], field, said.name) then
+    local errors = said.kind == 'reply' and #header.errors > 0
+      and ', its errors ' .. names_of(header.errors, 'code') or ''
+    return ('%s has no %s "%s"; the %s of its contract are %s%s'):format(said.script, said.kind,
+      said.name, what, names_of(header[list], field), errors)
   end
 end
 

@@ -59,7 +59,8 @@ local function check_granted(e, ghost, report, passed_to, passed_ms)
   end
   local held = e.after_holders[owner]
   if not held then
-    report('G1', ('%s was told that it holds the lock, but it is not recorded'):format(owner))
+    report('G1', ('%s was told that it holds the lock, but it is not recorded; recorded: %s')
+      :format(owner, table.concat(parts.sorted_names(e.after_holders), ', '):gsub('^$', 'nobody')))
   elseif held.left_ms < lease then
     report('G1', ('%s was granted %d ms, but its hold ends in %d'):format(owner, lease,
       held.left_ms))
