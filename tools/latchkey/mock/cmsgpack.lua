@@ -48,15 +48,13 @@ end
 
 local TEXT, ARRAY, MAP = { 0xd9, 0xda, 0xdb }, { false, 0xdc, 0xdd }, { false, 0xde, 0xdf }
 
--- A text that reads as a number counts as one here.
 local function is_array(value)
   local count, most = 0, 0
   for key in next, value do
-    local n = tonumber(key)
-    if not n or type(key) == 'boolean' or n <= 0 or n % 1 ~= 0 or n > INT_MAX then
+    if type(key) ~= 'number' or key <= 0 or key % 1 ~= 0 or key > INT_MAX then
       return false
     end
-    count, most = count + 1, math.max(most, n)
+    count, most = count + 1, math.max(most, key)
   end
   return count == most
 end
@@ -178,7 +176,6 @@ end)
 local function read_text(reader, size)
   return reader:take(reader:number(size))
 end
-add(0xc4, { 1, 2, 4 }, read_text)
 add(0xd9, { 1, 2, 4 }, read_text)
 add(0xdc, { 2, 4 }, function(reader, size)
   return reader:array(reader:number(size))
@@ -257,12 +254,12 @@ function cmsgpack.unpack_one(...)
 end
 
 function cmsgpack.unpack_limit(...)
-  local text = checked_text('unpack_limit', ...)
   local limit = tonumber((select(2, ...)))
   if not limit then
     error(("bad argument #2 to 'unpack_limit' (number expected, got %s)")
       :format(select('#', ...) < 2 and 'no value' or type((select(2, ...)))), 2)
   end
+  local text = checked_text('unpack_limit', ...)
   local offset = tonumber((select(3, ...))) or 0
   local is_all = limit == 0 and offset == 0
   local values = unpack_from(text, is_all and math.huge or limit, offset, not is_all)

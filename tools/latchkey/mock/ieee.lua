@@ -57,13 +57,11 @@ end
 ---@param size integer
 ---@return string
 function ieee.from_integer(number, size)
-  local is_negative = number < 0
-  local rest = is_negative and -math.ceil(number) - 1 or math.floor(number)
+  local rest = number < 0 and math.ceil(number) or math.floor(number)
   local bytes = {}
   for i = 1, size do
-    local byte = i <= 8 and rest % 256 or 0
+    bytes[i] = string.char(i <= 8 and rest % 256 or 0)
     rest = math.floor(rest / 256)
-    bytes[i] = string.char(is_negative and i <= 8 and 255 - byte or byte)
   end
   return table.concat(bytes)
 end

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The server's library `struct`: values to bytes by a format, and back.
+local bit = require('bit')
+
 local ieee = require('latchkey.mock.ieee')
 
 local struct = {}
@@ -13,12 +15,12 @@ local function bad_argument(place, name, why, level)
   error(("bad argument #%d to '%s' (%s)"):format(place, name, why), level + 1)
 end
 
-local function check(place, name, value, wanted, count)
+local function check(place, name, value, wanted, count, level)
   local ok = wanted == 'string' and (type(value) == 'string' or type(value) == 'number')
     or wanted == 'number' and tonumber(value) ~= nil and type(value) ~= 'boolean'
   if not ok then
     bad_argument(place, name, ('%s expected, got %s'):format(wanted,
-      place > count and (name ~= 'pack' or place > count + 1) and 'no value' or type(value)), 4)
+      place > count and (name ~= 'pack' or place == 1) and 'no value' or type(value)), level or 3)
   end
   return wanted == 'string' and tostring(value) or tonumber(value)
 end
@@ -69,7 +71,9 @@ local function each(format, name)
       if SIZES[letter] or INTEGER[letter] or letter == 'c' or letter == 's' then
         local size = size_of(letter)
         local align = math.min(size, state.align)
-        local gap = (size == 0 or letter == 'c') and 0 or (align - total % align) % align
+        -- Of a size that is no power of two the server takes the bits as they are.
+        local gap = (size == 0 or letter == 'c') and 0
+          or bit.band(align - bit.band(total, align - 1), align - 1)
         return letter, size, gap
       end
       control(letter)
@@ -93,9 +97,9 @@ end
 
 local function packed(letter, size, value, place, count)
   if letter == 'c' or letter == 's' then
-    return packed_text(check(place, 'pack', value, 'string', count), letter, size, place), false
+    return packed_text(check(place, 'pack', value, 'string', count, 4), letter, size, place), false
   end
-  local number = check(place, 'pack', value, 'number', count)
+  local number = check(place, 'pack', value, 'number', count, 4)
   if letter == 'f' then
     return ieee.from_float(number), true
   elseif letter == 'd' then
@@ -153,7 +157,7 @@ function struct.unpack(...)
   local data = check(2, 'unpack', (select(2, ...)), 'string', count)
   local start = select(3, ...)
   local at = start == nil and 0 or check(3, 'unpack', start, 'number', count) - 1
-  if at < 0 then
+  if at < 0 and at > -2 then
     bad_argument(3, 'unpack', 'offset must be 1 or greater', 2)
   end
   local options, results, n = each(format, 'unpack'), {}, 0
@@ -164,7 +168,7 @@ function struct.unpack(...)
       return unpack(results, 1, n + 1)
     end
     at = at + gap
-    if at + size > #data then
+    if at < 0 or at + size > #data then
       too_short(2)
     end
     if letter == 'c' and size == 0 then
