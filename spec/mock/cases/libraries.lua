@@ -68,6 +68,9 @@ return {
   hex('struct.pack("d", 1.7976931348623157e308)', 'ffffffffffffef7f'),
   hex('struct.pack("f", 2^127)', '0000007f'),
   hex('struct.pack("f", 2^128)', '0000807f'),
+  hex('struct.pack("f", 1.5 * 2^128)', '0000807f'),
+  hex('struct.pack("d", 0/0)', '000000000000f8ff'),
+  hex('struct.pack("f", 0/0)', '0000c0ff'),
   hex('struct.pack("f", 2^128 - 2^103)', '0000807f'),
   hex('struct.pack("f", 2^128 - 2^104)', 'ffff7f7f'),
   hex('struct.pack("f", 1 + 2^-24)', '0000803f'),
@@ -115,6 +118,7 @@ return {
   hex('struct.pack(">i9", 1)', '000000000000000001'),
   hex('struct.pack(">I3", 66051)', '010203'),
   shown('struct.unpack("i5", struct.pack("i5", -2))', { '-2', '6' }),
+  shown('struct.unpack("l", struct.pack("l", -2^40))', { '-1099511627776', '9' }),
   shown('struct.unpack("I5", struct.pack("i5", -2))', { '1099511627774', '6' }),
   shown('struct.unpack("i9", struct.pack("i9", -2))', { '-2', '10' }),
   shown('struct.unpack("i8", "\\1\\2\\3\\4\\5\\6\\7\\8")', { '5.7843769575231e+17', '9' }),
@@ -143,6 +147,8 @@ return {
   hex('struct.pack("c3", "abcd")', '616263'),
   hex('struct.pack("c", "ab")', '61'),
   hex('struct.pack("s", "")', '00'),
+  hex('struct.pack(">sh", "ab", 1)', '6162000001'),
+  hex('struct.pack(">c2", "ab")', '6162'),
   hex('struct.pack("s", 12)', '313200'),
   hex('struct.pack("b", "12")', '0c'),
   shown('struct.unpack("!4bi", struct.pack("!4bi", 1, 2))', { '1', '2', '9' }),
@@ -151,6 +157,8 @@ return {
   shown('struct.unpack("c", "ab"), 1', { 'a', '1' }),
   shown('struct.unpack("c2c1", "abc")', { 'ab', 'c', '4' }),
   shown('struct.unpack("bc0b", "\\2ab\\3")', { 'ab', '3', '5' }),
+  shown('struct.unpack("bc0", "\\0a")', { '', '2' }),
+  shown('select("#", struct.unpack("b", "\\1")), select("#", struct.unpack("", ""))', { '2', '1' }),
   shown('struct.unpack("hc0", "\\1\\0a")', { 'a', '4' }),
   shown('struct.unpack("sb", "a\\0\\5")', { 'a', '5', '4' }),
   shown('struct.unpack("s", "\\0")', { '', '2' }),
@@ -358,4 +366,29 @@ return {
   fails('cmsgpack.unpack_limit("\\1", 1, -1)',
     'Invalid request to unpack with offset of -1 and limit of 1.'),
   fails('cmsgpack.unpack_limit("\\1", 1, 2)', 'Start offset 2 greater than input length 1.'),
+  shown('cmsgpack._NAME, cmsgpack._VERSION, cmsgpack._DESCRIPTION',
+    { 'cmsgpack', 'lua-cmsgpack 0.4.0', 'MessagePack C implementation for Lua' }),
+  hex('cmsgpack.pack(-2^63 - 2048)', 'cbc3e0000000000001'),
+  hex('cmsgpack.pack(-2^64)', 'cadf800000'),
+  hex('cmsgpack.pack((function() local t = {} for i = 1, 65536 do t["k" .. i] = 1 end '
+    .. 'return t end)()):sub(1, 5)', 'df00010000'),
+  hex('cmsgpack.pack((function() local t = {} for i = 1, 65535 do t["k" .. i] = 1 end '
+    .. 'return t end)()):sub(1, 3)', 'deffff'),
+  hex('cmsgpack.pack((function() local t = 1 for i = 1, 16 do t = { a = t } end return t '
+    .. 'end)())',
+    '81a16181a16181a16181a16181a16181a16181a16181a16181a16181a161'
+    .. '81a16181a16181a16181a16181a16181a16101'),
+  hex('cmsgpack.pack((function() local t = 1 for i = 1, 17 do t = { a = t } end return t '
+    .. 'end)())',
+    '81a16181a16181a16181a16181a16181a16181a16181a16181a16181a161'
+    .. '81a16181a16181a16181a16181a16181a161c0'),
+  hex('cmsgpack.pack((function() local t = 1 for i = 1, 16 do t = { [t] = 1 } end return t end)())',
+    '8181818181818181818181818181819101010101010101010101010101010101'),
+  hex('cmsgpack.pack((function() local t = 1.5 for i = 1, 17 do t = { [t] = 1 } end return '
+    .. 't end)())', '81818181818181818181818181818181c001010101010101010101010101010101'),
+  shown('cmsgpack.unpack("\\194\\195\\194")', { 'false', 'true', 'false' }),
+  fails('cmsgpack.unpack_limit({}, 1)',
+    "bad argument #1 to 'unpack_limit' (string expected, got table)"),
+  shown('select("#", cmsgpack.unpack_limit("\\192\\192", 2))', { '3' }),
+  shown('select("#", cmsgpack.unpack_one("\\1"))', { '2' }),
 }

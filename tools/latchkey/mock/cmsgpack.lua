@@ -3,23 +3,22 @@
 local ieee = require('latchkey.mock.ieee')
 
 local cmsgpack = { _NAME = 'cmsgpack', _VERSION = 'lua-cmsgpack 0.4.0',
-  _COPYRIGHT = 'Copyright (C) 2012, Redis Ltd.',
+  _COPYRIGHT = 'Copyright (C) 2012, Salvatore Sanfilippo',
   _DESCRIPTION = 'MessagePack C implementation for Lua' }
 
 -- What is nested deeper is packed as nil.
 local DEEPEST = 16
-local INT_MAX = 2 ^ 31 - 1
 
 local function big(letter, number, size)
   return string.char(letter) .. ieee.from_integer(number, size):reverse()
 end
 
 local function pack_integer(n)
-  if n >= -32 and n <= 127 then
-    return string.char(n % 256)
-  elseif n >= 0 then
+  if n > 127 then
     return n <= 0xff and big(0xcc, n, 1) or n <= 0xffff and big(0xcd, n, 2)
       or n <= 0xffffffff and big(0xce, n, 4) or big(0xcf, n, 8)
+  elseif n >= -32 then
+    return string.char(n % 256)
   end
   return n >= -0x80 and big(0xd0, n, 1) or n >= -0x8000 and big(0xd1, n, 2)
     or n >= -0x80000000 and big(0xd2, n, 4) or big(0xd3, n, 8)
@@ -51,7 +50,7 @@ local TEXT, ARRAY, MAP = { 0xd9, 0xda, 0xdb }, { false, 0xdc, 0xdd }, { false, 0
 local function is_array(value)
   local count, most = 0, 0
   for key in next, value do
-    if type(key) ~= 'number' or key <= 0 or key % 1 ~= 0 or key > INT_MAX then
+    if type(key) ~= 'number' or key <= 0 or key % 1 ~= 0 then
       return false
     end
     count, most = count + 1, math.max(most, key)
@@ -112,7 +111,7 @@ Reader.__index = Reader
 
 function Reader:take(count)
   if self.at + count - 1 > #self.text then
-    error({ why = 'Missing bytes in input.' }, 0)
+    error({ why = 'Missing bytes in input.' })
   end
   local bytes = self.text:sub(self.at, self.at + count - 1)
   self.at = self.at + count
@@ -188,16 +187,16 @@ function Reader:value()
   local byte = self:take(1):byte()
   if byte < 0x80 then
     return byte
-  elseif byte >= 0xe0 then
-    return byte - 256
-  elseif byte >= 0xa0 and byte < 0xc0 then
-    return self:take(byte - 0xa0)
-  elseif byte >= 0x90 and byte < 0xa0 then
-    return self:array(byte - 0x90)
   elseif byte < 0x90 then
     return self:map(byte - 0x80)
+  elseif byte < 0xa0 then
+    return self:array(byte - 0x90)
+  elseif byte < 0xc0 then
+    return self:take(byte - 0xa0)
+  elseif byte >= 0xe0 then
+    return byte - 256
   elseif not READ[byte] then
-    error({ why = 'Bad data format in input.' }, 0)
+    error({ why = 'Bad data format in input.' })
   end
   return READ[byte](self)
 end
@@ -210,9 +209,8 @@ local function read_all(text, limit, offset, with_offset)
     values[count] = reader:value()
   end
   if with_offset then
-    table.insert(values, 1, reader.at > #text and -1 or reader.at - 1)
-    return { n = count + 1, reader.at > #text and -1 or reader.at - 1,
-      unpack(values, 2, count + 1) }
+    local next_offset = reader.at > #text and -1 or reader.at - 1
+    return { n = count + 1, next_offset, unpack(values, 1, count) }
   end
   values.n = count
   return values

@@ -18,7 +18,7 @@ end
 
 -- Sign, exponent and fraction, as a format stores them.
 local function split(number, format)
-  local sign = (number < 0 or number == 0 and 1 / number < 0) and 1 or 0
+  local sign = ('%g'):format(number):find('^-') and 1 or 0 -- -0 has one, too
   local size = math.abs(number)
   if number ~= number then
     return 1, format.top, 2 ^ (format.fraction - 1)
@@ -30,9 +30,7 @@ local function split(number, format)
   local _, exponent = math.frexp(size)
   local stored = math.max(exponent - 1 + format.bias, 1)
   local fraction = rounded(size * 2 ^ (format.bias - stored) * 2 ^ format.fraction)
-  if fraction >= 2 ^ (format.fraction + 1) then
-    stored, fraction = stored + 1, fraction / 2
-  end
+  -- Rounded up to the next power of two, it adds one to the exponent beside which it stands.
   if fraction < 2 ^ format.fraction then
     return sign, 0, fraction
   elseif stored >= format.top then
@@ -57,7 +55,7 @@ end
 ---@param size integer
 ---@return string
 function ieee.from_integer(number, size)
-  local rest = number < 0 and math.ceil(number) or math.floor(number)
+  local rest = number - math.fmod(number, 1)
   local bytes = {}
   for i = 1, size do
     bytes[i] = string.char(i <= 8 and rest % 256 or 0)
@@ -68,7 +66,7 @@ end
 
 local function half(bytes, first, flip)
   local sum = 0
-  for i = math.min(first + 3, #bytes, 8), first, -1 do
+  for i = math.min(first + 3, #bytes), first, -1 do
     local byte = bytes:byte(i)
     sum = sum * 256 + (flip and 255 - byte or byte)
   end
@@ -87,7 +85,7 @@ end
 
 local function encode(number, format)
   local sign, exponent, fraction = split(number, format)
-  local low = ieee.from_integer(fraction % 2 ^ 32, math.min(format.bytes, 4))
+  local low = ieee.from_integer(fraction, 4)
   local high_bits = format.fraction - (format.bytes == 8 and 32 or 0)
   local top = (sign * (format.top + 1) + exponent) * 2 ^ high_bits
   if format.bytes == 4 then

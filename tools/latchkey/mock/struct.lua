@@ -7,8 +7,6 @@ local ieee = require('latchkey.mock.ieee')
 local struct = {}
 
 local SIZES = { b = 1, B = 1, h = 2, H = 2, l = 8, L = 8, T = 8, f = 4, d = 8, x = 1 }
-local INTEGER = { b = true, B = true, h = true, H = true, l = true, L = true, T = true, i = true,
-  I = true }
 local INT_SIZE, LARGEST, ALIGN_MAX = 4, 32, 8
 
 local function bad_argument(place, name, why, level)
@@ -17,7 +15,7 @@ end
 
 local function check(place, name, value, wanted, count, level)
   local ok = wanted == 'string' and (type(value) == 'string' or type(value) == 'number')
-    or wanted == 'number' and tonumber(value) ~= nil and type(value) ~= 'boolean'
+    or wanted == 'number' and tonumber(value) ~= nil
   if not ok then
     bad_argument(place, name, ('%s expected, got %s'):format(wanted,
       place > count and (name ~= 'pack' or place == 1) and 'no value' or type(value)), level or 3)
@@ -53,8 +51,7 @@ local function each(format, name)
       state.is_big = letter == '>'
     elseif letter == '!' then
       local align = number(ALIGN_MAX)
-      if align == 0 or select(2, math.frexp(align)) ~= select(2, math.frexp(align - 0.5)) + 1
-        and align ~= 1 then
+      if align == 0 or bit.band(align, align - 1) ~= 0 then
         error(('alignment %d is not a power of 2'):format(align), 4)
       end
       state.align = align
@@ -68,7 +65,7 @@ local function each(format, name)
     while state.at <= #format do
       local letter = format:sub(state.at, state.at)
       state.at = state.at + 1
-      if SIZES[letter] or INTEGER[letter] or letter == 'c' or letter == 's' then
+      if SIZES[letter] or letter:find('[iIcs]') then
         local size = size_of(letter)
         local align = math.min(size, state.align)
         -- Of a size that is no power of two the server takes the bits as they are.
@@ -117,7 +114,7 @@ function struct.pack(...)
     if not letter then
       return table.concat(out)
     end
-    local bytes, has_order = '\0', false
+    local bytes, has_order = '\0', nil
     if letter ~= 'x' then
       place = place + 1
       bytes, has_order = packed(letter, size, (select(place, ...)), place, count)
@@ -140,7 +137,7 @@ local function unpacked(letter, size, data, at, options)
   elseif letter == 'd' then
     return ieee.to_double(bytes), size
   elseif letter == 's' then
-    local stop = data:find('\0', at + 1, true)
+    local stop = data:find('%z', at + 1)
     if not stop then
       error('unfinished string in data', 3)
     end
