@@ -16,8 +16,8 @@ local World = require('latchkey.mock.world')
 local compare = require('mock.compare')
 local digest = require('latchkey.digest')
 
-local GROUPS = { 'language', 'keys', 'strings', 'bytes', 'hashes', 'lists', 'sets', 'zsets',
-  'zranges', 'streams', 'scans', 'libraries', 'server', 'scripts', 'functions' }
+local GROUPS = { 'language', 'keys', 'patterns', 'strings', 'bytes', 'hashes', 'lists', 'sets',
+  'zsets', 'zranges', 'streams', 'scans', 'libraries', 'server', 'scripts', 'functions' }
 -- Globals of Redis that the mock refuses by name.
 local UNMODELLED_GLOBALS = { '__redis__err__handler', 'cjson.new' }
 
@@ -93,7 +93,8 @@ local function title(case)
   local text = case.script or case[1]
   text = (type(text) == 'table' and table.concat(text, ' ') or text):gsub('%c', ' '):gsub(' +', ' ')
   local after = type(case.after) == 'table' and table.concat(case.after[1], ' ') or case.after
-  return ('%s%s%s%s'):format(text, after and '   after ' .. after:gsub('%c', ' ') or '',
+  return ('%s%s%s%s%s'):format(text, case.args and '   with ' .. table.concat(case.args, ' ') or '',
+    after and '   after ' .. after:gsub('%c', ' ') or '',
     case.full and '   when full' or '', case.replica and '   on a replica' or '')
 end
 

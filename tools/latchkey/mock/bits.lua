@@ -39,7 +39,7 @@ if rawget(_G, 'jit') then
       local count = math.min(select('#', ...), ARITY[name] or math.huge)
       for place = 1, math.max(count, 1) do
         local number = lua51.base.tonumber(list[place])
-        if type(list[place]) == 'boolean' or number == nil then
+        if number == nil then
           wrong(place, name, list[place], count)
         end
         list[place] = brought(number)
@@ -58,7 +58,7 @@ function bits.tohex(...)
   local given = math.min(select('#', ...), ARITY.tohex)
   for place = 1, math.max(given, 1) do
     local value = select(place, ...)
-    if type(value) == 'boolean' or tonumber(value) == nil then
+    if tonumber(value) == nil then
       wrong(place, 'tohex', value, given)
     end
   end
