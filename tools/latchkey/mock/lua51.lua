@@ -9,7 +9,7 @@ local function as_int(number)
   if number ~= number or math.abs(number) >= 2 ^ 63 then
     return 0
   end
-  local rest = (number < 0 and math.ceil(number) or math.floor(number)) % 2 ^ 32
+  local rest = (number - math.fmod(number, 1)) % 2 ^ 32
   return rest >= 2 ^ 31 and rest - 2 ^ 32 or rest
 end
 
@@ -59,9 +59,6 @@ end
 -- A number as Lua 5.1 spells it: with 14 digits, of which LuaJIT rounds the last one otherwise
 -- where the rest is exactly half.
 local function spelled(number)
-  if number % 1 == 0 and math.abs(number) < 1e14 then
-    return tostring(number)
-  end
   return printed('%.14g', number)
 end
 
@@ -82,9 +79,9 @@ local FLOATS = { e = true, E = true, f = true, g = true, G = true }
 local UNSIGNED = { o = true, u = true, x = true, X = true }
 local INTEGERS = { c = true, d = true, i = true, o = true, u = true, x = true, X = true }
 
--- What only LuaJIT takes for a number: 0b1, 1LL, 1i.
+-- What only LuaJIT takes for a number.
 local function is_of_jit(text)
-  return text:find('^%s*[-+]?0[bB]') or text:find('[lLuUiI]%s*$') and not text:find('[iI][nN][fF]')
+  return text:find('^%s*[-+]?0[bB]')
 end
 
 -- A number as C reads it: a NaN has the sign of its text, which LuaJIT drops.
@@ -145,7 +142,7 @@ local function convert(spec, kind, list, place)
       wrong(place + 1, 'format', 'string', type_name(list, place), 4)
     end
     value = lua51.base.tostring(value)
-    if kind == 's' and (spec:find('.', 1, true) or #value < 100) then
+    if kind == 's' and (spec:find('%.') or #value < 100) then
       value = value:match('^%Z*') -- C's text ends at its first NUL
     end
     if kind == 'q' then
@@ -162,18 +159,19 @@ local function convert(spec, kind, list, place)
     return printed(spec .. kind, number)
   elseif kind == 'c' and not has_byte(number) then
     -- C's text ends at the NUL, but for the blanks before it.
-    return (string.format(spec .. 'c', 1):gsub('\1.*', ''))
+    return (string.format(spec .. kind, 1):gsub('\1.*', ''))
   elseif number >= 2 ^ 64 and UNSIGNED[kind] then
     number = 0
   end
   return string.format(spec .. kind, number)
 end
 
-function lua51.string.format(format, ...)
+function lua51.string.format(...)
+  local format = ...
   if type(format) ~= 'string' and type(format) ~= 'number' then
-    wrong(1, 'format', 'string', type(format), 3)
+    wrong(1, 'format', 'string', type_name({ n = select('#', ...), format }, 1), 3)
   end
-  local list, place, out, at = { n = select('#', ...), ... }, 0, {}, 1
+  local list, place, out, at = { n = select('#', ...) - 1, select(2, ...) }, 0, {}, 1
   format = tostring(format)
   while true do
     local found = format:find('%', at, true)
@@ -267,7 +265,7 @@ end
 lua51.table.concat = cut(as_int, concat, 3, 4)
 function lua51.table.setn(...)
   if type((...)) ~= 'table' then
-    wrong(1, 'setn', 'table', type_name({ n = select('#', ...), ... }, 1), 2)
+    wrong(1, 'setn', 'table', type_name({ n = select('#', ...), ... }, 1), 3)
   end
   error("'setn' is obsolete", 2)
 end
