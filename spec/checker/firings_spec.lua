@@ -2,6 +2,7 @@
 -- The same crontab on five machines, whose clocks are off by up to a minute, for years: what
 -- `latchkey exec --every` does, call by call, with machines that are killed between any two of
 -- them. A job is done once at each firing of the crontab, and again only when it failed.
+local World = require('latchkey.mock.world')
 local helper = require('helper')
 
 local LEASE_MS, WAIT_MS, MACHINES = 30000, 600000, 5
@@ -21,7 +22,7 @@ Crontab.__index = Crontab
 
 ---@param options { every: integer, seed: integer, kills: integer } kills: in so many calls one
 local function crontab(options)
-  return setmetatable({ world = helper.mock_world(), every = options.every,
+  return setmetatable({ world = World.new({ scripts = helper.scripts }), every = options.every,
     random = generator(options.seed), kills = options.kills, serial = 0,
     counts = { done = 0, skipped = 0, failed = 0, killed = 0, busy = 0, lost = 0 } }, Crontab)
 end

@@ -24,8 +24,8 @@ local function run(script, keys, args, records, is_strict)
   is_strict = is_strict ~= false
   local world = worlds[is_strict]
   if not world then
-    world = is_strict and helper.mock_world() or World.new({ scripts = helper.scripts,
-      strict = false })
+    -- Not one that is watched: what that does is done here.
+    world = World.new({ scripts = helper.scripts, strict = is_strict })
     worlds[is_strict], empty[is_strict] = world, world:snapshot()
   end
   world:restore(empty[is_strict])

@@ -9,6 +9,9 @@ local function renamed(value, from, to)
   if type(value) == 'string' then
     local parts, at = {}, 1
     local first, last = value:find(from, at, true)
+    if not first then
+      return value
+    end
     while first do
       local goes_on = from:find('%d$') and value:find('^%d', last + 1)
       parts[#parts + 1] = value:sub(at, first - 1) .. (goes_on and from or to)

@@ -67,9 +67,17 @@ local function attempt(world, script, keys, args, read_only)
   return run, call(script.chunk)
 end
 
+-- Of which functions the text is, since this is asked at every instruction.
+local is_ours = setmetatable({}, { __mode = 'k' })
+
 local function script_line(level)
-  local place = debug.getinfo(level + 1, 'Sl')
-  return OURS[place.source] and place.currentline or nil
+  local place = debug.getinfo(level + 1, 'fl')
+  local ours = place.func and is_ours[place.func]
+  if place.func and ours == nil then
+    ours = OURS[debug.getinfo(place.func, 'S').source] or false
+    is_ours[place.func] = ours
+  end
+  return ours and place.currentline or nil
 end
 
 -- An endless script is stopped, and stopped again wherever it catches the error; the mock's own

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A server in memory, with one clock that only moves when told: what specs, the checker and
 -- `eval --mock` talk to.
+local utils = require('pl.utils')
+
 local Clock = require('latchkey.mock.clock')
 local Functions = require('latchkey.mock.functions')
 local Library = require('latchkey.mock.library')
@@ -92,12 +94,29 @@ function World:add(name, source, header)
   return compiled
 end
 
+-- Worlds are made by the thousand, of the same scripts: a text is read again, and parsed again when
+-- it has changed.
+local parsed = {}
+
+local function read_file(path)
+  local known, source = parsed[path], utils.readfile(path, true)
+  local _, contract
+  if known and source == known.source then
+    _, contract = catalog.contract_of(path, source)
+  end
+  if known and source == known.source and contract == known.contract then
+    return known
+  end
+  local file, findings = catalog.read_file(path)
+  parsed[path] = file
+  return file, findings
+end
+
 local function find_script(self, name)
   if self.named[name] then
     return self.named[name]
   end
-  local path = ('%s/%s.lua'):format(self.scripts_folder, name)
-  local file, findings = catalog.read_file(path)
+  local file, findings = read_file(('%s/%s.lua'):format(self.scripts_folder, name))
   if not file then
     return nil, 'MOCK ' .. findings[1].message
   end
