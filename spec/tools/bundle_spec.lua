@@ -14,8 +14,9 @@ local tar = require('latchkey.bundle.tar')
 local SCHEMA = 'tools/latchkey/bundle/manifest.schema.json'
 local ABOUT = { name = 'small', version = '1.2.3' }
 
--- Every byte is tried; PUC Lua takes its time, so there every seventh.
-local STEP = rawget(_G, 'jit') and 1 or 7
+-- Every seventh byte is tried, so that each bit of a byte has its turn: from the first under
+-- LuaJIT, from another under PUC Lua.
+local FIRST, STEP = rawget(_G, 'jit') and 1 or 4, 7
 
 local SCRIPT = [==[
 #!lua flags=no-writes
@@ -148,7 +149,7 @@ describe('a bundle', function()
   it('is refused when any one byte is another', function()
     local bytes = pack().bytes
     local read = {}
-    for place = 1, #bytes, STEP do
+    for place = FIRST, #bytes, STEP do
       -- Another bit for each place, so that all kinds of changes come up.
       local changed = (bytes:byte(place) + 2 ^ (place % 8)) % 256
       if bundle.read(bytes:sub(1, place - 1) .. string.char(changed) .. bytes:sub(place + 1)) then
@@ -163,7 +164,7 @@ describe('a bundle', function()
     function()
       local archive = gzip.unpack(pack().bytes)
       local read = {}
-      for place = 1, #archive, STEP do
+      for place = FIRST, #archive, STEP do
         local changed = (archive:byte(place) + 2 ^ (place % 8)) % 256
         if bundle.read(gzip.pack(archive:sub(1, place - 1) .. string.char(changed)
           .. archive:sub(place + 1))) then

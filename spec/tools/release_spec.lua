@@ -66,21 +66,28 @@ describe('tools/release', function()
     return table.concat(lines, '\n') .. '\n'
   end
 
-  before_each(function()
+  -- Two families do: what is said of a script is said of each.
+  setup(function()
     clone = os.tmpname()
     os.remove(clone)
     dir.makepath(clone .. '/tools')
-    assert.is_true((utils.execute(
-      ('cp -r scripts %s && cp -r tools/release tools/lib tools/latchkey %s/tools'):format(clone,
-        clone))))
+    dir.makepath(clone .. '/scripts')
+    assert.is_true((utils.execute(('cp -r scripts/_fragments scripts/lock scripts/mutex %s/scripts '
+      .. '&& cp -r tools/release tools/lib tools/latchkey %s/tools'):format(clone, clone))))
     write('scripts/released.tsv', HEAD)
     write('VERSION', '0.1.0\n')
     write('CHANGELOG.md', '# Changelog\n\n' .. unreleased() .. '\n## 0.0.1\n\n- old\n')
     assert.is_true((shell('git init -q')))
     commit()
+    assert.is_true((shell('git branch begin')))
   end)
 
-  after_each(function()
+  before_each(function()
+    assert.is_true((shell('git reset -q --hard begin && git clean -fdqx '
+      .. '&& git tag | xargs -r git tag -d')))
+  end)
+
+  teardown(function()
     dir.rmtree(clone)
   end)
 
@@ -208,7 +215,10 @@ describe('tools/release', function()
   end)
 
   it('refuses to release outside of git', function()
-    dir.rmtree(clone .. '/.git')
+    assert.is_true((shell('mv .git git.away')))
+    finally(function()
+      shell('mv git.away .git')
+    end)
 
     refuses('0.1.0', 'no git work tree')
   end)
