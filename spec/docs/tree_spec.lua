@@ -60,3 +60,17 @@ describe('the page on the architecture', function()
     assert.is_true(count > 80)
   end)
 end)
+
+describe('the page on the simulator', function()
+  it('says how soon each wrong version was found', function()
+    local page, count = read('docs/explanation/simulation.md'), 0
+    for _, folder in ipairs({ 'c/tests/torture/sabotages', 'c/tests/sim/sabotages' }) do
+      for _, file in ipairs(dir.getfiles(ROOT .. folder, '*.patch')) do
+        local name = path.basename(file):gsub('%.patch$', '')
+        assert.truthy(page:find('\n| ' .. name .. ' | ', 1, true), name)
+        count = count + 1
+      end
+    end
+    assert.is_true(count > 40)
+  end)
+end)
