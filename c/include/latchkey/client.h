@@ -90,11 +90,13 @@ typedef struct lk_client_options {
                              another one, which is the one to be found */
 } lk_client_options;
 
+/* clang-format off */
 #define LK_CLIENT_OPTIONS_INIT                                                                     \
   {                                                                                                \
     sizeof(lk_client_options), NULL, NULL, NULL, 0, 0, 0, NULL, LK_ON_DISPATCH, false, 0, NULL,    \
         NULL, false, false, 0, 0, 0, 0, NULL, false, NULL, 0                                       \
   }
+/* clang-format on */
 
 /**
  * Open a client: connect, authenticate, and load every script.
@@ -385,8 +387,10 @@ typedef struct lk_watch_spec {
   void *user;
 } lk_watch_spec;
 
+/* clang-format off */
 #define LK_WATCH_SPEC_INIT                                                                         \
   { sizeof(lk_watch_spec), NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL }
+/* clang-format on */
 
 /**
  * Renew a lease by running its renew script at every third of it, until closed or lost.

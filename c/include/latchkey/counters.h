@@ -52,8 +52,10 @@ typedef struct lk_counter_options {
                            default LK_RESEND_MAX_MS */
 } lk_counter_options;
 
+/* clang-format off */
 #define LK_COUNTER_OPTIONS_INIT                                                                    \
   { sizeof(lk_counter_options), 0, 0 }
+/* clang-format on */
 
 /* --------------------------------------------------------------------------------- semaphore -- */
 
@@ -217,8 +219,10 @@ typedef struct lk_permits_options {
   void *user;
 } lk_permits_options;
 
+/* clang-format off */
 #define LK_PERMITS_OPTIONS_INIT                                                                    \
   { sizeof(lk_permits_options), 0, 0, 0, false, 0, NULL, NULL }
+/* clang-format on */
 
 typedef enum lk_total {
   LK_TOTAL_INIT = 1,  /**< where there is no total yet; another one stays */

@@ -101,8 +101,10 @@ typedef struct lk_lock_options {
   int64_t replicas_ms; /**< how long they have for it, 1 to 60,000; 0: the client's */
 } lk_lock_options;
 
+/* clang-format off */
 #define LK_LOCK_OPTIONS_INIT                                                                       \
   { sizeof(lk_lock_options), 0, false, 0, 0, NULL, NULL, 0, LK_WAIT_MESSAGE, 0, 0, false, 0, 0 }
+/* clang-format on */
 
 /**
  * Can this be the name of a lock? All keys of one lock must share a hash slot.

@@ -98,8 +98,10 @@ typedef struct lk_waits_options {
                              A span of zeros: a trace without a parent; NULL, or what is none: a new trace */
 } lk_waits_options;
 
+/* clang-format off */
 #define LK_WAITS_OPTIONS_INIT                                                                      \
   { sizeof(lk_waits_options), 0, NULL, NULL, NULL, NULL }
+/* clang-format on */
 
 typedef struct lk_waits lk_waits;
 

@@ -7,8 +7,10 @@
 #include <stdint.h>
 
 /* What has this as its member; the pointer may be one to a constant. */
+/* clang-format off */
 #define LK_OF(type, member, pointer)                                                               \
   ((type *)(void *)((char *)(uintptr_t)(pointer)-offsetof(type, member)))
+/* clang-format on */
 
 /* A list without an order: items with `next`, and with `at`, where the pointer to them stands. */
 #define LK_LIST_PUT(first, item)                                                                   \

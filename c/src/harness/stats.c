@@ -150,8 +150,10 @@ typedef struct metric {
   size_t offset; /* of the counter */
 } metric;
 
+/* clang-format off */
 #define SCRIPT(field, help)                                                                        \
   { "script_" #field "_total", help, offsetof(lk_script_stats, field) }
+/* clang-format on */
 static const metric script_metrics[] = {
     SCRIPT(calls, "Calls of a script that have ended."),
     SCRIPT(errors, "Calls that were answered with an error."),
@@ -159,8 +161,10 @@ static const metric script_metrics[] = {
     SCRIPT(resent, "Copies of calls beyond the first, after lost connections."),
     SCRIPT(loads, "Times that the server did not have the script."),
 };
+/* clang-format off */
 #define KIND(field, help)                                                                          \
   { "lock_" #field "_total", help, offsetof(lk_kind_stats, field) }
+/* clang-format on */
 static const metric kind_metrics[] = {
     KIND(acquired, "Fresh holds."),
     KIND(handed_over, "Fresh holds that a holder of the same client handed off."),

@@ -65,7 +65,7 @@ static bool decide_masked(decide_class class, deviation d) {
 static bool decide_allowed(const sim_stream *s, decide_class class) {
   if (!decide_slowly || class == D_WORK) return true;
   /* 4 bits of class, 28 of the stream's number (its kind fits in 4), 32 of the place */
-  deviation d = (uint64_t) class << 60 | (uint64_t)(s->id & 0xfffffff) << 32 | s->n;
+  deviation d = (uint64_t)(class) << 60 | (uint64_t)(s->id & 0xfffffff) << 32 | s->n;
   if (decide_masked(class, d)) return false;
   if (decide_list && *decide_count < decide_most) decide_list[(*decide_count)++] = d;
   return true;

@@ -428,8 +428,8 @@ static void use_stats(actor *a) {
 /* --------------------------------------------------------------------------------------- together -- */
 
 static void round_of(host *h, int who) {
-  static void (*const uses[])(actor * a) = {use_period, use_refusals, use_who,
-                                            use_waits,  use_question, use_stats};
+  static void (*const uses[])(actor *) = {use_period, use_refusals, use_who,
+                                          use_waits,  use_question, use_stats};
   actor *a = &ask_actors[who];
   a->host = h;
   a->id = who;

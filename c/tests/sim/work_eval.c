@@ -411,8 +411,8 @@ static void use_peek(actor *a) {
 /* -------------------------------------------------------------------------------------- together -- */
 
 static void round_of(host *h, int who) {
-  static void (*const uses[])(actor * a) = {use_command, use_refusal, use_script, use_async,
-                                            use_fence,   use_guard,   use_peek};
+  static void (*const uses[])(actor *) = {use_command, use_refusal, use_script, use_async,
+                                          use_fence,   use_guard,   use_peek};
   actor *a = &eval_actors[who];
   a->host = h;
   a->id = who;
