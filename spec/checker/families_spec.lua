@@ -2,6 +2,7 @@
 -- Every family passes within small bounds, and what would break each is found.
 local checker = require('latchkey.checker')
 local helper = require('helper')
+local mutated = require('support.mutated')
 
 local function check(model, options)
   options = options or {}
@@ -40,6 +41,36 @@ describe('a check within small bounds', function()
       assert.is_true(verdict.complete)
     end)
   end
+end)
+
+describe('a script that is called with nothing', function()
+  -- What its check says in the place of what it answers.
+  local function called(finally_, by)
+    local folder = mutated(finally_, 'mutex', 'release',
+      "return redis.error_reply('LKARG mutex/release takes 1 key and 3 arguments')", by)
+    local finding = checker.check('mutex', { scripts = folder, clients = 1, rounds = 1,
+      faults = 0 }).findings[1]
+    return finding and { finding.property, finding.script, finding.line or false, finding.message }
+  end
+
+  it('says so by its code', function()
+    assert.is_nil(called(finally, "return redis.error_reply('LKARG what')"))
+  end)
+
+  it('is found to do otherwise: with another code', function()
+    local property, script, line, message = unpack(called(finally,
+      "return redis.error_reply('ERR what')"))
+
+    assert.same({ 'G10', 'mutex/release', 44 }, { property, script, line })
+    assert.matches('mutex/release, called with nothing, answers MOCK the header lists no error ERR',
+      message, 1, true)
+  end)
+
+  it('is found to do otherwise: as if that were right', function()
+    assert.same({ 'G10', 'mutex/release', false,
+      'mutex/release, called with nothing, answers as if that were right' },
+      called(finally, 'return {-1}'))
+  end)
 end)
 
 describe('a check of fenced locks', function()
