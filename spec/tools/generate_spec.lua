@@ -93,7 +93,7 @@ describe('generate.lua', function()
 
     local root = path.currentdir()
     local ok, _, out, why = utils.executeex(
-      ('cd %s && cc %s -I%s/c/include -I%s/c/src e.c reader.c -o reader && ./reader'):format(
+      ("cd '%s' && cc %s -I'%s/c/include' -I'%s/c/src' e.c reader.c -o reader && ./reader"):format(
         folder, STRICT, root, root))
 
     assert.is_true(ok, why)

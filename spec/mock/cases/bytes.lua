@@ -42,7 +42,7 @@ return {
   { 'BITCOUNT k 1 -2', after = 'SET k foobar', gives = 18 },
   { 'BITCOUNT k 5 30 BIT', after = 'SET k foobar', gives = 17 },
   { 'BITCOUNT k 5 30 WORD', after = 'SET k foobar', fails = 'ERR syntax error' },
-  { 'BITCOUNT k -1 -2 WORD', after = 'SET k foobar', gives = 0 },
+  { 'BITCOUNT k -1 -2 WORD', after = 'SET k foobar', gives = 0, model = true },
   { 'BITCOUNT k -2 -1 WORD', after = 'SET k foobar', fails = 'ERR syntax error' },
   { 'BITCOUNT k 1', after = 'SET k foobar', fails = 'ERR syntax error' },
   { 'BITCOUNT k x 1', after = 'SET k foobar',
