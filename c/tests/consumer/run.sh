@@ -159,13 +159,6 @@ crossed() {
     ! grep '^latchkey_manual:' "$work/targets" && ! grep '/manual/' "$work/crossed/cmake_install.cmake"
 }
 
-# By the words of the page on installing.
-removes() {
-  "$prefix/bin/latchkey" local stop
-  words=$(grep -x 'xargs .* <build/install_manifest.txt' "$root/docs/howto/install.md") &&
-    printf '%s\n' "$words" | sed "s#build/#'$build'/#" | sh -eu && ! find "$prefix" ! -type d | grep .
-}
-
 # Names of others, hiredis' above all, must not meet an application's own.
 exports_only_its_own() {
   others=$(nm "$@" "$library" | awk 'NF == 3 && $3 !~ /^lk_/ { print $3 }')
@@ -183,7 +176,7 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((22 + $(echo "$examples" | wc -l)))"
+echo "1..$((21 + $(echo "$examples" | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
@@ -216,4 +209,3 @@ for file in $examples; do
 done
 check_with hiredis/hiredis.h 'beside another hiredis, shared' beside_hiredis -llatchkey
 check_with hiredis/hiredis.h 'beside another hiredis, static' beside_hiredis -l:liblatchkey.a
-check 'is removed' removes
