@@ -378,6 +378,7 @@ return {
   { script = 'return { err = "" }', fails = '', model = true },
   { script = 'return {}', gives = {  }, model = true },
   { script = 'return 1, 2', gives = 1, model = true },
-  { script = 'return { 1e15, -1e15 }', gives = { 1000000000000000, -1000000000000000 }, model = true },
+  { script = 'return { 1e15, -1e15 }', gives = { 1000000000000000, -1000000000000000 },
+    model = true },
   { script = 'return { "1", 1 }', gives = { '1', 1 }, model = true },
 }
