@@ -110,10 +110,11 @@ static void suspect_tls(lk_conn *conn) {
            " (if it uses TLS, its URL begins with rediss)");
 }
 
-/* conn->why says why. */
+/* conn->why says why. No certificate refuses what was secure a moment ago: TLS that fails then is a loss. */
 void lk_conn_drop_for(lk_conn *conn, int64_t now_us) {
   suspect_tls(conn);
   bool worked = conn->state == LK_CONN_UP;
+  if (worked && conn->why.status == LK_TLS) conn->why.status = LK_UNREACHABLE;
   conn->refused = !worked;
   if (worked) lk_socket_forget_unsent(conn->fd);
   hang_up(conn);

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "net/pipe_drive.h"
 #include "os/clock.h"
+#include "os/socket.h"
 #include "os/sync.h"
 #include "os/thread.h"
 
@@ -264,6 +265,16 @@ static void leave_answered(lk_pipe *pipe, lk_request *request, lk_answer *answer
   lk_pipe_let_go(pipe);
 }
 
+/* Its time is over. This thread may have been stopped while the reply came; by a step, as TLS needs one. */
+static void look_once_more(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
+  struct pollfd fd = {.fd = pipe->conn.fd, .events = POLLIN};
+  if (pipe->driving || pipe->conn.state != LK_CONN_UP || lk_poll(&fd, 1, INT64_MIN) < 1) return;
+  pipe->driving = true;
+  lk_pipe_step(pipe, fd.revents, lk_clock_us());
+  lk_pipe_run_ended(pipe);
+  pipe->driving = false;
+}
+
 void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
   lk_mutex_lock(&pipe->mutex);
   lk_conn_hide(&pipe->conn);
@@ -283,12 +294,7 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer) {
     lk_pipe_drive_once(pipe, request);
     pipe->driving = false;
   }
-  /* This thread may have been stopped while the reply came. */
-  if (!request->finished && !pipe->driving && pipe->conn.state == LK_CONN_UP) {
-    pipe->driving = true;
-    lk_pipe_read_once(pipe);
-    pipe->driving = false;
-  }
+  if (!request->finished) look_once_more(pipe);
   if (request->finished) {
     *answer = request->answer;
     free(request);
