@@ -16,10 +16,32 @@ static lk_status cluster_map_strange(lk_error *error) {
                  "the server's reply to CLUSTER SHARDS or CLUSTER SLOTS has an unknown form");
 }
 
-/* NULL where the servers do not know: then it is as whoever asked them reached them. */
-static const char *host_of(const redisReply *reply) {
-  if (!reply || reply->type != REDIS_REPLY_STRING || reply->len == 0) return NULL;
-  return strcmp(reply->str, "?") == 0 ? NULL : reply->str;
+/* The value behind a name in an array of names and values. */
+static const redisReply *cluster_map_member(const redisReply *map, const char *name) {
+  for (size_t i = 0; is_array(map, i + 2); i += 2) {
+    const redisReply *key = map->element[i];
+    if (key->type == REDIS_REPLY_STRING && strcmp(key->str, name) == 0) return map->element[i + 1];
+  }
+  return NULL;
+}
+
+static bool cluster_map_is_word(const redisReply *reply, const char *word) {
+  return reply && reply->type == REDIS_REPLY_STRING && strcmp(reply->str, word) == 0;
+}
+
+/* NULL where the servers do not know: then it is as whoever asked them reached them. Where names are preferred and a
+ * node has none, "?" stands for it, and its address is named beside. */
+static const char *host_of(const redisReply *endpoint, const redisReply *more) {
+  if (cluster_map_is_word(endpoint, "?")) endpoint = cluster_map_member(more, "ip");
+  if (!endpoint || endpoint->type != REDIS_REPLY_STRING || endpoint->len == 0) return NULL;
+  return endpoint->str;
+}
+
+/* 0: it is none. */
+static int port_of(const redisReply *reply) {
+  bool is_port =
+      reply && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0 && reply->integer <= 65535;
+  return is_port ? (int)reply->integer : 0;
 }
 
 static bool slot_of(const redisReply *reply, unsigned *out) {
@@ -61,26 +83,14 @@ static lk_status cluster_map_finish(const lk_map *map, lk_error *error) {
 
 /* ------------------------------------------------------------------------------------- shards -- */
 
-/* The value behind a name in an array of names and values. */
-static const redisReply *cluster_map_member(const redisReply *map, const char *name) {
-  for (size_t i = 0; is_array(map, i + 2); i += 2) {
-    const redisReply *key = map->element[i];
-    if (key->type == REDIS_REPLY_STRING && strcmp(key->str, name) == 0) return map->element[i + 1];
-  }
-  return NULL;
-}
-
-static bool cluster_map_is_word(const redisReply *reply, const char *word) {
-  return reply && reply->type == REDIS_REPLY_STRING && strcmp(reply->str, word) == 0;
-}
-
 static bool read_node(const redisReply *reply, bool tls, lk_map *map, bool *online) {
-  const redisReply *port = cluster_map_member(reply, tls ? "tls-port" : "port");
-  const char *host = host_of(cluster_map_member(reply, "endpoint"));
-  if (!port || port->type != REDIS_REPLY_INTEGER) return true; /* not to be reached this way */
+  int port = port_of(cluster_map_member(reply, tls ? "tls-port" : "port"));
+  const char *host = host_of(cluster_map_member(reply, "endpoint"), reply);
+  if (port == 0) map->portless = true; /* not to be reached this way */
+  if (port == 0) return true;
   *online = cluster_map_is_word(cluster_map_member(reply, "health"), "online");
   return add_node(map, (lk_map_node){.host = host,
-                                     .port = (int)port->integer,
+                                     .port = port,
                                      .master = cluster_map_is_word(
                                          cluster_map_member(reply, "role"), "master")});
 }
@@ -121,6 +131,10 @@ lk_status lk_map_read_shards(const redisReply *reply, bool tls, lk_map *out, lk_
     lk_status status = read_shard(reply->element[i], tls, out, error);
     if (status != LK_OK) return status;
   }
+  if (out->nranges == 0 && out->portless) {
+    return lk_fail(error, LK_PROTOCOL, "CLUSTER SHARDS names no %s of a master",
+                   tls ? "tls-port" : "port");
+  }
   return cluster_map_finish(out, error);
 }
 
@@ -138,8 +152,9 @@ static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *erro
     const redisReply *node = reply->element[i];
     if (!is_array(node, 2) || node->element[1]->type != REDIS_REPLY_INTEGER)
       return cluster_map_strange(error);
-    lk_map_node one = {.host = host_of(node->element[0]),
-                       .port = (int)node->element[1]->integer,
+    const redisReply *more = is_array(node, 4) ? node->element[3] : NULL;
+    lk_map_node one = {.host = host_of(node->element[0], more),
+                       .port = port_of(node->element[1]),
                        .master = i == 2};
     if (!add_node(map, one)) return lk_fail(error, LK_NOMEM, "out of memory");
   }

@@ -8,7 +8,7 @@
 
 typedef struct lk_map_node {
   const char *host; /* in the reply; NULL: as the node that answered */
-  int port;
+  int port;         /* 0: likewise */
   bool master;
 } lk_map_node;
 
@@ -23,6 +23,7 @@ typedef struct lk_map {
   lk_map_range *ranges;
   size_t nranges;
   unsigned slots; /* in all ranges together */
+  bool portless;  /* some nodes of shards were left out, since they name no port that counts */
 } lk_map;
 
 /* LK_PROTOCOL for what is no such reply; LK_CLUSTERDOWN when no slot is served. tls: which port counts. The

@@ -175,15 +175,17 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
 
 /* ------------------------------------------------------------------------------------ placing -- */
 
-/* Where a channel is to be heard now. One that is told to all nodes stays where it is heard. */
+/* Where a channel is to be heard now. One that is told to all nodes stays where it is heard, as long as that is a
+ * master: one that has left its cluster is told nothing any more. */
 static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
   const lk_link *link = channel->link;
+  bool serves = link && link->conn.state != LK_CONN_DOWN && lk_node_is_master(link->node);
   if (channel->beside) {
     lk_link *other = channels->links;
     while (other && other->wanted == 0) other = other->next;
     return link && link->wanted > 0 ? channel->link : other;
   }
-  if (!channel->sharded && link && link->conn.state != LK_CONN_DOWN) return channel->link;
+  if (!channel->sharded && serves) return channel->link;
   return lk_link_to(channels, lk_route_seat(channels->route, lk_bytes_of(channel->name)));
 }
 

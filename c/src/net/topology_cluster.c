@@ -44,8 +44,9 @@ static lk_cluster *cluster_of(lk_route *route) { return (lk_cluster *)route; }
 
 /* A node that the one `by` spoke of. */
 static lk_node *node_at(lk_cluster *c, const lk_node *by, const char *host, int port) {
-  const char *same = atomic_load(&by->target.site)->host;
-  if (!host || !*host) host = same;
+  const lk_site *same = atomic_load(&by->target.site);
+  if (!host || !*host) host = same->host;
+  if (port == 0) port = same->port;
   return lk_route_node(&c->route, lk_route_site(&c->route, host, port, NULL));
 }
 
@@ -56,15 +57,17 @@ static bool cluster_is_among(lk_node *const *nodes, size_t count, const lk_node 
   return false;
 }
 
-/* Those that are masters no more answer MOVED, or nothing: what waits for them goes elsewhere. */
-static void retire(lk_cluster *c, lk_node *const *masters, size_t count) {
+/* Those that are masters no more answer MOVED, or nothing: what waits for them goes elsewhere. true: there are such. */
+static bool retire(lk_cluster *c, lk_node *const *masters, size_t count) {
+  bool some = false;
   for (size_t i = 0; i < lk_route_count(&c->route); i++) {
     lk_node *node = lk_route_at(&c->route, i);
     if (cluster_is_among(masters, count, node)) continue;
-    atomic_store(&node->master, false);
+    if (atomic_exchange(&node->master, false)) some = true;
     atomic_store(&node->prepared, false);
     lk_node_each_pipe(node, lk_pipe_evict);
   }
+  return some;
 }
 
 /* Puts the map to use; false: no memory. *changed: it says something new. */
@@ -90,7 +93,7 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
   if (count > 0) {
     lk_node *any = cluster_is_among(masters, count, by) ? (lk_node *)(uintptr_t)by : masters[0];
     elsewhere = atomic_exchange(&c->any, any) != any;
-    retire(c, masters, count);
+    elsewhere = retire(c, masters, count) || elsewhere;
   }
   free(nodes);
   if (*changed || elsewhere) lk_route_changed(&c->route);
@@ -119,9 +122,11 @@ static lk_request *ask_map(bool old_way, int64_t deadline_us) {
   return request;
 }
 
-/* Valkey and Redis from 7.0 on have SHARDS; this user may not be allowed to ask so. */
-static bool has_no_shards(const redisReply *reply) {
-  return reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "cluster support disabled") == NULL;
+/* Valkey and Redis from 7.0 on have SHARDS; this user may not be allowed to ask so, and where that names no port of the
+ * kind that is needed SLOTS has the one that the servers send clients to. */
+static bool helps_old_way(const redisReply *reply, lk_status status) {
+  if (reply->type != REDIS_REPLY_ERROR) return status == LK_PROTOCOL;
+  return strstr(reply->str, "cluster support disabled") == NULL;
 }
 
 /* ---------------------------------------------------------------------------------- the fetch -- */
@@ -196,15 +201,15 @@ static void end_fetch(lk_cluster *c, bool learnt, bool changed) {
 static void got_map(void *user, lk_answer *answer) {
   lk_cluster *c = user;
   redisReply *reply = answer->reply;
-  bool learnt = false, changed = false;
+  lk_status status = answer->status;
+  bool changed = false;
   if (atomic_load(&c->route.shut)) {
     freeReplyObject(reply);
     return;
   }
-  if (answer->status == LK_OK) {
-    learnt = take_map(c, reply, c->old_way, c->asked, &changed, NULL) == LK_OK;
-  }
-  bool old_way = !learnt && !c->old_way && reply && has_no_shards(reply);
+  if (status == LK_OK) status = take_map(c, reply, c->old_way, c->asked, &changed, NULL);
+  bool learnt = status == LK_OK;
+  bool old_way = !learnt && !c->old_way && reply && helps_old_way(reply, status);
   freeReplyObject(reply);
   if (learnt || !ask_next(c, old_way)) end_fetch(c, learnt, changed);
 }
@@ -226,7 +231,6 @@ static lk_status learn_from(lk_cluster *c, lk_node *node, int64_t deadline_us, l
     lk_request *request = pipe ? ask_map(old_way == 1, deadline_us) : NULL;
     if (request) lk_pipe_call(pipe, request, &answer);
     bool replied = answer.status == LK_OK;
-    bool next_way = replied && has_no_shards(answer.reply);
     if (!replied) {
       status = lk_fail(error, answer.status == LK_UNSURE ? LK_UNREACHABLE : answer.status, "%s",
                        answer.why);
@@ -236,6 +240,7 @@ static lk_status learn_from(lk_cluster *c, lk_node *node, int64_t deadline_us, l
       bool changed;
       status = take_map(c, answer.reply, old_way == 1, node, &changed, error);
     }
+    bool next_way = replied && status != LK_OK && helps_old_way(answer.reply, status);
     freeReplyObject(answer.reply);
     if (!next_way) break;
   }

@@ -275,6 +275,25 @@ void fake_send(fake *f, const fake_command *command, const char *bytes) {
   lk_mutex_unlock(&f->mutex);
 }
 
+/* "subscribe" or "message", the channel, and the rest. */
+static void send_news(fake *f, const fake_command *subscribe, const char *what, const char *rest) {
+  char bytes[1024];
+  const redisReply *channel = subscribe->argv->element[1];
+  snprintf(bytes, sizeof bytes, "*3\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n%s", strlen(what), what,
+           channel->len, channel->str, rest);
+  fake_send(f, subscribe, bytes);
+}
+
+void fake_confirm(fake *f, const fake_command *subscribe) {
+  send_news(f, subscribe, "subscribe", ":1\r\n");
+}
+
+void fake_tell(fake *f, const fake_command *subscribe, const char *text) {
+  char payload[128];
+  snprintf(payload, sizeof payload, "$%zu\r\n%s\r\n", strlen(text), text);
+  send_news(f, subscribe, "message", payload);
+}
+
 void fake_hang_up(fake *f, const fake_command *command) {
   lk_mutex_lock(&f->mutex);
   if (f->links[command->link].fd >= 0) shutdown(f->links[command->link].fd, SHUT_RDWR);

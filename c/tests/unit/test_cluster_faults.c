@@ -14,6 +14,11 @@
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
+#define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
+/* Of a server that says nothing of the port for clients such as this one. */
+#define WITHOUT_PORTS                                                                              \
+  "*1\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:16383\r\n$5\r\nnodes\r\n*1\r\n*4\r\n$8\r\nendpoint\r\n" \
+  "$9\r\n127.0.0.1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
 
 enum { TEXT_MOST = 64 * 1024, MINUTE_US = 61 * 1000 * 1000 };
 
@@ -140,6 +145,72 @@ static int use_lock(void) {
   return link;
 }
 
+static void expect_command(fake_command command, const char *word, const char *reply) {
+  assert_string_equal(command.argv->element[0]->str, "CLUSTER");
+  assert_string_equal(command.argv->element[1]->str, word);
+  fake_answer(fix.server, command, reply);
+}
+
+/* All slots, at this port; 0: as whoever answers. */
+static void tell_slots(int at) {
+  char slots[200];
+  snprintf(slots, sizeof slots,
+           "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\na\r\n", at);
+  expect_command(fake_take(fix.server), "SHARDS", WITHOUT_PORTS);
+  expect_command(fake_take(fix.server), "SLOTS", slots);
+}
+
+static void ports_that_shards_do_not_name_are_those_of_slots(void **state) {
+  (void)state;
+  lk_client *first = fix.client;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, open_client, NULL), 0);
+  tell_slots(port());
+  fake_answer(fix.server, fake_take(fix.server), "-ERR unknown subcommand\r\n");
+  pthread_join(thread, NULL);
+  lk_client_close(first);
+  lk_lock_close(fix.lock);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  use_lock();
+
+  lk_route_doubt(fix.client->route);
+  tell_slots(0);
+  use_lock();
+}
+
+/* Looks of who is not heard find it held. */
+static fake_command take_subscribe(void) {
+  fake_command command = take_call();
+  while (strcmp(command.argv->element[0]->str, "EVALSHA") == 0) {
+    fake_answer(fix.server, command, HELD_BY_ANOTHER);
+    command = take_call();
+  }
+  assert_string_equal(command.argv->element[0]->str, "SUBSCRIBE");
+  return command;
+}
+
+/* Who has left a cluster, or serves no slot any more and may leave it, is told nothing of what the others publish. */
+static void a_channel_of_all_nodes_is_heard_where_a_master_is(void **state) {
+  (void)state;
+  lk_caller *task = kit_caller(fix.client);
+  fake_leave(fix.server, "SUBSCRIBE");
+  kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
+  fake_command first = take_subscribe();
+  fake_confirm(fix.server, &first);
+  UNTIL(lk_channels_is_heard(fix.client->channels, first.argv->element[1]->str));
+  free(fix.map);
+  fix.map = map_of("127.1", 0);
+  lk_route_doubt(fix.client->route);
+  fake_command second = take_subscribe();
+  assert_int_not_equal(second.link, first.link);
+  fake_confirm(fix.server, &second);
+  fake_forget(&first);
+  fake_forget(&second);
+  fake_answer(fix.server, take_call(), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_caller_free(task);
+}
+
 static void a_master_at_a_new_address_is_reached_after_thousands_of_others(void **state) {
   (void)state;
   int first = use_lock();
@@ -240,6 +311,8 @@ static void an_error_of_a_later_copy_leaves_the_first_in_doubt(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(ports_that_shards_do_not_name_are_those_of_slots),
+      TEST(a_channel_of_all_nodes_is_heard_where_a_master_is),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
       TEST(what_left_the_cluster_is_forgotten_after_a_while),

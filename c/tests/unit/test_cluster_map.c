@@ -116,8 +116,18 @@ static void of_two_masters_the_one_that_is_online_counts(void **state) {
 /* What has no port of the kind that is asked for is not reached: its slots are nobody's. */
 static void a_shard_without_a_master_serves_nothing(void **state) {
   (void)state;
-  check(true, true, "[[.slots [0 5] .nodes [[.port 1 .role .master]]]]", LK_CLUSTERDOWN, "");
-  check(true, false, "[[.slots [0 5] .nodes [[.port .x .role .master]]]]", LK_CLUSTERDOWN, "");
+  static const char *const ports[] = {".x", "0", "-", "65536"};
+  check(true, true, "[[.slots [0 5] .nodes [[.port 1 .role .master]]]]", LK_PROTOCOL, "");
+  for (size_t i = 0; i < sizeof ports / sizeof *ports; i++) {
+    char said[200];
+    snprintf(said, sizeof said, "[[.slots [0 5] .nodes [[.port %s .role .master]]]]", ports[i]);
+    check(true, false, said, LK_PROTOCOL, "");
+  }
+  check(true, false, "[[.slots [0 5] .nodes [[.port 1 .role .replica]]]]", LK_CLUSTERDOWN, "");
+  check(true, true,
+        "[[.slots [0 5] .nodes [[.port 1 .role .master]]]"
+        " [.slots [6 9] .nodes [[.tls-port 2 .role .master]]]]",
+        LK_OK, "6-9=same:2 ");
   check(true, false,
         "[[.slots [0 5] .nodes [[.port 1 .role .replica]]]"
         " [.slots [6 9] .nodes [[.port 2 .role .master .health .online]"
@@ -136,6 +146,21 @@ static void a_host_that_nobody_knows_is_that_of_who_answered(void **state) {
     snprintf(said, sizeof said, "[[1 2 [%s 71 .id []]]]", unknown[i]);
     check(false, false, said, LK_OK, "1-2=same:71 ");
   }
+}
+
+/* Names are preferred there, and this node has none. */
+static void a_node_without_a_name_is_at_its_address(void **state) {
+  (void)state;
+  check(true, false,
+        "[[.slots [1 2] .nodes [[.port 71 .ip .10.0.0.1 .endpoint .? .role .master]]]"
+        " [.slots [3 4] .nodes [[.port 72 .ip .10.0.0.2 .endpoint .h .role .master]]]"
+        " [.slots [5 6] .nodes [[.port 73 .ip .10.0.0.3 .endpoint - .role .master]]]"
+        " [.slots [7 8] .nodes [[.port 74 .ip . .endpoint .? .role .master]]]]",
+        LK_OK, "1-2=10.0.0.1:71 3-4=h:72 5-6=same:73 7-8=same:74 ");
+  check(false, false,
+        "[[1 2 [.? 71 .a [.ip .10.0.0.1]]] [3 4 [.h 72 .b [.ip .10.0.0.2]]]"
+        " [5 6 [- 73 .c [.ip .10.0.0.3]]] [7 8 [.? 74 .d []]] [9 9 [.? 0 .e]]]",
+        LK_OK, "1-2=10.0.0.1:71 3-4=h:72 5-6=same:73 7-8=same:74 9-9=same:0 ");
 }
 
 static void slots_name_their_masters_first(void **state) {
@@ -219,6 +244,7 @@ int main(void) {
       cmocka_unit_test(of_two_masters_the_one_that_is_online_counts),
       cmocka_unit_test(a_shard_without_a_master_serves_nothing),
       cmocka_unit_test(a_host_that_nobody_knows_is_that_of_who_answered),
+      cmocka_unit_test(a_node_without_a_name_is_at_its_address),
       cmocka_unit_test(slots_name_their_masters_first),
       cmocka_unit_test(a_map_without_slots_is_a_cluster_that_is_down),
       cmocka_unit_test(what_is_no_map_is_refused),
