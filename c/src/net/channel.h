@@ -32,6 +32,7 @@ struct lk_link {
   lk_conn conn;
   awaited *awaited, **last_awaited;
   bool up;          /* its channels know that it is */
+  int64_t up_us;    /* since then */
   bool pinged;      /* and nothing has come since */
   int64_t heard_us; /* when something came, or it was asked whether it is there */
   size_t wanted;    /* channels with listeners, at the last look */

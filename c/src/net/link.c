@@ -176,7 +176,7 @@ void lk_link_notice(lk_link *link) {
   if (up == link->up) return;
   link->up = up;
   link->pinged = false;
-  link->heard_us = lk_clock_us();
+  link->up_us = link->heard_us = lk_clock_us();
   forget_answers(link);
   for (lk_channel *c = link->channels->all; c; c = c->next) {
     if (c->link == link && c->state != CHANNEL_REFUSED) lk_channel_deafen(c);
@@ -184,11 +184,12 @@ void lk_link_notice(lk_link *link) {
   }
 }
 
-/* A failure to connect that will not pass by itself ends the wait of who is joining. */
+/* A failure to connect that will not pass by itself ends the wait of who is joining. What is heard beside others has
+ * no say in that, and is asked for when there is a connection again. */
 static void tell_joiners(lk_link *link) {
   if (lk_status_is_retriable((int)link->conn.why.status)) return;
   for (lk_channel *c = link->channels->all; c; c = c->next) {
-    if (c->listeners == 0 || c->link != link) continue;
+    if (c->listeners == 0 || c->beside || c->link != link) continue;
     c->why = link->conn.why;
     lk_channel_change(c, CHANNEL_REFUSED, LK_NEWS_REFUSED);
   }
@@ -208,6 +209,12 @@ static void see_silence(lk_link *link, int64_t now_us) {
   } else {
     ping(link, now_us);
   }
+}
+
+/* Behind a name that leads to another server by now, this one may be told nothing any more. */
+static void see_distrust(lk_link *link, int64_t now_us) {
+  if (!link->up || link->up_us >= lk_node_distrusted_us(link->node)) return;
+  lk_conn_drop(&link->conn, now_us, LK_READONLY, "the master has become a replica");
 }
 
 static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {
@@ -240,6 +247,7 @@ static void link_watch(lk_watched *watched, lk_wish *out) {
   lk_conn *conn = &link->conn;
   lk_link_notice(link); /* it may have been lost since the last look */
   bool needed = !link->channels->shut && link->wanted > 0;
+  see_distrust(link, now_us);
   if (needed) see_silence(link, now_us);
   lk_link_notice(link);
   if (needed && conn->state == LK_CONN_DOWN && now_us >= conn->retry_us) {

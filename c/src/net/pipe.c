@@ -185,16 +185,17 @@ void lk_pipe_evict(lk_pipe *pipe) {
   if (twin) lk_pipe_evict(twin);
 }
 
-void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
+bool lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
   lk_mutex_lock(&pipe->mutex);
-  if (sent_us >= pipe->up_us) {
+  bool stood = sent_us >= pipe->up_us;
+  if (stood) {
     pipe->distrusted = true;
     interrupt_driver(pipe);
     if (!pipe->driving) pipe->poke(pipe->poked);
   }
   lk_pipe *twin = pipe->twin;
   lk_pipe_let_go(pipe);
-  if (twin) lk_pipe_distrust(twin, sent_us);
+  return (twin && lk_pipe_distrust(twin, sent_us)) || stood;
 }
 
 bool lk_pipe_is_up(lk_pipe *pipe) {

@@ -95,8 +95,8 @@ void lk_pipe_call(lk_pipe *pipe, lk_request *request, lk_answer *answer);
 void lk_pipe_moved(lk_pipe *pipe);
 /* Others serve now what this node did: unless it answers still, what waits for it ends as `elsewhere`. */
 void lk_pipe_evict(lk_pipe *pipe);
-/* The connection that answered what was sent then is of no use: it is made anew. */
-void lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us);
+/* The connection that answered what was sent then is of no use: it is made anew. false: there is a later one. */
+bool lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us);
 /* Is the connection up? */
 bool lk_pipe_is_up(lk_pipe *pipe);
 

@@ -111,6 +111,7 @@ static lk_node *make_node(lk_route *route, const lk_site *site) {
   for (size_t i = 0; i < LK_CONNECTIONS_MAX; i++) atomic_init(&node->pipes[i], NULL);
   atomic_init(&node->master, false);
   atomic_init(&node->prepared, false);
+  atomic_init(&node->distrusted_us, 0);
   atomic_store(&route->nodes[count], node);
   atomic_store(&route->count, count + 1);
   return node;
@@ -174,6 +175,7 @@ size_t lk_route_count(lk_route *route) { return atomic_load(&route->count); }
 lk_node *lk_route_at(lk_route *route, size_t index) { return atomic_load(&route->nodes[index]); }
 lk_target *lk_node_target(lk_node *node) { return &node->target; }
 bool lk_node_is_master(const lk_node *node) { return atomic_load(&node->master); }
+int64_t lk_node_distrusted_us(const lk_node *node) { return atomic_load(&node->distrusted_us); }
 
 const char *lk_node_name(const lk_node *node) {
   const lk_site *site = atomic_load(&node->target.site);

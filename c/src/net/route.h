@@ -82,6 +82,8 @@ lk_node *lk_route_at(lk_route *route, size_t index);
 lk_target *lk_node_target(lk_node *node);
 const char *lk_node_name(const lk_node *node); /* redis://host:port/db */
 bool lk_node_is_master(const lk_node *node);
+/* Connections of one's own that came up before then are to be made anew; 0: none. The keeper is woken when it moves. */
+int64_t lk_node_distrusted_us(const lk_node *node);
 /* The first of its connections, which all share that is not of a key. NULL without memory or descriptors. */
 lk_pipe *lk_node_pipe(lk_node *node);
 

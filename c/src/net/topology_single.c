@@ -31,12 +31,15 @@ static void name_cluster(lk_answer *answer) {
            "this server is a node of a cluster: its URL is redis-cluster://host:port");
 }
 
-/* After a fail-over a provider's name leads to the new master, but the old one still answers on its connections. */
+/* After a fail-over a provider's name leads to the new master, but the old one still answers on its connections. What
+ * the new one publishes it hears only if it is a replica of that. */
 static bool single_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
-  (void)route, (void)key;
+  (void)key;
   if (answer->status != LK_OK) return false;
   if (strncmp(answer->reply->str, "READONLY", 8) == 0) {
-    lk_pipe_distrust(hop->pipe, answer->sent_us - ANEW_US);
+    if (!lk_pipe_distrust(hop->pipe, answer->sent_us - ANEW_US)) return false;
+    atomic_store(&hop->node->distrusted_us, answer->sent_us);
+    lk_keeper_poke(route->keeper);
   } else if (strncmp(answer->reply->str, "MOVED ", 6) == 0) {
     name_cluster(answer);
   }

@@ -480,6 +480,7 @@ static void a_name_that_leads_to_another_server_is_followed(void **state) {
   lk_lock *lock = kit_lock(client, LK_LOCK, "named", NULL);
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_wait *wait = kit_wait(client, "news");
 
   server_do(fix.server, "REPLICAOF 127.0.0.1 1");
   EXPECT(LK_READONLY, lk_lock_acquire(lock, NULL, 0, &kit_error));
@@ -488,6 +489,8 @@ static void a_name_that_leads_to_another_server_is_followed(void **state) {
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, PATIENCE_MS, &kit_error));
   assert_int_equal(server_number(other, "EXISTS named"), 1);
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  UNTIL(server_number(other, "PUBLISH news 0") == 1);
+  lk_wait_close(wait);
   lk_lock_close(lock);
   lk_client_close(client);
   server_stop(other);

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "fake.h"
+#include "harness/ask.h"
 #include "harness/client.h"
 #include "kit.h"
 #include "net/pipe_drive.h"
+#include "os/clock.h"
 #include "os/sync.h"
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
@@ -67,11 +69,8 @@ static fake_command take_verb(const char *verb) {
 }
 
 static void confirm(fake_command command) {
-  char reply[200];
-  const char *channel = command.argv->element[1]->str;
-  snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(channel),
-           channel);
-  fake_answer(fix.server, command, reply);
+  fake_confirm(fix.server, &command);
+  fake_forget(&command);
 }
 
 static void release(int task) {
@@ -177,12 +176,12 @@ static bool is_heard_soon(uint64_t before) {
 
 /* As if a caller wrote, and had lost the processor to the server by that. It counts only where the keeper sleeps by
  * then: before that it needs the mutex, too. */
-static bool is_heard_beside_a_writer(const fake_command *listening, const char *message) {
+static bool is_heard_beside_a_writer(const fake_command *listening) {
   lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
   uint64_t before = atomic_load(&fix.client->counts->messages);
   kit_pause();
   lk_mutex_lock(&pipe->mutex);
-  fake_send(fix.server, listening, message);
+  fake_tell(fix.server, listening, "0");
   bool heard = is_heard_soon(before);
   lk_mutex_unlock(&pipe->mutex);
   return heard;
@@ -190,28 +189,98 @@ static bool is_heard_beside_a_writer(const fake_command *listening, const char *
 
 static void a_message_does_not_wait_for_who_writes(void **state) {
   enum { ROUNDS = 20 };
-  char reply[200], message[200];
   bool heard = false;
   (void)state;
   fake_leave(fix.server, "SUBSCRIBE");
   begin(0);
   answer_script("lock/acquire", HELD_BY_ANOTHER);
   fake_command listening = take_verb("SUBSCRIBE");
-  const char *channel = listening.argv->element[1]->str;
-  snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(channel),
-           channel);
-  snprintf(message, sizeof message, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$1\r\n0\r\n",
-           strlen(channel), channel);
-  fake_send(fix.server, &listening, reply);
+  fake_confirm(fix.server, &listening);
   for (int round = 0; round < ROUNDS && !heard; round++) {
     answer_script("lock/acquire", HELD_BY_ANOTHER);
-    heard = is_heard_beside_a_writer(&listening, message);
+    heard = is_heard_beside_a_writer(&listening);
   }
   answer_script("lock/acquire", TAKEN);
   EXPECT(LK_OK, kit_end(&fix.jobs[0]));
   assert_true(heard);
   release(0);
   fake_forget(&listening);
+}
+
+/* Of who waits for this one; others that look find it held. */
+static fake_command take_look_at(const char *name) {
+  fake_command look = fake_take_script(fix.server, "lock/acquire");
+  while (strcmp(look.argv->element[3]->str, name) != 0) {
+    fake_answer(fix.server, look, HELD_BY_ANOTHER);
+    look = fake_take_script(fix.server, "lock/acquire");
+  }
+  return look;
+}
+
+/* Its name may lead to another server by now. Who was the master hears nothing of what that one publishes, unless it is a
+ * replica of it. */
+static void channels_are_asked_for_anew_where_the_server_has_become_a_replica(void **state) {
+  (void)state;
+  enum { LONG_US = 2 * 1000 * 1000 };
+  lk_lock *another = kit_lock(fix.client, LK_LOCK, "another", NULL);
+  fake_leave(fix.server, "SUBSCRIBE");
+  begin(0);
+  fake_command first = take_verb("SUBSCRIBE");
+  fake_confirm(fix.server, &first);
+  UNTIL(lk_channels_is_heard(fix.client->channels, first.argv->element[1]->str));
+  lk_clock_shift_us(LONG_US);
+  kit_begin_acquire(&fix.jobs[1], another, fix.tasks[1], 0);
+  fake_answer(fix.server, take_look_at("another"), "-READONLY You can't write\r\n");
+  EXPECT(LK_READONLY, kit_end(&fix.jobs[1]));
+  fake_command second = take_verb("SUBSCRIBE");
+  assert_int_not_equal(second.link, first.link);
+  fake_forget(&first);
+  confirm(second);
+  fake_answer(fix.server, take_look_at("job"), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.jobs[0]));
+  release(0);
+  lk_lock_close(another);
+}
+
+/* Its greetings come in one piece: its name, and the library's name and version. */
+static void refuse_connection(void) {
+  enum { GREETINGS = 3 };
+  for (int i = 0; i < GREETINGS; i++) {
+    fake_answer(fix.server, take_verb("CLIENT"), i == 0 ? "-ERR no\r\n" : "");
+  }
+}
+
+/* As a wrong password does. It ends the wait of who waits for that connection alone. */
+static void what_is_heard_beside_is_asked_for_after_a_refused_connection(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.answers = true;
+  lk_client *client = kit_client(fake_url(fix.server), &options);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller *task = kit_caller(client);
+  fake_leave(fix.server, "CLIENT");
+  kit_begin_acquire(&fix.jobs[0], lock, task, LK_FOREVER);
+  refuse_connection();
+  EXPECT(LK_SERVER, kit_end(&fix.jobs[0]));
+  fake_leave(fix.server, "SUBSCRIBE");
+  kit_begin_acquire(&fix.jobs[0], lock, task, LK_FOREVER);
+  fake_command both[2];
+  int beside = 0; /* they come in any order */
+  for (int i = 0; i < 2; i++) {
+    both[i] = take_verb("SUBSCRIBE");
+    if (strcmp(both[i].argv->element[1]->str, LK_ASK_CHANNEL) == 0) beside++;
+    fake_confirm(fix.server, &both[i]);
+  }
+  assert_int_equal(beside, 1);
+  for (int i = 0; i < 2; i++) {
+    fake_tell(fix.server, &both[i], "0");
+    fake_forget(&both[i]);
+  }
+  answer_script("lock/acquire", TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.jobs[0]));
+  lk_lock_close(lock);
+  lk_caller_free(task);
+  lk_client_close(client);
 }
 
 static lk_client *open_with_keepalive(int64_t keepalive_ms) {
@@ -271,6 +340,8 @@ int main(void) {
       TEST(a_refusal_to_leave_is_none_to_who_comes),
       TEST(the_next_in_line_asks_again_for_what_was_refused),
       TEST(a_message_does_not_wait_for_who_writes),
+      TEST(channels_are_asked_for_anew_where_the_server_has_become_a_replica),
+      TEST(what_is_heard_beside_is_asked_for_after_a_refused_connection),
       TEST(a_connection_that_only_listens_is_asked_whether_it_is_there),
       TEST(the_system_asks_whether_an_idle_connection_is_there),
   };
