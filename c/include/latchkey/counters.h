@@ -323,7 +323,8 @@ LK_API lk_permit *lk_op_permit(lk_op *op);
  *         trying); LK_DENIED, LK_AUTH and the other refusals of lk_eval(); LK_INVALID, LK_CLOSED, LK_FORKED
  * @blocks command_ms
  * @threads any
- * @after-io on any status but LK_OK and LK_LOST they are free when the lease ends, at the latest
+ * @after-io on any status but LK_OK and LK_LOST they are free when the lease ends, at the latest. After LK_UNSURE,
+ *           LK_DENIED, LK_AUTH and what is retriable the library goes on trying meanwhile
  * @since 0.1.0
  */
 LK_API lk_status lk_permit_release(lk_permit *permit, lk_error *error);

@@ -24,11 +24,21 @@ typedef struct lk_undo lk_undo;
 typedef struct lk_asked lk_asked;
 typedef struct lk_saying lk_saying;
 
+/* The name of a hold that ends with its lease, without a release. */
+typedef struct lk_left_hold {
+  uint64_t serial;
+  int64_t until_us;
+} lk_left_hold;
+
+enum { LK_LEFT_MAX = 32 };
+
 /* What a client holds, for the floor above. Guarded by the client's mutex. */
 typedef struct lk_holds {
   void *tree; /* of lk_record by kind and name: tsearch(3) */
   lk_record *all;
-  size_t count; /* of holds */
+  size_t count;                   /* of holds */
+  lk_left_hold left[LK_LEFT_MAX]; /* the last ones, in turn */
+  size_t left_turn;
   void (*clear)(
       lk_client *client); /* it closes, and lets go of everything; NULL: it never had a lock */
   void (*tell)(const lk_client *client, int what,

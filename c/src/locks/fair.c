@@ -64,12 +64,13 @@ static void fair_refuse(lk_lock *lock, uint64_t ticket) {
 }
 
 /* Nobody waits under this name. Does it have what it was given? The message may come after the answer that said so:
- * while its release is under way, too, which is to be answered before anything else is done for that name. */
+ * while its release is under way, too, which is to be answered before anything else is done for that name; and when its
+ * caller has been freed, which leaves it its lease. */
 static void fair_told_late(const lk_record *record, uint64_t ticket) {
   lk_hold *leaving = lk_record_leaving_as(record, ticket);
   if (leaving) {
     leaving->told_again = true;
-  } else if (!lk_record_is_held_as(record, ticket)) {
+  } else if (!lk_record_is_held_as(record, ticket) && !lk_hold_was_let_go(record->client, ticket)) {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a record with waiters is told */
     fair_refuse(record->first->lock, ticket);
   }

@@ -114,10 +114,26 @@ void lk_hold_count_loss(lk_hold *hold) {
   lk_mutex_unlock(&hold->lock->client->mutex);
 }
 
+/* The message of a grant may come later than the answer that said so, and is not to end the lease. */
+static void note_left(lk_holds *holds, const lk_hold *hold) {
+  lk_left_hold *left = &holds->left[holds->left_turn++ % LK_LEFT_MAX];
+  *left = (lk_left_hold){hold->serial, lk_watch_deadline_us(hold->watch)};
+}
+
+bool lk_hold_was_let_go(const lk_client *client, uint64_t serial) {
+  int64_t now_us = lk_clock_us();
+  for (size_t i = 0; i < LK_LEFT_MAX; i++) {
+    const lk_left_hold *left = &client->holds.left[i];
+    if (left->serial == serial && now_us < left->until_us) return true;
+  }
+  return false;
+}
+
 void lk_hold_let_go(lk_hold *hold) {
   lk_client *client = hold->lock->client;
   lk_mutex_lock(&client->mutex);
   if (lk_watch_look(hold->watch) != LK_LOST_NOT) holds_count_loss(hold);
+  if (hold->watch && hold->lock->row->queues) note_left(&client->holds, hold);
   lk_watch *watch = lk_hold_take(hold);
   lk_mutex_unlock(&client->mutex);
   if (!watch) return;

@@ -127,7 +127,9 @@ static const lk_want wants_permits = {.back = "permit/release",
 static acquiring *permits_new_acquire(lk_permits *permits, size_t count, int64_t wait_ms,
                                       lk_status *status, lk_error *error) {
   acquiring *a = NULL;
-  *status = permits ? LK_OK : lk_fail(error, LK_INVALID, "the permits are NULL");
+  *status = permits ? lk_client_enter(permits->counter.client, error)
+                    : lk_fail(error, LK_INVALID, "the permits are NULL");
+  if (*status == LK_OK) lk_client_leave(permits->counter.client); /* as of a tally */
   if (*status == LK_OK && (count < 1 || count > LK_PERMITS_AT_ONCE)) {
     *status = lk_fail(error, LK_INVALID, "count must be from 1 to %d", LK_PERMITS_AT_ONCE);
   }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/client.h"
 #include "kit.h"
 #include "server.h"
 
@@ -378,6 +379,27 @@ static void a_child_ends_nothing_of_its_parents(void **state) {
   close_family(&f);
 }
 
+/* It may be in the middle of anything when it forks, and its mutexes stay as they are then. */
+static void a_child_waits_for_no_mutex_of_its_parents(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  lk_permits *permits;
+  lk_permit *permit;
+  options.answers = true;
+  lk_client *client = kit_client(server_url(srv), &options);
+  EXPECT(LK_OK, lk_permits_open(client, "pool", NULL, &permits, &kit_error));
+  lk_mutex_lock(&client->mutex);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(lk_permits_acquire(permits, 1, 0, &permit, NULL) == LK_FORKED ? 0 : 1);
+  }
+  lk_mutex_unlock(&client->mutex);
+  assert_child(child);
+  lk_permits_close(permits);
+  lk_client_close(client);
+}
+
 #ifndef __SANITIZE_THREAD__ /* which cannot follow threads of a forked child */
 static int work_with_own_client(void) {
   lk_client *client;
@@ -469,6 +491,7 @@ int main(void) {
       TEST(closing_leaves_no_thread_and_no_descriptor),
       TEST(a_child_can_do_nothing_with_its_parents_client),
       TEST(a_child_ends_nothing_of_its_parents),
+      TEST(a_child_waits_for_no_mutex_of_its_parents),
 #ifndef __SANITIZE_THREAD__
       TEST(a_child_opens_a_client_of_its_own),
       TEST(a_child_with_its_parents_number_is_a_child),

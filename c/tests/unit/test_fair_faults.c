@@ -25,7 +25,6 @@ typedef struct fixture {
   lk_caller *task;
   kit_job job;
   fake_command listening; /* SUBSCRIBE: messages go out behind its answer */
-  char channel[256];
 } fixture;
 
 static fixture fix;
@@ -71,21 +70,13 @@ static void copy(const fake_command *command, size_t index, char text[LK_OWNER_M
 }
 
 static void confirm(void) {
-  char bytes[400];
   fix.listening = fake_take(fix.server);
   assert_string_equal(fix.listening.argv->element[0]->str, "SUBSCRIBE");
-  snprintf(fix.channel, sizeof fix.channel, "%s", fix.listening.argv->element[1]->str);
-  snprintf(bytes, sizeof bytes, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
-           strlen(fix.channel), fix.channel);
-  fake_send(fix.server, &fix.listening, bytes);
+  fake_confirm(fix.server, &fix.listening);
 }
 
 static void tell_ticket(const char *owner) {
-  char bytes[800];
-  const char *ticket = strrchr(owner, ':') + 1;
-  snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-           strlen(fix.channel), fix.channel, strlen(ticket), ticket);
-  fake_send(fix.server, &fix.listening, bytes);
+  fake_tell(fix.server, &fix.listening, strrchr(owner, ':') + 1);
 }
 
 /* The waiter's client has read the message, and the waiter has not acted on it yet. */
@@ -334,6 +325,24 @@ static void a_ticket_of_a_hold_that_was_released_is_given_back(void **state) {
   end_other(&o);
 }
 
+/* What a freed caller held ends with its lease: its work may go on until then. */
+static void a_ticket_of_a_hold_that_was_let_go_ends_it_no_sooner(void **state) {
+  (void)state;
+  other holder, waiter;
+  begin_other(&holder);
+  confirm();
+  answer(take("fair/wait_renew"), WAIT);
+  begin_other(&waiter);
+  tell_ticket(holder.owner);
+  EXPECT(LK_OK, kit_end(&holder.job));
+  lk_caller_free(holder.task);
+  tell_ticket(holder.owner);
+  tell_ticket("lk-x:777"); /* what comes of it comes behind */
+  answer(take_release_of(":777"), GONE);
+  end_other(&waiter);
+  lk_lock_close(holder.lock);
+}
+
 /* ---------------------------------------------------------------------------------- lost answers -- */
 
 static void an_acquire_without_an_answer_is_looked_after(void **state) {
@@ -412,6 +421,7 @@ int main(void) {
       TEST(a_ticket_of_a_call_that_went_out_twice_is_confirmed),
       TEST(a_ticket_of_a_hold_that_is_released_waits_for_the_answer),
       TEST(a_ticket_of_a_hold_that_was_released_is_given_back),
+      TEST(a_ticket_of_a_hold_that_was_let_go_ends_it_no_sooner),
       TEST(an_acquire_without_an_answer_is_looked_after),
       TEST(an_acquire_that_was_not_heard_is_made_under_another_name),
       TEST(leaving_goes_on_until_it_is_answered),
