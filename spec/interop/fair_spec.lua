@@ -288,6 +288,21 @@ describe('a fair lock between latchkey and Redisson', function()
     assert.is_true(eva.has)
   end)
 
+  -- Until then it counts as a waiter. Others of latchkey drop both as soon as its heartbeat ends.
+  it('loses the record of a dead waiter that Redisson dropped, a heartbeat later', function()
+    local kim = Redisson:new(world, { owner = 'c0ffee-2:1' })
+    Redisson:new(world, { owner = 'c0ffee-1:1' }):lock()
+    fair.acquire(world, 'lk-ann:1', 1, { heartbeat = 5000 })
+    world:advance(35001)
+    kim:lock()
+    assert.equal(0, world:command('LLEN', fair.KEYS[2]))
+    assert.equal(1, world:command('HLEN', fair.KEYS[4]))
+
+    world:advance(5000)
+
+    assert.equal(0, world:command('HLEN', fair.KEYS[4]))
+  end)
+
   it('wakes a waiter of Redisson that sleeps beside a free lock', function()
     local jim, bob = Person.new(world, 'redisson', 1), Person.new(world, 'latchkey', 2)
     bob:come()

@@ -25,7 +25,6 @@ typedef struct fixture {
   kit_job jobs[2];
   char owners[2][LK_OWNER_MAX + 1];
   fake_command listening; /* SUBSCRIBE: messages go out behind its answer */
-  char channel[256];
 } fixture;
 
 static fixture fix;
@@ -62,21 +61,13 @@ static void answer(fake_command command, const char *bytes) {
 }
 
 static void confirm(void) {
-  char bytes[400];
   fix.listening = fake_take(fix.server);
   assert_string_equal(fix.listening.argv->element[0]->str, "SUBSCRIBE");
-  snprintf(fix.channel, sizeof fix.channel, "%s", fix.listening.argv->element[1]->str);
-  snprintf(bytes, sizeof bytes, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
-           strlen(fix.channel), fix.channel);
-  fake_send(fix.server, &fix.listening, bytes);
+  fake_confirm(fix.server, &fix.listening);
 }
 
 static void tell_ticket(const char *owner) {
-  char bytes[800];
-  const char *ticket = strrchr(owner, ':') + 1;
-  snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-           strlen(fix.channel), fix.channel, strlen(ticket), ticket);
-  fake_send(fix.server, &fix.listening, bytes);
+  fake_tell(fix.server, &fix.listening, strrchr(owner, ':') + 1);
 }
 
 static void queue_up(int i, int64_t wait_ms) {
@@ -208,6 +199,43 @@ static void an_answer_about_a_name_that_was_given_up_is_not_heard(void **state) 
   expect_looks();
 }
 
+/* The first in line, which sleeps; what happens to it waits until it is let go. NULL: it does something. */
+static lk_attempt *hold_first(void) {
+  lk_mutex_lock(&fix.client->mutex);
+  lk_attempt *a = fix.lock->record->first;
+  bool sleeps = !a->base.steps.running && !a->base.steps.happened && a->beat.listed;
+  if (sleeps) a->base.steps.held = true;
+  lk_mutex_unlock(&fix.client->mutex);
+  return sleeps ? a : NULL;
+}
+
+static void let_go(lk_attempt *a) {
+  lk_mutex_lock(&fix.client->mutex);
+  a->base.steps.held = false;
+  lk_mutex_unlock(&fix.client->mutex);
+  lk_steps_tell(&a->base.steps, 0);
+}
+
+/* Of the old one nobody asks any more, and the new one is not known to the server yet. */
+static void a_new_name_is_in_no_heartbeat(void **state) {
+  (void)state;
+  lk_attempt *a = NULL;
+  answer(begin(LK_FOREVER), WAIT);
+  UNTIL((a = hold_first()) != NULL);
+  lk_attempt_name_anew(a);
+  bool listed = a->beat.listed;
+  lk_attempt_owner(a, fix.owners[0]);
+  let_go(a);
+  assert_false(listed);
+  for (int i = 0; i < 2; i++) {
+    fake_command look = fake_take(fix.server);
+    bool anew = strcmp(fake_arg(&look, 1), fix.owners[0]) == 0;
+    assert_true(anew || strcmp(fake_arg(&look, 1), fix.owners[1]) == 0);
+    answer(look, anew ? "*2\r\n:1\r\n:1\r\n" : YOURS);
+  }
+  for (int i = 0; i < 2; i++) EXPECT(LK_OK, kit_end(&fix.jobs[i]));
+}
+
 static void who_gives_up_meanwhile_is_told_nothing(void **state) {
   (void)state;
   fake_command beats = begin(HEARTBEAT_MS / 2);
@@ -227,6 +255,7 @@ int main(void) {
       TEST(each_asks_by_itself_after_an_error),
       TEST(each_asks_by_itself_where_no_answer_comes),
       TEST(an_answer_about_a_name_that_was_given_up_is_not_heard),
+      TEST(a_new_name_is_in_no_heartbeat),
       TEST(who_gives_up_meanwhile_is_told_nothing),
   };
 #undef TEST

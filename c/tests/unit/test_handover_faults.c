@@ -120,6 +120,10 @@ static void pass(int64_t ms) {
   UNTIL(lk_now_ms() >= since_ms + ms);
 }
 
+static uint64_t handed_over(void) {
+  return atomic_load(&fix.client->counts->kinds[LK_LOCK].handed_over);
+}
+
 static fake_command expect_undone(const char *owner) {
   fake_command release = take("lock/release");
   assert_string_equal(fake_arg(&release, 1), owner);
@@ -141,6 +145,7 @@ static void the_heirs_lease_counts_from_the_send(void **state) {
   assert_in_range(lk_lock_remaining_ms(fix.lock, fix.waiter), 1, LEASE_MS - 200);
   lk_lock_owner(fix.lock, fix.waiter, now, sizeof now);
   assert_string_equal(now, heir);
+  assert_int_equal(handed_over(), 1);
 }
 
 static void a_hold_that_was_lost_before_leaves_the_waiter_trying(void **state) {
@@ -173,6 +178,24 @@ static void a_waiter_that_is_just_looking_looks_again_after_a_loss(void **state)
 }
 
 /* ----------------------------------------------------------------------------------- not answered -- */
+
+/* It sleeps as long as another's lease, and the lock may be free. */
+static void a_sleeping_waiter_looks_again_after_a_release_without_an_answer(void **state) {
+  (void)state;
+  char old[LK_OWNER_MAX + 1], heir[LK_OWNER_MAX + 1];
+  lk_lock_close(fix.lock);
+  fix.lock = open_lock(0, -1);
+  hold(old);
+  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, LK_FOREVER);
+  let_wait(heir);
+  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  fake_command release = take("lock/release");
+  EXPECT(LK_UNSURE, kit_end(&fix.release));
+  answer(expect_undone(old), RELEASED);
+  answer(take("lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&release);
+}
 
 static void a_lost_reply_undoes_the_old_name_then_the_new_one(void **state) {
   (void)state;
@@ -297,6 +320,7 @@ static void what_a_cancelled_waiter_is_handed_goes_back(void **state) {
   assert_int_equal(atomic_load(&t.times), 1);
   assert_int_equal(t.status, LK_CANCELLED);
   assert_int_equal(lk_lock_hold_count(fix.lock, fix.waiter), 0);
+  assert_int_equal(handed_over(), 0); /* of those that were acquired */
 }
 
 static void *run_close(void *client) {
@@ -403,6 +427,7 @@ int main(void) {
       TEST(the_heirs_lease_counts_from_the_send),
       TEST(a_hold_that_was_lost_before_leaves_the_waiter_trying),
       TEST(a_waiter_that_is_just_looking_looks_again_after_a_loss),
+      TEST(a_sleeping_waiter_looks_again_after_a_release_without_an_answer),
       TEST(a_lost_reply_undoes_the_old_name_then_the_new_one),
       TEST(the_new_name_is_undone_after_the_old_one),
       TEST(a_refusal_is_the_releasers_and_the_waiter_goes_on),

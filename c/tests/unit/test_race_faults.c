@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What other threads do in the middle of a call. The linker hands every pthread_mutex_unlock() to this
- * file, so that a call can be stopped at the moment when it lets go of the client's mutex.
+ * file, so that a call can be stopped at the moment when it lets go of the client's mutex; and every calloc() and
+ * free(), so that one piece of memory can be made unreadable as soon as it is freed.
  */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include <latchkey/multilock.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "fake.h"
 #include "kit.h"
 #include "locks/attempt.h"
@@ -17,7 +23,7 @@ typedef struct fixture {
   lk_lock *lock;
   lk_caller *task;
   pthread_t thread;
-  pthread_mutex_t *mutex; /* of the client that may be gone by then */
+  pthread_mutex_t *mutex; /* of the client that may be gone by then; NULL: any */
   bool (*is_moment)(void);
   int unlocks;
   atomic_bool stopped, goes_on;
@@ -34,7 +40,7 @@ int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
-  bool stops = is_watched && mutex == fix.mutex && fix.is_moment();
+  bool stops = is_watched && (!fix.mutex || mutex == fix.mutex) && fix.is_moment();
   int result = __real_pthread_mutex_unlock(mutex);
   if (stops) {
     is_watched = false;
@@ -42,6 +48,33 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
     UNTIL(atomic_load(&fix.goes_on));
   }
   return result;
+}
+
+static atomic_size_t
+    guarded_size; /* of the next piece that is to have a page of its own; 0: none */
+static void *_Atomic guarded;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+
+void *__wrap_calloc(size_t count, size_t size) {
+  size_t wanted = size;
+  bool guards = count == 1 && size > 0 && atomic_compare_exchange_strong(&guarded_size, &wanted, 0);
+  if (!guards) return __real_calloc(count, size);
+  void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true(page != MAP_FAILED);
+  atomic_store(&guarded, page);
+  return page;
+}
+
+void __wrap_free(void *memory) {
+  if (!memory || memory != atomic_load(&guarded)) {
+    __real_free(memory);
+  } else {
+    mprotect(memory, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
+  }
 }
 
 /* A call has begun, and now has what it came for. */
@@ -137,6 +170,90 @@ static void a_hold_may_be_released_while_somebody_asks_about_it(void **state) {
   assert_in_range(fix.remaining_ms, 0, 30000);
 }
 
+/* A majority of three servers, which are one. What is known of it is of the size of this. */
+enum { MEMBERS = 3 };
+typedef struct majority {
+  void *next;
+  uint64_t numbers[2];
+} majority;
+
+typedef struct trio {
+  lk_client *clients[MEMBERS];
+  lk_lock *locks[MEMBERS];
+  lk_multilock *multi;
+  lk_caller *task;
+  pthread_t thread;
+  bool releases;
+  lk_status status;
+  atomic_bool done;
+} trio;
+
+static void *run_trio(void *argument) {
+  trio *t = argument;
+  t->status = t->releases ? lk_multilock_release(t->multi, t->task, NULL, NULL)
+                          : lk_multilock_acquire(t->multi, t->task, LK_FOREVER, NULL, NULL);
+  atomic_store(&t->done, true);
+  return NULL;
+}
+
+/* Every call is granted, as soon as it comes. */
+static void call_trio(trio *t, bool releases) {
+  t->releases = releases;
+  atomic_store(&t->done, false);
+  assert_int_equal(pthread_create(&t->thread, NULL, run_trio, t), 0);
+  while (!atomic_load(&t->done)) {
+    if (fake_is_idle(fix.server)) {
+      kit_pause();
+    } else {
+      fake_answer(fix.server, fake_take(fix.server), TAKEN);
+    }
+  }
+  pthread_join(t->thread, NULL);
+}
+
+static void open_trio(trio *t) {
+  for (int i = 0; i < MEMBERS; i++) {
+    t->clients[i] = kit_client(fake_url(fix.server), NULL);
+    t->locks[i] = kit_lock(t->clients[i], LK_LOCK, "job", NULL);
+  }
+  t->task = kit_caller(t->clients[0]);
+  EXPECT(LK_OK, lk_multilock_open(t->locks, MEMBERS, 2, &t->multi, &kit_error));
+}
+
+static void close_trio(trio *t) {
+  lk_multilock_close(t->multi);
+  lk_caller_free(t->task);
+  for (int i = 0; i < MEMBERS; i++) {
+    lk_lock_close(t->locks[i]);
+    lk_client_close(t->clients[i]);
+  }
+}
+
+static trio three;
+
+static void *ask_three(void *unused) {
+  (void)unused;
+  is_watched = true;
+  fix.remaining_ms = lk_multilock_remaining_ms(three.multi, three.task);
+  return NULL;
+}
+
+static bool is_first_unlock(void) { return true; }
+
+static void a_majority_may_be_released_while_somebody_asks_about_it(void **state) {
+  (void)state;
+  open_trio(&three);
+  atomic_store(&guarded_size, sizeof(majority));
+  call_trio(&three, false);
+  EXPECT(LK_OK, three.status);
+  assert_int_equal(atomic_load(&guarded_size), 0);
+  stop_in(ask_three, is_first_unlock);
+  call_trio(&three, true);
+  go_on();
+  assert_in_range(fix.remaining_ms, 0, 30000);
+  close_trio(&three);
+}
+
 static void close_lost(lk_watch *watch, lk_lost_reason reason, void *user) {
   (void)reason, (void)user;
   lk_watch_close(watch);
@@ -204,6 +321,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(an_acquire_may_end_before_the_call_that_begins_it),
       TEST(a_hold_may_be_released_while_somebody_asks_about_it),
+      TEST(a_majority_may_be_released_while_somebody_asks_about_it),
       TEST(a_watch_may_be_lost_and_closed_while_it_is_opened),
       TEST(a_permit_that_cannot_be_given_back_is_not_said_to_be_free),
   };
