@@ -53,6 +53,12 @@ describe('lint', function()
     assert.equal('owner', findings[1].rule)
   end)
 
+  it('takes an owner that is compared with literals alone for one that is not compared', function()
+    local findings = lint.run({ FIXTURES .. 'named/release.lua' })
+
+    assert.same({ 'owner' }, rules_of(findings))
+  end)
+
   it('tells of keys and arguments that only the contract has', function()
     local findings = lint.run({ FIXTURES .. 'unread/take.lua' })
 

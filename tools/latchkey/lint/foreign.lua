@@ -170,7 +170,9 @@ local function owner(script, report)
     end
   end
   parser.walk(script.block, function(node)
-    if node.tag == 'Operator' and (node.op == '==' or node.op == '~=') then
+    local compares = node.tag == 'Operator' and (node.op == '==' or node.op == '~=')
+    -- What is compared with a text that is written out may be empty or not, but is nobody's.
+    if compares and not (LITERAL[node[1].tag] or LITERAL[node[2].tag]) then
       mind(node)
     elseif node.tag == 'Call' and not is_publish(node) then
       for i = 2, #node do
