@@ -141,6 +141,41 @@ describe('latchkey bind c', function()
     assert.matches('permit/renew has no typed call: the argument "ids" may be left out', result.err)
   end)
 
+  -- What is in a contract may come from somebody else; none of it becomes code.
+  it('writes what compiles whatever names and texts a contract has', function()
+    own_lock.write(folder, 'acquire', 'if ARGV[4] then return { 1, ARGV[3] } end\n'
+      .. "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n", {
+        ['  - ttl  '] = '  - class  text  0..9  /* which\n'
+          .. '  - text5  choice  */ int main(void) { return 7; } /*|b  one\n  - ttl  ',
+        ['  - OK   taken\n'] = '  - OK   taken\n  - {1, who}  his\n  - 1  its\n'
+          .. "  - 'a-b'  one\n  - 'a.b'  other\n" })
+    bind(folder .. '/scripts')
+    compile('#include "calls.h"\nint main(void) {\n  (void)acme_acquire;\n'
+      .. '  (void)acme_renew;\n  (void)acme_release;\n  (void)acme_release_bell;\n'
+      .. '  return (int)ACME_ACQUIRE_1 + (int)ACME_ACQUIRE_1_2 + (int)ACME_ACQUIRE_TEXT_A_B_2 > 0 '
+      .. '? 3 : 4;\n}\n')
+
+    assert.equal(3, program.start_any(folder .. '/app', {}, { env = {
+      LD_LIBRARY_PATH = path.dirname(program.path) } }):wait().code)
+  end)
+
+  it('gives two scripts no function of one name, in C or Lua', function()
+    for from, to in pairs({ ['a_b/c'] = 'acme/renew', ['a/b_c'] = 'acme/acquire' }) do
+      local file, old = ('%s/scripts/%s'):format(folder, from), folder .. '/scripts/' .. to
+      dir.makepath(path.dirname(file))
+      utils.writefile(file .. '.lua', utils.readfile(old .. '.lua'))
+      utils.writefile(file .. '.contract', (utils.readfile(old .. '.contract'):gsub(to, from)))
+    end
+    local in_c = bind(folder .. '/scripts')
+    compile('#include "calls.h"\nint main(void) { (void)a_b_c; return 0; }\n')
+    local in_lua = program.run({ 'bind', 'lua', '--dir', folder .. '/scripts', '-o',
+      folder .. '/calls.lua' })
+
+    for _, result in ipairs({ in_c, in_lua }) do
+      assert.matches('a_b/c has no typed call: a_b_c is the name of a call of a/b_c', result.err)
+    end
+  end)
+
   it('is wrong use without scripts', function()
     assert.equal(64, program.run({ 'bind', 'c', '--dir', '/nowhere' }).code)
     assert.equal(64, program.run({ 'bind', 'cobol', '--dir', folder .. '/scripts' }).code)

@@ -115,6 +115,13 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('LK_SCRIPT', err.status)
   end)
 
+  it('tell replies apart where an argument is called as what they use', function()
+    calls = module_of({ script_of((SCRIPT:gsub('%- owner    owner', '- type     owner'))) })
+
+    assert.equal('OK', calls.acme_step(world, 'm', 5, 'ann', 'UP').is)
+    assert.equal('integer', calls.acme_step(world, 'm', 2, 'ann', 'UP').is)
+  end)
+
   it('hand on what the server refuses', function()
     world:command('SET', 'acme:l:count', 'x')
 

@@ -68,12 +68,16 @@ static inline lk_status lk_bound_run(lk_client *client, lk_bytes *words, size_t 
 
 local NAME_MAX = 512
 
--- Words of C, and names that the functions use themselves.
+-- Words of C and C++, macros that compilers have without being asked, and names that the functions
+-- use themselves.
 local RESERVED = {}
-for word in ([[auto bool break case char client const continue default do double else enum error
-  extern float for goto if inline int is long name raw register reply restrict return short signed
-  sizeof source static status struct switch text type typedef union unsigned void volatile while
-  words]]):gmatch('%S+') do
+for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char class
+  client compl const constexpr continue decltype default delete do double else enum error explicit
+  export extern false float for friend goto i386 if inline int is linux long mutable name namespace
+  new noexcept not not_eq nullptr operator or or_eq private protected public raw register reply
+  restrict return short signed sizeof snprintf source static status strchr strcmp strlen struct
+  switch template text this throw true try type typedef typeid typename typeof union unix unsigned
+  using virtual void volatile wchar_t while words xor xor_eq]]):gmatch('%S+') do
   RESERVED[word] = true
 end
 
@@ -102,7 +106,7 @@ local function characters(text)
 end
 
 local function comment(text)
-  return (text:gsub('%*/', '* /'))
+  return (text:gsub('%*/', '* /'):gsub('/%*', '/ *'))
 end
 
 -- What stands before and behind the name, and whether it is in braces; nil: no call can form it.
@@ -181,6 +185,11 @@ local function outcomes_of(h, prefix)
     else
       test = bare_test(shape)
     end
+    local plain, copies = name, 1
+    while seen[name] do
+      copies = copies + 1
+      name = ('%s_%d'):format(plain, copies)
+    end
     seen[name] = true
     -- What is exact is looked for before what stands for any of a kind.
     local place = (number or shape.literal) and shape.bare and 1 or #list + 1
@@ -190,8 +199,11 @@ local function outcomes_of(h, prefix)
   return list
 end
 
+-- The names of types end so, and those of the buffers in a function.
 local function c_name(word)
-  return RESERVED[word] and word .. '_' or word
+  local is_taken = RESERVED[word] or word:find('^lk_') or word:find('_t$')
+    or word:find('^text%d+$') or word:find('^digits%d+$')
+  return is_taken and word .. '_' or word
 end
 
 -- The parameter of an argument, what refuses it, and how it becomes the bytes of a word.
@@ -255,7 +267,8 @@ local function describe(h, parameters, out)
     out[#out + 1] = (' * @param name  of which keys are formed, 1 to %d bytes\n'):format(NAME_MAX)
   end
   for _, one in ipairs(parameters) do
-    out[#out + 1] = (' * @param %s  %s: %s\n'):format(one.name, comment(one.text), one.why)
+    out[#out + 1] = (' * @param %s  %s: %s\n'):format(one.name, comment(one.text),
+      comment(one.why))
   end
   out[#out + 1] = ' * @param reply  what came, or NULL; its raw is to be freed with '
     .. 'lk_reply_free()\n'
@@ -325,16 +338,18 @@ end
 local OWN = { is = true, reply = true }
 
 -- For who listens: the channels that are formed of the name, as arguments or by the script.
-local function channels(h, id)
+local function channels(h, id, names)
   local out = {}
   for _, list in ipairs({ h.argv, h.channels }) do
     for _, one in ipairs(list) do
       local form = one.form and form_of(one.form)
       if form then
         local before, after, braces = unpack(form)
+        local name = one.name .. (OWN[one.name] and '_' or '')
+        names[#names + 1] = ('%s_%s'):format(id, name)
         out[#out + 1] = CHANNEL:format(one.name, h.name,
           one.text ~= '' and ': ' .. comment(one.text) or '',
-          NAME_MAX + #before + #after + 3, id, one.name .. (OWN[one.name] and '_' or ''), NAME_MAX,
+          NAME_MAX + #before + #after + 3, id, name, NAME_MAX,
           quoted(before), quoted(after), braces)
       end
     end
@@ -342,10 +357,15 @@ local function channels(h, id)
   return table.concat(out)
 end
 
+-- The functions and types of a script, and the names that it has in C.
 local function bound(script)
   local h, out, parameters = script.header, {}, {}
   local id = h.name:gsub('/', '_')
   local outcomes = outcomes_of(h, id:upper() .. '_')
+  local names = { id, id .. '_is', id .. '_reply' }
+  for _, outcome in ipairs(outcomes) do
+    names[#names + 1] = outcome.name
+  end
   for i, argument in ipairs(h.argv) do
     local one = parameter(argument, 2 + #h.keys + i)
     if one then
@@ -370,8 +390,23 @@ local function bound(script)
   list[#list + 1] = 'lk_error *error'
   out[#out + 1] = ('static inline lk_status %s(%s) {\n'):format(id, table.concat(list, ', '))
   out[#out + 1] = body(h, script, id, parameters, outcomes)
-  out[#out + 1] = channels(h, id)
-  return table.concat(out)
+  out[#out + 1] = channels(h, id, names)
+  return table.concat(out), names
+end
+
+---Names of scripts have a slash where names in a program have none, so two may come to one.
+---@param taken table<string, string> name -> script; gets those of this one, if none is another's
+---@param names string[]
+---@return string|nil why it can have none of them
+function bind_c.clash(taken, names, script)
+  for _, name in ipairs(names) do
+    if taken[name] then
+      return ('%s is the name of a call of %s'):format(name, taken[name])
+    end
+  end
+  for _, name in ipairs(names) do
+    taken[name] = script
+  end
 end
 
 ---@param scripts table[] of catalog.read
@@ -379,14 +414,19 @@ end
 ---@return string header
 ---@return table[] left those without a typed call: { script, why }
 function bind_c.header(scripts, guard)
-  local out, left = { HEAD:format(guard, guard) }, {}
+  local out, left, taken = { HEAD:format(guard, guard) }, {}, {}
   for _, script in ipairs(scripts) do
-    local why = bind_c.unbound(script.header)
+    local why, text = bind_c.unbound(script.header), nil
+    if not why then
+      local names
+      text, names = bound(script)
+      why = bind_c.clash(taken, names, script.name)
+    end
     if why then
       left[#left + 1] = { script = script.name, why = why }
       out[#out + 1] = ('\n/* %s has no typed call: %s. */\n'):format(script.name, comment(why))
     else
-      out[#out + 1] = bound(script)
+      out[#out + 1] = text
     end
   end
   out[#out + 1] = '\n#endif\n'

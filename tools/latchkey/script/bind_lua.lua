@@ -67,8 +67,8 @@ local NAME_MAX = 512
 -- Words of Lua, and names that the functions use themselves.
 local RESERVED = {}
 for word in ([[and break calls client digits do else elseif end false for form function goto if in
-  is_integer is_name is_text local name nil not or refuse repeat return run then true until while
-  ]]):gmatch('%S+') do
+  is_integer is_name is_text local name nil not or refuse repeat return run shape_of then true type
+  until while]]):gmatch('%S+') do
   RESERVED[word] = true
 end
 
@@ -214,9 +214,10 @@ end
 ---@return string module
 ---@return table[] left those without a typed call: { script, why }
 function bind_lua.module(scripts)
-  local out, left = { HEAD:format(NAME_MAX) }, {}
+  local out, left, taken = { HEAD:format(NAME_MAX) }, {}, {}
   for _, script in ipairs(scripts) do
     local why = bind_c.unbound(script.header)
+      or bind_c.clash(taken, { (script.name:gsub('/', '_')) }, script.name)
     if why then
       left[#left + 1] = { script = script.name, why = why }
       out[#out + 1] = ('\n-- %s has no typed call: %s.\n'):format(script.name, why)
