@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local utils = require('pl.utils')
 
+local own_lock = require('support.own_lock')
 local program = require('cli.program')
 
 describe('latchkey check', function()
@@ -93,6 +95,23 @@ describe('latchkey check', function()
     assert.equal(64, missing.code)
     assert.is_truthy(missing.err:find('mutex/acquire.lua: No such file', 1, true))
   end)
+
+  for _, workers in ipairs({ '1', '2' }) do
+    it('says what is wrong in a function of a model, with workers ' .. workers, function()
+      local folder = own_lock.folder('docs/howto/audit-limiter-and-queue.md')
+      local model = folder .. '/limit.lua'
+      utils.writefile(model, (utils.readfile(model):gsub("if call.shape ~= '1' then",
+        'if call.shap.x then')))
+
+      local result = run('--model', model, '--dir', folder .. '/scripts', '--workers', workers)
+      dir.rmtree(folder)
+
+      assert.equal(64, result.code, result.err)
+      assert.is_truthy(result.err:find('limit.lua: the promise "at most 2 in any 200 ms": ', 1,
+        true), result.err)
+      assert.is_nil(result.err:find('traceback', 1, true))
+    end)
+  end
 
   it('says how to run what it found again, with its folder', function()
     local scripts = broken_scripts()

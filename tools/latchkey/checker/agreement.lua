@@ -60,15 +60,32 @@ local function without_channel(said, header)
   end
 end
 
+-- Types whose values clients know whatever the argument is called.
+local KNOWN = { owner = true, ms = true, channel = true, verb = true }
+
+-- An argument without a value would be left out, and those behind it would move up.
+local function without_value(said, header)
+  for _, argument in ipairs(header.argv) do
+    local may_miss = argument.optional or argument.many and argument.many.min == 0
+    if not (said.given[argument.name] or KNOWN[argument.type] or may_miss) then
+      return ('nothing says which value the argument "%s" of %s has; write args = { %s = ... }')
+        :format(argument.name, said.script, argument.name)
+    end
+  end
+end
+
+local OTHERS = { channel = without_channel, values = without_value }
+
 ---@param model table `names` has what its file says of scripts: { script, kind = "key", "argument"
----  or "reply", name, where }; kind "channel": it publishes on one
+---  or "reply", name, where }; kind "channel": it publishes on one; kind "values": `given` has the
+---  arguments that have a value
 ---@param header_of fun(script: string): table
 ---@return string|nil wrong the first mistake, with the file and its line
 function agreement.wrong(model, header_of)
   local lines = false
   for _, said in ipairs(model.names or {}) do
-    local wrong = LISTS[said.kind] and missing(said, header_of(said.script))
-      or not LISTS[said.kind] and without_channel(said, header_of(said.script))
+    local check = OTHERS[said.kind] or missing
+    local wrong = check(said, header_of(said.script))
     if wrong then
       lines = lines or utils.readlines(model.file) or {}
       local from = said.line or line_of(lines, said.script, 1)

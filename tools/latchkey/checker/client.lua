@@ -18,6 +18,9 @@ local parts = require('latchkey.checker.parts')
 local Client = {}
 Client.__index = Client
 
+-- What a client has only while it takes a step.
+local OF_A_STEP = { _context = true, _fresh = true, _said = true, _now = true }
+
 ---@param data table
 ---@param context { model: table, server: table }
 ---@param fresh integer above every serial of this client that anything still knows
@@ -138,9 +141,9 @@ function Client:say(what, status, call, reply)
     outcome = reply and reply[1] })
 end
 
----A key for sorting and finding late copies.
+---A key for sorting and finding late copies; blanks may stand in arguments.
 local function call_text(call)
-  return call.script .. ' ' .. table.concat(call.args, ' ')
+  return call.script .. '\1' .. table.concat(call.args, '\1')
 end
 
 ---Leaves a copy of a call on its way.
@@ -169,7 +172,9 @@ function Client:die()
   end
   local kept, late = Client.new(self.role), self.late
   for _, name in ipairs(parts.sorted_names(self)) do
-    self[name] = kept[name]
+    if not OF_A_STEP[name] then
+      self[name] = kept[name]
+    end
   end
   self.pc, self.late = 'dead', late
 end

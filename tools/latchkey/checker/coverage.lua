@@ -71,4 +71,22 @@ function coverage.missing(model, server, covered)
   return missing, reached
 end
 
+---What a model says has to be reached, and was not: then nothing that follows from it was tried.
+---@param covered table script -> shape -> true
+---@return string[] unmet in order
+function coverage.unmet(model, covered)
+  local unmet = {}
+  for _, script in ipairs(parts.sorted_names(model.reaches or {})) do
+    local met = false
+    for _, shape in ipairs(model.reaches[script]) do
+      met = met or covered[script] and covered[script][shape]
+    end
+    if not met then
+      unmet[#unmet + 1] = ('%s never answers %s'):format(script,
+        table.concat(model.reaches[script], ' or '))
+    end
+  end
+  return unmet
+end
+
 return coverage

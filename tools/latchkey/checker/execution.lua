@@ -73,8 +73,9 @@ local function observe(self, state, call, letter, result)
   end
   if result.err then
     -- No model says what a client does after an error: the run ends here, whatever is looked for.
-    findings[1] = { property = 'G10', message = ('%s: %s'):format(call.script, result.err.message),
-      script = call.script, line = result.err.line, ends_run = true }
+    local property, message = result.err.property, result.err.message
+    findings[1] = { property = property or 'G10', script = call.script, line = result.err.line,
+      message = property and message or ('%s: %s'):format(call.script, message), ends_run = true }
     seen = { ghost = ghost, findings = findings }
   else
     local data = parts.copy(ghost.data)

@@ -4,7 +4,8 @@
 local Client = require('latchkey.checker.client')
 local parts = require('latchkey.checker.parts')
 
-local faults = {}
+-- Each has a letter, and their orders are all tried.
+local faults = { most_clients = 6 }
 
 -- kind -> what it is, for `check --help` and the page of a run
 faults.kinds = {

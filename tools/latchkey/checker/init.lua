@@ -125,7 +125,8 @@ function checker.prepare(model, options)
   local limits = merged(merged(model.limits, { rounds = bounds.rounds }), options.limits)
   local pool = parts.pool(model.past_ms)
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
-    beside = options.beside, memo = options.memo ~= false, translate = model.translate })
+    beside = options.beside, memo = options.memo ~= false, translate = model.translate,
+    symmetric = options.symmetric ~= false })
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
     kinds = set_of(options.kinds or checker.default_kinds(model)),
     reduce = options.reduce ~= false, wanted = checker.wanted(options.only) })

@@ -40,7 +40,7 @@ end
 ---@param models string[]
 ---@param options checker.options that hold for all runs, and workers
 ---@param runs? table[] instead of those of the models
----@return table outcome { runs = verdicts, models = { name -> { missing, reached } } }
+---@return table outcome { runs = verdicts, models = { name -> { missing, reached, unmet } } }
 function matrix.run(models, options, runs)
   local jobs, shared = {}, merged(options, {})
   shared.workers = nil
@@ -72,6 +72,7 @@ function matrix.run(models, options, runs)
   for _, model in ipairs(models) do
     local entry, steps = outcome.models[model], checker.prepare(model, options)
     entry.missing, entry.reached = coverage.missing(steps.model, steps.server, entry.covered)
+    entry.unmet = coverage.unmet(steps.model, entry.covered)
   end
   return outcome
 end

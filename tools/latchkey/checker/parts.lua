@@ -41,11 +41,12 @@ local function by_kind_and_value(a, b)
   return type(a) == 'number'
 end
 
----The names of a table in one order. Names that begin with "_" are remembered values and no data.
+---The names of a table in one order. Names that begin with NUL are remembered values and no data:
+---keys, fields and what models note may have any other name.
 local function sorted_names(data)
   local names = {}
   for name in pairs(data) do
-    if type(name) ~= 'string' or name:byte() ~= 95 then
+    if type(name) ~= 'string' or name:byte() ~= 0 then
       names[#names + 1] = name
     end
   end
@@ -54,16 +55,21 @@ local function sorted_names(data)
 end
 parts.sorted_names = parts.interpreted(sorted_names)
 
+-- Quotes inside are doubled, so that no two texts look like one.
+local function quoted(text)
+  return '"' .. (text:find('"', 1, true) and text:gsub('"', '""') or text) .. '"'
+end
+
 local function write(data, out)
   local kind = type(data)
   if kind == 'string' then
-    out[#out + 1] = '"' .. data .. '"'
+    out[#out + 1] = quoted(data)
   elseif kind == 'number' then
     out[#out + 1] = ('%.17g'):format(data)
   elseif kind == 'table' then
     out[#out + 1] = '{'
     for _, name in ipairs(sorted_names(data)) do
-      out[#out + 1] = type(name) == 'number' and name .. '=' or '"' .. name .. '"='
+      out[#out + 1] = (type(name) == 'number' and name or quoted(name)) .. '='
       write(data[name], out)
       out[#out + 1] = ','
     end
@@ -88,7 +94,7 @@ function parts.copy(data)
   end
   local new = {}
   for name, value in pairs(data) do
-    if type(name) ~= 'string' or name:byte() ~= 95 then
+    if type(name) ~= 'string' or name:byte() ~= 0 then
       new[name] = parts.copy(value)
     end
   end
@@ -118,7 +124,7 @@ local function map(data, text, number)
   for name, value in pairs(data) do
     if type(name) ~= 'string' then
       new[name] = map(value, text, number)
-    elseif name:byte() ~= 95 then
+    elseif name:byte() ~= 0 then
       new[text(name)] = map(value, text, number)
     end
   end
@@ -139,6 +145,9 @@ local function is_token(n)
   return n > (START_MS - NEAR_MS) * 1000 and n < (START_MS + NEAR_MS) * 1000
 end
 parts.is_token = is_token
+
+-- Wider than what passing time brings nearer: ends in years are moved with the time of day.
+local WIDE_MS = 1e11
 
 -- Changes all numbers, also those in texts that are as long as moments and tokens.
 local function changed(number)
@@ -163,6 +172,35 @@ local function nearer(ms, past_ms)
     end
     return n
   end)
+end
+
+---Plain data as it would be at another time of day, with clients called by other letters.
+---@param ms integer so much later
+---@param letters integer so much further in the alphabet
+function parts.moved(data, ms, letters)
+  local number, text = changed(function(n)
+    local is_wide = math.abs(n - START_MS) < WIDE_MS
+    return is_wide and n + ms or math.abs(n / 1000 - START_MS) < WIDE_MS and n + ms * 1000 or n
+  end)
+  return map(data, letters == 0 and text or function(value)
+    return (text(value):gsub('lk%-(%u)', function(letter)
+      return 'lk-' .. string.char(letter:byte() + letters)
+    end))
+  end, number)
+end
+
+---Plain data whose moments of the distant past are as distant as they may really be.
+---@param past_ms integer what is longer ago is as if it were so long ago
+function parts.older(data, past_ms)
+  local number, text = changed(function(n)
+    return n == START_MS - past_ms and n - NEAR_MS / 2 or n
+  end)
+  return map(data, text, number)
+end
+
+---The opposite of that.
+function parts.no_older(data, past_ms)
+  return map(data, select(2, nearer(0, past_ms)), (nearer(0, past_ms)))
 end
 
 ---@param past_ms? integer what is longer ago is as if it were so long ago

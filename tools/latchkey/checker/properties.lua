@@ -21,6 +21,7 @@ properties.names = {
   G12 = 'clients of other kinds are not misled',
   G13 = 'what is marked as done is not due again in its period',
   R1 = 'a hold that is renewed in time is not lost while nothing fails',
+  R2 = 'a script does the same at another time of day, and for clients of other names',
 }
 
 function properties.new_ghost()
@@ -84,6 +85,8 @@ function on.acquire(e, ghost, report)
     end
     if left_ms == -2 and not e.may_wait then
       report('G6', ('%s was refused, but nobody holds the lock'):format(e.owner))
+    elseif e.after_holders[e.owner] and not e.before_holders[e.owner] then
+      report('G6', ('%s was refused, but holds the lock'):format(e.owner))
     elseif e.reply[2] > left_ms and not e.may_wait then
       report('G6', ('%s was told to wait %d ms, but the lock is free in %d'):format(e.owner,
         e.reply[2], left_ms))

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Ready-made models of what teams have beside locks: limiters, permits, queues. Each is
 -- `model.clients` with steps and promises that need not be written again.
+local faults = require('latchkey.checker.faults')
+
 local ready = {}
 
 -- What may stand in a table, and what must; a word that is neither is a mistake in writing.
@@ -21,7 +23,8 @@ local function check_words(fail, what, about, wanted, optional)
   end
 end
 
-local COMMON = { bounds = true, faults = true, keys = true, summary = true }
+local COMMON = { bounds = true, faults = true, keys = true, limits = true, past_ms = true,
+  summary = true }
 
 local function with(common, more)
   local all = {}
@@ -73,13 +76,46 @@ local function finished(about, made)
   return made
 end
 
+local function check_count(fail, what, about, word, least, most)
+  local value = about[word]
+  if type(value) ~= 'number' or value % 1 ~= 0 or value < least or value > most then
+    fail('a %s: "%s" is a whole number from %d to %d', what, word, least, most)
+  end
+end
+
+local LEAST_MS, MOST_MS, MOST_TAKES = 4, 1e8, 1000
+-- So many at once; who takes more often stands for further ones.
+local TAKERS = 3
+
+-- Clients begin something as often as this, so that the end of a duration is one of the times.
+local function part_of(ms)
+  for parts = 2, 5 do
+    if ms % parts == 0 then
+      return ms / parts
+    end
+  end
+  return math.floor(ms / 2)
+end
+
+-- How often clients begin something, and how long what they did counts. Where other durations are
+-- parts of that as well, fewer moments come together in one state.
+local function time_of(about, ms, made)
+  made.limits = about.limits or { third = part_of(ms), lease = ms }
+  made.past_ms = about.past_ms
+  return made
+end
+
 ---At most so many in any window of time.
----@param about { take, most, window_ms, again_ms?, bounds?, faults?, keys?, summary? }
+---@param about { take, most, window_ms, again_ms?, bounds?, faults?, keys?, limits?, past_ms?,
+---  summary? }
 ---@return table clients as `model.clients` takes them
 function ready.limiter(about, fail)
   check_words(fail, 'limiter', about, { 'take', 'most', 'window_ms' },
     with(COMMON, { again_ms = true }))
   check_call(fail, 'limiter', 'take', about.take, { 'takes', 'refuses' })
+  check_count(fail, 'limiter', about, 'most', 1, MOST_TAKES)
+  check_count(fail, 'limiter', about, 'window_ms', LEAST_MS, MOST_MS)
+  local clients = math.min(about.most + 1, TAKERS)
   local title = ('at most %d in any %d ms'):format(about.most, about.window_ms)
   local function promise(call, notes)
     if not means(call, about.take, 'takes') then
@@ -94,14 +130,16 @@ function ready.limiter(about, fail)
     notes.at = kept
     return #kept <= about.most, #kept .. ' of them'
   end
-  return finished(about, {
+  return finished(about, time_of(about, about.window_ms, {
     first = 'take', summary = about.summary or 'a limiter',
     steps = { take = { call = about.take[1], args = about.take.args,
       on = on(about.take, { takes = 'done',
-        refuses = { wait = about.again_ms or 100, next = 'take' } }) } },
+        refuses = { wait = about.again_ms or part_of(about.window_ms), next = 'take' } }) } },
     promises = { [title] = promise },
-    bounds = about.bounds or { clients = about.most + 1, rounds = 1, faults = 1 },
-  })
+    reaches = { [about.take[1]] = about.take.takes },
+    bounds = about.bounds
+      or { clients = clients, rounds = math.ceil((about.most + 1) / clients), faults = 1 },
+  }))
 end
 
 -- Holders by what the scripts answered: owner -> the end of its lease.
@@ -155,20 +193,27 @@ end
 function ready.counted(about, fail)
   check_words(fail, 'counted lock', about, { 'acquire', 'release', 'most', 'lease_ms' },
     with(COMMON, { works_ms = true, again_ms = true }))
+  -- One more client than permits finds one too many.
+  check_count(fail, 'counted lock', about, 'most', 1, faults.most_clients - 1)
+  check_count(fail, 'counted lock', about, 'lease_ms', LEAST_MS, MOST_MS)
   check_call(fail, 'counted lock', 'acquire', about.acquire, { 'takes', 'busy' })
   check_call(fail, 'counted lock', 'release', about.release, { 'frees', 'lost' })
-  return finished(about, {
+  local part_ms = part_of(about.lease_ms)
+  return finished(about, time_of(about, about.lease_ms, {
     first = 'acquire', summary = about.summary or 'permits',
     steps = {
       acquire = { call = about.acquire[1], args = about.acquire.args,
-        on = on(about.acquire, { takes = { wait = about.works_ms or 50, next = 'release' },
-          busy = { wait = about.again_ms or 100, next = 'acquire' } }) },
+        on = on(about.acquire, {
+          takes = { wait = about.works_ms or math.floor(part_ms / 2), next = 'release' },
+          busy = { wait = about.again_ms or part_ms, next = 'acquire' } }) },
       release = { call = about.release[1], args = about.release.args,
         on = on(about.release, { frees = 'done', lost = 'done' }) },
     },
     promises = permits_promises(about),
+    reaches = { [about.acquire[1]] = about.acquire.takes,
+      [about.release[1]] = about.release.frees },
     bounds = about.bounds or { clients = about.most + 1, rounds = 1, faults = 1 },
-  })
+  }))
 end
 
 -- The jobs that a key has: elements of a list, members of a sorted set, fields of a hash.
@@ -219,16 +264,17 @@ function ready.queue(about, fail)
   check_words(fail, 'queue', about,
     { 'take', 'done', 'job', 'jobs', 'waiting', 'taken', 'lease_ms' },
     with(COMMON, { works_ms = true }))
+  check_count(fail, 'queue', about, 'lease_ms', LEAST_MS, MOST_MS)
   check_call(fail, 'queue', 'take', about.take, { 'gives', 'empty' })
   check_call(fail, 'queue', 'done', about.done, { 'ends', 'lost' })
   local function work(mine, job)
     mine.job = job
-    return { wait = about.works_ms or 100, next = 'finish' }
+    return { wait = about.works_ms or part_of(about.lease_ms), next = 'finish' }
   end
   local args = with(about.done.args or {}, { [about.job] = function(mine)
     return mine.job
   end })
-  return finished(about, {
+  return finished(about, time_of(about, about.lease_ms, {
     first = 'take', summary = about.summary or 'a queue with leases',
     keys = about.keys or { [about.waiting] = { type = 'list', value = about.jobs } },
     steps = {
@@ -238,7 +284,8 @@ function ready.queue(about, fail)
         on = on(about.done, { ends = 'done', lost = 'done' }) },
     },
     promises = queue_promises(about),
-  })
+    reaches = { [about.take[1]] = about.take.gives, [about.done[1]] = about.done.ends },
+  }))
 end
 
 return ready

@@ -14,19 +14,24 @@ Server.__index = Server
 local NAME = 'l'
 local MOST_INSTRUCTIONS = 200000
 local RECORD_MS = 60000
+-- Other times of day: neither is a whole number of seconds, minutes or hours away.
+local ELSEWHEN_MS = { 127123457, 2237343 }
+-- Behind the letters of all clients that there may be.
+local OTHER_LETTERS = 8
 
 local function new_world(scripts)
   return scripts and World.new({ scripts = scripts, max_instructions = MOST_INSTRUCTIONS })
 end
 
----@param options { scripts: string, beside: string|nil, pool: table, memo: boolean, translate?: fun
----  }; `translate(script, shape, reply)` gives the replies of somebody else's scripts the form of
----  latchkey's own, and nil where the model does not know one
+---@param options { scripts: string, beside: string|nil, pool: table, memo: boolean,
+---  symmetric: boolean, translate?: fun }; `translate(script, shape, reply)` gives the replies of
+---  somebody else's scripts the form of latchkey's own, and nil where the model does not know one
 function Server.new(options)
   return setmetatable({
     world = new_world(options.scripts), other_world = new_world(options.beside),
     scripts = options.scripts, beside = options.beside, pool = options.pool, memo = options.memo,
     headers = {}, beside_headers = {}, translate = options.translate,
+    symmetric = options.symmetric,
     executed = 0, remembered = 0, covered = {}, name = NAME,
   }, Server)
 end
@@ -113,14 +118,32 @@ local function keys_of(self, call, args, target)
   return keys
 end
 
+-- Under which a record and a call have the text that they are known by.
+local TEXT, TEXTS = '\0text', '\0texts'
+-- They stand between the pieces of a text; what has some itself is written out in quotes.
+local MARKS = '[\1-\4]'
+
+local function piece(text)
+  return text:find(MARKS) and '\4' .. parts.text(text) or text
+end
+
+-- Strings and the flat lists that hashes, lists and sets are.
+local function value_text(value)
+  if type(value) ~= 'table' then
+    return piece(value)
+  end
+  local all = table.concat(value, '\3')
+  return table.concat(value):find(MARKS) and '\4' .. parts.text(value) or all
+end
+
+local WITH_TABLES = { zset = true, stream = true }
+
 local function record_text(record)
-  local text = record._text
+  local text = record[TEXT]
   if not text then
-    local plain = record.type ~= 'zset'
-    local value = plain and type(record.value) == 'table' and table.concat(record.value, '\3')
     text = ('%s\3%s\3%s'):format(record.type, record.expires_at or '',
-      value or plain and record.value or parts.text(record.value))
-    record._text = text
+      WITH_TABLES[record.type] and parts.text(record.value) or value_text(record.value))
+    record[TEXT] = text
   end
   return text
 end
@@ -129,7 +152,7 @@ end
 function Server:keyspace(keys)
   local out = {}
   for i, name in ipairs(parts.sorted_names(keys)) do
-    out[i] = name .. '\1' .. record_text(keys[name])
+    out[i] = piece(name) .. '\1' .. record_text(keys[name])
   end
   return self.pool:part(keys, table.concat(out, '\2'))
 end
@@ -222,14 +245,14 @@ end
 
 ---The text by which a call is known, with the caller's letter.
 function Server.call_text(call, letter)
-  local cache = call._texts
+  local cache = call[TEXTS]
   if not cache then
     cache = {}
-    call._texts = cache
+    call[TEXTS] = cache
   end
   local text = cache[letter]
   if not text then
-    text = (call.script .. (call.beside and '\2' or '\1') .. table.concat(call.args, '\1')
+    text = (call.script .. (call.beside and '\2' or '\1') .. value_text(call.args)
       .. '\1' .. (call.target or '') .. table.concat(call.locks or {}, '\1'))
       :gsub('lk%-@', 'lk-' .. letter)
     cache[letter] = text
@@ -313,10 +336,68 @@ function Server:words_of(call, letter)
   return keys_of(self, call, args, target), args
 end
 
+-- Does a call do the same with other data, so much later?
+---@param there fun(data: table): table the data as it is there
+---@param back fun(data: table): table the opposite
+local function does_same(self, keyspace, call, result, there, back, ms)
+  local world = self:world_of(call)
+  world:replace(there(keyspace.data))
+  world:advance(ms)
+  local reply, err = world:eval(call.script, there(result.keys), there(result.args))
+  local wrote = #world.store.undo > 0
+  local after = wrote and self:keyspace(back(world:keys())) or keyspace
+  return not err and wrote == result.wrote and after == result.after
+    and parts.text(back({ plain(reply, world.null) })) == parts.text({ result.raw })
+    and parts.text(back(world:messages())) == parts.text(result.messages)
+end
+
+local function is_moved(self, keyspace, call, result, ms, letters)
+  return not does_same(self, keyspace, call, result, function(data)
+    return parts.moved(data, ms, letters)
+  end, function(data)
+    return parts.moved(data, -ms, -letters)
+  end, ms)
+end
+
+local function looks_far_back(self, keyspace, call, result)
+  local past_ms = self.pool.past_ms
+  local oldest = ('%.0f'):format(parts.START_MS - past_ms)
+  if not keyspace.text:find(oldest, 1, true) then
+    return false
+  end
+  return not does_same(self, keyspace, call, result, function(data)
+    return parts.older(data, past_ms)
+  end, function(data)
+    return parts.no_older(data, past_ms)
+  end, 0)
+end
+
+-- States that differ by absolute time alone are one, and so are those that differ by the names of
+-- interchangeable clients, or by what is long past. That is right for scripts that do the same.
+local function depends(self, keyspace, call, result)
+  for _, ms in ipairs(ELSEWHEN_MS) do
+    if is_moved(self, keyspace, call, result, ms, 0) then
+      return ('%s does something else at another time of day: it counts in seconds, or rounds the '
+        .. 'time; what it does later cannot be checked'):format(call.script)
+    end
+  end
+  if self.symmetric and is_moved(self, keyspace, call, result, 0, OTHER_LETTERS) then
+    return ('%s does something else for clients of other names: it keeps a part or a digest of a '
+      .. 'name; --no-symmetry takes no client for another'):format(call.script)
+  elseif looks_far_back(self, keyspace, call, result) then
+    return ('%s depends on moments that are more than %d ms ago; past_ms in the model says how '
+      .. 'long they count'):format(call.script, self.pool.past_ms)
+  end
+end
+
 -- And once more, to see what a copy of it would do, if its header promises something of that.
 local function run_call(self, keyspace, call, letter)
   local keys, args = self:words_of(call, letter)
   local result = run(self, keyspace, call, keys, args)
+  local why = self.translate and not result.err and depends(self, keyspace, call, result)
+  if why then
+    result.err, result.after = { message = why, property = 'R2' }, keyspace
+  end
   if not result.err and self:header(call.script, call.beside).repeat_ ~= 'no' then
     result.again = run(self, result.after, call, keys, args)
   end

@@ -35,6 +35,7 @@ function tried.of(model, limits, server)
   if limits.renewals == math.huge then
     set.R1 = true
   end
+  set.R2 = model.translate ~= nil or nil
   for script in pairs(model.verbs) do
     if server:header(script).repeat_ ~= 'no' then
       set.G9 = true
@@ -51,6 +52,7 @@ local WHY = {
   G9 = 'none of its scripts has "repeat:" with what a copy of a call leaves',
   G12 = 'it is that the other promises hold beside Redisson: --limit redisson=1',
   R1 = 'nobody renews for good',
+  R2 = 'it is asked of scripts of your own',
 }
 
 ---Why a promise is not tried.

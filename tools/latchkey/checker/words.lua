@@ -5,7 +5,9 @@ local path = require('pl.path')
 
 local families = require('latchkey.checker.families')
 local holders = require('latchkey.checker.holders')
+local mistakes = require('latchkey.checker.mistakes')
 local parts = require('latchkey.checker.parts')
+local ranges = require('latchkey.checker.ranges')
 local ready = require('latchkey.checker.ready')
 local roles = require('latchkey.checker.roles')
 local sorted = require('latchkey.sorted')
@@ -80,8 +82,23 @@ local function outcomes_of(name, call)
   return outcomes
 end
 
+-- What is longer ago counts as so long ago.
+local LEAST_PAST_MS = 400
+local LEASE_MS = 199
+
 local LOCK = { acquire = true, renew = true, release = true, holders = true, waits = true,
-  summary = true }
+  args = true, limits = true, summary = true }
+-- What clients of a lock know by its name or by its type.
+local OF_A_LOCK = { owner = true, lease = true, hold = true, ids = true, ticket = true }
+
+-- The arguments that a value is given for, by their names.
+local function values_of(args, known)
+  local given = parts.copy(known)
+  for name in pairs(args or {}) do
+    given[name] = true
+  end
+  return given
+end
 
 -- What is said of scripts, to be compared with their contracts.
 local function note(names, script, kind, name, where)
@@ -128,37 +145,82 @@ local function name_event(e)
   end
 end
 
----A lock of one holder: three scripts, or two where nobody renews.
----@param about { acquire, renew?, release, holders, waits?, summary? }
----@return table model
-function words.lock(about)
+-- Replies that have to come, or nothing was tried: script -> shapes, of which one suffices.
+local function reaches_of(given)
+  local wanted = {}
+  for script, shapes in pairs(given or {}) do
+    wanted[script] = {}
+    for i, shape in ipairs(type(shapes) == 'table' and shapes or { shapes }) do
+      wanted[script][i] = tostring(shape)
+    end
+  end
+  return wanted
+end
+
+local function check_lock(about)
   for word in pairs(about) do
     if not LOCK[word] then
       fail('a lock has no word "%s"', tostring(word))
     end
   end
-  local verbs, known, said = scripts_of(about)
+  ranges.check(fail, 'limits', about.limits)
+end
+
+local function check_holders(about)
   if type(about.holders) ~= 'table' or not about.holders.read then
     fail('"holders" says where the owner stands: model.string("lock"), model.hash("lock"), '
       .. 'model.list("lock"), model.zset("lock") or model.field("lock", "owner")')
   elseif about.waits and about.waits ~= 'message' and about.waits ~= 'polling' then
     fail('"waits" is "message" or "polling"')
   end
+end
+
+-- A lock that nobody ever takes, renews or releases would keep its promises.
+local function lock_reaches(about)
+  local reached = {}
+  for name, word in pairs({ acquire = 'takes', renew = 'keeps', release = 'frees' }) do
+    if about[name] then
+      reached[about[name][1]] = about[name][word]
+    end
+  end
+  return reaches_of(reached)
+end
+
+local function lock_limits(about)
+  local given = about.limits or {}
+  local lease = given.lease or LEASE_MS
+  local third = given.third or math.ceil(lease / 2)
+  return { lease = lease, third = third, drift = 5, recheck = 3 * third, levels = 1,
+    renewals = about.renew and math.huge or 0, back = 200 }
+end
+
+---A lock of one holder: three scripts, or two where nobody renews.
+---@param about { acquire, renew?, release, holders, waits?, args?, limits?, summary? }
+---@return table model
+function words.lock(about)
+  check_lock(about)
+  local verbs, known, said = scripts_of(about)
+  check_holders(about)
+  local limits = lock_limits(about)
   local renew = about.renew and about.renew[1]
   table.insert(said, 1, { script = about.acquire[1], kind = 'key', name = about.holders.key,
     where = 'holders', line = about.holders.line })
   if about.waits == 'message' then
     note(said, about.release[1], 'channel', 'waits', 'waits')
   end
+  local given = values_of(about.args, OF_A_LOCK)
+  for _, script in ipairs(parts.sorted_names(verbs)) do
+    said[#said + 1] = { script = script, kind = 'values', name = script, where = verbs[script],
+      given = given }
+  end
   return {
     summary = about.summary or 'a lock of one holder', foreign = true,
     roles = { taker = taker.role({ acquire = about.acquire[1], renew = renew,
-      release = about.release[1], polls = about.waits ~= 'message' }) },
+      release = about.release[1], polls = about.waits ~= 'message', extra = about.args }) },
     clients = function(n)
       return ('taker '):rep(n)
     end,
-    limits = { lease = 199, third = 100, drift = 5, recheck = 300, levels = 1,
-      renewals = renew and math.huge or 0, back = 200 },
+    limits = limits,
     bounds = { clients = 2, rounds = 1, faults = 1 },
     runs = {
       { clients = 2, rounds = 2 },
@@ -166,7 +228,8 @@ function words.lock(about)
     },
     key = { about.acquire[1], about.holders.key },
     holders = about.holders.read, verbs = verbs, translate = translator(known), event = name_event,
-    names = said,
+    names = said, reaches = lock_reaches(about),
+    past_ms = math.max(2 * limits.lease, LEAST_PAST_MS),
   }
 end
 
@@ -193,7 +256,8 @@ local function check_steps(steps)
 end
 
 local CLIENTS = { steps = true, first = true, promises = true, keys = true, faults = true,
-  bounds = true, summary = true }
+  bounds = true, limits = true, past_ms = true, reaches = true, summary = true }
+local OF_A_CLIENT = { owner = true, lease = true }
 
 -- The shapes that a script's replies may have for the client, and the scripts.
 local function shapes_of(steps)
@@ -203,6 +267,8 @@ local function shapes_of(steps)
     for _, argument in ipairs(parts.sorted_names(step.args or {})) do
       note(said, step.call, 'argument', argument, where)
     end
+    note(said, step.call, 'values', step.call, where)
+    said[#said].given = values_of(step.args, OF_A_CLIENT)
     verbs[step.call] = name
     known[step.call] = known[step.call] or {}
     for shape in pairs(step.on) do
@@ -235,7 +301,8 @@ local function promises_of(promises)
     ghost.notes = ghost.notes or {}
     for i, title in ipairs(titles) do
       ghost.notes[title] = ghost.notes[title] or {}
-      local kept, why = promises[title](call_of(e), ghost.notes[title], e.after.data)
+      local kept, why = mistakes.call(('the promise "%s"'):format(title), promises[title],
+        call_of(e), ghost.notes[title], e.after.data)
       if not kept then
         report('P' .. i, title .. (why and ': ' .. why or ''))
       end
@@ -243,10 +310,30 @@ local function promises_of(promises)
   end
 end
 
----Clients that do whatever their steps say, and promises about what comes of it.
----@param about { steps, first, promises, keys?, faults?, bounds?, summary? }
----@return table model
-function words.clients(about)
+-- The longest duration that is written in the steps.
+local function longest_of(steps, least_ms)
+  local longest = least_ms
+  for _, step in pairs(steps) do
+    for _, value in pairs(step.args or {}) do
+      longest = math.max(longest, tonumber(value) or 0)
+    end
+    for _, target in pairs(step.on) do
+      longest = math.max(longest, type(target) == 'table' and target.wait or 0)
+    end
+  end
+  return math.min(longest, ranges.MOST_PAST_MS / 2)
+end
+
+-- Also directly before a lease or a window ends; and twice, as a window follows another.
+local function runs_of(bounds)
+  local runs = { { limits = { edges = true } } }
+  if bounds.rounds and bounds.rounds < 2 then
+    runs[2] = { rounds = 2, faults = 0, limits = { edges = true } }
+  end
+  return runs
+end
+
+local function check_clients(about)
   for word in pairs(about) do
     if not CLIENTS[word] then
       fail('clients have no word "%s"', tostring(word))
@@ -258,8 +345,29 @@ function words.clients(about)
     fail('"promises" has at least one function, by what it promises')
   end
   check_steps(about.steps)
+  ranges.check(fail, 'bounds', about.bounds)
+  ranges.check(fail, 'limits', about.limits)
+  ranges.check(fail, 'clients', { past_ms = about.past_ms })
+  ranges.check_faults(fail, about.faults)
+end
+
+---Clients that do whatever their steps say, and promises about what comes of it.
+---@param about { steps, first, promises, keys?, faults?, bounds?, limits?, past_ms?, reaches?,
+---  summary? }
+---@return table model
+function words.clients(about)
+  check_clients(about)
   local verbs, known, said = shapes_of(about.steps)
-  local bounds = about.bounds or {}
+  local bounds, limits = about.bounds or {}, about.limits or {}
+  local lease, reached = limits.lease or LEASE_MS, reaches_of(about.reaches)
+  for _, script in ipairs(parts.sorted_names(reached)) do
+    if not verbs[script] then
+      fail('reaches: no step calls "%s"', tostring(script))
+    end
+    for _, shape in ipairs(reached[script]) do
+      note(said, script, 'reply', shape, 'reaches')
+    end
+  end
   return {
     summary = about.summary or 'clients by steps', foreign = true,
     roles = { client = roles.of_steps(about.steps, about.first) },
@@ -269,15 +377,18 @@ function words.clients(about)
     keys = about.keys and function()
       return parts.copy(about.keys)
     end,
-    limits = { lease = 199, third = 100, drift = 5, recheck = 300 },
+    limits = { lease = lease, third = limits.third or 100, drift = 5, recheck = 300 },
     bounds = { clients = bounds.clients or 2, rounds = bounds.rounds or 2,
       faults = bounds.faults or 1 },
+    runs = runs_of(bounds),
+    past_ms = about.past_ms or math.max(2 * longest_of(about.steps, lease), LEAST_PAST_MS),
     faults = about.faults or { 'crash', 'pause', 'slow', 'silence', 'clock' },
     verbs = verbs,
     translate = function(script, shape, reply)
       return known[script][shape] and { shape, reply } or nil
     end,
     event = name_event, observe = promises_of(about.promises), names = said,
+    reaches = reached,
     judges = numbered(about.promises),
     quiet = function() end,
   }

@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Clients of somebody's own making, as tables of steps: what `model.clients` is made of.
+local mistakes = require('latchkey.checker.mistakes')
+
 local roles = {}
 
 local DONE = 'done'
 
 -- What a step leads to: the name of the next one, "done", or { wait, next }.
-local function target_of(about, mine, reply)
+local function target_of(name, about, mine, reply)
   if type(about) == 'function' then
-    return about(mine, reply)
+    return mistakes.call(('the step "%s"'):format(name), about, mine, reply)
   end
   return about
 end
@@ -23,7 +25,10 @@ function roles.of_steps(steps, first)
     local values = { owner = c.owner, lease = c:limit('lease') }
     for field, value in pairs(step.args or {}) do
       if type(value) == 'function' then
-        value = value(c.mine)
+        value = mistakes.call(('the step "%s"'):format(name), value, c.mine)
+      end
+      if value == nil then
+        mistakes.raise(('the step "%s": its argument "%s" has no value'):format(name, field))
       end
       values[field] = value
     end
@@ -38,7 +43,7 @@ function roles.of_steps(steps, first)
     if name == DONE then
       c.pc, c.mine = c.rounds > 0 and 'idle' or 'done', {}
     elseif not steps[name] then
-      error({ model = ('there is no step "%s"'):format(tostring(name)) }, 0)
+      mistakes.raise(('there is no step "%s"'):format(tostring(name)))
     elseif wait then
       c.pc, c.next, c.timers.wake = 'wait', name, c:now() + math.max(wait, 1)
     else
@@ -65,10 +70,10 @@ function roles.of_steps(steps, first)
 
   for name, step in pairs(steps) do
     role.reply[name] = function(c, reply)
-      go(c, target_of(step.on[reply[1]], c.mine, reply[2]))
+      go(c, target_of(name, step.on[reply[1]], c.mine, reply[2]))
     end
     role.unanswered[name] = function(c)
-      go(c, target_of(step.unanswered or DONE, c.mine))
+      go(c, target_of(name, step.unanswered or DONE, c.mine))
     end
   end
 

@@ -5,6 +5,7 @@ local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local cli = require('latchkey.cli')
+local mistakes = require('latchkey.checker.mistakes')
 local sorted = require('latchkey.sorted')
 local terminal = require('latchkey.cli.terminal')
 local whole_file = require('latchkey.whole_file')
@@ -386,6 +387,10 @@ local function show_coverage(outcome, lines)
     unreached = unreached or #entry.missing > 0 and not model:find('%.lua$')
     lines[#lines + 1] = ('%-10s %d outcomes and errors reached%s\n'):format(model, entry.reached,
       #entry.missing > 0 and ', never: ' .. table.concat(entry.missing, '; ') or '')
+    for _, unmet in ipairs(entry.unmet) do
+      unreached = true
+      lines[#lines + 1] = ('%-10s %s: what follows from that was not tried\n'):format(model, unmet)
+    end
   end
   return unreached
 end
@@ -432,10 +437,21 @@ function command.run(args, ctx)
     return ctx:misuse(wrong)
   elseif args.trace then
     return require('latchkey.checker.trace').command(args.trace, ctx, options.scripts)
-  elseif args.replay then
-    return run_replay(args, ctx, options)
   end
-  return run_matrix(args, ctx, options)
+  -- What is wrong in a model file may show only when its functions are called.
+  local run = args.replay and run_replay or run_matrix
+  local good, code = xpcall(function()
+    return run(args, ctx, options)
+  end, function(err)
+    return mistakes.text(err) and err or debug.traceback(err)
+  end)
+  local mistake = not good and mistakes.text(code)
+  if mistake then
+    return ctx:misuse(('%s: %s'):format(args.model, mistake))
+  elseif not good then
+    error(code, 0)
+  end
+  return code
 end
 
 return command

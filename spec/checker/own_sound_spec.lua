@@ -1,0 +1,381 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a check of somebody's own scripts must not lose sight of: names that it might take for its
+-- own, time that passes otherwise than in milliseconds, windows that follow one another, and states
+-- that only look alike.
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
+local Client = require('latchkey.checker.client')
+local Server = require('latchkey.checker.server')
+local checker = require('latchkey.checker')
+local matrix = require('latchkey.checker.matrix')
+local own_lock = require('support.own_lock')
+local parts = require('latchkey.checker.parts')
+local words = require('latchkey.checker.words')
+
+local PAGE = 'docs/howto/audit-limiter-and-queue.md'
+
+local TIME = "local time = redis.call('TIME')\n"
+  .. 'local now = time[1] * 1000 + math.floor(time[2] / 1000)\n'
+
+describe('a check of clients by steps', function()
+  local folder
+
+  before_each(function()
+    folder = own_lock.folder(PAGE)
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function loaded(text)
+    utils.writefile(folder .. '/model.lua', text)
+    return assert(words.load(folder .. '/model.lua'))
+  end
+
+  -- The first finding of the runs that `latchkey check` makes by default.
+  local function found(model)
+    model = type(model) == 'string' and loaded(model) or model
+    for _, run in ipairs(checker.runs(model)) do
+      local options = { scripts = folder .. '/scripts' }
+      for name, value in pairs(run) do
+        options[name] = value
+      end
+      local verdict = checker.check(model, options)
+      if verdict.findings[1] then
+        return verdict.findings[1]
+      end
+      assert.is_true(verdict.complete)
+    end
+  end
+
+  local function clients(take, promise, more)
+    return ([[return model.clients { first = 'take',
+      steps = { take = { call = 'limit/take', args = { most = 2, window = 200 },
+        on = { [1] = %s, [0] = 'done' } } },
+      promises = { ['it'] = function(call, notes, keys) %s end }, %s }]]):format(take, promise,
+      more or '')
+  end
+
+  it('keeps notes whatever they are called', function()
+    local model = "notes._taken = (notes._taken or 0) + 1 return notes._taken < 2, 'twice'"
+
+    assert.equal('P1', found(clients("'done'", model)).property)
+  end)
+
+  it('keeps what a client has noted whatever it is called', function()
+    local model = loaded([[return model.clients { first = 'take',
+      steps = {
+        take = { call = 'limit/take', args = { most = 2, window = 200 },
+          on = { [1] = function(mine) mine._most = 9 return 'again' end, [0] = 'done' } },
+        again = { call = 'limit/take', args = { most = function(mine) return mine._most end,
+          window = 200 }, on = { [1] = 'done', [0] = 'done' } } },
+      promises = { ['no nine'] = function(call) return call.args.most ~= 9 end } }]])
+
+    assert.equal('P1', found(model).property)
+  end)
+
+  it('says which argument of a step has no value', function()
+    local model = loaded((clients("'done'", 'return true'):gsub('most = 2',
+      'most = function() end')))
+
+    local good, why = pcall(found, model)
+
+    assert.is_false(good)
+    assert.equal('MODEL the step "take": its argument "most" has no value', why)
+  end)
+
+  it('says where a function of a model fails', function()
+    local good, why = pcall(found, clients("'done'", 'return nil + 1'))
+
+    assert.is_false(good)
+    assert.truthy(why:find('^MODEL the promise "it": .*model%.lua:%d+: attempt to'), why)
+  end)
+
+  for what, case in pairs({
+    ['a fault that there is none'] = { "faults = { 'crsh' }", 'there is no fault "crsh"' },
+    ['more clients than there are letters'] = { 'bounds = { clients = 7 }',
+      'bounds: "clients" is a whole number from 1 to 6' },
+    ['a bound that is no number'] = { "bounds = { rounds = 'x' }", '"rounds" is a whole number' },
+    ['a bound that there is none'] = { 'bounds = { lease = 2 }', 'bounds have no "lease"' },
+    ['a limit that there is none'] = { 'limits = { levels = 2 }', 'limits have no "levels"' },
+    ['a past of no length'] = { 'past_ms = 0', '"past_ms" is a whole number' },
+  }) do
+    it('refuses ' .. what, function()
+      utils.writefile(folder .. '/model.lua', clients("'done'", 'return true', case[1]))
+
+      local model, why = words.load(folder .. '/model.lua')
+
+      assert.is_nil(model)
+      assert.truthy(why:find(case[2], 1, true), why)
+    end)
+  end
+
+  it('refuses a model that gives an argument no value', function()
+    local model = loaded((clients("'done'", 'return true'):gsub('most = 2, ', '')))
+
+    local why = checker.unreadable(model, folder .. '/scripts')
+
+    assert.truthy(why and why:find('the step "take": nothing says which value the argument "most" '
+      .. 'of limit/take has', 1, true), why)
+  end)
+
+  local LIMITER = 'return model.limiter { take = { \'limit/take\', takes = 1, refuses = 0,\n'
+    .. 'args = { most = %d, window = %d } }, most = %d, window_ms = %d }'
+
+  local function limiter(most, window_ms)
+    return LIMITER:format(most, window_ms, most, window_ms)
+  end
+
+  for _, window_ms in ipairs({ 450, 1000, 60000 }) do
+    it(('finds nothing in a good limiter whose window is %d ms long'):format(window_ms), function()
+      assert.is_nil(found(limiter(2, window_ms)))
+    end)
+  end
+
+  -- What it is, its text, the promise, the type of its key.
+  for _, case in ipairs({
+    { 'a counter that begins anew with each window',
+      "local n = redis.call('INCR', KEYS[1])\nif n == 1 then\n"
+      .. "  redis.call('PEXPIRE', KEYS[1], ARGV[2])\nend\n"
+      .. 'if n > tonumber(ARGV[1]) then\n  return 0\nend\nreturn 1\n', 'P1', 'string' },
+    { 'a window that is a millisecond short', TIME
+      .. "redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, now - ARGV[2] + 1)\n"
+      .. "if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then\n  return 0\nend\n"
+      .. "redis.call('ZADD', KEYS[1], now, ARGV[3])\n"
+      .. "redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1\n", 'P1', 'zset' },
+    { 'a counter for each second', "local second = redis.call('TIME')[1]\n"
+      .. "if redis.call('HGET', KEYS[1], 'second') ~= second then\n"
+      .. "  redis.call('DEL', KEYS[1])\n  redis.call('HSET', KEYS[1], 'second', second)\n"
+      .. "  redis.call('PEXPIRE', KEYS[1], 2000)\nend\n"
+      .. "return redis.call('HINCRBY', KEYS[1], 'n', 1) > tonumber(ARGV[1]) and 0 or 1\n",
+      'R2', 'hash' },
+    { 'a counter for each window of the clock', TIME
+      .. "local turn = ('%.0f'):format(math.floor(now / ARGV[2]))\n"
+      .. "if redis.call('HGET', KEYS[1], 'turn') ~= turn then\n"
+      .. "  redis.call('DEL', KEYS[1])\n  redis.call('HSET', KEYS[1], 'turn', turn)\n"
+      .. "  redis.call('PEXPIRE', KEYS[1], 2000)\nend\n"
+      .. "return redis.call('HINCRBY', KEYS[1], 'n', 1) > tonumber(ARGV[1]) and 0 or 1\n",
+      'R2', 'hash' },
+    { 'one in which the hour decides', TIME .. "if math.floor(time[1] / 3600) % 24 < 8 then\n"
+      .. "  return 1\nend\nif redis.call('EXISTS', KEYS[1]) == 1 then\n  return 0\nend\n"
+      .. "redis.call('SET', KEYS[1], now, 'PX', ARGV[2])\nreturn 1\n", 'R2', 'string' },
+    { 'one that keeps a digest of who took', 'local id = redis.sha1hex(ARGV[3])\n'
+      .. "if redis.call('SCARD', KEYS[1]) >= tonumber(ARGV[1]) then\n  return 0\nend\n"
+      .. "redis.call('SADD', KEYS[1], id)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1\n",
+      'R2', 'set' },
+    { 'one that looks further back than is said', TIME
+      .. "redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, now - 5 * ARGV[2])\n"
+      .. "if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then\n  return 0\nend\n"
+      .. "redis.call('ZADD', KEYS[1], now, ARGV[3])\n"
+      .. "redis.call('PEXPIRE', KEYS[1], 5 * ARGV[2])\nreturn 1\n", 'R2', 'zset' },
+  }) do
+    local what, source, property, kind = unpack(case)
+    it('does not pass ' .. what, function()
+      own_lock.write(folder, 'limit/take', source, { ['taken  zset'] = 'taken  ' .. kind,
+        ['at most 5'] = 'at most 9' })
+
+      local finding = found(limiter(2, 200))
+
+      assert.equal(property, finding and finding.property, finding and finding.message)
+    end)
+  end
+
+  it('says which reply never came, without which nothing was tried', function()
+    own_lock.write(folder, 'limit/take', 'if #KEYS == 1 then\n  return 0\nend\nreturn 1\n')
+    loaded(limiter(2, 200))
+    local file = folder .. '/model.lua'
+
+    local outcome = matrix.run({ file }, { scripts = folder .. '/scripts', workers = 1 })
+
+    assert.same({ 'limit/take never answers 1' }, outcome.models[file].unmet)
+  end)
+
+  it('refuses a reply to be reached that nothing answers', function()
+    utils.writefile(folder .. '/model.lua', clients("'done'", 'return true',
+      "reaches = { ['jobs/take'] = 1 }"))
+    local _, of_no_step = words.load(folder .. '/model.lua')
+    local model = loaded(clients("'done'", 'return true', "reaches = { ['limit/take'] = 2 }"))
+
+    assert.truthy(of_no_step:find('reaches: no step calls "jobs/take"', 1, true), of_no_step)
+    assert.truthy(checker.unreadable(model, folder .. '/scripts'):find(
+      'reaches: limit/take has no reply "2"', 1, true))
+  end)
+
+  it('finds one too many of many', function()
+    assert.equal('P1', found((limiter(4, 200):gsub('most = 4,', 'most = 5,', 1))).property)
+  end)
+
+  it('refuses more permits than clients could take', function()
+    utils.writefile(folder .. '/model.lua', (utils.readfile(folder .. '/pool.lua'):gsub(
+      'most = 2,', 'most = 6,')))
+
+    local model, why = words.load(folder .. '/model.lua')
+
+    assert.is_nil(model)
+    assert.truthy(why:find('"most" is a whole number from 1 to 5', 1, true), why)
+  end)
+
+  -- What it is, the script, what stands there and what in its place.
+  for _, case in ipairs({
+    { 'a permit that ends a millisecond early', 'pool/take', "'-inf', now)", "'-inf', now + 1)" },
+    { 'a lease that is a millisecond short', 'pool/take', 'now + ARGV[3]', 'now + ARGV[3] - 1' },
+    { 'permits that end with the first one', 'pool/take', "'PEXPIRE', KEYS[1], ARGV[3]",
+      "'PEXPIRE', KEYS[1], ARGV[3], 'NX'" },
+    { 'a job that comes back a millisecond early', 'jobs/take', "'-inf', now)",
+      "'-inf', now + 1)" },
+  }) do
+    local what, name, old, new = unpack(case)
+    it('does not pass ' .. what, function()
+      local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
+      local first, last = assert(source:find(old, 1, true))
+      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
+
+      assert.truthy(found(assert(words.load(('%s/%s.lua'):format(folder, name:match('^%l+'))))))
+    end)
+  end
+end)
+
+describe('a check of a lock', function()
+  local folder
+
+  before_each(function()
+    folder = own_lock.folder()
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function check(options)
+    options = options or {}
+    options.scripts, options.clients, options.rounds = folder .. '/scripts', 2, 1
+    return checker.check(assert(words.load(folder .. '/acme.lua')), options)
+  end
+
+  it('sees keys that begin with an underscore', function()
+    for _, verb in ipairs({ 'acquire', 'renew', 'release' }) do
+      own_lock.write(folder, verb, utils.readfile(('%s/scripts/acme/%s.lua'):format(folder, verb)),
+        { ['acme:{name}:lock'] = '_acme:{name}' })
+    end
+
+    local verdict = check()
+
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+  end)
+
+  -- The owner in full, and a digest of it that renew and release compare.
+  local function digested()
+    local change = { ['lock  string'] = 'lock  hash', ['  w  '] = '  rw  ',
+      ['cost:     at most '] = 'cost:     at most 1' }
+    own_lock.write(folder, 'acquire', "if redis.call('exists', KEYS[1]) == 1 then\n"
+      .. "  return false\nend\n"
+      .. "redis.call('hset', KEYS[1], 'owner', ARGV[1], 'mark', redis.sha1hex(ARGV[1]))\n"
+      .. "redis.call('pexpire', KEYS[1], ARGV[2])\nreturn redis.status_reply('OK')\n", change)
+    change['  w  '] = nil
+    for verb, rest in pairs({ renew = "  return redis.call('pexpire', KEYS[1], ARGV[2])\n",
+      release = "  redis.call('del', KEYS[1])\n  redis.call('publish', ARGV[2], 'free')\n"
+        .. '  return 1\n' }) do
+      own_lock.write(folder, verb, "if redis.call('hget', KEYS[1], 'mark') == "
+        .. 'redis.sha1hex(ARGV[1]) then\n' .. rest .. 'end\nreturn 0\n', change)
+    end
+    utils.writefile(folder .. '/acme.lua', (utils.readfile(folder .. '/acme.lua')
+      :gsub("model.string%('lock'%)", "model.field('lock', 'owner')")))
+  end
+
+  it('takes no clients for one another where a digest of their names is kept', function()
+    digested()
+
+    local finding = check().findings[1]
+    local verdict = check({ symmetric = false })
+
+    assert.equal('R2', finding.property)
+    assert.truthy(finding.message:find('--no-symmetry', 1, true), finding.message)
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+  end)
+
+  it('finds a caller that is refused and has the lock', function()
+    own_lock.write(folder, 'acquire', "redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n"
+      .. 'return false\n')
+
+    assert.equal('lk-A:1 was refused, but holds the lock', check().findings[1].message)
+  end)
+
+  it('follows one whose lease is in seconds', function()
+    local in_seconds = { ['ms     50..86400000'] = 'count  1..86400' }
+    local release = "if redis.call('get', KEYS[1]) == ARGV[1] then\n"
+    own_lock.write(folder, 'acquire', "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'EX', "
+      .. 'ARGV[2])\n', in_seconds)
+    own_lock.write(folder, 'renew', release .. "  return redis.call('expire', KEYS[1], ARGV[2])\n"
+      .. 'end\nreturn 0\n', in_seconds)
+    local file = folder .. '/acme.lua'
+    utils.writefile(file, (utils.readfile(file):gsub('waits =',
+      'args = { ttl = 1 }, limits = { lease = 1000 },\n  waits =')))
+
+    local right = check()
+    own_lock.write(folder, 'renew', "return redis.call('expire', KEYS[1], ARGV[2])\n")
+
+    assert.same({}, right.findings)
+    assert.is_true(right.complete)
+    assert.equal('G4', check().findings[1].property)
+  end)
+
+  it('sends further arguments that the model has values for', function()
+    own_lock.write(folder, 'acquire', 'if ARGV[2] ~= \'fast\' then\n  return 7\nend\n'
+      .. "return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[3])\n",
+      { ['  - ttl '] = '  - mode   choice  fast|slow  how\n  - ttl ' })
+    local file = folder .. '/acme.lua'
+    local text = utils.readfile(file)
+
+    local why = checker.unreadable(words.load(file), folder .. '/scripts')
+    utils.writefile(file, (text:gsub('waits =', "args = { mode = 'fast' },\n  waits =")))
+    local verdict = check()
+
+    assert.truthy(why and why:find('acquire: nothing says which value the argument "mode" of '
+      .. 'acme/acquire has; write args = { mode = ... }', 1, true), why)
+    assert.same({}, verdict.findings)
+  end)
+end)
+
+describe('the checker', function()
+  it('keeps keyspaces apart whose bytes only look alike', function()
+    local server = Server.new({ scripts = 'scripts', pool = parts.pool() })
+    local function list(...)
+      return server:keyspace({ k = { type = 'list', value = { ... } } })
+    end
+
+    assert.equal(list('a', 'b'), list('a', 'b'))
+    assert.is_not.equal(list('a\3b'), list('a', 'b'))
+    assert.is_not.equal(list('\4{1="a",}'), list('a'))
+    local function text(value)
+      return { type = 'string', value = value }
+    end
+    assert.is_not.equal(server:keyspace({ ['k\1string\3\3v\2l'] = text('') }),
+      server:keyspace({ k = text('v'), l = text('') }))
+    assert.is_not.equal(parts.text({ 'a",2="b' }), parts.text({ 'a', 'b' }))
+  end)
+
+  it('keeps a keyspace with a stream', function()
+    local server = Server.new({ scripts = 'scripts', pool = parts.pool() })
+    local function stream(text)
+      return server:keyspace({ s = { type = 'stream', value = { { 1, 0, { 'f', text } },
+        last = { 1, 0 } } } })
+    end
+
+    assert.equal(stream('a'), stream('a'))
+    assert.is_not.equal(stream('a'), stream('b'))
+  end)
+
+  it('keeps late copies apart whose arguments have blanks', function()
+    local client = Client.draft(Client.new('r'), {}, 1)
+
+    client:leave_late({ script = 'a/b', args = { 'x y', 'z' } })
+    client:leave_late({ script = 'a/b', args = { 'x', 'y z' } })
+    client:leave_late({ script = 'a/b', args = { 'x', 'y z' } })
+
+    assert.equal(2, #client.late)
+  end)
+end)
