@@ -57,6 +57,28 @@ describe('latchkey adopt', function()
     dir.rmtree(lock)
   end)
 
+  it('knows an argument in a function of the script, and has no name twice', function()
+    local contract = adopted('local function tell(channel, text)\n'
+      .. "  redis.call('PUBLISH', channel, text)\nend\n"
+      .. 'local lock, channel = KEYS[1], ARGV[1]\nlocal same = KEYS[1]\n'
+      .. "redis.call('DEL', same)\ntell(channel, ARGV[2])\nreturn 1\n")
+    local other = adopted("local channel = ARGV[1]\nredis.call('PUBLISH', KEYS[1] .. channel, 1)\n"
+      .. 'return 1\n')
+
+    assert.equal('lock', contract.keys[1].name)
+    assert.same({ 'channel', 'channel' }, { contract.argv[1].name, contract.argv[1].type })
+    assert.equal(0, #contract.channels)
+    assert.same({ 'channel', 'channel2' }, { other.argv[1].name, other.channels[1].name })
+  end)
+
+  it('reads functions that call each other and themselves', function()
+    local contract = adopted('local function again(n)\n  return again(n)\nend\n'
+      .. 'local function ping(a)\n  return pong(a)\nend\n'
+      .. "return redis.call('GET', KEYS[1])\n")
+
+    assert.equal(1, #contract.keys)
+  end)
+
   it('lists no reply for the end of a script that is not reached', function()
     local both = "if redis.call('GET', KEYS[1]) then return 1 else return 0 end"
     local one = "if redis.call('GET', KEYS[1]) then return 1 elseif KEYS[2] then return 0 end"

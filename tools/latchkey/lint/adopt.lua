@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The contract of a script that has none, as far as reading it tells. What only a person can know
 -- stands there as "?".
+local tablex = require('pl.tablex')
+
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
@@ -28,9 +30,26 @@ answer({ 'integer' }, [[APPEND DECR DECRBY DEL HDEL HINCRBY HLEN HSET INCR INCRB
 answer({ 'text', 'nil' }, 'GET GETDEL HGET LINDEX LPOP RPOP RPOPLPUSH ZSCORE')
 answer({ 'OK' }, 'HMSET LTRIM MSET PSETEX RENAME SETEX')
 
--- Bound names, wherever they are given: var -> { array, place }.
+-- What local functions are called with: var of a parameter -> arguments.
+local function passed(block)
+  local params, arguments = {}, {}
+  parser.walk(block, function(node)
+    if node.tag == 'LocalFunction' then
+      params[node.var] = node[1].params
+    end
+  end)
+  parser.walk(block, function(node)
+    for i, param in ipairs(node.tag == 'Call' and params[node[1].var or false] or {}) do
+      arguments[param] = arguments[param] or {}
+      table.insert(arguments[param], node[i + 1] or false)
+    end
+  end)
+  return arguments
+end
+
+-- Bound names, wherever they are given: var -> { array, place, order }.
 local function places_of(block)
-  local bound = {}
+  local bound, arguments, count = {}, passed(block), 0
   local function place(node)
     if node.tag == 'Index' and node[2].tag == 'Number' then
       for _, array in ipairs({ 'KEYS', 'ARGV' }) do
@@ -43,6 +62,14 @@ local function places_of(block)
     if known then
       return known.array, known.place
     end
+    -- A parameter is what the one call of its function has there; that may be in itself.
+    local var, given = node.var or false, arguments[node.var or false]
+    if given and #given == 1 and given[1] then
+      arguments[var] = nil
+      local array, at = place(given[1])
+      arguments[var] = given
+      return array, at
+    end
     -- tonumber(ARGV[1]) is that argument, too
     if node.tag == 'Call' and script_of.is_global(node[1], 'tonumber') and node[2] then
       return place(node[2])
@@ -54,7 +81,8 @@ local function places_of(block)
       if node[i] then
         array, at = place(node[i])
       end
-      bound[var] = array and { array = array, place = at } or nil
+      count = count + 1
+      bound[var] = array and { array = array, place = at, order = count } or nil
     end
   end)
   return place, bound
@@ -149,9 +177,12 @@ local function note_rest(script, place, bound, keys, args)
       end
     end
   end)
-  for var, known in pairs(bound) do
+  local function is_earlier(a, b)
+    return bound[a].order < bound[b].order
+  end
+  for var, known in tablex.sort(bound, is_earlier) do
     local list = known.array == 'KEYS' and keys or args
-    if list[known.place] then
+    if list[known.place] and not list[known.place].name then
       list[known.place].name = var.name:lower():gsub('[^a-z0-9_]', '_'):match('^[a-z].*')
     end
   end
@@ -249,26 +280,36 @@ local function columns(rows)
   return table.concat(lines)
 end
 
-local function key_rows(keys)
+-- No two fields of a contract have one name.
+local function unique(name, taken)
+  while taken[name] do
+    name = name .. '2'
+  end
+  taken[name] = true
+  return name
+end
+
+local function key_rows(keys, taken)
   local rows = {}
   for place = 1, keys.n or 0 do
     local key = keys[place] or {}
-    rows[place] = { key.name or (keys.n == 1 and 'key' or 'key' .. place), key.type or 'any',
+    local name = key.name or (keys.n == 1 and 'key' or 'key' .. place)
+    rows[place] = { unique(name, taken), key.type or 'any',
       (key.r and 'r' or '') .. (key.w and 'w' or not key.r and 'r' or ''), key_form(place),
       MARK .. ' how its name is formed, and what it holds' }
   end
   return rows
 end
 
-local function argument_rows(args)
+local function argument_rows(args, taken)
   local rows, has_channel = {}, false
   for place = 1, args.n or 0 do
     local argument = args[place] or {}
     local kind = argument.kind or 'text'
     has_channel = has_channel or kind == 'channel'
     local domain = kind == 'channel' and '{name}:told' or DOMAIN[kind]
-    rows[place] = { argument.name or 'arg' .. place, kind, domain, MARK .. ' its range, and what '
-      .. 'it is' }
+    rows[place] = { unique(argument.name or 'arg' .. place, taken), kind, domain,
+      MARK .. ' its range, and what it is' }
   end
   return rows, has_channel
 end
@@ -302,7 +343,12 @@ function adopt.contract(file, source, name)
   local place, bound = places_of(script.block)
   note_calls(script, place, keys, args, channels)
   note_rest(script, place, bound, keys, args)
-  local arguments, has_channel = argument_rows(args)
+  local taken = {}
+  local key_list = key_rows(keys, taken)
+  local arguments, has_channel = argument_rows(args, taken)
+  for _, channel in ipairs(channels) do
+    channel[1] = unique(channel[1], taken)
+  end
   local replies, errors = replies_of(script)
   local out = { ('name:     %s\nversion:  1.0.0\nsha1:     %s\nsummary:  %s what it does\n'):format(
     name, script.sha1, MARK) }
@@ -311,7 +357,7 @@ function adopt.contract(file, source, name)
       out[#out + 1] = title .. ':\n' .. columns(rows)
     end
   end
-  add('keys', key_rows(keys))
+  add('keys', key_list)
   add('channels', channels)
   add('argv', arguments)
   add('returns', reply_rows(replies))
