@@ -71,6 +71,15 @@ describe('latchkey adopt', function()
     assert.same({ 'channel', 'channel2' }, { other.argv[1].name, other.channels[1].name })
   end)
 
+  it('reads commands by another name, and forms no channel that a contract cannot have', function()
+    local contract = adopted("local rcall = redis.call\nrcall('publish', KEYS[1] .. '@', 'x')\n"
+      .. "return rcall('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n")
+
+    assert.equal('{name}:told', contract.channels[1].form.text)
+    assert.same({ 'owner', 'ms' }, { contract.argv[1].type, contract.argv[2].type })
+    assert.equal(2, contract.cost.base)
+  end)
+
   it('reads functions that call each other and themselves', function()
     local contract = adopted('local function again(n)\n  return again(n)\nend\n'
       .. 'local function ping(a)\n  return pong(a)\nend\n'

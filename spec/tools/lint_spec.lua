@@ -4,6 +4,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local digest = require('latchkey.digest')
 local lint = require('latchkey.lint')
 local command = require('support.command')
 
@@ -58,6 +59,39 @@ describe('lint', function()
 
     assert.same({ 'owner' }, rules_of(findings))
   end)
+
+  it('reads redis.call under another name, loops over KEYS, and what servers have', function()
+    assert.same({}, (lint.run({ FIXTURES .. 'theirs' })))
+  end)
+
+  -- What stands in that script, what in its place, the rule that it breaks.
+  for _, case in ipairs({
+    { "'pexpire', key", "'pexpire', key .. 'x'", 'keys' },
+    { "'mget', unpack(KEYS)", "'mget', unpack(ARGV)", 'keys' },
+    { "'mget', unpack(KEYS)", "'mget', unpack({ KEYS[1] })", 'unpack' },
+    { "'msetnx'", "'blpop'", 'command' },
+    { "error('", "foo.error('", 'library' },
+    { 'rcall(', 'rcall(verb, ', 'command' },
+  }) do
+    local old, new, rule = unpack(case)
+    it('breaks the rule ' .. rule .. ' with ' .. new, function()
+      local folder = temporary_folder()
+      dir.makepath(folder .. '/theirs')
+      local source = replace_once(utils.readfile(FIXTURES .. 'theirs/obtain.lua'), old, new)
+      local contract = utils.readfile(FIXTURES .. 'theirs/obtain.contract')
+      utils.writefile(folder .. '/theirs/obtain.lua', source)
+      utils.writefile(folder .. '/theirs/obtain.contract', (contract:gsub('sha1: +%x+',
+        'sha1:     ' .. digest.sha1(source))))
+
+      local rules = {}
+      for _, found in ipairs(rules_of((lint.run({ folder })))) do
+        rules[found] = true
+      end
+      dir.rmtree(folder)
+
+      assert.is_true(rules[rule])
+    end)
+  end
 
   it('tells of keys and arguments that only the contract has', function()
     local findings = lint.run({ FIXTURES .. 'unread/take.lua' })

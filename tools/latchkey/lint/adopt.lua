@@ -135,7 +135,9 @@ local function note_channel(node, place, values, args, channels)
       local of, number = place(part)
       return of == 'KEYS' and key_form(number) or nil
     end)
-    channels[1] = { 'channel', form or '{name}:told', MARK .. ' how the script forms its name' }
+    -- Not every byte may stand in a form.
+    form = form and form:find('^[%w_:.{}-]+$') and form or '{name}:told'
+    channels[1] = { 'channel', form, MARK .. ' how the script forms its name' }
   end
 end
 

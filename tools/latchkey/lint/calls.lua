@@ -4,6 +4,7 @@ local key_names = require('latchkey.lint.key_names')
 local parser = require('latchkey.lua51.parser')
 local redis_commands = require('latchkey.redis.commands')
 local script_of = require('latchkey.lint.script')
+local server_commands = require('latchkey.mock.commands')
 
 local PUBLISHER = 'tell'
 
@@ -17,6 +18,12 @@ local function chosen_commands(script)
   return chosen
 end
 
+-- Of a script that is somebody else's: does a server run this for it?
+local function may_run(script, name)
+  local known = script.contract and server_commands[name]
+  return known and not known.noscript or false
+end
+
 local function command(script, report)
   local called, chosen = {}, chosen_commands(script)
   for _, call in ipairs(script.calls) do
@@ -26,7 +33,7 @@ local function command(script, report)
         report(call.line, 'the command is not written out; write it as a string, or take it from '
           .. 'an argument of type command')
       end
-    elseif not call.command then
+    elseif not call.command and not may_run(script, call.name) then
       local upper = call.name:upper()
       report(call.line, upper ~= call.name and ('write %s in capitals'):format(upper)
         or ('%s is no command that a script may call; use another'):format(call.name))
@@ -39,7 +46,7 @@ local function command(script, report)
   end
   parser.walk(script.block, function(node)
     local verb = script_of.member(node, 'redis')
-    if (verb == 'call' or verb == 'pcall') and not called[node] then
+    if (verb == 'call' or verb == 'pcall') and not called[node] and not script.aliases[node] then
       report(node.line, ('redis.%s as a value hides commands; call it by that name'):format(verb))
     end
   end)
@@ -57,6 +64,12 @@ local function key_arguments(call)
     arguments[#arguments + 1] = call.node[i]
   end
   return arguments
+end
+
+-- Elements of a table that a script makes itself: what they are, only a run can tell.
+local function is_made(script, node)
+  return script.contract and node.tag == 'Call' and script_of.is_global(node[1], 'unpack')
+    and not script_of.is_global(node[2], 'KEYS') and not script_of.is_global(node[2], 'ARGV')
 end
 
 local function check_use(call, key, report)
@@ -83,7 +96,7 @@ local function key_rule(rule, check_declared)
     for _, call in ipairs(script.calls) do
       for _, argument in ipairs(call.command and key_arguments(call) or {}) do
         local key, wrong = origin:of(argument)
-        if wrong == rule then
+        if wrong == rule and not is_made(script, argument) then
           report(call.line, WRONG[rule]:format(call.name or 'the command'))
         elseif key and check_declared then
           check_use(call, key, report)

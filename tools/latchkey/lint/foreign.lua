@@ -150,16 +150,13 @@ local function channel(script, report)
   end
 end
 
-local function is_publish(node)
-  local verb = script_of.member(node[1], 'redis')
-  local command = node[2] and node[2].tag == 'String' and node[2].value:upper()
-  return (verb == 'call' or verb == 'pcall') and (command == 'PUBLISH' or command == 'SPUBLISH')
-end
-
 -- Who takes an owner's name and neither compares it nor gives it to the server to keep does the
 -- same for everybody. What is told to others guards nothing.
 local function owner(script, report)
-  local bound, minded = bound_places(script), {}
+  local bound, minded, publishes = bound_places(script), {}, {}
+  for _, call in ipairs(script.calls) do
+    publishes[call.node] = call.command and call.command.access == 'publish' or nil
+  end
   local function mind(node)
     local array, place = place_of(node, bound)
     if array == 'ARGV' then
@@ -174,7 +171,7 @@ local function owner(script, report)
     -- What is compared with a text that is written out may be empty or not, but is nobody's.
     if compares and not (LITERAL[node[1].tag] or LITERAL[node[2].tag]) then
       mind(node)
-    elseif node.tag == 'Call' and not is_publish(node) then
+    elseif node.tag == 'Call' and not publishes[node] then
       for i = 2, #node do
         mind(node[i])
       end

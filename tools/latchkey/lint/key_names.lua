@@ -40,14 +40,21 @@ local function bracers(script)
   return found
 end
 
+-- All of KEYS, where a contract has one field for them.
+local function all_of(script)
+  local keys = script.header.keys
+  return script.contract and #keys == 1 and keys[1].many and keys[1] or nil
+end
+
 -- Loop variables that go through the keys: var -> header key.
 local function loop_keys(script, many)
   local found = {}
   parser.walk(script.block, function(node)
     local call = node.tag == 'For' and node[1]
-    local list = call and call.tag == 'Call' and call[2] and many[call[2].var or false]
-    if list and script_of.is_global(call[1], 'ipairs') then
-      found[node.vars[2] or false] = list
+    local list = call and call.tag == 'Call' and call[2] and (many[call[2].var or false]
+      or script_of.is_global(call[2], 'KEYS') and all_of(script))
+    if list and node.vars[2] and script_of.is_global(call[1], 'ipairs') then
+      found[node.vars[2]] = list
     end
   end)
   return found
@@ -56,14 +63,23 @@ end
 local Origin = {}
 Origin.__index = Origin
 
+-- KEYS[1], an element of what all keys are bound to, or unpack(KEYS).
+function Origin:element(node)
+  local is_keys = script_of.is_global(node[node.tag == 'Index' and 1 or 2], 'KEYS')
+  if node.tag == 'Call' then
+    return is_keys and script_of.is_global(node[1], 'unpack') and self.all or nil
+  elseif is_keys then
+    return node[2].tag == 'Number' and self.unbound[node[2].value] or nil
+  end
+  return self.many[node[1].var or false]
+end
+
 -- Header key of an expression that is one of KEYS itself.
 function Origin:declared(node)
   if not node then
     return nil
-  elseif node.tag == 'Index' and script_of.is_global(node[1], 'KEYS') then
-    return node[2].tag == 'Number' and self.unbound[node[2].value] or nil
-  elseif node.tag == 'Index' then
-    return self.many[node[1].var or false]
+  elseif node.tag == 'Index' or node.tag == 'Call' then
+    return self:element(node)
   end
   local var = node.var or false
   if self.one[var] or self.turns[var] then
@@ -158,7 +174,7 @@ function key_names.of(script)
       self.many[bound.var] = script.header.keys[1]
     end
   end
-  self.turns = loop_keys(script, self.many)
+  self.turns, self.all = loop_keys(script, self.many), all_of(script)
   return self
 end
 

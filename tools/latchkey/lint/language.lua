@@ -27,6 +27,24 @@ local LIBRARIES = {
   struct = set('pack size unpack'),
 }
 
+-- What surprises nobody but latchkey: other people's scripts may use it.
+local OTHERS_FUNCTIONS = set([[assert error getmetatable pcall rawequal rawget rawset setmetatable
+  tostring xpcall]])
+local OTHERS = {
+  redis = set([[LOG_DEBUG LOG_NOTICE LOG_VERBOSE LOG_WARNING REPL_ALL REPL_AOF REPL_NONE
+    REPL_REPLICA REPL_SLAVE log replicate_commands set_repl sha1hex]]),
+  table = set('foreach foreachi getn'),
+  math = set([[acos asin atan atan2 cos cosh deg exp frexp ldexp log log10 pi rad sin sinh tan
+    tanh]]),
+  cjson = set('encode_max_depth decode_max_depth encode_sparse_array null'),
+  cmsgpack = set('unpack_limit unpack_one'),
+}
+
+local function is_others(name, member)
+  local members = OTHERS[name] or {}
+  return members[member] or not LIBRARIES[name] and OTHERS_FUNCTIONS[name] or false
+end
+
 local INSTEAD = {
   assert = "answer redis.error_reply('LKARG ...')",
   error = "answer redis.error_reply('LKARG ...')",
@@ -66,9 +84,11 @@ local function library(script, report)
     if node.tag ~= 'Name' or node.var or assigned[node] then
       return
     end
-    local known = LIBRARIES[node.name]
-    if known and not known[members[node]] then
-      report(node.line, forbidden(members[node] and node.name .. '.' .. members[node]
+    local known, member = LIBRARIES[node.name], members[node]
+    if script.contract and is_others(node.name, member) then
+      return
+    elseif known and not known[member] then
+      report(node.line, forbidden(member and node.name .. '.' .. member
         or node.name .. ' as a value'))
     elseif not known and not FUNCTIONS[node.name] and node.name ~= 'KEYS'
       and node.name ~= 'ARGV' then
@@ -96,10 +116,22 @@ local function is_bounded(first, last)
   return from ~= nil and to ~= nil and to - from < UNPACK_MAX
 end
 
+-- As many as a contract says that there are at most.
+local function counts(script, node)
+  for name, list in pairs(script.contract and script.header
+    and { KEYS = script.header.keys, ARGV = script.header.argv } or {}) do
+    local last = list[#list]
+    if script_of.is_global(node, name) then
+      return #list + (last and last.many and last.many.max or 0) <= UNPACK_MAX
+    end
+  end
+  return false
+end
+
 local function unpacks(script, report)
   parser.walk(script.block, function(node)
     if node.tag == 'Call' and script_of.is_global(node[1], 'unpack')
-      and not is_bounded(node[3], node[4]) then
+      and not is_bounded(node[3], node[4]) and not counts(script, node[2]) then
       report(node.line, 'unpack without a bound; write unpack(t, i, math.min(i + 999, #t))')
     end
   end)

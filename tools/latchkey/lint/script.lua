@@ -106,16 +106,30 @@ end
 -- What is known of a command that is not written out: it may do anything with its key.
 local CHOSEN = { type = 'any', access = 'w', keys = 'first' }
 
--- Calls of redis.call and redis.pcall; `within` is the local function around one. Commands in small
--- letters are commands where the house's style is not asked for.
-local function redis_calls(block, in_any_case)
-  local calls = {}
+-- The member of `redis` that a function is: of a call, or of a local that has no other value.
+local function verb_of(node, values)
+  local value = node.tag == 'Name' and values[node.var or false] or node
+  local verb = script.member(value, 'redis')
+  return (verb == 'call' or verb == 'pcall') and verb or nil, value ~= node and value or nil
+end
+
+-- Calls of redis.call and redis.pcall; `within` is the local function around one. In a script that
+-- is somebody else's, commands may be in small letters, and a local may stand for redis.call.
+---@return table[] calls
+---@return table aliases nodes of redis.call that such locals are made of -> true
+local function redis_calls(block, is_foreign)
+  local calls, aliases = {}, {}
+  local values = is_foreign and script.definitions(block) or {}
   local function search(node, within)
     within = node.tag == 'LocalFunction' and node.var.name or within
-    local verb = node.tag == 'Call' and script.member(node[1], 'redis')
-    if verb == 'call' or verb == 'pcall' then
+    local verb, alias
+    if node.tag == 'Call' then
+      verb, alias = verb_of(node[1], values)
+    end
+    if verb then
+      aliases[alias or false] = true
       local name = node[2] and node[2].tag == 'String' and node[2].value or nil
-      name = name and in_any_case and name:upper() or name
+      name = name and is_foreign and name:upper() or name
       local command = CHOSEN
       if name then
         command = redis_commands[name]
@@ -128,7 +142,7 @@ local function redis_calls(block, in_any_case)
     end
   end
   search(block)
-  return calls
+  return calls, aliases
 end
 
 -- A contract's lines are of another file than the script's.
@@ -155,8 +169,8 @@ end
 ---@param source string
 ---@param bare? boolean somebody else's, whatever stands beside it
 ---@return table script { path, source, lines, sha1, header?, block?, root?, calls, bindings,
----  contract? }; the last is the file of a contract, whose lines in `header.lines` are { contract,
----  line }
+---  aliases, contract? }; the last is the file of a contract, whose lines in `header.lines` are
+---  { contract, line }
 ---@return table[] findings of header and syntax: { line, rule, message }
 function script.read(path, source, bare)
   local self = { path = path, source = source, sha1 = digest.sha1(source) }
@@ -184,7 +198,8 @@ function script.read(path, source, bare)
   end
 
   if self.block then
-    self.calls, self.bindings = redis_calls(self.block, bare or self.contract ~= nil), {}
+    self.bindings = {}
+    self.calls, self.aliases = redis_calls(self.block, bare or self.contract ~= nil)
     for _, statement in ipairs(self.block) do
       self.bindings[#self.bindings + 1] = binding(statement)
     end
