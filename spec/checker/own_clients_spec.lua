@@ -24,14 +24,13 @@ describe('clients by steps', function()
   end)
 
   local function check(model)
-    return checker.check(assert(words.load(('%s/%s.lua'):format(folder, model))),
-      { scripts = folder .. '/scripts' })
+    return own_lock.check(folder, assert(words.load(('%s/%s.lua'):format(folder, model))))
   end
 
   -- The lines that the story of a finding has, as a set.
-  local function lines_shown(model, finding)
+  local function lines_shown(model, verdict)
     local run, _, steps = checker.run(assert(words.load(('%s/%s.lua'):format(folder, model))),
-      table.concat(finding.trail, ' '), { scripts = folder .. '/scripts' })
+      table.concat(verdict.findings[1].trail, ' '), verdict.options)
     local blame = story.of(steps, run).blame
     local lines = { [blame.line] = true }
     for _, other in ipairs(blame.others) do
@@ -72,13 +71,13 @@ describe('clients by steps', function()
       own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
       local started = os.clock()
 
-      local finding = check(name:match('^%l+')).findings[1]
+      local verdict = check(name:match('^%l+'))
 
       assert.is_true(os.clock() - started < 5)
-      assert.equal(property, finding and finding.property)
+      assert.equal(property, verdict.findings[1] and verdict.findings[1].property)
       -- What was put in is among the lines that are shown; what is left out stands nowhere.
       local wrong = select(2, source:sub(1, first):gsub('\n', '')) + 1
-      assert.is_true(new == '' or lines_shown(name:match('^%l+'), finding)[wrong] or false)
+      assert.is_true(new == '' or lines_shown(name:match('^%l+'), verdict)[wrong] or false)
     end)
   end
 

@@ -31,8 +31,7 @@ describe('ready-made models', function()
   end)
 
   local function check(model)
-    return checker.check(assert(words.load(('%s/%s.lua'):format(folder, model))),
-      { scripts = folder .. '/scripts' })
+    return own_lock.check(folder, assert(words.load(('%s/%s.lua'):format(folder, model))))
   end
 
   for _, model in ipairs({ 'limit', 'jobs', 'pool' }) do

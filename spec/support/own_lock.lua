@@ -3,8 +3,10 @@
 -- docs/howto/audit-your-lock.md unless another page is named.
 local dir = require('pl.dir')
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
+local checker = require('latchkey.checker')
 local digest = require('latchkey.digest')
 
 local PAGE = 'docs/howto/audit-your-lock.md'
@@ -39,6 +41,25 @@ function own_lock.write(folder, name, source, change)
   end
   utils.writefile(file .. '.contract', contract)
   utils.writefile(file .. '.lua', source)
+end
+
+---What the default runs of a model come to: the first verdict that has findings or is not complete,
+---else the last.
+---@param folder string with scripts/
+---@param model table
+---@return table verdict of the checker, with the `options` of that run
+function own_lock.check(folder, model)
+  local verdict
+  for _, run in ipairs(checker.runs(model)) do
+    local options = tablex.copy(run)
+    options.scripts = folder .. '/scripts'
+    verdict = checker.check(model, options)
+    verdict.options = options
+    if verdict.findings[1] or not verdict.complete then
+      break
+    end
+  end
+  return verdict
 end
 
 return own_lock
