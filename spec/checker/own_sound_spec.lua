@@ -59,7 +59,10 @@ describe('a check of clients by steps', function()
     local model = loaded([[return model.clients { first = 'take',
       steps = {
         take = { call = 'limit/take', args = { most = 2, window = 200 },
-          on = { [1] = function(mine) mine._most = 9 return 'again' end, [0] = 'done' } },
+          on = { [0] = 'done', [1] = function(mine)
+            mine._most = 9
+            return { wait = 50, next = 'again' }
+          end } },
         again = { call = 'limit/take', args = { most = function(mine) return mine._most end,
           window = 200 }, on = { [1] = 'done', [0] = 'done' } } },
       promises = { ['no nine'] = function(call) return call.args.most ~= 9 end } }]])

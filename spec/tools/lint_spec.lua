@@ -93,6 +93,26 @@ describe('lint', function()
     end)
   end
 
+  it('knows a key from the place of one in a loop over them', function()
+    local folder = temporary_folder()
+    dir.makepath(folder .. '/theirs')
+    local source = "local locks = KEYS\nfor i in ipairs(locks) do\n  redis.call('DEL', locks[i])\n"
+      .. "  redis.call('DEL', 'other' .. i)\nend\nreturn 1\n"
+    local contract = utils.readfile(FIXTURES .. 'theirs/obtain.contract')
+    utils.writefile(folder .. '/theirs/obtain.lua', source)
+    utils.writefile(folder .. '/theirs/obtain.contract', (contract:gsub('sha1: +%x+',
+      'sha1:     ' .. digest.sha1(source))))
+
+    local findings = lint.run({ folder .. '/theirs/obtain.lua' })
+    dir.rmtree(folder)
+
+    local lines = {}
+    for _, finding in ipairs(findings) do
+      lines[#lines + 1] = finding.rule == 'keys' and finding.line or nil
+    end
+    assert.same({ 4 }, lines)
+  end)
+
   it('tells of keys and arguments that only the contract has', function()
     local findings = lint.run({ FIXTURES .. 'unread/take.lua' })
 
