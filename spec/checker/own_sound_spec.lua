@@ -3,6 +3,7 @@
 -- own, time that passes otherwise than in milliseconds, windows that follow one another, and states
 -- that only look alike.
 local dir = require('pl.dir')
+local path = require('pl.path')
 local utils = require('pl.utils')
 
 local Client = require('latchkey.checker.client')
@@ -11,6 +12,7 @@ local checker = require('latchkey.checker')
 local matrix = require('latchkey.checker.matrix')
 local own_lock = require('support.own_lock')
 local parts = require('latchkey.checker.parts')
+local regress = require('latchkey.checker.regress')
 local words = require('latchkey.checker.words')
 
 local PAGE = 'docs/howto/audit-limiter-and-queue.md'
@@ -53,6 +55,20 @@ describe('a check of clients by steps', function()
     local model = "notes._taken = (notes._taken or 0) + 1 return notes._taken < 2, 'twice'"
 
     assert.equal('P1', found(clients("'done'", model)).property)
+  end)
+
+  it('knows clients in notes when it takes them for one another', function()
+    own_lock.write(folder, 'limit/take', 'if #ARGV > 9 then\n  return 0\nend\nreturn 1\n')
+    local model = loaded(clients("'done'",
+      'notes[call.client] = (notes[call.client] or 0) + 1 return notes[call.client] < 3'))
+    local function states(symmetric)
+      local verdict = checker.check(model, { scripts = folder .. '/scripts', symmetric = symmetric,
+        faults = 0 })
+      assert.same({}, verdict.findings)
+      return verdict.states
+    end
+
+    assert.is_true(states(true) < states(false))
   end)
 
   it('keeps what a client has noted whatever it is called', function()
@@ -361,6 +377,22 @@ describe('the checker', function()
 
     assert.equal(stream('a'), stream('a'))
     assert.is_not.equal(stream('a'), stream('b'))
+  end)
+
+  it('writes a spec that is read, whatever a model is called and a finding says', function()
+    local folder = path.tmpname()
+    os.remove(folder)
+    local verdict = { model = "it's.lua", bounds = { clients = 2, rounds = 1, faults = 0 },
+      kinds = {}, symmetric = false }
+    local finding = { property = 'P1', message = 'a\r\nerror()', trail = { 'A:begin', 'A.take' } }
+
+    local text = utils.readfile(regress.write(folder, verdict, finding))
+    dir.rmtree(folder)
+
+    assert.truthy(loadstring(text))
+    assert.truthy(text:find('Found by latchkey check: a  error().', 1, true), text)
+    assert.truthy(text:find("checker.replay('it\\'s.lua',", 1, true), text)
+    assert.truthy(text:find('symmetric = false,', 1, true), text)
   end)
 
   it('keeps late copies apart whose arguments have blanks', function()

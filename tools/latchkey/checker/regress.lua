@@ -13,9 +13,9 @@ local SPEC = [[
 local checker = require('latchkey.checker')
 local helper = require('helper')
 
-describe('the %s model', function()
+describe('the model ' .. %s, function()
   it('keeps %s in a run that once broke it', function()
-    local finding = checker.replay('%s',
+    local finding = checker.replay(%s,
       %s,
       { scripts = helper.scripts,%s clients = %d, rounds = %d, faults = %d,
         kinds = {%s},
@@ -70,9 +70,10 @@ function regress.write(folder, verdict, finding)
       number))
     number = number + 1
   until not path.exists(file)
-  utils.writefile(file, SPEC:format(finding.message:gsub('\n', ' '), verdict.model,
-    finding.property, verdict.model, wrapped(table.concat(finding.trail, ' ')),
-    verdict.beside and (' beside = %s,'):format(quote(verdict.beside)) or '',
+  local options = verdict.beside and (' beside = %s,'):format(quote(verdict.beside)) or ''
+  options = options .. (verdict.symmetric == false and ' symmetric = false,' or '')
+  utils.writefile(file, SPEC:format((finding.message:gsub('%c', ' ')), quote(verdict.model),
+    finding.property, quote(verdict.model), wrapped(table.concat(finding.trail, ' ')), options,
     bounds.clients, bounds.rounds, bounds.faults, padded(kinds), padded(limits)))
   return file
 end

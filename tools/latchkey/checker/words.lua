@@ -233,9 +233,10 @@ function words.lock(about)
   }
 end
 
--- What a promise sees of a call.
+-- What a promise sees of a call. Clients that are taken for one another change their names in notes
+-- as well, so they are called there as in the names of owners.
 local function call_of(e)
-  return { script = e.script, client = e.letter, shape = e.outcome, reply = e.reply[2],
+  return { script = e.script, client = 'lk-' .. e.letter, shape = e.outcome, reply = e.reply[2],
     args = setmetatable({}, { __index = e }), now = parts.START_MS }
 end
 

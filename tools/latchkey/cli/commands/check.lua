@@ -245,6 +245,9 @@ local function hints(verdict, folders)
       words[#words + 1] = ('--%s %s'):format(name, utils.quote_arg(folders[name]))
     end
   end
+  if options.symmetric == false then
+    words[#words + 1] = '--no-symmetry'
+  end
   if options.kinds then
     words[#words + 1] = '--fault ' .. table.concat(options.kinds, ',')
   end
@@ -333,9 +336,10 @@ local function show_finding(verdict, finding, options, args, ctx)
       verdict.kinds[kind] = true
     end
     verdict.limits, verdict.beside = verdict.options.limits, verdict.options.beside
+    verdict.symmetric = verdict.options.symmetric
     local regress = require('latchkey.checker.regress')
     shown = shown .. ('written: %s\n'):format(regress.write('spec/regress', verdict, finding))
-    verdict.kinds, verdict.limits, verdict.beside = nil, nil, nil
+    verdict.kinds, verdict.limits, verdict.beside, verdict.symmetric = nil, nil, nil, nil
   end
   return shown
 end
