@@ -72,7 +72,7 @@ describe('latchkey adopt', function()
   end)
 
   it('reads commands by another name, and forms no channel that a contract cannot have', function()
-    local contract = adopted("local rcall = redis.call\nrcall('publish', KEYS[1] .. '@', 'x')\n"
+    local contract = adopted("local rcall = redis.call\nrcall('publish', KEYS[1] .. '?', 'x')\n"
       .. "return rcall('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n")
 
     assert.equal('{name}:told', contract.channels[1].form.text)

@@ -35,6 +35,15 @@ describe('a contract', function()
       findings[1].message)
   end
 
+  it('forms keys with the marks that keys have', function()
+    change('acquire', 'acme:{name}:lock', 'app/{name}@lock#1=a')
+    local script = assert(catalog.read_file(scripts .. '/acme/acquire.lua'))
+    assert.equal('app/job@lock#1=a', names.form(script.header.keys[1].form, 'job'))
+
+    change('acquire', 'app/{name}@lock#1=a', 'app/{name}?')
+    assert.matches('forms no name', wrong('acquire'))
+  end)
+
   it('is read where the script has no header', function()
     local script = assert(catalog.read(scripts))['acme/release']
 

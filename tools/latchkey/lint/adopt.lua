@@ -136,7 +136,7 @@ local function note_channel(node, place, values, args, channels)
       return of == 'KEYS' and key_form(number) or nil
     end)
     -- Not every byte may stand in a form.
-    form = form and form:find('^[%w_:.{}-]+$') and form or '{name}:told'
+    form = form and form:find('^[%w_:./@#={}-]+$') and form or '{name}:told'
     channels[1] = { 'channel', form, MARK .. ' how the script forms its name' }
   end
 end

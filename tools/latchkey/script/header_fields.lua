@@ -43,7 +43,7 @@ local function parse_form(text)
   if base == '{name}' or base == '{slot}' then
     return { kind = base:sub(2, -2), text = '', plus = plus }
   end
-  if base and base:find('{name}', 1, true) and base:find('^[%w_:*.{}-]+$') then
+  if base and base:find('{name}', 1, true) and base:find('^[%w_:*./@#={}-]+$') then
     return { kind = 'pattern', text = base, plus = plus }
   end
   local kind, part = (base or ''):match('^(%l+):([%w_:*.-]+)$')
