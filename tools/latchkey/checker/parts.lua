@@ -193,7 +193,7 @@ end
 ---@param past_ms integer what is longer ago is as if it were so long ago
 function parts.older(data, past_ms)
   local number, text = changed(function(n)
-    return n == START_MS - past_ms and n - NEAR_MS / 2 or n
+    return n == START_MS - past_ms and n - NEAR_MS / 4 or n
   end)
   return map(data, text, number)
 end
