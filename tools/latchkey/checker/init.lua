@@ -123,10 +123,14 @@ function checker.prepare(model, options)
   local bounds = merged(model.bounds, { clients = options.clients, rounds = options.rounds,
     faults = options.faults })
   local limits = merged(merged(model.limits, { rounds = bounds.rounds }), options.limits)
-  local pool = parts.pool(model.past_ms)
+  local pool = parts.pool()
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
     beside = options.beside, memo = options.memo ~= false, translate = model.translate,
     symmetric = options.symmetric ~= false })
+  local past_ms = model.past_ms
+  pool.past_ms = type(past_ms) == 'function' and past_ms(function(script)
+    return server:header(script)
+  end) or past_ms or pool.past_ms
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
     kinds = set_of(options.kinds or checker.default_kinds(model)),
     reduce = options.reduce ~= false, wanted = checker.wanted(options.only) })

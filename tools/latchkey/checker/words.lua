@@ -311,11 +311,12 @@ local function promises_of(promises)
   end
 end
 
--- The longest duration that is written in the steps.
-local function longest_of(steps, least_ms)
+-- The longest duration that is written in the steps: of arguments of the type ms, and of pauses.
+local function longest_of(steps, least_ms, header_of)
   local longest = least_ms
   for _, step in pairs(steps) do
-    for _, value in pairs(step.args or {}) do
+    for _, argument in ipairs(header_of(step.call).argv) do
+      local value = argument.type == 'ms' and (step.args or {})[argument.name]
       longest = math.max(longest, tonumber(value) or 0)
     end
     for _, target in pairs(step.on) do
@@ -382,7 +383,9 @@ function words.clients(about)
     bounds = { clients = bounds.clients or 2, rounds = bounds.rounds or 2,
       faults = bounds.faults or 1 },
     runs = runs_of(bounds),
-    past_ms = about.past_ms or math.max(2 * longest_of(about.steps, lease), LEAST_PAST_MS),
+    past_ms = about.past_ms or function(header_of)
+      return math.max(2 * longest_of(about.steps, lease, header_of), LEAST_PAST_MS)
+    end,
     faults = about.faults or { 'crash', 'pause', 'slow', 'silence', 'clock' },
     verbs = verbs,
     translate = function(script, shape, reply)
