@@ -83,8 +83,8 @@ local function check_count(fail, what, about, word, least, most)
   end
 end
 
-local LEAST_MS, MOST_MS, MOST_TAKES = 4, 1e8, 1000
--- So many at once; who takes more often stands for further ones.
+local LEAST_MS, MOST_MS, MOST_TAKES = 4, 1e8, 100
+-- So many at once; one that takes often stands for further ones.
 local TAKERS = 3
 
 -- Clients begin something as often as this, so that the end of a duration is one of the times.
@@ -115,7 +115,7 @@ function ready.limiter(about, fail)
   check_call(fail, 'limiter', 'take', about.take, { 'takes', 'refuses' })
   check_count(fail, 'limiter', about, 'most', 1, MOST_TAKES)
   check_count(fail, 'limiter', about, 'window_ms', LEAST_MS, MOST_MS)
-  local clients = math.min(about.most + 1, TAKERS)
+  local often = { clients = 1, rounds = about.most + 2, faults = 0 }
   local title = ('at most %d in any %d ms'):format(about.most, about.window_ms)
   local function promise(call, notes)
     if not means(call, about.take, 'takes') then
@@ -138,7 +138,9 @@ function ready.limiter(about, fail)
     promises = { [title] = promise },
     reaches = { [about.take[1]] = about.take.takes },
     bounds = about.bounds
-      or { clients = clients, rounds = math.ceil((about.most + 1) / clients), faults = 1 },
+      or { clients = math.min(about.most + 1, TAKERS), rounds = 1, faults = 1 },
+    runs = not about.bounds and { {}, unpack(about.most < TAKERS
+      and { { rounds = 2, faults = 0 }, often } or { often }) } or nil,
   }))
 end
 

@@ -257,7 +257,8 @@ local function check_steps(steps)
 end
 
 local CLIENTS = { steps = true, first = true, promises = true, keys = true, faults = true,
-  bounds = true, limits = true, past_ms = true, reaches = true, summary = true }
+  bounds = true, limits = true, past_ms = true, reaches = true, runs = true,
+  summary = true }
 local OF_A_CLIENT = { owner = true, lease = true }
 
 -- The shapes that a script's replies may have for the client, and the scripts.
@@ -326,11 +327,15 @@ local function longest_of(steps, least_ms, header_of)
   return math.min(longest, ranges.MOST_PAST_MS / 2)
 end
 
--- Also directly before a lease or a window ends; and twice, as a window follows another.
-local function runs_of(bounds)
-  local runs = { { limits = { edges = true } } }
-  if bounds.rounds and bounds.rounds < 2 then
-    runs[2] = { rounds = 2, faults = 0, limits = { edges = true } }
+-- The default runs: also directly before a lease or a window ends, and more than once, as a window
+-- follows another.
+local function runs_of(about)
+  local runs = {}
+  for i, run in ipairs(about.runs or { {}, { rounds = 2, faults = 0 } }) do
+    if about.runs or i == 1 or (about.bounds or {}).rounds == 1 then
+      runs[i] = { clients = run.clients, rounds = run.rounds, faults = run.faults,
+        limits = { edges = true } }
+    end
   end
   return runs
 end
@@ -348,6 +353,9 @@ local function check_clients(about)
   end
   check_steps(about.steps)
   ranges.check(fail, 'bounds', about.bounds)
+  for _, run in ipairs(about.runs or {}) do
+    ranges.check(fail, 'bounds', run)
+  end
   ranges.check(fail, 'limits', about.limits)
   ranges.check(fail, 'clients', { past_ms = about.past_ms })
   ranges.check_faults(fail, about.faults)
@@ -355,7 +363,7 @@ end
 
 ---Clients that do whatever their steps say, and promises about what comes of it.
 ---@param about { steps, first, promises, keys?, faults?, bounds?, limits?, past_ms?, reaches?,
----  summary? }
+---  runs?, summary? }
 ---@return table model
 function words.clients(about)
   check_clients(about)
@@ -382,7 +390,7 @@ function words.clients(about)
     limits = { lease = lease, third = limits.third or 100, drift = 5, recheck = 300 },
     bounds = { clients = bounds.clients or 2, rounds = bounds.rounds or 2,
       faults = bounds.faults or 1 },
-    runs = runs_of(bounds),
+    runs = runs_of(about),
     past_ms = about.past_ms or function(header_of)
       return math.max(2 * longest_of(about.steps, lease, header_of), LEAST_PAST_MS)
     end,
