@@ -138,9 +138,10 @@ describe('a check of clients by steps', function()
     return LIMITER:format(most, window_ms, most, window_ms)
   end
 
-  for _, window_ms in ipairs({ 450, 1000, 60000 }) do
+  for _, window_ms in ipairs({ 450, 60000 }) do
     it(('finds nothing in a good limiter whose window is %d ms long'):format(window_ms), function()
-      assert.is_nil(found(limiter(2, window_ms)))
+      assert.is_nil(found((limiter(2, window_ms):gsub('most = 2, window_ms',
+        'bounds = { clients = 2, rounds = 2, faults = 0 }, %0'))))
     end)
   end
 
