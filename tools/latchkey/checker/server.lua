@@ -346,8 +346,10 @@ local function does_same(self, keyspace, call, result, there, back, ms)
   local reply, err = world:eval(call.script, there(result.keys), there(result.args))
   local wrote = #world.store.undo > 0
   local after = wrote and self:keyspace(back(world:keys())) or keyspace
-  return not err and wrote == result.wrote and after == result.after
-    and parts.text(back({ plain(reply, world.null) })) == parts.text({ result.raw })
+  -- An error may be an answer that the model gives a meaning.
+  local answer = err and err.message or plain(reply, world.null)
+  return wrote == result.wrote and after == result.after
+    and parts.text(back({ answer })) == parts.text({ result.raw })
     and parts.text(back(world:messages())) == parts.text(result.messages)
 end
 
