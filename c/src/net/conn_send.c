@@ -6,7 +6,7 @@
 #include "net/conn_parts.h"
 #include "os/socket.h"
 
-enum { KEPT_SIZE = 64 * 1024 };
+enum { KEPT_SIZE = 4 * 1024 };
 
 static bool has_bytes(const lk_outbox *box) { return box->sent < box->len; }
 
