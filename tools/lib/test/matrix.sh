@@ -25,60 +25,82 @@ live_in() {
 
 # cell COLUMN COMMAND...: these tests of the server $name as TAP, and what stands in the table for them.
 cell() {
-  local part=$LK_TEST_DIR/matrix.part column=$1
+  local part=$LK_TEST_DIR/part column=$1
   shift
   "$@" | sed "s/^\(not ok\|ok\)\( [0-9]*\) *- /\1\2 - $name, $column: /" | tee "$part"
   awk '
     /^not ok / { bad++ } /^ok .*# SKIP/ { none++; next } /^ok / { good++ }
     END {
       printf " %d passed%s%s |", good, bad ? ", **" bad " failed**" : "", none ? ", " none " skipped" : ""
-    }' "$part" >>"$matrix_table"
+    }' "$part" >>"$LK_TEST_DIR/row"
 }
 
 version_of() { "$1" --version | sed 's/ server v=\([^ ]*\).*/ \1/'; }
 
-# row PROGRAM: all tests of one server, as TAP; its row goes into the table.
+# row PROGRAM FOLDER: all tests of one server, as TAP; the folder has what they keep, and the table's row.
 row() {
-  local bin=$LK_TEST_DIR/matrix-bin name topology
+  local -x LK_TEST_DIR=$2
+  local bin=$LK_TEST_DIR/bin name topology
   mkdir -p "$bin"
   printf '#!/bin/sh\nexec %q "$@"\n' "$1" >"$bin/redis-server"
   chmod +x "$bin/redis-server"
   name=$(version_of "$1")
-  printf '| %s |' "$name" >>"$matrix_table"
+  printf '| %s |' "$name" >"$LK_TEST_DIR/row"
   local -x PATH=$bin:$PATH
   for topology in standalone sentinel cluster; do cell "$topology" live_in "$topology"; done
   cell specs section_specs_live
   cell functions section_specs_functions
   cell fidelity section_fidelity
   cell faults section_faults
-  echo >>"$matrix_table"
+  echo >>"$LK_TEST_DIR/row"
+}
+
+# rows PROGRAM...: two servers at a time, each with a folder of its own for what its tests keep. What they said is
+# told in order.
+rows() {
+  local home=$LK_TEST_DIR/matrix n=0 program at
+  rm -rf "$home"
+  for program; do
+    n=$((n + 1)) at=$home/$n
+    mkdir -p "$at"
+    [ "$n" -le 2 ] || wait -n
+    { row "$program" "$at" >"$at/tap" 2>"$at/log" && : >"$at/whole"; } &
+  done
+  wait
+  for ((at = 1; at <= n; at++)); do
+    cat "$home/$at/tap"
+    [ -e "$home/$at/whole" ] || echo "not ok - ${!at} broke off"
+    cat "$home/$at/log" >&2
+    cat "$home/$at/row" >>"$matrix_table"
+  done
 }
 
 section_matrix() {
   local name server version own seen
-  local -a servers
+  local -a servers programs
   has_c_tests "$LK_BUILD" 'matrix' || return
   printf '| server | %s |\n|---|%s\n' 'standalone | Sentinel | Cluster | specs | functions | fidelity | faults' \
     '---|---|---|---|---|---|---|' >"$matrix_table"
   own=$(command -v redis-server || command -v valkey-server)
   seen=$(version_of "$own")
-  row "$own"
   if [ -n "${LATCHKEY_SERVERS+named}" ]; then
     IFS=: read -ra servers <<<"$LATCHKEY_SERVERS"
-    for server in "${servers[@]}"; do row "$server"; done
+    rows "$own" "${servers[@]}"
     return
   fi
   # shellcheck disable=SC2154 # `setup` is of tools/test
   if [ "$setup" = yes ]; then tools/servers; else tools/servers --kept; fi >"$LK_TEST_DIR/servers"
   mapfile -t servers <"$LK_TEST_DIR/servers"
+  programs=("$own")
   for server in "${servers[@]}"; do
     IFS=$'\t' read -r name server version <<<"$server"
     if [ "$server" = - ]; then
       skip "$name" "$version"
       printf '| %s | not run: %s | - | - | - | - | - | - |\n' "$name" "$version" >>"$matrix_table"
     elif ! grep -qxF "$version" <<<"$seen"; then
-      row "$server"
+      programs+=("$server")
       seen+=$'\n'$version
     fi
   done
+  rows "${programs[@]}"
 }
