@@ -32,20 +32,20 @@ build_crossed() {
     echo "$(as_root sh -c 'ls c/src/*/*.c c/cli/*.c | wc -l') files, no warnings"
 }
 
-# Each program of c/tests/unit; TAP is counted.
-run_units() {
-  local test code=0
-  : >"$system/tmp/units.tap"
+# run_tests LABEL: each program of c/tests/LABEL; TAP is counted.
+run_tests() {
+  local test code=0 said=$system/tmp/$1.tap
+  : >"$said"
   for test in "$system$clone"/build/tests/test_*; do
     test=${test##*/}
-    [ -f "c/tests/unit/$test.c" ] || continue
-    as_root env CMOCKA_MESSAGE_OUTPUT=TAP timeout 600 ${emulator:+"$emulator"} "build/tests/$test" >>"$system/tmp/units.tap" ||
+    [ -f "c/tests/$1/$test.c" ] || continue
+    as_root env CMOCKA_MESSAGE_OUTPUT=TAP timeout 600 ${emulator:+"$emulator"} "build/tests/$test" >>"$said" ||
       { echo "$test: exit code $?" && code=1; }
   done
   # cmocka calls what was skipped "not ok"; why it was stands in a line before.
-  grep '^not ok' "$system/tmp/units.tap" | grep -v '# SKIP'
-  grep '^# does not apply: ' "$system/tmp/units.tap"
-  echo "$(grep -c '^ok' "$system/tmp/units.tap") passed, $(grep -c '^not ok.*# SKIP' "$system/tmp/units.tap") skipped"
+  grep '^not ok' "$said" | grep -v '# SKIP'
+  grep '^# does not apply: ' "$said"
+  echo "$(grep -c '^ok' "$said") passed, $(grep -c '^not ok.*# SKIP' "$said") skipped"
   return "$code"
 }
 
@@ -68,6 +68,6 @@ on_processor() {
   local suite=bookworm user=root clone=/root/latchkey system=$home/root-$1
   step "$platform" 'a clone' prepare && step "$platform" 'its compiler and libraries' add_processor &&
     step "$platform" 'the build' build_crossed || return
-  step "$platform" 'unit tests' run_units
+  step "$platform" 'unit tests' run_tests unit
   step "$platform" 'specs of scripts and mock' run_specs
 }
