@@ -6,6 +6,7 @@
  *   own_scripts [URL]     (local:)
  */
 #include <latchkey/latchkey.h>
+#include <latchkey/nodes.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define DESK "example:desk" /* a key, and the channel beside it */
 #define LEASE "3000"
 enum { LEASE_MS = 3000, PATIENCE_MS = 10000 };
 
@@ -25,7 +27,7 @@ static const struct {
     {"stay", "if redis.call('GET', KEYS[1]) ~= ARGV[2] then return {-1} end\n"
              "redis.call('PEXPIRE', KEYS[1], ARGV[1])\nreturn {1}\n"},
     {"rise", "if redis.call('GET', KEYS[1]) ~= ARGV[2] then return {-1} end\n"
-             "redis.call('DEL', KEYS[1])\nredis.call('PUBLISH', KEYS[1], 'free')\nreturn {1}\n"},
+             "redis.call('DEL', KEYS[1])\nredis.call(ARGV[3], KEYS[1], 'free')\nreturn {1}\n"},
 };
 enum { SCRIPTS = sizeof scripts / sizeof scripts[0] };
 
@@ -71,8 +73,9 @@ static lk_bytes bytes(const char *text) { return (lk_bytes){text, strlen(text)};
 static int64_t run(lk_client *client, const char *script, const char *who) {
   lk_error error;
   lk_reply *reply = NULL;
-  const lk_bytes key = bytes("example:desk"), args[] = {bytes(LEASE), bytes(who)};
-  if (lk_eval(client, script, &key, 1, args, 2, &reply, &error) != LK_OK) fail(script, &error);
+  const char *verb = lk_publish_verb(client, DESK); /* a cluster's is another */
+  const lk_bytes key = bytes(DESK), args[] = {bytes(LEASE), bytes(who), bytes(verb)};
+  if (lk_eval(client, script, &key, 1, args, 3, &reply, &error) != LK_OK) fail(script, &error);
   const int64_t outcome = lk_reply_integer(lk_reply_at(reply, 0));
   lk_reply_free(reply);
   return outcome;
@@ -93,7 +96,7 @@ int main(int argc, char **argv) {
   remove_scripts(home); /* they have been read */
   if (opened != LK_OK) fail("open", &error);
 
-  const lk_bytes key = bytes("example:desk"), args[] = {bytes(LEASE), bytes("ann")};
+  const lk_bytes key = bytes(DESK), args[] = {bytes(LEASE), bytes("ann")};
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
   spec.script = "desk/stay";
   spec.keys = &key, spec.nkeys = 1;
@@ -102,7 +105,7 @@ int main(int argc, char **argv) {
   spec.since_ms = lk_now_ms(); /* from before the call that is granted the lease */
   expect("ann sits down", run(client, "desk/sit", "ann") == 1);
   if (lk_watch_open(client, &spec, &watch, &error) != LK_OK) fail("watch", &error);
-  if (lk_wait_open(client, "example:desk", &wait, &error) != LK_OK) fail("listen", &error);
+  if (lk_wait_open(client, DESK, &wait, &error) != LK_OK) fail("listen", &error);
 
   nanosleep(&(struct timespec){.tv_sec = 3 * LEASE_MS / 1000}, NULL);
   expect("three leases later it is hers still", lk_watch_remaining_ms(watch) > 0);
