@@ -50,7 +50,7 @@ describe('latchkey exec and its job', function()
     end
 
     it('keeps the lock, and after 5 s exec says who it is', function()
-      local holder, left = leave({ '--lease', '1s', 'job' })
+      local holder, left = leave({ '--lease', '3s', 'job' })
 
       local left_named = says(holder, 'the lock is kept for processes that it left running: (.-)\n')
       local is_free = server:is_free('job')

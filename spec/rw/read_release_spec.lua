@@ -197,9 +197,9 @@ describe('rw/read_release', function()
       assert.left(world, {}, rw.told('0'))
     end)
 
-    it('leaves a lock as it is when one of them has a level without end', function()
+    it('leaves a lock its lease when one of them has a level without end', function()
       local level = { [rw.level(bob, 1)] = helper.string('1') }
-      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = 1 }))
+      helper.fill(world, rw.keys('read', 90000, { [ann] = { 90000 }, [bob] = 1, ['lk-joe:1'] = 1 }))
       helper.fill(world, level)
 
       assert.reply({ 1, 0 }, rw.read_release(world, ann))
