@@ -6,7 +6,8 @@
 # from its sources. The program `latchkey` is not built: its tools are Lua modules, which a static program cannot load.
 
 add_musl() {
-  sed 's/^deb /deb-src /' "$system/etc/apt/sources.list.d/debian.list" >"$system/etc/apt/sources.list.d/source.list"
+  # Those of security updates are not on every mirror.
+  sed '/-security/d; s/^deb /deb-src /' "$system/etc/apt/sources.list.d/debian.list" >"$system/etc/apt/sources.list.d/source.list"
   as_root bash -euc '
     apt-get update
     apt-get install -y --no-install-recommends gcc libc6-dev musl-tools linux-libc-dev make perl dpkg-dev cmake \
