@@ -103,26 +103,42 @@ local function far(text)
   return sign == '-' and -value or value
 end
 
+-- Most texts are integers, which need no second look. 14 digits are exact.
+local function is_plain_text(value)
+  return type(value) == 'string' and #value <= 14 and value:find('^[1-9]%d*$')
+end
+
+local function number_of_text(value)
+  local number = not is_of_jit(value) and (tonumber(value) or far(value))
+  return number and signed(value, number) or nil
+end
+
+local function number_of_base(value, base)
+  if type(value) ~= 'string' and type(value) ~= 'number' then
+    wrong(1, 'tonumber', 'string', type(value), 4)
+  elseif base < 2 or base > 36 then
+    error("bad argument #2 to 'tonumber' (base out of range)", 3)
+  end
+  local number = tonumber(value, base)
+  -- C's strtoul: what is negative comes round from the other side.
+  return number and (number < 0 and 2 ^ 64 + number or number + 0)
+end
+
 function lua51.base.tonumber(...)
   local value, base = ...
-  if type(value) == 'string' then
+  if base == nil and (type(value) == 'number' or is_plain_text(value)) then
+    return tonumber(value)
+  elseif type(value) == 'string' then
     value = value:match('^%Z*') -- C's text ends at its first NUL
   end
   if base ~= nil then
     base = as_int(lua51.base.tonumber(base) or wrong(2, 'tonumber', 'number', type(base), 3))
   end
-  if type(value) == 'string' and (base == nil or base == 10) then
-    local number = not is_of_jit(value) and (tonumber(value) or far(value))
-    return number and signed(value, number) or nil
-  elseif base ~= nil and base ~= 10 then
-    if type(value) ~= 'string' and type(value) ~= 'number' then
-      wrong(1, 'tonumber', 'string', type(value), 3)
-    elseif base < 2 or base > 36 then
-      error("bad argument #2 to 'tonumber' (base out of range)", 2)
-    end
-    local number = tonumber(value, base)
-    -- C's strtoul: what is negative comes round from the other side.
-    return number and (number < 0 and 2 ^ 64 + number or number + 0)
+  if base ~= nil and base ~= 10 then
+    local number = number_of_base(value, base)
+    return number
+  elseif type(value) == 'string' then
+    return number_of_text(value)
   end
   return tonumber(...)
 end
@@ -218,12 +234,19 @@ local function whole(number)
   return index < 0 and math.ceil(index) or math.floor(index)
 end
 
+-- Nothing is to be cut off of it.
+local function is_cut(value)
+  return value == nil or type(value) == 'number' and value % 1 == 0 and value > -FAR and value < FAR
+end
+
 -- The arguments at these places become integers as `to_integer` says, where LuaJIT rounds them.
 local function cut(to_integer, own, ...)
   local places = { ... }
+  local first, second = ...
   return function(...)
     local count = select('#', ...)
-    if count < places[1] then
+    if count < first
+      or is_cut((select(first, ...))) and (not second or is_cut((select(second, ...)))) then
       return own(...)
     end
     local list = { ... }
@@ -297,6 +320,12 @@ end
 local function checked(name, count, own)
   own = own or math[name]
   lua51.math[name] = function(...)
+    local one, two = ...
+    if count == 1 and type(one) == 'number' then
+      return own(one)
+    elseif count == 2 and type(one) == 'number' and type(two) == 'number' then
+      return own(one, two)
+    end
     local list = { n = select('#', ...), ... }
     for place = count, 1, -1 do
       list[place] = lua51.base.tonumber(list[place])
@@ -326,6 +355,10 @@ end)
 -- What is compared with NaN stays where it is.
 local function extreme(name, is_beyond)
   return function(...)
+    local one, two = ...
+    if select('#', ...) == 2 and type(one) == 'number' and type(two) == 'number' then
+      return is_beyond(two, one) and two or one
+    end
     local list = { n = select('#', ...), ... }
     local found
     for place = 1, math.max(list.n, 1) do
@@ -358,6 +391,11 @@ end
 -- Numbers at the first places stand for texts. What `..` makes of one is LuaJIT's own.
 local function spelling(own, places)
   return function(...)
+    local one, two, three = ...
+    if type(one) ~= 'number' and (places < 2 or type(two) ~= 'number')
+      and (places < 3 or type(three) ~= 'number') then
+      return own(...)
+    end
     local list = { n = select('#', ...), ... }
     for place = 1, places do
       if type(list[place]) == 'number' then

@@ -3,7 +3,8 @@
 local convert = require('latchkey.mock.convert')
 local inline = require('latchkey.mock.inline')
 
-local find, sub, format, concat = string.find, string.sub, string.format, table.concat
+local find, match, sub, format = string.find, string.match, string.sub, string.format
+local concat = table.concat
 local null = convert.null
 
 local resp = {}
@@ -78,9 +79,24 @@ local function read_inline(self)
   return argv, not argv and 'unbalanced quotes in request' or nil
 end
 
+-- One that is short and has come whole, as most have.
+local function read_short(self)
+  local buffer = self.buffer
+  local text, at = match(buffer, '^%$(%d+)\r.()', self.at)
+  local length = LENGTHS[text]
+  if length and at + length < #buffer then
+    self.at = at + length + 2
+    return sub(buffer, at, at + length - 1)
+  end
+end
+
 -- One argument, or nil when its end has not come.
 local function read_argument(self, trusted)
   local length = self.length
+  local short = not length and read_short(self)
+  if short then
+    return short
+  end
   if not length then
     local mark = sub(self.buffer, self.at, self.at)
     if mark == '' then
