@@ -13,20 +13,26 @@ local dispatch = require('latchkey.mock.dispatch')
 local functions = require('latchkey.bundle.functions')
 local told = require('told')
 local topology = require('topology')
+local warm = require('warm')
 
 -- No script of these worlds is endless.
 debug.sethook = function() end -- luacheck: ignore 122
--- A world is over before machine code has paid for its compiling.
-jit.off()
 collectgarbage('setpause', 400)
+
+local scripts
 
 -- The scripts of a folder, as scripts and as functions, are read once, for all worlds of a process.
 function bridge_know(folder)
   local world = World.new({ strict = false })
-  for _, script in ipairs(catalog.read(folder)) do
+  scripts = catalog.read(folder)
+  for _, script in ipairs(scripts) do
     world.library:load(script.source)
     world.functions:load(assert(functions.library(script)), true)
   end
+end
+
+function bridge_warm()
+  warm(scripts)
 end
 
 local servers = {}

@@ -63,6 +63,11 @@ void server_know(const char *folder) {
   if (lua_pcall(server_lua, 1, 0, 0)) give_up(folder);
 }
 
+void server_warm(void) {
+  lua_getglobal(server_lua, "bridge_warm");
+  if (lua_pcall(server_lua, 0, 0, 0)) give_up("warm.lua");
+}
+
 /* The function, the server and its time; the rest of the arguments follow. */
 static lua_State *begin_call(const char *function, int server) {
   lua_State *l = server_lua;

@@ -15,6 +15,8 @@
 void server_load(const char *home);
 /* The scripts of a folder, which clients will send, are read now and not in every world. */
 void server_know(const char *folder);
+/* Before many worlds: they run sooner behind it, and no differently. */
+void server_warm(void);
 /* So many with data, which server_add() makes; behind them sentinels. */
 void server_begin(int count);
 /* Where one stands in a cluster: -1: in none. The master of shard 0 has the cluster's number, that of the next
