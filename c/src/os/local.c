@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np, secure_getenv */
 #include "os/local.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -147,6 +148,29 @@ static lk_status blame(const place *where, const char *what, lk_error *error) {
   return lk_fail(error, LK_LOCAL, "%.150s; see %s", what, where->log);
 }
 
+#if defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 34)
+#define LOCAL_HAS_CLOSEFROM
+#endif
+#endif
+
+/* From this one on: or the server would keep the caller's pipes open for as long as it lives. */
+static int close_from(posix_spawn_file_actions_t *actions, int first) {
+#ifdef LOCAL_HAS_CLOSEFROM
+  return posix_spawn_file_actions_addclosefrom_np(actions, first);
+#else
+  /* Other C libraries do not mind one that is gone by then. */
+  DIR *open_now = opendir("/proc/self/fd");
+  int failure = 0;
+  for (struct dirent *entry; open_now && !failure && (entry = readdir(open_now)) != NULL;) {
+    const int fd = (int)strtol(entry->d_name, NULL, 10);
+    if (fd >= first) failure = posix_spawn_file_actions_addclose(actions, fd);
+  }
+  if (open_now) closedir(open_now);
+  return failure;
+#endif
+}
+
 static int prepare_child(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
                          const place *where, int lock) {
   sigset_t signals;
@@ -162,12 +186,7 @@ static int prepare_child(posix_spawn_file_actions_t *actions, posix_spawnattr_t 
                                                O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (!failure) failure = posix_spawn_file_actions_adddup2(actions, 1, 2);
   if (!failure) failure = posix_spawn_file_actions_adddup2(actions, lock, 3);
-#if defined(__GLIBC_PREREQ)
-#if __GLIBC_PREREQ(2, 34)
-  /* or the server would keep the caller's pipes open for as long as it lives */
-  if (!failure) failure = posix_spawn_file_actions_addclosefrom_np(actions, 4);
-#endif
-#endif
+  if (!failure) failure = close_from(actions, 4);
   return failure;
 }
 
