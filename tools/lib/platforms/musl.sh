@@ -28,7 +28,8 @@ build_its_libraries() {
     (cd /opt/musl/openssl-*/ && ./Configure "linux-$(uname -m)" no-shared no-tests no-engine no-dso no-async \
       --prefix=/opt/musl --libdir=lib --openssldir=/etc/ssl && make -j 2 build_libs && make install_dev)
     (cd /opt/musl/cmocka-*/ && cmake -S . -B static -G Ninja -DCMAKE_INSTALL_PREFIX=/opt/musl -DCMAKE_INSTALL_LIBDIR=lib \
-      -DBUILD_SHARED_LIBS=OFF -DUNIT_TESTING=OFF -DWITH_EXAMPLES=OFF && cmake --build static && cmake --install static)
+      -DWITH_STATIC_LIB=ON -DWITH_EXAMPLES=OFF && cmake --build static && cmake --install static)
+    (cd /opt/musl/lib && mv libcmocka-static.a libcmocka.a && rm libcmocka.so*)
     tools/lib/hiredis.sh "$PWD/build/deps"' &&
     echo 'OpenSSL, cmocka, hiredis'
 }
