@@ -7,7 +7,6 @@
  */
 #include <latchkey/latchkey.h>
 #include <latchkey/nodes.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +72,8 @@ static lk_bytes bytes(const char *text) { return (lk_bytes){text, strlen(text)};
 static int64_t run(lk_client *client, const char *script, const char *who) {
   lk_error error;
   lk_reply *reply = NULL;
-  const char *verb = lk_publish_verb(client, DESK); /* a cluster's is another */
-  const lk_bytes key = bytes(DESK), args[] = {bytes(LEASE), bytes(who), bytes(verb)};
+  const lk_bytes verb = bytes(lk_publish_verb(client, DESK)); /* a cluster's is another */
+  const lk_bytes key = bytes(DESK), args[] = {bytes(LEASE), bytes(who), verb};
   if (lk_eval(client, script, &key, 1, args, 3, &reply, &error) != LK_OK) fail(script, &error);
   const int64_t outcome = lk_reply_integer(lk_reply_at(reply, 0));
   lk_reply_free(reply);
@@ -95,7 +94,6 @@ int main(int argc, char **argv) {
   const lk_status opened = lk_client_open(argc > 1 ? argv[1] : "local:", &options, &client, &error);
   remove_scripts(home); /* they have been read */
   if (opened != LK_OK) fail("open", &error);
-
   const lk_bytes key = bytes(DESK), args[] = {bytes(LEASE), bytes("ann")};
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
   spec.script = "desk/stay";
@@ -116,7 +114,6 @@ int main(int argc, char **argv) {
   if (lk_wait_for(wait, PATIENCE_MS, &error) != LK_OK) fail("wait", &error);
   expect("bob hears it and sits down", run(client, "desk/sit", "bob") == 1);
   expect("bob gets up", run(client, "desk/rise", "bob") == 1);
-
   lk_wait_close(wait);
   lk_client_close(client);
   return 0;
