@@ -29,6 +29,15 @@ local function is_lint(name)
   return name == 'lint'
 end
 
+-- What a statement says that has lint alone.
+local function others_are_not_made()
+  local missing = {}
+  for _, part in ipairs(evidence.exact()) do
+    missing[#missing + 1] = not is_lint(part.name) and evidence.not_made(part) or nil
+  end
+  return missing
+end
+
 describe('a bundle with evidence', function()
   local folder
 
@@ -41,12 +50,12 @@ describe('a bundle with evidence', function()
   after_each(program.clean)
 
   -- A bundle with a statement that lint came to so many findings more than it does.
-  local function bundle(more, key)
+  local function bundle(more, key, change)
     local file, statement = program.folder() .. '/mine.tar.gz', program.folder() .. '/evidence.json'
     local parts = evidence.make(folder, is_lint)
     parts[1].figures.findings = parts[1].figures.findings + more
     local text = evidence.write({ version = '0.1.0', commit = 'c0ffee', date = '2026-11-22' },
-      catalog.read(folder), parts, {})
+      catalog.read(folder), change and change(parts) or parts, others_are_not_made())
     assert(utils.writefile(statement, key and assert(envelope.sign(text, key)) or text, true))
     local result = program.run({ 'bundle', folder, '--name', 'mine', '--set-version', '1.0.0', '-o',
       file, '--evidence', statement })
@@ -62,7 +71,7 @@ describe('a bundle with evidence', function()
 
     assert.equal(0, result.code, result.err)
     assert.matches('\nlint +%d findings .*latchkey lint\n', result.out)
-    assert.truthy(result.out:find('not covered:\n  ' .. evidence.NOT_COVERED[1], 1, true))
+    assert.truthy(result.out:find('\n  ' .. evidence.NOT_COVERED[1], 1, true))
   end)
 
   it('is made again with --redo, and comes out the same', function()
@@ -81,6 +90,15 @@ describe('a bundle with evidence', function()
     assert.matches('^was findings', again[1].outcome)
   end)
 
+  it('is not believed with --redo where nothing can be made again', function()
+    local file = bundle(0, nil, function() return {} end)
+    local none = program.run({ 'verify', '--allow-unsigned', '--evidence', '--redo', file })
+
+    assert.equal(1, none.code)
+    assert.matches('lint +not in the evidence, which does not say so\n', none.out)
+    assert.matches('nothing could be made again\n', none.out)
+  end)
+
   -- Files of a private key and of its public half.
   local function keys(name)
     local key = folder .. '/../' .. name
@@ -96,7 +114,7 @@ describe('a bundle with evidence', function()
     local result = verify('--evidence', '--evidence-key', public, file)
 
     assert.equal(0, result.code, result.err)
-    assert.matches('\nevidence: signed with key %x+\nlint +%d findings', result.out)
+    assert.matches('\nevidence: signed with key %x+\nmade by .*\nlint +%d findings', result.out)
     assert.matches('\nevidence: its signature is not checked', verify('--evidence', file).out)
   end)
 

@@ -19,11 +19,11 @@ describe('tools/abi', function()
   end
 
   -- A library with this member, these declarations and these functions.
-  local function build(member, more, functions, soname)
+  local function build(member, more, functions, soname, debug)
     utils.writefile(root .. '/c/include/latchkey/latchkey.h', HEADER:format(member, more))
     utils.writefile(root .. '/a.c', SOURCE:format(functions))
-    assert(shell(('cc -g -shared -fPIC -Ic/include -Wl,-soname,%s a.c -o b/liblatchkey.so'):format(
-      soname or 'liblatchkey.so.0')))
+    assert(shell(('cc %s -shared -fPIC -Ic/include -Wl,-soname,%s a.c -o b/liblatchkey.so'):format(
+      debug or '-g', soname or 'liblatchkey.so.0')))
   end
 
   before_each(function()
@@ -76,6 +76,16 @@ describe('tools/abi', function()
       assert.truthy(said:find('tools/abi --write', 1, true))
     end)
   end
+
+  it('refuses a library without debug information, of which it would see no types', function()
+    if not kept() then return end
+    build('long kind;', '', CLOSE, nil, '-g0')
+
+    local _, said, code = shell('tools/abi b')
+
+    assert.equal(69, code, said)
+    assert.truthy(said:find('no debug information', 1, true), said)
+  end)
 
   it('finds a new function, which breaks nothing', function()
     if not kept() then return end

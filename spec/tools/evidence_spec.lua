@@ -6,6 +6,7 @@ local bundle = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
 local evidence = require('latchkey.bundle.evidence')
 local helper = require('helper')
+local json = require('latchkey.json')
 
 local ABOUT = { version = '0.1.0', commit = 'c0ffee', date = '2026-11-22T00:00:00Z' }
 local FOLDER = helper.root .. '/scripts'
@@ -28,7 +29,7 @@ describe('evidence', function()
   local function changed(change)
     local statement = cjson.decode(written())
     change(statement)
-    return evidence.read(cjson.encode(statement), scripts)
+    return evidence.read(json.encode(statement, '') .. '\n', scripts)
   end
 
   it('is a statement of in-toto about each script', function()
@@ -52,6 +53,7 @@ describe('evidence', function()
   it('is shown with its commands, and with what it does not cover', function()
     local shown = evidence.table(evidence.read(written(), scripts))
 
+    assert.matches('^made by latchkey 0.1.0, commit c0ffee of 2026%-11%-22T00:00:00Z\n', shown)
     assert.matches('lint +0 findings +findings 0\n +latchkey lint\n', shown)
     assert.matches('not covered:\n  not made: mutants\n', shown)
     for _, text in ipairs(evidence.NOT_COVERED) do
@@ -71,6 +73,22 @@ describe('evidence', function()
     end, 'scripts/a/b.lua, which is not there' },
     ['another form'] = { function(statement)
       statement.predicateType = 'urn:latchkey:evidence:2'
+    end, 'no statement that this version knows' },
+    ['a script twice, with other digests first'] = { function(statement)
+      table.insert(statement.subject, 1, { name = statement.subject[3].name,
+        digest = { sha1 = ('0'):rep(40), sha256 = ('0'):rep(64) } })
+    end, 'twice' },
+    ['a digest more, of another kind'] = { function(statement)
+      statement.subject[3].digest.sha512 = ('0'):rep(128)
+    end, 'other bytes of scripts/' },
+    ['a member that other verifiers take for one of these'] = { function(statement)
+      statement.Subject = {}
+    end, 'no statement that this version knows' },
+    ['no commit'] = { function(statement)
+      statement.predicate.toolkit.commit = nil
+    end, 'no statement that this version knows' },
+    ['control characters in the date'] = { function(statement)
+      statement.predicate.toolkit.date = '\27[2J'
     end, 'no statement that this version knows' },
     ['a subject that is no object'] = { function(statement)
       table.insert(statement.subject, 1)
@@ -113,6 +131,23 @@ describe('evidence', function()
     assert.matches('no statement that this version knows', why)
   end)
 
+  it('is refused with two members of one name', function()
+    local twice = written():gsub('^{', '{"subject": [],', 1)
+
+    local statement, why = evidence.read(twice, scripts)
+
+    assert.is_nil(statement)
+    assert.matches('not in the form in which tools/release writes statements', why)
+  end)
+
+  it('does not cover what no statement covers, also where it does not say so', function()
+    local statement = changed(function(statement)
+      statement.predicate.notCovered = {}
+    end)
+
+    assert.same(evidence.NOT_COVERED, statement.predicate.notCovered)
+  end)
+
   it('travels in a bundle, which refuses what is about other scripts', function()
     local about = { name = 'mine', version = '1.0.0' }
     local contents = assert(bundle.pack(about, FOLDER, nil, written()))
@@ -123,8 +158,16 @@ describe('evidence', function()
     assert.matches('says nothing about scripts/', why)
   end)
 
+  -- Lint alone, which comes to so many findings.
+  local function lint(findings)
+    return { { name = 'lint', command = 'latchkey lint', make = function(folder)
+      assert.equal(FOLDER, folder)
+      return { says = '0 findings', figures = { findings = findings } }
+    end } }
+  end
+
   it('comes out the same when its exact parts are made again, and the others are not', function()
-    local rows = evidence.redo(evidence.read(written(), scripts), FOLDER)
+    local rows = evidence.redo(evidence.read(written(), scripts), FOLDER, { evidence.exact()[1] })
 
     assert.same({ { name = 'lint', command = 'latchkey lint', outcome = 'the same', again = true,
       differs = false },
@@ -133,15 +176,44 @@ describe('evidence', function()
   end)
 
   it('differs when it said what does not come out', function()
-    local exact = { { name = 'lint', make = function(folder)
-      assert.equal(FOLDER, folder)
-      return { says = '0 findings', figures = { findings = 1 } }
-    end } }
-
-    local rows = evidence.redo(evidence.read(written(), scripts), FOLDER, exact)
+    local rows = evidence.redo(evidence.read(written(), scripts), FOLDER, lint(1))
 
     assert.is_true(rows[1].differs)
     assert.equal('was findings 0 (-), is findings 1 (-)', rows[1].outcome)
+  end)
+
+  for title, change in pairs({
+    ['says of a part that it is not exact'] = function(part) part.exact = false end,
+    ['says of a part that it takes hours'] = function(part) part.minutes = 600 end,
+    ['has a figure that looks the same'] = function(part) part.figures.findings = 1.25 end,
+  }) do
+    it('differs when it ' .. title, function()
+      local statement = changed(function(given) change(given.predicate.parts[1]) end)
+
+      assert.is_true(evidence.redo(statement, FOLDER, lint(1))[1].differs)
+    end)
+  end
+
+  it('differs when another command is said to make a part', function()
+    local statement = changed(function(given)
+      given.predicate.parts[1].command = 'curl example.org | sh'
+    end)
+
+    local rows = evidence.redo(statement, FOLDER, lint(0))
+
+    assert.is_true(rows[1].differs)
+    assert.equal('is made by "latchkey lint"', rows[1].outcome)
+  end)
+
+  it('differs when an exact part is left out, unless it says so', function()
+    local without = evidence.redo(evidence.read(written({}), scripts), FOLDER, lint(0))
+    local said = changed(function(given)
+      given.predicate.parts = {}
+      table.insert(given.predicate.notCovered, 'not made: lint (latchkey lint)')
+    end)
+
+    assert.is_true(without[1].differs)
+    assert.is_false(evidence.redo(said, FOLDER, lint(0))[1].differs)
   end)
 
   it('has the verdict, the bounds and the states of the checker', function()

@@ -136,6 +136,7 @@ describe('tools/release', function()
 
     before_each(function()
       write('tools/lib/evidence.tsv', PARTS)
+      commit()
     end)
 
     local function statement()
@@ -163,6 +164,15 @@ describe('tools/release', function()
       assert.equal(#catalog.read(clone .. '/scripts'), #made.subject)
       local _, _, head = shell('git rev-parse HEAD')
       assert.equal(head:match('%x+'), made.predicate.toolkit.commit)
+    end)
+
+    it('says that what is changed beside the commit was checked, too', function()
+      write('VERSION', '0.1.1\n')
+
+      release('--evidence evidence.json --minutes 0')
+
+      assert.matches('^%x+, and changes that are not committed$',
+        statement().predicate.toolkit.commit)
     end)
 
     it('ends with 1 where a part failed, and says so in the statement', function()

@@ -16,8 +16,6 @@ local evidence = {}
 evidence.FILE = 'evidence.json'
 evidence.TYPE = 'https://in-toto.io/Statement/v1'
 evidence.PREDICATE = 'urn:latchkey:evidence:1'
----Parts above this are not made again by `redo`.
-evidence.REDO_MINUTES = 30
 
 evidence.NOT_COVERED = {
   'more clients, rounds and faults than the bounds of the checker say',
@@ -61,6 +59,13 @@ local function linted(folder)
   return { says = ('%d findings'):format(#findings), figures = { findings = #findings } }
 end
 
+---How a statement says in `notCovered` that it has no part of this.
+---@param part { name: string, command: string }
+---@return string
+function evidence.not_made(part)
+  return ('not made: %s (%s)'):format(part.name, part.command)
+end
+
 ---The parts that follow from the scripts alone.
 ---@return table[] { name, command, make: fun(folder: string): table }
 function evidence.exact()
@@ -99,6 +104,10 @@ local function subjects_of(scripts)
   return subjects
 end
 
+local function encode(statement)
+  return json.encode(statement, '') .. '\n'
+end
+
 ---@param about { version: string, commit: string, date: string }
 ---@param scripts table[] as of catalog.read
 ---@param parts table[]
@@ -111,9 +120,9 @@ function evidence.write(about, scripts, parts, missing)
       left[#left + 1] = text
     end
   end
-  return json.encode({ _type = evidence.TYPE, predicateType = evidence.PREDICATE,
+  return encode({ _type = evidence.TYPE, predicateType = evidence.PREDICATE,
     subject = subjects_of(scripts), predicate = { toolkit = about, parts = parts,
-      notCovered = left } }, '') .. '\n'
+      notCovered = left } })
 end
 
 -- A text that a terminal may show.
@@ -142,12 +151,28 @@ local function wrong_part(part)
     or wrong_figures(part.figures or {}) or not is_finite(part.minutes)
 end
 
+local MEMBERS = { _type = true, predicateType = true, subject = true, predicate = true }
+
+-- Other verifiers take "Subject" for "subject".
+local function has_other_members(statement)
+  for name in pairs(statement) do
+    if not MEMBERS[name] then
+      return true
+    end
+  end
+end
+
+local function wrong_toolkit(about)
+  return type(about) ~= 'table' or not is_plain(about.version) or not is_plain(about.commit)
+    or not is_plain(about.date)
+end
+
 local function wrong_form(statement)
   local predicate = type(statement) == 'table' and statement.predicate
   if type(predicate) ~= 'table' or statement._type ~= evidence.TYPE
     or statement.predicateType ~= evidence.PREDICATE or type(statement.subject) ~= 'table'
-    or type(predicate.parts) ~= 'table' or type(predicate.toolkit) ~= 'table'
-    or type(predicate.notCovered) ~= 'table' then
+    or type(predicate.parts) ~= 'table' or wrong_toolkit(predicate.toolkit)
+    or type(predicate.notCovered) ~= 'table' or has_other_members(statement) then
     return true
   end
   for _, part in ipairs(predicate.parts) do
@@ -167,34 +192,58 @@ local function wrong_form(statement)
   end
 end
 
----Reads a statement, which must be about these scripts, about all of them, and about no others.
+-- Why a statement is not about these scripts, about all of them once, and about no others. A
+-- digest more, of another kind, could be the one that another verifier looks at.
+local function other_subjects(statement, scripts)
+  local given = {}
+  for _, subject in ipairs(statement.subject) do
+    if given[subject.name] then
+      return ('%s is about %s twice'):format(evidence.FILE, subject.name)
+    end
+    given[subject.name] = subject
+  end
+  for _, subject in ipairs(subjects_of(scripts)) do
+    if not given[subject.name] then
+      return ('%s says nothing about %s'):format(evidence.FILE, subject.name)
+    elseif not tablex.deepcompare(given[subject.name], subject) then
+      return ('%s is about other bytes of %s'):format(evidence.FILE, subject.name)
+    end
+    given[subject.name] = nil
+  end
+  local other = next(given)
+  return other and ('%s is about %s, which is not there'):format(evidence.FILE, other)
+end
+
+-- What no statement covers, also where it does not say so.
+local function add_not_covered(list)
+  local said = tablex.makeset(list)
+  for _, text in ipairs(evidence.NOT_COVERED) do
+    if not said[text] then
+      list[#list + 1] = text
+    end
+  end
+end
+
+---Reads a statement, which must be about these scripts, about all of them, and about no others. It
+---has one form, byte for byte: of two members with one name, each reader takes another one.
 ---@param text string of a statement, or of an envelope, whose signatures are not checked here
 ---@param scripts table[] as of catalog.read
 ---@return table|nil statement
 ---@return string|nil why not
 function evidence.read(text, scripts)
-  local decoded, statement = pcall(cjson.decode, (envelope.open(text)))
+  local bytes = envelope.open(text)
+  local decoded, statement = pcall(cjson.decode, bytes)
   if not decoded or wrong_form(statement) then
     return nil, evidence.FILE .. ' is no statement that this version knows; it knows '
       .. evidence.PREDICATE
+  elseif bytes ~= encode(statement) then
+    return nil, evidence.FILE .. ' is not in the form in which tools/release writes statements'
   end
-  local given = {}
-  for _, subject in ipairs(statement.subject) do
-    given[subject.name] = subject.digest
+  local why = other_subjects(statement, scripts)
+  if why then
+    return nil, why
   end
-  for _, subject in ipairs(subjects_of(scripts)) do
-    local said = given[subject.name]
-    if type(said) ~= 'table' then
-      return nil, ('%s says nothing about %s'):format(evidence.FILE, subject.name)
-    elseif said.sha1 ~= subject.digest.sha1 or said.sha256 ~= subject.digest.sha256 then
-      return nil, ('%s is about other bytes of %s'):format(evidence.FILE, subject.name)
-    end
-    given[subject.name] = nil
-  end
-  local other = next(given)
-  if other then
-    return nil, ('%s is about %s, which is not there'):format(evidence.FILE, other)
-  end
+  add_not_covered(statement.predicate.notCovered)
   return statement
 end
 
@@ -202,7 +251,7 @@ end
 local function words_of(part)
   local words = {}
   for name, figure in tablex.sort(part.figures or {}) do
-    words[#words + 1] = ('%s %.0f'):format(name, figure)
+    words[#words + 1] = ('%s %.14g'):format(name, figure)
   end
   return table.concat(words, ', ')
 end
@@ -210,7 +259,9 @@ end
 ---@param statement table
 ---@return string for people
 function evidence.table(statement)
-  local lines = {}
+  local about = statement.predicate.toolkit
+  local lines = { ('made by latchkey %s, commit %s of %s\n'):format(about.version, about.commit,
+    about.date) }
   for _, part in ipairs(statement.predicate.parts) do
     local words = part.bounds and part.bounds .. '; ' .. words_of(part) or words_of(part)
     lines[#lines + 1] = ('%-16s %-12s %s\n%-16s %s\n'):format(part.name, part.says, words, '',
@@ -226,33 +277,52 @@ end
 local function difference(part, again)
   if part.says ~= again.says then
     return ('was "%s", is "%s"'):format(part.says, again.says)
-  elseif words_of(part) ~= words_of(again) or part.bounds ~= again.bounds then
+  elseif part.bounds ~= again.bounds
+    or not tablex.deepcompare(part.figures or {}, again.figures or {}) then
     return ('was %s (%s), is %s (%s)'):format(words_of(part), part.bounds or '-', words_of(again),
       again.bounds or '-')
   end
 end
 
----Makes the exact parts of a statement again, and compares.
+-- One part of a statement; `how` makes it where it follows from the scripts, whatever the statement
+-- says of that.
+local function redo_part(part, how, folder)
+  local row = { name = part.name, command = part.command, differs = false, again = how ~= nil }
+  if how and part.command ~= how.command then
+    row.differs, row.again = true, false
+    row.outcome = ('is made by "%s"'):format(how.command)
+  elseif how then
+    local differs = difference(part, how.make(folder))
+    row.differs, row.outcome = differs ~= nil, differs or 'the same'
+  else
+    row.outcome = 'not made again: run the command in a clone'
+  end
+  return row
+end
+
+---Makes the exact parts of a statement again, and compares. One that the statement lacks without
+---saying so differs.
 ---@param statement table
 ---@param folder string of the scripts
 ---@param exact? table[] as evidence.exact() gives them
 ---@return table[] { name, command, outcome: string, differs: boolean, again: boolean }
 function evidence.redo(statement, folder, exact)
-  local known, rows = {}, {}
-  for _, part in ipairs(exact or evidence.exact()) do
+  exact = exact or evidence.exact()
+  local known, there, rows = {}, {}, {}
+  for _, part in ipairs(exact) do
     known[part.name] = part
   end
   for i, part in ipairs(statement.predicate.parts) do
-    local row = { name = part.name, command = part.command, differs = false, again = false }
-    local how = part.exact and part.minutes < evidence.REDO_MINUTES and known[part.name]
-    if how then
-      local differs = difference(part, how.make(folder))
-      row.again, row.differs = true, differs ~= nil
-      row.outcome = differs or 'the same'
-    else
-      row.outcome = 'not made again: run the command in a clone'
+    rows[i], there[part.name] = redo_part(part, known[part.name], folder), true
+  end
+  local said = tablex.makeset(statement.predicate.notCovered)
+  for _, part in ipairs(exact) do
+    if not there[part.name] then
+      local is_said = said[evidence.not_made(part)] == true
+      rows[#rows + 1] = { name = part.name, command = part.command, again = false,
+        differs = not is_said, outcome = is_said and 'not in the evidence, which says so'
+          or 'not in the evidence, which does not say so' }
     end
-    rows[i] = row
   end
   return rows
 end

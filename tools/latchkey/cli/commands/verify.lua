@@ -85,10 +85,13 @@ local function redo(contents)
   end
   remove()
   assert(done, why)
-  local lines, differs = {}, false
+  local lines, differs, again = {}, false, false
   for i, row in ipairs(rows) do
     lines[i] = ('%-16s %s\n'):format(row.name, row.outcome)
-    differs = differs or row.differs
+    differs, again = differs or row.differs, again or row.again
+  end
+  if not again then
+    lines[#lines + 1], differs = 'nothing could be made again\n', true
   end
   return rows, 'made again:\n' .. table.concat(lines), differs
 end
