@@ -70,6 +70,14 @@ void host_judge_call(const host_watch *w, int who, const char *what, int64_t all
   }
 }
 
+bool host_opened(lk_status status, const lk_error *error) {
+  bool excused = (status == LK_CLOSED && host_by.closes) ||
+                 (status == LK_NOMEM && world.profile == PROFILE_memory);
+  if (status != LK_OK && !excused)
+    judge_fail(V_STATUS, "a handle does not open: %s", error->message);
+  return status == LK_OK;
+}
+
 bool host_is_excused(const host *h, lk_status status) {
   if (status == LK_CLOSED) return h->closing;
   if (world_is_calm()) return false;

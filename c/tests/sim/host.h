@@ -65,6 +65,8 @@ bool host_is_excused(const host *h, lk_status status);
 /* Another is a violation. */
 void host_judge_status(const host *h, int who, const char *what, lk_status status,
                        const lk_error *error);
+/* Is it open? What does not open, and why no trouble explains, is a violation. */
+bool host_opened(lk_status status, const lk_error *error);
 /* When what waits since then may be said to have waited, by true time: not before its process went on.
  * INT64_MAX: not now. */
 int64_t host_waits_since(int who, int64_t since_ns);

@@ -139,7 +139,7 @@ static bool hold(actor *a, held *h) {
   if (status == LK_OK) status = lk_caller_new(client_of(a), &h->other, &error);
   if (status == LK_OK) status = lk_lock_open(client_of(a), h->kind, h->name, &o, &h->lock, &error);
   host_leave(a->host);
-  if (status == LK_OK) status = lk_lock_acquire(h->lock, h->caller, 2000, &error);
+  if (host_opened(status, &error)) status = lk_lock_acquire(h->lock, h->caller, 2000, &error);
   if (status == LK_OK) {
     lk_lock_owner(h->lock, h->caller, h->owner, sizeof h->owner);
     return true;

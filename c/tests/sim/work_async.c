@@ -290,7 +290,7 @@ static void round_of(host *h, int who) {
   if (!host_enter(h)) return;
   lk_status status = open_handle(a, &error);
   host_leave(h);
-  if (status == LK_OK) use(a);
+  if (host_opened(status, &error)) use(a);
   while (a->tidy && a->in_callback) world_sleep_us(500);
   if (a->tidy) return;
   a->tidy = true;

@@ -203,7 +203,7 @@ static void use_semaphore(actor *a) {
   if (!host_enter(a->host)) return;
   lk_status status = lk_semaphore_open(a->host->clients[0], semaphore_key, &o, &s, &error);
   host_leave(a->host);
-  if (status != LK_OK) return;
+  if (!host_opened(status, &error)) return;
   int64_t n = world_between(1, 2);
   int64_t wait_ms = world_chance(20)   ? 0
                     : world_chance(30) ? world_between(5, 300)
@@ -311,7 +311,7 @@ static void use_permits(actor *a) {
   if (!host_enter(a->host)) return;
   lk_status status = lk_permits_open(a->host->clients[0], permits_key, &o, &p, &error);
   host_leave(a->host);
-  if (status != LK_OK) return;
+  if (!host_opened(status, &error)) return;
   a->count = world_between(1, 2);
   int64_t wait_ms = world_chance(20)   ? 0
                     : world_chance(30) ? world_between(5, 300)
@@ -424,7 +424,7 @@ static void use_latch(actor *a) {
   latch_name(name);
   lk_status status = lk_countdown_open(a->host->clients[0], name, &o, &l, &error);
   host_leave(a->host);
-  if (status == LK_OK) {
+  if (host_opened(status, &error)) {
     if (!latch.set) {
       if (latch.begun == 0) set_latch(a, l);
     } else if (world_chance(60)) {
@@ -453,7 +453,7 @@ static void round_of(host *h, int who) {
 static void set_up(host *h) {
   lk_permits *p = NULL;
   lk_error error;
-  if (lk_permits_open(h->clients[0], permits_key, NULL, &p, &error) == LK_OK) {
+  if (host_opened(lk_permits_open(h->clients[0], permits_key, NULL, &p, &error), &error)) {
     lk_permits_set(p, PERMITS, LK_TOTAL_CHANGE, NULL, &error);
     lk_permits_close(p);
   }

@@ -365,7 +365,7 @@ static void use_guard(actor *a) {
     status = lk_lock_open(a->host->clients[0], kinds[kind], name, &o, &lock, &error);
   }
   host_leave(a->host);
-  if (status == LK_OK && lk_lock_acquire(lock, caller, 2000, &error) == LK_OK) {
+  if (host_opened(status, &error) && lk_lock_acquire(lock, caller, 2000, &error) == LK_OK) {
     use_guarded(a, lock, caller, o.renew ? 3600000 : o.lease_ms);
     lk_lock_release(lock, caller, &error);
   }

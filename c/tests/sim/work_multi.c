@@ -41,9 +41,9 @@ static void on_lost(lk_lock *lock, const lk_lost_event *event, void *user) {
   STORY("client", "actor %d is told of a member's loss: %d", a->id, (int)event->reason);
 }
 
-static bool open_all(actor *a) {
+static lk_status open_all(actor *a, lk_error *error) {
   lk_lock_options o = LK_LOCK_OPTIONS_INIT;
-  lk_error error;
+  lk_status status = LK_OK;
   if (world_chance(60)) {
     o.lease_ms = 100 << world_between(0, 4);
   } else if (world_chance(60) || multi_closes) {
@@ -57,18 +57,19 @@ static bool open_all(actor *a) {
   a->renewed = o.renew || o.lease_ms == 0;
   a->belief = (belief){.resource = 0, .actor = a->id, .alone = true, .everywhere = true};
   a->belief.lease_ms = o.lease_ms ? o.lease_ms : 30000;
-  for (int i = 0; i < MEMBERS; i++) {
+  for (int i = 0; i < MEMBERS && status == LK_OK; i++) {
     char name[32];
     bool one = multi_mode == ALL_OF_ONE_SERVER;
     snprintf(name, sizeof name, one ? "sim:multi:%d" : "sim:multi", i);
     lk_client *client = a->host->clients[one ? 0 : i];
-    if (lk_lock_open(client, multi_kind, name, &o, &a->members[i], &error) != LK_OK) return false;
+    status = lk_lock_open(client, multi_kind, name, &o, &a->members[i], error);
   }
   size_t quorum = multi_mode == MAJORITY ? 2 : MEMBERS;
-  if (lk_multilock_open(a->members, MEMBERS, quorum, &a->multi, &error) != LK_OK) return false;
-  if (world_chance(70) && lk_caller_new(a->host->clients[0], &a->caller, &error) != LK_OK)
-    return false;
-  return true;
+  if (status == LK_OK) status = lk_multilock_open(a->members, MEMBERS, quorum, &a->multi, error);
+  if (status == LK_OK && world_chance(70)) {
+    status = lk_caller_new(a->host->clients[0], &a->caller, error);
+  }
+  return status;
 }
 
 static void judge_status(const actor *a, const char *what, lk_status status,
@@ -159,8 +160,10 @@ static void round_of(host *h, int who) {
   *a = (actor){.id = who, .host = h};
   a->belief.resource = -1;
   if (!host_enter(h)) return;
-  bool open = open_all(a);
+  lk_error error = {.status = LK_OK};
+  lk_status status = open_all(a, &error);
   host_leave(h);
+  bool open = host_opened(status, &error);
   for (int i = (int)world_between(1, 3); open && i > 0 && !h->closing; i--) take_once(a);
   lk_multilock_close(a->multi);
   for (int i = 0; i < MEMBERS; i++) lk_lock_close(a->members[i]);
