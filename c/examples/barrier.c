@@ -7,6 +7,7 @@
  */
 #include <latchkey/counters.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ int main(int argc, char **argv) {
   } else {
     for (int i = 0; i < WORKERS; i++) {
       numbers[i] = i + 1;
-      pthread_create(&threads[i], NULL, work, &numbers[i]);
+      if (pthread_create(&threads[i], NULL, work, &numbers[i]) != 0) errx(1, "no thread");
     }
     for (int i = 0; i < WORKERS; i++) pthread_join(threads[i], NULL);
   }

@@ -7,6 +7,7 @@
  */
 #include <latchkey/counters.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -42,7 +43,8 @@ static int run(lk_client *client) {
     lk_countdown_close(parts);
     return fail("set", &error);
   }
-  for (int i = 0; i < PARTS; i++) pthread_create(&threads[i], NULL, do_part, parts);
+  for (int i = 0; i < PARTS; i++)
+    if (pthread_create(&threads[i], NULL, do_part, parts) != 0) errx(1, "no thread");
   lk_status status = lk_countdown_wait(parts, WAIT_MS, &error);
   for (int i = 0; i < PARTS; i++) pthread_join(threads[i], NULL);
   lk_countdown_close(parts);

@@ -7,6 +7,7 @@
  */
 #include <latchkey/latchkey.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -106,7 +107,7 @@ int main(int argc, char **argv) {
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return 1;
     guests[i] = (guest){.lock = lock, .fd = ends[0], .other_end = ends[1], .left = &left};
     if (lk_caller_new(client, &guests[i].caller, &error) != LK_OK) return 1;
-    pthread_create(&threads[i], NULL, visit, &guests[i]);
+    if (pthread_create(&threads[i], NULL, visit, &guests[i]) != 0) errx(1, "no thread");
   }
   serve(client, guests, &left);
   for (int i = 0; i < GUESTS; i++) pthread_join(threads[i], NULL);

@@ -8,6 +8,7 @@
  */
 #include <latchkey/fence.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +82,7 @@ int main(int argc, char **argv) {
   int failed = 0;
   for (int i = 0; i < CANDIDATES; i++) {
     all[i] = (candidate){.url = argc > 1 ? argv[1] : "local:", .number = i + 1};
-    pthread_create(&threads[i], NULL, run, &all[i]);
+    if (pthread_create(&threads[i], NULL, run, &all[i]) != 0) errx(1, "no thread");
   }
   for (int i = 0; i < CANDIDATES; i++) {
     pthread_join(threads[i], NULL);

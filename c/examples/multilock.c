@@ -7,6 +7,7 @@
  */
 #include <latchkey/multilock.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -61,7 +62,7 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < THREADS; i++) {
     numbers[i] = i;
-    pthread_create(&threads[i], NULL, clerk, &numbers[i]);
+    if (pthread_create(&threads[i], NULL, clerk, &numbers[i]) != 0) errx(1, "no thread");
   }
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < ACCOUNTS; i++) {

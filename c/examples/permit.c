@@ -7,6 +7,7 @@
  */
 #include <latchkey/counters.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -71,7 +72,8 @@ int main(int argc, char **argv) {
   }
   /* Each process says the same total; one that says another is told so, and changes nothing. */
   if (lk_permits_set(licenses, LICENSES, LK_TOTAL_INIT, NULL, &error) != LK_OK) fail("set", &error);
-  for (int i = 0; i < JOBS; i++) pthread_create(&threads[i], NULL, work, licenses);
+  for (int i = 0; i < JOBS; i++)
+    if (pthread_create(&threads[i], NULL, work, licenses) != 0) errx(1, "no thread");
   for (int i = 0; i < JOBS; i++) pthread_join(threads[i], NULL);
   lk_permits_close(licenses);
   lk_client_close(client);

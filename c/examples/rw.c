@@ -8,6 +8,7 @@
  */
 #include <latchkey/latchkey.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -107,7 +108,8 @@ int main(int argc, char **argv) {
       store(0, &error) != LK_OK) {
     return fail("open", &error);
   }
-  for (int i = 0; i < READERS; i++) pthread_create(&threads[i], NULL, reader, &failed[i]);
+  for (int i = 0; i < READERS; i++)
+    if (pthread_create(&threads[i], NULL, reader, &failed[i]) != 0) errx(1, "no thread");
   for (int i = 0; i < READERS; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < READERS; i++) bad |= failed[i];
   printf("rebuilt %d times for %d versions, torn %d\n", rebuilt, VERSIONS, torn);

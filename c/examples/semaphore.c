@@ -7,6 +7,7 @@
  */
 #include <latchkey/counters.h>
 
+#include <err.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -57,7 +58,8 @@ int main(int argc, char **argv) {
   /* Whoever comes first says how many there are. */
   lk_status status = lk_semaphore_set(service, AT_MOST, 0, NULL, &error);
   if (status != LK_OK && status != LK_EXISTS) fail("set", &error);
-  for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, service);
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&threads[i], NULL, work, service) != 0) errx(1, "no thread");
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   lk_semaphore_close(service);
   lk_client_close(client);

@@ -12,7 +12,7 @@ prefix=$work/installed
 export LATCHKEY_LOCAL_DIR="$work/server"
 # shellcheck disable=SC2317 # called by the trap
 leave() {
-  "$prefix/bin/latchkey" local stop >&2
+  if [ -x "$prefix/bin/latchkey" ]; then "$prefix/bin/latchkey" local stop >&2; fi
   rm -rf "$work"
 }
 trap leave EXIT
@@ -134,6 +134,28 @@ example() {
     "$work/example" && "$work/example"
 }
 
+# A thread that cannot be had ends an example: it joins none that there is not, and does not wait for it.
+examples_without_threads() {
+  cc -shared -fPIC "$here/no_threads.c" -o "$work/no_threads.so" -ldl || return
+  for without in $(cd "$root/c/examples" && grep -l pthread_create -- *.c); do
+    # shellcheck disable=SC2046 # lists of flags
+    cc "$root/c/examples/$without" -o "$work/without" $(pkg-config --cflags --libs latchkey) \
+      -Wl,-rpath,"$(pkg-config --variable=libdir latchkey)" -pthread || return
+    code=0
+    LD_PRELOAD=$work/no_threads.so timeout 30 "$work/without" 2>"$work/without.said" || code=$?
+    echo "$without: exit code $code"
+    [ "$code" -eq 1 ] && grep 'no thread' "$work/without.said" || return
+  done
+}
+
+# By the words of the page on installing: files go, and what else lies there stays.
+removes() {
+  words=$(grep -x "xargs -d '.n' rm -f <build/install_manifest.txt" "$root/docs/howto/install.md") || return
+  touch "$prefix/bin/another"
+  echo "$words" | sed "s#build/#'$build'/#" | sh -eu &&
+    find "$prefix" ! -type d >"$work/left" && cat "$work/left" && [ "$(cat "$work/left")" = "$prefix/bin/another" ]
+}
+
 # An application that links the distribution's own hiredis has two of them in one process.
 beside_hiredis() {
   # shellcheck disable=SC2046 # lists of flags
@@ -176,7 +198,7 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((21 + $(echo "$examples" | wc -l)))"
+echo "1..$((23 + $(echo "$examples" | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
@@ -207,5 +229,8 @@ for file in $examples; do
   *) check "the example $name" example "$source" ;;
   esac
 done
+check 'the examples without threads' examples_without_threads
 check_with hiredis/hiredis.h 'beside another hiredis, shared' beside_hiredis -llatchkey
 check_with hiredis/hiredis.h 'beside another hiredis, static' beside_hiredis -l:liblatchkey.a
+"$prefix/bin/latchkey" local stop >&2
+check 'what was installed is removed' removes
