@@ -20,6 +20,12 @@ if(NOT LK_MAINTAINER MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
   message(FATAL_ERROR "LK_MAINTAINER is '${LK_MAINTAINER}'; it is \"Name <address>\"")
 endif()
 
+# As Debian builds: the C library checks the bounds of buffers, and no table of addresses can be
+# written once the program runs.
+target_compile_options(latchkey_flags INTERFACE
+  -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+target_link_options(latchkey_flags INTERFACE -Wl,-z,relro,-z,now)
+
 # What every package of Debian has: its licences and a log, and man pages that are compressed.
 string(TIMESTAMP lk_rfc_date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file("${PROJECT_SOURCE_DIR}/c/packaging/changelog.in" packaging/changelog.Debian @ONLY)
@@ -90,7 +96,10 @@ foreach(pair IN ITEMS "z zlib1g-dev" "zstd libzstd-dev")
 endforeach()
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "liblatchkey0 (= ${lk_version_full}), ${lk_dev_needs}")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "\
-Headers, the static library, and what CMake and pkg-config find it by.")
+Headers, the static library, what CMake and pkg-config find it by, and a man
+page of each function. For programs that take locks on a Redis or Valkey
+server by liblatchkey; what is linked with the shared library needs
+liblatchkey0 alone.")
 
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION database)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "latchkey-scripts (= ${lk_version_full}), \
