@@ -27,23 +27,26 @@ local args = parser:parse()
 
 local LATCHKEY = { liblatchkey = true }
 
--- What a command says; nothing when it fails or is not there.
-local function said(command, ...)
-  local words = { command }
+-- What a program says; nothing when it fails or is not there.
+local function said(...)
+  local words = {}
   for i, word in ipairs({ ... }) do
-    words[i + 1] = utils.quote_arg(word)
+    words[i] = utils.quote_arg(word)
   end
   local ok, _, out = utils.executeex(table.concat(words, ' '))
   return ok and out or nil
 end
+
+local distribution = (utils.readfile('/etc/os-release') or ''):match('%f[^%z\n]ID=(%l+)')
+  or 'debian'
 
 -- The package of the distribution that a file belongs to, where dpkg knows.
 local function package_of(file)
   local real = path.exists(file) and said('realpath', file)
   for _, name in ipairs(real and { real:match('[^\n]+'), (real:match('[^\n]+'):gsub('^/usr', '')) }
     or {}) do
-    local owner = (said('dpkg-query -S', name) or ''):match('^([^:\n]+)')
-    local row = owner and said("dpkg-query -W -f '${Version} ${Architecture}'", owner)
+    local owner = (said('dpkg-query', '-S', name) or ''):match('^([^:\n]+)')
+    local row = owner and said('dpkg-query', '-W', '-f', '${Version} ${Architecture}', owner)
     if row then
       return owner, row:match('^(%S+) (%S+)')
     end
@@ -58,12 +61,13 @@ end
 
 -- A library that is found when the file is started.
 local function linked(soname)
-  local found = said(args.compiler .. ' -print-file-name=' .. utils.quote_arg(soname)) or ''
+  local found = said(args.compiler, '-print-file-name=' .. soname) or ''
   local owner, version, arch = package_of(found:match('[^\n]+') or '')
   local component = { type = 'library', name = soname, scope = 'required', ['bom-ref'] = soname }
   if owner then
     component.version = version
-    component.purl = ('pkg:deb/debian/%s@%s?arch=%s'):format(owner, escaped(version), arch)
+    component.purl = ('pkg:deb/%s/%s@%s?arch=%s'):format(distribution, owner,
+      escaped(version), arch)
   elseif LATCHKEY[soname:match('^[^.]+')] then
     component.version = args.version
   end
@@ -76,7 +80,7 @@ local function add(component)
   refs[#refs + 1] = component['bom-ref']
 end
 
-local headers = assert(said(args.objdump .. ' -p', args.file), 'objdump cannot read ' .. args.file)
+local headers = assert(said(args.objdump, '-p', args.file), 'objdump cannot read ' .. args.file)
 for soname in headers:gmatch('NEEDED%s+(%S+)') do
   add(linked(soname))
 end

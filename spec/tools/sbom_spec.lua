@@ -85,6 +85,21 @@ describe('tools/sbom.lua', function()
     assert.equal(#document.components, #refs)
   end)
 
+  it('asks programs in folders of any name', function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    folder = folder .. " it's ü"
+    assert(utils.execute(('mkdir %s && ln -s "$(command -v objdump)" "$(command -v cc)" %s')
+      :format(utils.quote_arg(folder), utils.quote_arg(folder))))
+    local options = (' --objdump %s --compiler %s'):format(utils.quote_arg(folder .. '/objdump'),
+      utils.quote_arg(folder .. '/cc'))
+
+    local said = made('--hiredis 1.2.0 --scripts scripts' .. options)
+    utils.execute('rm -r ' .. utils.quote_arg(folder))
+
+    assert.equal(text, said)
+  end)
+
   it('is the same bytes each time', function()
     assert.equal(text, made('--hiredis 1.2.0 --scripts scripts'))
   end)

@@ -27,6 +27,20 @@ after_each(function()
   utils.execute(("rm -rf -- '%s'"):format(folder))
 end)
 
+describe('tools/site', function()
+  it('removes no folder that is no site', function()
+    write('html/kept', 'x')
+    write('build/manual/commands/ls.md', '')
+
+    local _, code, _, said = utils.executeex(
+      ('tools/site --build %s/build --output %s/html'):format(folder, folder))
+
+    assert.equal(64, code, said)
+    assert.matches('is there and is no site', said)
+    assert.equal('x', utils.readfile(folder .. '/html/kept'))
+  end)
+end)
+
 describe('the check of a site', function()
   it('takes links to files and anchors that are there, and to elsewhere', function()
     write('a.html', '<h2 id="one">x</h2><a href="b/c.html#two">x</a><a href="#one">x</a>'
