@@ -46,6 +46,10 @@ describe('the page on defects', function()
     assert.equal(heads + words, rows.others)
   end)
 
+  it('has as many rows as the page on testing says', function()
+    assert.equal(#rows, tonumber(read('testing.md'):match('\n| defects found | (%d+), each')))
+  end)
+
   it('explains each word for who found a defect', function()
     for _, row in ipairs(rows) do
       assert.is_truthy(text:find('\n| ' .. row.by .. ' | ', 1, true), row.by)

@@ -47,4 +47,18 @@ describe('tools/faults', function()
     assert.truthy(err:find('was not built', 1, true))
     assert.truthy(assert(utils.readfile(tree .. '/called')):find('build.sh release build', 1, true))
   end)
+
+  it('builds again what is there, which may be of other sources', function()
+    assert(dir.makepath(tree .. '/build/tests'))
+    assert(utils.writefile(tree .. '/build/tests/faults', '#!/bin/sh\necho "ran $*"\n'))
+    assert(utils.execute(("chmod +x '%s/build/tests/faults'"):format(tree)))
+
+    local code, out = run('--seconds 1')
+
+    assert.equal(0, code)
+    assert.equal('ran --seconds 1\n', out)
+    local called = assert(utils.readfile(tree .. '/called'))
+    assert.truthy(called:find('build.sh release build', 1, true))
+    assert.is_nil(called:find('setup', 1, true))
+  end)
 end)
