@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clock.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-clock_offset *clock_make(const char *path) {
-  int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+clock_offset *clock_make(char *path) {
+  int fd = mkstemp(path);
   if (fd < 0) return NULL;
   void *memory = MAP_FAILED;
   if (ftruncate(fd, sizeof(clock_offset)) == 0)

@@ -13,8 +13,8 @@
 
 typedef _Atomic int64_t clock_offset; /* microseconds */
 
-/* Makes the file, at zero. NULL: errno says why. */
-clock_offset *clock_make(const char *path);
+/* Makes the file, at zero, by a template of mkstemp(). NULL: errno says why. */
+clock_offset *clock_make(char *path);
 /* Servers that are started from now on are subject to it, until they are released. */
 void clock_bewitch(const char *shim, const char *path);
 void clock_release(void);

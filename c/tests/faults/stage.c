@@ -49,7 +49,7 @@ static void set_server(stage *s, bool tls) {
       "no",     "--user",  WORKER_USER,        "on", ">" PASSWORD,   "~*",  "&*",
       "+@all",  "--user",  IDLE_USER,          "on", ">" PASSWORD,   "~*",  "&*",
       "+@all",  NULL};
-  snprintf(s->clock_path, sizeof s->clock_path, "/tmp/latchkey-clock-%d", (int)getpid());
+  snprintf(s->clock_path, sizeof s->clock_path, "/tmp/latchkey-clock-XXXXXX");
   s->clock = clock_make(s->clock_path);
   need(s->clock != NULL, s->clock_path);
   s->net = net_make(&s->no_net);
