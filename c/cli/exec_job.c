@@ -144,9 +144,12 @@ bool job_has_strangers(void) { return stranger_count > 0; }
 
 /* ------------------------------------------------------------------------------------ signalling -- */
 
+/* A filter of system calls may let one be opened, and no signal be sent through it: kill() then says who
+ * has the right. */
 static int send_signal(int process, pid_t pid, int number) {
 #ifdef SYS_pidfd_send_signal
-  if (process >= 0) return (int)syscall(SYS_pidfd_send_signal, process, number, NULL, 0);
+  if (process >= 0 && syscall(SYS_pidfd_send_signal, process, number, NULL, 0) == 0) return 0;
+  if (process >= 0 && errno != ENOSYS && errno != EPERM) return -1;
 #else
   (void)process;
 #endif

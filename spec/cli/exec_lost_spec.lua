@@ -6,6 +6,25 @@ local utils = require('pl.utils')
 
 local program = require('cli.program')
 
+-- Runs a command of which no process may send a signal through a descriptor: pidfd_send_signal, 424
+-- on every processor. arg[1]: the error.
+local REFUSING = [[
+  local ffi = require('ffi')
+  ffi.cdef('typedef struct { uint16_t code; uint8_t yes, no; uint32_t k; } filter;'
+    .. 'typedef struct { uint16_t count; filter *all; } program;'
+    .. 'int prctl(int, ...); int execvp(const char *, const char *const *);')
+  local filters = ffi.new('filter[4]', { { 0x20, 0, 0, 0 }, { 0x15, 0, 1, 424 },
+    { 0x06, 0, 0, 0x50000 + tonumber(arg[1]) }, { 0x06, 0, 0, 0x7fff0000 } })
+  local long = ffi.typeof('unsigned long')
+  assert(ffi.C.prctl(38, long(1), long(0), long(0), long(0)) == 0)
+  assert(ffi.C.prctl(22, long(2), ffi.new('program', 4, filters)) == 0, 'no filters')
+  local words = ffi.new('const char *[?]', #arg)
+  for i = 2, #arg do
+    words[i - 2] = arg[i]
+  end
+  ffi.C.execvp(words[0], words)]]
+local EPERM, ENOSYS = 1, 38
+
 describe('latchkey exec, when the lock is lost or a process dies', function()
   local server
 
@@ -35,6 +54,29 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     assert.equal('broken', report.holds[1].lost)
     assert.equal(signal.SIGTERM, report.command_signal)
   end)
+
+  for name, number in pairs({ EPERM = EPERM, ENOSYS = ENOSYS }) do
+    it('ends what the command left where signals through descriptors are refused with ' .. name,
+      function()
+        local file = program.folder() .. '/refusing.lua'
+        assert(utils.writefile(file, REFUSING))
+        local holder = program.start_any('luajit', { file, tostring(number), program.path,
+          unpack(program.exec(server, { '--lease', '1s', '--on-lost', 'kill', 'job' },
+            { 'sh', '-c', 'sleep 300 & echo $!' })) })
+        local left = tonumber(program.eventually('the command has ended', function()
+          return (utils.readfile(holder.out_file) or ''):match('^(%d+)\n')
+        end))
+
+        server:command('DEL', 'job')
+        pcall(holder.wait, holder, 20)
+        local ended = program.is_gone(left)
+        signal.kill(left, signal.SIGKILL)
+
+        assert.is_true(ended)
+        assert.equal(80, holder:wait().code)
+        assert.falsy(holder.result.err:find('could not be ended', 1, true), holder.result.err)
+      end)
+  end
 
   it('says so when another owner has it, and leaves that one alone', function()
     local file, gate = program.folder() .. '/report', program.gate()
