@@ -58,8 +58,25 @@ static const char *unstarted_hint(void) {
   return hint;
 }
 
+/* CMD was not run, and no limit of this machine is why. */
+static const char *not_run_hint(int failure) {
+  switch (failure) {
+  case ENOENT:
+    return "check its path, and PATH where it has none (under cron: the full path); "
+           "of a script also the program behind #!";
+  case EACCES: return "check that it is a file, and that this user may execute it: ls -l";
+  case E2BIG: return "give it fewer arguments or less environment; exec adds variables of its own";
+  default: return "check that it is a program of this machine: file CMD";
+  }
+}
+
+static bool is_limit(int failure) {
+  return failure == EAGAIN || failure == ENOMEM || failure == EMFILE || failure == ENFILE;
+}
+
 const char *exec_hint(const exec_outcome *outcome) {
   const lk_error *error = &outcome->error;
+  if (outcome->not_run && !is_limit(outcome->not_run)) return not_run_hint(outcome->not_run);
   /* A front whose keeper is gone has not asked, and does not know. */
   const bool unstarted = outcome->asked_unix_ms && !outcome->started;
   if (error->status == LK_LOST && unstarted) return unstarted_hint();

@@ -311,6 +311,7 @@ typedef struct exec_outcome {
   const char *outcome; /* "done", "skipped", "busy", "lost", "interrupted" or "failed" */
   int exit_code;
   bool started; /* CMD was */
+  int not_run;  /* errno of what kept CMD from running */
   int status;   /* of CMD, as waitpid() gives it */
   int64_t asked_unix_ms;
   int64_t taken_unix_ms; /* 0: never */

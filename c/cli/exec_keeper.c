@@ -159,6 +159,7 @@ static int start(keeper *self) {
     return CLI_DONE;
   }
   if (child > 0) waitpid(child, NULL, 0);
+  run->outcome.not_run = failure;
   exec_fail(&run->outcome.error, LK_SYSTEM, "cannot run %s: %s", run->options.command[0],
             strerror(failure));
   exec_tell_failure(run);

@@ -83,6 +83,7 @@ describe('latchkey exec', function()
 
     assert.equal(127, result.code)
     assert.truthy(result.err:find('/nowhere/command', 1, true))
+    assert.truthy(result.err:find('check its path', 1, true), result.err)
     assert.is_true(server:is_free('job'))
   end)
 
@@ -90,6 +91,7 @@ describe('latchkey exec', function()
     local result = exec({ 'job' }, { '/etc/passwd' })
 
     assert.equal(126, result.code)
+    assert.truthy(result.err:find('this user may execute it', 1, true), result.err)
     assert.is_true(server:is_free('job'))
   end)
 
