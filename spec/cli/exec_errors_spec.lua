@@ -190,6 +190,15 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.equal('', result.out)
   end)
 
+  for _, case in ipairs({ { 'SCRIPT', 'does not know SCRIPT LOAD' },
+    { 'CLIENT', "unknown command 'CLIENT'" } }) do
+    it('names a command that the server does not know: ' .. case[1], function()
+      local server = program.server('--rename-command', case[1], '')
+
+      refused(69, case[2], { '--url', server.url, '--wait', '0ms', 'job', '--', 'true' })
+    end)
+  end
+
   it('exits 69 when its user may not do that', function()
     local server = program.server()
     server:command('ACL', 'SETUSER', 'default', '-evalsha', '-eval')

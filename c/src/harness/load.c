@@ -54,9 +54,10 @@ static void loaded(void *user, lk_answer *answer) {
   loading_one *one = user;
   lk_error error;
   lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
-  if (status == LK_SERVER && strstr(error.message, "unknown command")) {
+  /* What the hand-shake met is no answer to this. */
+  if (status == LK_SERVER && answer->reply && strstr(error.message, "unknown command")) {
     lk_fail(&error, status,
-            "the server has no scripts; a sentinel's URL is "
+            "the server does not know SCRIPT LOAD: renamed, or switched off; a sentinel's URL is "
             "redis-sentinel://host:port/master");
   }
   bool checked = one->script->function != NULL;

@@ -297,7 +297,8 @@ static void a_server_that_keeps_no_scripts_is_told_of(void **state) {
   fake_leave(fix.server, "SCRIPT");
   expect_not_loaded(LK_PROTOCOL, "$40\r\n0123456789012345678901234567890123456789\r\n",
                     "under another SHA1");
-  expect_not_loaded(LK_SERVER, "-ERR unknown command 'SCRIPT'\r\n", "a sentinel's URL is");
+  expect_not_loaded(LK_SERVER, "-ERR unknown command 'SCRIPT'\r\n",
+                    "does not know SCRIPT LOAD: renamed, or switched off; a sentinel's URL is");
 }
 
 /* Both are written by people: of what is longer than they may write the beginning is taken. */
