@@ -69,11 +69,10 @@ describe('clients by steps', function()
       local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
       local first, last = assert(source:find(old, 1, true))
       own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1))
-      local started = os.clock()
 
       local verdict = check(name:match('^%l+'))
 
-      assert.is_true(os.clock() - started < 5)
+      assert.is_true(verdict.states < 5000)
       assert.equal(property, verdict.findings[1] and verdict.findings[1].property)
       -- What was put in is among the lines that are shown; what is left out stands nowhere.
       local wrong = select(2, source:sub(1, first):gsub('\n', '')) + 1
