@@ -72,6 +72,7 @@ describe('coverage', function()
     local report, is_complete = coverage:report()
 
     assert.is_true(is_complete)
-    assert.matches('toy/one +5/5 +2/2 +1/1\n$', report)
+    assert.matches('toy/one +5/5 +2/2 +1/1\n1 scripts, 5 of 5 lines, 2 of 2 replies, '
+      .. '1 of 1 errors\n$', report)
   end)
 end)

@@ -76,12 +76,12 @@ local function field_of(list, field)
   return values
 end
 
----A table with a row for each script, followed by what is missing.
+---A table with a row for each script, followed by what is missing and by the sum of all.
 ---@return string text
 ---@return boolean is_complete
 function Coverage:report()
   local rows = { ('%-20s %9s %9s %9s'):format('script', 'lines', 'replies', 'errors') }
-  local gaps = {}
+  local gaps, sums = {}, {}
   for _, script in ipairs(self.scripts) do
     local entry, columns = self.entries[script.name], {}
     for _, measure in ipairs({
@@ -90,6 +90,8 @@ function Coverage:report()
       { 'errors', field_of(script.header.errors, 'code'), entry.codes },
     }) do
       local rest, count = missing(measure[2], measure[3])
+      local sum = sums[measure[1]] or { seen = 0, all = 0 }
+      sum.seen, sum.all, sums[measure[1]] = sum.seen + count - #rest, sum.all + count, sum
       columns[#columns + 1] = ('%9s'):format(('%d/%d'):format(count - #rest, count))
       if #rest > 0 then
         gaps[#gaps + 1] = ('%s: %s never reached: %s'):format(script.path, measure[1],
@@ -101,6 +103,12 @@ function Coverage:report()
   for _, gap in ipairs(gaps) do
     rows[#rows + 1] = gap
   end
+  local words = { ('%d scripts'):format(#self.scripts) }
+  for i, name in ipairs({ 'lines', 'replies', 'errors' }) do
+    local sum = sums[name] or { seen = 0, all = 0 }
+    words[i + 1] = ('%d of %d %s'):format(sum.seen, sum.all, name)
+  end
+  rows[#rows + 1] = table.concat(words, ', ')
   return table.concat(rows, '\n') .. '\n', #gaps == 0
 end
 

@@ -124,7 +124,7 @@ static unsigned play(const scene *s, refuse_kind kind, unsigned nth, way how) {
   return 0;
 }
 
-static unsigned plays, failures;
+static unsigned plays, failures, all_plays;
 
 static void play_with(const scene *s, refuse_kind kind, unsigned nth, way how) {
   plays++;
@@ -160,6 +160,7 @@ static void play_every_scene(refuse_kind kind) {
   bool all = wish && strcmp(wish, "all") == 0;
   unsigned nth, seen, refused;
   int how;
+  bool known = !wish || all;
   plays = failures = 0;
   signal(SIGALRM, stuck);
   for (size_t i = 0; i < n_scenes; i++) {
@@ -168,6 +169,7 @@ static void play_every_scene(refuse_kind kind) {
     if (!wish || all) {
       play_all(&scenes[i], kind, all);
     } else if (wanted(&scenes[i], wish, &nth, &how)) {
+      known = true;
       if (how >= 0) {
         play_with(&scenes[i], kind, nth, (way)how);
       } else {
@@ -180,7 +182,9 @@ static void play_every_scene(refuse_kind kind) {
   refuse_sites(&seen, &refused);
   print_message("# %u plays; memory is asked for in %u places, and was refused in %u\n", plays,
                 seen, refused);
+  all_plays += plays;
   assert_int_equal(failures, 0);
+  if (!known) fail_msg("there is no scene %s", wish);
 }
 
 static void memory_that_is_refused(void **state) {
@@ -222,5 +226,8 @@ int main(void) {
       cmocka_unit_test(descriptors_that_are_refused),
       cmocka_unit_test(bytes_that_are_taken_in_part),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  int failed = cmocka_run_group_tests(tests, setup, teardown);
+  printf("# %u plays, of %d kinds of refusals %d failed\n", all_plays,
+         (int)(sizeof tests / sizeof tests[0]), failed);
+  return failed;
 }
