@@ -5,6 +5,7 @@
 #include <latchkey/stats.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,6 +61,12 @@ static bool put_counts(FILE *to, const exec_clients *clients, const char *label)
   return true;
 }
 
+/* A device or a pipe is written as it is: nothing takes its place, and nothing of an earlier run is in it. */
+static bool is_plain(const char *path) {
+  struct stat info;
+  return stat(path, &info) != 0 || S_ISREG(info.st_mode);
+}
+
 /* When a run of this job succeeded last, as the file of an earlier one has it; 0: that is not known. */
 static long long succeeded_before(const char *path, const char *label) {
   static const char name[] = "latchkey_exec_succeeded_seconds{lock=\"";
@@ -67,20 +74,14 @@ static long long succeeded_before(const char *path, const char *label) {
   long long seconds = 0;
   char *line = NULL;
   size_t size = 0;
-  /* A pipe has nothing of an earlier run: it must not be waited for. */
-  const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+  FILE *file = is_plain(path) ? fopen(path, "re") : NULL;
   while (file && getline(&line, &size, file) > 0) {
     if (strncmp(line, name, sizeof name - 1) != 0) continue;
     const char *rest = line + sizeof name - 1;
     if (strncmp(rest, label, len) != 0 || strncmp(rest + len, "\"} ", 3) != 0) continue;
     seconds = strtoll(rest + len + 3, NULL, 10);
   }
-  if (file) {
-    fclose(file);
-  } else if (fd >= 0) {
-    close(fd);
-  }
+  if (file) fclose(file);
   free(line);
   return seconds > 0 ? seconds : 0;
 }
@@ -121,12 +122,15 @@ bool exec_metrics_write(const exec_options *options, const exec_clients *clients
   char *beside = NULL;
   const char *path = options->metrics_path;
   if (!path) return true;
-  if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
-  FILE *file = fopen(beside, "we");
+  const bool renames = is_plain(path);
+  if (renames && asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
+  const int fd = exec_report_create(renames ? beside : path, O_TRUNC);
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
   bool done = file && put_all(file, options, clients, outcome);
   if (file && fclose(file) != 0) done = false;
-  if (done && rename(beside, path) != 0) done = false;
-  if (!done) unlink(beside);
+  if (!file && fd >= 0) close(fd);
+  if (done && renames && rename(beside, path) != 0) done = false;
+  if (!done && renames) unlink(beside);
   free(beside);
   if (!done) exec_say("the metrics %s were not written", path);
   return done;

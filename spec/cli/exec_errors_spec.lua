@@ -234,7 +234,20 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.equal('done', program.decode(text).outcome)
   end)
 
-  it('takes nothing of an earlier run from a pipe in the place of its metrics', function()
+  it('writes its metrics into a pipe that is read, and leaves it a pipe', function()
+    local server, name = program.server(), pipe()
+    local reader = assert(fcntl.open(name, fcntl.O_RDONLY + fcntl.O_NONBLOCK))
+
+    local result = program.run(program.exec(server, { '--metrics', name, 'job' }, { 'false' }))
+
+    local text = unistd.read(reader, 65536)
+    unistd.close(reader)
+    assert.equal(1, result.code)
+    assert.truthy(text:find('latchkey_exec_exit_code{lock="job"} 1', 1, true), text)
+    assert.equal(1, stat.S_ISFIFO(stat.stat(name).st_mode))
+  end)
+
+  it('waits for nobody at a pipe in the place of its metrics', function()
     local server, name = program.server(), pipe()
     server:command('SET', 'job', 'another', 'PX', '60000')
 
@@ -242,7 +255,8 @@ describe('latchkey exec, called wrongly or in trouble', function()
       name, 'job' }, { 'true' }))
 
     assert.equal(75, result.code)
-    assert.truthy(utils.readfile(name):find('latchkey_exec', 1, true))
+    assert.truthy(result.err:find('the metrics ' .. name .. ' were not written', 1, true))
+    assert.equal(1, stat.S_ISFIFO(stat.stat(name).st_mode))
   end)
 
   it('writes a JSON document and its line feed at once', function()
