@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+local stat = require('posix.sys.stat')
+
 local clock = require('latchkey.doctor.clock')
 local fleet = require('cli.fleet')
 local program = require('cli.program')
@@ -58,6 +60,28 @@ describe('latchkey doctor', function()
     assert.equal('good', repaired.memory.level)
     assert.equal('problem', full.memory.level)
     assert.truthy(full.memory.message:find('new holds', 1, true))
+  end)
+
+  it('says that a server cannot save, which refuses PING then, and shows its locks', function()
+    local server = program.server()
+    local folder = server:command('CONFIG', 'GET', 'dir'):match('\n(.*)')
+    server:command('HSET', 'job', CLIENT .. ':1', '1')
+    -- A folder where the dump should be.
+    assert(stat.mkdir(folder .. '/dump.rdb'))
+    server:command('CONFIG', 'SET', 'save', '3600 1')
+    server:command('BGSAVE')
+    program.eventually('it refuses', function()
+      return server:command('PING'):find('MISCONF', 1, true)
+    end)
+
+    local result = run(server)
+    local held = program.run({ 'inspect', '--url', server.url, 'job' })
+
+    assert.equal(1, result.code, result.err)
+    assert.truthy(result.out:find('PROBLEM  persistence  the server cannot save', 1, true))
+    assert.truthy(result.out:find('trial        it cannot save', 1, true), result.out)
+    assert.equal(0, held.code, held.err)
+    assert.truthy(held.out:find('job is held', 1, true))
   end)
 
   it('says what a restart would forget', function()

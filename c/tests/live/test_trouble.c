@@ -141,6 +141,11 @@ static void a_server_that_cannot_save_refuses(void **state) {
   server_do(fix.server, "BGSAVE");
   UNTIL(last_save_failed());
   EXPECT(LK_MISCONF, acquire(0));
+  lk_client_options asks = LK_CLIENT_OPTIONS_INIT;
+  asks.no_load = true;
+  lk_client *reader = NULL;
+  EXPECT(LK_OK, lk_client_open(server_url(fix.server), &asks, &reader, &kit_error));
+  lk_client_close(reader);
   server_do(fix.server, "CONFIG SET stop-writes-on-bgsave-error no");
   EXPECT(LK_OK, acquire(0));
   EXPECT(LK_OK, release());

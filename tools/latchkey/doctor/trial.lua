@@ -42,6 +42,9 @@ local function explain_call(sample, err)
   elseif err.code == 'OOM' then
     return finding('problem', 'it has no memory for new holds: ' .. err.message,
       'raise maxmemory or free memory')
+  elseif err.code == 'MISCONF' then
+    return finding('problem', 'it cannot save to its disk, and refuses writes: no lock is granted, '
+      .. 'renewed or released', 'read its log: disk space, permissions of its folder')
   elseif err.message:lower():find('unknown command', 1, true) then
     return finding('problem', 'it does not know EVALSHA: renamed, or switched off',
       'give the command its name back (rename-command), or take another server for locks')
