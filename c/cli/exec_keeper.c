@@ -204,7 +204,8 @@ static void give_back(keeper *self) {
   if (status == LK_OK || self->lost) return;
   run->outcome.error = error;
   if (status != LK_LOST) {
-    exec_say("the release failed, so the lock expires with its lease at the latest: %s", error.message);
+    exec_say("the release failed, so the lock expires with its lease at the latest: %s",
+             error.message);
     return;
   }
   exec_tell_failure(run);
