@@ -175,6 +175,19 @@ describe('evidence', function()
         outcome = 'not made again: run the command in a clone' } }, rows)
   end)
 
+  it('comes out the same of the scripts of its bundle, which are all that is there', function()
+    local parts = evidence.make(FOLDER, function(name) return name == 'lint' end)
+    local contents = assert(bundle.pack({ name = 'mine', version = '1.0.0' }, FOLDER, nil,
+      written(parts)))
+    local folder, remove = require('latchkey.temporary_folder').make('latchkey-evidence')
+    assert(bundle.unpack(contents, folder))
+
+    local rows = evidence.redo(contents.statement, folder, { evidence.exact()[1] })
+    remove()
+
+    assert.equal('the same', rows[1].outcome)
+  end)
+
   it('differs when it said what does not come out', function()
     local rows = evidence.redo(evidence.read(written(), scripts), FOLDER, lint(1))
 
