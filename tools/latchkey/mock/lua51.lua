@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions that LuaJIT has with further arguments, other roundings or fewer refusals than the
 -- server's Lua 5.1: as they are there. Under Lua 5.1 itself nothing is to be replaced but what
--- brings some builds of it down.
-local lua51 = { string = {}, math = {}, base = {}, table = {} }
+-- brings some builds of it down. `text` and `number` are its tostring and tonumber.
+local lua51 = { string = {}, math = {}, base = {}, table = {}, text = tostring, number = tonumber }
 
 -- C's cast of a number to int, by way of 64 bits.
 local function as_int(number)
@@ -188,7 +188,7 @@ function lua51.string.format(...)
     wrong(1, 'format', 'string', type_name({ n = select('#', ...), format }, 1), 3)
   end
   local list, place, out, at = { n = select('#', ...) - 1, select(2, ...) }, 0, {}, 1
-  format = tostring(format)
+  format = lua51.base.tostring(format)
   while true do
     local found = format:find('%', at, true)
     out[#out + 1] = format:sub(at, (found or 0) - 1)
@@ -276,8 +276,8 @@ local function concat(list, separator, first, ...)
   end
   first, last = first or 1, last or #list
   local texts, place = {}, first
-  while place <= last and list[place] ~= nil do
-    local element = list[place]
+  while place <= last and rawget(list, place) ~= nil do
+    local element = rawget(list, place)
     texts[place] = type(element) == 'number' and spelled(element) or element
     place = place + 1
   end
@@ -410,6 +410,52 @@ for name, places in pairs({ len = 1, lower = 1, upper = 1, reverse = 1, rep = 1,
   find = 2, match = 2, gmatch = 2, gsub = 3 }) do
   lua51.string[name] = spelling(lua51.string[name] or string[name], places)
 end
-lua51.base.error = spelling(error, 1)
+
+-- So do those that a table or a function gives for a match.
+local gsub = lua51.string.gsub
+function lua51.string.gsub(...)
+  local list = { n = select('#', ...), ... }
+  local with = list[3]
+  local function spell(value, ...)
+    return type(value) == 'number' and spelled(value) or value, ...
+  end
+  if type(with) == 'table' then
+    list[3] = function(match)
+      return spell(with[match])
+    end
+  elseif type(with) == 'function' then
+    list[3] = function(...)
+      return spell(with(...))
+    end
+  end
+  return gsub(unpack(list, 1, list.n))
+end
+
+-- A number that is thrown without its place stays one.
+local throw = cut(as_int, error, 2)
+local throw_text = spelling(throw, 1)
+function lua51.base.error(...)
+  local _, level = ...
+  local number = lua51.base.tonumber(level)
+  if number and as_int(number) <= 0 then
+    return throw(...)
+  end
+  return throw_text(...)
+end
+
+-- LuaJIT throws whatever stands there, and without its place.
+function lua51.base.assert(...)
+  local good, message = ...
+  if good or select('#', ...) == 0 then
+    return assert(...)
+  elseif message == nil then
+    message = 'assertion failed!'
+  elseif type(message) ~= 'string' and type(message) ~= 'number' then
+    wrong(2, 'assert', 'string', type(message), 3)
+  end
+  error(lua51.base.tostring(message):match('^%Z*'), 2) -- C's text ends at its first NUL
+end
+
+lua51.text, lua51.number = lua51.base.tostring, lua51.base.tonumber
 
 return lua51

@@ -3,6 +3,7 @@
 local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
 local digest = require('latchkey.digest')
+local lua51 = require('latchkey.mock.lua51')
 
 local BAD_ARGUMENT = 'ERR Lua redis lib command arguments must be strings or integers'
 
@@ -73,7 +74,7 @@ local function sha1hex(...)
   end
   local text = ...
   local kind = type(text)
-  return digest.sha1((kind == 'string' or kind == 'number') and tostring(text) or '')
+  return digest.sha1((kind == 'string' or kind == 'number') and lua51.text(text) or '')
 end
 
 -- What a script logs goes nowhere; wrong arguments are errors all the same.

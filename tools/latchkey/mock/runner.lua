@@ -129,7 +129,7 @@ end
 -- The server looks for "err" as a script would, also behind a metatable.
 local function error_text(err)
   if type(err) ~= 'table' then
-    return 'ERR ' .. tostring(err)
+    return 'ERR ' .. lua51.text(err)
   end
   local good, text = pcall(member_err, err)
   return good and type(text) == 'string' and text

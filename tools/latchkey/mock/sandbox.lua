@@ -199,12 +199,14 @@ local function add_load_functions(self, globals, refuse)
     local chunk, why = compile(code, name, self.env)
     if why and why:find('^MOCK ') then
       refuse(why)
+    elseif chunk then
+      return chunk
     end
-    return chunk, why
+    return nil, why
   end
 
   function globals.loadstring(code, name)
-    code = type(code) == 'number' and tostring(code) or code
+    code = type(code) == 'number' and lua51.text(code) or code
     if type(code) ~= 'string' then
       error(("bad argument #1 to 'loadstring' (string expected, got %s)"):format(type(code)), 2)
     end

@@ -3,6 +3,7 @@
 local bit = require('bit')
 
 local ieee = require('latchkey.mock.ieee')
+local lua51 = require('latchkey.mock.lua51')
 
 local struct = {}
 
@@ -15,12 +16,12 @@ end
 
 local function check(place, name, value, wanted, count, level)
   local ok = wanted == 'string' and (type(value) == 'string' or type(value) == 'number')
-    or wanted == 'number' and tonumber(value) ~= nil
+    or wanted == 'number' and lua51.number(value) ~= nil
   if not ok then
     bad_argument(place, name, ('%s expected, got %s'):format(wanted,
       place > count and (name ~= 'pack' or place == 1) and 'no value' or type(value)), level or 3)
   end
-  return wanted == 'string' and tostring(value) or tonumber(value)
+  return wanted == 'string' and lua51.text(value) or lua51.number(value)
 end
 
 -- One option of a format after the other: its letter, its size, how many bytes stand before it.
