@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
+local signal = require('posix.signal')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -43,8 +44,8 @@ describe('latchkey mutate', function()
     local result = program.run({ 'mutate', '--no-check', 'mutex/renew' },
       { env = { LATCHKEY_HOME = careless_home() } })
 
-    assert.matches('alive mutex/renew:%S+  scripts/mutex/renew.lua:%d+\n  %- [^\n]+\n  %+ ',
-      result.out)
+    assert.matches('alive mutex/renew:%S+  scripts/mutex/renew.lua:%d+\n  %- [^\n]+\n  %+ '
+      .. '[^\n]+\n  missing: a spec %l', result.out)
     assert.matches('\nmutants: (%d+), killed: 0, equivalent: 0, alive: %1\n$', result.out)
     assert.equal(1, result.code)
   end)
@@ -103,6 +104,23 @@ describe('latchkey mutate', function()
       assert.matches('equivalent: 1, alive: 0', result.out, 1, true)
       assert.equal(1, wrong.code)
       assert.matches('/equivalent.tsv: acme/release:always:e8b46b45 is caught', wrong.out, 1, true)
+    end)
+
+    it('leaves no folder of its own, whatever ends it', function()
+      local temporary = program.folder()
+      for _, number in ipairs({ signal.SIGINT, signal.SIGKILL }) do
+        local process = program.start({ 'mutate', '--dir', folder .. '/scripts', '--model',
+          folder .. '/acme.lua' }, { env = { TMPDIR = temporary } })
+        program.eventually('scripts are laid out', function()
+          return #dir.getdirectories(temporary) > 0
+        end)
+        process:kill(number)
+        process:wait()
+
+        program.eventually('their folder is gone', function()
+          return #dir.getdirectories(temporary) == 0
+        end)
+      end
     end)
 
     it('catches nothing by a model that fails without any change', function()

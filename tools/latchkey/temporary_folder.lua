@@ -4,6 +4,7 @@
 local dir = require('pl.dir')
 local errno = require('posix.errno')
 local fcntl = require('posix.fcntl')
+local signal = require('posix.signal')
 local stdlib = require('posix.stdlib')
 local unistd = require('posix.unistd')
 local wait = require('posix.sys.wait')
@@ -11,36 +12,65 @@ local wait = require('posix.sys.wait')
 local temporary_folder = {}
 
 -- No key of the terminal reaches who has a session of its own, and nobody waits for what it might
--- still write.
-local function stand_guard(folder, ends)
+-- still write. The folder is there only once somebody guards it.
+local function stand_guard(template, told, ends)
   unistd.setpid('s')
+  signal.signal(signal.SIGPIPE, signal.SIG_IGN)
   local nowhere = fcntl.open('/dev/null', fcntl.O_RDWR)
   for fd = 0, 2 do
     unistd.dup2(nowhere, fd)
   end
+  local folder, why = stdlib.mkdtemp(template)
+  unistd.write(told, folder and '=' .. folder or '!' .. why)
+  unistd.close(told)
   local bytes, _, code
   repeat
     bytes, _, code = unistd.read(ends, 1)
   until bytes or code ~= errno.EINTR
-  dir.rmtree(folder)
+  if folder then
+    dir.rmtree(folder)
+  end
 end
 
--- Lets it go on, and waits until the folder is gone; nil where there is no guard.
-local function start_guard(folder)
+-- All that is written there, up to its end.
+local function read_all(fd)
+  local parts = {}
+  repeat
+    local bytes, _, code = unistd.read(fd, 4096)
+    parts[#parts + 1] = bytes
+  until bytes == '' or not bytes and code ~= errno.EINTR
+  return table.concat(parts)
+end
+
+-- What the guard says of the folder that it made, and what lets it go on and waits until the folder
+-- is gone; nil where there is no guard.
+local function start_guard(template)
   local ends, lives = unistd.pipe()
-  local pid = ends and unistd.fork()
+  local answer, told = unistd.pipe()
+  local pid = ends and answer and unistd.fork()
   if not pid then
     return nil
   elseif pid == 0 then
     unistd.close(lives)
-    pcall(stand_guard, folder, ends)
+    unistd.close(answer)
+    pcall(stand_guard, template, told, ends)
     unistd._exit(0)
   end
   unistd.close(ends)
+  unistd.close(told)
   fcntl.fcntl(lives, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
-  return function()
+  local said = read_all(answer)
+  unistd.close(answer)
+  return said, function()
     unistd.close(lives)
     wait.wait(pid)
+  end
+end
+
+local function without_guard(template)
+  local folder, why = stdlib.mkdtemp(template)
+  return folder and '=' .. folder or '!' .. why, function()
+    return folder and dir.rmtree(folder)
   end
 end
 
@@ -51,13 +81,17 @@ end
 function temporary_folder.make(name)
   local place = os.getenv('TMPDIR') or ''
   place = place ~= '' and place or '/tmp'
-  local folder, why = stdlib.mkdtemp(('%s/%s.XXXXXX'):format(place, name))
+  local template = ('%s/%s.XXXXXX'):format(place, name)
+  local said, remove = start_guard(template)
+  if not said then
+    said, remove = without_guard(template)
+  end
+  local folder = said:match('^=(.*)$')
   if not folder then
-    return nil, ('%s: %s'):format(place, (why:gsub('^.*: ', '')))
+    remove()
+    return nil, ('%s: %s'):format(place, (said:gsub('^!', ''):gsub('^.*: ', '')))
   end
-  return folder, start_guard(folder) or function()
-    dir.rmtree(folder)
-  end
+  return folder, remove
 end
 
 return temporary_folder

@@ -2,7 +2,6 @@
 -- Makes wrong versions of scripts and looks which of them the specs and the model checker catch.
 local dir = require('pl.dir')
 local path = require('pl.path')
-local stdlib = require('posix.stdlib')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
@@ -10,6 +9,7 @@ local mutants = require('latchkey.mutate.mutants')
 local processes = require('latchkey.processes')
 local digest = require('latchkey.digest')
 local specs = require('latchkey.mutate.specs')
+local temporary_folder = require('latchkey.temporary_folder')
 local words = require('latchkey.checker.words')
 
 local mutate = {}
@@ -126,8 +126,8 @@ end
 ---@return string|nil finding
 local function check(subject, variants)
   local checker = require('latchkey.checker')
-  local temporary = os.getenv('TMPDIR') or '/tmp'
-  local folder = assert(stdlib.mkdtemp(temporary .. '/latchkey-mutate-XXXXXX'))
+  local folder, remove = temporary_folder.make('latchkey-mutate')
+  assert(folder, remove)
   local finding
   local ok, why = pcall(function()
     copy_scripts(subject, folder, variants)
@@ -142,7 +142,7 @@ local function check(subject, variants)
       end
     end
   end)
-  dir.rmtree(folder)
+  remove()
   assert(ok, why)
   return finding and ('%s: %s'):format(finding.property, finding.message)
 end

@@ -151,9 +151,19 @@ local function of_kinds(list, names)
   return kept
 end
 
+-- Which spec is missing where nothing catches a mutant of this kind.
+local function missing_of(mutant)
+  for _, kind in ipairs(require('latchkey.mutate.mutations').kinds) do
+    if kind.id == mutant.kind then
+      return 'a spec ' .. kind.needs
+    end
+  end
+end
+
 local function described(mutant)
   return { id = mutant.id, script = mutant.script, kind = mutant.kind, line = mutant.line,
-    before = mutant.before, after = mutant.after, by = mutant.by, reason = mutant.reason }
+    before = mutant.before, after = mutant.after, by = mutant.by, reason = mutant.reason,
+    missing = mutant.fate == 'alive' and missing_of(mutant) or nil }
 end
 
 local function shown(mutant, folder)
@@ -182,7 +192,8 @@ local function tell(ctx, args, list, stale)
   local groups, text = { killed = {}, equivalent = {}, alive = {} }, {}
   for _, mutant in ipairs(list) do
     table.insert(groups[mutant.fate], described(mutant))
-    text[#text + 1] = mutant.fate == 'alive' and 'alive ' .. shown(mutant, args.dir) or nil
+    text[#text + 1] = mutant.fate == 'alive' and ('alive %s  missing: %s\n'):format(
+      shown(mutant, args.dir), missing_of(mutant)) or nil
   end
   for _, row in ipairs(stale) do
     text[#text + 1] = ('out of date: %s: %s\n'):format(args.equivalent
