@@ -103,6 +103,22 @@ describe('a check of clients by steps', function()
     assert.truthy(why:find('^MODEL the promise "it": .*model%.lua:%d+: attempt to'), why)
   end)
 
+  it('says where a function of a model does not end', function()
+    local good, why = pcall(found, clients("'done'", 'while true do end'))
+
+    assert.is_false(good)
+    assert.truthy(why:find('^MODEL the promise "it": .*model%.lua:4: it does not end'), why)
+  end)
+
+  it('refuses a model that does not end', function()
+    utils.writefile(folder .. '/model.lua', 'local n = 0\nrepeat n = n + 1 until n < 0\n')
+
+    local model, why = words.load(folder .. '/model.lua')
+
+    assert.is_nil(model)
+    assert.truthy(why:find('model%.lua:2: it does not end'), why)
+  end)
+
   for what, case in pairs({
     ['a fault that there is none'] = { "faults = { 'crsh' }", 'there is no fault "crsh"' },
     ['more clients than there are letters'] = { 'bounds = { clients = 7 }',
@@ -172,6 +188,10 @@ describe('a check of clients by steps', function()
     { 'one in which the hour decides', TIME .. "if math.floor(time[1] / 3600) % 24 < 8 then\n"
       .. "  return 1\nend\nif redis.call('EXISTS', KEYS[1]) == 1 then\n  return 0\nend\n"
       .. "redis.call('SET', KEYS[1], now, 'PX', ARGV[2])\nreturn 1\n", 'R2', 'string' },
+    { 'one in which one hour of a week decides', TIME
+      .. "if math.floor(time[1] / 3600) % 168 == 77 then\n"
+      .. "  return 1\nend\nif redis.call('EXISTS', KEYS[1]) == 1 then\n  return 0\nend\n"
+      .. "redis.call('SET', KEYS[1], now, 'PX', ARGV[2])\nreturn 1\n", 'R2', 'string' },
     { 'one that keeps a digest of who took', 'local id = redis.sha1hex(ARGV[3])\n'
       .. "if redis.call('SCARD', KEYS[1]) >= tonumber(ARGV[1]) then\n  return 0\nend\n"
       .. "redis.call('SADD', KEYS[1], id)\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1\n",
@@ -216,6 +236,34 @@ describe('a check of clients by steps', function()
 
   it('finds one too many of many', function()
     assert.equal('P1', found((limiter(4, 200):gsub('most = 4,', 'most = 5,', 1))).property)
+  end)
+
+  it('finds a short window, and one that begins anew, also for many, in few states', function()
+    local good = loaded(limiter(8, 200))
+    local run = checker.runs(good)[2]
+    run.scripts = folder .. '/scripts'
+    local verdict = checker.check(good, run)
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete and verdict.states < 2000, verdict.states)
+    for _, source in ipairs({ "redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, now - ARGV[2] + 1)\n",
+      "if redis.call('PTTL', KEYS[1]) == 1 then\n  redis.call('DEL', KEYS[1])\nend\n" }) do
+      own_lock.write(folder, 'limit/take', TIME .. source
+        .. "if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then\n  return 0\nend\n"
+        .. "redis.call('ZADD', KEYS[1], now, ARGV[3])\n"
+        .. "redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 1\n",
+        { ['cost:     at most '] = 'cost:     at most 1' })
+
+      assert.equal('P1', found(good).property)
+    end
+  end)
+
+  it('has names for any number of owners, which are no moments', function()
+    local serial, seen = 0, {}
+    for _ = 1, 30 do
+      serial = parts.next_serial(serial)
+      assert.is_true(serial < 1e12 and not seen[serial])
+      seen[serial] = true
+    end
   end)
 
   it('refuses more permits than clients could take', function()

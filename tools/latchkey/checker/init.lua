@@ -126,7 +126,7 @@ function checker.prepare(model, options)
   local pool = parts.pool()
   local server = Server.new({ scripts = options.scripts or 'scripts', pool = pool,
     beside = options.beside, memo = options.memo ~= false, translate = model.translate,
-    symmetric = options.symmetric ~= false })
+    symmetric = options.symmetric ~= false, each_hour = options.reduce == false })
   local past_ms = model.past_ms
   pool.past_ms = type(past_ms) == 'function' and past_ms(function(script)
     return server:header(script)

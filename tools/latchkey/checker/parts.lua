@@ -317,8 +317,9 @@ function Pool:map_tokens(part, name, change, server)
   return mapped
 end
 
--- Above it, serials are counted on: numbers of 16 digits are not exact.
-local SERIAL_MAX = 1e14
+-- Above it, serials are counted on: numbers of 15 digits are written with an exponent, and those of
+-- 13 look like moments.
+local SERIAL_MAX = 1e11
 
 ---The serial after this one: 1, 12, 123, so that each name begins like the next one of its client.
 ---A script that compares only how names begin takes them for one.

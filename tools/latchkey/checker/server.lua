@@ -14,8 +14,11 @@ Server.__index = Server
 local NAME = 'l'
 local MOST_INSTRUCTIONS = 200000
 local RECORD_MS = 60000
--- Other times of day: neither is a whole number of seconds, minutes or hours away.
-local ELSEWHEN_MS = { 127123457, 2237343 }
+-- Other times of day, which are no whole number of seconds, minutes or hours away: one, and so many
+-- in hours of a week, with each call others, until all of these have come WEEKS times; then one.
+-- Between neighbours are a day and an hour.
+local ELSEWHEN_MS, ODD_MS = 127123457, 2237343
+local HOUR_MS, HOURS, STRIDE, EACH, WEEKS = 3600000, 7 * 24, 25, 12, 4
 -- Behind the letters of all clients that there may be.
 local OTHER_LETTERS = 8
 
@@ -24,14 +27,16 @@ local function new_world(scripts)
 end
 
 ---@param options { scripts: string, beside: string|nil, pool: table, memo: boolean,
----  symmetric: boolean, translate?: fun }; `translate(script, shape, reply)` gives the replies of
----  somebody else's scripts the form of latchkey's own, and nil where the model does not know one
+---  symmetric: boolean, each_hour?: boolean, translate?: fun };
+---  `translate(script, shape, reply)` gives the replies of somebody else's scripts the form of
+---  latchkey's own, and nil where the model does not know one; `each_hour` tries every call at all
+---  hours
 function Server.new(options)
   return setmetatable({
     world = new_world(options.scripts), other_world = new_world(options.beside),
     scripts = options.scripts, beside = options.beside, pool = options.pool, memo = options.memo,
     headers = {}, beside_headers = {}, translate = options.translate,
-    symmetric = options.symmetric,
+    symmetric = options.symmetric, each_hour = options.each_hour, turns = {},
     executed = 0, remembered = 0, covered = {}, name = NAME,
   }, Server)
 end
@@ -374,16 +379,25 @@ local function looks_far_back(self, keyspace, call, result)
   end, 0)
 end
 
+local function follows_the_clock(self, keyspace, call, result)
+  local turn = self.turns[call.script] or 0
+  local count = self.each_hour and HOURS or turn < WEEKS * HOURS and EACH or 1
+  self.turns[call.script] = turn + count
+  local found = is_moved(self, keyspace, call, result, ELSEWHEN_MS, 0)
+  for i = turn, turn + count - 1 do
+    local hour = i * STRIDE % HOURS
+    found = found or is_moved(self, keyspace, call, result, ODD_MS + hour * HOUR_MS, 0)
+  end
+  return found
+end
+
 -- States that differ by absolute time alone are one, and so are those that differ by the names of
 -- interchangeable clients, or by what is long past. That is right for scripts that do the same.
 local function depends(self, keyspace, call, result)
-  for _, ms in ipairs(ELSEWHEN_MS) do
-    if is_moved(self, keyspace, call, result, ms, 0) then
-      return ('%s does something else at another time of day: it counts in seconds, or rounds the '
-        .. 'time; what it does later cannot be checked'):format(call.script)
-    end
-  end
-  if self.symmetric and is_moved(self, keyspace, call, result, 0, OTHER_LETTERS) then
+  if follows_the_clock(self, keyspace, call, result) then
+    return ('%s does something else at another time of day: it counts in seconds, or rounds the '
+      .. 'time; what it does later cannot be checked'):format(call.script)
+  elseif self.symmetric and is_moved(self, keyspace, call, result, 0, OTHER_LETTERS) then
     return ('%s does something else for clients of other names: it keeps a part or a digest of a '
       .. 'name; --no-symmetry takes no client for another'):format(call.script)
   elseif looks_far_back(self, keyspace, call, result) then

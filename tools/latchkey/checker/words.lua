@@ -333,8 +333,9 @@ local function runs_of(about)
   local runs = {}
   for i, run in ipairs(about.runs or { {}, { rounds = 2, faults = 0 } }) do
     if about.runs or i == 1 or (about.bounds or {}).rounds == 1 then
-      runs[i] = { clients = run.clients, rounds = run.rounds, faults = run.faults,
-        limits = { edges = true } }
+      local limits = parts.copy(run.limits or {})
+      limits.edges = true
+      runs[i] = { clients = run.clients, rounds = run.rounds, faults = run.faults, limits = limits }
     end
   end
   return runs
@@ -354,7 +355,10 @@ local function check_clients(about)
   check_steps(about.steps)
   ranges.check(fail, 'bounds', about.bounds)
   for _, run in ipairs(about.runs or {}) do
-    ranges.check(fail, 'bounds', run)
+    local counts = parts.copy(run)
+    counts.limits = nil
+    ranges.check(fail, 'bounds', counts)
+    ranges.check(fail, 'limits', run.limits)
   end
   ranges.check(fail, 'limits', about.limits)
   ranges.check(fail, 'clients', { past_ms = about.past_ms })
@@ -419,8 +423,9 @@ end
 local SEEN = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'select', 'string', 'table',
   'tonumber', 'tostring', 'type', 'unpack' }
 
--- A file sees the words and the plain language, and nothing else of the checker.
-local function read(file)
+-- A file sees the words and the plain language, and nothing else of the checker. One of somebody's
+-- own may have mistakes such as a loop without an end.
+local function read(file, is_own)
   local chunk, why = loadfile(file)
   if not chunk then
     return nil, why
@@ -429,7 +434,13 @@ local function read(file)
   for _, name in ipairs(SEEN) do
     env[name] = _G[name]
   end
-  local good, model = pcall(setfenv(chunk, env))
+  setfenv(chunk, env)
+  local good, model
+  if is_own then
+    good, model = mistakes.pcall(mistakes.interpreted(chunk))
+  else
+    good, model = pcall(chunk)
+  end
   if not good then
     return nil, type(model) == 'table' and ('%s: %s'):format(file, model.model) or model
   elseif type(model) ~= 'table' then
@@ -449,7 +460,7 @@ end
 ---@return table|nil model
 ---@return string|nil why
 local function load(file)
-  local model, why = read(file)
+  local model, why = read(file, true)
   if model then
     model.file = file
   end
