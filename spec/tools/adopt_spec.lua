@@ -106,7 +106,7 @@ describe('latchkey adopt', function()
       forms[i] = contract:match('\nchannels:\n  %- channel  (%S+)')
     end
 
-    assert.same({ '{name}:released', 'bell:{name}:2:x', '{name}:told' }, forms)
+    assert.same({ '{{name}}:released', 'bell:{{name}}:2:x', '{name}:told' }, forms)
   end)
 
   it('asks what a copy of a call does, and lint asks until it is decided', function()
@@ -189,7 +189,7 @@ describe('latchkey adopt', function()
     for i, argument in ipairs(h.argv) do
       types[i] = argument.name .. ' ' .. argument.type
     end
-    assert.same({ 'arg1 owner', 'arg2 ms', 'limit text', 'arg4 channel', 'arg5 count' }, types)
+    assert.same({ 'arg1 owner', 'arg2 ms', 'limit count', 'arg4 channel', 'arg5 count' }, types)
     assert.equal('value', h.message)
   end)
 
@@ -209,6 +209,25 @@ describe('latchkey adopt', function()
     assert.same({ 'DONE', 'nil' }, shapes(
       "if KEYS[1] then return redis.status_reply('DONE') end"))
     assert.same({ 'integer' }, shapes("return redis.call('INCR', KEYS[1])"))
+  end)
+
+  it('reads them off what a variable is made of, and knows how many of one there are', function()
+    assert.same({ '1', '0' }, shapes("local n = redis.call('DEL', KEYS[1])\nreturn n"))
+    assert.same({ 'integer' }, shapes("return redis.call('DEL', KEYS[1], KEYS[2])"))
+    assert.same({ 'integer' }, shapes("return redis.call('ZREM', KEYS[1], unpack(ARGV))"))
+    assert.same({ '0', '1' }, shapes(
+      "if KEYS[2] then return 0 end return redis.call('HDEL', KEYS[1], ARGV[1])"))
+  end)
+
+  it('takes for a number what is counted with', function()
+    local h = adopted("local oldest = redis.call('LINDEX', KEYS[1], ARGV[1] - 1)\n"
+      .. "return redis.call('SETEX', KEYS[1], 60 * ARGV[2], ARGV[3] .. oldest)")
+
+    local types = {}
+    for i, argument in ipairs(h.argv) do
+      types[i] = argument.type
+    end
+    assert.same({ 'count', 'count', 'text' }, types)
   end)
 
   it('lists errors that are written out', function()

@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
 local command = require('support.command')
+local digest = require('latchkey.digest')
 local header = require('latchkey.script.header')
 local names = require('latchkey.script.names')
 local own_lock = require('support.own_lock')
@@ -71,6 +72,35 @@ describe('a contract', function()
       .. 'name:     acme/renew\nversion:  1.0.0\nsha1:     ' .. ('0'):rep(40) .. '\n]]\n')
 
     assert.equal('renew.lua:5: unknown field "sha1"', wrong('renew'))
+  end)
+
+  it('says whether its keys are in one slot, which only a contract may deny', function()
+    local source = "return redis.call('RENAMENX', KEYS[1], KEYS[2])\n"
+    utils.writefile(scripts .. '/acme/move.lua', source)
+    local contract = utils.readfile(scripts .. '/acme/renew.contract')
+    local rows = '  - from  string  w  acme:{name}  x\n  - to  string  w  acme:{name}:2  y\n'
+    contract = contract:gsub('acme/renew', 'acme/move'):gsub('argv:.-returns', 'returns')
+      :gsub('keys:\n[^\n]*\n', 'keys:\n' .. rows):gsub('sha1:     %x+', 'sha1:     '
+      .. digest.sha1(source))
+    local file = scripts .. '/acme/move.contract'
+    utils.writefile(file, contract)
+    assert.equal('move.contract:5: "acme:job" and "acme:job:2" are in two slots of a cluster: '
+      .. 'where the names have a tag, write {{name}}; where they have none, "cluster:  no"',
+      wrong('move'))
+
+    utils.writefile(file, (contract:gsub('{name}', '{{name}}')))
+    assert.is_nil(wrong('move'))
+
+    utils.writefile(file, (contract:gsub('one slot', 'no')))
+    assert.is_nil(wrong('move'))
+    local world = World.new({ scripts = scripts })
+    world:command('SET', 'acme:job', 'x')
+    assert.equal(1, (world:eval('acme/move', { 'acme:job', 'acme:job:2' }, {})))
+
+    utils.writefile(scripts .. '/acme/renew.lua', '#!lua\n--[[ latchkey-script\n'
+      .. 'name:     acme/renew\nversion:  1.0.0\nsummary:  x\nreturns:\n  - {1}  x\n'
+      .. 'cost:     at most 1 commands\ncluster:  no\n]]\nreturn {1}\n')
+    assert.equal('renew.lua:9: "no" is for contracts alone: write "one slot"', wrong('renew'))
   end)
 
   it('holds a run to what it says', function()

@@ -203,7 +203,7 @@ describe('header.parse', function()
     { 'repeat:   id', 'repeat:   often', 26, 'not one of: hold' },
     { '4 + 2 per seat, at most 204', 'cheap', 27, 'at most N commands' },
     { '- HSET', '- hset', 29, 'upper-case' },
-    { 'one slot', 'two slots', 31, 'not one of: one slot' },
+    { 'one slot', 'two slots', 31, 'not one of: no, one slot' },
     { 'integer, tell', 'integer,tell', 32, 'separated by ", "' },
     { 'summary:  Take a place in a room.\n', '', 2, 'has no "summary:"' },
     { 'cluster:  one slot\n', '', 2, 'has no "cluster:"' },

@@ -28,7 +28,10 @@ answer({ '1', '0' }, 'EXISTS EXPIRE HEXISTS HSETNX PERSIST PEXPIRE SETNX SISMEMB
 answer({ 'integer' }, [[APPEND DECR DECRBY DEL HDEL HINCRBY HLEN HSET INCR INCRBY LLEN LPUSH PTTL
   PUBLISH RPUSH SADD SCARD SREM TTL UNLINK ZADD ZCARD ZCOUNT ZREM ZREMRANGEBYSCORE]])
 answer({ 'text', 'nil' }, 'GET GETDEL HGET LINDEX LPOP RPOP RPOPLPUSH ZSCORE')
-answer({ 'OK' }, 'HMSET LTRIM MSET PSETEX RENAME SETEX')
+answer({ 'OK' }, 'HMSET LTRIM MSET PSETEX RENAME SET SETEX')
+
+-- What answers how many there were, by the place of the first of them: of one that is 1 or 0.
+local HOW_MANY = { DEL = 3, UNLINK = 3, HDEL = 4, SADD = 4, SREM = 4, ZREM = 4 }
 
 -- What local functions are called with: var of a parameter -> arguments.
 local function passed(block)
@@ -120,20 +123,21 @@ local function note_arguments(call, place, args)
   end
 end
 
--- A guess, of each key another.
-local function key_form(place)
-  return place == 1 and '{name}' or ('{name}:%d'):format(place)
+-- A guess, of each key another, and of several all in one slot.
+local function key_form(place, count)
+  local name = count > 1 and '{{name}}' or '{name}'
+  return place == 1 and name or ('%s:%d'):format(name, place)
 end
 
 -- Where the channel of a message comes from; a script that takes it under both names has one.
-local function note_channel(node, place, values, args, channels)
+local function note_channel(node, place, values, args, channels, count)
   local array, at = place(node)
   if array == 'ARGV' then
     entry(args, at).kind = 'channel'
   else
     local form = script_of.text_of(node, values, function(part)
       local of, number = place(part)
-      return of == 'KEYS' and key_form(number) or nil
+      return of == 'KEYS' and key_form(number, count) or nil
     end)
     -- Not every byte may stand in a form.
     form = form and form:find('^[%w_:./@#={}-]+$') and form or '{name}:told'
@@ -142,11 +146,15 @@ local function note_channel(node, place, values, args, channels)
 end
 
 local function note_calls(script, place, keys, args, channels)
-  local values = script_of.definitions(script.block)
+  local values, count = script_of.definitions(script.block), 0
+  parser.walk(script.block, function(node)
+    local array, at = place(node)
+    count = array == 'KEYS' and math.max(count, at) or count
+  end)
   for _, call in ipairs(script.calls) do
     local command = call.command
     if command and command.access == 'publish' then
-      note_channel(call.node[3] or {}, place, values, args, channels)
+      note_channel(call.node[3] or {}, place, values, args, channels, count)
     elseif command and command.keys ~= 'none' then
       local last = command.keys == 'all' and #call.node or command.keys == 'two' and 4 or 3
       for i = 3, math.min(last, #call.node) do
@@ -160,6 +168,21 @@ local function note_calls(script, place, keys, args, channels)
   end
 end
 
+local ARITHMETIC = { ['+'] = true, ['-'] = true, ['*'] = true, ['/'] = true, ['%'] = true }
+
+-- The arguments that a node takes for numbers.
+local function note_numbers(node, place, args)
+  local first = node.tag == 'Call' and script_of.is_global(node[1], 'tonumber') and 2
+    or node.tag == 'Operator' and ARITHMETIC[node.op] and 1
+  for i = first or 1, first and 2 or 0 do
+    local array, at = place(node[i] or {})
+    if array == 'ARGV' then
+      local argument = entry(args, at)
+      argument.kind = argument.kind or 'count'
+    end
+  end
+end
+
 -- What is compared with what the server answered is the name of an owner, as likely as not.
 local function note_rest(script, place, bound, keys, args)
   parser.walk(script.block, function(node)
@@ -167,6 +190,7 @@ local function note_rest(script, place, bound, keys, args)
     if array then
       entry(array == 'KEYS' and keys or args, at)
     end
+    note_numbers(node, place, args)
     if node.tag == 'Operator' and (node.op == '==' or node.op == '~=') then
       for i = 1, 2 do
         local side, index = place(node[i])
@@ -190,29 +214,41 @@ local function note_rest(script, place, bound, keys, args)
   end
 end
 
-local function shapes_of(node, calls)
-  if not node or node.tag == 'Nil' or node.tag == 'False' then
+-- Of what is written out; nil: it is not.
+local function written_shapes(node)
+  local integer = script_of.integer(node)
+  if node.tag == 'Nil' or node.tag == 'False' then
     return { 'nil' }
   elseif node.tag == 'True' then
     return { '1' }
-  elseif script_of.integer(node) then
-    return { ('%.0f'):format(script_of.integer(node)) }
+  elseif integer then
+    return { ('%.0f'):format(integer) }
   elseif node.tag == 'String' and node.value:find('^[%w_.:-]+$') then
     return { ("'%s'"):format(node.value) }
   elseif node.tag == 'String' or node.tag == 'Operator' and node.op == '..' then
     return { 'text' }
   end
-  local call = calls[node]
-  if call and call.name == 'SET' then
-    for i = 5, #call.node do
-      local word = call.node[i].tag == 'String' and call.node[i].value:upper()
-      if word == 'NX' or word == 'XX' then
-        return { 'OK', 'nil' }
-      end
+end
+
+local function command_shapes(call)
+  local place = HOW_MANY[call.name]
+  local last = place and #call.node == place and call.node[place].tag
+  for i = 5, call.name == 'SET' and #call.node or 0 do
+    local word = call.node[i].tag == 'String' and call.node[i].value:upper()
+    if word == 'NX' or word == 'XX' then
+      return { 'OK', 'nil' }
     end
-    return { 'OK' }
   end
-  return call and ANSWERS[call.name] or { MARK }
+  return last and last ~= 'Call' and last ~= 'Vararg' and { '1', '0' } or ANSWERS[call.name]
+end
+
+local function shapes_of(node, calls, values)
+  if not node then
+    return { 'nil' }
+  end
+  local value = values[node.var or false] or node
+  local written = written_shapes(value) or calls[value] and command_shapes(calls[value])
+  return written or value ~= node and shapes_of(value, calls, values) or { MARK }
 end
 
 -- Does every way through a block end with a reply?
@@ -230,6 +266,7 @@ end
 
 local function replies_of(script)
   local calls, list, seen, errors = {}, {}, {}, {}
+  local values = script_of.definitions(script.block)
   for _, call in ipairs(script.calls) do
     calls[call.node] = call
   end
@@ -251,7 +288,7 @@ local function replies_of(script)
     elseif verb == 'status_reply' then
       add(list, text and text:match('^[A-Z]+$') or MARK)
     else
-      for _, shape in ipairs(shapes_of(value, calls)) do
+      for _, shape in ipairs(shapes_of(value, calls, values)) do
         add(list, shape)
       end
     end
@@ -297,7 +334,7 @@ local function key_rows(keys, taken)
     local key = keys[place] or {}
     local name = key.name or (keys.n == 1 and 'key' or 'key' .. place)
     rows[place] = { unique(name, taken), key.type or 'any',
-      (key.r and 'r' or '') .. (key.w and 'w' or not key.r and 'r' or ''), key_form(place),
+      (key.r and 'r' or '') .. (key.w and 'w' or not key.r and 'r' or ''), key_form(place, keys.n),
       MARK .. ' how its name is formed, and what it holds' }
   end
   return rows

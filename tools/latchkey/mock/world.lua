@@ -118,7 +118,8 @@ local function find_script(self, name)
   end
   local file, findings = read_file(('%s/%s.lua'):format(self.scripts_folder, name))
   if not file then
-    return nil, 'MOCK ' .. findings[1].message
+    local first = findings[1]
+    return nil, ('MOCK %s:%d: %s'):format(first.file, first.line, first.message)
   end
   return self:add(name, file.source, file.header)
 end

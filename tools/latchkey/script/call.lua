@@ -287,8 +287,9 @@ function script_call.refusal(folder, name)
       .. 'and arguments written out, it runs without'):format(HEADER) }
   end
   local _, findings = catalog.read_file(file)
-  return { status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(file, findings[1].line,
-    findings[1].message), hint = ('latchkey lint %s says all of it'):format(folder) }
+  local first = findings[1]
+  return { status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(first.file, first.line,
+    first.message), hint = ('latchkey lint %s says all of it'):format(folder) }
 end
 
 return script_call

@@ -2,6 +2,7 @@
 -- The header of a script: its keys, arguments, replies and promises. C tables, mock, specs and docs
 -- know a script from what is parsed here, and from nothing else.
 local FIELDS = require('latchkey.script.header_fields')
+local names = require('latchkey.script.names')
 local split = require('latchkey.script.lines').split
 
 local header = {}
@@ -152,6 +153,27 @@ local function check_names(h, report)
   end
 end
 
+-- For which the names of keys are formed.
+local SAMPLE = 'job'
+
+-- Do the keys of one name come to one slot, as "cluster:" says?
+local function check_slots(h, report)
+  if h.cluster == 'no' and not h.contract then
+    return report(h.lines.cluster, '"no" is for contracts alone: write "one slot"')
+  elseif h.cluster == 'no' then
+    return
+  end
+  local first
+  for _, key in ipairs(h.keys) do
+    local name = key.form.kind ~= 'slot' and key.form.plus == '' and names.form(key.form, SAMPLE)
+    first = first or name
+    if name and names.slot(name) ~= names.slot(first) then
+      return report(h.lines.keys, ('"%s" and "%s" are in two slots of a cluster: where the names '
+        .. 'have a tag, write {{name}}; where they have none, "cluster:  no"'):format(first, name))
+    end
+  end
+end
+
 local function names_file(path, name)
   local tail = '/' .. name .. '.lua'
   return ('/' .. path):sub(-#tail) == tail
@@ -172,6 +194,7 @@ local function check_all(h, path, report)
     end
   end
   check_replies(h, report)
+  check_slots(h, report)
   check_arguments(h, report)
   check_names(h, report)
   if path and h.name and not names_file(path, h.name) then

@@ -321,6 +321,6 @@ return {
   { name = 'repeat', parse = one_of(REPEATS), into = 'repeat_' },
   { name = 'cost', parse = parse_cost, required = true },
   { name = 'dynamic', parse = parse_command, list = true },
-  { name = 'cluster', parse = one_of({ ['one slot'] = true }), required = true },
+  { name = 'cluster', parse = one_of({ ['one slot'] = true, no = true }), required = true },
   { name = 'uses', parse = parse_uses },
 }
