@@ -140,6 +140,26 @@ describe('on a cluster', function()
     end
   end)
 
+  it('blame tells who listens on the other nodes where one does not say', function()
+    local first, second = cluster.masters[1], cluster.masters[2]
+    local listener = program.start_any('redis-cli', { '-p', second.port, 'SSUBSCRIBE',
+      'redisson_lock__channel:{' .. names[2] .. '}' })
+    program.eventually('it listens', function()
+      return second:command('PUBSUB', 'SHARDCHANNELS') ~= ''
+    end)
+    first:command('ACL', 'SETUSER', 'default', '-pubsub')
+
+    local document, code = json('blame')
+
+    first:command('ACL', 'SETUSER', 'default', '+pubsub')
+    listener:kill(signal.SIGKILL)
+    listener:wait()
+    assert.equal(2, code)
+    assert.same({ { name = names[2], kind = 'lock', clients = 1 } }, document.unasked.locks)
+    assert.truthy(document.unasked.hidden:find('^' .. first.at:gsub('%p', '%%%0') .. ': '),
+      document.unasked.hidden)
+  end)
+
   it('eval tells those who wait, without being told the verb', function()
     local job = waiter_for(names[3])
 

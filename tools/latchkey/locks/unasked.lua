@@ -87,26 +87,39 @@ local function add_master(home, master, sharded, found)
   return count(master, channels, sharded and 'SHARDNUMSUB' or 'NUMSUB', found, by_channel)
 end
 
+-- Has each master looked at; of a cluster the others are, where one of them refuses.
+---@return latchkey.error|nil err of the first that refuses
+---@return integer done so many of those that did not
+local function each_master(client, look)
+  local masters, failure = fleet.masters(client)
+  local done = 0
+  for _, master in ipairs(masters or {}) do
+    local ok, err = look(master)
+    if ok then
+      done = done + 1
+    elseif not failure then
+      failure = { status = err.status, hint = err.hint, message = #masters == 1 and err.message
+        or ('%s: %s'):format(fleet.place(master), err.message) }
+    end
+  end
+  return failure, done
+end
+
 ---The locks that clients listen for, whether they answer or not.
 ---@param client latchkey.client
 ---@param home string
----@return table|nil found by "kind name": { kind, name, listeners }
----@return latchkey.error|nil err
+---@return table found by "kind name": { kind, name, listeners }
+---@return latchkey.error|nil err of a server that does not tell
 function unasked.listened(client, home)
-  local masters, err = fleet.masters(client)
   local found = {}
-  for _, master in ipairs(masters or {}) do
-    local ok
-    ok, err = add_master(home, master, client:publish_verb('{x}') == 'SPUBLISH', found)
-    if not ok then
-      return nil, err
-    end
-  end
+  local err = each_master(client, function(master)
+    return add_master(home, master, client:publish_verb('{x}') == 'SPUBLISH', found)
+  end)
   for _, lock in pairs(found) do
     -- A fair waiter may listen to both.
     lock.listeners = math.max(lock.own, lock.common)
   end
-  return masters and found, err
+  return found, err
 end
 
 -- Why this user's clients are silent: a few words.
@@ -147,20 +160,21 @@ function unasked.silent(client, answers)
   for _, answer in ipairs(answers) do
     answered[answer.uuid:sub(1, 8)] = true
   end
-  local masters, err = fleet.masters(client)
-  for _, master in ipairs(masters or {}) do
-    local list
-    list, err = master:command('CLIENT', 'LIST', 'TYPE', 'pubsub')
-    if not list then
-      return nil, err
+  local err, done = each_master(client, function(master)
+    local list, why = master:command('CLIENT', 'LIST', 'TYPE', 'pubsub')
+    if list then
+      add_silent(master, list, answered, found)
     end
-    add_silent(master, list, answered, found)
+    return list, why
+  end)
+  if done == 0 then
+    return nil, err
   end
   local first = {}
   for i = 1, math.min(#found, NAMED_MAX) do
     first[i] = found[i]
   end
-  return masters and first, masters and #found or err
+  return first, #found
 end
 
 return unasked

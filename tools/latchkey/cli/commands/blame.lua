@@ -101,13 +101,13 @@ local function snapshot(client, home, within_ms, name)
     return nil, expected
   end
   local listened, hidden = unasked.listened(client, home)
-  local silent, count = find_silent(listened or {}, answers, name)
+  local silent, count = find_silent(listened, answers, name)
   local picture, err = blame.picture(answers, function(kind, of)
     return kinds.read(client, home, kind, of)
   end, further_of(client, home, answers, silent, name))
   return picture and { picture = picture, cycles = blame.cycles(picture), answers = answers,
     answered = #answers, expected = expected, silent = silent, silent_count = count,
-    hidden = not listened and hidden.message or nil }, err
+    hidden = hidden and hidden.message }, err
 end
 
 -- Answers and looks are not of one moment, so a deadlock counts when it is seen twice.
