@@ -186,7 +186,7 @@ ARGV  "3"
     local result = take({ 'n', 'n', 'print n', 'print 2 ^ 60', 'print {-0, 0.1}', 'c' })
 
     assert.matches('<redis> SET nails 1763900000000001\n', result.out)
-    assert.matches('<value> 1763900000000001\n<value> 1%.1529215046068e%+18\n'
+    assert.matches('<value> 1763900000000001\n<value> 1152921504606846976\n'
       .. '<value> {%-0, 0%.1}\n', result.out)
   end)
 
@@ -243,6 +243,7 @@ return all]])
 
     assert.equal(64, refused('name a script'))
     assert.equal(64, program.run({ 'debug', '--json', 'lock/release' }).code)
+    assert.is_nil(program.run({ 'debug', '--help' }).out:find('--json', 1, true))
     assert.equal(64, refused('no script is named "lock/nothing"', 'lock/nothing'))
     assert.equal(64, refused('--dir /nowhere is not a folder', '--dir', '/nowhere', 'own/take'))
     assert.equal(64, refused('--lease is missing', 'lock/release', '--name', 'k'))

@@ -77,8 +77,24 @@ describe('latchkey repl', function()
     end
   end)
 
-  it('refuses --json and folders that are none', function()
+  it('keeps all digits of large integers of a server, and takes none that lost some', function()
+    local server = program.server()
+
+    local result = run({ "redis('SET', 'n', '9007199254740992')", "redis('INCR', 'n')",
+      "r = redis('INCR', 'n')", 'r[1]', "redis('SET', 'n', '9223372036854775806')",
+      "r = redis('INCR', 'n')", 'r[1]', "redis('DECRBY', 'n', 9007199254740993)" }, '--url',
+      server.url)
+
+    assert.equal('OK\n(integer) 9007199254740993\n9007199254740994\nOK\n9223372036854775807\n'
+      .. 'numbers from 2^53 on lose digits; write this one in quotes: 9007199254740992\n',
+      result.out)
+    assert.equal(1, result.code)
+    assert.equal('9223372036854775807', server:command('GET', 'n'))
+  end)
+
+  it('refuses --json, which its help does not have, and folders that are none', function()
     assert.equal(64, program.run({ 'repl', '--json' }).code)
+    assert.is_nil(program.run({ 'repl', '--help' }).out:find('--json', 1, true))
     assert.equal(64, program.run({ 'repl', '--dir', '/nowhere' }).code)
   end)
 

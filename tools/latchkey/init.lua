@@ -100,24 +100,37 @@ end
 -- The lk_bytes point into strings, which must live as long as the array does.
 local kept = setmetatable({}, { __mode = 'k' })
 
+-- An argument as text; nil for what is none.
+local function argument_text(value)
+  if type(value) == 'number' then
+    return value % 1 == 0 and ('%.0f'):format(value) or nil
+  elseif ffi.istype('int64_t', value) then
+    return (tostring(value):gsub('LL$', ''))
+  end
+  return type(value) == 'string' and value or nil
+end
+
 local function bytes_array(values)
   local array, texts = ffi.new('lk_bytes[?]', #values), {}
   for i, value in ipairs(values) do
-    local is_integer = type(value) == 'number' and value % 1 == 0
-    if type(value) ~= 'string' and not is_integer then
-      error(('value %d is no string and no integer: %s'):format(i, tostring(value)), 3)
-    end
-    texts[i] = is_integer and ('%.0f'):format(value) or value
+    texts[i] = argument_text(value)
+      or error(('value %d is no string and no integer: %s'):format(i, tostring(value)), 3)
     array[i - 1].data, array[i - 1].len = texts[i], #texts[i]
   end
   kept[array] = texts
   return array
 end
 
+-- A number of Lua, where that is exactly this one.
+local function from_integer(integer)
+  local number = tonumber(integer)
+  return math.abs(number) < 2 ^ 63 and ffi.cast('int64_t', number) == integer and number or integer
+end
+
 local function from_reply(reply)
   local kind = tonumber(lib.lk_reply_type_of(reply))
   if kind == lib.LK_REPLY_INTEGER then
-    return tonumber(lib.lk_reply_integer(reply))
+    return from_integer(lib.lk_reply_integer(reply))
   elseif kind == lib.LK_REPLY_STRING then
     return from_bytes(lib.lk_reply_bytes(reply))
   elseif kind == lib.LK_REPLY_STATUS then

@@ -6,7 +6,8 @@ local text = require('latchkey.text')
 
 local replies = {}
 
----@param reply any integer, string, { ok }, { err }, nil or null, or array with .n
+---@param reply any integer (cdata where no number of Lua is it), string, { ok }, { err }, nil or
+---  null, or array with .n
 ---@param null any what stands for nothing inside arrays
 ---@param indent? string
 ---@return string without a line end
@@ -14,8 +15,8 @@ function replies.show(reply, null, indent)
   indent = indent or ''
   if reply == nil or reply == null then
     return '(nil)'
-  elseif type(reply) == 'number' then
-    return ('(integer) %.0f'):format(reply)
+  elseif type(reply) == 'number' or type(reply) == 'cdata' then
+    return '(integer) ' .. text.number(reply)
   elseif type(reply) == 'string' then
     return text.quoted(reply)
   elseif reply.ok then
@@ -42,6 +43,8 @@ function replies.plain(reply, null)
     return cjson.null
   elseif type(reply) == 'string' then
     return text.safe(reply)
+  elseif type(reply) == 'cdata' then
+    return text.number(reply)
   elseif type(reply) ~= 'table' or not reply.n then
     return reply
   end

@@ -61,11 +61,14 @@ function text.span(words)
   return ms, why
 end
 
----@param number number
----@return string digits all of those that a whole number has, up to 2^53
+---@param number number|ffi.cdata* cdata: a whole number that no number of Lua is
+---@return string digits all of those that a whole number has, up to 2^63
 function text.number(number)
-  local is_exact = number % 1 == 0 and math.abs(number) < 2 ^ 53
-  return (is_exact and '%.0f' or '%.14g'):format(number)
+  if type(number) == 'cdata' then
+    return (tostring(number):gsub('U?LL$', ''))
+  end
+  local is_whole = number % 1 == 0 and math.abs(number) < 2 ^ 63
+  return (is_whole and '%.0f' or '%.14g'):format(number)
 end
 
 ---@param ms integer

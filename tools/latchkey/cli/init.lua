@@ -4,8 +4,9 @@
 --
 -- A command is a module { summary, configure(parser, arguments), run(args, ctx) -> exit code }, and
 -- `server = true` when it talks to one. `configure` may be left out. `several` where the servers of
--- a majority can be asked, one after the other (cli/several.lua). `exits`, { code, what } each, is
--- shown at the end of --help.
+-- a majority can be asked, one after the other (cli/several.lua). `for_people = true` where there
+-- is no document: --json is refused, and not shown. `exits`, { code, what } each, is shown at the
+-- end of --help.
 local argparse = require('argparse')
 local dir = require('pl.dir')
 local path = require('pl.path')
@@ -144,7 +145,7 @@ local function common_options(parser, command)
       :argname('FILE')
     parser:flag('-v --verbose', 'Say which server it is.')
   end
-  parser:flag('--json', 'One machine-readable document.')
+  parser:flag('--json', 'One machine-readable document.'):hidden(command.for_people or false)
   parser:flag('-q --quiet', 'No messages but errors.')
 end
 

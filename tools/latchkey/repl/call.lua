@@ -28,12 +28,21 @@ function call.usage(script)
   return ('%s(%s)'):format(script.name:gsub('/', '.'), table.concat(words, ', '))
 end
 
+---A number that was typed with more digits than Lua keeps has become another one.
+function call.check_number(value)
+  if type(value) == 'number' and value % 1 == 0 and math.abs(value) >= 2 ^ 53 then
+    error(('numbers from 2^53 on lose digits; write this one in quotes: %s'):format(
+      text.number(value)), 0)
+  end
+end
+
 local function argument(value, field)
   if type(value) == 'string' and field.type == 'ms' and value:find('^%d+%l+$') then
     return assert(text.duration(value))
   elseif type(value) ~= 'string' and type(value) ~= 'number' then
     error(('%s is a string or a number'):format(field.name), 0)
   end
+  call.check_number(value)
   return value
 end
 

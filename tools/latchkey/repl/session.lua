@@ -151,6 +151,9 @@ local function environment_of(self)
     if select('#', ...) == 0 then
       error("redis takes a command: redis('GET', 'k')", 0)
     end
+    for i = 1, select('#', ...) do
+      call.check_number((select(i, ...)))
+    end
     local reply, err = self.world:command(...)
     if err then
       error('(error) ' .. text.safe(err.message), 0)
@@ -207,7 +210,7 @@ function Session:show(value)
     return text.quoted(value)
   elseif type(value) == 'table' then
     return text.safe(pretty.write(value, ''))
-  elseif type(value) == 'number' then
+  elseif type(value) == 'number' or type(value) == 'cdata' then
     return text.number(value)
   end
   return tostring(value)

@@ -47,8 +47,8 @@ function model.of_command(home, name)
   for i, argument in ipairs(parser._arguments) do
     arguments[i] = argument_row(argument)
   end
-  for i, option in ipairs(parser._options) do
-    options[i] = option_row(option)
+  for _, option in ipairs(parser._options) do
+    options[#options + 1] = not option._hidden and option_row(option) or nil
   end
   options[#options + 1] = { names = { '-h', '--help' }, text = 'This text.' }
   local usage = parser:get_usage():gsub('^Usage: ', '')

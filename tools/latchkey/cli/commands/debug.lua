@@ -4,7 +4,7 @@ local path = require('pl.path')
 local catalog = require('latchkey.script.catalog')
 local script_call = require('latchkey.script.call')
 
-local command = { summary = 'step through a script, forwards and back' }
+local command = { summary = 'step through a script, forwards and back', for_people = true }
 
 command.exits = {
   { 0, 'the session ended' },

@@ -4,7 +4,8 @@ local path = require('pl.path')
 local catalog = require('latchkey.script.catalog')
 local report = require('latchkey.report')
 
-local command = { summary = 'try scripts at a prompt, on the mock or on a server', server = true }
+local command = { summary = 'try scripts at a prompt, on the mock or on a server', server = true,
+  for_people = true }
 
 command.exits = {
   { 0, 'the input ended' },
