@@ -55,6 +55,38 @@ describe('a front', function()
     assert.matches('\nlatchkey_mock:1', (ask(conn, 'INFO')))
   end)
 
+  it('tells of calls of commands in INFO where that is asked for', function()
+    local function has(...)
+      return ask(conn, 'INFO', ...):find('# Commandstats', 1, true) ~= nil
+    end
+
+    assert.same({ false, false, true, true, true, false }, { has(), has('default'), has('all'),
+      has('everything'), has('commandstats'), has('server') })
+  end)
+
+  it('lists commands of any kind, and none that it has not', function()
+    local names, listed = {}, ask(conn, 'COMMAND')
+    for name in listed:gmatch('%["([^"]+)" :%-?%d') do
+      names[name] = true
+    end
+
+    assert.same({ true, true, true, true }, { names.get, names.subscribe, names.client,
+      names.info })
+    assert.is_nil(names.move)
+    assert.is_nil(names.object)
+  end)
+
+  it('takes a line of a length up to 65,536 bytes', function()
+    local line = '*' .. ('1'):rep(65535)
+
+    assert.same({}, conn:feed(line))
+    assert.matches('too big mbulk count string', conn:feed('1')[1].bytes)
+    local other = front:connect()
+    assert.equal('+PONG', said(other:feed('PING\r\n'))[other])
+    assert.same({}, other:feed(line))
+    assert.same({}, other:feed(''))
+  end)
+
   it('has the settings at which clients look before they trust a server', function()
     assert.equal('*["appendfsync" "everysec" "appendonly" "no" "databases" "1" "hz" "10" '
       .. '"lua-time-limit" "5000" "maxclients" "10000" "maxmemory" "0" "maxmemory-policy" '

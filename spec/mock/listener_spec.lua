@@ -58,6 +58,55 @@ describe('a listener', function()
     assert.truthy(why:find('another server answers there', 1, true), why)
   end)
 
+  -- A listener and a client, which has sent this.
+  local function with_client(bytes)
+    local listener, client = assert(Listener.open({ { path = path } })), new_socket()
+    assert(socket.connect(client, where))
+    assert(socket.send(client, bytes))
+    return listener, client
+  end
+
+  it('sends all of an answer, also where a socket takes but a part of it', function()
+    local listener, client = with_client('PING\r\n')
+    local own = socket.send
+    function socket.send(fd, bytes)
+      return own(fd, bytes:sub(1, math.max(#bytes - 1, 1)))
+    end
+    listener:watch(client, function()
+      listener:stop()
+    end)
+    local good, why = pcall(listener.run, listener, Front.new({ world = World.new() }))
+    socket.send = own
+
+    assert(good, why)
+    assert.equal('+PONG\r\n', socket.recv(client, 100))
+    listener:close()
+  end)
+
+  it('waits until something is due, and not at all where that is past', function()
+    local listener, front = assert(Listener.open({ { path = path } })), Front.new({
+      world = World.new(), flows = true })
+    local own, waits, due_ms = poll.poll, {}, { 5000, -5000, false }
+    front.flows = true
+    function front.due_ms()
+      local ms = due_ms[#waits + 1]
+      return ms and front:now_ms() + ms or nil
+    end
+    function poll.poll(_, timeout)
+      waits[#waits + 1] = timeout
+      if #waits == #due_ms then
+        listener:stop()
+      end
+      return 0
+    end
+    local good, why = pcall(listener.run, listener, front)
+    poll.poll = own
+    listener:close()
+
+    assert(good, why)
+    assert.same({ 5000, 0, -1 }, waits)
+  end)
+
   -- How long it waits each time, while there is a client and no descriptor for it.
   local function waits_without_descriptors(listener, count)
     local front, own, waits = Front.new({ world = World.new() }), poll.poll, {}
