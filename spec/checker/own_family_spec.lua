@@ -13,7 +13,7 @@ local function written(text)
   file.write(name, text)
   local model, why = words.load(name)
   os.remove(name)
-  return model, why
+  return model, why, name
 end
 
 describe('the models of latchkey\'s own families', function()
@@ -63,6 +63,40 @@ describe('a family in a model file', function()
 
     assert.matches('a family needs "summary"', why, 1, true)
   end)
+
+  -- What is added to the model of the mutex, in its last line; what is said of it.
+  for what, case in pairs({
+    ['a function that does not end'] = { 'family.observe = function() while true do end end',
+      '^MODEL the word "observe": (.-):(%d+): it does not end: more than %d+ instructions$' },
+    ['one that calls the checker without an end'] = {
+      'family.quiet = function(family) repeat model.copy(family.bounds) until false end '
+        .. 'local choices = family.roles.taker.choices',
+      '^MODEL the word "quiet": (.-):(%d+): it does not end: ' },
+    ['a kind of client that does not end'] = {
+      'family.roles.taker.choices = function() repeat until false end',
+      '^MODEL the word "roles%.taker%.choices": (.-):(%d+): it does not end: ' },
+    ['one that calls another one that does not end'] = {
+      'family.equal = function() repeat until false end '
+        .. 'family.observe = function() return family.equal() end',
+      '^MODEL the word "equal": (.-):(%d+): it does not end: ' },
+    ['one that fails'] = { 'family.clients = function() return nil + 1 end',
+      '^MODEL the word "clients": (.-):(%d+): attempt to perform arithmetic' },
+  }) do
+    it('is told of ' .. what .. ', with its file and line', function()
+      local text = file.read(FOLDER .. 'mutex.lua'):gsub('\nreturn model%.family',
+        '\nlocal family = model.family')
+      local model, why, name = written(text .. case[1] .. '\nreturn family\n')
+      assert(model, why)
+
+      local good, said = pcall(checker.check, model, { scripts = helper.root .. '/scripts',
+        clients = 2, rounds = 1, faults = 0 })
+
+      local place, line = tostring(said):match(case[2])
+      assert.is_false(good)
+      assert.equal(name, place, said)
+      assert.equal(select(2, text:gsub('\n', '')) + 1, tonumber(line), said)
+    end)
+  end
 
   it('sees nothing of the checker beside them', function()
     local _, why = written('return require("latchkey.checker.parts")')

@@ -452,6 +452,9 @@ local function read(file, is_own)
     return nil, ('%s: %s'):format(file, wrong)
   end
   model.name = path.splitext(path.basename(file))
+  if is_own then
+    mistakes.limit(model)
+  end
   return model
 end
 
