@@ -1,6 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What is said of branches that the library's tests take.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
 local branches = require('lib.branches')
+local helper = require('helper')
 
 local SOURCE = { 'if (!x) return;', 'if (a && b) go();' }
 
@@ -95,4 +100,68 @@ describe('branches', function()
     assert.equal('94.9', branches.share({ taken = 94999, all = 100000 }))
     assert.equal('-', branches.share({ taken = 0, all = 0 }))
   end)
+end)
+
+describe('tools/coverage', function()
+  local root
+
+  -- A program of the tree that ends with this code.
+  local function program(name, code)
+    dir.makepath(path.dirname(root .. '/' .. name))
+    utils.writefile(root .. '/' .. name, ('#!/bin/sh\nexit %d\n'):format(code))
+    assert(utils.execute(("chmod +x '%s/%s'"):format(root, name)))
+  end
+
+  -- A tree in which nothing is built and all tests pass, beside a compiler that does nothing.
+  before_each(function()
+    root = path.tmpname()
+    os.remove(root)
+    for name in ([[tools/lib/build.sh bin/clang bin/llvm-profdata bin/llvm-cov bin/luajit
+      build/coverage/tests/test_it build/coverage/tests/sim build/coverage/tests/torture
+      build/coverage/tests/crowd build/coverage/tests/faults]]):gmatch('%S+') do
+      program(name, 0)
+    end
+    dir.makepath(root .. '/tools/lib/test')
+    for _, name in ipairs({ 'tools/coverage', 'tools/lib/test/with_terminals.sh' }) do
+      assert(utils.execute(("cp '%s/%s' '%s/%s'"):format(helper.root, name, root, name)))
+    end
+    for _, label in ipairs({ 'unit', 'live', 'refused' }) do
+      dir.makepath(('%s/c/tests/%s'):format(root, label))
+      utils.writefile(('%s/c/tests/%s/test_it.c'):format(root, label), '')
+    end
+    dir.makepath(root .. '/c/src')
+    utils.writefile(root .. '/c/src/it.c', '')
+  end)
+
+  after_each(function()
+    dir.rmtree(root)
+  end)
+
+  -- What it counts lies there already.
+  local function run()
+    dir.makepath(root .. '/build/coverage/counts')
+    utils.writefile(root .. '/build/coverage/counts/it.profraw', '')
+    local command = ("PATH='%s/bin':$PATH '%s/tools/coverage' --add"):format(root, root)
+    local _, code, _, said = utils.executeex(command)
+    return code, said
+  end
+
+  it('passes where the tests do', function()
+    local code, said = run()
+
+    assert.equal(0, code, said)
+    assert.equal('', said)
+  end)
+
+  for name, said_of in pairs({ test_it = 'tests failed (unit)', crowd = 'crowd 10 failed',
+    sim = 'worlds failed (--topology one --work lock)' }) do
+    it('fails where one does not: ' .. name, function()
+      program('build/coverage/tests/' .. name, 1)
+
+      local code, said = run()
+
+      assert.equal(1, code, said)
+      assert.truthy(said:find('coverage: ' .. said_of .. '; see build/coverage/', 1, true), said)
+    end)
+  end
 end)
