@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Several servers as one: a cluster of three masters, or a master with its replica and a sentinel.
+local fcntl = require('posix.fcntl')
 local socket = require('posix.sys.socket')
 local unistd = require('posix.unistd')
 local utils = require('pl.utils')
@@ -15,16 +16,19 @@ local SLOTS = 16384
 local FIRST_PORT, LAST_PORT = 12000, 31999
 local port = FIRST_PORT + unistd.getpid() * 37 % (LAST_PORT - FIRST_PORT)
 
----A port of 127.0.0.1 that was free a moment ago.
+---A port of 127.0.0.1 that nobody listens on. It stays bound as long as this process runs, so that
+---nobody else finds it free; a server binds it all the same, as it allows that others do.
 function fleet.free_port()
-  local is_free
-  repeat
+  while true do
     port = port < LAST_PORT and port + 1 or FIRST_PORT
     local one = assert(socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0))
-    is_free = socket.bind(one, { family = socket.AF_INET, addr = '127.0.0.1', port = port })
+    if socket.bind(one, { family = socket.AF_INET, addr = '127.0.0.1', port = port }) then
+      assert(socket.setsockopt(one, socket.SOL_SOCKET, socket.SO_REUSEADDR, 1))
+      assert(fcntl.fcntl(one, fcntl.F_SETFD, fcntl.FD_CLOEXEC))
+      return tostring(port)
+    end
     unistd.close(one)
-  until is_free
-  return tostring(port)
+  end
 end
 
 ---A server at a port; further arguments are its options.

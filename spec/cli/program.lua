@@ -192,6 +192,9 @@ end
 function Server:start()
   self.process = program.start_any('redis-server', self.options)
   program.eventually('the server answers', function()
+    if self.process:poll() then
+      error('redis-server ended: ' .. utils.readfile(self.process.out_file), 0)
+    end
     local answer = self:command('PING')
     return answer == 'PONG' or answer:find('NOAUTH', 1, true)
   end)

@@ -22,7 +22,7 @@
 #include "look.h"
 #include "watcher.h"
 
-enum { ARGS_MAX = 64, TRIES = 2000, PAUSE_MS = 5, LOOKS = 5 };
+enum { ARGS_MAX = 64, TRIES = 6000, PAUSE_MS = 5, LOOKS = 5 };
 
 struct server {
   pid_t pid; /* 0: not running */
@@ -42,22 +42,24 @@ struct server {
 
 /* ------------------------------------------------------------------------------------- process -- */
 
-/* Below those that systems give to connections, and each process begins elsewhere: between the look and the
- * server's own bind nobody else takes it. */
+/* Below those that systems give to connections, and each process begins elsewhere. It stays bound here as long as this
+ * process runs, without listening: who looks as this function does finds it taken, also before the server is up and
+ * while it is down. A server binds it all the same, since it allows, as this socket does by then, that others do. */
 int server_free_port(void) {
   enum { FIRST = 23000, LAST = 32000, STRIDE = 37 };
   static int port;
+  const int on = 1;
   struct sockaddr_in at = {.sin_family = AF_INET};
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (port == 0) port = FIRST + (int)(getpid() * (int64_t)STRIDE % (LAST - FIRST));
   for (int i = 0; i < LAST - FIRST; i++) {
     port = port < LAST ? port + 1 : FIRST;
     at.sin_port = htons((uint16_t)port);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     bool is_free = bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+    if (is_free && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) return port;
     close(fd);
-    if (is_free) return port;
   }
   fail_msg("no port of 127.0.0.1 is free");
   return 0;
@@ -92,7 +94,8 @@ static void launch(server *s) {
     execvp("redis-server", s->argv);
     _exit(127);
   }
-  for (int i = 0; i < TRIES && !answers(s); i++) {
+  for (int i = 0; !answers(s); i++) {
+    if (i == TRIES) fail_msg("redis-server does not answer; see %s", server_file(s, "log"));
     if (waitpid(s->pid, NULL, WNOHANG) == s->pid) {
       s->pid = 0;
       fail_msg("redis-server ended; see %s", server_file(s, "log"));
@@ -195,7 +198,10 @@ static bool says_ok(server *s) {
 }
 
 static void wait_for_slots(server *s) {
-  for (int i = 0; i < TRIES && !says_ok(s); i++) poll(NULL, 0, PAUSE_MS);
+  for (int i = 0; !says_ok(s); i++) {
+    if (i == TRIES) fail_msg("the cluster is not whole; see %s", server_file(s, "log"));
+    poll(NULL, 0, PAUSE_MS);
+  }
 }
 
 static void make_cluster(server *s) {

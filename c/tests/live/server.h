@@ -55,7 +55,7 @@ void server_add_args(server *s, const char *const *args);
 const char *server_url(const server *s);     /* unix://, in a plain run */
 const char *server_tcp_url(const server *s); /* redis://127.0.0.1:port, or rediss:// */
 int server_port(const server *s);
-/* A loopback port that nobody listens on. */
+/* A loopback port that nobody listens on, and that no test of another process is given while this one runs. */
 int server_free_port(void);
 /* The path of a file in its folder; valid until the next call. */
 const char *server_file(server *s, const char *name);
