@@ -86,6 +86,19 @@ lk_status kit_end(kit_job *job) {
   return job->status;
 }
 
+static bool is_more(int64_t *left_ms, int64_t now_ms) {
+  bool more = now_ms > *left_ms;
+  *left_ms = now_ms;
+  return more;
+}
+
+void kit_until_renewed(lk_lock *lock, lk_caller *caller, int times) {
+  int64_t left_ms = lk_lock_remaining_ms(lock, caller);
+  for (int i = 0; i < times; i++) {
+    UNTIL(is_more(&left_ms, lk_lock_remaining_ms(lock, caller)));
+  }
+}
+
 void kit_on_lost(lk_lock *lock, const lk_lost_event *event, void *losses) {
   (void)lock;
   kit_losses *l = losses;

@@ -58,6 +58,9 @@ void kit_begin_release(kit_job *job, lk_lock *lock, lk_caller *caller);
 /* Waits for it to return; its error becomes kit_error. */
 lk_status kit_end(kit_job *job);
 
+/* Waits until a hold has been renewed so often: what is left of its lease grows. */
+void kit_until_renewed(lk_lock *lock, lk_caller *caller, int times);
+
 /* on_lost callback for locks: `user` is a kit_losses. */
 typedef struct kit_losses {
   atomic_int count;

@@ -100,10 +100,12 @@ describe('latchkey exec that waits', function()
     local process = start({ '--wait', '60s', 'job' })
     tells(process, 'held by ' .. FOREIGN .. ' (not a client of latchkey\'s), without a lease\n')
 
-    -- Who takes a lock is told of by the message of the release before.
-    local _, gone = server:command('DEL', 'job'), 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:7'
-    server:command('HSET', 'job', gone, '1')
-    server:command('PEXPIRE', 'job', '60000')
+    -- Who takes a lock is told of by the message of the release before. It is free at no moment, or
+    -- the one that waits might have it.
+    local gone = 'lk-8743c9c0-0795-4907-87fd-6c719a6b4586:7'
+    server:command('EVAL', [[redis.call('DEL', KEYS[1])
+      redis.call('HSET', KEYS[1], ARGV[1], '1')
+      redis.call('PEXPIRE', KEYS[1], '60000')]], '1', 'job', gone)
     server:command('PUBLISH', 'redisson_lock__channel:{job}', '0')
     tells(process, 'held by ' .. gone .. ' (its client is not connected)')
     process:kill(signal.SIGTERM)

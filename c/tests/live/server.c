@@ -329,6 +329,13 @@ static redisReply *ask(server *s, const char *format, va_list args) {
   return reply;
 }
 
+void server_give(server *s, const char *key, const char *owner, int64_t lease_ms) {
+  server_do(s, "EVAL %s 1 %s %s %lld",
+            "redis.call('DEL', KEYS[1]) redis.call('HSET', KEYS[1], ARGV[1], 1) "
+            "if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
+            key, owner, (long long)lease_ms);
+}
+
 redisReply *server_ask(server *s, const char *format, ...) {
   va_list args;
   va_start(args, format);

@@ -12,6 +12,7 @@
 
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct server server;
 
@@ -66,6 +67,9 @@ redisReply *server_ask(server *s, const char *format, ...);
 void server_do(server *s, const char *format, ...);
 /* The same, for an integer reply, or a string that holds one. */
 long long server_number(server *s, const char *format, ...);
+/* Gives the key to another owner for so long (0: for ever), whoever held it, in one step: who looks meanwhile finds
+ * it free at no moment. */
+void server_give(server *s, const char *key, const char *owner, int64_t lease_ms);
 /* The number behind "name:" or "name=" in INFO; 0 if it does not stand there. */
 long long server_info(server *s, const char *section, const char *name);
 /* How often the server has run this command, by INFO commandstats. */

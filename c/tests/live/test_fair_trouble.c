@@ -107,12 +107,13 @@ static const char *split(char *owner) {
 
 /* ---------------------------------------------------------------------------------- another kind -- */
 
+/* Each in one step, as its scripts do it: a waiter may look at any moment. */
 static void rival_queues(void) {
-  char score[32];
-  snprintf(score, sizeof score, "%lld",
-           server_number(srv, "EVAL %s 0", "return redis.call('TIME')[1]") * 1000 + SCORE_MS);
-  server_do(srv, "RPUSH " QUEUE " " RIVAL);
-  server_do(srv, "ZADD " TIMEOUTS " %s " RIVAL, score);
+  server_do(srv, "EVAL %s 2 " QUEUE " " TIMEOUTS " " RIVAL " %d",
+            "local score = redis.call('TIME')[1] * 1000 + ARGV[2] "
+            "redis.call('RPUSH', KEYS[1], ARGV[1]) "
+            "redis.call('ZADD', KEYS[2], string.format('%.0f', score), ARGV[1])",
+            SCORE_MS);
 }
 
 static void rival_takes(void) {
@@ -120,16 +121,12 @@ static void rival_takes(void) {
   owner_at(0, head);
   assert_string_equal(head, RIVAL);
   assert_int_equal(server_number(srv, "EXISTS job"), 0);
-  server_do(srv, "LPOP " QUEUE);
-  server_do(srv, "ZREM " TIMEOUTS " " RIVAL);
-  server_do(srv, "HSET job " RIVAL " 1");
-  server_do(srv, "PEXPIRE job 30000");
+  server_do(srv, "EVAL %s 3 job " QUEUE " " TIMEOUTS " " RIVAL,
+            "redis.call('LPOP', KEYS[2]) redis.call('ZREM', KEYS[3], ARGV[1]) "
+            "redis.call('HSET', KEYS[1], ARGV[1], 1) redis.call('PEXPIRE', KEYS[1], 30000)");
 }
 
-static void rival_holds(void) {
-  server_do(srv, "HSET job " RIVAL " 1");
-  server_do(srv, "PEXPIRE job 30000");
-}
+static void rival_holds(int64_t lease_ms) { server_give(srv, "job", RIVAL, lease_ms); }
 
 /* What its unlock does: the lock is free, and the first in the queue is told so on its own channel. */
 static void rival_releases(void) {
@@ -161,7 +158,7 @@ static void the_release_of_another_kind_is_heard_by_the_first(void **state) {
   (void)state;
   kit_job first, second;
   char owner[LK_OWNER_MAX + 1];
-  rival_holds();
+  rival_holds(30000);
   queue_up(&first, lock, tasks[0]);
   queue_up(&second, theirs, stranger);
   owner_at(0, owner);
@@ -207,7 +204,7 @@ static void a_waiter_that_was_dropped_queues_again(void **state) {
 static void a_ticket_that_nobody_waits_for_is_given_back(void **state) {
   (void)state;
   kit_job job;
-  char owner[LK_OWNER_MAX + 1];
+  char owner[LK_OWNER_MAX + 1], late[LK_OWNER_MAX + 16];
   acquire(theirs, stranger);
   queue_up(&job, lock, tasks[0]);
   owner_at(0, owner);
@@ -217,12 +214,12 @@ static void a_ticket_that_nobody_waits_for_is_given_back(void **state) {
   EXPECT(LK_OK, kit_end(&job));
   queue_up(&job, lock, tasks[1]);
   /* A late acquire of this client had queued once more, and is granted. */
-  server_do(srv, "DEL job");
-  server_do(srv, "HSET job %s:424242 1", owner);
-  server_do(srv, "PEXPIRE job 30000");
-  assert_int_equal(server_number(srv, "PUBLISH " CHANNEL ":%s 424242", owner), 1);
+  snprintf(late, sizeof late, "%s:424242", owner);
+  server_give(srv, "job", late, 30000);
+  /* The first one's subscription may be ending, and the second one's has perhaps not begun. */
+  UNTIL(server_number(srv, "PUBLISH " CHANNEL ":%s 424242", owner) == 1);
   EXPECT(LK_OK, kit_end(&job));
-  assert_int_equal(server_number(srv, "HEXISTS job %s:424242", owner), 0);
+  assert_int_equal(server_number(srv, "HEXISTS job %s", late), 0);
   release(lock, tasks[1]);
 }
 
@@ -276,8 +273,7 @@ static void a_ticket_that_was_missed_is_found_when_it_listens_again(void **state
 static void a_lease_that_ends_passes_on_without_a_message(void **state) {
   (void)state;
   kit_job first, second;
-  rival_holds();
-  server_do(srv, "PEXPIRE job 500");
+  rival_holds(3000); /* until both wait */
   queue_up(&first, lock, tasks[0]);
   queue_up(&second, theirs, stranger);
   int64_t before_ms = lk_now_ms();
@@ -290,18 +286,13 @@ static void a_lease_that_ends_passes_on_without_a_message(void **state) {
 
 static void a_grant_is_renewed_while_it_is_held(void **state) {
   (void)state;
-  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
-  options.lease_ms = 600;
-  options.renew = true;
-  lk_lock *brief = kit_lock(client, LK_FAIR, "job", &options);
+  lk_lock *brief = open_lock(client, 2 * LEASE_MS, 2 * HEARTBEAT_MS);
   kit_job job;
   acquire(theirs, stranger);
   queue_up(&job, brief, tasks[0]);
   release(theirs, stranger);
   EXPECT(LK_OK, kit_end(&job));
-  int64_t until_ms = lk_now_ms() + 1500;
-  UNTIL(lk_now_ms() >= until_ms);
-  assert_true(lk_lock_remaining_ms(brief, tasks[0]) > 0);
+  kit_until_renewed(brief, tasks[0], 2);
   assert_int_equal(lk_lock_lost(brief, tasks[0]), LK_LOST_NOT);
   release(brief, tasks[0]);
   lk_lock_close(brief);
