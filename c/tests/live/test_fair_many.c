@@ -15,7 +15,7 @@
 
 enum {
   HEARTBEAT_MS = 5000,
-  SHORT_HEARTBEAT_MS = 1000,
+  SHORT_HEARTBEAT_MS = 3000, /* each third of it one is due, of a machine that stalls as well */
   LEASE_MS = 60000,
   WATCHED_MS = HEARTBEAT_MS * 2 / 3, /* two rounds */
   FEW = 20,

@@ -8,7 +8,7 @@
 #include "kit.h"
 #include "server.h"
 
-enum { SERVERS = 5, QUORUM = 3, LEASE_MS = 4000, SERVER_MS = 200 /* lease/20 */ };
+enum { SERVERS = 5, QUORUM = 3, LEASE_MS = 10000, SERVER_MS = 500 /* lease/20 */ };
 
 typedef struct fleet {
   server *servers[SERVERS];
@@ -194,7 +194,7 @@ static void a_majority_does_not_re_enter_and_its_caller_is_one(void **state) {
 
 static void a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over(void **state) {
   (void)state;
-  for (int i = 0; i < QUORUM; i++) server_do(fl.servers[i], "SET job somebody PX 400");
+  for (int i = 0; i < QUORUM; i++) server_do(fl.servers[i], "SET job somebody PX 2000");
   EXPECT(LK_TIMEOUT, lk_multilock_acquire(fl.redlock, NULL, 50, NULL, &kit_error));
   EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 20000, NULL, &kit_error));
   EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
@@ -233,14 +233,14 @@ static void all_of_them_are_taken_and_given_back_together(void **state) {
 static void a_member_that_ended_meanwhile_is_not_held(void **state) {
   (void)state;
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
-  options.lease_ms = 400;
+  options.lease_ms = 1500;
   lk_multilock *all;
   lk_error causes[2];
   lk_lock *members[] = {kit_lock(fl.clients[0], LK_LOCK, "first", &options),
                         kit_lock(fl.clients[0], LK_LOCK, "second", &options)};
   EXPECT(LK_OK, lk_multilock_open(members, 2, 2, &all, &kit_error));
   server_do(fl.servers[0], "HSET second somebody 1");
-  server_do(fl.servers[0], "PEXPIRE second 1000");
+  server_do(fl.servers[0], "PEXPIRE second 3000");
 
   EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 10000, causes, &kit_error));
   assert_int_equal(server_number(fl.servers[0], "EXISTS first"), 1);
@@ -252,10 +252,10 @@ static void a_member_that_ended_meanwhile_is_not_held(void **state) {
   lk_lock_close(members[1]);
 }
 
-/* Three members are granted at once, and the last one 1.5 s later: their leases of 3 s run from then. */
+/* Three members are granted at once, and the last one 3 s later: their leases of 8 s run from then. */
 static void leases_run_from_the_grant_of_the_last_member(void **state) {
   (void)state;
-  enum { LONG_MS = 3000, HELD_MS = 1500, LEFT_MS = 2300 };
+  enum { LONG_MS = 8000, HELD_MS = 3000, LEFT_MS = 6000 };
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.lease_ms = LONG_MS;
   lk_multilock *all;

@@ -5,7 +5,7 @@
 
 #include "rw_sides.h"
 
-enum { READERS = 8, ROUNDS = 8, HOLD_MS = 60, HEARTBEAT_MS = 1000 };
+enum { READERS = 8, ROUNDS = 8, HOLD_MS = 60, HEARTBEAT_MS = 2000 };
 
 #define WAITERS "latchkey_rw_wait:{job}"
 
@@ -80,7 +80,7 @@ static void other_writers_are_not_announced(void **state) {
   lk_caller *task = kit_caller(there);
   kit_job writer;
   rw_acquire(read_here);
-  kit_begin_acquire(&writer, write_there, task, 100);
+  kit_begin_acquire(&writer, write_there, task, 500);
   EXPECT(LK_TIMEOUT, kit_end(&writer));
   nobody_is_announced();
   assert_int_equal(server_calls(rw_server, "zadd"), 0);
@@ -94,7 +94,7 @@ static void a_writer_is_preferred_for_as_long_as_it_waits(void **state) {
   rw_acquire(read_there);
   kit_begin_acquire(&writer, preferred, NULL, 20000);
   until_announced(1);
-  int64_t end = lk_now_ms() + 3 * HEARTBEAT_MS;
+  int64_t end = lk_now_ms() + 2 * HEARTBEAT_MS;
   while (lk_now_ms() < end) {
     assert_int_equal(server_number(rw_server, "EXISTS " WAITERS), 1);
     kit_pause();
@@ -112,7 +112,7 @@ static void a_wait_that_ends_ends_the_preference(void **state) {
   (void)state;
   kit_job writer, reader;
   rw_acquire(read_there);
-  kit_begin_acquire(&writer, preferred, NULL, 300);
+  kit_begin_acquire(&writer, preferred, NULL, 2000);
   until_announced(1);
   kit_begin_acquire(&reader, read_here, NULL, 20000);
   EXPECT(LK_TIMEOUT, kit_end(&writer));

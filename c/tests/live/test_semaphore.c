@@ -188,7 +188,7 @@ static void options_out_of_range_are_named(void **state) {
 static void a_wait_that_is_over_leaves_nothing_taken(void **state) {
   (void)state;
   set(1);
-  EXPECT(LK_TIMEOUT, acquire(2, 50));
+  EXPECT(LK_TIMEOUT, acquire(2, 500));
   EXPECT_MESSAGE("1 are free");
   assert_int_equal(free_ones(), 1);
 }

@@ -10,7 +10,7 @@
 #include "kit.h"
 #include "server.h"
 
-enum { LEASE_MS = 1500, PATIENCE_MS = 15000 };
+enum { LEASE_MS = 4500, PATIENCE_MS = 15000 };
 
 typedef struct fixture {
   server *server;
@@ -48,11 +48,9 @@ static lk_status acquire(int64_t wait_ms) {
 }
 static lk_status release(void) { return lk_lock_release(fix.lock, NULL, &kit_error); }
 
-/* The hold survives three thirds of its lease from now, so it has been renewed meanwhile. */
+/* Twice: the first one may have been under way before. */
 static void assert_held_is_renewed(void) {
-  int64_t end = lk_now_ms() + LEASE_MS;
-  UNTIL(lk_now_ms() > end);
-  assert_true(lk_lock_remaining_ms(fix.held, NULL) > 0);
+  kit_until_renewed(fix.held, NULL, 2);
   assert_int_equal(lk_lock_lost(fix.held, NULL), LK_LOST_NOT);
   assert_int_equal(server_number(fix.server, "EXISTS held"), 1);
 }
@@ -473,7 +471,10 @@ static void a_name_that_leads_to_another_server_is_followed(void **state) {
   (void)state;
   server_skip_on(SERVER_CLUSTER, "the map says where the master is");
   server_skip_on(SERVER_SENTINEL, "sentinels say where the master is");
-  if (server_run_tls()) skip();
+  if (server_run_tls()) {
+    print_message("# does not apply: a certificate says who the server is\n");
+    skip();
+  }
   server *other = server_start(NULL);
   char name[256], after[256], url[300];
   snprintf(name, sizeof name, "%s", server_file(fix.server, "name"));
