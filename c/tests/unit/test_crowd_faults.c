@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers beside each other, from a scripted server: when their calls go out together, and when at once. */
+/*
+ * Callers beside each other, from a scripted server: when their calls go out together, and when at once. The linker
+ * hands every poll() to this file, which knows by that when who reads for all sleeps, and lets nobody else wake it.
+ */
+#include <poll.h>
+
 #include "fake.h"
 #include "harness/client.h"
 #include "kit.h"
@@ -7,8 +12,8 @@
 
 /* So many calls are out before the next ones wait for a reply. */
 enum { OUT = 4, WAITING = 3, ALL = OUT + WAITING };
-/* The test's own time, or the wait of what is gathered would end by the clock. */
-enum { PATIENCE_MS = 15 * LK_CONN_PATIENCE_US / 1000, SOON_MS = 500 };
+/* Who would wait without an end waits for 20 s, until no call has time any more. */
+enum { COMMAND_MS = 20000, SLEEP_MS = 15000, SOON_MS = 5000 };
 enum { LONG_US = 60 * 1000 * 1000, NEAR_US = 1, FAR_US = 2000 };
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
@@ -23,14 +28,31 @@ typedef struct fixture {
 } fixture;
 
 static fixture fix;
+static atomic_int reader_wakes_by = -1; /* what who reads polls first */
+static atomic_bool reader_sleeps;
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+/* After each nap a reader looks after the buffer as well. */
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+  bool reads = count == 2 && fds[0].fd == atomic_load(&reader_wakes_by);
+  if (!reads) return __real_poll(fds, count, timeout_ms);
+  atomic_store(&reader_sleeps, true);
+  int ready = __real_poll(fds, count, SLEEP_MS);
+  atomic_store(&reader_sleeps, false);
+  return ready;
+}
 
 static int setup(void **state) {
   (void)state;
   fix = (fixture){.server = fake_open()};
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
-  options.command_ms = 20000; /* no call ends before the test lets it */
+  options.command_ms = COMMAND_MS; /* no call ends before the test lets it */
   fix.client = kit_client(fake_url(fix.server), &options);
   fix.pipe = lk_route_to(fix.client->route, NULL).pipe;
+  atomic_store(&reader_sleeps, false);
+  atomic_store(&reader_wakes_by, fix.pipe->wake.readable);
   for (int i = 0; i < ALL; i++) {
     const char name[] = {(char)('a' + i), '\0'};
     fix.locks[i] = kit_lock(fix.client, LK_LOCK, name, NULL);
@@ -40,6 +62,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
+  atomic_store(&reader_wakes_by, -1);
   fake_refuse(fix.server, true);
   for (int i = 0; i < ALL; i++) lk_lock_close(fix.locks[i]);
   lk_client_close(fix.client);
@@ -74,19 +97,14 @@ static void begin(int i) { kit_begin_acquire(&fix.jobs[i], fix.locks[i], NULL, 0
 static void take(int i) { fix.commands[i] = fake_take_script(fix.server, "lock/acquire"); }
 static void answer(int i) { fake_answer(fix.server, fix.commands[i], TAKEN); }
 
+/* Who reads looks after the buffer as well, until it sleeps. */
 static void begin_those_that_go_out(void) {
   for (int i = 0; i < OUT; i++) begin(i);
   for (int i = 0; i < OUT; i++) take(i);
+  UNTIL(atomic_load(&reader_sleeps));
 }
 
-static void wait_ms(int64_t ms) {
-  const int64_t from_ms = lk_now_ms();
-  UNTIL(lk_now_ms() >= from_ms + ms);
-}
-
-/* Who reads looks after the buffer as well, each time its patience ends: until it sleeps for good. */
 static void begin_those_that_wait(void) {
-  wait_ms(PATIENCE_MS);
   for (int i = OUT; i < ALL; i++) begin(i);
   UNTIL(are(ALL, WAITING));
 }
@@ -110,7 +128,6 @@ static void without_a_reply_they_go_out_soon(void **state) {
   (void)state;
   suppose(NEAR_US, fix.pipe->gather_us);
   begin_those_that_go_out();
-  wait_ms(PATIENCE_MS);
   const int64_t from_ms = lk_now_ms();
   for (int i = OUT; i < ALL; i++) begin(i);
   UNTIL(are(ALL, 0));
@@ -124,7 +141,6 @@ static void to_a_server_that_is_far_they_go_out_at_once(void **state) {
   (void)state;
   suppose(FAR_US, LONG_US);
   begin_those_that_go_out();
-  wait_ms(PATIENCE_MS);
   for (int i = OUT; i < ALL; i++) {
     begin(i);
     UNTIL(are(i + 1, 0) || are(i + 1, 1));

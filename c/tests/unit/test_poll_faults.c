@@ -13,7 +13,7 @@
 
 enum { HANG_UPS = 5, LATE = 3 /* pauses */ };
 
-static atomic_int polls, strangers;
+static atomic_int polls, callers_polls, strangers;
 static atomic_bool prompt; /* it is not late */
 static _Thread_local bool is_caller;
 
@@ -26,6 +26,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
     for (int i = 0; i < LATE && !prompt; i++) kit_pause();
     atomic_fetch_add(&polls, 1);
   }
+  if (!is_pause && is_caller) atomic_fetch_add(&callers_polls, 1);
   int ready = __real_poll(fds, count, timeout_ms);
   for (nfds_t i = 0; i < count; i++) {
     if (ready > 0 && fds[i].revents & POLLNVAL) atomic_fetch_add(&strangers, 1);
@@ -88,8 +89,11 @@ static void a_lost_connection_is_left_to_who_reads_it(void **state) {
   prompt = true;
   signal(SIGUSR1, stop_here);
   lk_client *client = kit_client(fake_url(server), &options);
+  const int begun = callers_polls;
   assert_int_equal(pthread_create(&thread, NULL, call, client), 0);
   fake_command command = fake_take_script(server, "lock/inspect");
+  /* The command is here before its send() returns, and that one has the mutex. */
+  UNTIL(callers_polls > begun);
   pthread_kill(thread, SIGUSR1);
   UNTIL(stopped);
 
