@@ -540,37 +540,37 @@ static void a_guarded_command_keeps_its_seq(void **state) {
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define PATIENT(name) cmocka_unit_test_setup_teardown(name, setup_patient, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(a_lost_reply_is_asked_for_with_the_same_seq),
-      TEST(a_refusal_that_was_asked_for_twice_is_one),
-      TEST(a_lost_reply_stays_in_doubt_when_the_script_cannot_be_loaded),
+      PATIENT(a_lost_reply_is_asked_for_with_the_same_seq),
+      PATIENT(a_refusal_that_was_asked_for_twice_is_one),
+      PATIENT(a_lost_reply_stays_in_doubt_when_the_script_cannot_be_loaded),
       TEST(a_reply_that_never_comes_makes_the_call_unsure),
       TEST(while_it_is_unknown_trouble_is_outlasted),
-      TEST(an_error_after_a_lost_reply_proves_nothing),
-      TEST(an_error_alone_is_told_at_once),
+      PATIENT(an_error_after_a_lost_reply_proves_nothing),
+      PATIENT(an_error_alone_is_told_at_once),
       TEST(a_server_that_cannot_be_reached_is_told_at_once),
       TEST(replies_that_the_script_does_not_have_are_refused),
       TEST(a_close_ends_the_resends),
       TEST(who_stands_in_line_does_not_wait_for_the_first_to_hear_of_a_close),
-      cmocka_unit_test_setup_teardown(what_is_granted_to_a_closing_client_goes_back, setup_patient,
-                                      teardown),
-      TEST(each_call_has_a_higher_seq_of_the_same_caller),
-      TEST(calls_at_the_same_time_have_different_callers),
-      TEST(each_look_of_a_wait_is_a_call_of_its_own),
-      TEST(an_acquire_keeps_its_ids_over_all_tries),
-      TEST(look_again_at_once_is_done_at_once_also_without_a_wait),
+      PATIENT(what_is_granted_to_a_closing_client_goes_back),
+      PATIENT(each_call_has_a_higher_seq_of_the_same_caller),
+      PATIENT(calls_at_the_same_time_have_different_callers),
+      PATIENT(each_look_of_a_wait_is_a_call_of_its_own),
+      PATIENT(an_acquire_keeps_its_ids_over_all_tries),
+      PATIENT(look_again_at_once_is_done_at_once_also_without_a_wait),
       TEST(an_acquire_without_a_reply_is_undone_until_that_is_answered),
       TEST(a_refused_wait_that_lost_a_reply_is_undone),
-      cmocka_unit_test_setup_teardown(permits_that_are_granted_to_a_closing_client_go_back,
-                                      setup_patient, teardown),
+      PATIENT(permits_that_are_granted_to_a_closing_client_go_back),
       TEST(permits_of_a_call_that_went_out_twice_are_given_back_once_more),
       TEST(a_grant_whose_lease_is_over_when_it_is_read_goes_back),
       TEST(a_release_without_a_reply_goes_on_in_the_background),
-      TEST(a_repeated_release_that_finds_less_proves_nothing),
-      TEST(a_write_keeps_its_seq_and_says_that_a_copy_may_have_written),
-      TEST(a_guarded_command_keeps_its_seq),
-      TEST(a_guarded_command_outlasts_trouble_and_is_unsure_after_an_error),
+      PATIENT(a_repeated_release_that_finds_less_proves_nothing),
+      PATIENT(a_write_keeps_its_seq_and_says_that_a_copy_may_have_written),
+      PATIENT(a_guarded_command_keeps_its_seq),
+      PATIENT(a_guarded_command_outlasts_trouble_and_is_unsure_after_an_error),
   };
 #undef TEST
+#undef PATIENT
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@
 
 enum {
   COMMAND_MS = 3000,
-  SHORT_LEASE_MS = 1500,
-  RENEWING_MS = 3000,
+  SHORT_LEASE_MS = 3000,
+  RENEWING_MS = 3500,
   PATIENCE_MS = 20000,
   ROUNDS = 20
 };
@@ -144,6 +144,7 @@ static void pass_ms(int64_t ms) {
 static void the_descriptor_is_readable_as_long_as_there_is_something_to_read(void **state) {
   (void)state;
   lead();
+  keep_led();
   assert_false(is_readable());
   begin(&fix.first);
   fake_command inspect = take("lock/inspect");

@@ -139,8 +139,8 @@ static void a_ticket_that_overtakes_an_answer_is_believed_after_it(void **state)
 static void a_grant_is_renewed_when_the_next_heartbeat_was_due(void **state) {
   (void)state;
   char owner[LK_OWNER_MAX + 1];
+  int64_t since_ms = lk_now_ms(); /* before the look is sent, however late it is taken */
   fake_command look = queue_up(LK_FOREVER, owner);
-  int64_t since_ms = lk_now_ms();
   answer(look, WAIT);
   tell_ticket(owner);
   EXPECT(LK_OK, kit_end(&fix.job));
