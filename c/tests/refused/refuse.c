@@ -56,6 +56,15 @@ int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 
+/* A thread of the library may allocate at the moment of a fork, and the child has that thread's mutex, without the
+ * thread. */
+static void before_fork(void) { pthread_mutex_lock(&mutex); }
+static void after_fork(void) { pthread_mutex_unlock(&mutex); }
+
+__attribute__((constructor)) static void watch_forks(void) {
+  pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 void refuse_begin(void) {
   pthread_mutex_lock(&mutex);
   memset(blocks, 0, sizeof blocks);

@@ -297,6 +297,7 @@ static bool child_works(stage *st) {
 static void play_fork(stage *st) {
   lk_lock *lock = stage_lock(st, LK_LOCK, "parents", NULL);
   int code = 0;
+  stage_until_others_sleep();
   pid_t child = fork();
   if (child == 0) _exit(child_is_refused(st, lock) && child_works(st) ? 0 : 1);
   HOLDS(child > 0 && waitpid(child, &code, 0) == child && WIFEXITED(code));

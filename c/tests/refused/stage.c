@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stage.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "refuse.h"
 
@@ -108,6 +111,33 @@ long long stage_ask(stage *st, const char *format, const char *name) {
 }
 
 void stage_pause(void) { poll(NULL, 0, 1); }
+
+/* By the letter behind its name in parentheses. What is gone sleeps, too. */
+static bool sleeps(const char *thread) {
+  char path[64], text[256] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread);
+  FILE *file = fopen(path, "re");
+  bool known = file && fgets(text, sizeof text, file);
+  if (file) fclose(file);
+  const char *end = known ? strrchr(text, ')') : NULL;
+  return !end || end[2] == 'S';
+}
+
+static bool others_sleep(void) {
+  DIR *folder = opendir("/proc/self/task");
+  bool all = true;
+  for (struct dirent *e; folder && (e = readdir(folder)) != NULL;) {
+    bool other = e->d_name[0] != '.' && atoi(e->d_name) != getpid(); /* this is the first thread */
+    if (other && !sleeps(e->d_name)) all = false;
+  }
+  if (folder) closedir(folder);
+  return all;
+}
+
+void stage_until_others_sleep(void) {
+  enum { LOOKS = 1000 };
+  for (int i = 0; i < LOOKS && !others_sleep(); i++) stage_pause();
+}
 
 void stage_done(lk_op *op, lk_status status, const lk_error *error, void *the_ended) {
   ended *e = the_ended;

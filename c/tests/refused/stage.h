@@ -57,6 +57,9 @@ lk_caller *stage_caller(stage *st);
 /* What the server says, whatever is refused to others. */
 long long stage_ask(stage *st, const char *format, const char *name);
 void stage_pause(void);
+/* Until the other threads sleep, but not for long: what one of them does at a fork, its child finds half done, also
+ * in the sanitizers' own books of memory and threads. */
+void stage_until_others_sleep(void);
 
 /* The end of an operation. */
 typedef struct ended {
