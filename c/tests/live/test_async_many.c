@@ -2,6 +2,7 @@
 /* Many operations of one client: they wait in a line, and end at once. */
 #define _GNU_SOURCE /* pthread_setattr_default_np() */
 #include <stdlib.h>
+#include <time.h>
 
 #include "kit.h"
 #include "loop.h"
@@ -80,6 +81,52 @@ static void closing_ends_everything_that_waits(void **state) {
   }
   c->client = NULL;
   disperse(c);
+}
+
+/* What this process computes, and other programs do not. */
+static int64_t computed_us(void) {
+  struct timespec t;
+  assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+  return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* What a close costs beside so many that the server has not answered yet. */
+static int64_t close_us(size_t count) {
+  lk_client *client = kit_client(server_url(loop_server), NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  lk_caller **tasks = calloc(count, sizeof(lk_caller *));
+  loop_told *tries = calloc(count, sizeof(loop_told));
+  server_pause(loop_server);
+  for (size_t i = 0; i < count; i++) {
+    tasks[i] = kit_caller(client);
+    EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[i], 0, loop_done, &tries[i], NULL, &kit_error));
+  }
+  const int64_t before_us = computed_us();
+  lk_client_close(client);
+  const int64_t took_us = computed_us() - before_us;
+  server_resume(loop_server);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(tries[i].count, 1);
+    lk_caller_free(tasks[i]);
+  }
+  lk_lock_close(lock);
+  free(tries);
+  free(tasks);
+  return took_us;
+}
+
+/* If it looked at each once for each other one, ten times as many would cost up to a hundred times as much. */
+static void a_close_looks_at_no_call_twice(void **state) {
+  enum { SOME = 3000, TIMES = 10, MOST_TIMES = 25, ROUNDS = 5 };
+  int64_t some_us = 0, many_us = 0;
+  (void)state;
+  for (int i = 0; i < ROUNDS && many_us >= some_us * MOST_TIMES; i++) {
+    some_us = close_us(SOME);
+    many_us = close_us(SOME * TIMES);
+    print_message("# %lld us, %d times as many %lld us\n", (long long)some_us, TIMES,
+                  (long long)many_us);
+  }
+  assert_in_range(many_us, 0, some_us * MOST_TIMES);
 }
 
 static void a_cancelled_first_leaves_its_place_to_the_next(void **state) {
@@ -179,6 +226,7 @@ int main(void) {
       TEST(a_thousand_wait_in_the_order_they_came_at_one_command_each),
       TEST(those_behind_the_first_ask_the_server_nothing),
       TEST(closing_ends_everything_that_waits),
+      TEST(a_close_looks_at_no_call_twice),
       TEST(a_cancelled_first_leaves_its_place_to_the_next),
       TEST(many_that_end_at_once_need_little_stack),
       TEST(ten_thousand_wait_without_threads_and_leave_nothing),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS that fails on a connection that worked, and replies that come while their caller is stopped. The linker hands
+ * TLS that is cut within its hand-shake or fails on a connection that worked, and replies that come while their caller is stopped. The linker hands
  * every send() to this file, which stops who sends, and lets time pass.
  */
 #include <arpa/inet.h>
@@ -22,13 +22,14 @@ typedef struct relay {
   int listener, port, to_port;
   int links[LINKS_MAX][2]; /* the client's end, and the server's; -1: closed */
   int nlinks;
-  atomic_bool ends, spoils;
+  atomic_bool ends, spoils, cuts;
   atomic_int accepted;
 } relay;
 
 typedef struct fixture {
   server *server;
   relay relay;
+  char url[300];
   lk_client *client; /* through it */
   lk_lock *lock;
 } fixture;
@@ -73,10 +74,21 @@ static void relay_close(int *link) {
   link[0] = link[1] = -1;
 }
 
+/* What is left of a client's first message, where it was cut: both lengths in front of it say that it is whole. */
+static ssize_t relay_cut(char *bytes, ssize_t n) {
+  enum { PART = 100, RECORD = 5, MESSAGE = 4, HAND_SHAKE = 0x16 };
+  if (n <= PART || bytes[0] != HAND_SHAKE) return n;
+  bytes[3] = bytes[6] = bytes[7] = 0;
+  bytes[4] = PART - RECORD;
+  bytes[8] = PART - RECORD - MESSAGE;
+  return PART;
+}
+
 /* What has come at one end goes out at the other. */
-static void relay_move(int *link, int from) {
+static void relay_move(int *link, int from, bool cuts) {
   char bytes[16 * 1024];
   ssize_t n = recv(link[from], bytes, sizeof bytes, 0);
+  if (from == 0 && cuts) n = relay_cut(bytes, n);
   if (n <= 0 || __real_send(link[!from], bytes, (size_t)n, MSG_NOSIGNAL) != n) relay_close(link);
 }
 
@@ -114,7 +126,7 @@ static void *relay_run(void *argument) {
     if (poll(fds, 1 + 2 * (nfds_t)links, 5) < 0) continue;
     for (int i = 0; i < 2 * links; i++) {
       int *link = r->links[i / 2];
-      if (fds[1 + i].revents && link[0] >= 0) relay_move(link, i % 2);
+      if (fds[1 + i].revents && link[0] >= 0) relay_move(link, i % 2, atomic_load(&r->cuts));
     }
     if (fds[0].revents) relay_accept(r);
     if (atomic_load(&r->spoils)) relay_spoil(r);
@@ -134,15 +146,14 @@ static void spoil(void) {
 /* -------------------------------------------------------------------------------------- the tests -- */
 
 static int setup(void **state) {
-  char url[300];
   (void)state;
   fix = (fixture){.server = server_start(&(server_options){.tls = true})};
   fix.relay.to_port = server_port(fix.server);
   relay_listen(&fix.relay);
   assert_int_equal(pthread_create(&fix.relay.thread, NULL, relay_run, &fix.relay), 0);
-  snprintf(url, sizeof url, "rediss://127.0.0.1:%d?cacert=%s", fix.relay.port,
+  snprintf(fix.url, sizeof fix.url, "rediss://127.0.0.1:%d?cacert=%s", fix.relay.port,
            server_file(fix.server, "ca.crt"));
-  fix.client = kit_client(url, NULL);
+  fix.client = kit_client(fix.url, NULL);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   return 0;
 }
@@ -160,6 +171,17 @@ static int teardown(void **state) {
 static void take_and_release(lk_lock *lock) {
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+}
+
+/* The server says that it has not understood. The next one may be whole: whoever waits goes on. */
+static void a_hand_shake_that_is_cut_is_no_refused_certificate(void **state) {
+  (void)state;
+  lk_client *client = NULL;
+  atomic_store(&fix.relay.cuts, true);
+  EXPECT(LK_UNREACHABLE, lk_client_open(fix.url, NULL, &client, &kit_error));
+  EXPECT_MESSAGE("the connection ended within the TLS hand-shake");
+  atomic_store(&fix.relay.cuts, false);
+  lk_client_close(kit_client(fix.url, NULL));
 }
 
 /* No certificate was refused: the connection is lost, and the call goes out on another. */
@@ -214,6 +236,7 @@ static void a_reply_is_read_though_its_caller_was_stopped(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
+      TEST(a_hand_shake_that_is_cut_is_no_refused_certificate),
       TEST(a_call_outlives_tls_that_fails),
       TEST(a_waiter_outlives_tls_that_fails),
       TEST(a_reply_is_read_though_its_caller_was_stopped),
