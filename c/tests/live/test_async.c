@@ -7,10 +7,6 @@
 #include "loop.h"
 #include "server.h"
 
-static void dispatch_all(lk_client *client) {
-  while (lk_client_dispatch(client) > 0) continue;
-}
-
 static void nothing_runs_outside_of_dispatch(void **state) {
   (void)state;
   lk_client *client = kit_client(server_url(loop_server), NULL);
@@ -113,8 +109,8 @@ static void a_wait_ends_in_time_and_says_why(void **state) {
   server_do(loop_server, "HSET job somebody 1");
   server_do(loop_server, "PEXPIRE job 60000");
 
-  EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[0], 100, loop_done, &first, NULL, &kit_error));
-  EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[1], 50, loop_done, &second, NULL, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[0], 1000, loop_done, &first, NULL, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, tasks[1], 500, loop_done, &second, NULL, &kit_error));
   loop_until(client, &first);
   loop_until(client, &second);
   EXPECT(LK_TIMEOUT, first.status);
@@ -128,6 +124,20 @@ static void a_wait_ends_in_time_and_says_why(void **state) {
   lk_client_close(client);
 }
 
+typedef struct elsewhere {
+  pthread_t thread;
+  lk_status status;
+  atomic_int count;
+} elsewhere;
+
+static void note_thread(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  elsewhere *e = user;
+  (void)op, (void)error;
+  e->thread = pthread_self();
+  e->status = status;
+  atomic_fetch_add(&e->count, 1);
+}
+
 static void completions_can_run_on_the_keeper(void **state) {
   (void)state;
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
@@ -135,16 +145,17 @@ static void completions_can_run_on_the_keeper(void **state) {
   lk_client *client = kit_client(server_url(loop_server), &options);
   lk_caller *task = kit_caller(client);
   lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
-  loop_told taken = {0};
-  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, 0, loop_done, &taken, NULL, &kit_error));
-  UNTIL(lk_lock_hold_count(lock, task) == 1);
+  elsewhere taken = {.status = LK_BUSY};
+  EXPECT(LK_OK, lk_lock_acquire_async(lock, task, 0, note_thread, &taken, NULL, &kit_error));
+  UNTIL(atomic_load(&taken.count) == 1);
+  assert_false(pthread_equal(taken.thread, pthread_self()));
+  EXPECT(LK_OK, taken.status);
   EXPECT(LK_OK, lk_lock_release(lock, task, &kit_error));
-  dispatch_all(client);
+  assert_int_equal(lk_client_dispatch(client), 0);
   lk_lock_close(lock);
   lk_caller_free(task);
   lk_client_close(client);
-  assert_int_equal(taken.count, 1);
-  EXPECT(LK_OK, taken.status);
+  assert_int_equal(atomic_load(&taken.count), 1);
 }
 
 /* ------------------------------------------------------------------------ calls made in callbacks -- */
@@ -166,8 +177,13 @@ static void on_first(lk_op *op, lk_status status, const lk_error *error, void *u
   loop_done(op, status, error, &in.first);
 }
 
+/* A call that nobody sends ends after 10 s, a third of the lease. */
+enum { INSIDE_COMMAND_MS = 20000, INSIDE_SOON_MS = 5000 };
+
 static void begin_inside(lk_done_fn done) {
-  in = (inside){.client = kit_client(server_url(loop_server), NULL)};
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.command_ms = INSIDE_COMMAND_MS;
+  in = (inside){.client = kit_client(server_url(loop_server), &options)};
   in.lock = kit_lock(in.client, LK_LOCK, "job", NULL);
   in.task = kit_caller(in.client);
   EXPECT(LK_OK, lk_lock_acquire_async(in.lock, in.task, 0, done, NULL, NULL, &kit_error));
@@ -194,7 +210,7 @@ static void a_callback_that_closes_ends_what_it_began(void **state) {
   EXPECT(LK_OK, in.status);
   EXPECT(LK_OK, in.released.status);
   assert_int_equal(in.released.count, 1);
-  assert_true(in.took_ms < 900);
+  assert_true(in.took_ms < INSIDE_SOON_MS);
   end_inside();
 }
 
@@ -244,7 +260,7 @@ static void a_callback_may_begin_what_asks_replicas(void **state) {
   loop_until(in.client, &in.released);
   EXPECT(LK_OK, in.status);
   EXPECT(LK_NOREPLICAS, in.released.status);
-  assert_true(lk_now_ms() < since_ms + 5000); /* the next renewal is later */
+  assert_true(lk_now_ms() < since_ms + INSIDE_SOON_MS); /* the next renewal is later */
   lk_caller_free(other);
   lk_lock_close(in.members[0]);
   end_inside();

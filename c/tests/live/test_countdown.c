@@ -147,7 +147,7 @@ static void another_client_opens_it_for_all_who_wait(void **state) {
 static void a_wait_that_is_over_says_what_is_left(void **state) {
   (void)state;
   set(3);
-  EXPECT(LK_TIMEOUT, wait_for(50));
+  EXPECT(LK_TIMEOUT, wait_for(500));
   EXPECT_MESSAGE("3 are left");
 }
 
@@ -165,8 +165,10 @@ static void the_message_of_a_latch_that_is_set_ends_no_wait(void **state) {
   (void)state;
   task waiter;
   set(2);
-  begin_waiting(&waiter, done);
   long long looks = server_calls(srv, "evalsha");
+  begin_waiting(&waiter, done);
+  UNTIL(server_calls(srv, "evalsha") == looks + 2); /* before it listens, and then */
+  looks += 2;
   server_do(srv, "PUBLISH redisson_countdownlatch__channel__{done} 1");
   UNTIL(server_calls(srv, "evalsha") > looks);
   assert_false(atomic_load(&waiter.done));

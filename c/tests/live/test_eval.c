@@ -425,7 +425,6 @@ int main(void) {
       TEST(opening_a_client_loads_every_script),
       TEST(a_client_may_look_without_loading),
       TEST(what_is_filled_is_as_large_as_its_caller_says),
-      TEST(what_is_filled_is_as_large_as_its_caller_says),
       TEST(loading_reports_how_many),
       TEST(a_script_runs_by_its_name),
       TEST(a_script_that_the_server_forgot_is_loaded_and_run),
