@@ -50,15 +50,15 @@ describe('latchkey exec', function()
 
   it('renews a lease until the command ends', function()
     local gate = program.gate()
-    local holder = start({ '--lease', '1s', 'job' }, gate.command)
+    local holder = start({ '--lease', '3s', 'job' }, gate.command)
     gate.started()
 
-    -- Twice the lease, spent in waiting for a list that nobody fills.
-    server:command('BLPOP', 'nothing', '2')
+    -- Longer than the lease, spent in waiting for a list that nobody fills.
+    server:command('BLPOP', 'nothing', '4')
     local lease_ms = server:lease_ms('job')
     gate.open()
 
-    assert.is_true(lease_ms > 0 and lease_ms <= 1000)
+    assert.is_true(lease_ms > 0 and lease_ms <= 3000)
     assert.equal(0, holder:wait().code)
   end)
 
@@ -193,7 +193,7 @@ describe('latchkey exec', function()
       assert.equal(0, second.code)
       local report = program.json(folder .. '/waiter')
       local took_ms = report.taken_unix_ms - asked_ms
-      assert.is_true(took_ms < 2000, ('handed over in %d ms'):format(took_ms))
+      assert.is_true(took_ms < 8000, ('handed over in %d ms'):format(took_ms))
     end)
 
     it('gives up when it is told to end, and leaves nothing behind', function()
