@@ -21,9 +21,15 @@ if(NOT LK_MAINTAINER MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
 endif()
 
 # As Debian builds: the C library checks the bounds of buffers, and no table of addresses can be
-# written once the program runs.
+# written once the program runs. Level 3 checks also buffers whose size is known as they are made;
+# gcc has it from version 12 on.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
+  set(lk_fortify 3)
+else()
+  set(lk_fortify 2)
+endif()
 target_compile_options(latchkey_flags INTERFACE
-  -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+  -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${lk_fortify} -fstack-protector-strong)
 target_link_options(latchkey_flags INTERFACE -Wl,-z,relro,-z,now)
 
 # What every package of Debian has: its licences and a log, and man pages that are compressed.
