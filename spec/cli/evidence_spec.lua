@@ -3,9 +3,11 @@
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
+local bundles = require('latchkey.bundle')
 local catalog = require('latchkey.script.catalog')
 local envelope = require('latchkey.bundle.envelope')
 local evidence = require('latchkey.bundle.evidence')
+local pages = require('latchkey.bundle.pages')
 local program = require('cli.program')
 
 local SCRIPT = [=[
@@ -79,6 +81,28 @@ describe('a bundle with evidence', function()
 
     assert.equal(0, result.code, result.err)
     assert.matches('made again:\nlint +the same\n', result.out)
+    assert.matches('\npages +the same\n', result.out)
+  end)
+
+  it('is found out with --redo when a reference page says what its script does not', function()
+    local file = bundle(0)
+    local whole = assert(bundles.read(assert(utils.readfile(file, true))))
+    local all = pages.all
+    pages.all = function(scripts)
+      local made = all(scripts)
+      made['README.md'] = made['README.md'] .. 'They are fast.\n'
+      return made
+    end
+    local changed = bundles.pack(whole, folder, nil, whole.files[evidence.FILE])
+    pages.all = all
+    assert(utils.writefile(file, assert(changed).bytes, true))
+    os.remove(file .. '.sha256')
+
+    local result = verify('--evidence', '--redo', file)
+
+    assert.equal(1, result.code, result.err)
+    assert.matches('\npages +docs/README.md is not what this version makes of the scripts\n',
+      result.out)
   end)
 
   it('is found out with --redo when it said what does not come out', function()

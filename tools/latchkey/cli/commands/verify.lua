@@ -1,10 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
+local tablex = require('pl.tablex')
+
 local bundle = require('latchkey.bundle')
 local cli = require('latchkey.cli')
 local envelope = require('latchkey.bundle.envelope')
 local evidence = require('latchkey.bundle.evidence')
 local loaded = require('latchkey.servers.loaded')
 local nodes = require('latchkey.servers.nodes')
+local pages = require('latchkey.bundle.pages')
 local targets = require('latchkey.servers.targets')
 local trust = require('latchkey.bundle.trust')
 
@@ -16,8 +19,8 @@ function command.configure(parser)
   parser:flag('--evidence', 'Show what was shown about its scripts, and what not.')
   parser:option('--evidence-key', 'With --evidence: refuse what is not signed with this key '
     .. '(PEM; its public half).'):argname('FILE')
-  parser:flag('--redo', 'With --evidence: make the parts again that follow from the scripts alone '
-    .. '(some minutes), and compare.')
+  parser:flag('--redo', 'With --evidence: make the parts again that follow from the scripts alone, '
+    .. 'and the reference pages (some minutes), and compare.')
   parser:flag('--functions', 'With --url: check for its function libraries.')
   nodes.options(parser)
   parser:epilog('With --url, each server (and replica) must have exactly the bundle\'s scripts: '
@@ -73,6 +76,23 @@ local function compare(ctx, list, target, wanted)
   return rows, table.concat(shown), code
 end
 
+-- The reference pages, which follow from the headers of the scripts and from this version.
+local function redo_pages(contents)
+  local wanted, other = {}, nil
+  for name, page in pairs(pages.all(contents.scripts)) do
+    wanted['docs/' .. name] = page
+  end
+  for _, files in ipairs({ wanted, contents.files }) do
+    for file in tablex.sort(files) do
+      if file:find('^docs/') and wanted[file] ~= contents.files[file] then
+        other = other or file
+      end
+    end
+  end
+  return { name = 'pages', command = 'latchkey bundle', again = true, differs = other ~= nil,
+    outcome = other and other .. ' is not what this version makes of the scripts' or 'the same' }
+end
+
 -- Makes parts again on the scripts of the bundle: rows for the document, words for people.
 local function redo(contents)
   local folder, remove = require('latchkey.temporary_folder').make('latchkey-verify')
@@ -86,9 +106,13 @@ local function redo(contents)
   remove()
   assert(done, why)
   local lines, differs, again = {}, false, false
+  for _, row in ipairs(rows) do
+    again = again or row.again
+  end
+  rows[#rows + 1] = redo_pages(contents)
   for i, row in ipairs(rows) do
     lines[i] = ('%-16s %s\n'):format(row.name, row.outcome)
-    differs, again = differs or row.differs, again or row.again
+    differs = differs or row.differs
   end
   if not again then
     lines[#lines + 1], differs = 'nothing could be made again\n', true
