@@ -148,6 +148,53 @@ local function text_of(ok, ...)
   return ok, ...
 end
 
+-- Further down than any stack is.
+local NOWHERE = 2 ^ 20
+
+-- A level of an error as the server counts it, from who called `error` two functions above: there
+-- pcall is a C function, and here one of Lua above one of C. Below the script there is no place.
+local function level_here(self, level)
+  local frame = 3
+  for _ = 2, level do
+    frame = frame + 1
+    local place = debug.getinfo(frame, 'f')
+    if not place then
+      return NOWHERE
+    end
+    frame = place.func == self.globals.pcall and frame + 1 or frame
+  end
+  local place = debug.getinfo(frame, 'Sf')
+  local is_below = place and place.func and place.what ~= 'C' and getfenv(place.func) ~= self.env
+  return is_below and NOWHERE or frame - 2
+end
+
+local function throws_under_jit(self, own)
+  return function(...)
+    local _, level = ...
+    local number = lua51.number(level)
+    if number and number >= 2 and number < NOWHERE then
+      return own((...), level_here(self, number))
+    end
+    return own(...)
+  end
+end
+
+-- A C function that is called last leaves the frame of who called it in its place: this one counts.
+local function throws_under_puc(self, own)
+  return function(...)
+    local message, level = ...
+    local number = level == nil and 1 or tonumber(level)
+    if not number then
+      local is_called = debug.getinfo(2, 'S').what ~= 'C'
+      own(("bad argument #2 to '%s' (number expected, got %s)"):format(is_called and 'error' or '?',
+        type(level)), 2)
+    elseif number >= 1 and number < NOWHERE then
+      own(message, level_here(self, number) + 1)
+    end
+    own(message, level)
+  end
+end
+
 local function add_metatable_functions(self, globals)
   local behind = self.behind
   local metatables = {
@@ -256,6 +303,7 @@ function Sandbox.new(redis, refuse)
   function globals.pcall(...)
     return text_of(pcall(...))
   end
+  globals.error = (jit and throws_under_jit or throws_under_puc)(self, globals.error)
   function globals.gcinfo()
     return collectgarbage('count')
   end
