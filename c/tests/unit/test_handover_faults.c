@@ -102,13 +102,27 @@ static void hold(char owner[LK_OWNER_MAX + 1]) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
-/* Held, waited for, and the hand-over taken, but not answered. */
-static fake_command begin(int64_t wait_ms, char old[LK_OWNER_MAX + 1],
+/* Held, waited for by this lock, and a release begun; the names of the two owners. */
+static void begin_release(lk_lock *waited, int64_t wait_ms, char old[LK_OWNER_MAX + 1],
                           char heir[LK_OWNER_MAX + 1]) {
   hold(old);
-  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, wait_ms);
+  kit_begin_acquire(&fix.job, waited, fix.waiter, wait_ms);
   let_wait(heir);
   kit_begin_release(&fix.release, fix.lock, fix.holder);
+}
+
+/* The same where nothing is ever handed over. */
+static void begin_release_without_handoff(char old[LK_OWNER_MAX + 1]) {
+  char heir[LK_OWNER_MAX + 1];
+  lk_lock_close(fix.lock);
+  fix.lock = open_lock(0, -1);
+  begin_release(fix.lock, LK_FOREVER, old, heir);
+}
+
+/* The same with the hand-over taken, but not answered. */
+static fake_command begin(int64_t wait_ms, char old[LK_OWNER_MAX + 1],
+                          char heir[LK_OWNER_MAX + 1]) {
+  begin_release(fix.lock, wait_ms, old, heir);
   fake_command transfer = take("lock/transfer");
   assert_string_equal(fake_arg(&transfer, 1), old);
   assert_string_equal(fake_arg(&transfer, 2), heir);
@@ -182,13 +196,8 @@ static void a_waiter_that_is_just_looking_looks_again_after_a_loss(void **state)
 /* It sleeps as long as another's lease, and the lock may be free. */
 static void a_sleeping_waiter_looks_again_after_a_release_without_an_answer(void **state) {
   (void)state;
-  char old[LK_OWNER_MAX + 1], heir[LK_OWNER_MAX + 1];
-  lk_lock_close(fix.lock);
-  fix.lock = open_lock(0, -1);
-  hold(old);
-  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, LK_FOREVER);
-  let_wait(heir);
-  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  char old[LK_OWNER_MAX + 1];
+  begin_release_without_handoff(old);
   fake_command release = take("lock/release");
   EXPECT(LK_UNSURE, kit_end(&fix.release));
   answer(expect_undone(old), RELEASED);
@@ -350,10 +359,7 @@ static void nothing_is_handed_to_who_asks_replicas(void **state) {
   (void)state;
   char old[LK_OWNER_MAX + 1], heir[LK_OWNER_MAX + 1];
   lk_lock *strict = open_lock(1, 0);
-  hold(old);
-  kit_begin_acquire(&fix.job, strict, fix.waiter, LK_FOREVER);
-  let_wait(heir);
-  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  begin_release(strict, LK_FOREVER, old, heir);
   answer(take("lock/release"), RELEASED);
   EXPECT(LK_OK, kit_end(&fix.release));
   lk_op *op = idle_waiter();
@@ -365,13 +371,8 @@ static void nothing_is_handed_to_who_asks_replicas(void **state) {
 
 static void nobody_stands_back_where_nothing_is_ever_handed_over(void **state) {
   (void)state;
-  char old[LK_OWNER_MAX + 1], heir[LK_OWNER_MAX + 1];
-  lk_lock_close(fix.lock);
-  fix.lock = open_lock(0, -1);
-  hold(old);
-  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, LK_FOREVER);
-  let_wait(heir);
-  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  char old[LK_OWNER_MAX + 1];
+  begin_release_without_handoff(old);
   answer(take("lock/release"), RELEASED);
   EXPECT(LK_OK, kit_end(&fix.release));
   lk_mutex_lock(&fix.client->mutex);
@@ -410,10 +411,7 @@ static void who_has_a_shorter_lease_is_handed_nothing(void **state) {
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.lease_ms = LEASE_MS / 2;
   lk_lock *brief = kit_lock(fix.client, LK_LOCK, "job", &options);
-  hold(old);
-  kit_begin_acquire(&fix.job, brief, fix.waiter, LK_FOREVER);
-  let_wait(heir);
-  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  begin_release(brief, LK_FOREVER, old, heir);
   answer(take("lock/release"), RELEASED);
   EXPECT(LK_OK, kit_end(&fix.release));
   lk_op_cancel(idle_waiter());
