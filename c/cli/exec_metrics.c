@@ -117,21 +117,52 @@ static bool put_all(FILE *to, const exec_options *options, const exec_clients *c
   return done;
 }
 
+static bool write_into(const char *path, const exec_options *options, const exec_clients *clients,
+                       const exec_outcome *outcome) {
+  const int fd = exec_report_create(path, O_TRUNC);
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  const bool put = file && put_all(file, options, clients, outcome);
+  if (!file && fd >= 0) close(fd);
+  return file && fclose(file) == 0 && put;
+}
+
+/* The file that is written, allocated: of a link what it leads to, made where that is not there yet. The kernel follows
+ * the link, so that its rules for links of other users count. NULL: nothing can be written there. */
+static char *target_of(const char *path) {
+  struct stat info;
+  char opened[40];
+  if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return strdup(path);
+  const int fd = exec_report_create(path, 0);
+  if (fd < 0) return NULL;
+  snprintf(opened, sizeof opened, "/proc/self/fd/%d", fd);
+  char *target = realpath(opened, NULL);
+  close(fd);
+  return target;
+}
+
+/* In one piece, since a reader may come at any time: beside the file, which it then takes the place of. */
+static bool write_beside(const char *path, const exec_options *options, const exec_clients *clients,
+                         const exec_outcome *outcome) {
+  char *beside = NULL;
+  if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
+  const bool done = write_into(beside, options, clients, outcome) && rename(beside, path) == 0;
+  if (!done) unlink(beside);
+  free(beside);
+  return done;
+}
+
 bool exec_metrics_write(const exec_options *options, const exec_clients *clients,
                         const exec_outcome *outcome) {
-  char *beside = NULL;
   const char *path = options->metrics_path;
+  bool done = false;
   if (!path) return true;
-  const bool renames = is_plain(path);
-  if (renames && asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0) return false;
-  const int fd = exec_report_create(renames ? beside : path, O_TRUNC);
-  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-  bool done = file && put_all(file, options, clients, outcome);
-  if (file && fclose(file) != 0) done = false;
-  if (!file && fd >= 0) close(fd);
-  if (done && renames && rename(beside, path) != 0) done = false;
-  if (!done && renames) unlink(beside);
-  free(beside);
+  if (is_plain(path)) {
+    char *target = target_of(path);
+    done = target && write_beside(target, options, clients, outcome);
+    free(target);
+  } else {
+    done = write_into(path, options, clients, outcome);
+  }
   if (!done) exec_say("the metrics %s were not written", path);
   return done;
 }

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
+local lfs = require('lfs')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
@@ -189,6 +191,46 @@ describe('latchkey exec --metrics', function()
     seconds, code = succeeded('nightly', { '--every', '1h', '--done-code', '3' }, { 'true' })
     assert.equal(3, code)
     assert.is_true(seconds > 1600000000)
+  end)
+
+  -- As where the collector's folder has links to files on another disk, or of another machine.
+  it('writes what a link leads to, in one piece, and leaves the link', function()
+    local server, folder = program.server(), program.folder()
+    assert(lfs.mkdir(folder .. '/there'))
+    local link, target = folder .. '/job.prom', folder .. '/there/real.prom'
+    assert(lfs.link('there/real.prom', folder .. '/second.prom', true))
+    assert(lfs.link('second.prom', link, true))
+    local old
+
+    -- The first run makes the file. The next takes its place: who reads the old one reads on.
+    for run, command in ipairs({ { 'true' }, { 'false' } }) do
+      local result = program.run(program.exec(server, { '--metrics', link, 'job' }, command))
+
+      assert.equal(run - 1, result.code, result.err)
+      assert.equal('', result.err)
+      assert.equal('link', lfs.symlinkattributes(link, 'mode'))
+      assert.equal('link', lfs.symlinkattributes(folder .. '/second.prom', 'mode'))
+      assert.equal('file', lfs.symlinkattributes(target, 'mode'))
+      assert.truthy(utils.readfile(target):find(
+        ('\nlatchkey_exec_exit_code{lock="job"} %d\n'):format(run - 1), 1, true))
+      old = old or assert(io.open(target))
+    end
+
+    assert.truthy(old:read('*a'):find('\nlatchkey_exec_exit_code{lock="job"} 0\n', 1, true))
+    old:close()
+    assert.same({ target }, dir.getfiles(folder .. '/there'))
+  end)
+
+  it('says so where a link leads nowhere, and leaves it', function()
+    local server, folder = program.server(), program.folder()
+    local link = folder .. '/job.prom'
+    assert(lfs.link('none/real.prom', link, true))
+
+    local result = program.run(program.exec(server, { '--metrics', link, 'job' }, { 'true' }))
+
+    assert.equal(0, result.code)
+    assert.truthy(result.err:find('the metrics ' .. link .. ' were not written', 1, true))
+    assert.equal('link', lfs.symlinkattributes(link, 'mode'))
   end)
 
   it('says so when it cannot, and the command has its exit code all the same', function()
