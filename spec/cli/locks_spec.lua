@@ -278,6 +278,16 @@ describe('latchkey on the locks of a server', function()
       assert.truthy(run('inspect', 'profile').out:find('lock (possible)', 1, true))
     end)
 
+    it('counts the fields of what is hardly a lock', function()
+      server:command('HSET', 'profile', 'name', 'me')
+      local one = run('inspect', 'profile').out
+      server:command('HSET', 'profile', 'town', 'Bern')
+
+      assert.truthy(one:find('a hash of 1 field: hardly a lock', 1, true), one)
+      local two = run('inspect', 'profile').out
+      assert.truthy(two:find('a hash of 2 fields: hardly a lock', 1, true), two)
+    end)
+
     it('exits 64 for a key that is no lock of any kind, or not of the one that is named', function()
       server:command('RPUSH', 'list', 'a')
       lock('job', LATCHKEY)

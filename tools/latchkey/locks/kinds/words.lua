@@ -113,7 +113,7 @@ local function add_holders(lines, view)
   elseif view.mode and #view.holders == 0 and view.fields > 1 then
     add(lines, 'holder', '%d, too many to be named here', view.fields - 1)
   elseif view.fields and view.fields > 0 and #view.holders == 0 and not view.mode then
-    add(lines, 'holder', 'a hash of %d fields: hardly a lock', view.fields)
+    add(lines, 'holder', 'a hash of %s: hardly a lock', counted(view.fields, 'field', 'fields'))
   end
 end
 
