@@ -68,6 +68,26 @@ static bool flush(void) {
   return true;
 }
 
+/* The bytes of a character that a terminal obeys, as the library's messages have none: names of locks, processes and
+ * files may hold any. 0: the terminal shows it. */
+static size_t obeyed(const unsigned char *at) {
+  if (*at < ' ' || *at == 0x7f) return 1;
+  if (at[0] == 0xc2) return at[1] >= 0x80 && at[1] <= 0x9f ? 2 : 0;
+  if (at[0] == 0xd8) return at[1] == 0x9c ? 2 : 0;
+  if (at[0] != 0xe2) return 0;
+  if (at[1] == 0x81) return at[2] >= 0xa6 && at[2] <= 0xa9 ? 3 : 0;
+  if (at[1] != 0x80) return 0;
+  return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae) ? 3 : 0;
+}
+
+static void disarm(char *text) {
+  for (unsigned char *at = (unsigned char *)text; *at;) {
+    const size_t size = obeyed(at);
+    if (size > 0) memset(at, '?', size);
+    at += size > 0 ? size : 1;
+  }
+}
+
 static void add(const char *text) {
   const size_t size = strlen(text);
   if (size > sizeof pending.bytes - pending.size) return; /* thousands of bytes wait already */
@@ -112,9 +132,7 @@ void exec_say_line(const char *text) {
   size_t columns = known ? (size_t)window.ws_col : COLUMNS;
   if (columns > sizeof line) columns = sizeof line;
   snprintf(line, columns, "%s", text);
-  for (char *at = line; *at; at++) {
-    if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
-  }
+  disarm(line);
   if (strlen(text) >= columns) memcpy(line + exec_fit(line, columns - 2), "~", 2);
   add(line);
   line_stands = true;
@@ -132,7 +150,9 @@ void exec_say(const char *format, ...) {
   va_start(args, format);
   vsnprintf(line + start, sizeof line - start, format, args);
   va_end(args);
-  memcpy(line + exec_fit(line, sizeof line - 2), "\n", 2);
+  line[exec_fit(line, sizeof line - 2)] = '\0';
+  disarm(line);
+  strcat(line, "\n");
   exec_say_text(line);
 }
 

@@ -54,6 +54,22 @@ describe('latchkey exec that waits', function()
     return tonumber(stats:match('cmdstat_' .. command .. ':calls=(%d+)') or 0)
   end
 
+  it('writes nothing that a terminal obeys of a name: no orders, and nothing that turns the line',
+    function()
+      local name = 'a\27[2J\226\128\174b\226\128\168c\194\155d\226\129\166e\216\156'
+      server:command('SET', name, 'another', 'PX', '60000')
+      local process = start({ '--kind', 'mutex', '--wait', '1h', name })
+      tells(process, 'waiting for "a?[2J???b???c??d???e??": ')
+      process:kill(signal.SIGTERM)
+      local waited = process:wait().err
+
+      local busy = program.run(program.exec(server, { '--kind', 'mutex', '--wait', '0', name },
+        { 'true' })).err
+
+      assert.truthy(busy:find('"a?[2J???b???c??d???e??" is held', 1, true), busy)
+      assert.falsy((waited .. busy):find('[%z\1-\9\11-\31\127-\255]'))
+    end)
+
   for holding, waiting in pairs({ lock = 'lock', fenced = 'fenced', mutex = 'mutex', fair = 'fair',
     read = 'write', write = 'read' }) do
     it(('names who has the lock: %s behind %s'):format(waiting, holding), function()

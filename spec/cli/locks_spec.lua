@@ -308,6 +308,19 @@ describe('latchkey on the locks of a server', function()
       assert.falsy((hash .. owners):find('[%z\1-\9\11-\31\127-\255]'))
     end)
 
+    it('shows no name that turns or ends its line, by which it looks like another one', function()
+      local name = 'pay\226\128\174yliad\226\128\168\226\128\143x'
+      lock(name, LATCHKEY)
+
+      local one, all = run('inspect', name).out, run('ls').out
+
+      for _, out in ipairs({ one, all }) do
+        assert.truthy(out:find('pay\\xe2\\x80\\xaeyliad\\xe2\\x80\\xa8\\xe2\\x80\\x8fx', 1, true),
+          out)
+        assert.falsy(out:find('\226', 1, true))
+      end
+    end)
+
     it('shows no contents of a hash that is far too large', function()
       server:command('EVAL', 'for i = 1, 200 do redis.call("HSET", "big", i, i) end', '0')
 

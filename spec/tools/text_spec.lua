@@ -17,6 +17,21 @@ describe('text that may stand on a terminal', function()
     assert.equal('\\xc2\\x80 \\xc2\\x9f', text.safe('\194\128 \194\159'))
   end)
 
+  it('has nothing that turns or ends a line, by which a name looks like another one', function()
+    for _, code in ipairs({ { '\216\156', 'd8\\x9c' }, { '\226\128\142', 'e2\\x80\\x8e' },
+      { '\226\128\143', 'e2\\x80\\x8f' }, { '\226\128\168', 'e2\\x80\\xa8' },
+      { '\226\128\169', 'e2\\x80\\xa9' }, { '\226\128\170', 'e2\\x80\\xaa' },
+      { '\226\128\174', 'e2\\x80\\xae' }, { '\226\129\166', 'e2\\x81\\xa6' },
+      { '\226\129\169', 'e2\\x81\\xa9' } }) do
+      assert.equal('a\\x' .. code[2] .. 'b', text.safe('a' .. code[1] .. 'b'))
+    end
+    -- Their neighbours, as joiners, a dash and a narrow space.
+    for _, word in ipairs({ '\216\155', '\226\128\140', '\226\128\141', '\226\128\144',
+      '\226\128\167', '\226\128\175', '\226\129\165', '\226\129\170' }) do
+      assert.equal(word, text.safe(word))
+    end
+  end)
+
   it('has no bytes that are no UTF-8: halves, surrogates, what is too long or too far', function()
     for bytes, shown in pairs({ ['\255'] = '\\xff', ['\195'] = '\\xc3', ['a\128'] = 'a\\x80',
       ['\192\175'] = '\\xc0\\xaf', ['\237\160\128'] = '\\xed\\xa0\\x80',

@@ -83,8 +83,7 @@ function text.show_ms(ms)
 end
 
 -- UTF-8 as RFC 3629 has it: the bytes of one character, by its first byte. No surrogates, nothing
--- above U+10FFFF, and no character in more bytes than it needs. Those of U+0080 to U+009F are
--- control characters, which a terminal obeys.
+-- above U+10FFFF, and no character in more bytes than it needs.
 local FIRST = {
   { 0x00, 0x7F, '' }, { 0xC2, 0xDF, '[\128-\191]' }, { 0xE0, 0xE0, '[\160-\191][\128-\191]' },
   { 0xE1, 0xEC, '[\128-\191][\128-\191]' }, { 0xED, 0xED, '[\128-\159][\128-\191]' },
@@ -100,8 +99,19 @@ for _, row in ipairs(FIRST) do
   end
 end
 
-local function is_control(character)
-  return character:find('^[%z\1-\31\127]') ~= nil or character:find('^\194[\128-\159]') ~= nil
+-- What a terminal obeys: control characters, which those of U+0080 to U+009F are as well; ends of
+-- lines and paragraphs; and what turns the direction of a text, by which a name may look like
+-- another one (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
+local OBEYED = { '^[%z\1-\31\127]', '^\194[\128-\159]', '^\216\156', '^\226\128[\142\143\168-\174]',
+  '^\226\129[\166-\169]' }
+
+local function is_obeyed(character)
+  for _, pattern in ipairs(OBEYED) do
+    if character:find(pattern) then
+      return true
+    end
+  end
+  return false
 end
 
 local function hexadecimal(bytes)
@@ -125,12 +135,12 @@ local function escape(bytes, is_unsafe)
   return table.concat(parts)
 end
 
----Text that may stand in JSON and on a terminal: control characters, and bytes that are no UTF-8,
----as \xNN.
+---Text that may stand in JSON and on a terminal: control characters, what turns or ends a line, and
+---bytes that are no UTF-8, as \xNN.
 ---@param bytes string
 ---@return string
 function text.safe(bytes)
-  return bytes:find('[^ -~]') and escape(bytes, is_control) or bytes
+  return bytes:find('[^ -~]') and escape(bytes, is_obeyed) or bytes
 end
 
 ---The same of several lines, which stay lines; tabulators stay, too.

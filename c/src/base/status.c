@@ -101,11 +101,22 @@ const char *lk_total_name(int total) {
   return NAME_OF(rows, total);
 }
 
+/* The bytes of a character that a terminal obeys; 0: it shows this one. */
+static size_t obeyed(const unsigned char *at) {
+  if (*at < ' ' || *at == 0x7f) return 1;
+  if (at[0] == 0xc2) return at[1] >= 0x80 && at[1] <= 0x9f ? 2 : 0;
+  if (at[0] == 0xd8) return at[1] == 0x9c ? 2 : 0;
+  if (at[0] != 0xe2) return 0;
+  if (at[1] == 0x81) return at[2] >= 0xa6 && at[2] <= 0xa9 ? 3 : 0;
+  if (at[1] != 0x80) return 0;
+  return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae) ? 3 : 0;
+}
+
 void lk_disarm(char *text) {
-  for (unsigned char *at = (unsigned char *)text; *at; at++) {
-    bool second = at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
-    if (second) *at++ = '?';
-    if (second || *at < ' ' || *at == 0x7f) *at = '?';
+  for (unsigned char *at = (unsigned char *)text; *at;) {
+    const size_t size = obeyed(at);
+    if (size > 0) memset(at, '?', size);
+    at += size > 0 ? size : 1;
   }
 }
 

@@ -104,6 +104,27 @@ static void a_message_gives_no_orders_to_a_terminal(void **state) {
   assert_string_equal(error.message, "ERR ?]0;title?");
 }
 
+/* By which a name looks like another one. Each byte becomes a question mark; the neighbours stay as they are. */
+static void a_message_has_nothing_that_turns_or_ends_a_line(void **state) {
+  (void)state;
+  static const char *const obeyed[] = {"\330\234",     "\342\200\216", "\342\200\217",
+                                       "\342\200\250", "\342\200\251", "\342\200\252",
+                                       "\342\200\256", "\342\201\246", "\342\201\251"};
+  static const char *const shown[] = {"\330\233",     "\330",         "\342",
+                                      "\342\200",     "\342\201",     "\342\200\215",
+                                      "\342\200\220", "\342\200\247", "\342\200\257",
+                                      "\342\201\245", "\342\201\252", "\342\202\254"};
+  lk_error error;
+  for (size_t i = 0; i < sizeof obeyed / sizeof *obeyed; i++) {
+    lk_fail(&error, LK_NAME, "a%sb", obeyed[i]);
+    assert_string_equal(error.message, strlen(obeyed[i]) == 2 ? "a??b" : "a???b");
+  }
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    lk_fail(&error, LK_NAME, "%s", shown[i]);
+    assert_string_equal(error.message, shown[i]);
+  }
+}
+
 static void a_failure_fills_the_error(void **state) {
   (void)state;
   lk_error error;
@@ -265,6 +286,7 @@ int main(void) {
       cmocka_unit_test(every_reason_of_a_loss_has_a_name_and_a_text),
       cmocka_unit_test(every_enum_has_names),
       cmocka_unit_test(a_message_gives_no_orders_to_a_terminal),
+      cmocka_unit_test(a_message_has_nothing_that_turns_or_ends_a_line),
       cmocka_unit_test(a_failure_fills_the_error),
       cmocka_unit_test(a_long_message_is_cut),
       cmocka_unit_test(success_clears_the_error),
