@@ -172,14 +172,14 @@ void bench_report(const bench_options *options, const bench_board *board, double
 }
 
 void bench_report_failure(const bench_options *options, const lk_error *error) {
-  const char *hint = lk_status_hint((int)error->status);
+  const char *hint = hint_of(error);
   if (options->json) {
+    if (!hint) hint = lk_status_hint((int)error->status);
     print_json(json_pack("{s:s, s:{s:s, s:s, s:s}}", "schema", "latchkey/bench/1", "error",
                          "status", lk_status_name((int)error->status), "message", error->message,
                          "hint", hint ? hint : ""));
     return;
   }
   fprintf(stderr, "latchkey bench: %s\n", error->message);
-  hint = hint_of(error->status);
   if (hint) fprintf(stderr, "  %s\n", hint);
 }

@@ -36,7 +36,7 @@ char *home_build(const char *program);
 /* The exit code of a command that failed with this status. */
 int exit_of(lk_status status);
 /* What to do about it; NULL: the message that was written before says so. */
-const char *hint_of(lk_status status);
+const char *hint_of(const lk_error *error);
 
 /* "250ms", "10s", "1m30s", "0": another number without a unit is refused. */
 bool duration_parse(const char *text, int64_t *out_ms);

@@ -44,7 +44,7 @@ static const char *plain_hint(const lk_error *error) {
   case LK_TIMEOUT: return busy_hint("wait longer");
   case LK_LOST:
     return "the work may have overlapped with another holder's: check it before you run it again";
-  default: return hint_of(error->status);
+  default: return hint_of(error);
   }
 }
 

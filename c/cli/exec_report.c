@@ -175,11 +175,12 @@ static json_t *json_holder(const exec_rival *rival) {
 char *exec_report_waiting(const char *name, const exec_reason *why) {
   const lk_error *error = &why->error;
   const lk_status status = error->status == LK_OK ? LK_BUSY : error->status;
+  const char *hint = error->status == LK_OK ? NULL : hint_of(error);
   json_t *document =
       json_pack("{s:s, s:{s:o, s:s, s:o, s:s, s:o}}", "schema", schema, "waiting", "name",
                 json_text(name), "status", lk_status_name((int)status), "message",
-                json_text(error->message), "hint", lk_status_hint((int)status), "holder",
-                status == LK_BUSY ? json_holder(&why->rival) : json_null());
+                json_text(error->message), "hint", hint ? hint : lk_status_hint((int)status),
+                "holder", status == LK_BUSY ? json_holder(&why->rival) : json_null());
   char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
   json_decref(document);
   return text;

@@ -50,8 +50,16 @@ int exit_of(lk_status status) {
   return CLI_DEFECT;
 }
 
-const char *hint_of(lk_status status) {
+/* It runs, at that address. */
+static bool is_full(const lk_error *error) {
+  return error->status == LK_UNREACHABLE && strstr(error->message, "max number of clients");
+}
+
+const char *hint_of(const lk_error *error) {
   static const char repeats[] = "correct the ";
-  const char *hint = lk_status_hint((int)status);
+  if (is_full(error)) {
+    return "raise the server's maxclients, or end clients that it need not have: CLIENT LIST";
+  }
+  const char *hint = lk_status_hint((int)error->status);
   return hint && strncmp(hint, repeats, strlen(repeats)) != 0 ? hint : NULL;
 }

@@ -199,6 +199,43 @@ describe('latchkey exec, called wrongly or in trouble', function()
     end)
   end
 
+  it('names maxclients where the server takes no more clients', function()
+    local server = program.server()
+    -- One connection stays, and is all that there may be.
+    local holder = program.start(program.exec(server, { 'other' }, { 'sleep', '60' }))
+    program.eventually('it is held', function()
+      return not server:is_free('other')
+    end)
+    server:command('CONFIG', 'SET', 'maxclients', '1')
+
+    local ours = program.run({ 'exec', '--url', server.url, '--wait', '0ms', 'job', '--', 'true' })
+    local json = program.run({ 'exec', '--url', server.url, '--wait', '0ms', '--json', 'job', '--',
+      'true' })
+    local listed = program.run({ 'ls', '--url', server.url })
+
+    for _, result in ipairs({ ours, json, listed }) do
+      assert.equal(69, result.code, result.err)
+      assert.truthy(result.err:find('max number of clients reached', 1, true), result.err)
+      assert.truthy(result.err:find("raise the server's maxclients", 1, true), result.err)
+      assert.falsy(result.err:find('check the address', 1, true), result.err)
+    end
+    assert.is_false(holder:poll())
+  end)
+
+  -- As where `ulimit -v` is too low: the stack of a thread, which `ulimit -s` makes as large as no
+  -- memory is, finds no room.
+  it('names memory among the limits where no thread can be started', function()
+    local words = program.exec(program.server(), { 'job' }, { 'echo', 'ran' })
+
+    local result = program.start_any('sh', { '-c', 'ulimit -s 200000000000 && exec "$@"', 'sh',
+      program.path, unpack(words) }):wait()
+
+    assert.equal(70, result.code, result.err)
+    assert.equal('', result.out)
+    assert.truthy(result.err:find('no thread: ', 1, true), result.err)
+    assert.truthy(result.err:find('memory (ulimit -v)', 1, true), result.err)
+  end)
+
   it('exits 69 when its user may not do that', function()
     local server = program.server()
     server:command('ACL', 'SETUSER', 'default', '-evalsha', '-eval')

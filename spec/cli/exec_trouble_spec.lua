@@ -3,6 +3,8 @@
 -- outlasts it, from the first connection on, and whoever looks is told why nothing happens.
 local cjson = require('cjson')
 local signal = require('posix.signal')
+local socket = require('posix.sys.socket')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -64,6 +66,23 @@ describe('latchkey exec in trouble that may pass', function()
       assert.falsy(result.err:find('waiting', 1, true))
     end)
   end
+
+  it('names a server that takes connections and answers nothing, however short the wait', function()
+    local folder = program.folder()
+    local at = folder .. '/silent'
+    local listener = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
+    assert(socket.bind(listener, { family = socket.AF_UNIX, path = at }))
+    assert(socket.listen(listener, 8))
+
+    local result = program.run({ 'exec', '--url', 'unix://' .. at, '--wait', '100ms', 'job', '--',
+      'echo', 'ran' })
+
+    unistd.close(listener)
+    assert.equal(69, result.code, result.err)
+    assert.equal('', result.out)
+    assert.truthy(result.err:find('unix://' .. at, 1, true), result.err)
+    assert.truthy(result.err:find('has not answered the hand-shake', 1, true), result.err)
+  end)
 
   it('waits for a server that is not there yet', function()
     local server = program.server()

@@ -66,16 +66,29 @@ local function text_or_nil(chars)
   return chars[0] ~= 0 and ffi.string(chars) or nil
 end
 
+-- A server that has as many clients as it takes runs, at that address: the same words as those of
+-- `latchkey exec` (c/cli/exit_of.c).
+local FULL = 'max number of clients'
+local FULL_HINT = "raise the server's maxclients, or end clients that it need not have: CLIENT LIST"
+
+local function hint_of(status, message)
+  if status == lib.LK_UNREACHABLE and message:find(FULL, 1, true) then
+    return FULL_HINT
+  end
+  return ffi.string(lib.lk_status_hint(status))
+end
+
 -- `...` when the call succeeded, else nil and the error.
 local function outcome(status, ...)
   status = tonumber(status)
   if status == lib.LK_OK then
     return ...
   end
+  local message = ffi.string(raised.message)
   return nil, {
     status = ffi.string(lib.lk_status_name(status)),
-    message = ffi.string(raised.message),
-    hint = ffi.string(lib.lk_status_hint(status)),
+    message = message,
+    hint = hint_of(status, message),
     retriable = lib.lk_status_is_retriable(status),
     code = text_or_nil(raised.code),
     script = text_or_nil(raised.script),

@@ -104,7 +104,8 @@ extern "C" {
   X(LOCAL, 56, 0, "the local server could not be started",                                         \
     "install redis-server or valkey-server; $LATCHKEY_LOCAL_DIR must be private (chmod 700)")      \
   X(SYSTEM, 57, 0, "the operating system refused",                                                 \
-    "raise the limit that was reached: descriptors (ulimit -n), threads (ulimit -u)")
+    "raise the limit that was reached: descriptors (ulimit -n), threads (ulimit -u), "             \
+    "memory (ulimit -v)")
 
 typedef enum lk_status {
 #define LK_STATUS_ENUM(name, number, retriable, text, hint) LK_##name = number,

@@ -69,6 +69,17 @@ void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const 
   }
 }
 
+/* There was no attempt that failed: the first one is under way. */
+static void finish_early(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex) {
+  const lk_conn *conn = &pipe->conn;
+  char why[sizeof request->answer.why];
+  snprintf(why, sizeof why, "no connection to %.200s in time: %s",
+           conn->site ? conn->site->name : "the server",
+           conn->state == LK_CONN_GREETING ? "it has not answered the hand-shake"
+                                           : "none was made");
+  lk_pipe_finish(pipe, request, LK_UNREACHABLE, why);
+}
+
 /* What to say of a request that ends without a reply. */
 void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) {
   const lk_error *why = &pipe->conn.why;
@@ -79,7 +90,7 @@ void lk_pipe_finish_unanswered(lk_pipe *pipe, lk_request *request) {
     memcpy(request->answer.code, why->code, sizeof request->answer.code);
     lk_pipe_finish(pipe, request, why->status, why->message);
   } else {
-    lk_pipe_finish(pipe, request, LK_UNREACHABLE, "no connection was made in time");
+    finish_early(pipe, request);
   }
 }
 
