@@ -4,6 +4,7 @@
 -- It is started by its path, and finds its modules beside it.
 package.path = arg[0]:match('^(.*)/[^/]*$') .. '/?.lua;' .. package.path
 local digest = require('openssl.digest')
+local socket = require('posix.sys.socket')
 
 local stub = require('stub_server')
 
@@ -29,6 +30,24 @@ end
 -- Without a key each script says by its own name how it is to be called.
 local function refused(source)
   return ('-LKARG %s takes some keys\r\n'):format(source:match('\nname: +(%S+)'))
+end
+
+-- Who listens: by connection, the channel.
+local listeners = {}
+
+local function pushed(kind, channel, last)
+  return '*3\r\n' .. bulk(kind) .. bulk(channel) .. last
+end
+
+-- A script that is told the verb to publish with has the channel in front of it.
+local function publish_as(words)
+  for place, word in ipairs(words) do
+    for connection, channel in pairs(word == 'PUBLISH' and WAY ~= 'deaf' and listeners or {}) do
+      if channel == words[place - 1] then
+        socket.send(connection, pushed('message', channel, bulk('0')))
+      end
+    end
+  end
 end
 
 -- What a server does that is well.
@@ -61,7 +80,16 @@ local WELL = {
     return bulk(sha1(words[3]))
   end,
   EVALSHA = function(words)
+    publish_as(words)
     return words[3] == '0' and refused(sources[words[2]]) or '*2\r\n:1\r\n:1\r\n'
+  end,
+  SUBSCRIBE = function(words, connection)
+    listeners[connection] = words[2]
+    return pushed('subscribe', words[2], ':1\r\n')
+  end,
+  UNSUBSCRIBE = function(words, connection)
+    listeners[connection] = nil
+    return pushed('unsubscribe', words[2], ':0\r\n')
   end,
 }
 
@@ -113,6 +141,9 @@ local BROKEN = {
   renamed = { COMMAND = knows_all_but('PUBLISH') },
   no_evalsha = { EVALSHA = function() return unknown('EVALSHA') end },
   no_script = { SCRIPT = function() return unknown('SCRIPT') end },
+  no_subscribe = { SUBSCRIBE = function() return unknown('SUBSCRIBE') end },
+  -- As proxies do with a command that they do not pass on.
+  hangs_up = { SUBSCRIBE = function() return false end },
   wrong_answer = { EVALSHA = function() return '+QUEUED\r\n' end },
   -- A release has a channel, and therefore more arguments than an acquire.
   no_publish = { EVALSHA = function(words)
@@ -121,10 +152,15 @@ local BROKEN = {
   end },
 }
 
-local function answer(words)
+local function answer(words, connection)
   local name = words[1]:upper()
   local serve = (BROKEN[WAY] or {})[name] or WELL[name]
-  return serve and serve(words) or '+OK\r\n'
+  if not serve then
+    return '+OK\r\n'
+  end
+  return serve(words, connection)
 end
 
-stub.serve(AT, answer)
+stub.serve(AT, answer, function(connection)
+  listeners[connection] = nil
+end)

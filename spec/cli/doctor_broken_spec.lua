@@ -18,6 +18,9 @@ local WAYS = {
   { 'no_room', 'trial', 'no memory for new holds', 'maxmemory' },
   { 'changes', 'trial', 'under another SHA1', 'proxy' },
   { 'renamed', 'commands', 'does not know PUBLISH:', 'rename-command' },
+  { 'no_subscribe', 'messages', "unknown command 'SUBSCRIBE'", 'no proxy without it' },
+  { 'hangs_up', 'messages', 'nobody can listen for a release', 'no proxy without it' },
+  { 'deaf', 'messages', 'did not come within 2.0 s', 'no proxy that keeps messages' },
   { 'evicts', 'memory', 'volatile-lru', 'noeviction' },
   { 'clock', 'clock', 'ahead', 'time service' },
   { 'old', 'version', 'too old', 'update' },
@@ -121,6 +124,31 @@ describe('latchkey doctor of a broken server', function()
 
     assert.equal(0, code)
     assert.equal('good', found[1].level)
+  end)
+
+  it('hears the release of a lock, of the first family that has a message for all', function()
+    for _, family in ipairs({ 'lock', 'mutex', 'fenced', 'rw', 'semaphore', 'permit',
+      'countdown' }) do
+      local real = program.server('--appendonly', 'yes')
+      local found, code = examine(real.url, 'messages', '--family', family)
+
+      assert.equal(0, code)
+      assert.equal(1, #found)
+      assert.equal('good', found[1].level, family .. ': ' .. found[1].message)
+    end
+    assert.same({}, (examine(server('not'), 'messages', '--family', 'fair')))
+  end)
+
+  it('does not call it a problem that a user may not listen, and says so', function()
+    local real = program.server('--appendonly', 'yes')
+    real:command('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '&*', '+@all', '-subscribe')
+
+    local found = examine((real.url:gsub('^unix://', 'unix://app:secret@')), 'messages')
+
+    assert.equal(1, #found)
+    assert.equal('note', found[1].level)
+    assert.truthy(found[1].message:find('this user may not listen (SUBSCRIBE)', 1, true),
+      found[1].message)
   end)
 
   it('says which engine it is, and that it is not tested', function()

@@ -34,7 +34,7 @@ describe('latchkey doctor', function()
 
     assert.equal(0, code)
     for _, check in ipairs({ 'version', 'role', 'memory', 'persistence', 'clock', 'permissions',
-      'scripts', 'queues' }) do
+      'scripts', 'queues', 'messages' }) do
       assert.equal('good', found[check].level, check .. ': ' .. found[check].message)
       assert.is_nil(found[check].advice)
     end

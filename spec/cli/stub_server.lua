@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A server that answers what a spec wants, one connection after the other.
+-- A server that answers what a spec wants, on any number of connections.
+local poll = require('posix.poll')
+local signal = require('posix.signal')
 local socket = require('posix.sys.socket')
 local unistd = require('posix.unistd')
 
@@ -20,33 +22,56 @@ local function take(bytes)
   return count and words, count and bytes:sub(place)
 end
 
-local function attend(connection, answer)
-  local bytes = ''
+-- The bytes that are left for the next time; nil: the connection is at its end.
+local function attend(connection, bytes, answer)
+  local more = socket.recv(connection, 65536)
+  if not more or more == '' then
+    return nil
+  end
+  bytes = bytes .. more
   repeat
     local words, rest = take(bytes)
-    if words then
-      bytes = rest
-      socket.send(connection, answer(words))
-    else
-      local more = socket.recv(connection, 65536)
-      if not more or more == '' then
-        break
-      end
-      bytes = bytes .. more
+    local reply = words and answer(words, connection)
+    if reply == false then
+      return nil
+    elseif reply then
+      socket.send(connection, reply)
     end
-  until false
-  unistd.close(connection)
+    bytes = rest or bytes
+  until not words
+  return bytes
 end
 
 ---Never comes back; for a program of its own.
 ---@param at string the socket to listen at
----@param answer fun(words: string[]): string the bytes of the reply to a command
-function stub.serve(at, answer)
+---@param answer fun(words: string[], connection: integer): string|false the bytes of the reply to a
+---  command; false ends the connection
+---@param ended? fun(connection: integer) told of each connection that has ended
+function stub.serve(at, answer, ended)
   local listener = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
   assert(socket.bind(listener, { family = socket.AF_UNIX, path = at }))
   assert(socket.listen(listener, 8))
+  signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+  local fds, left = { [listener] = { events = { IN = true } } }, {}
   repeat
-    attend(assert(socket.accept(listener)), answer)
+    poll.poll(fds, -1)
+    for connection, bytes in pairs(left) do
+      local revents = fds[connection].revents
+      if revents and (revents.IN or revents.HUP or revents.ERR) then
+        left[connection] = attend(connection, bytes, answer)
+        if not left[connection] then
+          fds[connection] = nil
+          unistd.close(connection)
+          if ended then
+            ended(connection)
+          end
+        end
+      end
+    end
+    if fds[listener].revents.IN then
+      local connection = assert(socket.accept(listener))
+      fds[connection], left[connection] = { events = { IN = true } }, ''
+    end
   until false
 end
 

@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Locks on trial: one of each family is taken and released, under a name that nobody else has. All
--- keys of it end by themselves within seconds; what callers counted, within a minute.
+-- Locks on trial: one of each family is taken and released, under a name that nobody else has. For
+-- one release a subscription listens, as clients that wait have it. All keys end by themselves
+-- within seconds; what callers counted, within a minute.
+local tablex = require('pl.tablex')
+
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
 local text = require('latchkey.text')
@@ -35,6 +38,10 @@ local FAMILIES = {
 
 scratch.FAMILIES = { 'countdown', 'fair', 'fenced', 'lock', 'mutex', 'period', 'permit', 'rw',
   'semaphore' }
+
+-- Those whose release tells all who listen; the first that can be taken is listened for, so long.
+local TOLD = { 'lock', 'mutex', 'fenced', 'rw', 'semaphore', 'permit', 'countdown' }
+local HEARD_MS = 2000
 
 local function finding(level, message, advice)
   return { check = 'trial', level = level, message = message, advice = advice }
@@ -96,6 +103,42 @@ local function explain(family, script, err)
     err and err.hint or 'look what else writes there')
 end
 
+local function told(level, message, advice)
+  return { check = 'messages', level = level, message = message, advice = advice }
+end
+
+-- Why no release can be listened for.
+local function explain_deaf(verb, err)
+  if err.status == 'LK_DENIED' then
+    return told('note', ('not tried, since this user may not listen (%s): %s'):format(verb,
+      err.message), 'who waits for a lock needs that: latchkey acl prints a rule that allows it')
+  end
+  return told('problem', ('nobody can listen for a release (%s): %s'):format(verb, err.message),
+    ('who waits for a lock needs %s: no proxy without it belongs between'):format(verb))
+end
+
+-- Does a release reach who listens for it? A proxy may refuse that, or pass nothing on.
+local function listen(client, home, family, name)
+  local channel = kinds.formed(home, kinds.ROWS[family].tells, 'channel', name)
+  local verb = client:publish_verb(channel) == 'SPUBLISH' and 'SSUBSCRIBE' or 'SUBSCRIBE'
+  local wait, err = client:wait(channel)
+  if not wait then
+    return explain_deaf(verb, err)
+  end
+  local script
+  script, err = try(client, home, family, name)
+  local heard = not script and wait:sleep(HEARD_MS)
+  wait:close()
+  if script then
+    return explain(family, script, err)
+  elseif not heard then
+    return told('problem', ('the message of a release did not come within %s'):format(
+      text.show_ms(HEARD_MS)), 'waiters look again only at their recheck: no proxy that keeps '
+      .. 'messages from subscribers belongs between')
+  end
+  return told('good', 'the message of a release reaches who listens for it')
+end
+
 ---@param client latchkey.client
 ---@param home string
 ---@param families string[] those that are asked for; none: all that this user may use
@@ -113,6 +156,12 @@ function scratch.check(client, home, families, below)
     else
       well[#well + 1] = family
     end
+  end
+  local first = tablex.find_if(TOLD, function(family)
+    return tablex.find(well, family) ~= nil
+  end)
+  if first then
+    findings[#findings + 1] = listen(client, home, TOLD[first], name .. '-heard')
   end
   if #well > 0 then
     table.insert(findings, 1, finding('good', 'one of each was taken and released: '
