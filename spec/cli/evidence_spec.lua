@@ -105,6 +105,17 @@ describe('a bundle with evidence', function()
       result.out)
   end)
 
+  it('is made again nowhere where TMPDIR has no room for scripts, which it says', function()
+    local file = bundle(0)
+
+    local result = program.run({ 'verify', '--allow-unsigned', '--evidence', '--redo', file },
+      { env = { TMPDIR = '/no/such/folder' } })
+
+    assert.equal(64, result.code, result.err)
+    assert.truthy(result.err:find('no folder for the scripts of the bundle: /no/such/folder', 1,
+      true), result.err)
+  end)
+
   it('is found out with --redo when it said what does not come out', function()
     local result = verify('--evidence', '--redo', '--json', (bundle(1)))
 

@@ -123,6 +123,27 @@ describe('latchkey mutate', function()
       end
     end)
 
+    it('says where there is no folder for wrong scripts, and needs none without a model', function()
+      local nowhere = { env = { TMPDIR = '/no/such/folder' } }
+      local function at(...)
+        return program.run({ 'mutate', '--dir', folder .. '/scripts', '--sample', '2', ... },
+          nowhere)
+      end
+
+      local result = at('--model', folder .. '/acme.lua')
+      local specs = at('--spec', folder .. '/specs')
+      local ours = program.run({ 'mutate', 'mutex/renew', '--sample', '1' }, nowhere)
+
+      for _, refused in ipairs({ result, ours }) do
+        assert.equal(64, refused.code, refused.err)
+        assert.truthy(refused.err:find('no folder for wrong scripts: /no/such/folder: No such', 1,
+          true), refused.err)
+        assert.truthy(refused.err:find('TMPDIR', 1, true), refused.err)
+        assert.equal('', refused.out)
+      end
+      assert.matches('^mutants: 2, ', specs.out:match('mutants: .*$'))
+    end)
+
     it('catches nothing by a model that fails without any change', function()
       own_lock.write(folder, 'acquire',
         "return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])\n")

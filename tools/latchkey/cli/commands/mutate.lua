@@ -10,7 +10,8 @@ local command = { summary = 'show which wrong versions of the scripts the checks
 command.exits = {
   { 0, 'every mutant was caught, or is listed as harmless' },
   { 1, 'a mutant is alive, a row of the list is out of date, or a script fails as it is' },
-  { 64, 'wrong use: a script, a kind or a folder that is not there' },
+  { 64, 'wrong use: a script, a kind or a folder that is not there, or a TMPDIR that cannot be '
+    .. 'written to' },
   { 70, 'busted or luaposix is not installed' },
 }
 
@@ -240,6 +241,21 @@ local function unable(args, ctx)
   end
 end
 
+-- Why the checker will have no folder for wrong scripts, told; nil: it will, or needs none, since
+-- no model is asked.
+local function no_folder(args, ctx)
+  if args.no_check or args.dir and #args.model == 0 then
+    return nil
+  end
+  local folder, remove = require('latchkey.temporary_folder').make('latchkey-mutate')
+  if not folder then
+    return ctx:fail({ status = 'LK_INVALID', message = 'no folder for wrong scripts: ' .. remove,
+      hint = 'TMPDIR names a folder that this user may write to; or leave the checker out: '
+        .. '--no-check' })
+  end
+  remove()
+end
+
 function command.run(args, ctx)
   if args.kinds then
     return list_kinds(ctx)
@@ -268,6 +284,10 @@ function command.run(args, ctx)
   list = args.sample and mutate.sample(list, args.sample) or list
   if args.list then
     return list_mutants(ctx, args, list)
+  end
+  code = no_folder(args, ctx)
+  if code then
+    return code
   end
   local tried, why = mutate.run(list, { subject = subject, workers = args.jobs,
     checker = not args.no_check, tell = progress(ctx, #list) })

@@ -93,10 +93,13 @@ local function redo_pages(contents)
     outcome = other and other .. ' is not what this version makes of the scripts' or 'the same' }
 end
 
--- Makes parts again on the scripts of the bundle: rows for the document, words for people.
+-- Makes parts again on the scripts of the bundle: rows for the document, words for people. Without
+-- a folder for them nil, and why.
 local function redo(contents)
   local folder, remove = require('latchkey.temporary_folder').make('latchkey-verify')
-  assert(folder, remove)
+  if not folder then
+    return nil, remove
+  end
   local rows
   local done, why = bundle.unpack(contents, folder)
   if done then
@@ -133,11 +136,15 @@ local function signed_by(contents, key)
 end
 
 -- What the evidence says, for the document and for people; exit code 1 where it came out otherwise.
+-- nil and why where parts could not be made again.
 local function tell_evidence(contents, about, again_too)
   local rows, words, differs
   local shown = about .. '\n' .. evidence.table(contents.statement)
   if again_too then
     rows, words, differs = redo(contents)
+    if not rows then
+      return nil, words
+    end
     shown = shown .. words
   end
   return contents.statement.predicate, rows, shown, differs and cli.exits.found
@@ -174,6 +181,9 @@ function command.run(args, ctx)
   local about, again, words, found
   if args.evidence then
     about, again, words, found = tell_evidence(contents, signed, args.redo)
+    if not about then
+      return ctx:misuse('no folder for the scripts of the bundle: ' .. again)
+    end
     shown, code = shown .. words, found or code
   end
   ctx:result({ file = args.file, name = contents.name, version = contents.version,
