@@ -53,7 +53,7 @@ local function their_levels_left(rwlock, prefix, most)
   local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
   for i = 1, #fields, 2 do
     if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
-      local count = tonumber(fields[i + 1]) or 0
+      local count = math.max(tonumber(fields[i + 1]) or 0, 0)
       longest_ms, looks = longest_ms or -2, looks + count
       for n = 1, looks <= most and count or 0 do
         local level = prefix .. fields[i] .. ':rwlock_timeout:' .. n

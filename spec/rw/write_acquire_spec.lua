@@ -163,6 +163,16 @@ describe('rw/write_acquire', function()
       end)
     end
 
+    for levels, left_ms in pairs({ [1997] = 90000, [1998] = 60000 }) do
+      it(('takes no levels off for a count below 0: %d'):format(levels), function()
+        helper.fill(world, rw.keys('read', 60000, { ['java:2'] = -5 }))
+        world:command('HSET', 'job', redisson, levels)
+        world:command('SET', rw.level(redisson, levels), 1, 'PX', 90000)
+
+        assert.reply({ 0, about(left_ms) }, rw.write(world, ann))
+      end)
+    end
+
     it('looks at 2000 fields', function()
       rw.fill_readers(world, 1998, 90000)
       world:command('HSET', 'job', redisson, 0)
