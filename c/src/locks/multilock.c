@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/status.h"
 #include "locks/round.h"
 #include "os/clock.h"
@@ -28,8 +29,8 @@ enum {
  * of it meets nothing of a later round. */
 typedef struct lk_majority lk_majority;
 struct lk_majority {
-  lk_majority *next;
   uint64_t caller_id, round_id;
+  lk_majority *next, **at;
 };
 
 struct lk_multilock {
@@ -175,11 +176,18 @@ static lk_status take_majority(lk_multilock *multi, lk_round *round, lk_caller *
                  valid, multi->count, multi->quorum, busy, silent);
 }
 
+/* Not of all members, nor in a forked child, whose parent may have held the mutex. */
+static bool has_majorities(const lk_multilock *multi) {
+  bool mine = false;
+  for (size_t i = 0; i < multi->count; i++) mine |= lk_client_is_mine(multi->members[i]->client);
+  return mine && multi->quorum < multi->count;
+}
+
 /* Under which number the caller's members are held; 0: it holds no majority. The latest: those before it are held no
  * more. */
 static uint64_t number_of(lk_multilock *multi, lk_caller *caller) {
   uint64_t caller_id = lk_caller_id(caller);
-  if (multi->quorum == multi->count) return caller_id;
+  if (!has_majorities(multi)) return caller_id;
   lk_mutex_lock(&multi->mutex);
   const lk_majority *m = multi->majorities;
   while (m && m->caller_id != caller_id) m = m->next;
@@ -195,18 +203,18 @@ static bool multi_is_held(const lk_multilock *multi, uint64_t caller_id) {
   return false;
 }
 
+/* With the mutex. */
+static void drop_majority(lk_multilock *multi, lk_majority *m) {
+  LK_LIST_TAKE(m);
+  multi->majority_count--;
+  free(m);
+}
+
 /* A caller that was freed, or a client that was closed, has let go of its members. */
 static void sweep_majorities(lk_multilock *multi) {
-  lk_majority **at = &multi->majorities;
-  while (*at) {
-    lk_majority *m = *at;
-    if (multi_is_held(multi, m->round_id)) {
-      at = &m->next;
-      continue;
-    }
-    *at = m->next;
-    multi->majority_count--;
-    free(m);
+  for (lk_majority *m = multi->majorities, *next; m; m = next) {
+    next = m->next;
+    if (!multi_is_held(multi, m->round_id)) drop_majority(multi, m);
   }
   multi->sweep_at = multi->majority_count * 2 + MAJORITIES_FEW;
 }
@@ -214,21 +222,18 @@ static void sweep_majorities(lk_multilock *multi) {
 static void add_majority(lk_multilock *multi, lk_majority *m) {
   lk_mutex_lock(&multi->mutex);
   if (multi->majority_count >= multi->sweep_at) sweep_majorities(multi);
-  m->next = multi->majorities;
-  multi->majorities = m;
+  LK_LIST_PUT(&multi->majorities, m);
   multi->majority_count++;
   lk_mutex_unlock(&multi->mutex);
 }
 
 static void remove_majority(lk_multilock *multi, uint64_t round_id) {
+  if (!has_majorities(multi)) return;
   lk_mutex_lock(&multi->mutex);
-  lk_majority **at = &multi->majorities;
-  while (*at && (*at)->round_id != round_id) at = &(*at)->next;
-  lk_majority *m = *at;
-  if (m) *at = m->next;
-  if (m) multi->majority_count--;
+  lk_majority *m = multi->majorities;
+  while (m && m->round_id != round_id) m = m->next;
+  if (m) drop_majority(multi, m);
   lk_mutex_unlock(&multi->mutex);
-  free(m);
 }
 
 /* ------------------------------------------------------------------------------------ acquire -- */
@@ -299,7 +304,7 @@ lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t w
   clear_causes(multi, causes);
   lk_status status = multi_enter(multi, caller, error);
   if (status != LK_OK) return status;
-  if (multi->quorum < multi->count && multi_is_held(multi, number_of(multi, caller))) {
+  if (has_majorities(multi) && multi_is_held(multi, number_of(multi, caller))) {
     status = lk_fail(error, LK_REENTRY,
                      "this caller holds it already, and a majority of locks "
                      "does not re-enter");
@@ -487,7 +492,7 @@ lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum, lk
 
 void lk_multilock_close(lk_multilock *multi) {
   if (!multi) return;
-  while (multi->majorities) remove_majority(multi, multi->majorities->round_id);
+  while (multi->majorities) drop_majority(multi, multi->majorities);
   lk_mutex_destroy(&multi->mutex);
   free(multi->members);
   free(multi->order);

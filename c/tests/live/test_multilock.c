@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several locks as one: all of them, and a majority of independent servers. */
 #include <latchkey/multilock.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kit.h"
 #include "server.h"
@@ -436,6 +440,42 @@ static void members_and_quorum_are_checked(void **state) {
   lk_lock_close(neighbour);
 }
 
+/* ---------------------------------------------------------------------------------------- fork -- */
+
+static void *ask_on(void *stop) {
+  while (!atomic_load((atomic_bool *)stop)) lk_multilock_lease_ms(fl.redlock, NULL);
+  return NULL;
+}
+
+/* As what one member says; the mutex may be taken when the parent forks. */
+static int first_wrong_in_child(void) {
+  alarm(60);
+  if (lk_multilock_remaining_ms(fl.redlock, NULL) != 0) return 1;
+  if (lk_multilock_acquire(fl.redlock, NULL, 0, NULL, NULL) != LK_FORKED) return 2;
+  if (lk_multilock_release(fl.redlock, NULL, NULL, NULL) != LK_FORKED) return 3;
+  lk_multilock_close(fl.redlock);
+  return 0;
+}
+
+static void a_child_waits_for_no_majority_of_its_parents(void **state) {
+  (void)state;
+  pthread_t thread;
+  atomic_bool stop = false;
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, &kit_error));
+  assert_int_equal(pthread_create(&thread, NULL, ask_on, &stop), 0);
+  int wrong = 0;
+  for (int i = 0; i < 200 && wrong == 0; i++) {
+    pid_t child = fork();
+    if (child == 0) _exit(first_wrong_in_child());
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &wrong, 0), child);
+  }
+  atomic_store(&stop, true);
+  pthread_join(thread, NULL);
+  assert_int_equal(wrong, 0);
+  EXPECT(LK_OK, lk_multilock_release(fl.redlock, NULL, NULL, &kit_error));
+}
+
 int main(void) {
   server_stay_single("its members are independent servers");
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
@@ -456,6 +496,7 @@ int main(void) {
       TEST(a_member_whose_client_is_closed_is_said_to_be),
       TEST(a_majority_of_other_keys_is_not_waited_for),
       TEST(a_caller_that_is_freed_lets_go_of_its_majority),
+      TEST(a_child_waits_for_no_majority_of_its_parents),
       TEST(members_of_one_name_have_an_order),
       TEST(members_and_quorum_are_checked),
   };

@@ -173,8 +173,8 @@ static void a_hold_may_be_released_while_somebody_asks_about_it(void **state) {
 /* A majority of three servers, which are one. What is known of it is of the size of this. */
 enum { MEMBERS = 3 };
 typedef struct majority {
-  void *next;
   uint64_t numbers[2];
+  void *next, **at;
 } majority;
 
 typedef struct trio {
