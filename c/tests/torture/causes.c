@@ -115,9 +115,12 @@ bool is_calm(const findings *f, int process, int64_t from_us, int64_t until_us) 
   return !find(f, process, from_us, until_us, disturbs, 0);
 }
 
+/* What was said then may also have been under way until now. */
 bool has_cause(const findings *f, int process, lk_status status, int64_t from_us,
                int64_t until_us) {
-  return find(f, process, from_us, until_us + 1, says, (int)status) != NULL;
+  if (find(f, process, from_us, until_us + 1, says, (int)status)) return true;
+  const window *late = find(f, process, from_us, until_us + 1, delays, 0);
+  return late && find(f, process, late->from_us, until_us + 1, says, (int)status);
 }
 
 bool may_be_late(const findings *f, int process, int64_t from_us, int64_t until_us) {

@@ -65,6 +65,22 @@ static void a_call_is_not_refused_for_another_reason_than_the_fault(void **state
   expect_one(&s, VIOLATION_STATUS);
 }
 
+static void a_refusal_may_arrive_late_where_the_network_delays(void **state) {
+  (void)state;
+  static const fault_kind kinds[] = {FAULT_DELAY, FAULT_CUT};
+  for (int i = 0; i < 2; i++) {
+    story s = {0};
+    fault(&s, FAULT_ACL, -1, 100, 200);
+    fault(&s, kinds[i], -1, 150, 900);
+    acquire(&s, 0, 1000, 0, false);
+    tell(&s, 0, OP_ACQUIRED, 1002, (record){.status = LK_AUTH});
+    if (kinds[i] == FAULT_DELAY)
+      expect_clean(&s);
+    else
+      expect_one(&s, VIOLATION_STATUS);
+  }
+}
+
 static void a_late_call_may_bring_a_released_hold_back(void **state) {
   (void)state;
   static const fault_kind kinds[] = {FAULT_DELAY, FAULT_CUT};
@@ -198,6 +214,7 @@ int main(void) {
       cmocka_unit_test(a_resource_takes_no_older_token),
       cmocka_unit_test(a_call_may_be_refused_beside_the_fault_that_refuses),
       cmocka_unit_test(a_call_is_not_refused_for_another_reason_than_the_fault),
+      cmocka_unit_test(a_refusal_may_arrive_late_where_the_network_delays),
       cmocka_unit_test(a_late_call_may_bring_a_released_hold_back),
       cmocka_unit_test(tokens_increase),
       cmocka_unit_test(tokens_may_fall_only_while_the_clock_is_behind),
