@@ -55,7 +55,7 @@ static void loaded(void *user, lk_answer *answer) {
   lk_error error;
   lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
   /* What the hand-shake met is no answer to this. */
-  if (status == LK_SERVER && answer->reply && strstr(error.message, "unknown command")) {
+  if (status == LK_SERVER && answer->status == LK_OK && strstr(error.message, "unknown command")) {
     lk_fail(&error, status,
             "the server does not know SCRIPT LOAD: renamed, or switched off; a sentinel's URL is "
             "redis-sentinel://host:port/master");
