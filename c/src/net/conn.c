@@ -116,7 +116,10 @@ void lk_conn_drop_for(lk_conn *conn, int64_t now_us) {
   bool worked = conn->state == LK_CONN_UP;
   if (worked && conn->why.status == LK_TLS) conn->why.status = LK_UNREACHABLE;
   conn->refused = !worked;
-  if (worked) lk_socket_forget_unsent(conn->fd);
+  if (worked) {
+    conn->lost_us = now_us;
+    lk_socket_forget_unsent(conn->fd);
+  }
   hang_up(conn);
   back_off(conn, worked, now_us);
   if (conn->target->failed) conn->target->failed(conn->target);

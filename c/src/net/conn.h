@@ -52,6 +52,8 @@ struct lk_target {
   bool only_master; /* a connection to a replica is of no use */
   /* NULL, or told that a connection failed or could not be made: in the mutex of its owner. */
   void (*failed)(lk_target *target);
+  /* NULL, or told that the calls' connection is up again which was lost at lost_us: in the mutex of its owner. */
+  void (*returned)(lk_target *target, int64_t lost_us);
 };
 
 typedef enum lk_conn_state {
@@ -101,6 +103,7 @@ typedef struct lk_conn {
   int64_t deadline_us; /* of the connect with its hand-shake */
   int64_t retry_us;    /* when to try again, while down */
   unsigned failures;   /* in a row */
+  int64_t lost_us;     /* when it was lost, the last time that it had been up; 0: it never was */
   bool answered;       /* a reply has come on this connection */
   bool refused;        /* it could not be made, at the last attempt */
   unsigned greeting;   /* the hand-shake command whose reply is next */

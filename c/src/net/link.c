@@ -214,7 +214,7 @@ static void see_silence(lk_link *link, int64_t now_us) {
 /* Behind a name that leads to another server by now, this one may be told nothing any more. */
 static void see_distrust(lk_link *link, int64_t now_us) {
   if (!link->up || link->up_us >= lk_node_distrusted_us(link->node)) return;
-  lk_conn_drop(&link->conn, now_us, LK_READONLY, "the master has become a replica");
+  lk_conn_drop(&link->conn, now_us, LK_UNREACHABLE, "calls go over a new connection by now");
 }
 
 static void link_done(lk_watched *watched, const lk_wish *wish, short revents) {

@@ -150,6 +150,13 @@ static void drop_distrusted(lk_pipe *pipe, bool was_up, int64_t now_us) LK_REQUI
   pipe->distrusted = false;
 }
 
+static void note_up(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
+  lk_conn *conn = &pipe->conn;
+  pipe->up_us = now_us;
+  if (conn->lost_us > 0 && conn->target->returned)
+    conn->target->returned(conn->target, conn->lost_us);
+}
+
 /* One round of the driver's work, with the mutex held. */
 void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   lk_conn *conn = &pipe->conn;
@@ -176,7 +183,7 @@ void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
     give_up_waiting(pipe, failed, now_us);
   }
   bool up = conn->state == LK_CONN_UP;
-  if (up && !was_up) pipe->up_us = now_us;
+  if (up && !was_up) note_up(pipe, now_us);
   if (conn->fd != fd || up != was_up) pipe->poke(pipe->poked);
 }
 

@@ -17,7 +17,7 @@ struct lk_node {
   atomic_bool master;
   atomic_bool prepared; /* since it is a master */
   bool seed;            /* of the URL: it may be a name, behind which there is always somebody */
-  /* Connections that came up before then lead to who is no master any more. */
+  /* Connections that came up before then may lead to who is no master any more. */
   atomic_int_least64_t distrusted_us;
   int64_t gone_us; /* since then nobody speaks of it; 0: somebody does. In the route's mutex */
 };

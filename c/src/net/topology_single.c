@@ -46,6 +46,13 @@ static bool single_follow(lk_route *route, const lk_bytes *key, lk_answer *answe
   return false;
 }
 
+/* Calls go over a new connection, and a name may lead to another server by now, which publishes what the old one's
+ * subscribers never hear. */
+static void single_returned(lk_target *target, int64_t lost_us) {
+  lk_node *node = LK_OF(lk_node, target, target);
+  atomic_store(&node->distrusted_us, lost_us);
+}
+
 static void single_moved(lk_route *route, lk_node *by, const char *text) {
   (void)route, (void)by, (void)text;
 }
@@ -77,6 +84,7 @@ lk_route *lk_single_new(const lk_route_options *options, lk_keeper *keeper) {
     single_destroy(route);
     return NULL;
   }
+  node->target.returned = single_returned;
   atomic_store(&node->master, true);
   return route;
 }

@@ -466,6 +466,21 @@ static void a_connection_that_the_server_closes_while_it_is_idle_is_closed(void 
   lk_client_close(by_tcp);
 }
 
+/* A name that leads to the test's server, and one that leads to another and may take its place. */
+typedef struct named_server {
+  server *other;
+  char name[256], after[256], url[300];
+} named_server;
+
+static void name_server(named_server *named) {
+  named->other = server_start(NULL);
+  snprintf(named->name, sizeof named->name, "%s", server_file(fix.server, "name"));
+  snprintf(named->after, sizeof named->after, "%s", server_file(fix.server, "after"));
+  snprintf(named->url, sizeof named->url, "unix://%s", named->name);
+  assert_int_equal(symlink(strchr(server_url(fix.server), '/') + 2, named->name), 0);
+  assert_int_equal(symlink(strchr(server_url(named->other), '/') + 2, named->after), 0);
+}
+
 /* As a provider's name of the master does, or an address that moves: who was the master goes on to answer. */
 static void a_name_that_leads_to_another_server_is_followed(void **state) {
   (void)state;
@@ -475,14 +490,9 @@ static void a_name_that_leads_to_another_server_is_followed(void **state) {
     print_message("# does not apply: a certificate says who the server is\n");
     skip();
   }
-  server *other = server_start(NULL);
-  char name[256], after[256], url[300];
-  snprintf(name, sizeof name, "%s", server_file(fix.server, "name"));
-  snprintf(after, sizeof after, "%s", server_file(fix.server, "after"));
-  snprintf(url, sizeof url, "unix://%s", name);
-  assert_int_equal(symlink(strchr(server_url(fix.server), '/') + 2, name), 0);
-  assert_int_equal(symlink(strchr(server_url(other), '/') + 2, after), 0);
-  lk_client *client = kit_client(url, NULL);
+  named_server named;
+  name_server(&named);
+  lk_client *client = kit_client(named.url, NULL);
   lk_lock *lock = kit_lock(client, LK_LOCK, "named", NULL);
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
@@ -490,16 +500,48 @@ static void a_name_that_leads_to_another_server_is_followed(void **state) {
 
   server_do(fix.server, "REPLICAOF 127.0.0.1 1");
   EXPECT(LK_READONLY, lk_lock_acquire(lock, NULL, 0, &kit_error));
-  assert_int_equal(rename(after, name), 0);
+  assert_int_equal(rename(named.after, named.name), 0);
 
   EXPECT(LK_OK, lk_lock_acquire(lock, NULL, PATIENCE_MS, &kit_error));
-  assert_int_equal(server_number(other, "EXISTS named"), 1);
+  assert_int_equal(server_number(named.other, "EXISTS named"), 1);
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
-  UNTIL(server_number(other, "PUBLISH news 0") == 1);
+  UNTIL(server_number(named.other, "PUBLISH news 0") == 1);
   lk_wait_close(wait);
   lk_lock_close(lock);
   lk_client_close(client);
-  server_stop(other);
+  server_stop(named.other);
+}
+
+/* Who was the master still is one, and its subscribers' connections stand: an administrator's own fail-over. */
+static void subscriptions_follow_the_calls_behind_a_name(void **state) {
+  (void)state;
+  server_skip_on(SERVER_CLUSTER, "the map says where the master is");
+  server_skip_on(SERVER_SENTINEL, "sentinels say where the master is");
+  if (server_run_tls()) {
+    print_message("# does not apply: a certificate says who the server is\n");
+    skip();
+  }
+  named_server named;
+  name_server(&named);
+  lk_client *client = kit_client(named.url, NULL);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "named", NULL);
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  lk_wait *wait = kit_wait(client, "news");
+  UNTIL(server_number(fix.server, "PUBLISH news 0") == 1);
+
+  assert_int_equal(rename(named.after, named.name), 0);
+  server_do(fix.server, "CLIENT KILL TYPE normal SKIPME yes");
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, PATIENCE_MS, &kit_error));
+  assert_int_equal(server_number(named.other, "EXISTS named"), 1);
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+
+  UNTIL(server_number(named.other, "PUBLISH news 0") == 1);
+  assert_int_equal(server_number(fix.server, "PUBLISH news 0"), 0);
+  lk_wait_close(wait);
+  lk_lock_close(lock);
+  lk_client_close(client);
+  server_stop(named.other);
 }
 
 int main(void) {
@@ -508,6 +550,7 @@ int main(void) {
       TEST(a_replica_refuses_and_the_wait_outlasts_it),
       TEST(a_replica_that_lost_its_master_refuses_to_read),
       TEST(a_name_that_leads_to_another_server_is_followed),
+      TEST(subscriptions_follow_the_calls_behind_a_name),
       TEST(too_few_replicas_refuse_and_the_wait_outlasts_it),
       TEST(a_full_server_refuses_and_the_wait_outlasts_it),
       TEST(a_full_server_still_renews_and_releases),
