@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "fake.h"
@@ -20,10 +21,22 @@ static _Thread_local bool is_caller;
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
+/* The number of what was closed is the next file's. 0: there is none. */
+static ino_t file_of(int fd) {
+  struct stat file;
+  return fd >= 0 && fstat(fd, &file) == 0 ? file.st_ino : 0;
+}
+
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
+  enum { WATCHED = 16 };
+  ino_t files[WATCHED];
   bool is_pause = !fds;
   if (!is_pause && !is_caller) {
+    for (nfds_t i = 0; i < count && i < WATCHED; i++) files[i] = file_of(fds[i].fd);
     for (int i = 0; i < LATE && !prompt; i++) kit_pause();
+    for (nfds_t i = 0; i < count && i < WATCHED; i++) {
+      if (file_of(fds[i].fd) != files[i]) atomic_fetch_add(&strangers, 1);
+    }
     atomic_fetch_add(&polls, 1);
   }
   if (!is_pause && is_caller) atomic_fetch_add(&callers_polls, 1);
