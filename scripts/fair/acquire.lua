@@ -20,7 +20,7 @@ argv:
   - publish    verb     PUBLISH|SPUBLISH
 returns:
   - {1, hold}   the owner holds the lock with this count, for at least the lease
-  - {0, wait_ms, foreign, free}  queued if it has a heartbeat; free 1: others are first, and told
+  - {0, wait_ms, foreign, free}  queued if it has a heartbeat; free 1: others are first
   - {-1}        hold is above 1 but the owner holds nothing: its lock was lost
   - {-2}        10000 wait already; not queued
 errors:

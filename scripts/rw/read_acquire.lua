@@ -62,10 +62,10 @@ end
 
 -->>> fragment theirs
 -- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
--- Beyond so many fields and levels: as long as the hash.
+-- Beyond so many levels, or 2000 fields and levels: as long as the hash.
 local function their_levels_left(rwlock, prefix, most)
-  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
-  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
+  most = math.min(most, 2000 - redis.call('HLEN', rwlock))
+  local fields, longest_ms, looks = most >= 0 and redis.call('HGETALL', rwlock) or {}, nil, 0
   for i = 1, #fields, 2 do
     if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
       local count = math.max(tonumber(fields[i + 1]) or 0, 0)

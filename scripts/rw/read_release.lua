@@ -67,10 +67,10 @@ end
 
 -->>> fragment theirs
 -- How long levels of Redisson's readers last, in ms; -2: none is left, nil: only latchkey reads.
--- Beyond so many fields and levels: as long as the hash.
+-- Beyond so many levels, or 2000 fields and levels: as long as the hash.
 local function their_levels_left(rwlock, prefix, most)
-  local longest_ms, looks = nil, redis.call('HLEN', rwlock)
-  local fields = looks <= most and redis.call('HGETALL', rwlock) or {}
+  most = math.min(most, 2000 - redis.call('HLEN', rwlock))
+  local fields, longest_ms, looks = most >= 0 and redis.call('HGETALL', rwlock) or {}, nil, 0
   for i = 1, #fields, 2 do
     if fields[i] ~= 'mode' and not string.find(fields[i], '^lk%-') then
       local count = math.max(tonumber(fields[i + 1]) or 0, 0)
@@ -198,8 +198,8 @@ end
 redis.call('DEL', level)
 redis.call('HDEL', rwlock, owner)
 
--- Beside a writer, the TTL is the writer's lease and stays. Among readers it ends with the last of
--- them, whom Redisson's writers know by that alone.
+-- Beside a writer, the TTL stays: it is the writer's lease, or a longer one of this hold. Among
+-- readers it ends with the last of them, whom Redisson's writers know by that alone.
 if found[1] == 'read' then
   local longest_ms = longest_read(rwlock, prefix, theirs_ms)
   if longest_ms >= 0 then

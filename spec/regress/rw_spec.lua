@@ -86,6 +86,28 @@ describe('a read-write lock', function()
     assert.reply({ 1, 1 }, rw.write(world, eve))
   end)
 
+  -- With a hundred fields they took its end, which they had set themselves, for Redisson's.
+  it('is written when Redisson\'s lease ends, however many readers of latchkey came', function()
+    java:read_lock()
+    for turn = 1, 150 do
+      rw.read(world, 'lk-ann:' .. turn, 1, { lease = 3600000 })
+      if turn == 120 then
+        world:advance(1500)
+      end
+    end
+    for turn = 2, 150 do
+      rw.read_release(world, 'lk-ann:' .. turn)
+    end
+    world:advance(27500)
+    rw.read_renew(world, ann)
+    rw.read_release(world, ann)
+    assert.reply({ 0, about(1000) }, rw.write(world, eve))
+
+    world:advance(1001)
+
+    assert.reply({ 1, 1 }, rw.write(world, eve))
+  end)
+
   -- Both renew in the same millisecond, with one lease: the end of the lock is the same.
   it('is not written while Redisson renews together with latchkey', function()
     java:read_lock()

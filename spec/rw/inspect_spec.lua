@@ -140,7 +140,7 @@ describe('rw/inspect', function()
     assert.left(world, rw.keys('read', 30000, holds))
   end)
 
-  for count, left_ms in pairs({ [998] = 60000, [999] = 30000 }) do
+  for count, left_ms in pairs({ [1000] = 60000, [1001] = 30000 }) do
     it(('says that Redisson has the lock for %d ms by %d levels'):format(left_ms, count), function()
       local keys = rw.keys('read', 30000, { [redisson] = count })
       keys[rw.level(redisson, count)] = helper.string('1', 60000)

@@ -302,6 +302,20 @@ describe('rw/read_acquire', function()
       assert.left(world, rw.keys('read', nil, { [redisson] = 1, [ann] = { 30000 } }))
     end)
 
+    for count, theirs_ms in pairs({ [100] = 45000, [101] = 30000 }) do
+      it(('and keeps that they have it for %d ms by %d levels'):format(theirs_ms, count), function()
+        local keys = rw.keys('read', 30000, { [redisson] = count })
+        keys[rw.level(redisson, count)] = helper.string('1', 45000)
+        helper.fill(world, keys)
+
+        assert.reply({ 1, 1, 1 }, rw.read(world, ann, 1, { lease = 90000 }))
+
+        keys = rw.keys('read', 90000, { [redisson] = count, [ann] = { 90000 } })
+        keys[rw.level(redisson, count)] = helper.string('1', 45000)
+        assert.left(world, rw.beside_theirs(keys, 90000, theirs_ms))
+      end)
+    end
+
     local function read_beside_fields(count)
       local holds = {}
       for i = 1, count - 1 do
@@ -315,12 +329,12 @@ describe('rw/read_acquire', function()
       return reply
     end
 
-    it('but not when 100 fields are all of latchkey', function()
-      assert.reply({ 1, 1, 0 }, read_beside_fields(100))
+    it('but not when 2000 fields are all of latchkey', function()
+      assert.reply({ 1, 1, 0 }, read_beside_fields(2000))
     end)
 
-    it('when there are more than 100 fields', function()
-      assert.reply({ 1, 1, 1 }, read_beside_fields(101))
+    it('when there are more than 2000 fields', function()
+      assert.reply({ 1, 1, 1 }, read_beside_fields(2001))
     end)
   end)
 

@@ -89,9 +89,9 @@ describe('rw/read_renew', function()
     assert.left(world, before)
   end)
 
-  it('says that Redisson readers may be among more than 100 fields', function()
+  it('says that Redisson readers may be among more than 2000 fields', function()
     local holds = { [ann] = { 30000 } }
-    for i = 1, 99 do
+    for i = 1, 2000 do
       holds['lk-bob:' .. i] = 1
     end
     helper.fill(world, rw.keys('read', 90000, holds))
@@ -139,6 +139,21 @@ describe('rw/read_renew', function()
     assert.left(world, { [rw.level(ann, 1)] = helper.string('1', 30000) })
   end)
 
+  for count, theirs_ms in pairs({ [100] = 45000, [101] = 30000 }) do
+    it(('keeps that Redisson has the lock for %d ms by %d levels'):format(theirs_ms, count),
+      function()
+        local keys = rw.keys('read', 30000, { [ann] = { 30000 }, [redisson] = count })
+        keys[rw.level(redisson, count)] = helper.string('1', 45000)
+        helper.fill(world, keys)
+
+        assert.reply({ 1, 1 }, rw.read_renew(world, ann, 90000))
+
+        keys = rw.keys('read', 90000, { [ann] = { 90000 }, [redisson] = count })
+        keys[rw.level(redisson, count)] = helper.string('1', 45000)
+        assert.left(world, rw.beside_theirs(keys, 90000, theirs_ms))
+      end)
+  end
+
   it('looks at the first level alone', function()
     local keys = rw.keys('read', 90000, { [ann] = { 30000 } })
     keys[rw.level(ann, 0)] = helper.string('1', 30000)
@@ -151,7 +166,7 @@ describe('rw/read_renew', function()
     assert.left(world, keys)
   end)
 
-  for others, is_shared in pairs({ [98] = 0, [99] = 1 }) do
+  for others, is_shared in pairs({ [1998] = 0, [1999] = 1 }) do
     it(('answers %d beside %d others'):format(is_shared, others), function()
       rw.fill_readers(world, others, 90000)
       helper.fill(world, rw.keys('read', 90000, { [ann] = { 30000 } }))
