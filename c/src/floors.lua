@@ -27,6 +27,6 @@ return {
     net = { 'redis%u%w+', 'freeReplyObject' },
     harness = { 'freeReplyObject' },
     locks = { 'freeReplyObject' },
-    ['base/sha1'] = { 'EVP_%w+' },
+    ['base/sha1'] = { 'EVP_%w+', 'OPENSSL_init_crypto' },
   },
 }

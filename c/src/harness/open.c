@@ -103,6 +103,7 @@ void lk_client_close(lk_client *client) {
   lk_channels_hang_up(client->channels);
   lk_route_free(client->route);
   client->route = NULL;
+  lk_trace_end(client->trace); /* watches may live longer, and find their leases over */
   lk_client_drop(client);
 }
 
@@ -160,7 +161,7 @@ static lk_status open_configure(lk_client *client, const char *url,
   if (status != LK_OK) return status;
   client->uuid = strcpy(client->prefix, "lk-") + 3;
   if (!lk_uuid(client->prefix + 3)) {
-    return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
+    return lk_fail(error, LK_SYSTEM, "the system gave no random numbers: getentropy() failed");
   }
   char name[IDENTITY_SIZE];
   write_identity(client->uuid, options->process, options->label, name);

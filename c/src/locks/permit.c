@@ -255,7 +255,7 @@ lk_status lk_permit_new(lk_permits *permits, size_t count, lk_permit **out, lk_e
   permit->count = count;
   if (!lk_permit_choose_ids(permit)) {
     free(permit);
-    return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
+    return lk_fail(error, LK_SYSTEM, "the system gave no random numbers: getentropy() failed");
   }
   atomic_init(&permit->refs, 1);
   permit->from = permits;

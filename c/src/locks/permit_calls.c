@@ -89,7 +89,7 @@ static lk_status permits_gave(lk_counting *c, lk_status answer, lk_error *error)
   if (lk_permit_choose_ids(a->permit)) {
     return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
   }
-  return lk_fail(error, LK_SYSTEM, "OpenSSL gave no random numbers: RAND_bytes() failed");
+  return lk_fail(error, LK_SYSTEM, "the system gave no random numbers: getentropy() failed");
 }
 
 static void permits_ended(lk_counting *c, lk_status status) {

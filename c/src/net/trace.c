@@ -9,7 +9,7 @@
 #include "os/sync.h"
 
 struct lk_trace {
-  lk_trace_fn write;
+  lk_trace_fn write; /* guarded by the mutex; NULL: no more */
   void *user;
   const char *uuid;
   lk_mutex mutex; /* one line at a time; nothing is taken inside it */
@@ -33,6 +33,13 @@ lk_trace *lk_trace_new(lk_trace_fn write, void *user, const char *uuid) {
   atomic_init(&trace->calls, 0);
   lk_mutex_init(&trace->mutex);
   return trace;
+}
+
+void lk_trace_end(lk_trace *trace) {
+  if (!trace) return;
+  lk_mutex_lock(&trace->mutex);
+  trace->write = NULL;
+  lk_mutex_unlock(&trace->mutex);
 }
 
 void lk_trace_free(lk_trace *trace) {
@@ -98,7 +105,7 @@ static void trace_finish(lk_trace *trace, lk_json *p) {
   lk_json_text(p, "}\n");
   if (!p->failed) {
     lk_mutex_lock(&trace->mutex);
-    trace->write(p->text, p->len, trace->user);
+    if (trace->write) trace->write(p->text, p->len, trace->user);
     lk_mutex_unlock(&trace->mutex);
   }
   free(p->text);

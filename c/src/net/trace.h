@@ -18,6 +18,8 @@ typedef void (*lk_trace_fn)(const char *line, size_t len, void *user);
 
 /* NULL: no memory. */
 lk_trace *lk_trace_new(lk_trace_fn write, void *user, const char *uuid);
+/* No line is written when it has returned, or later. */
+void lk_trace_end(lk_trace *trace);
 void lk_trace_free(lk_trace *trace);
 
 /* One line: the event, when, and its members. */

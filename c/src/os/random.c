@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/random.h"
 
-#include <openssl/rand.h>
 #include <stdio.h>
+#ifdef __APPLE__
+#include <sys/random.h>
+#endif
+#include <unistd.h>
 
-bool lk_random_bytes(void *out, size_t len) { return RAND_bytes(out, (int)len) == 1; }
+enum { AT_ONCE = 256 }; /* what getentropy() gives at most */
+
+/* From the system and not from OpenSSL, whose generator is gone where a process exits beside its threads. */
+bool lk_random_bytes(void *out, size_t len) {
+  unsigned char *to = out;
+  for (size_t given = 0; given < len; given += AT_ONCE) {
+    if (getentropy(to + given, len - given < AT_ONCE ? len - given : AT_ONCE) != 0) return false;
+  }
+  return true;
+}
 
 bool lk_uuid(char out[LK_UUID_SIZE]) {
   unsigned char b[16];

@@ -116,6 +116,8 @@ lk_status lk_tls_new(const lk_url *url, lk_tls **out, lk_error *error) {
   *out = NULL;
   if (!tls) return lk_fail(error, LK_NOMEM, "out of memory");
   tls->url = url;
+  /* An exit() beside threads in here, the keeper's for one, must not take OpenSSL away from them. */
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
   ERR_clear_error();
   tls->context = SSL_CTX_new(TLS_client_method());
   tls->socket = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "latchkey socket");

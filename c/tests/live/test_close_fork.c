@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -478,6 +479,53 @@ static void a_fork_while_others_call_disturbs_nobody(void **state) {
   close_family(&f);
 }
 
+/* ---------------------------------------------------------------------------------------- exit -- */
+
+#ifndef __SANITIZE_THREAD__ /* which cannot follow threads of a forked child */
+static void *take_and_give_back(void *argument) {
+  lk_permits *permits = argument;
+  lk_permit *permit;
+  while (lk_permits_acquire(permits, 1, LK_FOREVER, &permit, NULL) == LK_OK) {
+    lk_permit_release(permit, NULL);
+  }
+  return NULL;
+}
+
+/* Returns what must not happen; its threads call on. */
+static int leave_threads_at_work(lk_permits **permits) {
+  lk_client *client;
+  if (lk_client_open(server_url(srv), NULL, &client, NULL) != LK_OK) return 1;
+  if (lk_permits_open(client, "places", NULL, permits, NULL) != LK_OK) return 2;
+  for (int i = 0; i < 4; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, take_and_give_back, *permits) != 0) return 3;
+  }
+  return 0;
+}
+
+/* What libraries do as a process ends (OpenSSL's handler above all) must not pull the ground from under them. */
+static void a_process_exits_while_its_threads_call(void **state) {
+  (void)state;
+  enum { TIMES = 40 };
+  lk_client *client = kit_client(server_url(srv), NULL);
+  lk_permits *permits = NULL;
+  EXPECT(LK_OK, lk_permits_open(client, "places", NULL, &permits, &kit_error));
+  EXPECT(LK_OK, lk_permits_set(permits, 1000, LK_TOTAL_INIT, NULL, &kit_error));
+  lk_permits_close(permits);
+  lk_client_close(client);
+  for (int i = 0; i < TIMES; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      lk_permits *left;
+      int wrong = leave_threads_at_work(&left);
+      usleep(2000);
+      exit(wrong);
+    }
+    assert_child(child);
+  }
+}
+#endif
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -497,6 +545,9 @@ int main(void) {
       TEST(a_child_with_its_parents_number_is_a_child),
 #endif
       TEST(a_fork_while_others_call_disturbs_nobody),
+#ifndef __SANITIZE_THREAD__
+      TEST(a_process_exits_while_its_threads_call),
+#endif
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);

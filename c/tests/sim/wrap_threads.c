@@ -235,9 +235,10 @@ int __wrap_gethostname(char *out, size_t size) {
   return 0;
 }
 
-int __wrap_RAND_bytes(unsigned char *out, int len) {
-  for (int i = 0; i < len; i++) {
-    out[i] = (unsigned char)decide_between(sched_dice(), D_WORK, 0, 255);
+int __wrap_getentropy(void *out, size_t len) {
+  unsigned char *bytes = out;
+  for (size_t i = 0; i < len; i++) {
+    bytes[i] = (unsigned char)decide_between(sched_dice(), D_WORK, 0, 255);
   }
-  return 1;
+  return 0;
 }
