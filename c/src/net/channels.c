@@ -30,7 +30,8 @@ static lk_status joined(lk_channels *channels, lk_channel *channel, int64_t dead
 static void listen_beside(lk_channels *channels);
 static void leave_beside(lk_channels *channels);
 
-/* One more listener; NULL without memory. */
+/* One more listener; NULL without memory. What was refused is asked for anew, and heard by those, too, who were told
+ * so and have not left. */
 static lk_channel *channels_enter(lk_channels *channels, const char *name) {
   lk_channel *channel = lk_channel_find(channels, name);
   if (!channel) channel = lk_channel_add(channels, name);
@@ -42,7 +43,7 @@ static lk_channel *channels_enter(lk_channels *channels, const char *name) {
   if (channel->state == CHANNEL_HEARD) {
     LK_TRACE(channels->trace, "listening", lk_clock_us(), LK_TEXT("channel", name));
   }
-  if (channel->state == CHANNEL_REFUSED && channel->listeners == 1) channel->state = CHANNEL_IDLE;
+  if (channel->state == CHANNEL_REFUSED) channel->state = CHANNEL_IDLE;
   if (channel->state != CHANNEL_HEARD) lk_keeper_poke(channels->keeper);
   return channel;
 }
@@ -126,8 +127,6 @@ lk_status lk_channels_listen(lk_channels *channels, const char *name, lk_listene
     channel->told = listener;
     if (channel->state == CHANNEL_HEARD) {
       listener->told(listener, LK_NEWS_HEARD, (lk_bytes){"", 0}, &channel->why);
-    } else if (channel->state == CHANNEL_REFUSED) {
-      listener->told(listener, LK_NEWS_REFUSED, (lk_bytes){"", 0}, &channel->why);
     }
   }
   lk_mutex_unlock(&channels->mutex);
@@ -157,7 +156,8 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
                             int64_t deadline_us, lk_error *error) {
   lk_status status = LK_OK;
   lk_mutex_lock(&channels->mutex);
-  while (channel->count == *seen && !channels->shut && lk_clock_us() < deadline_us) {
+  while (channel->count == *seen && channel->state != CHANNEL_REFUSED && !channels->shut &&
+         lk_clock_us() < deadline_us) {
     lk_cond_wait_until(&channel->moved, &channels->mutex, deadline_us);
   }
   if (channels->shut) {

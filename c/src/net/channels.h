@@ -28,7 +28,7 @@ lk_status lk_channels_join(lk_channels *channels, const char *name, int64_t dead
                            lk_channel **out, uint64_t *seen, lk_error *error);
 void lk_channels_leave(lk_channels *channels, lk_channel *channel);
 /* Sleep until the count differs from *seen, and move *seen to it. LK_OK, LK_TIMEOUT, LK_CLOSED, or why
- * the server lets this channel be heard no more. */
+ * the server lets this channel be heard no more: at once, until somebody listens anew and it is heard again. */
 lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t *seen,
                             int64_t deadline_us, lk_error *error);
 

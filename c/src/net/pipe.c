@@ -103,7 +103,7 @@ static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIR
   }
   int64_t now_us = lk_clock_us();
   if (request->gathers) pipe->gathered = ahead = true;
-  if (!request->done && lk_pipe_gathers(pipe, now_us)) ahead = true;
+  if (!request->done && lk_pipe_gathers(pipe)) ahead = true;
   lk_pipe_dispatch_first(pipe, now_us);
   lk_pipe_dispatch(pipe, request, now_us);
   /* Only the driver may close the connection, since it polls it; it will see a failure by itself. */
@@ -114,12 +114,14 @@ void lk_pipe_send(lk_pipe *pipe, lk_request *request, lk_done done, void *user) 
   request->done = done;
   request->user = user;
   lk_mutex_lock(&pipe->mutex);
+  pipe->inside++;
   bool gathers = request->gathers;
   pipe_start(pipe, request, false);
   /* Who gathers passes it on, unless a callback takes too long for that: the keeper looks. */
   if (!gathers || !pipe->guarded) pass_on(pipe);
   lk_pipe_run_ended(pipe);
-  lk_pipe_let_go(pipe);
+  if (--pipe->inside == 0 && pipe->shut) lk_cond_signal(&pipe->left);
+  lk_pipe_let_go(pipe); /* whoever frees the pipe waits for no more than this */
 }
 
 static void pipe_send_gathered(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
@@ -418,6 +420,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
     return NULL;
   }
   lk_mutex_init(&pipe->mutex);
+  lk_cond_init(&pipe->left);
   lk_conn_init(&pipe->conn, target, &lk_limits_of_calls);
   lk_queue_init(&pipe->first);
   lk_queue_init(&pipe->waiting);
@@ -425,7 +428,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   lk_queue_init(&pipe->ended);
   lk_park_list_init(&pipe->to_wake);
   pipe->processors = lk_thread_processors();
-  pipe->crowded_us = pipe->turns_us = pipe->blocked_us = INT64_MIN / 2;
+  pipe->crowded_us = pipe->blocked_us = INT64_MIN / 2;
   pipe->poller = -1;
   pipe->watched = (lk_watched){.watch = pipe_watch, .done = pipe_watched_done};
   pipe->command_us = command_us;
@@ -484,6 +487,7 @@ void lk_pipe_free(lk_pipe *pipe) {
   lk_conn_poll_ends(&pipe->conn);
   lk_conn_close(&pipe->conn);
   lk_wake_close(&pipe->wake);
+  lk_cond_destroy(&pipe->left);
   lk_mutex_destroy(&pipe->mutex);
   free(pipe);
 }

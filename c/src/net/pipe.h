@@ -66,7 +66,10 @@ lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made);
 void lk_pipe_opening(lk_pipe *pipe, bool opening);
 /* Ends every request with LK_CLOSED, now and later. */
 void lk_pipe_shut(lk_pipe *pipe);
-/* After lk_pipe_shut(), when nobody is in a call any more. NULL is fine. */
+/* After lk_pipe_shut(): waits until no thread is in lk_pipe_send() any more. The call whose request it sent may have
+ * ended by then. */
+void lk_pipe_settle(lk_pipe *pipe);
+/* After lk_pipe_settle(), when nobody is in a call any more. NULL is fine. */
 void lk_pipe_free(lk_pipe *pipe);
 
 /* Who polls this descriptor, and calls lk_pipe_read() when it is readable, reads in the keeper's place as long

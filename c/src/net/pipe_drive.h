@@ -60,7 +60,6 @@ struct lk_pipe {
   int64_t gather_us; /* what is asked beside others waits in the buffer so long at most */
   int64_t poll_us; /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
   int64_t crowded_us; /* when a caller last found another driving */
-  int64_t turns_us;   /* when there was last a crowd, whose calls go out in turns */
   int64_t blocked_us; /* when a caller last drove */
   bool driving;       /* somebody polls the connection, or reads: */
   bool keeper_drives;
@@ -70,6 +69,8 @@ struct lk_pipe {
   bool lately;   /* there was something to drive for since the keeper looked */
   bool hung_up;  /* under whoever drives, who has not seen it when the keeper has */
   lk_pipe *twin; /* NULL: not asked for */
+  size_t inside; /* threads in lk_pipe_send(), also of calls that have ended */
+  lk_cond left;  /* signalled when the last of them leaves a pipe that is shut */
   bool opening;
   bool shut;
   bool evicted;    /* others serve what this node did */
@@ -127,11 +128,12 @@ void lk_pipe_run_ended(lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* A server whose replies come within this is near. */
 enum { LK_PIPE_NEAR_US = 300 };
 /*
- * Many callers go out in turns: while a reply is to come, what is asked stays in the buffer, and goes out in one piece
- * with that reply. That is one write, one read of the server and one turn of the processor for many. Not for few,
- * who would only wait for each other, and not where the server is far: there the wait would be most of a trip more.
+ * Many callers go out in turns: while some replies are to come, what is asked stays in the buffer, and goes out in one
+ * piece with the next of them. That is one write, one read of the server and one turn of the processor for many. Not
+ * for few: the server would rest while they wait for each other. And not where the server is far: there the wait would
+ * be most of a trip more.
  */
-bool lk_pipe_gathers(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+bool lk_pipe_gathers(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* Put one request on the connection that is up. */
 void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) LK_REQUIRES(pipe->mutex);
 void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);

@@ -120,3 +120,12 @@ void lk_pipe_run_ended(lk_pipe *pipe) {
   }
   endings = here.outer;
 }
+
+/* Who is in a callback there may send on other pipes, or on this one, and so counts there until that has returned. */
+void lk_pipe_settle(lk_pipe *pipe) {
+  lk_mutex_lock(&pipe->mutex);
+  while (pipe->inside > 0) lk_cond_wait(&pipe->left, &pipe->mutex);
+  lk_pipe *twin = pipe->twin;
+  lk_pipe_let_go(pipe);
+  if (twin) lk_pipe_settle(twin);
+}

@@ -5,20 +5,14 @@
 #include "os/socket.h"
 #include "os/sync.h"
 
-/* So many callers at once are a crowd, and are taken for one for a while. */
-enum { CROWD = 5, CROWD_LASTS_US = 10 * 1000 };
+/* While so many replies are to come, what is asked stays in the buffer. */
+enum { CROWD = 7 };
 
-static void see_crowd(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
-  const lk_request *other = pipe->inflight.first;
-  for (int callers = 2; other && callers < CROWD; callers++) other = other->next;
-  if (other) pipe->turns_us = now_us;
-}
-
-bool lk_pipe_gathers(lk_pipe *pipe, int64_t now_us) {
-  see_crowd(pipe, now_us);
-  bool awaits = pipe->inflight.first && pipe->inflight.first != pipe->unsent;
-  bool near = pipe->near_us <= LK_PIPE_NEAR_US;
-  return awaits && near && now_us - pipe->turns_us < CROWD_LASTS_US;
+bool lk_pipe_gathers(const lk_pipe *pipe) {
+  size_t awaited = 0;
+  const lk_request *sent = pipe->inflight.first;
+  for (; sent && sent != pipe->unsent && awaited < CROWD; sent = sent->next) awaited++;
+  return awaited == CROWD && pipe->near_us <= LK_PIPE_NEAR_US;
 }
 
 void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) {

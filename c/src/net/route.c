@@ -297,6 +297,10 @@ void lk_route_shut(lk_route *route) {
   for (size_t i = 0; i < lk_route_count(route); i++) {
     lk_node_each_pipe(lk_route_at(route, i), lk_pipe_shut);
   }
+  /* Nobody sends any more, but who sent before and the keeper: who is in none of them stays out. */
+  for (size_t i = 0; i < lk_route_count(route); i++) {
+    lk_node_each_pipe(lk_route_at(route, i), lk_pipe_settle);
+  }
 }
 
 void lk_route_free(lk_route *route) {

@@ -38,7 +38,7 @@ void lk_route_flush(lk_route *route);
 bool lk_route_read(lk_route *route);
 /* The most that lk_pipe_look_us() says of one. */
 int64_t lk_route_look_us(lk_route *route);
-/* Ends every request with LK_CLOSED, now and later. */
+/* Ends every request with LK_CLOSED, now and later. Nobody but the keeper is in lk_pipe_send() when it has returned. */
 void lk_route_shut(lk_route *route);
 /* After the keeper has ended, when nobody is in a call any more. NULL is fine. */
 void lk_route_free(lk_route *route);
