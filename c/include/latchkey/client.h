@@ -282,7 +282,8 @@ LK_API lk_status lk_eval(lk_client *client, const char *script, const lk_bytes *
 
 /**
  * Send one command of the server's, for tools: reading what scripts left, INFO, SCAN.
- * Commands that block or change the connection (SUBSCRIBE, MULTI, SELECT, BLPOP ...) are LK_INVALID.
+ * Commands that block or change the connection (SUBSCRIBE, MULTI, SELECT, BLPOP, CLIENT SETNAME, SCRIPT DEBUG ...)
+ * are LK_INVALID.
  *
  * @param argv  the command and its arguments, argc of them, 1 to 1,024
  * @param out   the reply, to be freed with lk_reply_free()
@@ -347,7 +348,8 @@ LK_API lk_status lk_eval_async(lk_client *client, const char *script, const lk_b
 /**
  * End an operation soon. `done` is still called: with LK_CANCELLED, or with what it came to before.
  * What it may have taken is released. It may run beside `done` and beside lk_client_close(); it must
- * have returned before `done` does. Further calls do nothing. NULL is fine.
+ * have returned before `done` does. Further calls do nothing. An lk_eval_async() is not ended by it: that ends
+ * within command_ms. NULL is fine.
  * @threads any @since 0.1.0
  */
 LK_API void lk_op_cancel(lk_op *op);
@@ -417,7 +419,7 @@ LK_API void lk_watch_close(lk_watch *watch);
  * published from then on wakes lk_wait_for().
  *
  * @param channel  not empty; on a cluster SSUBSCRIBE listens to it, unless lk_publish_verb() says PUBLISH
- * @return LK_OK; LK_INVALID, LK_UNREACHABLE, LK_AUTH, LK_DENIED, LK_TLS, LK_CLOSED, LK_FORKED, LK_NOMEM
+ * @return LK_OK; LK_INVALID, LK_UNREACHABLE, LK_AUTH, LK_DENIED, LK_TLS, LK_SERVER, LK_CLOSED, LK_FORKED, LK_NOMEM
  * @blocks connect_ms plus command_ms
  * @threads any
  * @after-io nothing is left subscribed when it fails
@@ -430,11 +432,14 @@ LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **
  *
  * @param timeout_ms  LK_FOREVER, or 0 to only look
  * @return LK_OK (a message came since the last LK_OK, or a connection was restored and messages may
- *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED, LK_INVALID; LK_DENIED, LK_NOMEM: the
- *         channel is listened to no more
+ *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED, LK_INVALID; else why the channel is listened to no
+ *         more: LK_DENIED, LK_AUTH, LK_TLS, LK_SERVER, LK_NOMEM, or another that is not retriable. Each further
+ *         call says so at once, without sleeping, until the channel is listened to again: a loop ends there, or
+ *         sleeps, closes this wait, and opens another
  * @blocks timeout_ms
  * @threads one at a time per wait
- * @after-io nothing is sent; a connection that is lost meanwhile is restored, which is LK_OK
+ * @after-io nothing is sent; a connection that is lost meanwhile is restored, which is LK_OK, unless the server
+ *           refuses that
  * @since 0.1.0
  */
 LK_API lk_status lk_wait_for(lk_wait *wait, int64_t timeout_ms, lk_error *error);

@@ -31,7 +31,7 @@ typedef struct lk_stamp {
  * true when the server gives it: what is written after it must carry the token, too.
  *
  * @param resource  its name, formed as a lock's
- * @param stamp     its seq is not used
+ * @param stamp     its seq is not used; below 0 or above LK_TOKEN_MAX it is LK_INVALID all the same
  * @param last      LK_OVERTAKEN: the token that was admitted last; may be NULL
  * @return LK_OK; LK_OVERTAKEN (a later hold has been, or another one with this token); LK_UNSURE;
  *         LK_NAME, LK_INVALID, LK_BADARG (the fence is none), and the other statuses of lk_eval()

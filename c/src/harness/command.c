@@ -14,7 +14,8 @@ static bool command_is_word(lk_bytes given, const char *word) {
   return strlen(word) == given.len && strncasecmp(word, given.data, given.len) == 0;
 }
 
-static bool is_refused(const lk_bytes *argv, size_t argc) {
+/* How many words say so; 0: it is none of them. */
+static size_t refused_words(const lk_bytes *argv, size_t argc) {
   static const char *const refused[] = {
       "ASKING",     "AUTH",         "BLMOVE",     "BLMPOP",      "BLPOP",    "BRPOP",
       "BRPOPLPUSH", "BZMPOP",       "BZPOPMAX",   "BZPOPMIN",    "DISCARD",  "EXEC",
@@ -22,12 +23,19 @@ static bool is_refused(const lk_bytes *argv, size_t argc) {
       "REPLCONF",   "PUNSUBSCRIBE", "QUIT",       "RESET",       "SELECT",   "SSUBSCRIBE",
       "SUBSCRIBE",  "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE", "UNWATCH",  "WAIT",
       "WAITAOF",    "WATCH",        "XREAD",      "XREADGROUP"};
+  static const char *const pairs[][2] = {{"CLIENT", "CACHING"},       {"CLIENT", "CAPA"},
+                                         {"CLIENT", "IMPORT-SOURCE"}, {"CLIENT", "NO-EVICT"},
+                                         {"CLIENT", "NO-TOUCH"},      {"CLIENT", "REPLY"},
+                                         {"CLIENT", "SETINFO"},       {"CLIENT", "SETNAME"},
+                                         {"CLIENT", "TRACKING"},      {"SCRIPT", "DEBUG"}};
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-    if (command_is_word(argv[0], refused[i])) return true;
+    if (command_is_word(argv[0], refused[i])) return 1;
+  }
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0] && argc > 1; i++) {
+    if (command_is_word(argv[0], pairs[i][0]) && command_is_word(argv[1], pairs[i][1])) return 2;
   }
   /* With a protocol behind it, HELLO changes the connection. */
-  return argc > 1 && ((command_is_word(argv[0], "CLIENT") && command_is_word(argv[1], "REPLY")) ||
-                      command_is_word(argv[0], "HELLO"));
+  return argc > 1 && command_is_word(argv[0], "HELLO");
 }
 
 /* ------------------------------------------------------------------------------------ whither -- */
@@ -73,9 +81,12 @@ static lk_status command_check(const lk_bytes *argv, size_t argc, lk_reply **out
   if (!out || !argv || argc == 0 || argc > LK_EVAL_ARGS_MAX || !argv[0].data) {
     return lk_fail(error, LK_INVALID, "a command needs 1 to %d words", LK_EVAL_ARGS_MAX);
   }
-  if (is_refused(argv, argc)) {
-    return lk_fail(error, LK_INVALID, "%.*s would block or change the shared connection",
-                   (int)argv[0].len, argv[0].data);
+  const size_t words = refused_words(argv, argc);
+  if (words > 0) {
+    lk_bytes second = words > 1 ? argv[1] : (lk_bytes){"", 0};
+    return lk_fail(error, LK_INVALID, "%.*s%s%.*s would block or change the shared connection",
+                   (int)argv[0].len, argv[0].data, words > 1 ? " " : "", (int)second.len,
+                   second.data);
   }
   return LK_OK;
 }

@@ -149,23 +149,30 @@ static void renew_after(lk_watch *watch, int64_t sent_us) {
   watch->renew_us = sent_us + pause_us;
 }
 
-/* Without memory the reason of the loss has to do. */
-static void note_refusal(lk_watch *watch, const lk_answer *answer) {
+static const char *renewal_script(const lk_renewal *by) {
+  return by->bound ? by->bound->def->name : by->call->script->name;
+}
+
+/* Without memory the reason of the loss has to do. met: what a good answer came to. */
+static void note_refusal(lk_watch *watch, const lk_answer *answer, lk_status met) {
   if (watch->lost != LK_LOST_NOT) return;
   if (!watch->refused) watch->refused = malloc(sizeof *watch->refused);
   if (!watch->refused) return;
-  if (lk_answer_status(answer, NULL, NULL, watch->refused) == LK_OK) {
+  if (lk_answer_status(answer, NULL, NULL, watch->refused) != LK_OK) return;
+  if (met == LK_PROTOCOL) {
+    lk_outcome_strange(renewal_script(watch->renewal), watch->refused);
+  } else {
     lk_fail(watch->refused, LK_NOREPLICAS, "too few replicas have confirmed the renewal");
   }
 }
 
-static void retry_later(lk_watch *watch, const lk_answer *answer, int64_t now_us) {
+static void retry_later(lk_watch *watch, const lk_answer *answer, lk_status met, int64_t now_us) {
   int64_t pause_us = watch->lease_us / RETRY_PART;
   if (pause_us < RETRY_MIN_US) pause_us = RETRY_MIN_US;
   if (pause_us > RETRY_MAX_US) pause_us = RETRY_MAX_US;
   watch->unanswered = true;
   watch->renew_us = now_us + pause_us;
-  note_refusal(watch, answer);
+  note_refusal(watch, answer, met);
 }
 
 static void count_renewal(lk_watch *watch, int64_t sent_us) {
@@ -188,7 +195,7 @@ static void take_answer(lk_watch *watch, const lk_answer *answer, int64_t now_us
   } else if (status == LK_LOST) {
     lose(watch, reason);
   } else {
-    retry_later(watch, answer, now_us);
+    retry_later(watch, answer, status, now_us);
   }
 }
 
@@ -207,7 +214,7 @@ static void renewal_heard(void *user, lk_answer *answer) {
                answer->reply->integer >= r->min_replicas) {
       count_renewal(watch, r->sent_us);
     } else {
-      retry_later(watch, answer, now_us);
+      retry_later(watch, answer, LK_NOREPLICAS, now_us);
     }
     plan(watch);
   }
@@ -274,7 +281,7 @@ static void send_renewal(lk_watch *watch, int64_t now_us) {
   if (!r) {
     watch_move(watch, LK_PHASE_CALLING, LK_PHASE_SLEEPING);
     lk_mutex_lock(&watch->renewal->client->mutex);
-    retry_later(watch, &failed, now_us);
+    retry_later(watch, &failed, failed.status, now_us);
     plan(watch);
     lk_mutex_unlock(&watch->renewal->client->mutex);
     watch_drop(watch);

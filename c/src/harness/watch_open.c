@@ -43,10 +43,10 @@ static lk_status own_call(own_renewal *own, lk_client *client, const lk_watch_sp
                               .drift_ms = spec->drift_ms,
                               .on_lost = spec->on_lost};
   if (!spec->script) return LK_OK;
-  const lk_script_def *script = lk_catalog_find(client->catalog, spec->script);
-  if (!script) return lk_fail(error, LK_NO_SCRIPT, "no script is named %s", spec->script);
-  lk_invocation what = {script, spec->keys, spec->nkeys, spec->args, spec->nargs};
-  lk_status status = lk_call_init(&own->call, &what, error);
+  lk_invocation what = {NULL, spec->keys, spec->nkeys, spec->args, spec->nargs};
+  lk_status status = lk_eval_check(client, spec->script, &what, error);
+  if (status != LK_OK) return status;
+  status = lk_call_init(&own->call, &what, error);
   own->call.gathers = true;
   own->renewal.call = &own->call;
   return status;

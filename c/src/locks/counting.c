@@ -104,9 +104,15 @@ static lk_status write_call(lk_counting *c, const char *script, lk_error *error)
   return lk_call_init(&c->base.call, &what, error);
 }
 
+static void gave_back(lk_counting *c, lk_status status);
+
 static void call(lk_counting *c, const char *script) {
   drop_call(c);
   lk_status status = write_call(c, script, lk_op_error(&c->base.op));
+  if (status != LK_OK && c->gives_back) {
+    gave_back(c, status); /* it has what it cannot give back */
+    return;
+  }
   if (status != LK_OK) {
     end(c, status);
     return;

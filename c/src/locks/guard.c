@@ -78,7 +78,7 @@ lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, 
   lk_status status = lk_caller_enter(client, caller, error);
   if (status != LK_OK) return status;
   status = guard_check(lock, argv, argc, error);
-  const lk_facts facts = lk_lock_facts(lock, lk_caller_id(caller));
+  const lk_facts facts = lk_lock_facts_inside(lock, lk_caller_id(caller));
   if (status == LK_OK) status = check_held(lock, &facts, error);
   if (status == LK_OK) status = guard_run(lock, facts.owner, argv, argc, out, error);
   lk_caller_leave(client, caller);

@@ -150,9 +150,8 @@ void lk_lock_close(lk_lock *lock) {
 
 /* ------------------------------------------------------------------------------------- asking -- */
 
-lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id) {
+lk_facts lk_lock_facts_inside(lk_lock *lock, uint64_t caller_id) {
   lk_facts facts = {.lost = LK_LOST_NOT};
-  if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return facts;
   lk_mutex_lock(&lock->client->mutex); /* a release on another thread may be about to end it */
   const lk_hold *hold = lk_record_hold_of(lock->record, caller_id);
   if (hold) {
@@ -164,6 +163,13 @@ lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id) {
     lk_hold_owner(hold, facts.owner);
   }
   lk_mutex_unlock(&lock->client->mutex);
+  return facts;
+}
+
+lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id) {
+  lk_facts facts = {.lost = LK_LOST_NOT};
+  if (!lock || lk_client_enter(lock->client, NULL) != LK_OK) return facts;
+  facts = lk_lock_facts_inside(lock, caller_id);
   lk_client_leave(lock->client);
   return facts;
 }

@@ -91,6 +91,8 @@ typedef struct lk_facts {
   char owner[LK_OWNER_SIZE];
 } lk_facts;
 lk_facts lk_lock_facts(lk_lock *lock, uint64_t caller_id);
+/* The same inside a call that has entered the client, which may close by now. */
+lk_facts lk_lock_facts_inside(lk_lock *lock, uint64_t caller_id);
 /* As lk_lock_trouble(). */
 lk_status lk_lock_trouble_of(lk_lock *lock, uint64_t caller_id, lk_error *error);
 

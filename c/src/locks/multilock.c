@@ -244,6 +244,7 @@ static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t dead
   uint64_t id = all ? lk_caller_id(caller) : lk_thread_new_number();
   lk_round *round = new_round(multi, id);
   lk_majority *m = all ? NULL : calloc(1, sizeof *m);
+  if (m) *m = (lk_majority){.caller_id = lk_caller_id(caller), .round_id = id};
   lk_status status = LK_NOMEM;
   if (round && (all || m)) {
     status = all ? take_all(multi, round, caller, deadline_us, once, error)
@@ -254,7 +255,6 @@ static lk_status take_round(lk_multilock *multi, lk_caller *caller, int64_t dead
     lk_fail(error, LK_NOMEM, "out of memory");
   }
   if (status == LK_OK && m) {
-    *m = (lk_majority){.caller_id = lk_caller_id(caller), .round_id = id};
     add_majority(multi, m);
     m = NULL;
   }

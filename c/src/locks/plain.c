@@ -107,6 +107,7 @@ static int64_t look_deaf_at(lk_attempt *a) {
   return deaf_us < a->look_us ? deaf_us : a->look_us;
 }
 
+/* It looks when that is due, also where the next heartbeat is due with the answer to each. */
 static void sleep_on(lk_attempt *a) {
   const lk_lock *lock = a->lock;
   bool news;
@@ -116,7 +117,7 @@ static void sleep_on(lk_attempt *a) {
     lk_attempt_end_deaf(a);
   } else if (listens && !a->heard_then && heard != LK_HEARING_YES) {
     lk_waiter_sleep(&a->base, LK_PHASE_LISTENING, look_deaf_at(a));
-  } else if (listens && (!a->heard_then || news)) {
+  } else if ((listens && (!a->heard_then || news)) || lk_clock_us() >= a->look_us) {
     lk_attempt_try(a, &lock->acquire);
   } else if (lk_clock_us() >= announce_at(a)) {
     announce(a);
