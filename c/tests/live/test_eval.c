@@ -339,23 +339,35 @@ static void an_error_of_the_server_is_a_status(void **state) {
   assert_string_equal(kit_error.script, "");
 }
 
+static void assert_refused(const char *text) {
+  lk_reply *reply;
+  lk_status status = command(text, &reply);
+  if (status != LK_INVALID) fail_msg("%s is not refused", text);
+  assert_null(reply);
+}
+
 static void commands_that_would_block_or_change_the_connection_are_refused(void **state) {
   (void)state;
   static const char *const refused[] = {
       "SUBSCRIBE c", "PSUBSCRIBE c", "SSUBSCRIBE c", "MULTI",        "EXEC",    "SELECT 1",
       "BLPOP k 0",   "WAIT 1 0",     "MONITOR",      "AUTH x",       "HELLO 3", "QUIT",
-      "RESET",       "WATCH k",      "subscribe c",  "BZPOPMIN k 0", "SYNC",    "CLIENT REPLY OFF"};
+      "RESET",       "WATCH k",      "subscribe c",  "BZPOPMIN k 0", "SYNC",    "ASKING"};
+  static const char *const by_two_words[] = {
+      "CLIENT REPLY OFF",          "CLIENT SETNAME me",  "client setname me",
+      "CLIENT SETINFO lib-name x", "CLIENT TRACKING ON", "CLIENT CACHING YES",
+      "CLIENT NO-EVICT ON",        "CLIENT NO-TOUCH ON", "CLIENT CAPA x",
+      "CLIENT IMPORT-SOURCE ON",   "SCRIPT DEBUG NO",    "script debug sync"};
   static lk_bytes words[AT_ONCE_MAX + 1];
-  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-    lk_reply *reply;
-    lk_status status = command(refused[i], &reply);
-    if (status != LK_INVALID) fail_msg("%s is not refused", refused[i]);
-    assert_null(reply);
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) assert_refused(refused[i]);
+  for (size_t i = 0; i < sizeof by_two_words / sizeof *by_two_words; i++) {
+    assert_refused(by_two_words[i]);
   }
   lk_reply *reply;
   EXPECT(LK_INVALID, lk_command(client, NULL, 0, &reply, &kit_error));
   words[0] = (lk_bytes){"PING", 4};
   EXPECT(LK_INVALID, lk_command(client, words, AT_ONCE_MAX + 1, &reply, &kit_error));
+  EXPECT(LK_INVALID, command("CLIENT SETNAME me", &reply));
+  EXPECT_MESSAGE("CLIENT SETNAME would");
   EXPECT(LK_OK, command("PING", &reply));
   lk_reply_free(reply);
 }

@@ -403,6 +403,29 @@ static void a_caller_that_is_freed_lets_go_of_its_majority(void **state) {
   lk_caller_free(second);
 }
 
+/* Many majorities of one set at once, some of them of callers that were freed: those are forgotten, no other. */
+static void many_readers_hold_a_majority_side_by_side(void **state) {
+  (void)state;
+  enum { READERS = 40 };
+  lk_lock *members[SERVERS];
+  lk_caller *readers[READERS];
+  lk_multilock *shared;
+  for (int i = 0; i < SERVERS; i++) members[i] = kit_lock(fl.clients[i], LK_READ, "page", NULL);
+  EXPECT(LK_OK, lk_multilock_open(members, SERVERS, QUORUM, &shared, &kit_error));
+  for (int i = 0; i < READERS; i++) {
+    readers[i] = kit_caller(fl.clients[0]);
+    EXPECT(LK_OK, lk_multilock_acquire(shared, readers[i], 0, NULL, &kit_error));
+    if (i % 2) lk_caller_free(readers[i]);
+  }
+  for (int i = 0; i < READERS; i += 2) {
+    EXPECT(LK_OK, lk_multilock_release(shared, readers[i], NULL, &kit_error));
+    EXPECT(LK_NOT_HELD, lk_multilock_release(shared, readers[i], NULL, &kit_error));
+    lk_caller_free(readers[i]);
+  }
+  lk_multilock_close(shared);
+  for (int i = 0; i < SERVERS; i++) lk_lock_close(members[i]);
+}
+
 /* Those of one name on one server are told apart by their kinds. */
 static void members_of_one_name_have_an_order(void **state) {
   (void)state;
@@ -496,6 +519,7 @@ int main(void) {
       TEST(a_member_whose_client_is_closed_is_said_to_be),
       TEST(a_majority_of_other_keys_is_not_waited_for),
       TEST(a_caller_that_is_freed_lets_go_of_its_majority),
+      TEST(many_readers_hold_a_majority_side_by_side),
       TEST(a_child_waits_for_no_majority_of_its_parents),
       TEST(members_of_one_name_have_an_order),
       TEST(members_and_quorum_are_checked),

@@ -75,9 +75,14 @@ static void rest_ms(long ms) {
   nanosleep(&pause, NULL);
 }
 
-/* It is cancelled, and nobody dispatches. */
-static void nothing(lk_op *op, lk_status status, const lk_error *error, void *user) {
-  (void)op, (void)status, (void)error, (void)user;
+static void count_ended(lk_op *op, lk_status status, const lk_error *error, void *ended) {
+  (void)op, (void)status, (void)error;
+  ++*(int *)ended;
+}
+
+static void cancel_all(lk_op **ops, int length, const int *ended) {
+  for (int i = 0; i < length; i++) lk_op_cancel(ops[i]);
+  UNTIL((lk_client_dispatch(client), *ended == length));
 }
 
 static lk_waits *listen_to(lk_client *whom) {
@@ -134,6 +139,7 @@ static void every_kind_and_permits_are_told_of(void **state) {
   lk_permits *all, *some;
   lk_permit *permit;
   lk_op *op = NULL;
+  int ended = 0;
   lk_waits *waits = listen_to(client);
   for (size_t i = 0; i < KINDS; i++) {
     held[i] = kit_lock(holder, kinds[i], lk_kind_name((int)kinds[i]), NULL);
@@ -145,7 +151,7 @@ static void every_kind_and_permits_are_told_of(void **state) {
   EXPECT(LK_OK, lk_permits_open(client, "pool", NULL, &some, &kit_error));
   EXPECT(LK_OK, lk_permits_set(all, 1, LK_TOTAL_INIT, NULL, &kit_error));
   EXPECT(LK_OK, lk_permits_acquire(all, 1, 0, &permit, &kit_error));
-  EXPECT(LK_OK, lk_permits_acquire_async(some, 1, 60000, nothing, NULL, &op, &kit_error));
+  EXPECT(LK_OK, lk_permits_acquire_async(some, 1, 60000, count_ended, &ended, &op, &kit_error));
   for (size_t i = 0; i < KINDS; i++) {
     char text[256];
     snprintf(text, sizeof text, "%s %d LK_BUSY %s", lk_kind_name((int)kinds[i]), (int)kinds[i],
@@ -153,7 +159,7 @@ static void every_kind_and_permits_are_told_of(void **state) {
     UNTIL(was_told(text));
   }
   UNTIL(was_told("pool 0 LK_BUSY"));
-  lk_op_cancel(op);
+  cancel_all(&op, 1, &ended);
   for (size_t i = 0; i < KINDS; i++) {
     EXPECT(LK_OK, lk_lock_release(held[i], NULL, &kit_error));
     EXPECT(LK_OK, kit_end(&jobs[i]));
@@ -176,6 +182,7 @@ static void who_waits_for_the_same_is_told_of_once(void **state) {
   lk_permits *seats;
   lk_semaphore *doors;
   lk_op *ops[OPS];
+  int ended = 0;
   lk_waits *waits = listen_to(client);
   EXPECT(LK_OK, lk_permits_open(client, "seats", NULL, &seats, &kit_error));
   EXPECT(LK_OK, lk_permits_set(seats, 1, LK_TOTAL_INIT, NULL, &kit_error));
@@ -185,20 +192,20 @@ static void who_waits_for_the_same_is_told_of_once(void **state) {
     wanted[i] = kit_lock(client, LK_LOCK, names[i], NULL);
     callers[i] = kit_caller(client);
     EXPECT(LK_OK, lk_lock_acquire(held[i], NULL, 0, &kit_error));
-    EXPECT(LK_OK,
-           lk_lock_acquire_async(wanted[i], callers[i], 60000, nothing, NULL, &ops[i], &kit_error));
+    EXPECT(LK_OK, lk_lock_acquire_async(wanted[i], callers[i], 60000, count_ended, &ended, &ops[i],
+                                        &kit_error));
   }
   for (int i = LOCKS; i < OPS; i++) {
-    EXPECT(LK_OK,
-           i + 1 < OPS
-               ? lk_permits_acquire_async(seats, 2, 60000, nothing, NULL, &ops[i], &kit_error)
-               : lk_semaphore_acquire_async(doors, 1, 60000, nothing, NULL, &ops[i], &kit_error));
+    EXPECT(LK_OK, i + 1 < OPS ? lk_permits_acquire_async(seats, 2, 60000, count_ended, &ended,
+                                                         &ops[i], &kit_error)
+                              : lk_semaphore_acquire_async(doors, 1, 60000, count_ended, &ended,
+                                                           &ops[i], &kit_error));
   }
   UNTIL(was_told("one 2 LK_BUSY") && was_told("two 2 LK_BUSY") && was_told("seats 0 LK_BUSY"));
   rest_ms(2200);
   assert_int_equal(3, how_many());
   assert_false(was_told("doors"));
-  for (int i = 0; i < OPS; i++) lk_op_cancel(ops[i]);
+  cancel_all(ops, OPS, &ended);
   lk_waits_close(waits);
   lk_permits_close(seats);
   lk_semaphore_close(doors);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two primitives for scripts of one's own: listen on a channel, keep a lease alive. */
+#include <latchkey/nodes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,18 +56,71 @@ static void many_messages_are_one_hint(void **state) {
   lk_wait_close(other);
 }
 
-static void a_listener_whose_right_is_taken_away_is_told(void **state) {
-  (void)state;
+/* A user of its own, and what it listens to. */
+static lk_client *open_as_me(void) {
   char url[300];
   server_do(srv, "ACL SETUSER me on >pw ~* &* +@all");
   snprintf(url, sizeof url, "unix://me:pw@%s", server_file(srv, "redis.sock"));
-  lk_client *mine = kit_client(url, NULL);
-  lk_wait *wait = kit_wait(mine, "channel");
-  server_do(srv, "ACL SETUSER me resetchannels &other"); /* the server cuts the listener off */
+  return kit_client(url, NULL);
+}
+
+/* Once, and from then on at once. */
+static void assert_refused(lk_wait *wait, lk_status why) {
   lk_status status = LK_OK;
   UNTIL((status = wait_for(wait, PATIENCE_MS)) != LK_OK);
-  assert_int_equal(status, LK_DENIED);
+  assert_int_equal(status, why);
+  EXPECT(why, wait_for(wait, LK_FOREVER));
+}
+
+static void a_listener_whose_right_is_taken_away_is_told(void **state) {
+  (void)state;
+  lk_client *mine = open_as_me();
+  lk_wait *wait = kit_wait(mine, "channel");
+  server_do(srv, "ACL SETUSER me resetchannels &other"); /* the server cuts the listener off */
+  assert_refused(wait, LK_DENIED);
   EXPECT_MESSAGE("channel");
+  EXPECT(LK_DENIED, wait_for(wait, 0));
+  lk_wait_close(wait);
+  lk_client_close(mine);
+}
+
+static void a_refused_channel_is_heard_by_all_once_one_listens_anew(void **state) {
+  (void)state;
+  lk_client *mine = open_as_me();
+  lk_wait *one = kit_wait(mine, "channel"), *two = kit_wait(mine, "channel");
+  server_do(srv, "ACL SETUSER me resetchannels &other");
+  assert_refused(one, LK_DENIED);
+  assert_refused(two, LK_DENIED);
+  lk_wait_close(one);
+  EXPECT(LK_DENIED,
+         lk_wait_open(mine, "channel", &one, &kit_error)); /* it was asked, and is refused again */
+  EXPECT(LK_DENIED, wait_for(two, LK_FOREVER));
+  server_do(srv, "ACL SETUSER me &channel");
+  one = kit_wait(mine, "channel");
+  EXPECT(LK_OK, wait_for(two, LK_FOREVER)); /* messages may have been missed */
+  EXPECT(LK_TIMEOUT, wait_for(two, 0));
+  /* Its address leads to one server, whatever that is part of. */
+  assert_int_equal(server_number(srv, "%s channel hello", lk_publish_verb(mine, "channel")), 1);
+  EXPECT(LK_OK, wait_for(one, LK_FOREVER));
+  EXPECT(LK_OK, wait_for(two, LK_FOREVER));
+  lk_wait_close(one);
+  lk_wait_close(two);
+  lk_client_close(mine);
+}
+
+static void a_listener_whose_password_is_changed_is_told(void **state) {
+  (void)state;
+  lk_client *mine = open_as_me();
+  lk_wait *wait = kit_wait(mine, "channel"), *other = kit_wait(mine, "other");
+  server_do(srv, "ACL SETUSER me resetpass >new");
+  server_do(srv, "CLIENT KILL TYPE pubsub");
+  assert_refused(wait, LK_AUTH);
+  assert_refused(other, LK_AUTH);
+  server_do(srv, "ACL SETUSER me >pw");
+  lk_wait_close(wait);
+  wait = kit_wait(mine, "channel");
+  EXPECT(LK_AUTH, wait_for(other, LK_FOREVER)); /* each channel is asked for by itself */
+  lk_wait_close(other);
   lk_wait_close(wait);
   lk_client_close(mine);
 }
@@ -280,6 +334,15 @@ static void what_cannot_be_watched_is_refused(void **state) {
   k.spec.since_ms = -1;
   REFUSED(LK_INVALID);
   take(&k);
+  k.spec.keys = NULL;
+  REFUSED(LK_INVALID);
+  take(&k);
+  k.spec.args = NULL;
+  REFUSED(LK_INVALID);
+  take(&k);
+  k.spec.nargs = 1025;
+  REFUSED(LK_INVALID);
+  take(&k);
   k.spec.size = 1;
   REFUSED(LK_VERSION);
 #undef REFUSED
@@ -292,6 +355,8 @@ int main(void) {
       TEST(a_message_ends_the_wait),
       TEST(many_messages_are_one_hint),
       TEST(a_listener_whose_right_is_taken_away_is_told),
+      TEST(a_refused_channel_is_heard_by_all_once_one_listens_anew),
+      TEST(a_listener_whose_password_is_changed_is_told),
       TEST(a_wait_without_a_message_times_out),
       TEST(messages_of_other_channels_do_not_wake),
       TEST(waits_on_one_channel_share_a_subscription),

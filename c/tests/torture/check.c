@@ -62,11 +62,13 @@ static void join_events(findings *f) {
     const record *r = &parent->records[i];
     hold *h = op_of(r) == OP_BREAK ? find_hold(f, r->owner) : NULL;
     if (h) h->broken_us = earlier(h->broken_us, r->at_us);
-    if (op_of(r) != OP_EXIT) continue;
+    /* A killed process waits for nothing more, though it may take seconds to be gone. */
+    bool is_killed = op_of(r) == OP_FAULT && r->status == FAULT_KILL;
+    if (op_of(r) != OP_EXIT && !is_killed) continue;
     for (size_t w = 0; w < f->waiter_count; w++)
       if (f->waiters[w].process == r->process)
         f->waiters[w].until_us = earlier(f->waiters[w].until_us, r->at_us);
-    if (!r->expected)
+    if (!is_killed && !r->expected)
       report(f, VIOLATION_CRASH, r->at_us, "process %d ended with wait status 0x%x", r->process,
              (unsigned)r->status);
   }

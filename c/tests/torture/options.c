@@ -34,7 +34,8 @@ static const char usage[] =
     "  --long-lease MS   of the holds that are long (0: the library's default, 30000)\n"
     "  --functions       call the scripts as Redis Functions, and flush those as well\n"
     "  --trace DIR       write what each process's client does to DIR/PID.jsonl\n"
-    "  --history DIR     where the histories are written; kept when the run fails\n"
+    "  --history DIR     where the histories are written; kept when the run fails (a new\n"
+    "                    folder: of TMPDIR, else in memory where there is room)\n"
     "  --judge DIR       only judge the histories of a former run\n"
     "\n"
     "Exit status: 0 all was well, 1 it was not, 2 the run could not be made, 64 misuse.\n";

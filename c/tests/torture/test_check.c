@@ -424,6 +424,12 @@ static void does_not_judge_a_disturbed_wakeup(void **state) {
   wait_in_vain(&dead);
   tell_parent(&dead, OP_EXIT, 900, (record){.process = 1, .expected = true});
   expect_clean(&dead);
+
+  story dying = {0};
+  wait_in_vain(&dying);
+  fault(&dying, FAULT_KILL, 1, 900, 900);
+  tell_parent(&dying, OP_EXIT, 3900, (record){.process = 1, .expected = true});
+  expect_clean(&dying);
 }
 
 static void accepts_a_lock_that_goes_from_hand_to_hand(void **state) {

@@ -70,9 +70,45 @@ static void an_acquire_that_has_not_started_ends_when_it_starts(void **state) {
   assert_true(fake_is_idle(fix.server));
 }
 
+static void count_line(const char *line, size_t len, void *lines) {
+  (void)line, (void)len;
+  atomic_fetch_add((atomic_int *)lines, 1);
+}
+
+/* Watches may be closed after their client. */
+static void no_line_of_a_trace_is_written_behind_a_close(void **state) {
+  (void)state;
+  atomic_int lines = 0;
+  lk_watch *watch;
+  lk_watch_spec spec = LK_WATCH_SPEC_INIT;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.trace = count_line;
+  options.trace_user = &lines;
+  lk_client *client = kit_client(fake_url(fix.server), &options);
+  spec.lease_ms = 300;
+  spec.since_ms = lk_now_ms();
+  EXPECT(LK_OK, lk_watch_open(client, &spec, &watch, &kit_error));
+  lk_client_close(client);
+  int then = atomic_load(&lines);
+  assert_in_range(then, 2, 4);
+  UNTIL(lk_watch_lost(watch) == LK_LOST_EXPIRED);
+  assert_int_equal(lk_watch_remaining_ms(watch), 0);
+  assert_int_equal(atomic_load(&lines), then);
+  lk_watch_close(watch);
+}
+
+static int setup_alone(void **state) {
+  (void)state;
+  memset(&fix, 0, sizeof fix);
+  fix.server = fake_open();
+  return 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(an_acquire_that_has_not_started_ends_when_it_starts, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(no_line_of_a_trace_is_written_behind_a_close, setup_alone,
                                       teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include "net/pipe_drive.h"
 
 /* So many calls are out before the next ones wait for a reply. */
-enum { OUT = 4, WAITING = 3, ALL = OUT + WAITING };
+enum { OUT = 7, WAITING = 3, ALL = OUT + WAITING };
 /* Who would wait without an end waits for 20 s, until no call has time any more. */
 enum { COMMAND_MS = 20000, SLEEP_MS = 15000, SOON_MS = 5000 };
 enum { LONG_US = 60 * 1000 * 1000, NEAR_US = 1, FAR_US = 2000 };

@@ -8,6 +8,8 @@ enum { MOMENT_MS = 300, WAIT_MS = 1200 };
 /* Its end in microseconds is past what 64 bits hold. */
 #define HELD_FOR_AGES "*3\r\n:0\r\n:9300000000000000\r\n:0\r\n"
 #define LEFT "*1\r\n:1\r\n"
+#define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define STRANGE "*1\r\n:7\r\n"
 
 typedef struct fixture {
   fake *server;
@@ -96,10 +98,28 @@ static lk_watch *watch_of(const char *script, int64_t lease_ms, int64_t since_ms
 static void a_long_lease_that_was_not_renewed_is_tried_again_soon(void **state) {
   (void)state;
   lk_watch *watch = watch_of("mutex/renew", 300000, lk_now_ms() - 101000);
-  fake_answer(fix.server, fake_take_script(fix.server, "mutex/renew"), "*1\r\n:7\r\n");
+  fake_answer(fix.server, fake_take_script(fix.server, "mutex/renew"), STRANGE);
   fake_answer(fix.server, fake_take_script(fix.server, "mutex/renew"), "*1\r\n:1\r\n");
   UNTIL(lk_watch_remaining_ms(watch) > 250000);
   lk_watch_close(watch);
+}
+
+static void a_renewal_with_a_reply_of_no_known_shape_is_called_that(void **state) {
+  kit_job job;
+  lk_error why;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  (void)state;
+  options.lease_ms = 3000;
+  options.renew = true;
+  lk_lock *lock = kit_lock(fix.client, LK_LOCK, "another", &options);
+  kit_begin_acquire(&job, lock, fix.task, 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/renew"), STRANGE);
+  UNTIL(lk_lock_trouble(lock, fix.task, &why) != LK_OK);
+  EXPECT(LK_PROTOCOL, why.status);
+  assert_string_equal(why.script, "lock/renew");
+  lk_lock_close(lock);
 }
 
 static void a_watch_without_a_callback_ends_as_well(void **state) {
@@ -133,6 +153,7 @@ int main(void) {
       TEST(a_fair_lock_is_not_looked_at_without_a_pause),
       TEST(a_counter_is_not_looked_at_without_a_pause),
       TEST(a_long_lease_that_was_not_renewed_is_tried_again_soon),
+      TEST(a_renewal_with_a_reply_of_no_known_shape_is_called_that),
       TEST(a_watch_without_a_callback_ends_as_well),
       TEST(a_lease_does_not_begin_in_the_future),
   };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What other threads do in the middle of a call. The linker hands every pthread_mutex_unlock() to this
- * file, so that a call can be stopped at the moment when it lets go of the client's mutex; and every calloc() and
- * free(), so that one piece of memory can be made unreadable as soon as it is freed.
+ * file, so that a call can be stopped at the moment when it lets go of the client's mutex; every pthread_cond_wait(),
+ * so that it is known who waits for whom; every calloc() and free(), so that one piece of memory can be made
+ * unreadable as soon as it is freed; and every malloc() and realloc(), so that one thread has no memory.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include <latchkey/fence.h>
 #include <latchkey/multilock.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "fake.h"
 #include "kit.h"
 #include "locks/attempt.h"
+#include "net/pipe_drive.h"
 #include "task.h"
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
@@ -27,6 +30,9 @@ typedef struct fixture {
   bool (*is_moment)(void);
   int unlocks;
   atomic_bool stopped, goes_on;
+  bool starves; /* who was stopped has no memory then */
+  _Atomic(pthread_cond_t *) awaited;
+  atomic_bool waits, closed; /* somebody waits for that; the client is closed */
   atomic_int told;
   lk_status status;
   lk_watch *watch;
@@ -34,7 +40,7 @@ typedef struct fixture {
 } fixture;
 
 static fixture fix;
-static _Thread_local bool is_watched;
+static _Thread_local bool is_watched, has_no_memory, has_no_room;
 
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
@@ -46,8 +52,28 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex) {
     is_watched = false;
     atomic_store(&fix.stopped, true);
     UNTIL(atomic_load(&fix.goes_on));
+    has_no_memory = fix.starves;
   }
   return result;
+}
+
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) {
+  if (cond == atomic_load(&fix.awaited)) atomic_store(&fix.waits, true);
+  return __real_pthread_cond_wait(cond, mutex);
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+void *__wrap_malloc(size_t size) { return has_no_memory ? NULL : __real_malloc(size); }
+
+void *__wrap_realloc(void *memory, size_t size) {
+  return has_no_room ? NULL : __real_realloc(memory, size);
 }
 
 static atomic_size_t
@@ -289,16 +315,17 @@ static void *take_permit(void *semaphore) {
 
 static void *run_close(void *client) {
   lk_client_close(client);
+  atomic_store(&fix.closed, true);
   return NULL;
 }
 
-/* Granted while the client closes, and the way to give it back is gone. */
-static void a_permit_that_cannot_be_given_back_is_not_said_to_be_free(void **state) {
-  (void)state;
+/* Granted while the client closes, and the way to give it back is gone, or there is no memory for that. */
+static void lose_a_permit(bool starves) {
   pthread_t closer;
   open_client(LK_ON_DISPATCH);
   lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
   lk_semaphore *semaphore = open_semaphore(fix.client, "places", NULL);
+  fix.starves = starves;
   fix.is_moment = is_closing;
   assert_int_equal(pthread_create(&fix.thread, NULL, take_permit, semaphore), 0);
   fake_command taking = fake_take_script(fix.server, "semaphore/acquire");
@@ -306,13 +333,86 @@ static void a_permit_that_cannot_be_given_back_is_not_said_to_be_free(void **sta
   UNTIL(lk_client_is_closing(fix.client));
   fake_answer(fix.server, taking, "*2\r\n:1\r\n:4\r\n");
   UNTIL(atomic_load(&fix.stopped));
-  fake_refuse(fix.server, true);
-  UNTIL(!lk_pipe_is_up(pipe));
+  if (!starves) fake_refuse(fix.server, true);
+  UNTIL(starves || !lk_pipe_is_up(pipe));
   go_on();
   pthread_join(closer, NULL);
   fix.client = NULL;
   assert_int_equal(fix.status, LK_UNSURE);
   lk_semaphore_close(semaphore);
+}
+
+static void a_permit_that_cannot_be_given_back_is_not_said_to_be_free(void **state) {
+  (void)state;
+  lose_a_permit(false);
+}
+
+static void a_permit_that_no_memory_is_left_to_give_back_is_not_said_to_be_free(void **state) {
+  (void)state;
+  lose_a_permit(true);
+}
+
+/* The call that it has begun is over, and it has not returned. */
+static bool is_over(void) { return fix.client->active == 0; }
+
+/* Of more bytes than there is room for, so it ends on the thread that begins it. */
+static void *start_eval(void *unused) {
+  char text[8192] = "";
+  const lk_bytes key = kit_bytes("job"), arg = {text, sizeof text};
+  (void)unused;
+  is_watched = has_no_room = true;
+  EXPECT(LK_OK,
+         lk_eval_async(fix.client, "lock/inspect", &key, 1, &arg, 1, tell, NULL, NULL, &kit_error));
+  return NULL;
+}
+
+static void a_close_waits_for_who_is_about_to_leave_a_connection(void **state) {
+  (void)state;
+  pthread_t closer;
+  atomic_store(&guarded_size, sizeof(lk_pipe));
+  open_client(LK_ON_DISPATCH);
+  assert_int_equal(atomic_load(&guarded_size), 0);
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  assert_ptr_equal(pipe, atomic_load(&guarded));
+  atomic_store(&fix.awaited, &pipe->left.system);
+  stop_in(start_eval, is_over);
+  lk_lock_close(fix.lock);
+  lk_caller_free(fix.task);
+  fix.lock = NULL;
+  fix.task = NULL;
+  assert_int_equal(pthread_create(&closer, NULL, run_close, fix.client), 0);
+  UNTIL(atomic_load(&fix.waits) || atomic_load(&fix.closed));
+  go_on();
+  pthread_join(closer, NULL);
+  fix.client = NULL;
+  assert_true(atomic_load(&fix.waits));
+  assert_int_equal(atomic_load(&fix.told), 1);
+  assert_int_equal(fix.status, LK_NOMEM);
+}
+
+static void *guard(void *unused) {
+  const lk_bytes argv[] = {kit_bytes("SET"), kit_bytes("{job}:work"), kit_bytes("1")};
+  (void)unused;
+  is_watched = true;
+  fix.status = lk_guard_call(fix.lock, fix.task, argv, 3, NULL, NULL);
+  return NULL;
+}
+
+static void a_hold_of_a_closing_client_is_not_said_to_be_none(void **state) {
+  (void)state;
+  kit_job job;
+  pthread_t closer;
+  open_client(LK_ON_DISPATCH);
+  kit_begin_acquire(&job, fix.lock, fix.task, 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  stop_in(guard, is_first_unlock);
+  assert_int_equal(pthread_create(&closer, NULL, run_close, fix.client), 0);
+  UNTIL(lk_client_is_closing(fix.client));
+  go_on();
+  pthread_join(closer, NULL);
+  fix.client = NULL;
+  assert_int_equal(fix.status, LK_CLOSED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -324,6 +424,9 @@ int main(void) {
       TEST(a_majority_may_be_released_while_somebody_asks_about_it),
       TEST(a_watch_may_be_lost_and_closed_while_it_is_opened),
       TEST(a_permit_that_cannot_be_given_back_is_not_said_to_be_free),
+      TEST(a_permit_that_no_memory_is_left_to_give_back_is_not_said_to_be_free),
+      TEST(a_close_waits_for_who_is_about_to_leave_a_connection),
+      TEST(a_hold_of_a_closing_client_is_not_said_to_be_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
