@@ -20,11 +20,13 @@ end
 
 describe('callers that write and read', function()
   it('keep every promise', function()
-    local verdict = check({ both = 2, kinds = { 'crash', 'silence' } })
+    for callers, kinds in ipairs({ { 'crash', 'silence' }, { 'crash' } }) do
+      local verdict = check({ both = callers, kinds = kinds })
 
-    assert.same({}, verdict.findings)
-    assert.is_true(verdict.complete)
-    assert.is_true(verdict.covered['rw/write_acquire']['{-2}'])
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
+      assert.is_true(verdict.covered['rw/write_acquire']['{-2}'])
+    end
   end)
 
   it('are never told to wait for themselves when they ask to write', function()
@@ -42,6 +44,11 @@ describe('callers that write and read', function()
 
   it('let other readers in then, and tell them', function()
     assert.equal('G6', found('write_release', "tell(channel, publish, '1')\nreturn", 'return', 2))
+  end)
+
+  it('are told that they read no more, and not that they had lost it', function()
+    assert.equal('G5', found('read_release', 'if count then',
+      "if count and found[1] == 'read' then", 1))
   end)
 
   it('write on when they read no more', function()

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Every family passes within small bounds, and what would break each is found.
 local checker = require('latchkey.checker')
+local faults = require('latchkey.checker.faults')
 local helper = require('helper')
 local mutated = require('support.mutated')
 
@@ -43,6 +44,30 @@ describe('a check within small bounds', function()
   end
 end)
 
+describe('the kinds of faults', function()
+  it('that promises hold under are explained', function()
+    local explained = {}
+    for _, kind in ipairs(faults.kinds) do
+      explained[kind[1]] = #kind[2] > 0
+    end
+    for _, name in ipairs(faults.default) do
+      assert.is_true(explained[name], name)
+    end
+    assert.equal(#faults.default + 2, #faults.kinds)
+  end)
+end)
+
+describe('a mark of a run', function()
+  it('that is refused to the copy of its call is found', function()
+    local folder = mutated(finally, 'period lock', 'mark', "run[5] == owner then\n  return {1}",
+      "run[5] == owner then\n  return {0, 1}")
+    local finding = checker.check('period', { scripts = folder, clients = 1, rounds = 1,
+      kinds = { 'reply' } }).findings[1]
+
+    assert.equal('G13', finding and finding.property)
+  end)
+end)
+
 describe('a script that is called with nothing', function()
   -- What its check says in the place of what it answers.
   local function called(finally_, by)
@@ -75,6 +100,8 @@ end)
 
 describe('a check of fenced locks', function()
   local function fail_over(only, limits)
+    limits = limits or {}
+    limits.renewals = 0
     local verdict = check('fenced', { kinds = { 'failover' }, only = { only }, limits = limits })
     return verdict.findings[1] and verdict.findings[1].property
   end

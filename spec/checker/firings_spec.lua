@@ -178,12 +178,12 @@ describe('a crontab on five machines', function()
     local cron = crontab({ every = 24 * HOUR, seed = 7, kills = 1000000 })
     local begin_ms = cron.world:now_ms() + 24 * HOUR
 
-    for n = 0, 729 do
-      local summer_ms = n % 365 > 80 and n % 365 < 300 and -HOUR or 0
+    for n = 0, 364 do
+      local summer_ms = n > 80 and n < 300 and -HOUR or 0
       cron:tick(begin_ms + n * 24 * HOUR + summer_ms)
     end
 
     assert.equal(0, cron.counts.killed)
-    assert.is_true(cron.counts.done > 720)
+    assert.is_true(cron.counts.done > 360)
   end)
 end)

@@ -82,6 +82,10 @@ describe('ready-made models', function()
     ['a meaning that there is none'] = {
       "limiter { take = { 'a/b', takes = 1, refuses = 0, lost = 2 }, most = 2, window_ms = 9 }",
       'no word "lost"' },
+    ['a queue\'s meaning that there is none'] = {
+      "queue { take = { 'a/b', gives = 'text', empty = 0 }, job = 'job', jobs = { 'x' },\n"
+        .. "done = { 'a/c', ends = 1, lost = 0, takes = 2 }, waiting = 'w', taken = 't',\n"
+        .. 'lease_ms = 99 }', 'a queue has no word "takes"' },
   }) do
     it('are refused with ' .. what, function()
       utils.writefile(folder .. '/wrong.lua', 'return model.' .. case[1])

@@ -85,6 +85,23 @@ describe('a trace', function()
     return find(list, { e = 'sent', script = 'lock/acquire' }, i), 'looks again in'
   end)
 
+  it('is accepted with the end of a deadline', function()
+    local i, event = find(list, { e = 'end', op = 'acquire', status = 'LK_OK' })
+    table.insert(list, i + 1, { e = 'timer', timer = 'deadline', t = event.t,
+      client = event.client, owner = event.owner })
+
+    assert.same({}, checked().finding or {})
+  end)
+
+  refuses('an acquire of a hold that nobody asked for', function()
+    local i, event = find(list, { e = 'end', op = 'acquire', status = 'LK_OK' })
+    local _, sent = find(list, { e = 'sent', script = 'lock/acquire' })
+    table.insert(list, i + 1, { e = 'sent', t = event.t, client = event.client, call = 99999,
+      copy = 1, script = sent.script, keys = sent.keys,
+      args = { sent.args[1], event.owner, '2' } })
+    return i + 1, 'sends no acquire in the state "held"'
+  end)
+
   refuses('a deadline that is later', function()
     local i, event = find(list, { e = 'deadline' })
     event['until'] = event['until'] + 5000
@@ -297,6 +314,40 @@ describe('a waiter whose channel is heard no more', function()
     look(1050)
 
     assert.equal(#lines - 1, check(lines).finding.line)
+  end)
+
+  -- It may be free. The library was blamed for the look.
+  it('looks when a release of the same client was not answered', function()
+    local LEASE_MS, RELEASE = 30000,
+      { '30000', 'lk-c1:2', '0', CHANNEL, 'PUBLISH' }
+    local function send(ms, number, verb, args)
+      add(ms, 'sent', { call = number, copy = 1, script = 'lock/' .. verb, keys = { 'orders' },
+        args = args })
+    end
+    add(1, 'begin', { lock = 'lock:orders', caller = 8, op = 'acquire', owner = 'lk-c1:2',
+      wait_ms = -1, lease_ms = LEASE_MS, drift_ms = 302, renew = 1 })
+    send(1, 101, 'acquire', { '30000', 'lk-c1:2', '1' })
+    add(2, 'replied', { call = 101, reply = { 1, 1 } })
+    add(2, 'deadline', { owner = 'lk-c1:2', ['until'] = (LEASE_MS - 301) * 1000 })
+    add(2, 'end', { lock = 'lock:orders', caller = 8, op = 'acquire', owner = 'lk-c1:2',
+      status = 'LK_OK' })
+    begin(10)
+    add(20, 'listening', { channel = CHANNEL })
+    look(21)
+    look(22)
+    add(100, 'begin', { lock = 'lock:orders', caller = 8, op = 'release', owner = 'lk-c1:2',
+      left = 0 })
+    send(100, 102, 'release', RELEASE)
+    add(200, 'unanswered', { call = 102, status = 'LK_UNSURE', copies = 1 })
+    add(200, 'undo', { script = 'lock/release', owner = 'lk-c1:2' })
+    send(200, 103, 'release', RELEASE)
+    add(201, 'end', { lock = 'lock:orders', caller = 8, op = 'release', status = 'LK_UNSURE' })
+    look(202)
+    look(203)
+    assert.same({}, check(lines).finding or {})
+    look(204)
+
+    assert.matches('looks again in', check(lines).finding.message)
   end)
 
   it('does not mind another lock\'s channel', function()

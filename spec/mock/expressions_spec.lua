@@ -6,7 +6,7 @@ local Random = require('mock.expression_random')
 local expressions = require('mock.expressions')
 
 local FIRST_SEED = tonumber(os.getenv('LATCHKEY_SPEC_SEED')) or 1
-local LISTS = 40
+local LISTS = 15
 
 describe('random expressions', function()
   local oracle, missing
@@ -34,7 +34,7 @@ describe('random expressions', function()
     end
     local counts = random.covered.A
     assert.equal(LISTS * expressions.COUNT, counts.replies + counts.errors)
-    assert.is_true(counts.replies > counts.errors and counts.errors > 100)
+    assert.is_true(counts.replies > counts.errors and counts.errors > 40)
   end)
 
   it('are the same for a seed each time, and others for another', function()

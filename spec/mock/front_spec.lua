@@ -199,6 +199,17 @@ describe('a front', function()
     assert.is_nil(front:due_ms())
   end)
 
+  it('lists clients by what they are', function()
+    ask(front:connect(), 'SUBSCRIBE', 'news')
+    local counts = {}
+    for i, kind in ipairs({ 'normal', 'pubsub', 'master', 'replica', 'slave', 'other' }) do
+      local said_of = ask(conn, 'CLIENT', 'LIST', 'TYPE', kind)
+      counts[i] = said_of:sub(1, 1) == '"' and select(2, said_of:gsub(' addr=', '')) or said_of
+    end
+
+    assert.same({ 1, 1, 0, 0, 0, "-ERR Unknown client type 'other'" }, counts)
+  end)
+
   it('lets one client end the waiting of another, or the other itself', function()
     local other = front:connect()
     local id = (ask(conn, 'CLIENT', 'ID')):sub(2)

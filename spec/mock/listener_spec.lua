@@ -9,6 +9,7 @@ local unistd = require('posix.unistd')
 local Front = require('latchkey.mock.front')
 local Listener = require('latchkey.mock.listener')
 local World = require('latchkey.mock.world')
+local address = require('latchkey.mock.address')
 
 describe('a listener', function()
   local folder, path, where
@@ -45,6 +46,19 @@ describe('a listener', function()
     second:close()
     assert.is_nil(stat.stat(path))
   end)
+
+  for host, family in pairs({ ['127.0.0.1'] = socket.AF_INET, ['[::1]'] = socket.AF_INET6 }) do
+    it('takes connections on ' .. host, function()
+      local place = assert(address.read(('redis://%s:0'):format(host)))
+      local listener = assert(Listener.open({ place }))
+      local port = tonumber(listener.urls[1]:match(':(%d+)$'))
+      local fd = assert(socket.socket(family, socket.SOCK_STREAM, 0))
+      opened[#opened + 1] = fd
+
+      assert(socket.connect(fd, { family = family, addr = place.host, port = port }))
+      listener:close()
+    end)
+  end
 
   it('does not wait for a server whose queue is full', function()
     local fd = new_socket()

@@ -7,7 +7,7 @@ local grammar = require('mock.grammar')
 local newer = require('mock.newer')
 
 local FIRST_SEED = tonumber(os.getenv('LATCHKEY_SPEC_SEED')) or 1
-local SEQUENCES = 60
+local SEQUENCES = 30
 
 describe('commands that newer servers answer otherwise', function()
   local ASKED = { 'BITCOUNT', 'k', '-1' }
@@ -77,7 +77,7 @@ describe('random command sequences', function()
     local kinds = 0
     for kind, counts in pairs(random.covered) do
       kinds = kinds + 1
-      assert.is_true(counts.replies > 100 and counts.errors > 100, kind)
+      assert.is_true(counts.replies > 50 and counts.errors > 50, kind)
     end
     assert.equal(10, kinds)
   end)

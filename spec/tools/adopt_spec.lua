@@ -80,6 +80,16 @@ describe('latchkey adopt', function()
     assert.equal(2, contract.cost.base)
   end)
 
+  it('takes for an owner what SET writes, and nothing else', function()
+    local kinds = {}
+    for i, words in ipairs({ "'SET', KEYS[1], ARGV[1]", "'SET', KEYS[1], 'x', ARGV[1]",
+      "'HDEL', KEYS[1], ARGV[1]" }) do
+      kinds[i] = adopted(("return redis.call(%s)"):format(words)).argv[1].type == 'owner'
+    end
+
+    assert.same({ true, false, false }, kinds)
+  end)
+
   it('reads functions that call each other and themselves', function()
     local contract = adopted('local function again(n)\n  return again(n)\nend\n'
       .. 'local function ping(a)\n  return pong(a)\nend\n'

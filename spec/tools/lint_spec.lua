@@ -6,6 +6,8 @@ local utils = require('pl.utils')
 
 local digest = require('latchkey.digest')
 local lint = require('latchkey.lint')
+local lint_script = require('latchkey.lint.script')
+local parser = require('latchkey.lua51.parser')
 local command = require('support.command')
 
 local FIXTURES = 'spec/tools/fixtures/lint/'
@@ -182,6 +184,20 @@ describe('lint', function()
 end)
 
 -- Each case changes one place of a good script, and names the rule and words of what is found.
+describe('a text that lint reads', function()
+  local function text_of(source)
+    local block = assert(parser.parse('return ' .. source))
+    return lint_script.text_of(block[1][1], {}, function() end)
+  end
+
+  it('is put together by dots, and by nothing else', function()
+    assert.equal('ab', text_of("'a' .. ('b')"))
+    for _, operator in ipairs({ '+', '*', '==', 'and', 'or' }) do
+      assert.is_nil(text_of(("'1' %s '2'"):format(operator)), operator)
+    end
+  end)
+end)
+
 describe('lint of a changed script', function()
   local BUY, SUM = FIXTURES .. 'good/buy.lua', FIXTURES .. 'good/sum.lua'
   local ASK, AGAIN = FIXTURES .. 'good/ask.lua', FIXTURES .. 'good/again.lua'

@@ -494,7 +494,7 @@ end
 
 ---@param timeout_ms? integer 0 (default) only looks; latchkey.FOREVER
 ---@return true|nil spoken the channel spoke, or may have while the connection was away
----@return latchkey.error|nil err
+---@return latchkey.error|nil err a refusal (DENIED, AUTH ...) comes again at once: listen anew
 function Wait:sleep(timeout_ms)
   return outcome(lib.lk_wait_for(pointer_of(self), timeout_ms or 0, raised), true)
 end

@@ -262,7 +262,7 @@ on['end'] = function(client, event, line)
     return
   elseif event.op == 'release' then
     local wrong = follower:end_release(event) or unpaid(client, follower)
-    if event.status == 'LK_LOST' then
+    if event.status == 'LK_LOST' or event.status == 'LK_UNSURE' then -- it may be free
       poke(client, line, function(other)
         return other.lock == follower.lock
       end)
