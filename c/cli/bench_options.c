@@ -36,7 +36,8 @@ static const char help_text[] =
     "  --lease DURATION     50ms to 24h; default 30s\n"
     "  --poll MICROSECONDS  how long a call polls for its reply before it sleeps: 0\n"
     "                       as long as pays (default), -1 never\n"
-    "  --connections N      of each process to each server, default 1\n"
+    "  --connections N      of each process to each server; default 0: one, and a\n"
+    "                       second where threads crowd\n"
     "  --url URL            or LATCHKEY_URL: redis://host:6379/0, unix:///path.sock,\n"
     "                       redis-sentinel://host,host/master,\n"
     "                       redis-cluster://host,host; rediss://... over TLS; or\n"
@@ -119,7 +120,7 @@ static lk_status read_password(const char *path, char **out, lk_error *error) {
 static lk_status parse_option(int option, bench_options *out, bool *help, lk_error *error) {
   switch (option) {
   case 'c':
-    return parse_number("connections", optarg, 1, LK_CONNECTIONS_MAX, &out->connections, error);
+    return parse_number("connections", optarg, 0, LK_CONNECTIONS_MAX, &out->connections, error);
   case 'h': *help = true; return LK_OK;
   case 'j': out->json = true; return LK_OK;
   case 'l':

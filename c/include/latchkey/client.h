@@ -71,8 +71,10 @@ typedef struct lk_client_options {
                        at most: calls connect, and load what they need */
   int64_t min_replicas; /**< of locks whose options give none; 0: do not wait for replicas */
   int64_t replicas_ms;  /**< of locks whose options give none, 1 to 60,000; default 500 */
-  int64_t connections; /**< to each node, shared by all threads, 1 to LK_CONNECTIONS_MAX; default 1.
-                             The calls of one lock stay on one of them, and in order */
+  int64_t
+      connections; /**< to each node, shared by all threads, 1 to LK_CONNECTIONS_MAX; default 0: one,
+                             and a second where the server is near and threads have waited for each
+                             other's calls 1,000 times in a second. The calls of one lock stay in order */
   int64_t
       keepalive_ms; /**< a connection that is silent for so long is asked whether it is there, and
                              given up after twice that, 1,000 to 3,600,000; default 15,000; -1: as

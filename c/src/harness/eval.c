@@ -66,14 +66,15 @@ static bool eval_pause(const lk_sending *s) {
 static void eval_send(lk_sending *s, const lk_bytes *argv, size_t argc, lk_answer *answer) {
   lk_send next = LK_SEND_COPY;
   while (next != LK_SEND_OVER) {
-    const lk_hop hop = {.pipe = s->hop.pipe};
     if (next == LK_SEND_LOAD) {
+      const lk_hop hop = {.pipe = s->hop.pipe};
       lk_request_run(hop, lk_load_request(s->script, s->deadline_us), answer);
       next = lk_sending_loaded(s, answer);
     } else if (next == LK_SEND_AHEAD && !eval_pause(s)) {
       answer->reply = NULL;
       next = lk_sending_forget(s, answer);
     } else {
+      const lk_hop hop = {.pipe = lk_sending_pipe(s, true)};
       if (next == LK_SEND_AHEAD) lk_sending_load_ahead(s, hop.pipe);
       lk_request_run(hop, lk_sending_copy(s, argv, argc), answer);
       next = lk_sending_next(s, answer);

@@ -47,7 +47,13 @@ static bool send_started(started *s, lk_request *request, lk_done done) {
   return pipe != NULL;
 }
 
+/* A durable call has a connection of its own, on which all of them stay in order. */
+static void choose_pipe(started *s) {
+  if (!s->call->durable) lk_sending_pipe(&s->sending, false);
+}
+
 static bool started_send(started *s) {
+  choose_pipe(s);
   lk_request *request = lk_sending_copy(&s->sending, s->call->argv, s->call->argc);
   if (s->call->hurries) lk_request_hurry(request);
   if (s->gathers) lk_request_gather(request);
@@ -84,6 +90,7 @@ static bool eval_start_unlist(started *s) {
 }
 
 static bool load_and_send(started *s) {
+  choose_pipe(s);
   lk_pipe *pipe = pipe_of(s);
   if (pipe) lk_sending_load_ahead(&s->sending, pipe);
   return pipe && started_send(s);

@@ -130,7 +130,7 @@ static lk_status choose_times(lk_client *client, const lk_client_options *option
   const int64_t connect_ms = or_else(options->connect_ms, or_else(url->connect_ms, CONNECT_MS));
   const int64_t command_ms = or_else(options->command_ms, or_else(url->command_ms, COMMAND_MS));
   const int64_t recheck_ms = or_else(options->recheck_ms, RECHECK_MS);
-  const int64_t connections = or_else(options->connections, 1);
+  const int64_t connections = options->connections;
   const int64_t keepalive_ms = keeps ? or_else(options->keepalive_ms, KEEPALIVE_MS) : KEEPALIVE_MS;
   client->replicas_ms = or_else(options->replicas_ms, REPLICAS_MS);
   const lk_range ranges[] = {{"connect_ms", connect_ms, 1, 60000, false},
@@ -138,7 +138,7 @@ static lk_status choose_times(lk_client *client, const lk_client_options *option
                              {"recheck_ms", recheck_ms, 100, 300000, false},
                              {"min_replicas", options->min_replicas, 0, LK_REPLICAS_MAX, false},
                              {"replicas_ms", client->replicas_ms, 1, 60000, false},
-                             {"connections", connections, 1, LK_CONNECTIONS_MAX, false},
+                             {"connections", connections, 0, LK_CONNECTIONS_MAX, false},
                              {"keepalive_ms", keepalive_ms, 1000, 3600000, false}};
   lk_status status = lk_check_ranges(ranges, sizeof ranges / sizeof ranges[0], error);
   if (status == LK_OK && options->process < 0) {

@@ -40,10 +40,16 @@ void lk_sending_begin(lk_sending *s, lk_client *client, const lk_script_def *scr
                     .deadline_us = deadline_us};
 }
 
-lk_request *lk_sending_copy(const lk_sending *s, const lk_bytes *argv, size_t argc) {
+lk_pipe *lk_sending_pipe(lk_sending *s, bool blocks) {
+  lk_hop_claim(&s->hop, s->key, blocks, &s->claim);
+  return s->hop.pipe;
+}
+
+lk_request *lk_sending_copy(lk_sending *s, const lk_bytes *argv, size_t argc) {
   bool repeatable = s->script->repeat != LK_REPEAT_NO;
   lk_request *request = lk_request_new(argv, argc, repeatable, s->deadline_us);
   lk_request_trace(request, s->traced);
+  lk_request_claim(request, &s->claim);
   if (s->hop.asking) lk_request_ask(request);
   return request;
 }

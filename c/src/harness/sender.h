@@ -15,6 +15,7 @@ typedef struct lk_sending {
   const lk_bytes *key; /* NULL: any server will do */
   lk_traced *traced;
   lk_hop hop;
+  lk_claim claim; /* of the next copy */
   int64_t began_us;
   int64_t deadline_us;
   unsigned lost;    /* copies that may have run though their replies were lost */
@@ -33,8 +34,10 @@ typedef enum lk_send {
 /* The key stays its owner's; traced is given back at the end. */
 void lk_sending_begin(lk_sending *s, lk_client *client, const lk_script_def *script,
                       const lk_bytes *key, int64_t deadline_us);
+/* The connection of the next copy, which lk_sending_copy() is to follow. blocks: as of lk_hop_claim(). */
+lk_pipe *lk_sending_pipe(lk_sending *s, bool blocks);
 /* NULL: no memory. */
-lk_request *lk_sending_copy(const lk_sending *s, const lk_bytes *argv, size_t argc);
+lk_request *lk_sending_copy(lk_sending *s, const lk_bytes *argv, size_t argc);
 /* A load in front of the next copy on this pipe. */
 void lk_sending_load_ahead(const lk_sending *s, lk_pipe *pipe);
 /* The last copy was answered; unless it is over, the answer's reply is gone. */

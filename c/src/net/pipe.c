@@ -37,8 +37,16 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
 }
 
 void lk_request_free(lk_request *request) {
-  if (request) lk_traced_drop(request->traced);
+  if (!request) return;
+  lk_lanes_leave(&request->claim);
+  lk_traced_drop(request->traced);
   free(request);
+}
+
+void lk_request_claim(lk_request *request, lk_claim *claim) {
+  if (request) request->claim = *claim;
+  if (!request) lk_lanes_leave(claim);
+  claim->lanes = NULL;
 }
 
 void lk_request_trace(lk_request *request, lk_traced *call) {
@@ -200,18 +208,12 @@ bool lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us) {
   return (twin && lk_pipe_distrust(twin, sent_us)) || stood;
 }
 
-bool lk_pipe_is_up(lk_pipe *pipe) {
-  lk_mutex_lock(&pipe->mutex);
-  bool up = pipe->conn.state == LK_CONN_UP;
-  lk_pipe_let_go(pipe);
-  return up;
-}
-
 /* Until it has ended, or this one is called to drive: true; or until there is something to do. */
 static bool sleep_until_called(lk_pipe *pipe, lk_request *request) LK_RELEASES(pipe->mutex) {
   int64_t until_us = request->deadline_us;
   lk_park_init(&request->park);
   pipe->crowded_us = lk_clock_us();
+  lk_pipe_note_crowd(pipe, pipe->crowded_us);
   bool first = pipe->unsent == request; /* of those in the buffer: it sees to all */
   if (first && until_us - pipe->crowded_us > pipe->gather_us) {
     until_us = pipe->crowded_us + pipe->gather_us;
@@ -428,7 +430,7 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
   lk_queue_init(&pipe->ended);
   lk_park_list_init(&pipe->to_wake);
   pipe->processors = lk_thread_processors();
-  pipe->crowded_us = pipe->blocked_us = INT64_MIN / 2;
+  pipe->crowded_us = pipe->blocked_us = pipe->robbed_us = INT64_MIN / 2;
   pipe->poller = -1;
   pipe->watched = (lk_watched){.watch = pipe_watch, .done = pipe_watched_done};
   pipe->command_us = command_us;

@@ -8,6 +8,7 @@
 #define LK_PIPE_H
 
 #include "net/conn.h"
+#include "net/lanes.h"
 #include "net/trace.h"
 #include "net/watched.h"
 
@@ -46,6 +47,8 @@ void lk_request_hurry(lk_request *request);
 /* It may wait for others, to go out in one piece with them: until lk_pipe_flush(), or until the keeper
  * comes round. Whoever starts it sees to one of both. NULL is fine. */
 void lk_request_gather(lk_request *request);
+/* It counts in its lane until it has ended, and takes that over from here. NULL is fine: it counts no more. */
+void lk_request_claim(lk_request *request, lk_claim *claim);
 /* Of one that was not sent. NULL is fine. */
 void lk_request_free(lk_request *request);
 /* What happens to the request is told of this call; it is kept until then. NULL is fine. */
@@ -100,8 +103,10 @@ void lk_pipe_moved(lk_pipe *pipe);
 void lk_pipe_evict(lk_pipe *pipe);
 /* The connection that answered what was sent then is of no use: it is made anew. false: there is a later one. */
 bool lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us);
-/* Is the connection up? */
-bool lk_pipe_is_up(lk_pipe *pipe);
+/* Where the connection leads to: a number for each address; 0: it is not up. */
+uint64_t lk_pipe_place(const lk_pipe *pipe);
+/* Have callers waited for each other so much that a second connection pays? Asks for it once a minute. */
+bool lk_pipe_is_crowded(lk_pipe *pipe, int64_t now_us);
 
 /* For the keeper. */
 lk_watched *lk_pipe_watched(lk_pipe *pipe);

@@ -150,9 +150,22 @@ static void drop_distrusted(lk_pipe *pipe, bool was_up, int64_t now_us) LK_REQUI
   pipe->distrusted = false;
 }
 
+/* FNV-1a (Fowler, Noll, Vo) of the address; a socket's path is the site's. */
+static uint64_t place_of(const lk_conn *conn) {
+  uint64_t place = UINT64_C(14695981039346656037) ^ (uintptr_t)conn->site;
+  const unsigned char *bytes = (const unsigned char *)&conn->tried;
+  for (size_t i = 0; !conn->site->path && i < conn->tried_len; i++) {
+    place = (place ^ bytes[i]) * UINT64_C(1099511628211);
+  }
+  return place ? place : 1;
+}
+
+uint64_t lk_pipe_place(const lk_pipe *pipe) { return atomic_load(&pipe->place); }
+
 static void note_up(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_conn *conn = &pipe->conn;
   pipe->up_us = now_us;
+  atomic_store(&pipe->place, place_of(conn));
   if (conn->lost_us > 0 && conn->target->returned)
     conn->target->returned(conn->target, conn->lost_us);
 }
@@ -184,6 +197,7 @@ void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   }
   bool up = conn->state == LK_CONN_UP;
   if (up && !was_up) note_up(pipe, now_us);
+  if (!up && was_up) atomic_store(&pipe->place, 0);
   if (conn->fd != fd || up != was_up) pipe->poke(pipe->poked);
 }
 
@@ -199,14 +213,16 @@ int64_t lk_pipe_timer(const lk_pipe *pipe) {
   return at;
 }
 
-enum { POLL_MOST_US = 200, CROWDED_US = 10 * 1000 };
+enum { POLL_MOST_US = 200, CROWDED_US = 10 * 1000, ROBBED_US = 200, ROBBED_LASTS_US = 100 * 1000 };
 
 /* How long to look for a reply before sleeping: where the server is near, a sleep and the wake-up cost
  * more than the round trip. Not beside other callers: each turn that is lent while looking may go to one of
  * them for a whole slice of the scheduler's, and all wait for who looks. */
 int64_t lk_pipe_looks_us(const lk_pipe *pipe) {
   if (pipe->poll_us >= 0) return pipe->poll_us;
-  if (lk_clock_us() - pipe->crowded_us < CROWDED_US) return 0;
+  int64_t now_us = lk_clock_us();
+  if (now_us - pipe->crowded_us < CROWDED_US) return 0;
+  if (now_us - pipe->robbed_us < ROBBED_LASTS_US) return 0;
   if (pipe->trip_us > LK_PIPE_NEAR_US) return 0;
   return pipe->trip_us * 2 < POLL_MOST_US ? pipe->trip_us * 2 : POLL_MOST_US;
 }
@@ -230,15 +246,19 @@ static bool read_quickly(lk_pipe *pipe, int64_t until_us) LK_REQUIRES(pipe->mute
   int fd = pipe->conn.fd;
   lk_pipe_let_go(pipe);
   ssize_t n = LK_SOCKET_SILENT;
+  int64_t robbed_us = 0;
   while (now_us < look_until_us) {
+    int64_t lent_us = now_us;
     n = lk_conn_read(fd, buffer, false);
     if (n != LK_SOCKET_SILENT) break;
     lk_thread_yield();
     now_us = lk_clock_us();
+    if (now_us - lent_us > ROBBED_US) robbed_us = now_us;
   }
   bool wait = n == LK_SOCKET_SILENT && until_us - now_us > LK_CONN_PATIENCE_US;
   if (wait) n = lk_conn_read(fd, buffer, true);
   lk_mutex_lock(&pipe->mutex);
+  if (robbed_us > 0) pipe->robbed_us = robbed_us;
   return take_in(pipe, buffer, n);
 }
 

@@ -22,6 +22,7 @@ struct lk_request {
   bool abandoned; /* its caller has gone; the answer is for nobody */
   bool hurried;   /* it does not wait for a second attempt to connect */
   int64_t deadline_us;
+  lk_claim claim;
   lk_traced *traced; /* NULL: nobody wants to know */
   lk_done done;      /* NULL: somebody waits in lk_pipe_call() */
   void *user;
@@ -59,9 +60,15 @@ struct lk_pipe {
   int64_t went_us;   /* when these did, the last time that no others were out; 0: answered */
   int64_t gather_us; /* what is asked beside others waits in the buffer so long at most */
   int64_t poll_us; /* the driver looks for a reply so long before it sleeps; -1: as long as pays */
-  int64_t crowded_us; /* when a caller last found another driving */
-  int64_t blocked_us; /* when a caller last drove */
-  bool driving;       /* somebody polls the connection, or reads: */
+  int64_t crowded_us;            /* when a caller last found another driving */
+  int64_t blocked_us;            /* when a caller last drove */
+  int64_t counted_us;            /* since then */
+  unsigned counted;              /* so many callers have found another driving */
+  int64_t robbed_us;             /* when who looked for a reply last had no processor for long */
+  atomic_int_least64_t crowd_us; /* when these were last a crowd; 0: never */
+  atomic_int_least64_t asked_us; /* when somebody last heard of it */
+  atomic_uint_least64_t place;   /* as of lk_pipe_place() */
+  bool driving;                  /* somebody polls the connection, or reads: */
   bool keeper_drives;
   int poller;  /* readable for who dispatches, and so drives while nobody blocks; -1: it does not */
   bool wanted; /* it would, and found the keeper driving */
@@ -134,6 +141,8 @@ enum { LK_PIPE_NEAR_US = 300 };
  * be most of a trip more.
  */
 bool lk_pipe_gathers(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
+/* One more caller sleeps beside who drives. */
+void lk_pipe_note_crowd(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* Put one request on the connection that is up. */
 void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) LK_REQUIRES(pipe->mutex);
 void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);

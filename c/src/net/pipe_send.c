@@ -15,6 +15,25 @@ bool lk_pipe_gathers(const lk_pipe *pipe) {
   return awaited == CROWD && pipe->near_us <= LK_PIPE_NEAR_US;
 }
 
+/* So many calls that slept beside another within a second are a crowd, which a second connection serves better. */
+enum { CROWD_CALLS = 1000, CROWD_WITHIN_US = 1000 * 1000, CROWD_AGAIN_US = 60 * 1000 * 1000 };
+
+void lk_pipe_note_crowd(lk_pipe *pipe, int64_t now_us) {
+  if (now_us - pipe->counted_us > CROWD_WITHIN_US) {
+    pipe->counted_us = now_us;
+    pipe->counted = 0;
+  }
+  if (++pipe->counted < CROWD_CALLS || pipe->near_us > LK_PIPE_NEAR_US) return;
+  atomic_store(&pipe->crowd_us, now_us);
+  pipe->counted = 0;
+}
+
+bool lk_pipe_is_crowded(lk_pipe *pipe, int64_t now_us) {
+  int64_t crowd_us = atomic_load(&pipe->crowd_us), asked_us = atomic_load(&pipe->asked_us);
+  bool is_news = crowd_us > asked_us && (asked_us == 0 || now_us - asked_us > CROWD_AGAIN_US);
+  return is_news && atomic_compare_exchange_strong(&pipe->asked_us, &asked_us, now_us);
+}
+
 void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) {
   if (!pipe->unsent) return;
   if (pipe->unsent == pipe->inflight.first) pipe->went_us = now_us;

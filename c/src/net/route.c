@@ -21,6 +21,8 @@ bool lk_route_init(lk_route *route, const lk_topology *topology, const lk_route_
                    lk_keeper *keeper) {
   route->topology = topology;
   route->options = *options;
+  route->adapts = options->connections == 0;
+  if (route->adapts) route->options.connections = 2;
   route->keeper = keeper;
   return lk_mutex_init(&route->mutex) == 0;
 }
@@ -211,7 +213,7 @@ lk_pipe *lk_node_pipe(lk_node *node) { return pipe_at(node, 0); }
 
 /* All keys of a lock share a slot, so a lock's calls share a connection. */
 lk_pipe *lk_node_pipe_of(lk_node *node, const lk_bytes *key) {
-  size_t count = node->route->options.connections;
+  size_t count = node->route->adapts ? 1 : node->route->options.connections;
   lk_pipe *pipe = key && count > 1 ? pipe_at(node, lk_slot_of(*key) % count) : NULL;
   return pipe ? pipe : atomic_load(&node->pipes[0]);
 }
@@ -312,6 +314,39 @@ void lk_route_free(lk_route *route) {
 lk_hop lk_route_to(lk_route *route, const lk_bytes *key) {
   lk_node *node = route->topology->node_of(route, key);
   return (lk_hop){.pipe = lk_node_pipe_of(node, key), .node = node};
+}
+
+/* ---- two connections, for a crowd ---- */
+
+static void heard_pong(void *user, lk_answer *answer) {
+  (void)user;
+  freeReplyObject(answer->reply);
+}
+
+/* Nobody waits for the second connection: calls go over the first until it is up. */
+static void bring_up_second(lk_node *node) {
+  const lk_bytes argv[] = {lk_bytes_of("PING")};
+  lk_pipe *second = pipe_at(node, 1);
+  int64_t deadline_us = lk_clock_us() + node->route->options.command_us;
+  lk_request *request = second ? lk_request_new(argv, 1, false, deadline_us) : NULL;
+  if (request) lk_pipe_send(second, request, heard_pong, NULL);
+}
+
+/* Behind one name may be two servers, if it was changed in between. */
+static bool both_lead_there(lk_node *node) {
+  const lk_pipe *second = atomic_load(&node->pipes[1]);
+  uint64_t place = second ? lk_pipe_place(second) : 0;
+  return place != 0 && place == lk_pipe_place(atomic_load(&node->pipes[0]));
+}
+
+void lk_hop_claim(lk_hop *hop, const lk_bytes *key, bool blocks, lk_claim *claim) {
+  lk_node *node = hop->node;
+  if (claim->lanes || !key || !node->route->adapts) return;
+  bool both = both_lead_there(node);
+  unsigned index = lk_lanes_enter(&node->lanes, lk_slot_of(*key), both, blocks, claim);
+  hop->pipe = atomic_load(&node->pipes[index]);
+  if (!blocks || both || !lk_pipe_is_crowded(hop->pipe, lk_clock_us())) return;
+  bring_up_second(node);
 }
 
 bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,

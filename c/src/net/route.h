@@ -18,8 +18,9 @@ typedef struct lk_route_options {
   const lk_conn_settings *settings; /* of the URL; lives as long as the route */
   int64_t command_us;
   int64_t poll_us;
-  int poller;         /* as of lk_pipe_poller() */
-  size_t connections; /* to each node, 1 to LK_CONNECTIONS_MAX */
+  int poller; /* as of lk_pipe_poller() */
+  size_t
+      connections; /* to each node, 1 to LK_CONNECTIONS_MAX; 0: one, and another where callers crowd */
   /* NULL, or called before a server that was no master yet is used as one: what is sent first on this
    * pipe reaches it before anything else. */
   void (*prepare)(void *user, lk_pipe *pipe);
@@ -53,6 +54,9 @@ typedef struct lk_hop {
 
 /* To the server of this key; of NULL: to any that takes writes. */
 lk_hop lk_route_to(lk_route *route, const lk_bytes *key);
+/* The connection of the next copy of a call, in hop->pipe; what it counts is in *claim until its request ends. blocks:
+ * somebody waits for it, so that it may go over the second connection. */
+void lk_hop_claim(lk_hop *hop, const lk_bytes *key, bool blocks, lk_claim *claim);
 /* Was it not answered by who it concerns (MOVED, ASK, a replica)? Then *hop says where to send it again. An
  * answer that was sent around too often, or until the deadline, loses its reply, and says so. */
 bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,

@@ -14,6 +14,7 @@ struct lk_node {
   lk_route *route;
   lk_target target;
   _Atomic(lk_pipe *) pipes[LK_CONNECTIONS_MAX]; /* as many as the options say; NULL until needed */
+  lk_lanes lanes;                               /* where there are two for a crowd */
   atomic_bool master;
   atomic_bool prepared; /* since it is a master */
   bool seed;            /* of the URL: it may be a name, behind which there is always somebody */
@@ -36,6 +37,7 @@ struct lk_route {
   const lk_topology *topology;
   lk_route_options options;
   lk_keeper *keeper;
+  bool adapts; /* two connections to a node where callers crowd, else one */
   atomic_bool opening;
   atomic_bool shut;
   atomic_bool sharded;

@@ -140,7 +140,7 @@ static lk_node *cluster_choose(lk_cluster *c) {
   for (size_t i = 0; i < count && c->tried < 2; i++) {
     lk_node *node = lk_route_at(&c->route, (turn + i) % count);
     lk_pipe *pipe = atomic_load(&node->pipes[0]);
-    if (node != c->asked && pipe && lk_pipe_is_up(pipe)) return node;
+    if (node != c->asked && pipe && lk_pipe_place(pipe) != 0) return node;
   }
   /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): the nodes of the URL stay */
   return lk_route_at(&c->route, turn % count);

@@ -334,7 +334,7 @@ static void lose_a_permit(bool starves) {
   fake_answer(fix.server, taking, "*2\r\n:1\r\n:4\r\n");
   UNTIL(atomic_load(&fix.stopped));
   if (!starves) fake_refuse(fix.server, true);
-  UNTIL(starves || !lk_pipe_is_up(pipe));
+  UNTIL(starves || lk_pipe_place(pipe) == 0);
   go_on();
   pthread_join(closer, NULL);
   fix.client = NULL;
