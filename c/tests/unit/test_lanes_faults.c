@@ -116,7 +116,7 @@ static void note_end(lk_op *op, lk_status status, const lk_error *error, void *u
 static void a_lock_stays_there_also_while_a_call_that_was_given_up_may_run(void **state) {
   (void)state;
   lk_op *op;
-  call undo, b;
+  call undo, b, c;
   lk_status ended = LK_OK;
   lk_lock *lock = kit_lock(client, LK_LOCK, "a", NULL);
   lk_caller *caller = kit_caller(client);
@@ -126,10 +126,12 @@ static void a_lock_stays_there_also_while_a_call_that_was_given_up_may_run(void 
   suppose_a_crowd();
   const int first = begin(&b, "b");
   await_the_second();
+  assert_int_equal(begin(&c, "c"), first); /* the next that chooses takes the second */
   assert_int_equal(begin(&undo, "a"), first);
   assert_int_equal(acquire.link, first);
   fake_answer(server, acquire, "*2\r\n:0\r\n:100\r\n");
   end(&b);
+  end(&c);
   end(&undo);
   while (ended != LK_CANCELLED) lk_client_dispatch(client);
   lk_caller_free(caller);

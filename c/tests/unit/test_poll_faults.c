@@ -10,7 +10,10 @@
 #include <time.h>
 
 #include "fake.h"
+#include "harness/client.h"
 #include "kit.h"
+#include "net/pipe_drive.h"
+#include "os/clock.h"
 
 enum { HANG_UPS = 5, LATE = 3 /* pauses */ };
 
@@ -139,10 +142,68 @@ static void a_lost_connection_is_left_to_who_reads_it(void **state) {
   fake_close(server);
 }
 
+/* ----------------------------------------------------------------------- a processor that was lent -- */
+
+enum { LENT_US = 1000, NEAR_US = 50 };
+
+static atomic_int lends_for_us;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+/* Another program has the processor meanwhile. */
+int __wrap_sched_yield(void) {
+  const struct timespec lent = {.tv_nsec = 1000L * atomic_load(&lends_for_us)};
+  if (is_caller && lent.tv_nsec > 0) nanosleep(&lent, NULL);
+  return __real_sched_yield();
+}
+
+/* How long the next call would look for its reply; *since_us: how long after the loan that is. */
+static int64_t looks_us(lk_pipe *pipe, int64_t *since_us) {
+  lk_mutex_lock(&pipe->mutex);
+  pipe->trip_us = NEAR_US;
+  const int64_t us = lk_pipe_looks_us(pipe);
+  *since_us = lk_clock_us() - pipe->robbed_us;
+  lk_mutex_unlock(&pipe->mutex);
+  return us;
+}
+
+static void call_once(fake *server, lk_client *client) {
+  pthread_t thread;
+  fake_command command = begin_reading(server, client, &thread);
+  kit_pause();
+  fake_answer(server, command, "*1\r\n:0\r\n");
+  pthread_join(thread, NULL);
+}
+
+/* Who has just lost its processor by looking sleeps for its replies, for a while. */
+static void nobody_looks_where_others_take_the_processor(void **state) {
+  (void)state;
+  enum { TRIES = 50, SOON_US = 50 * 1000 };
+  int64_t since_us = INT64_MAX, us = -1;
+  fake *server = fake_open();
+  prompt = true;
+  lk_client *client = kit_client(fake_url(server), NULL);
+  lk_pipe *pipe = lk_route_to(client->route, NULL).pipe;
+  assert_int_equal(looks_us(pipe, &since_us), 2 * NEAR_US);
+  lends_for_us = LENT_US;
+  for (int i = 0; i < TRIES && since_us > SOON_US; i++) {
+    call_once(server, client);
+    us = looks_us(pipe, &since_us);
+  }
+  assert_true(since_us <= SOON_US);
+  assert_int_equal(us, 0);
+  UNTIL(looks_us(pipe, &since_us) == 2 * NEAR_US);
+  assert_true(since_us >= 2 * SOON_US);
+  lk_client_close(client);
+  fake_close(server);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nobody_polls_what_another_has_closed),
       cmocka_unit_test(a_lost_connection_is_left_to_who_reads_it),
+      cmocka_unit_test(nobody_looks_where_others_take_the_processor),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
