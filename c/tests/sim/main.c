@@ -44,6 +44,7 @@ static const char usage[] =
     "  --forks          processes fork: a child has nothing of its parent's client, and one of its "
     "own\n"
     "                   works\n"
+    "  --crowd          clients open a second connection to each server by themselves\n"
     "  --kind K         of locks, in lock and async: lock, mutex, fenced, fair, rw (the seed "
     "chooses; "
     "the\n"
@@ -111,20 +112,32 @@ static void read_options(int argc, char **argv, wish *w) {
     INTO,
     REPLAY,
     TOLD,
+    CROWD,
     HELP
   };
-  static const struct option known[] = {
-      {"seed", 1, NULL, SEED},       {"seeds", 1, NULL, SEEDS},
-      {"for", 1, NULL, FOR},         {"story", 1, NULL, STORY_OF},
-      {"seconds", 1, NULL, SECONDS}, {"profile", 1, NULL, PROFILE},
-      {"work", 1, NULL, WORK},       {"topology", 1, NULL, TOPOLOGY},
-      {"busy", 0, NULL, BUSY},       {"forks", 0, NULL, FORKS},
-      {"kind", 1, NULL, KIND},       {"scripts", 1, NULL, SCRIPTS},
-      {"jobs", 1, NULL, JOBS},       {"repeat", 1, NULL, REPEAT},
-      {"hunt", 0, NULL, HUNT},       {"each", 0, NULL, EACH},
-      {"shrink", 1, NULL, SHRINK},   {"into", 1, NULL, INTO},
-      {"replay", 1, NULL, REPLAY},   {"told", 0, NULL, TOLD},
-      {"help", 0, NULL, HELP},       {NULL, 0, NULL, 0}};
+  static const struct option known[] = {{"seed", 1, NULL, SEED},
+                                        {"seeds", 1, NULL, SEEDS},
+                                        {"for", 1, NULL, FOR},
+                                        {"story", 1, NULL, STORY_OF},
+                                        {"seconds", 1, NULL, SECONDS},
+                                        {"profile", 1, NULL, PROFILE},
+                                        {"work", 1, NULL, WORK},
+                                        {"topology", 1, NULL, TOPOLOGY},
+                                        {"busy", 0, NULL, BUSY},
+                                        {"forks", 0, NULL, FORKS},
+                                        {"kind", 1, NULL, KIND},
+                                        {"scripts", 1, NULL, SCRIPTS},
+                                        {"jobs", 1, NULL, JOBS},
+                                        {"repeat", 1, NULL, REPEAT},
+                                        {"hunt", 0, NULL, HUNT},
+                                        {"each", 0, NULL, EACH},
+                                        {"shrink", 1, NULL, SHRINK},
+                                        {"into", 1, NULL, INTO},
+                                        {"replay", 1, NULL, REPLAY},
+                                        {"told", 0, NULL, TOLD},
+                                        {"crowd", 0, NULL, CROWD},
+                                        {"help", 0, NULL, HELP},
+                                        {NULL, 0, NULL, 0}};
   int c;
   while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
     switch (c) {
@@ -148,6 +161,7 @@ static void read_options(int argc, char **argv, wish *w) {
       break;
     case BUSY: w->options.busy = true; break;
     case FORKS: w->options.forks = true; break;
+    case CROWD: w->options.crowd = true; break;
     case KIND:
       if (!world_find_kind(optarg, &w->options.kind)) misuse("no such kind:", optarg);
       break;

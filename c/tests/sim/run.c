@@ -133,6 +133,7 @@ static void print_again(const world_options *options) {
   if (options->topology) printf(" --topology %s", topology_name(options->topology));
   if (options->busy) printf(" --busy");
   if (options->forks) printf(" --forks");
+  if (options->crowd) printf(" --crowd");
   if (options->kind) printf(" --kind %s", world_kind_name(options->kind));
   if (options->script_dir) printf(" --scripts %s", options->script_dir);
   printf("\n");

@@ -127,6 +127,7 @@ static bool write_file(const shrinking *s, const char *path, const char *text) {
   if (s->options.work) fprintf(f, "work %s\n", s->options.work);
   if (s->options.busy) fprintf(f, "busy yes\n");
   if (s->options.forks) fprintf(f, "forks yes\n");
+  if (s->options.crowd) fprintf(f, "crowd yes\n");
   if (s->options.kind) fprintf(f, "kind %s\n", world_kind_name(s->options.kind));
   if (s->options.topology) fprintf(f, "topology %s\n", topology_name(s->options.topology));
   write_mask(f, &s->mask);
@@ -202,6 +203,8 @@ static bool read_line(FILE *f, const char *line, kept *k) {
     k->options.busy = true;
   } else if (strcmp(word, "forks") == 0) {
     k->options.forks = true;
+  } else if (strcmp(word, "crowd") == 0) {
+    k->options.crowd = true;
   } else if (strcmp(word, "kind") == 0) {
     return world_find_kind(value, &k->options.kind);
   } else if (strcmp(word, "only") == 0) {

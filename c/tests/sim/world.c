@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "faults.h"
+#include "harness/client.h"
 #include "net.h"
+#include "net/pipe_drive.h"
 #include "seam.h"
 
 enum { PROCESSES = 128, LOOK_NS = 50000000 };
@@ -137,11 +139,20 @@ void world_sleep_us(int64_t us) { sched_sleep_us(us); }
 void world_client_options(lk_client_options *o) {
   o->script_dir = world.options->script_dir;
   o->connections = world_between(1, 3);
+  if (world.options->crowd) o->connections = 0;
   o->callbacks = world_chance(50) ? LK_ON_BACKGROUND : LK_ON_DISPATCH;
   if (world_chance(30)) o->recheck_ms = 2000;
   if (world_chance(15)) o->no_load = true;
   if (world_chance(15)) o->lazy = true;
   if (world_chance(20)) o->poll_us = -1;
+}
+
+/* What a thousand calls beside others come to: the next that blocks has a second connection made to its server. */
+static void world_crowd(lk_client *client) {
+  for (size_t i = 0; i < lk_route_count(client->route); i++) {
+    lk_pipe *pipe = lk_node_pipe(lk_route_at(client->route, i));
+    if (pipe) atomic_store(&pipe->crowd_us, 1);
+  }
 }
 
 lk_client *world_open_client(int server, const lk_client_options *options) {
@@ -151,6 +162,7 @@ lk_client *world_open_client(int server, const lk_client_options *options) {
     lk_error error = {.status = LK_OK};
     lk_client *client = NULL;
     lk_status status = lk_client_open(url, options, &client, &error);
+    if (status == LK_OK && world.options->crowd) world_crowd(client);
     if (status == LK_OK) {
       world.clients++;
       return client;

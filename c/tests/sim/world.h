@@ -62,9 +62,10 @@ typedef struct world_options {
   profile profile;
   const char *work; /* the name of a workload; NULL: the seed chooses */
   topology topology;
-  bool busy;              /* threads are put aside, and messages are behind replies */
-  bool forks;             /* processes fork */
-  lk_kind kind;           /* of locks, where the seed would choose; 0: it does */
+  bool busy;    /* threads are put aside, and messages are behind replies */
+  bool forks;   /* processes fork */
+  bool crowd;   /* clients take their callers for a crowd, which has a second connection */
+  lk_kind kind; /* of locks, where the seed would choose; 0: it does */
   const char *script_dir; /* NULL: the scripts that are built in */
   const decide_mask *mask;
 } world_options;

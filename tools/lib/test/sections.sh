@@ -234,6 +234,7 @@ section_sim() {
     check "on a cluster: $work" "$LK_BUILD/tests/sim" --topology cluster --work "$work" --seeds 1..20
   done
   check 'on a busy machine' "$LK_BUILD/tests/sim" --busy --seeds 1..200
+  check 'second connections' "$LK_BUILD/tests/sim" --crowd --busy --seeds 1..100
   check 'children of fork()' "$LK_BUILD/tests/sim" --forks --work lock --seeds 1..10
   seed=$(first_fresh_seed)
   half=$((seeds / 2))
