@@ -9,14 +9,23 @@ local stack = {}
 -- What the server calls the text of a script, and that of functions.
 stack.SOURCES = { ['@user_script'] = true, ['@user_function'] = true }
 
----How many functions there are from the caller of this one to the bottom, itself included.
+---How many functions there are from the caller of this one to the bottom, itself included. Lua
+---comes to a level from the top, by one step for each: so few levels are asked for.
 ---@return integer
 function stack.height()
-  local level = 2
-  while debug.getinfo(level, 'l') do
-    level = level + 1
+  local there, beyond = 1, 2
+  while debug.getinfo(beyond, 'l') do
+    there, beyond = beyond, beyond * 2
   end
-  return level - 2
+  while beyond - there > 1 do
+    local middle = math.floor((there + beyond) / 2)
+    if debug.getinfo(middle, 'l') then
+      there = middle
+    else
+      beyond = middle
+    end
+  end
+  return there - 1
 end
 
 local height = stack.height
