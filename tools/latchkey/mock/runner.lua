@@ -114,11 +114,13 @@ local function failing_line(world, before, ...)
   while #world.outbox > before.messages do
     table.remove(world.outbox)
   end
+  world.is_traced = true
   debug.sethook(function()
     line = script_line(2) or line
   end, '', 1)
   attempt(world, ...)
   debug.sethook(hook, mask, count)
+  world.is_traced = false
   return line
 end
 
