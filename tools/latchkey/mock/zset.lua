@@ -33,15 +33,25 @@ function zset.score(entries, member)
   return place and entries[place][2]
 end
 
+---@return table<string, number> scores by member, where those of many are asked for
+function zset.scores(entries)
+  local by_member = {}
+  for i = 1, #entries do
+    by_member[entries[i][1]] = entries[i][2]
+  end
+  return by_member
+end
+
 local function is_before(entry, member, score)
   return entry[2] < score or (entry[2] == score and entry[1] < member)
 end
 
 ---Changes the array: the member has this score. A server keeps no minus zero in a small set.
-function zset.set(entries, member, score)
-  local old = zset.place(entries, member)
-  if old then
-    table.remove(entries, old)
+---@param is_new boolean the array does not have the member yet
+---@return number score that is kept
+function zset.set(entries, member, score, is_new)
+  if not is_new then
+    table.remove(entries, zset.place(entries, member))
   end
   local place, last = 1, #entries
   while place <= last do
@@ -52,7 +62,9 @@ function zset.set(entries, member, score)
       last = middle - 1
     end
   end
-  table.insert(entries, place, { member, score == 0 and 0 or score })
+  local kept = score == 0 and 0 or score
+  table.insert(entries, place, { member, kept })
+  return kept
 end
 
 ---A reply: members, each followed by its score where asked for.

@@ -65,14 +65,15 @@ end
 -- How many entries were added, how many were changed, and the last score that was set.
 local function add_entries(new, options, entries)
   local added, changed, last = 0, 0, nil
+  local known = zset.scores(new)
   for _, entry in ipairs(entries) do
-    local member, old = entry[1], zset.score(new, entry[1])
+    local member, old = entry[1], known[entry[1]]
     local score, bad = new_score(options, old, entry[2])
     if bad then
       return nil, bad
     end
     if score and score ~= old then
-      zset.set(new, member, score)
+      known[member] = zset.set(new, member, score, not old)
       added = added + (old and 0 or 1)
       changed = changed + (old and 1 or 0)
     end
