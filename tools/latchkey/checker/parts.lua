@@ -10,6 +10,8 @@ local NEAR_MS = 1e9
 -- What is longer ago is as if it were so long ago: longer than any lease of a model.
 local PAST_MS = 400
 
+local byte, sort = string.byte, table.sort
+
 local parts = { START_MS = START_MS }
 
 local sized, new_table = pcall(require, 'table.new')
@@ -34,24 +36,29 @@ end
 local Pool = {}
 Pool.__index = Pool
 
-local function by_kind_and_value(a, b)
-  if type(a) == type(b) then
-    return a < b
-  end
-  return type(a) == 'number'
-end
-
----The names of a table in one order. Names that begin with NUL are remembered values and no data:
----keys, fields and what models note may have any other name.
+---The names of a table in one order, numbers first. Names that begin with NUL are remembered values
+---and no data: keys, fields and what models note may have any other name.
 local function sorted_names(data)
-  local names = {}
+  local numbers, texts, n, m = {}, {}, 0, 0
   for name in pairs(data) do
-    if type(name) ~= 'string' or name:byte() ~= 0 then
-      names[#names + 1] = name
+    local kind = type(name)
+    if kind == 'number' then
+      n = n + 1
+      numbers[n] = name
+    elseif kind ~= 'string' or byte(name) ~= 0 then
+      m = m + 1
+      texts[m] = name
     end
   end
-  table.sort(names, by_kind_and_value)
-  return names
+  sort(texts)
+  if n == 0 then
+    return texts
+  end
+  sort(numbers)
+  for i = 1, m do
+    numbers[n + i] = texts[i]
+  end
+  return numbers
 end
 parts.sorted_names = parts.interpreted(sorted_names)
 
