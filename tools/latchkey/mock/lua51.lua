@@ -45,6 +45,9 @@ end
 
 local ffi = require('ffi')
 
+-- Not as methods, which are the script's while it runs: those that are made here.
+local find, gsub, match, sub = string.find, string.gsub, string.match, string.sub
+
 pcall(ffi.cdef, 'int snprintf(char *buffer, size_t size, const char *format, ...);')
 
 local SIZE = 512
@@ -81,7 +84,7 @@ local INTEGERS = { c = true, d = true, i = true, o = true, u = true, x = true, X
 
 -- What only LuaJIT takes for a number.
 local function is_of_jit(text)
-  return text:find('^%s*[-+]?0[bB]')
+  return find(text, '^%s*[-+]?0[bB]')
 end
 
 -- A number as C reads it: a NaN has the sign of its text, which LuaJIT drops.
@@ -90,22 +93,22 @@ local function signed(text, number)
   if number == number then
     return number
   end
-  return text:find('^%s*%-') and MINUS_NAN or -MINUS_NAN
+  return find(text, '^%s*%-') and MINUS_NAN or -MINUS_NAN
 end
 
 -- An exponent beyond those that LuaJIT reads.
 local function far(text)
-  local sign, digits, minus = text:match('^%s*([-+]?)(%d*%.?%d*)[eE]([-+]?)%d+%s*$')
-  if not digits or not digits:find('%d') then
+  local sign, digits, minus = match(text, '^%s*([-+]?)(%d*%.?%d*)[eE]([-+]?)%d+%s*$')
+  if not digits or not find(digits, '%d') then
     return nil
   end
-  local value = digits:find('[1-9]') and minus ~= '-' and math.huge or 0
+  local value = find(digits, '[1-9]') and minus ~= '-' and math.huge or 0
   return sign == '-' and -value or value
 end
 
 -- Most texts are integers, which need no second look. 14 digits are exact.
 local function is_plain_text(value)
-  return type(value) == 'string' and #value <= 14 and value:find('^[1-9]%d*$')
+  return type(value) == 'string' and #value <= 14 and find(value, '^[1-9]%d*$')
 end
 
 local function number_of_text(value)
@@ -129,7 +132,7 @@ function lua51.base.tonumber(...)
   if base == nil and (type(value) == 'number' or is_plain_text(value)) then
     return tonumber(value)
   elseif type(value) == 'string' then
-    value = value:match('^%Z*') -- C's text ends at its first NUL
+    value = match(value, '^%Z*') -- C's text ends at its first NUL
   end
   if base ~= nil then
     base = as_int(lua51.base.tonumber(base) or wrong(2, 'tonumber', 'number', type(base), 3))
@@ -158,11 +161,11 @@ local function convert(spec, kind, list, place)
       wrong(place + 1, 'format', 'string', type_name(list, place), 4)
     end
     value = lua51.base.tostring(value)
-    if kind == 's' and (spec:find('%.') or #value < 100) then
-      value = value:match('^%Z*') -- C's text ends at its first NUL
+    if kind == 's' and (find(spec, '%.') or #value < 100) then
+      value = match(value, '^%Z*') -- C's text ends at its first NUL
     end
     if kind == 'q' then
-      return '"' .. value:gsub('[%z"\\\n\r]', QUOTED) .. '"'
+      return '"' .. gsub(value, '[%z"\\\n\r]', QUOTED) .. '"'
     end
     return string.format(spec .. kind, value)
   elseif not INTEGERS[kind] and not FLOATS[kind] then
@@ -190,14 +193,14 @@ function lua51.string.format(...)
   local list, place, out, at = { n = select('#', ...) - 1, select(2, ...) }, 0, {}, 1
   format = lua51.base.tostring(format)
   while true do
-    local found = format:find('%', at, true)
-    out[#out + 1] = format:sub(at, (found or 0) - 1)
+    local found = find(format, '%', at, true)
+    out[#out + 1] = sub(format, at, (found or 0) - 1)
     if not found then
       return table.concat(out)
-    elseif format:sub(found + 1, found + 1) == '%' then
+    elseif sub(format, found + 1, found + 1) == '%' then
       out[#out + 1], at = '%', found + 2
     else
-      local flags, width, dot, precision, kind = format:match('^%%([-+ #0]*)(%d*)(%.?)(%d*)(.?)',
+      local flags, width, dot, precision, kind = match(format, '^%%([-+ #0]*)(%d*)(%.?)(%d*)(.?)',
         found)
       if #flags > 5 then
         error('invalid format (repeated flags)', 2)
@@ -412,7 +415,7 @@ for name, places in pairs({ len = 1, lower = 1, upper = 1, reverse = 1, rep = 1,
 end
 
 -- So do those that a table or a function gives for a match.
-local gsub = lua51.string.gsub
+local spelling_gsub = lua51.string.gsub
 function lua51.string.gsub(...)
   local list = { n = select('#', ...), ... }
   local with = list[3]
@@ -420,15 +423,15 @@ function lua51.string.gsub(...)
     return type(value) == 'number' and spelled(value) or value, ...
   end
   if type(with) == 'table' then
-    list[3] = function(match)
-      return spell(with[match])
+    list[3] = function(found)
+      return spell(with[found])
     end
   elseif type(with) == 'function' then
     list[3] = function(...)
       return spell(with(...))
     end
   end
-  return gsub(unpack(list, 1, list.n))
+  return spelling_gsub(unpack(list, 1, list.n))
 end
 
 -- A number that is thrown without its place stays one.

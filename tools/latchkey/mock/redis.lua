@@ -29,7 +29,11 @@ local function to_arguments(run, argv, argc)
   end
 end
 
-local function execute_plain(world, argc, argv)
+local function failure(err)
+  return { err = convert.error_text(err), ignore_error_stats_update = true }
+end
+
+local function execute(world, argc, argv)
   local run = world.run
   local reply
   local err = to_arguments(run, argv, argc)
@@ -39,25 +43,26 @@ local function execute_plain(world, argc, argv)
   if err and is_finding(err) then
     run.finding = run.finding or err
   end
-  return reply, err
+  return reply, err and failure(err)
 end
 
--- Where the script's last line is looked for, at each instruction, those of the mock are let through.
-local function execute(world, argc, argv)
-  if not world.is_traced then
-    return execute_plain(world, argc, argv)
+-- The mock's own code has this Lua's methods of texts, not those that runner.lua gives the script;
+-- and where the script's last line is looked for at each instruction, it is let through.
+local shared = getmetatable('')
+
+local function outside(world, argc, argv)
+  local methods, hook, mask, count = shared.__index, nil, nil, nil
+  if world.is_traced then
+    hook, mask, count = debug.gethook()
+    debug.sethook()
   end
-  local hook, mask, count = debug.gethook()
-  debug.sethook()
-  local reply, err = execute_plain(world, argc, argv)
+  shared.__index = string
+  local reply, err = execute(world, argc, argv)
+  shared.__index = methods
   if hook then
     debug.sethook(hook, mask, count)
   end
   return reply, err
-end
-
-local function failure(err)
-  return { err = convert.error_text(err), ignore_error_stats_update = true }
 end
 
 -- "-CODE text" and "CODE text" keep their code; a single word is no code, and gets one.
@@ -138,15 +143,15 @@ end
 return function(world)
   return {
     call = function(...)
-      local reply, err = execute(world, select('#', ...), { ... })
+      local reply, err = outside(world, select('#', ...), { ... })
       if err then
-        error(failure(err), 0)
+        error(err, 0)
       end
       return reply
     end,
     pcall = function(...)
-      local reply, err = execute(world, select('#', ...), { ... })
-      return err and failure(err) or reply
+      local reply, err = outside(world, select('#', ...), { ... })
+      return err or reply
     end,
     error_reply = error_reply,
     status_reply = status_reply,
