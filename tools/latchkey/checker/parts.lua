@@ -10,7 +10,7 @@ local NEAR_MS = 1e9
 -- What is longer ago is as if it were so long ago: longer than any lease of a model.
 local PAST_MS = 400
 
-local byte, sort = string.byte, table.sort
+local byte, format, sort = string.byte, string.format, table.sort
 
 local parts = { START_MS = START_MS }
 
@@ -67,47 +67,63 @@ local function quoted(text)
   return '"' .. (text:find('"', 1, true) and text:gsub('"', '""') or text) .. '"'
 end
 
-local function write(data, out)
+local function plain_text(data)
   local kind = type(data)
-  if kind == 'string' then
-    out[#out + 1] = quoted(data)
-  elseif kind == 'number' then
-    out[#out + 1] = ('%.17g'):format(data)
-  elseif kind == 'table' then
-    out[#out + 1] = '{'
-    for _, name in ipairs(sorted_names(data)) do
-      out[#out + 1] = (type(name) == 'number' and name or quoted(name)) .. '='
-      write(data[name], out)
-      out[#out + 1] = ','
+  return kind == 'string' and quoted(data) or kind == 'number' and format('%.17g', data)
+    or tostring(data)
+end
+
+-- Appends to a list of n pieces, and says how many there are then.
+local function write(data, out, n)
+  out[n + 1] = '{'
+  n = n + 1
+  local names = sorted_names(data)
+  for i = 1, #names do
+    local name, value = names[i], data[names[i]]
+    out[n + 1] = type(name) == 'number' and name or quoted(name)
+    out[n + 2] = '='
+    if type(value) == 'table' and next(value) ~= nil then
+      n = write(value, out, n + 2)
+    elseif type(value) == 'table' then
+      n = n + 3
+      out[n] = '{}'
+    else
+      n = n + 3
+      out[n] = plain_text(value)
     end
-    out[#out + 1] = '}'
-  else
-    out[#out + 1] = tostring(data)
+    n = n + 1
+    out[n] = ','
   end
+  out[n + 1] = '}'
+  return n + 1
 end
 
 ---One text for equal data, and another for other data.
 ---@return string
 function parts.text(data)
+  if type(data) ~= 'table' then
+    return plain_text(data)
+  end
   local out = {}
-  write(data, out)
+  write(data, out, 0)
   return table.concat(out)
 end
 
----A copy that may be changed.
-function parts.copy(data)
-  if type(data) ~= 'table' then
-    return data
-  end
+local function copy(data)
   local new = {}
   for name, value in pairs(data) do
-    if type(name) ~= 'string' or name:byte() ~= 0 then
-      new[name] = parts.copy(value)
+    if type(name) ~= 'string' or byte(name) ~= 0 then
+      new[name] = type(value) == 'table' and copy(value) or value
     end
   end
   return new
 end
-parts.interpreted(parts.copy)
+parts.interpreted(copy)
+
+---A copy that may be changed.
+function parts.copy(data)
+  return type(data) == 'table' and copy(data) or data
+end
 
 ---A table with the same members.
 parts.shallow = parts.interpreted(function(data)

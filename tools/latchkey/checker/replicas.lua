@@ -39,10 +39,7 @@ local function kept(steps, back)
   return steps.pool:part(back)
 end
 
----The server is about to write.
----@param letter string|false of the client, if this is the connection that it has now
----@return table part
-function replicas.written(steps, state, letter)
+local function after_write(steps, state, letter)
   local back = parts.copy(state[steps.BACK].data)
   for r, lack in ipairs(back.lacks) do
     back.lacks[r] = math.min(lack + 1, LAG)
@@ -55,6 +52,24 @@ function replicas.written(steps, state, letter)
   end
   table.insert(back.log, 1, parts.copy(state[steps.KEYS].data))
   return kept(steps, back)
+end
+
+-- What becomes of a part, remembered by it: nothing else than what `name` has decides it.
+local function remembered(part, name, make, ...)
+  local known = part.memo[name]
+  if not known then
+    known = make(...)
+    part.memo[name] = known
+  end
+  return known
+end
+
+---The server is about to write.
+---@param letter string|false of the client, if this is the connection that it has now
+---@return table part
+function replicas.written(steps, state, letter)
+  local name = ('written %d %s'):format(state[steps.KEYS].id, letter or '')
+  return remembered(state[steps.BACK], name, after_write, steps, state, letter)
 end
 
 -- So many have the last write of this client's connection. Those that lack least, so that what the
@@ -120,11 +135,19 @@ local function reconnect(c, role)
   faults.of_client.request.strike(c)
 end
 
+-- The keyspace of a replica that lacks so many writes.
+local function keys_of(steps, state, lost)
+  local present = state[steps.KEYS].data
+  local old = lost == 0 and present or state[steps.BACK].data.log[lost]
+  return steps.server:keyspace(parts.copy(left_of(steps, old, present)))
+end
+
 -- It takes a third of a lease until the replica is the server.
-local function taken_over(steps, state, keyspace)
+local function taken_over(steps, state, lost)
   local behind, took = steps.limits.behind or 0, steps.limits.third
   local new = { [steps.PHASE] = state[steps.PHASE], [steps.BACK] = up_to_date(steps) }
-  local keys = steps.server:keyspace(parts.copy(left_of(steps, keyspace, state[steps.KEYS].data)))
+  local name = ('lost %d %d'):format(state[steps.KEYS].id, lost)
+  local keys = remembered(state[steps.BACK], name, keys_of, steps, state, lost)
   new[steps.KEYS] = steps.server:shift(keys, took - behind)
   new[steps.GHOST] = steps.pool:shift(state[steps.GHOST], took - behind)
   for i = 1, steps.n do
@@ -149,8 +172,7 @@ function replicas.fail_over(steps, state, emit)
   local back = state[steps.BACK].data
   local most = back.lacks[steps.limits.latest and 1 or #back.lacks]
   for lost = 0, most do
-    local keyspace = lost == 0 and state[steps.KEYS].data or back.log[lost]
-    emit('!failover' .. (lost ~= 1 and lost or ''), taken_over(steps, state, keyspace))
+    emit('!failover' .. (lost ~= 1 and lost or ''), taken_over(steps, state, lost))
   end
 end
 

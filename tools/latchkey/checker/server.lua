@@ -341,6 +341,16 @@ function Server:words_of(call, letter)
   return keys_of(self, call, args, target), args
 end
 
+-- What is looked for wherever a call is tried, as text.
+local function said_by(result)
+  local text = result.text
+  if not text then
+    text = { answer = parts.text({ result.raw }), messages = parts.text(result.messages) }
+    result.text = text
+  end
+  return text
+end
+
 -- Does a call do the same with other data, so much later?
 ---@param there fun(data: table): table the data as it is there
 ---@param back fun(data: table): table the opposite
@@ -353,9 +363,10 @@ local function does_same(self, keyspace, call, result, there, back, ms)
   local after = wrote and self:keyspace(back(world:keys())) or keyspace
   -- An error may be an answer that the model gives a meaning.
   local answer = err and err.message or plain(reply, world.null)
+  local said = said_by(result)
   return wrote == result.wrote and after == result.after
-    and parts.text(back({ answer })) == parts.text({ result.raw })
-    and parts.text(back(world:messages())) == parts.text(result.messages)
+    and parts.text(back({ answer })) == said.answer
+    and parts.text(back(world:messages())) == said.messages
 end
 
 local function is_moved(self, keyspace, call, result, ms, letters)
