@@ -41,7 +41,9 @@ end
 function Crontab:call(script, key, args, note)
   self:may_die()
   local reply, err = self.world:eval(script, { key }, args)
-  assert.is_nil(err)
+  if err then
+    error(err.message, 0)
+  end
   if note then
     note(reply)
   end
