@@ -40,15 +40,37 @@ end
 local distribution = (utils.readfile('/etc/os-release') or ''):match('%f[^%z\n]ID=(%l+)')
   or 'debian'
 
--- The package of the distribution that a file belongs to, where dpkg knows.
-local function package_of(file)
+-- What a file may be called in the list of a package: also as before /lib was a link to /usr/lib.
+local function names_of(file)
   local real = path.exists(file) and said('realpath', file)
-  for _, name in ipairs(real and { real:match('[^\n]+'), (real:match('[^\n]+'):gsub('^/usr', '')) }
-    or {}) do
-    local owner = (said('dpkg-query', '-S', name) or ''):match('^([^:\n]+)')
-    local row = owner and said('dpkg-query', '-W', '-f', '${Version} ${Architecture}', owner)
+  real = real and real:match('[^\n]+')
+  return real and { real, (real:gsub('^/usr', '')) } or {}
+end
+
+-- The packages of the distribution that files belong to, where dpkg knows. It goes through the
+-- lists of all packages, and fails when it does not find all.
+---@param files string[]
+---@return table<string, string> owners by the names of files
+local function owners_of(files)
+  local words, owners = { 'dpkg-query -S' }, {}
+  for _, file in ipairs(files) do
+    for _, name in ipairs(names_of(file)) do
+      words[#words + 1] = utils.quote_arg(name)
+    end
+  end
+  local _, _, out = utils.executeex(table.concat(words, ' '))
+  for line in out:gmatch('[^\n]+') do
+    owners[line:match(': (/.*)$') or ''] = line:match('^[^:]+')
+  end
+  return owners
+end
+
+local function package_of(file, owners)
+  for _, name in ipairs(names_of(file)) do
+    local row = owners[name]
+      and said('dpkg-query', '-W', '-f', '${Version} ${Architecture}', owners[name])
     if row then
-      return owner, row:match('^(%S+) (%S+)')
+      return owners[name], row:match('^(%S+) (%S+)')
     end
   end
 end
@@ -59,10 +81,13 @@ local function escaped(text)
   end))
 end
 
+local function file_of(soname)
+  return (said(args.compiler, '-print-file-name=' .. soname) or ''):match('[^\n]+') or ''
+end
+
 -- A library that is found when the file is started.
-local function linked(soname)
-  local found = said(args.compiler, '-print-file-name=' .. soname) or ''
-  local owner, version, arch = package_of(found:match('[^\n]+') or '')
+local function linked(soname, file, owners)
+  local owner, version, arch = package_of(file, owners)
   local component = { type = 'library', name = soname, scope = 'required', ['bom-ref'] = soname }
   if owner then
     component.version = version
@@ -81,8 +106,13 @@ local function add(component)
 end
 
 local headers = assert(said(args.objdump, '-p', args.file), 'objdump cannot read ' .. args.file)
+local sonames, files = {}, {}
 for soname in headers:gmatch('NEEDED%s+(%S+)') do
-  add(linked(soname))
+  sonames[#sonames + 1], files[#files + 1] = soname, file_of(soname)
+end
+local owners = owners_of(files)
+for i, soname in ipairs(sonames) do
+  add(linked(soname, files[i], owners))
 end
 if args.hiredis then
   add({ type = 'library', name = 'hiredis', version = args.hiredis, scope = 'required',
