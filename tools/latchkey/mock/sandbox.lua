@@ -70,6 +70,17 @@ local function guard(self, full)
   return front
 end
 
+-- Full ones that are the same for every server: they keep nothing, and no script can change them.
+local SHARED = {
+  string = pick(string, STRING, lua51.string),
+  table = pick(table, TABLE, lua51.table),
+  coroutine = pick(coroutine, COROUTINE),
+  bit = pick(bit, BIT),
+  cmsgpack = pick(cmsgpack, CMSGPACK),
+  struct = pick(struct, { 'pack', 'size', 'unpack' }),
+}
+SHARED.string.gfind = string.gmatch
+
 -- Compiled loops call no hooks, and a script that never ends has to be stopped by one.
 local function prepare(chunk, env)
   if jit then
@@ -284,21 +295,17 @@ function Sandbox.new(redis, refuse)
 
   globals._G = self.env
   globals.redis = guard(self, redis)
-  globals.string = guard(self, pick(string, STRING, lua51.string))
-  globals.table = guard(self, pick(table, TABLE, lua51.table))
+  for name, full in pairs(SHARED) do
+    globals[name] = guard(self, full)
+  end
   globals.math = guard(self, pick(math, MATH, lua51.math))
-  globals.coroutine = guard(self, pick(coroutine, COROUTINE))
-  globals.bit = guard(self, pick(bit, BIT))
   globals.cjson = guard(self, pick(cjson.new(), CJSON))
-  globals.cmsgpack = guard(self, pick(cmsgpack, CMSGPACK))
-  globals.struct = guard(self, pick(struct, { 'pack', 'size', 'unpack' }))
   local math_behind = self.behind[globals.math]
   math_behind.mod = math.fmod
   function math_behind.random()
     refuse('MOCK math.random is not modelled')
   end
   math_behind.randomseed = math_behind.random
-  self.behind[globals.string].gfind = string.gmatch
 
   function globals.pcall(...)
     return text_of(pcall(...))
