@@ -15,6 +15,7 @@
 #include "os/clock.h"
 #include "os/fork.h"
 #include "os/local.h"
+#include "os/random.h"
 #include "os/sync.h"
 #include "os/thread.h"
 
@@ -161,7 +162,7 @@ static lk_status open_configure(lk_client *client, const char *url,
   if (status != LK_OK) return status;
   client->uuid = strcpy(client->prefix, "lk-") + 3;
   if (!lk_uuid(client->prefix + 3)) {
-    return lk_fail(error, LK_SYSTEM, "the system gave no random numbers: getentropy() failed");
+    return lk_fail(error, LK_SYSTEM, LK_RANDOM_NONE);
   }
   char name[IDENTITY_SIZE];
   write_identity(client->uuid, options->process, options->label, name);

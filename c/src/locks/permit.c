@@ -11,6 +11,7 @@
 #include "locks/permit.h"
 #include "locks/tally.h"
 #include "os/clock.h"
+#include "os/random.h"
 #include "os/sync.h"
 
 enum { LEASE_DEFAULT_MS = 30000 };
@@ -255,7 +256,7 @@ lk_status lk_permit_new(lk_permits *permits, size_t count, lk_permit **out, lk_e
   permit->count = count;
   if (!lk_permit_choose_ids(permit)) {
     free(permit);
-    return lk_fail(error, LK_SYSTEM, "the system gave no random numbers: getentropy() failed");
+    return lk_fail(error, LK_SYSTEM, LK_RANDOM_NONE);
   }
   atomic_init(&permit->refs, 1);
   permit->from = permits;

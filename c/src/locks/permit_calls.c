@@ -9,6 +9,7 @@
 #include "locks/permit.h"
 #include "locks/spans.h"
 #include "os/clock.h"
+#include "os/random.h"
 
 /* ------------------------------------------------------------------------------------ acquire -- */
 
@@ -89,7 +90,7 @@ static lk_status permits_gave(lk_counting *c, lk_status answer, lk_error *error)
   if (lk_permit_choose_ids(a->permit)) {
     return lk_fail(error, LK_BUSY, "it was granted, but the lease ended before that was read");
   }
-  return lk_fail(error, LK_SYSTEM, "the system gave no random numbers: getentropy() failed");
+  return lk_fail(error, LK_SYSTEM, LK_RANDOM_NONE);
 }
 
 static void permits_ended(lk_counting *c, lk_status status) {

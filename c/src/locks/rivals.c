@@ -105,7 +105,8 @@ static void rivals_ask(lk_lock *lock) {
       pipe ? lk_request_new(argv, 4, false, lk_clock_us() + lk_lock_patience_us(lock)) : NULL;
   if (!request) return; /* without memory others go first */
   lk_bytes key = lk_bytes_of(lock->record->name);
-  if (pipe == lk_route_to(client->route, &key).pipe) lk_request_gather(request); /* with the hold */
+  const lk_hop hop = lk_route_to(client->route, &key);
+  if (pipe == hop.pipe && lk_hop_is_only(&hop)) lk_request_gather(request); /* with the hold */
   lk_lock_keep(lock);
   lk_pipe_send(pipe, request, rivals_answered, lock);
 }

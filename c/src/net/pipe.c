@@ -38,15 +38,15 @@ lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
 
 void lk_request_free(lk_request *request) {
   if (!request) return;
-  lk_lanes_leave(&request->claim);
+  lk_tracks_leave(&request->claim);
   lk_traced_drop(request->traced);
   free(request);
 }
 
 void lk_request_claim(lk_request *request, lk_claim *claim) {
   if (request) request->claim = *claim;
-  if (!request) lk_lanes_leave(claim);
-  claim->lanes = NULL;
+  if (!request) lk_tracks_leave(claim);
+  claim->tracks = NULL;
 }
 
 void lk_request_trace(lk_request *request, lk_traced *call) {
@@ -379,6 +379,7 @@ static void pipe_watch(lk_watched *watched, lk_wish *out) {
     out->timer_us = lk_pipe_timer(pipe);
   } else if (!pipe->driving && lk_conn_is_astray(&pipe->conn)) {
     lk_conn_come_back(&pipe->conn, lk_clock_us());
+    lk_pipe_note_place(pipe);
   }
   if (out->driving || (pipe->conn.state == LK_CONN_UP && !pipe->hung_up)) out->fd = pipe->conn.fd;
   int64_t again_us = pipe->hung_up ? lk_clock_us() + HUNG_UP_US : INT64_MAX;
@@ -461,6 +462,8 @@ void lk_pipe_opening(lk_pipe *pipe, bool opening) {
   pipe->opening = opening;
   lk_pipe_let_go(pipe);
 }
+
+void lk_pipe_spare(lk_pipe *pipe) { pipe->spare = true; }
 
 void lk_pipe_shut(lk_pipe *pipe) {
   lk_request *request;

@@ -8,8 +8,8 @@
 #define LK_PIPE_H
 
 #include "net/conn.h"
-#include "net/lanes.h"
 #include "net/trace.h"
+#include "net/tracks.h"
 #include "net/watched.h"
 
 typedef struct lk_pipe lk_pipe;
@@ -47,7 +47,7 @@ void lk_request_hurry(lk_request *request);
 /* It may wait for others, to go out in one piece with them: until lk_pipe_flush(), or until the keeper
  * comes round. Whoever starts it sees to one of both. NULL is fine. */
 void lk_request_gather(lk_request *request);
-/* It counts in its lane until it has ended, and takes that over from here. NULL is fine: it counts no more. */
+/* It counts in its track until it has ended, and takes that over from here. NULL is fine: it counts no more. */
 void lk_request_claim(lk_request *request, lk_claim *claim);
 /* Of one that was not sent. NULL is fine. */
 void lk_request_free(lk_request *request);
@@ -67,6 +67,9 @@ lk_pipe *lk_pipe_new(lk_target *target, int64_t command_us, int64_t poll_us, voi
 lk_pipe *lk_pipe_twin(lk_pipe *pipe, bool *made);
 /* Until the first connection is up, a failure to connect ends what waits for it at once. */
 void lk_pipe_opening(lk_pipe *pipe, bool opening);
+/* There is another connection: what waits for this one ends as `elsewhere` when it cannot be made, and nobody is told
+ * when it is back. Before anything is sent. */
+void lk_pipe_spare(lk_pipe *pipe);
 /* Ends every request with LK_CLOSED, now and later. */
 void lk_pipe_shut(lk_pipe *pipe);
 /* After lk_pipe_shut(): waits until no thread is in lk_pipe_send() any more. The call whose request it sent may have
@@ -106,7 +109,7 @@ bool lk_pipe_distrust(lk_pipe *pipe, int64_t sent_us);
 /* Where the connection leads to: a number for each address; 0: it is not up. */
 uint64_t lk_pipe_place(const lk_pipe *pipe);
 /* Have callers waited for each other so much that a second connection pays? Asks for it once a minute. */
-bool lk_pipe_is_crowded(lk_pipe *pipe, int64_t now_us);
+bool lk_pipe_is_crowded(lk_pipe *pipe);
 
 /* For the keeper. */
 lk_watched *lk_pipe_watched(lk_pipe *pipe);

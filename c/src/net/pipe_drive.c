@@ -59,7 +59,9 @@ static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) LK_REQUI
   bool refused = pipe->conn.state == LK_CONN_DOWN && pipe->conn.refused;
   lk_queue_init(&kept);
   while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
-    if (all || (refused && request->hurried) || now_us >= request->deadline_us) {
+    bool late = now_us >= request->deadline_us;
+    request->answer.elsewhere = pipe->spare && refused && !late;
+    if (all || (refused && request->hurried) || request->answer.elsewhere || late) {
       lk_pipe_finish_unanswered(pipe, request);
     } else {
       lk_queue_push(&kept, request);
@@ -162,11 +164,14 @@ static uint64_t place_of(const lk_conn *conn) {
 
 uint64_t lk_pipe_place(const lk_pipe *pipe) { return atomic_load(&pipe->place); }
 
+void lk_pipe_note_place(lk_pipe *pipe) {
+  atomic_store(&pipe->place, pipe->conn.state == LK_CONN_UP ? place_of(&pipe->conn) : 0);
+}
+
 static void note_up(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_conn *conn = &pipe->conn;
   pipe->up_us = now_us;
-  atomic_store(&pipe->place, place_of(conn));
-  if (conn->lost_us > 0 && conn->target->returned)
+  if (!pipe->spare && conn->lost_us > 0 && conn->target->returned)
     conn->target->returned(conn->target, conn->lost_us);
 }
 
@@ -197,7 +202,7 @@ void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) {
   }
   bool up = conn->state == LK_CONN_UP;
   if (up && !was_up) note_up(pipe, now_us);
-  if (!up && was_up) atomic_store(&pipe->place, 0);
+  if (!up || !was_up) lk_pipe_note_place(pipe);
   if (conn->fd != fd || up != was_up) pipe->poke(pipe->poked);
 }
 

@@ -79,6 +79,7 @@ struct lk_pipe {
   size_t inside; /* threads in lk_pipe_send(), also of calls that have ended */
   lk_cond left;  /* signalled when the last of them leaves a pipe that is shut */
   bool opening;
+  bool spare;
   bool shut;
   bool evicted;    /* others serve what this node did */
   bool distrusted; /* the connection is to be made anew */
@@ -151,6 +152,8 @@ void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* The same, and sends it. false: bytes are left that nobody sends. In a crowd it lets go of the mutex meanwhile. */
 bool lk_pipe_write(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
 
+/* What lk_pipe_place() says may have changed. */
+void lk_pipe_note_place(lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* One round of the driver's work, after a poll() that said `revents`. */
 void lk_pipe_step(lk_pipe *pipe, short revents, int64_t now_us) LK_REQUIRES(pipe->mutex);
 /* When the driver has something to do though nothing arrives. */

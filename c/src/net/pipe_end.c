@@ -56,7 +56,7 @@ void lk_request_tell(lk_request *request, lk_status status) {
 
 void lk_pipe_finish(lk_pipe *pipe, lk_request *request, lk_status status, const char *why) {
   request->answer.status = status;
-  lk_lanes_leave(&request->claim);
+  lk_tracks_leave(&request->claim);
   lk_request_tell(request, status);
   if (why) snprintf(request->answer.why, sizeof request->answer.why, "%s", why);
   if (request->abandoned) {

@@ -28,10 +28,12 @@ void lk_pipe_note_crowd(lk_pipe *pipe, int64_t now_us) {
   pipe->counted = 0;
 }
 
-bool lk_pipe_is_crowded(lk_pipe *pipe, int64_t now_us) {
+bool lk_pipe_is_crowded(lk_pipe *pipe) {
   int64_t crowd_us = atomic_load(&pipe->crowd_us), asked_us = atomic_load(&pipe->asked_us);
-  bool is_news = crowd_us > asked_us && (asked_us == 0 || now_us - asked_us > CROWD_AGAIN_US);
-  return is_news && atomic_compare_exchange_strong(&pipe->asked_us, &asked_us, now_us);
+  if (crowd_us <= asked_us) return false;
+  int64_t now_us = lk_clock_us();
+  bool is_due = asked_us == 0 || now_us - asked_us > CROWD_AGAIN_US;
+  return is_due && atomic_compare_exchange_strong(&pipe->asked_us, &asked_us, now_us);
 }
 
 void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) {

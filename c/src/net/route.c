@@ -192,6 +192,7 @@ static lk_pipe *make_pipe(lk_node *node, size_t index) {
                               route->keeper);
   if (!pipe) return NULL;
   lk_pipe_opening(pipe, atomic_load(&route->opening));
+  if (route->adapts && index > 0) lk_pipe_spare(pipe);
   if (atomic_load(&route->shut)) lk_pipe_shut(pipe);
   lk_pipe_poller(pipe, options->poller);
   lk_keeper_add(route->keeper, lk_pipe_watched(pipe));
@@ -323,30 +324,47 @@ static void heard_pong(void *user, lk_answer *answer) {
   freeReplyObject(answer->reply);
 }
 
-/* Nobody waits for the second connection: calls go over the first until it is up. */
+/* Nobody waits for the second connection: calls go over the first until it is up. One that stands and leads elsewhere
+ * is made anew: the first was, after a fail-over behind a name. */
 static void bring_up_second(lk_node *node) {
   const lk_bytes argv[] = {lk_bytes_of("PING")};
   lk_pipe *second = pipe_at(node, 1);
-  int64_t deadline_us = lk_clock_us() + node->route->options.command_us;
-  lk_request *request = second ? lk_request_new(argv, 1, false, deadline_us) : NULL;
+  if (!second) return;
+  int64_t now_us = lk_clock_us();
+  lk_request *request = lk_request_new(argv, 1, false, now_us + node->route->options.command_us);
+  lk_request_hurry(request);
+  if (lk_pipe_place(second) != 0) lk_pipe_distrust(second, now_us);
   if (request) lk_pipe_send(second, request, heard_pong, NULL);
 }
 
-/* Behind one name may be two servers, if it was changed in between. */
-static bool both_lead_there(lk_node *node) {
-  const lk_pipe *second = atomic_load(&node->pipes[1]);
-  uint64_t place = second ? lk_pipe_place(second) : 0;
-  return place != 0 && place == lk_pipe_place(atomic_load(&node->pipes[0]));
+static lk_second second_of(lk_node *node, bool blocks) {
+  const lk_pipe *pipe = atomic_load(&node->pipes[1]);
+  uint64_t second = pipe ? lk_pipe_place(pipe) : 0;
+  uint64_t first = second != 0 ? lk_pipe_place(atomic_load(&node->pipes[0])) : 0;
+  if (second == 0 || (first != 0 && first != second)) return LK_SECOND_GONE;
+  if (first == 0) return LK_SECOND_STAYS;
+  return blocks ? LK_SECOND_OFFERED : LK_SECOND_OPEN;
 }
 
 void lk_hop_claim(lk_hop *hop, const lk_bytes *key, bool blocks, lk_claim *claim) {
   lk_node *node = hop->node;
-  if (claim->lanes || !key || !node->route->adapts) return;
-  bool both = both_lead_there(node);
-  unsigned index = lk_lanes_enter(&node->lanes, lk_slot_of(*key), both, blocks, claim);
+  if (claim->tracks || !key || !node->route->adapts) return;
+  lk_second second = second_of(node, blocks);
+  unsigned index = lk_tracks_enter(&node->tracks, lk_track_of(*key), second, claim);
   hop->pipe = atomic_load(&node->pipes[index]);
-  if (!blocks || both || !lk_pipe_is_crowded(hop->pipe, lk_clock_us())) return;
-  bring_up_second(node);
+  if (!blocks || second != LK_SECOND_GONE) return;
+  if (lk_pipe_is_crowded(atomic_load(&node->pipes[0]))) bring_up_second(node);
+}
+
+bool lk_hop_is_only(const lk_hop *hop) { return !atomic_load(&hop->node->pipes[1]); }
+
+/* What waits for a second connection that cannot be made goes over the first. */
+static bool leaves_second(lk_hop *hop, const lk_answer *answer) {
+  lk_node *node = hop->node;
+  bool leaves =
+      answer->elsewhere && node && node->route->adapts && hop->pipe == atomic_load(&node->pipes[1]);
+  if (leaves) hop->pipe = atomic_load(&node->pipes[0]);
+  return leaves;
 }
 
 bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,
@@ -354,7 +372,9 @@ bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk
   bool replied = answer->status == LK_OK;
   if (!answer->elsewhere && !(replied && answer->reply->type == REDIS_REPLY_ERROR)) return false;
   int count = hop->count + 1;
-  if (!route->topology->follow(route, key, answer, hop)) return false;
+  if (!leaves_second(hop, answer) && !route->topology->follow(route, key, answer, hop)) {
+    return false;
+  }
   hop->count = count;
   bool late = lk_clock_us() >= deadline_us;
   if (count <= LK_HOPS_MAX && !late) return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which server a key is asked of. There is one node for each server, with one shared connection, or as many
- * as the options say: then each key has its own of them, so that its calls stay in order. A node lives as
+ * Which server a key is asked of. There is one node for each server, with one shared connection, or two for a
+ * crowd, or as many as the options say: then each key has its own of them, so that its calls stay in order. A node lives as
  * long as the client, so whoever has it may keep it; one that has left its cluster may become another.
  */
 #ifndef LK_ROUTE_H
@@ -55,8 +55,10 @@ typedef struct lk_hop {
 /* To the server of this key; of NULL: to any that takes writes. */
 lk_hop lk_route_to(lk_route *route, const lk_bytes *key);
 /* The connection of the next copy of a call, in hop->pipe; what it counts is in *claim until its request ends. blocks:
- * somebody waits for it, so that it may go over the second connection. */
+ * somebody waits for it, so that its track may choose the second connection, and a crowd is seen. */
 void lk_hop_claim(lk_hop *hop, const lk_bytes *key, bool blocks, lk_claim *claim);
+/* Do calls of all keys go over this connection? */
+bool lk_hop_is_only(const lk_hop *hop);
 /* Was it not answered by who it concerns (MOVED, ASK, a replica)? Then *hop says where to send it again. An
  * answer that was sent around too often, or until the deadline, loses its reply, and says so. */
 bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,

@@ -14,7 +14,7 @@ struct lk_node {
   lk_route *route;
   lk_target target;
   _Atomic(lk_pipe *) pipes[LK_CONNECTIONS_MAX]; /* as many as the options say; NULL until needed */
-  lk_lanes lanes;                               /* where there are two for a crowd */
+  lk_tracks tracks;                             /* where there are two for a crowd */
   atomic_bool master;
   atomic_bool prepared; /* since it is a master */
   bool seed;            /* of the URL: it may be a name, behind which there is always somebody */

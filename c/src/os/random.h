@@ -9,6 +9,9 @@
 
 #define LK_UUID_SIZE 37 /* 36 characters and the NUL */
 
+/* What to say where the system has none to give. */
+#define LK_RANDOM_NONE "the system gave no random numbers: getentropy() failed"
+
 /* A version 4 UUID as RFC 9562 writes it; false when the system has no randomness to give. */
 bool lk_uuid(char out[LK_UUID_SIZE]);
 /* false when the system has none to give. */

@@ -216,6 +216,23 @@ static void one_that_is_lost_is_not_used_until_it_is_back(void **state) {
   end(&b);
 }
 
+/* What is under way on one that is lost may wait there for long: a call that is new does not wait behind it. */
+static void a_busy_track_leaves_a_second_that_is_gone(void **state) {
+  (void)state;
+  static lk_tracks tracks;
+  lk_claim first, second, stays, leaves, after;
+  assert_int_equal(lk_tracks_enter(&tracks, 0, LK_SECOND_OFFERED, &first), 0);
+  assert_int_equal(lk_tracks_enter(&tracks, 1, LK_SECOND_OFFERED, &second), 1);
+  assert_int_equal(lk_tracks_enter(&tracks, 1, LK_SECOND_STAYS, &stays), 1);
+  assert_int_equal(lk_tracks_enter(&tracks, 1, LK_SECOND_GONE, &leaves), 0);
+  assert_int_equal(lk_tracks_enter(&tracks, 1, LK_SECOND_OFFERED, &after), 0);
+  lk_claim *const all[] = {&first, &second, &stays, &leaves, &after};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) lk_tracks_leave(all[i]);
+  lk_tracks_leave(&after);
+  assert_int_equal(lk_tracks_enter(&tracks, 1, LK_SECOND_OPEN, &after), 0);
+  assert_int_equal(atomic_load(&tracks.seated), 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_lock_stays_on_its_connection_while_a_call_of_it_is_out,
@@ -229,6 +246,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_second_that_leads_elsewhere_is_not_used, setup, teardown),
       cmocka_unit_test_setup_teardown(one_that_is_lost_is_not_used_until_it_is_back, setup,
                                       teardown),
+      cmocka_unit_test(a_busy_track_leaves_a_second_that_is_gone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
