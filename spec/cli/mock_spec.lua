@@ -225,7 +225,9 @@ describe('latchkey mock', function()
     for i = 1, 9 do
       clients[i] = assert(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0))
       assert(socket.connect(clients[i], { family = socket.AF_UNIX, path = path }))
-      socket.send(clients[i], 'PING\r\n')
+      if i < 9 then -- who is refused is so at once, and what it sends then ends it (SIGPIPE)
+        socket.send(clients[i], 'PING\r\n')
+      end
       answers[i] = socket.recv(clients[i], 100)
     end
     for _, fd in ipairs(clients) do
