@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local stat = require('posix.sys.stat')
+local time = require('posix.time')
 
 local clock = require('latchkey.doctor.clock')
 local fleet = require('cli.fleet')
@@ -130,7 +131,8 @@ describe('latchkey doctor', function()
   it('compares the clocks', function()
     local function server_ahead_by(seconds)
       return { command = function()
-        return { tostring(os.time() + seconds), '0', n = 2 }
+        local now = time.clock_gettime(time.CLOCK_REALTIME)
+        return { tostring(now.tv_sec + seconds), tostring(math.floor(now.tv_nsec / 1000)), n = 2 }
       end }
     end
 
