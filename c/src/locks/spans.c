@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "os/clock.h"
 #include "os/random.h"
@@ -21,13 +22,10 @@ static void put_hex(char *out, const unsigned char *bytes, size_t digits) {
   out[digits] = '\0';
 }
 
-/* FNV-1a, and its bits mixed as splitmix64 does. */
+/* A hash whose bits are mixed as splitmix64 does. */
 void lk_span_id(const char *owner, char out[LK_SPAN_ID_LEN + 1]) {
-  uint64_t hash = 14695981039346656037u;
+  uint64_t hash = owner ? lk_hash(LK_HASH_BEGIN, owner, strlen(owner)) : LK_HASH_BEGIN;
   unsigned char bytes[LK_SPAN_ID_LEN / 2];
-  for (const char *at = owner ? owner : ""; *at; at++) {
-    hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-  }
   hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
   hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
   hash ^= hash >> 31;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "os/clock.h"
 #include "os/socket.h"
@@ -152,13 +153,10 @@ static void drop_distrusted(lk_pipe *pipe, bool was_up, int64_t now_us) LK_REQUI
   pipe->distrusted = false;
 }
 
-/* FNV-1a (Fowler, Noll, Vo) of the address; a socket's path is the site's. */
+/* Of the address; a socket's path is the site's. */
 static uint64_t place_of(const lk_conn *conn) {
-  uint64_t place = UINT64_C(14695981039346656037) ^ (uintptr_t)conn->site;
-  const unsigned char *bytes = (const unsigned char *)&conn->tried;
-  for (size_t i = 0; !conn->site->path && i < conn->tried_len; i++) {
-    place = (place ^ bytes[i]) * UINT64_C(1099511628211);
-  }
+  uint64_t place = LK_HASH_BEGIN ^ (uintptr_t)conn->site;
+  if (!conn->site->path) place = lk_hash(place, &conn->tried, conn->tried_len);
   return place ? place : 1;
 }
 

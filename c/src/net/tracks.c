@@ -2,21 +2,18 @@
 #include "net/tracks.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
+#include "base/hash.h"
 #include "base/slots.h"
 
 /* A track: how many calls are under way, in units of ONE_CALL, whether it has chosen, and which connection. */
 enum { SECOND = 1, CHOSEN = 2, ONE_CALL = 4 };
 
-/* FNV-1a (Fowler, Noll, Vo), which takes fewer instructions than the CRC of a slot. */
+/* Fewer instructions than the CRC of a slot. */
 unsigned lk_track_of(lk_bytes key) {
   lk_bytes tag = lk_hash_tag(key);
-  uint32_t hash = UINT32_C(2166136261);
-  for (size_t i = 0; i < tag.len; i++) {
-    hash = (hash ^ (unsigned char)tag.data[i]) * UINT32_C(16777619);
-  }
-  return (hash ^ hash >> 16) % LK_TRACKS;
+  uint64_t hash = lk_hash(LK_HASH_BEGIN, tag.data, tag.len);
+  return (unsigned)((hash ^ hash >> 32) % LK_TRACKS);
 }
 
 /* What a track becomes before one more call of it counts. */

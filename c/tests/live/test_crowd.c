@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that crowd on one connection: the client opens a second one by itself, where it can. */
-#include <latchkey/stats.h>
 #include <stdio.h>
 #include <string.h>
 
