@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 local helper = require('helper')
 
 local PAGE = utils.readfile(helper.root .. '/docs/explanation/performance.md')
+local QUESTIONS = utils.readfile(helper.root .. '/docs/howto/questions.md')
 local MONTHS = { 'January', 'February', 'March', 'April', 'May', 'June', 'July', 'August',
   'September', 'October', 'November', 'December' }
 
@@ -28,6 +29,12 @@ describe('the page on performance', function()
     end
 
     assert.is_true(count >= 8)
+  end)
+
+  it('says of the memory of an idle client what the page of questions says', function()
+    local said = QUESTIONS:match('The first client of a process that does nothing takes (%d+ KiB)')
+
+    assert.matches('| an idle client | ' .. said .. ',', short, 1, true)
   end)
 
   it('has what each call was counted to cost, as the record has it', function()

@@ -182,9 +182,10 @@ local out = env('OUT')
 assert(file.write(out .. '/figures.json', cjson.encode(all) .. '\n'))
 assert(file.write(out .. '/chart.svg', chart.draw(all)))
 local text = page.write(all)
-assert(file.write(out .. '/figures.md', text))
 if env('PAGE') ~= '' then
   local before = assert(file.read(env('PAGE')))
   assert(file.write(env('PAGE'), page.replace(before, text)))
+else
+  assert(file.write(out .. '/figures.md', text))
 end
 io.stdout:write(text)
