@@ -16,9 +16,13 @@
 /* Each thread's own, for the `error` argument of every call inside EXPECT(). */
 extern _Thread_local lk_error kit_error;
 
-/* Fails the test, naming both statuses and the message, unless `call` returns `expected`. */
-#define EXPECT(expected, call) kit_expect((expected), (call), #call, __FILE__, __LINE__)
+/* Fails the test, naming both statuses and the message, unless `call` returns `expected`, and what it says in kit_error
+ * belongs to that. */
+#define EXPECT(expected, call)                                                                     \
+  kit_expect((expected), (kit_soil(#call), (call)), #call, __FILE__, __LINE__)
 void kit_expect(lk_status expected, lk_status got, const char *call, const char *file, int line);
+/* What a call that takes kit_error finds there. */
+void kit_soil(const char *call);
 /* Fails the test unless the message of the last call contains `part`. */
 #define EXPECT_MESSAGE(part) kit_expect_message((part), __FILE__, __LINE__)
 void kit_expect_message(const char *part, const char *file, int line);

@@ -92,6 +92,7 @@ lk_status lk_caller_new(lk_client *client, lk_caller **out, lk_error *error) {
     lk_mutex_init(&caller->mutex);
     lk_client_keep(client);
     *out = caller;
+    lk_succeed(error);
   }
   lk_client_leave(client);
   return status;

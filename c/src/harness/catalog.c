@@ -183,7 +183,7 @@ lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_
     return status;
   }
   *out = catalog;
-  return LK_OK;
+  return lk_succeed(error);
 }
 
 void lk_catalog_close(lk_catalog *catalog) {

@@ -97,7 +97,7 @@ lk_status lk_function_plan(const lk_script_def *script, const redisReply *list,
   int ours[3], theirs[3];
   *step = LK_FUNCTION_LOAD;
   const char *text = described(list, script->function);
-  if (!text) return LK_OK;
+  if (!text) return lk_succeed(error);
   int fields = sscanf(text, "%127s %d.%d.%d %47s", name, &theirs[0], &theirs[1], &theirs[2], sha1);
   if (fields != 5 || strcmp(name, script->name) != 0) {
     return lk_fail(
@@ -109,7 +109,7 @@ lk_status lk_function_plan(const lk_script_def *script, const redisReply *list,
   sscanf(script->version, "%d.%d.%d", &ours[0], &ours[1], &ours[2]);
   int order = compare_versions(ours, theirs);
   *step = order > 0 ? LK_FUNCTION_REPLACE : LK_FUNCTION_STAYS;
-  if (order != 0 || strcmp(sha1, script->sha1) == 0) return LK_OK;
+  if (order != 0 || strcmp(sha1, script->sha1) == 0) return lk_succeed(error);
   return lk_fail(error, LK_VERSION,
                  "the server's function %s says version %s, as this one, and has other bytes: "
                  "`latchkey load --functions --replace` settles it",

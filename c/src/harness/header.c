@@ -200,7 +200,7 @@ lk_status lk_header_parse(const char *path, const char *source, size_t len, lk_p
   parsed->def.args = parsed->args;
   parsed->def.returns = parsed->returns;
   *out = parsed;
-  return LK_OK;
+  return lk_succeed(error);
 }
 
 const lk_script_def *lk_parsed_def(const lk_parsed *parsed) { return &parsed->def; }

@@ -117,8 +117,8 @@ lk_status lk_peek(lk_client *client, const char *command, const lk_bytes *keys, 
                      command ? command : "(null)");
   } else if (n > LK_PEEK_MAX || (n > 0 && (!keys || !out))) {
     status = lk_fail(error, LK_INVALID, "at most %d keys, and none is NULL", LK_PEEK_MAX);
-  } else if (n > 0) {
-    status = peek_all(client, command, keys, n, out, error);
+  } else {
+    status = n > 0 ? peek_all(client, command, keys, n, out, error) : lk_succeed(error);
   }
   lk_client_leave(client);
   return status;

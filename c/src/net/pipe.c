@@ -105,7 +105,7 @@ static void pipe_start(lk_pipe *pipe, lk_request *request, bool ahead) LK_REQUIR
   }
   bool waits = pipe->waiting.first || pipe->distrusted || lk_conn_is_astray(&pipe->conn);
   if (pipe->conn.state != LK_CONN_UP || waits) {
-    lk_queue_push(&pipe->waiting, request);
+    lk_pipe_put_off(pipe, request);
     interrupt_driver(pipe);
     return;
   }

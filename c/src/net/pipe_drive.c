@@ -45,7 +45,7 @@ static void salvage(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
     }
   }
   while ((request = lk_queue_pop(&pipe->waiting)) != NULL) lk_queue_push(&again, request);
-  while ((request = lk_queue_pop(&again)) != NULL) lk_queue_push(&pipe->waiting, request);
+  while ((request = lk_queue_pop(&again)) != NULL) lk_pipe_put_off(pipe, request);
 }
 
 /* After a failure to connect: waiting makes sense while a connection may come by itself. */
@@ -53,11 +53,14 @@ static bool pipe_drive_hopeless(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
   return pipe->opening || !lk_status_is_retriable((int)pipe->conn.why.status);
 }
 
+/* Many may wait, and each that comes makes a step: they are looked at only where one of them may end. */
 static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) LK_REQUIRES(pipe->mutex) {
   lk_queue kept;
   lk_request *request;
   bool all = failed && pipe_drive_hopeless(pipe);
   bool refused = pipe->conn.state == LK_CONN_DOWN && pipe->conn.refused;
+  bool some = refused && (pipe->spare || pipe->waits_hurried);
+  if (!all && !some && now_us < pipe->waits_until_us) return;
   lk_queue_init(&kept);
   while ((request = lk_queue_pop(&pipe->waiting)) != NULL) {
     bool late = now_us >= request->deadline_us;
@@ -68,7 +71,7 @@ static void give_up_waiting(lk_pipe *pipe, bool failed, int64_t now_us) LK_REQUI
       lk_queue_push(&kept, request);
     }
   }
-  while ((request = lk_queue_pop(&kept)) != NULL) lk_queue_push(&pipe->waiting, request);
+  while ((request = lk_queue_pop(&kept)) != NULL) lk_pipe_put_off(pipe, request);
 }
 
 /* The quick ones count: what takes longer may have waited for a processor. */
@@ -142,7 +145,7 @@ static void evict(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
 /* The server has said what it is, so it answers the rest: who may not ask twice gets that reply. Nothing more is sent
  * meanwhile. */
 static void drop_distrusted(lk_pipe *pipe, bool was_up, int64_t now_us) LK_REQUIRES(pipe->mutex) {
-  const lk_request *asked = pipe->inflight.first;
+  const lk_request *asked = pipe->distrusted ? pipe->inflight.first : NULL;
   while (asked && (asked->repeatable || asked->abandoned)) asked = asked->next;
   bool stands = pipe->conn.state == LK_CONN_UP && was_up;
   if (pipe->distrusted && stands && asked) return;
@@ -210,9 +213,7 @@ int64_t lk_pipe_timer(const lk_pipe *pipe) {
   bool wanted = pipe->waiting.first || pipe->conn.state != LK_CONN_DOWN;
   if (wanted) at = lk_conn_timer(&pipe->conn);
   if (pipe_drive_silent_at(pipe) < at) at = pipe_drive_silent_at(pipe);
-  for (const lk_request *r = pipe->waiting.first; r; r = r->next) {
-    if (r->deadline_us < at) at = r->deadline_us;
-  }
+  if (pipe->waiting.first && pipe->waits_until_us < at) at = pipe->waits_until_us;
   return at;
 }
 

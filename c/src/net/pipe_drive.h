@@ -45,11 +45,13 @@ struct lk_pipe {
   lk_watched watched;
   lk_mutex mutex;
   lk_conn conn;
-  lk_queue first;     /* to go out before those that wait */
-  lk_queue waiting;   /* to go out, when the connection is up */
-  lk_queue inflight;  /* gone out, in the order their replies come */
-  lk_queue ended;     /* `done` is to be called, without the mutex */
-  lk_request *unsent; /* the first in flight that is in the buffer still; NULL: none is */
+  lk_queue first;         /* to go out before those that wait */
+  lk_queue waiting;       /* to go out, when the connection is up */
+  int64_t waits_until_us; /* the deadline of none of these is before */
+  bool waits_hurried;     /* one of these may be hurried */
+  lk_queue inflight;      /* gone out, in the order their replies come */
+  lk_queue ended;         /* `done` is to be called, without the mutex */
+  lk_request *unsent;     /* the first in flight that is in the buffer still; NULL: none is */
   lk_request *waiters;
   lk_park_list to_wake;    /* as soon as the mutex is let go */
   lk_request *last_called; /* the last of these that is answered; NULL: none is */
@@ -144,6 +146,8 @@ enum { LK_PIPE_NEAR_US = 300 };
 bool lk_pipe_gathers(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex);
 /* One more caller sleeps beside who drives. */
 void lk_pipe_note_crowd(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);
+/* It goes out when the connection is up. */
+void lk_pipe_put_off(lk_pipe *pipe, lk_request *request) LK_REQUIRES(pipe->mutex);
 /* Put one request on the connection that is up. */
 void lk_pipe_dispatch(lk_pipe *pipe, lk_request *request, int64_t now_us) LK_REQUIRES(pipe->mutex);
 void lk_pipe_dispatch_first(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex);

@@ -36,6 +36,15 @@ bool lk_pipe_is_crowded(lk_pipe *pipe) {
   return is_due && atomic_compare_exchange_strong(&pipe->asked_us, &asked_us, now_us);
 }
 
+void lk_pipe_put_off(lk_pipe *pipe, lk_request *request) {
+  if (!pipe->waiting.first || request->deadline_us < pipe->waits_until_us) {
+    pipe->waits_until_us = request->deadline_us;
+  }
+  if (!pipe->waiting.first) pipe->waits_hurried = false;
+  if (request->hurried) pipe->waits_hurried = true;
+  lk_queue_push(&pipe->waiting, request);
+}
+
 void lk_pipe_note_sent(lk_pipe *pipe, int64_t now_us) {
   if (!pipe->unsent) return;
   if (pipe->unsent == pipe->inflight.first) pipe->went_us = now_us;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a client says of itself and others: who holds a lock, for what it waits, what became of a wait and a hold,
  * which job is done; and what it has counted. Each actor has names of its own, so each answer is known. */
+#include <latchkey/counters.h>
 #include <latchkey/period.h>
 #include <latchkey/stats.h>
 #include <latchkey/who.h>
@@ -340,18 +341,17 @@ static void use_refusals(actor *a) {
 /* -------------------------------------------------------------------------------------- questions -- */
 
 /* Those that wait answer: each with its name and one JSON object. */
-static void use_question(actor *a) {
+static lk_answers *ask_all(actor *a) {
   enum { WAIT_MS = 200, CONNECT_MS = 3000 };
   lk_answers *answers = NULL;
   lk_error error = {.status = LK_OK};
-  if (!host_call(a->host)) return;
+  if (!host_call(a->host)) return NULL;
   host_watch w = host_begin_call();
   lk_status status = lk_ask(client_of(a), WAIT_MS, &answers, &error);
   host_called(a->host);
   size_t count = lk_answers_count(answers);
-  int64_t expected = lk_answers_expected(answers);
   STORY("client", "actor %d asks all: %s, %zu of %lld", a->id,
-        status == LK_OK ? "OK" : error.message, count, (long long)expected);
+        status == LK_OK ? "OK" : error.message, count, (long long)lk_answers_expected(answers));
   host_judge_call(&w, a->id, "ask", WAIT_MS + CONNECT_MS);
   host_judge_status(a->host, a->id, "ask", status, &error);
   if ((status == LK_OK) != (answers != NULL)) {
@@ -367,7 +367,125 @@ static void use_question(actor *a) {
     if (!right) judge_fail(V_STATUS, "actor %d: answer %zu: %.200s", a->id, i, one.data);
   }
   if (lk_answers_at(answers, count).len) judge_fail(V_STATUS, "there is one answer more");
+  return answers;
+}
+
+/* A lock and a permit that it has, and for which others of its client wait in vain. */
+typedef struct contended {
+  held lock;
+  char pool[40], id[2 * LK_PERMIT_ID_SIZE + 1];
+  lk_permits *permits;
+  lk_permit *permit;
+  int waits;    /* that have not ended */
+  bool granted; /* the other caller has the lock after all */
+} contended;
+
+enum { IN_VAIN_MS = 2000 };
+
+static void waited_for_lock(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  contended *c = user;
+  (void)op;
+  (void)error;
+  c->granted = status == LK_OK;
+  c->waits--;
+}
+
+/* What it is granted goes back by itself. */
+static void waited_for_permit(lk_op *op, lk_status status, const lk_error *error, void *user) {
+  contended *c = user;
+  (void)op;
+  (void)status;
+  (void)error;
+  c->waits--;
+}
+
+/* It begins the waits of others, too. */
+static void take_permit(actor *a, contended *c) {
+  lk_error error = {.status = LK_OK};
+  snprintf(c->pool, sizeof c->pool, "sim:pool:%d", a->id);
+  if (!host_enter(a->host)) return;
+  lk_status status = lk_permits_open(client_of(a), c->pool, NULL, &c->permits, &error);
+  host_leave(a->host);
+  if (!host_opened(status, &error)) return;
+  status = lk_permits_set(c->permits, 1, LK_TOTAL_INIT, NULL, &error);
+  if (status == LK_OK) status = lk_permits_acquire(c->permits, 1, 0, &c->permit, &error);
+  if (status != LK_OK) return;
+  lk_bytes id = lk_permit_id(c->permit, 0);
+  for (size_t i = 0; i < id.len; i++) {
+    snprintf(c->id + 2 * i, 3, "%02x", (unsigned)(unsigned char)id.data[i]);
+  }
+  c->waits++;
+  status = lk_permits_acquire_async(c->permits, 1, IN_VAIN_MS, waited_for_permit, c, NULL, &error);
+  if (status != LK_OK) c->waits--;
+}
+
+static bool contend(actor *a, contended *c) {
+  lk_error error = {.status = LK_OK};
+  *c = (contended){.waits = 0};
+  if (!hold(a, &c->lock)) return false;
+  take_permit(a, c);
+  c->waits++;
+  lk_status status = lk_lock_acquire_async(c->lock.lock, c->lock.other, IN_VAIN_MS, waited_for_lock,
+                                           c, NULL, &error);
+  if (status != LK_OK) c->waits--;
+  return true;
+}
+
+static void leave_contended(contended *c) {
+  lk_error error;
+  while (c->waits > 0) world_sleep_us(5000);
+  if (c->granted) lk_lock_release(c->lock.lock, c->lock.other, &error);
+  lk_lock_release(c->lock.lock, c->lock.caller, &error);
+  if (c->permit) lk_permit_release(c->permit, &error);
+  lk_permits_close(c->permits);
+  drop(&c->lock);
+}
+
+/* Is there an entry of this name between two places of an answer, with this owner, or another (NULL)? */
+static bool has_entry(const char *from, const char *to, const char *kind, const char *name,
+                      const char *owner) {
+  char head[200], whole[600];
+  snprintf(head, sizeof head, "{\"kind\":\"%s\",\"name\":\"%s\",", kind, name);
+  snprintf(whole, sizeof whole, "%s\"owner\":\"%s\",", head, owner ? owner : "");
+  const char *at = strstr(from, owner ? whole : head);
+  return at && at < to;
+}
+
+/* An answer of the actor's own client. */
+static void judge_own_answer(const actor *a, const contended *c, const char *answer) {
+  static const char *const words[] = {
+      [LK_LOCK] = "lock", [LK_FENCED] = "fenced", [LK_FAIR] = "fair", [LK_MUTEX] = "mutex"};
+  const char *waits = strstr(answer, ",\"waits\":["), *holds = strstr(answer, ",\"holds\":["),
+             *end = answer + strlen(answer), *kind = words[c->lock.kind];
+  bool whole = strstr(answer, ",\"left_out\":0}") != NULL;
+  bool right = has_entry(waits, holds, kind, c->lock.name, NULL) &&
+               !has_entry(waits, holds, kind, c->lock.name, c->lock.owner) &&
+               has_entry(holds, end, kind, c->lock.name, c->lock.owner);
+  if (c->permit) {
+    right = right && has_entry(waits, holds, "permit", c->pool, NULL) &&
+            has_entry(holds, end, "permit", c->pool, c->id);
+  }
+  if (whole && !right) {
+    judge_fail(V_COUNT, "actor %d has %s (%s) and permit %s, others wait, and its client says %s",
+               a->id, c->lock.name, c->lock.owner, c->permit ? c->id : "-", answer);
+  }
+}
+
+static void use_question(actor *a) {
+  contended c;
+  char uuid[80];
+  bool contends = world_chance(50) && contend(a, &c);
+  if (contends) world_sleep_us(world_between(0, 400) * 1000);
+  uint32_t epoch = server_epoch(0);
+  lk_answers *answers = ask_all(a);
+  bool judged = contends && is_known(epoch) && !a->host->closing && c.waits == (c.permit ? 2 : 1);
+  if (judged) snprintf(uuid, sizeof uuid, "\"uuid\":\"%.36s\"", c.lock.owner + strlen("lk-"));
+  for (size_t i = 0; judged && i < lk_answers_count(answers); i++) {
+    const char *one = lk_answers_at(answers, i).data;
+    if (strstr(one, uuid)) judge_own_answer(a, &c, one);
+  }
   lk_answers_free(answers);
+  if (contends) leave_contended(&c);
 }
 
 /* ---------------------------------------------------------------------------------------- counters -- */
@@ -442,6 +560,7 @@ static void killed(int who) { (void)who; }
 static const char *may_stay(const char *key) {
   if (strstr(key, "redisson_lock_token")) return "the counter of tokens";
   if (strstr(key, "latchkey_period")) return "what jobs are done";
+  if (strstr(key, "sim:pool")) return "the total of permits";
   bool queue = strstr(key, "redisson_lock_queue") || strstr(key, "redisson_lock_timeout");
   return queue ? "waiters that could not leave" : NULL;
 }

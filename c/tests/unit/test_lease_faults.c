@@ -9,6 +9,7 @@ enum { MOMENT_MS = 300, WAIT_MS = 1200 };
 #define HELD_FOR_AGES "*3\r\n:0\r\n:9300000000000000\r\n:0\r\n"
 #define LEFT "*1\r\n:1\r\n"
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
+#define RELEASED "*2\r\n:1\r\n:0\r\n"
 #define STRANGE "*1\r\n:7\r\n"
 
 typedef struct fixture {
@@ -122,6 +123,24 @@ static void a_renewal_with_a_reply_of_no_known_shape_is_called_that(void **state
   lk_lock_close(lock);
 }
 
+/* It was counted from before the acquire, and the server has it still. */
+static void a_hold_that_was_lost_is_not_released_in_time(void **state) {
+  kit_job job;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  (void)state;
+  options.lease_ms = 100;
+  lk_lock *lock = kit_lock(fix.client, LK_LOCK, "another", &options);
+  kit_begin_acquire(&job, lock, fix.task, 0);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&job));
+  UNTIL(lk_lock_remaining_ms(lock, fix.task) <= 0);
+  kit_begin_release(&job, lock, fix.task);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/release"), RELEASED);
+  EXPECT(LK_LOST, kit_end(&job));
+  EXPECT_MESSAGE("the hold was lost before: ");
+  lk_lock_close(lock);
+}
+
 static void a_watch_without_a_callback_ends_as_well(void **state) {
   (void)state;
   lk_watch *watch = watch_of(NULL, 60, lk_now_ms());
@@ -154,6 +173,7 @@ int main(void) {
       TEST(a_counter_is_not_looked_at_without_a_pause),
       TEST(a_long_lease_that_was_not_renewed_is_tried_again_soon),
       TEST(a_renewal_with_a_reply_of_no_known_shape_is_called_that),
+      TEST(a_hold_that_was_lost_is_not_released_in_time),
       TEST(a_watch_without_a_callback_ends_as_well),
       TEST(a_lease_does_not_begin_in_the_future),
   };

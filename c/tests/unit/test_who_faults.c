@@ -124,6 +124,24 @@ static void an_id_of_a_permit_is_shown_as_far_as_it_goes(void **state) {
   assert_string_equal(found.owner, "61ff");
 }
 
+static void a_mutex_has_one_holder(void **state) {
+  (void)state;
+  lk_holder found = ask(LK_OK, LK_MUTEX, "*3\r\n:1\r\n:900\r\n$3\r\nbob\r\n", COUNTED, NULL);
+  assert_int_equal(found.holders, 1);
+  assert_int_equal(found.left_ms, 900);
+  assert_string_equal(found.owner, "bob");
+}
+
+/* Other processes, and later versions, form it as well. */
+static void the_span_of_a_hold_has_the_same_id_for_ever(void **state) {
+  char id[LK_SPAN_ID_LEN + 1];
+  (void)state;
+  lk_span_id("lk-1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed:7", id);
+  assert_string_equal(id, "91531bebb634406a");
+  lk_span_id("", id);
+  assert_string_equal(id, "f52a15e9a9b5e89b");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -132,6 +150,8 @@ int main(void) {
       TEST(a_client_that_is_not_found_has_no_name),
       TEST(readers_that_are_over_are_passed_over),
       TEST(an_id_of_a_permit_is_shown_as_far_as_it_goes),
+      TEST(a_mutex_has_one_holder),
+      TEST(the_span_of_a_hold_has_the_same_id_for_ever),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
