@@ -25,7 +25,6 @@ lk_status lk_tally_open(const lk_tally *tally, lk_client *client, const char *na
   }
   if (status == LK_OK) {
     *out = counter;
-    lk_succeed(error);
   } else {
     free(counter);
   }
