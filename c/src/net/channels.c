@@ -72,11 +72,11 @@ static void listen_beside(lk_channels *channels) {
   channel->told = listener;
 }
 
+/* Its listener is told as long as the channel is heard: the server still counts it among those whom it tells. */
 static void leave_beside(lk_channels *channels) {
   lk_listener *listener = channels->beside_by;
   lk_channel *channel = listener->channel;
   if (!channel) return;
-  channel->told = NULL;
   listener->channel = NULL;
   channel->listeners--;
   channel->left_us = lk_clock_us();

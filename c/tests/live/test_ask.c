@@ -87,6 +87,27 @@ static void who_waits_tells_what_it_holds_and_what_it_waits_for(void **state) {
   lk_lock_close(held);
 }
 
+/* The server counts it for a second after, and who asks waits for as many answers as it has counted. */
+static void who_has_just_waited_answers_as_long_as_it_is_counted(void **state) {
+  (void)state;
+  lk_client *client = answering(NULL);
+  lk_lock *wanted = kit_lock(client, LK_LOCK, "just", NULL),
+          *held = kit_lock(asker, LK_LOCK, "just", NULL);
+  kit_job job;
+  EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
+  kit_begin_acquire(&job, wanted, NULL, 20000);
+  lk_answers_free(ask_for(1));
+  EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
+  EXPECT(LK_OK, kit_end(&job));
+  lk_answers *answers = ask();
+  int64_t expected = lk_answers_expected(answers);
+  if (expected >= 0) assert_int_equal(lk_answers_count(answers), expected);
+  lk_answers_free(answers);
+  lk_client_close(client);
+  lk_lock_close(wanted);
+  lk_lock_close(held);
+}
+
 /* More than an answer has room for: it says how many it has left out, and what is waited for comes first. */
 static void what_has_no_room_is_counted(void **state) {
   (void)state;
@@ -290,6 +311,7 @@ static void what_is_wrong_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(who_waits_tells_what_it_holds_and_what_it_waits_for),
+      cmocka_unit_test(who_has_just_waited_answers_as_long_as_it_is_counted),
       cmocka_unit_test(what_has_no_room_is_counted),
       cmocka_unit_test(permits_are_told_by_their_ids),
       cmocka_unit_test(who_does_not_wait_hears_no_question),

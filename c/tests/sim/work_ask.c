@@ -478,11 +478,16 @@ static void use_question(actor *a) {
   if (contends) world_sleep_us(world_between(0, 400) * 1000);
   uint32_t epoch = server_epoch(0);
   lk_answers *answers = ask_all(a);
+  int64_t expected = lk_answers_expected(answers);
   bool judged = contends && is_known(epoch) && !a->host->closing && c.waits == (c.permit ? 2 : 1);
   if (judged) snprintf(uuid, sizeof uuid, "\"uuid\":\"%.36s\"", c.lock.owner + strlen("lk-"));
   for (size_t i = 0; judged && i < lk_answers_count(answers); i++) {
     const char *one = lk_answers_at(answers, i).data;
     if (strstr(one, uuid)) judge_own_answer(a, &c, one);
+  }
+  if (judged && expected > 0 && lk_answers_count(answers) == 0) {
+    judge_fail(V_COUNT, "actor %d has asked all, and none of %lld answers", a->id,
+               (long long)expected);
   }
   lk_answers_free(answers);
   if (contends) leave_contended(&c);
