@@ -548,6 +548,29 @@ static void use_stats(actor *a) {
   drop(&h);
 }
 
+/* --------------------------------------------------------------------------------------- loading -- */
+
+static void use_load(actor *a) {
+  lk_load_report r = {.size = sizeof r};
+  lk_error error = {.status = LK_OK};
+  if (!host_call(a->host)) return;
+  size_t scripts = lk_script_count(client_of(a));
+  host_watch w = host_begin_call();
+  lk_status status = lk_load(client_of(a), &r, &error);
+  host_called(a->host);
+  STORY("client", "actor %d loads the scripts: %s, %zu of %zu on %zu of %zu", a->id,
+        status == LK_OK ? "OK" : error.message, r.loaded, r.scripts, r.complete, r.masters);
+  host_judge_call(&w, a->id, "load", 0);
+  host_judge_status(a->host, a->id, "load", status, &error);
+  bool right = status != LK_OK || (r.scripts == scripts && r.loaded == scripts && r.masters >= 1 &&
+                                   r.complete == r.masters);
+  if (!right || r.loaded > scripts || r.complete > r.masters) {
+    judge_fail(V_COUNT, "actor %d has loaded %zu of %zu scripts (%zu) on %zu of %zu masters: %s",
+               a->id, r.loaded, r.scripts, scripts, r.complete, r.masters,
+               lk_status_name((int)status));
+  }
+}
+
 /* --------------------------------------------------------------------------------------- together -- */
 
 static void round_of(host *h, int who) {
@@ -557,6 +580,7 @@ static void round_of(host *h, int who) {
   a->host = h;
   a->id = who;
   a->serial++;
+  if (world_chance(2)) use_load(a);
   uses[world_between(0, sizeof uses / sizeof *uses - 1)](a);
 }
 
