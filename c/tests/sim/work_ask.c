@@ -11,6 +11,8 @@
 
 #include "host.h"
 
+#define POOL "sim:pool:" /* of permits */
+
 enum { THREADS_MOST = 4, ACTORS = HOSTS_MOST * THREADS_MOST, AFTER_MS = 100 };
 
 /* What on_wait and on_span have said of one name. */
@@ -199,9 +201,16 @@ static void use_who(actor *a) {
 
 /* ----------------------------------------------------------------------------- what is waited for -- */
 
+static void judge_told_kind(const actor *a, const char *name, lk_kind kind) {
+  bool of_permits = strncmp(name, POOL, sizeof POOL - 1) == 0;
+  if (of_permits == (kind == 0)) return;
+  judge_fail(V_STATUS, "actor %d is told of %s as kind %d", a->id, name, (int)kind);
+}
+
 static void on_wait(const lk_wait_event *event, void *user) {
   actor *a = user;
   heard *mine = &a->heard;
+  judge_told_kind(a, event->name, event->kind);
   if (strcmp(event->name, mine->name) != 0) return;
   mine->waits++;
   if (event->waited_ms < AFTER_MS || event->kind != mine->kind || !event->why) {
@@ -235,6 +244,7 @@ static void judge_span(const actor *a, const lk_span *span) {
 
 static void on_span(const lk_span *span, void *user) {
   actor *a = user;
+  judge_told_kind(a, span->name, span->kind);
   if (strcmp(span->name, a->heard.name) != 0) return;
   STORY("client", "actor %d hears that a %s has ended: %s", a->id, span->held ? "hold" : "wait",
         lk_status_name((int)span->status));
@@ -402,7 +412,7 @@ static void waited_for_permit(lk_op *op, lk_status status, const lk_error *error
 /* It begins the waits of others, too. */
 static void take_permit(actor *a, contended *c) {
   lk_error error = {.status = LK_OK};
-  snprintf(c->pool, sizeof c->pool, "sim:pool:%d", a->id);
+  snprintf(c->pool, sizeof c->pool, POOL "%d", a->id);
   if (!host_enter(a->host)) return;
   lk_status status = lk_permits_open(client_of(a), c->pool, NULL, &c->permits, &error);
   host_leave(a->host);
@@ -589,7 +599,7 @@ static void killed(int who) { (void)who; }
 static const char *may_stay(const char *key) {
   if (strstr(key, "redisson_lock_token")) return "the counter of tokens";
   if (strstr(key, "latchkey_period")) return "what jobs are done";
-  if (strstr(key, "sim:pool")) return "the total of permits";
+  if (strstr(key, POOL)) return "the total of permits";
   bool queue = strstr(key, "redisson_lock_queue") || strstr(key, "redisson_lock_timeout");
   return queue ? "waiters that could not leave" : NULL;
 }
