@@ -237,7 +237,8 @@ static void judge_span(const actor *a, const lk_span *span) {
                (int)span->kind, span->trace_id, span->span_id, span->parent_id);
   }
   bool own = strncmp(span->owner, "lk-", 3) == 0 &&
-             (!span->held || !a->heard.owner[0] || strcmp(span->owner, a->heard.owner) == 0);
+             (!span->held || !world_is_calm() || !a->heard.owner[0] ||
+              strcmp(span->owner, a->heard.owner) == 0);
   if (!own || (span->held && strcmp(id, span->span_id) != 0)) {
     judge_fail(V_STATUS, "actor %d: a %s of %s has the id %s, and it holds as %s", a->id,
                span->held ? "hold" : "wait", span->owner, span->span_id, a->heard.owner);
