@@ -38,9 +38,10 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     return program.start(program.exec(server, options, command))
   end
 
+  -- A lease that leaves seconds between SIGTERM and SIGKILL.
   it('ends the command when the lock is broken, and exits 80', function()
     local file, gate = program.folder() .. '/report', program.gate()
-    local holder = start({ '--lease', '1s', '--report', file, 'job' }, gate.command)
+    local holder = start({ '--lease', '10s', '--report', file, 'job' }, gate.command)
     gate.started()
 
     server:command('DEL', 'job')
