@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "host.h"
+#include "seam.h"
 
 #define POOL "sim:pool:" /* of permits */
 
@@ -90,7 +91,8 @@ static void ask_and_mark(actor *a, const char *name) {
   snprintf(owner, sizeof owner, "lk-sim:%d:%d", a->id, a->serial);
   if (ask_period(a, name, 0, &first) != LK_OK) return;
   if (ask_period(a, name, first.now_ms, &second) != LK_OK) return;
-  if (first.done || second.done || first.now_ms <= 0 || second.now_ms < first.now_ms) {
+  if (first.done || second.done || first.now_ms <= 0 ||
+      (second.now_ms < first.now_ms && world_is_calm())) {
     judge_fail(V_COUNT, "actor %d: nobody has done it: %d, %d; %lld, %lld", a->id, first.done,
                second.done, (long long)first.now_ms, (long long)second.now_ms);
   }
@@ -353,6 +355,17 @@ static void use_refusals(actor *a) {
 
 /* -------------------------------------------------------------------------------------- questions -- */
 
+/* A client answers eight questions at once, and more of them only as time goes on. */
+static int64_t questions_ns[8];
+static size_t question_count;
+
+static bool asks_too_often(void) {
+  int64_t *oldest_ns = &questions_ns[question_count++ % 8], now_ns = sched_now_ns();
+  bool often = question_count > 8 && now_ns - *oldest_ns < 1000000000;
+  *oldest_ns = now_ns;
+  return often;
+}
+
 /* Those that wait answer: each with its name and one JSON object. */
 static lk_answers *ask_all(actor *a) {
   enum { WAIT_MS = 200, CONNECT_MS = 3000 };
@@ -490,6 +503,7 @@ static void use_question(actor *a) {
   bool contends = world_chance(50) && contend(a, &c);
   if (contends) world_sleep_us(world_between(0, 400) * 1000);
   uint32_t epoch = server_epoch(0);
+  bool often = asks_too_often();
   lk_answers *answers = ask_all(a);
   int64_t expected = lk_answers_expected(answers);
   bool judged = contends && is_known(epoch) && !a->host->closing && c.waits == (c.permit ? 2 : 1);
@@ -500,7 +514,7 @@ static void use_question(actor *a) {
   }
   bool prompt =
       seam.behind_ppm == 0; /* else a question may come after the time that it was asked for */
-  if (judged && prompt && expected > 0 && lk_answers_count(answers) == 0) {
+  if (judged && prompt && !often && expected > 0 && lk_answers_count(answers) == 0) {
     judge_fail(V_COUNT, "actor %d has asked all, and none of %lld answers", a->id,
                (long long)expected);
   }
