@@ -356,12 +356,13 @@ static void use_refusals(actor *a) {
 /* -------------------------------------------------------------------------------------- questions -- */
 
 /* A client answers eight questions at once, and more of them only as time goes on. */
-static int64_t questions_ns[8];
+enum { AT_ONCE = 8, ONE_SECOND_NS = 1000000000 };
+static int64_t questions_ns[AT_ONCE];
 static size_t question_count;
 
 static bool asks_too_often(void) {
-  int64_t *oldest_ns = &questions_ns[question_count++ % 8], now_ns = sched_now_ns();
-  bool often = question_count > 8 && now_ns - *oldest_ns < 1000000000;
+  int64_t *oldest_ns = &questions_ns[question_count++ % AT_ONCE], now_ns = sched_now_ns();
+  bool often = question_count > AT_ONCE && now_ns - *oldest_ns < ONE_SECOND_NS;
   *oldest_ns = now_ns;
   return often;
 }
@@ -425,7 +426,7 @@ static void waited_for_permit(lk_op *op, lk_status status, const lk_error *error
   c->waits--;
 }
 
-/* It begins the waits of others, too. */
+/* Another of its client begins to wait for it. */
 static void take_permit(actor *a, contended *c) {
   lk_error error = {.status = LK_OK};
   snprintf(c->pool, sizeof c->pool, POOL "%d", a->id);
@@ -479,10 +480,8 @@ static bool has_entry(const char *from, const char *to, const char *kind, const 
 
 /* An answer of the actor's own client. */
 static void judge_own_answer(const actor *a, const contended *c, const char *answer) {
-  static const char *const words[] = {
-      [LK_LOCK] = "lock", [LK_FENCED] = "fenced", [LK_FAIR] = "fair", [LK_MUTEX] = "mutex"};
   const char *waits = strstr(answer, ",\"waits\":["), *holds = strstr(answer, ",\"holds\":["),
-             *end = answer + strlen(answer), *kind = words[c->lock.kind];
+             *end = answer + strlen(answer), *kind = world_kind_name(c->lock.kind);
   bool whole = strstr(answer, ",\"left_out\":0}") != NULL;
   bool right = has_entry(waits, holds, kind, c->lock.name, NULL) &&
                !has_entry(waits, holds, kind, c->lock.name, c->lock.owner) &&
@@ -544,19 +543,18 @@ static void judge_counts(const actor *a, const lk_kind_stats *before, const lk_k
 }
 
 static bool read_kind(actor *a, lk_kind kind, lk_kind_stats *out) {
-  static const char *const words[] = {
-      [LK_LOCK] = "lock", [LK_FENCED] = "fenced", [LK_FAIR] = "fair", [LK_MUTEX] = "mutex"};
   bool found = false;
   if (!host_enter(a->host)) return false;
   for (size_t i = 0; !found; i++) {
     *out = (lk_kind_stats){.size = sizeof *out};
     if (!lk_client_kind_stats(client_of(a), i, out)) break;
-    found = strcmp(out->kind, words[kind]) == 0;
+    found = strcmp(out->kind, world_kind_name(kind)) == 0;
   }
   size_t size = lk_client_metrics(client_of(a), NULL, 0);
   bool closing = a->host->closing;
   host_leave(a->host);
-  if (!closing && (!found || size == 0)) judge_fail(V_COUNT, "actor %d: no %s", a->id, words[kind]);
+  if (!closing && (!found || size == 0))
+    judge_fail(V_COUNT, "actor %d: no %s", a->id, world_kind_name(kind));
   return found;
 }
 
