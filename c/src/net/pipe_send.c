@@ -37,11 +37,11 @@ bool lk_pipe_is_crowded(lk_pipe *pipe) {
 }
 
 void lk_pipe_put_off(lk_pipe *pipe, lk_request *request) {
-  if (!pipe->waiting.first || request->deadline_us < pipe->waits_until_us) {
+  bool alone = !pipe->waiting.first;
+  if (alone || request->deadline_us < pipe->waits_until_us) {
     pipe->waits_until_us = request->deadline_us;
   }
-  if (!pipe->waiting.first) pipe->waits_hurried = false;
-  if (request->hurried) pipe->waits_hurried = true;
+  pipe->waits_hurried = request->hurried || (!alone && pipe->waits_hurried);
   lk_queue_push(&pipe->waiting, request);
 }
 
