@@ -64,6 +64,29 @@ describe('a front', function()
       has('everything'), has('commandstats'), has('server') })
   end)
 
+  it('counts its seconds and days by its own time', function()
+    ask(conn, 'MOCK', 'ADVANCE', '86400000')
+    local info = ask(conn, 'INFO', 'server')
+
+    assert.equal('86400', info:match('uptime_in_seconds:(%d+)'))
+    assert.equal('1', info:match('uptime_in_days:(%d+)'))
+  end)
+
+  it('knows the keys of a command', function()
+    for words, keys in pairs({
+      ['GET k'] = 'k', ['SET k v'] = 'k', ['DEL a b c'] = 'a b c', ['MSET a 1 b 2'] = 'a b',
+      ['LMOVE a b LEFT RIGHT'] = 'a b', ['EVALSHA sha 2 a b v'] = 'a b', ['EVAL source 0 v'] = '',
+      ['EVAL source 3 a'] = 'a', ['PUBLISH news text'] = '',
+    }) do
+      local argv = {}
+      for word in words:gmatch('%S+') do
+        argv[#argv + 1] = word
+      end
+
+      assert.equal(keys, table.concat(Front.keys(front:find(argv), argv), ' '), words)
+    end
+  end)
+
   it('lists commands of any kind, and none that it has not', function()
     local names, listed = {}, ask(conn, 'COMMAND')
     for name in listed:gmatch('%["([^"]+)" :%-?%d') do
@@ -437,6 +460,28 @@ describe('the faults of a front', function()
       keys[#keys + 1] = key
     end
     assert.same({ 'k3', 'k4', 'k5' }, keys)
+  end)
+
+  it('say what is switched on', function()
+    local function status()
+      return (ask(conn, 'MOCK', 'STATUS'):gsub('"now_ms" :%d+ ', ''))
+    end
+
+    assert.equal('*["time" "manual" "lose" :0 "lose_how" $-1 "lose_name" $-1 "delay_ms" :0 '
+      .. '"refuse" $-1 "calls" :0 "connections" :2]', status())
+
+    ask(conn, 'MOCK', 'LOSE', '2', 'SILENT', 'lock/acquire')
+    ask(conn, 'MOCK', 'REFUSE', 'OOM')
+    assert.equal('*["time" "manual" "lose" :2 "lose_how" "silent" "lose_name" "lock/acquire" '
+      .. '"delay_ms" :0 "refuse" "OOM" "calls" :0 "connections" :2]', status())
+
+    ask(conn, 'MOCK', 'REFUSE', 'CLUSTERDOWN', 'for', 'a', 'while')
+    assert.truthy(status():find('"refuse" "CLUSTERDOWN for a while"', 1, true))
+
+    ask(other, 'MOCK', 'DELAY', '7')
+    assert.is_nil((ask(conn, 'MOCK', 'STATUS')))
+    local _, all = ask(other, 'MOCK', 'ADVANCE', '7')
+    assert.truthy(all[conn]:find('"delay_ms" :7', 1, true))
   end)
 
   it('start anew', function()
