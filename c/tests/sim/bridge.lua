@@ -45,14 +45,16 @@ local function at(number, ms)
   return server
 end
 
--- What stands before a command: a cluster, which refuses some, and a story.
+-- What stands before a command: who remembers it, in a cluster who refuses it, and a story.
 local function gate_of(number, server)
   local tell = story_of_server and told.command(number) or nil
-  local refuses = server.cluster and cluster.gate(server) or nil
-  return tell and refuses and function(...)
+  local gate = server.cluster and cluster.gate(server) or function(_, conn, command, argv)
+    copies.note(server.calls, server.world, conn, command, argv)
+  end
+  return tell and function(...)
     tell(...)
-    return refuses(...)
-  end or tell or refuses
+    return gate(...)
+  end or gate
 end
 
 local function new_front(number, server)
@@ -76,7 +78,8 @@ end
 
 local function new_server(number, ms)
   local world = World.new({ scripts = HOME .. '/scripts', strict = false, time = 'frozen' })
-  servers[number] = { world = world, start = world:now_ms() - ms, now_ms = ms, conns = {} }
+  servers[number] = { world = world, start = world:now_ms() - ms, now_ms = ms, conns = {},
+    calls = copies.new() }
   if story_of_server then
     told.follow(servers[number])
   end
@@ -138,7 +141,8 @@ local function flat(server, outputs)
   return unpack(out, 1, n)
 end
 
-function bridge_hear(number, ms, conn_number, bytes)
+-- is_orphan: the client closed the connection before the server read this.
+function bridge_hear(number, ms, conn_number, bytes, is_orphan)
   local server = at(number, ms)
   local conn = server.conns[conn_number]
   if not conn then
@@ -146,6 +150,7 @@ function bridge_hear(number, ms, conn_number, bytes)
     conn.number = conn_number
     server.conns[conn_number] = conn
   end
+  conn.is_orphan = is_orphan
   local outputs = conn:feed(bytes)
   if story_of_server then
     told.keys(server, number)
@@ -202,8 +207,10 @@ function bridge_find(number, _, key, ...)
   return cluster.find(clusters[number], masters_of(clusters[number], ...), key).number
 end
 
+-- In a cluster a copy may go another way, elsewhere only on a connection that was given up.
 function bridge_older_is_last(number, _, key, owner)
-  return copies.older_is_last(clusters[number].calls, key, owner)
+  local of_cluster = servers[number].cluster
+  return copies.older_is_last((of_cluster or servers[number]).calls, key, owner, not of_cluster)
 end
 
 -- The slot, and the shards that it leaves and comes to; -1: none was asked for yet.

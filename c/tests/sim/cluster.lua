@@ -19,7 +19,7 @@ local NEWER = { ['CLUSTER|SHARDS'] = true, ['PUBSUB|SHARDNUMSUB'] = true, SSUBSC
 ---  server that has some of a call's keys says ASK instead of TRYAGAIN
 function cluster.new(shards, options)
   return { shards = shards, options = options, members = {}, slot_of = {}, asked = {},
-    is_asked = {}, owner = {}, calls = {} }
+    is_asked = {}, owner = {}, calls = copies.new() }
 end
 
 ---A server becomes a member of a shard. The first one's master has the cluster's number, the next
@@ -147,7 +147,7 @@ function cluster.gate(server)
     note(self, slot)
     local refused = refuse_of_slot(server, command, keys, slot, asking)
     if not refused then
-      copies.note(self.calls, server.world, keys[1], command, argv)
+      copies.note(self.calls, server.world, conn, command, argv)
     end
     return refused
   end

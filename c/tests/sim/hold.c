@@ -104,18 +104,15 @@ void belief_renew(belief *b, int64_t before_ns, int64_t remaining_ms) {
   judge_truth(b, now_ns);
 }
 
-/* A copy of an earlier call of this hold, which went another way while its slot moved, sets the count that it
- * knows; the next call sets it right. */
-static bool older_copy_came(const belief *b) {
-  return topology_kind() == TOPOLOGY_cluster && server_older_is_last(b->server, b->key, b->owner);
-}
-
+/* A copy of an earlier call of this hold, which went another way while its slot moved, or was left on a connection
+ * that was given up, sets the count that it knows; the next call sets it right. */
 void belief_count(const belief *b) {
   if (!b->key || !b->owner[0] || is_excused(b) || b->until_ns <= sched_now_ns()) return;
   if (b->durable && server_epoch(b->server) != b->counted) return;
   server_hold hold = server_look(b->server, b->key, b->owner);
   if (hold.count == b->levels || (b->unsure && hold.count >= b->levels)) return;
-  if (hold.count > 0 && hold.count < b->levels && older_copy_came(b)) return;
+  bool less = hold.count > 0 && hold.count < b->levels;
+  if (less && server_older_is_last(b->server, b->key, b->owner)) return;
   judge_fail(V_COUNT, "actor %d has %d levels, the server %lld (%s)", b->actor, b->levels,
              (long long)hold.count, b->owner);
 }

@@ -134,7 +134,7 @@ server_hold server_look(int server, const char *key, const char *owner) {
 }
 
 bool server_older_is_last(int server, const char *key, const char *owner) {
-  lua_State *l = begin_call("bridge_older_is_last", server);
+  lua_State *l = begin_call("bridge_older_is_last", topology_at(server, key));
   lua_pushstring(l, key);
   lua_pushstring(l, owner);
   call(l, 2, 1);
@@ -249,7 +249,8 @@ static void feed(net_conn *c) {
   lua_pushinteger(l, (lua_Integer)c->number);
   lua_pushlstring(l, c->to_server.data, c->to_server.len);
   net_take(&c->to_server, c->to_server.len);
-  call(l, 2, LUA_MULTRET);
+  lua_pushboolean(l, c->client_closed);
+  call(l, 3, LUA_MULTRET);
   deliver(l, top);
   if (server_has_replicas) plan_wake(c->server);
 }

@@ -40,7 +40,7 @@ extern uint64_t server_commands;
 typedef struct server_hold {
   int64_t count, left_ms;
 } server_hold;
-/* Of a cluster: was the owner's last call on the key a copy of an older one? */
+/* Was the owner's last call on the key a copy of an older one, which came where one may? */
 bool server_older_is_last(int server, const char *key, const char *owner);
 server_hold server_look(int server, const char *key, const char *owner);
 /* The owner of a lock that one has at a time; "": nobody. */
