@@ -49,6 +49,7 @@ local ffi = require('ffi')
 local find, gsub, match, sub = string.find, string.gsub, string.match, string.sub
 
 pcall(ffi.cdef, 'int snprintf(char *buffer, size_t size, const char *format, ...);')
+pcall(ffi.cdef, 'unsigned long long strtoull(const char *text, char **end, int base);')
 
 local SIZE = 512
 local FAR = 2 ^ 31 - 1
@@ -123,8 +124,11 @@ local function number_of_base(value, base)
     error("bad argument #2 to 'tonumber' (base out of range)", 3)
   end
   local number = tonumber(value, base)
-  -- C's strtoul: what is negative comes round from the other side.
-  return number and (number < 0 and 2 ^ 64 + number or number + 0)
+  -- C's strtoul: what is negative comes round from the other side, and what is too much stays there.
+  if number and number < 0 then
+    return tonumber(ffi.C.strtoull(tostring(value), nil, base))
+  end
+  return number and number + 0
 end
 
 function lua51.base.tonumber(...)
