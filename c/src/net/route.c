@@ -362,7 +362,7 @@ bool lk_hop_is_only(const lk_hop *hop) { return !atomic_load(&hop->node->pipes[1
 static bool leaves_second(lk_hop *hop, const lk_answer *answer) {
   lk_node *node = hop->node;
   bool leaves =
-      answer->elsewhere && node && node->route->adapts && hop->pipe == atomic_load(&node->pipes[1]);
+      answer->elsewhere && node->route->adapts && hop->pipe == atomic_load(&node->pipes[1]);
   if (leaves) hop->pipe = atomic_load(&node->pipes[0]);
   return leaves;
 }

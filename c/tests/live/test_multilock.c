@@ -380,6 +380,21 @@ static void a_member_whose_client_is_closed_is_said_to_be(void **state) {
   lk_multilock_close(all);
 }
 
+/* Whatever the one would say that cannot be asked any more. */
+static void a_majority_that_was_lost_is_lost_also_beside_a_closed_client(void **state) {
+  (void)state;
+  lk_error causes[SERVERS];
+  EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, NULL, 0, NULL, &kit_error));
+  lk_client_close(fl.clients[0]);
+  fl.clients[0] = NULL;
+  for (int i = 1; i <= QUORUM; i++) server_do(fl.servers[i], "DEL job");
+  EXPECT(LK_LOST, lk_multilock_release(fl.redlock, NULL, causes, &kit_error));
+  EXPECT_MESSAGE("only 1 of 5 were held to the end");
+  EXPECT(LK_CLOSED, causes[0].status);
+  EXPECT(LK_LOST, causes[1].status);
+  EXPECT(LK_OK, causes[SERVERS - 1].status);
+}
+
 /* It would be the same in the next round: nothing is waited for. */
 static void a_majority_of_other_keys_is_not_waited_for(void **state) {
   (void)state;
@@ -517,6 +532,7 @@ int main(void) {
       TEST(a_thread_re_enters_where_all_members_do),
       TEST(a_caller_holds_with_several_clients),
       TEST(a_member_whose_client_is_closed_is_said_to_be),
+      TEST(a_majority_that_was_lost_is_lost_also_beside_a_closed_client),
       TEST(a_majority_of_other_keys_is_not_waited_for),
       TEST(a_caller_that_is_freed_lets_go_of_its_majority),
       TEST(many_readers_hold_a_majority_side_by_side),

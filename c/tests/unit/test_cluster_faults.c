@@ -211,6 +211,21 @@ static void a_channel_of_all_nodes_is_heard_where_a_master_is(void **state) {
   lk_caller_free(task);
 }
 
+static void a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again(void **state) {
+  (void)state;
+  lk_caller *task = kit_caller(fix.client);
+  fake_leave(fix.server, "SUBSCRIBE");
+  kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
+  fake_answer(fix.server, take_subscribe(), "-CLUSTERDOWN Hash slot not served\r\n");
+  fake_command again = take_subscribe();
+  fake_confirm(fix.server, &again);
+  UNTIL(lk_channels_is_heard(fix.client->channels, again.argv->element[1]->str));
+  fake_forget(&again);
+  fake_answer(fix.server, take_call(), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_caller_free(task);
+}
+
 static void a_master_at_a_new_address_is_reached_after_thousands_of_others(void **state) {
   (void)state;
   int first = use_lock();
@@ -313,6 +328,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(ports_that_shards_do_not_name_are_those_of_slots),
       TEST(a_channel_of_all_nodes_is_heard_where_a_master_is),
+      TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
       TEST(what_left_the_cluster_is_forgotten_after_a_while),

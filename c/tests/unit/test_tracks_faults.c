@@ -193,6 +193,35 @@ static void a_second_that_leads_elsewhere_is_not_used(void **state) {
   end(&b);
 }
 
+/* As if a second had been made, or tried, so long ago; and there is a crowd again. */
+static void suppose_one_was_asked_for(int64_t ago_us) {
+  suppose_a_crowd();
+  atomic_store(&pipe_at(0)->asked_us, lk_clock_us() - ago_us);
+  atomic_store(&pipe_at(0)->crowd_us, lk_clock_us());
+}
+
+/* After a fail-over behind a name the first may lead to the new master by itself. */
+static void a_second_that_leads_elsewhere_is_made_anew_in_the_next_minute(void **state) {
+  (void)state;
+  call a, b;
+  suppose_a_crowd();
+  do_one("a");
+  await_the_second();
+  const uint64_t place = lk_pipe_place(pipe_at(0));
+  atomic_store(&pipe_at(1)->place, place + 1);
+  suppose_one_was_asked_for(50 * 1000 * 1000);
+  const int64_t asked_us = atomic_load(&pipe_at(0)->asked_us);
+  do_one("a");
+  assert_int_equal(atomic_load(&pipe_at(0)->asked_us), asked_us);
+  suppose_one_was_asked_for(61 * 1000 * 1000);
+  do_one("a");
+  UNTIL(lk_pipe_place(pipe_at(1)) == place);
+  const int first = begin(&a, "c");
+  assert_int_not_equal(begin(&b, "d"), first);
+  end(&a);
+  end(&b);
+}
+
 static void one_that_is_lost_is_not_used_until_it_is_back(void **state) {
   (void)state;
   call a, b;
@@ -244,6 +273,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(calls_that_few_wait_for_are_no_crowd_either, setup, teardown),
       cmocka_unit_test_setup_teardown(to_a_server_that_is_far_there_is_one, setup, teardown),
       cmocka_unit_test_setup_teardown(a_second_that_leads_elsewhere_is_not_used, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_second_that_leads_elsewhere_is_made_anew_in_the_next_minute,
+                                      setup, teardown),
       cmocka_unit_test_setup_teardown(one_that_is_lost_is_not_used_until_it_is_back, setup,
                                       teardown),
       cmocka_unit_test(a_busy_track_leaves_a_second_that_is_gone),
