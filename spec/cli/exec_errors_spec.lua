@@ -225,8 +225,9 @@ describe('latchkey exec, called wrongly or in trouble', function()
   end)
 
   -- As where `ulimit -v` is too low: the stack of a thread, which `ulimit -s` makes as large as no
-  -- memory is, finds no room.
-  it('names memory among the limits where no thread can be started', function()
+  -- memory is, finds no room. ThreadSanitizer finds none for itself then.
+  local no_room = program.sanitizer() == 'thread' and function() end or it
+  no_room('names memory among the limits where no thread can be started', function()
     local words = program.exec(program.server(), { 'job' }, { 'echo', 'ran' })
 
     local result = program.start_any('sh', { '-c', 'ulimit -s 200000000000 && exec "$@"', 'sh',

@@ -11,8 +11,7 @@ local BUILD = path.dirname(program.path)
 local MANUAL = BUILD .. '/manual/'
 
 -- A library that needs a sanitizer cannot be loaded where the manual is made.
-local cache = utils.readfile(BUILD .. '/CMakeCache.txt') or ''
-if cache:find('\nLK_SANITIZE:[^=]+=%a') then
+if program.sanitizer() then
   return
 end
 

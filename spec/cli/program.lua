@@ -20,6 +20,12 @@ program.root = path.abspath(here .. '.')
 program.path = path.abspath(os.getenv('LATCHKEY_PROGRAM') or program.root .. '/build/latchkey')
 assert(path.exists(program.path), program.path .. ' is not built; LATCHKEY_PROGRAM names another')
 
+---The sanitizer that the program is built with: `address`, `thread`; nil: none.
+function program.sanitizer()
+  local cache = utils.readfile(path.dirname(program.path) .. '/CMakeCache.txt') or ''
+  return cache:match('\nLK_SANITIZE:[^=\n]+=(%l+)')
+end
+
 -- How long a condition may take that comes true within milliseconds on an idle machine.
 local DEADLINE_S = 60
 
