@@ -79,6 +79,8 @@ describe('a strict mock', function()
       "redis.call('MSET', KEYS[1], 1, '{k}2', 2) return {2}")
     finds('DEL touches the undeclared key "{k}2"',
       "redis.call('DEL', KEYS[1], '{k}2') return {2}")
+    finds('SMOVE touches the undeclared key "{k}2"',
+      "redis.call('SMOVE', KEYS[1], '{k}2', 'v') return {2}")
   end)
 
   it('finds it even when the script looks away', function()
