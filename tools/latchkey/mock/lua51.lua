@@ -124,7 +124,7 @@ local function number_of_base(value, base)
     error("bad argument #2 to 'tonumber' (base out of range)", 3)
   end
   local number = tonumber(value, base)
-  -- C's strtoul: what is negative comes round from the other side, and what is too much stays there.
+  -- C's strtoul: what is negative comes round from the other side; what is too much stays there.
   if number and number < 0 then
     return tonumber(ffi.C.strtoull(tostring(value), nil, base))
   end
