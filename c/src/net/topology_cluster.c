@@ -29,12 +29,13 @@ typedef struct lk_cluster {
   lk_timer timer;
   lk_mutex mutex; /* guards what follows */
   bool fetching;
-  bool again;      /* something was doubtful meanwhile */
-  lk_node *asked;  /* whose answer is awaited */
-  bool old_way;    /* with CLUSTER SLOTS */
-  size_t turn;     /* whom to ask next */
-  size_t tried;    /* in this fetch */
-  int64_t next_us; /* no fetch begins before */
+  bool again;          /* something was doubtful meanwhile */
+  lk_node *asked;      /* whose answer is awaited */
+  bool old_way;        /* with CLUSTER SLOTS */
+  redisReply *partial; /* what CLUSTER SHARDS said, and what counts where SLOTS says nothing */
+  size_t turn;         /* whom to ask next */
+  size_t tried;        /* in this fetch */
+  int64_t next_us;     /* no fetch begins before */
   int64_t pause_us;
 } lk_cluster;
 
@@ -112,6 +113,16 @@ static lk_status take_map(lk_cluster *c, const redisReply *reply, bool old_way, 
   }
   lk_map_clear(&map);
   return status;
+}
+
+/* Redis 7.2 to 7.4.0, and what came of it, shows no slots of a shard whose master has failed, though another serves
+ * them: https://github.com/redis/redis/issues/13414. */
+static bool lacks_slots(const lk_cluster *c, const redisReply *reply) {
+  lk_map map;
+  lk_status status = lk_map_read_shards(reply, c->route.options.settings->url.tls, &map, NULL);
+  bool lacks = status == LK_OK ? map.slots < LK_SLOTS : status == LK_CLUSTERDOWN;
+  lk_map_clear(&map);
+  return lacks;
 }
 
 static lk_request *ask_map(bool old_way, int64_t deadline_us) {
@@ -207,10 +218,20 @@ static void got_map(void *user, lk_answer *answer) {
     freeReplyObject(reply);
     return;
   }
+  if (status == LK_OK && !c->old_way && lacks_slots(c, reply)) {
+    c->partial = reply;
+    if (ask_next(c, true)) return;
+    c->partial = NULL;
+  }
   if (status == LK_OK) status = take_map(c, reply, c->old_way, c->asked, &changed, NULL);
-  bool learnt = status == LK_OK;
-  bool old_way = !learnt && !c->old_way && reply && helps_old_way(reply, status);
+  bool old_way = status != LK_OK && !c->old_way && reply && helps_old_way(reply, status);
+  if (status != LK_OK && c->partial) {
+    status = take_map(c, c->partial, false, c->asked, &changed, NULL);
+  }
   freeReplyObject(reply);
+  freeReplyObject(c->partial);
+  c->partial = NULL;
+  bool learnt = status == LK_OK;
   if (learnt || !ask_next(c, old_way)) end_fetch(c, learnt, changed);
 }
 
@@ -226,24 +247,31 @@ static void cluster_doubt(lk_route *route) { lk_job_post(route->keeper, &cluster
 static lk_status learn_from(lk_cluster *c, lk_node *node, int64_t deadline_us, lk_error *error) {
   lk_status status = LK_UNREACHABLE;
   lk_pipe *pipe = lk_node_pipe(node);
+  redisReply *partial = NULL;
+  bool changed;
   for (int old_way = 0; old_way < 2; old_way++) {
     lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
     lk_request *request = pipe ? ask_map(old_way == 1, deadline_us) : NULL;
     if (request) lk_pipe_call(pipe, request, &answer);
     bool replied = answer.status == LK_OK;
+    if (replied && old_way == 0 && lacks_slots(c, answer.reply)) {
+      partial = answer.reply;
+      continue;
+    }
     if (!replied) {
       status = lk_fail(error, answer.status == LK_UNSURE ? LK_UNREACHABLE : answer.status, "%s",
                        answer.why);
     } else if (answer.reply->type == REDIS_REPLY_ERROR) {
       status = lk_fail_server(error, NULL, answer.reply->str, answer.reply->len);
     } else {
-      bool changed;
       status = take_map(c, answer.reply, old_way == 1, node, &changed, error);
     }
     bool next_way = replied && status != LK_OK && helps_old_way(answer.reply, status);
     freeReplyObject(answer.reply);
     if (!next_way) break;
   }
+  if (status != LK_OK && partial) status = take_map(c, partial, false, node, &changed, error);
+  freeReplyObject(partial);
   return status;
 }
 
@@ -332,6 +360,7 @@ static bool cluster_follow(lk_route *route, const lk_bytes *key, lk_answer *answ
 static void cluster_nothing(lk_route *route) { (void)route; }
 
 static void cluster_destroy(lk_route *route) {
+  freeReplyObject(cluster_of(route)->partial);
   lk_mutex_destroy(&cluster_of(route)->mutex);
   lk_route_clear(route);
   free(route);

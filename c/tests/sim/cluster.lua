@@ -15,8 +15,9 @@ local NEWER = { ['CLUSTER|SHARDS'] = true, ['PUBSUB|SHARDNUMSUB'] = true, SSUBSC
   SUNSUBSCRIBE = true, SPUBLISH = true }
 
 ---@param shards integer
----@param options table { old, no_host, whole }: before 7.0; nodes do not say their addresses; a
----  server that has some of a call's keys says ASK instead of TRYAGAIN
+---@param options table { old, no_host, whole, hides }: before 7.0; nodes do not say their addresses; a
+---  server that has some of a call's keys says ASK instead of TRYAGAIN; CLUSTER SHARDS shows no slots
+---  of a shard that has had another master
 function cluster.new(shards, options)
   return { shards = shards, options = options, members = {}, slot_of = {}, asked = {},
     is_asked = {}, owner = {}, calls = copies.new() }
@@ -225,12 +226,13 @@ local function shards(_, server)
       end
     end
     local first, others = members_of(server, shard)
+    local hides = server.cluster.options.hides and others[1] and others[1] < first
     for i, number in ipairs({ first, unpack(others) }) do
       nodes[i] = { 'id', ('node%d'):format(number), 'port', PORT + number, 'ip', HOST,
         'endpoint', host(server), 'role', i == 1 and 'master' or 'replica', 'replication-offset', 0,
         'health', 'online' }
     end
-    reply[#reply + 1] = { 'slots', slots, 'nodes', nodes }
+    reply[#reply + 1] = { 'slots', hides and {} or slots, 'nodes', nodes }
   end
   return reply
 end

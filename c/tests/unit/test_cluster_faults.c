@@ -178,6 +178,57 @@ static void ports_that_shards_do_not_name_are_those_of_slots(void **state) {
   use_lock();
 }
 
+/* Redis 7.2 to 7.4.0 shows no slots of a shard whose master has failed, though another serves them. */
+static char *map_without_slots(void) {
+  static const char all[] = "*2\r\n:0\r\n:16383\r\n", none[] = "*0\r\n";
+  char *text = map_of("127.0.0.1", 0), *at = strstr(text, all);
+  assert_non_null(at);
+  memcpy(at, none, sizeof none - 1);
+  memmove(at + sizeof none - 1, at + sizeof all - 1, strlen(at + sizeof all - 1) + 1);
+  return text;
+}
+
+static void tell_slots_of(const char *host) {
+  char slots[200], *shards = map_without_slots();
+  snprintf(slots, sizeof slots, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%zu\r\n%s\r\n:%d\r\n",
+           strlen(host), host, port());
+  expect_command(fake_take(fix.server), "SHARDS", shards);
+  expect_command(fake_take(fix.server), "SLOTS", slots);
+  free(shards);
+}
+
+static void slots_that_shards_do_not_show_are_those_of_slots(void **state) {
+  (void)state;
+  pthread_t thread;
+  lk_client *before = fix.client;
+  assert_int_equal(pthread_create(&thread, NULL, open_client, NULL), 0);
+  tell_slots_of("127.0.0.1");
+  fake_answer(fix.server, fake_take(fix.server), "-ERR unknown subcommand\r\n");
+  pthread_join(thread, NULL);
+  lk_client_close(before);
+  lk_lock_close(fix.lock);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  int first = use_lock();
+
+  uint64_t version = lk_route_version(fix.client->route);
+  lk_route_doubt(fix.client->route);
+  tell_slots_of("127.1");
+  UNTIL(lk_route_version(fix.client->route) != version);
+  assert_int_not_equal(use_lock(), first);
+}
+
+/* Who may not ask so keeps to what there was. */
+static void slots_that_nobody_shows_stay_where_they_were(void **state) {
+  (void)state;
+  int first = use_lock();
+  char *shards = map_without_slots();
+  lk_route_doubt(fix.client->route);
+  expect_command(fake_take(fix.server), "SHARDS", shards);
+  expect_command(fake_take(fix.server), "SLOTS", "-NOPERM no permissions\r\n");
+  assert_int_equal(use_lock(), first);
+  free(shards);
+}
+
 /* Looks of who is not heard find it held. */
 static fake_command take_subscribe(void) {
   fake_command command = take_call();
@@ -327,6 +378,8 @@ static void an_error_of_a_later_copy_leaves_the_first_in_doubt(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(ports_that_shards_do_not_name_are_those_of_slots),
+      TEST(slots_that_shards_do_not_show_are_those_of_slots),
+      TEST(slots_that_nobody_shows_stay_where_they_were),
       TEST(a_channel_of_all_nodes_is_heard_where_a_master_is),
       TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
