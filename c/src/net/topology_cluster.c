@@ -115,8 +115,8 @@ static lk_status take_map(lk_cluster *c, const redisReply *reply, bool old_way, 
   return status;
 }
 
-/* Redis 7.2 to 7.4.0, and what came of it, shows no slots of a shard whose master has failed, though another serves
- * them: https://github.com/redis/redis/issues/13414. */
+/* Redis and Valkey 7.2 and Redict show no slots of a shard whose master has failed, though another serves them:
+ * https://github.com/redis/redis/issues/13414, mended there in August 2024. */
 static bool lacks_slots(const lk_cluster *c, const redisReply *reply) {
   lk_map map;
   lk_status status = lk_map_read_shards(reply, c->route.options.settings->url.tls, &map, NULL);
