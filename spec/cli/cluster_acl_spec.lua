@@ -51,7 +51,7 @@ describe('the rule of latchkey acl, on a cluster', function()
 
     assert.equal(derived, asked.out)
     assert.equal('ACL SETUSER app on clearselectors resetkeys resetchannels -@all +asking '
-      .. '+client|setname +cluster|shards +cluster|slots +del +evalsha +get +pexpire +ping +pttl '
+      .. '+client|setname +cluster|slots +del +evalsha +get +pexpire +ping +pttl '
       .. '+publish +script|load +select +set +spublish +ssubscribe +subscribe +sunsubscribe '
       .. '+unsubscribe ~* &latchkey_mutex:*\n', derived)
     assert.truthy(asked.err:find('give it to all', 1, true))

@@ -12,8 +12,7 @@ static bool is_array(const redisReply *reply, size_t at_least) {
 }
 
 static lk_status cluster_map_strange(lk_error *error) {
-  return lk_fail(error, LK_PROTOCOL,
-                 "the server's reply to CLUSTER SHARDS or CLUSTER SLOTS has an unknown form");
+  return lk_fail(error, LK_PROTOCOL, "the server's reply to CLUSTER SLOTS has an unknown form");
 }
 
 /* The value behind a name in an array of names and values. */
@@ -59,11 +58,19 @@ static bool fits(lk_map *map, unsigned first, unsigned last) {
   return true;
 }
 
-/* One more of either; false without memory. */
-static bool add_node(lk_map *map, lk_map_node node) {
+/* Each is there once, though it stands in each of its ranges. false without memory. */
+static bool add_node(lk_map *map, lk_map_node node, size_t *index) {
+  for (size_t i = 0; i < map->nnodes; i++) {
+    const lk_map_node *known = &map->nodes[i];
+    bool same =
+        known->host && node.host ? strcmp(known->host, node.host) == 0 : known->host == node.host;
+    *index = i;
+    if (same && known->port == node.port) return true;
+  }
   lk_map_node *grown = realloc(map->nodes, (map->nnodes + 1) * sizeof *grown);
   if (!grown) return false;
   map->nodes = grown;
+  *index = map->nnodes;
   map->nodes[map->nnodes++] = node;
   return true;
 }
@@ -76,100 +83,37 @@ static bool add_range(lk_map *map, unsigned first, unsigned last, size_t node) {
   return true;
 }
 
-static lk_status cluster_map_finish(const lk_map *map, lk_error *error) {
-  if (map->nranges > 0) return lk_succeed(error);
-  return lk_fail(error, LK_CLUSTERDOWN, "no node of the cluster serves a slot");
-}
-
-/* ------------------------------------------------------------------------------------- shards -- */
-
-static bool read_node(const redisReply *reply, bool tls, lk_map *map, bool *online) {
-  int port = port_of(cluster_map_member(reply, tls ? "tls-port" : "port"));
-  const char *host = host_of(cluster_map_member(reply, "endpoint"), reply);
-  if (port == 0) map->portless = true; /* not to be reached this way */
-  if (port == 0) return true;
-  *online = cluster_map_is_word(cluster_map_member(reply, "health"), "online");
-  return add_node(map, (lk_map_node){.host = host,
-                                     .port = port,
-                                     .master = cluster_map_is_word(
-                                         cluster_map_member(reply, "role"), "master")});
-}
-
-/* A shard in which a fail-over goes on can have two masters: the one that is online counts. */
-static lk_status read_shard(const redisReply *shard, bool tls, lk_map *map, lk_error *error) {
-  const redisReply *slots = cluster_map_member(shard, "slots"),
-                   *nodes = cluster_map_member(shard, "nodes");
-  size_t master = SIZE_MAX;
-  bool found_online = false;
-  if (!is_array(slots, 0) || !is_array(nodes, 0) || slots->elements % 2)
-    return cluster_map_strange(error);
-  for (size_t i = 0; i < nodes->elements; i++) {
-    size_t index = map->nnodes;
-    bool online = false;
-    if (!read_node(nodes->element[i], tls, map, &online)) {
-      return lk_fail(error, LK_NOMEM, "out of memory");
-    }
-    if (index == map->nnodes || !map->nodes[index].master) continue;
-    if (master == SIZE_MAX || (online && !found_online)) master = index;
-    found_online = found_online || online;
-  }
-  for (size_t i = 0; i + 1 < slots->elements && master != SIZE_MAX; i += 2) {
-    unsigned first, last;
-    if (!slot_of(slots->element[i], &first) || !slot_of(slots->element[i + 1], &last) ||
-        !fits(map, first, last)) {
-      return cluster_map_strange(error);
-    }
-    if (!add_range(map, first, last, master)) return lk_fail(error, LK_NOMEM, "out of memory");
-  }
-  return LK_OK;
-}
-
-lk_status lk_map_read_shards(const redisReply *reply, bool tls, lk_map *out, lk_error *error) {
-  *out = (lk_map){0};
-  if (!is_array(reply, 0)) return cluster_map_strange(error);
-  for (size_t i = 0; i < reply->elements; i++) {
-    lk_status status = read_shard(reply->element[i], tls, out, error);
-    if (status != LK_OK) return status;
-  }
-  if (out->nranges == 0 && out->portless) {
-    return lk_fail(error, LK_PROTOCOL, "CLUSTER SHARDS names no %s of a master",
-                   tls ? "tls-port" : "port");
-  }
-  return cluster_map_finish(out, error);
-}
-
-/* -------------------------------------------------------------------------------------- slots -- */
-
 /* [first, last, master, replica...], each node [host, port, id ...]; the port is of the kind asked on. */
 static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *error) {
   unsigned first, last;
-  size_t master = map->nnodes;
+  size_t master = 0;
   if (!is_array(reply, 3) || !slot_of(reply->element[0], &first) ||
       !slot_of(reply->element[1], &last) || !fits(map, first, last)) {
     return cluster_map_strange(error);
   }
   for (size_t i = 2; i < reply->elements; i++) {
     const redisReply *node = reply->element[i];
+    size_t index;
     if (!is_array(node, 2) || node->element[1]->type != REDIS_REPLY_INTEGER)
       return cluster_map_strange(error);
     const redisReply *more = is_array(node, 4) ? node->element[3] : NULL;
-    lk_map_node one = {.host = host_of(node->element[0], more),
-                       .port = port_of(node->element[1]),
-                       .master = i == 2};
-    if (!add_node(map, one)) return lk_fail(error, LK_NOMEM, "out of memory");
+    lk_map_node one = {host_of(node->element[0], more), port_of(node->element[1])};
+    if (!add_node(map, one, &index)) return lk_fail(error, LK_NOMEM, "out of memory");
+    if (i == 2) master = index;
   }
   if (!add_range(map, first, last, master)) return lk_fail(error, LK_NOMEM, "out of memory");
   return LK_OK;
 }
 
-lk_status lk_map_read_slots(const redisReply *reply, lk_map *out, lk_error *error) {
+lk_status lk_map_read(const redisReply *reply, lk_map *out, lk_error *error) {
   *out = (lk_map){0};
   if (!is_array(reply, 0)) return cluster_map_strange(error);
   for (size_t i = 0; i < reply->elements; i++) {
     lk_status status = read_range(reply->element[i], out, error);
     if (status != LK_OK) return status;
   }
-  return cluster_map_finish(out, error);
+  if (out->nranges > 0) return lk_succeed(error);
+  return lk_fail(error, LK_CLUSTERDOWN, "no node of the cluster serves a slot");
 }
 
 void lk_map_clear(lk_map *map) {

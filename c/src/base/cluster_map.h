@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who serves which hash slots, as CLUSTER SHARDS or CLUSTER SLOTS says. */
+/* Who serves which hash slots, as CLUSTER SLOTS says. */
 #ifndef LK_CLUSTER_MAP_H
 #define LK_CLUSTER_MAP_H
 
@@ -9,7 +9,6 @@
 typedef struct lk_map_node {
   const char *host; /* in the reply; NULL: as the node that answered */
   int port;         /* 0: likewise */
-  bool master;
 } lk_map_node;
 
 typedef struct lk_map_range {
@@ -23,13 +22,11 @@ typedef struct lk_map {
   lk_map_range *ranges;
   size_t nranges;
   unsigned slots; /* in all ranges together */
-  bool portless;  /* some nodes of shards were left out, since they name no port that counts */
 } lk_map;
 
-/* LK_PROTOCOL for what is no such reply; LK_CLUSTERDOWN when no slot is served. tls: which port counts. The
- * map points into the reply. lk_map_clear() also after a failure. */
-lk_status lk_map_read_shards(const redisReply *reply, bool tls, lk_map *out, lk_error *error);
-lk_status lk_map_read_slots(const redisReply *reply, lk_map *out, lk_error *error);
+/* LK_PROTOCOL for what is no such reply; LK_CLUSTERDOWN when no slot is served. The map points into the reply.
+ * lk_map_clear() also after a failure. */
+lk_status lk_map_read(const redisReply *reply, lk_map *out, lk_error *error);
 void lk_map_clear(lk_map *map);
 
 /* The parts of "MOVED 3999 host:port" or "ASK 3999 host:port"; the host may be empty. */

@@ -29,13 +29,11 @@ typedef struct lk_cluster {
   lk_timer timer;
   lk_mutex mutex; /* guards what follows */
   bool fetching;
-  bool again;          /* something was doubtful meanwhile */
-  lk_node *asked;      /* whose answer is awaited */
-  bool old_way;        /* with CLUSTER SLOTS */
-  redisReply *partial; /* what CLUSTER SHARDS said, and what counts where SLOTS says nothing */
-  size_t turn;         /* whom to ask next */
-  size_t tried;        /* in this fetch */
-  int64_t next_us;     /* no fetch begins before */
+  bool again;      /* something was doubtful meanwhile */
+  lk_node *asked;  /* whose answer is awaited */
+  size_t turn;     /* whom to ask next */
+  size_t tried;    /* in this fetch */
+  int64_t next_us; /* no fetch begins before */
   int64_t pause_us;
 } lk_cluster;
 
@@ -101,13 +99,12 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
   return count > 0;
 }
 
-static lk_status take_map(lk_cluster *c, const redisReply *reply, bool old_way, const lk_node *by,
-                          bool *changed, lk_error *error) {
-  bool tls = c->route.options.settings->url.tls;
+static lk_status take_map(lk_cluster *c, const redisReply *reply, const lk_node *by, bool *changed,
+                          lk_error *error) {
   lk_map map;
   *changed = false;
-  lk_status status =
-      old_way ? lk_map_read_slots(reply, &map, error) : lk_map_read_shards(reply, tls, &map, error);
+  if (reply->type == REDIS_REPLY_ERROR) return lk_fail_server(error, NULL, reply->str, reply->len);
+  lk_status status = lk_map_read(reply, &map, error);
   if (status == LK_OK && !apply(c, &map, by, changed)) {
     status = lk_fail(error, LK_NOMEM, "out of memory");
   }
@@ -115,29 +112,14 @@ static lk_status take_map(lk_cluster *c, const redisReply *reply, bool old_way, 
   return status;
 }
 
-/* Redis and Valkey 7.2 and Redict show no slots of a shard whose master has failed, though another serves them:
- * https://github.com/redis/redis/issues/13414, mended there in August 2024. */
-static bool lacks_slots(const lk_cluster *c, const redisReply *reply) {
-  lk_map map;
-  lk_status status = lk_map_read_shards(reply, c->route.options.settings->url.tls, &map, NULL);
-  bool lacks = status == LK_OK ? map.slots < LK_SLOTS : status == LK_CLUSTERDOWN;
-  lk_map_clear(&map);
-  return lacks;
-}
-
-static lk_request *ask_map(bool old_way, int64_t deadline_us) {
-  lk_bytes argv[] = {{"CLUSTER", 7}, {"SHARDS", 6}};
-  if (old_way) argv[1] = (lk_bytes){"SLOTS", 5};
+/* CLUSTER SHARDS would say the same, but servers before 7.0 do not have it, those that have it may name no port of the
+ * kind that is needed, and some show no slots of a shard whose master has failed, though another serves them:
+ * https://github.com/redis/redis/issues/13414. */
+static lk_request *ask_map(int64_t deadline_us) {
+  lk_bytes argv[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
   lk_request *request = lk_request_new(argv, 2, false, deadline_us);
   lk_request_hurry(request);
   return request;
-}
-
-/* Valkey and Redis from 7.0 on have SHARDS; this user may not be allowed to ask so, and where that names no port of the
- * kind that is needed SLOTS has the one that the servers send clients to. */
-static bool helps_old_way(const redisReply *reply, lk_status status) {
-  if (reply->type != REDIS_REPLY_ERROR) return status == LK_PROTOCOL;
-  return strstr(reply->str, "cluster support disabled") == NULL;
 }
 
 /* ---------------------------------------------------------------------------------- the fetch -- */
@@ -157,18 +139,16 @@ static lk_node *cluster_choose(lk_cluster *c) {
   return lk_route_at(&c->route, turn % count);
 }
 
-/* Asks another node, or the same in the old way; false: nobody is left. */
-static bool ask_next(lk_cluster *c, bool old_way) {
+/* Asks another node; false: nobody is left. */
+static bool ask_next(lk_cluster *c) {
   lk_pipe *pipe = NULL;
-  for (; !pipe && (old_way || c->tried < ASK_MOST); c->tried++) {
-    if (!old_way) c->asked = cluster_choose(c);
+  for (; !pipe && c->tried < ASK_MOST; c->tried++) {
+    c->asked = cluster_choose(c);
     pipe = lk_node_pipe(c->asked);
-    if (old_way && !pipe) return false;
   }
-  c->old_way = old_way;
   int64_t patience_us = c->route.options.command_us;
   if (patience_us > PATIENCE_US) patience_us = PATIENCE_US;
-  lk_request *request = pipe ? ask_map(old_way, lk_clock_us() + patience_us) : NULL;
+  lk_request *request = pipe ? ask_map(lk_clock_us() + patience_us) : NULL;
   if (request) lk_pipe_send(pipe, request, got_map, c);
   return request != NULL;
 }
@@ -190,7 +170,7 @@ static void fetch(lk_cluster *c) {
     c->tried = 0;
   }
   lk_mutex_unlock(&c->mutex);
-  if (begin && !ask_next(c, false)) {
+  if (begin && !ask_next(c)) {
     lk_mutex_lock(&c->mutex);
     c->fetching = false;
     c->next_us = now_us + PAUSE_LAST_US;
@@ -211,28 +191,14 @@ static void end_fetch(lk_cluster *c, bool learnt, bool changed) {
 
 static void got_map(void *user, lk_answer *answer) {
   lk_cluster *c = user;
-  redisReply *reply = answer->reply;
-  lk_status status = answer->status;
-  bool changed = false;
-  if (atomic_load(&c->route.shut)) {
-    freeReplyObject(reply);
-    return;
+  bool changed = false, learnt = false;
+  if (!atomic_load(&c->route.shut)) {
+    if (answer->status == LK_OK) {
+      learnt = take_map(c, answer->reply, c->asked, &changed, NULL) == LK_OK;
+    }
+    if (learnt || !ask_next(c)) end_fetch(c, learnt, changed);
   }
-  if (status == LK_OK && !c->old_way && lacks_slots(c, reply)) {
-    c->partial = reply;
-    if (ask_next(c, true)) return;
-    c->partial = NULL;
-  }
-  if (status == LK_OK) status = take_map(c, reply, c->old_way, c->asked, &changed, NULL);
-  bool old_way = status != LK_OK && !c->old_way && reply && helps_old_way(reply, status);
-  if (status != LK_OK && c->partial) {
-    status = take_map(c, c->partial, false, c->asked, &changed, NULL);
-  }
-  freeReplyObject(reply);
-  freeReplyObject(c->partial);
-  c->partial = NULL;
-  bool learnt = status == LK_OK;
-  if (learnt || !ask_next(c, old_way)) end_fetch(c, learnt, changed);
+  freeReplyObject(answer->reply);
 }
 
 static void cluster_run_job(lk_job *job) { fetch(LK_OF(lk_cluster, job, job)); }
@@ -245,33 +211,19 @@ static void cluster_doubt(lk_route *route) { lk_job_post(route->keeper, &cluster
 
 /* One node's map, in the caller's thread. */
 static lk_status learn_from(lk_cluster *c, lk_node *node, int64_t deadline_us, lk_error *error) {
-  lk_status status = LK_UNREACHABLE;
+  lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
   lk_pipe *pipe = lk_node_pipe(node);
-  redisReply *partial = NULL;
+  lk_request *request = pipe ? ask_map(deadline_us) : NULL;
+  lk_status status;
   bool changed;
-  for (int old_way = 0; old_way < 2; old_way++) {
-    lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
-    lk_request *request = pipe ? ask_map(old_way == 1, deadline_us) : NULL;
-    if (request) lk_pipe_call(pipe, request, &answer);
-    bool replied = answer.status == LK_OK;
-    if (replied && old_way == 0 && lacks_slots(c, answer.reply)) {
-      partial = answer.reply;
-      continue;
-    }
-    if (!replied) {
-      status = lk_fail(error, answer.status == LK_UNSURE ? LK_UNREACHABLE : answer.status, "%s",
-                       answer.why);
-    } else if (answer.reply->type == REDIS_REPLY_ERROR) {
-      status = lk_fail_server(error, NULL, answer.reply->str, answer.reply->len);
-    } else {
-      status = take_map(c, answer.reply, old_way == 1, node, &changed, error);
-    }
-    bool next_way = replied && status != LK_OK && helps_old_way(answer.reply, status);
-    freeReplyObject(answer.reply);
-    if (!next_way) break;
+  if (request) lk_pipe_call(pipe, request, &answer);
+  if (answer.status == LK_OK) {
+    status = take_map(c, answer.reply, node, &changed, error);
+  } else {
+    status = lk_fail(error, answer.status == LK_UNSURE ? LK_UNREACHABLE : answer.status, "%s",
+                     answer.why);
   }
-  if (status != LK_OK && partial) status = take_map(c, partial, false, node, &changed, error);
-  freeReplyObject(partial);
+  freeReplyObject(answer.reply);
   return status;
 }
 
@@ -360,7 +312,6 @@ static bool cluster_follow(lk_route *route, const lk_bytes *key, lk_answer *answ
 static void cluster_nothing(lk_route *route) { (void)route; }
 
 static void cluster_destroy(lk_route *route) {
-  freeReplyObject(cluster_of(route)->partial);
   lk_mutex_destroy(&cluster_of(route)->mutex);
   lk_route_clear(route);
   free(route);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps of a cluster, put together from bytes that decide: which of both commands is answered, how many ranges,
- * which numbers stand at the edges of what is allowed, and where the form is broken. Bytes as a server sends them
+ * Maps of a cluster, put together from bytes that decide: how many ranges, which numbers stand at the edges of what is allowed, and where the form is broken. Bytes as a server sends them
  * (target replies) hardly ever have this form.
  */
 #include <hiredis/hiredis.h>
@@ -86,31 +85,6 @@ static redisReply *range(decisions *d, long long *last) {
   return r;
 }
 
-static redisReply *member(decisions *d) {
-  redisReply *r = array(8);
-  r->element[0] = word(d, "endpoint");
-  r->element[1] = word(d, "127.0.0.1");
-  r->element[2] = word(d, "port");
-  r->element[3] = port(d);
-  r->element[4] = word(d, "role");
-  r->element[5] = word(d, decide(d) < 128 ? "master" : "replica");
-  r->element[6] = word(d, "health");
-  r->element[7] = word(d, "online");
-  return r;
-}
-
-static redisReply *shard(decisions *d, long long *last) {
-  redisReply *r = array(4);
-  redisReply *slots = array(decide(d) % 7), *nodes = array(decide(d) % 4);
-  for (size_t i = 0; i < slots->elements; i++) slots->element[i] = slot(d, last);
-  for (size_t i = 0; i < nodes->elements; i++) nodes->element[i] = member(d);
-  r->element[0] = word(d, "slots");
-  r->element[1] = slots;
-  r->element[2] = word(d, "nodes");
-  r->element[3] = nodes;
-  return r;
-}
-
 /* What whoever uses a map relies on. */
 static void look(const lk_map *map) {
   size_t slots = 0;
@@ -124,17 +98,14 @@ static void look(const lk_map *map) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   decisions d = {data, data + size};
-  bool shards = decide(&d) & 1, tls = decide(&d) & 1;
   redisReply *reply = array(decide(&d) % 9);
   long long last = 0;
   for (size_t i = 0; i < reply->elements; i++) {
-    reply->element[i] = shards ? shard(&d, &last) : range(&d, &last);
+    reply->element[i] = range(&d, &last);
   }
   lk_map map;
   lk_error error;
-  lk_status status = shards ? lk_map_read_shards(reply, tls, &map, &error)
-                            : lk_map_read_slots(reply, &map, &error);
-  if (status == LK_OK) look(&map);
+  if (lk_map_read(reply, &map, &error) == LK_OK) look(&map);
   lk_map_clear(&map);
   freeReplyObject(reply);
   return 0;

@@ -18,15 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_map(const redisReply *reply) {
   lk_map map;
   lk_error error;
-  if (lk_map_read_slots(reply, &map, &error) == LK_OK && map.slots > 16384) abort();
-  lk_map_clear(&map);
-  for (int tls = 0; tls < 2; tls++) {
-    lk_status status = lk_map_read_shards(reply, tls, &map, &error);
-    for (size_t i = 0; status == LK_OK && i < map.nranges; i++) {
-      if (map.ranges[i].node >= map.nnodes || map.ranges[i].last > 16383) abort();
-    }
-    lk_map_clear(&map);
+  lk_status status = lk_map_read(reply, &map, &error);
+  for (size_t i = 0; status == LK_OK && i < map.nranges; i++) {
+    if (map.ranges[i].node >= map.nnodes || map.ranges[i].last > 16383) abort();
   }
+  lk_map_clear(&map);
 }
 
 static void read_error(redisReply *reply) {

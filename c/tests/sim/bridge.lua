@@ -93,9 +93,8 @@ end
 
 local clusters = {}
 
-function bridge_new_cluster(number, _, shards, old, no_host, whole, hides)
-  clusters[number] = cluster.new(shards, { old = old, no_host = no_host, whole = whole,
-    hides = hides })
+function bridge_new_cluster(number, _, shards, old, no_host, whole)
+  clusters[number] = cluster.new(shards, { old = old, no_host = no_host, whole = whole })
 end
 
 -- One of several that have the same data; of_cluster: nil, or the cluster of which this is a shard.

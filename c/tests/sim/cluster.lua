@@ -11,13 +11,11 @@ local cluster = {}
 local SLOTS, PORT, HOST = 16384, 6379, '10.0.0.1'
 -- A subcommand that servers before 7.0 do not have.
 local UNKNOWN = 'ERR Unknown subcommand or wrong number of arguments'
-local NEWER = { ['CLUSTER|SHARDS'] = true, ['PUBSUB|SHARDNUMSUB'] = true, SSUBSCRIBE = true,
-  SUNSUBSCRIBE = true, SPUBLISH = true }
+local NEWER = { ['PUBSUB|SHARDNUMSUB'] = true, SSUBSCRIBE = true, SUNSUBSCRIBE = true, SPUBLISH = true }
 
 ---@param shards integer
----@param options table { old, no_host, whole, hides }: before 7.0; nodes do not say their addresses; a
----  server that has some of a call's keys says ASK instead of TRYAGAIN; CLUSTER SHARDS shows no slots
----  of a shard that has had another master
+---@param options table { old, no_host, whole }: before 7.0; nodes do not say their addresses; a server
+---  that has some of a call's keys says ASK instead of TRYAGAIN
 function cluster.new(shards, options)
   return { shards = shards, options = options, members = {}, slot_of = {}, asked = {},
     is_asked = {}, owner = {}, calls = copies.new() }
@@ -216,27 +214,6 @@ local function host(server)
   return server.cluster.options.no_host and '' or HOST
 end
 
-local function shards(_, server)
-  local reply = {}
-  for shard = 0, server.cluster.shards - 1 do
-    local slots, nodes = {}, {}
-    for _, range in ipairs(known_ranges(server)) do
-      if range[3] == shard then
-        slots[#slots + 1], slots[#slots + 2] = range[1], range[2]
-      end
-    end
-    local first, others = members_of(server, shard)
-    local hides = server.cluster.options.hides and others[1] and others[1] < first
-    for i, number in ipairs({ first, unpack(others) }) do
-      nodes[i] = { 'id', ('node%d'):format(number), 'port', PORT + number, 'ip', HOST,
-        'endpoint', host(server), 'role', i == 1 and 'master' or 'replica', 'replication-offset', 0,
-        'health', 'online' }
-    end
-    reply[#reply + 1] = { 'slots', hides and {} or slots, 'nodes', nodes }
-  end
-  return reply
-end
-
 local function slots(_, server)
   local reply = {}
   for i, range in ipairs(known_ranges(server)) do
@@ -256,9 +233,6 @@ function cluster.add_commands(server, into)
     return { ok = 'OK' }
   end }
   into.CLUSTER = { arity = -2, subcommands = {
-    SHARDS = { arity = 2, serve = function(front)
-      return shards(front, server)
-    end },
     SLOTS = { arity = 2, serve = function(front)
       return slots(front, server)
     end },

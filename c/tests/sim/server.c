@@ -391,8 +391,7 @@ void server_add_cluster(int number, int shards) {
   lua_pushboolean(l, decide_chance(&dice, D_WORK, 200000)); /* before 7.0 */
   lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* without addresses */
   lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* ASK where others say TRYAGAIN */
-  lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* slots that SHARDS does not show */
-  call(l, 5, 0);
+  call(l, 4, 0);
 }
 
 static void push_masters(lua_State *l, const int *masters) {

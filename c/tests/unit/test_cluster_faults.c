@@ -3,6 +3,7 @@
  * A cluster whose servers are at other addresses all the time, from a scripted server that is all of them. The
  * linker hands every realloc() to this file, which refuses one of a certain size.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,6 @@
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
 #define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
-/* Of a server that says nothing of the port for clients such as this one. */
-#define WITHOUT_PORTS                                                                              \
-  "*1\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:16383\r\n$5\r\nnodes\r\n*1\r\n*4\r\n$8\r\nendpoint\r\n" \
-  "$9\r\n127.0.0.1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
 
 enum { TEXT_MOST = 64 * 1024, MINUTE_US = 61 * 1000 * 1000 };
 
@@ -45,30 +42,29 @@ void *__wrap_realloc(void *old, size_t size) {
 
 static int port(void) { return atoi(strrchr(fake_url(fix.server), ':') + 1); }
 
-static void add_node(char *text, const char *host, int at, const char *role) {
+static void add_node(char *text, const char *host, int at) {
   size_t len = strlen(text);
-  snprintf(text + len, TEXT_MOST - len,
-           "*8\r\n$4\r\nport\r\n:%d\r\n$8\r\nendpoint\r\n$%zu\r\n%s\r\n$4\r\nrole\r\n$%zu\r\n%s\r\n"
-           "$6\r\nhealth\r\n$6\r\nonline\r\n",
-           at, strlen(host), host, strlen(role), role);
+  snprintf(text + len, TEXT_MOST - len, "*3\r\n$%zu\r\n%s\r\n:%d\r\n$1\r\na\r\n", strlen(host),
+           host, at);
 }
 
-/* One shard with all slots: this master, and so many replicas whose addresses nobody had before. */
-static char *map_of(const char *master, int replicas) {
+/* All slots at this port of this master, and so many replicas whose addresses nobody had before. */
+static char *map_at(const char *master, int at, int replicas) {
   static int addresses;
   char *text = calloc(1, TEXT_MOST);
   assert_non_null(text);
-  snprintf(text, TEXT_MOST,
-           "*1\r\n*4\r\n$5\r\nslots\r\n*2\r\n:0\r\n:16383\r\n$5\r\nnodes\r\n*%d\r\n", replicas + 1);
-  add_node(text, master, port(), "master");
+  snprintf(text, TEXT_MOST, "*1\r\n*%d\r\n:0\r\n:16383\r\n", 3 + replicas);
+  add_node(text, master, at);
   for (int i = 0; i < replicas; i++) {
     char host[32];
     addresses++;
     snprintf(host, sizeof host, "127.1.%d.%d", addresses / 250, addresses % 250 + 1);
-    add_node(text, host, 7, "replica");
+    add_node(text, host, 7);
   }
   return text;
 }
+
+static char *map_of(const char *master, int replicas) { return map_at(master, port(), replicas); }
 
 static void tell_map(const char *master, int replicas) {
   fake_command asked = fake_take(fix.server);
@@ -145,88 +141,53 @@ static int use_lock(void) {
   return link;
 }
 
-static void expect_command(fake_command command, const char *word, const char *reply) {
-  assert_string_equal(command.argv->element[0]->str, "CLUSTER");
-  assert_string_equal(command.argv->element[1]->str, word);
-  fake_answer(fix.server, command, reply);
+static void tell(const char *map) {
+  fake_command asked = fake_take(fix.server);
+  assert_string_equal(asked.argv->element[0]->str, "CLUSTER");
+  assert_string_equal(asked.argv->element[1]->str, "SLOTS");
+  fake_answer(fix.server, asked, map);
 }
 
-/* All slots, at this port; 0: as whoever answers. */
-static void tell_slots(int at) {
-  char slots[200];
-  snprintf(slots, sizeof slots,
-           "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\na\r\n", at);
-  expect_command(fake_take(fix.server), "SHARDS", WITHOUT_PORTS);
-  expect_command(fake_take(fix.server), "SLOTS", slots);
-}
-
-static void ports_that_shards_do_not_name_are_those_of_slots(void **state) {
+/* Of another kind than the client's, where servers speak TLS and plain text. */
+static void a_master_without_a_port_is_at_that_of_who_answers(void **state) {
   (void)state;
-  lk_client *first = fix.client;
-  pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, open_client, NULL), 0);
-  tell_slots(port());
-  fake_answer(fix.server, fake_take(fix.server), "-ERR unknown subcommand\r\n");
-  pthread_join(thread, NULL);
-  lk_client_close(first);
-  lk_lock_close(fix.lock);
-  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
-  use_lock();
-
-  lk_route_doubt(fix.client->route);
-  tell_slots(0);
-  use_lock();
-}
-
-/* Redis 7.2 shows no slots of a shard whose master has failed, though another serves them. */
-static char *map_without_slots(void) {
-  static const char all[] = "*2\r\n:0\r\n:16383\r\n", none[] = "*0\r\n";
-  char *text = map_of("127.0.0.1", 0), *at = strstr(text, all);
-  assert_non_null(at);
-  memcpy(at, none, sizeof none - 1);
-  memmove(at + sizeof none - 1, at + sizeof all - 1, strlen(at + sizeof all - 1) + 1);
-  return text;
-}
-
-static void tell_slots_of(const char *host) {
-  char slots[200], *shards = map_without_slots();
-  snprintf(slots, sizeof slots, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%zu\r\n%s\r\n:%d\r\n",
-           strlen(host), host, port());
-  expect_command(fake_take(fix.server), "SHARDS", shards);
-  expect_command(fake_take(fix.server), "SLOTS", slots);
-  free(shards);
-}
-
-static void slots_that_shards_do_not_show_are_those_of_slots(void **state) {
-  (void)state;
-  pthread_t thread;
-  lk_client *before = fix.client;
-  assert_int_equal(pthread_create(&thread, NULL, open_client, NULL), 0);
-  tell_slots_of("127.0.0.1");
-  fake_answer(fix.server, fake_take(fix.server), "-ERR unknown subcommand\r\n");
-  pthread_join(thread, NULL);
-  lk_client_close(before);
-  lk_lock_close(fix.lock);
-  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   int first = use_lock();
-
+  char *map = map_at("127.1", 0, 0);
   uint64_t version = lk_route_version(fix.client->route);
   lk_route_doubt(fix.client->route);
-  tell_slots_of("127.1");
+  tell(map);
   UNTIL(lk_route_version(fix.client->route) != version);
   assert_int_not_equal(use_lock(), first);
+  free(map);
 }
 
-/* Who may not ask so keeps to what there was. */
-static void slots_that_nobody_shows_stay_where_they_were(void **state) {
+/* Who may not ask keeps to what there was, as where the answer is none. */
+static void what_is_no_map_leaves_slots_where_they_were(void **state) {
   (void)state;
+  static const char *const answers[] = {"-NOPERM no permissions\r\n", "*0\r\n", "*1\r\n:7\r\n"};
   int first = use_lock();
-  char *shards = map_without_slots();
-  lk_route_doubt(fix.client->route);
-  expect_command(fake_take(fix.server), "SHARDS", shards);
-  expect_command(fake_take(fix.server), "SLOTS", "-NOPERM no permissions\r\n");
-  assert_int_equal(use_lock(), first);
-  free(shards);
+  for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    lk_route_doubt(fix.client->route);
+    tell(answers[i]);
+    assert_int_equal(use_lock(), first);
+  }
+}
+
+static void *fail_to_open(void *error) {
+  lk_client *client = NULL;
+  return (void *)(uintptr_t)lk_client_open(fix.url, NULL, &client, error);
+}
+
+static void who_may_not_ask_for_the_map_is_told_so(void **state) {
+  (void)state;
+  lk_error error;
+  pthread_t thread;
+  void *status = NULL;
+  pthread_create(&thread, NULL, fail_to_open, &error);
+  tell("-NOPERM User x has no permissions to run the 'cluster|slots' command\r\n");
+  pthread_join(thread, &status);
+  EXPECT(LK_DENIED, (lk_status)(uintptr_t)status);
+  assert_non_null(strstr(error.message, "cluster|slots"));
 }
 
 /* Looks of who is not heard find it held. */
@@ -377,9 +338,9 @@ static void an_error_of_a_later_copy_leaves_the_first_in_doubt(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(ports_that_shards_do_not_name_are_those_of_slots),
-      TEST(slots_that_shards_do_not_show_are_those_of_slots),
-      TEST(slots_that_nobody_shows_stay_where_they_were),
+      TEST(a_master_without_a_port_is_at_that_of_who_answers),
+      TEST(what_is_no_map_leaves_slots_where_they_were),
+      TEST(who_may_not_ask_for_the_map_is_told_so),
       TEST(a_channel_of_all_nodes_is_heard_where_a_master_is),
       TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),

@@ -67,19 +67,16 @@ static redisReply *reply_of(const char **at) {
 }
 
 /* Reads a map and compares it with its text: first-last=host:port, in order. */
-static void check(bool shards, bool tls, const char *said, lk_status status, const char *expected) {
+static void check(const char *said, lk_status status, const char *expected) {
   lk_map map;
   lk_error error;
   char text[400] = "";
   const char *at = said;
   redisReply *reply = reply_of(&at);
-  lk_status got = shards ? lk_map_read_shards(reply, tls, &map, &error)
-                         : lk_map_read_slots(reply, &map, &error);
-  assert_int_equal(got, status);
+  assert_int_equal(lk_map_read(reply, &map, &error), status);
   for (size_t i = 0; status == LK_OK && i < map.nranges; i++) {
     const lk_map_range *range = &map.ranges[i];
     const lk_map_node *node = &map.nodes[range->node];
-    assert_true(node->master);
     snprintf(text + strlen(text), sizeof text - strlen(text), "%u-%u=%s:%d ", range->first,
              range->last, node->host ? node->host : "same", node->port);
   }
@@ -88,111 +85,55 @@ static void check(bool shards, bool tls, const char *said, lk_status status, con
   freeReplyObject(reply);
 }
 
-static void shards_name_their_masters(void **state) {
-  (void)state;
-  static const char two[] =
-      "[[.slots [0 5460 9000 9000] .nodes ["
-      "[.id .b .port 72 .tls-port 92 .endpoint .h2 .role .replica .health .online]"
-      "[.id .a .port 71 .tls-port 91 .endpoint .h1 .role .master .health .online]]]"
-      "[.slots [5461 8999] .nodes ["
-      "[.id .c .port 73 .tls-port 93 .endpoint .h3 .role .master .health .online]]]]";
-  check(true, false, two, LK_OK, "0-5460=h1:71 9000-9000=h1:71 5461-8999=h3:73 ");
-  check(true, true, two, LK_OK, "0-5460=h1:91 9000-9000=h1:91 5461-8999=h3:93 ");
-}
-
-static void of_two_masters_the_one_that_is_online_counts(void **state) {
-  (void)state;
-  check(true, false,
-        "[[.slots [1 2] .nodes [[.port 71 .endpoint .old .role .master .health .fail]"
-        "[.port 72 .endpoint .new .role .master .health .online]"
-        "[.port 73 .endpoint .more .role .master .health .online]]]"
-        "[.slots [] .nodes [[.port 74 .endpoint .idle .role .master .health .online]]]]",
-        LK_OK, "1-2=new:72 ");
-  check(true, false,
-        "[[.slots [1 2] .nodes [[.port 71 .endpoint .h .role .master .health .fail]]]]", LK_OK,
-        "1-2=h:71 ");
-}
-
-/* What has no port of the kind that is asked for is not reached: its slots are nobody's. */
-static void a_shard_without_a_master_serves_nothing(void **state) {
-  (void)state;
-  static const char *const ports[] = {".x", "0", "-", "65536"};
-  check(true, true, "[[.slots [0 5] .nodes [[.port 1 .role .master]]]]", LK_PROTOCOL, "");
-  for (size_t i = 0; i < sizeof ports / sizeof *ports; i++) {
-    char said[200];
-    snprintf(said, sizeof said, "[[.slots [0 5] .nodes [[.port %s .role .master]]]]", ports[i]);
-    check(true, false, said, LK_PROTOCOL, "");
-  }
-  check(true, false, "[[.slots [0 5] .nodes [[.port 1 .role .replica]]]]", LK_CLUSTERDOWN, "");
-  check(true, true,
-        "[[.slots [0 5] .nodes [[.port 1 .role .master]]]"
-        " [.slots [6 9] .nodes [[.tls-port 2 .role .master]]]]",
-        LK_OK, "6-9=same:2 ");
-  check(true, false,
-        "[[.slots [0 5] .nodes [[.port 1 .role .replica]]]"
-        " [.slots [6 9] .nodes [[.port 2 .role .master .health .online]"
-        " [.port 3 .role .master .health .failed]]]]",
-        LK_OK, "6-9=same:2 ");
-}
-
 static void a_host_that_nobody_knows_is_that_of_who_answered(void **state) {
   (void)state;
   static const char *const unknown[] = {"-", ".", ".?"};
   for (int i = 0; i < 3; i++) {
     char said[200];
-    snprintf(said, sizeof said, "[[.slots [1 2] .nodes [[.port 71 .endpoint %s .role .master]]]]",
-             unknown[i]);
-    check(true, false, said, LK_OK, "1-2=same:71 ");
     snprintf(said, sizeof said, "[[1 2 [%s 71 .id []]]]", unknown[i]);
-    check(false, false, said, LK_OK, "1-2=same:71 ");
+    check(said, LK_OK, "1-2=same:71 ");
   }
 }
 
 /* Names are preferred there, and this node has none. */
 static void a_node_without_a_name_is_at_its_address(void **state) {
   (void)state;
-  check(true, false,
-        "[[.slots [1 2] .nodes [[.port 71 .ip .10.0.0.1 .endpoint .? .role .master]]]"
-        " [.slots [3 4] .nodes [[.port 72 .ip .10.0.0.2 .endpoint .h .role .master]]]"
-        " [.slots [5 6] .nodes [[.port 73 .ip .10.0.0.3 .endpoint - .role .master]]]"
-        " [.slots [7 8] .nodes [[.port 74 .ip . .endpoint .? .role .master]]]]",
-        LK_OK, "1-2=10.0.0.1:71 3-4=h:72 5-6=same:73 7-8=same:74 ");
-  check(false, false,
-        "[[1 2 [.? 71 .a [.ip .10.0.0.1]]] [3 4 [.h 72 .b [.ip .10.0.0.2]]]"
+  check("[[1 2 [.? 71 .a [.ip .10.0.0.1]]] [3 4 [.h 72 .b [.ip .10.0.0.2]]]"
         " [5 6 [- 73 .c [.ip .10.0.0.3]]] [7 8 [.? 74 .d []]] [9 9 [.? 0 .e]]]",
         LK_OK, "1-2=10.0.0.1:71 3-4=h:72 5-6=same:73 7-8=same:74 9-9=same:0 ");
 }
 
 static void slots_name_their_masters_first(void **state) {
   (void)state;
-  check(false, true, "[[0 9 [.h1 71 .a []] [.h2 72 .b []]] [10 16383 [.h2 73 .c]]]", LK_OK,
+  check("[[0 9 [.h 0 .a]] [10 11 [.h 65536 .a]] [12 13 [.h 65535 .a]]]", LK_OK,
+        "0-9=h:0 10-11=h:0 12-13=h:65535 ");
+  check("[[0 9 [.h1 71 .a []] [.h2 72 .b []]] [10 16383 [.h2 73 .c]]]", LK_OK,
         "0-9=h1:71 10-16383=h2:73 ");
+}
+
+/* A cluster in pieces names a node in each of its ranges. */
+static void a_node_is_there_once(void **state) {
+  (void)state;
+  static const char said[] = "[[0 1 [.h 71 .a] [.g 72 .b]] [2 3 [.g 72 .b] [.h 71 .a]]"
+                             " [4 5 [- 71 .c]] [6 7 [- 71 .c] [.h 72 .d]]]";
+  const char *at = said;
+  redisReply *reply = reply_of(&at);
+  lk_map map;
+  lk_error error;
+  assert_int_equal(lk_map_read(reply, &map, &error), LK_OK);
+  assert_int_equal(map.nnodes, 4);
+  lk_map_clear(&map);
+  freeReplyObject(reply);
+  check(said, LK_OK, "0-1=h:71 2-3=g:72 4-5=same:71 6-7=same:71 ");
 }
 
 static void a_map_without_slots_is_a_cluster_that_is_down(void **state) {
   (void)state;
-  check(true, false, "[]", LK_CLUSTERDOWN, "");
-  check(false, false, "[]", LK_CLUSTERDOWN, "");
-  check(true, false, "[[.slots [] .nodes [[.port 71 .endpoint .h .role .master]]]]", LK_CLUSTERDOWN,
-        "");
+  check("[]", LK_CLUSTERDOWN, "");
 }
 
 static void what_is_no_map_is_refused(void **state) {
   (void)state;
-  static const char *const shards[] = {"3",
-                                       ".x",
-                                       "-",
-                                       "[3]",
-                                       "[[.slots 3 .nodes []]]",
-                                       "[[.slots [1] .nodes []]]",
-                                       "[[.nodes []]]",
-                                       "[[.slots []]]",
-                                       "[[.slots [1 16384] .nodes [[.port 1 .role .master]]]]",
-                                       "[[.slots [1 .x] .nodes [[.port 1 .role .master]]]]",
-                                       "[[.slots [.x 1] .nodes [[.port 1 .role .master]]]]",
-                                       "[[.slots [-1 1] .nodes [[.port 1 .role .master]]]]",
-                                       "[[.slots [2 1] .nodes [[.port 1 .role .master]]]]",
-                                       "[[.slots [0 16383 9 9] .nodes [[.port 1 .role .master]]]]"};
   static const char *const slots[] = {"3",
                                       "[3]",
                                       "[[1 2]]",
@@ -203,11 +144,8 @@ static void what_is_no_map_is_refused(void **state) {
                                       "[[1 2 [.h .x]]]",
                                       "[[2 1 [.h 1]]]",
                                       "[[0 16383 [.h 1]] [0 16383 [.h 1]]]"};
-  for (size_t i = 0; i < sizeof shards / sizeof *shards; i++) {
-    check(true, false, shards[i], LK_PROTOCOL, "");
-  }
   for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
-    check(false, false, slots[i], LK_PROTOCOL, "");
+    check(slots[i], LK_PROTOCOL, "");
   }
 }
 
@@ -240,12 +178,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(slots_are_those_of_the_servers),
       cmocka_unit_test(a_tag_decides_alone),
-      cmocka_unit_test(shards_name_their_masters),
-      cmocka_unit_test(of_two_masters_the_one_that_is_online_counts),
-      cmocka_unit_test(a_shard_without_a_master_serves_nothing),
       cmocka_unit_test(a_host_that_nobody_knows_is_that_of_who_answered),
       cmocka_unit_test(a_node_without_a_name_is_at_its_address),
       cmocka_unit_test(slots_name_their_masters_first),
+      cmocka_unit_test(a_node_is_there_once),
       cmocka_unit_test(a_map_without_slots_is_a_cluster_that_is_down),
       cmocka_unit_test(what_is_no_map_is_refused),
       cmocka_unit_test(a_hop_names_slot_and_address),

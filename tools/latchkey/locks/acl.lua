@@ -24,7 +24,7 @@ local TYPED = { 'eval' }
 local SHARDED = { 'spublish', 'ssubscribe', 'sunsubscribe' }
 
 -- And to find the masters: of a cluster, and to see that what Sentinel names is one.
-local TOPOLOGY = { cluster = { 'asking', 'cluster|shards', 'cluster|slots' },
+local TOPOLOGY = { cluster = { 'asking', 'cluster|slots' },
   sentinel = { 'role' } }
 
 -- And where holds wait until replicas have them.
