@@ -184,6 +184,7 @@ bool lk_attempt_line_up(lk_attempt *a) {
 
 void lk_attempt_meet_trouble(lk_attempt *a, lk_status why) {
   a->base.last = why;
+  a->look_us = 0; /* what was planned before is out of date */
   lk_trouble_note(a->base.op.client, why, lk_op_error(&a->base.op));
   if (a->base.hurried != LK_OK) {
     lk_waiter_end_hurried(&a->base);

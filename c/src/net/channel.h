@@ -51,10 +51,11 @@ struct lk_channel {
   lk_link *link; /* where it is heard, or to be heard; NULL: not decided */
   bool wanting;  /* counted there */
   channel_state state;
-  uint64_t placed; /* the route's version when that was decided */
-  unsigned astray; /* MOVED in a row */
-  int64_t ask_us;  /* it is not asked for before */
-  size_t awaited;  /* answers of its link's */
+  uint64_t placed;       /* the route's version when that was decided */
+  const lk_node *teller; /* the master of its slot by then */
+  unsigned astray;       /* MOVED in a row */
+  int64_t ask_us;        /* it is not asked for before */
+  size_t awaited;        /* answers of its link's */
   size_t listeners;
   bool beside;     /* it wants no connection: it is heard where others are */
   uint64_t count;  /* moves with every message and with every (re)confirmation */

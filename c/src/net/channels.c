@@ -189,6 +189,18 @@ static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
   return lk_link_to(channels, lk_route_seat(channels->route, lk_bytes_of(channel->name)));
 }
 
+/* What is told to all nodes comes from the master of the slot all the same: behind a fail-over that one may have told
+ * nobody, and its listeners look by themselves. */
+static void see_teller(lk_channel *channel) {
+  lk_bytes name = lk_bytes_of(channel->name);
+  const lk_node *teller = lk_route_to(channel->channels->route, &name).node;
+  const lk_node *before = channel->teller;
+  channel->teller = teller;
+  if (before && before != teller && channel->state == CHANNEL_HEARD) {
+    lk_channel_announce(channel, LK_NEWS_HEARD, (lk_bytes){"", 0});
+  }
+}
+
 /* A channel whose answer is awaited moves when it has come. */
 static void channels_place(lk_channel *channel) {
   lk_channels *channels = channel->channels;
@@ -196,6 +208,7 @@ static void channels_place(lk_channel *channel) {
   if (channel->state == CHANNEL_ASKED || (channel->placed == channels->version && !down)) return;
   lk_link *link = seat(channels, channel);
   channel->placed = channels->version;
+  if (!channel->sharded) see_teller(channel);
   if (!link || link == channel->link) return;
   if (channel->state == CHANNEL_HEARD) lk_link_say(channel, true);
   if (channel->state != CHANNEL_REFUSED) lk_channel_deafen(channel);

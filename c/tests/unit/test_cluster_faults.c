@@ -223,6 +223,37 @@ static void a_channel_of_all_nodes_is_heard_where_a_master_is(void **state) {
   lk_caller_free(task);
 }
 
+/* All slots but the first at `master`; the first, which no name of these tests has, at `rest`. */
+static char *map_of_two(const char *master, const char *rest) {
+  char *text = calloc(1, TEXT_MOST);
+  assert_non_null(text);
+  snprintf(text, TEXT_MOST, "*2\r\n*3\r\n:1\r\n:16383\r\n");
+  add_node(text, master, port());
+  snprintf(text + strlen(text), TEXT_MOST - strlen(text), "*3\r\n:0\r\n:0\r\n");
+  add_node(text, rest, port());
+  return text;
+}
+
+/* What the new master knows of a hold nobody may have published: neither it, before, nor the old one any more. */
+static void who_waits_looks_again_when_another_master_has_its_slot(void **state) {
+  (void)state;
+  lk_caller *task = kit_caller(fix.client);
+  fake_leave(fix.server, "SUBSCRIBE");
+  kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
+  fake_command listening = take_subscribe();
+  fake_confirm(fix.server, &listening);
+  fake_answer(fix.server, take_call(), HELD_BY_ANOTHER);
+  free(fix.map);
+  fix.map = map_of_two("127.1", "127.0.0.1");
+  lk_route_doubt(fix.client->route);
+  fake_command look = take_call();
+  assert_string_equal(look.argv->element[0]->str, "EVALSHA");
+  fake_answer(fix.server, look, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&listening);
+  lk_caller_free(task);
+}
+
 static void a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again(void **state) {
   (void)state;
   lk_caller *task = kit_caller(fix.client);
@@ -342,6 +373,7 @@ int main(void) {
       TEST(what_is_no_map_leaves_slots_where_they_were),
       TEST(who_may_not_ask_for_the_map_is_told_so),
       TEST(a_channel_of_all_nodes_is_heard_where_a_master_is),
+      TEST(who_waits_looks_again_when_another_master_has_its_slot),
       TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),

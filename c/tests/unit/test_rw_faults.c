@@ -207,6 +207,22 @@ static void an_announcement_that_comes_too_late_makes_it_ask_again(void **state)
   EXPECT(LK_OK, kit_end(&job));
 }
 
+/* The next heartbeat is due by then, too, and would say nothing of the lock. */
+static void who_got_no_answer_to_its_heartbeat_tries_anew(void **state) {
+  (void)state;
+  lk_lock *theirs = write_lock;
+  lk_lock_options writer = LK_LOCK_OPTIONS_INIT;
+  writer.prefer_writers = true;
+  writer.heartbeat_ms = COMMAND_MS;
+  write_lock = kit_lock(client, LK_WRITE, "job", &writer);
+  fake_command announced = announcement(20000); /* its deadline passes */
+  answer(take("rw/write_acquire"), WRITES);
+  EXPECT(LK_OK, kit_end(&job));
+  fake_forget(&announced);
+  lk_lock_close(write_lock);
+  write_lock = theirs;
+}
+
 static void a_heartbeat_follows_for_each_third(void **state) {
   (void)state;
   lk_client *hasty = client;
@@ -367,6 +383,7 @@ int main(void) {
       TEST(an_announcement_whose_reply_is_lost_is_taken_back),
       TEST(a_close_waits_until_all_is_taken_back),
       TEST(an_announcement_that_comes_too_late_makes_it_ask_again),
+      TEST(who_got_no_answer_to_its_heartbeat_tries_anew),
       TEST(a_heartbeat_follows_for_each_third),
       TEST(those_behind_one_that_may_read_ask_side_by_side),
       TEST(who_was_refused_beside_another_stands_in_line_again),
