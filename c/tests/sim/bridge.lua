@@ -149,14 +149,14 @@ function bridge_hear(number, ms, conn_number, bytes, is_orphan)
     conn = server.front:connect()
     conn.number = conn_number
     server.conns[conn_number] = conn
+    if server.offset then
+      topology.note_writes(server, conn)
+    end
   end
   conn.is_orphan = is_orphan
   local outputs = conn:feed(bytes)
   if story_of_server then
     told.keys(server, number)
-  end
-  if server.offset and topology.commit(server, ms) then
-    conn.wrote = server.offset
   end
   return flat(server, outputs)
 end
@@ -230,7 +230,7 @@ function bridge_move_key(number, ms)
   at(move.to.number, ms)
   local moved = cluster.move_key(clusters[number])
   topology.commit(move.from, ms)
-  topology.commit(move.to, ms)
+  topology.commit(move.to, ms, true)
   return moved
 end
 

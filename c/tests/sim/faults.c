@@ -224,7 +224,8 @@ static void happen(void *a, int64_t b) {
   const fault *f = a;
   if (faults_are_over) return;
   faults_dice = &faults_streams[f - faults_menu];
-  if (decide_chance(faults_dice, D_FAULT, 999999)) f->happen();
+  bool happens = decide_chance(faults_dice, D_FAULT, 999999);
+  if (happens && !topology_lacks_one_alone()) f->happen();
   sched_at(next_ns(f), happen, a, 0);
 }
 

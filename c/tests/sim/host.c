@@ -78,9 +78,17 @@ bool host_opened(lk_status status, const lk_error *error) {
   return status == LK_OK;
 }
 
+/* Long enough after the last of what went wrong a client has found the new master, though the old one is
+ * still away. On a busy machine a deadline may be too short for a hand-shake. */
+bool host_has_found_all(void) {
+  return topology_kind() != TOPOLOGY_one && world.profile == PROFILE_server &&
+         !world.options->busy && host_is_calm_since(sched_now_ns() - HOST_FINDS_NS);
+}
+
 bool host_is_excused(const host *h, lk_status status) {
   if (status == LK_CLOSED) return h->closing;
   if (world_is_calm()) return false;
+  if ((status == LK_UNREACHABLE || status == LK_UNSURE) && host_has_found_all()) return false;
   if (status == LK_NOMEM || status == LK_SYSTEM) return world.profile == PROFILE_memory;
   return status == LK_UNSURE || lk_status_is_retriable((int)status);
 }

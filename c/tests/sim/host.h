@@ -8,6 +8,7 @@
 
 #include "world.h"
 
+#define HOST_FINDS_NS (INT64_C(4) * 1000000000) /* a new master, at the latest */
 enum { HOSTS_MOST = 6, HOST_THREADS_MOST = 6, HOST_CLIENTS_MOST = 3 };
 
 typedef struct host {
@@ -61,6 +62,7 @@ host_watch host_begin_call(void);
 void host_judge_call(const host_watch *w, int who, const char *what, int64_t allowed_ms);
 /* What this is called with is called on a client of the host: is its status one of those that trouble explains?
  * LK_UNSURE is none of the answers of a calm world. */
+bool host_has_found_all(void);
 bool host_is_excused(const host *h, lk_status status);
 /* Another is a violation. */
 void host_judge_status(const host *h, int who, const char *what, lk_status status,

@@ -348,12 +348,12 @@ void server_step_clock(int server, int64_t ms) {
 
 /* ------------------------------------------------------------------------------------ replicas -- */
 
-bool server_promote(int member) {
+server_loss server_promote(int member) {
   lua_State *l = begin_call("bridge_promote", member);
-  call(l, 0, 1);
-  bool lost = lua_toboolean(l, -1);
-  lua_pop(l, 1);
-  return lost;
+  call(l, 0, 2);
+  server_loss loss = {.writes = lua_toboolean(l, -2), .moved = lua_toboolean(l, -1)};
+  lua_pop(l, 2);
+  return loss;
 }
 
 void server_cut_off(int master) { call(begin_call("bridge_cut_off", master), 0, 0); }
@@ -384,14 +384,16 @@ void server_hear_of(int sentinel, const char *name, int port, int64_t epoch) {
 
 /* -------------------------------------------------------------------------------------- clusters -- */
 
-void server_add_cluster(int number, int shards) {
+bool server_add_cluster(int number, int shards) {
   sim_stream dice = decide_stream(STREAM_WORLD, 16 + (uint32_t)number);
+  bool old = decide_chance(&dice, D_WORK, 200000);
   lua_State *l = begin_call("bridge_new_cluster", number);
   lua_pushinteger(l, shards);
-  lua_pushboolean(l, decide_chance(&dice, D_WORK, 200000)); /* before 7.0 */
+  lua_pushboolean(l, old);
   lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* without addresses */
   lua_pushboolean(l, decide_chance(&dice, D_WORK, 300000)); /* ASK where others say TRYAGAIN */
   call(l, 4, 0);
+  return old;
 }
 
 static void push_masters(lua_State *l, const int *masters) {

@@ -26,8 +26,8 @@ typedef struct server_seat {
 } server_seat;
 /* master: -1: it stands alone; itself: it may have replicas; another: it follows that. */
 void server_add(int member, int master, server_seat seat);
-/* Before its members. */
-void server_add_cluster(int number, int shards);
+/* Before its members. true: it is older than 7.0. */
+bool server_add_cluster(int number, int shards);
 void server_add_sentinel(int number);
 extern int server_count, server_total;
 extern uint64_t server_commands;
@@ -80,8 +80,11 @@ bool server_was_set_back(int server);
 
 /* Its replicas hear nothing of it any more. */
 void server_cut_off(int master);
-/* true: its master had written what it has not received. */
-bool server_promote(int member);
+typedef struct server_loss {
+  bool writes; /* its master had written what it has not received */
+  bool moved;  /* among it what the master had from another: nobody has waited for replicas then */
+} server_loss;
+server_loss server_promote(int member);
 void server_follow(int member, int master);
 void server_lag(int member, int64_t lag_ms);
 void server_hear_of(int sentinel, const char *name, int port, int64_t epoch);

@@ -20,7 +20,7 @@ typedef struct group {
   bool crashes;     /* the old one has died */
   int64_t blind_ms; /* then it learns of it */
   int64_t away_ms;  /* it comes up so much later */
-  uint32_t losses;
+  uint32_t losses, moved_losses;
   int64_t told_ns[TOPOLOGY_SENTINELS]; /* when each heard of the last fail-over; 0: not yet */
 } group;
 
@@ -46,6 +46,7 @@ static int topology_count, topology_groups_count;
 static group topology_groups[NET_SERVERS];
 static moving topology_moves[NET_SERVERS];
 static int64_t topology_moved_ns;
+static bool topology_old;
 static uint32_t topology_asked;
 
 static const char *const topology_names[] = {
@@ -65,6 +66,7 @@ bool topology_find(const char *name, topology *out) {
 
 const char *topology_name(topology kind) { return topology_names[kind]; }
 topology topology_kind(void) { return topology_is; }
+bool topology_tells_all(void) { return topology_old; }
 int topology_replicas(void) { return topology_shape.members - 1; }
 int topology_group_count(void) { return topology_groups_count; }
 bool topology_rests_since(int64_t at_ns) { return topology_moved_ns < at_ns; }
@@ -117,10 +119,11 @@ void topology_begin(topology kind, int count) {
   topology_groups_count = count * topology_shape.shards;
   topology_asked = 0;
   topology_moved_ns = -1;
+  topology_old = false;
   server_begin(topology_groups_count * topology_shape.members);
   for (int i = 0; i < count; i++) {
     topology_moves[i] = (moving){.goes_on = false};
-    if (kind == TOPOLOGY_cluster) server_add_cluster(i, TOPOLOGY_SHARDS);
+    if (kind == TOPOLOGY_cluster && server_add_cluster(i, TOPOLOGY_SHARDS)) topology_old = true;
   }
   for (int i = 0; i < topology_groups_count; i++) add_group(i);
   if (kind == TOPOLOGY_sentinel) add_sentinels();
@@ -149,6 +152,7 @@ uint32_t topology_epoch(int server, bool durable) {
   for (int i = 0; i < topology_shape.shards; i++) {
     const group *g = shard_of(server, i);
     for (int k = 0; k < topology_shape.members; k++) sum += server_epoch_of(g->members[k]);
+    sum += g->moved_losses;
     losses += g->losses;
     is_split = is_split || g->is_split;
   }
@@ -208,9 +212,11 @@ static void promote(group *g, int number, int replica) {
   g->master = replica;
   g->serial++;
   memset(g->told_ns, 0, sizeof g->told_ns);
-  bool lost = server_promote(replica);
-  if (lost) g->losses++;
-  STORY("server", "%d takes over from %d%s", replica, g->old, lost ? ", and writes are lost" : "");
+  server_loss loss = server_promote(replica);
+  if (loss.writes) g->losses++;
+  if (loss.moved) g->moved_losses++;
+  STORY("server", "%d takes over from %d%s%s", replica, g->old,
+        loss.writes ? ", and writes are lost" : "", loss.moved ? ", also of what moved there" : "");
   world_disturb(4000000);
   if (topology_is == TOPOLOGY_sentinel) {
     for (int i = 0; i < TOPOLOGY_SENTINELS; i++) {
@@ -259,6 +265,14 @@ void topology_fail_over(const topology_loss *loss) {
   }
   if (g->crashes) server_restart(g->master, false, (pause_ms + blind_ms + g->away_ms) * 1000);
   sched_at(sched_now_ns() + pause_ms * 1000000, take_over, NULL, number);
+}
+
+bool topology_lacks_one_alone(void) {
+  enum { LONG_MS = 12000 };
+  for (int i = 0; i < topology_groups_count; i++) {
+    if (topology_groups[i].fails_over && topology_groups[i].away_ms >= LONG_MS) return true;
+  }
+  return false;
 }
 
 /* When one that this process listens to told it of the group's last fail-over; INT64_MAX: none has. */

@@ -59,6 +59,10 @@ typedef struct topology_loss {
 /* After the pause a replica takes over; the old master learns of it blind_ms later. One that has crashed comes up
  * away_ms behind that. */
 void topology_fail_over(const topology_loss *loss);
+/* Of a cluster: its channels are told to all members, and one that is cut off is told nothing. */
+bool topology_tells_all(void);
+/* A master that stays away for long is all that is wrong: whoever has not found the other then does not find it. */
+bool topology_lacks_one_alone(void);
 /* Who was told of a new master, and stays with the old one? */
 void topology_look(void);
 /* Or goes there? */

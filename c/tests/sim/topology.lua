@@ -36,8 +36,9 @@ function topology.prepare(server)
 end
 
 ---What was written since the last time goes to the replicas, behind all that was sent before.
+---@param has_moved boolean? to here, from another master: nobody has waited for these replicas to have it
 ---@return boolean was there something?
-function topology.commit(server, now_ms)
+function topology.commit(server, now_ms, has_moved)
   local changed = server.changed
   if not changed then
     return false
@@ -49,15 +50,30 @@ function topology.commit(server, now_ms)
   for key in pairs(changed) do
     batch[key] = keys[key] or false
   end
-  for _, follower in ipairs(server.is_cut_off and {} or server.followers) do
+  for _, follower in ipairs(server.followers) do
     local queue = follower.queue
     local due = now_ms + follower.lag_ms
     if queue[#queue] and queue[#queue].due > due then
       due = queue[#queue].due
     end
-    queue[#queue + 1] = { offset = server.offset, due = due, batch = batch }
+    if server.is_cut_off then
+      follower.lacks_moved = follower.lacks_moved or has_moved
+    else
+      queue[#queue + 1] = { offset = server.offset, due = due, batch = batch, has_moved = has_moved }
+    end
   end
   return true
+end
+
+---What this connection wrote last, also behind a WAIT for what it wrote before.
+function topology.note_writes(server, conn)
+  local go_on = conn.go_on
+  function conn:go_on()
+    go_on(self)
+    if topology.commit(server, server.now_ms) then
+      self.wrote = server.offset
+    end
+  end
 end
 
 -- What has arrived at a replica by now.
@@ -76,12 +92,20 @@ function topology.catch_up(replica, now_ms)
   end
 end
 
+-- What has not arrived by now never does.
+local function drop_queue(replica, now_ms)
+  topology.catch_up(replica, now_ms)
+  for _, sent in ipairs(replica.queue) do
+    replica.lacks_moved = replica.lacks_moved or sent.has_moved
+  end
+  replica.queue = {}
+end
+
 ---What has not arrived at its replicas by now never does.
 function topology.cut_off(server, now_ms)
   server.is_cut_off = true
   for _, follower in ipairs(server.followers) do
-    topology.catch_up(follower, now_ms)
-    follower.queue = {}
+    drop_queue(follower, now_ms)
   end
 end
 
@@ -103,7 +127,7 @@ function topology.follow(replica, master)
     follower.of = nil
   end
   replica.followers, replica.queue, replica.of = {}, {}, master
-  replica.is_cut_off = false
+  replica.is_cut_off, replica.lacks_moved = false, false
   replica.world.store:replace(copy_of(master.world.store.keys))
   replica.applied = master.offset
   master.followers[#master.followers + 1] = replica
@@ -112,17 +136,18 @@ end
 
 ---A replica with what has arrived becomes the master; those that followed with it follow it.
 ---@return boolean has the old one written what is lost?
+---@return boolean is something among it that had moved there?
 function topology.promote(replica, now_ms)
   local old = replica.of
-  topology.catch_up(replica, now_ms)
-  local is_lost = replica.applied < old.offset
+  drop_queue(replica, now_ms)
+  local is_lost, lacks_moved = replica.applied < old.offset, replica.lacks_moved
   leave_master(replica)
-  replica.offset, replica.queue = old.offset + 1000, {}
+  replica.offset, replica.lacks_moved = old.offset + 1000, false
   replica.world:set_readonly(false)
   for _, other in ipairs({ unpack(old.followers) }) do
     topology.follow(other, replica)
   end
-  return is_lost
+  return is_lost, lacks_moved
 end
 
 ---It came up anew: a master without its data makes its replicas forget, too.

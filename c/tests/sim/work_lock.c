@@ -118,7 +118,7 @@ static void judge_failed_acquire(const actor *a, lk_status status, const char *m
     break;
   case LK_UNSURE:
   case LK_UNREACHABLE:
-    if (world_undisturbed_since(a->since_ns) && world_is_calm()) {
+    if ((world_undisturbed_since(a->since_ns) && world_is_calm()) || host_has_found_all()) {
       judge_fail(V_STATUS, "actor %d: nothing is wrong, and it is told %s", a->id,
                  lk_status_name((int)status));
     }
@@ -137,11 +137,13 @@ static lk_status acquire(actor *a, int64_t wait_ms, lk_error *error) {
   return status;
 }
 
-static void judge_token(actor *a, int64_t above) {
+static void judge_token(actor *a, int64_t above, uint32_t epoch) {
   if (a->kind != LK_FENCED) return;
   int64_t token = lk_lock_token(a->handle, a->caller);
   if (token == 0 && a->host->closing) return;
-  if (token <= above && !server_was_set_back(0)) {
+  /* Two masters, at one moment of their clocks. */
+  bool twice = token == above && belief_epoch(&a->belief) != epoch;
+  if (token <= above && !twice && !server_was_set_back(0)) {
     judge_fail(V_TOKEN, "actor %d has the token %lld, and %lld was given before", a->id,
                (long long)token, (long long)above);
   }
@@ -151,13 +153,14 @@ static void judge_token(actor *a, int64_t above) {
 /* Whoever came earlier for a fair lock, and still waits, has been passed over. A waiter with a short lease
  * may lose its place, since its heartbeat is short, too. */
 static void judge_order(const actor *a) {
-  enum { ARRIVAL_NS = 10000000, ORDER_LEASE_MS = 10000 };
+  enum { ORDER_LEASE_MS = 10000, PUT_ASIDE = 10 };
+  const int64_t arrives_ns = 10000000 + PUT_ASIDE * (int64_t)seam.aside_us * 1000;
   if (a->kind != LK_FAIR || lock_closes) return;
   for (int i = 0; i < lock_actor_count; i++) {
     const actor *other = &lock_actors[i];
     if (!other->waits || other->lock != a->lock || other->belief.lease_ms < ORDER_LEASE_MS)
       continue;
-    if (other->since_ns + ARRIVAL_NS >= a->since_ns) continue;
+    if (other->since_ns + arrives_ns >= a->since_ns) continue;
     if (!host_is_calm_since(other->since_ns) || !topology_rests_since(other->since_ns)) continue;
     judge_fail(V_ORDER, "actor %d came %lld ms after actor %d, and has it before", a->id,
                (long long)(a->since_ns - other->since_ns) / 1000000, other->id);
@@ -316,7 +319,7 @@ static void round_of(host *h, int who) {
     status = acquire(a, a->wait_ms, &error);
     a->waits = false;
     if (status == LK_OK) {
-      judge_token(a, above);
+      judge_token(a, above, epoch);
       begin_hold(a, epoch);
       if (world_chance(25)) enter_again(a);
       use(a);
@@ -327,12 +330,11 @@ static void round_of(host *h, int who) {
     }
   }
   lk_lock *handle = a->handle;
-  lk_caller *caller = a->caller;
   a->handle = NULL;
-  a->caller = NULL;
   lk_lock_close(handle);
   if (a->in_callback) judge_fail(V_LOSS, "actor %d is told of a loss beside its close", a->id);
-  lk_caller_free(caller);
+  lk_caller_free(a->caller);
+  a->caller = NULL;
 }
 
 static void in_child(int who) {
@@ -378,7 +380,6 @@ static void judge_given(int lock) {
 
 /* Free, and somebody has waited for long? */
 static void look(void) {
-  static const int64_t found_ns = INT64_C(8) * 1000000000;
   int64_t now_ns = sched_now_ns();
   int64_t since_ns[LOCKS] = {INT64_MAX, INT64_MAX};
   int who[LOCKS] = {0};
@@ -391,9 +392,10 @@ static void look(void) {
   }
   for (int i = 0; i < lock_count; i++) {
     int64_t bound_ns = host_wake_bound_ns(since_ns[i]);
-    /* Whoever waits has found the new master by then. */
-    bool found = topology_kind() != TOPOLOGY_one && host_is_calm_since(now_ns - found_ns);
-    if (found && bound_ns > found_ns) bound_ns = found_ns;
+    /* Whoever waits has found the new master by then, and is told by it. */
+    bool found = topology_kind() != TOPOLOGY_one && !topology_tells_all() &&
+                 host_is_calm_since(now_ns - HOST_FINDS_NS);
+    if (found && bound_ns > HOST_FINDS_NS) bound_ns = HOST_FINDS_NS;
     if (lock_kind[i] == LK_FAIR && !lock_closes) judge_given(i);
     if (since_ns[i] == INT64_MAX || server_has(0, lock_names[i])) {
       lock_free_since_ns[i] = 0;
