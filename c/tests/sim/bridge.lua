@@ -161,6 +161,10 @@ function bridge_hear(number, ms, conn_number, bytes, is_orphan)
   return flat(server, outputs)
 end
 
+function bridge_listens(number, _, conn_number)
+  return servers[number].conns[conn_number]:count('channel') > 0
+end
+
 -- When it has to be woken; nothing: not at all.
 function bridge_due(number)
   return servers[number].offset and topology.due_ms(servers[number]) or -1

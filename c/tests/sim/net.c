@@ -266,7 +266,6 @@ static void finish_connect(void *a, int64_t refused) {
     c->refused = true;
   } else {
     c->established = true;
-    c->since_ns = sched_now_ns();
   }
   changed(c);
 }
@@ -300,6 +299,8 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size) {
   bool hole = c->server < 0 || decide_chance(&c->dice, D_CONNECT, seam.hole_ppm);
   if (c->server < 0) c->server = 0;
   if (!hole) topology_connects(c->proc, c->server);
+  if (!hole)
+    STORY("network", "process %d opens connection %u to %d", c->proc->pid, c->number, c->server);
   bool refused = decide_chance(&c->dice, D_CONNECT, seam.refuse_ppm);
   if (!hole) sched_at(arrival_ns(c, &c->last_down_ns, &held), finish_connect, c, refused);
   sched_point(POINT_CONNECT);

@@ -36,7 +36,7 @@ struct net_conn {
   int64_t sends_left, messages; /* until it goes to the client; held back so far */
   int64_t let_go_ns;            /* when that last happened; 0: never */
   int64_t last_up_ns, last_down_ns;
-  int64_t since_ns; /* when it was established */
+  int64_t listens_ns; /* to a sentinel: since then it hears of new masters; 0: it does not */
   sim_stream dice, behind_dice;
   net_conn *next; /* of all that are not over at both ends */
 };

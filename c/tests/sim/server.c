@@ -240,6 +240,15 @@ static void plan_wake(int server) {
   sched_at(at_ns > soon_ns ? at_ns : soon_ns, wake_up, NULL, server);
 }
 
+static bool listens(const net_conn *c) {
+  lua_State *l = begin_call("bridge_listens", c->server);
+  lua_pushinteger(l, (lua_Integer)c->number);
+  call(l, 1, 1);
+  bool does = lua_toboolean(l, -1);
+  lua_pop(l, 1);
+  return does;
+}
+
 static void feed(net_conn *c) {
   int top = lua_gettop(server_lua);
   server_commands++;
@@ -253,6 +262,8 @@ static void feed(net_conn *c) {
   call(l, 3, LUA_MULTRET);
   deliver(l, top);
   if (server_has_replicas) plan_wake(c->server);
+  bool asks_sentinel = c->server >= server_count;
+  if (asks_sentinel && c->listens_ns == 0 && listens(c)) c->listens_ns = sched_now_ns();
 }
 
 static void hear_again(void *a, int64_t b) {

@@ -283,7 +283,7 @@ static int64_t told_ns(const group *g, const sim_proc *proc) {
     bool open = c->established && !c->server_closed && !c->client_closed && !c->shut;
     if (c->proc != proc || !open || sentinel < 0) continue;
     int64_t at_ns = g->told_ns[sentinel], stalled_ns = server_stalled_until_ns(c->server);
-    if (at_ns == 0 || c->since_ns >= at_ns || c->holds_back) continue;
+    if (at_ns == 0 || c->listens_ns == 0 || c->listens_ns >= at_ns || c->holds_back) continue;
     if (c->let_go_ns > at_ns) at_ns = c->let_go_ns; /* the news were behind replies until then */
     if (stalled_ns > at_ns) at_ns = stalled_ns;     /* it is asked for the place, too */
     if (at_ns < ns) ns = at_ns;
