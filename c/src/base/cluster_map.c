@@ -83,6 +83,9 @@ static bool add_range(lk_map *map, unsigned first, unsigned last, size_t node) {
   return true;
 }
 
+/* Of no use are replicas behind so many nodes: then a reply of any length is read soon. */
+enum { ENOUGH_NODES = 1000 };
+
 /* [first, last, master, replica...], each node [host, port, id ...]; the port is of the kind asked on. */
 static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *error) {
   unsigned first, last;
@@ -92,6 +95,7 @@ static lk_status read_range(const redisReply *reply, lk_map *map, lk_error *erro
     return cluster_map_strange(error);
   }
   for (size_t i = 2; i < reply->elements; i++) {
+    if (i > 2 && map->nnodes >= ENOUGH_NODES) break;
     const redisReply *node = reply->element[i];
     size_t index;
     if (!is_array(node, 2) || node->element[1]->type != REDIS_REPLY_INTEGER)

@@ -13,6 +13,8 @@
 #include "base/cluster_map.h"
 #include "base/slots.h"
 
+enum { ELEMENTS_MOST = 2000 };
+
 static unsigned slot(const char *key) { return lk_slot_of((lk_bytes){key, strlen(key)}); }
 
 /* As CLUSTER KEYSLOT says. */
@@ -43,7 +45,7 @@ static redisReply *reply_of(const char **at) {
   while (**at == ' ') ++*at;
   if (**at == '[') {
     reply->type = REDIS_REPLY_ARRAY;
-    reply->element = calloc(32, sizeof *reply->element);
+    reply->element = calloc(ELEMENTS_MOST, sizeof *reply->element);
     for (++*at; **at != ']';) {
       reply->element[reply->elements++] = reply_of(at);
       while (**at == ' ') ++*at;
@@ -127,6 +129,24 @@ static void a_node_is_there_once(void **state) {
   check(said, LK_OK, "0-1=h:71 2-3=g:72 4-5=same:71 6-7=same:71 ");
 }
 
+/* Each node is looked for among all before it. */
+static void more_replicas_than_a_cluster_has_are_not_looked_at(void **state) {
+  (void)state;
+  static char said[64 * 1024] = "[[0 1 [.m 71 .a]";
+  for (int i = 0; i < 1500; i++)
+    snprintf(said + strlen(said), sizeof said - strlen(said), " [.h %d .b]", i + 1);
+  strncat(said, "] [2 3 [.n 72 .c] [.o 73 .d]]]", sizeof said - strlen(said) - 1);
+  const char *at = said;
+  redisReply *reply = reply_of(&at);
+  lk_map map;
+  lk_error error;
+  assert_int_equal(lk_map_read(reply, &map, &error), LK_OK);
+  assert_int_equal(map.nnodes, 1001);
+  lk_map_clear(&map);
+  freeReplyObject(reply);
+  check(said, LK_OK, "0-1=m:71 2-3=n:72 ");
+}
+
 static void a_map_without_slots_is_a_cluster_that_is_down(void **state) {
   (void)state;
   check("[]", LK_CLUSTERDOWN, "");
@@ -182,6 +202,7 @@ int main(void) {
       cmocka_unit_test(a_node_without_a_name_is_at_its_address),
       cmocka_unit_test(slots_name_their_masters_first),
       cmocka_unit_test(a_node_is_there_once),
+      cmocka_unit_test(more_replicas_than_a_cluster_has_are_not_looked_at),
       cmocka_unit_test(a_map_without_slots_is_a_cluster_that_is_down),
       cmocka_unit_test(what_is_no_map_is_refused),
       cmocka_unit_test(a_hop_names_slot_and_address),
