@@ -434,7 +434,7 @@ LK_API lk_status lk_wait_open(lk_client *client, const char *channel, lk_wait **
  *
  * @param timeout_ms  LK_FOREVER, or 0 to only look
  * @return LK_OK (a message came since the last LK_OK, or a connection was restored and messages may
- *         have been missed), LK_TIMEOUT, LK_CLOSED, LK_FORKED, LK_INVALID; else why the channel is listened to no
+ *         have been missed, or of a cluster before 7.0 another master has the slot of its name), LK_TIMEOUT, LK_CLOSED, LK_FORKED, LK_INVALID; else why the channel is listened to no
  *         more: LK_DENIED, LK_AUTH, LK_TLS, LK_SERVER, LK_NOMEM, or another that is not retriable. Each further
  *         call says so at once, without sleeping, until the channel is listened to again: a loop ends there, or
  *         sleeps, closes this wait, and opens another

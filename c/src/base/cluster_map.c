@@ -62,10 +62,11 @@ static bool fits(lk_map *map, unsigned first, unsigned last) {
 static bool add_node(lk_map *map, lk_map_node node, size_t *index) {
   for (size_t i = 0; i < map->nnodes; i++) {
     const lk_map_node *known = &map->nodes[i];
+    *index = i;
+    if (known->port != node.port) continue;
     bool same =
         known->host && node.host ? strcmp(known->host, node.host) == 0 : known->host == node.host;
-    *index = i;
-    if (same && known->port == node.port) return true;
+    if (same) return true;
   }
   lk_map_node *grown = realloc(map->nodes, (map->nnodes + 1) * sizeof *grown);
   if (!grown) return false;

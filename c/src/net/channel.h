@@ -52,7 +52,7 @@ struct lk_channel {
   bool wanting;  /* counted there */
   channel_state state;
   uint64_t placed;       /* the route's version when that was decided */
-  const lk_node *teller; /* the master of its slot by then */
+  const lk_node *teller; /* who tells it, at the last look; NULL: not looked at */
   unsigned astray;       /* MOVED in a row */
   int64_t ask_us;        /* it is not asked for before */
   size_t awaited;        /* answers of its link's */
@@ -80,6 +80,8 @@ struct lk_channels {
   channel_row lingering; /* nobody listens, the first the longest */
   channel_row astray;    /* to be asked for later, the first as the first */
   uint64_t version;      /* the route's, which all but those that linger have seen */
+  bool retold;           /* it has changed since the last look at who tells them */
+  int64_t tellers_us;    /* the next such look is not before */
   bool shut;
   size_t joined;          /* listeners of all channels but the next */
   const char *beside;     /* heard beside them; NULL: none */

@@ -11,6 +11,7 @@
 /* A channel that nobody listens on any more stays subscribed this long: under contention the next
  * waiter comes at once, and would subscribe anew each time. */
 enum { LINGER_US = 1000 * 1000 };
+enum { TELLERS_US = 200 * 1000 };
 
 /* ---------------------------------------------------------------------------------- listening -- */
 
@@ -189,16 +190,16 @@ static lk_link *seat(lk_channels *channels, const lk_channel *channel) {
   return lk_link_to(channels, lk_route_seat(channels->route, lk_bytes_of(channel->name)));
 }
 
-/* What is told to all nodes comes from the master of the slot all the same: behind a fail-over that one may have told
- * nobody, and its listeners look by themselves. */
-static void see_teller(lk_channel *channel) {
-  lk_bytes name = lk_bytes_of(channel->name);
-  const lk_node *teller = lk_route_to(channel->channels->route, &name).node;
-  const lk_node *before = channel->teller;
-  channel->teller = teller;
-  if (before && before != teller && channel->state == CHANNEL_HEARD) {
-    lk_channel_announce(channel, LK_NEWS_HEARD, (lk_bytes){"", 0});
+/* Who opened a client while its cluster was down knows later which verb it has for this channel. true: it is left, and
+ * placed when that has been answered. */
+static bool changes_verb(lk_channel *channel) {
+  bool sharded = lk_route_is_sharded(channel->channels->route, lk_bytes_of(channel->name));
+  if (sharded == channel->sharded) return false;
+  if (channel->state == CHANNEL_HEARD && lk_link_ask(channel, true)) return true;
+  if (channel->state == CHANNEL_IDLE || channel->state == CHANNEL_REFUSED) {
+    channel->sharded = sharded;
   }
+  return channel->state == CHANNEL_LEAVING;
 }
 
 /* A channel whose answer is awaited moves when it has come. */
@@ -206,9 +207,10 @@ static void channels_place(lk_channel *channel) {
   lk_channels *channels = channel->channels;
   bool down = !channel->link || channel->link->conn.state == LK_CONN_DOWN;
   if (channel->state == CHANNEL_ASKED || (channel->placed == channels->version && !down)) return;
+  if (changes_verb(channel)) return;
+  if (!channel->teller) channel->teller = lk_route_teller(channels->route, channel->name);
   lk_link *link = seat(channels, channel);
   channel->placed = channels->version;
-  if (!channel->sharded) see_teller(channel);
   if (!link || link == channel->link) return;
   if (channel->state == CHANNEL_HEARD) lk_link_say(channel, true);
   if (channel->state != CHANNEL_REFUSED) lk_channel_deafen(channel);
@@ -239,12 +241,29 @@ static void channels_settle(lk_channel *channel, int64_t now_us) {
   }
 }
 
+/* What is told to all nodes comes from one master all the same: behind a fail-over that one may have told nobody, and who
+ * listens looks by itself. Not too often: servers that disagree send a call to and fro. */
+static void see_tellers(lk_channels *channels, int64_t now_us) {
+  if (!channels->retold || now_us < channels->tellers_us) return;
+  channels->retold = false;
+  channels->tellers_us = now_us + TELLERS_US;
+  for (lk_channel *c = channels->all; c; c = c->next) {
+    const lk_node *before = c->teller;
+    c->teller = lk_route_teller(channels->route, c->name);
+    bool tells_anew = before && before != c->teller && !c->sharded;
+    if (tells_anew && c->state == CHANNEL_HEARD) {
+      lk_channel_announce(c, LK_NEWS_HEARD, (lk_bytes){"", 0});
+    }
+  }
+}
+
 /* The channels may be elsewhere. One that lingers is looked at when somebody listens again, or leaves where
  * it is. */
 static void see_route(lk_channels *channels) {
   uint64_t version = lk_route_version(channels->route);
   if (version == channels->version) return;
   channels->version = version;
+  channels->retold = true;
   for (lk_channel *c = channels->all; c; c = c->next) {
     if (c->row != &channels->lingering) lk_channel_look_at(c);
   }
@@ -261,6 +280,7 @@ static int64_t settle_due(lk_channels *channels, int64_t now_us) {
     lk_link_notice(l);
   }
   see_route(channels);
+  see_tellers(channels, now_us);
   while (due->first) channels_settle(due->first, now_us);
   while (astray->first && astray->first->ask_us <= now_us) channels_settle(astray->first, now_us);
   while (lingering->first && lingering->first->left_us + LINGER_US <= now_us) {
@@ -271,6 +291,7 @@ static int64_t settle_due(lk_channels *channels, int64_t now_us) {
   }
   int64_t ask_us = astray->first ? astray->first->ask_us : INT64_MAX;
   int64_t ends_us = lingering->first ? lingering->first->left_us + LINGER_US : INT64_MAX;
+  if (channels->retold && channels->tellers_us < ask_us) ask_us = channels->tellers_us;
   return ask_us < ends_us ? ask_us : ends_us;
 }
 

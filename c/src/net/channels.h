@@ -34,7 +34,8 @@ lk_status lk_channels_sleep(lk_channels *channels, lk_channel *channel, uint64_t
 
 /* What there is to tell of a channel. */
 typedef enum lk_news {
-  LK_NEWS_HEARD, /* the server confirmed the subscription: for the first time, or again after a loss */
+  LK_NEWS_HEARD, /* the server confirmed the subscription: for the first time, or again after a loss; or another
+                    master has what it is about */
   LK_NEWS_MESSAGE, /* with its payload */
   LK_NEWS_DEAF,    /* the connection is lost; it comes back by itself, and then HEARD is told */
   LK_NEWS_REFUSED  /* the server lets it be heard no more: why */

@@ -409,6 +409,14 @@ lk_node *lk_route_seat(lk_route *route, lk_bytes channel) {
   return route->topology->node_of(route, lk_route_is_sharded(route, channel) ? &channel : NULL);
 }
 
+lk_node *lk_route_teller(lk_route *route, const char *channel) {
+  lk_bytes about = lk_bytes_of(channel);
+  lk_bytes tag = lk_hash_tag(about);
+  bool is_name = tag.len < about.len && memchr(tag.data, '{', tag.len); /* in braces, to the end */
+  if (is_name) about = (lk_bytes){tag.data, about.len - 1 - (size_t)(tag.data - about.data)};
+  return route->topology->node_of(route, &about);
+}
+
 uint64_t lk_route_version(const lk_route *route) { return atomic_load(&route->version); }
 
 void lk_route_moved(lk_route *route, lk_node *by, const char *moved) {

@@ -70,6 +70,8 @@ bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk
 bool lk_route_is_sharded(const lk_route *route, lk_bytes channel);
 /* PUBLISH or SPUBLISH. */
 const char *lk_route_verb(const lk_route *route, lk_bytes channel);
+/* The master of what a channel is about, which tells it: of a name with a tag the channel's own slot is another. */
+lk_node *lk_route_teller(lk_route *route, const char *channel);
 /* Where a channel is heard. */
 lk_node *lk_route_seat(lk_route *route, lk_bytes channel);
 /* Moves whenever that may have changed. The keeper is woken then. */

@@ -25,6 +25,7 @@ typedef struct lk_cluster {
   lk_route route;
   _Atomic(lk_node *) slots[LK_SLOTS]; /* never NULL once the map is known */
   _Atomic(lk_node *) any;
+  atomic_bool knows_shards; /* has a server said whether there are sharded channels? */
   lk_job job;
   lk_timer timer;
   lk_mutex mutex; /* guards what follows */
@@ -77,8 +78,10 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
   bool elsewhere = false; /* where those go that may go anywhere */
   *changed = false;
   if (!nodes) return false;
-  for (size_t i = 0; i < map->nnodes; i++) {
-    nodes[i] = node_at(c, by, map->nodes[i].host, map->nodes[i].port);
+  for (size_t i = 0; i < map->nranges + map->nnodes;
+       i++) { /* masters first: there may be no room for all */
+    size_t at = i < map->nranges ? map->ranges[i].node : i - map->nranges;
+    if (!nodes[at]) nodes[at] = node_at(c, by, map->nodes[at].host, map->nodes[at].port);
   }
   lk_route_speak_of(&c->route, nodes, map->nnodes);
   for (size_t i = 0; i < map->nranges; i++) {
@@ -126,6 +129,32 @@ static lk_request *ask_map(int64_t deadline_us) {
 
 static void got_map(void *user, lk_answer *answer);
 
+/* Redis from 7.0 on, and Valkey, have channels that are told to one node's listeners. */
+static lk_request *ask_for_shards(int64_t deadline_us) {
+  lk_bytes argv[] = {{"PUBSUB", 6}, {"SHARDNUMSUB", 11}};
+  lk_request *request = lk_request_new(argv, 2, true, deadline_us);
+  lk_request_hurry(request);
+  return request;
+}
+
+/* A user who may not ask is answered NOPERM: then they are there. What passes says nothing of it. */
+static void take_shards(lk_cluster *c, const lk_answer *answer) {
+  if (answer->status != LK_OK) return;
+  const redisReply *reply = answer->reply;
+  bool refused = reply->type == REDIS_REPLY_ERROR;
+  bool sharded = !refused || strncmp(reply->str, "ERR", 3) != 0;
+  if (refused && lk_status_is_retriable((int)lk_fail_server(NULL, NULL, reply->str, reply->len)))
+    return;
+  bool changed = atomic_exchange(&c->route.sharded, sharded) != sharded;
+  atomic_store(&c->knows_shards, true);
+  if (changed) lk_route_changed(&c->route);
+}
+
+static void got_shards(void *user, lk_answer *answer) {
+  take_shards(user, answer);
+  freeReplyObject(answer->reply);
+}
+
 /* The next to be asked: of those that are up, at first. Only for whoever fetches, as ask_next(). */
 static lk_node *cluster_choose(lk_cluster *c) {
   size_t count = lk_route_count(&c->route);
@@ -148,7 +177,12 @@ static bool ask_next(lk_cluster *c) {
   }
   int64_t patience_us = c->route.options.command_us;
   if (patience_us > PATIENCE_US) patience_us = PATIENCE_US;
-  lk_request *request = pipe ? ask_map(lk_clock_us() + patience_us) : NULL;
+  int64_t until_us = lk_clock_us() + patience_us;
+  bool asks = pipe && !atomic_load(&c->knows_shards);
+  lk_request *shards =
+      asks ? ask_for_shards(until_us) : NULL; /* answered before the map, and known with it */
+  if (shards) lk_pipe_send(pipe, shards, got_shards, c);
+  lk_request *request = pipe ? ask_map(until_us) : NULL;
   if (request) lk_pipe_send(pipe, request, got_map, c);
   return request != NULL;
 }
@@ -184,7 +218,7 @@ static void end_fetch(lk_cluster *c, bool learnt, bool changed) {
   c->pause_us = changed || c->pause_us == 0 ? PAUSE_FIRST_US : c->pause_us * 2;
   if (c->pause_us > PAUSE_LAST_US) c->pause_us = PAUSE_LAST_US;
   c->next_us = lk_clock_us() + c->pause_us;
-  bool again = c->again || !learnt;
+  bool again = c->again || !learnt || !atomic_load(&c->knows_shards);
   lk_mutex_unlock(&c->mutex);
   if (again) lk_route_doubt(&c->route);
 }
@@ -227,15 +261,11 @@ static lk_status learn_from(lk_cluster *c, lk_node *node, int64_t deadline_us, l
   return status;
 }
 
-/* Redis from 7.0 on, and Valkey. A user who may not ask is answered NOPERM: then it is there. */
 static void look_for_shards(lk_cluster *c, lk_node *node, int64_t deadline_us) {
-  lk_bytes argv[] = {{"PUBSUB", 6}, {"SHARDNUMSUB", 11}};
   lk_answer answer = {.status = LK_NOMEM};
-  lk_request *request = lk_request_new(argv, 2, true, deadline_us);
+  lk_request *request = ask_for_shards(deadline_us);
   if (request) lk_pipe_call(lk_node_pipe(node), request, &answer);
-  bool unknown = answer.status == LK_OK && answer.reply->type == REDIS_REPLY_ERROR &&
-                 strncmp(answer.reply->str, "ERR", 3) == 0;
-  if (answer.status == LK_OK) atomic_store(&c->route.sharded, !unknown);
+  take_shards(c, &answer);
   freeReplyObject(answer.reply);
 }
 
@@ -250,6 +280,7 @@ static lk_status cluster_learn(lk_route *route, int64_t deadline_us, lk_error *e
     status = learn_from(c, node, until_us, error);
     if (status == LK_OK) {
       look_for_shards(c, node, deadline_us);
+      if (!atomic_load(&c->knows_shards)) cluster_doubt(route);
       return lk_succeed(error);
     }
     if (lk_clock_us() >= deadline_us) break;

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <latchkey/counters.h>
+
+#include "base/slots.h"
 #include "fake.h"
 #include "harness/client.h"
 #include "kit.h"
@@ -15,6 +18,7 @@
 
 #define TAKEN "*2\r\n:1\r\n:1\r\n"
 #define RELEASED "*2\r\n:1\r\n:0\r\n"
+#define TWO_LEFT "*3\r\n:1\r\n:-1\r\n:2\r\n"
 #define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
 
 enum { TEXT_MOST = 64 * 1024, MINUTE_US = 61 * 1000 * 1000 };
@@ -223,34 +227,157 @@ static void a_channel_of_all_nodes_is_heard_where_a_master_is(void **state) {
   lk_caller_free(task);
 }
 
-/* All slots but the first at `master`; the first, which no name of these tests has, at `rest`. */
-static char *map_of_two(const char *master, const char *rest) {
+/* The slot of this key at `master`, all others where they were. */
+static void place_slot(const char *key, const char *master) {
+  unsigned slot = lk_slot_of(lk_bytes_of(key));
   char *text = calloc(1, TEXT_MOST);
   assert_non_null(text);
-  snprintf(text, TEXT_MOST, "*2\r\n*3\r\n:1\r\n:16383\r\n");
+  snprintf(text, TEXT_MOST, "*3\r\n*3\r\n:0\r\n:%u\r\n", slot - 1);
+  add_node(text, "127.0.0.1", port());
+  snprintf(text + strlen(text), TEXT_MOST - strlen(text), "*3\r\n:%u\r\n:%u\r\n", slot, slot);
   add_node(text, master, port());
-  snprintf(text + strlen(text), TEXT_MOST - strlen(text), "*3\r\n:0\r\n:0\r\n");
-  add_node(text, rest, port());
-  return text;
+  snprintf(text + strlen(text), TEXT_MOST - strlen(text), "*3\r\n:%u\r\n:16383\r\n", slot + 1);
+  add_node(text, "127.0.0.1", port());
+  free(fix.map);
+  fix.map = text;
+}
+
+static void give_slot(const char *key, const char *master) {
+  place_slot(key, master);
+  lk_route_doubt(fix.client->route);
+}
+
+/* Heard, and found held once more, on this connection. */
+static int wait_heard(fake_command *listening, const char *held) {
+  *listening = take_subscribe();
+  fake_confirm(fix.server, listening);
+  fake_command look = take_call();
+  int link = look.link;
+  fake_answer(fix.server, look, held);
+  UNTIL(fake_is_idle(fix.server));
+  return link;
+}
+
+static fake_command take_look(void) {
+  fake_command look = take_call();
+  assert_string_equal(look.argv->element[0]->str, "EVALSHA");
+  return look;
 }
 
 /* What the new master knows of a hold nobody may have published: neither it, before, nor the old one any more. */
 static void who_waits_looks_again_when_another_master_has_its_slot(void **state) {
   (void)state;
   lk_caller *task = kit_caller(fix.client);
+  fake_command listening;
   fake_leave(fix.server, "SUBSCRIBE");
   kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
-  fake_command listening = take_subscribe();
-  fake_confirm(fix.server, &listening);
-  fake_answer(fix.server, take_call(), HELD_BY_ANOTHER);
-  free(fix.map);
-  fix.map = map_of_two("127.1", "127.0.0.1");
-  lk_route_doubt(fix.client->route);
-  fake_command look = take_call();
-  assert_string_equal(look.argv->element[0]->str, "EVALSHA");
+  int link = wait_heard(&listening, HELD_BY_ANOTHER);
+  give_slot("job", "127.1");
+  fake_command look = take_look();
+  assert_int_not_equal(look.link, link);
   fake_answer(fix.server, look, TAKEN);
   EXPECT(LK_OK, kit_end(&fix.job));
   fake_forget(&listening);
+  lk_caller_free(task);
+}
+
+/* Each MOVED names the other: a look for each would send calls to and fro as fast as the network can. */
+static void masters_that_disagree_are_not_looked_at_all_the_time(void **state) {
+  (void)state;
+  enum { LOOKS = 4, SOON_US = 500 * 1000 };
+  const char *const hosts[] = {"127.1", "127.0.0.1"};
+  lk_caller *task = kit_caller(fix.client);
+  fake_command listening;
+  fake_leave(fix.server, "SUBSCRIBE");
+  kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
+  wait_heard(&listening, HELD_BY_ANOTHER);
+  int64_t begun_us = lk_clock_us();
+  for (int i = 0; i < LOOKS; i++) {
+    char moved[64];
+    snprintf(moved, sizeof moved, "MOVED %u %s:%d", lk_slot_of(lk_bytes_of("job")), hosts[i % 2],
+             port());
+    place_slot("job", hosts[i % 2]); /* it says the same */
+    lk_route_moved(fix.client->route, lk_route_at(fix.client->route, 0), moved);
+    fake_command look = take_look();
+    fake_answer(fix.server, look, i < LOOKS - 1 ? HELD_BY_ANOTHER : TAKEN);
+  }
+  assert_true(lk_clock_us() - begun_us > SOON_US);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  fake_forget(&listening);
+  lk_caller_free(task);
+}
+
+static void *wait_for_latch(void *latch) {
+  lk_error error;
+  return (void *)(uintptr_t)lk_countdown_wait(latch, 20000, &error);
+}
+
+/* The latch is at its tag's slot, its channel elsewhere. */
+static void who_waits_for_a_latch_with_a_tag_looks_again_for_the_slot_of_the_latch(void **state) {
+  (void)state;
+  lk_countdown *latch;
+  lk_error error;
+  pthread_t thread;
+  void *status = NULL;
+  fake_command listening;
+  EXPECT(LK_OK, lk_countdown_open(fix.client, "job{a}", NULL, &latch, &error));
+  fake_leave(fix.server, "SUBSCRIBE");
+  pthread_create(&thread, NULL, wait_for_latch, latch);
+  fake_answer(fix.server, take_look(), TWO_LEFT);
+  int link = wait_heard(&listening, TWO_LEFT);
+  give_slot("job{a}", "127.1");
+  fake_command look = take_look();
+  assert_int_not_equal(look.link, link);
+  fake_answer(fix.server, look, "*1\r\n:0\r\n");
+  pthread_join(thread, &status);
+  EXPECT(LK_OK, (lk_status)(uintptr_t)status);
+  fake_forget(&listening);
+  lk_countdown_close(latch);
+}
+
+static void *open_lazily(void *unused) {
+  (void)unused;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.no_load = true;
+  options.lazy = true;
+  fix.client = kit_client(fix.url, &options);
+  return NULL;
+}
+
+/* Else it would publish where nobody listens, and listen where nobody publishes. */
+static void
+who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void **state) {
+  (void)state;
+  pthread_t thread;
+  lk_lock_close(fix.lock);
+  lk_client_close(fix.client);
+  pthread_create(&thread, NULL, open_lazily, NULL);
+  tell("*0\r\n");
+  pthread_join(thread, NULL);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  lk_route_doubt(fix.client->route);
+  fake_command asked = fake_take(fix.server);
+  assert_string_equal(asked.argv->element[1]->str, "SHARDNUMSUB");
+  fake_answer(fix.server, asked, "-CLUSTERDOWN The cluster is down\r\n");
+  tell_map("127.0.0.1", 0);
+  asked = fake_take(fix.server); /* that was no answer */
+  assert_string_equal(asked.argv->element[1]->str, "SHARDNUMSUB");
+  fake_answer(fix.server, asked, "*0\r\n");
+  tell_map("127.0.0.1", 0);
+
+  lk_caller *task = kit_caller(fix.client);
+  fake_leave(fix.server, "SSUBSCRIBE");
+  kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
+  fake_command listening = take_call();
+  while (strcmp(listening.argv->element[0]->str, "EVALSHA") == 0) {
+    fake_answer(fix.server, listening, HELD_BY_ANOTHER);
+    listening = take_call();
+  }
+  assert_string_equal(listening.argv->element[0]->str, "SSUBSCRIBE");
+  fake_forget(&listening);
+  fake_command look = take_look();
+  fake_answer(fix.server, look, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
   lk_caller_free(task);
 }
 
@@ -277,6 +404,29 @@ static void a_master_at_a_new_address_is_reached_after_thousands_of_others(void 
   learn_anew("127.1", 0);
   UNTIL(lk_route_version(fix.client->route) != before);
   assert_int_not_equal(use_lock(), first);
+}
+
+static void replicas_take_no_room_from_masters(void **state) {
+  (void)state;
+  enum { REPLICAS = 1100 };
+  int first = use_lock();
+  char *text = calloc(1, TEXT_MOST);
+  assert_non_null(text);
+  snprintf(text, TEXT_MOST, "*2\r\n*%d\r\n:0\r\n:0\r\n", 3 + REPLICAS);
+  add_node(text, "127.0.0.1", port());
+  for (int i = 0; i < REPLICAS; i++) {
+    char host[32];
+    snprintf(host, sizeof host, "127.2.%d.%d", i / 250, i % 250 + 1);
+    add_node(text, host, 7);
+  }
+  snprintf(text + strlen(text), TEXT_MOST - strlen(text), "*3\r\n:1\r\n:16383\r\n");
+  add_node(text, "127.1", port());
+  uint64_t before = lk_route_version(fix.client->route);
+  lk_route_doubt(fix.client->route);
+  tell(text);
+  UNTIL(lk_route_version(fix.client->route) != before);
+  assert_int_not_equal(use_lock(), first);
+  free(text);
 }
 
 static void what_left_the_cluster_is_forgotten_after_a_while(void **state) {
@@ -374,9 +524,13 @@ int main(void) {
       TEST(who_may_not_ask_for_the_map_is_told_so),
       TEST(a_channel_of_all_nodes_is_heard_where_a_master_is),
       TEST(who_waits_looks_again_when_another_master_has_its_slot),
+      TEST(masters_that_disagree_are_not_looked_at_all_the_time),
+      TEST(who_waits_for_a_latch_with_a_tag_looks_again_for_the_slot_of_the_latch),
+      TEST(who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels),
       TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
+      TEST(replicas_take_no_room_from_masters),
       TEST(what_left_the_cluster_is_forgotten_after_a_while),
       TEST(a_copy_without_a_reply_stays_in_doubt_when_the_slot_has_moved),
       TEST(an_error_of_a_later_copy_leaves_the_first_in_doubt),
