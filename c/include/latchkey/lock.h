@@ -117,9 +117,11 @@ typedef struct lk_lock_options {
 LK_API lk_status lk_name_check(const char *name, lk_error *error);
 
 /**
- * Name a lock. Nothing is sent. Handles of the same name and kind share their holds.
+ * Name a lock. Nothing is sent. Handles of the same name and kind share their holds. A hold has the options of the handle
+ * that acquired it: a re-entry by another one may make its lease longer, and changes nothing else.
  *
- * @param name     1 to 512 bytes; if it has a `{`, then a closed, non-empty {tag}
+ * @param name     1 to 512 bytes; if it has a `{`, then a closed, non-empty {tag}. A whole name in braces, `{N}`, shares
+ *                 queue and channel with `N`: use one of the two
  * @param options  NULL for the defaults
  * @return LK_OK; LK_NAME, LK_INVALID, LK_VERSION, LK_CLOSED, LK_FORKED, LK_NOMEM
  * @blocks no

@@ -103,7 +103,7 @@ static lk_bytes value(unsigned char source, const lk_bound_values *values, const
   case FROM_OWNER: return lk_bytes_of(p->owner);
   case FROM_HOLD: return number(out->hold, (uint64_t)p->hold);
   case FROM_CHANNEL: return lk_bytes_of(values->channel);
-  case FROM_PUBLISH: return lk_bytes_of(values->publish);
+  case FROM_PUBLISH: return lk_bytes_of(lk_route_verb(values->route, lk_bytes_of(values->channel)));
   case FROM_TOKEN_TTL: return lk_bytes_of(values->token_ttl);
   case FROM_NEW_OWNER: return lk_bytes_of(p->new_owner);
   case FROM_REST: return number(out->rest, (uint64_t)p->rest_ms);

@@ -10,13 +10,13 @@ enum { LK_BOUND_KEYS = 4, LK_BOUND_ARGS = 9 };
 
 /* What is the same for all calls of one handle. */
 typedef struct lk_bound_values {
-  const char *name;    /* of the lock */
-  char *channel;       /* malloc'ed, once a script that tells one was bound */
-  const char *publish; /* the verb that the channel is told with */
-  char lease[24];      /* in milliseconds, as the scripts take it */
-  char token_ttl[24];  /* "": left away */
-  char heartbeat[24];  /* of a waiter in a queue */
-  const char *client;  /* lk-<client uuid> */
+  const char *name;      /* of the lock */
+  char *channel;         /* malloc'ed, once a script that tells one was bound */
+  const lk_route *route; /* knows with which verb the channel is told */
+  char lease[24];        /* in milliseconds, as the scripts take it */
+  char token_ttl[24];    /* "": left away */
+  char heartbeat[24];    /* of a waiter in a queue */
+  const char *client;    /* lk-<client uuid> */
 } lk_bound_values;
 
 /* What changes from call to call. */

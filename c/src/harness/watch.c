@@ -428,7 +428,7 @@ void lk_watch_close(lk_watch *watch) {
 void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
   notice_end(watch, lk_clock_us());
   watch->company = (uint8_t)company;
-  watch->lease_us = lease_us;
+  if (lease_us > watch->lease_us) watch->lease_us = lease_us;
   extend(watch, sent_us, lease_us, company);
   plan(watch);
 }

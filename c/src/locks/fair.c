@@ -236,7 +236,7 @@ static void fair_go_on(lk_attempt *a) {
       (said & TOLD_LOOK) != 0 || (beaten && (heard.status != LK_OK || heard.outcome.first != 0));
   if (said & TOLD_TICKET) {
     believe(a);
-  } else if (refused) {
+  } else if (refused && !a->lock->spins) {
     lk_attempt_end_deaf(a);
   } else if (a->base.hurried != LK_OK) {
     fair_sleep_on(a); /* and ends */

@@ -94,8 +94,6 @@ static lk_status bind_scripts(lk_lock *lock, lk_kind kind, lk_error *error) {
     status = lk_bound_open(scripts[i].bound, lock->client->catalog, scripts[i].script,
                            &lock->values, error);
   }
-  const char *channel = lock->values.channel ? lock->values.channel : "";
-  lock->values.publish = lk_route_verb(lock->client->route, lk_bytes_of(channel));
   lock->undo = row->queues ? &lock->leave : &lock->release;
   return status;
 }
@@ -110,6 +108,7 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
   lk_lane_init(&lock->lane);
   lock->record = lk_record_open(client, kind, name);
   lock->values.client = client->prefix;
+  lock->values.route = client->route;
   if (lock->record) lock->values.name = lock->record->name;
   lk_status status =
       lock->record ? bind_scripts(lock, kind, error) : lk_fail(error, LK_NOMEM, "out of memory");

@@ -11,6 +11,8 @@
 #include "os/clock.h"
 #include "os/sync.h"
 
+enum { SECOND_US = 1000 * 1000 };
+
 lk_hold *lk_hold_keep(lk_hold *hold) {
   atomic_fetch_add(&hold->refs, 1);
   return hold;
@@ -152,8 +154,17 @@ lk_lost_reason lk_hold_lost(lk_hold *hold) {
 void lk_hold_extend(lk_hold *hold, int64_t sent_us, int64_t lease_us, lk_company company) {
   lk_client *client = hold->lock->client;
   lk_mutex_lock(&client->mutex);
-  if (hold->watch) lk_watch_extend(hold->watch, sent_us, lease_us, company);
+  bool by_replicas =
+      hold->lock->min_replicas > 0; /* how long it is certain is for the renewals to say */
+  uint32_t lease_s = (uint32_t)((lease_us + SECOND_US - 1) / SECOND_US);
+  if (lease_s > hold->longest_s) hold->longest_s = lease_s;
+  if (hold->watch && !by_replicas) lk_watch_extend(hold->watch, sent_us, lease_us, company);
   lk_mutex_unlock(&client->mutex);
+}
+
+int64_t lk_hold_longest_us(const lk_hold *hold) {
+  int64_t longest_us = (int64_t)hold->longest_s * SECOND_US;
+  return longest_us > hold->lock->lease_us ? longest_us : hold->lock->lease_us;
 }
 
 void lk_hold_lose(lk_hold *hold, lk_lost_reason reason) {

@@ -35,8 +35,11 @@ void lk_hold_count_loss(lk_hold *hold);
 void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason lost);
 /* Why it is lost; LK_LOST_NOT also of one that is out of the table. */
 lk_lost_reason lk_hold_lost(lk_hold *hold);
-/* lk_watch_extend() and lk_watch_lose() of one that is still in the table. */
+/* lk_watch_extend() and lk_watch_lose() of one that is still in the table; nothing is extended where replicas are to
+ * have it. */
 void lk_hold_extend(lk_hold *hold, int64_t sent_us, int64_t lease_us, lk_company company);
 void lk_hold_lose(lk_hold *hold, lk_lost_reason reason);
+/* With the client's mutex held: no call under it asked for a longer lease. */
+int64_t lk_hold_longest_us(const lk_hold *hold);
 
 #endif

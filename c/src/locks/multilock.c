@@ -306,8 +306,7 @@ lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t w
   if (status != LK_OK) return status;
   if (has_majorities(multi) && multi_is_held(multi, number_of(multi, caller))) {
     status = lk_fail(error, LK_REENTRY,
-                     "this caller holds it already, and a majority of locks "
-                     "does not re-enter");
+                     "this caller holds it already, and a majority of locks does not re-enter");
   } else {
     status = multi_take(multi, caller, wait_ms, causes, error);
   }
@@ -386,12 +385,13 @@ lk_status lk_multilock_release(lk_multilock *multi, lk_caller *caller, lk_error 
   if (!multi) return lk_fail(error, LK_INVALID, "the lock is NULL");
   clear_causes(multi, causes);
   lk_status status = multi_enter(multi, caller, error);
-  if (status != LK_OK) return status;
+  bool entered = status == LK_OK;
+  if (!entered && status != LK_CLOSED) return status; /* the caller's client is one of many */
   uint64_t id = number_of(multi, caller);
   lk_round *round = new_round(multi, id);
   status = round ? release_round(multi, round, id, causes, error) : forgo(multi, id, causes, error);
   remove_majority(multi, id);
-  multi_leave(caller);
+  if (entered) multi_leave(caller);
   return status;
 }
 

@@ -33,6 +33,7 @@ struct lk_hold {
   struct lk_origin *origin; /* of its span; NULL: nobody wants one */
   int32_t count;            /* LK_HOLD_MAX at most */
   atomic_uint refs;         /* the table's, its watch's, and one for each operation on it */
+  uint32_t longest_s;       /* the longest lease of its re-entries, rounded up; 0: none */
   bool unheard : 1;         /* a loss of it is not told any more */
   bool loss_counted : 1;
   bool told_again : 1; /* a message gave it the lock while its release was under way */

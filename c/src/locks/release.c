@@ -28,6 +28,7 @@ typedef struct leaving {
   char owner[LK_OWNER_SIZE];              /* its name */
   int64_t left;                           /* the count afterwards */
   lk_lost_reason lost;                    /* before it began */
+  int64_t lease_us;                       /* the longest that it may have had */
   lk_attempt *heir;                       /* promised; NULL: it is released */
   int64_t rest_ms;                        /* how long the lock stays; 0: not at all */
   char then[LK_OWNER_SIZE + sizeof KEPT]; /* the name that holds it then; "": none */
@@ -55,7 +56,7 @@ static void undo(const leaving *l, bool late) {
   lk_call steps[LK_UNDO_STEPS];
   lk_particulars p = {.owner = l->owner, .hold = 0, .once = true};
   const char *owners[LK_UNDO_STEPS] = {l->owner, l->heir ? l->then : NULL};
-  int64_t lease_us = l->lock->lease_us;
+  int64_t lease_us = l->lease_us;
   size_t count = 0;
   if (l->heir && l->heir->lock->lease_us > lease_us) lease_us = l->heir->lock->lease_us;
   for (size_t i = 0; i < LK_UNDO_STEPS && owners[i]; i++) {
@@ -160,6 +161,7 @@ static bool take_level(leaving *l) {
     LK_LOCK_TRACE(l->lock, "begin", l->caller_id, LK_TEXT("op", "release"),
                   LK_TEXT("owner", l->owner), LK_NUMBER("left", l->left));
     l->lost = lk_watch_look(hold->watch);
+    l->lease_us = lk_hold_longest_us(hold);
     if (l->left > 0) hold->count = (int32_t)l->left;
     if (l->left == 0) {
       watch = lk_hold_take(hold);
@@ -181,7 +183,7 @@ static lk_status release_prepare(leaving *l, lk_error *error) {
   if (l->rest_ms > 0) snprintf(l->then, sizeof l->then, "%s" KEPT, l->owner);
   if (l->left > 0 || l->lost != LK_LOST_NOT || l->rest_ms > 0) return LK_OK;
   if (lock->row->transfer) {
-    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit, lock->lease_us);
+    l->heir = lk_waiters_promise(lock->record, lock->handoff_limit, l->lease_us);
     if (l->heir) lk_attempt_owner(l->heir, l->then);
   }
   lk_rivals_give(lock, l->heir != NULL, lock->handoff_limit);

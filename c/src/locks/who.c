@@ -16,16 +16,17 @@ typedef struct sight {
   lk_kind kind; /* 0: permits */
   const char *script, *teller;
   size_t holders, owner; /* holders 0: there is one at most */
+  size_t waiting;        /* 0: who waits listens, and is counted there */
 } sight;
 
 static const sight sights[] = {
-    {LK_MUTEX, "mutex/inspect", "mutex/release", 0, 2},
-    {LK_LOCK, "lock/inspect", "lock/release", 2, 3},
-    {LK_FENCED, "lock/inspect", "lock/release", 2, 3},
-    {LK_FAIR, "fair/inspect", "fair/release", 2, 4},
-    {LK_READ, "rw/inspect", "rw/read_release", 2, 5},
-    {LK_WRITE, "rw/inspect", "rw/write_release", 2, 5},
-    {0, "permit/inspect", "permit/release", 3, 4},
+    {LK_MUTEX, "mutex/inspect", "mutex/release", 0, 2, 0},
+    {LK_LOCK, "lock/inspect", "lock/release", 2, 3, 0},
+    {LK_FENCED, "lock/inspect", "lock/release", 2, 3, 0},
+    {LK_FAIR, "fair/inspect", "fair/release", 2, 4, 3},
+    {LK_READ, "rw/inspect", "rw/read_release", 2, 5, 0},
+    {LK_WRITE, "rw/inspect", "rw/write_release", 2, 5, 0},
+    {0, "permit/inspect", "permit/release", 3, 4, 0},
 };
 
 enum { ID_LEN = 8, ID_AT = 3, PERMIT_ID = 16 };
@@ -127,7 +128,7 @@ static lk_status count_waiters(lk_client *client, const sight *view, const char 
 static lk_status name_client(lk_client *client, const sight *view, const char *name,
                              lk_holder *out) {
   redisReply *reply = NULL;
-  lk_status status = count_waiters(client, view, name, out);
+  lk_status status = view->waiting > 0 ? LK_OK : count_waiters(client, view, name, out);
   if (strncmp(out->owner, "lk-", ID_AT) != 0) return LK_OK;
   if (status == LK_OK && out->waiting > LK_WHO_WAITERS_MAX) return LK_BUSY;
   if (status != LK_OK) return status;
@@ -172,7 +173,8 @@ static lk_status read_holder(lk_counting *c, lk_error *error) {
   }
   out->holders = 1;
   if (c->said.first != 1 || !lk_reply_number(reply, 1, &out->left_ms) ||
-      (view->holders && !lk_reply_number(reply, view->holders, &out->holders))) {
+      (view->holders && !lk_reply_number(reply, view->holders, &out->holders)) ||
+      (view->waiting && !lk_reply_number(reply, view->waiting, &out->waiting))) {
     return lk_outcome_strange(c->look, error);
   }
   size_t at = view->owner;

@@ -380,6 +380,27 @@ static void a_member_whose_client_is_closed_is_said_to_be(void **state) {
   lk_multilock_close(all);
 }
 
+/* The others would be renewed until somebody frees the caller. */
+static void it_is_released_though_the_client_of_its_caller_is_closed(void **state) {
+  (void)state;
+  lk_error causes[SERVERS];
+  lk_multilock *all;
+  lk_caller *task = kit_caller(fl.clients[0]);
+  EXPECT(LK_OK, lk_multilock_open(fl.locks, SERVERS, SERVERS, &all, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(all, task, 0, NULL, &kit_error));
+  lk_client_close(fl.clients[0]);
+  fl.clients[0] = NULL;
+  EXPECT(LK_CLOSED, lk_multilock_acquire(all, task, 0, NULL, &kit_error));
+  EXPECT(LK_CLOSED, lk_multilock_release(all, task, causes, &kit_error));
+  EXPECT(LK_CLOSED, causes[0].status);
+  for (int i = 1; i < SERVERS; i++) {
+    EXPECT(LK_OK, causes[i].status);
+    assert_int_equal(server_number(fl.servers[i], "EXISTS job"), 0);
+  }
+  lk_caller_free(task);
+  lk_multilock_close(all);
+}
+
 /* Whatever the one would say that cannot be asked any more. */
 static void a_majority_that_was_lost_is_lost_also_beside_a_closed_client(void **state) {
   (void)state;
@@ -532,6 +553,7 @@ int main(void) {
       TEST(a_thread_re_enters_where_all_members_do),
       TEST(a_caller_holds_with_several_clients),
       TEST(a_member_whose_client_is_closed_is_said_to_be),
+      TEST(it_is_released_though_the_client_of_its_caller_is_closed),
       TEST(a_majority_that_was_lost_is_lost_also_beside_a_closed_client),
       TEST(a_majority_of_other_keys_is_not_waited_for),
       TEST(a_caller_that_is_freed_lets_go_of_its_majority),

@@ -254,8 +254,7 @@ static void note_end(lk_op *op, lk_status status, const lk_error *error, void *u
 
 /* Both are in line before the server answers anything. The first is told that it may not listen, and leaves;
  * the other one does not listen, and takes the lock when its lease ends. */
-static void who_spins_goes_on_behind_one_that_may_not_listen(void **state) {
-  (void)state;
+static void spin_behind_one_that_may_not_listen(lk_kind kind) {
   enum { UNDER_WAY = -1 };
   char url[256];
   lk_client_options callbacks = LK_CLIENT_OPTIONS_INIT;
@@ -266,8 +265,7 @@ static void who_spins_goes_on_behind_one_that_may_not_listen(void **state) {
   server_do(fix.server, "ACL SETUSER me reset on >pw ~* &* +@all -subscribe -ssubscribe");
   snprintf(url, sizeof url, "unix://me:pw@%s", server_file(fix.server, "redis.sock"));
   lk_client *client = kit_client(url, &callbacks);
-  lk_lock *locks[] = {kit_lock(client, LK_LOCK, "job", NULL),
-                      kit_lock(client, LK_LOCK, "job", &spins)};
+  lk_lock *locks[] = {kit_lock(client, kind, "job", NULL), kit_lock(client, kind, "job", &spins)};
   lk_caller *tasks[] = {kit_caller(client), kit_caller(client)};
   server_do(fix.server, "HSET job somebody 1");
   server_do(fix.server, "PEXPIRE job 700");
@@ -287,6 +285,12 @@ static void who_spins_goes_on_behind_one_that_may_not_listen(void **state) {
   for (int i = 0; i < 2; i++) lk_caller_free(tasks[i]);
   for (int i = 0; i < 2; i++) lk_lock_close(locks[i]);
   lk_client_close(client);
+}
+
+static void who_spins_goes_on_behind_one_that_may_not_listen(void **state) {
+  (void)state;
+  spin_behind_one_that_may_not_listen(LK_LOCK);
+  spin_behind_one_that_may_not_listen(LK_FAIR);
 }
 
 /* -------------------------------------------------------------------------------- forgetting -- */

@@ -48,6 +48,30 @@ static void the_holder_of_each_kind_is_found(void **state) {
   }
 }
 
+/* Each waits on a channel of its own, so that nobody listens to the lock's. */
+static void those_in_the_line_of_a_fair_lock_are_counted(void **state) {
+  (void)state;
+  enum { WAITERS = 2 };
+  static kit_job jobs[WAITERS];
+  lk_lock *lock = kit_lock(client, LK_FAIR, "line", NULL);
+  lk_caller *tasks[WAITERS];
+  lk_holder found = {.size = sizeof found};
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  for (int i = 0; i < WAITERS; i++) {
+    tasks[i] = kit_caller(client);
+    kit_begin_acquire(&jobs[i], lock, tasks[i], LK_FOREVER);
+  }
+  UNTIL(lk_who(client, LK_FAIR, "line", &found, &kit_error) == LK_OK && found.waiting == WAITERS);
+  assert_string_equal(lk_client_name(client), found.client);
+  EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
+  for (int i = 0; i < WAITERS; i++) {
+    EXPECT(LK_OK, kit_end(&jobs[i]));
+    EXPECT(LK_OK, lk_lock_release(lock, tasks[i], &kit_error));
+    lk_caller_free(tasks[i]);
+  }
+  lk_lock_close(lock);
+}
+
 static void the_holders_of_permits_are_counted(void **state) {
   (void)state;
   lk_permits *permits;
@@ -104,6 +128,7 @@ static void what_is_wrong_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_holder_of_each_kind_is_found),
+      cmocka_unit_test(those_in_the_line_of_a_fair_lock_are_counted),
       cmocka_unit_test(the_holders_of_permits_are_counted),
       cmocka_unit_test(who_cannot_be_named_is_said_with_the_reason),
       cmocka_unit_test(what_is_wrong_is_refused),

@@ -378,6 +378,11 @@ who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void *
   fake_command look = take_look();
   fake_answer(fix.server, look, TAKEN);
   EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.job, fix.lock, task);
+  fake_command release = take_call();
+  assert_string_equal(release.argv->element[release.argv->elements - 1]->str, "SPUBLISH");
+  fake_answer(fix.server, release, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
   lk_caller_free(task);
 }
 

@@ -419,6 +419,31 @@ static void who_has_a_shorter_lease_is_handed_nothing(void **state) {
   lk_lock_close(brief);
 }
 
+/* It re-entered by another handle, and others were told of that lease. */
+static void who_has_a_shorter_lease_than_a_reentry_had_is_handed_nothing(void **state) {
+  (void)state;
+  char old[LK_OWNER_MAX + 1], heir[LK_OWNER_MAX + 1];
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = LEASE_MS * 2;
+  lk_lock *longer = kit_lock(fix.client, LK_LOCK, "job", &options);
+  hold(old);
+  kit_begin_acquire(&fix.job, longer, fix.holder, 0);
+  answer(take("lock/acquire"), "*2\r\n:1\r\n:2\r\n");
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.release, longer, fix.holder);
+  answer(take("lock/release"), "*2\r\n:1\r\n:1\r\n");
+  EXPECT(LK_OK, kit_end(&fix.release));
+
+  kit_begin_acquire(&fix.job, fix.lock, fix.waiter, LK_FOREVER);
+  let_wait(heir);
+  kit_begin_release(&fix.release, fix.lock, fix.holder);
+  answer(take("lock/release"), RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.release));
+  lk_op_cancel(idle_waiter());
+  EXPECT(LK_CANCELLED, kit_end(&fix.job));
+  lk_lock_close(longer);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -436,6 +461,7 @@ int main(void) {
       TEST(what_is_handed_while_the_client_closes_goes_back),
       TEST(nothing_is_handed_to_who_asks_replicas),
       TEST(who_has_a_shorter_lease_is_handed_nothing),
+      TEST(who_has_a_shorter_lease_than_a_reentry_had_is_handed_nothing),
       TEST(nobody_stands_back_where_nothing_is_ever_handed_over),
       TEST(who_begins_stands_back_if_there_is_time),
   };

@@ -108,6 +108,24 @@ static void a_renewal_that_a_second_copy_reports_is_sent_again(void **state) {
   UNTIL(lk_lock_remaining_ms(fix.lock, fix.caller) > LEASE_MS / 2);
 }
 
+/* By a handle that asks for none: the hold is still the one that has to be confirmed. */
+static void a_reentry_extends_nothing_that_replicas_have_to_have(void **state) {
+  (void)state;
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.lease_ms = 100 * LEASE_MS;
+  lk_lock *other = kit_lock(fix.client, LK_LOCK, "job", &options);
+  kit_begin_acquire(&fix.job, fix.lock, fix.caller, 0);
+  answer(take("lock/acquire"), TAKEN);
+  confirm();
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_acquire(&fix.job, other, fix.caller, 0);
+  answer(take("lock/acquire"), "*2\r\n:1\r\n:2\r\n");
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_int_equal(lk_lock_hold_count(fix.lock, fix.caller), 2);
+  assert_true(lk_lock_remaining_ms(fix.lock, fix.caller) <= LEASE_MS);
+  lk_lock_close(other);
+}
+
 /* Whom the lock was just given to: a heartbeat may find nothing to write, an acquire always does. */
 static void a_fair_waiter_looks_by_a_call_that_writes(void **state) {
   (void)state;
@@ -133,6 +151,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_grant_that_a_second_copy_reports_is_made_anew),
       TEST(a_renewal_that_a_second_copy_reports_is_sent_again),
+      TEST(a_reentry_extends_nothing_that_replicas_have_to_have),
       TEST(a_fair_waiter_looks_by_a_call_that_writes),
   };
 #undef TEST
