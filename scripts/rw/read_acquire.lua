@@ -167,11 +167,13 @@ if held == 0 and not is_own then
   end
 end
 
--- The count never sinks here: a late copy of an older call must not hide a level taken since.
+-- The count never sinks here: a late copy of an older call must not hide a level taken since. The
+-- level comes first, which ends by itself: where the server refuses it, since no key names it or a
+-- user may not write it, there is no hash that nothing ends.
 local count = math.min(math.max(held, tonumber(hold)), 1000)
 local theirs_ms = theirs_left(rwlock, theirs, prefix, 100)
-redis.call('HSET', rwlock, 'mode', mode or 'read', owner, 1)
 redis.call('SET', level, count, 'PX', math.max(lease, redis.call('PTTL', level)))
+redis.call('HSET', rwlock, 'mode', mode or 'read', owner, 1)
 
 -- Last, so that it ends no sooner than the level.
 if left_ms ~= -1 and left_ms < tonumber(lease) then

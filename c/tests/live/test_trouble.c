@@ -205,14 +205,14 @@ static void a_key_of_another_type_is_named_with_script_and_line(void **state) {
   EXPECT(LK_WRONGTYPE, acquire(PATIENCE_MS));
 }
 
-static lk_status acquire_as(const char *rules, const char *name) {
+static lk_status acquire_as(lk_kind kind, const char *rules, const char *name) {
   char url[256];
   lk_client *client;
   lk_lock *lock;
   server_do(fix.server, "ACL SETUSER me reset on >pw ~* &* +@all");
   snprintf(url, sizeof url, "unix://me:pw@%s", server_file(fix.server, "redis.sock"));
   client = kit_client(url, NULL);
-  lock = kit_lock(client, LK_LOCK, name, NULL);
+  lock = kit_lock(client, kind, name, NULL);
   char command[200];
   snprintf(command, sizeof command, "ACL SETUSER me %s", rules);
   server_do(fix.server, command);
@@ -224,26 +224,33 @@ static lk_status acquire_as(const char *rules, const char *name) {
 
 static void a_user_without_evalsha_is_denied_by_name_of_the_command(void **state) {
   (void)state;
-  EXPECT(LK_DENIED, acquire_as("-evalsha", "job"));
+  EXPECT(LK_DENIED, acquire_as(LK_LOCK, "-evalsha", "job"));
   EXPECT_MESSAGE("evalsha");
 }
 
 static void a_user_without_the_key_is_denied_by_name_of_the_key(void **state) {
   (void)state;
-  EXPECT(LK_DENIED, acquire_as("resetkeys ~other:*", "job"));
+  EXPECT(LK_DENIED, acquire_as(LK_LOCK, "resetkeys ~other:*", "job"));
   EXPECT_MESSAGE("job");
 }
 
 static void a_user_without_a_command_inside_is_denied_with_script_and_line(void **state) {
   (void)state;
-  EXPECT(LK_DENIED, acquire_as("-hset", "job"));
+  EXPECT(LK_DENIED, acquire_as(LK_LOCK, "-hset", "job"));
   assert_string_equal(kit_error.script, "lock/acquire");
   assert_true(kit_error.line > 1);
 }
 
+/* A read hold's level is written by a key that the script forms. */
+static void a_user_without_a_key_that_is_formed_leaves_none_that_stays(void **state) {
+  (void)state;
+  EXPECT(LK_DENIED, acquire_as(LK_READ, "resetkeys ~job ~latchkey_*", "job"));
+  assert_int_equal(server_number(fix.server, "EXISTS job"), 0);
+}
+
 static void a_user_without_the_channel_cannot_wait_and_is_told_which(void **state) {
   (void)state;
-  EXPECT(LK_DENIED, acquire_as("resetchannels &other:*", "held"));
+  EXPECT(LK_DENIED, acquire_as(LK_LOCK, "resetchannels &other:*", "held"));
   EXPECT_MESSAGE("redisson_lock__channel:{held}");
 }
 
@@ -565,6 +572,7 @@ int main(void) {
       TEST(a_user_without_evalsha_is_denied_by_name_of_the_command),
       TEST(a_user_without_the_key_is_denied_by_name_of_the_key),
       TEST(a_user_without_a_command_inside_is_denied_with_script_and_line),
+      TEST(a_user_without_a_key_that_is_formed_leaves_none_that_stays),
       TEST(a_user_without_the_channel_cannot_wait_and_is_told_which),
       TEST(who_spins_goes_on_behind_one_that_may_not_listen),
       TEST(scripts_that_were_flushed_are_loaded_again),
