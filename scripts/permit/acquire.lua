@@ -20,7 +20,7 @@ message:  value
 repeat:   id
 cost:     10 + 2 per id, at most 210
 cluster:  one slot
-uses:     integer, count, ids, tell
+uses:     integer, count, ids, tell, end_with
 ]]
 
 -->>> fragment integer
@@ -70,6 +70,20 @@ local function tell(channel, publish, message)
   end
 end
 --<<< fragment tell
+
+-->>> fragment end_with
+-- The leases end at the time of the number they are counted with: the next number must not be
+-- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
+-- leases then ended would never be free again.
+local function end_with(leases, permits)
+  local over_ms = redis.call('PEXPIRETIME', permits)
+  if over_ms == -1 then
+    redis.call('PERSIST', leases)
+  elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
+    redis.call('PEXPIREAT', leases, over_ms)
+  end
+end
+--<<< fragment end_with
 
 -- bind
 local permits = KEYS[1]
@@ -137,15 +151,7 @@ else
   end
 end
 
--- The leases end at the time of the number they are counted with: the next number must not be
--- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
--- leases then ended would never be free again.
-local over_ms = redis.call('PEXPIRETIME', permits)
-if over_ms == -1 then
-  redis.call('PERSIST', leases)
-elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
-  redis.call('PEXPIREAT', leases, over_ms)
-end
+end_with(leases, permits)
 if reply[1] == 1 or ended > 0 then
   redis.call('SET', permits, free, 'KEEPTTL')
 end

@@ -5,7 +5,7 @@ version:  1.0.0
 summary:  Say how many permits there are in all, or change it.
 keys:
   - permits  string  rw  {name}                      shared   how many are free
-  - leases   zset    r   suffix:timeout              shared   id -> end of its lease, server ms
+  - leases   zset    rw  suffix:timeout              shared   id -> end of its lease, server ms
   - record   string  rw  prefix:latchkey_seq+caller  private  the caller's last seq and reply
 argv:
   - total    count    0..2147483647        free and held ones together
@@ -22,9 +22,9 @@ errors:
   - LKARG   an argument is wrong, or the key holds no integer; nothing was written
 message:  value
 repeat:   seq
-cost:     at most 6 commands
+cost:     at most 9 commands
 cluster:  one slot
-uses:     integer, count, recall, remember, tell
+uses:     integer, count, recall, remember, tell, end_with
 ]]
 
 -->>> fragment integer
@@ -86,6 +86,20 @@ local function tell(channel, publish, message)
 end
 --<<< fragment tell
 
+-->>> fragment end_with
+-- The leases end at the time of the number they are counted with: the next number must not be
+-- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
+-- leases then ended would never be free again.
+local function end_with(leases, permits)
+  local over_ms = redis.call('PEXPIRETIME', permits)
+  if over_ms == -1 then
+    redis.call('PERSIST', leases)
+  elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
+    redis.call('PEXPIREAT', leases, over_ms)
+  end
+end
+--<<< fragment end_with
+
 -- bind
 local permits = KEYS[1]
 local leases = KEYS[2]
@@ -143,6 +157,7 @@ end
 local free_now = tonumber(total) - held
 local reply = {1, free_now}
 redis.call('SET', permits, free_now, 'KEEPTTL')
+end_with(leases, permits)
 remember(record, seq, reply)
 if free_now > 0 and free_now > free then
   tell(channel, publish, free_now)

@@ -48,6 +48,34 @@ describe('permit/set', function()
     assert_left(permit.keys(1, { { 1, 30000 }, { 2, -1000 } }), { 1, 1 })
   end)
 
+  -- Redisson's addPermits takes the TTL from the number alone; and it may have been deleted.
+  it('keeps leases where the number has lost its TTL', function()
+    helper.fill(world, permit.keys(1, { { 1, 200000 } }, 90000))
+    world:command('PERSIST', permit.KEYS[1])
+
+    assert.reply({ 1, 2 }, set(3, 'CHANGE'))
+
+    assert_left(permit.keys(2, { { 1, 200000 } }), { 1, 2 }, permit.told('2'))
+  end)
+
+  it('keeps leases where the number was gone', function()
+    helper.fill(world, permit.keys(1, { { 1, 200000 } }, 90000))
+    world:command('DEL', permit.KEYS[1])
+
+    assert.reply({ 1, 2 }, set(3))
+
+    assert_left(permit.keys(2, { { 1, 200000 } }), { 1, 2 }, permit.told('2'))
+  end)
+
+  it('keeps leases as long as the number', function()
+    helper.fill(world, permit.keys(2, { { 1, 200000 } }, 90000))
+    world:command('PEXPIRE', permit.KEYS[1], 150000)
+
+    assert.reply({ 1, 1 }, set(2, 'CHANGE'))
+
+    assert_left(permit.keys(1, { { 1, 200000 } }, 150000), { 1, 1 })
+  end)
+
   it('changes nothing where the greatest is the total', function()
     helper.fill(world, permit.keys('2147483647'))
 

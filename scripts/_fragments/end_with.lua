@@ -1,0 +1,11 @@
+-- The leases end at the time of the number they are counted with: the next number must not be
+-- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
+-- leases then ended would never be free again.
+local function end_with(leases, permits)
+  local over_ms = redis.call('PEXPIRETIME', permits)
+  if over_ms == -1 then
+    redis.call('PERSIST', leases)
+  elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
+    redis.call('PEXPIREAT', leases, over_ms)
+  end
+end
