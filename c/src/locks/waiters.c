@@ -100,6 +100,7 @@ lk_status lk_waiters_listen(lk_record *record, const char *channel) {
     status = lk_channels_listen(client->channels, channel, &record->listener);
   }
   if (status != LK_OK) {
+    lk_rivals_mark(record, NULL); /* nobody lets go who does not listen */
     lk_mutex_lock(&client->mutex);
     record->hearing = LK_HEARING_NOT;
     lk_mutex_unlock(&client->mutex);
