@@ -132,10 +132,10 @@ static void plan(lk_watch *watch) {
 
 /* ---------------------------------------------------------------------------------- renewal -- */
 
-static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
-  int64_t deadline_us = sent_us + lk_believed_us(lease_us, watch->renewal->drift_ms, company);
-  int64_t certain_us =
-      sent_us + lk_believed_us(lease_us, watch->renewal->drift_ms, LK_COMPANY_FOREIGN);
+static void extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_ms) {
+  lk_company company = (lk_company)watch->company;
+  int64_t deadline_us = sent_us + lk_believed_us(lease_us, drift_ms, company);
+  int64_t certain_us = sent_us + lk_believed_us(lease_us, drift_ms, LK_COMPANY_FOREIGN);
   if (deadline_us > watch->deadline_us) watch->deadline_us = deadline_us;
   if (certain_us > watch->certain_us) watch->certain_us = certain_us;
   if (company == LK_COMPANY_FOREIGN) watch->deadline_us = watch->certain_us;
@@ -177,7 +177,7 @@ static void retry_later(lk_watch *watch, const lk_answer *answer, lk_status met,
 
 static void count_renewal(lk_watch *watch, int64_t sent_us) {
   watch->lease_us = watch->renewal->lease_us;
-  extend(watch, sent_us, watch->lease_us, (lk_company)watch->company);
+  extend(watch, sent_us, watch->lease_us, watch->renewal->drift_ms);
   watch->unanswered = false;
   if (watch->lost == LK_LOST_NOT && watch->refused) watch->refused->status = LK_OK;
   renew_after(watch, sent_us);
@@ -357,7 +357,7 @@ lk_watch *lk_watch_new(const lk_renewal *renewal, lk_company company, void *user
 
 bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us) {
   watch->lease_us = lease_us;
-  extend(watch, sent_us, lease_us, (lk_company)watch->company);
+  extend(watch, sent_us, lease_us, watch->renewal->drift_ms);
   renew_after(watch, sent_us);
   return set_timer(watch);
 }
@@ -425,11 +425,12 @@ void lk_watch_close(lk_watch *watch) {
   if (watch && lk_client_is_mine(watch->renewal->client)) close_watch(watch, true);
 }
 
-void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company) {
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_ms,
+                     lk_company company) {
   notice_end(watch, lk_clock_us());
   watch->company = (uint8_t)company;
   if (lease_us > watch->lease_us) watch->lease_us = lease_us;
-  extend(watch, sent_us, lease_us, company);
+  extend(watch, sent_us, lease_us, drift_ms);
   plan(watch);
 }
 

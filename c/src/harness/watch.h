@@ -43,8 +43,10 @@ bool lk_watch_run(lk_watch *watch, int64_t sent_us, int64_t lease_us);
  * runs. So it may be called on any thread, also one that others wait for. */
 void lk_watch_end(lk_watch *watch);
 /* With the client's mutex held. A call under the same hold was answered that was sent at sent_us and
- * granted lease_us: the lease ends no sooner than that. Nothing happens to a watch that is lost. */
-void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, lk_company company);
+ * granted lease_us, with a drift of its own: the lease ends no sooner than that. Nothing happens to a watch that is
+ * lost. */
+void lk_watch_extend(lk_watch *watch, int64_t sent_us, int64_t lease_us, int64_t drift_ms,
+                     lk_company company);
 /* With the client's mutex held: the server said that the hold is gone. */
 void lk_watch_lose(lk_watch *watch, lk_lost_reason reason);
 

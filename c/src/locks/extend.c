@@ -33,7 +33,7 @@ static lk_status extended(const extending *e, const lk_answer *answer, lk_error 
   if (status != LK_OK) return status;
   status = lk_renewal_read(answer->reply, &company, &reason);
   if (status == LK_OK) {
-    lk_hold_extend(e->hold, answer->sent_us, lock->lease_us, company);
+    lk_hold_extend(e->hold, lock, answer->sent_us, company);
     return LK_OK;
   }
   if (status != LK_LOST) return lk_outcome_strange(lock->renew.def->name, error);

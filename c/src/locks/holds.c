@@ -151,14 +151,16 @@ lk_lost_reason lk_hold_lost(lk_hold *hold) {
   return lost;
 }
 
-void lk_hold_extend(lk_hold *hold, int64_t sent_us, int64_t lease_us, lk_company company) {
+void lk_hold_extend(lk_hold *hold, const lk_lock *by, int64_t sent_us, lk_company company) {
   lk_client *client = hold->lock->client;
   lk_mutex_lock(&client->mutex);
   bool by_replicas =
       hold->lock->min_replicas > 0; /* how long it is certain is for the renewals to say */
-  uint32_t lease_s = (uint32_t)((lease_us + SECOND_US - 1) / SECOND_US);
+  uint32_t lease_s = (uint32_t)((by->lease_us + SECOND_US - 1) / SECOND_US);
   if (lease_s > hold->longest_s) hold->longest_s = lease_s;
-  if (hold->watch && !by_replicas) lk_watch_extend(hold->watch, sent_us, lease_us, company);
+  if (hold->watch && !by_replicas) {
+    lk_watch_extend(hold->watch, sent_us, by->lease_us, by->drift_ms, company);
+  }
   lk_mutex_unlock(&client->mutex);
 }
 

@@ -37,7 +37,7 @@ void lk_hold_note_span(const lk_hold *hold, lk_status status, lk_lost_reason los
 lk_lost_reason lk_hold_lost(lk_hold *hold);
 /* lk_watch_extend() and lk_watch_lose() of one that is still in the table; nothing is extended where replicas are to
  * have it. */
-void lk_hold_extend(lk_hold *hold, int64_t sent_us, int64_t lease_us, lk_company company);
+void lk_hold_extend(lk_hold *hold, const lk_lock *by, int64_t sent_us, lk_company company);
 void lk_hold_lose(lk_hold *hold, lk_lost_reason reason);
 /* With the client's mutex held: no call under it asked for a longer lease. */
 int64_t lk_hold_longest_us(const lk_hold *hold);

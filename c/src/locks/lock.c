@@ -43,7 +43,7 @@ static void reentered(lk_attempt *a) {
   if (outcome == 1 && a->lock->min_replicas > 0) {
     /* The level counts; how long the hold is certain is for its renewals to say. */
   } else if (outcome == 1) {
-    lk_hold_extend(hold, a->heard.sent_us, a->lock->lease_us, lk_attempt_company(a));
+    lk_hold_extend(hold, a->lock, a->heard.sent_us, lk_attempt_company(a));
   } else if (outcome == -1) {
     lk_hold_lose(hold, LK_LOST_BROKEN);
   } else {

@@ -71,6 +71,28 @@ static void a_fair_lock_is_not_looked_at_without_a_pause(void **state) {
   EXPECT(LK_TIMEOUT, kit_end(&job));
 }
 
+/* Five milliseconds of drift are for half a second, not for an hour. */
+static void a_reentry_by_another_handle_counts_with_its_own_drift(void **state) {
+  enum { HOUR_MS = 3600 * 1000 };
+  kit_job job;
+  lk_lock_options brief = LK_LOCK_OPTIONS_INIT, longer = LK_LOCK_OPTIONS_INIT;
+  (void)state;
+  brief.lease_ms = 500;
+  brief.drift_ms = 5;
+  longer.lease_ms = HOUR_MS;
+  lk_lock *locks[] = {kit_lock(fix.client, LK_LOCK, "brief", &brief),
+                      kit_lock(fix.client, LK_LOCK, "brief", &longer)};
+  const char *const answers[] = {TAKEN, "*2\r\n:1\r\n:2\r\n"};
+  for (int i = 0; i < 2; i++) {
+    kit_begin_acquire(&job, locks[i], fix.task, 0);
+    fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), answers[i]);
+    EXPECT(LK_OK, kit_end(&job));
+  }
+  int64_t left_ms = lk_lock_remaining_ms(locks[0], fix.task);
+  assert_in_range(left_ms, HOUR_MS / 100 * 98, HOUR_MS / 100 * 99);
+  for (int i = 0; i < 2; i++) lk_lock_close(locks[i]);
+}
+
 static void a_counter_is_not_looked_at_without_a_pause(void **state) {
   task call;
   (void)state;
@@ -170,6 +192,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_lock_is_not_looked_at_without_a_pause),
       TEST(a_fair_lock_is_not_looked_at_without_a_pause),
+      TEST(a_reentry_by_another_handle_counts_with_its_own_drift),
       TEST(a_counter_is_not_looked_at_without_a_pause),
       TEST(a_long_lease_that_was_not_renewed_is_tried_again_soon),
       TEST(a_renewal_with_a_reply_of_no_known_shape_is_called_that),
