@@ -51,7 +51,7 @@ typedef struct lk_client_options {
   int64_t connect_ms; /**< deadline of a connect with its hand-shake, 1 to 60,000; default 2,000 */
   int64_t command_ms; /**< deadline of one call, 1 to 60,000; default 1,000 */
   int64_t recheck_ms; /**< a waiter rechecks after this, 100 to 300,000; default 30,000 */
-  const char *script_dir; /**< a folder of <family>/<verb>.lua that extends or overrides */
+  const char *script_dir; /**< has <family>/<verb>.lua, at most 8 deep, that extend or override */
   lk_callbacks callbacks; /**< where callbacks run */
   bool no_load;           /**< do not load the scripts; each is loaded when it is first missed */
   int64_t

@@ -13,6 +13,8 @@
 
 /* A script above this is no script: the server would hold its breath. */
 enum { SOURCE_MAX = 1024 * 1024 };
+/* Folders inside of one another below script_dir: a link that leads back would have no end. */
+enum { LEVELS_MAX = 8 };
 
 struct lk_catalog {
   const lk_script_def **scripts; /* sorted by name */
@@ -119,12 +121,17 @@ static lk_status add_file(lk_catalog *catalog, const char *path, const char *nam
 }
 
 /* `inside` is the path below the folder, "" for itself: a script's name is that without suffix. */
-static lk_status add_folder(lk_catalog *catalog, const char *root, const char *inside,
+static lk_status add_folder(lk_catalog *catalog, const char *root, const char *inside, int level,
                             lk_error *error) {
   char path[PATH_MAX];
   lk_status status = LK_OK;
   int failure;
   snprintf(path, sizeof path, "%s/%s", root, inside);
+  if (level > LEVELS_MAX) {
+    return lk_fail(error, LK_INVALID,
+                   "%s: more than %d folders inside of one another in script_dir", path,
+                   LEVELS_MAX);
+  }
   lk_folder *folder = lk_folder_open(path, &failure);
   if (!folder) return lk_fail(error, LK_INVALID, "scripts in %s: %s", path, strerror(failure));
   const char *entry;
@@ -137,7 +144,7 @@ static lk_status add_folder(lk_catalog *catalog, const char *root, const char *i
     if (n >= PATH_MAX || m >= PATH_MAX) continue;
     lk_path_kind kind = lk_path_look(path);
     if (kind == LK_PATH_FOLDER) {
-      status = add_folder(catalog, root, name, error);
+      status = add_folder(catalog, root, name, level + 1, error);
     } else if (kind == LK_PATH_FILE && len > 4 && strcmp(entry + len - 4, ".lua") == 0) {
       name[n - 4] = '\0';
       status = add_file(catalog, path, name, error);
@@ -176,7 +183,12 @@ lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_
   }
   for (size_t i = 0; i < lk_embedded_count; i++) catalog->scripts[i] = &lk_embedded_scripts[i];
   catalog->count = lk_embedded_count;
-  if (dir) status = add_folder(catalog, dir, "", error);
+  if (dir && !*dir) {
+    status = lk_fail(error, LK_INVALID,
+                     "script_dir is empty: give a folder of <family>/<verb>.lua, or NULL for none");
+  } else if (dir) {
+    status = add_folder(catalog, dir, "", 0, error);
+  }
   if (status == LK_OK) status = number_scripts(catalog, functions, error);
   if (status != LK_OK) {
     lk_catalog_close(catalog);

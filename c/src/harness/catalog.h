@@ -59,8 +59,8 @@ extern const size_t lk_embedded_count;
 
 typedef struct lk_catalog lk_catalog;
 
-/* The embedded scripts and those below `dir` (NULL: none), where `_` marks folders without scripts.
- * functions: they are called as Redis Functions. */
+/* The embedded scripts and those below `dir` (NULL: none), at most 8 folders deep, where `_` marks folders without
+ * scripts. functions: they are called as Redis Functions. */
 lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_error *error);
 void lk_catalog_close(lk_catalog *catalog);
 

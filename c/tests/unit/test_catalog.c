@@ -299,6 +299,33 @@ static void a_folder_that_is_not_there_is_named(void **state) {
   assert_not_opened(LK_INVALID, folder);
 }
 
+static void an_empty_name_of_a_folder_is_refused(void **state) {
+  (void)state;
+  lk_catalog *catalog = (lk_catalog *)&catalog;
+  EXPECT(LK_INVALID, lk_catalog_open("", false, &catalog, &kit_error));
+  assert_null(catalog);
+  EXPECT_MESSAGE("script_dir is empty");
+}
+
+static void folders_are_read_eight_levels_deep(void **state) {
+  (void)state;
+  write_file("a", "b",
+             "#!lua\n--[[ latchkey-script\nname:  a/b\nversion:  1.0.0\n]]\nreturn {1}\n");
+  make("mkdir -p ../1/2/3/4/5/6/7/8");
+  lk_catalog *catalog;
+  EXPECT(LK_OK, lk_catalog_open(folder, false, &catalog, &kit_error));
+  assert_int_equal(lk_catalog_count(catalog), lk_embedded_count + 1);
+  lk_catalog_close(catalog);
+  make("mkdir ../1/2/3/4/5/6/7/8/9");
+  assert_not_opened(LK_INVALID, "/1/2/3/4/5/6/7/8/9: more than 8 folders");
+}
+
+static void a_link_that_leads_back_is_named(void **state) {
+  (void)state;
+  make("ln -s . back");
+  assert_not_opened(LK_INVALID, "/mine/back/back/");
+}
+
 static void folders_with_an_underscore_hold_no_scripts(void **state) {
   (void)state;
   write_file("_fragments", "piece", "return 1\n");
@@ -367,6 +394,9 @@ int main(void) {
       TEST(flags_without_an_end_have_one),
       TEST(what_is_no_file_of_a_script_is_named_or_passed_over),
       TEST(a_folder_that_is_not_there_is_named),
+      TEST(an_empty_name_of_a_folder_is_refused),
+      TEST(folders_are_read_eight_levels_deep),
+      TEST(a_link_that_leads_back_is_named),
       TEST(folders_with_an_underscore_hold_no_scripts),
       TEST(names_of_keys_are_formed_as_the_wire_has_them),
       TEST(names_of_keys_take_an_argument_behind_the_form),
