@@ -97,6 +97,7 @@ static lk_status read_file(const char *path, char **out, size_t *len, lk_error *
   case 0: return LK_OK;
   case ENOMEM: return lk_fail(error, LK_NOMEM, "out of memory");
   case EFBIG: return lk_fail(error, LK_INVALID, "%s: larger than %d bytes", path, SOURCE_MAX);
+  case EINVAL: return lk_fail(error, LK_INVALID, "%s: not a regular file", path);
   case EIO: return lk_fail(error, LK_INVALID, "%s: could not be read", path);
   default: return lk_fail(error, LK_INVALID, "%s: %s", path, strerror(failure));
   }
@@ -120,36 +121,53 @@ static lk_status add_file(lk_catalog *catalog, const char *path, const char *nam
   return catalog_add(catalog, parsed, error);
 }
 
+static lk_status folder_failed(const char *path, int failure, lk_error *error) {
+  return lk_fail(error, LK_INVALID, "scripts in %s: %s", path, strerror(failure));
+}
+
+static lk_status add_folder(lk_catalog *catalog, const char *root, const char *inside, int level,
+                            lk_error *error);
+
+/* What stands in a folder under a name; `inside` is as below. A link that leads nowhere is passed over. */
+static lk_status add_entry(lk_catalog *catalog, const char *root, char *inside, int level,
+                           lk_error *error) {
+  char path[PATH_MAX];
+  int failure;
+  size_t len = strlen(inside);
+  int n = snprintf(path, sizeof path, "%s/%s", root, inside);
+  if (n >= PATH_MAX) return folder_failed(path, ENAMETOOLONG, error);
+  lk_path_kind kind = lk_path_look(path, &failure);
+  if (failure) return folder_failed(path, failure, error);
+  if (kind == LK_PATH_FOLDER) return add_folder(catalog, root, inside, level + 1, error);
+  if (kind != LK_PATH_FILE || len <= 4 || strcmp(inside + len - 4, ".lua") != 0) return LK_OK;
+  inside[len - 4] = '\0';
+  return add_file(catalog, path, inside, error);
+}
+
 /* `inside` is the path below the folder, "" for itself: a script's name is that without suffix. */
 static lk_status add_folder(lk_catalog *catalog, const char *root, const char *inside, int level,
                             lk_error *error) {
   char path[PATH_MAX];
   lk_status status = LK_OK;
-  int failure;
-  snprintf(path, sizeof path, "%s/%s", root, inside);
+  int failure = 0;
+  if (snprintf(path, sizeof path, "%s/%s", root, inside) >= PATH_MAX) {
+    return folder_failed(path, ENAMETOOLONG, error);
+  }
   if (level > LEVELS_MAX) {
     return lk_fail(error, LK_INVALID,
                    "%s: more than %d folders inside of one another in script_dir", path,
                    LEVELS_MAX);
   }
   lk_folder *folder = lk_folder_open(path, &failure);
-  if (!folder) return lk_fail(error, LK_INVALID, "scripts in %s: %s", path, strerror(failure));
+  if (!folder) return folder_failed(path, failure, error);
   const char *entry;
-  while (status == LK_OK && (entry = lk_folder_next(folder)) != NULL) {
+  while (status == LK_OK && (entry = lk_folder_next(folder, &failure)) != NULL) {
     char name[PATH_MAX];
-    size_t len = strlen(entry);
     if (entry[0] == '_' || entry[0] == '.') continue;
-    int n = snprintf(name, sizeof name, "%s%s%s", inside, *inside ? "/" : "", entry);
-    int m = snprintf(path, sizeof path, "%s/%.*s", root, n, name);
-    if (n >= PATH_MAX || m >= PATH_MAX) continue;
-    lk_path_kind kind = lk_path_look(path);
-    if (kind == LK_PATH_FOLDER) {
-      status = add_folder(catalog, root, name, level + 1, error);
-    } else if (kind == LK_PATH_FILE && len > 4 && strcmp(entry + len - 4, ".lua") == 0) {
-      name[n - 4] = '\0';
-      status = add_file(catalog, path, name, error);
-    }
+    snprintf(name, sizeof name, "%s%s%s", inside, *inside ? "/" : "", entry);
+    status = add_entry(catalog, root, name, level, error);
   }
+  if (status == LK_OK && failure) status = folder_failed(path, failure, error);
   lk_folder_close(folder);
   return status;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue: embedded scripts, and what a folder adds, replaces, or may not. */
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "harness/catalog.h"
 #include "harness/function.h"
 #include "kit.h"
+#include "os/folder.h"
 
 static char folder[64];
 
@@ -293,6 +296,42 @@ static void what_is_no_file_of_a_script_is_named_or_passed_over(void **state) {
   lk_catalog_close(catalog);
 }
 
+static void what_cannot_be_looked_at_is_named(void **state) {
+  (void)state;
+  make("ln -s odd.lua odd.lua");
+  assert_not_opened(LK_INVALID, "/mine/odd.lua: ");
+}
+
+static void a_fifo_is_not_waited_for(void **state) {
+  (void)state;
+  make("mkfifo odd.lua");
+  alarm(20);
+  assert_not_opened(LK_INVALID, "/mine/odd.lua: not a regular file");
+  alarm(0);
+}
+
+static void a_path_that_is_too_long_is_named(void **state) {
+  (void)state;
+  char path[PATH_MAX + 16];
+  lk_catalog *catalog;
+  memset(path, '/', sizeof path);
+  memcpy(path, folder, strlen(folder));
+  memcpy(path + sizeof path - 8, "/nothing", 8);
+  path[sizeof path - 1] = '\0';
+  EXPECT(LK_INVALID, lk_catalog_open(path, false, &catalog, &kit_error));
+}
+
+static void a_folder_that_fails_while_it_is_read_is_no_end(void **state) {
+  (void)state;
+  int failure = 0;
+  lk_folder *opened = lk_folder_open(folder, &failure);
+  assert_non_null(opened);
+  close(dirfd((DIR *)opened));
+  assert_null(lk_folder_next(opened, &failure));
+  assert_int_equal(failure, EBADF);
+  lk_folder_close(opened);
+}
+
 static void a_folder_that_is_not_there_is_named(void **state) {
   (void)state;
   teardown(NULL);
@@ -393,6 +432,10 @@ int main(void) {
       TEST(what_says_nothing_in_a_header_is_passed_over),
       TEST(flags_without_an_end_have_one),
       TEST(what_is_no_file_of_a_script_is_named_or_passed_over),
+      TEST(what_cannot_be_looked_at_is_named),
+      TEST(a_fifo_is_not_waited_for),
+      TEST(a_path_that_is_too_long_is_named),
+      TEST(a_folder_that_fails_while_it_is_read_is_no_end),
       TEST(a_folder_that_is_not_there_is_named),
       TEST(an_empty_name_of_a_folder_is_refused),
       TEST(folders_are_read_eight_levels_deep),
