@@ -174,6 +174,30 @@ static lk_status add_folder(lk_catalog *catalog, const char *root, const char *i
 
 /* ---------------------------------------------------------------------------------------- face -- */
 
+static int catalog_by_function(const void *a, const void *b) {
+  const lk_script_def *const *left = a;
+  const lk_script_def *const *right = b;
+  int order = strcmp((*left)->function, (*right)->function);
+  return order != 0 ? order : strcmp((*left)->name, (*right)->name);
+}
+
+/* a/b_c and a_b/c would be one function, and a call of one would run the other. */
+static lk_status check_functions(const lk_catalog *catalog, lk_error *error) {
+  lk_status status = LK_OK;
+  const lk_script_def **sorted = malloc((catalog->count + 1) * sizeof *sorted);
+  if (!sorted) return lk_fail(error, LK_NOMEM, "out of memory");
+  memcpy(sorted, catalog->scripts, catalog->count * sizeof *sorted);
+  qsort(sorted, catalog->count, sizeof *sorted, catalog_by_function);
+  for (size_t i = 1; status == LK_OK && i < catalog->count; i++) {
+    if (strcmp(sorted[i - 1]->function, sorted[i]->function) != 0) continue;
+    status = lk_fail(error, LK_INVALID,
+                     "scripts %s and %s would be one function, %s: give one another name",
+                     sorted[i - 1]->name, sorted[i]->name, sorted[i]->function);
+  }
+  free(sorted);
+  return status;
+}
+
 /* Every script once more, with its place here, and its name as a function. */
 static lk_status number_scripts(lk_catalog *catalog, bool functions, lk_error *error) {
   catalog->copies = calloc(catalog->count + 1, sizeof *catalog->copies);
@@ -186,7 +210,7 @@ static lk_status number_scripts(lk_catalog *catalog, bool functions, lk_error *e
     if (functions && !copy->function) return lk_fail(error, LK_NOMEM, "out of memory");
     catalog->scripts[i] = copy;
   }
-  return LK_OK;
+  return functions ? check_functions(catalog, error) : LK_OK;
 }
 
 lk_status lk_catalog_open(const char *dir, bool functions, lk_catalog **out, lk_error *error) {

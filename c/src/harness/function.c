@@ -84,6 +84,21 @@ static const char *described(const redisReply *list, const char *function) {
   return NULL;
 }
 
+static bool is_library(const redisReply *list, const char *wanted) {
+  for (size_t i = 0; i < list->elements; i++) {
+    const redisReply *name = function_member(list->element[i], "library_name");
+    if (name && name->type == REDIS_REPLY_STRING && strcmp(name->str, wanted) == 0) return true;
+  }
+  return false;
+}
+
+static lk_status not_ours(const char *what, const char *name, lk_error *error) {
+  return lk_fail(error, LK_VERSION,
+                 "the server has a %s %s that is not latchkey's: `latchkey load --functions "
+                 "--replace` puts the right one there",
+                 what, name);
+}
+
 static int compare_versions(const int a[3], const int b[3]) {
   for (int i = 0; i < 3; i++) {
     if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
@@ -97,14 +112,13 @@ lk_status lk_function_plan(const lk_script_def *script, const redisReply *list,
   int ours[3], theirs[3];
   *step = LK_FUNCTION_LOAD;
   const char *text = described(list, script->function);
+  if (!text && is_library(list, script->function)) {
+    return not_ours("library", script->function, error);
+  }
   if (!text) return lk_succeed(error);
   int fields = sscanf(text, "%127s %d.%d.%d %47s", name, &theirs[0], &theirs[1], &theirs[2], sha1);
   if (fields != 5 || strcmp(name, script->name) != 0) {
-    return lk_fail(
-        error, LK_VERSION,
-        "the server has a function %s that is not latchkey's: `latchkey load --functions "
-        "--replace` puts the right one there",
-        script->function);
+    return not_ours("function", script->function, error);
   }
   sscanf(script->version, "%d.%d.%d", &ours[0], &ours[1], &ours[2]);
   int order = compare_versions(ours, theirs);

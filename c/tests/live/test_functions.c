@@ -131,6 +131,20 @@ static void the_same_version_with_other_bytes_is_refused(void **state) {
   EXPECT_MESSAGE("not latchkey");
 }
 
+/* Its functions have other names, so that a call would find none, again and again. */
+static void a_library_of_that_name_is_refused(void **state) {
+  (void)state;
+  lk_client_options options = functions();
+  lk_client *client = NULL;
+  redisReply *reply = server_ask(
+      srv, "FUNCTION LOAD %s",
+      "#!lua name=lock_acquire_1\nredis.register_function('theirs', function() return 1 end)");
+  assert_string_equal(reply->str, "lock_acquire_1");
+  freeReplyObject(reply);
+  EXPECT(LK_VERSION, lk_client_open(server_url(srv), &options, &client, &kit_error));
+  EXPECT_MESSAGE("a library lock_acquire_1 that is not latchkey's");
+}
+
 static void errors_name_the_line_of_the_file(void **state) {
   (void)state;
   lk_client_options options = functions();
@@ -165,6 +179,7 @@ int main(void) {
       TEST(forgotten_functions_are_loaded_again),
       TEST(an_older_one_is_replaced_and_a_newer_one_stays),
       TEST(the_same_version_with_other_bytes_is_refused),
+      TEST(a_library_of_that_name_is_refused),
       TEST(errors_name_the_line_of_the_file),
       TEST(the_url_can_ask_for_them),
   };

@@ -249,6 +249,22 @@ static void what_says_nothing_in_a_header_is_passed_over(void **state) {
   lk_catalog_close(catalog);
 }
 
+static void two_scripts_that_would_be_one_function_are_named(void **state) {
+  (void)state;
+  static const char text[] = "#!lua\n--[[ latchkey-script\nname:  %s\nversion:  1.%d.0\n]]\n";
+  char source[128];
+  snprintf(source, sizeof source, text, "a/b_c", 0);
+  write_file("a", "b_c", source);
+  snprintf(source, sizeof source, text, "a_b/c", 1);
+  write_file("a_b", "c", source);
+  lk_catalog *catalog = (lk_catalog *)&catalog;
+  EXPECT(LK_INVALID, lk_catalog_open(folder, true, &catalog, &kit_error));
+  assert_null(catalog);
+  EXPECT_MESSAGE("a/b_c and a_b/c would be one function, a_b_c_1");
+  EXPECT(LK_OK, lk_catalog_open(folder, false, &catalog, &kit_error)); /* SHA1s differ */
+  lk_catalog_close(catalog);
+}
+
 /* More flags than servers have: those that fit are named. */
 static void flags_without_an_end_have_one(void **state) {
   (void)state;
@@ -430,6 +446,7 @@ int main(void) {
       TEST(a_file_that_is_no_script_is_named),
       TEST(a_header_that_is_not_understood_gives_its_line),
       TEST(what_says_nothing_in_a_header_is_passed_over),
+      TEST(two_scripts_that_would_be_one_function_are_named),
       TEST(flags_without_an_end_have_one),
       TEST(what_is_no_file_of_a_script_is_named_or_passed_over),
       TEST(what_cannot_be_looked_at_is_named),
