@@ -42,12 +42,13 @@ typedef struct loading_node {
   lk_node *node;
   lk_function_step *steps; /* one for each script of the catalogue */
   size_t loaded;
+  bool denied;
 } loading_node;
 
 typedef struct loading_one {
   lk_fan *all;
   const lk_script_def *script;
-  bool loaded;
+  bool loaded, denied;
 } loading_one;
 
 static void loaded(void *user, lk_answer *answer) {
@@ -70,6 +71,7 @@ static void loaded(void *user, lk_answer *answer) {
   }
   freeReplyObject(answer->reply);
   one->loaded = status == LK_OK;
+  one->denied = status == LK_DENIED;
   lk_fan_end_one(one->all, status, &error);
 }
 
@@ -135,13 +137,16 @@ static bool load_all(const lk_client *client, lk_fan *all, loading_node *nodes, 
   if (!ones) return false;
   lk_fan_add(all, scripts * count);
   for (size_t i = 0; i < scripts * count; i++) {
-    ones[i] = (loading_one){all, lk_catalog_at(client->catalog, i % scripts), false};
+    ones[i] = (loading_one){all, lk_catalog_at(client->catalog, i % scripts), false, false};
   }
   for (size_t i = 0; i < count; i++) {
     load_send_all(client, &nodes[i], ones + i * scripts, deadline_us);
   }
   lk_fan_wait(all);
-  for (size_t i = 0; i < scripts * count; i++) nodes[i / scripts].loaded += ones[i].loaded;
+  for (size_t i = 0; i < scripts * count; i++) {
+    nodes[i / scripts].loaded += ones[i].loaded;
+    nodes[i / scripts].denied |= ones[i].denied;
+  }
   free(ones);
   return true;
 }
@@ -160,11 +165,12 @@ static size_t find_masters(const lk_client *client, loading_node *nodes, size_t 
 }
 
 /* What was not loaded now is loaded before the node is used. */
-static void report_on(lk_client *client, const loading_node *nodes, size_t count,
-                      lk_load_report *report) {
+static void report_on(lk_client *client, const loading_node *nodes, size_t count, lk_loaded *out) {
   size_t scripts = lk_catalog_count(client->catalog);
+  lk_load_report *report = &out->report;
   *report = (lk_load_report){.scripts = scripts, .loaded = scripts, .masters = count};
   for (size_t i = 0; i < count; i++) {
+    out->denied += nodes[i].denied;
     if (nodes[i].loaded < report->loaded) report->loaded = nodes[i].loaded;
     if (nodes[i].loaded == scripts) {
       report->complete++;
@@ -175,8 +181,7 @@ static void report_on(lk_client *client, const loading_node *nodes, size_t count
 }
 
 /* false: no memory. */
-static bool load_masters(lk_client *client, lk_fan *all, int64_t deadline_us,
-                         lk_load_report *report) {
+static bool load_masters(lk_client *client, lk_fan *all, int64_t deadline_us, lk_loaded *out) {
   size_t count = 0, planned = 0;
   size_t known = lk_route_count(client->route);
   loading_node *nodes = calloc(known + 1, sizeof *nodes);
@@ -189,23 +194,23 @@ static bool load_masters(lk_client *client, lk_fan *all, int64_t deadline_us,
     lk_status status = LK_OK;
     if (client->functions) status = plan_functions(client, &at, deadline_us, &why);
     if (status != LK_OK) lk_fan_fail(all, status, &why);
+    at.denied = status == LK_DENIED;
     nodes[i] = nodes[planned];
     nodes[planned] = at;
     if (status == LK_OK) planned++;
   }
   memory = memory && load_all(client, all, nodes, planned, deadline_us);
-  if (memory) report_on(client, nodes, count, report);
+  if (memory) report_on(client, nodes, count, out);
   free(steps);
   free(nodes);
   return memory;
 }
 
-lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,
-                        lk_error *error) {
+lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_loaded *out, lk_error *error) {
   static const lk_error starved = {.status = LK_NOMEM, .message = "out of memory"};
   lk_fan all;
   lk_fan_open(&all);
-  if (!load_masters(client, &all, deadline_us, report)) lk_fan_fail(&all, LK_NOMEM, &starved);
+  if (!load_masters(client, &all, deadline_us, out)) lk_fan_fail(&all, LK_NOMEM, &starved);
   return lk_fan_close(&all, error);
 }
 
@@ -221,14 +226,14 @@ void lk_load_prepare(void *user, lk_pipe *pipe) {
 }
 
 lk_status lk_load(lk_client *client, lk_load_report *report, lk_error *error) {
-  lk_load_report found = {0};
+  lk_loaded found = {0};
   lk_status status = lk_output_clear(report, "lk_load_report", error);
   if (status == LK_OK) status = lk_client_enter(client, error);
   if (status != LK_OK) return status;
   int64_t deadline_us = lk_clock_us() + client->command_us;
   status = lk_route_learn(client->route, deadline_us, error);
   if (status == LK_OK) status = lk_load_until(client, deadline_us, &found, error);
-  if (report) lk_output_copy(report, &found, sizeof found);
+  if (report) lk_output_copy(report, &found.report, sizeof found.report);
   lk_client_leave(client);
   return status;
 }

@@ -14,8 +14,12 @@ bool lk_load_done(const lk_answer *answer);
  * lk_client. */
 void lk_load_prepare(void *user, lk_pipe *pipe);
 
+typedef struct lk_loaded {
+  lk_load_report report;
+  size_t denied; /* masters that refused a script, or what was asked before, to this user */
+} lk_loaded;
+
 /* lk_load() of the masters that are known, with a deadline of its own, outside lk_client_enter(). */
-lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_load_report *report,
-                        lk_error *error);
+lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_loaded *out, lk_error *error);
 
 #endif

@@ -227,12 +227,13 @@ static lk_status connect_first(lk_client *client, bool load, bool lazy, lk_error
   lk_route_opening(client->route, true);
   status = lk_route_learn(client->route, deadline_us, error);
   if (status == LK_OK && load) {
-    lk_load_report report = {0};
+    lk_loaded loaded = {0};
     atomic_store(&client->prepares, true);
-    status = lk_load_until(client, deadline_us, &report, error);
+    status = lk_load_until(client, deadline_us, &loaded, error);
     /* A user who may not load scripts may still run those that operations loaded; and of a cluster some
      * nodes may be failing over. */
-    if (status == LK_DENIED || (report.complete > 0 && lk_may_pass(status))) status = LK_OK;
+    const bool some = loaded.report.complete > 0 || loaded.denied > 0;
+    if (status == LK_DENIED || (some && lk_may_pass(status))) status = LK_OK;
   } else if (status == LK_OK) {
     status = lk_ping_until(client, deadline_us, error);
   }

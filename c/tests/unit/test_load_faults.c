@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scripts that go to the masters of a cluster, of which one is dead, silent, or refuses them: a scripted server is all
+ * that live. */
+#define _DEFAULT_SOURCE /* usleep() */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "kit.h"
+
+#define DENIED "-NOPERM this user has no permissions to run the 'function|list' command\r\n"
+
+enum { NOBODY = 7 }; /* a port that nobody listens on */
+
+typedef struct fixture {
+  fake *server;
+  char url[64];
+  char map[512]; /* what the cluster says of itself */
+  lk_client *client;
+  lk_client_options options;
+  pthread_t thread;
+  lk_status status;
+  int64_t took_ms;
+  atomic_bool done;
+} fixture;
+
+static fixture fix;
+
+static int port(void) { return atoi(strrchr(fake_url(fix.server), ':') + 1); }
+
+/* Of the first half of all slots, and of the second. The same server has two names. */
+static void set_map(int first, int second) {
+  snprintf(fix.map, sizeof fix.map,
+           "*2\r\n*3\r\n:0\r\n:8191\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\na\r\n"
+           "*3\r\n:8192\r\n:16383\r\n*3\r\n$5\r\n127.1\r\n:%d\r\n$1\r\nb\r\n",
+           first, second);
+}
+
+static int setup(void **state) {
+  (void)state;
+  memset(&fix, 0, sizeof fix);
+  fix.server = fake_open();
+  fix.options = (lk_client_options)LK_CLIENT_OPTIONS_INIT;
+  fix.options.functions = true;
+  snprintf(fix.url, sizeof fix.url, "redis-cluster://127.0.0.1:%d", port());
+  set_map(port(), port());
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  fake_refuse(fix.server, true);
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+static void *open_client(void *unused) {
+  (void)unused;
+  int64_t began_ms = lk_now_ms();
+  fix.status = lk_client_open(fix.url, &fix.options, &fix.client, NULL);
+  fix.took_ms = lk_now_ms() - began_ms;
+  atomic_store(&fix.done, true);
+  return NULL;
+}
+
+static void begin(void *(*what)(void *unused)) {
+  atomic_store(&fix.done, false);
+  assert_int_equal(pthread_create(&fix.thread, NULL, what, NULL), 0);
+}
+
+/* It tells what it is; everything else is answered with these bytes. */
+static void serve(fake_command command, const char *bytes) {
+  const redisReply *argv = command.argv;
+  if (strcmp(argv->element[0]->str, "CLUSTER") == 0) {
+    bool map = strcmp(argv->element[1]->str, "SLOTS") == 0;
+    bytes = map ? fix.map : "-ERR unknown subcommand\r\n";
+  }
+  fake_answer(fix.server, command, bytes);
+}
+
+static lk_status serve_until_done(const char *bytes) {
+  while (!atomic_load(&fix.done)) {
+    if (fake_is_idle(fix.server)) {
+      usleep(200);
+    } else {
+      serve(fake_take(fix.server), bytes);
+    }
+  }
+  pthread_join(fix.thread, NULL);
+  return fix.status;
+}
+
+static void who_may_not_load_opens_beside_a_dead_master(void **state) {
+  (void)state;
+  set_map(NOBODY, port());
+  begin(open_client);
+  assert_int_equal(serve_until_done(DENIED), LK_OK);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(who_may_not_load_opens_beside_a_dead_master),
+  };
+#undef TEST
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
