@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/load.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,18 +39,35 @@ bool lk_load_done(const lk_answer *answer) {
 /* --------------------------------------------------------------------------------------- load -- */
 
 /* All scripts travel to all masters at once. Those that could not be asked what they have are passed over. */
-typedef struct loading_node {
-  lk_node *node;
-  lk_function_step *steps; /* one for each script of the catalogue */
-  size_t loaded;
-  bool denied;
-} loading_node;
+typedef struct loading loading;
 
 typedef struct loading_one {
-  lk_fan *all;
+  struct loading_node *at;
   const lk_script_def *script;
-  bool loaded, denied;
+  lk_function_step step;
 } loading_one;
+
+typedef struct loading_node {
+  loading *all;
+  lk_node *node;
+  loading_one *ones; /* one for each script of the catalogue */
+  atomic_size_t loaded;
+  atomic_bool denied;
+} loading_node;
+
+struct loading {
+  lk_fan fan;
+  const lk_client *client;
+  int64_t deadline_us;
+  loading_node *nodes;
+  size_t count;
+  loading_one *ones; /* of all nodes */
+};
+
+static void loading_end_one(loading_node *at, lk_status status, const lk_error *error) {
+  if (status == LK_DENIED) atomic_store(&at->denied, true);
+  lk_fan_end_one(&at->all->fan, status, error);
+}
 
 static void loaded(void *user, lk_answer *answer) {
   loading_one *one = user;
@@ -70,30 +88,14 @@ static void loaded(void *user, lk_answer *answer) {
                      one->script->name);
   }
   freeReplyObject(answer->reply);
-  one->loaded = status == LK_OK;
-  one->denied = status == LK_DENIED;
-  lk_fan_end_one(one->all, status, &error);
+  if (status == LK_OK) atomic_fetch_add(&one->at->loaded, 1);
+  loading_end_one(one->at, status, &error);
 }
 
 /* It is there. */
 static void stays(loading_one *one) {
-  one->loaded = true;
-  lk_fan_end_one(one->all, LK_OK, NULL);
-}
-
-/* What FUNCTION LIST says: one step for each script of the catalogue. */
-static lk_status plan_functions(const lk_client *client, loading_node *at, int64_t deadline_us,
-                                lk_error *error) {
-  lk_bytes argv[] = {lk_bytes_of("FUNCTION"), lk_bytes_of("LIST")};
-  lk_answer list;
-  lk_request_run((lk_hop){.pipe = lk_node_pipe(at->node)},
-                 lk_request_new(argv, 2, true, deadline_us), &list);
-  lk_status status = lk_answer_status(&list, NULL, NULL, error);
-  for (size_t i = 0; status == LK_OK && i < lk_catalog_count(client->catalog); i++) {
-    status = lk_function_plan(lk_catalog_at(client->catalog, i), list.reply, &at->steps[i], error);
-  }
-  freeReplyObject(list.reply);
-  return status;
+  atomic_fetch_add(&one->at->loaded, 1);
+  loading_end_one(one->at, LK_OK, NULL);
 }
 
 /* The request that a step asks for; NULL with *failed when there is no memory. */
@@ -111,107 +113,124 @@ static lk_request *step_request(const lk_script_def *script, lk_function_step st
   return request;
 }
 
-static void load_send_all(const lk_client *client, loading_node *at, loading_one *ones,
-                          int64_t deadline_us) {
-  for (size_t i = 0; i < lk_catalog_count(client->catalog); i++) {
+static void load_send_all(const loading_node *at) {
+  const loading *all = at->all;
+  size_t scripts = lk_catalog_count(all->client->catalog);
+  lk_fan_add(&at->all->fan, scripts);
+  for (size_t i = 0; i < scripts; i++) {
     bool failed;
-    lk_request *request = step_request(ones[i].script, at->steps[i], deadline_us, &failed);
+    loading_one *one = &at->ones[i];
+    lk_request *request = step_request(one->script, one->step, all->deadline_us, &failed);
     if (request) {
       lk_request_gather(request);
-      lk_pipe_send(lk_node_pipe(at->node), request, loaded, &ones[i]);
+      lk_pipe_send(lk_node_pipe(at->node), request, loaded, one);
     } else if (failed) {
       lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
-      loaded(&ones[i], &answer);
+      loaded(one, &answer);
     } else {
-      stays(&ones[i]);
+      stays(one);
     }
   }
   lk_pipe_flush(lk_node_pipe(at->node));
 }
 
-/* All of them on all of those nodes. false: no memory. */
-static bool load_all(const lk_client *client, lk_fan *all, loading_node *nodes, size_t count,
-                     int64_t deadline_us) {
-  size_t scripts = lk_catalog_count(client->catalog);
-  loading_one *ones = calloc(scripts * count + 1, sizeof *ones);
-  if (!ones) return false;
-  lk_fan_add(all, scripts * count);
-  for (size_t i = 0; i < scripts * count; i++) {
-    ones[i] = (loading_one){all, lk_catalog_at(client->catalog, i % scripts), false, false};
+/* What FUNCTION LIST says: one step for each script of the catalogue. */
+static void listed(void *user, lk_answer *answer) {
+  loading_node *at = user;
+  lk_error error;
+  lk_status status = lk_answer_status(answer, NULL, NULL, &error);
+  size_t scripts = lk_catalog_count(at->all->client->catalog);
+  for (size_t i = 0; status == LK_OK && i < scripts; i++) {
+    loading_one *one = &at->ones[i];
+    status = lk_function_plan(one->script, answer->reply, &one->step, &error);
   }
-  for (size_t i = 0; i < count; i++) {
-    load_send_all(client, &nodes[i], ones + i * scripts, deadline_us);
-  }
-  lk_fan_wait(all);
-  for (size_t i = 0; i < scripts * count; i++) {
-    nodes[i / scripts].loaded += ones[i].loaded;
-    nodes[i / scripts].denied |= ones[i].denied;
-  }
-  free(ones);
-  return true;
+  freeReplyObject(answer->reply);
+  if (status == LK_OK) load_send_all(at);
+  loading_end_one(at, status, &error);
 }
 
-/* The masters of this moment, each with its part of the steps. */
-static size_t find_masters(const lk_client *client, loading_node *nodes, size_t known,
-                           lk_function_step *steps) {
-  size_t scripts = lk_catalog_count(client->catalog), count = 0;
+static void list_functions(loading_node *at) {
+  lk_bytes argv[] = {lk_bytes_of("FUNCTION"), lk_bytes_of("LIST")};
+  lk_request *request = lk_request_new(argv, 2, true, at->all->deadline_us);
+  lk_fan_add(&at->all->fan, 1);
+  if (request) {
+    lk_pipe_send(lk_node_pipe(at->node), request, listed, at);
+  } else {
+    lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
+    listed(at, &answer);
+  }
+}
+
+static void loading_free(loading *all) {
+  if (!all) return;
+  free(all->ones);
+  free(all->nodes);
+  free(all);
+}
+
+/* The masters of this moment, each with its part of what is to be loaded. */
+static void find_masters(loading *all, size_t known) {
+  const lk_client *client = all->client;
+  size_t scripts = lk_catalog_count(client->catalog);
   for (size_t i = 0; i < known; i++) {
     lk_node *node = lk_route_at(client->route, i);
     if (!lk_node_is_master(node) || !lk_node_pipe(node)) continue;
-    nodes[count] = (loading_node){.node = node, .steps = steps + count * scripts};
-    count++;
+    loading_node *at = &all->nodes[all->count];
+    *at = (loading_node){.all = all, .node = node, .ones = all->ones + all->count * scripts};
+    for (size_t j = 0; j < scripts; j++) {
+      at->ones[j] = (loading_one){.at = at, .script = lk_catalog_at(client->catalog, j)};
+    }
+    all->count++;
   }
-  return count;
+}
+
+/* NULL: no memory. */
+static loading *loading_new(const lk_client *client, int64_t deadline_us) {
+  loading *all = calloc(1, sizeof *all);
+  if (!all) return NULL;
+  size_t known = lk_route_count(client->route);
+  all->client = client;
+  all->deadline_us = deadline_us;
+  all->nodes = calloc(known + 1, sizeof *all->nodes);
+  all->ones = calloc(known * lk_catalog_count(client->catalog) + 1, sizeof *all->ones);
+  if (!all->nodes || !all->ones) {
+    loading_free(all);
+    return NULL;
+  }
+  find_masters(all, known);
+  lk_fan_open(&all->fan);
+  return all;
 }
 
 /* What was not loaded now is loaded before the node is used. */
-static void report_on(lk_client *client, const loading_node *nodes, size_t count, lk_loaded *out) {
+static void report_on(lk_client *client, loading *all, lk_loaded *out) {
   size_t scripts = lk_catalog_count(client->catalog);
   lk_load_report *report = &out->report;
-  *report = (lk_load_report){.scripts = scripts, .loaded = scripts, .masters = count};
-  for (size_t i = 0; i < count; i++) {
-    out->denied += nodes[i].denied;
-    if (nodes[i].loaded < report->loaded) report->loaded = nodes[i].loaded;
-    if (nodes[i].loaded == scripts) {
+  *report = (lk_load_report){.scripts = scripts, .loaded = scripts, .masters = all->count};
+  for (size_t i = 0; i < all->count; i++) {
+    size_t loaded_here = atomic_load(&all->nodes[i].loaded);
+    out->denied += atomic_load(&all->nodes[i].denied);
+    if (loaded_here < report->loaded) report->loaded = loaded_here;
+    if (loaded_here == scripts) {
       report->complete++;
     } else {
-      lk_load_prepare(client, lk_node_pipe(nodes[i].node));
+      lk_load_prepare(client, lk_node_pipe(all->nodes[i].node));
     }
   }
 }
 
-/* false: no memory. */
-static bool load_masters(lk_client *client, lk_fan *all, int64_t deadline_us, lk_loaded *out) {
-  size_t count = 0, planned = 0;
-  size_t known = lk_route_count(client->route);
-  loading_node *nodes = calloc(known + 1, sizeof *nodes);
-  lk_function_step *steps = calloc(known * lk_catalog_count(client->catalog) + 1, sizeof *steps);
-  bool memory = nodes && steps;
-  if (memory) count = find_masters(client, nodes, known, steps);
-  for (size_t i = 0; memory && i < count; i++) {
-    lk_error why;
-    loading_node at = nodes[i];
-    lk_status status = LK_OK;
-    if (client->functions) status = plan_functions(client, &at, deadline_us, &why);
-    if (status != LK_OK) lk_fan_fail(all, status, &why);
-    at.denied = status == LK_DENIED;
-    nodes[i] = nodes[planned];
-    nodes[planned] = at;
-    if (status == LK_OK) planned++;
-  }
-  memory = memory && load_all(client, all, nodes, planned, deadline_us);
-  if (memory) report_on(client, nodes, count, out);
-  free(steps);
-  free(nodes);
-  return memory;
-}
-
 lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_loaded *out, lk_error *error) {
-  static const lk_error starved = {.status = LK_NOMEM, .message = "out of memory"};
-  lk_fan all;
-  lk_fan_open(&all);
-  if (!load_masters(client, &all, deadline_us, out)) lk_fan_fail(&all, LK_NOMEM, &starved);
-  return lk_fan_close(&all, error);
+  loading *all = loading_new(client, deadline_us);
+  if (!all) return lk_fail(error, LK_NOMEM, "out of memory");
+  for (size_t i = 0; i < all->count; i++) {
+    if (client->functions) list_functions(&all->nodes[i]);
+    if (!client->functions) load_send_all(&all->nodes[i]);
+  }
+  lk_fan_wait(&all->fan);
+  report_on(client, all, out);
+  lk_status status = lk_fan_close(&all->fan, error);
+  loading_free(all);
+  return status;
 }
 
 void lk_load_prepare(void *user, lk_pipe *pipe) {

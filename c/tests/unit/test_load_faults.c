@@ -10,12 +10,13 @@
 #include "fake.h"
 #include "kit.h"
 
+#define NOTHING "*0\r\n"
 #define DENIED "-NOPERM this user has no permissions to run the 'function|list' command\r\n"
 
 enum { NOBODY = 7 }; /* a port that nobody listens on */
 
 typedef struct fixture {
-  fake *server;
+  fake *server, *silent;
   char url[64];
   char map[512]; /* what the cluster says of itself */
   lk_client *client;
@@ -24,13 +25,15 @@ typedef struct fixture {
   lk_status status;
   int64_t took_ms;
   atomic_bool done;
+  lk_load_report report;
 } fixture;
 
 static fixture fix;
 
-static int port(void) { return atoi(strrchr(fake_url(fix.server), ':') + 1); }
+static int port_of(const fake *f) { return atoi(strrchr(fake_url(f), ':') + 1); }
+static int port(void) { return port_of(fix.server); }
 
-/* Of the first half of all slots, and of the second. The same server has two names. */
+/* The ports of the first half of all slots, and of the second. The same server has two names. */
 static void set_map(int first, int second) {
   snprintf(fix.map, sizeof fix.map,
            "*2\r\n*3\r\n:0\r\n:8191\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$1\r\na\r\n"
@@ -52,8 +55,10 @@ static int setup(void **state) {
 static int teardown(void **state) {
   (void)state;
   fake_refuse(fix.server, true);
+  if (fix.silent) fake_refuse(fix.silent, true);
   lk_client_close(fix.client);
   fake_close(fix.server);
+  if (fix.silent) fake_close(fix.silent);
   return 0;
 }
 
@@ -100,10 +105,32 @@ static void who_may_not_load_opens_beside_a_dead_master(void **state) {
   assert_int_equal(serve_until_done(DENIED), LK_OK);
 }
 
+static void *load(void *unused) {
+  (void)unused;
+  fix.report = (lk_load_report){.size = sizeof fix.report};
+  fix.status = lk_load(fix.client, &fix.report, NULL);
+  atomic_store(&fix.done, true);
+  return NULL;
+}
+
+static void a_silent_master_keeps_functions_from_no_other(void **state) {
+  (void)state;
+  fix.silent = fake_open();
+  fix.options.connect_ms = fix.options.command_ms = 1000;
+  set_map(port_of(fix.silent), port());
+  begin(open_client);
+  assert_int_equal(serve_until_done(NOTHING), LK_OK);
+  begin(load);
+  assert_int_not_equal(serve_until_done(NOTHING), LK_OK);
+  assert_int_equal(fix.report.masters, 2);
+  assert_int_equal(fix.report.complete, 1);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(who_may_not_load_opens_beside_a_dead_master),
+      TEST(a_silent_master_keeps_functions_from_no_other),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
