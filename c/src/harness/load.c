@@ -38,6 +38,10 @@ bool lk_load_done(const lk_answer *answer) {
 
 /* --------------------------------------------------------------------------------------- load -- */
 
+/* What does not go out, or goes out again, ends at its deadline, and says why; what a server keeps silent about is left
+ * behind then. */
+enum { LATE_US = 20 * 1000 };
+
 /* All scripts travel to all masters at once. Those that could not be asked what they have are passed over. */
 typedef struct loading loading;
 
@@ -64,9 +68,18 @@ struct loading {
   loading_one *ones; /* of all nodes */
 };
 
+static void loading_free(loading *all) {
+  lk_fan_close(&all->fan, NULL);
+  free(all->ones);
+  free(all->nodes);
+  free(all);
+}
+
+/* All may be gone behind this. */
 static void loading_end_one(loading_node *at, lk_status status, const lk_error *error) {
+  loading *all = at->all;
   if (status == LK_DENIED) atomic_store(&at->denied, true);
-  lk_fan_end_one(&at->all->fan, status, error);
+  if (lk_fan_end_one(&all->fan, status, error)) loading_free(all);
 }
 
 static void loaded(void *user, lk_answer *answer) {
@@ -145,7 +158,7 @@ static void listed(void *user, lk_answer *answer) {
     status = lk_function_plan(one->script, answer->reply, &one->step, &error);
   }
   freeReplyObject(answer->reply);
-  if (status == LK_OK) load_send_all(at);
+  if (status == LK_OK && !lk_fan_is_left(&at->all->fan)) load_send_all(at);
   loading_end_one(at, status, &error);
 }
 
@@ -159,13 +172,6 @@ static void list_functions(loading_node *at) {
     lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
     listed(at, &answer);
   }
-}
-
-static void loading_free(loading *all) {
-  if (!all) return;
-  free(all->ones);
-  free(all->nodes);
-  free(all);
 }
 
 /* The masters of this moment, each with its part of what is to be loaded. */
@@ -189,6 +195,7 @@ static loading *loading_new(const lk_client *client, int64_t deadline_us) {
   loading *all = calloc(1, sizeof *all);
   if (!all) return NULL;
   size_t known = lk_route_count(client->route);
+  lk_fan_open(&all->fan);
   all->client = client;
   all->deadline_us = deadline_us;
   all->nodes = calloc(known + 1, sizeof *all->nodes);
@@ -198,7 +205,6 @@ static loading *loading_new(const lk_client *client, int64_t deadline_us) {
     return NULL;
   }
   find_masters(all, known);
-  lk_fan_open(&all->fan);
   return all;
 }
 
@@ -226,10 +232,10 @@ lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_loaded *out, 
     if (client->functions) list_functions(&all->nodes[i]);
     if (!client->functions) load_send_all(&all->nodes[i]);
   }
-  lk_fan_wait(&all->fan);
+  lk_fan_wait(&all->fan, deadline_us + LATE_US);
   report_on(client, all, out);
-  lk_status status = lk_fan_close(&all->fan, error);
-  loading_free(all);
+  lk_status status;
+  if (lk_fan_leave(&all->fan, &status, error)) loading_free(all);
   return status;
 }
 

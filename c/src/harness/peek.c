@@ -97,7 +97,7 @@ static lk_status peek_all(lk_client *client, const char *command, const lk_bytes
     ones[i] = (peeking_one){.all = &all, .command = command, .key = &keys[i], .out = &out[i]};
   }
   peek_send_all(ones, n);
-  lk_fan_wait(&all.fan);
+  lk_fan_wait(&all.fan, INT64_MAX);
   free(ones);
   lk_status status = lk_fan_close(&all.fan, error);
   for (size_t i = 0; status != LK_OK && i < n; i++) {

@@ -126,11 +126,44 @@ static void a_silent_master_keeps_functions_from_no_other(void **state) {
   assert_int_equal(fix.report.complete, 1);
 }
 
+/* The next are not answered, or late. */
+static void open_lazily(const char *left) {
+  fake_leave(fix.server, left);
+  fix.options.lazy = true;
+  fix.options.command_ms = 20000;
+  fix.options.functions = strcmp(left, "FUNCTION") == 0;
+  begin(open_client);
+  pthread_join(fix.thread, NULL);
+  assert_int_equal(fix.status, LK_OK);
+  assert_in_range(fix.took_ms, 400, 4000); /* not 5,000 */
+}
+
+static void a_lazy_client_waits_for_no_silent_server(void **state) {
+  (void)state;
+  snprintf(fix.url, sizeof fix.url, "redis://127.0.0.1:%d", port());
+  open_lazily("SCRIPT");
+  assert_int_not_equal(lk_client_trouble(fix.client, NULL), LK_OK);
+  for (size_t i = 0; i < lk_script_count(fix.client) / 2; i++) {
+    fake_answer(fix.server, fake_take(fix.server), NOTHING);
+  }
+}
+
+static void a_list_of_functions_that_comes_late_loads_nothing(void **state) {
+  (void)state;
+  snprintf(fix.url, sizeof fix.url, "redis://127.0.0.1:%d", port());
+  open_lazily("FUNCTION");
+  fake_answer(fix.server, fake_take(fix.server), NOTHING);
+  for (int i = 0; i < 50; i++) kit_pause();
+  assert_true(fake_is_idle(fix.server));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(who_may_not_load_opens_beside_a_dead_master),
       TEST(a_silent_master_keeps_functions_from_no_other),
+      TEST(a_lazy_client_waits_for_no_silent_server),
+      TEST(a_list_of_functions_that_comes_late_loads_nothing),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
