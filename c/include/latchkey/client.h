@@ -66,7 +66,8 @@ typedef struct lk_client_options {
   void *trace_user;
   bool
       functions; /**< call the scripts as Redis Functions (FCALL); also the URL's functions=1. What the
-                       server does not have is loaded, older ones are replaced */
+                       server does not have is loaded. Older ones are replaced by lk_load(), and by an
+                       open that reaches the server (unless no_load); by calls they are not */
   bool lazy; /**< open also while the server cannot be reached or is not ready, after half a second
                        at most: calls connect, and load what they need */
   int64_t min_replicas; /**< of locks whose options give none; 0: do not wait for replicas */
@@ -249,7 +250,8 @@ typedef struct lk_load_report {
 } lk_load_report;
 
 /**
- * SCRIPT LOAD every script, on every master.
+ * SCRIPT LOAD every script, on every master. With `functions`: FUNCTION LOAD those that a master does not have, and
+ * replace older ones.
  *
  * @param report  may be NULL
  * @return LK_OK, or the status of the first script that was refused; LK_UNSURE when no reply came; LK_VERSION (no

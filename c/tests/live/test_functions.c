@@ -116,6 +116,23 @@ static void an_older_one_is_replaced_and_a_newer_one_stays(void **state) {
   lk_client_close(client);
 }
 
+/* As behind a lazy open that did not reach the server. */
+static void who_did_not_load_is_served_by_an_older_one_until_it_loads(void **state) {
+  (void)state;
+  lk_client_options options = functions();
+  options.no_load = true;
+  char description[128];
+  snprintf(description, sizeof description, "lock/acquire 0.9.9 %s", other_sha1);
+  load_library(description);
+  lk_client *client = kit_client(server_url(srv), &options);
+  lk_lock *lock = kit_lock(client, LK_LOCK, "job", NULL);
+  EXPECT(LK_PROTOCOL, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  EXPECT(LK_OK, lk_load(client, NULL, &kit_error));
+  EXPECT(LK_OK, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  lk_lock_close(lock);
+  lk_client_close(client);
+}
+
 static void the_same_version_with_other_bytes_is_refused(void **state) {
   (void)state;
   lk_client_options options = functions();
@@ -178,6 +195,7 @@ int main(void) {
       TEST(what_is_there_is_not_loaded_again),
       TEST(forgotten_functions_are_loaded_again),
       TEST(an_older_one_is_replaced_and_a_newer_one_stays),
+      TEST(who_did_not_load_is_served_by_an_older_one_until_it_loads),
       TEST(the_same_version_with_other_bytes_is_refused),
       TEST(a_library_of_that_name_is_refused),
       TEST(errors_name_the_line_of_the_file),
