@@ -49,6 +49,7 @@ typedef struct loading_one {
   struct loading_node *at;
   const lk_script_def *script;
   lk_function_step step;
+  bool looked; /* at what appeared under its name meanwhile */
 } loading_one;
 
 typedef struct loading_node {
@@ -82,9 +83,39 @@ static void loading_end_one(loading_node *at, lk_status status, const lk_error *
   if (lk_fan_end_one(&all->fan, status, error)) loading_free(all);
 }
 
+/* FUNCTION LIST, of one library or of all. */
+static void send_list(const loading_node *at, const char *library, lk_done done, void *user) {
+  lk_bytes argv[4] = {lk_bytes_of("FUNCTION"), lk_bytes_of("LIST")};
+  if (library) argv[2] = lk_bytes_of("LIBRARYNAME");
+  if (library) argv[3] = lk_bytes_of(library);
+  lk_request *request = lk_request_new(argv, library ? 4 : 2, true, at->all->deadline_us);
+  if (request) {
+    lk_pipe_send(lk_node_pipe(at->node), request, done, user);
+  } else {
+    lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
+    done(user, &answer);
+  }
+}
+
+static void listed_again(void *user, lk_answer *answer);
+
+/* Another client has loaded it since this one asked, or it is somebody else's. */
+static bool look_again(loading_one *one, const lk_answer *answer) {
+  bool failed = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR;
+  if (!one->script->function || !failed || !strstr(answer->reply->str, "already exists")) {
+    return false;
+  }
+  if (one->looked || lk_fan_is_left(&one->at->all->fan)) return false;
+  one->looked = true;
+  freeReplyObject(answer->reply);
+  send_list(one->at, one->script->function, listed_again, one);
+  return true;
+}
+
 static void loaded(void *user, lk_answer *answer) {
   loading_one *one = user;
   lk_error error;
+  if (look_again(one, answer)) return;
   lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
   /* What the hand-shake met is no answer to this. */
   if (status == LK_SERVER && answer->status == LK_OK && strstr(error.message, "unknown command")) {
@@ -92,9 +123,7 @@ static void loaded(void *user, lk_answer *answer) {
             "the server does not know SCRIPT LOAD: renamed, or switched off; a sentinel's URL is "
             "redis-sentinel://host:port/master");
   }
-  bool checked = one->script->function != NULL;
-  if (checked && lk_load_done(answer)) status = LK_OK;
-  if (status == LK_OK && !checked &&
+  if (status == LK_OK && !one->script->function &&
       (answer->reply->type != REDIS_REPLY_STRING ||
        strcmp(answer->reply->str, one->script->sha1) != 0)) {
     status = lk_fail(&error, LK_PROTOCOL, "script %s: the server keeps it under another SHA1",
@@ -126,25 +155,40 @@ static lk_request *step_request(const lk_script_def *script, lk_function_step st
   return request;
 }
 
-static void load_send_all(const loading_node *at) {
-  const loading *all = at->all;
-  size_t scripts = lk_catalog_count(all->client->catalog);
-  lk_fan_add(&at->all->fan, scripts);
-  for (size_t i = 0; i < scripts; i++) {
-    bool failed;
-    loading_one *one = &at->ones[i];
-    lk_request *request = step_request(one->script, one->step, all->deadline_us, &failed);
-    if (request) {
-      lk_request_gather(request);
-      lk_pipe_send(lk_node_pipe(at->node), request, loaded, one);
-    } else if (failed) {
-      lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
-      loaded(one, &answer);
-    } else {
-      stays(one);
-    }
+static void load_send(loading_one *one) {
+  bool failed;
+  lk_request *request = step_request(one->script, one->step, one->at->all->deadline_us, &failed);
+  if (request) {
+    lk_request_gather(request);
+    lk_pipe_send(lk_node_pipe(one->at->node), request, loaded, one);
+  } else if (failed) {
+    lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
+    loaded(one, &answer);
+  } else {
+    stays(one);
   }
+}
+
+static void load_send_all(const loading_node *at) {
+  size_t scripts = lk_catalog_count(at->all->client->catalog);
+  lk_fan_add(&at->all->fan, scripts);
+  for (size_t i = 0; i < scripts; i++) load_send(&at->ones[i]);
   lk_pipe_flush(lk_node_pipe(at->node));
+}
+
+static void listed_again(void *user, lk_answer *answer) {
+  loading_one *one = user;
+  lk_error error;
+  lk_pipe *pipe = lk_node_pipe(one->at->node);
+  lk_status status = lk_answer_status(answer, NULL, NULL, &error);
+  if (status == LK_OK) status = lk_function_plan(one->script, answer->reply, &one->step, &error);
+  freeReplyObject(answer->reply);
+  if (status == LK_OK) {
+    load_send(one);
+    lk_pipe_flush(pipe);
+  } else {
+    loading_end_one(one->at, status, &error);
+  }
 }
 
 /* What FUNCTION LIST says: one step for each script of the catalogue. */
@@ -160,18 +204,6 @@ static void listed(void *user, lk_answer *answer) {
   freeReplyObject(answer->reply);
   if (status == LK_OK && !lk_fan_is_left(&at->all->fan)) load_send_all(at);
   loading_end_one(at, status, &error);
-}
-
-static void list_functions(loading_node *at) {
-  lk_bytes argv[] = {lk_bytes_of("FUNCTION"), lk_bytes_of("LIST")};
-  lk_request *request = lk_request_new(argv, 2, true, at->all->deadline_us);
-  lk_fan_add(&at->all->fan, 1);
-  if (request) {
-    lk_pipe_send(lk_node_pipe(at->node), request, listed, at);
-  } else {
-    lk_answer answer = {.status = LK_NOMEM, .why = "out of memory"};
-    listed(at, &answer);
-  }
 }
 
 /* The masters of this moment, each with its part of what is to be loaded. */
@@ -229,8 +261,10 @@ lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_loaded *out, 
   loading *all = loading_new(client, deadline_us);
   if (!all) return lk_fail(error, LK_NOMEM, "out of memory");
   for (size_t i = 0; i < all->count; i++) {
-    if (client->functions) list_functions(&all->nodes[i]);
-    if (!client->functions) load_send_all(&all->nodes[i]);
+    loading_node *at = &all->nodes[i];
+    if (client->functions) lk_fan_add(&all->fan, 1);
+    if (client->functions) send_list(at, NULL, listed, at);
+    if (!client->functions) load_send_all(at);
   }
   lk_fan_wait(&all->fan, deadline_us + LATE_US);
   report_on(client, all, out);

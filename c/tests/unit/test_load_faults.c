@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "harness/function.h"
 #include "kit.h"
 
 #define NOTHING "*0\r\n"
@@ -26,6 +27,7 @@ typedef struct fixture {
   int64_t took_ms;
   atomic_bool done;
   lk_load_report report;
+  size_t replaced;
 } fixture;
 
 static fixture fix;
@@ -157,6 +159,104 @@ static void a_list_of_functions_that_comes_late_loads_nothing(void **state) {
   assert_true(fake_is_idle(fix.server));
 }
 
+/* The library that was asked for: with its script in this version; NULL: with none. */
+static void answer_library(fake_command command, const char *version) {
+  char text[512], described[160] = "";
+  const char *library = command.argv->element[3]->str;
+  for (size_t i = 0; version && i < lk_embedded_count; i++) {
+    char *name = lk_function_name(&lk_embedded_scripts[i]);
+    if (strcmp(name, library) == 0) {
+      snprintf(described, sizeof described, "%s %s %s", lk_embedded_scripts[i].name, version,
+               lk_embedded_scripts[i].sha1);
+    }
+    free(name);
+  }
+  int len = snprintf(text, sizeof text, "*1\r\n*4\r\n$12\r\nlibrary_name\r\n$%zu\r\n%s\r\n",
+                     strlen(library), library);
+  if (version) {
+    snprintf(text + len, sizeof text - (size_t)len,
+             "$9\r\nfunctions\r\n*1\r\n*4\r\n$4\r\nname\r\n$%zu\r\n%s\r\n"
+             "$11\r\ndescription\r\n$%zu\r\n%s\r\n",
+             strlen(library), library, strlen(described), described);
+  } else {
+    snprintf(text + len, sizeof text - (size_t)len, "$9\r\nfunctions\r\n*0\r\n");
+  }
+  fake_answer(fix.server, command, text);
+}
+
+#define EXISTS "-ERR Library already exists\r\n"
+
+/* A library appears under each name while the client loads, unless it goes at once. */
+static void serve_late_comers(const char *version, bool goes) {
+  while (!atomic_load(&fix.done)) {
+    if (fake_is_idle(fix.server)) {
+      usleep(200);
+      continue;
+    }
+    fake_command command = fake_take(fix.server);
+    const redisReply *argv = command.argv;
+    if (strcmp(argv->element[1]->str, "LOAD") == 0) {
+      bool replaces = strcmp(argv->element[2]->str, "REPLACE") == 0;
+      fix.replaced += replaces;
+      fake_answer(fix.server, command, replaces ? "+OK\r\n" : EXISTS);
+    } else if (goes || argv->elements < 4) {
+      fake_answer(fix.server, command, NOTHING);
+    } else {
+      answer_library(command, version);
+    }
+  }
+  pthread_join(fix.thread, NULL);
+}
+
+static void what_appears_under_a_name_while_it_is_loaded_is_looked_at(void **state) {
+  (void)state;
+  snprintf(fix.url, sizeof fix.url, "redis://127.0.0.1:%d", port());
+  begin(open_client);
+  serve_late_comers(NULL, false);
+  assert_int_equal(fix.status, LK_VERSION);
+  begin(open_client);
+  serve_late_comers("0.9.9", false);
+  assert_int_equal(fix.status, LK_OK);
+  assert_int_equal(fix.replaced, lk_script_count(fix.client));
+  lk_client_close(fix.client);
+  fix.replaced = 0;
+  begin(open_client);
+  serve_late_comers("1.99.0", false);
+  assert_int_equal(fix.status, LK_OK);
+  assert_int_equal(fix.replaced, 0);
+}
+
+static void what_exists_and_is_not_listed_is_no_success(void **state) {
+  (void)state;
+  snprintf(fix.url, sizeof fix.url, "redis://127.0.0.1:%d", port());
+  begin(open_client);
+  serve_late_comers(NULL, true);
+  assert_int_equal(fix.status, LK_SERVER);
+}
+
+static void what_exists_too_late_is_not_looked_at(void **state) {
+  (void)state;
+  snprintf(fix.url, sizeof fix.url, "redis://127.0.0.1:%d", port());
+  fix.options.lazy = true;
+  begin(open_client);
+  fake_answer(fix.server, fake_take(fix.server), NOTHING);
+  pthread_join(fix.thread, NULL);
+  assert_int_equal(fix.status, LK_OK);
+  for (size_t i = 0; i < lk_script_count(fix.client); i++) {
+    fake_answer(fix.server, fake_take(fix.server), EXISTS);
+  }
+  for (int i = 0; i < 50; i++) kit_pause();
+  assert_true(fake_is_idle(fix.server));
+}
+
+static void who_may_look_and_not_load_opens(void **state) {
+  (void)state;
+  snprintf(fix.url, sizeof fix.url, "redis://127.0.0.1:%d", port());
+  begin(open_client);
+  fake_answer(fix.server, fake_take(fix.server), NOTHING);
+  assert_int_equal(serve_until_done(DENIED), LK_OK);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -164,6 +264,10 @@ int main(void) {
       TEST(a_silent_master_keeps_functions_from_no_other),
       TEST(a_lazy_client_waits_for_no_silent_server),
       TEST(a_list_of_functions_that_comes_late_loads_nothing),
+      TEST(what_appears_under_a_name_while_it_is_loaded_is_looked_at),
+      TEST(what_exists_and_is_not_listed_is_no_success),
+      TEST(what_exists_too_late_is_not_looked_at),
+      TEST(who_may_look_and_not_load_opens),
   };
 #undef TEST
   return cmocka_run_group_tests(tests, NULL, NULL);
