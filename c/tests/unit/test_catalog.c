@@ -305,7 +305,7 @@ static void what_is_no_file_of_a_script_is_named_or_passed_over(void **state) {
   assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
   close(fd);
   assert_not_opened(LK_INVALID, "odd.lua: ");
-  make("ln -s nowhere odd.lua && touch notes.txt .lua x.lu && mkdir -p _more");
+  make("ln -s nowhere odd.lua && touch notes.txt .lua x.lu ../x && mkdir -p _more");
   lk_catalog *catalog;
   EXPECT(LK_OK, lk_catalog_open(folder, false, &catalog, &kit_error));
   assert_int_equal(lk_catalog_count(catalog), lk_embedded_count);
