@@ -88,10 +88,29 @@ void lk_conn_greet(lk_conn *conn, int64_t now_us) {
   lk_conn_flush(conn, now_us);
 }
 
-/* Whether a refusal in the hand-shake ends it. A user who may not set the name still may lock. */
+/* A server that does not know a command repeats what it was called with: AUTH's password, for one. */
+static lk_status hear_refusal(const lk_conn *conn, const redisReply *reply, lk_error *refused) {
+  const char *password = conn->settings->url.password;
+  const char *words = strstr(reply->str, ", with args");
+  const char *secret = password && *password ? strstr(reply->str, password) : NULL;
+  size_t len = words ? (size_t)(words - reply->str) : reply->len;
+  lk_status status = lk_fail_server(refused, NULL, reply->str, len);
+  if (secret && secret < reply->str + len) {
+    snprintf(refused->message, sizeof refused->message, "%s",
+             *refused->code ? refused->code : "it repeats the password");
+  }
+  return status;
+}
+
+/* The name is for tools alone: who may not set it still may lock, also where CLIENT is renamed. */
+static bool is_without_name(const lk_conn *conn, const redisReply *reply) {
+  return conn->greeting == GREET_NAME && strncmp(reply->str, "ERR unknown command", 19) == 0;
+}
+
+/* Whether a refusal in the hand-shake ends it. */
 static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
   lk_error refused;
-  lk_status status = lk_fail_server(&refused, NULL, reply->str, reply->len);
+  lk_status status = hear_refusal(conn, reply, &refused);
   if (strncmp(reply->str, "ERR max number of clients", 25) == 0) {
     lk_conn_unreachable(conn, refused.message); /* said before it reads anything; it may pass */
   } else if (conn->greeting == GREET_AUTH) {
@@ -101,7 +120,7 @@ static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
   } else if (conn->greeting == GREET_LIB_NAME || conn->greeting == GREET_LIB_VERSION) {
     atomic_store(conn->settings->informs, false); /* known from Redis 7.2 on; no more of it */
     return false;
-  } else if (status != LK_DENIED) {
+  } else if (status != LK_DENIED && !is_without_name(conn, reply)) {
     lk_fail(&conn->why, status, "the server refused the connection: %s", refused.message);
   } else {
     return false;

@@ -45,7 +45,7 @@ void fake_answer(fake *f, fake_command command, const char *bytes);
 
 /* Close every connection and refuse new ones until told otherwise. */
 void fake_refuse(fake *f, bool refuse);
-/* From now on the commands with this name are the test's, too. */
+/* From now on the commands with this name are the test's, too; "*": all. */
 void fake_leave(fake *f, const char *name);
 
 #endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hand-shake with servers that refuse a part of it, and what is repeated of what they say. */
+#include <stdio.h>
+#include <string.h>
+
+#include "fake.h"
+#include "kit.h"
+
+typedef struct fixture {
+  fake *server;
+  char url[96];
+  lk_client *client;
+  lk_status status;
+  lk_error error;
+  atomic_bool opened;
+} fixture;
+
+static fixture fix;
+
+static int setup(void **state) {
+  (void)state;
+  fix = (fixture){.server = fake_open()};
+  snprintf(fix.url, sizeof fix.url, "redis://me:secret@127.0.0.1%s",
+           strrchr(fake_url(fix.server), ':'));
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  lk_client_close(fix.client);
+  fake_close(fix.server);
+  return 0;
+}
+
+static void *open_it(void *unused) {
+  fix.status = lk_client_open(fix.url, NULL, &fix.client, &fix.error);
+  atomic_store(&fix.opened, true);
+  return unused;
+}
+
+/* Opens a client; the commands that the test has are answered in turn: those with that name so. */
+static lk_status open_where(const char *verb, const char *reply) {
+  pthread_t thread;
+  atomic_store(&fix.opened, false);
+  assert_int_equal(pthread_create(&thread, NULL, open_it, NULL), 0);
+  while (!atomic_load(&fix.opened)) {
+    if (fake_is_idle(fix.server)) {
+      kit_pause();
+      continue;
+    }
+    fake_command command = fake_take(fix.server);
+    bool refused = strcmp(command.argv->element[0]->str, verb) == 0;
+    fake_answer(fix.server, command, refused ? reply : "+OK\r\n");
+  }
+  pthread_join(thread, NULL);
+  return fix.status;
+}
+
+static void what_auth_was_called_with_is_not_repeated(void **state) {
+  (void)state;
+  static const struct {
+    const char *reply, *message;
+  } refusals[] = {
+      {"-ERR unknown command 'AUTH', with args beginning with: 'me' 'secret' \r\n",
+       "the server refused the credentials: ERR unknown command 'AUTH'"},
+      {"-ERR unknown command `AUTH`, with args beginning with: `me`, `secret`, \r\n",
+       "the server refused the credentials: ERR unknown command `AUTH`"},
+      {"-ERR nobody is called me with secret\r\n", "the server refused the credentials: ERR"},
+      {"-nobody is called me with secret\r\n",
+       "the server refused the credentials: it repeats the password"},
+      {"-WRONGPASS invalid username-password pair\r\n",
+       "the server refused the credentials: WRONGPASS invalid username-password pair"},
+  };
+  fake_leave(fix.server, "*");
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    assert_int_equal(open_where("AUTH", refusals[i].reply), LK_AUTH);
+    assert_string_equal(fix.error.message, refusals[i].message);
+  }
+}
+
+static void a_server_without_client_is_locked_on_nevertheless(void **state) {
+  (void)state;
+  fake_leave(fix.server, "CLIENT");
+  assert_int_equal(open_where("CLIENT", "-ERR unknown command 'CLIENT', with args beginning with: "
+                                        "'SETNAME' 'latchkey' \r\n"),
+                   LK_OK);
+}
+
+static void another_refusal_of_the_name_ends_it(void **state) {
+  (void)state;
+  fake_leave(fix.server, "CLIENT");
+  assert_int_equal(open_where("CLIENT", "-ERR not today\r\n"), LK_SERVER);
+  assert_string_equal(fix.error.message, "the server refused the connection: ERR not today");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(what_auth_was_called_with_is_not_repeated),
+      TEST(a_server_without_client_is_locked_on_nevertheless),
+      TEST(another_refusal_of_the_name_ends_it),
+  };
+  return cmocka_run_group_tests_name("greet_faults", tests, NULL, NULL);
+}
