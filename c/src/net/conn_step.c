@@ -22,9 +22,9 @@ void lk_conn_start(lk_conn *conn, int64_t now_us) {
 static const char *late_at(const lk_conn *conn) {
   if (conn->lookup) return "its name was not looked up before the connect deadline";
   if (conn->state == LK_CONN_CONNECTING) return "no connection before the connect deadline";
-  if (conn->tls) {
-    return "no answer before the connect deadline; if the server uses TLS, its URL begins "
-           "with rediss";
+  if (conn->tls && !conn->answered) {
+    return "no answer before the connect deadline (if it does not use TLS, its URL begins with "
+           "redis, not rediss)";
   }
   return "no answer to the hand-shake before the connect deadline";
 }

@@ -382,14 +382,14 @@ static void a_certificate_file_that_cannot_be_read_is_named(void **state) {
 static void a_server_that_wants_tls_is_suspected_of_it(void **state) {
   server *s = *state = server_start(&(server_options){.tls = true});
   assert_not_open(LK_UNREACHABLE, tcp(s, "redis", "", ""), NULL);
-  EXPECT_MESSAGE("rediss");
+  EXPECT_MESSAGE("(if it uses TLS, its URL begins with rediss)");
 }
 
 /* It waits for the end of a command, for ever: nothing tells it from a server that hangs. */
 static void a_plain_server_is_unreachable_when_tls_is_asked_for(void **state) {
   server *s = *state = server_start(NULL);
   assert_not_open(LK_UNREACHABLE, tcp(s, "rediss", "", "?connect=300ms"), NULL);
-  EXPECT_MESSAGE("TLS");
+  EXPECT_MESSAGE("(if it does not use TLS, its URL begins with redis, not rediss)");
 }
 
 static void a_client_certificate_is_shown_to_a_server_that_asks(void **state) {

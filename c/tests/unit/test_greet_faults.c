@@ -93,6 +93,25 @@ static void another_refusal_of_the_name_ends_it(void **state) {
   assert_string_equal(fix.error.message, "the server refused the connection: ERR not today");
 }
 
+/* The kind of server is named that the URL did not ask for. */
+static void a_server_that_says_nothing_may_speak_the_other_kind(void **state) {
+  (void)state;
+  static const struct {
+    const char *scheme, *hint;
+  } kinds[] = {
+      {"redis", "connect deadline (if it uses TLS, its URL begins with rediss)"},
+      {"rediss",
+       "connect deadline (if it does not use TLS, its URL begins with redis, not rediss)"},
+  };
+  fake_leave(fix.server, "*");
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    snprintf(fix.url, sizeof fix.url, "%s://127.0.0.1%s?connect=300ms", kinds[i].scheme,
+             strrchr(fake_url(fix.server), ':'));
+    EXPECT(LK_UNREACHABLE, lk_client_open(fix.url, NULL, &fix.client, &kit_error));
+    EXPECT_MESSAGE(kinds[i].hint);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -100,6 +119,7 @@ int main(void) {
       TEST(what_auth_was_called_with_is_not_repeated),
       TEST(a_server_without_client_is_locked_on_nevertheless),
       TEST(another_refusal_of_the_name_ends_it),
+      TEST(a_server_that_says_nothing_may_speak_the_other_kind),
   };
   return cmocka_run_group_tests_name("greet_faults", tests, NULL, NULL);
 }
