@@ -48,25 +48,46 @@ static void begin_address(lk_conn *conn, int64_t now_us) {
   memcpy(&conn->tried, to->ai_addr, conn->tried_len);
 }
 
-/* Try the addresses from conn->address on until one is under way. */
-static void try_addresses(lk_conn *conn, int64_t now_us) {
+/* It says more of this machine, without IPv6 for one, than of the server. */
+static bool is_out_of_reach(int failure) {
+  return failure == EADDRNOTAVAIL || failure == ENETUNREACH || failure == EAFNOSUPPORT;
+}
+
+/* Try the addresses from conn->address on until one is under way. said: *conn has the reason of one before them. */
+static void try_addresses(lk_conn *conn, bool said, int64_t now_us) {
   for (; conn->untried > 0; next_address(conn)) {
     const struct addrinfo *to = conn->address;
     begin_address(conn, now_us);
     int failure;
     conn->fd = lk_socket_connect(to->ai_addr, to->ai_addrlen, &failure);
     if (conn->fd >= 0) return;
-    lk_conn_unreachable(conn, strerror(failure));
+    if (!said || !is_out_of_reach(failure)) lk_conn_unreachable(conn, strerror(failure));
+    said = true;
   }
   lk_conn_drop_for(conn, now_us);
 }
 
+void lk_conn_pass_on(lk_conn *conn, int64_t now_us) {
+  struct addrinfo *next = conn->address;
+  int fd = -1, failure;
+  while (fd < 0 && conn->untried > 1) {
+    next = address_behind(conn, next);
+    conn->untried--;
+    fd = lk_socket_connect(next->ai_addr, next->ai_addrlen, &failure);
+  }
+  if (fd < 0) return;
+  lk_socket_close(conn->fd);
+  conn->fd = fd;
+  conn->address = next;
+  begin_address(conn, now_us);
+}
+
 /* The one that is tried came to nothing: *conn says why. */
-void lk_conn_next_address(lk_conn *conn, int64_t now_us) {
+static void try_next_address(lk_conn *conn, int64_t now_us) {
   lk_socket_close(conn->fd);
   conn->fd = -1;
   next_address(conn);
-  try_addresses(conn, now_us);
+  try_addresses(conn, true, now_us);
 }
 
 static void take_addresses(lk_conn *conn, int failed, int64_t now_us) {
@@ -76,7 +97,7 @@ static void take_addresses(lk_conn *conn, int failed, int64_t now_us) {
     return;
   }
   choose_first(conn);
-  try_addresses(conn, now_us);
+  try_addresses(conn, false, now_us);
 }
 
 void lk_conn_found(lk_conn *conn, int64_t now_us) {
@@ -126,5 +147,5 @@ void lk_conn_connected(lk_conn *conn, int64_t now_us) {
     return;
   }
   lk_conn_unreachable(conn, strerror(failed));
-  lk_conn_next_address(conn, now_us);
+  try_next_address(conn, now_us);
 }

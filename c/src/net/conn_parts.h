@@ -27,7 +27,8 @@ void lk_conn_connect_socket(lk_conn *conn, int64_t now_us);
 /* The lookup has something to say; the socket is connected, or is not. */
 void lk_conn_found(lk_conn *conn, int64_t now_us);
 void lk_conn_connected(lk_conn *conn, int64_t now_us);
-/* The address that is tried came to nothing: *conn says why. */
-void lk_conn_next_address(lk_conn *conn, int64_t now_us);
+/* The address that is tried has had its share of the time. The next that can be tried takes its place; where there is
+ * none, it has the rest. */
+void lk_conn_pass_on(lk_conn *conn, int64_t now_us);
 
 #endif

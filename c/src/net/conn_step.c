@@ -40,7 +40,7 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
       lk_conn_connected(conn, now_us);
     } else if (conn->address && conn->untried > 1 && !late && now_us >= conn->address_us) {
       lk_conn_unreachable(conn, late_at(conn));
-      lk_conn_next_address(conn, now_us);
+      lk_conn_pass_on(conn, now_us);
     }
     break;
   case LK_CONN_GREETING:

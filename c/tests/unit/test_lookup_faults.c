@@ -2,10 +2,13 @@
 /*
  * Names that are looked up for longer than anybody waits. The linker hands every getaddrinfo() to this
  * file: the name "slow" is looked up until the test lets go of it, and is then that of this machine. The
- * name "many" has several addresses; behind all but the last, nobody answers and nobody refuses.
+ * name "many" has several addresses; behind all but the last, nobody answers and nobody refuses. The last may be
+ * of a kind that this machine does not have.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,7 @@
 
 #include "fake.h"
 #include "kit.h"
+#include "net/conn.h"
 
 enum { CONNECT_MS = 300, COMMAND_MS = 300, LONG_MS = 4000, DEAF_MOST = 5 };
 
@@ -30,7 +34,7 @@ typedef struct fixture {
 } fixture;
 
 static fixture fix;
-static atomic_bool let_go, is_unknown;
+static atomic_bool let_go, is_unknown, is_foreign;
 static atomic_int lookups, under_way, deaf;
 
 int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
@@ -41,11 +45,13 @@ int __wrap_getaddrinfo(const char *node, const char *service, const struct addri
 static int many_addresses(const char *service, const struct addrinfo *hints,
                           struct addrinfo **out) {
   int failed = 0;
-  for (int i = 0; i <= atomic_load(&deaf) && !failed; i++) {
+  for (int i = 0; i <= atomic_load(&deaf); i++) {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.%d", i < atomic_load(&deaf) ? i + 2 : 1);
     failed = __real_getaddrinfo(address, service, hints, out);
-    if (!failed) out = &(*out)->ai_next;
+    if (failed) break;
+    if (i == atomic_load(&deaf) && atomic_load(&is_foreign)) (*out)->ai_addr->sa_family = AF_MAX;
+    out = &(*out)->ai_next;
   }
   return failed;
 }
@@ -82,6 +88,7 @@ static int setup(void **state) {
   (void)state;
   atomic_store(&let_go, false);
   atomic_store(&is_unknown, false);
+  atomic_store(&is_foreign, false);
   atomic_store(&lookups, 0);
   atomic_store(&deaf, 0);
   fix.server = fake_open();
@@ -189,6 +196,47 @@ static void a_name_that_nobody_knows_is_said_to_be_that(void **state) {
   EXPECT_MESSAGE(gai_strerror(EAI_NONAME));
 }
 
+static void what_this_machine_lacks_is_no_reason_beside_another(void **state) {
+  (void)state;
+  atomic_store(&is_foreign, true);
+  atomic_store(&deaf, 1); /* nobody listens there */
+  leave();
+  snprintf(fix.url, sizeof fix.url, "redis://many%s", strrchr(fake_url(fix.server), ':'));
+  enter();
+  try_once();
+  atomic_store(&deaf, 0);
+  EXPECT_MESSAGE(strerror(ECONNREFUSED));
+}
+
+/* The time is what the connection is told. */
+static void what_this_machine_lacks_takes_no_time_from_others(void **state) {
+  (void)state;
+  lk_conn conn;
+  lk_conn_settings settings = {.connect_us = CONNECT_MS * 1000};
+  lk_target target = {.settings = &settings};
+  char host[] = "many";
+  const int port = atoi(strrchr(fake_url(fix.server), ':') + 1);
+  const lk_site site = {.host = host, .port = port, .name = host};
+  make_deaf(fix.deaf[0], 1);
+  atomic_store(&deaf, 1);
+  atomic_store(&is_foreign, true);
+  atomic_init(&target.site, &site);
+  lk_conn_init(&conn, &target, &lk_limits_of_calls);
+  lk_conn_start(&conn, 0);
+  struct pollfd found = {.fd = conn.fd, .events = POLLIN};
+  assert_int_equal(poll(&found, 1, 10000), 1);
+  lk_conn_step(&conn, POLLIN, 0);
+  assert_in_range(lk_conn_timer(&conn), 1, conn.deadline_us - 1);
+  lk_conn_step(&conn, 0, lk_conn_timer(&conn));
+  assert_int_equal(conn.state, LK_CONN_CONNECTING);
+  assert_int_equal(lk_conn_timer(&conn), conn.deadline_us);
+  lk_conn_step(&conn, 0, conn.deadline_us);
+  assert_int_equal(conn.state, LK_CONN_DOWN);
+  assert_string_equal(conn.why.message,
+                      "no connection to many: no connection before the connect deadline");
+  lk_conn_close(&conn);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -199,6 +247,8 @@ int main(void) {
       TEST(an_address_that_swallows_everything_leaves_time_for_the_next),
       TEST(an_attempt_goes_on_where_the_last_one_ended),
       TEST(a_name_that_nobody_knows_is_said_to_be_that),
+      TEST(what_this_machine_lacks_is_no_reason_beside_another),
+      TEST(what_this_machine_lacks_takes_no_time_from_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
