@@ -130,6 +130,12 @@ void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *m
   lk_conn_drop_for(conn, now_us);
 }
 
+void lk_conn_refuse(lk_conn *conn, int64_t now_us, lk_status status, const char *message) {
+  if (now_us - conn->up_us > BACKOFF_LAST_US) conn->refusals = 0;
+  conn->failures = conn->refusals++;
+  lk_conn_drop(conn, now_us, status, message);
+}
+
 bool lk_conn_is_astray(const lk_conn *conn) {
   return conn->site != atomic_load(&conn->target->site);
 }
@@ -140,7 +146,7 @@ void lk_conn_come_back(lk_conn *conn, int64_t now_us) {
           conn->site ? conn->site->name : "where it was");
   lk_conn_close(conn);
   conn->site = atomic_load(&conn->target->site);
-  conn->failures = 0;
+  conn->failures = conn->refusals = 0;
   conn->retry_us = now_us;
 }
 

@@ -103,6 +103,8 @@ typedef struct lk_conn {
   int64_t deadline_us; /* of the connect with its hand-shake */
   int64_t retry_us;    /* when to try again, while down */
   unsigned failures;   /* in a row */
+  unsigned refusals;   /* in a row: given up for what it answered, soon after it was up */
+  int64_t up_us;       /* since then, or then at last */
   int64_t lost_us;     /* when it was lost, the last time that it had been up; 0: it never was */
   bool answered;       /* a reply has come on this connection */
   bool refused;        /* it could not be made, at the last attempt */
@@ -125,6 +127,8 @@ bool lk_conn_is_astray(const lk_conn *conn);
 void lk_conn_come_back(lk_conn *conn, int64_t now_us);
 /* Give the connection up; it may be started again after a back-off. */
 void lk_conn_drop(lk_conn *conn, int64_t now_us, lk_status status, const char *message);
+/* The same for what it answered: though it answers, the back-off doubles while that goes on. */
+void lk_conn_refuse(lk_conn *conn, int64_t now_us, lk_status status, const char *message);
 
 /* Another than its owner is about to poll conn->fd, and has done so. In between it stays open, though the
  * connection may be given up: its number would be another file's, perhaps of the application's. */

@@ -154,6 +154,7 @@ void lk_conn_hear_greetings(lk_conn *conn, int64_t now_us) {
     conn->greeting = next_greeting(conn, conn->greeting + 1);
     if (conn->greeting == GREET_DONE) {
       conn->state = LK_CONN_UP;
+      conn->up_us = now_us;
       conn->refused = false;
       conn->tried_well = true;
       if (conn->settings->connections) lk_count_up(conn->settings->connections);

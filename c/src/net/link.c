@@ -82,7 +82,7 @@ static void link_refuse(lk_link *link, lk_channel *channel, const redisReply *re
     return;
   }
   if (lk_status_is_retriable((int)status)) {
-    lk_conn_drop(&link->conn, lk_clock_us(), status, why.message);
+    lk_conn_refuse(&link->conn, lk_clock_us(), status, why.message);
     return;
   }
   lk_fail(&channel->why, status, "channel %s: %s", channel->name, why.message);

@@ -150,7 +150,9 @@ static void drop_distrusted(lk_pipe *pipe, bool was_up, int64_t now_us) LK_REQUI
   bool stands = pipe->conn.state == LK_CONN_UP && was_up;
   if (pipe->distrusted && stands && asked) return;
   if (pipe->distrusted && stands) {
-    lk_conn_drop(&pipe->conn, now_us, LK_READONLY, "the master has become a replica");
+    const bool seeks = pipe->conn.target->only_master; /* who may not ask for ROLE finds it again */
+    (seeks ? lk_conn_refuse : lk_conn_drop)(&pipe->conn, now_us, LK_READONLY,
+                                            "the master has become a replica");
     salvage(pipe, now_us);
   }
   pipe->distrusted = false;

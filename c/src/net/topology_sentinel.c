@@ -103,8 +103,8 @@ static void sentinel_fail(informant *a) {
   lk_cond_broadcast(&a->of->moved);
 }
 
-static void sentinel_give_up(informant *a, int64_t now_us, lk_status status, const char *why) {
-  lk_conn_drop(&a->conn, now_us, status, why);
+static void sentinel_refuse(informant *a, int64_t now_us, lk_status status, const char *why) {
+  lk_conn_refuse(&a->conn, now_us, status, why);
   sentinel_fail(a);
 }
 
@@ -171,12 +171,12 @@ static void sentinel_take(informant *a, const redisReply *reply, int64_t now_us)
   char said[320];
   if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ERR No such master", 18) == 0) {
     snprintf(said, sizeof said, "the sentinel has no master named %.200s", master_name(a->of));
-    sentinel_give_up(a, now_us, LK_SERVER, said);
+    sentinel_refuse(a, now_us, LK_SERVER, said);
   } else if (reply->type == REDIS_REPLY_ERROR) {
     lk_error why;
     lk_status status = lk_fail_server(&why, NULL, reply->str, reply->len);
     snprintf(said, sizeof said, "the sentinel says: %.280s", why.message);
-    sentinel_give_up(a, now_us, status, said);
+    sentinel_refuse(a, now_us, status, said);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
     take_place(a, reply);
   } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 3) {
@@ -232,7 +232,8 @@ static void sentinel_watched_done(lk_watched *watched, const lk_wish *wish, shor
   if (conn->state == LK_CONN_DOWN && !was_down) {
     sentinel_fail(a);
   } else if (conn->state == LK_CONN_UP && late) {
-    sentinel_give_up(a, now_us, LK_UNREACHABLE, "the sentinel did not answer in time");
+    lk_conn_drop(conn, now_us, LK_UNREACHABLE, "the sentinel did not answer in time");
+    sentinel_fail(a);
   }
   lk_mutex_unlock(&a->of->mutex);
 }
