@@ -367,6 +367,14 @@ static bool leaves_second(lk_hop *hop, const lk_answer *answer) {
   return leaves;
 }
 
+void lk_answer_astray(lk_answer *answer, lk_status status, const char *why) {
+  freeReplyObject(answer->reply);
+  answer->reply = NULL;
+  answer->status = status;
+  answer->copies--;
+  snprintf(answer->why, sizeof answer->why, "%s", why);
+}
+
 bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop,
                      int64_t deadline_us) {
   bool replied = answer->status == LK_OK;
@@ -381,13 +389,10 @@ bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk
   bool astray = replied && (strncmp(answer->reply->str, "MOVED ", 6) == 0 ||
                             strncmp(answer->reply->str, "ASK ", 4) == 0);
   if (!astray) return false;
-  freeReplyObject(answer->reply);
-  answer->reply = NULL;
-  answer->status = LK_CLUSTERDOWN;
-  answer->copies--;
-  snprintf(answer->why, sizeof answer->why, "%s",
-           late ? "the slot has moved, and there was no time to ask its new server"
-                : "the servers redirect the call to each other; compare CLUSTER NODES of each");
+  lk_answer_astray(
+      answer, LK_CLUSTERDOWN,
+      late ? "the slot has moved, and there was no time to ask its new server"
+           : "the servers redirect the call to each other; compare CLUSTER NODES of each");
   return false;
 }
 

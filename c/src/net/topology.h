@@ -74,6 +74,8 @@ bool lk_node_serve(lk_node *node);
 lk_pipe *lk_node_pipe_of(lk_node *node, const lk_bytes *key);
 /* Of those that are there. */
 void lk_node_each_pipe(lk_node *node, void (*act)(lk_pipe *pipe));
+/* The call was not run, and nobody is left to ask: `why` takes the place of the reply. */
+void lk_answer_astray(lk_answer *answer, lk_status status, const char *why);
 /* The masters are others, or elsewhere. */
 void lk_route_changed(lk_route *route);
 

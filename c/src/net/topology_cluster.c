@@ -316,13 +316,31 @@ static lk_node *move(lk_route *route, const lk_node *by, const char *text) {
 
 static void cluster_moved(lk_route *route, lk_node *by, const char *text) { move(route, by, text); }
 
+/* A MOVED or an ASK whose server cannot be asked. */
+static void say_what_lacks(lk_cluster *c, lk_answer *answer) {
+  char host[256], why[sizeof answer->why];
+  unsigned slot;
+  int port;
+  if (!lk_map_read_hop(answer->reply->str, &slot, host, sizeof host, &port)) {
+    snprintf(why, sizeof why, "the server names no address of the slot's server: %.200s",
+             answer->reply->str);
+    lk_disarm(why);
+  } else {
+    bool full = lk_route_count(&c->route) == LK_NODES_MAX;
+    snprintf(why, sizeof why, "no %s for a connection to the slot's server %.200s:%d",
+             full ? "room beside so many servers" : "memory or descriptors", host, port);
+  }
+  lk_answer_astray(answer, LK_CLUSTERDOWN, why);
+}
+
 static bool cluster_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk_hop *hop) {
   static const char *const doubtful[] = {"CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY"};
   lk_node *node = NULL;
-  bool asking = false;
+  bool asking = false, moved = false;
   if (answer->elsewhere) {
     node = cluster_node_of(route, key);
   } else if (strncmp(answer->reply->str, "MOVED ", 6) == 0) {
+    moved = true;
     node = move(route, hop->node, answer->reply->str);
   } else if (strncmp(answer->reply->str, "ASK ", 4) == 0) {
     unsigned slot;
@@ -333,6 +351,7 @@ static bool cluster_follow(lk_route *route, const lk_bytes *key, lk_answer *answ
       if (strncmp(answer->reply->str, doubtful[i], strlen(doubtful[i])) == 0) cluster_doubt(route);
     }
   }
+  if (!node && (moved || asking)) say_what_lacks(cluster_of(route), answer);
   if (!node) return false;
   *hop = (lk_hop){.pipe = lk_node_pipe_of(node, key), .asking = asking, .node = node};
   return true;

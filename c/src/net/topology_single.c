@@ -22,13 +22,9 @@ enum { ANEW_US = 1000 * 1000 };
 
 /* A cluster's node that was taken for a server of its own. */
 static void name_cluster(lk_answer *answer) {
-  freeReplyObject(answer->reply);
-  answer->reply = NULL;
-  answer->status = LK_SERVER;
-  answer->copies--;
   snprintf(answer->code, sizeof answer->code, "MOVED");
-  snprintf(answer->why, sizeof answer->why,
-           "this server is a node of a cluster: its URL is redis-cluster://host:port");
+  lk_answer_astray(answer, LK_SERVER,
+                   "this server is a node of a cluster: its URL is redis-cluster://host:port");
 }
 
 /* After a fail-over a provider's name leads to the new master, but the old one still answers on its connections. What

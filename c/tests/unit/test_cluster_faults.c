@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <latchkey/counters.h>
 
@@ -520,6 +522,45 @@ static void an_error_of_a_later_copy_leaves_the_first_in_doubt(void **state) {
   assert_int_equal(e.status, LK_UNSURE);
 }
 
+/* The answer to a call that is sent on to where nobody can be asked. */
+static void expect_nowhere(const char *reply, const char *why) {
+  lk_caller *task = kit_caller(fix.client);
+  kit_begin_acquire(&fix.job, fix.lock, task, 0);
+  fake_answer(fix.server, take_call(), reply);
+  EXPECT(LK_CLUSTERDOWN, kit_end(&fix.job));
+  EXPECT_MESSAGE(why);
+  lk_caller_free(task);
+}
+
+static void a_redirection_without_an_address_passes(void **state) {
+  (void)state;
+  expect_nowhere("-MOVED 3999 127.0.0.1:0\r\n",
+                 "names no address of the slot's server: MOVED 3999");
+  expect_nowhere("-ASK 3999 127.0.0.1:0\r\n", "names no address of the slot's server: ASK 3999");
+}
+
+/* The least number that a descriptor could have is above the limit. */
+static void forbid_descriptors(struct rlimit *before) {
+  int next = dup(0);
+  assert_true(next >= 0);
+  close(next);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+  const struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = before->rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+static void a_redirection_passes_that_no_descriptor_is_left_for(void **state) {
+  (void)state;
+  struct rlimit before;
+  use_lock();
+  forbid_descriptors(&before);
+  expect_nowhere("-MOVED 3999 127.1.1.1:7\r\n",
+                 "no memory or descriptors for a connection to the slot's server 127.1.1.1:7");
+  expect_nowhere("-ASK 3999 127.1.1.2:7\r\n",
+                 "no memory or descriptors for a connection to the slot's server 127.1.1.2:7");
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -539,6 +580,8 @@ int main(void) {
       TEST(what_left_the_cluster_is_forgotten_after_a_while),
       TEST(a_copy_without_a_reply_stays_in_doubt_when_the_slot_has_moved),
       TEST(an_error_of_a_later_copy_leaves_the_first_in_doubt),
+      TEST(a_redirection_without_an_address_passes),
+      TEST(a_redirection_passes_that_no_descriptor_is_left_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
