@@ -9,6 +9,8 @@
 
 /* An answer that an attempt did not live to see serves a later one, for so long. */
 enum { LOOKUP_COUNTS_US = 30 * 1000 * 1000 };
+/* Where a server does not accept as fast as others connect, the system says so at once, and tells nobody later. */
+enum { FULL_PAUSE_US = 5 * 1000 };
 /* Of a name's addresses so many at least are tried in one attempt, or all; the next goes on behind them. */
 enum { ADDRESSES_AT_ONCE = 4 };
 
@@ -132,6 +134,8 @@ void lk_conn_connect_socket(lk_conn *conn, int64_t now_us) {
   conn->fd = lk_socket_connect_path(conn->site->path, &failure);
   if (conn->fd >= 0) {
     lk_conn_greet(conn, now_us);
+  } else if (failure == EAGAIN) {
+    conn->address_us = now_us + FULL_PAUSE_US;
   } else if (failure == ENAMETOOLONG) {
     lk_conn_drop(conn, now_us, LK_URL, "the path of the socket is too long");
   } else {

@@ -24,6 +24,10 @@ void lk_conn_hear_greetings(lk_conn *conn, int64_t now_us);
 /* conn_connect.c. To a name, or to a socket of this machine. */
 void lk_conn_connect_host(lk_conn *conn, int64_t now_us);
 void lk_conn_connect_socket(lk_conn *conn, int64_t now_us);
+/* The socket's queue is full: it is tried again at conn->address_us. */
+static inline bool lk_conn_is_queueing(const lk_conn *conn) {
+  return conn->state == LK_CONN_CONNECTING && conn->fd < 0;
+}
 /* The lookup has something to say; the socket is connected, or is not. */
 void lk_conn_found(lk_conn *conn, int64_t now_us);
 void lk_conn_connected(lk_conn *conn, int64_t now_us);

@@ -20,6 +20,7 @@ void lk_conn_start(lk_conn *conn, int64_t now_us) {
 }
 
 static const char *late_at(const lk_conn *conn) {
+  if (lk_conn_is_queueing(conn)) return "the server's queue of connections is full";
   if (conn->lookup) return "its name was not looked up before the connect deadline";
   if (conn->state == LK_CONN_CONNECTING) return "no connection before the connect deadline";
   if (conn->tls && !conn->answered) {
@@ -38,6 +39,8 @@ void lk_conn_step(lk_conn *conn, short revents, int64_t now_us) {
       lk_conn_found(conn, now_us);
     } else if (revents) {
       lk_conn_connected(conn, now_us);
+    } else if (lk_conn_is_queueing(conn) && !late && now_us >= conn->address_us) {
+      lk_conn_connect_socket(conn, now_us);
     } else if (conn->address && conn->untried > 1 && !late && now_us >= conn->address_us) {
       lk_conn_unreachable(conn, late_at(conn));
       lk_conn_pass_on(conn, now_us);
@@ -68,5 +71,6 @@ int64_t lk_conn_timer(const lk_conn *conn) {
   if (conn->state == LK_CONN_UP) return INT64_MAX;
   if (conn->state == LK_CONN_DOWN) return conn->retry_us;
   bool others = conn->address && conn->untried > 1 && conn->address_us < conn->deadline_us;
+  if (lk_conn_is_queueing(conn)) others = conn->address_us < conn->deadline_us;
   return others ? conn->address_us : conn->deadline_us;
 }

@@ -2,11 +2,14 @@
 /* Sockets, where the system does what nobody expects. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "kit.h"
+#include "net/conn.h"
 #include "os/socket.h"
 
 static int listen_somewhere(struct sockaddr_in *at, bool listens) {
@@ -49,10 +52,71 @@ static void a_connection_to_itself_is_refused(void **state) {
   close(again);
 }
 
+typedef struct queue {
+  char folder[32], path[64];
+  int listener;
+  int waits; /* fills it */
+} queue;
+
+static queue full_queue(void) {
+  queue q = {.folder = "/tmp/latchkey-queue-XXXXXX"};
+  struct sockaddr_un at = {.sun_family = AF_UNIX};
+  int failure = 0;
+  assert_non_null(mkdtemp(q.folder));
+  snprintf(q.path, sizeof q.path, "%s/sock", q.folder);
+  strcpy(at.sun_path, q.path);
+  q.listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(bind(q.listener, (struct sockaddr *)&at, sizeof at), 0);
+  assert_int_equal(listen(q.listener, 0), 0);
+  q.waits = lk_socket_connect_path(q.path, &failure);
+  assert_true(q.waits >= 0);
+  return q;
+}
+
+static void empty_queue(queue *q) {
+  close(accept(q->listener, NULL, NULL));
+  close(q->waits);
+}
+
+/* The time is what the connection is told. */
+static void a_full_queue_is_waited_for_until_the_connect_deadline(void **state) {
+  (void)state;
+  queue q = full_queue();
+  char name[] = "latchkey";
+  lk_conn conn;
+  lk_conn_settings settings = {.connect_us = 100 * 1000, .name = name};
+  lk_target target = {.settings = &settings};
+  const lk_site site = {.path = q.path, .name = q.path};
+  atomic_init(&target.site, &site);
+  lk_conn_init(&conn, &target, &lk_limits_of_calls);
+
+  lk_conn_start(&conn, 0);
+  for (int i = 0; i < 10; i++) {
+    assert_int_equal(conn.state, LK_CONN_CONNECTING);
+    assert_in_range(lk_conn_timer(&conn), 1, conn.deadline_us - 1);
+    lk_conn_step(&conn, 0, lk_conn_timer(&conn));
+  }
+  lk_conn_step(&conn, 0, conn.deadline_us);
+  assert_int_equal(conn.state, LK_CONN_DOWN);
+  assert_int_equal(conn.why.status, LK_UNREACHABLE);
+  assert_non_null(strstr(conn.why.message, "the server's queue of connections is full"));
+
+  lk_conn_start(&conn, 0);
+  empty_queue(&q);
+  lk_conn_step(&conn, 0, lk_conn_timer(&conn));
+  assert_int_equal(conn.state, LK_CONN_GREETING);
+
+  lk_conn_close(&conn);
+  close(q.listener);
+  unlink(q.path);
+  rmdir(q.folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_to_another_is_one),
       cmocka_unit_test(a_connection_to_itself_is_refused),
+      cmocka_unit_test(a_full_queue_is_waited_for_until_the_connect_deadline),
   };
   return cmocka_run_group_tests_name("socket", tests, NULL, NULL);
 }
