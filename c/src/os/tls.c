@@ -120,7 +120,8 @@ lk_status lk_tls_new(const lk_url *url, lk_tls **out, lk_error *error) {
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
   ERR_clear_error();
   tls->context = SSL_CTX_new(TLS_client_method());
-  tls->socket = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "latchkey socket");
+  /* Without a number of its own, of which a process has some hundred. */
+  tls->socket = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "latchkey socket");
   if (!tls->context || !tls->socket) {
     lk_tls_free(tls);
     return lk_fail(error, LK_NOMEM, "out of memory");

@@ -2,6 +2,7 @@
 /* Sockets, where the system does what nobody expects. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <openssl/bio.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "kit.h"
 #include "net/conn.h"
 #include "os/socket.h"
+#include "os/tls.h"
 
 static int listen_somewhere(struct sockaddr_in *at, bool listens) {
   socklen_t size = sizeof *at;
@@ -112,11 +114,25 @@ static void a_full_queue_is_waited_for_until_the_connect_deadline(void **state) 
   rmdir(q.folder);
 }
 
+/* There are some hundred, and the program may want some itself. */
+static void clients_take_no_numbers_from_the_process(void **state) {
+  (void)state;
+  const lk_url url = {.tls = true};
+  int before = BIO_get_new_index();
+  for (int i = 0; i < 3; i++) {
+    lk_tls *tls = NULL;
+    assert_int_equal(lk_tls_new(&url, &tls, NULL), LK_OK);
+    lk_tls_free(tls);
+  }
+  assert_int_equal(BIO_get_new_index(), before + 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_to_another_is_one),
       cmocka_unit_test(a_connection_to_itself_is_refused),
       cmocka_unit_test(a_full_queue_is_waited_for_until_the_connect_deadline),
+      cmocka_unit_test(clients_take_no_numbers_from_the_process),
   };
   return cmocka_run_group_tests_name("socket", tests, NULL, NULL);
 }
