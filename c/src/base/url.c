@@ -72,7 +72,7 @@ static lk_status decode(span s, const char *part, char **out, lk_error *error) {
 
 static lk_status parse_integer(span s, int min, int max, const char *part, int *out,
                                lk_error *error) {
-  long value = 0;
+  int64_t value = 0;
   bool good = s.len > 0;
   for (size_t i = 0; good && i < s.len; i++) {
     good = s.at[i] >= '0' && s.at[i] <= '9' && value <= max;

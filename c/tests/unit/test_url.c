@@ -172,6 +172,7 @@ static void each_mistake_names_its_part(void **state) {
       {"redis://h/-1", "database"},
       {"redis://h/1/", "database"},
       {"redis://h/2147483648", "database"},
+      {"redis://h/4294967297", "database"}, /* 1 in 32 bits */
       {"unix://", "path"},
       {"unix:///", "path"},
       {"unix://run/s", "path"},
