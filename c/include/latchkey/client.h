@@ -143,8 +143,10 @@ LK_API lk_status lk_client_open(const char *url, const lk_client_options *option
 LK_API void lk_client_close(lk_client *client);
 
 /**
- * The folder of the server that `local:` means: $LATCHKEY_LOCAL_DIR, else $XDG_RUNTIME_DIR/latchkey,
- * else a folder per user in the temporary directory. It is made when it is missing; no server starts.
+ * The folder of the server that `local:` means: $LATCHKEY_LOCAL_DIR, else /run/user/<user>/latchkey where the
+ * system has made that user's, else $XDG_RUNTIME_DIR/latchkey, else a folder per user in the temporary directory.
+ * Without $LATCHKEY_LOCAL_DIR it is another of these where a server runs already. It is made when it is missing; no
+ * server starts.
  *
  * @param buffer  takes the path, NUL-terminated
  * @param size    of the buffer

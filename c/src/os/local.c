@@ -46,19 +46,59 @@ static lk_status check_dir(const char *dir, lk_error *error) {
   return LK_OK;
 }
 
-lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
-  const char *given = secure_getenv("LATCHKEY_LOCAL_DIR");
+/* Where the system keeps what is a user's own, while a session of that user lasts. */
+static bool has_runtime_folder(const char *users) {
+  char path[PATH_SIZE];
+  struct stat info;
+  int length = snprintf(path, sizeof path, "%s/%lu", users, (unsigned long)geteuid());
+  if (length < 0 || (size_t)length >= sizeof path || lstat(path, &info) != 0) return false;
+  return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && !(info.st_mode & 022);
+}
+
+enum { FOLDER_RUNTIME, FOLDER_XDG, FOLDER_TMPDIR, FOLDER_TEMPORARY, FOLDERS };
+
+/* The first that there is counts. false: there is none of this kind. */
+static bool folder_of(int kind, const lk_local_roots *roots, char path[PATH_SIZE]) {
   const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
   const char *temporary = secure_getenv("TMPDIR");
-  int length;
-  if (given && *given)
-    length = snprintf(buffer, size, "%s", given);
-  else if (runtime && *runtime == '/')
-    length = snprintf(buffer, size, "%s/latchkey", runtime);
-  else
-    length =
-        snprintf(buffer, size, "%s/latchkey-%lu",
-                 temporary && *temporary == '/' ? temporary : "/tmp", (unsigned long)geteuid());
+  const unsigned long user = (unsigned long)geteuid();
+  int length = 0;
+  if (kind == FOLDER_RUNTIME && has_runtime_folder(roots->users))
+    length = snprintf(path, PATH_SIZE, "%s/%lu/latchkey", roots->users, user);
+  else if (kind == FOLDER_XDG && runtime && *runtime == '/')
+    length = snprintf(path, PATH_SIZE, "%s/latchkey", runtime);
+  else if (kind == FOLDER_TMPDIR && temporary && *temporary == '/')
+    length = snprintf(path, PATH_SIZE, "%s/latchkey-%lu", temporary, user);
+  else if (kind == FOLDER_TEMPORARY)
+    length = snprintf(path, PATH_SIZE, "%s/latchkey-%lu", roots->temporary, user);
+  return length > 0 && length < PATH_SIZE;
+}
+
+/* A server runs there, or is being started: it keeps the lock. */
+static bool is_lived_in(const char *dir) {
+  char path[PATH_SIZE + 16];
+  if (check_dir(dir, NULL) != LK_OK) return false;
+  snprintf(path, sizeof path, "%s/lock", dir);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  bool taken = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (fd >= 0) close(fd);
+  return taken;
+}
+
+/* Sessions, cron and su differ in their environment: a server that one of them has started serves all. */
+static void choose_folder(const lk_local_roots *roots, char path[PATH_SIZE]) {
+  for (int kind = 0; kind < FOLDERS; kind++)
+    if (folder_of(kind, roots, path) && is_lived_in(path)) return;
+  for (int kind = 0; kind < FOLDERS; kind++)
+    if (folder_of(kind, roots, path)) return;
+}
+
+lk_status lk_local_dir_in(const lk_local_roots *roots, char *buffer, size_t size, lk_error *error) {
+  const char *given = secure_getenv("LATCHKEY_LOCAL_DIR");
+  char chosen[PATH_SIZE];
+  bool is_given = given && *given;
+  if (!is_given) choose_folder(roots, chosen);
+  int length = snprintf(buffer, size, "%s", is_given ? given : chosen);
   if (length < 0 || (size_t)length >= size)
     return lk_fail(error, LK_INVALID, "the buffer is too small for the folder's name");
   if (*buffer != '/')
@@ -67,6 +107,11 @@ lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
     return lk_fail(error, LK_LOCAL, "%s cannot be made: %s", buffer, strerror(errno));
   lk_status status = check_dir(buffer, error);
   return status == LK_OK ? lk_succeed(error) : status;
+}
+
+lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {
+  static const lk_local_roots system = {.users = "/run/user", .temporary = "/tmp"};
+  return lk_local_dir_in(&system, buffer, size, error);
 }
 
 typedef enum presence { PRESENCE_NONE, PRESENCE_LOADS, PRESENCE_READY } presence;

@@ -70,10 +70,18 @@ static int close_root(void **state) {
   return system(command);
 }
 
+/* With these in the place of /run/user and /tmp. */
+static lk_status dir_in_root(char *buffer, size_t size, lk_error *error) {
+  char users[80], temporary[80];
+  path_in(root, "users", users, sizeof users);
+  path_in(root, "tmp", temporary, sizeof temporary);
+  return lk_local_dir_in(&(lk_local_roots){users, temporary}, buffer, size, error);
+}
+
 static void assert_dir(const char *expected) {
   char buffer[256];
   lk_error error;
-  if (lk_local_dir(buffer, sizeof buffer, &error) != LK_OK) fail_msg("%s", error.message);
+  if (dir_in_root(buffer, sizeof buffer, &error) != LK_OK) fail_msg("%s", error.message);
   assert_string_equal(buffer, expected);
   struct stat info;
   assert_int_equal(stat(buffer, &info), 0);
@@ -158,27 +166,62 @@ static void the_folder_comes_from_the_first_variable_that_is_set(void **state) {
 /* What is empty or relative counts as not set. */
 static void a_variable_without_an_absolute_path_is_passed_over(void **state) {
   (void)state;
-  char temporary[120], shared[64], buffer[256];
+  char temporary[120], shared[120];
   snprintf(temporary, sizeof temporary, "%s/latchkey-%lu", root, (unsigned long)geteuid());
   setenv("LATCHKEY_LOCAL_DIR", "", 1);
   setenv("XDG_RUNTIME_DIR", "relative", 1);
   setenv("TMPDIR", root, 1);
   assert_dir(temporary);
-  snprintf(shared, sizeof shared, "/tmp/latchkey-%lu", (unsigned long)geteuid());
-  struct stat info;
-  const bool was_there = lstat(shared, &info) == 0;
-  static const char *const others[] = {"relative", NULL};
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    if (others[i]) {
-      setenv("TMPDIR", others[i], 1);
-    } else {
-      unsetenv("TMPDIR");
-    }
-    lk_local_dir(buffer, sizeof buffer,
-                 NULL); /* it is everybody's folder: what is there may be refused */
-    assert_string_equal(buffer, shared);
-  }
-  if (!was_there) rmdir(shared);
+  path_in(root, "tmp", shared, sizeof shared);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  snprintf(shared, sizeof shared, "%s/tmp/latchkey-%lu", root, (unsigned long)geteuid());
+  setenv("TMPDIR", "relative", 1);
+  assert_dir(shared);
+  unsetenv("TMPDIR");
+  assert_dir(shared);
+}
+
+/* /run/user/UID, which the system makes for this user. */
+static void make_runtime(char *buffer, size_t size) {
+  path_in(root, "users", buffer, size);
+  assert_int_equal(mkdir(buffer, 0700), 0);
+  snprintf(buffer, size, "%s/users/%lu", root, (unsigned long)geteuid());
+  assert_int_equal(mkdir(buffer, 0700), 0);
+}
+
+static void what_the_system_made_for_the_user_comes_before_the_environment(void **state) {
+  (void)state;
+  char made[120], own[140], runtime[120];
+  path_in(root, "latchkey", runtime, sizeof runtime);
+  make_runtime(made, sizeof made);
+  path_in(made, "latchkey", own, sizeof own);
+  unsetenv("LATCHKEY_LOCAL_DIR");
+  assert_dir(own);
+  setenv("XDG_RUNTIME_DIR", root, 1);
+  assert_dir(own);
+  assert_int_equal(chmod(made, 0777), 0); /* anybody may put something there */
+  assert_dir(runtime);
+}
+
+/* cron and su start it without what a login sets, or before it. */
+static void a_server_that_runs_in_another_of_the_folders_is_used(void **state) {
+  (void)state;
+  char made[120], own[140];
+  path_in(root, "latchkey", dir, sizeof dir);
+  setenv("LATCHKEY_LOCAL_DIR", dir, 1);
+  start();
+  make_runtime(made, sizeof made);
+  path_in(made, "latchkey", own, sizeof own);
+  unsetenv("LATCHKEY_LOCAL_DIR");
+  setenv("XDG_RUNTIME_DIR", root, 1);
+  assert_dir(dir);
+  stop_server();
+  char buffer[256];
+  int64_t until_ms = lk_clock_ms() + DEADLINE_MS;
+  do { /* until it has ended */
+    assert_int_equal(dir_in_root(buffer, sizeof buffer, NULL), LK_OK);
+  } while (strcmp(buffer, dir) == 0 && lk_clock_ms() < until_ms);
+  assert_dir(own);
 }
 
 static void a_folder_that_others_can_reach_is_refused(void **state) {
@@ -528,6 +571,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_folder_comes_from_the_first_variable_that_is_set),
       TEST(a_variable_without_an_absolute_path_is_passed_over),
+      TEST(what_the_system_made_for_the_user_comes_before_the_environment),
+      TEST(a_server_that_runs_in_another_of_the_folders_is_used),
       TEST(a_folder_that_others_can_reach_is_refused),
       TEST(a_symbolic_link_is_refused),
       TEST(a_folder_of_another_user_is_refused),
