@@ -60,8 +60,8 @@ static void those_in_the_line_of_a_fair_lock_are_counted(void **state) {
   for (int i = 0; i < WAITERS; i++) {
     tasks[i] = kit_caller(client);
     kit_begin_acquire(&jobs[i], lock, tasks[i], LK_FOREVER);
+    UNTIL(lk_who(client, LK_FAIR, "line", &found, &kit_error) == LK_OK && found.waiting == i + 1);
   }
-  UNTIL(lk_who(client, LK_FAIR, "line", &found, &kit_error) == LK_OK && found.waiting == WAITERS);
   assert_string_equal(lk_client_name(client), found.client);
   EXPECT(LK_OK, lk_lock_release(lock, NULL, &kit_error));
   for (int i = 0; i < WAITERS; i++) {
