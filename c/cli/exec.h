@@ -325,8 +325,10 @@ typedef struct exec_outcome {
   size_t unended_count;
 } exec_outcome;
 
+/* Which of standard output and error writes into this file; -1: neither, or it is no regular file. */
+int exec_report_standard(const char *path);
 /* Opens a file to write into it, O_TRUNC or O_APPEND; a descriptor, or -1 with errno. Does not block: a pipe
- * that nobody reads is ENXIO. */
+ * that nobody reads is ENXIO. What standard output or error writes into goes on behind that: a log is kept. */
 int exec_report_create(const char *path, int flag);
 /* Opens and empties the file, so that an old report is never taken for this one's. */
 lk_status exec_report_open(const char *path, FILE **out, lk_error *error);
@@ -334,7 +336,7 @@ lk_status exec_report_open(const char *path, FILE **out, lk_error *error);
 bool exec_report_close(FILE *file, const exec_options *options, exec_locks *locks,
                        const exec_outcome *outcome);
 /* Where --metrics says: how it ended, and what the clients have counted, if there are any. Written beside the file
- * and put in its place; says so, and is false, when that cannot be done. */
+ * and put in its place, but for what standard output or error writes into; says so, and is false, when that cannot be done. */
 bool exec_metrics_write(const exec_options *options, const exec_clients *clients,
                         const exec_outcome *outcome);
 /* {"schema", "error": {"status", "message", "hint"}} as a line, allocated; NULL when memory is short. */

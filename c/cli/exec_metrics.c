@@ -156,7 +156,7 @@ bool exec_metrics_write(const exec_options *options, const exec_clients *clients
   const char *path = options->metrics_path;
   bool done = false;
   if (!path) return true;
-  if (is_plain(path)) {
+  if (is_plain(path) && exec_report_standard(path) < 0) {
     char *target = target_of(path);
     done = target && write_beside(target, options, clients, outcome);
     free(target);

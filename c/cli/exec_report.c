@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,7 +105,20 @@ static json_t *json_command(char *const *command) {
   return words;
 }
 
+int exec_report_standard(const char *path) {
+  struct stat info, standard;
+  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return -1;
+  for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fstat(fd, &standard) != 0 || standard.st_dev != info.st_dev) continue;
+    const int flags = standard.st_ino == info.st_ino ? fcntl(fd, F_GETFL) : -1;
+    if (flags != -1 && (flags & O_ACCMODE) != O_RDONLY) return fd;
+  }
+  return -1;
+}
+
 int exec_report_create(const char *path, int flag) {
+  const int standard = exec_report_standard(path);
+  if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, 0);
   const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flag, 0666);
   if (fd >= 0) fcntl(fd, F_SETFL, flag & O_APPEND);
   return fd;

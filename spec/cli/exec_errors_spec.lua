@@ -287,6 +287,24 @@ describe('latchkey exec, called wrongly or in trouble', function()
     assert.equal(1, stat.S_ISFIFO(stat.stat(name).st_mode))
   end)
 
+  for _, option in ipairs({ '--report', '--metrics' }) do
+    it(('keeps a log that %s is written into, too'):format(option), function()
+      local server, log = program.server(), program.folder() .. '/log'
+      assert(utils.writefile(log, 'before\n'))
+      local own = assert(fcntl.open(log, fcntl.O_WRONLY + fcntl.O_APPEND))
+
+      for _, name in ipairs({ '/dev/stderr', log }) do
+        local result = program.run(program.exec(server, { option, name, 'job' },
+          { 'sh', '-c', 'echo work >&2' }), { err = own })
+        assert.equal(0, result.code)
+      end
+
+      unistd.close(own)
+      local text = assert(utils.readfile(log))
+      assert.truthy(text:find('^before\nwork\n.+\nwork\n[^\n]'), text)
+    end)
+  end
+
   it('waits for nobody at a pipe in the place of its metrics', function()
     local server, name = program.server(), pipe()
     server:command('SET', 'job', 'another', 'PX', '60000')
