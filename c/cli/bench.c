@@ -101,7 +101,7 @@ void bench_end(bench_part *part) {
 static lk_status open_client(const bench_options *options, lk_client **out, lk_error *error) {
   lk_client_options with = LK_CLIENT_OPTIONS_INIT;
   with.name = "latchkey-bench";
-  with.password = options->password;
+  with.password = password_of(options->url, options->password);
   with.poll_us = options->poll_us;
   with.connections = options->connections;
   return lk_client_open(options->url, &with, out, error);

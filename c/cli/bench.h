@@ -32,7 +32,7 @@ const bench_mode *bench_mode_find(const char *name);
 
 struct bench_options {
   const char *url;
-  char *password; /* NULL: the URL's */
+  char *password; /* NULL: none was given */
   const bench_mode *mode;
   int64_t owners; /* of each process */
   int64_t processes;

@@ -291,7 +291,7 @@ static long own_status(const char *name) {
 
 lk_status bench_run_idle(bench_part *part, lk_error *error) {
   lk_client_options with = LK_CLIENT_OPTIONS_INIT;
-  with.password = part->options->password;
+  with.password = password_of(part->options->url, part->options->password);
   with.poll_us = part->options->poll_us;
   const long kib = own_status("RssAnon:"), threads = own_status("Threads:");
   lk_status status = lk_client_open(part->options->url, &with, &part->client, error);

@@ -183,10 +183,6 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
                          .processes = 1,
                          .run_ms = 3000,
                          .lease_ms = 30000};
-  const char *password = getenv("LATCHKEY_PASSWORD");
-  if (password && *password && !(out->password = strdup(password))) {
-    return bench_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
-  }
   optind = 1;
   opterr = 0;
   for (;;) {

@@ -38,6 +38,10 @@ int exit_of(lk_status status);
 /* What to do about it; NULL: the message that was written before says so. */
 const char *hint_of(const lk_error *error);
 
+/* What a server is given: the password of --password-file, else that of LATCHKEY_PASSWORD, which is no matter of a
+ * server of local:, as it has none; NULL: the URL's. */
+const char *password_of(const char *url, const char *given);
+
 /* "250ms", "10s", "1m30s", "0": another number without a unit is refused. */
 bool duration_parse(const char *text, int64_t *out_ms);
 

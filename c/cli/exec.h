@@ -59,7 +59,7 @@ typedef struct exec_options {
   const char *metrics_path; /* NULL: none */
   const char *spans_path;   /* NULL: none */
   const char *label;        /* what others see beside the lock; NULL: the command and the lock */
-  char *password;           /* NULL: the URL's */
+  char *password;           /* NULL: none was given */
   bool quiet;
   bool verbose;
   bool json;

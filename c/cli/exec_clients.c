@@ -44,7 +44,7 @@ static void make_within(const held_list *held, char *out, size_t size) {
 static lk_status open_one(const exec_options *options, const held_list *held, const char *url,
                           exec_clients *out, lk_error *error) {
   lk_client_options client_options = LK_CLIENT_OPTIONS_INIT;
-  client_options.password = options->password;
+  client_options.password = password_of(url, options->password);
   client_options.lazy = count_words(options->url) > 1 || options->wait_ms != 0;
   char label[80], within[2000];
   make_within(held, within, sizeof within);

@@ -266,10 +266,6 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                         .busy_exit = CLI_BUSY,
                         .lost_exit = CLI_LOST,
                         .names = argv + 1};
-  const char *password = getenv("LATCHKEY_PASSWORD");
-  if (password && *password && !(out->password = strdup(password))) {
-    return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
-  }
 
   int end = 1;
   while (end < argc && strcmp(argv[end], "--") != 0) end++;

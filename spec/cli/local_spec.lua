@@ -40,6 +40,18 @@ describe('latchkey local', function()
     assert.is_true(program.is_gone(document.process))
   end)
 
+  it('is asked without the password that LATCHKEY_PASSWORD has for others', function()
+    settings.env.LATCHKEY_PASSWORD = 'secret'
+
+    local exec = program.run({ 'exec', '--url', 'local:', 'job', '--', 'echo', 'ran' }, settings)
+    local ls = program.run({ 'ls', '--url', 'local:' }, settings)
+    local bench = program.run({ 'bench', '--url', 'local:?db=1', '--seconds', '1' }, settings)
+
+    assert.equal('ran\n', exec.out, exec.err)
+    assert.equal(0, ls.code, ls.err)
+    assert.equal(0, bench.code, bench.err)
+  end)
+
   it('has nothing to stop when nothing runs', function()
     local result = program.run({ 'local', 'stop' }, settings)
 

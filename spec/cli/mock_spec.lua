@@ -148,6 +148,13 @@ describe('latchkey mock', function()
     assert.truthy(plain.out:find('NOAUTH', 1, true), plain.out)
   end)
 
+  it('leaves no password to its command that is another server\'s', function()
+    local result = program.run({ 'mock', '--', program.path, 'eval', 'lock/inspect', 'job', ',' },
+      { env = { LATCHKEY_PASSWORD = 'secret' } })
+
+    assert.equal(0, result.code, result.err)
+  end)
+
   describe('with a command', function()
     it('runs it with its URL, and ends with its exit code', function()
       local result = program.run({ 'mock', '--', 'sh', '-c', 'redis-cli -u "$LATCHKEY_URL" '

@@ -6,10 +6,11 @@ local utils = require('pl.utils')
 local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
   .. '--url local: for your own server on this machine'
 
-local function password(args)
+local function password(args, url)
   if not args.password_file then
-    local given = os.getenv('LATCHKEY_PASSWORD')
-    return given ~= '' and given or nil
+    -- The user's own server has none.
+    local given = not url:find('^local:') and os.getenv('LATCHKEY_PASSWORD')
+    return given and given ~= '' and given or nil
   end
   local content, why = utils.readfile(args.password_file, true)
   local line = content and content:match('^[^\r\n]+')
@@ -28,7 +29,7 @@ end
 ---@return latchkey.error|nil err also where the call is wrong; nothing was told
 return function(ctx, url, options)
   url = url or os.getenv('LATCHKEY_URL')
-  local secret, wrong = password(ctx.args)
+  local secret, wrong = password(ctx.args, url or '')
   if not url or url == '' then
     wrong = NO_SERVER
   end

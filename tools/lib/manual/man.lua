@@ -64,7 +64,8 @@ local function environment(out)
   out[#out + 1] = '.Sh ENVIRONMENT'
   rows(out, {
     { label = 'LATCHKEY_URL', text = 'The server, where --url names none. There is no default.' },
-    { label = 'LATCHKEY_PASSWORD', text = 'Its password, out of the process list.' },
+    { label = 'LATCHKEY_PASSWORD', text = 'Its password, out of the process list; not '
+      .. 'that of local:, which has none.' },
     { label = 'LATCHKEY_LOCAL_DIR', text = 'The folder of the server that local: means.' },
     { label = 'LATCHKEY_HOME', text = 'The folder of scripts and tools, where they are not beside '
       .. 'the program.' },

@@ -48,7 +48,7 @@ local function new_front(args, places, listener)
   return front
 end
 
--- The child has the signals as they were, and the URL.
+-- The child has the signals as they were, and the URL, with the password that is the mock's.
 local function start(words, url, signals)
   local stdlib, unistd = require('posix.stdlib'), require('posix.unistd')
   local pid = assert(unistd.fork())
@@ -57,6 +57,7 @@ local function start(words, url, signals)
     require('posix.signal').signal(require('posix.signal').SIGPIPE,
       require('posix.signal').SIG_DFL)
     stdlib.setenv('LATCHKEY_URL', url)
+    stdlib.setenv('LATCHKEY_PASSWORD', nil)
     local arguments = {}
     for i, word in ipairs(words) do
       arguments[i - 1] = word
