@@ -61,6 +61,25 @@ describe('latchkey check', function()
     assert.is_truthy(utils.readfile(page):find('id="blame"', 1, true))
   end)
 
+  it('says where it wrote a spec, and that it could not', function()
+    local folder, scripts = program.folder(), broken_scripts()
+    local function check()
+      return program.start_any('sh', { '-c', 'cd "$1" && exec "$0" check lock --scripts "$2" '
+        .. '--clients 2', program.path, folder, scripts }):wait()
+    end
+
+    local first = check()
+    assert(os.rename(folder .. '/spec', folder .. '/old'))
+    utils.writefile(folder .. '/spec', 'no folder')
+    local second = check()
+
+    local file = first.out:match('\nwritten: spec/([^\n]+)')
+    assert.matches('Found by latchkey check', utils.readfile(folder .. '/old/' .. file), 1, true)
+    assert.equal(1, second.code)
+    assert.truthy(second.out:find('\ncould not be written: [^\n]+'), second.out)
+    assert.is_nil(second.out:find('\nwritten: ', 1, true))
+  end)
+
   it('replays what a person typed', function()
     local result = run('lock', '--scripts', broken_scripts(), '--replay', 'A.acq +300 B.acq A.rel')
 

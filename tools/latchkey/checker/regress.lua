@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A counterexample as a spec: it fails as long as the scripts allow the run.
-local dir = require('pl.dir')
 local path = require('pl.path')
 local tablex = require('pl.tablex')
-local utils = require('pl.utils')
+
+local whole_file = require('latchkey.whole_file')
 
 local regress = {}
 
@@ -52,7 +52,8 @@ local function padded(list)
   return #list > 0 and ' ' .. table.concat(list, ', ') .. ' ' or ''
 end
 
----@return string file that was written
+---@return string|nil file that was written
+---@return string|nil why it could not be
 function regress.write(folder, verdict, finding)
   local kinds, limits = {}, {}
   for kind in tablex.sort(verdict.kinds) do
@@ -61,7 +62,6 @@ function regress.write(folder, verdict, finding)
   for limit, value in tablex.sort(verdict.limits or {}) do
     limits[#limits + 1] = limit .. ' = ' .. plain_value(value)
   end
-  dir.makepath(folder)
   local name = path.splitext(path.basename(verdict.model))
   local bounds, number = verdict.bounds, 1
   local file
@@ -72,10 +72,11 @@ function regress.write(folder, verdict, finding)
   until not path.exists(file)
   local options = verdict.beside and (' beside = %s,'):format(quote(verdict.beside)) or ''
   options = options .. (verdict.symmetric == false and ' symmetric = false,' or '')
-  utils.writefile(file, SPEC:format((finding.message:gsub('%c', ' ')), quote(verdict.model),
+  local text = SPEC:format((finding.message:gsub('%c', ' ')), quote(verdict.model),
     finding.property, quote(verdict.model), wrapped(table.concat(finding.trail, ' ')), options,
-    bounds.clients, bounds.rounds, bounds.faults, padded(kinds), padded(limits)))
-  return file
+    bounds.clients, bounds.rounds, bounds.faults, padded(kinds), padded(limits))
+  local written, why = whole_file.write_below(file, text)
+  return written and file, why
 end
 
 return regress

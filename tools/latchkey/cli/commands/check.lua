@@ -338,7 +338,8 @@ local function show_finding(verdict, finding, options, args, ctx)
     verdict.limits, verdict.beside = verdict.options.limits, verdict.options.beside
     verdict.symmetric = verdict.options.symmetric
     local regress = require('latchkey.checker.regress')
-    shown = shown .. ('written: %s\n'):format(regress.write('spec/regress', verdict, finding))
+    local file, why = regress.write('spec/regress', verdict, finding)
+    shown = shown .. (file and 'written: ' .. file or 'could not be written: ' .. why) .. '\n'
     verdict.kinds, verdict.limits, verdict.beside, verdict.symmetric = nil, nil, nil, nil
   end
   return shown
