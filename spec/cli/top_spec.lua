@@ -227,6 +227,29 @@ describe('latchkey top', function()
     assert.equal('a', document.locks[1].name)
   end)
 
+  it('says that it is not complete where the limit left locks out, and only then', function()
+    local function once(...)
+      local result = program.run({ 'top', '--url', server.url, '--once', '--limit', '2', ... })
+      return result.code, result.out
+    end
+    lock('a', '1')
+    lock('b', '2')
+    server:command('HSET', 'other', 'field', 'value')
+
+    local code, out = once('--json')
+    assert.equal(0, code)
+    assert.is_true(program.decode(out).complete)
+
+    lock('c', '3')
+    code, out = once('--json')
+    assert.equal(2, code)
+    assert.is_false(program.decode(out).complete)
+    assert.equal(2, #program.decode(out).locks)
+    code, out = once()
+    assert.equal(2, code)
+    assert.truthy(out:find('at the limit', 1, true), out)
+  end)
+
   it('writes a line of JSON for each frame', function()
     lock('a', '1')
     local process = program.start({ 'top', '--url', server.url, '--json', '--every', '100ms' })

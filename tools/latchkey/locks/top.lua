@@ -41,7 +41,8 @@ top.SORTS = { 'name', 'kind', 'lease', 'waiting', 'holds' }
 ---@param options table those of survey.new, and limit, sort, reverse
 function top.new(client, home, options)
   return setmetatable({ client = client, scan = survey.new(client, home, options), views = {},
-    misses = {}, options = options, filter = '', offset = 0, passes = 0, count = 0 }, Top)
+    misses = {}, options = options, filter = '', offset = 0, passes = 0, count = 0,
+    is_cut = false }, Top)
 end
 
 -- What is known of a name after another look.
@@ -88,17 +89,42 @@ function Top:look_again()
   return true
 end
 
+-- Adds a lock; at the limit, one that is left out is noticed.
+function Top:consider(name)
+  if self.count < self.options.limit then
+    return self:update(name)
+  elseif self.is_cut then
+    return true
+  end
+  local view, err = self.scan:look(name)
+  self.is_cut = view and true or false
+  return view ~= nil, err
+end
+
 -- Adds the locks among these names.
 function Top:add(names)
   for _, name in ipairs(names) do
-    if not self.misses[name] and self.count < self.options.limit then
-      local ok, err = self:update(name)
+    if not self.misses[name] then
+      local ok, err = self:consider(name)
       if not ok then
         return self:go_on_without(name, err)
       end
     end
   end
   return true
+end
+
+-- Another pass over the keys.
+function Top:again()
+  self.scan:again()
+  self.is_cut = false
+end
+
+---Does it have all locks? Not while the search is under way, where the limit left some out, or a
+---master was not asked.
+---@return boolean
+function Top:is_complete()
+  return self.scan.done and not self.is_cut and #self.scan.failures == 0
 end
 
 -- Further steps of the search, until it is over or the time is.
@@ -134,7 +160,7 @@ end
 ---@return latchkey.error|nil err
 function Top:refresh(whole)
   if self.scan.done then
-    self.scan:again()
+    self:again()
   end
   local total, err = self.scan:size()
   local ok = total
@@ -147,7 +173,7 @@ function Top:refresh(whole)
   end
   self.trouble = self:trouble_of(not ok and err or nil)
   if not ok then
-    self.scan:again()
+    self:again()
     return nil, err
   end
   if self.scan.done then

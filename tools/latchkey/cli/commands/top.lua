@@ -22,7 +22,8 @@ function command.configure(parser)
   parser:flag('--once', 'One frame, as text.')
   parser:epilog('Keys: q quits, s sorts by the next column, r reverses, / filters (Enter keeps, '
     .. 'Escape drops it), arrows and page keys scroll. A large keyspace is searched a piece at a '
-    .. 'time. While the server is away, the last known locks stay. With --json, a line per frame.')
+    .. 'time. While the server is away, the last known locks stay. With --json, a line per frame. '
+    .. 'Exit code 2, with --once: there are more than the limit, or a master could not be asked.')
 end
 
 local function frame(view)
@@ -33,7 +34,7 @@ local function frame(view)
     list[i].name = text.safe(row.name)
   end
   return { locks = list, possible = view.scan.possible,
-    complete = view.scan.done and #view.scan.failures == 0, trouble = view.trouble }
+    complete = view:is_complete(), trouble = view.trouble }
 end
 
 -- False when it could not be written.
@@ -103,7 +104,7 @@ function command.run(args, ctx)
       return ctx:fail(err)
     end
     write(ctx, view)
-    return #view.scan.failures > 0 and cli.exits.incomplete or cli.exits.done
+    return view:is_complete() and cli.exits.done or cli.exits.incomplete
   elseif ctx.json then
     stream(ctx, view, every_ms)
   else
