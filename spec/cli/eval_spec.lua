@@ -270,15 +270,36 @@ return {1, redis.call('HLEN', KEYS[1])}
     end)
   end)
 
-  it('takes more words than a stack has places', function()
-    local folder = program.folder()
-    assert(utils.writefile(folder .. '/count.lua', 'return #KEYS + #ARGV'))
-    local words = { 'eval', '--mock', '--dir', folder, 'count', 'k', ',' }
-    for i = 1, 9000 do
-      words[#words + 1] = tostring(i)
+  describe('with very many words', function()
+    local function count(...)
+      local words = { ... }
+      for i = 1, 9000 do
+        words[#words + 1] = tostring(i)
+      end
+      return program.run(words)
     end
 
-    assert.equal('(integer) 9001\n', program.run(words).out)
+    it('takes more words than a stack has places', function()
+      local folder = program.folder()
+      assert(utils.writefile(folder .. '/count.lua', 'return #KEYS + #ARGV'))
+
+      assert.equal('(integer) 9001\n',
+        count('eval', '--mock', '--dir', folder, 'count', 'k', ',').out)
+    end)
+
+    it('says how many a server is sent, also of a script with a contract', function()
+      local folder = own_lock.folder()
+      own_lock.write(folder, 'release', 'return #ARGV', { ['message:  value\n'] = '',
+        ['bell   channel  acme:{name}:free'] = 'more*  text  0..9  1..9999' })
+      local server = program.server()
+
+      local result = count('eval', '--url', server.url, '--dir', folder .. '/scripts',
+        'acme/release', 'k', ',')
+      dir.rmtree(folder)
+
+      assert.equal(64, result.code)
+      assert.matches('1 to 1024 words', result.err, 1, true)
+    end)
   end)
 
   it('runs on the mock engine without a server', function()

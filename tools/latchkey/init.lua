@@ -134,6 +134,12 @@ local function bytes_array(values)
   return array
 end
 
+-- The words of a command, given one by one, or as a list that unpack() may have no room for.
+local function words_of(...)
+  local first = ...
+  return type(first) == 'table' and first or { ... }
+end
+
 -- A number of Lua, where that is exactly this one.
 local function from_integer(integer)
   local number = tonumber(integer)
@@ -284,11 +290,12 @@ function Client:eval(script, keys, args)
     raised), out)
 end
 
----@param ... string|integer one command of the server's and its arguments
+---@param ... string|integer|(string|integer)[] one command of the server's and its arguments, or
+---  these as one list
 ---@return any reply as of eval
 ---@return latchkey.error|nil err
 function Client:command(...)
-  local argv = { ... }
+  local argv = words_of(...)
   local array, out = bytes_array(argv), ffi.new('lk_reply *[1]')
   return take_reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
 end
@@ -331,7 +338,7 @@ end
 ---@return any reply as of eval
 ---@return latchkey.error|nil err
 function Node:command(...)
-  local argv = { ... }
+  local argv = words_of(...)
   local array, out = bytes_array(argv), ffi.new('lk_reply *[1]')
   return take_reply(lib.lk_node_command(pointer_of(self.client), self.index, array, #argv, out,
     raised), out)

@@ -105,7 +105,7 @@ local function prepare(world, lists, folder, line)
   elseif words[1]:find('/', 1, true) then
     return run_script(world, lists, folder, words)
   end
-  local _, err = world:command(unpack(words))
+  local _, err = world:command(words)
   return err and err.message
 end
 
@@ -134,7 +134,7 @@ local function caller(world, name, keys, values)
     end
   end
   return function()
-    return world:command(unpack(words))
+    return world:command(words)
   end
 end
 

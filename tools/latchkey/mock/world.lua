@@ -156,11 +156,13 @@ function World:eval_source(source, keys, args)
   return run(self, nil, script, keys, args)
 end
 
----One command of a client, outside any script.
+---One command of a client, outside any script; its words one by one, or as one list.
 ---@return any reply
 ---@return table|nil err
 function World:command(...)
-  local reply, err = dispatch.from_client(self, to_texts({ ... }))
+  local first = ...
+  local words = type(first) == 'table' and first or { ... }
+  local reply, err = dispatch.from_client(self, to_texts(words))
   if err then
     return nil, to_error(err)
   end

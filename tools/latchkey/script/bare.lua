@@ -16,7 +16,7 @@ function bare.eval(client, source, keys, args)
       argv[#argv + 1] = value
     end
   end
-  local reply, err = client:command(unpack(argv))
+  local reply, err = client:command(argv)
   if err then
     err.line = err.line or tonumber(err.message:match('@user_script:(%d+)'))
   end
