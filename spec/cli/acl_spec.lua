@@ -124,6 +124,19 @@ describe('latchkey acl', function()
       .. '~latchkey_rw_whole:{a}* ~{a}* &redisson_rwlock:{a}*\n', 1, true))
   end)
 
+  it('prints a line that redis-cli reads, whatever quotation marks a pattern has', function()
+    local file = program.folder() .. '/line'
+    for _, pattern in ipairs({ "it's", 'a"b', [[a\"b\*'c]], [["all"]] }) do
+      assert(utils.writefile(file, rule('--names', pattern, '--family', 'mutex')))
+
+      local said = program.start_any('redis-cli', { '-s', server.socket }, { input = file }):wait()
+
+      assert.equal('OK\n', said.out, pattern)
+      local user_is = server:command('ACL', 'GETUSER', 'app')
+      assert.truthy(user_is:find('\nkeys\n~' .. pattern .. '\n', 1, true), user_is)
+    end
+  end)
+
   it('includes the scripts of plain locks with fenced ones, and only them', function()
     local fenced = rule('--family', 'fenced', '--names', 'a')
 

@@ -260,11 +260,16 @@ function acl.words(rule)
   return words
 end
 
+-- As redis-cli reads it: quotation marks begin a word that may have blanks.
+local function quoted(word)
+  return word:find('["\']') and '"' .. word:gsub('[\\"]', '\\%0') .. '"' or word
+end
+
 ---@param user string
 ---@param rule table
 ---@return string line for redis-cli
 function acl.line(user, rule)
-  return ('ACL SETUSER %s %s'):format(user, table.concat(acl.words(rule), ' '))
+  return ('ACL SETUSER %s %s'):format(user, table.concat(tablex.imap(quoted, acl.words(rule)), ' '))
 end
 
 return acl
