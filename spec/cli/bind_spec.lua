@@ -176,6 +176,13 @@ describe('latchkey bind c', function()
     end
   end)
 
+  it('has the text in its document, where no file takes it', function()
+    local plain = program.run({ 'bind', 'c', '--dir', folder .. '/scripts' })
+    local json = program.run({ 'bind', 'c', '--dir', folder .. '/scripts', '--json' })
+
+    assert.equal(plain.out, program.decode(json.out).text)
+  end)
+
   it('is wrong use without scripts', function()
     assert.equal(64, program.run({ 'bind', 'c', '--dir', '/nowhere' }).code)
     assert.equal(64, program.run({ 'bind', 'cobol', '--dir', folder .. '/scripts' }).code)

@@ -61,6 +61,15 @@ describe('latchkey check', function()
     assert.is_truthy(utils.readfile(page):find('id="blame"', 1, true))
   end)
 
+  it('writes one document where its page cannot be written', function()
+    local result = run('lock', '--scripts', broken_scripts(), '--clients', '2', '--no-spec',
+      '--json', '--html', '/nowhere/page.html')
+
+    assert.equal(1, result.code)
+    assert.is_false(program.decode(result.out).ok)
+    assert.truthy(result.err:find('/nowhere/page.html: No such file', 1, true), result.err)
+  end)
+
   it('says where it wrote a spec, and that it could not', function()
     local folder, scripts = program.folder(), broken_scripts()
     local function check()

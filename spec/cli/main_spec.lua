@@ -107,6 +107,13 @@ describe('latchkey', function()
     assert.equal('LK_INVALID', document.error.status)
   end)
 
+  it('takes no word behind -- for its option --json', function()
+    local result = program.run({ 'eval', '--mock', 'mutex/inspect', '--', '--json', ',' })
+
+    assert.equal(0, result.code, result.err)
+    assert.is_nil(result.out:find('{', 1, true), result.out)
+  end)
+
   it('runs no Lua file of the current folder or of LUA_PATH', function()
     local folder = program.folder()
     for _, name in ipairs({ 'argparse', 'cjson', 'pl', 'lib' }) do

@@ -208,14 +208,20 @@ function cli.parser(home, name, arguments)
   return parser, command
 end
 
+-- Where the arguments cannot be parsed. Words behind "--" are no options.
+local function wants_json(arguments)
+  for _, argument in ipairs(arguments) do
+    if argument == '--json' or argument == '--' then
+      return argument == '--json'
+    end
+  end
+  return false
+end
+
 local function run(home, name, arguments, exit_of)
   local parser, command = cli.parser(home, name, arguments)
-  local wants_json = false
-  for _, argument in ipairs(arguments) do
-    wants_json = wants_json or argument == '--json'
-  end
-  local ctx = setmetatable({ command = name, home = home, json = wants_json, exit_of = exit_of,
-    stdout = io.stdout, stderr = io.stderr }, Context)
+  local ctx = setmetatable({ command = name, home = home, json = wants_json(arguments),
+    exit_of = exit_of, stdout = io.stdout, stderr = io.stderr }, Context)
   local args, wrong = parse(parser, arguments)
   if args == nil then
     io.stdout:write(parser:get_help(), '\n')

@@ -54,7 +54,8 @@ function command.run(args, ctx)
       return ctx:misuse(why)
     end
   end
-  ctx:result({ file = args.output or '', scripts = #scripts - #left, left = left },
+  ctx:result({ file = args.output or '', scripts = #scripts - #left, left = left,
+    text = not args.output and text or nil },
     args.output and '' or text)
   return 0
 end

@@ -326,7 +326,11 @@ local function show_finding(verdict, finding, options, args, ctx)
   local about = { scripts = options.scripts, model = verdict.model, replay = trail,
     hints = hints(verdict, args), verdict = summary(verdict), width = terminal_width() }
   if args.html then
-    write_page(ctx, args.html, require('latchkey.checker.show.html').of(told, about))
+    local page = require('latchkey.checker.show.html').of(told, about)
+    local written, why = whole_file.write(args.html, page)
+    if not written then -- what was found counts, and is the only document
+      ctx.stderr:write(('latchkey check: --html %s\n'):format(why))
+    end
   end
   local shown = require('latchkey.checker.show.text').show(told, about)
   if not args.no_spec and not verdict.expected then
