@@ -160,6 +160,21 @@ describe('latchkey', function()
     end
   end)
 
+  it('takes the password of all servers from a pipe', function()
+    local urls = {}
+    for i = 1, 3 do
+      urls[i] = program.server('--requirepass', 'hush').url
+    end
+    for command, list in pairs({ ['inspect job'] = 'servers', status = 'nodes' }) do
+      local result = program.start_any('sh', { '-c', ('echo hush | "$0" %s --json --url "$1" '
+        .. '--password-file /dev/stdin'):format(command), program.path,
+        table.concat(urls, ' ') }):wait()
+
+      assert.equal(3, #program.decode(result.out)[list], result.out)
+      assert.is_nil(result.out:find('error', 1, true), result.out)
+    end
+  end)
+
   it('says with --verbose which server it is, and never its password', function()
     local server = program.server('--requirepass', 'hush')
     local file = program.folder() .. '/password'

@@ -6,13 +6,24 @@ local utils = require('pl.utils')
 local NO_SERVER = 'no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or '
   .. '--url local: for your own server on this machine'
 
+-- What files had in them: a pipe can be read once, and there may be several servers.
+local contents = {}
+
+local function read_once(file)
+  local why
+  if not contents[file] then
+    contents[file], why = utils.readfile(file, true)
+  end
+  return contents[file], why
+end
+
 local function password(args, url)
   if not args.password_file then
     -- The user's own server has none.
     local given = not url:find('^local:') and os.getenv('LATCHKEY_PASSWORD')
     return given and given ~= '' and given or nil
   end
-  local content, why = utils.readfile(args.password_file, true)
+  local content, why = read_once(args.password_file)
   local line = content and content:match('^[^\r\n]+')
   if not line then
     return nil, ('--password-file %s'):format(why
