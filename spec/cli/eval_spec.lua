@@ -302,6 +302,36 @@ return {1, redis.call('HLEN', KEYS[1])}
     end)
   end)
 
+  it('says of an argument called like an option how the script is called', function()
+    local folder = own_lock.folder()
+    own_lock.write(folder, 'renew', "return redis.call('exists', KEYS[1]) + #ARGV - 2\n",
+      { ['- token'] = '- name', ['- ttl'] = '- json' })
+    local function eval(...)
+      return mock('--dir', folder .. '/scripts', ...)
+    end
+
+    local formed = eval('acme/renew', '--name', 'job')
+    local other = eval('acme/acquire', '--name', 'job', '--token', 'me', '--ttl', '30s')
+    local written = eval('acme/renew', 'k', ',', 'me', '5000')
+    dir.rmtree(folder)
+
+    assert.equal(64, formed.code)
+    assert.matches('"name" is an option', formed.err, 1, true)
+    assert.equal('OK\n', other.out, other.err)
+    assert.equal('(integer) 0\n', written.out, written.err)
+  end)
+
+  it('knows all options that no argument can be called like', function()
+    for _, name in ipairs({ 'eval', 'debug' }) do
+      local parser = require('latchkey.cli').parser(program.root, name, {})
+      local taken = require('latchkey.script.call').OPTIONS
+      for _, option in ipairs(parser._options) do
+        local called = option._aliases[#option._aliases]:match('^%-%-(.*)$'):gsub('%-', '_')
+        assert.truthy(option._target and option._target:find('^field_') or taken[called], called)
+      end
+    end
+  end)
+
   it('runs on the mock engine without a server', function()
     local result = mock('lock/acquire', '--name', 'job', '--lease', '30s', '--owner', 'me',
       '--hold', '1')

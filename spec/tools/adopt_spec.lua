@@ -90,6 +90,13 @@ describe('latchkey adopt', function()
     assert.same({ true, false, false }, kinds)
   end)
 
+  it('calls no argument like an option of eval, which could not be given by it', function()
+    local contract = adopted("local url, json = ARGV[1], ARGV[2]\n"
+      .. "return redis.call('SET', KEYS[1], url .. json)")
+
+    assert.same({ 'url2', 'json2' }, { contract.argv[1].name, contract.argv[2].name })
+  end)
+
   it('reads functions that call each other and themselves', function()
     local contract = adopted('local function again(n)\n  return again(n)\nend\n'
       .. 'local function ping(a)\n  return pong(a)\nend\n'

@@ -4,6 +4,7 @@
 local tablex = require('pl.tablex')
 
 local parser = require('latchkey.lua51.parser')
+local script_call = require('latchkey.script.call')
 local script_of = require('latchkey.lint.script')
 
 local adopt = {}
@@ -319,7 +320,7 @@ local function columns(rows)
   return table.concat(lines)
 end
 
--- No two fields of a contract have one name.
+-- No two fields of a contract have one name, and no argument that of an option.
 local function unique(name, taken)
   while taken[name] do
     name = name .. '2'
@@ -342,6 +343,7 @@ end
 
 local function argument_rows(args, taken)
   local rows, has_channel = {}, false
+  tablex.update(taken, script_call.OPTIONS)
   for place = 1, args.n or 0 do
     local argument = args[place] or {}
     local kind = argument.kind or 'text'

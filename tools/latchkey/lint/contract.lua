@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules on keys and arguments: header and code say the same of them.
 local parser = require('latchkey.lua51.parser')
+local script_call = require('latchkey.script.call')
 local script_of = require('latchkey.lint.script')
 
 local CHANNEL_MAX = 1024
@@ -271,6 +272,16 @@ local function check(script, report)
   end
 end
 
+-- eval and debug form a call from options that are called like the arguments.
+local function options(script, report)
+  for _, field in ipairs(script.header.argv) do
+    if script_call.OPTIONS[field.name] then
+      report(script.header.lines.argv, ('"%s" is an option of eval or debug; rename the argument')
+        :format(field.name))
+    end
+  end
+end
+
 return {
   { id = 'bind', needs = 'both', check = bind,
     wants = 'each KEYS[i] and ARGV[i] is bound once, to its name in the header, and used' },
@@ -280,4 +291,6 @@ return {
     wants = 'the check compares #KEYS and #ARGV with what the header declares' },
   { id = 'check', needs = 'both', check = check,
     wants = 'each argument is tested for exactly the range that the header gives it' },
+  { id = 'options', needs = 'header', check = options,
+    wants = 'no argument is called like an option of eval or debug' },
 }

@@ -26,7 +26,8 @@ lint.rules = {
 -- What holds of everybody's scripts: what would fail or surprise on a server, and what their
 -- contracts say. The other rules are the order of latchkey's house.
 local EVERYBODYS = { bytes = true, globals = true, library = true, unpack = true, numbers = true,
-  command = true, keys = true, derived = true, time = true, cost = true, owner = true }
+  command = true, keys = true, derived = true, time = true, cost = true, owner = true,
+  options = true }
 local GROUPS = { 'form', 'language', 'contract', 'replies', 'calls', 'cost', 'foreign' }
 for _, group in ipairs(GROUPS) do
   for _, rule in ipairs(require('latchkey.lint.' .. group)) do

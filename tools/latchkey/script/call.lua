@@ -13,6 +13,11 @@ local script_call = {}
 
 local HEADER = '--[[ latchkey-script'
 
+-- What eval and debug call options of their own: no argument of a script has one of that name.
+script_call.OPTIONS = tablex.makeset({ 'allow_unsigned', 'allowed_signers', 'before', 'bundle',
+  'dap', 'dir', 'function', 'help', 'json', 'library', 'mock', 'name', 'no_strict',
+  'password_file', 'quiet', 'trace', 'url', 'verbose' })
+
 ---What stands behind an option, before the parser is made: which further options there are follows
 ---from the headers of the scripts that it names.
 ---@param arguments string[]
@@ -64,13 +69,13 @@ function script_call.find(list, wanted)
   return found
 end
 
--- The arguments of all scripts, each name once.
+-- The arguments of all scripts that can be options, each name once.
 local function fields_of(list)
   local seen, fields = {}, {}
   for _, scripts in ipairs(list) do
     for _, script in ipairs(scripts) do
       for _, field in ipairs(script.header.argv) do
-        if not seen[field.name] then
+        if not seen[field.name] and not script_call.OPTIONS[field.name] then
           seen[field.name] = true
           fields[#fields + 1] = field
         end
@@ -128,6 +133,9 @@ local function form_argument(field, given, name)
     return names.form(field.form, name)
   elseif given == nil and field.type == 'verb' then
     return field.values[1]
+  elseif given == nil and script_call.OPTIONS[field.name] then
+    return nil, ('"%s" is an option, not the argument of that name; write keys and arguments out')
+      :format(field.name)
   elseif given == nil and not field.optional then
     return nil, ('--%s is missing: %s'):format(field.name, field.text)
   elseif field.type == 'ms' and given then
