@@ -43,7 +43,8 @@ static void print_held(FILE *out, const source *from) {
                               .lease_ms = hold->lease_ms,
                               .process = getpid(),
                               .target = from->targets,
-                              .token = hold->token};
+                              .token = hold->token,
+                              .space = held_space()};
     fputs(space, out);
     held_print(out, &entry);
     space = " ";

@@ -57,9 +57,16 @@ static int process_open(pid_t process) {
 #endif
 }
 
+/* In another PID namespace the number is another process's, or nobody's. */
+static bool is_in_sight(const held_entry *outer) {
+  return outer->space == 0 || outer->space == held_space();
+}
+
 /* A process that has ended and is not yet waited for still takes signals; its descriptor knows. */
 static bool outer_is_gone(const exec_hold *hold) {
-  if (hold->outer_process < 0) return kill(hold->outer->process, 0) != 0 && errno == ESRCH;
+  if (hold->outer_process < 0) {
+    return is_in_sight(hold->outer) && kill(hold->outer->process, 0) != 0 && errno == ESRCH;
+  }
   struct pollfd ended = {.fd = hold->outer_process, .events = POLLIN};
   return poll(&ended, 1, 0) > 0;
 }
@@ -137,7 +144,7 @@ static lk_status enter_outer(exec_locks *locks, exec_hold *hold, int64_t deadlin
   const lk_bytes args[] = {{lease, strlen(lease)},
                            {hold->outer->owner, strlen(hold->outer->owner)}};
 
-  hold->outer_process = process_open(hold->outer->process);
+  hold->outer_process = is_in_sight(hold->outer) ? process_open(hold->outer->process) : -1;
   lk_watch_spec spec = LK_WATCH_SPEC_INIT;
   spec.script = script;
   spec.keys = keys;

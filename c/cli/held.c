@@ -5,10 +5,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exec.h"
 
-enum { FIELDS = 7 };
+enum { FIELDS = 8, FIELDS_MIN = 7 };
 
 /* The scripts draw no higher one: a double counts exactly up to here. */
 static const int64_t token_max = INT64_C(9007199254740991);
@@ -70,22 +71,26 @@ static void entry_clear(held_entry *entry) {
 }
 
 static bool entry_parse(const char *text, size_t length, held_entry *out) {
-  const char *field[FIELDS];
-  size_t size[FIELDS];
+  const char *field[FIELDS] = {NULL};
+  size_t size[FIELDS] = {0};
   const char *const end = text + length;
-  for (int i = 0; i < FIELDS; i++) {
-    const char *comma = memchr(text, ',', (size_t)(end - text));
-    if ((comma == NULL) != (i == FIELDS - 1)) return false;
-    field[i] = text;
-    size[i] = (size_t)((comma ? comma : end) - text);
+  const char *comma;
+  int count = 0;
+  do {
+    if (count == FIELDS) return false;
+    comma = memchr(text, ',', (size_t)(end - text));
+    field[count] = text;
+    size[count++] = (size_t)((comma ? comma : end) - text);
     text = comma ? comma + 1 : end;
-  }
+  } while (comma);
+  if (count < FIELDS_MIN) return false;
 
   int64_t process = 0;
   memset(out, 0, sizeof *out);
   if (decode_number(field[3], size[3], 1, LK_LEASE_MAX_MS, &out->lease_ms) &&
       decode_number(field[4], size[4], 1, INT32_MAX, &process) &&
       decode_number(field[6], size[6], 0, token_max, &out->token) &&
+      (!field[7] || decode_number(field[7], size[7], 0, INT64_MAX, &out->space)) &&
       (out->kind = decode(field[0], size[0])) && (out->name = decode(field[1], size[1])) &&
       (out->owner = decode(field[2], size[2])) && (out->target = decode(field[5], size[5]))) {
     out->process = (pid_t)process;
@@ -134,5 +139,10 @@ void held_print(FILE *out, const held_entry *entry) {
   percent_print(out, entry->owner);
   fprintf(out, ",%" PRId64 ",%ld,", entry->lease_ms, (long)entry->process);
   percent_print(out, entry->target);
-  fprintf(out, ",%" PRId64, entry->token);
+  fprintf(out, ",%" PRId64 ",%" PRId64, entry->token, entry->space);
+}
+
+int64_t held_space(void) {
+  struct stat info;
+  return stat("/proc/self/ns/pid", &info) == 0 ? (int64_t)info.st_ino : 0;
 }

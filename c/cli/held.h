@@ -3,7 +3,8 @@
  * LATCHKEY_HELD: which holds a command runs under, for an `exec` inside it.
  *
  * Entries are separated by a space, their fields by a comma:
- *   kind,name,owner,lease in ms,process that holds it,server,fencing token (0: the kind has none)
+ *   kind,name,owner,lease in ms,process that holds it,server,fencing token (0: the kind has none),
+ *   PID namespace of that process (0, or left out: not known)
  * A byte that is neither a letter, a digit nor one of - . _ ~ : / @ + stands as %XX.
  */
 #ifndef CLI_HELD_H
@@ -21,6 +22,7 @@ typedef struct held_entry {
   pid_t process;
   const char *target;
   int64_t token;
+  int64_t space;
 } held_entry;
 
 typedef struct held_list {
@@ -34,6 +36,8 @@ void held_clear(held_list *list);
 /* NULL if the list has none inside which another exec can run; of several, the last: it was appended by the nearest
  * ancestor. Mutexes and permits are listed only so that others are told of them. */
 const held_entry *held_find(const held_list *list, const char *name, const char *target);
+/* The number of this process's PID namespace; 0: not known, as without /proc. */
+int64_t held_space(void);
 /* The entry, without the space that separates it from others. */
 void held_print(FILE *out, const held_entry *entry);
 

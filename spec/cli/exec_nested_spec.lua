@@ -194,6 +194,19 @@ describe('latchkey exec inside another', function()
     assert.equal('', result.err)
   end)
 
+  it('runs inside the hold of one that another PID namespace has', function()
+    if program.start_any('unshare', { '-rpf', 'true' }):wait().code ~= 0 then
+      return pending('this user may make no PID namespace')
+    end
+    local words = program.exec(server, { 'job' }, { 'echo', 'ran' })
+
+    local outer = program.run(program.exec(server, { 'job' },
+      { 'unshare', '-rpf', 'sh', '-c', '"$@"; exit $?', 'sh', program.path, unpack(words) }))
+
+    assert.equal('ran\n', outer.out, outer.err)
+    assert.equal(0, outer.code)
+  end)
+
   it('notices that one of a hundred outer ones has ended, whichever it is', function()
     local sleepers = {}
     for i = 1, 2 do
@@ -222,6 +235,7 @@ describe('latchkey exec inside another', function()
   it('refuses a LATCHKEY_HELD that it did not write', function()
     for _, text in ipairs({ 'job', 'lock,job,me,30000,1', 'lock,job,me,30000,1,a',
       'lock,job,me,30000,1,a,b', 'lock,job,me,30000,1,a,-1', 'lock,job,me,30000,1,a,0,c',
+      'lock,job,me,30000,1,a,0,', 'lock,job,me,30000,1,a,0,1,1',
       'lock,,me,1,1,a,0', 'lock,job,me,x,1,a,0', 'lock,job,%G0,100,1,a,0',
       'lock,job,%00,100,1,a,0', 'lock,job,me,0,1,a,0', 'lock,job,me,1,99999999999,a,0',
       'fenced,job,me,1,1,a,9007199254740992' }) do
