@@ -226,6 +226,57 @@ describe('a trace', function()
   end)
 end)
 
+describe('a writer that waits', function()
+  local KEYS = { 'orders', 'latchkey_rw_wait:{orders}', 'latchkey_rw_theirs:{orders}',
+    'latchkey_rw_whole:{orders}' }
+  local OWNER = 'lk-c1:1:write'
+  local lines, call
+
+  local function add(ms, e, event)
+    event.e, event.t, event.client = e, 1000000 + ms * 1000, 'c1'
+    lines[#lines + 1] = cjson.encode(event)
+  end
+
+  local function send(ms, script, args)
+    call = call + 1
+    add(ms, 'sent', { call = call, copy = 1, script = script, args = args,
+      keys = { unpack(KEYS, 1, script == 'rw/write_wait' and 2 or 4) } })
+  end
+
+  -- A try that another's hold refuses for 20 s more.
+  local function look(ms)
+    send(ms, 'rw/write_acquire', { '30000', OWNER, '1', '' })
+    add(ms + 1, 'replied', { call = call, reply = { 0, 20000 } })
+  end
+
+  before_each(function()
+    lines, call = {}, 0
+    add(0, 'trace', { version = 1, recheck_ms = 30000, command_ms = 1000 })
+    add(10, 'begin', { lock = 'write:orders', caller = 7, op = 'acquire', owner = OWNER,
+      wait_ms = -1, lease_ms = 30000, drift_ms = 302, renew = 1 })
+    look(10)
+    add(20, 'listening', { channel = 'redisson_rwlock:{orders}' })
+    look(21)
+    send(23, 'rw/write_wait', { '5000', OWNER })
+  end)
+
+  it('does not look because its heartbeat is answered', function()
+    add(24, 'replied', { call = call, reply = { 1 } })
+    look(60)
+
+    assert.matches('looks again in', check(lines).finding.message)
+  end)
+
+  it('looks when its heartbeat is not answered, and then no more', function()
+    add(1023, 'unanswered', { call = call, status = 'LK_UNSURE', copies = 1 })
+    look(1050)
+    assert.same({}, check(lines).finding or {})
+    look(1100)
+
+    assert.matches('looks again in', check(lines).finding.message)
+  end)
+end)
+
 describe('a waiter whose channel is heard no more', function()
   local CHANNEL = 'redisson_lock__channel:{orders}'
   local lines, call

@@ -252,6 +252,7 @@ static void see_tellers(lk_channels *channels, int64_t now_us) {
     c->teller = lk_route_teller(channels->route, c->name);
     bool tells_anew = before && before != c->teller && !c->sharded;
     if (tells_anew && c->state == CHANNEL_HEARD) {
+      LK_TRACE(channels->trace, "listening", now_us, LK_TEXT("channel", c->name));
       lk_channel_announce(c, LK_NEWS_HEARD, (lk_bytes){"", 0});
     }
   }

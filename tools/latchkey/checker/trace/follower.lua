@@ -329,6 +329,9 @@ local function unanswered(self, event, call)
   elseif call.role == 'try' or call.role == 'beat' or call.role == 'wait' then
     self.data.pc, self.data.stray = 'sleep', self.data.stray or ran or nil
     correct_sleep(self, now_ms, call)
+    if call.role == 'wait' then
+      self.data.timers.wake = now_ms -- what was planned before is out of date
+    end
     return
   end
   self:step(now_ms, function(c, role) role.unanswered[call.role](c, call) end, self.again)
