@@ -2,6 +2,7 @@
 -- How far the server's clock is from this machine's.
 local time = require('posix.time')
 
+local expect = require('latchkey.servers.expect')
 local text = require('latchkey.text')
 
 local clock = {}
@@ -25,7 +26,7 @@ local function offset(client)
   local best_ms, offset_ms
   for _ = 1, QUESTIONS do
     local asked = now_ms(time.CLOCK_MONOTONIC)
-    local reply, err = client:command('TIME')
+    local reply, err = expect('time', 'TIME', client:command('TIME'))
     if not reply then
       return nil, err
     end

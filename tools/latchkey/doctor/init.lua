@@ -4,6 +4,7 @@
 local clock = require('latchkey.doctor.clock')
 local commands = require('latchkey.doctor.commands')
 local engine = require('latchkey.doctor.engine')
+local expect = require('latchkey.servers.expect')
 local loaded = require('latchkey.servers.loaded')
 local manifest = require('latchkey.bundle.manifest')
 local permissions = require('latchkey.doctor.permissions')
@@ -32,7 +33,7 @@ end
 -- What the server tells of itself, and of its configuration, as far as this user may know it.
 local function facts_of(client)
   local facts = {}
-  local reply, err = client:command('INFO')
+  local reply, err = expect('text', 'INFO', client:command('INFO'))
   if not reply then
     return nil, err.status ~= 'LK_DENIED' and err or nil
   end
@@ -46,7 +47,7 @@ local function facts_of(client)
   for _, name in ipairs({ 'save', 'min-replicas-to-write', 'min-replicas-max-lag',
     'appendfsync' }) do
     reply = client:command('CONFIG', 'GET', name)
-    facts[name] = reply and reply[2]
+    facts[name] = type(reply) == 'table' and reply[2] or nil
   end
   return facts
 end
@@ -184,7 +185,7 @@ end
 
 -- A node's view of its cluster.
 local function cluster(node)
-  local reply, err = node:command('CLUSTER', 'INFO')
+  local reply, err = expect('text', 'CLUSTER INFO', node:command('CLUSTER', 'INFO'))
   if not reply then
     return err.status == 'LK_DENIED' and { note('cluster', 'this user may not ask for the state of '
       .. 'the cluster (CLUSTER INFO)', 'run it as an administrator') } or nil, err

@@ -2,6 +2,7 @@
 -- May a user do what the scripts and the library do? The server is asked (ACL DRYRUN); nothing is
 -- run. Without a name only the commands are asked about, since keys and channels follow from names.
 local acl = require('latchkey.locks.acl')
+local expect = require('latchkey.servers.expect')
 local kinds = require('latchkey.locks.kinds')
 local text = require('latchkey.text')
 
@@ -31,7 +32,8 @@ end
 
 -- What the server says against such a call: "command", "key", "channel", or nothing (false).
 local function refusal(node, user, words)
-  local reply, err = node:command('ACL', 'DRYRUN', user, unpack(words))
+  local reply, err = expect('status or text', 'ACL DRYRUN',
+    node:command('ACL', 'DRYRUN', user, unpack(words)))
   if not reply then
     return nil, err
   elseif type(reply) == 'table' then
@@ -56,13 +58,14 @@ end
 local function all_calls(node, rule, key, listen)
   local commands, keys, channels = {}, {}, {}
   local infos, err = node:command('COMMAND', 'INFO', unpack(rule.commands))
-  if not infos then
+  if err then
     return nil, err
   end
   for i, command in ipairs(rule.commands) do
     -- One that the server does not know is not asked about: doctor/commands.lua names it.
     local info = type(infos) == 'table' and infos[i]
-    commands[#commands + 1] = type(info) == 'table' and { words = call_of(command, info[2], key),
+    local arity = type(info) == 'table' and tonumber(info[2])
+    commands[#commands + 1] = arity and { words = call_of(command, arity, key),
       shown = '+' .. command } or nil
   end
   for i, pattern in ipairs(rule.keys) do
@@ -129,7 +132,7 @@ end
 function permissions.check(client, node, home, options)
   local user, list, err = options.user, nil, nil
   if not user then
-    user, err = node:command('ACL', 'WHOAMI')
+    user, err = expect('text', 'ACL WHOAMI', node:command('ACL', 'WHOAMI'))
   end
   if user then
     list, err = lacks(node, home, user, options)

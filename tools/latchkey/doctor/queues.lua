@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Entries of fair queues whose owners are gone. They leave when they are first and somebody comes;
 -- those that nobody comes for stay.
+local expect = require('latchkey.servers.expect')
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
 local shapes = require('latchkey.locks.kinds.shapes')
@@ -73,8 +74,8 @@ function queues.check(client, node, home, show)
   local pattern = kinds.formed(home, 'fair/inspect', 'queue', ''):match('^[^{]*') .. '*'
   local cursor, steps, seen, findings = '0', 0, 0, {}
   repeat
-    local reply, err = node:command('SCAN', cursor, 'MATCH', pattern, 'COUNT', survey.STEP,
-      'TYPE', 'list')
+    local reply, err = expect('cursor and list', 'SCAN', node:command('SCAN', cursor, 'MATCH',
+      pattern, 'COUNT', survey.STEP, 'TYPE', 'list'))
     if not reply then
       return err.status == 'LK_DENIED' and { finding('note', 'this user may not search for queues '
         .. '(SCAN)', 'run it as an administrator') } or nil, err

@@ -4,6 +4,7 @@
 -- within seconds; what callers counted, within a minute.
 local tablex = require('pl.tablex')
 
+local expect = require('latchkey.servers.expect')
 local kinds = require('latchkey.locks.kinds')
 local names = require('latchkey.script.names')
 local text = require('latchkey.text')
@@ -66,7 +67,7 @@ end
 
 -- The permits' number has no end of its own.
 local function let_end(client, name)
-  local now, err = client:command('TIME')
+  local now, err = expect('time', 'TIME', client:command('TIME'))
   if not now then
     return nil, err
   end

@@ -5,6 +5,7 @@
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
+local expect = require('latchkey.servers.expect')
 
 local trial = {}
 
@@ -77,20 +78,19 @@ end
 
 -- nil where all is well; else a finding, or the error that ends the look.
 local function try(node, sample)
-  local digest, err = node:command('SCRIPT', 'LOAD', sample.source)
+  local digest, err = expect('text', 'SCRIPT LOAD',
+    node:command('SCRIPT', 'LOAD', sample.source))
   if not digest then
     return not is_of_others(err) and explain_load(sample, err) or nil, err
   elseif digest ~= sample.sha1 then
     return finding('problem', ('it keeps %s under another SHA1 than its own'):format(sample.name),
       'no proxy that changes scripts belongs between'), err
   end
-  local reply
-  reply, err = node:command('EVALSHA', digest, '0')
+  err = select(2, node:command('EVALSHA', digest, '0'))
   if refused_by_itself(sample, err) then
     return nil, nil
   end
-  err = reply ~= nil and { status = 'LK_SERVER', message = 'the answer is none of the script\'s' }
-    or err
+  err = err or { status = 'LK_SERVER', message = 'the answer is none of the script\'s' }
   return not is_of_others(err) and explain_call(sample, err) or nil, err
 end
 

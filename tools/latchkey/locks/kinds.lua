@@ -3,7 +3,9 @@
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
+local expect = require('latchkey.servers.expect')
 local fleet = require('latchkey.servers.fleet')
+local headers = require('latchkey.script.header')
 local names = require('latchkey.script.names')
 local shapes = require('latchkey.locks.kinds.shapes')
 
@@ -30,12 +32,12 @@ kinds.ROWS = {
 kinds.NAMES = { 'lock', 'fenced', 'fair', 'rw', 'mutex', 'semaphore', 'permit', 'countdown' }
 kinds.CHOICE = 'lock, fenced, fair, rw, mutex, semaphore, permit or countdown'
 
-local headers = {}
+local known = {}
 
 local function header_of(home, script)
-  headers[script] = headers[script]
+  known[script] = known[script]
     or assert(catalog.read_file(path.join(home, 'scripts', script .. '.lua'))).header
-  return headers[script]
+  return known[script]
 end
 
 ---What a key or argument of a script is for a lock's name.
@@ -84,13 +86,13 @@ function kinds.call(client, home, script, name, args)
       argv[#argv + 1] = args[field.name]
     end
   end
-  return client:eval(script, keys, argv)
+  return expect('list', script, client:eval(script, keys, argv))
 end
 
 -- Adds the token drawn last under the lock's name, if there is one.
 local function add_token(client, home, view, name)
   local counter = kinds.formed(home, kinds.ROWS.fenced.breaks, 'counter', name)
-  local reply, err = client:command('GET', counter)
+  local reply, err = expect('text or nil', 'GET', client:command('GET', counter))
   if err and err.status ~= 'LK_WRONGTYPE' then
     return nil, err
   end
@@ -110,6 +112,8 @@ function kinds.read(client, home, kind, name)
   local reply, err = kinds.call(client, home, row.inspect, name)
   if not reply then
     return nil, err
+  elseif not headers.reply_shape(header_of(home, row.inspect), reply) then
+    return expect('list that it gives', row.inspect)
   end
   local view = shapes[row.shape or kind](reply)
   view.kind = kind
@@ -240,7 +244,7 @@ end
 ---  waiters; { what }, a few words, when it is of no kind
 ---@return latchkey.error|nil err
 function kinds.find(client, home, name)
-  local reply, err = client:command('TYPE', name)
+  local reply, err = expect('status', 'TYPE', client:command('TYPE', name))
   if not reply then
     return nil, err
   elseif reply.ok == 'none' then
@@ -250,7 +254,7 @@ function kinds.find(client, home, name)
   end
   if reply.ok == 'string' then
     local bytes
-    bytes, err = client:command('STRLEN', name)
+    bytes, err = expect('integer', 'STRLEN', client:command('STRLEN', name))
     if not bytes then
       return nil, err
     elseif bytes > shapes.OWNER_MAX then

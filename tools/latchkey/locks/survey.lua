@@ -7,6 +7,7 @@ local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
 local clients = require('latchkey.servers.clients')
+local expect = require('latchkey.servers.expect')
 local fleet = require('latchkey.servers.fleet')
 local glob = require('latchkey.mock.glob')
 local kinds = require('latchkey.locks.kinds')
@@ -143,7 +144,7 @@ function Survey:size()
     local target = master:target()
     if not self.failed[target] then
       local count
-      count, err = master:command('DBSIZE')
+      count, err = expect('integer', 'DBSIZE', master:command('DBSIZE'))
       total = total + (count or 0)
       if not count then
         ok, err = self:give_up(target, err)
@@ -169,9 +170,10 @@ end
 -- Is what a short look showed worth a look at the whole? What is not, and yet may be a lock of
 -- another client's, is counted.
 function Survey:is_candidate(shown)
-  if not shown then
+  local is_string = self.turns[self.turn] == 'string'
+  if type(shown) ~= (is_string and 'number' or 'string') then
     return false
-  elseif self.turns[self.turn] == 'string' then
+  elseif is_string then
     local is_short = shown >= 1 and shown <= shapes.OWNER_MAX
     local is_owner = shown >= OWNER_LEAST and shown <= OWNER_MOST
     if is_short and not is_owner and not self.kinds then
@@ -215,8 +217,8 @@ end
 
 function Survey:scan(master)
   local type = self.turns[self.turn]
-  local reply, err = master:command('SCAN', self.cursor, 'MATCH',
-    type == 'zset' and '*:timeout' or self.pattern, 'COUNT', survey.STEP, 'TYPE', type)
+  local reply, err = expect('cursor and list', 'SCAN', master:command('SCAN', self.cursor, 'MATCH',
+    type == 'zset' and '*:timeout' or self.pattern, 'COUNT', survey.STEP, 'TYPE', type))
   if not reply then
     return nil, err
   end

@@ -2,6 +2,7 @@
 -- Clients that wait for a lock and do not answer questions: the server's list of channels says for
 -- which locks they listen, its list of connections who they are, ACL DRYRUN why they are silent.
 local clients = require('latchkey.servers.clients')
+local expect = require('latchkey.servers.expect')
 local fleet = require('latchkey.servers.fleet')
 local kinds = require('latchkey.locks.kinds')
 local text = require('latchkey.text')
@@ -56,7 +57,8 @@ end
 local function count(master, channels, verb, found, by_channel)
   for first = 1, #channels, BATCH do
     local some = { unpack(channels, first, math.min(first + BATCH - 1, #channels)) }
-    local reply, err = master:command('PUBSUB', verb, unpack(some))
+    local reply, err = expect('list with a number', 'PUBSUB NUMSUB',
+      master:command('PUBSUB', verb, unpack(some)))
     if not reply then
       return nil, err
     end
@@ -72,7 +74,8 @@ local function count(master, channels, verb, found, by_channel)
 end
 
 local function add_master(home, master, sharded, found)
-  local reply, err = master:command('PUBSUB', sharded and 'SHARDCHANNELS' or 'CHANNELS', '*{*')
+  local reply, err = expect('list', 'PUBSUB CHANNELS',
+    master:command('PUBSUB', sharded and 'SHARDCHANNELS' or 'CHANNELS', '*{*'))
   if not reply then
     return nil, err
   end
@@ -161,7 +164,8 @@ function unasked.silent(client, answers)
     answered[answer.uuid:sub(1, 8)] = true
   end
   local err, done = each_master(client, function(master)
-    local list, why = master:command('CLIENT', 'LIST', 'TYPE', 'pubsub')
+    local list, why = expect('text', 'CLIENT LIST',
+      master:command('CLIENT', 'LIST', 'TYPE', 'pubsub'))
     if list then
       add_silent(master, list, answered, found)
     end

@@ -2,6 +2,7 @@
 -- Who is behind an owner's name: a client is called after its host, its process and the beginning
 -- of its UUID (lk_client_name() in client.h), and the server's CLIENT LIST says from where it is
 -- connected and since when.
+local expect = require('latchkey.servers.expect')
 local text = require('latchkey.text')
 
 local clients = {}
@@ -59,7 +60,8 @@ function Clients:of(node)
   local target, now_ms = node:target(), require('latchkey').now_ms()
   local list = self.lists[target]
   if not list or now_ms - list.read_ms >= FRESH_MS then
-    local reply, err = node:command('CLIENT', 'LIST', 'TYPE', 'normal')
+    local reply, err = expect('text', 'CLIENT LIST',
+      node:command('CLIENT', 'LIST', 'TYPE', 'normal'))
     list = { read_ms = now_ms, found = reply and clients.parse(reply), err = err }
     self.lists[target] = list
   end

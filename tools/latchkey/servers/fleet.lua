@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The masters behind a client: one, or those of a cluster.
+local expect = require('latchkey.servers.expect')
+
 local fleet = {}
 
 ---What kind of fleet a URL leads to, or the target of a client.
@@ -75,7 +77,8 @@ function fleet.listeners(client, channel, masters, at)
   local is_sharded = client:publish_verb(channel) == 'SPUBLISH'
   local count = 0
   for _, node in ipairs(is_sharded and { at } or masters) do
-    local reply, err = node:command('PUBSUB', is_sharded and 'SHARDNUMSUB' or 'NUMSUB', channel)
+    local reply, err = expect('list with a number', 'PUBSUB NUMSUB',
+      node:command('PUBSUB', is_sharded and 'SHARDNUMSUB' or 'NUMSUB', channel))
     if not reply then
       return nil, err
     end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The two ways in which a server keeps scripts: under their SHA1 (SCRIPT LOAD), or as libraries of
 -- functions (FUNCTION LOAD). Both answer what loading would do, and load one.
+local expect = require('latchkey.servers.expect')
 local functions = require('latchkey.bundle.functions')
 local header = require('latchkey.script.header')
 
@@ -37,7 +38,8 @@ function scripts.plan(client, wanted)
     for i = first, math.min(first + BATCH - 1, #wanted) do
       digests[#digests + 1] = wanted[i].sha1
     end
-    local reply, err = client:command('SCRIPT', 'EXISTS', unpack(digests))
+    local reply, err = expect('list', 'SCRIPT EXISTS',
+      client:command('SCRIPT', 'EXISTS', unpack(digests)))
     if not reply then
       return nil, err
     end
@@ -51,7 +53,8 @@ end
 ---@return true|nil loaded
 ---@return latchkey.error|nil err
 function scripts.put(client, script)
-  local reply, err = client:command('SCRIPT', 'LOAD', script.source)
+  local reply, err = expect('text', 'SCRIPT LOAD',
+    client:command('SCRIPT', 'LOAD', script.source))
   if reply and reply ~= script.sha1 then
     return nil, { status = 'LK_PROTOCOL', hint = '', message = ('script %s: the server keeps it '
       .. 'under another SHA1'):format(script.name) }
@@ -84,7 +87,7 @@ end
 
 local function fields_of(flat)
   local fields = {}
-  for i = 1, flat.n, 2 do
+  for i = 1, type(flat) == 'table' and flat.n or 0, 2 do
     fields[flat[i]] = flat[i + 1]
   end
   return fields
@@ -95,20 +98,19 @@ end
 ---@return table<string, { description: any, code: string }>|nil
 ---@return latchkey.error|nil err
 function libraries.present(client)
-  local reply, err = client:command('FUNCTION', 'LIST', 'WITHCODE')
+  local reply, err = expect('list', 'FUNCTION LIST',
+    client:command('FUNCTION', 'LIST', 'WITHCODE'))
   if not reply then
     return nil, err
-  end
-  if type(reply) ~= 'table' or not reply.n then
-    return nil, { status = 'LK_PROTOCOL', message = 'the answer to FUNCTION LIST is no list',
-      hint = 'latchkey doctor says what the server is' }
   end
   local present = {}
   for i = 1, reply.n do
     local library = fields_of(reply[i])
-    local first = library.functions[1]
-    present[library.library_name] = { code = library.library_code,
-      description = first and fields_of(first).description }
+    local name, list = library.library_name, library.functions
+    if type(name) ~= 'string' or type(list) ~= 'table' then
+      return expect('list', 'FUNCTION LIST')
+    end
+    present[name] = { code = library.library_code, description = fields_of(list[1]).description }
   end
   return present
 end
@@ -140,7 +142,7 @@ function libraries.put(client, library, replaces)
     words[#words + 1] = 'REPLACE'
   end
   words[#words + 1] = library.code
-  local reply, err = client:command(unpack(words))
+  local reply, err = expect('text', 'FUNCTION LOAD', client:command(unpack(words)))
   return reply and true, err
 end
 

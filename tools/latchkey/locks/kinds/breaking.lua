@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Taking a lock away: from every holder that was shown, by the scripts, and with a word to whoever
 -- waits for it as another kind that its key fits.
+local expect = require('latchkey.servers.expect')
 local kinds = require('latchkey.locks.kinds')
 local shapes = require('latchkey.locks.kinds.shapes')
 
@@ -18,7 +19,8 @@ local STEP = 250
 local function permits_of(client, home, view, name)
   local key, holders = kinds.formed(home, kinds.ROWS.permit.breaks, 'leases', name), {}
   for from = 0, view.held - 1, STEP do
-    local reply, err = client:command('ZRANGE', key, from, from + STEP - 1)
+    local reply, err = expect('list', 'ZRANGE',
+      client:command('ZRANGE', key, from, from + STEP - 1))
     if not reply then
       return nil, err
     end
@@ -32,7 +34,8 @@ end
 local function owners_of(client, name)
   local cursor, holders, seen = '0', {}, { mode = true }
   repeat
-    local reply, err = client:command('HSCAN', name, cursor, 'COUNT', STEP)
+    local reply, err = expect('cursor and list', 'HSCAN',
+      client:command('HSCAN', name, cursor, 'COUNT', STEP))
     if not reply then
       return nil, err
     end
