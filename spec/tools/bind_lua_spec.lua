@@ -115,6 +115,16 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('LK_SCRIPT', err.status)
   end)
 
+  it('have the text of a script that ends in a bracket', function()
+    local script = script_of(SCRIPT)
+    script.source = 'return ARGV[2]'
+    script.sha1 = require('latchkey.digest').sha1(script.source)
+
+    calls = module_of({ script })
+
+    assert.equal('text', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
+  end)
+
   it('tell replies apart where an argument is called as what they use', function()
     calls = module_of({ script_of((SCRIPT:gsub('%- owner    owner', '- type     owner'))) })
 

@@ -88,7 +88,8 @@ local function long(text)
     return quoted(text)
   end
   local level = ''
-  while text:find(']' .. level .. ']', 1, true) do
+  -- With the text's last character, the closing bracket may be one too early.
+  while (text .. ']'):find(']' .. level .. ']', 1, true) do
     level = level .. '='
   end
   -- The first line break behind an opening bracket is not part of the text.
