@@ -125,6 +125,15 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('text', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
   end)
 
+  it('form a channel of the name where there is no key', function()
+    local text = SCRIPT:gsub('  %- count    string[^\n]*\n', ''):gsub('\nlocal by.*', '\n'
+      .. "redis.call('PUBLISH', ARGV[4], '1')\nreturn redis.status_reply('OK')\n")
+    calls = module_of({ script_of(text) })
+
+    assert.equal('OK', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
+    assert.equal('LK_INVALID', select(2, calls.acme_step(world, '', 1, 'ann', 'UP')).status)
+  end)
+
   it('tell replies apart where an argument is called as what they use', function()
     calls = module_of({ script_of((SCRIPT:gsub('%- owner    owner', '- type     owner'))) })
 

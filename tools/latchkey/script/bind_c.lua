@@ -128,6 +128,18 @@ end
 
 bind_c.form_of = form_of
 
+---Does a call take the name? Keys are formed from it, and channels.
+---@param h table header
+---@return boolean
+function bind_c.takes_name(h)
+  for _, argument in ipairs(h.argv) do
+    if argument.form then
+      return true
+    end
+  end
+  return #h.keys > 0
+end
+
 ---Why a script has no typed call.
 ---@param h table header
 ---@return string|nil
@@ -263,8 +275,9 @@ local AGAIN = 'LK_UNSURE: the script may have run, or may still run once. It may
 
 local function describe(h, parameters, out)
   out[#out + 1] = ('\n/**\n * %s %s: %s\n *\n'):format(h.name, h.version, comment(h.summary))
-  if #h.keys > 0 then
-    out[#out + 1] = (' * @param name  of which keys are formed, 1 to %d bytes\n'):format(NAME_MAX)
+  if bind_c.takes_name(h) then
+    out[#out + 1] = (' * @param name  of which keys and channels are formed, 1 to %d '
+      .. 'bytes\n'):format(NAME_MAX)
   end
   for _, one in ipairs(parameters) do
     out[#out + 1] = (' * @param %s  %s: %s\n'):format(one.name, comment(one.text),
@@ -277,7 +290,7 @@ end
 
 local function body(h, script, id, parameters, outcomes)
   local out = { '  lk_bytes words[', tostring(3 + #h.keys + #h.argv), '];\n' }
-  if #h.keys > 0 then
+  if bind_c.takes_name(h) then
     out[#out + 1] = ('  if (!name || !*name || strlen(name) > %d) {\n    return '
       .. 'lk_bound_fail(error, LK_INVALID, %s, "the name has 1 to %d bytes");\n  }\n')
       :format(NAME_MAX, quoted(h.name), NAME_MAX)
@@ -382,7 +395,7 @@ local function bound(script)
     .. 'the reply is one */\n  lk_reply *raw;\n} %s_reply;\n'):format(id, id, id, id)
   describe(h, parameters, out)
   local list = { 'lk_client *client' }
-  list[#list + 1] = #h.keys > 0 and 'const char *name' or nil
+  list[#list + 1] = bind_c.takes_name(h) and 'const char *name' or nil
   for _, one in ipairs(parameters) do
     list[#list + 1] = one.type .. one.name
   end

@@ -154,8 +154,8 @@ end
 
 local function describe(h, parameters, out)
   out[#out + 1] = ('\n---%s %s: %s\n---@param client table\n'):format(h.name, h.version, h.summary)
-  if #h.keys > 0 then
-    out[#out + 1] = '---@param name string of which keys are formed\n'
+  if bind_c.takes_name(h) then
+    out[#out + 1] = '---@param name string of which keys and channels are formed\n'
   end
   for _, one in ipairs(parameters) do
     out[#out + 1] = ('---@param %s %s %s\n'):format(one.name, one.type, one.why)
@@ -185,13 +185,14 @@ local function bound(script)
       parameters[#parameters + 1], words[#words + 1] = one, one.word
     end
   end
-  local list = { 'client', #h.keys > 0 and 'name' or nil }
+  local takes_name = bind_c.takes_name(h)
+  local list = { 'client', takes_name and 'name' or nil }
   for _, one in ipairs(parameters) do
     list[#list + 1] = one.name
   end
   describe(h, parameters, out)
   out[#out + 1] = ('function calls.%s(%s)\n'):format(id, table.concat(list, ', '))
-  if #h.keys > 0 then
+  if takes_name then
     out[#out + 1] = ("  if not is_name(name) then\n    return refuse(%s, 'the name has 1 to %d "
       .. "bytes')\n  end\n"):format(quoted(h.name), NAME_MAX)
   end
