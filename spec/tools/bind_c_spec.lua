@@ -15,8 +15,7 @@ summary:  A call
 keys:
 %sargv:
 %sreturns:
-%smessage:  0 or 1
-cost:     at most 1 command
+%s%scost:     at most 1 command
 cluster:  one slot
 ]]
 return redis.status_reply('OK')
@@ -26,8 +25,10 @@ local KEY = '  - count  string  rw  acme:{name}:count  how many\n'
 local OK = '  - OK  done\n'
 
 local function script_of(name, argv, keys, returns)
-  local source = HEAD:format(name, keys or KEY, argv, returns or OK)
-  return { name = name, source = source, header = (headers.parse(source)), sha1 = ('0'):rep(40) }
+  local source = HEAD:format(name, keys or KEY, argv, returns or OK,
+    argv:find('channel') and 'message:  0 or 1\n' or '')
+  return { name = name, source = source, header = assert((headers.parse(source))),
+    sha1 = ('0'):rep(40) }
 end
 
 local COMPILERS = {}
@@ -67,5 +68,33 @@ describe('calls that latchkey bind c writes', function()
 
     assert.matches('acme_tell(lk_client *client, const char *name, ', text, 1, true)
     assert.matches('the name has 1 to 512 bytes', text, 1, true)
+  end)
+
+  it('are none of a script that lists no reply', function()
+    local text, left = compiled({ script_of('acme/quiet', '  - by  count  1..5  so many\n', nil,
+      '') })
+
+    assert.equal('it lists no reply', left[1].why)
+    assert.is_nil((text:find('enum', 1, true)))
+  end)
+
+  it('have parameters of different names, and none that is a word of C or C++', function()
+    local rows = {}
+    for word in ([[int int_ requires concept thread_local co_await co_yield co_return consteval
+      constinit char8_t static_assert typeof_unqual const_cast static_cast]]):gmatch('%S+') do
+      rows[#rows + 1] = ('  - %s  count  1..5  so many\n'):format(word)
+    end
+
+    local text = compiled({ script_of('acme/words', table.concat(rows)) })
+
+    assert.matches('int64_t int_, int64_t int__, int64_t requires_, ', text, 1, true)
+  end)
+
+  it('have no names of the library, nor words of C', function()
+    local _, left = compiled({ script_of('lk/client', ''), script_of('thread/local', ''),
+      script_of('acme/step', '') })
+
+    assert.same({ { script = 'lk/client', why = 'lk_client is a name of C or of the library' },
+      { script = 'thread/local', why = 'thread_local is a name of C or of the library' } }, left)
   end)
 end)

@@ -134,6 +134,13 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('LK_INVALID', select(2, calls.acme_step(world, '', 1, 'ann', 'UP')).status)
   end)
 
+  it('tell arguments apart whose names come to one', function()
+    local _, _, text = module_of({ script_of((SCRIPT:gsub('%- owner    owner', '- end_     owner')
+      :gsub('%- by       count', '- end      count'))) })
+
+    assert.matches('function calls.acme_step(client, name, end_, end__, mode)', text, 1, true)
+  end)
+
   it('tell replies apart where an argument is called as what they use', function()
     calls = module_of({ script_of((SCRIPT:gsub('%- owner    owner', '- type     owner'))) })
 

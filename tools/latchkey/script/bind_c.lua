@@ -68,16 +68,18 @@ static inline lk_status lk_bound_run(lk_client *client, lk_bytes *words, size_t 
 
 local NAME_MAX = 512
 
--- Words of C and C++, macros that compilers have without being asked, and names that the functions
--- use themselves.
+-- Words of C (to C23) and C++ (to C++20), macros that compilers have without being asked, and names
+-- that the functions use themselves.
 local RESERVED = {}
 for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char class
-  client compl const constexpr continue decltype default delete do double else enum error explicit
-  export extern false float for friend goto i386 if inline int is linux long mutable name namespace
-  new noexcept not not_eq nullptr operator or or_eq private protected public raw register reply
-  restrict return short signed sizeof snprintf source static status strchr strcmp strlen struct
-  switch template text this throw true try type typedef typeid typename typeof union unix unsigned
-  using virtual void volatile wchar_t while words xor xor_eq]]):gmatch('%S+') do
+  client co_await co_return co_yield compl concept const const_cast consteval constexpr constinit
+  continue decltype default delete do double dynamic_cast else enum error explicit export extern
+  false float for friend goto i386 if inline int is linux long mutable name namespace new noexcept
+  not not_eq nullptr operator or or_eq private protected public raw register reinterpret_cast reply
+  requires restrict return short signed sizeof snprintf source static static_assert static_cast
+  status strchr strcmp strlen struct switch template text this thread_local throw true try type
+  typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void volatile
+  while words xor xor_eq]]):gmatch('%S+') do
   RESERVED[word] = true
 end
 
@@ -144,6 +146,9 @@ end
 ---@param h table header
 ---@return string|nil
 function bind_c.unbound(h)
+  if #h.returns == 0 then
+    return 'it lists no reply'
+  end
   for _, key in ipairs(h.keys) do
     if key.many or not form_of(key.form) then
       return ('the key "%s" is not formed from a name alone'):format(key.name)
@@ -211,6 +216,18 @@ local function outcomes_of(h, prefix)
   return list
 end
 
+---A name that no other has, as two may come to one.
+---@param name string
+---@param taken table<string, boolean> gets it
+---@return string
+function bind_c.unique(name, taken)
+  while taken[name] do
+    name = name .. '_'
+  end
+  taken[name] = true
+  return name
+end
+
 -- The names of types end so, and those of the buffers in a function.
 local function c_name(word)
   local is_taken = RESERVED[word] or word:find('^lk_') or word:find('_t$')
@@ -219,11 +236,12 @@ local function c_name(word)
 end
 
 -- The parameter of an argument, what refuses it, and how it becomes the bytes of a word.
-local function parameter(argument, place)
-  local name = c_name(argument.name)
+local function parameter(argument, place, taken)
   if argument.form then
     return nil
-  elseif argument.kind == 'integer' then
+  end
+  local name = bind_c.unique(c_name(argument.name), taken)
+  if argument.kind == 'integer' then
     return { type = 'int64_t ', name = name,
       wrong = ('%s < %.0f || %s > INT64_C(%.0f)'):format(name, argument.min, name, argument.max),
       why = ('%s is %.0f to %.0f'):format(argument.name, argument.min, argument.max),
@@ -375,12 +393,12 @@ local function bound(script)
   local h, out, parameters = script.header, {}, {}
   local id = h.name:gsub('/', '_')
   local outcomes = outcomes_of(h, id:upper() .. '_')
-  local names = { id, id .. '_is', id .. '_reply' }
+  local names, taken = { id, id .. '_is', id .. '_reply' }, {}
   for _, outcome in ipairs(outcomes) do
     names[#names + 1] = outcome.name
   end
   for i, argument in ipairs(h.argv) do
-    local one = parameter(argument, 2 + #h.keys + i)
+    local one = parameter(argument, 2 + #h.keys + i, taken)
     if one then
       one.text = argument.text
       parameters[#parameters + 1] = one
@@ -433,7 +451,8 @@ function bind_c.header(scripts, guard)
     if not why then
       local names
       text, names = bound(script)
-      why = bind_c.clash(taken, names, script.name)
+      why = c_name(names[1]) ~= names[1] and names[1] .. ' is a name of C or of the library'
+        or bind_c.clash(taken, names, script.name)
     end
     if why then
       left[#left + 1] = { script = script.name, why = why }

@@ -97,8 +97,8 @@ local function long(text)
 end
 
 -- What is true of an argument that is in range, why another is refused, and the word to send.
-local function parameter(argument)
-  local name = lua_name(argument.name)
+local function parameter(argument, taken)
+  local name = bind_c.unique(lua_name(argument.name), taken)
   if argument.kind == 'integer' then
     return { name = name, type = 'integer', word = ('digits(%s)'):format(name),
       test = ('is_integer(%s, %.0f, %.0f)'):format(name, argument.min, argument.max),
@@ -172,7 +172,7 @@ local function formed(form)
 end
 
 local function bound(script)
-  local h, out, parameters = script.header, {}, {}
+  local h, out, parameters, taken = script.header, {}, {}, {}
   local id, words = h.name:gsub('/', '_'), {}
   for _, key in ipairs(h.keys) do
     words[#words + 1] = formed(key.form)
@@ -181,7 +181,7 @@ local function bound(script)
     if argument.form then
       words[#words + 1] = formed(argument.form)
     else
-      local one = parameter(argument)
+      local one = parameter(argument, taken)
       parameters[#parameters + 1], words[#words + 1] = one, one.word
     end
   end
@@ -205,7 +205,7 @@ local function bound(script)
     out[#out + 1] = ('    %s %s then\n      return %s\n'):format(i > 1 and 'elseif' or 'if',
       test_of(shape), quoted(shape.shape))
   end
-  out[#out + 1] = (#h.returns > 0 and '    end\n' or '') .. '  end\n'
+  out[#out + 1] = '    end\n  end\n'
   table.insert(words, 1, tostring(#h.keys))
   out[#out + 1] = ("  return run(client, %s, '%s', %s, shape_of,\n    %s)\nend\n"):format(
     quoted(h.name), script.sha1, long(script.source), table.concat(words, ', '))
