@@ -176,6 +176,26 @@ describe('latchkey bind c', function()
     end
   end)
 
+  it('writes headers that do not hide each other, whatever their files are called', function()
+    bind(folder .. '/scripts')
+    for file, name in pairs({ ['other/calls.h'] = 'other/renew', ['helpers'] = 'third/renew' }) do
+      local to = ('%s/%s/scripts/%s'):format(folder, name:match('^%l+'), name)
+      local from = folder .. '/scripts/acme/renew'
+      dir.makepath(path.dirname(to))
+      dir.makepath(folder .. '/other')
+      utils.writefile(to .. '.lua', utils.readfile(from .. '.lua'))
+      utils.writefile(to .. '.contract', (utils.readfile(from .. '.contract')
+        :gsub('acme/renew', name)))
+      local result = program.run({ 'bind', 'c', '--dir', path.dirname(path.dirname(to)), '-o',
+        ('%s/%s'):format(folder, file) })
+      assert.equal(0, result.code, result.err)
+    end
+
+    compile('#include "calls.h"\n#include "other/calls.h"\n#include "helpers"\n'
+      .. 'int main(void) {\n  (void)acme_acquire, (void)acme_renew, (void)acme_release;\n'
+      .. '  (void)acme_release_bell, (void)other_renew, (void)third_renew;\n  return 0;\n}\n')
+  end)
+
   it('has the text in its document, where no file takes it', function()
     local plain = program.run({ 'bind', 'c', '--dir', folder .. '/scripts' })
     local json = program.run({ 'bind', 'c', '--dir', folder .. '/scripts', '--json' })

@@ -4,6 +4,7 @@ local path = require('pl.path')
 local bind_c = require('latchkey.script.bind_c')
 local bind_lua = require('latchkey.script.bind_lua')
 local catalog = require('latchkey.script.catalog')
+local digest = require('latchkey.digest')
 local whole_file = require('latchkey.whole_file')
 
 local command = { summary = 'write typed calls of scripts, for programs in C or Lua' }
@@ -23,9 +24,14 @@ function command.configure(parser)
     .. 'of the scripts are in it.')
 end
 
--- LK_BOUND_CALLS_H, of calls.h
-local function guard_of(file)
-  return 'LK_BOUND_' .. path.basename(file or 'calls.h'):upper():gsub('[^%w]', '_')
+-- LK_BOUND_CALLS_H_0123ABCD, of calls.h: files of other scripts may have that name, too.
+local function guard_of(file, scripts)
+  local names = {}
+  for i, script in ipairs(scripts) do
+    names[i] = script.name
+  end
+  return ('LK_BOUND_%s_%s'):format(path.basename(file or 'calls.h'):gsub('[^%w]', '_'),
+    digest.sha1(table.concat(names, ' ')):sub(1, 8)):upper()
 end
 
 function command.run(args, ctx)
@@ -41,7 +47,7 @@ function command.run(args, ctx)
   end
   local text, left
   if args.language == 'c' then
-    text, left = bind_c.header(scripts, guard_of(args.output))
+    text, left = bind_c.header(scripts, guard_of(args.output, scripts))
   else
     text, left = bind_lua.module(scripts)
   end
