@@ -248,6 +248,24 @@ describe('latchkey verify', function()
     assert.equal('signed by ops@example.com', document.trust)
   end)
 
+  it('finds the signer whose key stands twice, for another purpose first', function()
+    local private = key('ops')
+    local file = bundle('1.0.0', 0, '--sign', private)
+    local allowed = program.folder() .. '/signers'
+    local public = utils.readfile(private .. '.pub')
+
+    for first, signer in pairs({ ['namespaces="git,file"'] = 'ops@example.com',
+      ['namespaces="latchkey-*,!latchkey-bundle"'] = 'ops@example.com',
+      ['Namespaces="git,latchkey-bundl?"'] = 'git@example.com' }) do
+      utils.writefile(allowed, ('git@example.com %s %s\n%s %s %s'):format(first, public,
+        'ops@example.com', 'namespaces="latchkey-bundle"', public))
+      local document, code = json('verify', file, '--allowed-signers', allowed)
+
+      assert.equal(0, code, first)
+      assert.equal(signer, document.signer)
+    end
+  end)
+
   it('refuses the signature of another, a missing one, and one made for something else', function()
     local private = key('ops')
     local file = bundle('1.0.0', 0, '--sign', private)

@@ -37,6 +37,35 @@ function sign.make(file, key)
   return ssh_keygen(file, { 'sign', '-q', '-f', key, '-n', sign.NAMESPACE })
 end
 
+-- Is the namespace among these patterns, as ssh-keygen takes them? One with "!" excludes it.
+local function is_allowed(patterns)
+  local found = false
+  for no, pattern in patterns:gmatch('(!?)([^,]+)') do
+    local lua = pattern:gsub('%p', '%%%0'):gsub('%%%*', '.*'):gsub('%%%?', '.')
+    if sign.NAMESPACE:find('^' .. lua .. '$') then
+      if no == '!' then
+        return false
+      end
+      found = true
+    end
+  end
+  return found
+end
+
+-- The lines that may be of a bundle's signer. Of a key that stands in several, ssh-keygen finds the
+-- first, whatever it is allowed to sign.
+local function lines_for_bundles(list)
+  local lines = {}
+  for line in list:gmatch('[^\n]+') do
+    local options = line:match('^%s*"[^"]*"%s+(.*)') or line:match('^%s*%S+%s+(.*)') or ''
+    local patterns = options:match('^%S-[nN][aA][mM][eE][sS][pP][aA][cC][eE][sS]="([^"]*)"')
+    if not patterns or is_allowed(patterns) then
+      lines[#lines + 1] = line .. '\n'
+    end
+  end
+  return table.concat(lines)
+end
+
 -- Who in the list has the key of the signature; nobody need have it.
 local function principals(signature, allowed)
   local found, why = ssh_keygen('/dev/null', { 'find-principals', '-f', allowed, '-s', signature,
@@ -59,10 +88,13 @@ function sign.check(bytes, signature, allowed)
       return nil, ('there is no file %s'):format(file)
     end
   end
-  local list, why = principals(signature, allowed)
-  -- A copy of its own: nobody changes the file between this look and the next.
-  local copy = path.tmpname()
+  -- Copies of its own: nobody changes the files between this look and the next.
+  local copy, signers = path.tmpname(), path.tmpname()
   local written, wrong = whole_file.write(copy, bytes)
+  if written then
+    written, wrong = whole_file.write(signers, lines_for_bundles(utils.readfile(allowed) or ''))
+  end
+  local list, why = principals(signature, signers)
   local signer
   for _, principal in ipairs(written and list or {}) do
     local good
@@ -71,6 +103,7 @@ function sign.check(bytes, signature, allowed)
     signer = signer or good and principal
   end
   os.remove(copy)
+  os.remove(signers)
   if signer then
     return signer
   end
