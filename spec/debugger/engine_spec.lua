@@ -185,6 +185,40 @@ describe('the debugger', function()
     assert.equal(3, told.ends[1].err.line)
   end)
 
+  it('stops what is typed and has no end', function()
+    local whys = {}
+    local source = 'local f\nlocal a = 1\nf(3)\nreturn a\n'
+    local told = debugging.play(debugging.target(source), { 'next',
+      function(debugger, stop)
+        assert(debugger:evaluate(stop.frames[1], 'f = function(n) for i = 1, n do a = i end end'))
+        for place, code in ipairs({ 'while true do end', 'repeat until false',
+          'while true do pcall(function() for i = 1, math.huge do end end) end',
+          '(function() local function f() return f() end return f() end)()' }) do
+          whys[place] = select(2, debugger:evaluate(stop.frames[1], code))
+        end
+        return 'continue'
+      end })
+
+    local why = 'stopped after 1000000 rounds or calls'
+    assert.same({ why, why, why, why }, whys)
+    assert.equal(3, told.ends[1].reply)
+  end)
+
+  it('shows what was thrown without its metatable', function()
+    local whys = {}
+    debugging.play(debugging.target('return 1\n'), { function(debugger, stop)
+      for place, code in ipairs({
+        "error(setmetatable({ a = 1 }, { __tostring = function() error('no') end }))",
+        "error(setmetatable({}, { __index = function() error('no') end }))",
+        "error({ err = setmetatable({}, { __tostring = function() error('no') end }) })",
+        "error(redis.error_reply('LKARG no'))", 'error(nil)' }) do
+        whys[place] = select(2, debugger:evaluate(stop.frames[1], code))
+      end
+    end })
+
+    assert.same({ '{a = 1}', '{}', '{}', 'LKARG no', 'nil' }, whys)
+  end)
+
   it('sees the later of two variables of one name', function()
     debugging.play(debugging.target('local a = 1\nlocal a = 2\nreturn a\n'), { 'next', 'next',
       function(debugger, stop)

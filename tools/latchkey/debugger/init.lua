@@ -12,6 +12,7 @@
 local Points = require('latchkey.debugger.points')
 local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
+local show = require('latchkey.debugger.show')
 local stack = require('latchkey.debugger.stack')
 
 local Debugger = {}
@@ -138,8 +139,9 @@ function Debugger:beside(code, ...)
 end
 
 local function reason_of(err)
-  local text = type(err) == 'table' and err.err or tostring(err)
-  return (tostring(text):gsub('^%S+:%d+: ', ''))
+  -- No metatable of the script's has a say.
+  local text = type(err) == 'table' and rawget(err, 'err') or err
+  return type(text) == 'string' and (text:gsub('^%S+:%d+: ', '')) or show.value(text)
 end
 
 ---The values of an expression, or what a statement did, at a function's line.
@@ -152,7 +154,9 @@ function Debugger:evaluate(frame, code)
   if not chunk then
     return nil, why
   end
+  stack.limit(true)
   local results = self:beside(chunk)
+  stack.limit(false)
   if not results[1] then
     return nil, reason_of(results[2])
   end

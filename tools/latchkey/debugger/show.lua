@@ -12,7 +12,7 @@ local WORD = '^[%a_][%w_]*$'
 
 local function sorted_keys(value)
   local keys = {}
-  for key in pairs(value) do
+  for key in next, value do
     keys[#keys + 1] = key
   end
   table.sort(keys, function(one, other)
@@ -21,7 +21,7 @@ local function sorted_keys(value)
     elseif type(one) ~= type(other) then
       return type(one) < type(other)
     end
-    return tostring(one) < tostring(other)
+    return ('%p'):format(one) < ('%p'):format(other)
   end)
   return keys
 end

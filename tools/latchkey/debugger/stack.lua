@@ -4,6 +4,8 @@
 --
 -- A function is known by its height, how many there are from it to the bottom of the stack: that
 -- stays, whatever is called above it.
+local parser = require('latchkey.lua51.parser')
+
 local stack = {}
 
 -- What the server calls the text of a script, and that of functions.
@@ -136,10 +138,49 @@ function stack.upvalues(frame)
   end
 end
 
+-- What is typed runs in the hook of the script's line, where no other hook is called: it counts its
+-- rounds and calls itself.
+stack.ROUNDS_MAX = 1000000
+local COUNT = '_latchkey_count'
+local rounds_left = math.huge
+
+local function count()
+  rounds_left = rounds_left - 1
+  if rounds_left < 0 then
+    error(('stopped after %d rounds or calls'):format(stack.ROUNDS_MAX), 0)
+  end
+end
+
+---Lets typed code have its rounds from now on, or else as many as it likes.
+---@param on boolean
+function stack.limit(on)
+  rounds_left = on and stack.ROUNDS_MAX or math.huge
+end
+
+-- The code with a count at the begin of each body of a loop or a function.
+local function counted(code)
+  local _, _, tokens = parser.parse(code)
+  local parts, at, in_head = {}, 1, false
+  for _, token in ipairs(tokens or {}) do
+    in_head = in_head or token.kind == 'keyword' and token.text == 'function'
+    local begins = token.kind == 'keyword' and (token.text == 'do' or token.text == 'repeat')
+      or in_head and token.text == ')'
+    if begins then
+      in_head = false
+      parts[#parts + 1] = code:sub(at, token.at + #token.text - 1) .. (' %s(); '):format(COUNT)
+      at = token.at + #token.text
+    end
+  end
+  return table.concat(parts) .. code:sub(at)
+end
+
 -- The names that code sees which stands at the frame's line.
 local function names_at(frame)
   return setmetatable({}, {
     __index = function(_, name)
+      if name == COUNT then
+        return count
+      end
       local known, value = stack.get(frame, name)
       if known then
         return value
@@ -161,10 +202,10 @@ end
 ---@return function|nil chunk
 ---@return string|nil why
 function stack.compile(frame, code, sandbox)
-  local chunk = sandbox:compile('return ' .. code, '=typed')
+  local chunk = sandbox:compile(counted('return ' .. code), '=typed')
   local why
   if not chunk then
-    chunk, why = sandbox:compile(code, '=typed')
+    chunk, why = sandbox:compile(counted(code), '=typed')
   end
   if not chunk then
     return nil, (why:gsub('^typed:%d+: ', ''))
