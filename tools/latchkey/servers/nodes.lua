@@ -52,7 +52,7 @@ function nodes.replica_url(url, host, port)
   local address = (host:find(':', 1, true) and '[' .. host .. ']' or host) .. ':' .. port
   local scheme, by, authority, rest = url:match('^(rediss?)(%-?%l*)://([^/?#]*)(.*)$')
   if not scheme then
-    return 'redis://' .. address
+    return 'redis://' .. (url:match('^unix://([^/]*@)') or '') .. address
   end
   return ('%s://%s%s%s'):format(scheme, authority:match('^.*@') or '', address,
     by == '-sentinel' and rest_of(rest) or rest)
