@@ -57,6 +57,18 @@ describe('latchkey adopt', function()
     dir.rmtree(lock)
   end)
 
+  it('refuses a place that is further than a contract has any, with its line', function()
+    for place, array in pairs({ [3000000] = 'KEYS', [33] = 'ARGV' }) do
+      local contract, why, line = adopt.contract(folder .. '/shop/take.lua',
+        ("local n = 1\nreturn redis.call('GET', %s[%d])\n"):format(array, place), 'shop/take')
+
+      assert.is_nil(contract)
+      assert.equal(('%s[%d] is beyond the 32 that a contract has'):format(array, place), why)
+      assert.equal(2, line)
+    end
+    assert.equal(32, #adopted("return redis.call('GET', KEYS[32])\n").keys)
+  end)
+
   it('knows an argument in a function of the script, and has no name twice', function()
     local contract = adopted('local function tell(channel, text)\n'
       .. "  redis.call('PUBLISH', channel, text)\nend\n"

@@ -4,6 +4,7 @@
 local tablex = require('pl.tablex')
 
 local parser = require('latchkey.lua51.parser')
+local header = require('latchkey.script.header')
 local script_call = require('latchkey.script.call')
 local script_of = require('latchkey.lint.script')
 
@@ -364,6 +365,19 @@ local function reply_rows(shapes)
   return rows
 end
 
+-- The first place that no contract has: it has a line for each key and argument up to the last.
+local function too_far(block, place)
+  local found
+  parser.walk(block, function(node)
+    local array, at = place(node)
+    if array and at > header.FIELDS_MAX and not found then
+      found = { line = node.line, message = ('%s[%.0f] is beyond the %d that a contract has')
+        :format(array, at, header.FIELDS_MAX) }
+    end
+  end)
+  return found
+end
+
 ---@param file string
 ---@param source string
 ---@param name string family/verb
@@ -382,6 +396,10 @@ function adopt.contract(file, source, name)
   end
   local keys, args, channels = {}, {}, {}
   local place, bound = places_of(script.block)
+  local far = too_far(script.block, place)
+  if far then
+    return nil, far.message, far.line
+  end
   note_calls(script, place, keys, args, channels)
   note_rest(script, place, bound, keys, args)
   local taken = {}

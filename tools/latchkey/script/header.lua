@@ -10,7 +10,9 @@ local header = {}
 -- What opens a header in a script; without it, a file beside the script may say the same.
 header.MARK = '--[[ latchkey-script'
 
-local FIELDS_MAX = 32
+-- Of one list.
+header.FIELDS_MAX = 32
+
 local FLAGS = { ['allow-oom'] = true, ['allow-stale'] = true, ['no-writes'] = true }
 
 local PLACE = {}
@@ -137,8 +139,9 @@ local function check_names(h, report)
     arguments[argument.name] = true
   end
   for _, list in ipairs({ 'keys', 'channels', 'argv' }) do
-    if #h[list] > FIELDS_MAX then
-      report(h.lines[list], ('%d fields, at most %d are allowed'):format(#h[list], FIELDS_MAX))
+    if #h[list] > header.FIELDS_MAX then
+      report(h.lines[list], ('%d fields, at most %d are allowed'):format(#h[list],
+        header.FIELDS_MAX))
     end
     for _, field in ipairs(h[list]) do
       if seen[field.name] then
