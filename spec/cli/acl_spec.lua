@@ -288,6 +288,10 @@ describe('latchkey acl', function()
   it('names CLIENT SETINFO only when it is told to, for servers that know it', function()
     assert.falsy(rule():find('setinfo', 1, true))
     assert.truthy(rule('--setinfo'):find(' +client|setinfo ', 1, true))
+    for _, options in ipairs({ { '--sentinel' }, { '--sentinel', '--setinfo' } }) do
+      local sentinels = rule(unpack(options)):match('\n([^\n]+)\n$')
+      assert.equal(#options == 2, sentinels:find(' +client|setinfo ', 1, true) ~= nil, sentinels)
+    end
   end)
 
   it('refuses every other command of the server', function()

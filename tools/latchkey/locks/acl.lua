@@ -242,9 +242,12 @@ function acl.rule(home, options)
 end
 
 ---The rule for the user with which an application asks the sentinels.
+---@param options table setinfo: as of acl.rule
 ---@return table rule as of acl.rule
-function acl.sentinel_rule()
-  return SENTINEL
+function acl.sentinel_rule(options)
+  local commands = tablex.insertvalues({ unpack(options.setinfo and SETINFO or {}) },
+    SENTINEL.commands)
+  return { commands = commands, keys = SENTINEL.keys, channels = SENTINEL.channels }
 end
 
 ---The words of ACL SETUSER that give a user this and nothing else, but no password.

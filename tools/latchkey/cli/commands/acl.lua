@@ -96,7 +96,8 @@ function command.run(args, ctx)
     functions = args.functions, load = args.load, setinfo = args.setinfo,
     answers = args.answers, operator = args.operator })
   local line = acl.line(args.user, rule)
-  local for_sentinels = topology == 'sentinel' and acl.line(args.user, acl.sentinel_rule()) or nil
+  local for_sentinels = topology == 'sentinel'
+    and acl.line(args.user, acl.sentinel_rule({ setinfo = args.setinfo })) or nil
   ctx:result({ user = args.user, names = names, commands = rule.commands, keys = rule.keys,
     channels = rule.channels, rule = line, sentinel_rule = for_sentinels },
     line .. '\n' .. (for_sentinels and for_sentinels .. '\n' or ''))
