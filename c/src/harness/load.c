@@ -31,9 +31,15 @@ lk_request *lk_load_request(const lk_script_def *script, int64_t deadline_us) {
   return lk_request_new(argv, 3, true, deadline_us);
 }
 
+/* FUNCTION LOAD without REPLACE, of a library that is there. */
+static bool load_met_another(const lk_answer *answer) {
+  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR &&
+         strstr(answer->reply->str, "already exists");
+}
+
 bool lk_load_done(const lk_answer *answer) {
   if (answer->status != LK_OK) return false;
-  return answer->reply->type != REDIS_REPLY_ERROR || strstr(answer->reply->str, "already exists");
+  return answer->reply->type != REDIS_REPLY_ERROR || load_met_another(answer);
 }
 
 /* --------------------------------------------------------------------------------------- load -- */
@@ -101,10 +107,7 @@ static void listed_again(void *user, lk_answer *answer);
 
 /* Another client has loaded it since this one asked, or it is somebody else's. */
 static bool look_again(loading_one *one, const lk_answer *answer) {
-  bool failed = answer->status == LK_OK && answer->reply->type == REDIS_REPLY_ERROR;
-  if (!one->script->function || !failed || !strstr(answer->reply->str, "already exists")) {
-    return false;
-  }
+  if (!one->script->function || !load_met_another(answer)) return false;
   if (one->looked || lk_fan_is_left(&one->at->all->fan)) return false;
   one->looked = true;
   freeReplyObject(answer->reply);

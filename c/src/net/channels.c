@@ -208,7 +208,9 @@ static void channels_place(lk_channel *channel) {
   bool down = !channel->link || channel->link->conn.state == LK_CONN_DOWN;
   if (channel->state == CHANNEL_ASKED || (channel->placed == channels->version && !down)) return;
   if (changes_verb(channel)) return;
-  if (!channel->teller) channel->teller = lk_route_teller(channels->route, channel->name);
+  if (!channel->sharded && !channel->teller) {
+    channel->teller = lk_route_teller(channels->route, channel->name);
+  }
   lk_link *link = seat(channels, channel);
   channel->placed = channels->version;
   if (!link || link == channel->link) return;
@@ -248,9 +250,10 @@ static void see_tellers(lk_channels *channels, int64_t now_us) {
   channels->retold = false;
   channels->tellers_us = now_us + TELLERS_US;
   for (lk_channel *c = channels->all; c; c = c->next) {
+    if (c->sharded) continue;
     const lk_node *before = c->teller;
     c->teller = lk_route_teller(channels->route, c->name);
-    bool tells_anew = before && before != c->teller && !c->sharded;
+    bool tells_anew = before && before != c->teller;
     if (tells_anew && c->state == CHANNEL_HEARD) {
       LK_TRACE(channels->trace, "listening", now_us, LK_TEXT("channel", c->name));
       lk_channel_announce(c, LK_NEWS_HEARD, (lk_bytes){"", 0});

@@ -400,10 +400,12 @@ bool lk_route_follow(lk_route *route, const lk_bytes *key, lk_answer *answer, lk
 
 /* A channel with a brace inside its tag is that of a latch whose name has a tag: it is placed elsewhere
  * than the latch, so it cannot be told there, and is told to the whole cluster. */
+static bool is_placed_elsewhere(lk_bytes channel, lk_bytes tag) {
+  return tag.len < channel.len && memchr(tag.data, '{', tag.len);
+}
+
 bool lk_route_is_sharded(const lk_route *route, lk_bytes channel) {
-  if (!atomic_load(&route->sharded)) return false;
-  lk_bytes tag = lk_hash_tag(channel);
-  return tag.len == channel.len || !memchr(tag.data, '{', tag.len);
+  return atomic_load(&route->sharded) && !is_placed_elsewhere(channel, lk_hash_tag(channel));
 }
 
 const char *lk_route_verb(const lk_route *route, lk_bytes channel) {
@@ -417,8 +419,9 @@ lk_node *lk_route_seat(lk_route *route, lk_bytes channel) {
 lk_node *lk_route_teller(lk_route *route, const char *channel) {
   lk_bytes about = lk_bytes_of(channel);
   lk_bytes tag = lk_hash_tag(about);
-  bool is_name = tag.len < about.len && memchr(tag.data, '{', tag.len); /* in braces, to the end */
-  if (is_name) about = (lk_bytes){tag.data, about.len - 1 - (size_t)(tag.data - about.data)};
+  if (is_placed_elsewhere(about, tag)) { /* the name is in braces, to the end */
+    about = (lk_bytes){tag.data, about.len - 1 - (size_t)(tag.data - about.data)};
+  }
   return route->topology->node_of(route, &about);
 }
 

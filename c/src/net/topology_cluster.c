@@ -78,8 +78,8 @@ static bool apply(lk_cluster *c, const lk_map *map, const lk_node *by, bool *cha
   bool elsewhere = false; /* where those go that may go anywhere */
   *changed = false;
   if (!nodes) return false;
-  for (size_t i = 0; i < map->nranges + map->nnodes;
-       i++) { /* masters first: there may be no room for all */
+  /* Masters first: there may be no room for all. */
+  for (size_t i = 0; i < map->nranges + map->nnodes; i++) {
     size_t at = i < map->nranges ? map->ranges[i].node : i - map->nranges;
     if (!nodes[at]) nodes[at] = node_at(c, by, map->nodes[at].host, map->nodes[at].port);
   }
@@ -179,8 +179,8 @@ static bool ask_next(lk_cluster *c) {
   if (patience_us > PATIENCE_US) patience_us = PATIENCE_US;
   int64_t until_us = lk_clock_us() + patience_us;
   bool asks = pipe && !atomic_load(&c->knows_shards);
-  lk_request *shards =
-      asks ? ask_for_shards(until_us) : NULL; /* answered before the map, and known with it */
+  /* Answered before the map, and known with it. */
+  lk_request *shards = asks ? ask_for_shards(until_us) : NULL;
   if (shards) lk_pipe_send(pipe, shards, got_shards, c);
   lk_request *request = pipe ? ask_map(until_us) : NULL;
   if (request) lk_pipe_send(pipe, request, got_map, c);
