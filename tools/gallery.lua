@@ -2,6 +2,7 @@
 -- Six classic failures as pages: of scripts with one mistake in them, or of a fault that no lock
 -- survives. `luajit tools/gallery.lua FOLDER` writes them.
 package.path = 'tools/?.lua;tools/?/init.lua;' .. package.path
+jit.off() -- as in the program: c/cli/lua.c
 
 local dir = require('pl.dir')
 local path = require('pl.path')

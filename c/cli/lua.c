@@ -14,9 +14,14 @@
 /*
  * What LUA_PATH or the current folder hold is never run: the search path is the home's folders, the
  * build tree's for the generated tables, and then what LuaJIT was built with.
+ *
+ * Nothing is compiled to machine code: in LuaJIT until August 2026, Debian 12's and 13's, loops over
+ * pairs() may then end early or crash (LuaJIT issues 827, 829, 1510). A checker must not lose a
+ * choice, and is no slower without it.
  */
 static const char start[] =
     "local home, build, arguments, exit_of = ...\n"
+    "jit.off()\n"
     "local function without_here(path) return (path:gsub('^%.[/\\\\][^;]*;', '')) end\n"
     "package.path = home .. '/tools/?.lua;' .. home .. '/tools/?/init.lua;'\n"
     "  .. (build and build .. '/?.lua;' or '')\n"

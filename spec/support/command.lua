@@ -5,7 +5,7 @@ local utils = require('pl.utils')
 local command = {}
 
 local START = "LUA_PATH='tools/?.lua;tools/?/init.lua;;' luajit -e %s"
-local MAIN = "os.exit(require('latchkey.cli').main('.', {%s}, function() return 64 end))"
+local MAIN = "jit.off() os.exit(require('latchkey.cli').main('.', {%s}, function() return 64 end))"
 
 ---@param ... string the command and its arguments
 ---@return integer exit code

@@ -274,7 +274,6 @@ function command.run(args, ctx)
   elseif args.sample and args.sample < 1 or args.jobs < 1 then
     return ctx:misuse('--sample and --jobs start at 1')
   end
-  jit.off() -- as the specs run: compiled loops over pairs() can crash in old LuaJITs
   local mutate = require('latchkey.mutate')
   local list
   list, wrong = of_kinds(mutate.list(subject, names), args.kind)

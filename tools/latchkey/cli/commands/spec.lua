@@ -150,7 +150,6 @@ function command.run(args, ctx)
       return code
     end
   end
-  jit.off() -- compiled loops over pairs() can crash in old LuaJITs
   modules.set_environment(args.url, args.dir)
   modules.give_way(ctx.home)
   local busted, counts, failures = new_runner()
