@@ -113,6 +113,19 @@ bool exec_who_client(const lk_holder *holder, exec_person *out) {
   return true;
 }
 
+/* Released, and kept for the rest of a time: lk_lock_release_after(). */
+static bool is_kept(const char *owner) {
+  static const char kept[] = ":kept";
+  const size_t length = strlen(owner);
+  return length >= sizeof kept && strcmp(owner + length - (sizeof kept - 1), kept) == 0;
+}
+
+/* What is to be said of an owner of a latchkey whose client is not found, though it might be. */
+static const char *about_absent(const lk_holder *holder) {
+  if (is_kept(holder->owner)) return " (released; --at-least keeps it)";
+  return holder->unnamed == LK_OK ? " (its client is not connected)" : "";
+}
+
 /* "web-3 pid 4711 (pg_dump@nightly)" */
 static void print_owner(FILE *to, const lk_holder *holder) {
   exec_person person;
@@ -127,7 +140,7 @@ static void print_owner(FILE *to, const lk_holder *holder) {
   } else if (holder->unnamed == LK_BUSY) {
     fputs(" (latchkey inspect says whose that is)", to);
   } else if (strncmp(holder->owner, "lk-", 3) == 0) {
-    fputs(holder->unnamed == LK_OK ? " (its client is not connected)" : "", to);
+    fputs(about_absent(holder), to);
   } else {
     fputs(" (not a client of latchkey's)", to);
   }

@@ -208,6 +208,27 @@ describe('latchkey exec --at-least', function()
       end)
   end
 
+  for _, kind in ipairs({ 'lock', 'fenced' }) do
+    it(('leaves a %s that is listed, told of and broken as any other'):format(kind), function()
+      run({ '--kind', kind, '--at-least', '20m', 'job' })
+      local function ask(verb, ...)
+        local result = program.run({ verb, '--url', server.url, ... })
+        assert.equal(0, result.code, verb .. ': ' .. result.out .. result.err)
+        return result.out
+      end
+
+      local waiting = run({ '--kind', kind, '--wait', '3s', 'job' })
+
+      assert.truthy(waiting.err:find(':kept (released; --at-least keeps it)', 1, true),
+        waiting.err)
+      assert.truthy(ask('ls'):find('\njob ', 1, true))
+      assert.truthy(ask('top', '--once'):find('\njob ', 1, true))
+      assert.truthy(ask('inspect', 'job'):find('kept for the rest of a time (--at-least)', 1, true))
+      ask('break', 'job', '--yes')
+      assert.is_true(server:is_free('job'))
+    end)
+  end
+
   it('lets go as ever when the command takes longer', function()
     assert.equal(0, run({ '--at-least', '50ms', 'job' }, { 'sleep', '0.2' }).code)
 

@@ -115,6 +115,8 @@ function clients.about(one)
   if client then
     return ('%s, connected from %s for %s'):format(clients.person(client),
       text.safe(client.address or '?'), text.show_ms(1000 * (client.connected_s or 0)))
+  elseif one.nobody == 'absent' and one.owner:find(':kept$') then
+    return 'released by its holder, and kept for the rest of a time (--at-least)'
   elseif one.nobody == 'absent' then
     return 'no connection is its client\'s: it has gone, or has a name of its own'
   elseif one.nobody == 'foreign' then
