@@ -79,6 +79,28 @@ static lk_status check_servers(const exec_options *options, size_t count, lk_err
   return LK_OK;
 }
 
+/* Two databases are of one server. */
+static size_t server_part(const char *target, const char **out) {
+  const char *const scheme = strstr(target, "://");
+  *out = scheme ? scheme + 3 : target;
+  return strncmp(target, "unix:", 5) == 0 ? strcspn(*out, "?") : strcspn(*out, "/");
+}
+
+static lk_status check_apart(const exec_clients *clients, lk_error *error) {
+  for (size_t i = 1; i < clients->count; i++) {
+    const char *mine, *theirs, *target = lk_client_target(clients->list[i]);
+    const size_t length = server_part(target, &mine);
+    for (size_t k = 0; k < i; k++) {
+      const size_t other = server_part(lk_client_target(clients->list[k]), &theirs);
+      if (other != length || strncmp(mine, theirs, length) != 0) continue;
+      return exec_fail(error, LK_INVALID,
+                       "the server %.*s is named twice; a majority is of servers that fail alone",
+                       (int)length, mine);
+    }
+  }
+  return LK_OK;
+}
+
 static lk_status name_targets(exec_clients *clients, lk_error *error) {
   size_t size = 1;
   for (size_t i = 0; i < clients->count; i++)
@@ -105,6 +127,7 @@ lk_status exec_clients_open(const exec_options *options, const held_list *held, 
     if (*url) status = open_one(options, held, url, out, error);
   }
   free(urls);
+  if (status == LK_OK) status = check_apart(out, error);
   return status == LK_OK ? name_targets(out, error) : status;
 }
 

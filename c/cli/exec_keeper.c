@@ -194,8 +194,10 @@ static void give_back(keeper *self) {
   const int64_t kept_ms = run->outcome.started ? exec_locks_stay_ms(self->locks) : 0;
   const lk_status status = kept_ms > 0 ? exec_locks_release_later(self->locks, &error)
                                        : exec_locks_release(self->locks, &error);
-  run->outcome.freed_unix_ms = unix_ms();
-  if (status == LK_OK) run->outcome.kept_ms = kept_ms;
+  if (status == LK_OK) {
+    run->outcome.freed_unix_ms = unix_ms();
+    run->outcome.kept_ms = kept_ms;
+  }
   if (status == LK_OK && run->options.verbose && kept_ms > 0) {
     exec_say("released; it stays taken for %lld ms", (long long)kept_ms);
   } else if (status == LK_OK && run->options.verbose) {

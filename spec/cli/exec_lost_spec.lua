@@ -344,8 +344,8 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
   it('keeps the exit code of a command that ended in time when the lock cannot be given back',
     function()
-      local gate = program.gate()
-      local holder = start({ 'job' }, gate.command)
+      local gate, file = program.gate(), program.folder() .. '/report'
+      local holder = start({ '--report', file, 'job' }, gate.command)
       gate.started()
 
       server.process:kill(signal.SIGKILL)
@@ -355,5 +355,6 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
 
       assert.equal(0, result.code)
       assert.truthy(result.err:find('the release failed', 1, true))
+      assert.equal(cjson.null, program.json(file).freed_unix_ms)
     end)
 end)

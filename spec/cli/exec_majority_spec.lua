@@ -41,6 +41,20 @@ describe('latchkey exec on several servers', function()
     end)
   end
 
+  it('refuses one that is named twice, which would be in its own way', function()
+    local url = 'redis://127.0.0.1:1'
+    for twice, named in pairs({
+      [('%s %s %s'):format(servers[1].url, servers[2].url, servers[1].url)] = servers[1].socket,
+      [url .. '/1 ' .. servers[1].url .. ' ' .. url .. '/2'] = '127.0.0.1:1',
+    }) do
+      local result = program.run(program.exec({ url = twice }, { '--wait', '0', 'job' },
+        { 'true' }))
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find(named .. ' is named twice', 1, true), result.err)
+    end
+  end)
+
   it('needs a majority of them, from the start and while the command runs', function()
     stop(servers[2])
     assert.equal(0, program.run(words({ 'job' }, { 'true' })).code)
