@@ -54,6 +54,31 @@ describe('latchkey on the locks of a server', function()
       assert.equal(0, document.locks[2].waiters)
     end)
 
+    it('shows the lease of the permit that ends last, and none of what has none', function()
+      local now_ms = server:command('TIME'):match('^%d+') * 1000
+      for name, last_ms in pairs({ jobs = now_ms + 60000, theirs = 922337203685477 }) do
+        server:command('SET', name, '3')
+        server:command('ZADD', ('{%s}:timeout'):format(name), ('%.0f'):format(now_ms + 30000),
+          ('a'):rep(16), ('%.0f'):format(last_ms), ('b'):rep(16))
+      end
+      local many = {}
+      for i = 1, 101 do
+        many[2 * i - 1], many[2 * i] = ('%.0f'):format(now_ms + 30000), ('%016d'):format(i)
+      end
+      server:command('SET', 'many', '1')
+      server:command('ZADD', '{many}:timeout', unpack(many))
+      server:command('SET', 'latch', '3')
+
+      local permits, all = run('ls').out, run('ls', '--kind', 'countdown', 'latch').out
+
+      assert.matches('\njobs +permit +[345]%d[.%d]* s ', permits)
+      assert.matches('\nmany +permit +%- ', permits)
+      assert.matches('\ntheirs +permit +endless ', permits)
+      assert.matches('\nlatch +countdown +%- ', all)
+      assert.matches('\njobs .*\nmany .*\ntheirs ', run('top', '--once').out)
+      assert.matches('\njobs .*\n', run('top', '--once', '--sort', 'lease').out)
+    end)
+
     it('lists mutexes and permits that are certain, and counts what else may be locks', function()
       server:command('SET', 'mutex', LATCHKEY, 'PX', '30000')
       server:command('SET', 'jobs', '3')

@@ -26,10 +26,15 @@ local function holds(view)
   return sum
 end
 
+local function ends_ms(view)
+  local ms = words.left_ms(view)
+  return (not ms or ms < 0) and math.huge or ms
+end
+
 local COLUMNS = {
   name = function(view) return view.name end,
   kind = function(view) return view.kind end,
-  lease = function(view) return view.lease_ms < 0 and math.huge or view.lease_ms end,
+  lease = ends_ms,
   waiting = function(view) return -view.waiters end,
   holds = function(view) return -holds(view) end,
 }
@@ -230,7 +235,7 @@ end
 
 local function row_text(view, width)
   return row_of(width, view.node, fit(text.safe(view.name), 24), view.kind,
-    words.lease(view.lease_ms), view.waiters, view.node, words.holders(view))
+    words.lease(view), view.waiters, view.node, words.holders(view))
 end
 
 local function titles(rows)

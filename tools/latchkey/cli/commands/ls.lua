@@ -78,7 +78,7 @@ local function table_text(views)
   local lines = { row:format('NAME', 'KIND', 'LEASE', 'WAITING', views[1].node and 'NODE' or '',
     'HOLDERS') }
   for i, view in ipairs(views) do
-    lines[i + 1] = row:format(text.safe(view.name), view.kind, words.lease(view.lease_ms),
+    lines[i + 1] = row:format(text.safe(view.name), view.kind, words.lease(view),
       view.waiters, view.node or '', words.holders(view))
   end
   return table.concat(lines, '\n') .. '\n'

@@ -33,10 +33,31 @@ function words.document(view)
   return document
 end
 
----@param ms integer
+---When the last hold ends, unless it is renewed. Permits have leases of their own; the number of
+---them has none.
+---@param view table
+---@return integer|nil ms -1: never; nil where the leases of so many are not known, or nothing is held
+function words.left_ms(view)
+  if not view.permits and not view.left or view.lease_ms >= 0 then
+    return view.lease_ms
+  elseif #(view.holders or {}) == 0 or view.held > #view.holders then
+    return nil
+  end
+  local last_ms = 0
+  for _, holder in ipairs(view.holders) do
+    if holder.left_ms < 0 then
+      return -1
+    end
+    last_ms = math.max(last_ms, holder.left_ms)
+  end
+  return last_ms
+end
+
+---@param view table
 ---@return string
-function words.lease(ms)
-  return ms < 0 and 'endless' or text.show_ms(ms)
+function words.lease(view)
+  local ms = words.left_ms(view)
+  return not ms and '-' or ms < 0 and 'endless' or text.show_ms(ms)
 end
 
 -- "1 permit", "2 permits"
