@@ -68,6 +68,15 @@ enum { NAP_NS = 500 * 1000, QUIET_NS = 50 * 1000 * 1000 };
 
 static void nap(int64_t for_ns) { nanosleep(&(struct timespec){.tv_nsec = (long)for_ns}, NULL); }
 
+/* Of 10,000 calls a second, and of everybody who wants the same lock. */
+int64_t bench_wait_ms(const bench_part *part) {
+  enum { MOST_MS = 10000, CALLS_A_MS = 10 };
+  const bench_options *with = part->options;
+  const int64_t owners = with->owners * with->processes;
+  const int64_t turn_ms = with->mode->one_lock ? 2 * with->section_ms + 1 : 0;
+  return MOST_MS + owners / CALLS_A_MS + owners * turn_ms;
+}
+
 int64_t bench_cpu_us(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);

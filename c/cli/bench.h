@@ -113,6 +113,8 @@ void bench_end(bench_part *part);
 static inline bool bench_is_over(const bench_part *part) {
   return bench_now_ns() >= atomic_load_explicit(&part->board->until_ns, memory_order_relaxed);
 }
+/* The longest that an owner may have to wait for its lock while the server grants locks at all. */
+int64_t bench_wait_ms(const bench_part *part);
 int64_t bench_cpu_us(void);
 /* What malloc() has given out. */
 double bench_heap_bytes(void);

@@ -121,7 +121,8 @@ static void taken(lk_op *op, lk_status status, const lk_error *error, void *user
 static void ask(owner *o) {
   lk_error *wrong = &o->crowd->wrong;
   o->asked_ns = bench_now_ns();
-  lk_status status = lk_lock_acquire_async(o->lock, o->caller, LK_FOREVER, taken, o, NULL, wrong);
+  lk_status status = lk_lock_acquire_async(o->lock, o->caller, bench_wait_ms(o->crowd->part), taken,
+                                           o, NULL, wrong);
   if (status == LK_OK) return;
   failed(o->crowd, status, wrong);
   o->crowd->ended++;
@@ -163,13 +164,14 @@ static void step_done(lk_op *op, lk_status status, const lk_error *error, void *
 
 /* Every owner takes its lock, or gives it back, a window of them at a time. */
 static void all_step(crowd *c, bool release) {
+  const int64_t wait_ms = bench_wait_ms(c->part);
   lk_error wrong;
   c->ended = 0;
   for (size_t i = 0; i < c->count; i++) {
     owner *o = &c->owners[i];
     lk_status status =
         release ? lk_lock_release_async(o->lock, o->caller, step_done, o, &wrong)
-                : lk_lock_acquire_async(o->lock, o->caller, LK_FOREVER, step_done, o, NULL, &wrong);
+                : lk_lock_acquire_async(o->lock, o->caller, wait_ms, step_done, o, NULL, &wrong);
     if (status != LK_OK) {
       failed(c, status, &wrong);
       c->ended++;

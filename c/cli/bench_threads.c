@@ -47,7 +47,7 @@ static lk_status pair(owner *o, lk_lock *lock, bool counts) {
   bench_part *part = o->crew->part;
   bench_board *board = part->board;
   const int64_t asked_ns = bench_now_ns();
-  lk_status status = lk_lock_acquire(lock, NULL, LK_FOREVER, &o->error);
+  lk_status status = lk_lock_acquire(lock, NULL, bench_wait_ms(part), &o->error);
   if (status != LK_OK) return status;
   const int64_t taken_ns = bench_now_ns();
   if (counts && o->crew->one_lock) count_handoff(board, o, taken_ns);

@@ -164,6 +164,18 @@ describe('latchkey bench', function()
     assert.equal('LK_UNREACHABLE', program.decode(json.out).error.status)
   end)
 
+  for _, mode in ipairs({ 'uncontended', 'contended', 'async', 'renew' }) do
+    it('ends on a server that refuses writes, in mode ' .. mode, function()
+      server:command('CONFIG', 'SET', 'min-replicas-to-write', '1')
+
+      local result = program.start({ 'bench', '--url', server.url, '--mode', mode, '--seconds', '1',
+        '--threads', '2' }):wait(60)
+
+      assert.equal(69, result.code, result.err)
+      assert.truthy(result.err:find('NOREPLICAS', 1, true), result.err)
+    end)
+  end
+
   it('explains itself', function()
     local result = program.run({ 'bench', '--help' })
 
