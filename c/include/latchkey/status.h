@@ -86,8 +86,8 @@ extern "C" {
   X(AUTH, 47, 0, "the server refused the credentials",                                             \
     "check user and password: the URL, LATCHKEY_PASSWORD, --password-file")                        \
   X(DENIED, 48, 0, "this user may not do that",                                                    \
-    "add the command, key or channel that the message names to the user's ACL; "                   \
-    "latchkey acl prints the rule")                                                                \
+    "give the user what latchkey acl prints; the message names the command, key or channel that "  \
+    "it lacks, or the script's line that needs it")                                                \
   X(TLS, 49, 0, "no secure connection could be made",                                              \
     "check certificate, server name and protocol version: cacert, sni, tls_min in the URL")        \
   X(WRONGTYPE, 50, 0, "the key holds something that is not a lock of this kind",                   \

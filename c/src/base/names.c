@@ -21,7 +21,7 @@ lk_status lk_name_check(const char *name, lk_error *error) {
   if (!open || !close || close == open + 1) {
     return lk_fail(
         error, LK_NAME,
-        "the lock's name %s: its keys cannot share a hash slot; braces must be one {tag}, "
+        "the lock's name %.90s: its keys cannot share a hash slot; braces must be one {tag}, "
         "closed and not empty",
         name);
   }

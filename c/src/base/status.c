@@ -112,11 +112,28 @@ static size_t obeyed(const unsigned char *at) {
   return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae) ? 3 : 0;
 }
 
+/* The bytes of a character of UTF-8 (RFC 3629, section 4); 0: it is none. */
+static size_t character(const unsigned char *at) {
+  const unsigned char first = *at;
+  const size_t size = first < 0x80   ? 1
+                      : first < 0xc2 ? 0
+                      : first < 0xe0 ? 2
+                      : first < 0xf0 ? 3
+                      : first < 0xf5 ? 4
+                                     : 0;
+  for (size_t i = 1; i < size; i++) {
+    if ((at[i] & 0xc0) != 0x80) return 0;
+  }
+  if ((first == 0xe0 && at[1] < 0xa0) || (first == 0xed && at[1] > 0x9f)) return 0;
+  if ((first == 0xf0 && at[1] < 0x90) || (first == 0xf4 && at[1] > 0x8f)) return 0;
+  return size;
+}
+
 void lk_disarm(char *text) {
   for (unsigned char *at = (unsigned char *)text; *at;) {
-    const size_t size = obeyed(at);
-    if (size > 0) memset(at, '?', size);
-    at += size > 0 ? size : 1;
+    const size_t size = character(at), step = size > 0 ? size : 1;
+    if (size == 0 || obeyed(at)) memset(at, '?', step);
+    at += step;
   }
 }
 
@@ -222,7 +239,12 @@ lk_status lk_fail_server(lk_error *error, const char *script, const char *text, 
   else if (status == LK_SERVER && line > 0)
     status = LK_SCRIPT;
   if (!error) return status;
-  lk_fail(error, status, "%s", copy);
+  if (status == LK_DENIED && line > 0 && script) {
+    /* The server does not say which command, key or channel it was. */
+    lk_fail(error, status, "%.200s (%s, line %d)", copy, script, line);
+  } else {
+    lk_fail(error, status, "%s", copy);
+  }
   error->line = line;
   snprintf(error->script, sizeof error->script, "%s", script ? script : "");
   snprintf(error->code, sizeof error->code, "%s", code);

@@ -14,7 +14,8 @@ static inline lk_status lk_fail_is(lk_status status) { return status; }
   (lk_fail_fill((error), (status), __VA_ARGS__), lk_fail_is(status))
 /* Names, and what servers say, may hold anything, and a terminal or a log takes control characters as orders: each
  * byte of one becomes a question mark. So does what ends a line in UTF-8 (U+2028, U+2029), and what turns its direction
- * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069). */
+ * (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and each byte that is no UTF-8, as where a name was
+ * cut. */
 void lk_disarm(char *text);
 /* Is a call that had no answer, or met trouble that may pass, worth sending again? */
 static inline bool lk_may_pass(lk_status status) {

@@ -25,7 +25,7 @@ static lk_status guard_check(const lk_lock *lock, const lk_bytes *argv, size_t a
 /* What the caller holds, by what this process knows; the server looks again. */
 static lk_status check_held(const lk_lock *lock, const lk_facts *facts, lk_error *error) {
   if (facts->count == 0) {
-    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %.90s", lock->record->name);
   }
   if (facts->lost == LK_LOST_NOT) return LK_OK;
   return lk_fail(error, LK_LOST, "the hold was lost before: %s", lk_lost_text((int)facts->lost));

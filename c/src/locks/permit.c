@@ -120,7 +120,7 @@ static lk_status read_state(lk_counting *c, lk_error *error) {
   out->ttl_ms = -2;
   if (said->first == 0) return LK_OK;
   if (said->first == -1) {
-    return lk_fail(error, LK_WRONGTYPE, "%s: these are no permits", c->counter->name);
+    return lk_fail(error, LK_WRONGTYPE, "%.90s: these are no permits", c->counter->name);
   }
   if (said->first != 1 || c->reply->elements < 4) return lk_outcome_strange(c->look, error);
   out->ttl_ms = said->second;

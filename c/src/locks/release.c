@@ -177,7 +177,7 @@ static bool take_level(leaving *l) {
 static lk_status release_prepare(leaving *l, lk_error *error) {
   lk_lock *lock = l->lock;
   if (!take_level(l)) {
-    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %s", lock->record->name);
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold %.90s", lock->record->name);
   }
   if (l->lost == LK_LOST_TAKEN || l->lost == LK_LOST_BROKEN) return conclude(l, LK_LOST, error);
   if (l->rest_ms > 0) snprintf(l->then, sizeof l->then, "%s" KEPT, l->owner);

@@ -89,7 +89,7 @@ lk_status lk_tally_start(const lk_tally_call *call, const lk_told *told, lk_erro
 lk_status lk_tally_inspected(const lk_counting *c, lk_error *error) {
   if (c->said.first == 0 || c->said.first == 1) return LK_OK;
   if (c->said.first != -1) return lk_outcome_strange(c->look, error);
-  return lk_fail(error, LK_WRONGTYPE, "%s: the key does not hold a number", c->counter->name);
+  return lk_fail(error, LK_WRONGTYPE, "%.90s: the key does not hold a number", c->counter->name);
 }
 
 typedef struct found {

@@ -169,7 +169,7 @@ static lk_status read_holder(lk_counting *c, lk_error *error) {
   const lk_reply *reply = lk_reply_wrap(c->reply);
   if (c->said.first == 0) return LK_OK;
   if (c->said.first == -1) {
-    return lk_fail(error, LK_WRONGTYPE, "%s: this is another kind of lock", c->counter->name);
+    return lk_fail(error, LK_WRONGTYPE, "%.90s: this is another kind of lock", c->counter->name);
   }
   out->holders = 1;
   if (c->said.first != 1 || !lk_reply_number(reply, 1, &out->left_ms) ||

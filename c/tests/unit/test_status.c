@@ -10,6 +10,7 @@
 
 #include <latchkey/counters.h>
 
+#include "base/names.h"
 #include "base/status.h"
 
 #define TAIL " script: a9993e364706816aba3e25717850c26c9cd0d89d, on @user_script:12."
@@ -97,9 +98,9 @@ static void a_message_gives_no_orders_to_a_terminal(void **state) {
   (void)state;
   lk_error error;
   lk_fail(&error, LK_NAME, "%s", "a\033[2Jb\nc\177d\302\233e\303\274\rf\302");
-  assert_string_equal(error.message, "a?[2Jb?c?d??e\303\274?f\302");
+  assert_string_equal(error.message, "a?[2Jb?c?d??e\303\274?f?");
   lk_fail(&error, LK_NAME, "%s", "\302\251 \302\177");
-  assert_string_equal(error.message, "\302\251 \302?");
+  assert_string_equal(error.message, "\302\251 ??");
   of_server("ERR \033]0;title\007", &error);
   assert_string_equal(error.message, "ERR ?]0;title?");
 }
@@ -110,10 +111,9 @@ static void a_message_has_nothing_that_turns_or_ends_a_line(void **state) {
   static const char *const obeyed[] = {"\330\234",     "\342\200\216", "\342\200\217",
                                        "\342\200\250", "\342\200\251", "\342\200\252",
                                        "\342\200\256", "\342\201\246", "\342\201\251"};
-  static const char *const shown[] = {"\330\233",     "\330",         "\342",
-                                      "\342\200",     "\342\201",     "\342\200\215",
-                                      "\342\200\220", "\342\200\247", "\342\200\257",
-                                      "\342\201\245", "\342\201\252", "\342\202\254"};
+  static const char *const shown[] = {"\330\233",     "\342\200\215", "\342\200\220",
+                                      "\342\200\247", "\342\200\257", "\342\201\245",
+                                      "\342\201\252", "\342\202\254"};
   lk_error error;
   for (size_t i = 0; i < sizeof obeyed / sizeof *obeyed; i++) {
     lk_fail(&error, LK_NAME, "a%sb", obeyed[i]);
@@ -211,6 +211,54 @@ static void the_code_of_a_server_error_says_its_status(void **state) {
   }
 }
 
+static void a_long_name_leaves_the_reason_and_whole_characters(void **state) {
+  (void)state;
+  char name[LK_NAME_MAX + 1];
+  lk_error error;
+  memset(name, 'n', sizeof name - 1);
+  name[0] = '{';
+  name[sizeof name - 1] = '\0';
+  assert_int_equal(lk_name_check(name, &error), LK_NAME);
+  assert_non_null(strstr(error.message, "nnn: its keys cannot share a hash slot"));
+
+  for (size_t i = 1; i + 1 < sizeof name; i += 2) memcpy(name + i, "\xc3\xbc", 2);
+  name[sizeof name - 2] = name[sizeof name - 1] = '\0';
+  assert_int_equal(lk_name_check(name, &error), LK_NAME);
+  assert_non_null(strstr(error.message, "\xc3\xbc?: its keys cannot share a hash slot"));
+}
+
+static void what_is_no_utf8_is_not_shown(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *shown;
+  } rows[] = {
+      {"a\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92z", "a\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92z"},
+      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"},
+      {"a\xc3", "a?"},
+      {"a\xe2\x82", "a??"},
+      {"\xf0\x9f\x94 x", "??? x"},
+      {"\x80 \xc0\x80 \xc1\xbf", "? ?? ??"},
+      {"\xe0\x9f\xbf \xed\xa0\x80", "??? ???"},
+      {"\xf0\x8f\xbf\xbf \xf4\x90\x80\x80 \xf5 \xff", "???? ???? ? ?"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    lk_error error;
+    lk_fail_fill(&error, LK_INVALID, "%s", rows[i].text);
+    assert_string_equal(error.message, rows[i].shown);
+  }
+}
+
+static void what_a_script_may_not_do_is_told_by_its_line(void **state) {
+  (void)state;
+  lk_error error;
+  of_server("ERR The user executing the script can't run this command or subcommand" TAIL, &error);
+  assert_string_equal(error.message, "ERR The user executing the script can't run this command or "
+                                     "subcommand (lock/acquire, line 12)");
+  of_server("NOPERM this user has no permissions to run the 'set' command", &error);
+  assert_string_equal(error.message,
+                      "NOPERM this user has no permissions to run the 'set' command");
+}
+
 static void a_script_error_gives_its_line_and_loses_its_tail(void **state) {
   (void)state;
   lk_error error;
@@ -292,6 +340,9 @@ int main(void) {
       cmocka_unit_test(success_clears_the_error),
       cmocka_unit_test(an_error_may_be_null),
       cmocka_unit_test(the_code_of_a_server_error_says_its_status),
+      cmocka_unit_test(a_long_name_leaves_the_reason_and_whole_characters),
+      cmocka_unit_test(what_is_no_utf8_is_not_shown),
+      cmocka_unit_test(what_a_script_may_not_do_is_told_by_its_line),
       cmocka_unit_test(a_script_error_gives_its_line_and_loses_its_tail),
       cmocka_unit_test(a_script_that_does_not_compile_gives_its_line),
       cmocka_unit_test(a_text_that_only_looks_like_a_line_gives_none),
