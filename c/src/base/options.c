@@ -41,6 +41,11 @@ lk_status lk_output_clear(void *out, const char *what, lk_error *error) {
   return lk_fail(error, LK_VERSION, "%s has no size: set it to sizeof(%s)", what, what);
 }
 
+bool lk_output_none(void *out) {
+  (void)lk_output_clear(out, "", NULL);
+  return false;
+}
+
 lk_status lk_check_ranges(const lk_range *ranges, size_t count, lk_error *error) {
   for (size_t i = 0; i < count; i++) {
     const lk_range *r = &ranges[i];

@@ -19,6 +19,8 @@ lk_status lk_options_copy(void *into, size_t known, const void *given, const cha
 bool lk_output_copy(void *out, const void *mine, size_t known);
 /* Nothing but zeros. LK_OK; LK_VERSION: it has no size. `out` may be NULL. */
 lk_status lk_output_clear(void *out, const char *what, lk_error *error);
+/* The same, for what answers whether there is one: false. */
+bool lk_output_none(void *out);
 
 /* LK_INVALID unless min <= value <= max, or, where 0 takes a default, it is 0. */
 typedef struct lk_range {

@@ -148,7 +148,7 @@ size_t lk_script_count(const lk_client *client) {
 
 bool lk_script_at(const lk_client *client, size_t index, lk_script *out) {
   const lk_script_def *def = client ? lk_catalog_at(client->catalog, index) : NULL;
-  if (!def || !out) return false;
+  if (!def || !out) return lk_output_none(out);
   const lk_script script = {.name = def->name,
                             .version = def->version,
                             .sha1 = def->sha1,

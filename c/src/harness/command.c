@@ -145,6 +145,8 @@ lk_status lk_nodes(lk_client *client, size_t *count, lk_error *error) {
 }
 
 bool lk_node_at(lk_client *client, size_t index, const char **target, bool *master) {
+  if (target) *target = NULL;
+  if (master) *master = false;
   if (lk_client_enter(client, NULL) != LK_OK) return false;
   bool known = index < lk_route_count(client->route);
   if (known) {

@@ -68,11 +68,11 @@ static lk_script_stats script_stats(lk_client *client, size_t index) {
 }
 
 bool lk_client_script_stats(lk_client *client, size_t index, lk_script_stats *out) {
-  if (!out || !stats_enter(client)) return false;
+  if (!out || !stats_enter(client)) return lk_output_none(out);
   bool there = index < lk_catalog_count(client->catalog);
   const lk_script_stats stats = there ? script_stats(client, index) : (lk_script_stats){0};
   lk_client_leave(client);
-  return there && lk_output_copy(out, &stats, sizeof stats);
+  return there ? lk_output_copy(out, &stats, sizeof stats) : lk_output_none(out);
 }
 
 static lk_kind_stats kind_stats(lk_client *client, lk_kind kind) {
@@ -92,7 +92,7 @@ static lk_kind_stats kind_stats(lk_client *client, lk_kind kind) {
 
 bool lk_client_kind_stats(lk_client *client, size_t index, lk_kind_stats *out) {
   lk_kind kind = index < LK_KINDS_MAX ? (lk_kind)(LK_MUTEX + index) : 0;
-  if (!lk_kind_word(kind) || !out || !stats_enter(client)) return false;
+  if (!lk_kind_word(kind) || !out || !stats_enter(client)) return lk_output_none(out);
   const lk_kind_stats stats = kind_stats(client, kind);
   lk_client_leave(client);
   return lk_output_copy(out, &stats, sizeof stats);

@@ -93,7 +93,7 @@ static void choose_folder(const lk_local_roots *roots, char path[PATH_SIZE]) {
     if (folder_of(kind, roots, path)) return;
 }
 
-lk_status lk_local_dir_in(const lk_local_roots *roots, char *buffer, size_t size, lk_error *error) {
+static lk_status find_dir(const lk_local_roots *roots, char *buffer, size_t size, lk_error *error) {
   const char *given = secure_getenv("LATCHKEY_LOCAL_DIR");
   char chosen[PATH_SIZE];
   bool is_given = given && *given;
@@ -107,6 +107,12 @@ lk_status lk_local_dir_in(const lk_local_roots *roots, char *buffer, size_t size
     return lk_fail(error, LK_LOCAL, "%s cannot be made: %s", buffer, strerror(errno));
   lk_status status = check_dir(buffer, error);
   return status == LK_OK ? lk_succeed(error) : status;
+}
+
+lk_status lk_local_dir_in(const lk_local_roots *roots, char *buffer, size_t size, lk_error *error) {
+  const lk_status status = find_dir(roots, buffer, size, error);
+  if (status != LK_OK && size > 0) *buffer = '\0';
+  return status;
 }
 
 lk_status lk_local_dir(char *buffer, size_t size, lk_error *error) {

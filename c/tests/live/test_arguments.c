@@ -398,6 +398,36 @@ static void a_name_or_text_that_is_null_is_refused(void **state) {
   }
 }
 
+/* All of it but its size, which the caller has set, is 0. */
+static void assert_nothing_in(const void *structure, size_t size) {
+  const unsigned char *bytes = structure;
+  for (size_t i = sizeof size; i < size; i++) assert_int_equal(bytes[i], 0);
+}
+
+static void what_is_not_there_leaves_nothing_of_what_was(void **state) {
+  (void)state;
+  lk_script script;
+  lk_script_stats of_script;
+  lk_kind_stats of_kind;
+  const char *target = "before";
+  bool master = true;
+  memset(&script, 0x5a, sizeof script);
+  memset(&of_script, 0x5a, sizeof of_script);
+  memset(&of_kind, 0x5a, sizeof of_kind);
+  script.size = sizeof script;
+  of_script.size = sizeof of_script;
+  of_kind.size = sizeof of_kind;
+  assert_false(lk_script_at(f.client, 100000, &script));
+  assert_false(lk_client_script_stats(f.client, 100000, &of_script));
+  assert_false(lk_client_kind_stats(f.client, 1000, &of_kind));
+  assert_false(lk_node_at(f.client, 99, &target, &master));
+  assert_nothing_in(&script, sizeof script);
+  assert_nothing_in(&of_script, sizeof of_script);
+  assert_nothing_in(&of_kind, sizeof of_kind);
+  assert_null(target);
+  assert_false(master);
+}
+
 static void a_call_without_a_callback_is_refused(void **state) {
   (void)state;
   REFUSES_OUT(
@@ -450,6 +480,7 @@ int main(void) {
       TEST(what_asks_about_null_says_nothing),
       TEST(an_answer_without_a_place_is_refused),
       TEST(a_name_or_text_that_is_null_is_refused),
+      TEST(what_is_not_there_leaves_nothing_of_what_was),
       TEST(a_call_without_a_callback_is_refused),
       TEST(numbers_outside_of_their_ranges_are_refused),
       TEST(a_refusal_before_the_first_round_has_no_causes),
