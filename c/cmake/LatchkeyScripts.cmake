@@ -19,9 +19,11 @@ function(latchkey_add_scripts target folder)
   file(GLOB_RECURSE scripts CONFIGURE_DEPENDS "${folder}/*.lua" "${folder}/*.contract")
   set(written "${CMAKE_CURRENT_BINARY_DIR}/${target}-scripts")
   file(MAKE_DIRECTORY "${written}")
+  # The times of files do not tell that one has gone, or that one has come which is older.
+  file(CONFIGURE OUTPUT "${written}/scripts.list" CONTENT "${scripts}" @ONLY)
   add_custom_command(OUTPUT "${written}/${LK_HEADER}"
     COMMAND "${LATCHKEY_EXECUTABLE}" bind c --dir "${folder}" -o "${written}/${LK_HEADER}"
-    DEPENDS ${scripts} "${LATCHKEY_EXECUTABLE}" VERBATIM)
+    DEPENDS ${scripts} "${written}/scripts.list" "${LATCHKEY_EXECUTABLE}" VERBATIM)
   target_sources("${target}" PRIVATE "${written}/${LK_HEADER}")
   target_include_directories("${target}" PRIVATE "${written}")
 endfunction()

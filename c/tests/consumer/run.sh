@@ -84,13 +84,25 @@ headers_alone() {
 }
 
 # The header is written when the application is built, and again when a contract changes.
+# One that comes may be older than what was written, as `mv`, `cp -p` and `tar` leave it.
+own_scripts_come_and_go() {
+  scripts="$work/own scripts/scripts/counter"
+  header=$work/own/own-scripts/counter.h
+  for kind in lua contract; do
+    sed 's,counter/up,counter/more,' "$scripts/up.$kind" >"$scripts/more.$kind" &&
+      touch -d 2020-01-01 "$scripts/more.$kind" || return
+  done
+  cmake --build "$work/own" && grep counter_more "$header" && rm "$scripts"/more.* &&
+    cmake --build "$work/own" && ! grep counter_more "$header"
+}
+
 own_scripts() {
   cp -R "$here/own" "$work/own scripts" &&
     cmake -S "$work/own scripts" -B "$work/own" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
       -DBUILD_SHARED_LIBS=ON && cmake --build "$work/own" && "$work/own/own" local: &&
     sed -i 's/1\.\.86400000/10..86400000/' "$work/own scripts/scripts/counter/up.contract" &&
     cmake --build "$work/own" && "$work/own/own" local: &&
-    grep 'lease is 10 to 86400000' "$work/own/own-scripts/counter.h"
+    grep 'lease is 10 to 86400000' "$work/own/own-scripts/counter.h" && own_scripts_come_and_go
 }
 
 own_scripts_refuse_what_they_do_not_know() {
