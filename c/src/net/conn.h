@@ -32,6 +32,7 @@ typedef struct lk_conn_settings {
   lk_count *connections; /* counts them; NULL: nobody does */
   lk_tls *tls;           /* NULL without TLS */
   atomic_bool *informs;  /* servers are told the library's name and version; NULL: never */
+  bool to_sentinels;     /* whose user and password are other ones */
 } lk_conn_settings;
 
 /* Where a server listens; it lives as long as the client. */

@@ -107,21 +107,29 @@ static bool is_without_name(const lk_conn *conn, const redisReply *reply) {
   return conn->greeting == GREET_NAME && strncmp(reply->str, "ERR unknown command", 19) == 0;
 }
 
+/* Who refuses, and, where the credentials are at fault, which these are. */
+static const char *refuser(const lk_conn *conn, lk_status status) {
+  if (!conn->settings->to_sentinels) return "server";
+  if (status != LK_AUTH && conn->greeting != GREET_AUTH) return "sentinel";
+  return "sentinel, whose user and password are sentinel_user and sentinel_password in the URL,";
+}
+
 /* Whether a refusal in the hand-shake ends it. */
 static bool greeting_refused(lk_conn *conn, const redisReply *reply) {
   lk_error refused;
   lk_status status = hear_refusal(conn, reply, &refused);
+  const char *const who = refuser(conn, status);
   if (strncmp(reply->str, "ERR max number of clients", 25) == 0) {
     lk_conn_unreachable(conn, refused.message); /* said before it reads anything; it may pass */
   } else if (conn->greeting == GREET_AUTH) {
-    lk_fail(&conn->why, LK_AUTH, "the server refused the credentials: %s", refused.message);
+    lk_fail(&conn->why, LK_AUTH, "the %s refused the credentials: %s", who, refused.message);
   } else if (conn->greeting == GREET_SELECT) {
     lk_fail(&conn->why, status, "database %d: %s", conn->settings->url.db, refused.message);
   } else if (conn->greeting == GREET_LIB_NAME || conn->greeting == GREET_LIB_VERSION) {
     atomic_store(conn->settings->informs, false); /* known from Redis 7.2 on; no more of it */
     return false;
   } else if (status != LK_DENIED && !is_without_name(conn, reply)) {
-    lk_fail(&conn->why, status, "the server refused the connection: %s", refused.message);
+    lk_fail(&conn->why, status, "the %s refused the connection: %s", who, refused.message);
   } else {
     return false;
   }

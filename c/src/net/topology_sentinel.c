@@ -359,6 +359,7 @@ lk_route *lk_sentinel_new(const lk_route_options *options, lk_keeper *keeper) {
   s->settings.url.user = url->sentinel_user;
   s->settings.url.password = url->sentinel_password;
   s->settings.url.db = 0;
+  s->settings.to_sentinels = true;
   if (!make_informants(s, url) || !make_master(s)) {
     sentinel_destroy(&s->route);
     return NULL;

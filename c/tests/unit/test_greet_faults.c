@@ -78,6 +78,26 @@ static void what_auth_was_called_with_is_not_repeated(void **state) {
   }
 }
 
+/* Those in front of the host are for the master: another place to look at. */
+static void a_sentinel_that_refuses_credentials_says_whose(void **state) {
+  (void)state;
+  static const char who[] = "sentinel, whose user and password are sentinel_user and "
+                            "sentinel_password in the URL,";
+  static const struct {
+    const char *query, *verb, *reply;
+  } refusals[] = {
+      {"?sentinel_password=wrong", "AUTH", "-WRONGPASS invalid username-password pair\r\n"},
+      {"", "CLIENT", "-NOAUTH Authentication required.\r\n"},
+  };
+  fake_leave(fix.server, "*");
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    snprintf(fix.url, sizeof fix.url, "redis-sentinel://me:secret@127.0.0.1%s/m%s",
+             strrchr(fake_url(fix.server), ':'), refusals[i].query);
+    assert_int_equal(open_where(refusals[i].verb, refusals[i].reply), LK_AUTH);
+    assert_non_null(strstr(fix.error.message, who));
+  }
+}
+
 static void a_server_without_client_is_locked_on_nevertheless(void **state) {
   (void)state;
   fake_leave(fix.server, "CLIENT");
@@ -117,6 +137,7 @@ static void a_server_that_says_nothing_may_speak_the_other_kind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(what_auth_was_called_with_is_not_repeated),
+      TEST(a_sentinel_that_refuses_credentials_says_whose),
       TEST(a_server_without_client_is_locked_on_nevertheless),
       TEST(another_refusal_of_the_name_ends_it),
       TEST(a_server_that_says_nothing_may_speak_the_other_kind),
