@@ -101,6 +101,45 @@ describe('latchkey doctor of a broken server', function()
       tried[2].message)
   end)
 
+  for name, row in pairs({
+    INFO = { 'server', 'problem', 'does not know INFO' },
+    TIME = { 'clock', 'problem', 'does not know TIME' },
+    PUBSUB = { 'commands', 'note', 'does not know PUBSUB' },
+  }) do
+    it('names a real server that does not know ' .. name, function()
+      local real = program.server('--appendonly', 'yes', '--rename-command', name, '')
+
+      local found, code = examine(real.url, row[1])
+
+      assert.equal(row[2] == 'problem' and 1 or 0, code)
+      assert.equal(row[2], found[1].level)
+      assert.truthy(found[1].message:find(row[3], 1, true), found[1].message)
+      assert.truthy(found[1].advice:find('rename-command', 1, true), found[1].advice)
+    end)
+  end
+
+  it('says of a server without the replicas that it needs what it lacks', function()
+    local real = program.server('--min-replicas-to-write', '1')
+
+    local found, code = examine(real.url, 'trial')
+
+    assert.equal(1, code)
+    assert.equal(1, #found)
+    assert.truthy(found[1].message:find('fewer replicas than it needs', 1, true), found[1].message)
+    assert.truthy(found[1].advice:find('min-replicas-to-write', 1, true), found[1].advice)
+  end)
+
+  it('keeps what it has found where a later question is not answered', function()
+    local real = program.server()
+    real:command('CLIENT', 'PAUSE', '60000', 'WRITE')
+
+    local result = program.run({ 'doctor', '--url', real.url })
+
+    assert.equal(1, result.code)
+    assert.truthy(result.out:find('a restart forgets every lock', 1, true), result.out)
+    assert.truthy(result.err:find('in time', 1, true), result.err)
+  end)
+
   it('names a cluster whose SPUBLISH has another name', function()
     local port = fleet.free_port()
     local real = program.server('--appendonly', 'yes', '--port', port, '--bind', '127.0.0.1',

@@ -2,6 +2,7 @@
 -- How far the server's clock is from this machine's.
 local time = require('posix.time')
 
+local commands = require('latchkey.doctor.commands')
 local expect = require('latchkey.servers.expect')
 local text = require('latchkey.text')
 
@@ -46,6 +47,9 @@ function clock.check(client)
   local offset_ms, about_ms = offset(client)
   if not offset_ms and about_ms.status == 'LK_DENIED' then
     return finding('note', 'this user may not ask for the time', 'allow TIME: scripts need it')
+  elseif not offset_ms and commands.is_unknown(about_ms) then
+    return finding('problem', 'it does not know TIME, by which scripts count: renamed, or switched '
+      .. 'off', commands.GIVE_BACK)
   elseif not offset_ms then
     return nil, about_ms
   end

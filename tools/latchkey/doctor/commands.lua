@@ -2,9 +2,20 @@
 -- Does the server know all commands that scripts and the library send? One that was renamed, or
 -- that an engine does not have, fails only when it is needed: a release that cannot publish wakes
 -- nobody.
+local tablex = require('pl.tablex')
+
 local acl = require('latchkey.locks.acl')
 
 local commands = {}
+
+commands.GIVE_BACK = 'give the command its name back (rename-command), or take another server for '
+  .. 'locks'
+
+---@param err latchkey.error
+---@return boolean
+function commands.is_unknown(err)
+  return err.message:lower():find('unknown command', 1, true) ~= nil
+end
 
 -- What the library does without, in another way.
 local SPARED = { ['cluster'] = true, ['client'] = true, ['ping'] = true, ['pubsub'] = true }
@@ -33,7 +44,9 @@ end
 ---@return latchkey.error|nil err
 function commands.check(node, home, options)
   local list, missing = wanted(home, options), {}
-  local infos, err = node:command('COMMAND', 'INFO', unpack(list))
+  local asked = tablex.copy(list)
+  asked[#asked + 1] = 'pubsub'
+  local infos, err = node:command('COMMAND', 'INFO', unpack(asked))
   if type(infos) ~= 'table' or infos.ok then
     if err and err.status ~= 'LK_DENIED' and err.status ~= 'LK_SERVER' then
       return nil, err
@@ -46,12 +59,15 @@ function commands.check(node, home, options)
       missing[#missing + 1] = command:upper()
     end
   end
-  if #missing == 0 then
-    return finding('good', ('it knows all %d commands that are needed'):format(#list))
+  if #missing > 0 then
+    return finding('problem', ('it does not know %s: renamed, switched off, or never there'):format(
+      table.concat(missing, ' ')),
+      'give the commands their names back (rename-command), or take another server for locks')
+  elseif type(infos[#asked]) ~= 'table' then
+    return finding('note', 'it does not know PUBSUB: inspect, ls and top cannot count who waits, '
+      .. 'and fail', 'give the command its name back (rename-command)')
   end
-  return finding('problem', ('it does not know %s: renamed, switched off, or never there'):format(
-    table.concat(missing, ' ')),
-    'give the commands their names back (rename-command), or take another server for locks')
+  return finding('good', ('it knows all %d commands that are needed'):format(#list))
 end
 
 return commands

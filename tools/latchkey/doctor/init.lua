@@ -218,14 +218,17 @@ end
 ---@param home string
 ---@param options table user, name, families, topology, and show: a function as of lib/terminal's
 ---  progress
----@return table[]|nil findings
----@return latchkey.error|nil err
+---@return table[] findings what was found out, also where a question was not answered
+---@return latchkey.error|nil err why not
 function doctor.examine(client, node, home, options)
-  local facts, err = facts_of(node)
-  if err then
-    return nil, err
-  end
   local findings = {}
+  local facts, err = facts_of(node)
+  if err and commands.is_unknown(err) then
+    findings[1], err = problem('server', 'it does not know INFO: renamed, or switched off',
+      commands.GIVE_BACK), nil
+  elseif err then
+    return findings, err
+  end
   local function add(list, failure)
     err = err or not list and failure or nil
     for _, finding in ipairs(list or {}) do
@@ -236,7 +239,7 @@ function doctor.examine(client, node, home, options)
     or {}) do
     add(check(facts, options.topology))
   end
-  if not facts then
+  if not facts and #findings == 0 then
     add({ note('server', 'this user may not see what the server is (INFO)',
       'run it as an administrator') })
   end
@@ -245,32 +248,34 @@ function doctor.examine(client, node, home, options)
   end
   add(clock.check(node))
   local tried = {}
-  if not facts or facts.role ~= 'slave' then
+  if not err and (not facts or facts.role ~= 'slave') then
     local failure
     tried, failure = trial.scripts(node, home)
     add(tried)
     err = err or failure
   end
   -- Where no script runs, that is all there is to know of them.
-  if not (tried[1] and tried[1].level == 'problem') then
+  if not err and not (tried[1] and tried[1].level == 'problem') then
     add(commands.check(node, home, options))
     add(permissions.check(client, node, home, options))
     add(scripts(node))
     add(queues.check(client, node, home, options.show))
   end
-  if err then
-    return nil, err
-  end
-  return findings
+  return findings, err
 end
 
--- Where no script runs, or none that writes, no lock is tried.
+-- Where no script runs, none that writes, or not all that they call is known, no lock is tried.
+local DECIDES = { trial = true, role = true, commands = true }
+
 local function may_run(list)
   for _, part in ipairs(list) do
-    for _, finding in ipairs(part.findings or {}) do
-      if finding.level == 'problem' and (finding.check == 'trial' or finding.check == 'role') then
+    for _, finding in ipairs(part.findings) do
+      if finding.level == 'problem' and DECIDES[finding.check] then
         return false
       end
+    end
+    if part.err then
+      return false
     end
   end
   return true

@@ -5,6 +5,7 @@
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
+local commands = require('latchkey.doctor.commands')
 local expect = require('latchkey.servers.expect')
 
 local trial = {}
@@ -43,12 +44,16 @@ local function explain_call(sample, err)
   elseif err.code == 'OOM' then
     return finding('problem', 'it has no memory for new holds: ' .. err.message,
       'raise maxmemory or free memory')
+  elseif err.code == 'NOREPLICAS' then
+    return finding('problem', 'it has fewer replicas than it needs to write, so no lock is granted, '
+      .. 'renewed or released: ' .. err.message,
+      'restore the replicas, or lower min-replicas-to-write')
   elseif err.code == 'MISCONF' then
     return finding('problem', 'it cannot save to its disk, and refuses writes: no lock is granted, '
       .. 'renewed or released', 'read its log: disk space, permissions of its folder')
-  elseif err.message:lower():find('unknown command', 1, true) then
+  elseif commands.is_unknown(err) then
     return finding('problem', 'it does not know EVALSHA: renamed, or switched off',
-      'give the command its name back (rename-command), or take another server for locks')
+      commands.GIVE_BACK)
   end
   return finding('problem', ('a script that begins with "%s" does not run: %s'):format(sample.line,
     err.message), 'latchkey needs Redis 7.0, Valkey 7.2, or a server that runs their scripts')
@@ -58,9 +63,9 @@ local function explain_load(sample, err)
   if err.code == 'OOM' then
     return finding('problem', 'it has no memory for scripts: ' .. err.message,
       'raise maxmemory or free memory')
-  elseif err.message:lower():find('unknown command', 1, true) then
+  elseif commands.is_unknown(err) then
     return finding('problem', 'it does not know SCRIPT LOAD: renamed, or switched off',
-      'give the command its name back (rename-command), or take another server for locks')
+      commands.GIVE_BACK)
   end
   return finding('problem', ('it refuses scripts that begin with "%s": %s'):format(sample.line,
     err.message), 'latchkey needs Redis 7.0, Valkey 7.2, or what knows such first lines')

@@ -94,7 +94,7 @@ function command.run(args, ctx)
   local list, err = examine(client, ctx, options)
   local reached = false
   for _, part in ipairs(list or {}) do
-    err, reached = err or part.err, reached or not part.err
+    err, reached = err or part.err, reached or #part.findings > 0
   end
   if not reached then
     return ctx:fail(err)
