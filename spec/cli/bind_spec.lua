@@ -79,6 +79,35 @@ int main(void) {
 }
 ]]
 
+-- Each call fails in another way, with a reply that still has what was in it before.
+local FAILING = [[
+#include "calls.h"
+
+static void show(lk_status status, acme_renew_reply *reply) {
+  const char *said = reply->raw ? "something" : "NULL";
+  printf("%s %d %d %s\n", lk_status_name(status), (int)reply->is, (int)reply->number, said);
+  memset(reply, 0x5a, sizeof *reply);
+}
+
+int main(void) {
+  lk_client *client = NULL, *lost = NULL;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.lazy = true;
+  if (lk_client_open(getenv("LATCHKEY_URL"), NULL, &client, NULL) != LK_OK) return 1;
+  if (lk_client_open("unix:///nowhere.sock", &options, &lost, NULL) != LK_OK) return 2;
+  const lk_bytes me = {"me:1", 4};
+  acme_renew_reply reply;
+  memset(&reply, 0x5a, sizeof reply);
+  show(acme_renew(client, "job", me, 49, &reply, NULL), &reply);
+  show(acme_renew(client, NULL, me, 50, &reply, NULL), &reply);
+  show(acme_renew(lost, "job", me, 50, &reply, NULL), &reply);
+  show(acme_renew(client, "job", me, 50, &reply, NULL), &reply);
+  lk_client_close(lost);
+  lk_client_close(client);
+  return 0;
+}
+]]
+
 describe('latchkey bind c', function()
   local folder
 
@@ -121,15 +150,30 @@ describe('latchkey bind c', function()
     assert.equal('', server:command('GET', 'acme:job:lock'))
   end)
 
+  local function run(server)
+    local result = program.start_any(folder .. '/app', {}, { env = { LATCHKEY_URL = server.url,
+      LD_LIBRARY_PATH = path.dirname(program.path) } }):wait()
+    assert.equal(0, result.code, result.err)
+    return result.out
+  end
+
+  it('leaves no reply where a call fails, which is none of those in the contract', function()
+    local server = program.server()
+    own_lock.write(folder, 'renew', 'return 7\n')
+    bind(folder .. '/scripts')
+    compile(FAILING)
+
+    assert.equal('LK_INVALID 0 0 NULL\nLK_INVALID 0 0 NULL\nLK_UNREACHABLE 0 0 NULL\n'
+      .. 'LK_SCRIPT 0 0 NULL\n', run(server))
+    assert.is_nil(utils.readfile(folder .. '/calls.h'):find('  ACME_RENEW_%w+ = 0,'))
+  end)
+
   it('forms the channels that one waits on', function()
     local server = program.server()
     bind(folder .. '/scripts')
     compile(WAITER)
 
-    local result = program.start_any(folder .. '/app', {}, { env = { LATCHKEY_URL = server.url,
-      LD_LIBRARY_PATH = path.dirname(program.path) } }):wait()
-
-    assert.equal('acme:job:free\nNULL NULL\nheard\n', result.out, result.err)
+    assert.equal('acme:job:free\nNULL NULL\nheard\n', run(server))
   end)
 
   it('takes scripts with headers, and says which have no typed call', function()

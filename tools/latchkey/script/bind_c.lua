@@ -74,8 +74,8 @@ local RESERVED = {}
 for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char class
   client co_await co_return co_yield compl concept const const_cast consteval constexpr constinit
   continue decltype default delete do double dynamic_cast else enum error explicit export extern
-  false float for friend goto i386 if inline int is linux long mutable name namespace new noexcept
-  not not_eq nullptr operator or or_eq private protected public raw register reinterpret_cast reply
+  false float for friend goto i386 if inline int is linux long memset mutable name namespace new
+  noexcept not not_eq nullptr operator or or_eq private protected public raw register reinterpret_cast reply
   requires restrict return short signed sizeof snprintf source static static_assert static_cast
   status strchr strcmp strlen struct switch template text this thread_local throw true try type
   typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void volatile
@@ -302,12 +302,13 @@ local function describe(h, parameters, out)
       comment(one.why))
   end
   out[#out + 1] = ' * @param reply  what came, or NULL; its raw is to be freed with '
-    .. 'lk_reply_free()\n'
+    .. 'lk_reply_free(). After a\n *            failure it is all 0: no answer, and no reply\n'
   out[#out + 1] = (' * @after-io %s\n */\n'):format(AFTER_IO[h.repeat_] or AGAIN:format(h.repeat_))
 end
 
 local function body(h, script, id, parameters, outcomes)
-  local out = { '  lk_bytes words[', tostring(3 + #h.keys + #h.argv), '];\n' }
+  local out = { '  lk_bytes words[', tostring(3 + #h.keys + #h.argv), '];\n',
+    '  if (reply) memset(reply, 0, sizeof *reply);\n' }
   if bind_c.takes_name(h) then
     out[#out + 1] = ('  if (!name || !*name || strlen(name) > %d) {\n    return '
       .. 'lk_bound_fail(error, LK_INVALID, %s, "the name has 1 to %d bytes");\n  }\n')
@@ -404,7 +405,8 @@ local function bound(script)
       parameters[#parameters + 1] = one
     end
   end
-  out[#out + 1] = ('\n/* What %s answers. */\ntypedef enum %s_is {\n'):format(h.name, id)
+  out[#out + 1] = ('\n/* What %s answers; 0 is none of these. */\ntypedef enum %s_is {\n')
+    :format(h.name, id)
   for i, outcome in ipairs(outcomes) do
     out[#out + 1] = ('  %s = %d, /* %s: %s */\n'):format(outcome.name, i, outcome.shape,
       comment(outcome.text))
