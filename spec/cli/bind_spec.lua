@@ -108,6 +108,37 @@ int main(void) {
 }
 ]]
 
+-- The token says with what the reply begins.
+local BEGINNING = [=[
+local begin = { one = 1, none = 0, text = 'strange', no = false, digit = '1' }
+if ARGV[1] == 'gone' then return 'gone' end
+if ARGV[1] == 'longer' then return 'gone\0or not' end
+return { begin[ARGV[1]], 5 }
+]=]
+
+local READER = [[
+#include "calls.h"
+
+int main(void) {
+  lk_client *client = NULL;
+  if (lk_client_open(getenv("LATCHKEY_URL"), NULL, &client, NULL) != LK_OK) return 1;
+  const char *const tokens[] = {"one", "none", "gone", "text", "no", "digit", "longer"};
+  for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+    const lk_bytes token = {tokens[i], strlen(tokens[i])};
+    acme_renew_reply reply;
+    printf("%s %s", tokens[i],
+           lk_status_name(acme_renew(client, "job", token, 50, &reply, NULL)));
+    if (reply.is == ACME_RENEW_1) printf(" 1");
+    if (reply.is == ACME_RENEW_0) printf(" 0");
+    if (reply.is == ACME_RENEW_TEXT_GONE) printf(" gone");
+    printf("\n");
+    lk_reply_free(reply.raw);
+  }
+  lk_client_close(client);
+  return 0;
+}
+]]
+
 describe('latchkey bind c', function()
   local folder
 
@@ -166,6 +197,19 @@ describe('latchkey bind c', function()
     assert.equal('LK_INVALID 0 0 NULL\nLK_INVALID 0 0 NULL\nLK_UNREACHABLE 0 0 NULL\n'
       .. 'LK_SCRIPT 0 0 NULL\n', run(server))
     assert.is_nil(utils.readfile(folder .. '/calls.h'):find('  ACME_RENEW_%w+ = 0,'))
+  end)
+
+  it('tells a reply from one that only looks like it', function()
+    local server = program.server()
+    own_lock.write(folder, 'renew', BEGINNING, {
+      ['  - 1  renewed\n'] = "  - {1, left}  renewed\n  - 'gone'  nobody has it\n",
+      ['  - 0  the'] = '  - {0, left}  the',
+    })
+    bind(folder .. '/scripts')
+    compile(READER)
+
+    assert.equal('one LK_OK 1\nnone LK_OK 0\ngone LK_OK gone\ntext LK_SCRIPT\nno LK_SCRIPT\n'
+      .. 'digit LK_SCRIPT\nlonger LK_SCRIPT\n', run(server))
   end)
 
   it('forms the channels that one waits on', function()

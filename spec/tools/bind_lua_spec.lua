@@ -115,6 +115,18 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('LK_SCRIPT', err.status)
   end)
 
+  it('take no array for one whose first element is a number, where it is another value', function()
+    for _, first in ipairs({ "'strange'", 'false', "'1'" }) do
+      calls = module_of({ script_of((SCRIPT:gsub('return { 1,', 'return { ' .. first .. ','))) })
+
+      local _, err = calls.acme_step(world, first, 4, 'ann', 'UP')
+      assert.is_nil(err)
+      _, err = calls.acme_step(world, first, 5, 'ann', 'UP')
+
+      assert.equal('LK_SCRIPT', err and err.status, first)
+    end
+  end)
+
   it('have the text of a script that ends in a bracket', function()
     local script = script_of(SCRIPT)
     script.source = 'return ARGV[2]'

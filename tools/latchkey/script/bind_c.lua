@@ -74,12 +74,12 @@ local RESERVED = {}
 for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char class
   client co_await co_return co_yield compl concept const const_cast consteval constexpr constinit
   continue decltype default delete do double dynamic_cast else enum error explicit export extern
-  false float for friend goto i386 if inline int is linux long memset mutable name namespace new
-  noexcept not not_eq nullptr operator or or_eq private protected public raw register reinterpret_cast reply
-  requires restrict return short signed sizeof snprintf source static static_assert static_cast
-  status strchr strcmp strlen struct switch template text this thread_local throw true try type
-  typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void volatile
-  while words xor xor_eq]]):gmatch('%S+') do
+  false float for friend goto i386 if inline int is linux long memcmp memset mutable name
+  namespace new noexcept not not_eq nullptr operator or or_eq private protected public raw
+  register reinterpret_cast reply requires restrict return short signed sizeof snprintf source
+  static static_assert static_cast status strchr strcmp strlen struct switch template text this
+  thread_local throw true try type typedef typeid typename typeof typeof_unqual union unix
+  unsigned using virtual void volatile while words xor xor_eq]]):gmatch('%S+') do
   RESERVED[word] = true
 end
 
@@ -173,10 +173,11 @@ local function bare_test(shape)
   if number then
     return ('type == LK_REPLY_INTEGER && lk_reply_integer(raw) == %.0f'):format(number)
   end
+  local text = shape.literal or shape.shape
   return OF_A_KIND[shape.shape]
-    or ('type == %s && strcmp(lk_reply_bytes(raw).data, %s) == 0'):format(
-      shape.literal and 'LK_REPLY_STRING' or 'LK_REPLY_STATUS',
-      quoted(shape.literal or shape.shape))
+    or ('type == %s && lk_reply_bytes(raw).len == %d && memcmp(lk_reply_bytes(raw).data, %s, %d) '
+      .. '== 0'):format(shape.literal and 'LK_REPLY_STRING' or 'LK_REPLY_STATUS', #text,
+      quoted(text), #text)
 end
 
 -- Each shape's name, and the C expression that is true of such a reply.
@@ -196,9 +197,10 @@ local function outcomes_of(h, prefix)
       if seen[name] then
         name = name .. shape.shape:gsub('^{[^,}]*', ''):gsub('[^%w]+', '_'):gsub('_$', ''):upper()
       end
-      test = ('type == LK_REPLY_ARRAY && lk_reply_integer(lk_reply_at(raw, 0)) == %.0f && '
-        .. 'lk_reply_count(raw) %s %d'):format(shape.first, shape.rest and '>=' or '==',
-        shape.arity or 1)
+      test = ('type == LK_REPLY_ARRAY && lk_reply_count(raw) %s %d && '
+        .. 'lk_reply_type_of(lk_reply_at(raw, 0)) == LK_REPLY_INTEGER && '
+        .. 'lk_reply_integer(lk_reply_at(raw, 0)) == %.0f'):format(shape.rest and '>=' or '==',
+        shape.arity or 1, shape.first)
     else
       test = bare_test(shape)
     end
