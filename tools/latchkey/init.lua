@@ -2,46 +2,17 @@
 -- liblatchkey for LuaJIT. What a call promises stands in <latchkey/latchkey.h>. Failures are
 -- `nil, err`, and the collector closes a handle that nobody refers to any more.
 -- There are no C callbacks: lock:lost() and watch:lost() tell what on_lost would.
-local cjson = require('cjson')
 local ffi = require('ffi')
+
+local library = require('latchkey.library')
+local values = require('latchkey.values')
 
 local latchkey = {}
 
 latchkey.FOREVER = -1
-latchkey.null = cjson.null
+latchkey.null = values.null
 
-local LIBRARY = os.getenv('LATCHKEY_LIB')
-
----The C declarations in use. They stand beside the library in a build, and among the tools when
----installed.
----@return string
-function latchkey.declarations()
-  local built = LIBRARY and loadfile(LIBRARY:gsub('[^/]*$', '') .. 'generated/latchkey_cdef.lua')
-  if built then
-    return built()
-  end
-  local is_installed, declarations = pcall(require, 'latchkey.generated.latchkey_cdef')
-  return is_installed and declarations or require('generated.latchkey_cdef')
-end
-
--- LATCHKEY_LIB, or what the running program is linked with, or the system's.
-local function load_library()
-  if not pcall(ffi.typeof, 'lk_client') then
-    ffi.cdef(latchkey.declarations())
-  end
-  if LIBRARY then
-    return ffi.load(LIBRARY)
-  elseif pcall(function() return ffi.C.lk_version end) then
-    return ffi.C
-  end
-  return ffi.load('latchkey')
-end
-
--- Finalizers call into the library, so it must not be collected in the same cycle as a handle.
-local registry = debug.getregistry()
-registry['latchkey.library'] = registry['latchkey.library'] or load_library()
-local lib = registry['latchkey.library']
-local raised = ffi.new('lk_error')
+local lib, raised = library.lib, values.raised
 
 local KINDS = { mutex = lib.LK_MUTEX, lock = lib.LK_LOCK, fenced = lib.LK_FENCED,
   fair = lib.LK_FAIR, read = lib.LK_READ, write = lib.LK_WRITE }
@@ -52,127 +23,6 @@ local REASONS = {
   [lib.LK_LOST_UNREACHABLE] = 'unreachable',
   [lib.LK_LOST_BROKEN] = 'broken',
 }
-
----@class latchkey.error
----@field status string "LK_BUSY"
----@field message string
----@field hint string what to do about it
----@field retriable boolean
----@field code? string first word of the server's error
----@field script? string name of the script that failed
----@field line? integer its line
-
-local function text_or_nil(chars)
-  return chars[0] ~= 0 and ffi.string(chars) or nil
-end
-
--- A server that has as many clients as it takes runs, at that address: the same words as those of
--- `latchkey exec` (c/cli/exit_of.c).
-local FULL = 'max number of clients'
-local FULL_HINT = "raise the server's maxclients, or end clients that it need not have: CLIENT LIST"
-
-local function hint_of(status, message)
-  if status == lib.LK_UNREACHABLE and message:find(FULL, 1, true) then
-    return FULL_HINT
-  end
-  return ffi.string(lib.lk_status_hint(status))
-end
-
--- `...` when the call succeeded, else nil and the error.
-local function outcome(status, ...)
-  status = tonumber(status)
-  if status == lib.LK_OK then
-    return ...
-  end
-  local message = ffi.string(raised.message)
-  return nil, {
-    status = ffi.string(lib.lk_status_name(status)),
-    message = message,
-    hint = hint_of(status, message),
-    retriable = lib.lk_status_is_retriable(status),
-    code = text_or_nil(raised.code),
-    script = text_or_nil(raised.script),
-    line = raised.line > 0 and raised.line or nil,
-  }
-end
-
-local function from_bytes(bytes)
-  return ffi.string(bytes.data, bytes.len)
-end
-
--- A C structure of options with the given fields set; its first member is its size.
-local function c_options(kind, fields)
-  local options = ffi.new(kind)
-  for name, value in pairs(fields) do
-    options[name] = value
-  end
-  options.size = ffi.sizeof(kind)
-  return options
-end
-
--- The lk_bytes point into strings, which must live as long as the array does.
-local kept = setmetatable({}, { __mode = 'k' })
-
--- An argument as text; nil for what is none.
-local function argument_text(value)
-  if type(value) == 'number' then
-    return value % 1 == 0 and ('%.0f'):format(value) or nil
-  elseif ffi.istype('int64_t', value) then
-    return (tostring(value):gsub('LL$', ''))
-  end
-  return type(value) == 'string' and value or nil
-end
-
-local function bytes_array(values)
-  local array, texts = ffi.new('lk_bytes[?]', #values), {}
-  for i, value in ipairs(values) do
-    texts[i] = argument_text(value)
-      or error(('value %d is no string and no integer: %s'):format(i, tostring(value)), 3)
-    array[i - 1].data, array[i - 1].len = texts[i], #texts[i]
-  end
-  kept[array] = texts
-  return array
-end
-
--- The words of a command, given one by one, or as a list that unpack() may have no room for.
-local function words_of(...)
-  local first = ...
-  return type(first) == 'table' and first or { ... }
-end
-
--- A number of Lua, where that is exactly this one.
-local function from_integer(integer)
-  local number = tonumber(integer)
-  return math.abs(number) < 2 ^ 63 and ffi.cast('int64_t', number) == integer and number or integer
-end
-
-local function from_reply(reply)
-  local kind = tonumber(lib.lk_reply_type_of(reply))
-  if kind == lib.LK_REPLY_INTEGER then
-    return from_integer(lib.lk_reply_integer(reply))
-  elseif kind == lib.LK_REPLY_STRING then
-    return from_bytes(lib.lk_reply_bytes(reply))
-  elseif kind == lib.LK_REPLY_STATUS then
-    return { ok = from_bytes(lib.lk_reply_bytes(reply)) }
-  elseif kind == lib.LK_REPLY_ERROR then
-    return { err = from_bytes(lib.lk_reply_bytes(reply)) }
-  elseif kind == lib.LK_REPLY_ARRAY then
-    local array = { n = tonumber(lib.lk_reply_count(reply)) }
-    for i = 1, array.n do
-      array[i] = from_reply(lib.lk_reply_at(reply, i - 1))
-    end
-    return array
-  end
-  return latchkey.null
-end
-
-local function take_reply(status, out)
-  if tonumber(status) ~= lib.LK_OK then
-    return outcome(status)
-  end
-  local reply = from_reply(ffi.gc(out[0], lib.lk_reply_free))
-  return reply ~= latchkey.null and reply or nil
-end
 
 -- Handles. What a client opened refers to it, so that the client is not collected before.
 local function class(free)
@@ -191,7 +41,7 @@ end
 
 local function open(methods, status, out, client)
   if tonumber(status) ~= lib.LK_OK then
-    return outcome(status)
+    return values.outcome(status)
   end
   return setmetatable({ pointer = ffi.gc(out[0], methods.free), client = client }, methods)
 end
@@ -222,8 +72,14 @@ local Caller = class(lib.lk_caller_free)
 ---@return latchkey.error|nil err
 function latchkey.open(url, options)
   local out = ffi.new('lk_client *[1]')
-  return open(Client, lib.lk_client_open(url, c_options('lk_client_options', options or {}), out,
-    raised), out)
+  return open(Client, lib.lk_client_open(url,
+    values.options('lk_client_options', options or {}), out, raised), out)
+end
+
+---The C declarations in use.
+---@return string
+function latchkey.declarations()
+  return library.declarations()
 end
 
 ---@return string version of the library
@@ -259,7 +115,7 @@ end
 function latchkey.local_dir()
   local buffer = ffi.new('char[4096]')
   local status = lib.lk_local_dir(buffer, 4096, raised)
-  return outcome(status, ffi.string(buffer))
+  return values.outcome(status, ffi.string(buffer))
 end
 
 ---Where the client is connected to, without user and password.
@@ -284,9 +140,9 @@ end
 ---@return any reply integer, string, { ok = text }, nil, or array with .n and latchkey.null inside
 ---@return latchkey.error|nil err
 function Client:eval(script, keys, args)
-  local key_array, arg_array = bytes_array(keys), bytes_array(args)
+  local key_array, arg_array = values.bytes(keys), values.bytes(args)
   local out = ffi.new('lk_reply *[1]')
-  return take_reply(lib.lk_eval(pointer_of(self), script, key_array, #keys, arg_array, #args, out,
+  return values.reply(lib.lk_eval(pointer_of(self), script, key_array, #keys, arg_array, #args, out,
     raised), out)
 end
 
@@ -295,9 +151,9 @@ end
 ---@return any reply as of eval
 ---@return latchkey.error|nil err
 function Client:command(...)
-  local argv = words_of(...)
-  local array, out = bytes_array(argv), ffi.new('lk_reply *[1]')
-  return take_reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
+  local argv = values.words(...)
+  local array, out = values.bytes(argv), ffi.new('lk_reply *[1]')
+  return values.reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
 end
 
 ---Looks which servers there are: one, or the master that Sentinel names, or all that a cluster
@@ -308,7 +164,7 @@ function Client:nodes()
   local count, nodes = ffi.new('size_t[1]'), {}
   local status = lib.lk_nodes(pointer_of(self), count, raised)
   if tonumber(status) ~= lib.LK_OK then
-    return outcome(status)
+    return values.outcome(status)
   end
   for i = 1, tonumber(count[0]) do
     nodes[i] = setmetatable({ client = self, index = i - 1 }, Node)
@@ -338,9 +194,9 @@ end
 ---@return any reply as of eval
 ---@return latchkey.error|nil err
 function Node:command(...)
-  local argv = words_of(...)
-  local array, out = bytes_array(argv), ffi.new('lk_reply *[1]')
-  return take_reply(lib.lk_node_command(pointer_of(self.client), self.index, array, #argv, out,
+  local argv = values.words(...)
+  local array, out = values.bytes(argv), ffi.new('lk_reply *[1]')
+  return values.reply(lib.lk_node_command(pointer_of(self.client), self.index, array, #argv, out,
     raised), out)
 end
 
@@ -367,7 +223,7 @@ function Client:scripts()
       name = ffi.string(script.name),
       version = ffi.string(script.version),
       sha1 = ffi.string(script.sha1),
-      source = from_bytes(script.source),
+      source = values.from_bytes(script.source),
       overridden = script.overridden,
     }
   end
@@ -380,7 +236,8 @@ end
 function Client:load()
   local report = ffi.new('lk_load_report', { ffi.sizeof('lk_load_report') })
   local status = lib.lk_load(pointer_of(self), report, raised)
-  return outcome(status, { scripts = tonumber(report.scripts), loaded = tonumber(report.loaded) })
+  return values.outcome(status,
+    { scripts = tonumber(report.scripts), loaded = tonumber(report.loaded) })
 end
 
 ---Somebody who holds locks, beside this thread.
@@ -400,7 +257,7 @@ function Client:lock(kind, name, options)
   local c_kind = KINDS[kind] or error(('no kind is named "%s"'):format(tostring(kind)), 2)
   local out = ffi.new('lk_lock *[1]')
   return open(Lock, lib.lk_lock_open(pointer_of(self), c_kind, name,
-    c_options('lk_lock_options', options or {}), out, raised), out, self)
+    values.options('lk_lock_options', options or {}), out, raised), out, self)
 end
 
 ---Keep a lease alive with a renew script.
@@ -411,9 +268,9 @@ end
 ---@return latchkey.watch|nil watch
 ---@return latchkey.error|nil err
 function Client:watch(script, keys, args, options)
-  local spec = c_options('lk_watch_spec', options)
+  local spec = values.options('lk_watch_spec', options)
   spec.script = script
-  local key_array, arg_array = bytes_array(keys), bytes_array(args)
+  local key_array, arg_array = values.bytes(keys), values.bytes(args)
   spec.keys, spec.nkeys = key_array, #keys
   spec.args, spec.nargs = arg_array, #args
   local out = ffi.new('lk_watch *[1]')
@@ -438,7 +295,7 @@ end
 ---@return true|nil held
 ---@return latchkey.error|nil err
 function Lock:acquire(wait_ms, caller)
-  return outcome(lib.lk_lock_acquire(pointer_of(self), caller_pointer(caller), wait_ms or 0,
+  return values.outcome(lib.lk_lock_acquire(pointer_of(self), caller_pointer(caller), wait_ms or 0,
     raised), true)
 end
 
@@ -446,7 +303,7 @@ end
 ---@return true|nil released
 ---@return latchkey.error|nil err
 function Lock:release(caller)
-  return outcome(lib.lk_lock_release(pointer_of(self), caller_pointer(caller), raised), true)
+  return values.outcome(lib.lk_lock_release(pointer_of(self), caller_pointer(caller), raised), true)
 end
 
 ---@param caller? latchkey.caller
@@ -503,7 +360,7 @@ end
 ---@return true|nil spoken the channel spoke, or may have while the connection was away
 ---@return latchkey.error|nil err a refusal (DENIED, AUTH ...) comes again at once: listen anew
 function Wait:sleep(timeout_ms)
-  return outcome(lib.lk_wait_for(pointer_of(self), timeout_ms or 0, raised), true)
+  return values.outcome(lib.lk_wait_for(pointer_of(self), timeout_ms or 0, raised), true)
 end
 
 return latchkey
