@@ -3,6 +3,8 @@ local ffi = require('ffi')
 
 local dir = require('pl.dir')
 local path = require('pl.path')
+local posix_wait = require('posix.sys.wait')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local helper = require('helper')
@@ -201,6 +203,23 @@ describe('the LuaJIT binding', function()
       nodes[1].client:close()
       assert.has_error(function() nodes[1]:command('PING') end, 'the handle is closed')
       assert.has_error(function() nodes[1]:target() end, 'the handle is closed')
+    end)
+
+    it('says in a forked child what was learnt before', function()
+      local node = assert(client:nodes())[1]
+      local target = node:target()
+
+      local pid = assert(unistd.fork())
+      if pid == 0 then
+        local _, is_said = pcall(function()
+          return node:target() == target and node:is_master()
+            and select(2, node:command('PING')).status == 'LK_FORKED'
+        end)
+        unistd._exit(is_said == true and 0 or 1)
+      end
+      local _, how, code = posix_wait.wait(pid)
+
+      assert.same({ 'exited', 0 }, { how, code })
     end)
 
     it('says what scripts tell a channel with', function()

@@ -156,6 +156,15 @@ function Client:command(...)
   return values.reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
 end
 
+-- What its client knows of a node; in a forked child that says nothing any more.
+local function learn(node)
+  local target, is_master = ffi.new('const char *[1]'), ffi.new('bool[1]')
+  if lib.lk_node_at(pointer_of(node.client), node.index, target, is_master) then
+    node.learnt = { target = ffi.string(target[0]), is_master = is_master[0] }
+  end
+  return node
+end
+
 ---Looks which servers there are: one, or the master that Sentinel names, or all that a cluster
 ---knows of, replicas as well. A node that has left a cluster stays in the list.
 ---@return latchkey.node[]|nil nodes
@@ -167,25 +176,19 @@ function Client:nodes()
     return values.outcome(status)
   end
   for i = 1, tonumber(count[0]) do
-    nodes[i] = setmetatable({ client = self, index = i - 1 }, Node)
+    nodes[i] = learn(setmetatable({ client = self, index = i - 1 }, Node))
   end
   return nodes
 end
 
-local function node_at(node)
-  local target, is_master = ffi.new('const char *[1]'), ffi.new('bool[1]')
-  lib.lk_node_at(pointer_of(node.client), node.index, target, is_master)
-  return ffi.string(target[0]), is_master[0]
-end
-
 ---@return string target as of a client
 function Node:target()
-  return (node_at(self))
+  return learn(self).learnt.target
 end
 
 ---@return boolean is_master by what was learnt last: it serves slots of a cluster, or all keys
 function Node:is_master()
-  return select(2, node_at(self))
+  return learn(self).learnt.is_master
 end
 
 ---One command to this server and no other: where it answers that a key is elsewhere, that is an
