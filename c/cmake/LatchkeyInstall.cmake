@@ -31,7 +31,7 @@ else()
 endif()
 # Relocatable, unless a distribution says from the root on where libraries are. Of ${pcfiledir},
 # pkg-config itself escapes blanks.
-foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR DATADIR)
   string(REPLACE " " "\\ " lk_pc_${folder} "${CMAKE_INSTALL_${folder}}")
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
     string(PREPEND lk_pc_${folder} "\${prefix}/")

@@ -181,9 +181,22 @@ beside_hiredis() {
 absolute_folders() {
   cmake -S "$root" -B "$work/absolute" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_INSTALL_PREFIX='/opt/a b' -DCMAKE_INSTALL_LIBDIR='/opt/a b/lib64' &&
+    PKG_CONFIG_PATH=$work/absolute pkg-config --variable=toolsdir latchkey |
+    grep -xF '/opt/a\ b/share/latchkey/tools' &&
     PKG_CONFIG_PATH=$work/absolute pkg-config --cflags --libs latchkey |
     grep -F -- '-I/opt/a\ b/include -L/opt/a\ b/lib64 -llatchkey' &&
     grep -F "\$ORIGIN/../lib64" "$work/absolute/c/cli/cmake_install.cmake"
+}
+
+# Debian has libraries a folder deeper than others; the tools are found by the words of their page.
+debian_folders() {
+  words=$(grep '^folder=' "$root/docs/reference/lua.md") &&
+    cmake -S "$root" -B "$work/debian" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
+      -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu &&
+    mkdir -p "$work/system/usr/share/latchkey/tools" "$work/system/usr/lib/x86_64-linux-gnu/pkgconfig" &&
+    cp "$work/debian/latchkey.pc" "$work/system/usr/lib/x86_64-linux-gnu/pkgconfig" &&
+    PKG_CONFIG_PATH=$work/system/usr/lib/x86_64-linux-gnu/pkgconfig sh -euc "$words"'
+      [ "$(realpath "$folder")" = "$1" ]' sh "$(realpath "$work/system/usr/share/latchkey/tools")"
 }
 
 # For another processor there are no man pages, since the program that says its help does not run here.
@@ -210,7 +223,7 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((23 + $(echo "$examples" | wc -l)))"
+echo "1..$((24 + $(echo "$examples" | wc -l)))"
 check 'installs' installs
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
@@ -223,6 +236,7 @@ check 'scripts of its own: a word too many is refused' own_scripts_refuse_what_t
 check 'shared library, by pkg-config' by_pkg_config
 check 'static library, by pkg-config' by_pkg_config --static
 check 'libraries in a folder that is named from the root on' absolute_folders
+check 'libraries in a folder for a processor, as on Debian' debian_folders
 check 'for another processor' crossed
 check 'the example in C of the README' readme_in_c
 check 'the example in shell of the README' readme_in_shell
