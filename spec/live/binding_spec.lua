@@ -50,6 +50,102 @@ describe('the LuaJIT binding', function()
       assert.has_error(function() client:command('ECHO', 1.5) end)
       assert.has_error(function() client:command('ECHO', true) end)
     end)
+
+    it('gives the least integer as a number, as it is one of Lua', function()
+      local reply = eval('return -2^63')
+
+      assert.equal('number', type(reply))
+      assert.equal(-2 ^ 63, reply)
+    end)
+  end)
+
+  describe('of arguments', function()
+    local HOLE = ' is nil; give a string or an integer'
+
+    it('refuses a nil among them, at their end, too, and sends nothing', function()
+      local node = assert(client:nodes())[1]
+
+      for _, server in ipairs({ client, node }) do
+        assert.has_error(function() server:command('HSET', 'h', 'f', nil, 'g', 'v') end,
+          'value 4' .. HOLE)
+        assert.has_error(function() server:command({ 'HSET', 'h', 'f', nil, 'g', 'v' }) end,
+          'value 4' .. HOLE)
+        assert.has_error(function() server:command('HSET', 'h', 'f', 'v', nil) end,
+          'value 5' .. HOLE)
+        assert.has_error(function() server:command(nil, 'h') end, 'value 1' .. HOLE)
+      end
+
+      assert.has_error(function()
+        client:eval('mutex/acquire', { nil, 'h' }, { 1000, 'lk-a:1' })
+      end, 'value 1' .. HOLE)
+      assert.has_error(function()
+        client:eval('lock/acquire', { 'h' }, { 1000, nil, 'lk-a:1' })
+      end, 'value 2' .. HOLE)
+      assert.has_error(function()
+        client:watch('lock/renew', { 'h' }, { 1000, nil, 'lk-a:1' }, { lease_ms = 1000 })
+      end, 'value 2' .. HOLE)
+      assert.left(world, {})
+    end)
+
+    it('takes words one by one or as one list, not as both', function()
+      assert.equal('LK_INVALID', select(2, client:command()).status)
+      assert.equal('LK_INVALID', select(2, client:command({})).status)
+      assert.has_error(function() client:command({ 'SET', 'job' }, 'value') end,
+        'words stand behind a list of words; give all in the list, or all one by one')
+      assert.left(world, {})
+    end)
+
+    it('refuses a text with a NUL byte, at which C would end it', function()
+      local function refuses(what, call)
+        assert.has_error(call, what .. ' has a NUL byte at 4, where a text of C ends; '
+          .. 'give one without')
+      end
+
+      refuses('name', function() client:lock('lock', 'job\0one') end)
+      refuses('channel', function() client:wait('job\0one') end)
+      refuses('script', function() client:eval('job\0one', {}, {}) end)
+      refuses('script', function() client:watch('job\0one', {}, {}, { lease_ms = 1000 }) end)
+      refuses('url', function() latchkey.open('job\0one') end)
+      refuses('label', function() latchkey.open(URL, { label = 'job\0one' }) end)
+      assert.has_error(function() client:lock('lock', nil) end, 'name is nil; give a string')
+      assert.equal('PUBLISH', client:publish_verb('job\0one'))
+    end)
+
+    it('refuses what is no integer where C takes one, so that nothing is cut off', function()
+      local lock = assert(client:lock('lock', 'job'))
+      local silence = assert(client:wait('nobody speaks here'))
+      local function refuses(what, call)
+        assert.has_error(call, what .. '; give an integer up to 2^53, or an int64_t of ffi')
+      end
+
+      refuses('lease_ms is 0.9', function() client:lock('lock', 'job', { lease_ms = 0.9 }) end)
+      refuses('lease_ms is 100', function() client:lock('lock', 'job', { lease_ms = '100' }) end)
+      refuses('min_replicas is true', function()
+        client:lock('lock', 'job', { min_replicas = true })
+      end)
+      refuses('command_ms is 1.5', function() latchkey.open(URL, { command_ms = 1.5 }) end)
+      refuses('lease_ms is 1000.5', function()
+        client:watch('lock/renew', { 'job' }, { 1000, 'lk-a:1' }, { lease_ms = 1000.5 })
+      end)
+      refuses('wait_ms is 0.5', function() lock:acquire(0.5) end)
+      refuses('wait_ms is -0.5', function() lock:acquire(-0.5) end)
+      refuses('wait_ms is inf', function() lock:acquire(math.huge) end)
+      refuses('wait_ms is 1e+19', function() lock:acquire(1e19) end)
+      refuses('wait_ms is true', function() lock:acquire(true) end)
+      refuses('timeout_ms is 0.9', function() silence:sleep(0.9) end)
+      assert.left(world, {})
+    end)
+
+    it('takes integers of C, and constants by their name', function()
+      local lock = assert(client:lock('lock', 'job', { lease_ms = ffi.new('int64_t', 30000),
+        renew = true, wait_mode = 'LK_WAIT_SPIN' }))
+
+      assert.is_true(lock:acquire(ffi.new('int64_t', 0)))
+
+      assert.equal(30000, lock:lease_ms())
+      assert.is_true(lock:release())
+      world:messages()
+    end)
   end)
 
   describe('of errors', function()
@@ -156,6 +252,23 @@ describe('the LuaJIT binding', function()
       assert.has_error(function() client:lock('spin', 'job') end)
       assert.has_error(function() client:lock('lock', 'job', { lease = 1 }) end)
       assert.has_error(function() latchkey.open(URL, { names = 'x' }) end)
+    end)
+
+    -- A Lua function that C calls, on another thread or inside a call, ends the process.
+    it('refuses callbacks', function()
+      local function refuses(name, call)
+        assert.has_error(call, name .. ' is for callbacks, and Lua has none; ask lock:lost() '
+          .. 'or watch:lost()')
+      end
+      local function callback() end
+
+      refuses('on_lost', function() client:lock('lock', 'job', { on_lost = callback }) end)
+      refuses('on_lost', function()
+        client:watch('lock/renew', { 'job' }, { 1000, 'lk-a:1' },
+          { lease_ms = 1000, on_lost = callback })
+      end)
+      refuses('trace', function() latchkey.open(URL, { trace = callback }) end)
+      refuses('callbacks', function() latchkey.open(URL, { callbacks = 1 }) end)
     end)
   end)
 

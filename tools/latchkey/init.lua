@@ -72,7 +72,7 @@ local Caller = class(lib.lk_caller_free)
 ---@return latchkey.error|nil err
 function latchkey.open(url, options)
   local out = ffi.new('lk_client *[1]')
-  return open(Client, lib.lk_client_open(url,
+  return open(Client, lib.lk_client_open(values.text(url, 'url'),
     values.options('lk_client_options', options or {}), out, raised), out)
 end
 
@@ -140,10 +140,11 @@ end
 ---@return any reply integer, string, { ok = text }, nil, or array with .n and latchkey.null inside
 ---@return latchkey.error|nil err
 function Client:eval(script, keys, args)
-  local key_array, arg_array = values.bytes(keys), values.bytes(args)
+  local key_array, nkeys = values.bytes(keys)
+  local arg_array, nargs = values.bytes(args)
   local out = ffi.new('lk_reply *[1]')
-  return values.reply(lib.lk_eval(pointer_of(self), script, key_array, #keys, arg_array, #args, out,
-    raised), out)
+  return values.reply(lib.lk_eval(pointer_of(self), values.text(script, 'script'), key_array, nkeys,
+    arg_array, nargs, out, raised), out)
 end
 
 ---@param ... string|integer|(string|integer)[] one command of the server's and its arguments, or
@@ -151,9 +152,9 @@ end
 ---@return any reply as of eval
 ---@return latchkey.error|nil err
 function Client:command(...)
-  local argv = values.words(...)
-  local array, out = values.bytes(argv), ffi.new('lk_reply *[1]')
-  return values.reply(lib.lk_command(pointer_of(self), array, #argv, out, raised), out)
+  local array, count = values.bytes(values.words(...))
+  local out = ffi.new('lk_reply *[1]')
+  return values.reply(lib.lk_command(pointer_of(self), array, count, out, raised), out)
 end
 
 -- What its client knows of a node; in a forked child that says nothing any more.
@@ -197,9 +198,9 @@ end
 ---@return any reply as of eval
 ---@return latchkey.error|nil err
 function Node:command(...)
-  local argv = values.words(...)
-  local array, out = values.bytes(argv), ffi.new('lk_reply *[1]')
-  return values.reply(lib.lk_node_command(pointer_of(self.client), self.index, array, #argv, out,
+  local array, count = values.bytes(values.words(...))
+  local out = ffi.new('lk_reply *[1]')
+  return values.reply(lib.lk_node_command(pointer_of(self.client), self.index, array, count, out,
     raised), out)
 end
 
@@ -210,10 +211,12 @@ function Node:scripts()
 end
 
 ---What scripts tell this channel with, for their argument of that kind.
----@param channel string
+---@param channel string of any bytes
 ---@return "PUBLISH"|"SPUBLISH"
 function Client:publish_verb(channel)
-  return ffi.string(lib.lk_publish_verb(pointer_of(self), channel))
+  -- Its braces alone matter: another byte may be where C would see its end.
+  return ffi.string(lib.lk_publish_verb(pointer_of(self),
+    channel and (channel:gsub('%z', '.'))))
 end
 
 ---@return table[] scripts sorted by name: { name, version, sha1, source, overridden }
@@ -259,12 +262,12 @@ end
 function Client:lock(kind, name, options)
   local c_kind = KINDS[kind] or error(('no kind is named "%s"'):format(tostring(kind)), 2)
   local out = ffi.new('lk_lock *[1]')
-  return open(Lock, lib.lk_lock_open(pointer_of(self), c_kind, name,
+  return open(Lock, lib.lk_lock_open(pointer_of(self), c_kind, values.text(name, 'name'),
     values.options('lk_lock_options', options or {}), out, raised), out, self)
 end
 
 ---Keep a lease alive with a renew script.
----@param script string
+---@param script string|nil nil: the lease is not renewed, only its end is reported
 ---@param keys (string|integer)[]
 ---@param args (string|integer)[]
 ---@param options table lease_ms, since_ms, drift_ms
@@ -272,10 +275,11 @@ end
 ---@return latchkey.error|nil err
 function Client:watch(script, keys, args, options)
   local spec = values.options('lk_watch_spec', options)
-  spec.script = script
-  local key_array, arg_array = values.bytes(keys), values.bytes(args)
-  spec.keys, spec.nkeys = key_array, #keys
-  spec.args, spec.nargs = arg_array, #args
+  spec.script = script and values.text(script, 'script')
+  local key_array, nkeys = values.bytes(keys)
+  local arg_array, nargs = values.bytes(args)
+  spec.keys, spec.nkeys = key_array, nkeys
+  spec.args, spec.nargs = arg_array, nargs
   local out = ffi.new('lk_watch *[1]')
   return open(Watch, lib.lk_watch_open(pointer_of(self), spec, out, raised), out, self)
 end
@@ -286,7 +290,8 @@ end
 ---@return latchkey.error|nil err
 function Client:wait(channel)
   local out = ffi.new('lk_wait *[1]')
-  return open(Wait, lib.lk_wait_open(pointer_of(self), channel, out, raised), out, self)
+  return open(Wait, lib.lk_wait_open(pointer_of(self), values.text(channel, 'channel'), out,
+    raised), out, self)
 end
 
 local function caller_pointer(caller)
@@ -298,8 +303,8 @@ end
 ---@return true|nil held
 ---@return latchkey.error|nil err
 function Lock:acquire(wait_ms, caller)
-  return values.outcome(lib.lk_lock_acquire(pointer_of(self), caller_pointer(caller), wait_ms or 0,
-    raised), true)
+  return values.outcome(lib.lk_lock_acquire(pointer_of(self), caller_pointer(caller),
+    values.integer(wait_ms or 0, 'wait_ms'), raised), true)
 end
 
 ---@param caller? latchkey.caller
@@ -363,7 +368,8 @@ end
 ---@return true|nil spoken the channel spoke, or may have while the connection was away
 ---@return latchkey.error|nil err a refusal (DENIED, AUTH ...) comes again at once: listen anew
 function Wait:sleep(timeout_ms)
-  return values.outcome(lib.lk_wait_for(pointer_of(self), timeout_ms or 0, raised), true)
+  return values.outcome(lib.lk_wait_for(pointer_of(self), values.integer(timeout_ms or 0,
+    'timeout_ms'), raised), true)
 end
 
 return latchkey

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Values of Lua as the C calls take them, and what these answer as values of Lua.
+-- Values of Lua as the C calls take them, and what these answer as values of Lua. A value that C
+-- would take for another one is a mistake of the program: its error names the call of the binding,
+-- which calls the functions here by itself.
 local cjson = require('cjson')
 local ffi = require('ffi')
 
@@ -13,10 +15,63 @@ local values = {
 
 -- ---- to C ---------------------------------------------------------------------------------------
 
--- A C structure of options with the given fields set; its first member is its size.
+local function flaw_of_text(value, what)
+  if type(value) ~= 'string' then
+    return ('%s is %s; give a string'):format(what, tostring(value))
+  end
+  local nul = value:find('\0', 1, true)
+  return nul and ('%s has a NUL byte at %d, where a text of C ends; give one without')
+    :format(what, nul)
+end
+
+-- From 2^53 on a number of Lua may stand for others than itself.
+local function flaw_of_integer(value, what)
+  local is_integer = ffi.istype('int64_t', value)
+    or type(value) == 'number' and value % 1 == 0 and math.abs(value) <= 2 ^ 53
+  return not is_integer and ('%s is %s; give an integer up to 2^53, or an int64_t of ffi')
+    :format(what, tostring(value))
+end
+
+---A text that C reads up to its NUL.
+---@param value any
+---@param what string the parameter's name
+---@return string
+function values.text(value, what)
+  local flaw = flaw_of_text(value, what)
+  return flaw and error(flaw, 3) or value
+end
+
+---@param value any
+---@param what string the parameter's name
+---@return integer
+function values.integer(value, what)
+  local flaw = flaw_of_integer(value, what)
+  return flaw and error(flaw, 3) or value
+end
+
+-- A function of Lua that C calls on another thread, or inside a call, ends the process.
+local OF_CALLBACKS = { on_lost = true, trace = true, trace_user = true, callbacks = true }
+
+local function flaw_of_option(field, name, value)
+  if OF_CALLBACKS[name] or type(value) == 'function' then
+    return name .. ' is for callbacks, and Lua has none; ask lock:lost() or watch:lost()'
+  elseif ffi.istype('int64_t', field) or type(value) == 'number' then
+    return flaw_of_integer(value, name)
+  end
+  return type(value) == 'string' and flaw_of_text(value, name)
+end
+
+---A C structure of options with the given fields set; its first member is its size.
+---@param kind string
+---@param fields table<string, any> their strings must live as long as the structure
+---@return ffi.cdata*
 function values.options(kind, fields)
   local options = ffi.new(kind)
   for name, value in pairs(fields) do
+    local flaw = flaw_of_option(options[name], name, value)
+    if flaw then
+      error(flaw, 3)
+    end
     options[name] = value
   end
   options.size = ffi.sizeof(kind)
@@ -36,21 +91,35 @@ end
 -- The lk_bytes point into strings, which must live as long as the array does.
 local kept = setmetatable({}, { __mode = 'k' })
 
-function values.bytes(list)
-  local array, texts = ffi.new('lk_bytes[?]', #list), {}
-  for i, value in ipairs(list) do
-    texts[i] = argument_text(value)
-      or error(('value %d is no string and no integer: %s'):format(i, tostring(value)), 3)
-    array[i - 1].data, array[i - 1].len = texts[i], #texts[i]
+---@param list (string|integer)[] of any bytes
+---@param count? integer of what is in the list, nils included; else it ends where the last is none
+---@return ffi.cdata* array of lk_bytes
+---@return integer count
+function values.bytes(list, count)
+  local texts = {}
+  for i = 1, count or table.maxn(list) do
+    texts[i] = argument_text(list[i])
+      or error(('value %d is %s; give a string or an integer'):format(i, tostring(list[i])), 3)
+  end
+  local array = ffi.new('lk_bytes[?]', #texts)
+  for i, text in ipairs(texts) do
+    array[i - 1].data, array[i - 1].len = text, #text
   end
   kept[array] = texts
-  return array
+  return array, #texts
 end
 
--- The words of a command, given one by one, or as a list that unpack() may have no room for.
+---The words of a command, given one by one, or as a list that unpack() may have no room for.
+---@return (string|integer)[] list
+---@return integer|nil count as of values.bytes
 function values.words(...)
-  local first = ...
-  return type(first) == 'table' and first or { ... }
+  local first, count = ..., select('#', ...)
+  if type(first) ~= 'table' then
+    return { ... }, count
+  elseif count > 1 then
+    error('words stand behind a list of words; give all in the list, or all one by one', 3)
+  end
+  return first
 end
 
 -- ---- from C -------------------------------------------------------------------------------------
@@ -64,7 +133,8 @@ end
 -- A number of Lua, where that is exactly this one.
 local function from_integer(integer)
   local number = tonumber(integer)
-  return math.abs(number) < 2 ^ 63 and ffi.cast('int64_t', number) == integer and number or integer
+  local is_exact = number >= -2 ^ 63 and number < 2 ^ 63 and ffi.cast('int64_t', number) == integer
+  return is_exact and number or integer
 end
 
 local function from_reply(reply)
