@@ -221,6 +221,15 @@ describe('scripts of a mock world', function()
     end, 'keys and arguments are strings or numbers')
   end)
 
+  it('take no nil, also at the end, as the binding does', function()
+    local w, why = World.new(), 'keys and arguments are strings or numbers'
+
+    assert.has_error(function() w:eval('lock/acquire', { 'l' }, { 1000, 'me', nil, 1 }) end, why)
+    assert.has_error(function() w:command('SET', 'l', 'me', nil) end, why)
+    assert.has_error(function() w:command({ 'SET', 'l', nil, 'me' }) end, why)
+    assert.same({}, w:dump())
+  end)
+
   it('run afresh: nothing is left of the run before', function()
     local w = world()
     local source = 'local t = KEYS t[2] = "more" return { #KEYS, ARGV[1] }'

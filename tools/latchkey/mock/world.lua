@@ -70,9 +70,10 @@ local function to_error(text, name)
     line = tonumber(text:match(' script: [%w_]+, on @user_%l+:(%d+)%.$')) }
 end
 
-local function to_texts(list)
+-- As the LuaJIT binding takes them: a nil hides nothing, up to `count` or the last that is none.
+local function to_texts(list, count)
   local texts = {}
-  for i = 1, #(list or {}) do
+  for i = 1, count or table.maxn(list or {}) do
     texts[i] = convert.argument(list[i]) or error('keys and arguments are strings or numbers', 3)
   end
   return texts
@@ -161,8 +162,8 @@ end
 ---@return table|nil err
 function World:command(...)
   local first = ...
-  local words = type(first) == 'table' and first or { ... }
-  local reply, err = dispatch.from_client(self, to_texts(words))
+  local texts = type(first) == 'table' and to_texts(first) or to_texts({ ... }, select('#', ...))
+  local reply, err = dispatch.from_client(self, texts)
   if err then
     return nil, to_error(err)
   end
