@@ -175,6 +175,19 @@ describe('latchkey', function()
     end
   end)
 
+  -- As a text in UTF-16 has one in every character.
+  it('refuses a password with a NUL byte, where the library would see its end', function()
+    local server = program.server('--requirepass', 'hush')
+    local file = program.folder() .. '/password'
+    assert(utils.writefile(file, 'hush\0er\n'))
+
+    local result = program.run({ 'ls', '--url', server.url, '--password-file', file })
+
+    assert.equal(64, result.code)
+    assert.matches('has a NUL byte on its first line; write the password as UTF-8', result.err, 1,
+      true)
+  end)
+
   it('says with --verbose which server it is, and never its password', function()
     local server = program.server('--requirepass', 'hush')
     local file = program.folder() .. '/password'

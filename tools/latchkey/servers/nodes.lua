@@ -94,7 +94,7 @@ local function look(node)
   node.history = replication.master_replid
   local replicas = {}
   for i = 0, (tonumber(replication.connected_slaves) or 0) - 1 do
-    local host, port = (replication['slave' .. i] or ''):match('^ip=([^,]+),port=(%d+)')
+    local host, port = (replication['slave' .. i] or ''):match('^ip=([^,%z]+),port=(%d+)')
     if host then
       replicas[#replicas + 1] = nodes.replica_url(node.url, host, port)
     end

@@ -28,6 +28,9 @@ local function password(args, url)
   if not line then
     return nil, ('--password-file %s'):format(why
       or args.password_file .. ' has no password on its first line')
+  elseif line:find('%z') then
+    return nil, ('--password-file %s has a NUL byte on its first line; write the password as UTF-8')
+      :format(args.password_file)
   end
   return line
 end
