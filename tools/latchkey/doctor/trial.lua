@@ -45,7 +45,7 @@ local function explain_call(sample, err)
     return finding('problem', 'it has no memory for new holds: ' .. err.message,
       'raise maxmemory or free memory')
   elseif err.code == 'NOREPLICAS' then
-    return finding('problem', 'it has fewer replicas than it needs to write, so no lock is granted, '
+    return finding('problem', 'it has fewer replicas than it needs to write: no lock is granted, '
       .. 'renewed or released: ' .. err.message,
       'restore the replicas, or lower min-replicas-to-write')
   elseif err.code == 'MISCONF' then
