@@ -11,13 +11,24 @@ stand_back() {
 }
 
 # run_section NAME: leaves its tests in NAME.tap, the rest in NAME.log, the seconds of a processor that it
-# took in NAME.cpu, and NAME.seconds once it is over.
+# took in NAME.cpu, and NAME.seconds once it is over. Without that file, something could not be written.
 run_section() {
   local tap=$LK_TEST_DIR/$1.tap start=$SECONDS
-  (stand_back "$1" || : && "section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null ||
-    echo "not ok - $1 broke off" >>"$tap"
-  grep -q '^\(not \)\?ok ' "$tap" || echo "not ok - $1 ran nothing" >>"$tap"
+  (stand_back "$1" || : && "section_${1//-/_}" || : && times >"$LK_TEST_DIR/$1.cpu") \
+    >"$tap" 2>"$LK_TEST_DIR/$1.log" </dev/null 8>&- ||
+    echo "not ok - $1 broke off" >>"$tap" || return
+  grep -q '^\(not \)\?ok ' "$tap" || echo "not ok - $1 ran nothing" >>"$tap" || return
   echo $((SECONDS - start)) >"$LK_TEST_DIR/$1.seconds"
+}
+# Those seconds stand there whole, or nothing does.
+is_over() { [ -s "$LK_TEST_DIR/$1.seconds" ]; }
+
+# run_alone NAME: in a process group of its own, as lanes are, so that it can be ended while it is waited for.
+run_alone() {
+  set -m
+  run_section "$1" &
+  set +m
+  wait $! || :
 }
 
 # of_lane LANE NAME...: those of them that the table puts there, in its order.
@@ -54,7 +65,7 @@ start_lanes() {
 # The lanes that still run: of another the number may be somebody else's by now.
 lanes() { jobs -pr; }
 
-# run_lanes TELL NAME...: calls TELL for each section that is over. One that nobody is left to run has failed.
+# run_lanes TELL NAME...: calls TELL for each section that is over, or that nobody is left to run.
 run_lanes() {
   local tell=$1 name live=yes
   shift
@@ -65,11 +76,10 @@ run_lanes() {
     [ -n "$(lanes)" ] || live=''
     for name; do
       [ -n "${due[$name]+due}" ] || continue
-      if [ -z "$live" ] && [ ! -e "$LK_TEST_DIR/$name.seconds" ]; then
-        echo "not ok - $name was not run to its end" >>"$LK_TEST_DIR/$name.tap"
-        echo 0 >"$LK_TEST_DIR/$name.seconds"
+      if [ -z "$live" ] || is_over "$name"; then
+        "$tell" "$name"
+        unset "due[$name]"
       fi
-      if [ -e "$LK_TEST_DIR/$name.seconds" ]; then "$tell" "$name" && unset "due[$name]"; fi
     done
     sleep 0.2
   done

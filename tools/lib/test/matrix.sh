@@ -27,7 +27,7 @@ live_in() {
 cell() {
   local part=$LK_TEST_DIR/part column=$1
   shift
-  "$@" | sed "s/^\(not ok\|ok\)\( [0-9]*\) *- /\1\2 - $name, $column: /" | tee "$part"
+  "$@" | sed "s/^\(not ok\|ok\)\( [0-9]*\) *- /\1\2 - $name, $column: /" | tee "$part" || exit 74
   awk '
     /^not ok / { bad++ } /^ok .*# SKIP/ { none++; next } /^ok / { good++ }
     END {
@@ -42,7 +42,7 @@ row() {
   local -x LK_TEST_DIR=$2
   local bin=$LK_TEST_DIR/bin name topology
   mkdir -p "$bin"
-  printf '#!/bin/sh\nexec %q "$@"\n' "$1" >"$bin/redis-server"
+  printf '#!/bin/sh\nexec %s "$@"\n' "$(quoted "$1")" >"$bin/redis-server"
   chmod +x "$bin/redis-server"
   name=$(version_of "$1")
   printf '| %s |' "$name" >"$LK_TEST_DIR/row"

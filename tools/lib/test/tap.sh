@@ -3,15 +3,25 @@
 # Every section of tools/test speaks TAP on standard output; what programs say besides goes to
 # standard error, its log.
 
-# A program gets a quarter of an hour, of the long versions an hour and a half; functions call programs.
+# A program gets a quarter of an hour, of the long versions an hour and a half; so does a function with all that it
+# calls, in a shell that has the functions of this one.
 if [ -n "$LK_FULL" ]; then limit_s=5400; else limit_s=900; fi
-limited() { if declare -F "$1" >/dev/null; then "$@"; else timeout "$limit_s" "$@"; fi; }
+limited() {
+  if declare -F "$1" >/dev/null; then
+    # shellcheck disable=SC2154 # the table is that of tools/test
+    set -- bash -uc "$(declare -f; declare -p limit_s table)"$'\n"$@"' "$1" "$@"
+  fi
+  timeout -k 30 "$limit_s" "$@"
+}
+
+# say LINE: of TAP. Where it cannot be written, the section breaks off.
+say() { echo "$1" || exit 74; }
 
 # check TITLE COMMAND...: one test, passed when the command succeeds.
 check() {
   local title=$1
   shift
-  if limited "$@" 1>&2; then echo "ok - $title"; else echo "not ok - $title (exit code $?)"; fi
+  if limited "$@" 1>&2; then say "ok - $title"; else say "not ok - $title (exit code $?)"; fi
 }
 
 # check_fails TITLE COMMAND...: one test, passed when the command finds something: exit code 1.
@@ -20,13 +30,13 @@ check_fails() {
   shift
   limited "$@" 1>&2 || code=$?
   if [ "$code" -eq 1 ]; then
-    echo "ok - $title"
+    say "ok - $title"
   else
-    echo "not ok - $title (exit code $code, 1 was due)"
+    say "not ok - $title (exit code $code, 1 was due)"
   fi
 }
 
-skip() { echo "ok - $1 # SKIP $2"; }
+skip() { say "ok - $1 # SKIP $2"; }
 
 # have PROGRAM TITLE: is it there? If not, TITLE is skipped.
 have() {
@@ -38,9 +48,9 @@ have() {
 tap() {
   local title=$1 code=0 part
   shift
-  part=$(mktemp "$LK_TEST_DIR/part.XXXXXX")
+  part=$(mktemp "$LK_TEST_DIR/part.XXXXXX") || exit 74
   limited "$@" >"$part" || code=$?
-  cat "$part"
+  cat "$part" || exit 74
   awk -v title="$title" -v code="$code" '
     /^1\.\./ { planned += substr($0, 4) }
     /^(not )?ok / { run++ }
@@ -50,7 +60,7 @@ tap() {
         printf "not ok - %s: %d tests planned, %d run, exit code %d\n", title, planned, run, code
       else if (code != 0 && !failed)
         printf "not ok - %s: exit code %d\n", title, code
-    }' "$part"
+    }' "$part" || exit 74
   rm -f "$part"
 }
 
