@@ -181,15 +181,17 @@ section_live() {
   [ -z "$LK_FULL" ] || LATCHKEY_TEST_TOPOLOGY=cluster LATCHKEY_TEST_TLS=1 refused "$LK_BUILD"
 }
 
-# A seed has one hash: without randomised addresses, in another environment, from another folder.
+# A seed has one hash: without randomised addresses, in another environment, from another folder. Two that have none
+# are not the same.
 one_hash() {
   local seed program want got
+  set -o pipefail
   program=$(realpath "$1")
   for seed in $(seq 1 10); do
-    want=$("$program" --seed "$seed" --repeat 2 | tail -n 1)
-    got=$(cd / && env -i SOME="$(seq 500 | tr -d '\n')" setarch -R "$program" --seed "$seed" | tail -n 1)
-    if [ "$want" != "$got" ]; then
-      printf '%s\n%s\n' "$want" "$got" >&2
+    if ! want=$("$program" --seed "$seed" --repeat 2 | tail -n 1) ||
+      ! got=$(cd / && env -i SOME="$(seq 500 | tr -d '\n')" setarch -R "$program" --seed "$seed" | tail -n 1) ||
+      [ "$want" != "$got" ] || ! [[ $want =~ ^"seed $seed: ".*" 0 violations, hash "[0-9a-f]+$ ]]; then
+      printf '%s\n%s\n' "$want" "${got-}" >&2
       return 1
     fi
   done
@@ -378,15 +380,15 @@ section_analyzers() {
   local analyzer
   have clang-tidy 'analyzers' || return
   for analyzer in gcc clang-tidy; do
-    check "$analyzer finds nothing" analyze "$analyzer"
+    # It may take longer than a program may.
+    limit_s=5400 check "$analyzer finds nothing" tools/analyze --only "$analyzer"
     check_fails "$analyzer finds a planted mistake" tools/analyze --only "$analyzer" c/tests/analyzers/planted.c
   done
 }
-# It may take longer than a program may.
-analyze() { tools/analyze --only "$1"; }
 
 section_branches() {
-  has_c_tests "$LK_BUILD" 'branches' && have llvm-cov 'branches' && check 'branches of c/src' tools/coverage
+  has_c_tests "$LK_BUILD" 'branches' && have llvm-cov 'branches' &&
+    limit_s=5400 check 'branches of c/src' tools/coverage
 }
 
 section_fuzz() {
@@ -411,8 +413,9 @@ sanitized() {
     mapfile -t exec < <(basename -s _spec.lua -a spec/cli/exec_*_spec.lua)
   fi
   rm -f "$reports".*
-  export ASAN_OPTIONS="log_path=$reports" UBSAN_OPTIONS="log_path=$reports"
-  export TSAN_OPTIONS="log_path=$reports die_after_fork=0"
+  # Blanks, colons and commas stand between options.
+  export ASAN_OPTIONS="log_path='$reports'" UBSAN_OPTIONS="log_path='$reports'"
+  export TSAN_OPTIONS="log_path='$reports' die_after_fork=0"
   check "build ($1)" tools/lib/build.sh "$1" "$build"
   c_tests unit "$build"
   LK_TEST_FAILOVERS=1 c_tests live "$build"

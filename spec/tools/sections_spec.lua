@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Sections of tools/test, in a tree where only what a test is about is there; the others fail at
+-- once.
+local utils = require('pl.utils')
+
+local workshop = require('support.workshop')
+
+local function has(program)
+  return (utils.execute(('command -v %s >/dev/null'):format(program)))
+end
+
+describe('the sections of tools/test', function()
+  local tree
+
+  before_each(function()
+    tree = workshop.new('sp ace/ü, a:b')
+    tree:copy('tools/test', 'tools/lib/quoted.sh')
+    for _, name in ipairs({ 'lanes.sh', 'tap.sh', 'sections.sh', 'sections.tsv', 'matrix.sh',
+      'with_terminals.sh' }) do
+      tree:copy('tools/lib/test/' .. name)
+    end
+  end)
+
+  after_each(function()
+    tree:remove()
+  end)
+
+  local function built(folder)
+    tree:write(folder .. '/CMakeCache.txt', 'CMOCKA_FOUND:INTERNAL=1\n')
+  end
+
+  -- Its lines of TAP.
+  local function results_of(section)
+    tree:run('tools/test --no-setup --only ' .. section)
+    return assert(tree:read('build/test/' .. section .. '.tap'))
+  end
+
+  if has('gcc') then
+    for _, name in ipairs({ 'asan', 'tsan' }) do
+      it(('run programs of a sanitizer whatever the folder is called: %s'):format(name), function()
+        local flags = name == 'asan' and 'address,undefined' or 'thread'
+        built('build/' .. name)
+        tree:write('c/tests/unit/test_it.c', [[#include <stdio.h>
+          #include <stdlib.h>
+          int main(int argc, char **argv) {
+            char *one = malloc(1);
+            printf("1..1\nok 1 - it is run\n");
+            fflush(stdout);
+            (void)argv;
+            return one[argc] < 0;
+          }]])
+        tree:program('tools/lib/build.sh', ('#!/bin/sh\nmkdir -p "$2/tests"\n'
+          .. 'exec gcc -fsanitize=%s -o "$2/tests/test_it" c/tests/unit/test_it.c\n'):format(flags))
+
+        local results = results_of(name)
+
+        assert.matches(('ok - build (%s)\n1..1\nok 1 - it is run'):format(name), results, 1, true)
+        if name == 'asan' then
+          assert.matches('not ok - no reports (asan)', results, 1, true)
+          assert.matches('heap-buffer-overflow', tree:read('build/test/asan.log'), 1, true)
+        end
+      end)
+    end
+  end
+
+  describe('compare the hashes of a seed:', function()
+    for _, case in ipairs({
+      { 'the same', 'echo "seed $2: 7 steps, 0 violations, hash 1f"', true },
+      { 'another elsewhere', 'echo "seed $2: 7 steps, 0 violations, hash $(pwd | cksum)"', false },
+      { 'none', 'exit 0', false },
+      { 'a program that dies', 'echo "seed $2: 7 steps, 0 violations, hash 1f"; kill -9 $$',
+        false },
+    }) do
+      it(case[1], function()
+        built('build')
+        tree:program('build/tests/sim', '#!/bin/sh\n' .. case[2] .. '\n')
+
+        assert.matches((case[3] and '\nok' or '\nnot ok') .. ' - one hash for each seed',
+          results_of('sim'), 1, true)
+      end)
+    end
+  end)
+end)
