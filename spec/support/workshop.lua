@@ -34,11 +34,13 @@ function workshop.new(below)
   return self
 end
 
----What was started is ended, and nothing is left.
+---What was started is ended with its group, and nothing is left.
 function Workshop:remove()
-  for pid in pairs(self.started) do
+  for pid, state in pairs(self.started) do
     signal.kill(-pid, signal.SIGKILL)
-    wait.wait(pid)
+    if state == 'runs' then
+      wait.wait(pid)
+    end
   end
   dir.rmtree(self.made)
 end
@@ -92,7 +94,7 @@ function Workshop:start(words)
       utils.quote_arg(self.root), words) })
     os.exit(127)
   end
-  self.started[pid] = true
+  self.started[pid] = 'runs'
   return pid
 end
 
@@ -104,7 +106,7 @@ function Workshop:ended(pid, within_s)
   repeat
     local gone, how, code = wait.wait(pid, wait.WNOHANG)
     if gone and gone ~= 0 then
-      self.started[pid] = nil
+      self.started[pid] = 'ended'
       return how, code
     end
     time.nanosleep({ tv_sec = 0, tv_nsec = 1e7 })

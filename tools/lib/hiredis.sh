@@ -18,7 +18,7 @@ is_whole() { echo "$sha256  $1" | sha256sum --check --status 2>/dev/null; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 archive=$work/$file
 kept=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/latchkey/$file
 if is_whole "$kept"; then

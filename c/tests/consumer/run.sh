@@ -16,7 +16,7 @@ leave() {
   rm -rf "$work"
 }
 trap leave EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 
 number=0
 check() {

@@ -5,7 +5,14 @@
 # what stands behind the URL, `?functions=1`. LK_SERVER_CLUSTER: the server is a whole cluster, and the
 # variable becomes its URL.
 set -u
-program=$(command -v redis-server || command -v valkey-server)
+missing() {
+  echo "with_server: neither redis-$1 nor valkey-$1 is installed" >&2
+  exit 69
+}
+program=$(command -v redis-server || command -v valkey-server) || missing server
+if [ -n "${LK_SERVER_CLUSTER-}" ]; then
+  cli=$(command -v redis-cli || command -v valkey-cli) || missing cli
+fi
 folder=$(mktemp -d)
 server=''
 # shellcheck disable=SC2317 # called by the trap
@@ -17,7 +24,7 @@ leave() {
   rm -rf "$folder"
 }
 trap leave EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 
 "$program" --port "${LK_SERVER_PORT:-0}" --bind 127.0.0.1 --unixsocket "$folder/server.sock" \
   --dir "$folder" --save '' --appendonly no \
@@ -26,16 +33,19 @@ server=$!
 # until_it COMMAND...: as long as the server lives.
 until_it() {
   until "$@"; do
-    kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2 && exit 1; }
+    if ! kill -0 "$server" 2>/dev/null; then
+      cat "$folder/log" >&2
+      exit 1
+    fi
     sleep 0.01
   done
 }
 # shellcheck disable=SC2317 # called by until_it
-is_whole() { redis-cli -s "$folder/server.sock" cluster info | grep -q cluster_state:ok; }
+is_whole() { "$cli" -s "$folder/server.sock" cluster info | grep -q cluster_state:ok; }
 
 until_it [ -S "$folder/server.sock" ]
 if [ -n "${LK_SERVER_CLUSTER-}" ]; then
-  redis-cli -s "$folder/server.sock" cluster addslotsrange 0 16383 >>"$folder/log"
+  "$cli" -s "$folder/server.sock" cluster addslotsrange 0 16383 >>"$folder/log"
   until_it is_whole
   export LK_SERVER_CLUSTER="redis-cluster://127.0.0.1:$LK_SERVER_PORT"
 fi

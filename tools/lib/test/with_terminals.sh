@@ -8,5 +8,5 @@ if [ -e /dev/pts/ptmx ] || [ ! -d /dev/pts ] || [ "$(id -u)" -ne 0 ] ||
   exec "$@"
 fi
 trap 'umount /dev/pts' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 "$@"
