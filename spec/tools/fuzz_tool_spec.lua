@@ -39,7 +39,7 @@ describe('tools/fuzz', function()
   for _, case in ipairs({ { 'SIGINT', 'in_lua' }, { 'SIGTERM', 'in_lua' }, { 'SIGINT', 'in_c' },
     { 'SIGTERM', 'in_c' } }) do
     local name, target = unpack(case)
-    it(('ends at once when it gets a %s, and its target with it: %s'):format(name, target), function()
+    it(('ends with its target at once when it gets a %s: %s'):format(name, target), function()
       local pid = tree:start(('PATH="$PWD/bin:$PATH" exec tools/fuzz --seconds 9 %s %s_too')
         :format(target, target))
       tree:await('pids')
