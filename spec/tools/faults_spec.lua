@@ -26,10 +26,16 @@ describe('tools/faults', function()
     dir.rmtree(tree)
   end)
 
-  local function run(arguments)
+  local function run(arguments, before, env)
     local _, code, out, err = utils.executeex(
-      ("LK_BUILD= CALLED='%s/called' bash '%s/tools/faults' %s"):format(tree, tree, arguments))
+      ("{ %s env %s CALLED='%s/called' bash '%s/tools/faults' %s; }"):format(before or '',
+        env or 'LK_BUILD=', tree, tree, arguments))
     return code, out, err
+  end
+
+  local function was_built(folder)
+    return assert(utils.readfile(tree .. '/called')):find(
+      ('build.sh release %s\n'):format(folder), 1, true)
   end
 
   it('says how it is used without building anything', function()
@@ -45,7 +51,7 @@ describe('tools/faults', function()
 
     assert.equal(69, code)
     assert.truthy(err:find('was not built', 1, true))
-    assert.truthy(assert(utils.readfile(tree .. '/called')):find('build.sh release build', 1, true))
+    assert.truthy(was_built(tree .. '/build'))
   end)
 
   it('builds again what is there, which may be of other sources', function()
@@ -57,8 +63,36 @@ describe('tools/faults', function()
 
     assert.equal(0, code)
     assert.equal('ran --seconds 1\n', out)
-    local called = assert(utils.readfile(tree .. '/called'))
-    assert.truthy(called:find('build.sh release build', 1, true))
-    assert.is_nil(called:find('setup', 1, true))
+    assert.truthy(was_built(tree .. '/build'))
+    assert.is_nil(utils.readfile(tree .. '/called'):find('setup', 1, true))
   end)
+
+  -- A program in this folder of the tree that says where it runs.
+  local function put(build)
+    local program = ('%s/%s/tests/faults'):format(tree, build)
+    assert(dir.makepath(path.dirname(program)))
+    assert(utils.writefile(program, '#!/bin/sh\npwd -P\n'))
+    assert(utils.execute(("chmod +x '%s'"):format(program)))
+    assert(dir.makepath(tree .. '/elsewhere'))
+  end
+
+  it('takes folders as they are where it is called', function()
+    put('build')
+
+    local code, out = run('--judge histories', ("cd '%s/elsewhere' &&"):format(tree))
+
+    assert.equal(0, code)
+    assert.equal(tree .. '/elsewhere\n', out)
+  end)
+
+  for _, case in ipairs({ { 'LK_BUILD=built', '' }, { 'LK_BUILD=', '--build-dir built' } }) do
+    it(('takes the build from there as well, by %s%s'):format(unpack(case)), function()
+      put('elsewhere/built')
+
+      local code = run(case[2], ("cd '%s/elsewhere' &&"):format(tree), case[1])
+
+      assert.equal(0, code)
+      assert.truthy(was_built(tree .. '/elsewhere/built'))
+    end)
+  end
 end)
