@@ -6,6 +6,7 @@ local path = require('pl.path')
 local utils = require('pl.utils')
 
 local helper = require('helper')
+local workshop = require('support.workshop')
 
 local MS = ', java.util.concurrent.TimeUnit unit)'
 
@@ -119,6 +120,87 @@ describe('tools/interop', function()
       assert.matches('^interop: .*\nusage: ', err)
     end)
   end
+
+  describe('in a tree of its own', function()
+    local tree
+
+    -- Java says what it was called with; busted does what the case says, beside a server or not.
+    local function prepare(busted, with_server)
+      tree:copy('tools/interop', 'tools/lib/quoted.sh')
+      tree:write('build/liblatchkey.so', '')
+      tree:write("my 'jars'/ü 1.jar", '')
+      tree:write('my jar', '')
+      for _, name in ipairs({ 'javac', 'busted', 'redis-server' }) do
+        tree:program('bin/' .. name, '#!/bin/sh\n')
+      end
+      tree:program('bin/java', '#!/bin/sh\nprintf "%s|" "$@" >>called; echo >>called; echo 4.7\n')
+      tree:program('bin/luajit', '#!/bin/sh\n' .. busted .. '\n')
+      tree:program('tools/lib/test/with_server.sh', '#!/bin/sh\n' .. (with_server or 'exec "$@"'))
+    end
+
+    local function interop(words)
+      return tree:run('LC_ALL=C PATH="$PWD/bin:$PATH" tools/interop ' .. words)
+    end
+
+    before_each(function()
+      tree = workshop.new()
+    end)
+
+    after_each(function()
+      tree:remove()
+    end)
+
+    it('has jars whatever their folders are called', function()
+      prepare('sh -c "$LATCHKEY_REDISSON_DRIVER" >/dev/null; echo "ok 1 - it agrees"')
+
+      local code, said = interop([[--jar "my 'jars'/ü 1.jar" --jar "my jar" --port 7000]])
+
+      assert.equal(0, code, said)
+      local class_path = (":%s/my 'jars'/ü 1.jar:%s/my jar|RedissonDriver|redis://127.0.0.1:")
+        :format(tree.root, tree.root)
+      local calls = tree:read('called')
+      assert.equal(3, select(2, calls:gsub('\n', '')))
+      for call in calls:gmatch('[^\n]+') do
+        assert.truthy(call:find(class_path, 1, true), call)
+      end
+    end)
+
+    it('says that its server could not be started', function()
+      prepare('echo "ok 1 - it agrees"', 'echo "Address already in use" >&2; exit 1')
+
+      for _, only in ipairs({ '', ' --only lock' }) do
+        local code, said = interop('--jar "my jar" --port 7000' .. only)
+
+        assert.equal(69, code, said)
+        assert.matches('Address already in use\n', said)
+        assert.matches('\ninterop: no server could be started at port 7000, as it says above', said)
+      end
+    end)
+
+    it('says that no scenario is called so', function()
+      prepare('exit 0')
+
+      local code, said = interop('--jar "my jar" --only nosuch')
+
+      assert.equal(64, code, said)
+      assert.matches("interop: no scenario's name matches nosuch\n", said)
+    end)
+
+    it('fails where no scenario was run', function()
+      prepare('exit 3')
+
+      local code, said = interop('--jar "my jar"')
+
+      assert.equal(1, code, said)
+      assert.matches('\ninterop: no scenario was run', said)
+    end)
+
+    it('fails where one does not agree', function()
+      prepare('echo "not ok 1 - it agrees"; exit 1')
+
+      assert.equal(1, (interop('--jar "my jar"')))
+    end)
+  end)
 
   local name = 'compiles its driver against Redisson\'s interface, and has it called line by line'
   if not (is_there('javac') and is_there('java')) then
