@@ -13,7 +13,7 @@ describe('the sections of tools/test', function()
   local tree
 
   before_each(function()
-    tree = workshop.new('sp ace/ü, a:b')
+    tree = workshop.new('sp ace/ü, a')
     tree:copy('tools/test', 'tools/lib/quoted.sh')
     for _, name in ipairs({ 'lanes.sh', 'tap.sh', 'sections.sh', 'sections.tsv', 'matrix.sh',
       'with_terminals.sh' }) do
@@ -62,6 +62,24 @@ describe('the sections of tools/test', function()
       end)
     end
   end
+
+  it('test the servers that are named, from where one stands', function()
+    built('build')
+    tree:program('bin/redis-server', '#!/bin/sh\necho "Redis server v=1 sha=0"\n')
+    tree:program("elsewhere/ü's $x", '#!/bin/sh\necho "Valkey server v=2 sha=0"\n')
+    tree:write('c/tests/live/test_it.c', '')
+    tree:program('build/tests/test_it', '#!/bin/sh\necho 1..1\n'
+      .. 'echo "ok 1 - it was $(redis-server --version)"\n')
+
+    tree:run([[cd elsewhere && export LC_ALL=C PATH="$PWD/../bin:$PATH" &&
+      LATCHKEY_SERVERS="./ü's \$x:nowhere:/tmp" ../tools/test --no-setup --only matrix]])
+
+    local results = tree:read('build/test/matrix.tap')
+    assert.matches('\nok 1 - Redis 1, standalone: it was Redis server v=1', results, 1, true)
+    assert.matches('\nok 1 - Valkey 2, standalone: it was Valkey server v=2', results, 1, true)
+    assert.matches('not ok - nowhere of LATCHKEY_SERVERS is no program\n', results, 1, true)
+    assert.matches('not ok - /tmp of LATCHKEY_SERVERS is no program\n', results, 1, true)
+  end)
 
   describe('compare the hashes of a seed:', function()
     for _, case in ipairs({

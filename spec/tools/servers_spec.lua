@@ -4,6 +4,8 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local workshop = require('support.workshop')
+
 local function has(program)
   return (utils.execute(('command -v %s >/dev/null'):format(program)))
 end
@@ -62,6 +64,16 @@ describe('tools/servers', function()
       valkey), out)
   end)
 
+  it('looks for its folder where one stands', function()
+    keep('redis-trixie', 'Redis server v=8.0.2 sha=00000000:0')
+
+    local _, code, out = utils.executeex(("{ root=$PWD && cd '%s/archive' && "
+      .. '"$root/tools/servers" --dir .. --kept redis-trixie; }'):format(home))
+
+    assert.equal(0, code)
+    assert.equal(('redis-trixie\t%s/redis-trixie/server\tRedis 8.0.2\n'):format(home), out)
+  end)
+
   it('says which are not there, and fails', function()
     keep('redis-sid', 'Redis server v=8.4.0 sha=00000000:0')
 
@@ -93,8 +105,39 @@ describe('tools/servers', function()
     assert.is_true(path.exists(program) and true)
   end)
 
+  it('makes a program that starts whatever its folder is called', function()
+    local tree = workshop.new("ü's $x/a b")
+    finally(function()
+      tree:remove()
+    end)
+    tree:copy('tools/servers', 'tools/lib/quoted.sh', 'tools/lib/mirror.sh',
+      'tools/lib/servers.tsv')
+    tree:program('bin/apt-get', [[#!/bin/sh
+      case "$*" in *install*) : >"$PWD/build/servers/redis-trixie/archives/a.deb" ;; esac
+    ]])
+    -- The loader says what it was called with.
+    tree:program('bin/dpkg', [[#!/bin/sh
+      mkdir -p "$3/usr/bin" "$3/usr/lib/x86_64-linux-gnu"
+      : >"$3/usr/bin/redis-server"
+      printf '#!/bin/sh\nprintf "Redis server v=%s"; printf "|%%s" "$@"\n' 8.0.2 \
+        >"$3/usr/lib/ld-linux-x86-64.so.2"
+      chmod +x "$3/usr/lib/ld-linux-x86-64.so.2"
+    ]])
+
+    local code, said = tree:run('LC_ALL=C LATCHKEY_DEBIAN_MIRROR=file:///none '
+      .. 'PATH="$PWD/bin:$PATH" tools/servers redis-trixie; cat build/servers/redis-trixie.log')
+    assert.equal(0, code)
+    assert.matches('^redis%-trixie\t[^\t]*\tRedis 8%.0%.2', said)
+
+    local own = tree.root .. '/build/servers/redis-trixie'
+    code, said = tree:run('LC_ALL=C build/servers/redis-trixie/server --port "1 2"')
+    assert.equal(0, code, said)
+    assert.equal(('Redis server v=8.0.2|--library-path|%s/root/usr/lib/x86_64-linux-gnu|--argv0|'
+      .. 'redis-server|%s/root/usr/bin/redis-server|--port|1 2'):format(own, own), said)
+  end)
+
   it('refuses what it does not know', function()
-    for _, wrong in ipairs({ 'memcached', '--fast', '--dir' }) do
+    for _, wrong in ipairs({ 'memcached', '--fast', '--dir', '--dir a:b --kept' }) do
       local code, _, err = servers(wrong)
 
       assert.equal(64, code)

@@ -163,6 +163,18 @@ describe('tools/test', function()
     assert.equal('a  b\n', tree:read('build/test/one.log'):match('^[^\n]*\n'))
   end)
 
+  -- In front of a search path it would be two folders: another server would be tested.
+  it('refuses a clone below a folder with a colon', function()
+    tree:remove()
+    begin('a:b')
+    sections([[section_one() { check 'one passes' true; }]])
+
+    local code, said = tree:run('tools/test --no-setup --only one')
+
+    assert.equal(69, code, said)
+    assert.matches('^test: [^\n]+/a:b has a colon', said)
+  end)
+
   it('knows sections by their names alone', function()
     sections('')
 

@@ -76,7 +76,7 @@ rows() {
 }
 
 section_matrix() {
-  local name server version own seen
+  local name server version own seen at
   local -a servers programs
   has_c_tests "$LK_BUILD" 'matrix' || return
   printf '| server | %s |\n|---|%s\n' 'standalone | Sentinel | Cluster | specs | functions | fidelity | faults' \
@@ -85,7 +85,16 @@ section_matrix() {
   seen=$(version_of "$own")
   if [ -n "${LATCHKEY_SERVERS+named}" ]; then
     IFS=: read -ra servers <<<"$LATCHKEY_SERVERS"
-    rows "$own" "${servers[@]}"
+    programs=("$own")
+    for server in "${servers[@]}"; do
+      at=$(from_here "$server")
+      if [ -f "$at" ] && [ -x "$at" ]; then
+        programs+=("$at")
+      else
+        say "not ok - $server of LATCHKEY_SERVERS is no program"
+      fi
+    done
+    rows "${programs[@]}"
     return
   fi
   # shellcheck disable=SC2154 # `setup` is of tools/test
