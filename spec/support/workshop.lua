@@ -18,7 +18,7 @@ Workshop.__index = Workshop
 local workshop = {}
 
 -- What ends at once on an idle machine.
-local DEADLINE_S = 30
+local DEADLINE_S = 60
 
 local function now_s()
   local now = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -73,7 +73,7 @@ function Workshop:read(name)
   return (utils.readfile(path.join(self.root, name)))
 end
 
----A shell's words, run in the tree to their end, at most half a minute.
+---A shell's words, run in the tree to their end, at most a minute.
 ---@return integer exit code
 ---@return string what it said, on both
 function Workshop:run(words)

@@ -16,7 +16,7 @@ describe('tools/fuzz', function()
       tree:program('build/fuzz/tests/fuzz_' .. name, [[#!/bin/sh
         trap 'exit 72' INT TERM
         echo $$ >>pids
-        sleep 20 & wait
+        sleep 40 & wait
       ]])
     end
     for _, name in ipairs({ 'clang', 'cmake' }) do
@@ -27,7 +27,7 @@ describe('tools/fuzz', function()
         printf 'in_lua\nin_lua_too\n'
       else
         echo $$ >>pids
-        sleep 20
+        sleep 40
       fi
     ]])
   end)
@@ -46,7 +46,7 @@ describe('tools/fuzz', function()
 
       signal.kill(name == 'SIGINT' and -pid or pid, signal[name])
 
-      assert.same({ 'exited', 130 }, { tree:ended(pid, 8) })
+      assert.same({ 'exited', 130 }, { tree:ended(pid, 20) })
       local target_pid = tree:read('pids'):match('^(%d+)\n$')
       assert.not_equal(0, signal.kill(tonumber(target_pid), 0))
       assert.is_nil(tree:read('said'):find('FOUND', 1, true))

@@ -5,6 +5,10 @@ local utils = require('pl.utils')
 
 local workshop = require('support.workshop')
 
+if not rawget(_G, 'jit') then
+  return -- once is enough: they are programs of the shell's
+end
+
 local function has(program)
   return (utils.execute(('command -v %s >/dev/null'):format(program)))
 end

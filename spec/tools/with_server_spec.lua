@@ -66,7 +66,7 @@ describe('a command beside a server', function()
 
   for _, name in ipairs({ 'HUP', 'INT', 'TERM' }) do
     it('leaves nothing when it gets a SIG' .. name, function()
-      local pid = tree:start(('exec env TMPDIR=$PWD/tmp %s sh -c \'echo >begun; exec sleep 20\'')
+      local pid = tree:start(('exec env TMPDIR=$PWD/tmp %s sh -c \'echo >begun; exec sleep 40\'')
         :format(BESIDE))
       tree:await('begun')
       local beside = utils.readfile(('/proc/%d/task/%d/children'):format(pid, pid))
@@ -74,7 +74,7 @@ describe('a command beside a server', function()
 
       signal.kill(-pid, signal['SIG' .. name])
 
-      assert.same({ 'exited', 130 }, { tree:ended(pid, 8) })
+      assert.same({ 'exited', 130 }, { tree:ended(pid, 20) })
       assert.equal('', left())
       for number in beside:gmatch('%d+') do
         assert.not_equal(0, signal.kill(tonumber(number), 0))
