@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checker on histories made by hand, of what calls returned: counts, deadlines, losses and statuses. */
+#include "story.h"
+
+static void finds_a_wrong_count_on_the_server(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  inspected(&s, 0, 110, 2, 1);
+  expect_one(&s, VIOLATION_COUNT);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  give_back(&t, 0, 110);
+  inspected(&t, 0, 120, 1, 1);
+  expect_one(&t, VIOLATION_COUNT);
+
+  story u = {0};
+  take(&u, 0, 100, "a:1");
+  inspected(&u, 0, 110, 1, 2);
+  expect_one(&u, VIOLATION_COUNT);
+}
+
+static void finds_a_wrong_count_in_the_client(void **state) {
+  (void)state;
+  story s = {0};
+  acquire(&s, 0, 99, 0, false);
+  acquired(&s, 0, 100, "a:1", 2);
+  expect_one(&s, VIOLATION_COUNT);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  release(&t, 0, 110, 800);
+  released(&t, 0, 111, LK_OK, 1);
+  expect_one(&t, VIOLATION_COUNT);
+}
+
+static void does_not_judge_a_count_after_an_unanswered_call(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  acquire(&s, 0, 110, 0, false);
+  tell(&s, 0, OP_ACQUIRED, 120, (record){.status = LK_UNSURE, .count = 1, .remaining_ms = 900});
+  inspected(&s, 0, 130, 2, 1);
+  expect_clean(&s);
+  assert_int_equal(s.verdict.unsure, 1);
+
+  acquire(&s, 0, 140, 0, false);
+  acquired(&s, 0, 141, "a:1", 2);
+  inspected(&s, 0, 150, 1, 1);
+  expect_one(&s, VIOLATION_COUNT);
+}
+
+static void finds_a_deadline_past_the_grant(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  look(&s, 0, 600, 500);
+  expect_clean(&s);
+
+  look(&s, 0, 650, 500);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void finds_a_deadline_past_the_servers(void **state) {
+  (void)state;
+  record inspection = {.count = 1, .fields = 1, .remaining_ms = 500, .lease_ms = 500};
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  tell(&s, 0, OP_INSPECT, 110, inspection);
+  expect_clean(&s);
+
+  inspection.lease_ms = 499;
+  tell(&s, 0, OP_INSPECT, 120, inspection);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void lets_a_renewed_deadline_move_by_one_lease(void **state) {
+  (void)state;
+  story s = {0};
+  take_renewed(&s, 0, 100, "a:1");
+  look(&s, 0, 650, 900);
+  expect_clean(&s);
+
+  look(&s, 0, 660, LEASE + 10);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void finds_a_hold_that_is_valid_again(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  look(&s, 0, 700, 0); /* the last millisecond */
+  look(&s, 0, 710, 10);
+  expect_clean(&s);
+
+  look_lost(&s, 0, 720);
+  look(&s, 0, 730, 10);
+  expect_one(&s, VIOLATION_DEADLINE);
+}
+
+static void finds_a_loss_before_the_deadline(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  lost(&s, 0, 100 + LEASE, "a:1");
+  expect_clean(&s);
+  assert_int_equal(s.verdict.lost, 1);
+
+  story t = {0};
+  take(&t, 0, 100, "a:1");
+  lost(&t, 0, 500, "a:1");
+  expect_one(&t, VIOLATION_LOSS);
+
+  story u = {0};
+  take(&u, 0, 100, "a:1");
+  release(&u, 0, 500, 580);
+  released(&u, 0, 510, LK_LOST, 0);
+  expect_one(&u, VIOLATION_LOSS);
+}
+
+static void finds_a_loss_that_is_told_twice(void **state) {
+  (void)state;
+  story s = {0};
+  take(&s, 0, 100, "a:1");
+  lost(&s, 0, 1200, "a:1");
+  lost(&s, 0, 1201, "a:1");
+  expect_one(&s, VIOLATION_LOSS);
+}
+
+static void finds_a_renewed_hold_that_was_lost_in_calm(void **state) {
+  (void)state;
+  story s = {0};
+  take_renewed(&s, 0, 100, "a:1");
+  look_lost(&s, 0, 1200);
+  expect_one(&s, VIOLATION_LOSS);
+
+  fault(&s, FAULT_STOP, 1, 100, 1200);
+  expect_one(&s, VIOLATION_LOSS);
+
+  fault(&s, FAULT_STOP, 0, 250, 300); /* with its recovery until 800: no half lease is calm */
+  expect_clean(&s);
+}
+
+static void finds_a_status_out_of_place(void **state) {
+  (void)state;
+  static const lk_status wrong[] = {LK_BUSY, LK_LOST, LK_REENTRY, LK_CLOSED, LK_SCRIPT};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    story s = {0};
+    acquire(&s, 0, 100, 10, false);
+    tell(&s, 0, OP_ACQUIRED, 120, (record){.status = (int32_t)wrong[i]});
+    expect_one(&s, VIOLATION_STATUS);
+  }
+
+  story closing = {0};
+  acquire(&closing, 0, 100, 10, false);
+  tell(&closing, 0, OP_CLOSE, 110, (record){0});
+  tell(&closing, 0, OP_ACQUIRED, 120, (record){.status = LK_CLOSED});
+  expect_clean(&closing);
+
+  story held = {0};
+  take(&held, 0, 100, "a:1");
+  release(&held, 0, 110, 900);
+  released(&held, 0, 111, LK_NOT_HELD, 0);
+  expect_one(&held, VIOLATION_STATUS);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(finds_a_wrong_count_on_the_server),
+      cmocka_unit_test(finds_a_wrong_count_in_the_client),
+      cmocka_unit_test(does_not_judge_a_count_after_an_unanswered_call),
+      cmocka_unit_test(finds_a_deadline_past_the_grant),
+      cmocka_unit_test(finds_a_deadline_past_the_servers),
+      cmocka_unit_test(lets_a_renewed_deadline_move_by_one_lease),
+      cmocka_unit_test(finds_a_hold_that_is_valid_again),
+      cmocka_unit_test(finds_a_loss_before_the_deadline),
+      cmocka_unit_test(finds_a_loss_that_is_told_twice),
+      cmocka_unit_test(finds_a_renewed_hold_that_was_lost_in_calm),
+      cmocka_unit_test(finds_a_status_out_of_place),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
