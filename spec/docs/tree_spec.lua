@@ -67,7 +67,8 @@ describe('the page on the simulator', function()
     for _, folder in ipairs({ 'c/tests/torture/sabotages', 'c/tests/sim/sabotages' }) do
       for _, file in ipairs(dir.getfiles(ROOT .. folder, '*.patch')) do
         local name = path.basename(file):gsub('%.patch$', '')
-        assert.truthy(page:find('\n| ' .. name .. ' | ', 1, true), name)
+        local to_be_found = not read(file:sub(#ROOT + 1)):find('Found by: torture alone', 1, true)
+        assert.equal(to_be_found, page:find('\n| ' .. name .. ' | ', 1, true) ~= nil, name)
         count = count + 1
       end
     end

@@ -3,6 +3,7 @@
 
 #include "causes.h"
 #include "follow.h"
+#include "waits.h"
 
 #include <latchkey/latchkey.h>
 
@@ -32,17 +33,11 @@ bool verdict_is_clean(const verdict *v) {
 
 enum { STALL_MIN_US = 20000 };
 
-static operation op_of(const record *r) {
-  return (operation)atomic_load_explicit(&r->op, memory_order_acquire);
-}
-
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int by_owner(const void *a, const void *b) {
   return strcmp(((const hold *)a)->owner, ((const hold *)b)->owner);
 }
 
-static hold *find_hold(const findings *f, const char *owner) {
+hold *find_hold(const findings *f, const char *owner) {
   if (f->hold_count == 0) return NULL;
   hold key = {.owner = owner};
   return bsearch(&key, f->holds, f->hold_count, sizeof *f->holds, by_owner);
@@ -106,22 +101,48 @@ static bool exclude_each_other(const hold *a, const hold *b) {
   return !(a->reads && b->reads) && !are_one(a, b);
 }
 
-/* h came; somebody believed in a hold that a fault had taken. */
-static void excuse(findings *f, const hold *h, const hold *believed) {
-  if (!believed || !exclude_each_other(h, believed) || h->acquired_us >= believed_until(believed))
+/* Of one side of a lock, the holds that last longest: two, of different threads, as one of them may be of the thread
+ * that is asked about. */
+typedef struct longest {
+  const hold *first, *second;
+} longest;
+
+static bool of_one_thread(const hold *a, const hold *b) {
+  return a && a->process == b->process && a->thread == b->thread;
+}
+
+static void keep_longest(longest *l, const hold *h, int64_t (*until)(const hold *)) {
+  if (l->first && until(h) <= until(l->first)) {
+    bool other = !of_one_thread(l->first, h);
+    if (other && (!l->second || until(h) > until(l->second))) l->second = h;
     return;
-  const window *cause = was_taken(believed) ? believed->taken : h->taken;
+  }
+  if (!of_one_thread(l->first, h)) l->second = l->first;
+  l->first = h;
+}
+
+/* The one that lasts longest of those that exclude h. */
+static const hold *longest_against(const longest *l, const hold *h) {
+  if (l->first && exclude_each_other(h, l->first)) return l->first;
+  return l->second && exclude_each_other(h, l->second) ? l->second : NULL;
+}
+
+/* h came; somebody believed in a hold that a fault had taken. */
+static bool excuse(findings *f, const hold *h, const hold *believed) {
+  if (!believed || h->acquired_us >= believed_until(believed)) return false;
+  const window *cause = was_taken(believed) ? believed->taken : was_taken(h) ? h->taken : NULL;
   if (cause) f->verdict->excused[cause->kind]++;
+  return cause != NULL;
 }
 
 /* h came; what stood against it? */
 static void judge_arrival(findings *f, const hold *h, const hold *valid, const hold *claimed) {
-  if (valid && exclude_each_other(h, valid) && h->acquired_us < valid_until(valid))
+  if (valid && h->acquired_us < valid_until(valid))
     report(f, VIOLATION_OVERLAP, h->acquired_us,
            "lock %d: %s (process %d) acquired it, %s (process %d) was valid for %.1f ms more",
            h->lock, h->owner, h->process, valid->owner, valid->process,
            (double)(valid_until(valid) - h->acquired_us) / 1000);
-  else if (claimed && exclude_each_other(h, claimed) && h->acquired_us < claimed_until(claimed))
+  else if (claimed && h->acquired_us < claimed_until(claimed))
     report(f, VIOLATION_RELEASE, claimed->release_us,
            "lock %d: release of %s returned LK_OK, but %s had acquired it %.1f ms before", h->lock,
            claimed->owner, h->owner, (double)(claimed->release_us - h->acquired_us) / 1000);
@@ -129,21 +150,22 @@ static void judge_arrival(findings *f, const hold *h, const hold *valid, const h
 
 /* Needs the holds sorted by lock and time. */
 static void judge_exclusion(findings *f) {
-  /* Of this lock, the one that is valid longest so far; [1]: of those that read. */
-  const hold *valid[2] = {NULL, NULL}, *claimed[2] = {NULL, NULL}, *believed = NULL;
+  /* Of this lock so far; [1]: of those that read. */
+  longest valid[2] = {{0}}, claimed[2] = {{0}}, believed[2] = {{0}};
   for (size_t i = 0; i < f->hold_count; i++) {
     const hold *h = &f->holds[i];
     if (i > 0 && h->lock != h[-1].lock)
-      valid[0] = valid[1] = claimed[0] = claimed[1] = believed = NULL;
-    bool was_valid = h->acquired_us < valid_until(h);
-    for (int side = 0; side < 2 && was_valid; side++)
-      judge_arrival(f, h, valid[side], claimed[side]);
-    if (was_taken(h) || (believed && was_taken(believed))) excuse(f, h, believed);
-    if (!believed || believed_until(h) > believed_until(believed)) believed = h;
-    const hold **mine = &valid[h->reads];
-    if (was_valid && (!*mine || valid_until(h) > valid_until(*mine))) *mine = h;
-    mine = &claimed[h->reads];
-    if (!*mine || claimed_until(h) > claimed_until(*mine)) *mine = h;
+      for (int side = 0; side < 2; side++)
+        valid[side] = claimed[side] = believed[side] = (longest){0};
+    bool was_valid = h->acquired_us < valid_until(h), excused = false;
+    for (int side = 0; side < 2; side++) {
+      if (was_valid)
+        judge_arrival(f, h, longest_against(&valid[side], h), longest_against(&claimed[side], h));
+      excused = excused || excuse(f, h, longest_against(&believed[side], h));
+    }
+    if (was_valid) keep_longest(&valid[h->reads], h, valid_until);
+    keep_longest(&claimed[h->reads], h, claimed_until);
+    keep_longest(&believed[h->reads], h, believed_until);
   }
 }
 
@@ -227,107 +249,6 @@ static void judge_writes(findings *f, int lock) {
     h->log_place = i + 1;
     remember(all, h, i + 1);
     if (!h->reads) remember(writers, h, i + 1);
-  }
-}
-
-/* To anybody; or only to a writer. */
-static bool granted_between(const findings *f, int lock, bool to_writer, int64_t from_us,
-                            int64_t until_us) {
-  size_t low = 0;
-  size_t high = f->hold_count;
-  while (low < high) { /* the first hold of this lock from from_us on */
-    size_t middle = low + (high - low) / 2;
-    const hold *h = &f->holds[middle];
-    if (h->lock < lock || (h->lock == lock && h->acquired_us < from_us))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (; low < f->hold_count; low++) {
-    const hold *h = &f->holds[low];
-    if (h->lock != lock || h->acquired_us > until_us) return false;
-    if (!to_writer || !h->reads) return true;
-  }
-  return false;
-}
-
-/* The lock was free (to read) from from_us to until_us. How long did somebody wait for it meanwhile? */
-static void judge_free(findings *f, int lock, bool to_read, int64_t from_us, int64_t until_us) {
-  verdict *v = f->verdict;
-  if (until_us - from_us <= v->longest_free_ms * 1000) return;
-  for (size_t i = 0; i < f->waiter_count; i++) {
-    const waiter *w = &f->waiters[i];
-    int64_t from = w->from_us > from_us ? w->from_us : from_us;
-    int64_t until = earlier(w->until_us, until_us);
-    int64_t free_ms = (until - from) / 1000;
-    if (w->lock != lock || w->reads != to_read || free_ms <= v->longest_free_ms ||
-        !is_calm(f, w->process, from, until))
-      continue;
-    const window *loss = first_loss(f, w->from_us, until);
-    if (loss) { /* no script freed it, so nobody was told; a waiter sleeps as long as the lease was */
-      v->overslept[loss->kind] += free_ms > f->input->wake_ms;
-      continue;
-    }
-    v->longest_free_ms = free_ms;
-    if (free_ms > f->input->wake_ms)
-      report(f, VIOLATION_WAKEUP, from,
-             "lock %d was free for %" PRId64 " ms while process %d waited for it", lock, free_ms,
-             w->process);
-  }
-}
-
-/* Needs the holds sorted by lock and time. To read: beside others that read it is as good as free. */
-static void judge_wakeups(findings *f, int lock, bool to_read) {
-  const stream *parent = &f->input->parent;
-  int64_t from_us = NEVER; /* since when it has been seen free, or NEVER */
-  int64_t until_us = 0;
-  for (size_t i = 0; i < parent->count; i++) {
-    const record *r = &parent->records[i];
-    if (op_of(r) != OP_SEEN || r->lock != lock) continue;
-    bool free = to_read ? r->count > 0 : r->fields == 0;
-    bool still = from_us != NEVER && free && is_calm(f, -1, from_us, r->at_us) &&
-                 !granted_between(f, lock, to_read, from_us, r->until_us);
-    if (!still) {
-      if (from_us != NEVER) judge_free(f, lock, to_read, from_us, until_us);
-      from_us = free ? r->until_us : NEVER;
-    }
-    until_us = r->at_us;
-  }
-  if (from_us != NEVER) judge_free(f, lock, to_read, from_us, until_us);
-}
-
-/* Needs the holds sorted by owner. Who was seen to have the lock is about to know it. */
-static void judge_told(findings *f) {
-  const stream *parent = &f->input->parent;
-  for (size_t i = 0; i < parent->count; i++) {
-    const record *r = &parent->records[i];
-    const hold *h = op_of(r) == OP_SEEN && r->owner[0] ? find_hold(f, r->owner) : NULL;
-    if (!h || h->acquired_us <= r->until_us + f->input->wake_ms * 1000) continue;
-    if (is_calm(f, h->process, r->until_us, h->acquired_us))
-      report(f, VIOLATION_WAKEUP, r->until_us,
-             "lock %d was given to %s (process %d), whose acquire returned %.1f ms later", h->lock,
-             h->owner, h->process, (double)(h->acquired_us - r->until_us) / 1000);
-  }
-}
-
-/* Between a call and its place in the queue; a waiter with a shorter lease may lose its place on a busy
- * machine, since its heartbeat is short, too. */
-enum { ARRIVAL_MS = 500, ORDER_LEASE_MS = 10000 };
-
-/* Needs the holds sorted by lock and time. */
-static void judge_order(findings *f) {
-  const hold *latest = NULL; /* of this lock, the one that was asked for last */
-  for (size_t i = 0; i < f->hold_count; i++) {
-    const hold *h = &f->holds[i];
-    if (latest && latest->lock != h->lock) latest = NULL;
-    if (h->fair && latest && h->lease_ms >= ORDER_LEASE_MS &&
-        latest->called_us > h->called_us + ARRIVAL_MS * 1000 &&
-        is_calm(f, h->process, h->called_us, h->acquired_us))
-      report(f, VIOLATION_ORDER, latest->acquired_us,
-             "lock %d: %s came %.1f ms after %s, and had it %.1f ms before", h->lock, latest->owner,
-             (double)(latest->called_us - h->called_us) / 1000, h->owner,
-             (double)(h->acquired_us - latest->acquired_us) / 1000);
-    if (!latest || h->called_us > latest->called_us) latest = h;
   }
 }
 
@@ -452,13 +373,18 @@ static void judge_admissions(findings *f) {
 bool check_run(const check_input *input, verdict *out) {
   memset(out, 0, sizeof *out);
   findings f = {.input = input, .verdict = out};
+  f.tallies = calloc(input->lock_count + 1, sizeof *f.tallies);
+  if (!f.tallies) return false;
   causes_read(&f);
   for (size_t i = 0; i < input->process_count; i++) follow_process(&f, (int)i);
 
   if (f.hold_count) qsort(f.holds, f.hold_count, sizeof *f.holds, by_owner);
   if (f.write_count) qsort(f.writes, f.write_count, sizeof *f.writes, by_owner_and_serial);
   join_events(&f);
-  for (size_t lock = 0; lock < input->lock_count; lock++) judge_writes(&f, (int)lock);
+  for (size_t lock = 0; lock < input->lock_count; lock++) {
+    judge_writes(&f, (int)lock);
+    judge_grants(&f, (int)lock);
+  }
   judge_keys_left(&f);
   judge_losses(&f);
   judge_told(&f);
@@ -473,9 +399,7 @@ bool check_run(const check_input *input, verdict *out) {
     judge_wakeups(&f, (int)lock, false);
     judge_wakeups(&f, (int)lock, true);
   }
-  if (out->acquisitions < input->acquisitions_min)
-    report(&f, VIOLATION_PROGRESS, f.start_us, "%zu acquisitions, expected at least %zu",
-           out->acquisitions, input->acquisitions_min);
+  judge_run(&f);
 
   free(f.windows);
   free(f.holds);
@@ -483,5 +407,7 @@ bool check_run(const check_input *input, verdict *out) {
   free(f.writes);
   free(f.losses);
   free(f.admissions);
+  free(f.doubts);
+  free(f.tallies);
   return !f.out_of_memory;
 }

@@ -46,7 +46,8 @@
   X(ADMIT, "a resource took a write whose token was not the latest")                               \
   X(LEAK, "something was left on the server")                                                      \
   X(CRASH, "a process ended by itself")                                                            \
-  X(PROGRESS, "too few acquisitions")
+  X(PROGRESS, "too few acquisitions")                                                              \
+  X(BLIND, "a lock was not looked at, so that nothing is known of it")
 
 typedef enum violation {
 #define VIOLATION_ENUM(name, text) VIOLATION_##name,
@@ -98,7 +99,6 @@ typedef struct check_input {
   int64_t command_ms;  /* the clients' deadline of one call */
   int64_t recovery_ms; /* how long after a fault nothing timed is judged */
   int64_t wake_ms;     /* how long a lock may be free while somebody waits */
-  size_t acquisitions_min;
 } check_input;
 
 enum { VERDICT_SHOWN = 24, VERDICT_SHOWN_PER_KIND = 3 };

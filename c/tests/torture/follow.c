@@ -147,6 +147,26 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
   look(f, h, r);
 }
 
+static tally *tally_of(const findings *f, const record *r) {
+  return r->lock >= 0 && (size_t)r->lock < f->input->lock_count ? &f->tallies[r->lock] : NULL;
+}
+
+/* What was not answered may have been done. */
+static void count_acquire(findings *f, int process, const record *r) {
+  tally *t = tally_of(f, r);
+  if (t) t->asked++;
+  if (t) t->had += r->status == LK_OK;
+  if (r->status != LK_UNSURE && r->status != LK_UNREACHABLE) return;
+  doubt *d = grow(f, &f->doubts, &f->doubt_count, sizeof *d);
+  if (d) *d = (doubt){process, r->lock, r->at_us};
+}
+
+static void count_inspection(findings *f, const record *r) {
+  tally *t = tally_of(f, r);
+  f->verdict->inspections++;
+  if (t) t->inspected++;
+}
+
 static void acquired(findings *f, int process, thread_state *thread, const record *r) {
   const record *call = thread->acquire;
   hold *h = thread->hold == NO_INDEX ? NULL : &f->holds[thread->hold];
@@ -159,6 +179,7 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
            h ? " of a held lock" : "", call->wait_ms, lk_status_name(r->status), r->owner);
   judge_wait(f, process, call, r);
   if (r->status == LK_UNSURE) f->verdict->unsure++;
+  if (!h) count_acquire(f, process, r);
 
   if (h && r->status == LK_OK) {
     f->verdict->reentries++;
@@ -203,7 +224,7 @@ static void inspected(findings *f, const thread_state *thread, const record *r) 
     hold *h = &f->holds[thread->hold];
     look(f, h, r);
     if (!h->certain || r->remaining_ms <= 0 || may_be_taken(h, r)) return;
-    f->verdict->inspections++;
+    count_inspection(f, r);
     if (r->count != h->count && !may_differ(f, h, r))
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, not %d", r->count,
              h->owner, h->count);
@@ -214,7 +235,7 @@ static void inspected(findings *f, const thread_state *thread, const record *r) 
   } else if (thread->ended != NO_INDEX) {
     const hold *h = &f->holds[thread->ended];
     if (h->release_status != LK_OK || may_differ(f, h, r)) return;
-    f->verdict->inspections++;
+    count_inspection(f, r);
     if (r->count != 0)
       report(f, VIOLATION_COUNT, r->at_us, "the server counts %d levels of %s, which was released",
              r->count, h->owner);

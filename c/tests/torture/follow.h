@@ -58,6 +58,13 @@ typedef struct write_seen {
   bool certain;
 } write_seen;
 
+/* An acquire of which its caller does not know whether it got the lock. */
+typedef struct doubt {
+  int process;
+  int lock;
+  int64_t at_us;
+} doubt;
+
 typedef struct told_lost {
   const char *owner;
   int64_t at_us;
@@ -70,6 +77,12 @@ typedef struct admission {
   int64_t token;
   int64_t from_us, until_us;
 } admission;
+
+/* What was done with a lock. */
+typedef struct tally {
+  size_t asked, had; /* fresh acquires that ended, and those that got it */
+  size_t inspected;  /* looks of holders that were judged */
+} tally;
 
 typedef struct findings {
   const check_input *input;
@@ -89,8 +102,20 @@ typedef struct findings {
   size_t loss_count;
   admission *admissions;
   size_t admission_count;
+  doubt *doubts;
+  size_t doubt_count;
+  tally *tallies; /* of each lock */
   bool out_of_memory;
 } findings;
+
+static inline operation op_of(const record *r) {
+  return (operation)atomic_load_explicit(&r->op, memory_order_acquire);
+}
+
+static inline int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Needs the holds sorted by owner. */
+hold *find_hold(const findings *f, const char *owner);
 
 /* Counts a violation, and keeps the text of the first few of its kind. */
 void report(findings *f, violation kind, int64_t at_us, const char *format, ...)

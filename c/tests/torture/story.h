@@ -136,7 +136,7 @@ static inline void seen(story *s, int64_t at_ms, bool held) {
 
 /* ------------------------------------------------------------------------------------- judging -- */
 
-static inline void judge_with(story *s, size_t acquisitions_min) {
+static inline void judge(story *s) {
   stream processes[PROCESSES];
   for (int i = 0; i < PROCESSES; i++) processes[i] = (stream){s->process[i], s->told[i]};
   stream log = {s->log, s->logged};
@@ -147,20 +147,19 @@ static inline void judge_with(story *s, size_t acquisitions_min) {
                        .lock_count = 1,
                        .command_ms = 1000,
                        .recovery_ms = 500,
-                       .wake_ms = 1000,
-                       .acquisitions_min = acquisitions_min};
+                       .wake_ms = 1000};
   assert_true(check_run(&input, &s->verdict));
 }
 
 static inline void expect_clean(story *s) {
-  judge_with(s, 0);
+  judge(s);
   for (size_t i = 0; i < s->verdict.shown; i++) print_error("%s\n", s->verdict.example[i].text);
   assert_true(verdict_is_clean(&s->verdict));
 }
 
 /* Exactly this kind was found, once. */
 static inline void expect_one(story *s, violation kind) {
-  judge_with(s, 0);
+  judge(s);
   for (int other = 0; other < VIOLATION_KINDS; other++) {
     if (s->verdict.violations[other] != (other == (int)kind))
       print_error("%s: %zu\n", violation_name((violation)other), s->verdict.violations[other]);

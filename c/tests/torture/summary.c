@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ACQUISITIONS_PER_SECOND = 2 };
-
 typedef struct evidence {
   history_file *parent;
   history_file **files;
@@ -112,16 +110,6 @@ void summary_print(const verdict *v) {
   if (verdict_is_clean(v)) printf("PASS\n");
 }
 
-/* A run without its last record was cut short, and may have acquired as little as it likes. */
-static size_t acquisitions_expected(const stream *parent) {
-  for (size_t i = 0; i < parent->count; i++) {
-    const record *r = &parent->records[i];
-    if (atomic_load(&r->op) == OP_RUN)
-      return (size_t)((r->until_us - r->at_us) / 1000000 * ACQUISITIONS_PER_SECOND);
-  }
-  return 0;
-}
-
 bool summary_judge(const char *folder, verdict *out) {
   evidence e;
   bool good = read_evidence(folder, &e);
@@ -134,7 +122,6 @@ bool summary_judge(const char *folder, verdict *out) {
                        .command_ms = COMMAND_MS,
                        .recovery_ms = RECOVERY_MS,
                        .wake_ms = WAKE_MS};
-  input.acquisitions_min = acquisitions_expected(&input.parent);
   good = check_run(&input, out);
   if (!good) fprintf(stderr, "torture: out of memory\n");
   drop_evidence(&e);

@@ -78,7 +78,7 @@ static void follows_the_latest_deadline_that_was_reported(void **state) {
   expect_one(&s, VIOLATION_OVERLAP);
 
   look_lost(&s, 0, 1400);
-  judge_with(&s, 0);
+  judge(&s);
   assert_int_equal(s.verdict.violations[VIOLATION_OVERLAP], 0);
 }
 
@@ -99,7 +99,7 @@ static void finds_a_release_that_claims_a_lost_hold(void **state) {
   look_lost(&t, 0, 1240);
   release(&t, 0, 1250, 0);
   released(&t, 0, 1251, LK_OK, 0);
-  judge_with(&t, 0);
+  judge(&t);
   assert_int_equal(t.verdict.violations[VIOLATION_RELEASE], 2); /* to itself, and to the other */
 }
 
@@ -131,6 +131,42 @@ static void finds_a_reader_beside_a_writer(void **state) {
   expect_one(&longer, VIOLATION_OVERLAP);
 }
 
+/* Process 0 reads from 0.1 s, process 1 from 0.11 s, which begins to write as well. */
+static void upgrade(story *s, int64_t until_ms, int64_t of_the_writer_ms) {
+  take_to(LK_READ, s, 0, 100, "a:1");
+  take_to(LK_READ, s, 1, 110, "b:1");
+  take_to(LK_WRITE, s, 1, 300, "b:1:write");
+  s->kind = LK_READ;
+  give_back(s, 0, until_ms);
+  give_back(s, 1, of_the_writer_ms);
+}
+
+static void finds_a_reader_that_writes_beside_another_whose_hold_ends_first(void **state) {
+  (void)state;
+  story first = {0}, last = {0}, alone = {0};
+  upgrade(&first, 400, 500);
+  expect_one(&first, VIOLATION_OVERLAP);
+  upgrade(&last, 500, 400);
+  expect_one(&last, VIOLATION_OVERLAP);
+  upgrade(&alone, 200, 500);
+  expect_clean(&alone);
+}
+
+static void finds_a_release_that_claims_what_a_reader_had_when_it_began_to_write(void **state) {
+  (void)state;
+  story s = {0};
+  take_to(LK_READ, &s, 0, 100, "a:1");
+  take_to(LK_READ, &s, 1, 110, "b:1");
+  take_to(LK_WRITE, &s, 1, 1150, "b:1:write");
+  s.kind = LK_READ;
+  release(&s, 0, 1200, 0);
+  released(&s, 0, 1201, LK_OK, 0);
+  release(&s, 1, 1300, 0);
+  released(&s, 1, 1301, LK_OK, 0);
+  judge(&s);
+  assert_int_equal(s.verdict.violations[VIOLATION_RELEASE], 1);
+}
+
 static void finds_a_writer_who_never_held(void **state) {
   (void)state;
   story s = {0};
@@ -146,7 +182,7 @@ static void finds_writes_among_anothers(void **state) {
   written(&s, 0, 110, "a:1", 1, 900);
   written(&s, 1, 111, "b:1", 1, 900);
   written(&s, 0, 112, "a:1", 2, 900);
-  judge_with(&s, 0);
+  judge(&s);
   assert_int_equal(s.verdict.violations[VIOLATION_WRITE], 1);
 }
 
@@ -191,6 +227,8 @@ int main(void) {
       cmocka_unit_test(finds_a_release_that_claims_a_lost_hold),
       cmocka_unit_test(accepts_readers_and_a_writer_that_reads),
       cmocka_unit_test(finds_a_reader_beside_a_writer),
+      cmocka_unit_test(finds_a_reader_that_writes_beside_another_whose_hold_ends_first),
+      cmocka_unit_test(finds_a_release_that_claims_what_a_reader_had_when_it_began_to_write),
       cmocka_unit_test(finds_a_writer_who_never_held),
       cmocka_unit_test(finds_writes_among_anothers),
       cmocka_unit_test(does_not_judge_a_late_write),

@@ -45,10 +45,49 @@ static void finds_a_crash_and_a_standstill(void **state) {
 
   story t = {0};
   take(&t, 0, 100, "a:1");
-  judge_with(&t, 1);
-  assert_true(verdict_is_clean(&t.verdict));
-  judge_with(&t, 2);
-  assert_int_equal(t.verdict.violations[VIOLATION_PROGRESS], 1);
+  expect_clean(&t);
+  tell_parent(&t, OP_RUN, 0, (record){.until_us = 1999 * 1000});
+  expect_one(&t, VIOLATION_PROGRESS);
+}
+
+/* Twenty holds in three seconds, one after the other. */
+static void work(story *s, bool looks_on, bool compares) {
+  static const char *const owners[PROCESSES] = {"a:1", "b:1"};
+  for (int64_t i = 0; i < 20; i++) {
+    int process = (int)(i % PROCESSES);
+    take(s, process, 100 * i + 10, owners[process]);
+    if (compares && i == 7) inspected(s, process, 100 * i + 20, 1, 1);
+    give_back(s, process, 100 * i + 50);
+  }
+  if (looks_on) seen(s, 1000, true);
+  tell_parent(s, OP_RUN, 0, (record){.until_us = 3000 * 1000});
+}
+
+static void finds_a_lock_that_nobody_looked_at(void **state) {
+  (void)state;
+  story all = {0}, unseen = {0}, uncompared = {0}, brief = {0};
+  work(&all, true, true);
+  expect_clean(&all);
+  work(&unseen, false, true);
+  expect_one(&unseen, VIOLATION_BLIND);
+  work(&uncompared, true, false);
+  expect_one(&uncompared, VIOLATION_BLIND);
+  work(&brief, false, false);
+  brief.parent[0].until_us = 1999 * 1000;
+  expect_clean(&brief);
+}
+
+static void finds_a_lock_that_nobody_got(void **state) {
+  (void)state;
+  story s = {0};
+  work(&s, true, true);
+  for (int i = 0; i < PROCESSES; i++)
+    for (size_t j = 0; j < s.told[i]; j++) s.process[i][j].lock = 1;
+  for (int64_t i = 0; i < 10; i++) {
+    acquire(&s, 0, 2100 + i * 10, 0, false);
+    tell(&s, 0, OP_ACQUIRED, 2105 + i * 10, (record){.status = LK_BUSY});
+  }
+  expect_one(&s, VIOLATION_PROGRESS);
 }
 
 static void a_history_survives_its_process(void **state) {
@@ -90,6 +129,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_what_is_left_behind),
       cmocka_unit_test(finds_a_crash_and_a_standstill),
+      cmocka_unit_test(finds_a_lock_that_nobody_looked_at),
+      cmocka_unit_test(finds_a_lock_that_nobody_got),
       cmocka_unit_test(a_history_survives_its_process),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

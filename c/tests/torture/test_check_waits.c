@@ -56,6 +56,48 @@ static void finds_a_holder_that_is_not_told(void **state) {
   expect_clean(&s);
 }
 
+/* Process 0 asks at 0.2 s, and its lock is seen as b:1's from 0.3 s on. */
+static void give_to_who_never_learns(story *s, const char *owner, int64_t until_ms) {
+  s->kind = LK_FAIR;
+  tell(s, 0, OP_NAME, 1, owned("a:"));
+  tell(s, 1, OP_NAME, 1, owned("b:"));
+  acquire(s, 0, 200, 8900, false);
+  for (int64_t at_ms = 300; at_ms <= until_ms; at_ms += 200) {
+    record r = owned(owner);
+    r.until_us = (at_ms + 1) * 1000;
+    r.fields = 1;
+    tell_parent(s, OP_SEEN, at_ms, r);
+  }
+  seen(s, until_ms + 200, false);
+  tell(s, 0, OP_ACQUIRED, 9110, (record){.status = LK_TIMEOUT});
+}
+
+static void finds_a_grant_of_which_its_waiter_never_learns(void **state) {
+  (void)state;
+  story s = {0}, brief = {0}, anothers = {0}, unsure = {0};
+  give_to_who_never_learns(&s, "a:1", 8900);
+  expect_one(&s, VIOLATION_WAKEUP);
+  fault(&s, FAULT_STOP, 0, 400, 8800);
+  expect_clean(&s);
+  give_to_who_never_learns(&brief, "a:1", 1300);
+  expect_clean(&brief);
+  give_to_who_never_learns(&anothers, "b:1", 8900); /* which does not wait */
+  expect_clean(&anothers);
+  acquire(&unsure, 0, 100, 0, false); /* another thread's, which may be what has it */
+  tell(&unsure, 0, OP_ACQUIRED, 190, (record){.status = LK_UNSURE});
+  give_to_who_never_learns(&unsure, "a:1", 8900);
+  expect_clean(&unsure);
+}
+
+static void does_not_expect_the_dead_to_learn_of_a_grant(void **state) {
+  (void)state;
+  story s = {0};
+  give_to_who_never_learns(&s, "a:1", 8900);
+  fault(&s, FAULT_KILL, 0, 900, 900);
+  tell_parent(&s, OP_EXIT, 950, (record){.process = 0, .expected = true});
+  expect_clean(&s);
+}
+
 static void does_not_judge_a_disturbed_wakeup(void **state) {
   (void)state;
   story paused = {0};
@@ -139,6 +181,8 @@ int main(void) {
       cmocka_unit_test(finds_a_lost_wakeup),
       cmocka_unit_test(finds_a_reader_asleep_beside_readers),
       cmocka_unit_test(finds_a_holder_that_is_not_told),
+      cmocka_unit_test(finds_a_grant_of_which_its_waiter_never_learns),
+      cmocka_unit_test(does_not_expect_the_dead_to_learn_of_a_grant),
       cmocka_unit_test(does_not_judge_a_disturbed_wakeup),
       cmocka_unit_test(accepts_a_lock_that_goes_from_hand_to_hand),
       cmocka_unit_test(finds_who_came_later_and_was_first),

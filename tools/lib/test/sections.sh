@@ -11,7 +11,7 @@ sections_are_listed() { ! list_sections | grep -vxFf CONTRIBUTING.md; }
 # Each deliberately wrong version is looked for by the torture or by the simulator; only the latter knows those
 # that are its own.
 sabotages_are_found() {
-  ! grep -LE '^Found by: (torture|simulation|simulation alone)$' c/tests/torture/sabotages/*.patch | grep . &&
+  ! grep -LE '^Found by: (torture|torture alone|simulation|simulation alone)$' c/tests/torture/sabotages/*.patch | grep . &&
     ! grep -LE '^Found by: simulation alone(, at length)?$' c/tests/sim/sabotages/*.patch | grep .
 }
 
