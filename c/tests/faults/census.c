@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-enum { IDLE_THREADS = 4, IDLE_WAIT_MS = 20000, WARM_ROUNDS = 3, PATH_LEN = 64 };
+enum { IDLE_THREADS = 4, IDLE_WAIT_MS = 20000, PATH_LEN = 64 };
 
 /* -1: there is no such process. */
 static int count_in(pid_t pid, const char *what) {
@@ -69,19 +69,29 @@ void census_begin(census *c, const char *program, const char *url, const char *n
   c->run_from_us = c->from_us = history_now_us();
 }
 
+static bool is_there(census *c) {
+  if (c->idle && waitpid(c->idle, &c->idle_status, WNOHANG) == c->idle) {
+    c->idle_ended = true;
+    c->idle = 0;
+  }
+  return c->idle != 0;
+}
+
 void census_end(census *c) {
+  if (!is_there(c)) return;
   int64_t took_us = history_now_us() - c->run_from_us;
   c->cpu_total_percent = 100.0 * (double)(cpu_us(c->idle) - c->run_cpu_us) / (double)took_us;
   kill(c->idle, SIGKILL);
   waitpid(c->idle, NULL, 0);
+  c->idle = 0;
 }
 
 void census_look(census *c) {
+  if (!is_there(c)) return;
   int64_t now_us = history_now_us();
   int64_t used_us = cpu_us(c->idle);
   double percent = 100.0 * (double)(used_us - c->cpu_from_us) / (double)(now_us - c->from_us);
   c->cpu_last_percent = percent;
-  /* The first round has its start: scripts are read and loaded. */
   if (c->rounds > 0 && percent > c->cpu_percent) c->cpu_percent = percent;
   if (c->rounds == 0) {
     c->run_from_us = now_us;
@@ -92,7 +102,7 @@ void census_look(census *c) {
   raise_to(&c->idle_threads, count_in(c->idle, "task"));
   raise_to(&c->idle_descriptors, count_in(c->idle, "fd"));
   c->last_kib = memory_kib(c->idle);
-  if (c->rounds++ < WARM_ROUNDS) c->first_kib = c->last_kib;
+  if (++c->rounds < CENSUS_MEMORY_ROUNDS) c->first_kib = c->last_kib;
 }
 
 void census_worker(census *c, pid_t pid) {

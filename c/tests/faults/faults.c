@@ -4,6 +4,7 @@
 #include "report.h"
 #include "settings.h"
 
+#include "../torture/ending.h"
 #include "../torture/summary.h"
 #include "../torture/worker.h"
 
@@ -35,38 +36,54 @@ static FILE *open_log(const char *folder) {
   return log;
 }
 
+static struct {
+  stage stage;
+  census census;
+  server *resource;
+  char *folder; /* that of the histories, unless it was given */
+} made;
+
+static void tidy(void) {
+  run_abandon();
+  census_end(&made.census);
+  stage_strike(&made.stage);
+  server_stop(made.resource);
+  if (made.folder) run_folder_remove(made.folder);
+}
+
 /* The verdict stands when it is printed; only then are histories removed. */
 static bool run(const settings *set, const char *program, const char *folder) {
-  stage s;
-  census c;
-  menu m = {.stage = &s, .census = &c, .round = -1, .log = open_log(folder)};
+  stage *s = &made.stage;
+  census *c = &made.census;
+  menu m = {.stage = s, .census = c, .round = -1, .log = open_log(folder)};
   options o = set->torture;
   char idle_name[NAME_SIZE];
 
-  stage_set(&s, set->topology, set->tls);
-  server *resource = set->admit ? server_start(NULL) : NULL;
-  if (resource) o.resource = server_url(resource);
-  m.chosen = offered(&s, set->faults);
-  o.url = stage_operator_url(&s);
+  stage_set(s, set->topology, set->tls);
+  made.resource = set->admit ? server_start(NULL) : NULL;
+  if (made.resource) o.resource = server_url(made.resource);
+  m.chosen = offered(s, set->faults);
+  o.url = stage_operator_url(s);
   parent p = {.options = &o,
               .program = program,
-              .urls = {s.urls[0], s.urls[1]},
+              .urls = {s->urls[0], s->urls[1]},
               .operator_url = o.url,
               .folder = folder,
               .inject = menu_inject,
               .calm_down = menu_calm_down,
               .stage = &m};
   snprintf(idle_name, sizeof idle_name, "idle:%s", o.run);
-  server_do(stage_server_of(&s, idle_name), "HSET %s stranger:1 1", idle_name);
-  census_begin(&c, program, s.idle_url, idle_name);
+  server_do(stage_server_of(s, idle_name), "HSET %s stranger:1 1", idle_name);
+  census_begin(c, program, s->idle_url, idle_name);
   run_all(&p);
-  census_end(&c);
-  stage_strike(&s);
-  if (resource) server_stop(resource);
+  census_end(c);
+  stage_strike(s);
+  server_stop(made.resource);
+  ending_done();
   fclose(m.log);
 
   verdict v;
-  return summary_judge(folder, &v) && report_print(&v, &c, &o, set->topology != STANDALONE);
+  return summary_judge(folder, &v) && report_print(&v, c, &o, set->topology != STANDALONE);
 }
 
 int main(int argc, char **argv) {
@@ -79,11 +96,12 @@ int main(int argc, char **argv) {
   snprintf(name, sizeof name, "%d", (int)getpid());
   set.torture.run = name;
   const char *given = set.torture.history;
-  char *made = given ? NULL : run_folder_new();
+  ending_prepare(tidy);
+  made.folder = given ? NULL : run_folder_new();
   const char *trace = set.torture.trace;
   if (given) need(mkdir(given, 0700) == 0, given);
   if (trace) need(mkdir(trace, 0700) == 0 || errno == EEXIST, trace);
-  const char *folder = given ? given : made;
+  const char *folder = given ? given : made.folder;
 
   printf("faults: seed %llu, %lld s, %s, %d processes of %d threads, %d locks (%s); log %s\n",
          (unsigned long long)set.torture.seed, (long long)set.torture.seconds,
@@ -95,6 +113,6 @@ int main(int argc, char **argv) {
     run_folder_remove(folder);
   else
     printf("The histories and faults.log are in %s; --judge reads them again.\n", folder);
-  free(made);
+  free(made.folder);
   return good ? 0 : 1;
 }

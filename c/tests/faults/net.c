@@ -25,6 +25,13 @@ static bool is_there(const char *program) {
   return run(command);
 }
 
+static bool add_namespace(net *n) {
+  char command[TEXT_SIZE];
+  snprintf(n->name, sizeof n->name, "lkfaults%d", (int)getpid());
+  snprintf(command, sizeof command, "ip netns add %s 2>/dev/null", n->name);
+  return run(command);
+}
+
 static void remove_namespace(const net *n) {
   char command[TEXT_SIZE];
   snprintf(command, sizeof command, "ip netns del %s 2>/dev/null", n->name);
@@ -37,17 +44,15 @@ static bool make_cable(net *n) {
   char command[TEXT_SIZE], outside[20];
   int high = 64 + pid / 64 % 64;
   int low = pid % 64 * 4;
-  snprintf(n->name, sizeof n->name, "lkfaults%d", pid);
   snprintf(outside, sizeof outside, "100.%d.99.%d", high, low + 1);
   snprintf(n->address, sizeof n->address, "100.%d.99.%d", high, low + 2);
   snprintf(command, sizeof command,
-           "exec 2>/dev/null; ip netns add %s && "
+           "exec 2>/dev/null; "
            "ip link add lkf%d type veth peer name lkg%d netns %s && "
            "ip addr add %s/30 dev lkf%d && ip link set lkf%d up && "
            "ip -n %s addr add %s/30 dev lkg%d && ip -n %s link set lkg%d up && "
            "ip -n %s link set lo up",
-           n->name, pid, pid, n->name, outside, pid, pid, n->name, n->address, pid, n->name, pid,
-           n->name);
+           pid, pid, n->name, outside, pid, pid, n->name, n->address, pid, n->name, pid, n->name);
   return run(command);
 }
 
@@ -66,6 +71,15 @@ static bool open_both(net *n) {
   return n->inside >= 0 && n->outside >= 0;
 }
 
+static const char *fill_namespace(net *n) {
+  if (!make_cable(n)) return "network namespaces with a virtual cable";
+  bool good = open_both(n) &&
+              feed_nft(n, "add table inet faults\\n"
+                          "add chain inet faults in { type filter hook input priority 0; }\\n"
+                          "add chain inet faults out { type filter hook output priority 0; }\\n");
+  return good ? NULL : "nftables in a namespace";
+}
+
 net *net_make(const char **why) {
   net *n = calloc(1, sizeof *n);
   *why = NULL;
@@ -77,18 +91,15 @@ net *net_make(const char **why) {
     *why = "the program ip";
   else if (!is_there("nft"))
     *why = "the program nft";
-  else if (!make_cable(n))
-    *why = "network namespaces with a virtual cable";
+  else if (!add_namespace(n))
+    *why = "network namespaces";
   if (*why) {
     free(n);
     return NULL;
   }
-  bool good = open_both(n) &&
-              feed_nft(n, "add table inet faults\\n"
-                          "add chain inet faults in { type filter hook input priority 0; }\\n"
-                          "add chain inet faults out { type filter hook output priority 0; }\\n");
-  if (good) return n;
-  *why = "nftables in a namespace";
+  n->inside = n->outside = -1;
+  *why = fill_namespace(n);
+  if (!*why) return n;
   net_remove(n);
   return NULL;
 }

@@ -41,7 +41,8 @@ static const char usage[] =
 static const char ending[] =
     "\nEach fault is a line of faults.log: when, in which round, and what. The seed repeats the\n"
     "choices of a run, not its timing.\n"
-    "Exit status: 0 all was well, 1 it was not, 2 the run could not be made, 64 misuse.\n";
+    "Exit status: 0 all was well, 1 it was not, 2 the run could not be made, 64 misuse, 128 + N\n"
+    "signal N ended it.\n";
 
 static _Noreturn void help(void) {
   fputs(usage, stdout);
@@ -77,9 +78,18 @@ static topology topology_of(const char *name) {
   misuse("no such topology:", name);
 }
 
-static const char *value_of(int argc, char **argv, int *at) {
-  if (*at + 1 >= argc) misuse("a value is missing after", argv[*at]);
-  return argv[++*at];
+/* Is it this option, whose value stands behind it or behind a `=`? */
+static bool is_option(const char *name, int argc, char **argv, int *at, const char **value) {
+  const char *word = argv[*at];
+  size_t len = strlen(name);
+  if (strncmp(word, name, len) != 0 || (word[len] != '\0' && word[len] != '=')) return false;
+  if (word[len] == '=') {
+    *value = word + len + 1;
+  } else {
+    if (*at + 1 >= argc) misuse("a value is missing after", word);
+    *value = argv[++*at];
+  }
+  return true;
 }
 
 /* Takes its own options out, and leaves the others to the torture. */
@@ -89,17 +99,17 @@ settings settings_read(int argc, char **argv) {
   int count = 0;
   if (!rest) exit(2);
   for (int i = 0; i < argc; i++) {
+    const char *value;
     if (strcmp(argv[i], "--help") == 0) {
       help();
     } else if (strcmp(argv[i], "--tls") == 0) {
       set.tls = true;
     } else if (strcmp(argv[i], "--admit") == 0) {
       set.admit = true;
-    } else if (strcmp(argv[i], "--faults") == 0) {
-      set.faults = faults_of(value_of(argc, argv, &i));
-    } else if (strcmp(argv[i], "--topology") == 0) {
-      const char *name = value_of(argc, argv, &i);
-      set.topology = topology_of(name);
+    } else if (is_option("--faults", argc, argv, &i, &value)) {
+      set.faults = faults_of(value);
+    } else if (is_option("--topology", argc, argv, &i, &value)) {
+      set.topology = topology_of(value);
     } else {
       rest[count++] = argv[i];
     }
@@ -107,6 +117,7 @@ settings settings_read(int argc, char **argv) {
   const unsigned all[] = {OF_A_SERVER, OF_SENTINELS, OF_A_CLUSTER};
   if (!set.faults) set.faults = all[set.topology];
   set.torture = options_read(count, rest);
+  if (set.torture.faults != FAULTS_NOT_GIVEN) misuse("an option is to be written out:", "--faults");
   if (!set.torture.long_lease_ms) set.torture.long_lease_ms = LONG_LEASE_MS;
   free(rest);
   return set;

@@ -88,7 +88,7 @@ void stage_strike(stage *s) {
   proxy_stop(s->proxy);
   server_stop(s->server);
   net_remove(s->net);
-  unlink(s->clock_path);
+  if (s->clock) unlink(s->clock_path);
 }
 
 void stage_kill(stage *s) {

@@ -39,6 +39,7 @@ void stage_set(stage *s, topology form, bool tls);
 /* The server that has this key now. */
 server *stage_server_of(stage *s, const char *key);
 const char *stage_operator_url(const stage *s);
+/* Also of one that is set in part. */
 void stage_strike(stage *s);
 
 void stage_kill(stage *s);

@@ -22,7 +22,7 @@
 #include "look.h"
 #include "watcher.h"
 
-enum { ARGS_MAX = 64, TRIES = 6000, PAUSE_MS = 5, LOOKS = 5 };
+enum { ARGS_MAX = 64, TRIES = 6000, PAUSE_MS = 5, LOOKS = 5, NOT_STARTED = 127 };
 
 struct server {
   pid_t pid; /* 0: not running */
@@ -84,6 +84,12 @@ static bool answers(server *s) {
   return got;
 }
 
+static void remove_folder(const server *s) {
+  char command[100];
+  snprintf(command, sizeof command, "rm -rf -- '%s'", s->dir);
+  assert_int_equal(system(command), 0);
+}
+
 static void launch(server *s) {
   s->pid = fork();
   assert_true(s->pid >= 0);
@@ -92,12 +98,17 @@ static void launch(server *s) {
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     execvp("redis-server", s->argv);
-    _exit(127);
+    _exit(NOT_STARTED);
   }
   for (int i = 0; !answers(s); i++) {
     if (i == TRIES) fail_msg("redis-server does not answer; see %s", server_file(s, "log"));
-    if (waitpid(s->pid, NULL, WNOHANG) == s->pid) {
+    int status;
+    if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
       s->pid = 0;
+      if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED) {
+        remove_folder(s);
+        fail_msg("redis-server cannot be started: is it installed?");
+      }
       fail_msg("redis-server ended; see %s", server_file(s, "log"));
     }
     poll(NULL, 0, PAUSE_MS);
@@ -277,11 +288,9 @@ server *server_start(const server_options *options) {
 
 void server_stop(server *s) {
   if (!s) return;
-  char command[100];
   server_kill(s);
   if (s->watcher.pid != 0) watcher_stop(&s->watcher);
-  snprintf(command, sizeof command, "rm -rf -- '%s'", s->dir);
-  assert_int_equal(system(command), 0);
+  remove_folder(s);
   while (s->argc > 0) free(s->argv[--s->argc]);
   free(s->password);
   free(s);

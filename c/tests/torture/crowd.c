@@ -7,6 +7,7 @@
  */
 #include "crowd.h"
 #include "dice.h"
+#include "ending.h"
 
 #include "../live/server.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,7 +47,10 @@ static void start(run *r, int process) {
   int generation = CROWD_PROCESSES * r->generation++ + process;
   fflush(NULL);
   pid_t pid = fork();
-  if (pid == 0) _exit(crowd_work(r->crowd, server_url(r->server), process, generation));
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(crowd_work(r->crowd, server_url(r->server), process, generation));
+  }
   if (pid < 0) exit(2);
   r->children[process] = pid;
 }
@@ -110,7 +115,8 @@ static void disturb(run *r) {
 
 static void let_out(run *r) {
   crowd_end(r->crowd);
-  for (int64_t ms = 0; ms < LEAVE_MS && !are_gone(r); ms += 10) pause_ms(10);
+  for (int64_t ms = 0; ms < LEAVE_MS && !are_gone(r) && !ending_is_due(); ms += 10) pause_ms(10);
+  if (ending_is_due()) exit(2);
   if (are_gone(r)) return;
   crowd_fail(r->crowd, "ASLEEP: somebody waits for what is free");
   for (int i = 0; i < CROWD_PROCESSES; i++) {
@@ -156,6 +162,18 @@ static void report(run *r) {
   }
 }
 
+static run *under_way;
+
+static void tidy(void) {
+  if (!under_way) return;
+  for (int i = 0; i < CROWD_PROCESSES; i++) {
+    if (!under_way->children[i]) continue;
+    kill(under_way->children[i], SIGKILL);
+    waitpid(under_way->children[i], NULL, 0);
+  }
+  server_stop(under_way->server);
+}
+
 static bool torture(crowd_kind kind, int64_t seconds, uint64_t seed, const char *script_dir) {
   crowd *c = mmap(NULL, sizeof *c, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (c == MAP_FAILED) exit(2);
@@ -166,16 +184,22 @@ static bool torture(crowd_kind kind, int64_t seconds, uint64_t seed, const char 
   if (kind != CROWD_LATCH) server_do(r.server, "SET %s %d", CROWD_NAME, CROWD_LIMIT);
   for (int i = 0; i < CROWD_PROCESSES; i++) start(&r, i);
   int64_t end_us = crowd_now_us() + seconds * 1000000;
-  while (crowd_now_us() < end_us && !atomic_load(&c->broken)) disturb(&r);
+  under_way = &r;
+  while (crowd_now_us() < end_us && !atomic_load(&c->broken) && !ending_is_due()) disturb(&r);
   let_out(&r);
   lk_client *client = NULL;
   if (!atomic_load(&c->broken) && kind == CROWD_LATCH) {
     expect_no_latch(&r);
-  } else if (!atomic_load(&c->broken) &&
-             lk_client_open(server_url(r.server), NULL, &client, NULL) == LK_OK) {
-    count_up(&r, client);
+  } else if (!atomic_load(&c->broken)) {
+    lk_error error;
+    if (lk_client_open(server_url(r.server), NULL, &client, &error) == LK_OK) {
+      count_up(&r, client);
+    } else {
+      crowd_fail(c, "OPEN: nothing was counted in the end: %s", error.message);
+    }
   }
   lk_client_close(client);
+  under_way = NULL;
   server_stop(r.server);
   bool good = !atomic_load(&c->broken) && atomic_load(&c->entered) > 0;
   report(&r);
@@ -197,8 +221,10 @@ int main(int argc, char **argv) {
   printf("crowd: seed %llu, %lld s\n", (unsigned long long)seed, (long long)seconds);
   fflush(stdout);
   bool good = true;
+  ending_prepare(tidy);
   for (crowd_kind kind = CROWD_SEMAPHORE; kind <= CROWD_LATCH; kind++) {
     good = torture(kind, (seconds + 2) / 3, seed, script_dir) && good;
   }
+  ending_done();
   return good ? 0 : 1;
 }

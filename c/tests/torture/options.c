@@ -38,7 +38,8 @@ static const char usage[] =
     "                    folder: of TMPDIR, else in memory where there is room)\n"
     "  --judge DIR       only judge the histories of a former run\n"
     "\n"
-    "Exit status: 0 all was well, 1 it was not, 2 the run could not be made, 64 misuse.\n";
+    "Exit status: 0 all was well, 1 it was not, 2 the run could not be made, 64 misuse, 128 + N\n"
+    "signal N ended it.\n";
 
 static _Noreturn void misuse(const char *what, const char *value) {
   fprintf(stderr, "torture: %s '%s'; --help shows the options\n", what, value);
@@ -114,7 +115,7 @@ options options_read(int argc, char **argv) {
                .processes = 4,
                .threads = 8,
                .locks = 3,
-               .faults = ~0u,
+               .faults = FAULTS_NOT_GIVEN,
                .worker = -1};
   choose_kinds(&o, "lock,mutex");
   int letter;

@@ -23,6 +23,8 @@ enum {
   RECOVERY_MS = 800
 };
 
+static const unsigned FAULTS_NOT_GIVEN = ~0u; /* all of them */
+
 typedef struct options {
   int64_t seconds;
   uint64_t seed;

@@ -67,6 +67,8 @@ bool children_are_gone(const parent *p);
 
 /* run.c: the life of a run; its histories are in `folder` afterwards. */
 void run_all(parent *p);
+/* Ends the workers of a run that comes to nothing. */
+void run_abandon(void);
 /* A temporary folder for them; its name is to be freed. */
 char *run_folder_new(void);
 void run_folder_remove(const char *folder);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run: workers are started and disturbed, the locks are looked at, and in the end all is tidied. */
+#include "ending.h"
 #include "parent.h"
 #include "worker.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,14 +57,14 @@ static void look_now_and_then(parent *p, int64_t *next_us) {
 static void disturb(parent *p) {
   int64_t next_look_us = 0;
   int64_t end_us = p->start_us + p->options->seconds * 1000000;
-  while (history_now_us() < end_us) {
+  while (history_now_us() < end_us && !ending_is_due()) {
     for (int i = 0; i < p->options->processes; i++)
       if (!p->children[i].pid) child_start(p, &p->children[i]);
     tick(p);
     p->inject(p, history_now_us());
     look_now_and_then(p, &next_look_us);
   }
-  if (p->calm_down) p->calm_down(p);
+  if (p->calm_down && !ending_is_due()) p->calm_down(p);
   children_continue(p, true);
 }
 
@@ -75,8 +78,16 @@ static bool wait_for_end(parent *p, int64_t ms) {
   return children_are_gone(p);
 }
 
+/* What they hold on a server of somebody's is given back. */
+static void finish_early(parent *p) {
+  children_tell(p, WORKER_CLOSE);
+  wait_for_end(p, CLOSE_MS);
+  exit(2);
+}
+
 /* A process that has to be killed in the end counts as one that crashed. */
 static void finish(parent *p) {
+  if (ending_is_due()) finish_early(p);
   children_tell(p, WORKER_FINISH);
   if (wait_for_end(p, FINISH_MS)) return;
   children_tell(p, WORKER_CLOSE);
@@ -85,8 +96,20 @@ static void finish(parent *p) {
   wait_for_end(p, CLOSE_MS);
 }
 
+static parent *under_way;
+
+void run_abandon(void) {
+  for (int i = 0; under_way && i < under_way->options->processes; i++) {
+    child *c = &under_way->children[i];
+    if (!c->pid) continue;
+    kill(c->pid, SIGKILL);
+    waitpid(c->pid, NULL, 0);
+  }
+}
+
 void run_all(parent *p) {
   char path[PATH_SIZE];
+  under_way = p;
   path_of_history(p->folder, -1, path);
   p->history = history_create(path, PARENT_RECORDS);
   need(p->history, path);
@@ -106,12 +129,15 @@ void run_all(parent *p) {
   p->start_us = history_now_us();
   disturb(p);
   finish(p);
+  if (ending_is_due()) exit(2);
   observer_list_keys(p);
   note(p, OP_RUN, (record){.at_us = p->start_us, .until_us = history_now_us()});
   observer_sweep_queues(p);
+  if (ending_is_due()) exit(2);
   lk_client_close(p->client);
   history_close(p->history);
   free(p->dead);
+  under_way = NULL;
 }
 
 void run_folder_remove(const char *folder) {

@@ -19,9 +19,11 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +39,7 @@ enum {
 
 typedef struct worker {
   const options *options;
+  pid_t parent;
   history_file *history;
   pthread_rwlock_t
       client_use;      /* lk_client_close() ends the use of the pointer, not of the handles */
@@ -77,6 +80,7 @@ static void must(bool good, const char *what) {
   abort();
 }
 
+static bool is_orphan(const worker *w) { return getppid() != w->parent; }
 static bool is_stopping(worker *w) { return atomic_load(&w->history->stop) >= WORKER_FINISH; }
 
 static record draft(const actor *a) {
@@ -399,14 +403,13 @@ static void close_client(worker *w) {
  * threads give back what they hold and waiters get their turn; told to close, they are cut off.
  */
 static void serve(worker *w) {
-  const pid_t parent = getppid();
   struct pollfd ready = {.fd = lk_client_fd(w->client), .events = POLLIN};
   while (atomic_load(&w->history->stop) != WORKER_CLOSE && atomic_load(&w->running) > 0) {
     poll(&ready, 1, 20);
     lk_client_dispatch(w->client);
     if (!is_stopping(w) && history_is_full(w->history))
       atomic_store(&w->history->stop, WORKER_FINISH);
-    if (getppid() != parent) atomic_store(&w->history->stop, WORKER_CLOSE);
+    if (is_orphan(w)) atomic_store(&w->history->stop, WORKER_CLOSE);
   }
   close_client(w);
 }
@@ -431,7 +434,8 @@ static bool may_open_later(lk_status status) {
 }
 
 int worker_run(const options *o) {
-  worker w = {.options = o};
+  worker w = {.options = o, .parent = getppid()};
+  prctl(PR_SET_PDEATHSIG, SIGCONT); /* a stopped one would not see that it is an orphan */
   char path[PATH_SIZE];
   path_of_history(o->history, o->worker, path);
   w.history = history_open(path);
@@ -455,7 +459,7 @@ int worker_run(const options *o) {
   lk_error error;
   while (lk_client_open(o->url, &client, &w.client, &error) != LK_OK) {
     must(may_open_later(error.status), error.message);
-    if (is_stopping(&w)) return 0;
+    if (is_stopping(&w) || is_orphan(&w)) return 0;
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   }
 

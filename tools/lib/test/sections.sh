@@ -299,6 +299,8 @@ torture() {
 }
 section_torture() {
   torture "$LK_BUILD" "$torture_s"
+  has_c_tests "$LK_BUILD" 'programs of torture and faults' &&
+    tap 'programs of torture and faults' c/tests/torture/programs "$LK_BUILD"
   has_c_tests "$LK_BUILD" 'torture, traced' &&
     check 'torture, traced' tools/lib/test/traced.sh "$LK_BUILD" "$traced_steps"
 }
