@@ -88,6 +88,7 @@ static void read_seeds(wish *w, const char *text) {
   w->plan.first = number(text, &rest);
   if (strncmp(rest, "..", 2) != 0) misuse("seeds are A..B, not", text);
   w->plan.last = number(rest + 2, NULL);
+  if (w->plan.first > w->plan.last) misuse("seeds are A..B, A at most B, not", text);
 }
 
 static void read_options(int argc, char **argv, wish *w) {

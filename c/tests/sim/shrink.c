@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shrink.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +122,9 @@ static bool write_file(const shrinking *s, const char *path, const char *text) {
     perror(path);
     return false;
   }
-  fprintf(f, "# %s: %s\n", judge_name(s->kind), text);
+  fprintf(f, "# %s: ", judge_name(s->kind));
+  for (; *text; text++) fputc(*text == '\n' ? ' ' : *text, f);
+  fputc('\n', f);
   fprintf(f, "seed %" PRIu64 "\nseconds %" PRId64 "\nprofile %s\n", s->options.seed,
           s->options.seconds, profiles[s->options.profile]);
   if (s->options.work) fprintf(f, "work %s\n", s->options.work);
@@ -161,7 +164,15 @@ typedef struct kept {
   world_options options;
   decide_mask mask;
   char work[32];
+  bool has_seed;
 } kept;
+
+static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *out) {
+  char *end;
+  errno = 0;
+  *out = strtoull(text, &end, 10);
+  return !errno && *text >= '0' && *text <= '9' && !*end && *out >= least && *out <= most;
+}
 
 static bool read_class(const char *name, int *out) {
   for (*out = D_WORK + 1; *out < D_CLASSES; ++*out) {
@@ -184,13 +195,17 @@ static bool read_list(FILE *f, decide_mask *m, size_t count) {
 static bool read_line(FILE *f, const char *line, kept *k) {
   char word[32], value[32] = "";
   long long more = 0;
+  uint64_t number;
   int class;
   if (line[0] == '#' || line[0] == '\n') return true;
   if (sscanf(line, "%31s %31s %lld", word, value, &more) < 2) return false;
   if (strcmp(word, "seed") == 0) {
-    k->options.seed = strtoull(value, NULL, 10);
+    k->has_seed = true;
+    return read_number(value, 0, UINT64_MAX, &k->options.seed);
   } else if (strcmp(word, "seconds") == 0) {
-    k->options.seconds = strtoll(value, NULL, 10);
+    bool good = read_number(value, 1, INT64_MAX, &number);
+    k->options.seconds = (int64_t)number;
+    return good;
   } else if (strcmp(word, "profile") == 0) {
     return world_find_profile(value, &k->options.profile);
   } else if (strcmp(word, "work") == 0) {
@@ -208,7 +223,7 @@ static bool read_line(FILE *f, const char *line, kept *k) {
   } else if (strcmp(word, "kind") == 0) {
     return world_find_kind(value, &k->options.kind);
   } else if (strcmp(word, "only") == 0) {
-    return read_list(f, &k->mask, strtoull(value, NULL, 10));
+    return read_number(value, 0, DEVIATIONS_MOST, &number) && read_list(f, &k->mask, number);
   } else if (read_class(value, &class)) {
     k->mask.off[class] = strcmp(word, "off") == 0;
     k->mask.from_us[class] = more;
@@ -216,6 +231,12 @@ static bool read_line(FILE *f, const char *line, kept *k) {
     return false;
   }
   return true;
+}
+
+/* Of a comment that is longer than `line`. */
+static void skip_rest(FILE *f, const char *line) {
+  int c = line[0] == '#' && !strchr(line, '\n') ? ' ' : '\n';
+  while (c != '\n' && c != EOF) c = fgetc(f);
 }
 
 int shrink_replay(const char *path, bool told) {
@@ -228,10 +249,17 @@ int shrink_replay(const char *path, bool told) {
     perror(path);
     return 64;
   }
-  while (good && fgets(line, sizeof line, f)) good = read_line(f, line, &k);
+  while (good && fgets(line, sizeof line, f)) {
+    good = read_line(f, line, &k);
+    if (good) skip_rest(f, line);
+  }
   fclose(f);
   if (!good) {
     fprintf(stderr, "sim: %s: this line is not understood: %s", path, line);
+    return 64;
+  }
+  if (!k.has_seed) {
+    fprintf(stderr, "sim: %s: no line says which seed\n", path);
     return 64;
   }
   k.options.mask = &k.mask;

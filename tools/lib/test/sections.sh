@@ -246,6 +246,7 @@ section_sim() {
   check 'one hash for each seed' one_hash "$LK_BUILD/tests/sim"
   tap 'replays' c/tests/sim/replays "$LK_BUILD"
   check 'stories' c/tests/sim/stories "$LK_BUILD"
+  check 'what is no task' c/tests/sim/refuses "$LK_BUILD"
   have patch 'wrong versions' && tap 'wrong versions' wrong_versions
 }
 
