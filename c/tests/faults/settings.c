@@ -9,7 +9,7 @@
 
 /*
  * A hold that nobody can give back any more stands in the way so long, and hides what comes
- * after.
+ * after. The order of fair locks is judged from this lease on.
  */
 enum { LONG_LEASE_MS = 5000 };
 

@@ -145,14 +145,16 @@ static void overtake(story *s, int64_t asked_ms, int64_t lease_ms) {
 
 static void finds_who_came_later_and_was_first(void **state) {
   (void)state;
-  story s = {0}, close = {0}, brief = {0}, unfair = {0};
+  story s = {0}, close = {0}, of_faults = {0}, brief = {0}, unfair = {0};
   overtake(&s, 601, 30000);
   expect_one(&s, VIOLATION_ORDER);
   fault(&s, FAULT_CUT, -1, 300, 310);
   expect_clean(&s);
   overtake(&close, 600, 30000);
   expect_clean(&close);
-  overtake(&brief, 700, 5000);
+  overtake(&of_faults, 700, 5000);
+  expect_one(&of_faults, VIOLATION_ORDER);
+  overtake(&brief, 700, 4999);
   expect_clean(&brief);
   overtake(&unfair, 700, 30000);
   for (int i = 0; i < PROCESSES; i++)

@@ -10,7 +10,7 @@ enum {
   /* Between a call and its place in the queue; a waiter with a shorter lease may lose its place on a busy
    * machine, since its heartbeat is short, too. */
   ARRIVAL_MS = 500,
-  ORDER_LEASE_MS = 10000,
+  ORDER_LEASE_MS = 5000,
   /* How long a client tries to release what it may have left behind, and how long that is there at most. */
   REPAIR_MS = 10000,
   ORPHAN_MS = 40000
