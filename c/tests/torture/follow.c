@@ -144,6 +144,8 @@ static void begin_hold(findings *f, int process, thread_state *thread, const rec
               .broken_us = NEVER,
               .release_us = NEVER};
   f->verdict->acquisitions++;
+  if (r->kind == LK_FENCED && r->token <= 0 && !f->closing)
+    report(f, VIOLATION_TOKEN, r->at_us, "lock %d: %s has no token", r->lock, r->owner);
   look(f, h, r);
 }
 
@@ -294,6 +296,7 @@ static void written(findings *f, const thread_state *thread, const record *r) {
 }
 
 static void admitted(findings *f, const record *r) {
+  f->writes_sent++;
   f->verdict->admitted += r->status == LK_OK;
   f->verdict->refused += r->status == LK_OVERTAKEN;
   if (r->status != LK_OK) return;

@@ -100,6 +100,7 @@ typedef struct findings {
   size_t write_count;
   told_lost *losses;
   size_t loss_count;
+  size_t writes_sent; /* to a resource */
   admission *admissions;
   size_t admission_count;
   doubt *doubts;

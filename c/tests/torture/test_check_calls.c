@@ -142,6 +142,22 @@ static void finds_a_renewed_hold_that_was_lost_in_calm(void **state) {
   expect_clean(&s);
 }
 
+static void finds_a_fenced_hold_without_a_token(void **state) {
+  (void)state;
+  story s = {.kind = LK_FENCED};
+  acquire(&s, 0, 98, 0, false);
+  acquired(&s, 0, 100, "a:1", 1);
+  expect_one(&s, VIOLATION_TOKEN);
+  s.process[0][1].token = 1;
+  expect_clean(&s);
+
+  story closed = {.kind = LK_FENCED}; /* which knows nothing of its holds */
+  acquire(&closed, 0, 98, 0, false);
+  tell(&closed, 0, OP_CLOSE, 99, (record){0});
+  acquired(&closed, 0, 100, "a:1", 1);
+  expect_clean(&closed);
+}
+
 static void finds_a_status_out_of_place(void **state) {
   (void)state;
   static const lk_status wrong[] = {LK_BUSY, LK_LOST, LK_REENTRY, LK_CLOSED, LK_SCRIPT};
@@ -177,6 +193,7 @@ int main(void) {
       cmocka_unit_test(finds_a_loss_before_the_deadline),
       cmocka_unit_test(finds_a_loss_that_is_told_twice),
       cmocka_unit_test(finds_a_renewed_hold_that_was_lost_in_calm),
+      cmocka_unit_test(finds_a_fenced_hold_without_a_token),
       cmocka_unit_test(finds_a_status_out_of_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,18 @@ static void finds_a_lock_that_nobody_looked_at(void **state) {
   expect_clean(&brief);
 }
 
+static void finds_a_resource_that_takes_nothing(void **state) {
+  (void)state;
+  story s = {0};
+  work(&s, true, true);
+  for (int64_t i = 0; i < 20; i++)
+    tell(&s, 0, OP_ADMITTED, 2100 + i,
+         (record){.status = LK_UNREACHABLE, .until_us = (2101 + i) * 1000, .token = i});
+  expect_one(&s, VIOLATION_BLIND);
+  s.process[0][s.told[0] - 1].status = LK_OK;
+  expect_clean(&s);
+}
+
 static void finds_a_lock_that_nobody_got(void **state) {
   (void)state;
   story s = {0};
@@ -130,6 +142,7 @@ int main(void) {
       cmocka_unit_test(finds_what_is_left_behind),
       cmocka_unit_test(finds_a_crash_and_a_standstill),
       cmocka_unit_test(finds_a_lock_that_nobody_looked_at),
+      cmocka_unit_test(finds_a_resource_that_takes_nothing),
       cmocka_unit_test(finds_a_lock_that_nobody_got),
       cmocka_unit_test(a_history_survives_its_process),
   };

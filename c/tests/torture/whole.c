@@ -47,5 +47,7 @@ void judge_run(findings *f) {
     report(f, VIOLATION_PROGRESS, f->start_us, "%zu acquisitions, expected at least %zu",
            f->verdict->acquisitions, expected);
   if (seconds < JUDGED_S) return;
+  if (f->verdict->admitted == 0 && f->writes_sent >= HOLDERS_MIN)
+    report(f, VIOLATION_BLIND, f->start_us, "the resource took none of %zu writes", f->writes_sent);
   for (size_t lock = 0; lock < f->input->lock_count; lock++) judge_lock(f, (int)lock);
 }
