@@ -59,6 +59,7 @@ void watcher_start(watcher *w, const watcher_options *options) {
   assert_true(w->pid >= 0);
   if (w->pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);

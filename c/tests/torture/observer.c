@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at the locks on the server, and breaks long leases of dead processes, as an operator would. */
+#include "ending.h"
 #include "parent.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static void break_hold(parent *p, const lock_kind *kind, const char *name, const
 }
 
 void observer_look(parent *p) {
-  for (int i = 0; i < p->options->locks; i++) {
+  for (int i = 0; i < p->options->locks && !ending_is_due(); i++) {
     char name[NAME_SIZE];
     const lock_kind *kind = kind_of_lock(p->options, i);
     inspection s;

@@ -49,7 +49,7 @@ static void tick(parent *p) {
 
 static void look_now_and_then(parent *p, int64_t *next_us) {
   int64_t now_us = history_now_us();
-  if (p->blind || now_us < *next_us) return;
+  if (p->blind || now_us < *next_us || ending_is_due()) return;
   observer_look(p);
   *next_us = now_us + LOOK_EVERY_MS * 1000;
 }
@@ -57,10 +57,11 @@ static void look_now_and_then(parent *p, int64_t *next_us) {
 static void disturb(parent *p) {
   int64_t next_look_us = 0;
   int64_t end_us = p->start_us + p->options->seconds * 1000000;
-  while (history_now_us() < end_us && !ending_is_due()) {
+  while (history_now_us() < end_us) {
     for (int i = 0; i < p->options->processes; i++)
       if (!p->children[i].pid) child_start(p, &p->children[i]);
     tick(p);
+    if (ending_is_due()) break;
     p->inject(p, history_now_us());
     look_now_and_then(p, &next_look_us);
   }
