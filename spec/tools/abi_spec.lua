@@ -111,4 +111,25 @@ describe('tools/abi', function()
     assert.is_true((shell('tools/abi --write b')))
     assert.is_true((shell('tools/abi b')))
   end)
+
+  it('keeps nothing over a file that cannot be compared', function()
+    if not kept() then return end
+    local file = root .. '/c/include/liblatchkey.abi'
+    local text = assert(utils.readfile(file))
+    utils.writefile(root .. '/CHANGELOG.md', '## 0.1.0\n')
+    build('', '', '')
+
+    for _, broken in ipairs({ (text:gsub('\n', '\n<<<<<<< HEAD\n', 4)), text:sub(1, -200), '',
+      'no XML\n' }) do
+      utils.writefile(file, broken)
+      for _, words in ipairs({ 'tools/abi --write b', 'tools/abi b' }) do
+        local _, said, code = shell(words)
+
+        assert.equal(69, code, words .. '\n' .. said)
+        assert.truthy(said:find('cannot compare c/include/liblatchkey.abi', 1, true), said)
+        assert.is_nil(said:find('if it is meant', 1, true), said)
+        assert.equal(broken, utils.readfile(file))
+      end
+    end
+  end)
 end)
