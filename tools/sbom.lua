@@ -85,16 +85,19 @@ local function file_of(soname)
   return (said(args.compiler, '-print-file-name=' .. soname) or ''):match('[^\n]+') or ''
 end
 
--- A library that is found when the file is started.
+-- A library that is found when the file is started. Where an older package of latchkey is installed,
+-- what the compiler finds is not what is built here.
 local function linked(soname, file, owners)
-  local owner, version, arch = package_of(file, owners)
   local component = { type = 'library', name = soname, scope = 'required', ['bom-ref'] = soname }
+  if LATCHKEY[soname:match('^[^.]+')] then
+    component.version = args.version
+    return component
+  end
+  local owner, version, arch = package_of(file, owners)
   if owner then
     component.version = version
     component.purl = ('pkg:deb/%s/%s@%s?arch=%s'):format(distribution, owner,
       escaped(version), arch)
-  elseif LATCHKEY[soname:match('^[^.]+')] then
-    component.version = args.version
   end
   return component
 end

@@ -11,11 +11,11 @@ local LIBRARY = os.getenv('LATCHKEY_LIB') or helper.root .. '/build/liblatchkey.
 describe('tools/sbom.lua', function()
   local document, text
 
-  local function made(options)
+  local function made(options, environment)
     local file = os.tmpname()
-    local ok, _, _, err = utils.executeex(("cd '%s' && luajit tools/sbom.lua --file '%s' --name "
+    local ok, _, _, err = utils.executeex(("cd '%s' && %s luajit tools/sbom.lua --file '%s' --name "
       .. "liblatchkey --type library --version 1.2.3 --epoch 86400 -o '%s' %s"):format(helper.root,
-      LIBRARY, file, options))
+      environment or '', LIBRARY, file, options))
     assert(ok, err)
     local said = utils.readfile(file, true)
     os.remove(file)
@@ -98,6 +98,29 @@ describe('tools/sbom.lua', function()
     utils.execute('rm -r ' .. utils.quote_arg(folder))
 
     assert.equal(text, said)
+  end)
+
+  -- Where an older latchkey is installed, the compiler finds its library.
+  it('names its own library by the version that is built, whatever is installed', function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    assert(utils.execute('mkdir ' .. folder))
+    local function fake(name, lines)
+      assert(utils.writefile(folder .. '/' .. name, '#!/bin/sh\n' .. lines))
+      assert(utils.execute(('chmod +x %s/%s'):format(folder, name)))
+    end
+    assert(utils.writefile(folder .. '/liblatchkey.so.0', ''))
+    fake('cc', ('echo %s/liblatchkey.so.0\n'):format(folder))
+    fake('objdump', "echo '  NEEDED               liblatchkey.so.0'\n")
+    fake('dpkg-query', ('case $1 in\n-S) echo "liblatchkey0: %s/liblatchkey.so.0" ;;\n'
+      .. "*) printf '0.0.9-1 amd64' ;;\nesac\n"):format(folder))
+
+    local said = made(('--objdump %s/objdump --compiler %s/cc'):format(folder, folder),
+      ('PATH=%s:$PATH'):format(folder))
+    utils.execute('rm -r ' .. folder)
+
+    assert.same({ { type = 'library', name = 'liblatchkey.so.0', scope = 'required',
+      version = '1.2.3', ['bom-ref'] = 'liblatchkey.so.0' } }, cjson.decode(said).components)
   end)
 
   it('is the same bytes each time', function()
