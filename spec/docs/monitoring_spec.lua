@@ -30,17 +30,34 @@ local function check(text)
   return count
 end
 
--- The alerts of the rules, and those that the test makes fire.
+-- The alerts of the rules, and those that the test makes fire, each once.
 local function alerts(file, pattern)
-  local names = {}
+  local names, seen = {}, {}
   for name in read(FOLDER .. file):gmatch(pattern) do
-    names[#names + 1] = name
+    if not seen[name] then
+      seen[name], names[#names + 1] = true, name
+    end
   end
   table.sort(names)
   return names
 end
 
+-- What a job leaves is of one run: the values of several runs are no counter, and a range over time
+-- leaves them out.
+local function check_ranges(text)
+  local count = 0
+  for name, labels in text:gsub('\\"', '"'):gmatch('(latchkey_[%l_]+)({?[^}%s]*}?)%[') do
+    assert.truthy(labels:find('job!="node"', 1, true), name)
+    count = count + 1
+  end
+  return count
+end
+
 describe('the rules for Prometheus', function()
+  it('take no counters of single runs for those of services', function()
+    assert.is_true(check_ranges(read(FOLDER .. 'rules.yml')) >= 7)
+  end)
+
   it('ask for metrics that there are', function()
     assert.is_true(check(read(FOLDER .. 'rules.yml')) >= 10)
     assert.is_true(check(read(FOLDER .. 'rules_test.yml')) >= 10)
@@ -76,6 +93,10 @@ describe('the dashboard for Grafana', function()
 
   it('asks for metrics that there are', function()
     assert.is_true(check(text:gsub('"title": "latchkey"', '')) >= 10)
+  end)
+
+  it('takes no counters of single runs for those of services', function()
+    assert.is_true(check_ranges(text) >= 10)
   end)
 
   it('has panels that do not overlap, each with a query and a title', function()
