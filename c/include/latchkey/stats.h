@@ -84,8 +84,8 @@ LK_API bool lk_client_script_stats(lk_client *client, size_t index, lk_script_st
 LK_API bool lk_client_kind_stats(lk_client *client, size_t index, lk_kind_stats *out);
 
 /**
- * All of it in the text form that Prometheus reads, each metric with its HELP and TYPE. Scripts and kinds
- * that were not used are left away.
+ * All of it in the text form that Prometheus reads, each metric with its HELP and TYPE. Left away are scripts
+ * that were not called, and kinds of which no lock was opened. From then on a kind's counters are there, with 0.
  *
  * @param buffer  takes the text, NUL-terminated, as far as it fits; NULL if size is 0
  * @return its whole length without the NUL; 0 for NULL, a closed client, or a forked child

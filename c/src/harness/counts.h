@@ -19,6 +19,7 @@ typedef struct lk_script_counts {
 } lk_script_counts;
 
 typedef struct lk_kind_counts {
+  lk_count opened; /* handles */
   lk_count acquired, handed_over, reentered, busy, failed, released, unsure, lost;
   lk_meter wait, held;
 } lk_kind_counts;

@@ -127,7 +127,6 @@ static void put_seconds(sheet *s, uint64_t us) {
 static void put_histogram(sheet *s, const char *name, const char *label, const char *value,
                           const lk_histogram *h) {
   uint64_t sum = 0;
-  if (h->count == 0) return;
   for (size_t i = 0; i < LK_BUCKETS; i++) {
     sum += h->buckets[i];
     put(s, "latchkey_%s_bucket{%s=\"%s\",le=\"", name, label, value);
@@ -144,7 +143,7 @@ static void put_histogram(sheet *s, const char *name, const char *label, const c
   put(s, "latchkey_%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label, value, sum);
 }
 
-/* One metric with a value for each script or kind that was used. */
+/* One metric with a value for each script that was called, or kind that was opened. */
 typedef struct metric {
   const char *name, *help;
   size_t offset; /* of the counter */
@@ -194,34 +193,40 @@ static void put_scripts(sheet *s, lk_client *client) {
   put_head(s, "script_seconds", "histogram", "From a script's call to its end.");
   for (size_t i = 0; i < count; i++) {
     lk_script_stats stats = script_stats(client, i);
+    if (stats.calls == 0) continue;
     put_histogram(s, "script_seconds", "script", stats.name, &stats.latency);
   }
 }
 
-static bool was_used(const lk_kind_stats *stats) {
-  return stats->acquired + stats->busy + stats->failed + stats->lost > 0;
+/* From the opening of a first lock on: a counter's growth is seen from a value that was seen before. */
+static bool was_opened(lk_client *client, lk_kind kind) {
+  return read_count(&client->counts->kinds[kind].opened) > 0;
+}
+
+static void put_kind_times(sheet *s, lk_client *client, const char *name, const char *help,
+                           size_t offset) {
+  put_head(s, name, "histogram", help);
+  for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
+    const lk_kind_stats stats = kind_stats(client, kind);
+    const void *times = (const char *)&stats + offset;
+    if (was_opened(client, kind)) put_histogram(s, name, "kind", stats.kind, times);
+  }
 }
 
 static void put_kinds(sheet *s, lk_client *client) {
   for (size_t m = 0; m < sizeof kind_metrics / sizeof kind_metrics[0]; m++) {
     put_head(s, kind_metrics[m].name, "counter", kind_metrics[m].help);
     for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
+      if (!was_opened(client, kind)) continue;
       lk_kind_stats stats = kind_stats(client, kind);
-      if (!was_used(&stats)) continue;
       put(s, "latchkey_%s{kind=\"%s\"} %" PRIu64 "\n", kind_metrics[m].name, stats.kind,
           at(&stats, kind_metrics[m].offset));
     }
   }
-  put_head(s, "lock_wait_seconds", "histogram", "From an acquire's call to the grant.");
-  for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
-    lk_kind_stats stats = kind_stats(client, kind);
-    put_histogram(s, "lock_wait_seconds", "kind", stats.kind, &stats.wait);
-  }
-  put_head(s, "lock_held_seconds", "histogram", "From the grant to the last release.");
-  for (lk_kind kind = LK_MUTEX; lk_kind_word(kind); kind++) {
-    lk_kind_stats stats = kind_stats(client, kind);
-    put_histogram(s, "lock_held_seconds", "kind", stats.kind, &stats.held);
-  }
+  put_kind_times(s, client, "lock_wait_seconds", "From an acquire's call to the grant.",
+                 offsetof(lk_kind_stats, wait));
+  put_kind_times(s, client, "lock_held_seconds", "From the grant to the last release.",
+                 offsetof(lk_kind_stats, held));
 }
 
 static void put_one(sheet *s, const char *name, const char *type, const char *help, uint64_t n) {

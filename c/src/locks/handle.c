@@ -117,6 +117,7 @@ static lk_status open_lock(lk_client *client, lk_kind kind, const char *name,
     return status;
   }
   handle_configure(lock, options);
+  lk_count_up(&client->counts->kinds[kind].opened);
   *out = lock;
   return lk_succeed(error);
 }

@@ -191,6 +191,23 @@ static void each_line_is_one_that_prometheus_reads(void **state) {
   free(text);
 }
 
+/* Prometheus sees a counter grow only from a value that it has seen. */
+static void a_kind_has_zeros_from_the_opening_of_a_lock_on(void **state) {
+  (void)state;
+  lk_lock *lock = kit_lock(client, LK_FAIR, "job", NULL);
+  size_t size = lk_client_metrics(client, NULL, 0) + 1000;
+  char *text = malloc(size);
+  lk_client_metrics(client, text, size);
+  assert_non_null(strstr(text, "\nlatchkey_lock_acquired_total{kind=\"fair\"} 0\n"));
+  assert_non_null(strstr(text, "\nlatchkey_lock_lost_total{kind=\"fair\"} 0\n"));
+  assert_non_null(
+      strstr(text, "\nlatchkey_lock_wait_seconds_bucket{kind=\"fair\",le=\"+Inf\"} 0\n"));
+  assert_non_null(strstr(text, "\nlatchkey_lock_held_seconds_count{kind=\"fair\"} 0\n"));
+  assert_null(strstr(text, "kind=\"lock\""));
+  free(text);
+  lk_lock_close(lock);
+}
+
 static void a_small_buffer_gets_what_fits(void **state) {
   (void)state;
   char text[20];
@@ -239,6 +256,7 @@ int main(void) {
       TEST(connections_messages_and_waits_are_counted),
       TEST(a_histogram_puts_each_into_one_bucket),
       TEST(each_line_is_one_that_prometheus_reads),
+      TEST(a_kind_has_zeros_from_the_opening_of_a_lock_on),
       TEST(a_small_buffer_gets_what_fits),
       TEST(programs_of_other_versions_are_told_what_they_know),
       TEST(wrong_use_is_refused),
