@@ -157,6 +157,20 @@ describe('the manual', function()
     end)
 end)
 
+describe('the reader of helps', function()
+  it('refuses an option whose text begins a blank behind it: it would have none', function()
+    local model = require('lib.manual.model')
+    local help = 'Usage: latchkey x\n\nDoes it.\n\nMore\n  --at-least TIME%s how long\n'
+
+    local good = model.of_help('x', 'does it', help:format(' '))
+    assert.same({ 'More', 'how long' },
+      { good.sections[1].title, good.sections[1].rows[1].text })
+    assert.error_matches(function()
+      model.of_help('x', 'does it', help:format(''))
+    end, 'two blanks stand before the text of an option, in:   %-%-at%-least TIME how long')
+  end)
+end)
+
 describe('the completion', function()
   after_each(program.clean)
 
@@ -175,6 +189,9 @@ describe('the completion', function()
     assert.same({ 'term', 'kill', 'warn' }, of_bash('exec', 'name', '--on-lost', ''))
     assert.same({ 'status', 'stop' }, of_bash('local', 'st'))
     assert.same({ 'fenced', 'fair' }, of_bash('exec', '--kind', 'f'))
+    assert.same({ 'fenced', 'fair' }, of_bash('exec', '--kind', '=', 'f'))
+    assert.same(of_bash('exec', '--kind', ''), of_bash('exec', '--kind', '='))
+    assert.same({ '' }, of_bash('exec', 'name', '--label', '=', 'f'))
     assert.same({ 'fair', 'fence', 'fenced' }, of_bash('acl', 'me', '--family', 'f'))
     assert.same({ 'LK_BUSY' }, of_bash('explain', 'LK_BUS'))
     assert.same({ '75' }, of_bash('explain', '75'))
@@ -201,15 +218,18 @@ describe('the completion', function()
     end
   end)
 
+  local function of_fish(line)
+    return run('fish', ("source $argv[2]/completion/fish/latchkey.fish; complete -C '%s'")
+      :format(line))
+  end
+
   it('of fish knows them', function()
     is_there('fish')
-    local function of_fish(line)
-      return run('fish', ("source $argv[2]/completion/fish/latchkey.fish; complete -C '%s'")
-        :format(line))
-    end
 
     assert.is_true(has(of_fish('latchkey ins'), 'inspect'))
     assert.is_true(has(of_fish('latchkey exec --on-lost '), 'kill'))
+    assert.is_true(has(of_fish('latchkey exec name -- touc'), 'touch'))
+    assert.is_false(has(of_fish('latchkey exec nam'), 'name'))
     assert.is_true(has(of_fish('latchkey local s'), 'stop'))
     for _, name in ipairs(commands()) do
       local known = of_fish(('latchkey %s --'):format(name))
@@ -256,6 +276,54 @@ describe('the completion', function()
     assert.same({ true, true }, { has(offers[7], 'key'), has(offers[7], 'keys') })
     assert.same({ false, true }, { has(offers[8], 'key'), has(offers[8], 'keys') })
     assert.same({}, offers[9])
+  end)
+
+  it('of zsh offers the kinds that bash offers', function()
+    is_there('zsh')
+    local kinds = of_bash('exec', '--kind', '')
+
+    local offers = of_zsh('latchkey exec --kind ', 'latchkey exec --kind=',
+      'latchkey exec --kind p')
+
+    assert.is_true(has(kinds, 'permit:'))
+    assert.same(kinds, offers[1])
+    assert.same(kinds, offers[2])
+    assert.same({ 'permit:' }, offers[3])
+  end)
+
+  it('offers files where a command takes one', function()
+    local folder = program.folder()
+    assert(utils.writefile(folder .. '/key', ''))
+    for _, name in ipairs({ 'exec', 'bench', 'ls' }) do
+      local words = ('latchkey %s --password-file %s/k'):format(name, folder)
+      local asked = run('bash', ([[
+        compopt() { printf '%%s ' "$@"; }
+        source "$1"/completion/bash/latchkey
+        COMP_WORDS=(%s) COMP_CWORD=3
+        _latchkey]]):format(words))
+      assert.same({ '-o default ' }, asked, name)
+      for _, shell in ipairs({ 'fish', 'zsh' }) do
+        is_there(shell)
+        local offers = shell == 'fish' and of_fish(words) or of_zsh(words)[1]
+        assert.is_true(has(offers, 'key') or has(offers, folder .. '/key'), shell .. ' ' .. words)
+      end
+    end
+  end)
+
+  it('says of each option of the commands in C what it does', function()
+    local fish = assert(utils.readfile(MANUAL .. 'completion/fish/latchkey.fish'))
+    for _, name in ipairs({ 'exec', 'bench' }) do
+      local count = 0
+      for option in program.run({ name, '--help' }).out:gmatch('\n  %-*%l?,? ?%-%-(%l[%w-]+)') do
+        local line = fish:match(("\n(complete [^\n]*from %s' %%-l %s [^\n]*)"):format(name,
+          (option:gsub('%-', '%%-'))))
+        assert.truthy(line:find(" %-d '[^']") or line:find(' %-a '), line)
+        count = count + 1
+      end
+      assert.is_true(count > 10)
+    end
+    local page = assert(utils.readfile(MANUAL .. 'man1/latchkey-exec.1'))
+    assert.truthy(page:find('\n.It Fl \\-kind Ar KIND\n', 1, true), page)
   end)
 
   it('of zsh knows the options of each command', function()

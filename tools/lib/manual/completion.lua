@@ -72,6 +72,12 @@ _latchkey() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   local command=${COMP_WORDS[1]} options='' words='' i
   COMPREPLY=()
+  # In "--name=value" the "=" is a word of its own.
+  if [[ $current == = ]]; then
+    current=''
+  elif [[ $previous == = ]] && ((COMP_CWORD > 3)); then
+    previous=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(compgen -W '%s' -- "$current")
     return
@@ -133,11 +139,16 @@ local function zsh_text(text)
   return (sentence(text):gsub('[%[%]:\\]', '\\%0'):gsub("'", "'\\''"))
 end
 
+-- A colon would end what the words are for.
+local function zsh_words(words)
+  return '(' .. table.concat(words, ' '):gsub('[:\\]', '\\%0') .. ')'
+end
+
 local function zsh_value(option)
   if not option.value then
     return ''
   end
-  local action = option.choices and '(' .. table.concat(option.choices, ' ') .. ')'
+  local action = option.choices and zsh_words(option.choices)
     or FILES[option.value] and '_files' or FOLDERS[option.value] and '_files -/' or ' '
   return (':%s:%s'):format(option.value:lower(), action)
 end
@@ -179,7 +190,7 @@ function completion.zsh(commands)
         zsh_text(options[name].text), zsh_value(options[name]))
     end
     local words = words_of(command)
-    out[#out + 1] = #words > 0 and ("      ': :(%s)'"):format(table.concat(words, ' '))
+    out[#out + 1] = #words > 0 and ("      ': :%s'"):format(zsh_words(words))
       or "      '*: :_files'"
     out[#out + 1] = '    ;;'
   end
@@ -187,10 +198,24 @@ function completion.zsh(commands)
   return table.concat(out, '\n') .. '\n'
 end
 
+-- Behind a "--" of exec stands a command of its own.
+local FISH_COMMAND = [==[
+function __latchkey_command
+  set -l words (commandline -opc)
+  set -l at (contains -i -- -- $words); or return
+  set -e words[1..$at]
+  complete -C (string join -- ' ' (string escape -- $words) (commandline -ct))
+end
+function __latchkey_has_command
+  __fish_seen_subcommand_from exec; and contains -- -- (commandline -opc)
+end
+complete -c latchkey -n __latchkey_has_command -f -a '(__latchkey_command)']==]
+
 ---@param commands table[] models
 ---@return string
 function completion.fish(commands)
-  local out = { '# fish completion for latchkey, made from the parsers of its commands.' }
+  local out = { '# fish completion for latchkey, made from the parsers of its commands.',
+    FISH_COMMAND }
   local function add(condition, rest)
     out[#out + 1] = ('complete -c latchkey -n %s %s'):format(quoted(condition), rest)
   end

@@ -65,20 +65,30 @@ function model.of_command(home, name)
   return self
 end
 
+-- The row that begins in a line of a help; nil where none does.
+local function row_of(line)
+  local label, text = line:match('^  (%-.-)  +(%S.*)$')
+  if not label then
+    assert(not line:find('^  %-'), 'two blanks stand before the text of an option, in: ' .. line)
+    return nil
+  end
+  local row = { names = {}, text = text }
+  for word in label:gmatch('[^%s,]+') do
+    if word:find('^%-') then
+      table.insert(row.names, word)
+    else
+      row.value = word
+    end
+  end
+  return row
+end
+
 -- The rows of a section of a help; nil where its lines are no options.
 local function rows_of(lines)
   local rows = {}
   for _, line in ipairs(lines) do
-    local label, text = line:match('^  (%-.-)  +(%S.*)$')
-    if label then
-      local row = { names = {}, text = text }
-      for word in label:gmatch('[^%s,]+') do
-        if word:find('^%-') then
-          table.insert(row.names, word)
-        else
-          row.value = word
-        end
-      end
+    local row = row_of(line)
+    if row then
       rows[#rows + 1] = row
     elseif #rows > 0 and line:find('^   ') then
       rows[#rows].text = rows[#rows].text .. ' ' .. one_line(line)
@@ -89,9 +99,16 @@ local function rows_of(lines)
   return rows
 end
 
--- Options that a help names only in passing, as "(--busy-exit N)".
+-- Options that a help names only in passing, as "(--busy-exit N)", or among lines that are none.
 local function in_passing(help, known)
   local rows = {}
+  for line in help:gmatch('[^\n]+') do
+    local row = row_of(line)
+    if row and not known[row.names[1]] then
+      known[row.names[1]] = true
+      rows[#rows + 1] = row
+    end
+  end
   for option, value in help:gmatch('(%-%-%l[%l-]+) ?(%u?)') do
     if not known[option] then
       known[option] = true
