@@ -125,6 +125,32 @@ describe('a bundle with evidence', function()
     assert.matches('^was findings', again[1].outcome)
   end)
 
+  -- As tools/release writes what failed, and what the checker found.
+  local function with_failures(parts)
+    parts[#parts + 1] = { name = 'mutants', command = 'tools/test --only mutants', exact = false,
+      minutes = 20, says = 'FAILED (exit code 1): 3 live' }
+    parts[#parts + 1] = { name = 'check mine', command = 'latchkey check mine', exact = true,
+      minutes = 1, says = 'VIOLATED', bounds = 'clients=2', figures = { runs = 1 } }
+    return parts
+  end
+
+  it('that says that a part failed does not pass, however often that comes out', function()
+    local file, made = bundle(0, nil, with_failures)
+
+    assert.equal(0, made.code, made.err)
+    assert.matches('2 parts failed: mutants, check mine', made.err)
+    for _, words in ipairs({ { '--evidence', file }, { '--evidence', '--redo', file } }) do
+      local result = verify(unpack(words))
+
+      assert.equal(1, result.code, result.err)
+      assert.matches('\n2 parts failed: mutants, check mine\n$', result.out)
+    end
+    local result = verify('--evidence', '--json', file)
+    assert.equal(1, result.code)
+    assert.same({ 'mutants', 'check mine' }, program.decode(result.out).failed)
+    assert.same({}, program.decode(verify('--evidence', '--json', (bundle(0))).out).failed)
+  end)
+
   it('is not believed with --redo where nothing can be made again', function()
     local file = bundle(0, nil, function() return {} end)
     local none = program.run({ 'verify', '--allow-unsigned', '--evidence', '--redo', file })

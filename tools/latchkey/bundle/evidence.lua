@@ -42,6 +42,34 @@ local function bounds_of(runs)
   return table.concat(words, ' ')
 end
 
+-- What tools/release writes of a part that failed, and what the checker says of a broken promise.
+local VIOLATED, FAILED = 'VIOLATED', 'FAILED (exit code %d): %s'
+
+---@param code integer of the command of a part
+---@param last string what it said last
+---@return string what the part says
+function evidence.says_failed(code, last)
+  return FAILED:format(code, last)
+end
+
+---@param parts table[] of a statement
+---@return string[] names of those that say of themselves that they failed
+function evidence.failed(parts)
+  local names = {}
+  for _, part in ipairs(parts) do
+    local has_failed = part.says == VIOLATED or part.says:find('^FAILED %(exit code ')
+    names[#names + 1] = has_failed and part.name or nil
+  end
+  return names
+end
+
+---@param names string[] as of evidence.failed
+---@return string for people: "2 parts failed: mutants, lint"
+function evidence.tell_failed(names)
+  return ('%d part%s failed: %s'):format(#names, #names == 1 and '' or 's',
+    table.concat(names, ', '))
+end
+
 local function checked(folder, model)
   local runs = require('latchkey.checker.matrix').run({ model }, { scripts = folder, go_on = true,
     memo = true, symmetric = true, workers = 1 }).runs
@@ -49,7 +77,7 @@ local function checked(folder, model)
   for _, run in ipairs(runs) do
     sum.states, sum.transitions = sum.states + run.states, sum.transitions + run.transitions
     local good = run.expected and run.as_expected or not run.expected and #run.findings == 0
-    verdict = not good and 'VIOLATED' or run.out_of_memory and 'incomplete' or verdict
+    verdict = not good and VIOLATED or run.out_of_memory and 'incomplete' or verdict
   end
   return { says = verdict, bounds = bounds_of(runs), figures = sum }
 end

@@ -4,6 +4,7 @@ local utils = require('pl.utils')
 
 local bundle = require('latchkey.bundle')
 local cli = require('latchkey.cli')
+local evidence = require('latchkey.bundle.evidence')
 local sign = require('latchkey.bundle.sign')
 local trust = require('latchkey.bundle.trust')
 local whole_file = require('latchkey.whole_file')
@@ -122,6 +123,11 @@ function command.run(args, ctx)
   written, why = write_all(args, file, contents)
   if not written then
     return trust.refuse(ctx, why)
+  end
+  local failed = contents.statement and evidence.failed(contents.statement.predicate.parts) or {}
+  if #failed > 0 then
+    ctx:note('latchkey bundle: the evidence says: ', evidence.tell_failed(failed),
+      '; latchkey verify --evidence ends with 1')
   end
   ctx:result({ file = file, name = about.name, version = about.version, sha256 = contents.sha256,
     bytes = #contents.bytes, scripts = #contents.scripts, signed = args.sign ~= nil },

@@ -25,8 +25,8 @@ function command.configure(parser)
   nodes.options(parser)
   parser:epilog('With --url, each server (and replica) must have exactly the bundle\'s scripts: '
     .. 'a line for each, and with --verbose one for each script that it lacks. '
-    .. 'Exit code 1: refused, a server lacks some, or a part of the evidence differs; 2: a '
-    .. 'server could not be asked.')
+    .. 'Exit code 1: refused, a server lacks some, or a part of the evidence failed or '
+    .. 'differs; 2: a server could not be asked.')
 end
 
 -- The names of what a node lacks or has otherwise.
@@ -135,19 +135,23 @@ local function signed_by(contents, key)
   return id and 'evidence: signed with key ' .. id, why
 end
 
--- What the evidence says, for the document and for people; exit code 1 where it came out otherwise.
--- nil and why where parts could not be made again.
+-- What the evidence says: fields of the document, words for people, and exit code 1 where a part
+-- failed or came out otherwise. nil and why where parts could not be made again.
 local function tell_evidence(contents, about, again_too)
-  local rows, words, differs
-  local shown = about .. '\n' .. evidence.table(contents.statement)
+  local predicate = contents.statement.predicate
+  local failed, rows, words, differs = evidence.failed(predicate.parts), nil, '', false
   if again_too then
     rows, words, differs = redo(contents)
     if not rows then
       return nil, words
     end
-    shown = shown .. words
   end
-  return contents.statement.predicate, rows, shown, differs and cli.exits.found
+  local shown = about .. '\n' .. evidence.table(contents.statement) .. words
+  if #failed > 0 then
+    shown = shown .. evidence.tell_failed(failed) .. '\n'
+  end
+  return { evidence = predicate, again = rows, failed = failed }, shown,
+    (differs or #failed > 0) and cli.exits.found or nil
 end
 
 function command.run(args, ctx)
@@ -178,19 +182,19 @@ function command.run(args, ctx)
     end
     rows, shown, code = compare(ctx, list, target, assert(target.wanted(contents.scripts)))
   end
-  local about, again, words, found
+  local fields, words, found = {}, nil, nil
   if args.evidence then
-    about, again, words, found = tell_evidence(contents, signed, args.redo)
-    if not about then
-      return ctx:misuse('no folder for the scripts of the bundle: ' .. again)
+    fields, words, found = tell_evidence(contents, signed, args.redo)
+    if not fields then
+      return ctx:misuse('no folder for the scripts of the bundle: ' .. words)
     end
     shown, code = shown .. words, found or code
   end
   ctx:result({ file = args.file, name = contents.name, version = contents.version,
     sha256 = contents.sha256, scripts = #contents.scripts, signer = contents.signer,
-    trust = contents.trust, nodes = rows, evidence = about, again = again },
-    ('%s %s: %d scripts\nsha256 %s\n%s\n%s'):format(contents.name, contents.version,
-      #contents.scripts, contents.sha256, contents.trust, shown))
+    trust = contents.trust, nodes = rows, evidence = fields.evidence, again = fields.again,
+    failed = fields.failed }, ('%s %s: %d scripts\nsha256 %s\n%s\n%s'):format(contents.name,
+    contents.version, #contents.scripts, contents.sha256, contents.trust, shown))
   return code
 end
 
