@@ -7,12 +7,23 @@ install(TARGETS latchkey_shared EXPORT latchkey
   LIBRARY COMPONENT lib NAMELINK_COMPONENT dev)
 install(TARGETS latchkey_static EXPORT latchkey ARCHIVE COMPONENT dev)
 install(DIRECTORY c/include/latchkey DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT dev)
+# Whole folders: what an older version had in them would be taken for this one's.
+foreach(pair IN ITEMS "scripts scripts" "program tools/latchkey")
+  separate_arguments(pair)
+  list(POP_FRONT pair component)
+  lk_installed(folder "${LK_SHARE_DIR}/${pair}")
+  file(REAL_PATH "${pair}" lk_source)
+  install(CODE "
+  file(REAL_PATH \"${folder}\" real)
+  if(NOT real STREQUAL \"${lk_source}\")
+    file(REMOVE_RECURSE \"${folder}\")
+  endif()" COMPONENT ${component})
+endforeach()
 install(DIRECTORY scripts DESTINATION "${LK_SHARE_DIR}" COMPONENT scripts)
 # One folder, whole; what stands beside it in tools/ is the workshop.
 install(DIRECTORY tools/latchkey DESTINATION "${LK_SHARE_DIR}/tools" COMPONENT program)
-install(FILES "${PROJECT_BINARY_DIR}/generated/catalog.lua"
-  "${PROJECT_BINARY_DIR}/generated/latchkey_cdef.lua" COMPONENT program
-  DESTINATION "${LK_SHARE_DIR}/tools/latchkey/generated")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/generated" DESTINATION "${LK_SHARE_DIR}/tools/latchkey"
+  COMPONENT program FILES_MATCHING PATTERN "*.lua")
 
 set(lk_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/latchkey")
 install(EXPORT latchkey NAMESPACE latchkey:: FILE latchkey-targets.cmake
