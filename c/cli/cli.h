@@ -28,10 +28,10 @@ int bench_main(int argc, char **argv);
  * program. */
 int lua_main(int argc, char **argv);
 
-/* The folder that holds scripts/, tools/ and spec/, allocated; NULL when there is none. */
+/* The folder that holds scripts/, tools/ and spec/, allocated; NULL: none, which standard error was told. */
 char *home_find(const char *program);
-/* The build tree that the program stands in, allocated; NULL when it is an installed one. */
-char *home_build(const char *program);
+/* The folder with the declarations of this program's library, wherever its home is; allocated; NULL: none. */
+char *home_declarations(const char *program);
 
 /* The exit code of a command that failed with this status. */
 int exit_of(lk_status status);

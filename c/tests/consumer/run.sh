@@ -44,6 +44,68 @@ installs() {
     echo "$words" | sed "s#build#'$build'#; s#/usr/local#'$prefix'#" | sh -eu
 }
 
+# Folders that are made on the way have the mode of the umask, unless they are given one.
+installs_for_all() {
+  (umask 077 && cmake --install "$build" --prefix "$work/closed") || return
+  closed=$(find "$work/closed" -mindepth 1 ! -type l ! -perm -004 -o -mindepth 1 -type d ! -perm -005)
+  echo "closed: $closed"
+  [ -z "$closed" ]
+}
+
+# A user for whom modes count.
+as_somebody() {
+  if [ "$(id -u)" -ne 0 ]; then "$@"; else setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; fi
+}
+tells_closed_from_absent() {
+  [ ! -e /usr/local/share/latchkey ] || return 0 # it is looked at, too
+  chmod 711 "$work" "$work/closed" && chmod 000 "$work/closed/share/latchkey/tools" || return
+  as_somebody env -u LATCHKEY_HOME "$work/closed/bin/latchkey" explain 75 >"$work/said" 2>&1
+  code=$?
+  chmod 755 "$work/closed/share/latchkey/tools"
+  rm -rf "$work/closed/share/latchkey/tools"
+  env -u LATCHKEY_HOME "$work/closed/bin/latchkey" explain 75 >"$work/said.absent" 2>&1
+  cat "$work/said" "$work/said.absent"
+  [ $code -eq 70 ] && grep 'latchkey/tools/latchkey/cli/init.lua: Permission denied; ' "$work/said" &&
+    grep 'were not found (.*No such file or directory); ' "$work/said.absent"
+}
+
+# The scripts and tools of a clone, with the library that the program is linked with.
+at_home_in_a_clone() {
+  for words in 'explain 75' 'ls --url local:'; do
+    # shellcheck disable=SC2086 # a list of words
+    env -u LATCHKEY_HOME "$prefix/bin/latchkey" $words >"$work/at home" &&
+      LATCHKEY_HOME=$root "$prefix/bin/latchkey" $words >"$work/in a clone" &&
+      cmp "$work/at home" "$work/in a clone" || return
+  done
+}
+refuses_no_home() {
+  LATCHKEY_HOME=/no/such/folder "$prefix/bin/latchkey" explain 75 >"$work/said" 2>&1
+  code=$?
+  cat "$work/said"
+  [ $code -eq 70 ] && [ "$(wc -l <"$work/said")" -eq 1 ] &&
+    grep '^latchkey: /no/such/folder/tools/latchkey/cli/init.lua: No such file or directory; .*unset it' "$work/said"
+}
+
+# Behind what the program finds first there is no such module.
+names_a_missing_module() {
+  cp -R "$prefix" "$work/bare" &&
+    printf '%s\n' "error(\"module 'argparse' not found:\\n\\tno file\")" >"$work/bare/share/latchkey/tools/argparse.lua"
+  env -u LATCHKEY_HOME "$work/bare/bin/latchkey" explain 75 >"$work/said" 2>&1
+  code=$?
+  cat "$work/said"
+  [ $code -eq 70 ] && [ "$(wc -l <"$work/said")" -eq 1 ] &&
+    grep '^latchkey: the Lua module argparse is not installed; .* install lua-argparse$' "$work/said"
+}
+
+# What an older version had and this one has not is gone; what others put beside it stays.
+installs_over_an_older_one() {
+  share=$prefix/share/latchkey
+  mkdir -p "$share/scripts/old" && touch "$share/scripts/old/take.lua" "$share/scripts/lock/take.lua" \
+    "$share/tools/latchkey/cli/commands/old.lua" "$share/mine" &&
+    installs && [ -e "$share/mine" ] && [ ! -e "$share/scripts/old" ] && rm "$share/mine" &&
+    [ ! -e "$share/scripts/lock/take.lua" ] && [ ! -e "$share/tools/latchkey/cli/commands/old.lua" ]
+}
+
 by_cmake() {
   cmake -S "$here" -B "$work/cmake-$1" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
     -DBUILD_SHARED_LIBS="$1" && cmake --build "$work/cmake-$1" && "$work/cmake-$1/consumer" local:
@@ -135,7 +197,7 @@ readme_in_c() {
 }
 readme_in_shell() {
   readme sh >"$work/readme.sh"
-  PATH=$prefix/bin:$PATH sh -eu "$work/readme.sh" | grep 'it works'
+  PATH=$prefix/bin:$PATH sh -eu "$work/readme.sh" >"$work/readme.said" && grep 'it works' "$work/readme.said"
 }
 
 # Each example, with no more than an application has; they know by themselves what should happen.
@@ -223,8 +285,12 @@ has_manuals() {
 }
 
 examples=$(cd "$root/c/examples" && ls -- *.c)
-echo "1..$((24 + $(echo "$examples" | wc -l)))"
+echo "1..$((30 + $(echo "$examples" | wc -l)))"
+check 'installs for all users, under any umask' installs_for_all
+check 'says what it may not read, and what is not there' tells_closed_from_absent
+# The last one: the build's list of files is of that.
 check 'installs' installs
+check 'installs over an older version, of which nothing stays' installs_over_an_older_one
 check 'shared library, by CMake' by_cmake ON
 check 'static library, by CMake' by_cmake OFF
 check 'a part of another build, shared' part_of_another ON
@@ -246,6 +312,9 @@ library=$(find "$prefix" -name liblatchkey.a)
 check 'the static library exports its own names alone' exports_only_its_own -g --defined-only
 check 'the installed program finds its scripts and tools' \
   env -u LATCHKEY_HOME "$prefix/bin/latchkey" eval --mock lock/inspect --name job
+check 'the installed program at home in a clone' at_home_in_a_clone
+check 'the installed program refuses a home that is none, in a line' refuses_no_home
+check 'a Lua module that is missing is named in a line' names_a_missing_module
 check 'man pages and completions are where they are looked for' has_manuals
 for file in $examples; do
   source=$root/c/examples/$file name=${file%.c}
