@@ -288,6 +288,17 @@ describe('latchkey verify', function()
     assert.truthy(missing.err:find('there is no file', 1, true))
   end)
 
+  it('says of a folder that it is one, and of nothing that it is not there', function()
+    local folder = program.folder()
+
+    local is_folder = run('verify', '--allow-unsigned', folder)
+    local is_absent = run('verify', '--allow-unsigned', folder .. '/none')
+
+    assert.same({ 1, 1 }, { is_folder.code, is_absent.code })
+    assert.truthy(is_folder.err:find(folder .. ' is a folder', 1, true), is_folder.err)
+    assert.truthy(is_absent.err:find('there is no file ' .. folder .. '/none', 1, true))
+  end)
+
   it('refuses a signature of other bytes, however good these are', function()
     local private = key('ops')
     local file, other = bundle('1.0.0', 0, '--sign', private), bundle('1.0.0', 1)

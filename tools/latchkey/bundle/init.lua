@@ -134,7 +134,9 @@ end
 ---@return string|nil bytes
 ---@return string|nil why
 function bundle.bytes_of(file)
-  if not path.isfile(file) then
+  if path.isdir(file) then
+    return nil, ('%s is a folder; a bundle is a file'):format(file)
+  elseif not path.isfile(file) then
     return nil, ('there is no file %s'):format(file)
   end
   local handle, why = io.open(file, 'rb')
