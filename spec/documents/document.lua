@@ -102,7 +102,8 @@ end
 
 ---Does what a document shows, in a folder of its own.
 ---@param file string
----@param options { env: table|nil, replace: table<string, string>|nil, prepare: string|nil }
+---@param options { env: table|nil, replace: table<string, string>|nil, prepare: string|nil,
+---  finish: string|nil } finish: commands behind the last block, which succeed
 ---@return string|nil why it is not as the document says
 function document.follow(file, options)
   local folder, state = program.folder(), program.folder()
@@ -138,6 +139,8 @@ function document.follow(file, options)
       end
     end
   end
+  last = run(folder, state, options.finish or '', options.env)
+  return last.code ~= 0 and ('%s: at the end\n%s'):format(file, last.out .. last.err) or nil
 end
 
 return document
