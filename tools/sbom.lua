@@ -85,8 +85,8 @@ local function file_of(soname)
   return (said(args.compiler, '-print-file-name=' .. soname) or ''):match('[^\n]+') or ''
 end
 
--- A library that is found when the file is started. Where an older package of latchkey is installed,
--- what the compiler finds is not what is built here.
+-- A library that is found when the file is started. Where an older package of latchkey is
+-- installed, what the compiler finds is not what is built here.
 local function linked(soname, file, owners)
   local component = { type = 'library', name = soname, scope = 'required', ['bom-ref'] = soname }
   if LATCHKEY[soname:match('^[^.]+')] then

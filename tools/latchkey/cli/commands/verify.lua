@@ -182,8 +182,9 @@ function command.run(args, ctx)
     end
     rows, shown, code = compare(ctx, list, target, assert(target.wanted(contents.scripts)))
   end
-  local fields, words, found = {}, nil, nil
+  local fields = {}
   if args.evidence then
+    local words, found
     fields, words, found = tell_evidence(contents, signed, args.redo)
     if not fields then
       return ctx:misuse('no folder for the scripts of the bundle: ' .. words)
