@@ -23,7 +23,7 @@ if(NOT CMAKE_CROSSCOMPILING)
     "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
 
-# Packages have parts of them each, made by cpack.
+# Packages have parts of them each (LatchkeyPackages.cmake).
 if(NOT PROJECT_IS_TOP_LEVEL OR LK_PACKAGES)
   return()
 endif()

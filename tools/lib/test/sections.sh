@@ -355,7 +355,7 @@ section_docs() {
 make_packages() {
   rm -f build/packages/packages/*.deb
   awk '/^```build$/ { on = ++n == 1; next } /^```/ { on = 0 } on' docs/howto/install.md |
-    sed '/^tools.setup/d' | sh -eux
+    sed '/^tools.setup/d' | (umask 077 && sh -eux) # by a user who is careful
 }
 section_packages() {
   have debootstrap 'packages' && have dpkg-shlibdeps 'packages' && have file 'packages' || return
