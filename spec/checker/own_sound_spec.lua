@@ -86,6 +86,41 @@ describe('a check of clients by steps', function()
     assert.equal('P1', found(model).property)
   end)
 
+  -- Who came in one millisecond stands there by name: from the second on, or from the third.
+  for what, rank in pairs({ ['two'] = "redis.call('ZRANK', KEYS[1], ARGV[3]) == 1",
+    ['three'] = "redis.call('ZCARD', KEYS[1]) == 3 and redis.call('ZRANK', KEYS[1], ARGV[3]) == 1"
+      }) do
+    it(('does not pass a line of %s in which names order equal moments'):format(what), function()
+      own_lock.write(folder, 'limit/take', TIME .. "redis.call('ZADD', KEYS[1], now, ARGV[3])\n"
+        .. "redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn " .. rank .. ' and 1 or 0\n')
+      local model = loaded(clients("'done'",
+        "notes.n = (notes.n or 0) + (call.shape == '1' and 1 or 0) return notes.n < "
+          .. (what == 'two' and 2 or 1), 'bounds = { clients = 3, rounds = 1, faults = 0 }'))
+      local function found_where(symmetric)
+        return checker.check(model, { scripts = folder .. '/scripts', symmetric = symmetric })
+          .findings[1]
+      end
+
+      local finding = found_where(true)
+
+      assert.equal('R2', finding and finding.property)
+      assert.truthy(finding.message:find('--no-symmetry', 1, true), finding.message)
+      assert.equal('P1', found_where(false).property)
+    end)
+  end
+
+  it('passes a line in which equal moments change nothing', function()
+    own_lock.write(folder, 'limit/take', TIME .. "redis.call('ZADD', KEYS[1], now, ARGV[3])\n"
+      .. "redis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+      .. "return redis.call('ZCARD', KEYS[1]) > 2 and 0 or 1\n")
+
+    local verdict = checker.check(loaded(clients("'done'", 'return true')),
+      { scripts = folder .. '/scripts', clients = 2, rounds = 3, faults = 0 })
+
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+  end)
+
   it('says which argument of a step has no value', function()
     local model = loaded((clients("'done'", 'return true'):gsub('most = 2',
       'most = function() end')))

@@ -197,19 +197,17 @@ local function nearer(ms, past_ms)
   end)
 end
 
----Plain data as it would be at another time of day, with clients called by other letters.
+---Plain data as it would be at another time of day, with clients of other names.
 ---@param ms integer so much later
----@param letters integer so much further in the alphabet
-function parts.moved(data, ms, letters)
+---@param names? table<string, string> "lk-A" -> what it is called there
+function parts.moved(data, ms, names)
   local number, text = changed(function(n)
     local is_wide = math.abs(n - START_MS) < WIDE_MS
     return is_wide and n + ms or math.abs(n / 1000 - START_MS) < WIDE_MS and n + ms * 1000 or n
   end)
-  return map(data, letters == 0 and text or function(value)
-    return (text(value):gsub('lk%-(%u)', function(letter)
-      return 'lk-' .. string.char(letter:byte() + letters)
-    end))
-  end, number)
+  return map(data, names and function(value)
+    return (text(value):gsub('lk%-%u', names))
+  end or text, number)
 end
 
 ---Plain data whose moments of the distant past are as distant as they may really be.

@@ -3,6 +3,7 @@
 -- Calls that are marked `beside` are of a second folder of scripts; Redisson's are no files.
 local World = require('latchkey.mock.world')
 local catalog = require('latchkey.script.catalog')
+local elsewhere = require('latchkey.checker.elsewhere')
 local headers = require('latchkey.script.header')
 local names = require('latchkey.script.names')
 local parts = require('latchkey.checker.parts')
@@ -14,13 +15,6 @@ Server.__index = Server
 local NAME = 'l'
 local MOST_INSTRUCTIONS = 200000
 local RECORD_MS = 60000
--- Other times of day, which are no whole number of seconds, minutes or hours away: one, and so many
--- in hours of a week, with each call others, until all of these have come WEEKS times; then one.
--- Between neighbours are a day and an hour.
-local ELSEWHEN_MS, ODD_MS = 127123457, 2237343
-local HOUR_MS, HOURS, STRIDE, EACH, WEEKS = 3600000, 7 * 24, 25, 12, 4
--- Behind the letters of all clients that there may be.
-local OTHER_LETTERS = 8
 
 local function new_world(scripts)
   return scripts and World.new({ scripts = scripts, max_instructions = MOST_INSTRUCTIONS })
@@ -235,6 +229,7 @@ local function plain(reply, null)
   end
   return new
 end
+Server.plain = plain
 
 local function cover(self, call, reply)
   local script = call.script
@@ -341,87 +336,11 @@ function Server:words_of(call, letter)
   return keys_of(self, call, args, target), args
 end
 
--- What is looked for wherever a call is tried, as text.
-local function said_by(result)
-  local text = result.text
-  if not text then
-    text = { answer = parts.text({ result.raw }), messages = parts.text(result.messages) }
-    result.text = text
-  end
-  return text
-end
-
--- Does a call do the same with other data, so much later?
----@param there fun(data: table): table the data as it is there
----@param back fun(data: table): table the opposite
-local function does_same(self, keyspace, call, result, there, back, ms)
-  local world = self:world_of(call)
-  world:replace(there(keyspace.data))
-  world:advance(ms)
-  local reply, err = world:eval(call.script, there(result.keys), there(result.args))
-  local wrote = #world.store.undo > 0
-  local after = wrote and self:keyspace(back(world:keys())) or keyspace
-  -- An error may be an answer that the model gives a meaning.
-  local answer = err and err.message or plain(reply, world.null)
-  local said = said_by(result)
-  return wrote == result.wrote and after == result.after
-    and parts.text(back({ answer })) == said.answer
-    and parts.text(back(world:messages())) == said.messages
-end
-
-local function is_moved(self, keyspace, call, result, ms, letters)
-  return not does_same(self, keyspace, call, result, function(data)
-    return parts.moved(data, ms, letters)
-  end, function(data)
-    return parts.moved(data, -ms, -letters)
-  end, ms)
-end
-
-local function looks_far_back(self, keyspace, call, result)
-  local past_ms = self.pool.past_ms
-  local oldest = ('%.0f'):format(parts.START_MS - past_ms)
-  if not keyspace.text:find(oldest, 1, true) then
-    return false
-  end
-  return not does_same(self, keyspace, call, result, function(data)
-    return parts.older(data, past_ms)
-  end, function(data)
-    return parts.no_older(data, past_ms)
-  end, 0)
-end
-
-local function follows_the_clock(self, keyspace, call, result)
-  local turn = self.turns[call.script] or 0
-  local count = self.each_hour and HOURS or turn < WEEKS * HOURS and EACH or 1
-  self.turns[call.script] = turn + count
-  local found = is_moved(self, keyspace, call, result, ELSEWHEN_MS, 0)
-  for i = turn, turn + count - 1 do
-    local hour = i * STRIDE % HOURS
-    found = found or is_moved(self, keyspace, call, result, ODD_MS + hour * HOUR_MS, 0)
-  end
-  return found
-end
-
--- States that differ by absolute time alone are one, and so are those that differ by the names of
--- interchangeable clients, or by what is long past. That is right for scripts that do the same.
-local function depends(self, keyspace, call, result)
-  if follows_the_clock(self, keyspace, call, result) then
-    return ('%s does something else at another time of day: it counts in seconds, or rounds the '
-      .. 'time; what it does later cannot be checked'):format(call.script)
-  elseif self.symmetric and is_moved(self, keyspace, call, result, 0, OTHER_LETTERS) then
-    return ('%s does something else for clients of other names: it keeps a part or a digest of a '
-      .. 'name; --no-symmetry takes no client for another'):format(call.script)
-  elseif looks_far_back(self, keyspace, call, result) then
-    return ('%s depends on moments that are more than %d ms ago; past_ms in the model says how '
-      .. 'long they count'):format(call.script, self.pool.past_ms)
-  end
-end
-
 -- And once more, to see what a copy of it would do, if its header promises something of that.
 local function run_call(self, keyspace, call, letter)
   local keys, args = self:words_of(call, letter)
   local result = run(self, keyspace, call, keys, args)
-  local why = self.translate and not result.err and depends(self, keyspace, call, result)
+  local why = self.translate and not result.err and elsewhere.why(self, keyspace, call, result)
   if why then
     result.err, result.after = { message = why, property = 'R2' }, keyspace
   end
