@@ -83,17 +83,27 @@ function Client:place(script, field)
   error(('%s has no argument "%s"'):format(script, field))
 end
 
+-- An argument of a script that is not latchkey's: what the model says, else what its type means.
+local function theirs(field, values)
+  local given = values[1] and values[1][field.name]
+  if given ~= nil then
+    return given
+  end
+  return field.type == 'owner' and values.owner or field.type == 'ms' and values.lease
+    or values[field.name]
+end
+
 ---Sends a call; its arguments are those of the header's fields that `values` has.
 ---@param role string whose reply it is
----@param values table field -> value
+---@param values table field -> value; at 1, those that a model of other scripts has by name
 ---@param target? string the key of a guarded command
 function Client:send(role, script, values, target)
   local args = {}
   local server = self._context.server
   for _, field in ipairs(server:header(script, self.beside).argv) do
     local value = values[field.name]
-    if value == nil and server.translate then
-      value = field.type == 'owner' and values.owner or field.type == 'ms' and values.lease or nil
+    if server.translate then
+      value = theirs(field, values)
     end
     if value == nil and field.type == 'verb' then
       value = 'PUBLISH'

@@ -35,6 +35,10 @@ local function holders_of(self, keyspace)
   return found
 end
 
+-- Arguments that mean the same in each family; what else a call has is in `args` alone, whatever it
+-- is called.
+local MEANT = { 'owner', 'new_owner', 'lease', 'hold' }
+
 local function event(self, before, call, letter, result)
   local header = self.server:header(call.script, call.beside)
   local verb = redisson.has(call.script) and redisson.verb(call.script)
@@ -43,10 +47,13 @@ local function event(self, before, call, letter, result)
     before = before, after = result.after, again = result.again, messages = result.messages,
     before_holders = holders_of(self, before), after_holders = holders_of(self, result.after),
     longest = self.model.longest or math.huge, mode = 'write', limits = self.limits,
-    name = self.lock }
+    name = self.lock, args = {} }
   for i, field in ipairs(header.argv) do
     local value = result.args[i]
-    e[field.name] = field.kind == 'integer' and tonumber(value) or value
+    e.args[field.name] = field.kind == 'integer' and tonumber(value) or value
+  end
+  for _, name in ipairs(self.model.foreign and {} or MEANT) do
+    e[name] = e.args[name]
   end
   e.hold = e.hold or e.verb == 'release' and (verb and e.reply[2] or 0) or nil
   function e.derived(name)

@@ -273,7 +273,7 @@ end
 function properties.executed(model, e, ghost, report)
   check_leftovers(e, report)
   check_repeated(model, e, report)
-  if e.verb and on[e.verb] then
+  if e.verb and on[e.verb] and model.holders then
     properties.judged(model, e, ghost, report)
   else
     forget_ended(ghost)

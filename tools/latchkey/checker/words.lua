@@ -6,6 +6,7 @@ local path = require('pl.path')
 local families = require('latchkey.checker.families')
 local holders = require('latchkey.checker.holders')
 local mistakes = require('latchkey.checker.mistakes')
+local naming = require('latchkey.checker.naming')
 local parts = require('latchkey.checker.parts')
 local ranges = require('latchkey.checker.ranges')
 local ready = require('latchkey.checker.ready')
@@ -134,17 +135,6 @@ local function translator(known)
   end
 end
 
--- Whose call it was, for how long, whatever the arguments are called.
-local function name_event(e)
-  for _, field in ipairs(e.header.argv) do
-    if field.type == 'owner' then
-      e.owner = e.owner or e[field.name]
-    elseif field.type == 'ms' then
-      e.lease = e.lease or e[field.name]
-    end
-  end
-end
-
 -- Replies that have to come, or nothing was tried: script -> shapes, of which one suffices.
 local function reaches_of(given)
   local wanted = {}
@@ -216,7 +206,8 @@ function words.lock(about)
   return {
     summary = about.summary or 'a lock of one holder', foreign = true,
     roles = { taker = taker.role({ acquire = about.acquire[1], renew = renew,
-      release = about.release[1], polls = about.waits ~= 'message', extra = about.args }) },
+      release = about.release[1], polls = about.waits ~= 'message', extra = about.args,
+      foreign = true }) },
     clients = function(n)
       return ('taker '):rep(n)
     end,
@@ -227,17 +218,23 @@ function words.lock(about)
       { clients = 2, rounds = 1, limits = { edges = true, renewals = renew and 1 or 0 } },
     },
     key = { about.acquire[1], about.holders.key },
-    holders = about.holders.read, verbs = verbs, translate = translator(known), event = name_event,
+    holders = about.holders.read, verbs = verbs, translate = translator(known),
+    event = naming.of(function()
+      return about.args or {}
+    end),
     names = said, reaches = lock_reaches(about),
     past_ms = math.max(2 * limits.lease, LEAST_PAST_MS),
   }
 end
 
--- What a promise sees of a call. Clients that are taken for one another change their names in notes
--- as well, so they are called there as in the names of owners.
+-- What a promise sees of a call. Clients that are taken for one another
+-- change their names in notes as well, so they are called there as in the names of owners.
 local function call_of(e)
-  return { script = e.script, client = 'lk-' .. e.letter, shape = e.outcome, reply = e.reply[2],
-    args = setmetatable({}, { __index = e }), now = parts.START_MS }
+  local args = parts.copy(e.args)
+  args.owner = args.owner or e.owner
+  args.lease = args.lease or e.lease
+  return { script = e.script, client = 'lk-' .. e.letter, shape = e.outcome,
+    reply = e.reply[2], args = args, now = parts.START_MS }
 end
 
 local function check_steps(steps)
@@ -403,8 +400,8 @@ function words.clients(about)
     translate = function(script, shape, reply)
       return known[script][shape] and { shape, reply } or nil
     end,
-    event = name_event, observe = promises_of(about.promises), names = said,
-    reaches = reached,
+    event = naming.of(naming.given_in(about.steps)), observe = promises_of(about.promises),
+    names = said, reaches = reached,
     judges = numbered(about.promises),
     quiet = function() end,
   }

@@ -98,7 +98,7 @@ return model.family {
       end
       return
     elseif model.is_first(e, ghost) and e.outcome == 1 then
-      local count = tonumber(e.count) or 0
+      local count = tonumber(e.args.count) or 0
       ghost.left = e.verb == 'set' and count or e.verb == 'reset' and 0 or ghost.left - count
       ghost.freed = ghost.left == 0 or nil
     end

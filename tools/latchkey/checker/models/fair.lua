@@ -198,7 +198,7 @@ end
 
 -- Of several heartbeats in one call there is one here.
 local function caller(e)
-  return e.owner or e.owners
+  return e.owner or e.args.owners
 end
 
 -- And no longer: it may be dead, and others wait.
@@ -243,9 +243,9 @@ local function keep_line(e, line, report)
   for i = 1, #line do
     place = line[i].owner == caller(e) and i or place
   end
-  if e.outcome == 0 and e.heartbeat and not dropped then
+  if e.outcome == 0 and e.args.heartbeat and not dropped then
     place = place or #line + 1
-    line[place] = { owner = caller(e), ends = model.now + e.heartbeat }
+    line[place] = { owner = caller(e), ends = model.now + e.args.heartbeat }
   elseif dropped and place then
     if line[place].ends > model.now then
       report('G7', ('%s lost its place, though its heartbeat is not over'):format(caller(e)))

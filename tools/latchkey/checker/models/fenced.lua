@@ -117,7 +117,7 @@ local function check_drawn(e, ghost, report, token)
 end
 
 local function check_admitted(e, ghost, report)
-  local token, last = tonumber(e.token), ghost.admitted
+  local token, last = tonumber(e.args.token), ghost.admitted
   if last and (token < last or token == last and ghost.admitted_owner ~= e.owner) then
     report('G3', ('the fence admitted %s, though it had admitted a later hold'):format(e.owner))
   end

@@ -113,11 +113,11 @@ local function known(ghost, every)
 end
 
 function observe.check(e, ghost, report)
-  local run = known(ghost, e.every)
+  local run = known(ghost, e.args.every)
   if run and run.vague then
     return
   end
-  local asked = e.at == 0 and model.now or e.at
+  local asked = e.args.at == 0 and model.now or e.args.at
   local is_done = run ~= nil and asked < run.ends
   if is_done ~= (e.outcome == 0) then
     report('G13', ('%s was told that the job is %s, and it is %s'):format(e.letter,
@@ -138,10 +138,10 @@ end
 -- One that is marked when its record has ended already says nothing about periods that anybody
 -- still asks for.
 function observe.mark(e, ghost, report)
-  local run, began = known(ghost, e.every), math.min(e.at, model.now)
-  local is_copy = run and run.owner == e.owner and run.at == e.at
-  if not is_copy and (run and run.vague or began < model.now - 2 * e.every) then
-    ghost.run = { vague = true, ends = model.now, forget = model.now + 2 * e.every }
+  local run, began = known(ghost, e.args.every), math.min(e.args.at, model.now)
+  local is_copy = run and run.owner == e.owner and run.at == e.args.at
+  if not is_copy and (run and run.vague or began < model.now - 2 * e.args.every) then
+    ghost.run = { vague = true, ends = model.now, forget = model.now + 2 * e.args.every }
   elseif is_copy and e.outcome ~= 1 then
     report('G13', ('%s marked its run, and the copy of that was refused'):format(e.owner))
   elseif is_copy then
@@ -153,15 +153,15 @@ function observe.mark(e, ghost, report)
   elseif e.outcome ~= 1 then
     report('G13', ('%s was refused the mark of a period that nobody had done'):format(e.owner))
   else
-    ghost.run = { owner = e.owner, at = e.at, ends = mark_ends(run, began, e.every),
-      forget = model.now + 2 * e.every }
+    ghost.run = { owner = e.owner, at = e.args.at, ends = mark_ends(run, began, e.args.every),
+      forget = model.now + 2 * e.args.every }
   end
 end
 
 function observe.transfer(e, _, report)
   local kept = e.after_holders[e.new_owner]
-  if e.outcome == 1 and e.before_holders[e.owner] and (not kept or kept.left_ms ~= e.rest) then
-    report('G5', ('%s was to stay taken for %d ms'):format(e.name, e.rest))
+  if e.outcome == 1 and e.before_holders[e.owner] and (not kept or kept.left_ms ~= e.args.rest) then
+    report('G5', ('%s was to stay taken for %d ms'):format(e.name, e.args.rest))
   end
 end
 
@@ -201,7 +201,7 @@ return model.family {
   },
   -- A copy finds what is left of the rest.
   event = function(e)
-    if e.rest and e.outcome == 1 then
+    if e.args.rest and e.outcome == 1 then
       e.lease = e.after_holders[e.new_owner] and e.after_holders[e.new_owner].left_ms
     end
   end,

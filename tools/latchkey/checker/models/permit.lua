@@ -40,7 +40,7 @@ return model.family {
   end,
   event = function(e)
     e.mode = 'permit'
-    e.owner = e.ids
+    e.owner = e.args.ids
     e.after_free = free(e.after.data, e.name)
   end,
   judges = { 'G11' },

@@ -17,10 +17,10 @@ local RENEWALS = { [3.17] = 'redisson/read_renew_all', [3.44] = 'redisson/read_r
 
 -- Who writes may read, and who reads is told so when it asks to write; nobody else is.
 local function check_both(e, report)
-  local reads = e.reader and e.before_holders[e.reader] ~= nil
-  if e.writer and e.before_holders[e.writer] and e.outcome == 0 then
+  local reads = e.args.reader and e.before_holders[e.args.reader] ~= nil
+  if e.args.writer and e.before_holders[e.args.writer] and e.outcome == 0 then
     report('G6', ('%s was told to wait for itself'):format(e.owner))
-  elseif not e.reader or e.reader == '' then
+  elseif not e.args.reader or e.args.reader == '' then
     return
   elseif reads and e.outcome ~= -2 then
     report('G6', ('%s asked to write, and was not told that it reads'):format(e.owner))
@@ -95,7 +95,7 @@ return model.family {
   end,
   event = function(e)
     e.mode = e.script:find('read') and 'read' or 'write'
-    e.partner = e.writer ~= '' and e.writer or e.reader
+    e.partner = e.args.writer ~= '' and e.args.writer or e.args.reader
     e.may_wait = e.mode == 'read' and e.before.data[WAITERS] ~= nil
   end,
   verbs = { ['rw/read_acquire'] = 'acquire', ['rw/read_renew'] = 'renew',

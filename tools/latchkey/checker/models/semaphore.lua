@@ -53,7 +53,7 @@ return model.family {
     if e.verb == 'inspect' then
       return
     elseif model.is_first(e, ghost) and e.outcome == 1 then
-      local count = tonumber(e.count) or 0
+      local count = tonumber(e.args.count) or 0
       if e.verb == 'drain' then
         ghost.free = ghost.free - e.reply[2]
       elseif e.verb == 'set' then
@@ -63,7 +63,7 @@ return model.family {
       end
       ghost.freed = e.verb ~= 'take' and e.verb ~= 'drain' or nil
       if ghost.free < 0 then
-        report('G1', ('%s took a permit, and none was free'):format(e.caller))
+        report('G1', ('%s took a permit, and none was free'):format(e.args.caller))
       end
     end
     if free(e.after.data, e.name) ~= ghost.free then

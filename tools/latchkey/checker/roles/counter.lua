@@ -81,10 +81,11 @@ end
 ---Is this the first copy of a call that the ghost sees? Later ones count for nothing.
 function counter.is_first(e, ghost)
   ghost.seqs = ghost.seqs or {}
-  if tonumber(e.seq) <= (ghost.seqs[e.caller] or 0) then
+  local caller, seq = e.args.caller, tonumber(e.args.seq)
+  if seq <= (ghost.seqs[caller] or 0) then
     return false
   end
-  ghost.seqs[e.caller] = tonumber(e.seq)
+  ghost.seqs[caller] = seq
   return true
 end
 

@@ -22,7 +22,7 @@ function roles.of_steps(steps, first)
 
   local function run(c, name)
     local step = steps[name]
-    local values = { owner = c.owner, lease = c:limit('lease') }
+    local given = {}
     for field, value in pairs(step.args or {}) do
       if type(value) == 'function' then
         value = mistakes.call(('the step "%s"'):format(name), value, c.mine)
@@ -30,10 +30,10 @@ function roles.of_steps(steps, first)
       if value == nil then
         mistakes.raise(('the step "%s": its argument "%s" has no value'):format(name, field))
       end
-      values[field] = value
+      given[field] = value
     end
     c.pc = name
-    c:send(name, step.call, values)
+    c:send(name, step.call, { given, owner = c.owner, lease = c:limit('lease') })
   end
 
   local function go(c, target)

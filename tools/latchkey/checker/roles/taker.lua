@@ -21,7 +21,8 @@ end
 
 ---@param row table { acquire, renew, release, transfer, reenters, polls, suffix, extra, owner,
 ---  token, mode }; `suffix` ends the names of its owners, `extra` are further arguments, `owner` is
----  the argument that names the owner where that is not "owner", `token` is where the reply has one
+---  the argument that names the owner where that is not "owner", `token` is where the reply has
+---  one; `foreign`: the scripts are not latchkey's, and know their arguments by other names
 ---@return table role
 function taker.role(row)
   local role = { row = row, act = {}, reply = {}, due = {}, unanswered = {} }
@@ -30,6 +31,10 @@ function taker.role(row)
   local function values(c, owner, hold, extra)
     local all = { lease = c:limit('lease'), owner = owner, hold = hold, ids = { owner },
       ticket = c.serial }
+    if row.foreign then
+      all[1] = row.extra
+      return all
+    end
     for _, more in ipairs({ row.extra or {}, extra or {} }) do
       for _, name in ipairs(parts.sorted_names(more)) do
         all[name] = more[name]
