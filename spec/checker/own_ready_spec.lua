@@ -139,6 +139,62 @@ describe('a lock whose owner stands in', function()
       { scripts = folder .. '/scripts', clients = 2, rounds = 1 })
   end
 
+  -- Members go with their scores: at that millisecond, after it, or before it.
+  local LINE = { acquire = "redis.call('zremrangebyscore', KEYS[1], '-inf', %s)\n"
+    .. "if redis.call('zcard', KEYS[1]) > 0 then return false end\n"
+    .. "redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])\n"
+    .. "redis.call('pexpire', KEYS[1], 2 * ARGV[2])\nreturn redis.status_reply('OK')\n",
+    renew = "redis.call('zremrangebyscore', KEYS[1], '-inf', %s)\n"
+      .. "if not redis.call('zscore', KEYS[1], ARGV[1]) then return 0 end\n"
+      .. "redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])\n"
+      .. "return redis.call('pexpire', KEYS[1], 2 * ARGV[2])\n",
+    release = "redis.call('zremrangebyscore', KEYS[1], '-inf', %s)\n"
+      .. "if redis.call('zrem', KEYS[1], ARGV[1]) == 0 then return 0 end\n"
+      .. "redis.call('publish', ARGV[2], 'free')\nreturn 1\n" }
+
+  -- What the default runs find first.
+  local function found_in_line(gone)
+    folder = own_lock.folder()
+    for verb, text in pairs(LINE) do
+      own_lock.write(folder, verb, "local t = redis.call('time')\nlocal now = t[1] * 1000 + "
+        .. 'math.floor(t[2] / 1000)\n' .. text:format(gone), { ['lock  string'] = 'lock  zset',
+        ['cost:     at most '] = 'cost:     at most 1',
+        ['  w  '] = verb == 'acquire' and '  rw  ' or nil })
+    end
+    utils.writefile(folder .. '/acme.lua', (utils.readfile(folder .. '/acme.lua')
+      :gsub('model.string', 'model.zset')))
+    local verdict = own_lock.check(folder, assert(words.load(folder .. '/acme.lua')))
+    assert.is_true(verdict.complete or verdict.findings[1] ~= nil)
+    return verdict.findings[1]
+  end
+
+  for what, case in pairs({
+    ['a zset is one, also where members go at the millisecond of their score'] = { 'now' },
+    ['a zset is one, also where members go after it'] = { "'(' .. now" },
+    ['a zset is none where members go before it'] = { 'now + 1', 'G1 G4' },
+    ['a zset is none where members stay too long'] = { "'(' .. (now - 1)", 'G6' },
+  }) do
+    it(what, function()
+      local finding = found_in_line(case[1])
+
+      if not case[2] then
+        assert.is_nil(finding, finding and finding.message)
+      else
+        assert.truthy(finding and case[2]:find(finding.property, 1, true),
+          finding and finding.message)
+      end
+    end)
+  end
+
+  it('a zset is one in its default runs', function()
+    made('zset')
+
+    local verdict = own_lock.check(folder, assert(words.load(folder .. '/acme.lua')))
+
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+  end)
+
   for _, kind in ipairs({ 'list', 'zset' }) do
     it('a ' .. kind .. ' is one', function()
       local verdict = made(kind)

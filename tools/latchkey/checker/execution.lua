@@ -29,7 +29,10 @@ execution.with = with
 local function holders_of(self, keyspace)
   local found = keyspace.holders
   if not found then
-    found = self.model.holders and self.model.holders(keyspace.data, self.lock) or {}
+    if self.model.holders then
+      found, keyspace.has_last_ms = self.model.holders(keyspace.data, self.lock)
+    end
+    found = found or {}
     keyspace.holders = found
   end
   return found
@@ -47,7 +50,8 @@ local function event(self, before, call, letter, result)
     before = before, after = result.after, again = result.again, messages = result.messages,
     before_holders = holders_of(self, before), after_holders = holders_of(self, result.after),
     longest = self.model.longest or math.huge, mode = 'write', limits = self.limits,
-    name = self.lock, args = {} }
+    name = self.lock, args = {}, ends_at_score = before.has_last_ms ~= nil,
+    has_last_ms = before.has_last_ms or result.after.has_last_ms }
   for i, field in ipairs(header.argv) do
     local value = result.args[i]
     e.args[field.name] = field.kind == 'integer' and tonumber(value) or value

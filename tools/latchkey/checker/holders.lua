@@ -41,14 +41,18 @@ function holders.of_list(keys, name)
 end
 
 ---A sorted set of owners and the ends of their leases.
+---@return table holders
+---@return boolean has_last_ms a lease ends at this very millisecond: some scripts count it as its
+---  last, others as the first without
 function holders.of_zset(keys, name)
-  local found, record = {}, keys[name]
+  local found, record, has_last_ms = {}, keys[name], false
   for _, entry in ipairs(record and record.type == 'zset' and record.value or {}) do
     if entry[2] > parts.START_MS then
       found[entry[1]] = { left_ms = entry[2] - parts.START_MS, mode = 'write' }
     end
+    has_last_ms = has_last_ms or entry[2] == parts.START_MS
   end
-  return found
+  return found, has_last_ms
 end
 
 -- How long a reader of Redisson has the hash: as Redisson left it, if latchkey has prolonged it.

@@ -34,11 +34,13 @@ end
 
 -- A grant goes on until it `ends`; one that waits for replicas `counts` only when they have it.
 -- The `partner` of a grant is another of the same caller, beside which it was made.
-local function check_alone(owner, mode, ghost, report, partner)
+---@param at_score boolean|nil the millisecond at which it ends may be the first without it
+local function check_alone(owner, mode, ghost, report, partner, at_score)
+  local least_ms = parts.START_MS + (at_score and 1 or 0)
   for _, other in ipairs(parts.sorted_names(ghost.grants)) do
     local grant = ghost.grants[other]
     local is_own = other == owner or other == partner or grant.partner == owner
-    if not is_own and (grant.counts or grant.ends) >= parts.START_MS
+    if not is_own and (grant.counts or grant.ends) >= least_ms
       and excludes(grant.mode, mode) then
       report('G1', ('%s was granted the lock while %s holds it'):format(owner, other))
     end
@@ -56,7 +58,7 @@ local function check_granted(e, ghost, report, passed_to, passed_ms)
   local partner = e.partner or grant and grant.partner
   local counts_later = (e.limits.min_replicas or 0) > 0
   if not counts_later then
-    check_alone(owner, e.mode, ghost, report, partner)
+    check_alone(owner, e.mode, ghost, report, partner, e.ends_at_score)
   end
   local held = e.after_holders[owner]
   if not held then
@@ -79,7 +81,7 @@ function on.acquire(e, ghost, report)
   if e.outcome == 1 then
     check_granted(e, ghost, report)
   elseif e.outcome == 0 then
-    local left_ms = -2
+    local left_ms = e.has_last_ms and 0 or -2
     for _, other in ipairs(parts.sorted_names(e.after_holders)) do
       left_ms = math.max(left_ms, e.after_holders[other].left_ms)
     end
@@ -314,7 +316,7 @@ function properties.quiet(model, sleepers, keyspace, ghost, name, report)
   if model.free then
     free = model.free(keyspace.data, name, ghost)
   else
-    free = next(model.holders(keyspace.data, name)) == nil
+    free = next((model.holders(keyspace.data, name))) == nil
   end
   for _, sleeper in ipairs(sleepers) do
     local data = sleeper.data

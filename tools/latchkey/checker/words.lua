@@ -31,14 +31,15 @@ local function fail(...)
   error({ model = (...):format(select(2, ...)) }, 0)
 end
 
-local function reader(read)
+local function reader(read, has_scores)
   return function(key, field)
     if type(key) ~= 'string' then
       fail('a reader of holders takes the name of a key, as the contract has it')
     end
-    return { key = key, line = debug.getinfo(2, 'l').currentline, read = function(keys, name)
-      return read(keys, name, field)
-    end }
+    return { key = key, line = debug.getinfo(2, 'l').currentline, has_scores = has_scores,
+      read = function(keys, name)
+        return read(keys, name, field)
+      end }
   end
 end
 
@@ -60,7 +61,7 @@ end)
 ---The first element of a list.
 words.list = reader(holders.of_list)
 ---The members of a sorted set whose scores, ends of leases in milliseconds since 1970, are to come.
-words.zset = reader(holders.of_zset)
+words.zset = reader(holders.of_zset, true)
 
 -- The shapes of a call's replies with what they come to: shape -> outcome.
 local function outcomes_of(name, call)
@@ -184,6 +185,16 @@ local function lock_limits(about)
     renewals = about.renew and math.huge or 0, back = 200 }
 end
 
+-- Two rounds; and one that also looks at the last millisecond of a lease. A key is there at its
+-- end; of a score that is left open, and the millisecond before it is the last.
+local function lock_runs(about)
+  local edges = { edges = true, renewals = about.renew and 1 or 0 }
+  if about.holders.has_scores and not (about.limits or {}).lease then
+    edges.lease = LEASE_MS + 1
+  end
+  return { { clients = 2, rounds = 2 }, { clients = 2, rounds = 1, limits = edges } }
+end
+
 ---A lock of one holder: three scripts, or two where nobody renews.
 ---@param about { acquire, renew?, release, holders, waits?, args?, limits?, summary? }
 ---@return table model
@@ -213,10 +224,7 @@ function words.lock(about)
     end,
     limits = limits,
     bounds = { clients = 2, rounds = 1, faults = 1 },
-    runs = {
-      { clients = 2, rounds = 2 },
-      { clients = 2, rounds = 1, limits = { edges = true, renewals = renew and 1 or 0 } },
-    },
+    runs = lock_runs(about),
     key = { about.acquire[1], about.holders.key },
     holders = about.holders.read, verbs = verbs, translate = translator(known),
     event = naming.of(function()
