@@ -169,6 +169,18 @@ describe('latchkey check', function()
     assert.is_nil(all.out:find('mutex +exhaustive'))
   end)
 
+  it('refuses lists of nothing, within which all would hold', function()
+    for option, what in pairs({ ['--only'] = 'promises', ['--fault'] = 'faults' }) do
+      for _, words in ipairs({ { 'mutex', option, '' }, { option, '' } }) do
+        local result = run(unpack(words))
+
+        assert.equal(64, result.code, result.out)
+        assert.is_truthy(result.err:find(option .. ' names no ' .. what, 1, true), result.err)
+      end
+      assert.equal(64, run('mutex', option, ',').code)
+    end
+  end)
+
   it('refuses limits that a model does not have, which would change nothing', function()
     for text, why in pairs({ ['foo=1'] = 'no limit "foo" of fair', ['redisson=1'] = 'of fair',
       ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N' }) do

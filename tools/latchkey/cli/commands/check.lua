@@ -151,6 +151,15 @@ local function refuse_folder(args, options)
   end
 end
 
+-- A list of none, such as a variable that is not set: what holds for nothing would hold.
+local function refuse_empty(options)
+  if options.only and #options.only == 0 then
+    return '--only names no promises; name some, such as G1,G6, or leave the option out for all'
+  elseif options.kinds and #options.kinds == 0 then
+    return '--fault names no faults; name some, such as crash,late, or write --faults 0'
+  end
+end
+
 local function refuse(args, options)
   local checker = require('latchkey.checker')
   local properties = require('latchkey.checker.properties')
@@ -441,7 +450,7 @@ function command.run(args, ctx)
   args.model = args.model_file or args.model
   local options, wrong = options_of(args, ctx)
   wrong = args.debug and ctx.json and '--debug is for people, --json is not' or wrong
-  wrong = wrong or refuse_number(args) or refuse(args, options)
+  wrong = wrong or refuse_number(args) or refuse_empty(options) or refuse(args, options)
   if wrong then
     return ctx:misuse(wrong)
   elseif args.trace then
