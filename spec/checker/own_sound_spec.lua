@@ -121,6 +121,41 @@ describe('a check of clients by steps', function()
     assert.is_true(verdict.complete)
   end)
 
+  -- It looks at a job's list, or at an array that is the answer, as Lua is written.
+  for what, look in pairs({
+    ['keys'] = "local list = keys['{l}:jobs'] and keys['{l}:jobs'].value or {}\n"
+      .. 'while table.remove(list) do end return true',
+    ['its answer'] = "while call.shape == '{1, job}' and table.remove(call.reply) do end "
+      .. 'return true',
+    ['its arguments'] = 'call.args.lease = nil return true',
+  }) do
+    it('is not changed by a promise that takes apart ' .. what, function()
+      own_lock.write(folder, 'jobs/take', utils.readfile(folder .. '/scripts/jobs/take.lua')
+        :gsub('return job', 'return job and { 1, job, job } or nil'), {
+        ['text  the job'] = '{1, job...}  the job' })
+      local function states(promise)
+        local verdict = checker.check(loaded(([[return model.clients { first = 'take',
+          keys = { ['{l}:jobs'] = { type = 'list', value = { 'one', 'two' } } },
+          limits = { third = 120 },
+          steps = { take = { call = 'jobs/take', args = { lease = 240 },
+            on = { ['{1, job...}'] = function(mine, reply)
+              mine.job = reply
+              return 'done'
+            end, ['nil'] = 'done' } } },
+          promises = { ['a look'] = function(call, notes, keys) %s end,
+            ['all are there'] = function(call, notes, keys)
+              local waiting = keys['{l}:jobs'] and keys['{l}:jobs'].value or {}
+              return call.args.lease == 240
+                and #waiting + #keys['{l}:leases'].value == 2, #waiting
+            end } }]]):format(promise)), { scripts = folder .. '/scripts' })
+        assert.same({}, verdict.findings)
+        return verdict.states
+      end
+
+      assert.equal(states('return true'), states(look))
+    end)
+  end
+
   it('says which argument of a step has no value', function()
     local model = loaded((clients("'done'", 'return true'):gsub('most = 2',
       'most = function() end')))

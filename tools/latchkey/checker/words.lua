@@ -235,14 +235,14 @@ function words.lock(about)
   }
 end
 
--- What a promise sees of a call. Clients that are taken for one another
+-- What a promise sees of a call, and may change: a copy. Clients that are taken for one another
 -- change their names in notes as well, so they are called there as in the names of owners.
 local function call_of(e)
   local args = parts.copy(e.args)
   args.owner = args.owner or e.owner
   args.lease = args.lease or e.lease
   return { script = e.script, client = 'lk-' .. e.letter, shape = e.outcome,
-    reply = e.reply[2], args = args, now = parts.START_MS }
+    reply = parts.copy(e.reply[2]), args = args, now = parts.START_MS }
 end
 
 local function check_steps(steps)
@@ -309,7 +309,7 @@ local function promises_of(promises)
     for i, title in ipairs(titles) do
       ghost.notes[title] = ghost.notes[title] or {}
       local kept, why = mistakes.call(('the promise "%s"'):format(title), promises[title],
-        call_of(e), ghost.notes[title], e.after.data)
+        call_of(e), ghost.notes[title], parts.copy(e.after.data))
       if not kept then
         report('P' .. i, title .. (why and ': ' .. why or ''))
       end
