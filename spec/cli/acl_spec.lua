@@ -3,6 +3,7 @@ local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
+local digest = require('latchkey.digest')
 local names = require('latchkey.script.names')
 local program = require('cli.program')
 local own_lock = require('support.own_lock')
@@ -181,6 +182,35 @@ describe('latchkey acl', function()
     assert.equal('(integer) 1\n', eval('renew', 'acme:job:lock', 'me', '60000').out)
     assert.equal('(integer) 1\n', eval('release', 'acme:job:lock', 'me', 'acme:job:free').out)
     assert.matches('NOPERM', eval('acquire', 'acme:other:lock', 'me', '60000').err, 1, true)
+  end)
+
+  it('lets a user run a script that forms a key of its first one', function()
+    local folder = program.folder()
+    dir.makepath(folder .. '/elect')
+    local source = "return redis.call('INCR', KEYS[1] .. ':epoch')\n"
+    utils.writefile(folder .. '/elect/run.lua', source)
+    utils.writefile(folder .. '/elect/run.contract', ([[name:     elect/run
+version:  1.0.0
+sha1:     %s
+summary:  Count.
+keys:
+  - leader  any  r  elect:{{name}}  who leads
+derived:
+  - epoch  string  rw  {name}:epoch  permanent  counts leaders
+returns:
+  - integer  the epoch
+cost:     at most 1 commands
+cluster:  one slot
+]]):format(digest.sha1(source)))
+    user('--dir', folder, '--names', 'job')
+    server:command('FLUSHALL')
+
+    local one = as_user('eval', '--dir', folder, 'elect/run', '--name', 'job')
+    local other = as_user('eval', '--dir', folder, 'elect/run', '--name', 'jobs')
+
+    assert.equal('(integer) 1\n', one.out, one.err)
+    assert.matches('NOPERM', other.err, 1, true)
+    assert.equal('1', server:command('GET', 'elect:{job}:epoch'))
   end)
 
   it('lets a user run every script on the names, and listen', function()

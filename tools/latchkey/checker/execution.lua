@@ -60,9 +60,6 @@ local function event(self, before, call, letter, result)
     e[name] = e.args[name]
   end
   e.hold = e.hold or e.verb == 'release' and (verb and e.reply[2] or 0) or nil
-  function e.derived(name)
-    return #header.derived > 0 and name:find('rwlock_timeout', 1, true)
-  end
   if self.model.event then
     self.model.event(e)
   end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The promises G1 to G13, as far as they can be seen: at the run of a script, in a state, and where
 -- time is about to pass. A ghost is what an onlooker knows: who was granted what, until when.
+local Strict = require('latchkey.mock.strict')
 local holders = require('latchkey.checker.holders')
 local parts = require('latchkey.checker.parts')
 
@@ -176,18 +177,33 @@ local function check_others(e, ghost, report)
   end
 end
 
+local function is_meant(key)
+  return key.marks.shared or key.marks.permanent or key.form.kind == 'slot'
+end
+
+-- Is it a name that the script forms, and by no form that has no end?
+local function is_derived(e, name)
+  local found = false
+  for i, pattern in ipairs(Strict.derived_patterns(e.header, e.keys)) do
+    if name:find(pattern) and is_meant(e.header.derived[i]) then
+      return false
+    end
+    found = found or name:find(pattern) ~= nil
+  end
+  return found
+end
+
 -- A key without a lease is for ever; headers say which may be.
 local function check_leftovers(e, report)
   for _, name in ipairs(parts.sorted_names(e.after.data)) do
     local record = e.after.data[name]
     if not record.expires_at and record ~= e.before.data[name] then
       for i, key in ipairs(e.header.keys) do
-        local is_meant = key.marks.shared or key.marks.permanent or key.form.kind == 'slot'
-        if e.keys[i] == name and not is_meant then
+        if e.keys[i] == name and not is_meant(key) then
           report('G8', ('%s has no end'):format(name))
         end
       end
-      if e.derived(name) then
+      if is_derived(e, name) then
         report('G8', ('%s has no end'):format(name))
       end
     elseif record.expires_at and holders.left(record) > e.longest then

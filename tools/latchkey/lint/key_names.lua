@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Where the key of a command comes from: the header's keys, or names that a script builds of them.
+local Strict = require('latchkey.mock.strict')
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
 local key_names = {}
 
--- Stand in a built name for what is only known at run time, and for a key in braces.
-local UNKNOWN, BRACED = '\1', '\2'
+-- Stand in a built name for what is only known at run time, for a key in braces, and for a key.
+local UNKNOWN, BRACED, BARE = '\1', '\2', '\3'
 
 -- The parameters of local functions with what each is called with: var -> arguments.
 local function passed(script)
@@ -95,10 +96,13 @@ function Origin:declared(node)
   return key
 end
 
--- What a script puts together: the text of a name, in which a key in braces is BRACED.
+-- What a script puts together: the text of a name, in which a key in braces is BRACED, and the
+-- first key of a contract what stands for it.
 function Origin:text(node)
   return script_of.text_of(node, self.values, function(part)
-    if part.tag == 'Call' and self.bracers[part[1].var or false] and self:declared(part[2]) then
+    if self.first and self:declared(part) == self.first.key then
+      return self.first.text
+    elseif part.tag == 'Call' and self.bracers[part[1].var or false] and self:declared(part[2]) then
       return BRACED
     elseif self.values[part.var or false] then
       return nil
@@ -140,6 +144,15 @@ local function follows(text, form)
   return text:find('^' .. escaped(form.text) .. ':?' .. BRACED .. '$') ~= nil
 end
 
+-- The form that a name follows which is built of the first key of a contract.
+function Origin:of_first(text)
+  for i, pattern in ipairs(self.first and self.first.patterns or {}) do
+    if text:find(pattern) then
+      return self.derived[i]
+    end
+  end
+end
+
 ---@return table|nil key the header's, where the expression is one of KEYS
 ---@return string|nil wrong rule that a name breaks which the script builds itself
 function Origin:of(node)
@@ -150,8 +163,12 @@ function Origin:of(node)
     return nil, 'keys'
   end
   local text = self:text(node)
-  if not text:find(BRACED, 1, true) then
-    return nil, self:holds_bare_key(node) and 'slot' or 'derived'
+  local of_first = self:of_first(text)
+  if of_first then
+    return of_first
+  elseif not text:find(BRACED, 1, true) then
+    -- Scripts of contracts may build their names so, if these follow a form.
+    return nil, not self.contract and self:holds_bare_key(node) and 'slot' or 'derived'
   end
   for _, derived in ipairs(self.derived) do
     if follows(text, derived.form) then
@@ -161,12 +178,30 @@ function Origin:of(node)
   return nil, 'derived'
 end
 
+-- Has each key of this form a tag of its own?
+local function is_tagged(form)
+  return form.kind == 'prefix' or form.kind == 'suffix' or form.kind == 'braces'
+    or form.kind == 'pattern' and form.text:gsub('{name}', 'l'):find('{[^{}]+}') ~= nil
+end
+
+-- The first key of a contract, what stands for it in names that are built of it, and the patterns
+-- of those that may be.
+local function first_of(script)
+  local key = script.contract and script.header.keys[1]
+  if not key or key.many or key.form.kind == 'slot' then
+    return nil
+  end
+  local text = is_tagged(key.form) and '{' .. BARE .. '}' or BARE
+  return { key = key, text = text, patterns = Strict.derived_patterns(script.header, { text }) }
+end
+
 ---@param script table of lint.script, with header and block
 ---@return table origin
 function key_names.of(script)
   local self = setmetatable({ one = {}, many = {}, values = script_of.definitions(script.block),
     arguments = passed(script), bracers = bracers(script), derived = script.header.derived,
-    unbound = script.contract and script.header.keys or {} }, Origin)
+    unbound = script.contract and script.header.keys or {}, first = first_of(script),
+    contract = script.contract }, Origin)
   for _, bound in ipairs(script.bindings) do
     if bound.array == 'KEYS' and bound.index then
       self.one[bound.var] = script.header.keys[bound.index]

@@ -100,8 +100,9 @@ function acl.check_pattern(pattern)
 end
 
 -- The keys or channels that a form gives for all names of a pattern; arguments become stars.
-local function form_pattern(form, pattern)
-  local tagged = pattern:find('{', 1, true) or pattern == '*'
+---@param is_tagged? boolean the names have a tag
+local function form_pattern(form, pattern, is_tagged)
+  local tagged = is_tagged or pattern:find('{', 1, true) or pattern == '*'
   local inner = tagged and pattern or '{' .. pattern .. '}'
   local formed = pattern
   if form.kind == 'prefix' then
@@ -115,6 +116,20 @@ local function form_pattern(form, pattern)
   end
   local tail = form.plus:match('^[^+]+%+?(.*)$')
   return formed .. (tail and ':*' .. tail or '')
+end
+
+-- The patterns of keys that a script forms of its first one, in the place of the lock's name.
+local function derived_patterns(form, first, pattern)
+  if not first or first.form.kind == 'slot' then
+    return {}
+  end
+  local base = form_pattern(first.form, pattern)
+  local is_tagged = first.form.kind == 'prefix' or first.form.kind == 'suffix'
+  local patterns = { form_pattern(form, base, is_tagged) }
+  if pattern == '*' and not is_tagged then -- names with a tag of their own
+    patterns[2] = form_pattern(form, base, true)
+  end
+  return patterns
 end
 
 -- Patterns without those that mean a part of what another one means: "a:*" also means "a:*:*".
@@ -147,12 +162,15 @@ end
 local function add_patterns(keys, channels, script, options)
   local mark = MARKED[script.name:match('^[^/]+')]
   for _, pattern in ipairs(options.names) do
-    for _, list in ipairs({ script.header.keys, script.header.derived }) do
-      for _, key in ipairs(list) do
-        -- Which keys of the slot the application means, only its author knows.
-        if key.form.kind ~= 'slot' then
-          keys[form_pattern(key.form, pattern)] = true
-        end
+    for _, key in ipairs(script.header.keys) do
+      -- Which keys of the slot the application means, only its author knows.
+      if key.form.kind ~= 'slot' then
+        keys[form_pattern(key.form, pattern)] = true
+      end
+    end
+    for _, key in ipairs(script.header.derived) do
+      for _, derived in ipairs(derived_patterns(key.form, script.header.keys[1], pattern)) do
+        keys[derived] = true
       end
     end
     for _, list in ipairs({ script.header.channels, script.header.argv }) do

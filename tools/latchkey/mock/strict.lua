@@ -4,17 +4,24 @@ local convert = require('latchkey.mock.convert')
 local headers = require('latchkey.script.header')
 local names = require('latchkey.script.names')
 
+-- The name of an argument that may have any value.
+local ANY = '*'
+
 local Strict = {}
 Strict.__index = Strict
 
--- Keys that a header calls derived start like a name formed from the script's first key, in which
--- "*" is any text.
-local function derived_patterns(header, keys)
+---Keys that a header calls derived are formed as others, but of the script's first key in the place
+---of the lock's name; "*" is any text, and so is an argument.
+---@param header table|nil
+---@param keys string[] the declared keys
+---@return string[] patterns one for each of header.derived
+function Strict.derived_patterns(header, keys)
   local patterns = {}
   for i, key in ipairs(header and keys[1] and header.derived or {}) do
-    local text = key.form.text:gsub('%*', '\0')
-    local formed = names.form({ kind = key.form.kind, text = text, plus = '' }, keys[1])
-    patterns[i] = '^' .. formed:gsub('[^%w%z]', '%%%0'):gsub('%z', '.+')
+    local form = { kind = key.form.kind, text = key.form.text:gsub('%*', '\0'),
+      plus = key.form.plus:gsub('^[^+]+', ANY) }
+    local formed = names.form(form, keys[1], { [ANY] = '\0' })
+    patterns[i] = '^' .. formed:gsub('[^%w%z]', '%%%0'):gsub('%z', '.+') .. '$'
   end
   return patterns
 end
@@ -28,8 +35,8 @@ function Strict.new(header, keys, slots)
     declared[keys[i]] = true
   end
   return setmetatable({ header = header, keys = keys, declared = declared, slots = slots,
-    patterns = derived_patterns(header, keys), first_key = keys[1], commands = 0, times = 0 },
-    Strict)
+    patterns = Strict.derived_patterns(header, keys), first_key = keys[1], commands = 0,
+    times = 0 }, Strict)
 end
 
 function Strict:slot(key)

@@ -118,6 +118,15 @@ local function parse_key(item)
   return key
 end
 
+-- A key that the script forms itself.
+local function parse_derived(item)
+  local key, why = parse_key(item)
+  if key and key.form.kind == 'slot' then
+    return nil, '{slot} is for keys that the caller names: a derived one has a form of its own'
+  end
+  return key, why
+end
+
 -- A channel that the script forms itself.
 local function parse_channel(item)
   local list = columns(item)
@@ -312,7 +321,7 @@ return {
   { name = 'sha1', parse = parse_sha1, contract = true },
   { name = 'summary', parse = any_text, required = true },
   { name = 'keys', parse = parse_key, list = true },
-  { name = 'derived', parse = parse_key, list = true },
+  { name = 'derived', parse = parse_derived, list = true },
   { name = 'channels', parse = parse_channel, list = true },
   { name = 'argv', parse = parse_argument, list = true },
   { name = 'returns', parse = parse_return, list = true, required = true },
