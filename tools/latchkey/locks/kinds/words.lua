@@ -36,7 +36,7 @@ end
 ---When the last hold ends, unless it is renewed. Permits have leases of their own; the number of
 ---them has none.
 ---@param view table
----@return integer|nil ms -1: never; nil where the leases of so many are not known, or nothing is held
+---@return integer|nil ms -1: never; nil where nothing is held, or too much to know each lease
 function words.left_ms(view)
   if not view.permits and not view.left or view.lease_ms >= 0 then
     return view.lease_ms
