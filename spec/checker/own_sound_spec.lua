@@ -125,7 +125,7 @@ describe('a check of clients by steps', function()
   for what, look in pairs({
     ['keys'] = "local list = keys['{l}:jobs'] and keys['{l}:jobs'].value or {}\n"
       .. 'while table.remove(list) do end return true',
-    ['its answer'] = "while call.shape == '{1, job}' and table.remove(call.reply) do end "
+    ['its answer'] = "while call.shape == '{1, job...}' and table.remove(call.reply) do end "
       .. 'return true',
     ['its arguments'] = 'call.args.lease = nil return true',
   }) do
