@@ -171,7 +171,10 @@ describe('latchkey check', function()
 
   it('refuses limits that a model does not have, which would change nothing', function()
     for text, why in pairs({ ['foo=1'] = 'no limit "foo" of fair', ['redisson=1'] = 'of fair',
-      ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N' }) do
+      ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N',
+      ['third=-1'] = 'is a whole number from 2', ['third=0'] = 'is a whole number from 2',
+      ['lease=0.5'] = 'is a whole number from 1', ['levels=nan'] = 'is a whole number from 1',
+      ['edges=1'] = 'is true or false' }) do
       local result = run('fair', '--limit', text)
 
       assert.equal(64, result.code)

@@ -272,6 +272,11 @@ function ready.queue(about, fail)
   check_count(fail, 'queue', about, 'lease_ms', LEAST_MS, MOST_MS)
   check_call(fail, 'queue', 'take', about.take, { 'gives', 'empty' })
   check_call(fail, 'queue', 'done', about.done, { 'ends', 'lost' })
+  for _, job in ipairs(type(about.jobs) == 'table' and about.jobs or { about.jobs }) do
+    if type(about.jobs) ~= 'table' or type(job) ~= 'string' then
+      fail('a queue: "jobs" is a list of texts: { "one", "two" }')
+    end
+  end
   local function work(mine, job)
     mine.job = job
     return { wait = about.works_ms or part_of(about.lease_ms), next = 'finish' }

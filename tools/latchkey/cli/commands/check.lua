@@ -115,8 +115,11 @@ local function refuse_limit(args, options)
   for _, model in ipairs(args.model and { args.model } or checker.families) do
     has = tablex.union(has, require('latchkey.checker.limits').of(checker.model(model)))
   end
-  for name in tablex.sort(options.limits or {}) do
-    if not has[name] then
+  for name, value in tablex.sort(options.limits or {}) do
+    local wrong = has[name] and require('latchkey.checker.limits').wrong(name, value)
+    if wrong then
+      return ('--limit %s=%s: it %s'):format(name, tostring(value), wrong)
+    elseif not has[name] then
       return ('there is no limit "%s"%s; there are %s'):format(name,
         args.model and ' of ' .. args.model or '', table.concat(sorted(has), ', '))
     end
