@@ -102,6 +102,8 @@ end
 -- What is longer ago counts as so long ago.
 local LEAST_PAST_MS = 400
 local LEASE_MS = 199
+-- How far the fault clock-back sets the clock back.
+local BACK_MS = 200
 
 local LOCK = { acquire = true, renew = true, release = true, holders = true, waits = true,
   args = true, limits = true, summary = true }
@@ -213,7 +215,7 @@ local function lock_limits(about)
   local lease = given.lease or LEASE_MS
   local third = given.third or math.ceil(lease / 2)
   return { lease = lease, third = third, drift = 5, recheck = 3 * third, levels = 1,
-    renewals = about.renew and math.huge or 0, back = 200 }
+    renewals = about.renew and math.huge or 0, back = BACK_MS }
 end
 
 ---A lock of one holder: three scripts, or two where nobody renews.
@@ -411,7 +413,8 @@ function words.clients(about)
     keys = about.keys and function()
       return wording.keyspace(about.keys)
     end,
-    limits = { lease = lease, third = limits.third or 100, drift = 5, recheck = 300 },
+    limits = { lease = lease, third = limits.third or 100, drift = 5, recheck = 300,
+      back = BACK_MS },
     bounds = { clients = bounds.clients or 2, rounds = bounds.rounds or 2,
       faults = bounds.faults or 1 },
     runs = runs_of(about),
