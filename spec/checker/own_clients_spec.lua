@@ -188,9 +188,9 @@ describe('clients by steps', function()
     { of_step('', KEYS:format("{ 'one', 'two' }")), "is written { type = 'list'" },
     { of_step('', KEYS:format("{ type = 'lst', value = {} }")), 'types are hash, list, set, str' },
     { of_step('', KEYS:format("{ type = 'list', value = 'one' }")), 'a list is a list of texts' },
-    { of_step('', KEYS:format("{ type = 'list', value = { 1, 2 } }")), 'a list is a list of texts' },
+    { of_step('', KEYS:format("{ type = 'list', value = { 1 } }")), 'a list is a list of texts' },
     { of_step('', KEYS:format("{ type = 'zset', value = { 'one', 1 } }")), 'a list of pairs' },
-    { of_step('', KEYS:format("{ type = 'zset', value = { { 'one', '1' } } }")), 'a list of pairs' },
+    { of_step('', KEYS:format("{ type = 'zset', value = { { 'a', '1' } } }")), 'a list of pairs' },
     { of_step('', KEYS:format("{ type = 'hash', value = { 'one' } }")), 'a flat list of texts' },
     { of_step('', KEYS:format("{ type = 'string', value = 5 }")), 'a string is a text' },
     { of_step('', KEYS:format("{ type = 'string', value = 'x', ttl = 5 }")), 'no word "ttl"' },
@@ -203,8 +203,8 @@ describe('clients by steps', function()
     { of_step('', "reaches = { ['limit/take'] = true }"), 'reaches: "limit/take" has a reply' },
     { of_step('', 'past_ms = {}'), '"past_ms" is a number, not a table' },
     { of_step('', 'summary = 3'), '"summary" is a text' },
-    { "return model.clients { first = 'a', steps = { a = { call = 'a/b', on = { OK = 'done' } } },\n"
-      .. "promises = { 'it' } }", '"promises" has functions' },
+    { "return model.clients { first = 'a',\nsteps = { a = { call = 'a/b', on = { OK = 'done' } } "
+      .. "},\npromises = { 'it' } }", '"promises" has functions' },
     { 'return model.clients()', 'model.clients takes a table' },
     { 'return model.lock()', 'model.lock takes a table' },
     { 'return model.queue(3)', 'model.queue takes a table' },
@@ -213,7 +213,7 @@ describe('clients by steps', function()
       .. 'verbs = {} }', '"bounds" is a table, not a number' },
     { "return model.family { summary = 'x', roles = {}, clients = type, limits = {}, bounds = {},\n"
       .. 'verbs = {}, runs = {} }', '"runs" has no run' },
-    { "return model.lock { acquire = 'acme/acquire' }", '"acquire" is a table, not "acme/acquire"' },
+    { "return model.lock { acquire = 'acme/acquire' }", '"acquire" is a table, not "ac' },
     { "return model.lock { limits = 3 }", '"limits" is a table' },
     { "return model.lock { holders = model.field('lock') }", 'takes the names of a key and of a' },
     { "return model.queue { take = { 'a/b', gives = 'text', empty = 'nil' }, job = 'job',\n"
@@ -260,15 +260,15 @@ describe('clients by steps', function()
 
     local why = checker.unreadable(folder .. '/wrong.lua', folder .. '/scripts')
 
-    assert.truthy(why and why:find('wrong.lua:5: .*"window" of limit/take is 50 to 86400000, and the '
-      .. 'lease is 49'), why)
+    assert.truthy(why and why:find('wrong.lua:5: .*"window" of limit/take is 50 to 86400000, and '
+      .. 'the lease is 49'), why)
   end)
 
   -- What the functions of a step may give, and what is said of it.
   for _, case in ipairs({
     { "args = { most = function() return {} end, window = 200 }", 'argument "most" is one value' },
     { "args = { most = function() return 1.5 end, window = 200 }", 'argument "most" is a whole' },
-    { ON:format("function() return { wait = 0.5, next = 'take' } end"), '"wait" is a whole number' },
+    { ON:format("function() return { wait = 0.5, next = 'take' } end"), '"wait" is a whole' },
     { ON:format("function() return { wait = 5 } end"), 'it has no "next"' },
     { ON:format("function() return 'give' end"), 'there is no step "give"' },
   }) do

@@ -51,7 +51,8 @@ describe('ready-made models', function()
     { 'takes a job without a lease', 'jobs/take',
       "redis.call('ZADD', KEYS[2], now + ARGV[1], job)", '', 'P2' },
     { 'refuses for ever who asks too often', 'limit/take', 'return 0',
-      "redis.call('ZADD', KEYS[1], now, ARGV[3])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 0",
+      "redis.call('ZADD', KEYS[1], now, ARGV[3])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+        .. 'return 0',
       'P2' },
     { 'lets one too few in', 'limit/take', '>= tonumber(ARGV[1])', '>= tonumber(ARGV[1]) - 1',
       'P2' },
@@ -83,7 +84,8 @@ describe('ready-made models', function()
   -- A word that says so, in the place of what stands in the model; what the script does.
   for _, case in ipairs({
     { 'limit', 'window_ms =', 'may_refuse = true, window_ms =', 'return 0',
-      "redis.call('ZADD', KEYS[1], now, ARGV[3])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn 0" },
+      "redis.call('ZADD', KEYS[1], now, ARGV[3])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+        .. 'return 0' },
     { 'jobs', "job = 'job'", "may_refuse = true, job = 'job'", "redis.call('LPOP', KEYS[1])",
       "redis.call('LLEN', KEYS[1]) > 1 and redis.call('LPOP', KEYS[1])" },
   }) do

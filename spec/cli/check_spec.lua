@@ -203,8 +203,8 @@ describe('latchkey check', function()
         local result = own('acme', '--fault', kind)
 
         assert.equal(64, result.code, result.out)
-        assert.truthy(result.err:find(('--fault: "%s" can strike nowhere in the model'):format(kind),
-          1, true), result.err)
+        assert.truthy(result.err:find(('"%s" can strike nowhere in the model'):format(kind), 1,
+          true), result.err)
         assert.is_nil(result.out:find('exhaustive', 1, true))
       end
       assert.equal(64, own('acme', '--fault', 'crash,break').code)

@@ -212,7 +212,8 @@ describe('latchkey adopt', function()
   it('has one line for keys and for arguments that are gone through', function()
     local loops = { "for i = 1, #KEYS do redis.call('set', KEYS[i], 1) end",
       "for _, key in ipairs(KEYS) do redis.call('set', key, 1) end",
-      "for i in pairs(KEYS) do redis.call('set', KEYS[i], 1) end", "redis.call('DEL', unpack(KEYS))" }
+      "for i in pairs(KEYS) do redis.call('set', KEYS[i], 1) end",
+      "redis.call('DEL', unpack(KEYS))" }
     for _, loop in ipairs(loops) do
       local h = adopted("if redis.call('get', KEYS[1]) then return 0 end\n" .. loop .. ' return 1')
 
@@ -231,7 +232,8 @@ describe('latchkey adopt', function()
   end)
 
   it('writes of keys that are gone through what lint finds right', function()
-    local source = "for i = 1, #KEYS do\n  redis.call('set', KEYS[i], ARGV[1], 'PX', ARGV[2])\nend\n"
+    local source = 'for i = 1, #KEYS do\n'
+      .. "  redis.call('set', KEYS[i], ARGV[1], 'PX', ARGV[2])\nend\n"
       .. 'return 1\n'
     utils.writefile(folder .. '/shop/take.lua', source)
     command.run('adopt', folder .. '/shop/take.lua')

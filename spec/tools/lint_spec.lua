@@ -86,7 +86,8 @@ describe('lint', function()
     { 'local function tell(who) redis.log(redis.LOG_NOTICE, who) end tell(ARGV[1])', 'owner' },
     { "local name = string.lower(ARGV[1])\nif redis.call('get', KEYS[1]) ~= name then return 0 end",
       '' },
-    { "local name = 'by ' .. ARGV[1]\nif redis.call('get', KEYS[1]) ~= name then return 0 end", '' },
+    { "local name = 'by ' .. ARGV[1]\nif redis.call('get', KEYS[1]) ~= name then return 0 end",
+      '' },
     { "if redis.call('get', KEYS[1]) ~= tostring(ARGV[1]) then return 0 end", '' },
     { "local function has(who) return redis.call('get', KEYS[1]) == who end\n"
       .. 'if not has(ARGV[1]) then return 0 end', '' },

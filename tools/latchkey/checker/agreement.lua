@@ -131,7 +131,8 @@ local function wrong_value(argument, said)
   elseif value == nil or type(value) == 'function' and not said.fixed then
     return nil
   end
-  local wrong = type(value) == 'function' and 'is a text or a number: clients of a lock compute none'
+  local wrong = type(value) == 'function'
+    and 'is a text or a number: clients of a lock compute none'
     or (argument.many and wrong_list or wrong_one)(argument, value)
   return wrong and ('the argument "%s" of %s %s'):format(argument.name, said.script, wrong),
     argument.name

@@ -37,8 +37,8 @@ local function portable(verdict)
   return verdict
 end
 
--- Faults that may strike in a run by its options, and did in none of its states. What a run left out
--- because it found something, or for want of memory, is not known.
+-- Faults that may strike in a run by its options, and did in none of its states. What a run left
+-- out because it found something, or for want of memory, is not known.
 local function idle_kinds(verdict, model, options)
   local idle = {}
   local is_known = verdict.complete and #verdict.findings == 0 and verdict.bounds.faults > 0
@@ -72,8 +72,9 @@ end
 ---@param models string[]
 ---@param options checker.options that hold for all runs, and workers
 ---@param runs? table[] instead of those of the models
----@return table outcome { runs = verdicts, models = { name -> { missing, reached, unmet, idle } } },
----  `idle` of a run or a model are the faults that might have struck there, and never could
+---@return table outcome { runs = verdicts,
+---  models = { name -> { missing, reached, unmet, idle } } }; `idle` of a run or a model are
+---  the faults that might have struck there, and never could
 function matrix.run(models, options, runs)
   local jobs, shared = {}, merged(options, {})
   shared.workers = nil

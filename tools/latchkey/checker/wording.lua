@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What may stand behind the words of a model file. A word that is passed over, or a value that means
--- nothing, would leave out what the check seems to be about.
+-- What may stand behind the words of a model file. A word that is passed over, or a value that
+-- means nothing, would leave out what the check seems to be about.
 local parts = require('latchkey.checker.parts')
 local ranges = require('latchkey.checker.ranges')
 local sorted = require('latchkey.sorted')
 
 local wording = { DONE = 'done' }
 
-local KINDS = { table = 'a table', string = 'a text', number = 'a number', boolean = 'true or false',
-  ['function'] = 'a function' }
+local KINDS = { table = 'a table', string = 'a text', number = 'a number',
+  boolean = 'true or false', ['function'] = 'a function' }
 
 local function set_of(text)
   local set = {}

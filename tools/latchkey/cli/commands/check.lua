@@ -430,8 +430,8 @@ local function without_effect(options, outcome)
   end
   for _, kind in ipairs(options.kinds or {}) do
     if idle[kind] == count then
-      return ('--fault: "%s" can strike nowhere in %s within these bounds; leave it out'):format(kind,
-        count == 1 and 'the model' or 'these models')
+      return ('--fault: "%s" can strike nowhere in %s within these bounds; leave it out'):format(
+        kind, count == 1 and 'the model' or 'these models')
     end
   end
 end
