@@ -121,7 +121,7 @@ local function refusals_promise(about)
   return function(call, notes)
     local takes = means(call, about.take, 'takes')
     if takes then
-      notes.at = recent(notes.at, call.now, about.window_ms + 1)
+      notes.at = { unpack(recent(notes.at, call.now, about.window_ms + 1), 1, about.most) }
     end
     local there = #recent(notes.at, call.now, about.window_ms + 1) - 1
     return takes or there >= about.most, ('%d of %d are taken'):format(there, about.most)
