@@ -124,7 +124,8 @@ describe('lint', function()
   end
 
   it('knows a key behind the last that has a line of its own', function()
-    local code = "local one = ARGV[1] == KEYS[1]\nredis.call('del', KEYS[1], KEYS[2])\nreturn 1\n"
+    local code = 'local one = ARGV[1] == KEYS[1]\n'
+      .. "redis.call('del', KEYS[1], KEYS[2], KEYS[3])\nreturn 1\n"
 
     local one = their_findings('named/release', code)
     local many = their_findings('named/release', code, { '  - lock  string  w  acme:lock:{name}',
