@@ -163,6 +163,144 @@ describe('clients by steps', function()
     end)
   end
 
+  -- Clients of the limiter of the page, with another step and further words.
+  local function of_step(step, more)
+    return ([[return model.clients { first = 'take', steps = { take = { call = 'limit/take',
+      args = { most = 2, window = 200 }, on = { [1] = 'done', [0] = 'done' }, %s } },
+      promises = { it = function() return true end }, %s }]]):format(step, more or '')
+  end
+
+  local ON = 'on = { [1] = %s, [0] = "done" }'
+  local KEYS = "keys = { ['{l}:jobs'] = %s }"
+
+  for _, case in ipairs({
+    { of_step("unanswerd = 'take'"), 'the step "take" has no word "unanswerd"' },
+    { of_step('arg = {}'), 'the step "take" has no word "arg"; there are args, call, on, unans' },
+    { of_step("unanswered = 'give'"), 'the step "take": there is no step "give"' },
+    { of_step(ON:format("{ waits = 100, next = 'take' }")), 'has no word "waits"' },
+    { of_step(ON:format('{ wait = 100 }')), 'it has no "next"' },
+    { of_step(ON:format("{ wait = -5, next = 'take' }")), '"wait" is a whole number' },
+    { of_step(ON:format("{ wait = 0.5, next = 'take' }")), '"wait" is a whole number' },
+    { of_step(ON:format("{ wait = '100', next = 'take' }")), '"wait" is a whole number' },
+    { of_step(ON:format('7')), 'but by its name, which is a text' },
+    { of_step("args = tostring('most')"), '"args" is a table, not "most"' },
+    { of_step('', "keys = 'x'"), '"keys" is a table, not "x"' },
+    { of_step('', KEYS:format("{ 'one', 'two' }")), "is written { type = 'list'" },
+    { of_step('', KEYS:format("{ type = 'lst', value = {} }")), 'types are hash, list, set, str' },
+    { of_step('', KEYS:format("{ type = 'list', value = 'one' }")), 'a list is a list of texts' },
+    { of_step('', KEYS:format("{ type = 'list', value = { 1 } }")), 'a list is a list of texts' },
+    { of_step('', KEYS:format("{ type = 'zset', value = { 'one', 1 } }")), 'a list of pairs' },
+    { of_step('', KEYS:format("{ type = 'zset', value = { { 'a', '1' } } }")), 'a list of pairs' },
+    { of_step('', KEYS:format("{ type = 'hash', value = { 'one' } }")), 'a flat list of texts' },
+    { of_step('', KEYS:format("{ type = 'string', value = 5 }")), 'a string is a text' },
+    { of_step('', KEYS:format("{ type = 'string', value = 'x', ttl = 5 }")), 'no word "ttl"' },
+    { of_step('', 'runs = {}'), '"runs" has no run' },
+    { of_step('', 'runs = 3'), '"runs" is a table, not a number' },
+    { of_step('', 'runs = { 3 }'), 'each of "runs" is a table' },
+    { of_step('', 'bounds = 3'), '"bounds" is a table' },
+    { of_step('', "faults = 'crash'"), '"faults" is a table, not "crash"' },
+    { of_step('', "reaches = 'x'"), '"reaches" is a table' },
+    { of_step('', "reaches = { ['limit/take'] = true }"), 'reaches: "limit/take" has a reply' },
+    { of_step('', 'past_ms = {}'), '"past_ms" is a number, not a table' },
+    { of_step('', 'summary = 3'), '"summary" is a text' },
+    { "return model.clients { first = 'a',\nsteps = { a = { call = 'a/b', on = { OK = 'done' } } "
+      .. "},\npromises = { 'it' } }", '"promises" has functions' },
+    { 'return model.clients()', 'model.clients takes a table' },
+    { 'return model.lock()', 'model.lock takes a table' },
+    { 'return model.queue(3)', 'model.queue takes a table' },
+    { 'return model.family()', 'model.family takes a table' },
+    { "return model.family { summary = 'x', roles = {}, clients = type, limits = {}, bounds = 3,\n"
+      .. 'verbs = {} }', '"bounds" is a table, not a number' },
+    { "return model.family { summary = 'x', roles = {}, clients = type, limits = {}, bounds = {},\n"
+      .. 'verbs = {}, runs = {} }', '"runs" has no run' },
+    { "return model.lock { acquire = 'acme/acquire' }", '"acquire" is a table, not "ac' },
+    { "return model.lock { limits = 3 }", '"limits" is a table' },
+    { "return model.lock { holders = model.field('lock') }", 'takes the names of a key and of a' },
+    { "return model.queue { take = { 'a/b', gives = 'text', empty = 'nil' }, job = 'job',\n"
+      .. "done = { 'a/c', ends = 1, lost = 0 }, jobs = { 1, 2 }, waiting = 'w', taken = 't',\n"
+      .. 'lease_ms = 99 }', '"jobs" is a list of texts' },
+  }) do
+    local text, wanted = unpack(case)
+    it('are refused, and told: ' .. wanted, function()
+      utils.writefile(folder .. '/wrong.lua', text)
+
+      local model, why = words.load(folder .. '/wrong.lua')
+
+      assert.is_nil(model)
+      assert.truthy(why:find('/wrong.lua: ', 1, true), why)
+      assert.truthy(why:find(wanted, 1, true), why)
+    end)
+  end
+
+  -- Values of arguments that are compared with the contract: most is 1..1000, window 50..86400000.
+  for values, wanted in pairs({
+    ['most = 1001, window = 200'] = '"most" of limit/take is 1 to 1000',
+    ['most = 2, window = 1 / 3'] = '"window" of limit/take is 50 to 86400000',
+    ['most = 2, window = {}'] = '"window" of limit/take is one text or number, no table',
+    ['most = "two", window = 200'] = '"most" of limit/take is 1 to 1000',
+    ['most = 2, window = 200, id = ""'] = '"id" of limit/take has 1 to 256 bytes',
+  }) do
+    it('are told of a value that no contract allows: ' .. values, function()
+      utils.writefile(folder .. '/wrong.lua', ('return model.clients { first = "take",\n'
+        .. 'steps = { take = { call = "limit/take",\nargs = { %s },\n'
+        .. 'on = { [1] = "done", [0] = "done" } } },\npromises = { it = type } }'):format(values))
+
+      local why = checker.unreadable(folder .. '/wrong.lua', folder .. '/scripts')
+
+      assert.truthy(why and why:find('wrong.lua:3: the step "take": the argument ' .. wanted, 1,
+        true), why)
+    end)
+  end
+
+  it('are told of a lease that the contract does not allow', function()
+    utils.writefile(folder .. '/wrong.lua', 'return model.clients { first = "take",\n'
+      .. 'steps = { take = { call = "limit/take",\nargs = { most = 2 },\n'
+      .. 'on = { [1] = "done", [0] = "done" } } },\nlimits = { lease = 49 },\n'
+      .. 'promises = { it = type } }')
+
+    local why = checker.unreadable(folder .. '/wrong.lua', folder .. '/scripts')
+
+    assert.truthy(why and why:find('wrong.lua:5: .*"window" of limit/take is 50 to 86400000, and '
+      .. 'the lease is 49'), why)
+  end)
+
+  -- What the functions of a step may give, and what is said of it.
+  for _, case in ipairs({
+    { "args = { most = function() return {} end, window = 200 }", 'argument "most" is one value' },
+    { "args = { most = function() return 1.5 end, window = 200 }", 'argument "most" is a whole' },
+    { ON:format("function() return { wait = 0.5, next = 'take' } end"), '"wait" is a whole' },
+    { ON:format("function() return { wait = 5 } end"), 'it has no "next"' },
+    { ON:format("function() return 'give' end"), 'there is no step "give"' },
+  }) do
+    it('are told of what their functions give: ' .. case[2], function()
+      utils.writefile(folder .. '/model.lua', of_step(case[1]))
+
+      local good, why = pcall(check, 'model')
+
+      assert.is_false(good)
+      assert.truthy(why:find('the step "take": ', 1, true) and why:find(case[2], 1, true), why)
+    end)
+  end
+
+  it('wait also where nothing follows', function()
+    local function states(target)
+      utils.writefile(folder .. '/model.lua', of_step(ON:format(target)))
+      return check('model').states
+    end
+
+    assert.is_true(states("{ wait = 100, next = 'done' }") > states("'done'"))
+  end)
+
+  it('find sorted sets and sets as a server has them', function()
+    utils.writefile(folder .. '/model.lua', of_step('', [[keys = {
+      ['x'] = { type = 'zset', value = { { 'b', 2 }, { 'c', 1 }, { 'a', 2 } } },
+      ['y'] = { type = 'set', value = { 'b', 'a' } } }]]))
+    local model = assert(words.load(folder .. '/model.lua'))
+
+    assert.same({ x = { type = 'zset', value = { { 'c', 1 }, { 'a', 2 }, { 'b', 2 } } },
+      y = { type = 'set', value = { 'a', 'b' } } }, model.keys())
+  end)
+
   it('are told of a step that there is none', function()
     utils.writefile(folder .. '/wrong.lua', [[return model.clients { first = 'take',
       steps = { take = { call = 'limit/take', args = { most = 2, window = 200 },

@@ -187,6 +187,14 @@ describe('a lock of somebody\'s own', function()
       .. 'the replies of its contract are OK, nil' },
     { 'lost = 0 },\n  rel', 'lost = 2 },\n  rel',
       'acme.lua:3: renew: acme/renew has no reply "2"' },
+    { "waits = 'message'", "args = { tokn = 'x' }", 'acme.lua:6: args: no script of the lock has '
+      .. 'an argument "tokn"' },
+    { "waits = 'message'", 'args = { ttl = 49 }', 'acme.lua:6: acquire: the argument "ttl" of '
+      .. 'acme/acquire is 50 to 86400000' },
+    { "waits = 'message'", 'args = { ttl = type }', 'the argument "ttl" of acme/acquire is a text '
+      .. 'or a number: clients of a lock compute none' },
+    { "waits = 'message'", 'limits = { lease = 49 }', 'acme.lua:6: acquire: the argument "ttl" of '
+      .. 'acme/acquire is 50 to 86400000, and the lease is 49' },
   }) do
     local old, new, message = unpack(case)
     it('is told where its model and its contracts differ: ' .. new:match('^[^\n]*'), function()
@@ -196,6 +204,29 @@ describe('a lock of somebody\'s own', function()
       utils.writefile(file, text:sub(1, first - 1) .. new .. text:sub(last + 1))
 
       local why = checker.unreadable(assert(words.load(file)), folder .. '/scripts')
+
+      assert.truthy(why and why:find(message, 1, true), why)
+    end)
+  end
+
+  -- The script, what stands in its contract and what in its place, what is said.
+  for _, case in ipairs({
+    { 'acquire', 'acme:{name}:lock', 'acme:{name}:lock+token', 'acme.lua:5: holders: the key '
+      .. '"lock" of acme/acquire depends on the argument "token"' },
+    { 'acquire', 'acme:{name}:lock', '{slot}', 'acme.lua:5: holders: the key "lock" of '
+      .. 'acme/acquire depends on the caller' },
+    { 'release', 'acme:{name}:lock', '{slot}', 'acme.lua:4: release: the key "lock" of '
+      .. 'acme/release is chosen by the caller, {slot}' },
+    { 'release', 'acme:{name}:free', 'acme:{name}:free+token', 'acme.lua:4: release: the channel '
+      .. '"bell" of acme/release depends on the argument "token"' },
+  }) do
+    local name, old, new, message = unpack(case)
+    it(('is told that no client can form the %s of %s'):format(new, name), function()
+      local source = utils.readfile(('%s/scripts/acme/%s.lua'):format(folder, name))
+      own_lock.write(folder, name, source, { [old] = new })
+
+      local model = assert(words.load(folder .. '/acme.lua'))
+      local why = checker.unreadable(model, folder .. '/scripts')
 
       assert.truthy(why and why:find(message, 1, true), why)
     end)

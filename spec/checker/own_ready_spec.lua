@@ -50,6 +50,15 @@ describe('ready-made models', function()
     { 'takes a job whose lease goes on', 'jobs/take', "'-inf', now)", "'-inf', now + 50)", 'P1' },
     { 'takes a job without a lease', 'jobs/take',
       "redis.call('ZADD', KEYS[2], now + ARGV[1], job)", '', 'P2' },
+    { 'refuses for ever who asks too often', 'limit/take', 'return 0',
+      "redis.call('ZADD', KEYS[1], now, ARGV[3])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+        .. 'return 0',
+      'P2' },
+    { 'lets one too few in', 'limit/take', '>= tonumber(ARGV[1])', '>= tonumber(ARGV[1]) - 1',
+      'P2' },
+    { 'ends no job', 'jobs/done', "redis.call('ZREM', KEYS[1], ARGV[1])", '1', 'P3' },
+    { 'never gives the last job', 'jobs/take', "redis.call('LPOP', KEYS[1])",
+      "redis.call('LLEN', KEYS[1]) > 1 and redis.call('LPOP', KEYS[1])", 'P4' },
     { 'gives one permit too many', 'pool/take', '>= tonumber', '> tonumber', 'P1' },
     { 'ends the holds of others', 'pool/give', "'ZREM', KEYS[1], ARGV[1]", "'DEL', KEYS[1]",
       'P2' },
@@ -69,6 +78,33 @@ describe('ready-made models', function()
       local finding = check(name:match('^%l+')).findings[1]
 
       assert.equal(property, finding and finding.property, finding and finding.message)
+    end)
+  end
+
+  -- A word that says so, in the place of what stands in the model; what the script does.
+  for _, case in ipairs({
+    { 'limit', 'window_ms =', 'may_refuse = true, window_ms =', 'return 0',
+      "redis.call('ZADD', KEYS[1], now, ARGV[3])\nredis.call('PEXPIRE', KEYS[1], ARGV[2])\n"
+        .. 'return 0' },
+    { 'jobs', "job = 'job'", "may_refuse = true, job = 'job'", "redis.call('LPOP', KEYS[1])",
+      "redis.call('LLEN', KEYS[1]) > 1 and redis.call('LPOP', KEYS[1])" },
+  }) do
+    local model, word, words_then, old, new = unpack(case)
+    it('let a script refuse more than it must where that is meant: ' .. model, function()
+      local name = model .. '/take'
+      local source = utils.readfile(('%s/scripts/%s.lua'):format(folder, name))
+      local first, last = assert(source:find(old, 1, true))
+      own_lock.write(folder, name, source:sub(1, first - 1) .. new .. source:sub(last + 1),
+        { ['at most '] = 'at most 1' })
+      local file = ('%s/%s.lua'):format(folder, model)
+      local text = utils.readfile(file)
+      first, last = assert(text:find(word, 1, true))
+      utils.writefile(file, text:sub(1, first - 1) .. words_then .. text:sub(last + 1))
+
+      local verdict = check(model)
+
+      assert.same({}, verdict.findings)
+      assert.is_true(verdict.complete)
     end)
   end
 

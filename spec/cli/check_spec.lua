@@ -183,12 +183,71 @@ describe('latchkey check', function()
 
   it('refuses limits that a model does not have, which would change nothing', function()
     for text, why in pairs({ ['foo=1'] = 'no limit "foo" of fair', ['redisson=1'] = 'of fair',
-      ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N' }) do
+      ['levels=many'] = 'not NAME=N', ['levels'] = 'not NAME=N',
+      ['third=-1'] = 'is a whole number from 2', ['third=0'] = 'is a whole number from 2',
+      ['lease=0.5'] = 'is a whole number from 1', ['levels=nan'] = 'is a whole number from 1',
+      ['edges=1'] = 'is true or false' }) do
       local result = run('fair', '--limit', text)
 
       assert.equal(64, result.code)
       assert.is_truthy(result.err:find(why, 1, true), result.err)
     end
+  end)
+
+  describe('with faults', function()
+    local folder
+
+    before_each(function()
+      folder = own_lock.folder()
+    end)
+
+    after_each(function()
+      dir.rmtree(folder)
+    end)
+
+    local function own(model, ...)
+      return run('--model', ('%s/%s.lua'):format(folder, model), '--dir', folder .. '/scripts',
+        '--rounds', '1', '--no-spec', ...)
+    end
+
+    it('refuses those that can strike nowhere, and claims nothing', function()
+      for _, kind in ipairs({ 'break', 'replicas' }) do
+        local result = own('acme', '--fault', kind)
+
+        assert.equal(64, result.code, result.out)
+        assert.truthy(result.err:find(('"%s" can strike nowhere in the model'):format(kind), 1,
+          true), result.err)
+        assert.is_nil(result.out:find('exhaustive', 1, true))
+      end
+      assert.equal(64, own('acme', '--fault', 'crash,break').code)
+      assert.equal(0, own('acme', '--fault', 'crash').code)
+      assert.equal(0, own('acme', '--fault', 'drop').code)
+      assert.equal(64, run('mutex', '--fault', 'replicas', '--clients', '2').code)
+    end)
+
+    it('names only those that can strike', function()
+      local result = own('acme', '--workers', '2')
+
+      assert.equal(0, result.code, result.err)
+      for _, kind in ipairs({ 'break', 'replicas' }) do
+        assert.is_nil(result.out:find(' of [%l,]*' .. kind), result.out)
+      end
+      assert.truthy(result.out:find('acme.lua +faults that can strike nowhere: break, '
+        .. 'replicas\n'), result.out)
+    end)
+
+    it('sets the clock back for clients by steps, who get no messages', function()
+      local steps = own_lock.folder('docs/howto/audit-limiter-and-queue.md')
+      local function at(kind)
+        return run('--model', steps .. '/limit.lua', '--dir', steps .. '/scripts', '--rounds', '1',
+          '--no-spec', '--fault', kind)
+      end
+      local back, drop = at('clock-back'), at('drop')
+      dir.rmtree(steps)
+
+      assert.is_true(back.code < 2, back.err)
+      assert.equal(64, drop.code)
+    end)
   end)
 
   it('claims nothing of a trace without steps', function()

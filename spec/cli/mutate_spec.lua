@@ -154,6 +154,82 @@ describe('latchkey mutate', function()
       assert.matches('/acme.lua fails as it is: G', result.err, 1, true)
     end)
 
+    -- Clients of the limiter of the page, as a ready-made model, or with a promise of their own.
+    local function limiter(promise)
+      dir.rmtree(folder)
+      folder = own_lock.folder('docs/howto/audit-limiter-and-queue.md')
+      utils.writefile(folder .. '/ready.lua', [[return model.limiter {
+        take = { 'limit/take', takes = 1, refuses = 0, args = { most = 2, window = 200 } },
+        most = 2, window_ms = 200, may_refuse = true,
+        bounds = { clients = 3, rounds = 1, faults = 0 } }]])
+      utils.writefile(folder .. '/steps.lua', ([[return model.clients { first = 'take',
+        steps = { take = { call = 'limit/take', args = { most = 1, window = 200 },
+          on = { [1] = 'done', [0] = 'done' } } }, bounds = { clients = 1, rounds = 1, faults = 0 },
+        promises = { ['it has an end'] = function(call, notes, keys) %s end } }]]):format(
+        promise or 'return true'))
+    end
+
+    it('counts as caught what a check fails for, though it finds nothing', function()
+      limiter()
+
+      local result = own('limit/take', '--model', folder .. '/ready.lua', '--kind', 'always')
+
+      assert.equal(0, result.code, result.out .. result.err)
+      assert.matches('mutants: 1, killed: 1,', result.out, 1, true)
+    end)
+
+    it('catches nothing by a model that is never answered without any change', function()
+      limiter()
+      local text = utils.readfile(folder .. '/steps.lua'):gsub('most = 1,', 'most = 1000,')
+        :gsub("first = 'take',", "first = 'take', reaches = { ['limit/take'] = 0 },")
+      utils.writefile(folder .. '/steps.lua', text)
+
+      local result = own('limit/take', '--model', folder .. '/steps.lua')
+
+      assert.equal(1, result.code)
+      assert.matches('/steps.lua fails as it is: limit/take never answers 0', result.err, 1, true)
+    end)
+
+    it('counts as caught what makes a promise fail with an error, and goes on', function()
+      limiter("return keys[next(keys)].expires_at > call.now")
+
+      local result = own('limit/take', '--model', folder .. '/steps.lua', '--kind', 'dropped-call',
+        '--json')
+      local document = program.decode(result.out)
+
+      assert.equal(3, document.mutants, result.out)
+      assert.is_true(document.killed >= 2)
+      assert.equal(document.mutants, document.killed + document.alive)
+    end)
+
+    it('says where the model fails with an error without any change', function()
+      limiter("return keys.none.expires_at")
+
+      local result = own('limit/take', '--model', folder .. '/steps.lua')
+
+      assert.equal(1, result.code, result.err)
+      assert.matches('steps.lua fails as it is: the promise "it has an end": ', result.err, 1, true)
+    end)
+
+    it('refuses specs that are none, and a list that it cannot read', function()
+      local list = folder .. '/equivalent.tsv'
+      utils.writefile(list, '# mutant\n\nacme/release:text:1060323c x nobody\n')
+      dir.makepath(folder .. '/empty')
+      for option, why in pairs({
+        ['--spec ' .. folder .. '/empty'] = 'empty has no specs: files whose names end in',
+        ['--equivalent ' .. folder .. '/empty'] = 'empty is a folder; name a file in it',
+        ['--equivalent ' .. list] = 'equivalent.tsv:3: a row is a mutant, what it changes and why',
+      }) do
+        local name, value = option:match('(%S+) (%S+)')
+
+        local result = own('--model', folder .. '/acme.lua', '--sample', '1', name, value)
+
+        assert.equal(64, result.code, result.err)
+        assert.truthy(result.err:find(why, 1, true), result.err)
+        assert.equal('', result.out)
+      end
+    end)
+
     it('refuses what it cannot do', function()
       for _, options in ipairs({ {}, { '--spec', folder .. '/none' },
         { '--spec', folder .. '/specs', '--equivalent', folder .. '/none' },

@@ -209,6 +209,43 @@ describe('latchkey adopt', function()
     assert.equal(4, h.cost.base)
   end)
 
+  it('has one line for keys and for arguments that are gone through', function()
+    local loops = { "for i = 1, #KEYS do redis.call('set', KEYS[i], 1) end",
+      "for _, key in ipairs(KEYS) do redis.call('set', key, 1) end",
+      "for i in pairs(KEYS) do redis.call('set', KEYS[i], 1) end",
+      "redis.call('DEL', unpack(KEYS))" }
+    for _, loop in ipairs(loops) do
+      local h = adopted("if redis.call('get', KEYS[1]) then return 0 end\n" .. loop .. ' return 1')
+
+      assert.equal(1, #h.keys, loop)
+      assert.same({ 'key', 'string', 'rw', 1 },
+        { h.keys[1].name, h.keys[1].type, h.keys[1].access, h.keys[1].many.min })
+      assert.equal('key', h.cost.of)
+    end
+    local all = adopted("return redis.call('sadd', KEYS[1], unpack(ARGV))")
+    local count = adopted("if #KEYS ~= 1 or #ARGV ~= 1 then return 0 end\n"
+      .. "return redis.call('sadd', KEYS[1], ARGV[1])")
+
+    assert.same({ 'arg', 1 }, { all.argv[1].name, all.argv[1].many.min })
+    assert.is_nil(all.keys[1].many or all.cost.of)
+    assert.is_nil(count.keys[1].many or count.argv[1].many)
+  end)
+
+  it('writes of keys that are gone through what lint finds right', function()
+    local source = 'for i = 1, #KEYS do\n'
+      .. "  redis.call('set', KEYS[i], ARGV[1], 'PX', ARGV[2])\nend\n"
+      .. 'return 1\n'
+    utils.writefile(folder .. '/shop/take.lua', source)
+    command.run('adopt', folder .. '/shop/take.lua')
+    local contract = utils.readfile(folder .. '/shop/take.contract')
+    utils.writefile(folder .. '/shop/take.contract', (contract:gsub('no %? [^\n]*', 'no')
+      :gsub(' %? ', ' the ')))
+
+    local code, out = command.run('lint', folder)
+
+    assert.equal(0, code, out)
+  end)
+
   it('reads arguments off what is done with them', function()
     local h = adopted("local limit = tonumber(ARGV[3])\n"
       .. "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) "

@@ -62,6 +62,79 @@ describe('lint', function()
     assert.same({ 'owner' }, rules_of(findings))
   end)
 
+  -- A script of somebody else's, with the contract of one of the fixtures.
+  local function their_findings(fixture, source, change)
+    local folder = temporary_folder()
+    local family = fixture:match('^%l+')
+    dir.makepath(folder .. '/' .. family)
+    local contract = utils.readfile(FIXTURES .. fixture .. '.contract')
+    contract = change and replace_once(contract, unpack(change)) or contract
+    utils.writefile(('%s/%s.lua'):format(folder, fixture), source)
+    utils.writefile(('%s/%s.contract'):format(folder, fixture), (contract:gsub('sha1: +%x+',
+      'sha1:     ' .. digest.sha1(source))))
+    local findings = lint.run({ folder })
+    dir.rmtree(folder)
+    return findings
+  end
+
+  -- What a release does with its owner, and whether that says whose lock it is.
+  for _, case in ipairs({
+    { "redis.log(redis.LOG_NOTICE, 'released by ' .. ARGV[1])", 'owner' },
+    { 'assert(ARGV[1])', 'owner' },
+    { "local len = string.len\nif len(ARGV[1]) == 0 then return 0 end", 'owner' },
+    { "if type(ARGV[1]) == 'string' and #tostring(ARGV[1]) > 1e3 then return 0 end", 'owner' },
+    { 'local function tell(who) redis.log(redis.LOG_NOTICE, who) end tell(ARGV[1])', 'owner' },
+    { "local name = string.lower(ARGV[1])\nif redis.call('get', KEYS[1]) ~= name then return 0 end",
+      '' },
+    { "local name = 'by ' .. ARGV[1]\nif redis.call('get', KEYS[1]) ~= name then return 0 end",
+      '' },
+    { "if redis.call('get', KEYS[1]) ~= tostring(ARGV[1]) then return 0 end", '' },
+    { "local function has(who) return redis.call('get', KEYS[1]) == who end\n"
+      .. 'if not has(ARGV[1]) then return 0 end', '' },
+    { "local owners = {}\nowners[redis.call('get', KEYS[1]) or ''] = true\n"
+      .. 'if not owners[ARGV[1]] then return 0 end', '' },
+    { "if not string.find(redis.call('get', KEYS[1]) or '', ARGV[1], 1, true) then return 0 end",
+      '' },
+    { "redis.call('set', KEYS[1], cjson.encode({ ARGV[1] }))", '' },
+    { "local args = ARGV\nif redis.call('get', KEYS[1]) ~= args[1] then return 0 end", '' },
+    { "redis.call('set', KEYS[1], unpack(ARGV))", '' },
+  }) do
+    local code, rules = unpack(case)
+    it(('has "%s" for the rule owner with %s'):format(rules, shown(code)), function()
+      local findings = their_findings('named/release',
+        code .. "\nredis.call('del', KEYS[1])\nreturn 1\n")
+      local about = {}
+      for _, finding in ipairs(findings) do
+        about[#about + 1] = finding.rule == 'owner' and finding.rule or nil
+      end
+
+      assert.equal(rules, table.concat(about, ' '))
+    end)
+  end
+
+  for _, loop in ipairs({ 'for i = 1, #KEYS do local key = KEYS[i]', 'for i = 1, #KEYS do',
+    'for i, key in pairs(KEYS) do', 'for i in pairs(KEYS) do' }) do
+    it('knows the keys in ' .. loop, function()
+      local key = loop:find('key ', 1, true) and 'key' or 'KEYS[i]'
+
+      assert.same({}, their_findings('theirs/obtain', ("if redis.call('exists', KEYS[1], KEYS[2]) "
+        .. "== 2 then return 0 end\n%s\nredis.call('msetnx', %s, ARGV[1])\n"
+        .. "redis.call('pexpire', %s, ARGV[2])\nend\nreturn 1\n"):format(loop, key, key)))
+    end)
+  end
+
+  it('knows a key behind the last that has a line of its own', function()
+    local code = 'local one = ARGV[1] == KEYS[1]\n'
+      .. "redis.call('del', KEYS[1], KEYS[2], KEYS[3])\nreturn 1\n"
+
+    local one = their_findings('named/release', code)
+    local many = their_findings('named/release', code, { '  - lock  string  w  acme:lock:{name}',
+      '  - lock  string  w  {{name}}  it\n  - rest*  any  w  {{name}}:2  1..9' })
+
+    assert.truthy(table.concat(rules_of(one), ' '):find('keys', 1, true))
+    assert.same({}, many)
+  end)
+
   it('reads redis.call under another name, loops over KEYS, and what servers have', function()
     assert.same({}, (lint.run({ FIXTURES .. 'theirs' })))
   end)

@@ -1,9 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
+local path = require('pl.path')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
+local mutate = require('latchkey.mutate')
 local mutants = require('latchkey.mutate.mutants')
 local mutations = require('latchkey.mutate.mutations')
+local own_lock = require('support.own_lock')
+local processes = require('latchkey.processes')
 
 local BUY = 'spec/tools/fixtures/lint/good/buy.lua'
 
@@ -174,6 +179,34 @@ describe('the mutants of a script', function()
         assert.is_true(mutants.source_of(variant) ~= users[i].source)
       end
     end
+  end)
+end)
+
+describe('mutants that nobody has the time or the memory to try', function()
+  -- In processes of their own: what is read for mutants is remembered.
+  local function fates(checker_s)
+    local folder = own_lock.folder()
+    local results = processes.map({ 1, 2 }, 2, function()
+      local subject = { root = path.abspath('.'), scripts = folder .. '/scripts', is_own = false,
+        specs = {}, models = { folder .. '/acme.lua' } }
+      local list = mutate.list(subject, { ['acme/release'] = true })
+      local told = 0
+      assert(mutate.run({ list[1], list[2] }, { subject = subject, workers = 2, checker = true,
+        checker_s = checker_s, tell = function()
+          told = told + 1
+        end }))
+      return { list[1].fate, list[1].unknown, told }
+    end)
+    dir.rmtree(folder)
+    return results[1]
+  end
+
+  it('are neither caught nor alive', function()
+    assert.same({ 'unknown', 'checker: it took longer than 0 s', 0 }, fates(0))
+  end)
+
+  it('are caught where there is time', function()
+    assert.equal('killed', fates()[1])
   end)
 end)
 

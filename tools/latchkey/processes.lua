@@ -10,7 +10,8 @@ local wait = require('posix.sys.wait')
 
 local processes = {}
 
-local function now_s()
+---@return number seconds of a clock that nobody sets
+function processes.now_s()
   local now = time.clock_gettime(time.CLOCK_MONOTONIC)
   return now.tv_sec + now.tv_nsec / 1e9
 end
@@ -36,7 +37,7 @@ local function start(run, item)
     become_child(write_end, run, item)
   end
   unistd.close(write_end)
-  return { pid = pid, fd = read_end, item = item, started_s = now_s(), parts = {} }
+  return { pid = pid, fd = read_end, item = item, started_s = processes.now_s(), parts = {} }
 end
 
 -- Has it said all? Its output ends when it does.
@@ -58,7 +59,7 @@ local function finish(child, done, timed_out)
   local text = table.concat(child.parts)
   local mark, result = text:sub(1, 1), text:sub(2)
   if timed_out then
-    done(child.item, 'it did not end')
+    done(child.item, 'it did not end', nil, true)
   elseif mark == '=' then
     done(child.item, result)
   else
@@ -77,7 +78,7 @@ local function attend(children, limit_s, done)
     local child = children[i]
     local ready = fds[child.fd].revents
     local said_all = ready and (ready.IN or ready.HUP) and read_some(child)
-    local late = now_s() - child.started_s > limit_s
+    local late = processes.now_s() - child.started_s > limit_s
     if said_all or late then
       table.remove(children, i)
       finish(child, done, not said_all)
@@ -88,8 +89,9 @@ end
 ---@param items any[]
 ---@param options { workers: integer, limit_s: number }
 ---@param run fun(item: any): string|nil in a process of its own
----@param done fun(item: any, result: string|nil, defect: string|nil) here, in any order; what gave
----  nil has the result "", what did not end in time says so, and what failed has a defect
+---@param done fun(item: any, result: string|nil, defect: string|nil, late: true|nil) here, in any
+---  order; what gave nil has the result "", what did not end in time says so and is late, and what
+---  failed has a defect
 function processes.each(items, options, run, done)
   local children, at = {}, 1
   io.stdout:flush()

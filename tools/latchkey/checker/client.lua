@@ -13,6 +13,7 @@
 --   locks        the names that its calls are about, where that is not the one of the server
 --   wrote        its connection has written since it was made, where replicas are asked about that
 -- and whatever its model keeps. "lk-@" stands for the client in owners.
+local domain = require('latchkey.script.domain')
 local parts = require('latchkey.checker.parts')
 
 local Client = {}
@@ -93,6 +94,23 @@ local function theirs(field, values)
     or values[field.name]
 end
 
+---Why a value that a model has computed is no argument, whatever its range is.
+---@return string|nil wrong
+function Client:cannot_send(script, name, value)
+  local server = self._context.server
+  local field = server:field(server:header(script, self.beside).argv, name)
+  local is_table = type(value) == 'table'
+  if not field then
+    return nil
+  elseif is_table ~= (field.many ~= nil) then
+    return is_table and 'is one value, no table' or 'is a list of values'
+  elseif field.kind == 'integer' and type(value) == 'number' and value % 1 ~= 0 then
+    return ('is a whole number, not %s'):format(value)
+  elseif type(value) == 'function' then
+    return 'is a text or a number, no function'
+  end
+end
+
 ---Sends a call; its arguments are those of the header's fields that `values` has.
 ---@param role string whose reply it is
 ---@param values table field -> value; at 1, those that a model of other scripts has by name
@@ -112,10 +130,10 @@ function Client:send(role, script, values, target)
     end
     if field.many then
       for _, one in ipairs(value or {}) do
-        args[#args + 1] = tostring(one)
+        args[#args + 1] = domain.text(one)
       end
     elseif value ~= nil then
-      args[#args + 1] = tostring(value)
+      args[#args + 1] = domain.text(value)
     end
   end
   table.insert(self.pipe, { role = role, script = script, args = args, target = target,

@@ -10,6 +10,7 @@ local properties = require('latchkey.checker.properties')
 local redisson = require('latchkey.checker.roles.redisson')
 local taker = require('latchkey.checker.roles.taker')
 local visitor = require('latchkey.checker.roles.visitor')
+local wording = require('latchkey.checker.wording')
 
 local families = {}
 
@@ -22,6 +23,22 @@ local KNOWN = { name = true, summary = true, roles = true, clients = true, limit
   passes_on = true, longest = true, distinct = true, judges = true }
 
 local made = setmetatable({}, { __mode = 'k' })
+
+local TYPES = { summary = 'string', roles = 'table', clients = 'function', limits = 'table',
+  bounds = 'table', verbs = 'table', runs = 'table', faults = 'table', judges = 'table',
+  unreached = 'table' }
+
+local function wrong_kinds(family)
+  local wrong
+  local function fail(...)
+    wrong = wrong or (...):format(select(2, ...))
+  end
+  wording.types(fail, family, TYPES)
+  if not wrong and family.runs and #family.runs == 0 then
+    fail('"runs" has no run; without the word, the default ones are made')
+  end
+  return wrong
+end
 
 ---What is wrong with a family; its functions may be added after it was made.
 ---@return string|nil why
@@ -39,11 +56,15 @@ function families.wrong(family)
       return ('a family has no word "%s"'):format(tostring(word))
     end
   end
+  return wrong_kinds(family)
 end
 
 families.words = {
   ---A family of scripts, with clients of any kind.
   family = function(about)
+    if type(about) ~= 'table' then
+      error({ model = 'model.family takes a table: model.family { ... }' }, 0)
+    end
     made[about] = true
     return about
   end,

@@ -140,7 +140,7 @@ end
 ---@param model string|table
 ---@param options? checker.options
 ---@return table verdict { ok, complete, findings = { { property, message, script, line, trail } },
----  states, transitions, choices, executed, remembered, bounds, covered, seconds }
+---  states, transitions, choices, executed, remembered, bounds, covered, struck, seconds }
 function checker.check(model, options)
   options = options or {}
   local steps = checker.prepare(model, options)
@@ -164,7 +164,7 @@ function checker.check(model, options)
     choices = outcome.choices,
     executed = steps.server.executed, remembered = steps.server.remembered,
     bounds = steps.bounds, kinds = steps.kinds, limits = options.limits,
-    covered = steps.server.covered,
+    covered = steps.server.covered, struck = steps.struck,
     seconds = os.clock() - started,
   }
 end

@@ -31,6 +31,28 @@ limits.list = {
   { 'edges', 'true: clients decide also one millisecond before each third of a lease', true },
 }
 
+local MOST = 1e8
+
+-- What each may be: its least and most, or true and false. The others are from 0 on.
+local ALLOWED = { lease = { 1, MOST }, third = { 2, MOST }, recheck = { 1, MOST },
+  every = { 1, MOST }, levels = { 1, MOST }, renewals = { 0, math.huge }, handover = true,
+  latest = true, durable = true, edges = true }
+
+---@param name string
+---@param value number|boolean
+---@return string|nil why it cannot be that
+function limits.wrong(name, value)
+  local range = ALLOWED[name] or { 0, MOST }
+  local is_whole = type(value) == 'number' and (value % 1 == 0 or name == 'redisson_age'
+    or value == math.huge)
+  if range == true then
+    return type(value) ~= 'boolean' and 'is true or false' or nil
+  elseif not is_whole or value < range[1] or value > range[2] then
+    return ('is a whole number from %d to %s'):format(range[1],
+      range[2] == math.huge and 'inf' or ('%.0f'):format(range[2]))
+  end
+end
+
 ---@param model table
 ---@return table<string, boolean> names that it has
 function limits.of(model)

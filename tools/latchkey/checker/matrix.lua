@@ -37,10 +37,44 @@ local function portable(verdict)
   return verdict
 end
 
+-- Faults that may strike in a run by its options, and did in none of its states. What a run left
+-- out because it found something, or for want of memory, is not known.
+local function idle_kinds(verdict, model, options)
+  local idle = {}
+  local is_known = verdict.complete and #verdict.findings == 0 and verdict.bounds.faults > 0
+  for _, kind in ipairs(is_known and (options.kinds or checker.default_kinds(model)) or {}) do
+    if not verdict.struck[kind] then
+      idle[#idle + 1] = kind
+    end
+  end
+  return idle
+end
+
+-- Adds to an entry which faults struck in a run, and which might have.
+local function add_faults(entry, verdict)
+  for kind in pairs(verdict.struck) do
+    entry.struck[kind] = true
+  end
+  for _, kind in ipairs(verdict.idle) do
+    entry.asked[kind] = true
+  end
+end
+
+local function never_struck(entry)
+  local idle = {}
+  for kind in pairs(entry.asked) do
+    idle[#idle + 1] = not entry.struck[kind] and kind or nil
+  end
+  table.sort(idle)
+  return idle
+end
+
 ---@param models string[]
 ---@param options checker.options that hold for all runs, and workers
 ---@param runs? table[] instead of those of the models
----@return table outcome { runs = verdicts, models = { name -> { missing, reached, unmet } } }
+---@return table outcome { runs = verdicts,
+---  models = { name -> { missing, reached, unmet, idle } } }; `idle` of a run or a model are
+---  the faults that might have struck there, and never could
 function matrix.run(models, options, runs)
   local jobs, shared = {}, merged(options, {})
   shared.workers = nil
@@ -65,14 +99,16 @@ function matrix.run(models, options, runs)
       verdict.as_expected = found or false
     end
     outcome.runs[i] = verdict
-    local entry = outcome.models[job.model] or { covered = {} }
+    local entry = outcome.models[job.model] or { covered = {}, struck = {}, asked = {} }
     outcome.models[job.model] = entry
+    verdict.idle = idle_kinds(verdict, job.model, job.options)
+    add_faults(entry, verdict)
     coverage.add(entry.covered, verdict.covered)
   end
   for _, model in ipairs(models) do
     local entry, steps = outcome.models[model], checker.prepare(model, options)
     entry.missing, entry.reached = coverage.missing(steps.model, steps.server, entry.covered)
-    entry.unmet = coverage.unmet(steps.model, entry.covered)
+    entry.unmet, entry.idle = coverage.unmet(steps.model, entry.covered), never_struck(entry)
   end
   return outcome
 end

@@ -4,7 +4,7 @@ local faults = require('latchkey.checker.faults')
 local sorted = require('latchkey.sorted')
 
 -- What is longer ago is no moment that time brings nearer.
-local ranges = { MOST_PAST_MS = 5e8 }
+local ranges = { MOST_PAST_MS = 5e8, MOST_WAIT_MS = 1e8 }
 
 -- What they are of -> name -> the least and the most.
 local ALLOWED = {

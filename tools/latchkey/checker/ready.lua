@@ -105,13 +105,36 @@ local function time_of(about, ms, made)
   return made
 end
 
----At most so many in any window of time.
----@param about { take, most, window_ms, again_ms?, bounds?, faults?, keys?, limits?, past_ms?,
----  summary? }
+-- The moments of a list that are not longer ago than that, and now.
+local function recent(list, now, ms)
+  local kept = { now }
+  for _, at in ipairs(list or {}) do
+    if at > now - ms then
+      kept[#kept + 1] = at
+    end
+  end
+  return kept
+end
+
+-- What is as long ago as the window may count or not.
+local function refusals_promise(about)
+  return function(call, notes)
+    local takes = means(call, about.take, 'takes')
+    if takes then
+      notes.at = { unpack(recent(notes.at, call.now, about.window_ms + 1), 1, about.most) }
+    end
+    local there = #recent(notes.at, call.now, about.window_ms + 1) - 1
+    return takes or there >= about.most, ('%d of %d are taken'):format(there, about.most)
+  end
+end
+
+---At most so many in any window of time, and none fewer unless `may_refuse` says so.
+---@param about { take, most, window_ms, again_ms?, may_refuse?, bounds?, faults?, keys?, limits?,
+---  past_ms?, summary? }
 ---@return table clients as `model.clients` takes them
 function ready.limiter(about, fail)
   check_words(fail, 'limiter', about, { 'take', 'most', 'window_ms' },
-    with(COMMON, { again_ms = true }))
+    with(COMMON, { again_ms = true, may_refuse = true }))
   check_call(fail, 'limiter', 'take', about.take, { 'takes', 'refuses' })
   check_count(fail, 'limiter', about, 'most', 1, MOST_TAKES)
   check_count(fail, 'limiter', about, 'window_ms', LEAST_MS, MOST_MS)
@@ -124,21 +147,17 @@ function ready.limiter(about, fail)
     if not means(call, about.take, 'takes') then
       return true
     end
-    local kept = { call.now }
-    for _, at in ipairs(notes.at or {}) do
-      if at > call.now - about.window_ms then
-        kept[#kept + 1] = at
-      end
-    end
-    notes.at = kept
-    return #kept <= about.most, #kept .. ' of them'
+    notes.at = recent(notes.at, call.now, about.window_ms)
+    return #notes.at <= about.most, #notes.at .. ' of them'
   end
   return finished(about, time_of(about, about.window_ms, {
     first = 'take', summary = about.summary or 'a limiter',
     steps = { take = { call = about.take[1], args = about.take.args,
       on = on(about.take, { takes = 'done',
         refuses = { wait = about.again_ms or part_of(about.window_ms), next = 'take' } }) } },
-    promises = { [title] = promise },
+    promises = { [title] = promise,
+      [('who is refused found %d in the window'):format(about.most)] = not about.may_refuse
+        and refusals_promise(about) or nil },
     reaches = { [about.take[1]] = about.take.takes },
     bounds = about.bounds
       or { clients = math.min(about.most + 1, TAKERS), rounds = 1, faults = 1 },
@@ -230,8 +249,48 @@ local function add_jobs(there, record)
   end
 end
 
+-- A worker whose lease has ended may be told that its job is done, though somebody else has it.
+local function given_again(about)
+  return function(call, notes)
+    notes.held, notes.done = notes.held or {}, notes.done or {}
+    local job = call.args[about.job]
+    if means(call, about.take, 'gives') then
+      notes.held[call.reply] = { client = call.client, ends = call.now + about.lease_ms }
+      return not notes.done[call.reply], call.reply
+    elseif means(call, about.done, 'ends') then
+      local held = notes.held[job]
+      notes.held[job] = nil
+      if held and held.client == call.client and held.ends > call.now then
+        notes.done[job] = true
+      end
+    end
+    return true
+  end
+end
+
+-- A job whose lease ends now may be given or not.
+local function found_none(about)
+  return function(call, notes)
+    notes.done, notes.ends = notes.done or {}, notes.ends or {}
+    if means(call, about.done, 'ends') then
+      notes.done[call.args[about.job]] = true
+    elseif means(call, about.take, 'gives') then
+      notes.ends[call.reply] = call.now + about.lease_ms
+    elseif means(call, about.take, 'empty') then
+      for _, job in ipairs(about.jobs) do
+        if not notes.done[job] and (notes.ends[job] or 0) < call.now then
+          return false, job
+        end
+      end
+    end
+    return true
+  end
+end
+
 local function queue_promises(about)
   return {
+    ['no job that is done is given again'] = given_again(about),
+    ['who is given none found none'] = not about.may_refuse and found_none(about) or nil,
     ['no job is held twice'] = function(call, notes)
       if means(call, about.done, 'ends') then
         notes[call.args[about.job]] = nil
@@ -262,16 +321,21 @@ local function queue_promises(about)
 end
 
 ---Jobs that are taken for a lease, and come back where nobody says that they are done.
----@param about { take, done, job, jobs, waiting, taken, lease_ms, works_ms?, bounds?, faults?,
----  keys?, summary? }
+---@param about { take, done, job, jobs, waiting, taken, lease_ms, works_ms?, may_refuse?, bounds?,
+---  faults?, keys?, summary? }
 ---@return table clients as `model.clients` takes them
 function ready.queue(about, fail)
   check_words(fail, 'queue', about,
     { 'take', 'done', 'job', 'jobs', 'waiting', 'taken', 'lease_ms' },
-    with(COMMON, { works_ms = true }))
+    with(COMMON, { works_ms = true, may_refuse = true }))
   check_count(fail, 'queue', about, 'lease_ms', LEAST_MS, MOST_MS)
   check_call(fail, 'queue', 'take', about.take, { 'gives', 'empty' })
   check_call(fail, 'queue', 'done', about.done, { 'ends', 'lost' })
+  for _, job in ipairs(type(about.jobs) == 'table' and about.jobs or { about.jobs }) do
+    if type(about.jobs) ~= 'table' or type(job) ~= 'string' then
+      fail('a queue: "jobs" is a list of texts: { "one", "two" }')
+    end
+  end
   local function work(mine, job)
     mine.job = job
     return { wait = about.works_ms or part_of(about.lease_ms), next = 'finish' }

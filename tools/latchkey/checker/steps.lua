@@ -30,7 +30,7 @@ Steps.__index = Steps
 ---@param options { model, server, pool, kinds, reduce, wanted, bounds, limits }
 function Steps.new(options)
   local self = setmetatable(options, Steps)
-  self.transitions = 0
+  self.transitions, self.struck = 0, {}
   self.context = { limits = self.limits, server = self.server }
   local key = self.model.key
   self.lock = key and self.server:form(key[1], key[2]) or self.server.name
@@ -272,6 +272,7 @@ local function own_faults(self, state, i, emit)
     local result = self:own_step(state, i, '!' .. kind, STRIKE[kind])
     local new = with(state, i, result.part)
     new[self.LEFT] = state[self.LEFT] - 1
+    self.struck[kind] = true
     emit(Steps.letter(i) .. '!' .. kind, new)
   end
 end
@@ -285,6 +286,7 @@ local function shared_faults(self, state, emit)
     end)
     local new = with(state, self.n, result.part)
     new[self.LEFT] = left
+    self.struck['break'] = true
     emit(Steps.letter(self.n) .. '!break', new)
   end
   if self.kinds.clock or self.kinds['clock-back'] then
@@ -293,12 +295,15 @@ local function shared_faults(self, state, emit)
     new[self.GHOST] = self.pool:shift(state[self.GHOST], gain)
     new[self.LEFT] = left
     if new[self.KEYS] ~= state[self.KEYS] then
-      emit(self.kinds.clock and '!clock' or '!clock-back', new)
+      local kind = self.kinds.clock and 'clock' or 'clock-back'
+      self.struck[kind] = true
+      emit('!' .. kind, new)
     end
   end
   if self.may_fail_over then
     replicas.fail_over(self, state, function(label, new, finding)
       new[self.LEFT] = left
+      self.struck.failover = true
       emit(label, new, finding)
     end)
   end

@@ -13,6 +13,7 @@ local ready = require('latchkey.checker.ready')
 local roles = require('latchkey.checker.roles')
 local sorted = require('latchkey.sorted')
 local taker = require('latchkey.checker.roles.taker')
+local wording = require('latchkey.checker.wording')
 
 local words = {}
 
@@ -31,12 +32,21 @@ local function fail(...)
   error({ model = (...):format(select(2, ...)) }, 0)
 end
 
+-- Where a model file calls one of the words.
+local function line_of_model()
+  local level, here = 3, debug.getinfo(1, 'S').source
+  while debug.getinfo(level, 'S').source == here do
+    level = level + 1
+  end
+  return debug.getinfo(level, 'l').currentline
+end
+
 local function reader(read, has_scores)
   return function(key, field)
     if type(key) ~= 'string' then
       fail('a reader of holders takes the name of a key, as the contract has it')
     end
-    return { key = key, line = debug.getinfo(2, 'l').currentline, has_scores = has_scores,
+    return { key = key, line = line_of_model(), has_scores = has_scores,
       read = function(keys, name)
         return read(keys, name, field)
       end }
@@ -47,8 +57,7 @@ end
 words.string = reader(holders.of_string)
 ---The fields of a hash, each an owner with a count.
 words.hash = reader(holders.of_hash)
----One field of a hash.
-words.field = reader(function(keys, name, field)
+local read_field = reader(function(keys, name, field)
   local record = keys[name]
   for i = 1, record and record.type == 'hash' and #record.value or 0, 2 do
     if record.value[i] == field then
@@ -57,6 +66,14 @@ words.field = reader(function(keys, name, field)
   end
   return {}
 end)
+
+---One field of a hash.
+function words.field(key, field)
+  if type(field) ~= 'string' then
+    fail('model.field takes the names of a key and of a field: model.field("lock", "owner")')
+  end
+  return read_field(key, field)
+end
 
 ---The first element of a list.
 words.list = reader(holders.of_list)
@@ -87,6 +104,8 @@ end
 -- What is longer ago counts as so long ago.
 local LEAST_PAST_MS = 400
 local LEASE_MS = 199
+-- How far the fault clock-back sets the clock back.
+local BACK_MS = 200
 
 local LOCK = { acquire = true, renew = true, release = true, holders = true, waits = true,
   args = true, limits = true, summary = true }
@@ -148,7 +167,12 @@ local function reaches_of(given)
   return wanted
 end
 
+local TYPES_OF_A_LOCK = { acquire = 'table', renew = 'table', release = 'table', args = 'table',
+  limits = 'table', summary = 'string' }
+
 local function check_lock(about)
+  wording.table(fail, 'model.lock', about)
+  wording.types(fail, about, TYPES_OF_A_LOCK)
   for word in pairs(about) do
     if not LOCK[word] then
       fail('a lock has no word "%s"', tostring(word))
@@ -182,7 +206,7 @@ local function lock_limits(about)
   local lease = given.lease or LEASE_MS
   local third = given.third or math.ceil(lease / 2)
   return { lease = lease, third = third, drift = 5, recheck = 3 * third, levels = 1,
-    renewals = about.renew and math.huge or 0, back = 200 }
+    renewals = about.renew and math.huge or 0, back = BACK_MS }
 end
 
 -- Two rounds; and one that also looks at the last millisecond of a lease. A key is there at its
@@ -210,9 +234,14 @@ function words.lock(about)
     note(said, about.release[1], 'channel', 'waits', 'waits')
   end
   local given = values_of(about.args, OF_A_LOCK)
-  for _, script in ipairs(parts.sorted_names(verbs)) do
+  local scripts = parts.sorted_names(verbs)
+  for _, script in ipairs(scripts) do
     said[#said + 1] = { script = script, kind = 'values', name = script, where = verbs[script],
-      given = given }
+      given = given, values = about.args or {}, lease = limits.lease, fixed = true }
+  end
+  for _, name in ipairs(parts.sorted_names(about.args or {})) do
+    said[#said + 1] = { script = scripts[1], kind = 'somewhere', name = name, where = 'args',
+      scripts = scripts }
   end
   return {
     summary = about.summary or 'a lock of one holder', foreign = true,
@@ -245,29 +274,13 @@ local function call_of(e)
     reply = parts.copy(e.reply[2]), args = args, now = parts.START_MS }
 end
 
-local function check_steps(steps)
-  for name, step in pairs(steps) do
-    if type(step) ~= 'table' or type(step.call) ~= 'string' then
-      fail('the step "%s" names its script: call = "acme/take"', tostring(name))
-    elseif type(step.on) ~= 'table' or not next(step.on) then
-      fail('the step "%s" says what follows from each reply: on = { OK = "done" }', name)
-    end
-    for _, target in pairs(step.on) do
-      local after = type(target) == 'table' and target.next or target
-      if type(after) == 'string' and after ~= 'done' and not steps[after] then
-        fail('the step "%s": there is no step "%s"', name, after)
-      end
-    end
-  end
-end
-
 local CLIENTS = { steps = true, first = true, promises = true, keys = true, faults = true,
   bounds = true, limits = true, past_ms = true, reaches = true, runs = true,
   summary = true }
 local OF_A_CLIENT = { owner = true, lease = true }
 
 -- The shapes that a script's replies may have for the client, and the scripts.
-local function shapes_of(steps)
+local function shapes_of(steps, lease)
   local verbs, known, said = {}, {}, {}
   for _, name in ipairs(parts.sorted_names(steps)) do
     local step, where = steps[name], ('the step "%s"'):format(name)
@@ -275,7 +288,8 @@ local function shapes_of(steps)
       note(said, step.call, 'argument', argument, where)
     end
     note(said, step.call, 'values', step.call, where)
-    said[#said].given = values_of(step.args, OF_A_CLIENT)
+    said[#said].given, said[#said].values = values_of(step.args, OF_A_CLIENT), step.args or {}
+    said[#said].lease = lease
     verbs[step.call] = name
     known[step.call] = known[step.call] or {}
     for shape in pairs(step.on) do
@@ -346,7 +360,13 @@ local function runs_of(about)
   return runs
 end
 
+local TYPES_OF_CLIENTS = { steps = 'table', first = 'string', promises = 'table', keys = 'table',
+  faults = 'table', bounds = 'table', limits = 'table', past_ms = 'number', reaches = 'table',
+  runs = 'table', summary = 'string' }
+
 local function check_clients(about)
+  wording.table(fail, 'model.clients', about)
+  wording.types(fail, about, TYPES_OF_CLIENTS)
   for word in pairs(about) do
     if not CLIENTS[word] then
       fail('clients have no word "%s"', tostring(word))
@@ -357,14 +377,16 @@ local function check_clients(about)
   elseif type(about.promises) ~= 'table' or not next(about.promises) then
     fail('"promises" has at least one function, by what it promises')
   end
-  check_steps(about.steps)
-  ranges.check(fail, 'bounds', about.bounds)
-  for _, run in ipairs(about.runs or {}) do
-    local counts = parts.copy(run)
-    counts.limits = nil
-    ranges.check(fail, 'bounds', counts)
-    ranges.check(fail, 'limits', run.limits)
+  for title, promise in pairs(about.promises) do
+    if type(title) ~= 'string' or type(promise) ~= 'function' then
+      fail('"promises" has functions by what they promise: ["no job is lost"] = function(call) ...')
+    end
   end
+  wording.steps(fail, about.steps)
+  wording.keys(fail, about.keys)
+  wording.runs(fail, about.runs)
+  wording.reaches(fail, about.reaches)
+  ranges.check(fail, 'bounds', about.bounds)
   ranges.check(fail, 'limits', about.limits)
   ranges.check(fail, 'clients', { past_ms = about.past_ms })
   ranges.check_faults(fail, about.faults)
@@ -376,9 +398,9 @@ end
 ---@return table model
 function words.clients(about)
   check_clients(about)
-  local verbs, known, said = shapes_of(about.steps)
   local bounds, limits = about.bounds or {}, about.limits or {}
   local lease, reached = limits.lease or LEASE_MS, reaches_of(about.reaches)
+  local verbs, known, said = shapes_of(about.steps, lease)
   for _, script in ipairs(parts.sorted_names(reached)) do
     if not verbs[script] then
       fail('reaches: no step calls "%s"', tostring(script))
@@ -394,9 +416,10 @@ function words.clients(about)
       return ('client '):rep(n)
     end,
     keys = about.keys and function()
-      return parts.copy(about.keys)
+      return wording.keyspace(about.keys)
     end,
-    limits = { lease = lease, third = limits.third or 100, drift = 5, recheck = 300 },
+    limits = { lease = lease, third = limits.third or 100, drift = 5, recheck = 300,
+      back = BACK_MS },
     bounds = { clients = bounds.clients or 2, rounds = bounds.rounds or 2,
       faults = bounds.faults or 1 },
     runs = runs_of(about),
@@ -417,6 +440,7 @@ end
 
 for name, make in pairs(ready) do
   words[name] = function(about)
+    wording.table(fail, 'model.' .. name, about)
     return words.clients(make(about, fail))
   end
 end

@@ -93,6 +93,40 @@ local function places_of(block)
   return place, bound
 end
 
+-- Which of KEYS and ARGV a script takes as a whole, or by a number that only a run knows.
+local function wholes_of(block)
+  local wholes = {}
+  parser.walk(block, function(node)
+    local is_place = node.tag == 'Index' and node[2].tag == 'Number'
+    for _, array in ipairs({ 'KEYS', 'ARGV' }) do
+      for i, child in ipairs(node) do
+        wholes[array] = wholes[array] or script_of.is_global(child, array)
+          and not (i == 1 and is_place) and node.tag ~= 'Unary'
+      end
+    end
+  end)
+  return wholes
+end
+
+-- Whether a node is one of KEYS that are gone through.
+local function any_key(block)
+  local values, turns = script_of.definitions(block), {}
+  parser.walk(block, function(node)
+    local call = node.tag == 'For' and node[1]
+    if call and call.tag == 'Call' and script_of.is_global(call[2], 'KEYS') then
+      turns[node.vars[2] or false] = true
+    end
+  end)
+  local function is_any(node)
+    if node.tag == 'Index' or node.tag == 'Call' then
+      return script_of.is_global(node[node.tag == 'Index' and 1 or 2], 'KEYS')
+    end
+    local value = values[node.var or false]
+    return turns[node.var or false] or value and is_any(value) or false
+  end
+  return is_any
+end
+
 local function entry(list, place)
   list[place] = list[place] or {}
   list.n = math.max(list.n or 0, place)
@@ -153,6 +187,7 @@ local function note_calls(script, place, keys, args, channels)
     local array, at = place(node)
     count = array == 'KEYS' and math.max(count, at) or count
   end)
+  local is_any = any_key(script.block)
   for _, call in ipairs(script.calls) do
     local command = call.command
     if command and command.access == 'publish' then
@@ -161,8 +196,8 @@ local function note_calls(script, place, keys, args, channels)
       local last = command.keys == 'all' and #call.node or command.keys == 'two' and 4 or 3
       for i = 3, math.min(last, #call.node) do
         local array, at = place(call.node[i])
-        if array == 'KEYS' then
-          note_key(entry(keys, at), command)
+        if array == 'KEYS' or is_any(call.node[i]) then
+          note_key(entry(keys, at or 1), command)
         end
       end
       note_arguments(call, place, args)
@@ -330,6 +365,9 @@ local function unique(name, taken)
   return name
 end
 
+-- What is gone through is one line, however many there are.
+local SEVERAL = '1..9'
+
 local function key_rows(keys, taken)
   local rows = {}
   for place = 1, keys.n or 0 do
@@ -340,6 +378,13 @@ local function key_rows(keys, taken)
       MARK .. ' how its name is formed, and what it holds' }
   end
   return rows
+end
+
+local function all_keys(keys, taken)
+  local row = key_rows(keys, taken)[1]
+  table.insert(row, 5, SEVERAL)
+  row[1] = row[1] .. '*'
+  return { row }
 end
 
 local function argument_rows(args, taken)
@@ -356,6 +401,11 @@ local function argument_rows(args, taken)
   return rows, has_channel
 end
 
+local function all_arguments(taken)
+  return { { unique('arg', taken) .. '*', 'text', DOMAIN.text, SEVERAL,
+    MARK .. ' how many there are, and what they are' } }
+end
+
 local function reply_rows(shapes)
   local rows = {}
   for i, shape in ipairs(shapes) do
@@ -363,6 +413,14 @@ local function reply_rows(shapes)
       MARK .. (shape == MARK and ' what it answers, and what that says' or ' what that says') }
   end
   return rows
+end
+
+-- At most, with as many keys as the line of them has.
+local function cost_of(calls, many)
+  calls = math.max(calls, 1)
+  local cost = many and ('%d + %d per %s, at most %d'):format(calls, calls, many, 10 * calls)
+    or ('at most %d commands'):format(calls)
+  return ('cost:     %s\ncluster:  one slot\n'):format(cost)
 end
 
 -- The first place that no contract has: it has a line for each key and argument up to the last.
@@ -403,8 +461,14 @@ function adopt.contract(file, source, name)
   note_calls(script, place, keys, args, channels)
   note_rest(script, place, bound, keys, args)
   local taken = {}
-  local key_list = key_rows(keys, taken)
+  -- Where several have a place of their own, what is gone through are these.
+  local wholes = wholes_of(script.block)
+  local is_many = wholes.KEYS and (keys.n or 0) <= 1
+  local key_list = is_many and all_keys(entry(keys, 1) and keys, taken) or key_rows(keys, taken)
   local arguments, has_channel = argument_rows(args, taken)
+  if wholes.ARGV and not args.n then
+    arguments = all_arguments(taken)
+  end
   for _, channel in ipairs(channels) do
     channel[1] = unique(channel[1], taken)
   end
@@ -426,8 +490,7 @@ function adopt.contract(file, source, name)
   end
   out[#out + 1] = ('repeat:   no %s does a copy of a call do no harm? hold, id, seq or pure\n')
     :format(MARK)
-  out[#out + 1] = ('cost:     at most %d commands\ncluster:  one slot\n'):format(
-    math.max(#script.calls, 1))
+  out[#out + 1] = cost_of(#script.calls, is_many and key_list[1][1]:sub(1, -2))
   return table.concat(out)
 end
 

@@ -2,6 +2,7 @@
 -- Rules on scripts that have a contract beside them, and on owners.
 local header = require('latchkey.script.header')
 local names = require('latchkey.script.names')
+local owners = require('latchkey.lint.owners')
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
@@ -11,28 +12,15 @@ local function decide(script, report)
   end
 end
 
--- The place in KEYS or ARGV that a node is, `KEYS[2]` or what is bound to it.
-local function place_of(node, bound)
-  local from = bound[node.var or false] or node
-  if from.tag == 'Index' and from[2].tag == 'Number' then
+-- The place in KEYS or ARGV that a node is, such as `KEYS[2]`.
+local function place_of(node)
+  if node.tag == 'Index' and node[2].tag == 'Number' then
     for _, array in ipairs({ 'KEYS', 'ARGV' }) do
-      if script_of.is_global(from[1], array) then
-        return array, from[2].value
+      if script_of.is_global(node[1], array) then
+        return array, node[2].value
       end
     end
   end
-end
-
-local function bound_places(script)
-  local bound = {}
-  parser.walk(script.block, function(node)
-    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
-      if node[i] and place_of(node[i], {}) then
-        bound[var] = node[i]
-      end
-    end
-  end)
-  return bound
 end
 
 -- Keys and arguments of code and contract are the same; those that are taken as a whole are not
@@ -40,7 +28,7 @@ end
 local function takes(script, report)
   local used, whole = { KEYS = {}, ARGV = {} }, {}
   parser.walk(script.block, function(node)
-    local array, place = place_of(node, {})
+    local array, place = place_of(node)
     if array then
       used[array][place] = used[array][place] or node.line
     end
@@ -131,7 +119,7 @@ local SAMPLE = 'job'
 local function channel(script, report)
   local values = script_of.definitions(script.block)
   local function key_of(node)
-    local array, place = place_of(node, {})
+    local array, place = place_of(node)
     local key = array == 'KEYS' and script.header.keys[place] or nil
     local fixed = key and not key.many and key.form.kind ~= 'slot' and key.form.plus == ''
     return fixed and names.form(key.form, SAMPLE) or nil
@@ -153,32 +141,9 @@ end
 -- Who takes an owner's name and neither compares it nor gives it to the server to keep does the
 -- same for everybody. What is told to others guards nothing.
 local function owner(script, report)
-  local bound, minded, publishes = bound_places(script), {}, {}
-  for _, call in ipairs(script.calls) do
-    publishes[call.node] = call.command and call.command.access == 'publish' or nil
-  end
-  local function mind(node)
-    local array, place = place_of(node, bound)
-    if array == 'ARGV' then
-      minded[place] = true
-    end
-    for _, child in ipairs(node) do
-      mind(child)
-    end
-  end
-  parser.walk(script.block, function(node)
-    local compares = node.tag == 'Operator' and (node.op == '==' or node.op == '~=')
-    -- What is compared with a text that is written out may be empty or not, but is nobody's.
-    if compares and not (LITERAL[node[1].tag] or LITERAL[node[2].tag]) then
-      mind(node)
-    elseif node.tag == 'Call' and not publishes[node] then
-      for i = 2, #node do
-        mind(node[i])
-      end
-    end
-  end)
+  local is_minded = owners.minded(script)
   for place, argument in ipairs(script.header.argv) do
-    if argument.type == 'owner' and not argument.many and not minded[place] then
+    if argument.type == 'owner' and not argument.many and not is_minded(place) then
       report(script.header.lines.argv, ('"%s" is taken, but never compared with anything')
         :format(argument.name))
     end

@@ -54,7 +54,9 @@ local function loop_keys(script, many)
     local call = node.tag == 'For' and node[1]
     local list = call and call.tag == 'Call' and call[2] and (many[call[2].var or false]
       or script_of.is_global(call[2], 'KEYS') and all_of(script))
-    if list and node.vars[2] and script_of.is_global(call[1], 'ipairs') then
+    local goes_on = list and node.vars[2]
+      and (script_of.is_global(call[1], 'ipairs') or script_of.is_global(call[1], 'pairs'))
+    if goes_on then
       found[node.vars[2]] = list
     end
   end)
@@ -64,13 +66,16 @@ end
 local Origin = {}
 Origin.__index = Origin
 
--- KEYS[1], an element of what all keys are bound to, or unpack(KEYS).
+-- KEYS[1], an element of what all keys are bound to, or unpack(KEYS). Where all keys are one field,
+-- it does not matter which of them is meant.
 function Origin:element(node)
   local is_keys = script_of.is_global(node[node.tag == 'Index' and 1 or 2], 'KEYS')
   if node.tag == 'Call' then
     return is_keys and script_of.is_global(node[1], 'unpack') and self.all or nil
   elseif is_keys then
-    return node[2].tag == 'Number' and self.unbound[node[2].value] or nil
+    local last = self.unbound[#self.unbound]
+    local place = node[2].tag == 'Number' and node[2].value
+    return place and (self.unbound[place] or last and last.many and last) or self.all
   end
   return self.many[node[1].var or false]
 end

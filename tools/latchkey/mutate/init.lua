@@ -2,9 +2,12 @@
 -- Makes wrong versions of scripts and looks which of them the specs and the model checker catch.
 local dir = require('pl.dir')
 local path = require('pl.path')
+local stringx = require('pl.stringx')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
+local coverage = require('latchkey.checker.coverage')
+local mistakes = require('latchkey.checker.mistakes')
 local mutants = require('latchkey.mutate.mutants')
 local processes = require('latchkey.processes')
 local digest = require('latchkey.digest')
@@ -14,8 +17,11 @@ local words = require('latchkey.checker.words')
 
 local mutate = {}
 
--- A script that never ends is stopped by the mock long before.
-local SPECS_S, CHECKER_S = 120, 120
+-- How long the specs of a script may take as it is, and as a mutant: a busy machine is slower, but
+-- not so much. A script that never ends is stopped by the mock long before.
+local SPECS_S, MUTANT_SPECS_S = 120, 360
+-- How long the checker may look at a mutant: so many times as long as at the scripts as they are.
+local CHECKER_S, TIMES = 120, 10
 
 ---@class mutate.subject
 ---@field root string the folder of tools/, and of spec/ where the scripts are latchkey's
@@ -37,16 +43,20 @@ end
 ---@param subject mutate.subject
 ---@return table<string, string> reasons
 ---@return string[] ids in the order of the file
+---@return string|nil wrong the first line that is no row
 function mutate.equivalent(subject)
-  local reasons, ids = {}, {}
+  local reasons, ids, wrong = {}, {}, nil
   local text = subject.equivalent and assert(utils.readfile(subject.equivalent, true)) or ''
-  for line in text:gmatch('[^\n]+') do
+  for number, line in ipairs(stringx.splitlines(text)) do
     local id, _, reason = line:match('^([^\t#]+)\t([^\t]+)\t([^\t]+)$')
     if id then
       reasons[id], ids[#ids + 1] = reason, id
+    elseif line:find('^[^#]') and line:find('%S') then
+      wrong = wrong or ('%s:%d: a row is a mutant, what it changes and why that does no harm, a '
+        .. 'tab apart'):format(subject.equivalent, number)
     end
   end
-  return reasons, ids
+  return reasons, ids, wrong
 end
 
 ---The mutants of all scripts, or of the named ones.
@@ -120,41 +130,65 @@ local function runs_of(subject, model)
   return subject.is_own and { {} } or require('latchkey.checker').runs(model)
 end
 
+-- Before a reason why it is not known whether something is caught.
+local UNKNOWN = '?'
+
+-- What a check of the model by itself would fail for.
+local function look(subject, model, folder)
+  local checker = require('latchkey.checker')
+  local covered, unknown = {}, nil
+  for _, run in ipairs(runs_of(subject, model)) do
+    local options = {}
+    for name, value in pairs(run) do
+      options[name] = value
+    end
+    options.scripts = folder
+    local good, verdict = pcall(checker.check, model, options)
+    if not good then
+      return mistakes.text(verdict) or error(verdict, 0)
+    elseif verdict.findings[1] then
+      return ('%s: %s'):format(verdict.findings[1].property, verdict.findings[1].message)
+    end
+    unknown = unknown or verdict.out_of_memory and UNKNOWN .. 'the memory did not suffice' or nil
+    coverage.add(covered, verdict.covered)
+  end
+  return unknown or coverage.unmet(checker.model(model), covered)[1]
+end
+
 ---What the models of the scripts' families find.
 ---@param subject mutate.subject
 ---@param variants table[] of a mutant: what stands in the place of scripts
----@return string|nil finding
+---@return string|nil finding with UNKNOWN before it, why there may be one
 local function check(subject, variants)
-  local checker = require('latchkey.checker')
   local folder, remove = temporary_folder.make('latchkey-mutate')
   assert(folder, remove)
   local finding
   local ok, why = pcall(function()
     copy_scripts(subject, folder, variants)
     for _, model in ipairs(models_of(subject, variants)) do
-      for _, run in ipairs(runs_of(subject, model)) do
-        local options = {}
-        for name, value in pairs(run) do
-          options[name] = value
-        end
-        options.scripts = folder
-        finding = finding or checker.check(model, options).findings[1]
+      local found = look(subject, model, folder)
+      if found and (not finding or finding:sub(1, 1) == UNKNOWN) then
+        finding = found
       end
     end
   end)
   remove()
   assert(ok, why)
-  return finding and ('%s: %s'):format(finding.property, finding.message)
+  return finding
 end
 
--- Sets `by`, what caught it, on the mutants that are caught. Where a check itself fails, nothing is
--- known: that ends the run.
+-- Sets `by`, what caught it, on the mutants that are caught, and `unknown` on those that took too
+-- long or too much. Where a check itself fails, nothing is known: that ends the run.
 local function hunt(list, options, limit_s, what, run)
   local defect
   processes.each(list, { workers = options.workers, limit_s = limit_s }, run,
-    function(mutant, result, broken)
+    function(mutant, result, broken, late)
       if broken then
         defect = defect or ('%s of %s: %s'):format(what, mutant.id, broken)
+      elseif late then
+        mutant.unknown = ('%s: it took longer than %.0f s'):format(what, limit_s)
+      elseif result:sub(1, 1) == UNKNOWN then
+        mutant.unknown = ('%s: %s'):format(what, result:sub(2))
       elseif result ~= '' then
         mutant.by = ('%s: %s'):format(what, result)
         options.tell(mutant)
@@ -191,8 +225,9 @@ local function check_originals(list, options)
       return specs.first_failure(options.subject, original.name, original.source)
     end)
   for _, original in ipairs(originals) do
-    if original.by then
-      return nil, ('%s fails as it is: %s'):format(original.name, original.by)
+    local why = original.by or original.unknown
+    if why then
+      return nil, ('%s fails as it is: %s'):format(original.name, why)
     end
   end
   return true
@@ -204,10 +239,18 @@ local function check_models(options)
   for _, model in ipairs(models) do
     local finding = check(options.subject, {})
     if finding then
-      return nil, ('%s fails as it is: %s'):format(model, finding)
+      return nil, ('%s fails as it is: %s'):format(model, (finding:gsub('^%' .. UNKNOWN, '')))
     end
   end
   return true
+end
+
+-- The models may be about much, and the machine slow: what takes long may do so as a mutant.
+local function timed_models(options)
+  local began = processes.now_s()
+  local good, why = check_models(options)
+  local limit_s = math.max(CHECKER_S, math.ceil(TIMES * (processes.now_s() - began)))
+  return good, why, options.checker_s or limit_s
 end
 
 local function alive(list, wanted)
@@ -224,7 +267,7 @@ end
 local function hunt_by_specs(list, options)
   local place, left = 1, has_specs(options.subject) and list or {}
   while #left > 0 do
-    hunt(left, options, SPECS_S, 'spec', function(mutant)
+    hunt(left, options, MUTANT_SPECS_S, 'spec', function(mutant)
       local variant = mutant.variants[place]
       return specs.first_failure(options.subject, variant.name, mutants.source_of(variant))
     end)
@@ -239,10 +282,11 @@ end
 ---@field subject mutate.subject
 ---@field workers integer
 ---@field checker boolean let the model checker look at what the specs let pass
+---@field checker_s? number how long it may take; default: ten times as long as without any change
 ---@field tell fun(mutant: table) called for each mutant that is caught
 
 ---Looks which mutants are caught: each gets `fate`: killed, with `by`; equivalent, with `reason`;
----alive.
+---unknown, with `unknown`, why; alive.
 ---@param list table[] of mutate.list
 ---@param options mutate.options
 ---@return table[]|nil list
@@ -251,7 +295,7 @@ function mutate.run(list, options)
   local subject = options.subject
   local reasons = mutate.equivalent(subject)
   specs.prepare(subject)
-  local good, why = check_models(options)
+  local good, why, checker_s = timed_models(options)
   if good then
     good, why = check_originals(list, options)
   end
@@ -265,12 +309,13 @@ function mutate.run(list, options)
   local left = options.checker and alive(list, function(mutant)
     return not reasons[mutant.id] and #models_of(subject, mutant.variants) > 0
   end) or {}
-  hunt(left, options, CHECKER_S, 'checker', function(mutant)
+  hunt(left, options, checker_s, 'checker', function(mutant)
     return check(subject, mutant.variants)
   end)
   for _, mutant in ipairs(list) do
     mutant.reason = not mutant.by and reasons[mutant.id] or nil
-    mutant.fate = mutant.by and 'killed' or mutant.reason and 'equivalent' or 'alive'
+    mutant.fate = mutant.by and 'killed' or mutant.reason and 'equivalent'
+      or mutant.unknown and 'unknown' or 'alive'
   end
   return list
 end

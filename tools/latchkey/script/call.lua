@@ -6,6 +6,7 @@ local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
+local domain = require('latchkey.script.domain')
 local names = require('latchkey.script.names')
 local text = require('latchkey.text')
 
@@ -201,21 +202,6 @@ local function wrong_count(script, fields, given, word)
   end
 end
 
-local RANGES = {
-  integer = function(field, value)
-    local number = value:find('^%d+$') and tonumber(value)
-    return number and number >= field.min and number <= field.max
-      or ('is %.0f to %.0f'):format(field.min, field.max)
-  end,
-  choice = function(field, value)
-    return tablex.find(field.values, value) and true or 'is ' .. table.concat(field.values, ' or ')
-  end,
-  text = function(field, value)
-    return #value >= field.min and #value <= field.max
-      or ('has %.0f to %.0f bytes'):format(field.min, field.max)
-  end,
-}
-
 -- A script that has a contract mostly checks nothing itself, as its typed calls do: why they would
 -- not send this.
 local function out_of_contract(script, keys, values)
@@ -224,10 +210,9 @@ local function out_of_contract(script, keys, values)
     or wrong_count(script, h.argv, values, 'argument')
   for i, value in ipairs(not wrong and values or {}) do
     local field = h.argv[math.min(i, #h.argv)]
-    local range = RANGES[field.kind]
-    value = type(value) == 'number' and ('%.0f'):format(value) or value
-    local why = range and range(field, value) or true
-    if why ~= true then
+    value = domain.text(value)
+    local why = domain.why(field, value)
+    if why then
       return ('%s %s, not %s; nothing was sent'):format(field.name, why,
         #value > 40 and #value .. ' bytes' or '"' .. text.safe(value) .. '"')
     end

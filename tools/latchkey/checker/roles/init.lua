@@ -1,17 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Clients of somebody's own making, as tables of steps: what `model.clients` is made of.
 local mistakes = require('latchkey.checker.mistakes')
+local wording = require('latchkey.checker.wording')
 
 local roles = {}
 
-local DONE = 'done'
+local DONE = wording.DONE
 
--- What a step leads to: the name of the next one, "done", or { wait, next }.
-local function target_of(name, about, mine, reply)
-  if type(about) == 'function' then
-    return mistakes.call(('the step "%s"'):format(name), about, mine, reply)
+-- Values that are known only now. Those that the script's own answers may have brought about are
+-- sent whatever they are.
+local function check_value(c, name, script, field, value)
+  local wrong = value == nil and 'has no value'
+    or c:cannot_send(script, field, value)
+  if wrong then
+    mistakes.raise(('the step "%s": its argument "%s" %s'):format(name, field, wrong))
   end
-  return about
 end
 
 ---@param steps table name -> { call, args?, on, unanswered? }
@@ -20,15 +23,26 @@ end
 function roles.of_steps(steps, first)
   local role = { act = {}, reply = {}, due = {}, unanswered = {} }
 
+  -- What a step leads to: the name of the next one, "done", or { wait, next }.
+  local function target_of(name, about, mine, reply)
+    local what, target = ('the step "%s"'):format(name), about
+    if type(about) == 'function' then
+      target = mistakes.call(what, about, mine, reply)
+    end
+    local wrong = wording.wrong_target(target, steps)
+    if wrong then
+      mistakes.raise(('%s: %s'):format(what, wrong))
+    end
+    return target
+  end
+
   local function run(c, name)
     local step = steps[name]
     local given = {}
     for field, value in pairs(step.args or {}) do
       if type(value) == 'function' then
         value = mistakes.call(('the step "%s"'):format(name), value, c.mine)
-      end
-      if value == nil then
-        mistakes.raise(('the step "%s": its argument "%s" has no value'):format(name, field))
+        check_value(c, name, step.call, field, value)
       end
       given[field] = value
     end
@@ -40,12 +54,10 @@ function roles.of_steps(steps, first)
     local wait = type(target) == 'table' and target.wait
     local name = type(target) == 'table' and target.next or target
     c.next = nil
-    if name == DONE then
-      c.pc, c.mine = c.rounds > 0 and 'idle' or 'done', {}
-    elseif not steps[name] then
-      mistakes.raise(('there is no step "%s"'):format(tostring(name)))
-    elseif wait then
+    if wait then
       c.pc, c.next, c.timers.wake = 'wait', name, c:now() + math.max(wait, 1)
+    elseif name == DONE then
+      c.pc, c.mine = c.rounds > 0 and 'idle' or 'done', {}
     else
       run(c, name)
     end

@@ -115,8 +115,11 @@ local function refuse_limit(args, options)
   for _, model in ipairs(args.model and { args.model } or checker.families) do
     has = tablex.union(has, require('latchkey.checker.limits').of(checker.model(model)))
   end
-  for name in tablex.sort(options.limits or {}) do
-    if not has[name] then
+  for name, value in tablex.sort(options.limits or {}) do
+    local wrong = has[name] and require('latchkey.checker.limits').wrong(name, value)
+    if wrong then
+      return ('--limit %s=%s: it %s'):format(name, tostring(value), wrong)
+    elseif not has[name] then
       return ('there is no limit "%s"%s; there are %s'):format(name,
         args.model and ' of ' .. args.model or '', table.concat(sorted(has), ', '))
     end
@@ -300,11 +303,19 @@ local function run_replay(args, ctx, options)
 end
 
 -- What tells the runs of a model apart: their bounds, the faults and limits that only some have.
-local function within(bounds, options)
+local function within(verdict)
+  local bounds, options, kinds, idle = verdict.bounds, verdict.options, {}, {}
   local words = { ('clients=%d rounds=%d faults=%d'):format(bounds.clients, bounds.rounds,
     bounds.faults) }
+  for _, kind in ipairs(verdict.idle) do
+    idle[kind] = true
+  end
+  for _, kind in ipairs(options.kinds or {}) do
+    kinds[#kinds + 1] = not idle[kind] and kind or nil
+  end
   if options.kinds and bounds.faults > 0 then
-    words[1] = ('%s of %s'):format(words[1], table.concat(options.kinds, ','))
+    words[1] = ('%s of %s'):format(words[1], #kinds > 0 and table.concat(kinds, ',')
+      or 'none that can strike')
   end
   for name, value in tablex.sort(options.limits or {}) do
     words[#words + 1] = ('%s=%s'):format(name, tostring(value))
@@ -361,7 +372,7 @@ end
 local function judge(outcome, options, args, ctx)
   local lines, failed, incomplete, seen = {}, false, false, {}
   for _, verdict in ipairs(outcome.runs) do
-    verdict.within = within(verdict.bounds, verdict.options)
+    verdict.within = within(verdict)
     lines[#lines + 1] = summary(verdict) .. '\n'
     if verdict.expected then
       failed = failed or not verdict.as_expected
@@ -405,12 +416,33 @@ local function show_coverage(outcome, lines)
     unreached = unreached or #entry.missing > 0 and not model:find('%.lua$')
     lines[#lines + 1] = ('%-10s %d outcomes and errors reached%s\n'):format(model, entry.reached,
       #entry.missing > 0 and ', never: ' .. table.concat(entry.missing, '; ') or '')
+    if #entry.idle > 0 and model:find('%.lua$') then
+      lines[#lines + 1] = ('%-10s faults that can strike nowhere: %s\n'):format(model,
+        table.concat(entry.idle, ', '))
+    end
     for _, unmet in ipairs(entry.unmet) do
       unreached = true
       lines[#lines + 1] = ('%-10s %s: what follows from that was not tried\n'):format(model, unmet)
     end
   end
   return unreached
+end
+
+-- Of the faults that --fault names, the first that no model let strike.
+local function without_effect(options, outcome)
+  local count, idle = 0, {}
+  for _, entry in pairs(outcome.models) do
+    count = count + 1
+    for _, kind in ipairs(entry.idle) do
+      idle[kind] = (idle[kind] or 0) + 1
+    end
+  end
+  for _, kind in ipairs(options.kinds or {}) do
+    if idle[kind] == count then
+      return ('--fault: "%s" can strike nowhere in %s within these bounds; leave it out'):format(
+        kind, count == 1 and 'the model' or 'these models')
+    end
+  end
 end
 
 local function exit_of(failed, incomplete)
@@ -426,6 +458,10 @@ local function run_matrix(args, ctx, options)
   local runs = require('latchkey.checker.matrix')
   local outcome = runs.run(models, options, has_bounds and { {} } or nil)
   local lines, failed, incomplete = judge(outcome, options, args, ctx)
+  wrong = not failed and not incomplete and without_effect(options, outcome)
+  if wrong then
+    return ctx:misuse(wrong)
+  end
   tablex.insertvalues(lines, untried)
   local unreached = show_coverage(outcome, lines)
   -- Bounds, limits and few promises keep a run from what the default runs reach.
@@ -436,7 +472,7 @@ local function run_matrix(args, ctx, options)
     return wrong
   end
   for _, verdict in ipairs(outcome.runs) do
-    verdict.options, verdict.covered = nil, nil
+    verdict.options, verdict.covered, verdict.struck, verdict.idle = nil, nil, nil, nil
   end
   ctx:result({ runs = outcome.runs, ok = not failed and not incomplete }, table.concat(lines))
   return exit_of(failed, incomplete)

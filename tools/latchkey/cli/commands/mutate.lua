@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
@@ -9,9 +10,10 @@ local command = { summary = 'show which wrong versions of the scripts the checks
 
 command.exits = {
   { 0, 'every mutant was caught, or is listed as harmless' },
-  { 1, 'a mutant is alive, a row of the list is out of date, or a script fails as it is' },
-  { 64, 'wrong use: a script, a kind or a folder that is not there, or a TMPDIR that cannot be '
-    .. 'written to' },
+  { 1, 'a mutant is alive, or not known to be caught; a row of the list is out of date, or a '
+    .. 'script fails as it is' },
+  { 64, 'wrong use: a script, a kind or a folder that is not there, a folder without specs, a list '
+    .. 'with a line that is no row, or a TMPDIR that cannot be written to' },
   { 70, 'busted or luaposix is not installed' },
 }
 
@@ -73,6 +75,18 @@ local function changed_scripts(home)
   return names
 end
 
+-- Files and folders that are there, but have nothing to go by.
+local function without_content(args)
+  for _, folder in ipairs(args.spec) do
+    if path.isdir(folder) and #dir.getallfiles(folder, '*_spec.lua') == 0 then
+      return ('--spec %s has no specs: files whose names end in _spec.lua'):format(folder)
+    end
+  end
+  if args.equivalent and path.isdir(args.equivalent) then
+    return ('--equivalent %s is a folder; name a file in it'):format(args.equivalent)
+  end
+end
+
 -- What is wrong with the options about scripts of one's own.
 local function refuse_own(args)
   local others = #args.spec > 0 and '--spec' or #args.model > 0 and '--model'
@@ -92,6 +106,10 @@ local function refuse_own(args)
     if not path.exists(file) then
       return ('there is no file or folder %s'):format(file)
     end
+  end
+  local wrong = without_content(args)
+  if wrong then
+    return wrong
   end
   for _, file in ipairs(args.model) do
     local _, why = require('latchkey.checker.words').load(file)
@@ -114,8 +132,10 @@ local function subject_of(args, ctx)
   elseif #scripts == 0 then
     return nil, ('--dir %s has no scripts'):format(args.dir)
   end
-  return { root = ctx.home, scripts = args.dir, is_own = false, specs = args.spec,
+  local subject = { root = ctx.home, scripts = args.dir, is_own = false, specs = args.spec,
     models = args.model, equivalent = args.equivalent }
+  local no_row = select(3, mutate.equivalent(subject))
+  return not no_row and subject or nil, no_row
 end
 
 -- Which scripts, as a set; nil: all.
@@ -164,6 +184,7 @@ end
 local function described(mutant)
   return { id = mutant.id, script = mutant.script, kind = mutant.kind, line = mutant.line,
     before = mutant.before, after = mutant.after, by = mutant.by, reason = mutant.reason,
+    unknown = mutant.fate == 'unknown' and mutant.unknown or nil,
     missing = mutant.fate == 'alive' and missing_of(mutant) or nil }
 end
 
@@ -190,22 +211,26 @@ local function stale_rows(mutate, subject, all, complete)
 end
 
 local function tell(ctx, args, list, stale)
-  local groups, text = { killed = {}, equivalent = {}, alive = {} }, {}
+  local groups, text = { killed = {}, equivalent = {}, alive = {}, unknown = {} }, {}
   for _, mutant in ipairs(list) do
     table.insert(groups[mutant.fate], described(mutant))
     text[#text + 1] = mutant.fate == 'alive' and ('alive %s  missing: %s\n'):format(
       shown(mutant, args.dir), missing_of(mutant)) or nil
+    text[#text + 1] = mutant.fate == 'unknown' and ('not known %s  %s\n'):format(
+      shown(mutant, args.dir), mutant.unknown) or nil
   end
   for _, row in ipairs(stale) do
     text[#text + 1] = ('out of date: %s: %s\n'):format(args.equivalent
       or 'tools/latchkey/mutate/equivalent.tsv', row)
   end
-  text[#text + 1] = ('mutants: %d, killed: %d, equivalent: %d, alive: %d\n'):format(#list,
-    #groups.killed, #groups.equivalent, #groups.alive)
+  local unknown = #groups.unknown > 0 and (', not known: %d'):format(#groups.unknown) or ''
+  text[#text + 1] = ('mutants: %d, killed: %d, equivalent: %d, alive: %d%s\n'):format(#list,
+    #groups.killed, #groups.equivalent, #groups.alive, unknown)
   ctx:result({ mutants = #list, killed = #groups.killed, equivalent = #groups.equivalent,
-    alive = #groups.alive, survivors = groups.alive, harmless = groups.equivalent,
-    out_of_date = stale }, table.concat(text))
-  return (#groups.alive > 0 or #stale > 0) and 1 or 0
+    alive = #groups.alive, unknown = #groups.unknown, survivors = groups.alive,
+    undecided = groups.unknown, harmless = groups.equivalent, out_of_date = stale },
+    table.concat(text))
+  return #groups.alive + #groups.unknown + #stale > 0 and 1 or 0
 end
 
 local function progress(ctx, total)
