@@ -61,7 +61,19 @@ describe('lexer', function()
     end
   end)
 
+  it('ends a number where Lua 5.1 ends it', function()
+    assert.same({ '1e3', '..', '"x"' }, texts('1e3.."x"'))
+    assert.same({ '0x10', '..', 'a', '1e-3', '.', 'b' }, texts('0x10..a 1e-3.b'))
+    assert.same({ '0xE', '+', '1', '3..x' }, texts('0xE+1 3..x'))
+  end)
+
+  it('reads the end of a line in a string in both forms', function()
+    assert.equal('a\nb\nc', lexer.tokens("'a\\\r\nb\\\rc'")[1].value)
+  end)
+
   local wrong = {
+    { '#comment\nx = 1', 1, 'syntax', 'unexpected' },
+    { 'x = "a\r"', 1, 'syntax', 'does not end on its line' },
     { 'x = 1\ny = 5LL', 2, 'dialect', '5LL is no number' },
     { 'x = 0b1', 1, 'dialect', '0b1 is no number' },
     { 'x = 0x1p4', 1, 'dialect', '0x1p4 is no number' },

@@ -327,4 +327,32 @@ local list = {}
 for i, case in ipairs(CASES) do
   list[i] = { script = SHOW:format(case[1]), gives = case[2] }
 end
+
+-- What no server compiles, and an editor or LuaJIT may let pass: the text, and what is said near.
+for _, case in ipairs({ { '\239\187\191return 1', '\239' },
+  { 'local gr\195\182\195\159e = 1 return 1', '\195' }, { '#comment\nreturn 1', '#' },
+  { 'local a\160= 1', '\160' }, { 'local x = = \195\182', '=' },
+  { 'return 1e3.."x" + +', '+' } }) do
+  list[#list + 1] = { script = case[1], fails = 'ERR Error compiling script (new function): '
+    .. "user_script:1: unexpected symbol near '" .. case[2] .. "'" }
+  list[#list + 1] = { script = 'return tostring(loadstring(ARGV[1]))', args = { case[1] },
+    gives = 'nil' }
+end
+for _, case in ipairs({
+  { "return tostring(loadstring('#!lua\\nreturn 1'))", 'nil' },
+  { '#!lua\nreturn "\195\182"', '\195\182' },
+  { "return 'a\\\r\nb\\\n\rc'", 'a\nb\nc' },
+  { 'return 1e3.."x"..1e-1 .."y"..0x10..":"..2 ..""', '1000x0.1y16:2' },
+  { 'local function f(...) return arg.n end return f(1, nil, nil)', 3 },
+  { 'local function f(a, ...) return function() return arg[1] end end return f(1, 2)()', 2 },
+  { 'local function f(arg, ...) return arg.n end return f(1, 2, 3)', 2 },
+  { 'local function f(...) return tostring(arg), ... end return f(1)', 'nil' },
+  { "local function f(...) local arg = 'x' return arg end return f(1)", 'x' },
+  { "return tostring(pcall(function() return redis.call('NOSUCH') end))", 'false' },
+}) do
+  list[#list + 1] = { script = case[1], gives = case[2] }
+end
+list[#list + 1] = { script = 'return arg',
+  fails = "ERR user_script:1: Script attempted to access nonexistent global variable 'arg'",
+  line = 1 }
 return list

@@ -9,7 +9,7 @@ for word in ([[and break do else elseif end false for function if in local nil n
 end
 
 local ESCAPES = { a = '\a', b = '\b', f = '\f', n = '\n', r = '\r', t = '\t', v = '\v',
-  ['\\'] = '\\', ['"'] = '"', ["'"] = "'", ['\n'] = '\n' }
+  ['\\'] = '\\', ['"'] = '"', ["'"] = "'", ['\n'] = '\n', ['\r'] = '\n' }
 
 local NUMBERS = { '^0[xX]%x+$', '^%d+%.?%d*$', '^%.%d+$', '^%d+%.?%d*[eE][+-]?%d+$',
   '^%.%d+[eE][+-]?%d+$' }
@@ -50,7 +50,7 @@ local function quoted(source, start, problem)
     local c = source:sub(at, at)
     if c == quote then
       return at, table.concat(parts)
-    elseif c == '\n' or at == #source then
+    elseif c == '\n' or c == '\r' or at == #source then
       return nil
     elseif c == '\\' then
       local digits = source:match('^%d%d?%d?', at + 1)
@@ -58,6 +58,9 @@ local function quoted(source, start, problem)
       if digits then
         parts[#parts + 1] = string.char(tonumber(digits) % 256)
         at = at + 1 + #digits
+      elseif source:find('^\r\n', at + 1) or source:find('^\n\r', at + 1) then
+        parts[#parts + 1] = '\n'
+        at = at + 3
       else
         if not ESCAPES[after] then
           problem('dialect', ('Lua 5.1 has no escape "\\%s"; write the character or \\ddd')
@@ -73,7 +76,7 @@ local function quoted(source, start, problem)
   end
 end
 
----Cuts a script into tokens; comments and a first line that starts with "#" are left out.
+---Cuts a script into tokens; comments and a first line that starts with "#!" are left out.
 ---@param source string
 ---@return table[] tokens { kind, text, value, line, at }; at: its first byte; kind: name, keyword,
 ---string, number, operator, end
@@ -110,10 +113,8 @@ function lexer.tokens(source)
   end
 
   local function add_number()
-    local text = source:match('^[%w_.]+', at)
-    if text:match('^%d*%.?%d*[eE]$') then
-      text = text .. (source:match('^[+-]%d+', at + #text) or '')
-    end
+    local text = source:match('^[%d.]+[eE][+-]?', at) or source:match('^[%d.]+', at)
+    text = text .. source:match('^[%w_]*', at + #text)
     if not is_number(text) then
       problem('dialect', ('%s is no number of Lua 5.1; write a plain one'):format(text))
     end
@@ -146,7 +147,7 @@ function lexer.tokens(source)
     add('operator', c)
   end
 
-  if source:sub(1, 1) == '#' then
+  if source:sub(1, 2) == '#!' then
     at = source:find('\n', 1, true) or #source + 1
   end
   while at <= #source do

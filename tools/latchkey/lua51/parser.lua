@@ -6,12 +6,14 @@
 --   Assign {targets=n} ...         Return ...values            Break
 --   If cond Block [cond Block]... [Block]                      While cond Block
 --   Repeat Block cond              For {vars} ...values Block  (numeric and generic)
---   Function {params} Block        Call function ...arguments  Method {name} object ...arguments
+--   Function {params, vararg, unpacks, body} Block              Call function ...arguments
+--   Method {name} object ...arguments
 --   Index object key               Table ...(Item value | Pair key value)
 --   Operator {op} left right       Unary {op} operand          Paren value
 --   Name {name, var}               String {value}  Number {value}  Nil  True  False  Vararg
 -- A var is { name, line, uses }; a Name without one is a global. An expression and a statement know
--- their tokens: first and last are places among those that parser.parse gives as well.
+-- their tokens: first and last are places among those that parser.parse gives as well, and `body`
+-- is that of a function's first statement. One that `unpacks` has `...` in its own body.
 local lexer = require('latchkey.lua51.lexer')
 
 local parser = {}
@@ -152,10 +154,12 @@ function Parser:function_body(line, with_self)
       node.params[#node.params + 1] = self:declare(self:name())
     until not self:accept(',')
   end
+  node.body = self.at + 1
   self:expect(')')
   node[1] = self:block()
   self:expect('end')
   self:close_scope()
+  node.vararg, node.unpacks = self.within.vararg, self.within.unpacks
   self.within = around
   return node
 end
@@ -214,8 +218,11 @@ function Parser:simple_expression()
     return self:node(token.kind == 'string' and 'String' or 'Number',
       { value = token.value, text = token.text, line = token.line })
   elseif CONSTANTS[token.text] then
-    if token.text == '...' and not self.within.vararg then
-      self:fail('an expression')
+    if token.text == '...' then
+      if not self.within.vararg then
+        self:fail('an expression')
+      end
+      self.within.unpacks = true
     end
     self:advance()
     return self:node(CONSTANTS[token.text], { line = token.line })

@@ -4,6 +4,7 @@ local cjson = require('cjson')
 
 local bit = require('latchkey.mock.bits')
 local cmsgpack = require('latchkey.mock.cmsgpack')
+local lexer = require('latchkey.lua51.lexer')
 local lua51 = require('latchkey.mock.lua51')
 local parser = require('latchkey.lua51.parser')
 local struct = require('latchkey.mock.struct')
@@ -50,15 +51,21 @@ local function refuse_write()
   error(READONLY, 2)
 end
 
--- What a script's `return f(x)` calls between, where f is the server's own: `return same(f(x))`.
-local SAME = '__latchkey_same'
-local function same(...)
-  return ...
-end
+-- What a script's text is made to call: `return f(x)`, where f is the server's own, becomes
+-- `return same(f(x))`; and what the server's Lua has in `arg` is in no other.
+local SAME, ARG = '__latchkey_same', '__latchkey_arg'
+local HIDDEN = {
+  [SAME] = function(...)
+    return ...
+  end,
+  [ARG] = function(...)
+    return { n = select('#', ...), ... }
+  end,
+}
 
 local function refuse_missing(_, name)
-  if name == SAME then
-    return same
+  if HIDDEN[name] then
+    return HIDDEN[name]
   end
   error(("Script attempted to access nonexistent global variable '%s'"):format(tostring(name)), 2)
 end
@@ -112,42 +119,106 @@ end
 
 -- The server's functions are C, which leaves the frame of who calls it in its place, also behind
 -- `return`: an error says the line. Those of the mock, and LuaJIT's, take that place.
-local function keep_frames(code, block, tokens)
-  local parts, at, own = {}, 1, {}
+local function keep_frame(add, node, own)
+  for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
+    own[var] = is_own(node[i], own) or nil
+  end
+  local call = node.tag == 'Return' and #node == 1 and node[1]
+  if call and (call.tag == 'Call' and is_own(call[1], own)
+    or call.tag == 'Method' and STRING_METHODS[call.name]) then
+    add(call.first, ' ' .. SAME .. '(')
+    add(call.last, ')', true)
+  end
+end
+
+-- The server's Lua has the arguments beyond the named ones in a local `arg`; nil where the function
+-- has `...` in its body.
+local function add_arg(add, node)
+  if node.tag == 'Function' and node.vararg then
+    add(node.body, node.unpacks and ' local arg; ' or (' local arg=%s(...); '):format(ARG))
+  end
+end
+
+local function edited(code, block, tokens)
+  local edits, own = {}, {}
+  local function add(place, text, is_behind)
+    local token = tokens[place]
+    edits[#edits + 1] = { at = token.at + (is_behind and #token.text or 0), text = text }
+  end
+  local has_arg = jit and code:find('%f[%w_]arg%f[^%w_]')
   parser.walk(block, function(node)
-    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
-      own[var] = is_own(node[i], own) or nil
-    end
-    local call = node.tag == 'Return' and #node == 1 and node[1]
-    if call and (call.tag == 'Call' and is_own(call[1], own)
-      or call.tag == 'Method' and STRING_METHODS[call.name]) then
-      local first, last = tokens[call.first], tokens[call.last]
-      parts[#parts + 1] = code:sub(at, first.at - 1) .. ' ' .. SAME .. '('
-        .. code:sub(first.at, last.at + #last.text - 1) .. ')'
-      at = last.at + #last.text
+    keep_frame(add, node, own)
+    if has_arg then
+      add_arg(add, node)
     end
   end)
+  for i, edit in ipairs(edits) do
+    edit.i = i
+  end
+  table.sort(edits, function(a, b)
+    return a.at < b.at or a.at == b.at and a.i < b.i
+  end)
+  local parts, at = {}, 1
+  for _, edit in ipairs(edits) do
+    parts[#parts + 1] = code:sub(at, edit.at - 1) .. edit.text
+    at = edit.at
+  end
   return table.concat(parts) .. code:sub(at)
+end
+
+-- LuaJIT reads a `..` behind an exponent or a hexadecimal number as part of the number.
+local function spaced(code)
+  if not code:find('%d%w*%.%.') then
+    return code
+  end
+  local parts, at, before = {}, 1, nil
+  for _, token in ipairs((lexer.tokens(code))) do
+    if before and before.kind == 'number' and token.text:find('^%.%.')
+      and token.at == before.at + #before.text then
+      parts[#parts + 1], at = code:sub(at, token.at - 1), token.at
+    end
+    before = token
+  end
+  parts[#parts + 1] = code:sub(at)
+  return table.concat(parts, ' ')
+end
+
+-- What is wrong on a server with a text that LuaJIT reads: it takes bytes above 127 for letters,
+-- and skips a first line that starts with "#".
+local function misread(code, name)
+  if code:sub(1, 1) == '#' then
+    return select(2, loadstring(' ' .. code, name))
+  end
+  for _, token in ipairs((lexer.tokens(code))) do
+    if token.kind == 'operator' and token.text:byte() > 127 then
+      local _, why = loadstring(code:sub(1, token.at - 1) .. '@' .. code:sub(token.at + 1), name)
+      return why and why:gsub("'@'$", "'" .. token.text .. "'", 1)
+    end
+  end
 end
 
 local function compile(code, name, env)
   if code:sub(1, 1) == '\27' then
     return nil, BYTECODE
   end
+  code = jit and spaced(code) or code
   local chunk, why = loadstring(code, name)
   local block, problems, tokens = parser.parse(code)
-  local foreign, is_wrong
+  local foreign, is_wrong, wrong
   if jit then
     foreign, is_wrong = find_foreign(problems)
+    wrong = (problems or code:sub(1, 1) == '#') and misread(code, name)
   end
   -- What is wrong in any Lua is nothing that LuaJIT alone would take; only of escapes it refuses
   -- some that are right on a server.
-  if not chunk and (not foreign or is_wrong or not why:find('invalid escape', 1, true)) then
+  if wrong then
+    return nil, wrong
+  elseif not chunk and (not foreign or is_wrong or not why:find('invalid escape', 1, true)) then
     return nil, why
   elseif foreign then
     return nil, foreign
   end
-  return prepare(block and loadstring(keep_frames(code, block, tokens), name) or chunk, env)
+  return prepare(block and loadstring(edited(code, block, tokens), name) or chunk, env)
 end
 
 -- Redis' own pcall: an error table arrives as its text.
@@ -352,6 +423,12 @@ function Sandbox:compile(code, name)
     keep(code, name, chunk)
   end
   return chunk, why
+end
+
+---Scripts see these globals alone, and later on, with nil, their own again.
+---@param globals table|nil
+function Sandbox:narrow(globals)
+  getmetatable(self.env).__index = globals or self.globals
 end
 
 function Sandbox:set_arguments(keys, args)
