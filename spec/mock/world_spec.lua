@@ -260,6 +260,15 @@ describe('scripts of a mock world', function()
     assert.equal(1, w:eval_source('return 1'))
   end)
 
+  it('are stopped while they are loaded as a library, too', function()
+    local w = world({ strict = false, max_instructions = 10000 })
+
+    local _, err = w:command('FUNCTION', 'LOAD', '#!lua name=t\nwhile true do end')
+
+    assert.equal('MOCK the script ran more than 10000 instructions', err.message)
+    assert.equal('user_script:1: x', w:eval_source("return select(2, pcall(error, 'x', 2))"))
+  end)
+
   it('leave the hook of a coverage tool alone', function()
     local seen = {}
     debug.sethook(function(_, line)
@@ -272,6 +281,82 @@ describe('scripts of a mock world', function()
 
     assert.is_not_nil(hook)
     assert.is_true(seen[11])
+  end)
+end)
+
+describe('a script that fails', function()
+  local function library(w, code)
+    assert(w:command('FUNCTION', 'LOAD', '#!lua name=t\n' .. code))
+  end
+
+  it('runs once, whatever its functions or libraries keep', function()
+    local w = world()
+    library(w, [[
+      local n = 0
+      redis.register_function('f', function() n = n + 1 error('x') end)
+      redis.register_function('g', function() return n end)
+      redis.register_function('h', function()
+        n = n + 1
+        return (function(f) return f({}) end)(tonumber) + 1
+      end)]])
+    local precision = [[
+      local digits = cjson.encode_number_precision()
+      cjson.encode_number_precision(digits - 1)
+      error('x')]]
+
+    assert.equal('ERR user_function:3: x script: f, on @user_function:3.',
+      select(2, w:command('FCALL', 'f', 0)).message)
+    assert.equal(1, w:command('FCALL', 'g', 0))
+    w:command('FCALL', 'h', 0)
+    assert.equal(2, w:command('FCALL', 'g', 0))
+    w:eval_source(precision)
+    assert.equal(13, w:eval_source('return cjson.encode_number_precision()'))
+  end)
+
+  it('ends, though it would not when it ran again', function()
+    local w = world({ strict = false, max_instructions = 10000 })
+    library(w, [[
+      local ready = false
+      redis.register_function('once', function()
+        while ready do end
+        ready = true
+        error('first call')
+      end)]])
+
+    assert.matches('first call', select(2, w:command('FCALL', 'once', 0)).message, 1, true)
+    assert.matches('more than 10000 instructions',
+      select(2, w:command('FCALL', 'once', 0)).message, 1, true)
+  end)
+
+  -- A look at each of its instructions would take some ten seconds.
+  it('takes no longer than one that does not', function()
+    local loop = 'local n = 0 for i = 1, 2000000 do n = n + i end '
+    local w = world({ strict = false, max_instructions = 1e9 })
+    local began = os.clock()
+    w:eval_source(loop .. 'return n')
+    local good = os.clock() - began
+
+    for _, last in ipairs({ "error('x')", "redis.call('NOSUCH')", 'return redis.call()',
+      "local call = redis.call call('NOSUCH')", 'local x = n.y.z', 'return ({}) .. 1' }) do
+      began = os.clock()
+      local _, err = w:eval_source(loop .. last)
+
+      assert.equal(1, err.line)
+      assert.is_true(os.clock() - began < 3 * good + 0.2)
+    end
+  end)
+
+  it('says its line, also where that of the call is left', function()
+    local w = world()
+    for source, line in pairs({
+      ["local t = { f = redis.call }\nreturn t.f('NOSUCH')"] = 2,
+      ["local function g(f)\n  return f('NOSUCH')\nend\nlocal x = g(redis.call)"] = 2,
+      ["local function g()\n  error('x')\nend\nreturn g()"] = 2,
+      ["local call = redis.call\nlocal function g()\n  call('NOSUCH')\nend\ng()"] = 3,
+      ["local x = 1\nlocal y = x\n  .. z"] = 3,
+    }) do
+      assert.equal(line, select(2, w:eval_source(source)).line)
+    end
   end)
 end)
 

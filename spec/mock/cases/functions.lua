@@ -32,7 +32,10 @@ local NARROW = load('redis.register_function("globals", function() return KEYS e
   .. 'redis.register_function("throws", function() error({err = "CODE y"}) end)\n'
   .. 'redis.register_function("answers", function() return {err = "CODE z"} end)')
 
-return {
+local LATE = load('redis.register_function("late", function()\n'
+  .. ' return cjson.encode({ math.floor(1.5) }) .. tostring(_G ~= nil) end)')
+
+local cases = {
   { PUT, gives = 'lib' },
   { { 'FUNCTION', 'LOAD', 'return 1' }, fails = 'ERR Missing library metadata' },
   { { 'FUNCTION', 'LOAD', '#!lua name=lib' }, fails = 'ERR Invalid library metadata' },
@@ -96,6 +99,9 @@ return {
   { 'FCALL throws 0', after = { NARROW }, fails = 'CODE y script: throws, on @user_function:5.' },
   { 'FCALL answers 0', after = { NARROW }, fails = 'CODE z' },
 
+  { 'FCALL late 0', after = { LATE }, gives = '[1]true' },
+  { load('redis.register_function(("x"):rep(2, ","), function() end)'), gives = 'lib' },
+
   { 'FUNCTION LIST', gives = {} },
   { 'FUNCTION LIST', after = { LOOK }, gives = { { 'library_name', 'looks', 'engine', 'LUA',
     'functions', { { 'name', 'look', 'description', 'reads', 'flags',
@@ -120,3 +126,17 @@ return {
   { 'PUBSUB CHANNELS', gives = {} },
   { 'PUBSUB NUMPAT', gives = 0 },
 }
+
+-- What a library does not have while it is loaded, though its functions have it later.
+for name in ([[assert error ipairs pairs next select tonumber tostring type unpack pcall xpcall rawget
+  rawset rawequal getmetatable setmetatable load loadstring collectgarbage gcinfo _VERSION _G cjson
+  cmsgpack bit struct string table math coroutine print]]):gmatch('%S+') do
+  cases[#cases + 1] = { load('local x = ' .. name), model = true,
+    fails = refused("user_function:2: Script attempted to access nonexistent global variable '"
+      .. name .. "'") }
+end
+for _, code in ipairs({ 'x = 1', 'redis.x = 1' }) do
+  cases[#cases + 1] = { load(code), model = true,
+    fails = refused('user_function:2: Attempt to modify a readonly table') }
+end
+return cases

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The libraries of functions that a server has.
 local Sandbox = require('latchkey.mock.sandbox')
+local methods = require('latchkey.mock.methods')
 
 local Functions = {}
 Functions.__index = Functions
@@ -16,18 +17,20 @@ local BAD_NAME = 'Library names can only contain letters, numbers, or underscore
 
 ---@param redis table the functions of `redis`
 ---@param refuse function(text) ends the script: it needs what is not modelled
-function Functions.new(redis, refuse)
-  local self = setmetatable({ libraries = {}, functions = {}, refuse = refuse }, Functions)
+---@param max_instructions integer where code that is loaded and does not end is stopped
+function Functions.new(redis, refuse, max_instructions)
+  local self = setmetatable({ libraries = {}, functions = {}, refuse = refuse,
+    max_instructions = max_instructions }, Functions)
   self.sandbox = Sandbox.new(redis, refuse)
-  self.at_run = self.sandbox.globals.redis
   local narrow = { register_function = function(...)
     return self:register(...)
   end }
   for _, name in ipairs(WHILE_LOADED) do
     narrow[name] = redis[name]
   end
-  self.at_load = self.sandbox:guard(setmetatable(narrow,
-    { __index = self.sandbox.missing_global }))
+  local missing = { __index = self.sandbox.missing_global }
+  self.at_load = setmetatable({ redis = self.sandbox:guard(setmetatable(narrow, missing)) },
+    missing)
   return self
 end
 
@@ -146,12 +149,24 @@ local function read_shebang(code)
   return name
 end
 
--- Runs the code, which registers its functions.
+-- Runs the code, which registers its functions. It has `redis` alone, which its functions find all
+-- else beside; a hook that somebody else has set, a coverage tool's, stays.
 local function read_functions(self, library, chunk)
-  local sandbox = self.sandbox
-  sandbox.globals.redis, self.loading = self.at_load, library
+  local shared, max = getmetatable(''), self.max_instructions
+  local before, is_hooked = shared.__index, debug.gethook() ~= nil
+  if not is_hooked then
+    debug.sethook(function()
+      error(('MOCK the script ran more than %d instructions'):format(max), 0)
+    end, '', max)
+  end
+  self.sandbox:narrow(self.at_load)
+  self.loading, shared.__index = library, methods
   local ok, why = pcall(chunk)
-  sandbox.globals.redis, self.loading = self.at_run, nil
+  self.loading, shared.__index = nil, before
+  self.sandbox:narrow(nil)
+  if not is_hooked then
+    debug.sethook()
+  end
   if ok then
     return #library.functions > 0, 'ERR No functions registered'
   elseif type(why) == 'string' and why:find('^MOCK ') then

@@ -4,12 +4,14 @@ local Strict = require('latchkey.mock.strict')
 local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
 local lua51 = require('latchkey.mock.lua51')
+local methods = require('latchkey.mock.methods')
+local place = require('latchkey.mock.place')
 
 local runner = {}
 
 local NO_FLAGS = {}
--- What the server calls the text of a script, and that of functions.
-local OURS = { ['@user_script'] = true, ['@user_function'] = true }
+-- So many instructions of a script are looked at one by one.
+local TRACED_MAX = 100000
 
 -- A script without a shebang is checked command by command; one with it, before it starts.
 local function refuse(world, script, read_only)
@@ -35,19 +37,31 @@ local function copy(list)
   return new
 end
 
--- What texts have for methods, as in `text:format(1)`: while a script runs, those of its Lua. What
--- all texts of the process share is put back when it ends.
-local METHODS = {}
-for name, own in pairs(string) do
-  METHODS[name] = lua51.string[name] or own
-end
+-- What all texts of the process share, and is put back when a script ends.
 local shared = getmetatable('')
 
-local function call(code, ...)
-  local methods = shared.__index
-  shared.__index = METHODS
-  local ok, result = pcall(code, ...)
-  shared.__index = methods
+local jit = rawget(_G, 'jit')
+local sandbox, failed, is_certain
+
+local function look(err)
+  failed, is_certain = place.of_error(sandbox)
+  return err
+end
+
+-- Calls a script's code, or a function's; where it fails, `run` knows.
+local function call(run, its_sandbox, code, keys, args)
+  local before = shared.__index
+  shared.__index, sandbox, failed = methods, its_sandbox, nil
+  local ok, result
+  if jit or not keys then
+    ok, result = xpcall(code, look, keys, args)
+  else
+    ok, result = xpcall(function()
+      return code(keys, args)
+    end, look)
+  end
+  shared.__index = before
+  run.failed, run.is_certain = failed, is_certain
   return ok, result
 end
 
@@ -61,23 +75,10 @@ local function attempt(world, script, keys, args, read_only)
   if run.finding then
     return run, false, run.finding
   elseif script.callback then
-    return run, call(script.callback, copy(keys), copy(args))
+    return run, call(run, world.functions.sandbox, script.callback, copy(keys), copy(args))
   end
   world.sandbox:set_arguments(copy(keys), copy(args))
-  return run, call(script.chunk)
-end
-
--- Of which functions the text is, since this is asked at every instruction.
-local is_ours = setmetatable({}, { __mode = 'k' })
-
-local function script_line(level)
-  local place = debug.getinfo(level + 1, 'fl')
-  local ours = place.func and is_ours[place.func]
-  if place.func and ours == nil then
-    ours = OURS[debug.getinfo(place.func, 'S').source] or false
-    is_ours[place.func] = ours
-  end
-  return ours and place.currentline or nil
+  return run, call(run, world.sandbox, script.chunk)
 end
 
 -- An endless script is stopped, and stopped again wherever it catches the error; the mock's own
@@ -91,7 +92,7 @@ local function limited(world, ...)
     local env = getfenv(debug.getinfo(2, 'f').func)
     if env == world.sandbox.env or env == world.functions.sandbox.env then
       local run = world.run
-      run.stopped, run.line = true, run.line or script_line(2)
+      run.stopped, run.line = true, run.line or place.line(2)
       run.finding = ('MOCK the script ran more than %d instructions')
         :format(world.max_instructions)
       error(run.finding, 0)
@@ -103,12 +104,16 @@ local function limited(world, ...)
   return run, ok, result
 end
 
--- The line that failed, or that returned what it may not. The call stack does not know: a tail call
--- has left its frame, and where the server's redis.call is a C function, the mock's is not. So the
--- script runs once more, from the same state to the same end, and its last instruction tells.
-local function failing_line(world, before, ...)
+-- The line that returned what it may not, or that failed in a function which has left its frame.
+-- The call stack does not know. So the script runs once more, from the same state to the same end,
+-- and its last instruction tells; nil: it has too many. Functions do not: they may keep a state of
+-- their own, which another run would change.
+local function last_line(world, before, script, ...)
+  if script.callback then
+    return nil
+  end
   local hook, mask, count = debug.gethook()
-  local line
+  local line, left = nil, TRACED_MAX
   world.store:rollback()
   world.clock.ms, world.clock.asked = before.ms, false
   while #world.outbox > before.messages do
@@ -116,12 +121,15 @@ local function failing_line(world, before, ...)
   end
   world.is_traced = true
   debug.sethook(function()
-    line = script_line(2) or line
+    line, left = place.line(2) or line, left - 1
+    if left == 0 then
+      debug.sethook(hook, mask, count)
+    end
   end, '', 1)
-  attempt(world, ...)
+  attempt(world, script, ...)
   debug.sethook(hook, mask, count)
   world.is_traced = false
-  return line
+  return left > 0 and line or nil
 end
 
 local function member_err(thrown)
@@ -177,14 +185,15 @@ function runner.run(world, script, keys, args, read_only)
   if ok then
     local reply, wrong, is_finding = returned(run, result)
     if is_finding then
-      local line = run.line or failing_line(world, before, script, keys, args, read_only)
+      local line = run.line or last_line(world, before, script, keys, args, read_only)
       wrong = with_place(wrong, script, line)
     end
     return reply, wrong
   end
   local err, line = run.finding or error_text(result), run.line
   if not run.stopped and not line then -- a debugger knows it
-    line = failing_line(world, before, script, keys, args, read_only)
+    line = not run.is_certain and last_line(world, before, script, keys, args, read_only)
+      or run.failed
   end
   return nil, with_place(err, script, line)
 end

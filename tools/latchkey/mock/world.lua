@@ -48,7 +48,7 @@ function World.new(options)
   end
   self.sandbox = Sandbox.new(redis(self), refuse)
   self.library = Library.new(self.sandbox)
-  self.functions = Functions.new(redis(self), refuse)
+  self.functions = Functions.new(redis(self), refuse, self.max_instructions)
   return self
 end
 
