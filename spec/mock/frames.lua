@@ -21,9 +21,10 @@ function frames.read(bytes, at)
     return nil, at
   end
   local kind, rest = line:sub(1, 1), line:sub(2)
-  if kind == '$' and rest ~= '-1' then
+  if (kind == '$' or kind == '=') and rest ~= '-1' then
     local last = after + tonumber(rest) + 1
-    return #bytes >= last and ('%q'):format(bytes:sub(after, last - 2)) or nil, last + 1
+    local text = ('%q'):format(bytes:sub(after, last - 2))
+    return #bytes >= last and (kind == '=' and '=' or '') .. text or nil, last + 1
   elseif not AGGREGATES[kind] or rest == '-1' then
     return line, after
   end

@@ -77,6 +77,7 @@ describe('a front', function()
       ['GET k'] = 'k', ['SET k v'] = 'k', ['DEL a b c'] = 'a b c', ['MSET a 1 b 2'] = 'a b',
       ['LMOVE a b LEFT RIGHT'] = 'a b', ['EVALSHA sha 2 a b v'] = 'a b', ['EVAL source 0 v'] = '',
       ['EVAL source 3 a'] = 'a', ['PUBLISH news text'] = '',
+      ['SINTERCARD 2 a b LIMIT 1'] = 'a b', ['SINTERCARD 3 a'] = 'a', ['SINTERCARD x a'] = '',
     }) do
       local argv = {}
       for word in words:gmatch('%S+') do
@@ -130,6 +131,33 @@ describe('a front', function()
     conn:feed('HELLO 3\r\n')
     assert.equal(',1.5\r\n', conn:feed('ZSCORE z a\r\n')[1].bytes)
   end)
+
+  it('writes sets, texts for people and pairs in the newer protocol, and arrays in the older',
+    function()
+      for _, line in ipairs({ 'SADD s 1 2', 'SADD t 2', 'HSET h f v g w' }) do
+        conn:feed(line .. '\r\n')
+      end
+      local function all()
+        local list = {}
+        for _, line in ipairs({ 'SMEMBERS s', 'SUNION s t', 'SINTER s t', 'SDIFF s t', 'SPOP t 1',
+          'SPOP t', 'HRANDFIELD h 5 WITHVALUES', 'HRANDFIELD h 1' }) do
+          list[#list + 1] = said(conn:feed(line .. '\r\n'))[conn]
+        end
+        for _, line in ipairs({ 'INFO server', 'CLIENT LIST', 'CLIENT INFO' }) do
+          list[#list + 1] = conn:feed(line .. '\r\n')[1].bytes:match('^[$=]')
+        end
+        return table.concat(list, ' ')
+      end
+
+      assert.equal('*["1" "2"] *["1" "2"] *["2"] *["1"] *["2"] $-1 *["f" "v" "g" "w"] *["f"] '
+        .. '$ $ $', all())
+      conn:feed('HELLO 3\r\nSADD t 2\r\n')
+      assert.equal('~["1" "2"] ~["1" "2"] ~["2"] ~["1"] ~["2"] _ *[*["f" "v"] *["g" "w"]] *["f"] '
+        .. '= = =', all())
+      assert.matches('^=%d+\r\ntxt:# Server\r\n', conn:feed('INFO server\r\n')[1].bytes)
+      conn:feed('MULTI\r\nSMEMBERS s\r\n')
+      assert.equal('*[~["1" "2"]]', (ask(conn, 'EXEC')))
+    end)
 
   it('reads commands in pieces of any size', function()
     local bytes = grammar.encode({ 'SET', 'k', ('x'):rep(300) }) .. 'GET k\r\n\r\n'
@@ -262,6 +290,27 @@ describe('a front', function()
       assert.equal('"theirs"', (ask(conn, 'GET', 'k')))
     end)
 
+  it('is not disturbed by commands that change nothing', function()
+    local other = front:connect()
+    for _, line in ipairs({ 'ZADD z 1 a', 'SETBIT b 7 1', 'SET k v' }) do
+      other:feed(line .. '\r\n')
+    end
+    for _, line in ipairs({ 'ZADD z 1 a', 'ZADD z NX 2 a', 'ZADD z XX 2 b', 'ZINCRBY z 0 a',
+      'ZPOPMIN z 0', 'ZPOPMAX z 0', 'GETEX k PERSIST', 'SETBIT b 7 1', 'SETBIT b 3 0' }) do
+      ask(conn, 'WATCH', 'z', 'b', 'k')
+      other:feed(line .. '\r\n')
+      ask(conn, 'MULTI')
+      assert.equal('*[]', (ask(conn, 'EXEC')), line)
+    end
+    for _, line in ipairs({ 'ZADD z CH 2 a', 'ZADD z 2 b', 'ZINCRBY z 1 a', 'ZPOPMIN z',
+      'SETBIT b 7 0', 'SETBIT b 8 0', 'SETBIT new 0 0', 'GETEX k PX 1000', 'GETEX k PERSIST' }) do
+      ask(conn, 'WATCH', 'z', 'b', 'k', 'new')
+      other:feed(line .. '\r\n')
+      ask(conn, 'MULTI')
+      assert.equal('*-1', (ask(conn, 'EXEC')), line)
+    end
+  end)
+
   it('notices that a watched key has ended by its lease', function()
     ask(conn, 'SET', 'k', 'v', 'PX', '100')
     ask(conn, 'WATCH', 'k')
@@ -361,6 +410,36 @@ describe('the faults of a front', function()
     assert.equal('*[:1 :1]', (ask(front:connect(), unpack(acquire))))
   end)
 
+  it('lose the reply to a transaction that has such a command in it', function()
+    for _, case in ipairs({ { '1' }, { '1', 'set' }, { '1', 'lock/acquire' }, { '1', 'exec' } }) do
+      local own = front:connect()
+      ask(other, 'MOCK', 'LOSE', unpack(case))
+      ask(own, 'MULTI')
+      ask(own, 'SET', 'k', case[2] or 'v')
+      ask(own, 'EVAL', script('lock/acquire'), '1', 'job', '30000', 'me:1', '1')
+
+      assert.equal('the end', (ask(own, 'EXEC')))
+      assert.equal(('%q'):format(case[2] or 'v'), (ask(other, 'GET', 'k')))
+      assert.truthy(ask(other, 'MOCK', 'STATUS'):find('"lose" :0', 1, true))
+    end
+    ask(other, 'MOCK', 'LOSE', '1')
+    ask(conn, 'MULTI')
+    ask(conn, 'PING')
+    assert.equal('*[+PONG]', (ask(conn, 'EXEC')))
+  end)
+
+  it('lose a reply to any command on keys, and to a subcommand', function()
+    ask(conn, 'MOCK', 'LOSE', '1')
+    assert.equal('the end', (ask(other, 'SINTERCARD', '2', 'a', 'b')))
+    assert.matches('"sintercard" $-1 *["a" "b"]', ask(conn, 'MOCK', 'CALLS'), 1, true)
+    for _, name in ipairs({ 'script load', 'SCRIPT|LOAD' }) do
+      ask(conn, 'MOCK', 'LOSE', '1', name)
+      local third = front:connect()
+      assert.equal('*[:0]', (ask(third, 'SCRIPT', 'EXISTS', 'x')))
+      assert.equal('the end', (ask(third, 'SCRIPT', 'LOAD', 'return 1')))
+    end
+  end)
+
   it('refuse as a server in that state', function()
     for _, case in ipairs({
       { 'LOADING', '-LOADING', '-LOADING' }, { 'BUSY', '-BUSY', '-BUSY' },
@@ -381,6 +460,54 @@ describe('the faults of a front', function()
     assert.equal('-CLUSTERDOWN none of it', (ask(conn, 'GET', 'k')))
   end)
 
+  it('refuse a transaction for what is in it', function()
+    ask(conn, 'MULTI')
+    ask(conn, 'SET', 'a', '1')
+    ask(other, 'MOCK', 'REFUSE', 'LOADING')
+    assert.equal('-EXECABORT Transaction discarded because of: LOADING Redis is loading the '
+      .. 'dataset in memory', (ask(conn, 'EXEC')))
+    ask(conn, 'MULTI')
+    ask(conn, 'PUBLISH', 'news', 'x')
+    assert.equal('*[:0]', (ask(conn, 'EXEC')))
+    ask(other, 'MOCK', 'REFUSE', 'NONE')
+    assert.equal('$-1', (ask(conn, 'GET', 'a')))
+  end)
+
+  it('refuse all that is queued where memory is full', function()
+    local oom = "-OOM command not allowed when used memory > 'maxmemory'."
+    ask(other, 'MOCK', 'REFUSE', 'OOM')
+    for _, words in ipairs({ { 'GET', 'a' }, { 'EVAL', 'return 1', '0' }, { 'PING' } }) do
+      ask(conn, 'MULTI')
+      assert.equal(oom, (ask(conn, unpack(words))))
+      assert.equal('-EXECABORT Transaction discarded because of previous errors.',
+        (ask(conn, 'EXEC')))
+    end
+    ask(conn, 'MULTI')
+    assert.equal('*[]', (ask(conn, 'EXEC')))
+    assert.equal('$-1', (ask(conn, 'GET', 'a')))
+  end)
+
+  it('refuse a PING where the disk is broken, as writes, in the words of a server', function()
+    ask(other, 'MOCK', 'REFUSE', 'MISCONF')
+    for _, words in ipairs({ { 'PING' }, { 'SET', 'k', 'v' } }) do
+      assert.equal("-MISCONF Redis is configured to save RDB snapshots, but it's currently unable "
+        .. 'to persist to disk. Commands that may modify the data set are disabled, because this '
+        .. 'instance is configured to report errors during writes if RDB snapshotting fails '
+        .. '(stop-writes-on-bgsave-error option). Please check the Redis logs for details about '
+        .. 'the RDB error.', (ask(conn, unpack(words))))
+    end
+  end)
+
+  it('refuse in the words that they are given', function()
+    for _, words in ipairs({ { 'MOVED 3999 My-Host:6381' }, { 'MOVED', '3999 My-Host:6381' },
+      { 'MOVED', '3999', 'My-Host:6381' } }) do
+      assert.equal('+OK', (ask(other, 'MOCK', 'REFUSE', unpack(words))))
+      assert.equal('-MOVED 3999 My-Host:6381', (ask(conn, 'GET', 'k')))
+    end
+    assert.equal('+OK', (ask(other, 'MOCK', 'REFUSE', 'none')))
+    assert.matches('^%-ERR a refusal is', (ask(other, 'MOCK', 'REFUSE', 'moved 1 x')))
+  end)
+
   it('hold replies and messages back', function()
     ask(other, 'SUBSCRIBE', 'news')
     front.faults:delay(50)
@@ -391,6 +518,20 @@ describe('the faults of a front', function()
     front:advance(1)
     assert.same({ [conn] = ':1 +PONG', [other] = '*["message" "news" "x"]' }, said(front:tick()))
     assert.is_nil(front:due_ms())
+  end)
+
+  it('answer at once who asks for them, whatever they hold back', function()
+    assert.equal('+OK', (ask(other, 'MOCK', 'DELAY', '100')))
+    assert.is_nil((ask(conn, 'PING')))
+    assert.matches('^%-ERR', (ask(other, 'MOCK', 'NOSUCH')))
+    local own, all = ask(other, 'MOCK', 'ADVANCE', '100')
+    assert.matches('^:%d+$', own)
+    assert.equal('+PONG', all[conn])
+
+    ask(conn, 'PING')
+    assert.is_nil((ask(conn, 'MOCK', 'DELAY', '0')))
+    assert.same({}, said(conn:feed('PING\r\n')))
+    assert.matches('^%+PONG %+OK %+PONG :%d+$', (ask(conn, 'MOCK', 'ADVANCE', '100')))
   end)
 
   it('end connections, but not that of who asks', function()
@@ -479,9 +620,7 @@ describe('the faults of a front', function()
     assert.truthy(status():find('"refuse" "CLUSTERDOWN for a while"', 1, true))
 
     ask(other, 'MOCK', 'DELAY', '7')
-    assert.is_nil((ask(conn, 'MOCK', 'STATUS')))
-    local _, all = ask(other, 'MOCK', 'ADVANCE', '7')
-    assert.truthy(all[conn]:find('"delay_ms" :7', 1, true))
+    assert.truthy(status():find('"delay_ms" :7', 1, true))
   end)
 
   it('start anew', function()

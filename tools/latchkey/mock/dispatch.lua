@@ -8,7 +8,10 @@ local dispatch = {}
 local OOM = "OOM command not allowed when used memory > 'maxmemory'."
 local READONLY = "READONLY You can't write against a read only replica."
 local MISCONF = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to "
-  .. 'persist to disk.'
+  .. 'persist to disk. Commands that may modify the data set are disabled, because this instance '
+  .. 'is configured to report errors during writes if RDB snapshotting fails '
+  .. '(stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB '
+  .. 'error.'
 
 dispatch.OOM, dispatch.READONLY, dispatch.MISCONF = OOM, READONLY, MISCONF
 
@@ -77,12 +80,12 @@ function dispatch.refuse_form(known, command, argv)
 end
 
 ---Does the state that the server is in allow a command of these flags?
----@param flags table { denyoom, write }
+---@param flags table { denyoom, write, name }
 ---@return string|nil refusal
 function dispatch.refuse_state(world, flags)
   if flags.denyoom and world.full then
     return OOM
-  elseif flags.write and world.broken_disk then
+  elseif world.broken_disk and (flags.write or flags.name == 'PING') then
     return MISCONF
   elseif flags.write and world.replica then
     return READONLY

@@ -191,9 +191,10 @@ end
 
 -- What only the newer protocol has; the older one has an array or a text in its place.
 local function add_typed(parts, reply, version, add)
-  if reply.double then
-    local text = reply.double
-    parts[#parts + 1] = version == 3 and ',' .. text .. '\r\n' or bulk(text)
+  local text = reply.double or reply.verbatim
+  if text then
+    parts[#parts + 1] = version ~= 3 and bulk(text) or reply.double and ',' .. text .. '\r\n'
+      or ('=%d\r\ntxt:%s\r\n'):format(#text + 4, text)
     return true
   end
   local list = reply.map or reply.set or reply.push
@@ -241,7 +242,8 @@ end
 resp.NULL_ARRAY = {}
 
 ---A reply as bytes. Beside what scripts and commands answer: { err = text }, { map = list },
----{ set = list }, { push = list }, { double = text }, { bytes = text } as it is.
+---{ set = list }, { push = list }, { double = text }, { verbatim = text }, { bytes = text } as it
+---is.
 ---@param reply any
 ---@param version 2|3 of the protocol
 ---@return string

@@ -104,8 +104,12 @@ local function setbit(world, argv)
     return nil, wrong
   end
   local place = math.floor(offset / 8) + 1
+  local is_longer = #text < place
   text = padded(text, place)
   local old = bit_at(text, offset)
+  if old == tonumber(argv[4]) and not is_longer then
+    return old
+  end
   local byte = text:byte(place) + (tonumber(argv[4]) - old) * 2 ^ (7 - offset % 8)
   write(world, argv[2], text:sub(1, place - 1) .. string.char(byte) .. text:sub(place + 1))
   return old

@@ -149,7 +149,7 @@ local function getex(world, argv)
   if not record then
     return not wrong and false, wrong
   end
-  if options.expiry == 'PERSIST' then
+  if options.expiry == 'PERSIST' and record.expires_at then
     write(world, argv[2], record.value)
   elseif options.time then
     local expires_at, why = option_deadline(world, options, 'getex')

@@ -102,7 +102,9 @@ local function add(world, argv, always_incr)
   if bad_sum then
     return nil, bad_sum
   end
-  zset.write(world, argv[2], new)
+  if done.added + done.changed > 0 then
+    zset.write(world, argv[2], new)
+  end
   if options.INCR then
     return done.last and scores.text(done.last) or false
   end
@@ -187,7 +189,9 @@ local function pop(greatest)
       first, last = #entries + 1 - last, #entries
     end
     local popped = arrays.copy(entries, first, last)
-    zset.write(world, argv[2], arrays.without(entries, first, last))
+    if popped[1] then
+      zset.write(world, argv[2], arrays.without(entries, first, last))
+    end
     return zset.reply(greatest and arrays.reverse(popped) or popped, true)
   end
 end

@@ -77,7 +77,7 @@ local function list(front, _, argv)
       lines[#lines + 1] = describe(front, conn) .. '\n'
     end
   end
-  return table.concat(lines)
+  return { verbatim = table.concat(lines) }
 end
 
 -- What each word of CLIENT KILL asks of a connection.
@@ -236,7 +236,7 @@ clients.commands = {
       return conn.id
     end },
     INFO = { arity = 2, flags = ALWAYS, serve = function(front, conn)
-      return describe(front, conn) .. '\n'
+      return { verbatim = describe(front, conn) .. '\n' }
     end },
     KILL = { arity = -3, flags = ALWAYS, serve = kill },
     LIST = { arity = -2, flags = ALWAYS, serve = list },

@@ -70,14 +70,15 @@ end
 
 ---Bytes to the client, at once or when a delay that was asked for is over.
 ---@param bytes string
-function Connection:send(bytes)
+---@param is_control? boolean is not delayed itself
+function Connection:send(bytes, is_control)
   if self.is_closed or self.is_mute then
     return
   elseif self.in_transaction then
     table.insert(self.in_transaction, bytes)
     return
   end
-  local delay, held = self.front.faults.delay_ms, self.held
+  local delay, held = is_control and 0 or self.front.faults.delay_ms, self.held
   if delay > 0 or #held > 0 then
     local due = self.front:now_ms() + delay
     if #held > 0 and held[#held].due > due then

@@ -11,10 +11,10 @@ local HELP = {
   'MOCK TIME                        which time it is (ms since 1970), and whether it flows',
   'MOCK TIME REAL|MANUAL            it flows, or it stands still between calls of ADVANCE',
   'MOCK LOSE <n> [SILENT] [<name>]  the next n replies of scripts and commands on keys are lost,',
-  '                                 or of one such as lock/acquire; their connection ends, or',
-  '                                 says nothing any more',
+  '                                 and of EXEC with one of them, or of one such as',
+  '                                 lock/acquire; their connection ends, or says nothing any more',
   'MOCK CLOSE [NORMAL|PUBSUB]       all other connections end, or those of one kind',
-  'MOCK DELAY <ms>                  every reply and message comes so much later; 0: at once',
+  'MOCK DELAY <ms>                  every reply and message but of MOCK is so much later; 0: none',
   'MOCK REFUSE LOADING|BUSY|OOM|READONLY|MISCONF|NONE',
   'MOCK REFUSE <CODE> <text>        refuses as a server in that state does; NONE: no more',
   'MOCK FORGET [SCRIPTS|FUNCTIONS|CALLS]',
@@ -91,8 +91,8 @@ end
 
 local function refuse(front, _, argv)
   local code = table.concat(argv, ' ', 3)
-  local upper = #argv == 3 and code:upper() or code
-  local _, why = front.faults:refuse(upper ~= 'NONE' and upper or nil)
+  code = code:find(' ', 1, true) and code or code:upper()
+  local _, why = front.faults:refuse(code ~= 'NONE' and code or nil)
   return OK, why and 'ERR ' .. why
 end
 
@@ -162,7 +162,7 @@ end
 return {
   help = HELP,
   commands = {
-    MOCK = { arity = -2, subcommands = {
+    MOCK = { arity = -2, flags = 'control', subcommands = {
       ADVANCE = sub(3, advance), CALLS = sub(-2, calls), CLOSE = sub(-2, close),
       DELAY = sub(3, delay), FORGET = sub(-2, forget), HELP = sub(2, help), LOSE = sub(-3, lose),
       REFUSE = sub(-3, refuse), RESET = sub(2, reset), STATUS = sub(2, status),

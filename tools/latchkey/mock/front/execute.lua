@@ -66,6 +66,11 @@ function execute.stats()
   return { connections = 0, commands = 0, rejected = 0, published = 0, calls = {}, errors = {} }
 end
 
+---Is it a command on keys, or one that runs a script?
+function execute.names_keys(command)
+  return command.keys or command.counted or command.replies
+end
+
 ---@return string[] keys that the command names
 function execute.keys(command, argv)
   local keys, positions = {}, command.keys
@@ -75,6 +80,9 @@ function execute.keys(command, argv)
     last = positions[2] < 0 and #argv + 1 + positions[2] or positions[2] + 1
   elseif command.replies then
     first, last, step = 4, 3 + math.min(tonumber(argv[3]) or 0, #argv - 3), 1
+  elseif command.counted then
+    first, step = command.counted + 1, 1
+    last = command.counted + math.min(tonumber(argv[command.counted]) or 0, #argv - command.counted)
   else
     return keys
   end
@@ -92,9 +100,16 @@ local function refuse_subscriber(conn, command)
   end
 end
 
-local function refuse_by_fault(faults, command)
+local function is_while_loading(command)
+  return command.loading or WHILE_LOADING[command.name]
+end
+
+-- A transaction is refused for what is in it.
+local function refuse_by_fault(faults, command, queue)
   if faults.refusal == 'LOADING' then
-    return not command.loading and not WHILE_LOADING[command.name] and LOADING or nil
+    local waits = not is_while_loading(command) or command.name == 'EXEC' and queue
+      and queue.needs_data
+    return waits and LOADING or nil
   elseif faults.refusal == 'BUSY' then
     return not command.busy and not WHILE_BUSY[command.name] and BUSY or nil
   end
@@ -112,9 +127,10 @@ local function refuse(front, conn, command, argv)
   end
   local flags = command.name == 'EXEC' and conn.queue or command
   return front.gate and front.gate(front, conn, command, argv)
+    or conn.queue and not command.now and front.world.full and dispatch.OOM
     or dispatch.refuse_state(front.world, flags)
     or refuse_subscriber(conn, command)
-    or refuse_by_fault(front.faults, command)
+    or refuse_by_fault(front.faults, command, conn.queue)
 end
 
 ---What the command touched, those who watch it learn.
@@ -186,7 +202,7 @@ function execute.bytes(front, conn, reply, err)
 end
 
 -- What subscribers are told comes also to who wants no replies.
-local function answer(conn, bytes, is_pushed)
+local function answer(conn, bytes, is_pushed, is_control)
   if is_pushed then
     return conn:send(bytes)
   elseif conn.reply_off then
@@ -195,17 +211,18 @@ local function answer(conn, bytes, is_pushed)
     conn.skips = false
     return
   end
-  conn:send(bytes)
+  conn:send(bytes, is_control)
 end
 
-local function reject(front, conn, command, err)
+local function reject(front, conn, command, argv, err)
   if command and command.name == 'EXEC' then
     transactions.leave(conn)
     err = 'EXECABORT Transaction discarded because of: ' .. err:gsub('^ERR ', '')
   elseif conn.queue then
     conn.queue.is_refused = true
   end
-  answer(conn, execute.bytes(front, conn, nil, err))
+  local group = command or front.commands[argv[1]:upper()]
+  answer(conn, execute.bytes(front, conn, nil, err), false, group and group.control)
 end
 
 -- A reply that gets lost is that of a command that was done.
@@ -226,14 +243,14 @@ function execute.run(front, conn, argv)
   conn.last = command and command.name or conn.last
   local refusal = refuse(front, conn, command, argv)
   if refusal then
-    return reject(front, conn, command, refusal)
+    return reject(front, conn, command, argv, refusal)
   elseif conn.queue and not command.now then
-    conn.queue:add(command, argv)
+    conn.queue:add(command, argv, is_while_loading(command))
     return answer(conn, '+QUEUED\r\n')
   end
-  local skips = conn.skips
+  local skips, queue = conn.skips, conn.queue
   local reply, err = execute.perform(front, conn, command, argv)
-  local how = front.faults:loses(conn, command, argv)
+  local how = front.faults:loses(command, argv, queue)
   if how then
     return lose(front, conn, how)
   elseif conn.waits or (reply == nil and err == nil and conn.is_closed) then
@@ -243,7 +260,8 @@ function execute.run(front, conn, argv)
   if conn.skips and not skips then
     return
   end
-  answer(conn, execute.bytes(front, conn, reply, err), type(reply) == 'table' and reply.is_pushed)
+  answer(conn, execute.bytes(front, conn, reply, err), type(reply) == 'table' and reply.is_pushed,
+    command.control)
   if conn.ends_after then
     conn:finish()
   end

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What goes wrong when it is asked for: by a client's MOCK, or by whoever drives the front.
+local execute = require('latchkey.mock.front.execute')
+
 local Faults = {}
 Faults.__index = Faults
 
@@ -16,7 +18,7 @@ end
 ---@param count integer
 ---@param how? 'close'|'silent' the connection ends (default), or stays and says nothing any more
 ---@param name? string only replies to this command or script; without it, those to scripts and to
----  commands that name keys
+---  commands that name keys. One to a transaction is one to any of its commands
 function Faults:lose(count, how, name)
   if how and how ~= 'close' and how ~= 'silent' then
     error('a reply is lost by "close" or "silent"', 2)
@@ -24,20 +26,33 @@ function Faults:lose(count, how, name)
   self.losing = count > 0 and { count = count, how = how or 'close', name = name } or nil
 end
 
+-- Is it a command whose replies are lost? A subcommand has a blank or a bar in its name.
+local function is_meant(front, name, command, argv)
+  if not name then
+    return execute.names_keys(command)
+  end
+  return name:upper():gsub(' ', '|') == command.name
+    or name == front.journal.title(front.world, command, argv)
+end
+
+local function is_any_meant(front, name, queue)
+  for _, queued in ipairs(queue) do
+    if is_meant(front, name, queued.command, queued.argv) then
+      return true
+    end
+  end
+  return false
+end
+
 ---Is the reply to this command one of those?
+---@param queue table|nil of the transaction that the command may have ended
 ---@return 'close'|'silent'|nil
-function Faults:loses(_, command, argv)
+function Faults:loses(command, argv, queue)
   local losing = self.losing
   if not losing or command.control then
     return nil
-  end
-  local name = losing.name
-  if name then
-    if name:upper() ~= command.name and name ~= self.front.journal.title(self.front.world, command,
-      argv) then
-      return nil
-    end
-  elseif not command.keys and not command.replies then
+  elseif not is_meant(self.front, losing.name, command, argv) and not (queue
+    and command.name == 'EXEC' and is_any_meant(self.front, losing.name, queue)) then
     return nil
   end
   losing.count = losing.count - 1

@@ -138,7 +138,7 @@ local function serve(front, _, argv)
         .. table.concat(sections[name](front), '\r\n') .. '\r\n'
     end
   end
-  return table.concat(parts, '\r\n')
+  return { verbatim = table.concat(parts, '\r\n') }
 end
 
 info.commands = {

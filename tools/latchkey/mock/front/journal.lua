@@ -30,7 +30,7 @@ end
 ---@param argv string[]
 ---@param err string|nil
 function Journal:add(front, conn, command, argv, err)
-  if self.limit == 0 or not (command.keys or command.replies) then
+  if self.limit == 0 or not execute.names_keys(command) then
     return
   end
   local count = self.count

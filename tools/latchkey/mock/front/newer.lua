@@ -14,6 +14,10 @@ local function map(reply)
   return { map = reply }
 end
 
+local function set(reply)
+  return { set = reply }
+end
+
 -- Members and scores in one row become pairs.
 local function pairs_of(reply)
   local list = {}
@@ -62,6 +66,10 @@ local IN_NEWER = {
   ZRANGE = with_scores, ZREVRANGE = with_scores, ZRANGEBYSCORE = with_scores,
   ZREVRANGEBYSCORE = with_scores,
   ZPOPMIN = popped, ZPOPMAX = popped,
+  SMEMBERS = set, SUNION = set, SINTER = set, SDIFF = set,
+  SPOP = function(reply, argv)
+    return argv[3] and set(reply) or reply
+  end,
 }
 
 -- Replies of the older protocol that are another nothing than that of scripts.

@@ -102,7 +102,7 @@ local function reset_stats(front)
 end
 
 -- Any fields will do: here, those that came first.
-local function random_fields(front, _, argv)
+local function random_fields(front, conn, argv)
   local with_values = argv[4] and argv[4]:upper() == 'WITHVALUES'
   local count, bad = integers.parse(argv[3] or '1')
   if bad or (argv[4] and not with_values) or #argv > 4 then
@@ -117,8 +117,13 @@ local function random_fields(front, _, argv)
   end
   local n, reply = #fields / 2, {}
   for i = 0, (n > 0 and (count < 0 and -count or math.min(count, n)) or 0) - 1 do
-    reply[#reply + 1] = fields[i % n * 2 + 1]
-    reply[#reply + 1] = with_values and fields[i % n * 2 + 2] or nil
+    local field, value = fields[i % n * 2 + 1], fields[i % n * 2 + 2]
+    if with_values and conn.version == 3 then
+      reply[#reply + 1] = { field, value }
+    else
+      reply[#reply + 1] = field
+      reply[#reply + 1] = with_values and value or nil
+    end
   end
   return reply
 end

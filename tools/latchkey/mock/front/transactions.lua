@@ -8,10 +8,11 @@ local OK = { ok = 'OK' }
 local Queue = {}
 Queue.__index = Queue
 
-function Queue:add(command, argv)
+function Queue:add(command, argv, is_while_loading)
   self[#self + 1] = { command = command, argv = argv }
   self.denyoom = self.denyoom or command.denyoom
   self.write = self.write or command.write
+  self.needs_data = self.needs_data or not is_while_loading
 end
 
 local function is_in(list, value)
