@@ -53,6 +53,13 @@ describe('latchkey mock', function()
     assert.truthy(mock.ask('MOCK', 'HELP'):find('MOCK ADVANCE', 1, true))
   end)
 
+  it('ends where it could tell nobody its address', function()
+    local result = program.start_any('sh', { '-c', program.path .. ' mock >/dev/full' }):wait()
+
+    assert.equal(74, result.code)
+    assert.truthy(result.err:find('the result could not be written: ', 1, true), result.err)
+  end)
+
   it('finds a free port, and says which in one document', function()
     local mock = program.start({ 'mock', '--json' })
     local text = program.eventually('the mock says where it is', function()

@@ -112,6 +112,7 @@ describe('the mock', function()
   each_case(function(case)
     local reply, err = perform(World.new({ strict = false }), case)
 
+    assert.is_nil(err and err.message:match('%S*/mock/%S*'))
     expect(case, reply, err, true)
   end)
 end)

@@ -72,7 +72,6 @@ describe('lexer', function()
   end)
 
   local wrong = {
-    { '#comment\nx = 1', 1, 'syntax', 'unexpected' },
     { 'x = "a\r"', 1, 'syntax', 'does not end on its line' },
     { 'x = 1\ny = 5LL', 2, 'dialect', '5LL is no number' },
     { 'x = 0b1', 1, 'dialect', '0b1 is no number' },

@@ -100,6 +100,7 @@ describe('parser', function()
   local wrong = {
     { 'return 1 2', 1, 'the end of the file expected, but there is "2"' },
     { '\nlocal 1', 2, 'a name expected' },
+    { '#comment\nreturn 1', 1, 'a name expected, but there is "#"' },
     { 'f(1', 1, '")" expected, but there is the end of the file' },
     { 'if x\nend', 2, '"then" expected' },
     { 'for a, b = 1, 2 do end', 1, '"in" expected' },

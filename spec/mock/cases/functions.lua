@@ -128,9 +128,9 @@ local cases = {
 }
 
 -- What a library does not have while it is loaded, though its functions have it later.
-for name in ([[assert error ipairs pairs next select tonumber tostring type unpack pcall xpcall
-  rawget rawset rawequal getmetatable setmetatable load loadstring collectgarbage gcinfo _VERSION _G cjson
-  cmsgpack bit struct string table math coroutine print]]):gmatch('%S+') do
+for name in ([[assert error ipairs pairs next select tonumber tostring type unpack pcall
+  xpcall rawget rawset rawequal getmetatable setmetatable load loadstring collectgarbage gcinfo
+  _VERSION _G cjson cmsgpack bit struct string table math coroutine print]]):gmatch('%S+') do
   cases[#cases + 1] = { load('local x = ' .. name), model = true,
     fails = refused("user_function:2: Script attempted to access nonexistent global variable '"
       .. name .. "'") }

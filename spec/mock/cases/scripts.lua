@@ -381,4 +381,22 @@ return {
   { script = 'return { 1e15, -1e15 }', gives = { 1000000000000000, -1000000000000000 },
     model = true },
   { script = 'return { "1", 1 }', gives = { '1', 1 }, model = true },
+
+  { script = 'redis.call("SET", "k", 0/0) return redis.call("GET", "k")', gives = '-nan' },
+  { script = 'return redis.setresp("2"), redis.setresp(2.9), redis.log("1", "y"),'
+    .. ' redis.log(3.9, "y"), redis.log(-0.5, "y"), redis.set_repl("1"), redis.set_repl(3.9),'
+    .. ' redis.set_repl({})', model = true },
+  { script = 'redis.log("9", "b")', line = 1, fails = 'ERR Invalid debug level.', model = true },
+  { script = 'redis.log({}, "b")', line = 1, model = true,
+    fails = 'ERR First argument must be a number (log level).' },
+  { script = 'redis.set_repl("9")', line = 1, model = true,
+    fails = 'ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.' },
+  { script = 'return redis.acl_check_cmd("set", 1)', gives = 1, model = true },
+  { script = 'redis.acl_check_cmd("set", {})', line = 1, model = true,
+    fails = 'ERR Lua redis lib command arguments must be strings or integers' },
+  { script = 'redis.acl_check_cmd(nil)', line = 1, model = true,
+    fails = 'ERR Lua redis lib command arguments must be strings or integers' },
+  { script = 'return redis.error_reply("x\\0y z")', fails = 'ERR x', model = true },
+  { script = 'return redis.error_reply("\\r\\nx y")', fails = '  x y', model = true },
+  { script = 'return redis.error_reply("-\\r\\nA b\\n")', fails = '  A b', model = true },
 }

@@ -135,6 +135,9 @@ function Reader:map(count)
   for _ = 1, count do
     local key = self:value()
     local value = self:value()
+    if key == nil or key ~= key then
+      error({ why = 'table index is ' .. (key == nil and 'nil' or 'NaN'), has_no_place = true })
+    end
     map[key] = value
   end
   return map
@@ -166,8 +169,9 @@ local function add(first, sizes, read)
   end
 end
 
+-- Those of 8 bytes are signed on a server, too.
 add(0xcc, { 1, 2, 4, 8 }, function(reader, size)
-  return reader:number(size)
+  return reader:number(size, size == 8)
 end)
 add(0xd0, { 1, 2, 4, 8 }, function(reader, size)
   return reader:number(size, true)
@@ -234,7 +238,8 @@ local function unpack_from(text, limit, offset, with_offset)
   end
   local ok, values = pcall(read_all, text, limit, offset, with_offset)
   if not ok then
-    error(type(values) == 'table' and values.why or values, 3)
+    error(type(values) == 'table' and values.why or values,
+      type(values) == 'table' and values.has_no_place and 0 or 3)
   end
   return values
 end

@@ -5,6 +5,8 @@
 -- arrays of these. A client sees nil as nil (`null` inside arrays), and every array with its n.
 local cjson = require('cjson')
 
+local lua51 = require('latchkey.mock.lua51')
+
 local convert = {}
 
 convert.null = cjson.null
@@ -21,7 +23,7 @@ function convert.argument(value)
   if kind == 'string' then
     return value
   elseif kind == 'number' then
-    return ('%.17g'):format(value)
+    return value == value and ('%.17g'):format(value) or lua51.text(value)
   end
   return nil
 end

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Numbers as bytes, the low ones first: what `struct` and `cmsgpack` are made of.
+local lua51 = require('latchkey.mock.lua51')
+
 local ieee = {}
 
 -- Of a format: bits of the fraction, bias of the exponent, its largest value, bytes.
@@ -21,7 +23,7 @@ local function split(number, format)
   local sign = ('%g'):format(number):find('^-') and 1 or 0 -- -0 has one, too
   local size = math.abs(number)
   if number ~= number then
-    return 1, format.top, 2 ^ (format.fraction - 1)
+    return lua51.text(number):find('^-') and 1 or 0, format.top, 2 ^ (format.fraction - 1)
   elseif size == math.huge then
     return sign, format.top, 0
   elseif size == 0 then
@@ -51,10 +53,15 @@ local function join(sign, exponent, fraction, format)
 end
 
 ---The bytes of an integer, of a negative one in two's complement; the low ones first.
----@param number number is cut to an integer
+---@param number number is cut to an integer, as C casts one to 64 bits
 ---@param size integer
 ---@return string
 function ieee.from_integer(number, size)
+  if number ~= number or number < -2 ^ 63 then
+    number = -2 ^ 63
+  elseif number >= 2 ^ 64 then
+    number = 0
+  end
   local rest = number - math.fmod(number, 1)
   local bytes = {}
   for i = 1, size do

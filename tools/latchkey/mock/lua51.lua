@@ -391,6 +391,8 @@ function lua51.base.tostring(...)
   local value = ...
   if type(value) == 'number' then
     return spelled(value)
+  elseif type(value) == 'userdata' then
+    return 'userdata: (nil)' -- cjson.null; there is no other one
   end
   return tostring(...)
 end
@@ -461,6 +463,19 @@ function lua51.base.assert(...)
     wrong(2, 'assert', 'string', type(message), 3)
   end
   error(lua51.base.tostring(message):match('^%Z*'), 2) -- C's text ends at its first NUL
+end
+
+-- LuaJIT gives the function what stands behind the handler, and takes no handler but a function.
+function lua51.base.xpcall(...)
+  local code, handler = ...
+  if select('#', ...) < 2 then
+    error("bad argument #2 to 'xpcall' (value expected)", 2)
+  elseif type(handler) ~= 'function' then
+    handler = function()
+      return 'error in error handling'
+    end
+  end
+  return xpcall(code, handler)
 end
 
 lua51.text, lua51.number = lua51.base.tostring, lua51.base.tonumber

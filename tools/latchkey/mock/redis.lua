@@ -65,13 +65,14 @@ local function outside(world, argc, argv)
   return reply, err
 end
 
--- "-CODE text" and "CODE text" keep their code; a single word is no code, and gets one.
+-- "-CODE text" and "CODE text" keep their code; a single word is no code, and gets one. It is a
+-- text of C, which ends at its first NUL.
 local function error_reply(...)
   local text = ...
   if select('#', ...) ~= 1 or type(text) ~= 'string' then
     return { err = 'ERR wrong number or type of arguments' }
   end
-  text = text:gsub('^%-', ''):gsub('^[\r\n]+', ''):gsub('[\r\n]+$', '')
+  text = text:gsub('%z.*', ''):gsub('[\r\n]+$', ''):gsub('^%-', '')
   return { err = text:find(' ', 1, true) and text or 'ERR ' .. text }
 end
 
@@ -96,20 +97,27 @@ local function sha1hex(...)
   return digest.sha1((kind == 'string' or kind == 'number') and lua51.text(text) or '')
 end
 
+-- A number, or a text that is one, as C casts it to int; nil: it is none.
+local function integer(value)
+  local is_one = type(value) == 'number' or type(value) == 'string'
+  local number = is_one and lua51.number(value) or nil
+  return number and (number < 0 and math.ceil(number) or math.floor(number))
+end
+
 -- What a script logs goes nowhere; wrong arguments are errors all the same.
 local function log(...)
-  local level = ...
+  local level = integer((...))
   if select('#', ...) < 2 then
     raise('redis.log() requires two arguments or more.')
-  elseif type(level) ~= 'number' then
+  elseif not level then
     raise('First argument must be a number (log level).')
-  elseif level < 0 or level > 3 then
+  elseif not (level >= 0 and level <= 3) then
     raise('Invalid debug level.')
   end
 end
 
 local function setresp(world, ...)
-  local version = ...
+  local version = integer((...))
   if select('#', ...) ~= 1 then
     raise('redis.setresp() requires one argument.')
   elseif version == 3 then
@@ -120,19 +128,23 @@ local function setresp(world, ...)
 end
 
 local function set_repl(...)
-  local flags = ...
+  local flags = integer((...)) or 0
   if select('#', ...) ~= 1 then
     raise('redis.set_repl() requires two arguments.')
-  elseif type(flags) ~= 'number' or flags < 0 or flags > 3 then
+  elseif not (flags >= 0 and flags <= 3) then
     raise('Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.')
   end
 end
 
 local function acl_check_cmd(...)
-  local name, word = ...
-  if select('#', ...) == 0 then
+  local argc, argv = select('#', ...), { ... }
+  if argc == 0 then
     raise('Please specify at least one argument for this redis lib call')
-  elseif not dispatch.knows(tostring(name), word and tostring(word)) then
+  end
+  for i = 1, argc do
+    argv[i] = convert.argument(argv[i]) or error({ err = BAD_ARGUMENT }, 0)
+  end
+  if not dispatch.knows(argv[1], argv[2]) then
     raise('Invalid command passed to redis.acl_check_cmd()')
   end
   return true

@@ -277,6 +277,15 @@ local function throws_under_puc(self, own)
   end
 end
 
+-- An argument is wrong of the function that calls this.
+local function wrong(name, place, why)
+  error(("bad argument #%d to '%s' (%s)"):format(place, name, why), 3)
+end
+
+local function type_of(...)
+  return select('#', ...) == 0 and 'no value' or type((...))
+end
+
 local function add_metatable_functions(self, globals)
   local behind = self.behind
   local metatables = {
@@ -284,40 +293,63 @@ local function add_metatable_functions(self, globals)
   }
   local of_strings = guard(self, { __index = globals.string })
 
-  function globals.getmetatable(value)
-    if type(value) == 'string' then
+  function globals.getmetatable(...)
+    local value = ...
+    if select('#', ...) == 0 then
+      wrong('getmetatable', 1, 'value expected')
+    elseif type(value) == 'string' then
       return of_strings
     elseif behind[value] then
       return metatables[value]
     end
     return getmetatable(value)
   end
-  function globals.setmetatable(value, metatable)
-    if behind[value] then
+  function globals.setmetatable(...)
+    local value, metatable = ...
+    if type(value) ~= 'table' then
+      wrong('setmetatable', 1, 'table expected, got ' .. type_of(...))
+    elseif behind[value] then
       error(READONLY, 0)
+    elseif select('#', ...) < 2 or metatable ~= nil and type(metatable) ~= 'table' then
+      wrong('setmetatable', 2, 'nil or table expected')
+    end
+    local before = debug.getmetatable(value)
+    if before and rawget(before, '__metatable') ~= nil then
+      error('cannot change a protected metatable', 2)
     end
     return setmetatable(value, metatable)
   end
-  function globals.rawset(value, ...)
-    local given = select('#', ...)
-    if behind[value] then
+  function globals.rawset(...)
+    local value, given = (...), select('#', ...)
+    if type(value) ~= 'table' then
+      wrong('rawset', 1, 'table expected, got ' .. type_of(...))
+    elseif given < 3 then
+      wrong('rawset', given + 1, 'value expected')
+    elseif behind[value] then
       error(READONLY, 0)
-    elseif given < 2 then
-      error(("bad argument #%d to 'rawset' (value expected)"):format(given + 2), 2)
     end
-    return rawset(value, ...)
+    return rawset(...)
   end
-  function globals.rawget(value, key)
+  function globals.rawget(...)
+    local value, key = ...
+    if type(value) ~= 'table' then
+      wrong('rawget', 1, 'table expected, got ' .. type_of(...))
+    elseif select('#', ...) < 2 then
+      wrong('rawget', 2, 'value expected')
+    end
     return rawget(behind[value] or value, key)
   end
-  function globals.next(value, key)
+  function globals.next(...)
+    local value, key = ...
+    if type(value) ~= 'table' then
+      wrong('next', 1, 'table expected, got ' .. type_of(...))
+    end
     return next(behind[value] or value, key)
   end
   function globals.pairs(...)
     local value = ...
     if type(value) ~= 'table' then
-      error(("bad argument #1 to 'pairs' (table expected, got %s)")
-        :format(select('#', ...) == 0 and 'no value' or type(value)), 2)
+      wrong('pairs', 1, 'table expected, got ' .. type_of(...))
     end
     return next, behind[value] or value, nil
   end
@@ -334,16 +366,18 @@ local function add_load_functions(self, globals, refuse)
     return nil, why
   end
 
-  function globals.loadstring(code, name)
+  function globals.loadstring(...)
+    local code, name = ...
     code = type(code) == 'number' and lua51.text(code) or code
     if type(code) ~= 'string' then
-      error(("bad argument #1 to 'loadstring' (string expected, got %s)"):format(type(code)), 2)
+      wrong('loadstring', 1, 'string expected, got ' .. type_of(...))
     end
     return load_text(code, name or code)
   end
-  function globals.load(reader, name)
+  function globals.load(...)
+    local reader, name = ...
     if type(reader) ~= 'function' then
-      error(("bad argument #1 to 'load' (function expected, got %s)"):format(type(reader)), 2)
+      wrong('load', 1, 'function expected, got ' .. type_of(...))
     end
     local parts = {}
     for part in reader do
@@ -379,6 +413,9 @@ function Sandbox.new(redis, refuse)
   math_behind.randomseed = math_behind.random
 
   function globals.pcall(...)
+    if select('#', ...) == 0 then
+      return false, 'attempt to call a boolean value' -- the server calls one of its own
+    end
     return text_of(pcall(...))
   end
   globals.error = (jit and throws_under_jit or throws_under_puc)(self, globals.error)

@@ -8,7 +8,7 @@ local lua51 = require('latchkey.mock.lua51')
 local struct = {}
 
 local SIZES = { b = 1, B = 1, h = 2, H = 2, l = 8, L = 8, T = 8, f = 4, d = 8, x = 1 }
-local INT_SIZE, LARGEST, ALIGN_MAX = 4, 32, 8
+local INT_SIZE, LARGEST, ALIGN_MAX, INT_MAX = 4, 32, 8, 2 ^ 31 - 1
 
 local function bad_argument(place, name, why, level)
   error(("bad argument #%d to '%s' (%s)"):format(place, name, why), level + 1)
@@ -31,12 +31,16 @@ local function each(format, name)
   local function number(otherwise)
     local digits = format:match('^%d+', state.at)
     state.at = state.at + #(digits or '')
+    if digits and tonumber(digits) > INT_MAX then
+      error('integral size overflow', 5)
+    end
     return digits and tonumber(digits) or otherwise
   end
 
   local function size_of(letter)
     if letter == 'c' then
-      return number(1)
+      local size = number(1) -- it counts the functions above it
+      return size
     elseif letter == 'i' or letter == 'I' then
       local size = number(INT_SIZE)
       if size > LARGEST then

@@ -128,12 +128,13 @@ function command.run(args, ctx)
   signal.signal(signal.SIGCHLD, signal.SIG_DFL)
   local front = new_front(args, places, listener)
   local child = args.command[1] and start(args.command, listener.urls[1], signals)
+  local is_told = child ~= nil
   if not child then
-    ctx:result({ urls = listener.urls, process = require('posix.unistd').getpid() },
-      table.concat(listener.urls, '\n') .. '\n')
-    ctx.stdout:flush()
+    is_told = ctx:result({ urls = listener.urls, process = require('posix.unistd').getpid() },
+      table.concat(listener.urls, '\n') .. '\n') and ctx.stdout:flush()
   end
-  local code = serve(listener, front, signals, child)
+  -- Nobody would learn where it is: what could not be written is said behind the end.
+  local code = is_told and serve(listener, front, signals, child) or 0
   listener:close()
   signals:close()
   return code
