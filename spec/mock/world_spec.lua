@@ -328,6 +328,20 @@ describe('a script that fails', function()
       select(2, w:command('FCALL', 'once', 0)).message, 1, true)
   end)
 
+  it('ends, though it would not when it ran again for its line', function()
+    local w = world({ strict = false, max_instructions = 1000000 })
+
+    local _, err = w:eval_source([[
+      local digits = cjson.encode_number_precision()
+      cjson.encode_number_precision(digits - 1)
+      while digits < 14 do end
+      local t = { f = redis.call }
+      return t.f('NOSUCH')]])
+
+    assert.matches('ERR Unknown Redis command', err.message, 1, true)
+    assert.is_nil(err.line)
+  end)
+
   -- A look at each of its instructions would take some ten seconds.
   it('takes no longer than one that does not', function()
     local loop = 'local n = 0 for i = 1, 2000000 do n = n + i end '

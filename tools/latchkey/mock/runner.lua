@@ -81,12 +81,9 @@ local function attempt(world, script, keys, args, read_only)
   return run, call(run, world.sandbox, script.chunk)
 end
 
--- An endless script is stopped, and stopped again wherever it catches the error; the mock's own
--- code is let through. A hook that somebody else has set, a coverage tool's, stays instead.
-local function limited(world, ...)
-  if debug.gethook() then
-    return attempt(world, ...)
-  end
+-- A hook: an endless script is stopped, and stopped again wherever it catches the error; the mock's
+-- own code is let through.
+local function stopper(world)
   local function stop()
     debug.sethook(stop, '', 1)
     local env = getfenv(debug.getinfo(2, 'f').func)
@@ -98,7 +95,15 @@ local function limited(world, ...)
       error(run.finding, 0)
     end
   end
-  debug.sethook(stop, '', world.max_instructions)
+  return stop
+end
+
+-- A hook that somebody else has set, a coverage tool's, stays instead.
+local function limited(world, ...)
+  if debug.gethook() then
+    return attempt(world, ...)
+  end
+  debug.sethook(stopper(world), '', world.max_instructions)
   local run, ok, result = attempt(world, ...)
   debug.sethook()
   return run, ok, result
@@ -123,7 +128,8 @@ local function last_line(world, before, script, ...)
   debug.sethook(function()
     line, left = place.line(2) or line, left - 1
     if left == 0 then
-      debug.sethook(hook, mask, count)
+      debug.sethook(hook or stopper(world), hook and mask or '', hook and count
+        or world.max_instructions)
     end
   end, '', 1)
   attempt(world, script, ...)
