@@ -113,7 +113,11 @@ function lexer.tokens(source)
   end
 
   local function add_number()
-    local text = source:match('^[%d.]+[eE][+-]?', at) or source:match('^[%d.]+', at)
+    local text = source:match('^%d+%f[^%w_.]', at) -- as most are
+    if text then
+      return add('number', text, tonumber(text))
+    end
+    text = source:match('^[%d.]+[eE][+-]?', at) or source:match('^[%d.]+', at)
     text = text .. source:match('^[%w_]*', at + #text)
     if not is_number(text) then
       problem('dialect', ('%s is no number of Lua 5.1; write a plain one'):format(text))

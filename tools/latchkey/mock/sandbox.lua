@@ -133,8 +133,8 @@ end
 
 -- The server's Lua has the arguments beyond the named ones in a local `arg`; nil where the function
 -- has `...` in its body.
-local function add_arg(add, node)
-  if node.tag == 'Function' and node.vararg then
+local function add_arg(add, functions)
+  for _, node in ipairs(functions) do
     add(node.body, node.unpacks and ' local arg; ' or (' local arg=%s(...); '):format(ARG))
   end
 end
@@ -145,13 +145,17 @@ local function edited(code, block, tokens)
     local token = tokens[place]
     edits[#edits + 1] = { at = token.at + (is_behind and #token.text or 0), text = text }
   end
-  local has_arg = jit and code:find('%f[%w_]arg%f[^%w_]')
+  local with_dots, has_arg = {}, false
   parser.walk(block, function(node)
     keep_frame(add, node, own)
-    if has_arg then
-      add_arg(add, node)
+    has_arg = has_arg or node.tag == 'Name' and node.name == 'arg'
+    if node.vararg then
+      with_dots[#with_dots + 1] = node
     end
   end)
+  if jit and has_arg then
+    add_arg(add, with_dots)
+  end
   for i, edit in ipairs(edits) do
     edit.i = i
   end
@@ -168,7 +172,7 @@ end
 
 -- LuaJIT reads a `..` behind an exponent or a hexadecimal number as part of the number.
 local function spaced(code)
-  if not code:find('%d%w*%.%.') then
+  if not code:find('%d[eExX][+-]?%w*%.%.') then
     return code
   end
   local parts, at, before = {}, 1, nil

@@ -28,6 +28,15 @@ function Store:put(key, record)
   self.keys[key] = record
 end
 
+---A write that changes nothing: who looks at writes sees it, and who watches the key does not.
+---@param key string
+function Store:confirm(key)
+  local record = self:get(key)
+  if record then
+    self:put(key, record)
+  end
+end
+
 function Store:clear()
   for _, key in ipairs(self:names()) do
     self:put(key, nil)

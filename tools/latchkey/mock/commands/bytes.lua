@@ -108,6 +108,7 @@ local function setbit(world, argv)
   text = padded(text, place)
   local old = bit_at(text, offset)
   if old == tonumber(argv[4]) and not is_longer then
+    world.store:confirm(argv[2])
     return old
   end
   local byte = text:byte(place) + (tonumber(argv[4]) - old) * 2 ^ (7 - offset % 8)

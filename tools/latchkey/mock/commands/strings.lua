@@ -149,7 +149,9 @@ local function getex(world, argv)
   if not record then
     return not wrong and false, wrong
   end
-  if options.expiry == 'PERSIST' and record.expires_at then
+  if options.expiry == 'PERSIST' and not record.expires_at then
+    world.store:confirm(argv[2])
+  elseif options.expiry == 'PERSIST' then
     write(world, argv[2], record.value)
   elseif options.time then
     local expires_at, why = option_deadline(world, options, 'getex')

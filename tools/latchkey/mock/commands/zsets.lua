@@ -104,6 +104,8 @@ local function add(world, argv, always_incr)
   end
   if done.added + done.changed > 0 then
     zset.write(world, argv[2], new)
+  else
+    world.store:confirm(argv[2])
   end
   if options.INCR then
     return done.last and scores.text(done.last) or false
@@ -191,6 +193,8 @@ local function pop(greatest)
     local popped = arrays.copy(entries, first, last)
     if popped[1] then
       zset.write(world, argv[2], arrays.without(entries, first, last))
+    else
+      world.store:confirm(argv[2])
     end
     return zset.reply(greatest and arrays.reverse(popped) or popped, true)
   end

@@ -139,8 +139,8 @@ function execute.touch_watched(front)
   local undo = store.undo
   for i = 1, #undo - 1, 2 do
     local key = undo[i]
-    -- Nothing was there, and nothing is: nothing was touched.
-    if undo[i + 1] or store.keys[key] then
+    -- Nothing was there, and nothing is, or the same: nothing was touched.
+    if (undo[i + 1] or nil) ~= store.keys[key] then
       for _, conn in ipairs(watchers[key] or {}) do
         conn.is_dirty = true
       end
