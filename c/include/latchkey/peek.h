@@ -20,9 +20,11 @@ extern "C" {
  *
  * @param command  one of these, in capitals
  * @param keys     n of them, at most LK_PEEK_MAX
- * @param out      n replies in the order of the keys, each to be freed with lk_reply_free(); a key of
- *                 another type gives an LK_REPLY_ERROR
- * @return LK_OK: every key was answered; LK_INVALID; else the status of the first that was not, and
+ * @param out      n replies in the order of the keys, each to be freed with lk_reply_free(). An
+ *                 LK_REPLY_ERROR is about its key alone: it is of another type (WRONGTYPE), the user
+ *                 may not read it (NOPERM), or its slot is not served now (CLUSTERDOWN, TRYAGAIN).
+ *                 NULL: the slot is on its way, and no server could be asked for the key
+ * @return LK_OK: every key was answered so; LK_INVALID; else the status of the first that was not, and
  *         no replies: as lk_command()
  * @blocks command_ms
  * @threads any

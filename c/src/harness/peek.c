@@ -32,17 +32,25 @@ static bool is_peek(const char *command) {
   return false;
 }
 
+/* What is about the key alone: its type, the user's right to it, its slot. Where no server could be asked for the
+ * slot, there is no reply. */
+static bool is_of_key(const peeking_one *one, const lk_answer *answer, lk_status status) {
+  if (answer->status == LK_OK)
+    return status == LK_WRONGTYPE || status == LK_DENIED || status == LK_CLUSTERDOWN;
+  const bool lost = status == LK_UNREACHABLE || status == LK_UNSURE;
+  return status == LK_CLUSTERDOWN || (one->hop.asking && lost);
+}
+
 static void peek_finish(peeking_one *one, const lk_answer *answer) {
   lk_error error;
   lk_status status = lk_answer_status(answer, NULL, NULL, &error);
-  /* An error that is about the key is a reply; one that is about the user or the server ends all. */
-  bool is_reply = status == LK_OK || status == LK_WRONGTYPE;
-  if (is_reply) {
+  const bool good = status == LK_OK || is_of_key(one, answer, status);
+  if (good) {
     *one->out = lk_reply_wrap(answer->reply);
   } else {
     freeReplyObject(answer->reply);
   }
-  lk_fan_end_one(&one->all->fan, is_reply ? LK_OK : status, &error);
+  lk_fan_end_one(&one->all->fan, good ? LK_OK : status, &error);
 }
 
 static lk_request *request_of(const peeking_one *one) {
