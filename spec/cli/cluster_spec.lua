@@ -105,6 +105,69 @@ describe('on a cluster', function()
     assert.is_false(document.complete)
   end)
 
+  it('ls and top list the others where the slot of a lock is on the move', function()
+    hold_all()
+    local from, to = cluster.masters[1], cluster.masters[2]
+    local other = cluster:name_on(from, 'orders')
+    hold(other)
+    local slot = from:command('CLUSTER', 'KEYSLOT', names[1])
+    to:command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', (from:command('CLUSTER', 'MYID')))
+    from:command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', (to:command('CLUSTER', 'MYID')))
+
+    local document, code = json('ls')
+    local shown, top = run('ls'), run('top', '--once')
+    from:command('CLUSTER', 'SETSLOT', slot, 'STABLE')
+    to:command('CLUSTER', 'SETSLOT', slot, 'STABLE')
+
+    assert.equal(2, code)
+    assert.is_false(document.complete)
+    assert.equal(3, #document.locks)
+    assert.same({ 0, 1 }, { document.left_out.denied, document.left_out.moving })
+    assert.same({ names[1], 'LK_CLUSTERDOWN' }, { document.left_out.keys[1].name,
+      document.left_out.keys[1].status })
+    assert.truthy(shown.out:find('\n' .. other, 1, true), shown.out)
+    assert.truthy(shown.err:find('latchkey ls: 1 key is left out, whose slot is on the move or not '
+      .. 'served: ' .. names[1], 1, true), shown.err)
+    assert.equal(2, top.code)
+    assert.truthy(top.out:find('\n3 locks, 0 waiting, 1 key left out\n', 1, true), top.out)
+  end)
+
+  it('ls lists the others where nobody serves the slot of a key', function()
+    hold_all()
+    local server = cluster.masters[1]
+    local other = cluster:name_on(server, 'orders')
+    hold(other)
+    local slot = server:command('CLUSTER', 'KEYSLOT', names[1])
+    server:command('CLUSTER', 'DELSLOTS', slot)
+
+    local document, code = json('ls')
+    server:command('CLUSTER', 'ADDSLOTS', slot)
+
+    assert.equal(2, code)
+    assert.equal(3, #document.locks)
+    assert.equal(1, document.left_out.moving)
+    assert.equal(names[1], document.left_out.keys[1].name)
+  end)
+
+  it('ls lists the others where two servers send the question for a key to each other', function()
+    hold_all()
+    local from, to = cluster.masters[1], cluster.masters[2]
+    local slot = from:command('CLUSTER', 'KEYSLOT', names[1])
+    local from_id, to_id = from:command('CLUSTER', 'MYID'), to:command('CLUSTER', 'MYID')
+    to:command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', (from_id))
+    from:command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', (to_id))
+    from:command('MIGRATE', '127.0.0.1', to.port, names[1], '0', '5000')
+    to:command('CLUSTER', 'SETSLOT', slot, 'STABLE')
+
+    local document, code = json('ls')
+    from:command('CLUSTER', 'SETSLOT', slot, 'STABLE')
+
+    assert.equal(2, code)
+    assert.equal(2, #document.locks)
+    assert.same({ names[1], 'LK_CLUSTERDOWN' }, { document.left_out.keys[1].name,
+      document.left_out.keys[1].status })
+  end)
+
   it('inspect says where a lock is, and counts who waits there', function()
     local job = waiter_for(names[2])
 

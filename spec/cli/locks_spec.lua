@@ -124,6 +124,95 @@ describe('latchkey on the locks of a server', function()
       assert.truthy(run('top', '--once').out:find('\nno locks, 0 waiting\n'))
     end)
 
+    describe('for a user who may not read all keys', function()
+      local URL
+
+      before_each(function()
+        local words = {}
+        local rule = program.run({ 'acl', 'ops', '--operator', '--names', 'a:*' }).out
+        for word in rule:match('ACL SETUSER [^\n]*'):gmatch('%S+') do
+          words[#words + 1] = word
+        end
+        words[#words + 1] = '>secret'
+        server:command(unpack(words))
+        URL = server.url:gsub('^unix://', 'unix://ops:secret@')
+      end)
+
+      local function as_ops(command, ...)
+        return program.run({ command, '--url', URL, ... })
+      end
+
+      it('lists the others, and names what it leaves out', function()
+        lock('a:1', LATCHKEY)
+        lock('b:1', LATCHKEY)
+        server:command('SET', 'b:2', LATCHKEY, 'PX', '30000')
+
+        local result, document = as_ops('ls'), program.decode(as_ops('ls', '--json').out)
+        local top, frame = as_ops('top', '--once'), program.decode(as_ops('top', '--once',
+          '--json').out)
+
+        assert.equal(2, result.code, result.err)
+        assert.truthy(result.out:find('\na:1 +lock .*\n$'), result.out)
+        assert.truthy(result.err:find('latchkey ls: 2 keys that this user may not read are left '
+          .. 'out: b:1, b:2\n', 1, true), result.err)
+        assert.truthy(result.err:find('NOPERM', 1, true), result.err)
+        assert.equal(1, #document.locks)
+        assert.is_false(document.complete)
+        assert.equal(2, document.left_out.denied)
+        assert.equal(0, document.left_out.moving)
+        assert.equal('b:1', document.left_out.keys[1].name)
+        assert.equal('LK_DENIED', document.left_out.keys[1].status)
+        assert.equal(2, top.code)
+        assert.truthy(top.out:find('\n1 lock, 0 waiting, 2 keys left out\n', 1, true), top.out)
+        assert.equal(1, #frame.locks)
+        assert.same({ false, 2 }, { frame.complete, frame.left_out.denied })
+      end)
+
+      it('says that there are no locks only where all keys were read', function()
+        lock('b:1', LATCHKEY)
+
+        local result, top = as_ops('ls'), as_ops('top', '--once')
+        local narrow = as_ops('ls', 'a:*')
+
+        assert.equal(2, result.code)
+        assert.falsy(result.err:find('^no locks\n'), result.err)
+        assert.truthy(result.err:find(' 1 key that this user may not read is left out: b:1\n', 1,
+          true), result.err)
+        assert.equal(2, top.code)
+        assert.falsy(top.out:find('\nno locks,'), top.out)
+        assert.same({ 0, 'no locks\n' }, { narrow.code, narrow.err })
+      end)
+
+      it('leaves out what only a script may not read, and names ten keys at most', function()
+        for i = 1, 12 do
+          lock('a:' .. i, LATCHKEY)
+        end
+        server:command('SET', 'a:mutex', LATCHKEY, 'PX', '30000')
+        server:command('ACL', 'SETUSER', 'ops', 'resetkeys', '~a:*')
+
+        local result, document = as_ops('ls'), program.decode(as_ops('ls', '--json').out)
+
+        assert.equal(2, result.code, result.err)
+        assert.same({ 12, 10 }, { document.left_out.denied, #document.left_out.keys })
+        assert.same({ 1, 'a:mutex' }, { #document.locks, document.locks[1].name })
+        assert.truthy(result.err:find(' 12 keys that this user may not read are left out: [^\n]+, '
+          .. 'and 2 more\n'), result.err)
+      end)
+
+      it('ends where the user may not use a command for any key', function()
+        lock('a:1', LATCHKEY)
+        for _, command in ipairs({ 'hrandfield', 'evalsha', 'get', 'pubsub' }) do
+          server:command('ACL', 'SETUSER', 'ops', '-' .. command)
+
+          local result = as_ops('ls')
+
+          assert.equal(69, result.code, command)
+          assert.truthy(result.err:find(command, 1, true), result.err)
+          server:command('ACL', 'SETUSER', 'ops', '+' .. command)
+        end
+      end)
+    end)
+
     it('lists no hashes that are something else, and no strings', function()
       server:command('HSET', 'profile', 'name', 'me')
       server:command('HSET', 'half', LATCHKEY, '1', 'name', 'me')

@@ -13,16 +13,33 @@ local peek = {}
 -- LK_PEEK_MAX
 local MAX = 1000
 
--- An integer or a string; false for nothing, and for a key of another type.
+local function failure(status, message)
+  return { status = ffi.string(lib.lk_status_name(status)), message = message,
+    hint = ffi.string(lib.lk_status_hint(status)) }
+end
+
+-- What the server says of one key.
+local function refusal(text)
+  if text:find('^WRONGTYPE') then
+    return false
+  end
+  return failure(text:find('^NOPERM') and lib.LK_DENIED or lib.LK_CLUSTERDOWN, text)
+end
+
+-- An integer, a string, or an error; false for nothing, and for a key of another type.
 local function value_of(reply)
+  if reply == nil then
+    return failure(lib.LK_CLUSTERDOWN, 'the slot is on its way, and no server has it')
+  end
   local kind = tonumber(lib.lk_reply_type_of(reply))
   if kind == lib.LK_REPLY_INTEGER then
     return tonumber(lib.lk_reply_integer(reply))
-  elseif kind ~= lib.LK_REPLY_STRING then
+  elseif kind ~= lib.LK_REPLY_STRING and kind ~= lib.LK_REPLY_ERROR then
     return false
   end
   local bytes = lib.lk_reply_bytes(reply)
-  return ffi.string(bytes.data, bytes.len)
+  local text = ffi.string(bytes.data, bytes.len)
+  return kind == lib.LK_REPLY_STRING and text or refusal(text)
 end
 
 local function look(client, command, keys, from, count)
@@ -32,8 +49,7 @@ local function look(client, command, keys, from, count)
   end
   local status = lib.lk_peek(client.pointer, command, array, count, replies, raised)
   if tonumber(status) ~= lib.LK_OK then
-    return nil, { status = ffi.string(lib.lk_status_name(status)),
-      message = ffi.string(raised.message), hint = ffi.string(lib.lk_status_hint(status)) }
+    return nil, failure(status, ffi.string(raised.message))
   end
   return replies
 end
@@ -41,7 +57,7 @@ end
 ---@param client latchkey.client
 ---@param command string "HRANDFIELD", "STRLEN" ...: one that answers an integer or a string
 ---@param keys string[]
----@return table|nil values by place: integer, string, or false
+---@return table|nil values by place: integer, string, or false; an error that is about this key
 ---@return latchkey.error|nil err
 function peek.all(client, command, keys)
   local values = {}

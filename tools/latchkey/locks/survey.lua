@@ -2,7 +2,8 @@
 -- Finding the locks of a server among all of its keys, in steps that each cost it little: SCAN with
 -- a bounded COUNT, then a look at each key that may be one. A key whose look would be long (a large
 -- string, a hash of something else) is passed over after one short command. The masters of a
--- cluster are read one after the other; one that fails is left out of the pass.
+-- cluster are read one after the other; one that fails is left out of the pass, and so is a key
+-- that this user may not read, or whose slot is on the move.
 local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
@@ -21,6 +22,9 @@ local survey = {}
 
 -- So many keys of the table are looked at by one SCAN.
 survey.STEP = 250
+
+-- Of the keys that are left out so many are named.
+survey.NAMED_MAX = 10
 
 -- What Redisson keeps beside its locks, for no longer than a call takes.
 local FOREIGN = { '^redisson_unlock_latch:' }
@@ -73,8 +77,14 @@ end
 ---@field done boolean the pass is over
 ---@field failures { target: string, err: latchkey.error }[] masters that this pass leaves out
 ---@field last string|nil target of the master that was read last
+---@field left_out survey.left_out keys that this pass leaves out
 ---@field possible { strings: integer, hashes: integer, strings_unread: boolean } keys of this pass
 ---  that may be locks, too
+
+---@class survey.left_out
+---@field denied integer how many the user may not read
+---@field moving integer how many have a slot that is on the move, or not served
+---@field keys { name: string, err: latchkey.error }[] the first of them
 
 ---@param client latchkey.client
 ---@param home string
@@ -98,6 +108,7 @@ function Survey:again()
   self.cursor, self.turn, self.steps, self.done, self.seen = '0', 1, 0, false, {}
   self.types, self.possible, self.doubtful = types, { strings = 0, hashes = 0 }, {}
   self.masters, self.failures, self.failed, self.homes = nil, {}, {}, homes
+  self.left_out, self.hidden = { denied = 0, moving = 0, keys = {} }, {}
 end
 
 -- To the next master that is to be read.
@@ -128,6 +139,30 @@ function Survey:give_up(target, err)
     return nil, self.failures[1].err
   end
   return true
+end
+
+-- Redis's words for a command that the user may not send, whatever the key. What a script may not
+-- do is about the keys of some kinds.
+local function is_of_command(err)
+  return err.message:find(" run the '", 1, true) and not err.message:find(' in script', 1, true)
+end
+
+---Leaves a key out of this pass, if the failure is about that key alone.
+---@param name string
+---@param err latchkey.error
+---@return boolean done
+function Survey:leave_out(name, err)
+  local why = err.status == 'LK_CLUSTERDOWN' and 'moving'
+    or err.status == 'LK_DENIED' and not is_of_command(err) and 'denied'
+  if why and not self.hidden[name] then
+    local left_out = self.left_out
+    self.hidden[name] = true
+    left_out[why] = left_out[why] + 1
+    if #left_out.keys < survey.NAMED_MAX then
+      table.insert(left_out.keys, { name = name, err = err })
+    end
+  end
+  return why and true or false
 end
 
 ---How many keys there are. A pass begins with this.
@@ -189,17 +224,21 @@ end
 
 -- Those that may be locks, by the length of a string or any one field of a hash.
 function Survey:candidates(names)
-  local type = self.turns[self.turn]
-  if type == 'zset' then
+  local turn = self.turns[self.turn]
+  if turn == 'zset' then
     return names
   end
-  local shown, err = peek.all(self.client, type == 'string' and 'STRLEN' or 'HRANDFIELD', names)
+  local shown, err = peek.all(self.client, turn == 'string' and 'STRLEN' or 'HRANDFIELD', names)
   if not shown then
     return nil, err
   end
   local found = {}
   for i, name in ipairs(names) do
-    if self:is_candidate(shown[i]) then
+    if type(shown[i]) == 'table' then
+      if not self:leave_out(name, shown[i]) then
+        return nil, shown[i]
+      end
+    elseif self:is_candidate(shown[i]) then
       found[#found + 1] = name
     end
   end
@@ -348,11 +387,7 @@ function Survey:percent(total)
   return math.min(99, math.floor(100 * steps * survey.STEP / math.max(total, 1)))
 end
 
----@param name string
----@return table|boolean|nil view with its name, kind and count of waiters, and of several masters
----  the `node` that has it; false: no lock, any more
----@return latchkey.error|nil err
-function Survey:look(name)
+function Survey:look_at(name)
   local view, err = self:read(name)
   -- The key became something else since it was listed.
   if err and err.status == 'LK_WRONGTYPE' then
@@ -379,6 +414,18 @@ function Survey:look(name)
   end
   self.people:name(view, master)
   return view
+end
+
+---@param name string
+---@return table|boolean|nil view with its name, kind and count of waiters, and of several masters
+---  the `node` that has it; false: no lock, any more, or it is left out
+---@return latchkey.error|nil err
+function Survey:look(name)
+  local view, err = self:look_at(name)
+  if view == nil and self:leave_out(name, err) then
+    return false
+  end
+  return view, err
 end
 
 return survey

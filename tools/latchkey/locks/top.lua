@@ -125,11 +125,11 @@ function Top:again()
   self.is_cut = false
 end
 
----Does it have all locks? Not while the search is under way, where the limit left some out, or a
----master was not asked.
+---Does it have all locks? Not while the search is under way, where the limit left some out, a
+---master was not asked, or a key left out.
 ---@return boolean
 function Top:is_complete()
-  return self.scan.done and not self.is_cut and #self.scan.failures == 0
+  return self.scan.done and not self.is_cut and words.is_whole(self.scan)
 end
 
 -- Further steps of the search, until it is over or the time is.
@@ -251,7 +251,10 @@ function Top:summary(rows)
   for _, view in ipairs(rows) do
     waiting = waiting + view.waiters
   end
-  local parts = { #rows == 0 and 'no locks' or words.counted(#rows, 'lock', 'locks') }
+  local left_out = self.scan.left_out.denied + self.scan.left_out.moving
+  local parts = { #rows > 0 and words.counted(#rows, 'lock', 'locks')
+    or not self.scan.done and 'no locks so far'
+    or left_out > 0 and 'no locks among what could be read' or 'no locks' }
   if self.filter ~= '' then
     parts[1] = ('%d of %s with "%s"'):format(#rows, words.counted(self.count, 'lock', 'locks'),
       self.filter)
@@ -262,6 +265,9 @@ function Top:summary(rows)
   elseif self.scan.done then
     local more = self.scan.possible.strings + self.scan.possible.hashes
     parts[3] = more > 0 and ('%.0f more may be (--kind)'):format(more) or nil
+  end
+  if left_out > 0 then
+    parts[#parts + 1] = words.counted(left_out, 'key left out', 'keys left out')
   end
   if self.count >= self.options.limit then
     parts[#parts + 1] = 'at the limit'

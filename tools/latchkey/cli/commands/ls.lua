@@ -20,7 +20,8 @@ function command.configure(parser)
     :convert(cli.number)
   parser:epilog('The keyspace is read in steps, so locks that come and go meanwhile may be missed. '
     .. 'The masters of a cluster are read one after the other. Exit code 2: there are more than '
-    .. 'the limit, or a master could not be asked.')
+    .. 'the limit, a master could not be asked, or a key is left out: this user may not read it, '
+    .. 'or its slot is on the move.')
 end
 
 local function show_progress(show, scan, total, found)
@@ -87,11 +88,42 @@ end
 -- What is not in the table.
 local function foot(ctx, scan, count)
   if count == 0 then
-    ctx:note('no locks')
+    ctx:note(words.is_whole(scan) and 'no locks' or 'no locks among what could be read')
   end
   local possible = words.possible(scan.possible)
   if possible then
     ctx:note(possible)
+  end
+end
+
+-- The names of the keys of one kind of failure, the first of its errors, and what to do.
+local LEFT_OUT = {
+  { field = 'denied', status = 'LK_DENIED', one = '1 key that this user may not read is left out',
+    many = '%.0f keys that this user may not read are left out',
+    hint = 'name what it may read, as the command KEYS takes it; or give it more: '
+      .. 'latchkey acl USER --operator --names PATTERN' },
+  { field = 'moving', status = 'LK_CLUSTERDOWN',
+    one = '1 key is left out, whose slot is on the move or not served',
+    many = '%.0f keys are left out, whose slots are on the move or not served',
+    hint = 'list again when they have moved; latchkey doctor says which slots are not served' },
+}
+
+local function tell_left_out(ctx, left_out)
+  for _, kind in ipairs(LEFT_OUT) do
+    local count, shown, first = left_out[kind.field], {}, nil
+    for _, key in ipairs(left_out.keys) do
+      if key.err.status == kind.status then
+        shown[#shown + 1], first = text.safe(key.name), first or key.err.message
+      end
+    end
+    if count > #shown then
+      shown[#shown + 1] = ('and %.0f more'):format(count - #shown)
+    end
+    if count > 0 then
+      ctx.stderr:write(('latchkey ls: %s: %s\n'):format(count == 1 and kind.one
+        or kind.many:format(count), table.concat(shown, ', ')))
+      ctx.stderr:write(first and ('  %s\n'):format(text.safe(first)) or '', '  ', kind.hint, '\n')
+    end
   end
 end
 
@@ -116,11 +148,13 @@ function command.run(args, ctx)
     rows[i].name = text.safe(view.name)
     rows[i].also = view.also
   end
-  local complete = not more and #scan.failures == 0
+  local complete = not more and words.is_whole(scan)
   ctx:result({ locks = rows, complete = complete, possible = scan.possible,
-    failed = nodes.failed(scan.failures) }, #views > 0 and table_text(views) or '')
+    failed = nodes.failed(scan.failures), left_out = words.left_out(scan.left_out) },
+    #views > 0 and table_text(views) or '')
   if not ctx.json then
     foot(ctx, scan, #views)
+    tell_left_out(ctx, scan.left_out)
   end
   nodes.tell(ctx, scan.failures)
   if more then

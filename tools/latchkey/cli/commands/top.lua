@@ -23,7 +23,8 @@ function command.configure(parser)
   parser:epilog('Keys: q quits, s sorts by the next column, r reverses, / filters (Enter keeps, '
     .. 'Escape drops it), arrows and page keys scroll. A large keyspace is searched a piece at a '
     .. 'time. While the server is away, the last known locks stay. With --json, a line per frame. '
-    .. 'Exit code 2, with --once: there are more than the limit, or a master could not be asked.')
+    .. 'Exit code 2, with --once: there are more than the limit, a master could not be asked, or a '
+    .. 'key is left out: this user may not read it, or its slot is on the move.')
 end
 
 local function frame(view)
@@ -34,7 +35,8 @@ local function frame(view)
     list[i].name = text.safe(row.name)
   end
   return { locks = list, possible = view.scan.possible,
-    complete = view:is_complete(), trouble = view.trouble }
+    left_out = words.left_out(view.scan.left_out), complete = view:is_complete(),
+    trouble = view.trouble }
 end
 
 -- False when it could not be written.

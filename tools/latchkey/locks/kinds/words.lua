@@ -84,6 +84,28 @@ function words.possible(possible)
   return parts[1] and 'may be locks, too: ' .. table.concat(parts, ', ') or nil
 end
 
+---Was all read that is there?
+---@param scan survey
+---@return boolean
+function words.is_whole(scan)
+  return #scan.failures == 0 and scan.left_out.denied + scan.left_out.moving == 0
+end
+
+---What documents say of keys that are left out; nil where there are none.
+---@param left_out survey.left_out
+---@return table|nil
+function words.left_out(left_out)
+  if left_out.denied + left_out.moving == 0 then
+    return nil
+  end
+  local keys = {}
+  for i, key in ipairs(left_out.keys) do
+    keys[i] = { name = text.safe(key.name), status = key.err.status,
+      message = text.safe(key.err.message) }
+  end
+  return { denied = left_out.denied, moving = left_out.moving, keys = keys }
+end
+
 ---Who has it, on one line.
 ---@param view table
 ---@return string
