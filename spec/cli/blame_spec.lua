@@ -123,6 +123,93 @@ describe('latchkey blame', function()
       result.out)
   end)
 
+  describe('where databases of one server have the same names', function()
+    -- The server as it is with another database.
+    local function at(database)
+      return setmetatable({ url = server.url .. '?db=' .. database }, { __index = server })
+    end
+
+    local function blame_at(database, ...)
+      return program.run({ 'blame', '--url', at(database).url, ... })
+    end
+
+    local function job_at(database, name, command)
+      program.start(program.exec(at(database), { name }, command or { 'sleep', '60' }))
+    end
+
+    local function hold_at(database, name)
+      job_at(database, name)
+      program.eventually('it is held', function()
+        return server:command('-n', tostring(database), 'EXISTS', name) == '1'
+      end)
+    end
+
+    -- Two jobs: each holds one lock, and waits for another when both hold theirs.
+    local function nest(jobs)
+      local folder = program.folder()
+      for i, job in ipairs(jobs) do
+        local inner = program.exec(at(job.wants[1]), { '-q', job.wants[2] }, { 'true' })
+        job_at(job[1], job[2], { 'sh', '-c', INNER, folder .. '/' .. i, folder .. '/go',
+          program.path, unpack(inner) })
+      end
+      program.eventually('both hold', function()
+        return path.exists(folder .. '/1') and path.exists(folder .. '/2')
+      end)
+      utils.writefile(folder .. '/go', '')
+    end
+
+    local function answered(count)
+      program.eventually('all wait', function()
+        return json().answered == count
+      end)
+    end
+
+    it('names no deadlock that is none', function()
+      hold_at(1, 'x')
+      hold_at(1, 'y')
+      nest({ { 0, 'x', wants = { 1, 'y' } }, { 0, 'y', wants = { 1, 'x' } } })
+      answered(2)
+
+      local result, other = blame_at(0), program.decode(blame_at(1, '--json').out)
+      local document = json()
+
+      assert.equal(0, result.code, result.out)
+      assert.equal('nobody who answers waits for anything\n2 clients wait in other databases of '
+        .. 'this server (1): latchkey blame with the URL of one shows them\n', result.out)
+      assert.same({ clients = 2, databases = { 1 } }, document.elsewhere)
+      assert.equal(2, #other.locks)
+      assert.is_nil(other.elsewhere)
+    end)
+
+    it('shows who waits for a lock of its own database alone', function()
+      hold_at(0, 'a')
+      hold_at(1, 'a')
+      job_at(1, 'a', { 'true' })
+      answered(1)
+
+      local own, third = blame_at(0, 'a'), blame_at(2)
+      local waits = program.decode(blame_at(1, '--json').out).locks[1].waits
+
+      assert.equal(0, own.code, own.out)
+      assert.truthy(own.out:find('^a %(lock%)\n  held by [^\n]+\n1 client waits in another '
+        .. 'database of this server %(1%)'), own.out)
+      assert.truthy(third.out:find('^nobody who answers waits for anything\n1 client waits in '),
+        third.out)
+      assert.equal(1, #waits)
+    end)
+
+    it('says that a holder waits in another one: a deadlock over both is not seen', function()
+      nest({ { 0, 'm', wants = { 1, 'n' } }, { 1, 'n', wants = { 0, 'm' } } })
+      answered(2)
+
+      local result = blame_at(0)
+
+      assert.equal(2, result.code, result.out)
+      assert.truthy(result.out:find('\n  held by [^\n]+\n    which waits in database 1: a deadlock '
+        .. 'over both is not seen\n'), result.out)
+    end)
+  end)
+
   it('says that nobody waits', function()
     local result = blame()
 

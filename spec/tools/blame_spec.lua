@@ -184,6 +184,17 @@ describe('an answer', function()
     assert.same({ { kind = 'read', name = 'a', caller = 1 } }, found.waits)
   end)
 
+  it('says which database it is about; one of an older client does not', function()
+    for text, database in pairs({ ['"db":3,'] = 3, ['"db":0,'] = 0, [''] = false,
+      ['"db":"3",'] = false, ['"db":-1,'] = false, ['"db":1.5,'] = false,
+      ['"db":1e999,'] = false, ['"db":1e15,'] = false }) do
+      local found = answer.read('{"answer":1,"client":"c",' .. text .. '"uuid":"' .. UUID
+        .. '","waits":[],"holds":[]}')
+
+      assert.equal(database, found.db or false, text)
+    end
+  end)
+
   it('is none if it is anything else', function()
     for _, text in ipairs({ '', '7', 'null', '[]', '{}', '{"answer":2}', '{"answer":1}',
       '{"answer":1,"client":"c","uuid":"../x"}', ('['):rep(100), '{"answer":1,"client":7,"uuid":"'

@@ -19,7 +19,8 @@ typedef struct lk_holder {
   size_t size;     /**< sizeof(lk_holder), set by the caller */
   int64_t holders; /**< how many hold it; 0: nobody does, waiting is -1, and the rest is 0 */
   int64_t left_ms; /**< what is left of the lease; -1: endless */
-  int64_t waiting; /**< clients that wait for its release, of this application too; -1: not known */
+  int64_t waiting; /**< clients that wait for its release, of this application too; -1: not known.
+                        But for a fair lock those of all databases: it is the channel's listeners */
   int64_t connected_s; /**< how long the holder's client has been connected */
   lk_status unnamed;   /**< why `client` is empty: LK_OK: the owner is not latchkey's, or its client
                             has gone; LK_DENIED: this user may not read the list of connections;

@@ -50,7 +50,8 @@ static void say_list(const lk_client *client, lk_telling what, lk_saying *saying
 static void say_all(const lk_asked *ask, lk_saying *saying) {
   const lk_client *client = ask->client;
   const lk_member head[] = {LK_NUMBER("answer", 1), LK_TEXT("client", client->settings.name),
-                            LK_TEXT("uuid", client->uuid)};
+                            LK_TEXT("uuid", client->uuid),
+                            LK_NUMBER("db", client->settings.url.db)};
   lk_json_text(&saying->json, "{");
   lk_json_members(&saying->json, "", head, sizeof head / sizeof head[0]);
   if (ask->within) {

@@ -73,6 +73,7 @@ static void who_waits_tells_what_it_holds_and_what_it_waits_for(void **state) {
   assert_expected(1, answers);
   assert_says(answers, "{\"answer\":1,\"client\":\"latchkey:");
   assert_says(answers, ":of_\\\"the\\\"_test\"");
+  assert_says(answers, ",\"db\":0,\"waits\":[");
   assert_says(answers,
               "\"waits\":[{\"kind\":\"fair\",\"name\":\"a\\u000a\\\"\\u0080\",\"owner\":\"lk-");
   assert_says(answers, "\"holds\":[{\"kind\":\"fenced\",\"name\":\"mine\",\"owner\":\"lk-");

@@ -27,6 +27,12 @@ local function number_of(value)
   return type(value) == 'number' and value - value == 0 and value or nil
 end
 
+-- The number of a database.
+local function database_of(value)
+  local number = number_of(value)
+  return number and number >= 0 and number < 2 ^ 31 and number % 1 == 0 and number or nil
+end
+
 -- A kind that locks of this version have; read and write are the two of one.
 local function kind_of(value)
   return (kinds.ROWS[value] or value == 'read' or value == 'write') and value or nil
@@ -58,7 +64,8 @@ end
 
 ---What an answer says; nil for what is none.
 ---@param payload string
----@return table|nil answer { client, uuid, within, waits, holds }; within: owners' names, or nil
+---@return table|nil answer { client, uuid, within, db, waits, holds }; within: owners' names, or
+---  nil; db: the database of its locks, nil of an older client
 function answer.read(payload)
   local document = cjson.decode(payload)
   if type(document) ~= 'table' or document.answer ~= 1 then
@@ -73,8 +80,8 @@ function answer.read(payload)
   for owner in (within or ''):gmatch('%S+') do
     owners[#owners + 1] = owner
   end
-  return { uuid = uuid, client = name, within = owners, waits = list_of(document.waits),
-    holds = list_of(document.holds) }
+  return { uuid = uuid, client = name, within = owners, db = database_of(document.db),
+    waits = list_of(document.waits), holds = list_of(document.holds) }
 end
 
 return answer

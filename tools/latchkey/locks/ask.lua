@@ -3,6 +3,7 @@
 local ffi = require('ffi')
 
 local answer = require('latchkey.locks.answer')
+local fleet = require('latchkey.servers.fleet')
 
 -- Declares and loads the library.
 require('latchkey')
@@ -12,9 +13,17 @@ local raised = ffi.new('lk_error')
 
 local ask = {}
 
+-- An older client does not say which database it is about: then it is taken for this one.
+local function mark_elsewhere(answers, database)
+  for _, one in ipairs(answers) do
+    one.elsewhere = one.db ~= database and one.db or nil
+  end
+end
+
 ---@param client latchkey.client
 ---@param wait_ms integer
----@return table[]|nil answers as of answer.read
+---@return table[]|nil answers as of answer.read; `elsewhere`: the database, if it is not the
+---  client's own; all of a server hear the question
 ---@return latchkey.error|integer err, or how many heard the question; -1: not known
 function ask.all(client, wait_ms)
   local out = ffi.new('lk_answers *[1]')
@@ -30,6 +39,7 @@ function ask.all(client, wait_ms)
   end
   local expected = tonumber(lib.lk_answers_expected(out[0]))
   lib.lk_answers_free(out[0])
+  mark_elsewhere(answers, fleet.database(client))
   table.sort(answers, function(a, b)
     return a.uuid < b.uuid
   end)

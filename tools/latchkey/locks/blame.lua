@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Who waits for whom. Those who can wait or hold are units: a caller of a client, or a whole client
 -- that says that its callers are one. A picture has
---   units  by name: { client, waits }
+--   units  by name: { client, waits, elsewhere }; elsewhere: it waits in that database, for what is
+--          not in the picture
 --   locks  by "family name": { kind, name, holders, unread }; `unread` is why its holders are not
 --          known: nobody is blamed for it
 -- A wait is { unit, lock, kind, any }: it ends when all who hold the lock release it, or, where
@@ -148,14 +149,21 @@ local function begin(answers, further)
     by_owner[owner] = by_owner[owner] or {}
     table.insert(by_owner[owner], unit)
   end
+  local function add_wait(answer, wait)
+    local family = FAMILY[wait.kind] or wait.kind
+    wait.unit, wait.lock = unit_of(answer, wait.caller), family .. ' ' .. wait.name
+    wait.any, wait.client = wait.kind == 'permit', answer.client
+    picture.locks[wait.lock] = picture.locks[wait.lock]
+      or { kind = family, name = wait.name, holders = {} }
+    table.insert(picture.units[wait.unit].waits, wait)
+  end
   for _, answer in ipairs(answers) do
     for _, wait in ipairs(answer.waits) do
-      local family = FAMILY[wait.kind] or wait.kind
-      wait.unit, wait.lock = unit_of(answer, wait.caller), family .. ' ' .. wait.name
-      wait.any, wait.client = wait.kind == 'permit', answer.client
-      picture.locks[wait.lock] = picture.locks[wait.lock]
-        or { kind = family, name = wait.name, holders = {} }
-      table.insert(picture.units[wait.unit].waits, wait)
+      if answer.elsewhere then
+        picture.units[unit_of(answer, wait.caller)].elsewhere = answer.elsewhere
+      else
+        add_wait(answer, wait)
+      end
     end
     for _, hold in ipairs(answer.holds) do
       if hold.owner and (hold.caller or answer.within) then

@@ -11,6 +11,14 @@ function fleet.topology(url)
   return url:match('^rediss?%-(%l+):')
 end
 
+---The number of the database that a client uses.
+---@param client latchkey.client
+---@return integer
+function fleet.database(client)
+  local target = ((client:nodes() or {})[1] or client):target()
+  return tonumber(target:match('/(%d+)$') or target:match('[?&]db=(%d+)')) or 0
+end
+
 ---@param client latchkey.client
 ---@return latchkey.node[]|nil masters
 ---@return latchkey.error|nil err

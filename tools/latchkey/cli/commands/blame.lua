@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+local tablex = require('pl.tablex')
+
 local ask = require('latchkey.locks.ask')
 local blame = require('latchkey.locks.blame')
 local cli = require('latchkey.cli')
@@ -24,8 +26,8 @@ function command.configure(parser)
   parser:flag('--dot', 'A graph for dot(1) of Graphviz.')
   parser:epilog('Clients answer that wait for something at this moment: those of latchkey exec, '
     .. 'and applications that set the option answers. Exit code 1: there is a deadlock. 2: none '
-    .. 'was found, but some clients that wait could not be asked, or the holders of a lock not be '
-    .. 'read.')
+    .. 'was found, but some clients that wait could not be asked, the holders of a lock not be '
+    .. 'read, or a holder waits in another database.')
 end
 
 -- ------------------------------------------------------------------------------------ looking --
@@ -78,7 +80,7 @@ end
 local function further_of(client, home, answers, silent, name)
   local further, known = {}, {}
   for _, answer in ipairs(answers) do
-    for _, wait in ipairs(answer.waits) do
+    for _, wait in ipairs(answer.elsewhere and {} or answer.waits) do
       known[wait.name] = true
     end
   end
@@ -95,6 +97,19 @@ local function further_of(client, home, answers, silent, name)
   return further
 end
 
+-- The clients that wait for locks of other databases: { clients, databases }; nil: none does.
+local function elsewhere_of(answers)
+  local databases, count = {}, 0
+  for _, answer in ipairs(answers) do
+    if answer.elsewhere and #answer.waits > 0 then
+      count, databases[answer.elsewhere] = count + 1, true
+    end
+  end
+  local numbers = tablex.keys(databases)
+  table.sort(numbers)
+  return count > 0 and { clients = count, databases = numbers } or nil
+end
+
 local function snapshot(client, home, within_ms, name)
   local answers, expected = ask.all(client, within_ms)
   if not answers then
@@ -107,7 +122,7 @@ local function snapshot(client, home, within_ms, name)
   end, further_of(client, home, answers, silent, name))
   return picture and { picture = picture, cycles = blame.cycles(picture), answers = answers,
     answered = #answers, expected = expected, silent = silent, silent_count = count,
-    hidden = hidden and hidden.message }, err
+    hidden = hidden and hidden.message, elsewhere = elsewhere_of(answers) }, err
 end
 
 -- Answers and looks are not of one moment, so a deadlock counts when it is seen twice.
@@ -227,6 +242,15 @@ local function person(name)
     label and (' (%s)'):format(text.safe(label)) or '')
 end
 
+-- The database that a holder waits in, where that is another than the picture's.
+local function database_of(picture, holder)
+  for _, unit in ipairs(holder.units) do
+    if picture.units[unit].elsewhere then
+      return picture.units[unit].elsewhere
+    end
+  end
+end
+
 local function holder_text(picture, holder)
   local unit = holder.units[1]
   if holder.view.client then
@@ -259,6 +283,11 @@ local function lock_lines(picture, lock, lines)
     local left_ms = holder.view.left_ms or lock.view.lease_ms
     lines[#lines + 1] = ('  held by %s%s'):format(holder_text(picture, holder),
       left_ms and left_ms >= 0 and (', lease ends in %s'):format(text.show_ms(left_ms)) or '')
+    local database = #lock.waits > 0 and database_of(picture, holder)
+    if database then
+      lines[#lines + 1] = ('    which waits in database %d: a deadlock over both is not seen')
+        :format(database)
+    end
   end
   if lock.unread then
     lines[#lines + 1] = '  who holds it is not known: ' .. text.safe(lock.unread.message)
@@ -315,6 +344,11 @@ local function shown(seen, keys)
     lines[#lines + 1] = 'nobody who answers waits for anything'
   end
   silent_lines(seen, lines)
+  if seen.elsewhere then
+    lines[#lines + 1] = ('%s of this server (%s): latchkey blame with the URL of one shows them')
+      :format(words.counted(seen.elsewhere.clients, 'client waits in another database',
+        'clients wait in other databases'), table.concat(seen.elsewhere.databases, ', '))
+  end
   if (seen.others or 0) > 0 then
     lines[#lines + 1] = ('%s elsewhere: latchkey blame names them'):format(
       words.counted(seen.others, 'deadlock', 'deadlocks'))
@@ -335,7 +369,7 @@ local function document(seen, keys)
   local fields = { deadlocks = {}, locks = {}, answered = seen.answered,
     expected = seen.expected >= 0 and seen.expected or nil, unasked = { clients = seen.silent_count,
       locks = {}, people = {}, hidden = seen.hidden and text.safe(seen.hidden) },
-    deadlocks_elsewhere = seen.others }
+    deadlocks_elsewhere = seen.others, elsewhere = seen.elsewhere }
   for i, lock in ipairs(seen.silent) do
     fields.unasked.locks[i] = { name = text.safe(lock.name), kind = lock.kind,
       clients = lock.silent }
@@ -354,7 +388,8 @@ local function document(seen, keys)
     local holders, waits = {}, {}
     for k, holder in ipairs(lock.holders) do
       holders[k] = { owner = text.safe(holder.view.owner), left_ms = holder.view.left_ms,
-        client = clients.document(holder.view), answered = #holder.units > 0 }
+        client = clients.document(holder.view), answered = #holder.units > 0,
+        waits_in = database_of(seen.picture, holder) }
     end
     for k, wait in ipairs(lock.waits) do
       waits[k] = wait_document(wait)
@@ -443,6 +478,18 @@ local function watch(client, args, ctx, within_ms)
   end
 end
 
+-- Does a holder that others wait for wait in another database?
+local function is_over_databases(picture, keys)
+  for _, key in ipairs(keys) do
+    for _, holder in ipairs(picture.locks[key].holders) do
+      if #picture.locks[key].waits > 0 and database_of(picture, holder) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 function command.run(args, ctx)
   local within_ms, why = text.duration(args.within)
   if not within_ms then
@@ -466,8 +513,9 @@ function command.run(args, ctx)
   end
   tell(ctx, args, found)
   local seen = found.seen
-  return #seen.cycles > 0 and cli.exits.found
-    or (seen.silent_count > 0 or seen.hidden or (seen.unread or 0) > 0) and cli.exits.incomplete
+  local is_partial = seen.silent_count > 0 or seen.hidden or (seen.unread or 0) > 0
+    or is_over_databases(seen.picture, found.keys)
+  return #seen.cycles > 0 and cli.exits.found or is_partial and cli.exits.incomplete
     or cli.exits.done
 end
 
