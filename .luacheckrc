@@ -2,7 +2,7 @@
 stds.redis = {
   read_globals = {
     'KEYS', 'ARGV', 'cjson', 'cmsgpack', 'struct', 'bit',
-    redis = { fields = { 'call', 'pcall', 'error_reply', 'status_reply' } },
+    redis = { fields = { 'acl_check_cmd', 'call', 'pcall', 'error_reply', 'status_reply' } },
   },
 }
 

@@ -36,7 +36,7 @@ function live.world(url, scripts)
     must(world.client:command('ACL', 'SETUSER', USER, 'reset', '>' .. PASSWORD, unpack(words)))
     application = must(latchkey.open(at, { user = USER, password = PASSWORD,
       script_dir = scripts }))
-    world.client = setmetatable({ administrator = world.client }, Both)
+    world.client, world.user = setmetatable({ administrator = world.client }, Both), USER
   end
   return world
 end

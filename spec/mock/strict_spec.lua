@@ -119,6 +119,11 @@ describe('a strict mock', function()
     assert.is_nil(select(2, w:eval_source('return 1', { 'a', '{a}b' }, {})))
   end)
 
+  it('finds rights that are asked for in too few words, and in too many', function()
+    finds('MOCK Redis 8 refuses', "redis.acl_check_cmd('PEXPIRE', KEYS[1]) return {1, ''}")
+    finds('MOCK Redis 8 refuses', "redis.acl_check_cmd('GET', KEYS[1], 1) return {1, ''}")
+  end)
+
   it('finds replies that the header does not list', function()
     finds('no such reply: the number 1', 'return 1')
     finds('no such reply: the status OK', "return redis.status_reply('OK')")

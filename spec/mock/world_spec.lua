@@ -141,6 +141,7 @@ describe('a snapshot of a mock world', function()
       w:messages()
       w:set_oom(true)
       w:set_readonly(true)
+      w:set_denied('HINCRBY')
       w:restore(snapshot)
 
       assert.same(before, w:dump())
@@ -148,6 +149,45 @@ describe('a snapshot of a mock world', function()
       assert.equal(2, w:command('HINCRBY', 'h', 'f', 1))
       assert.same({ { verb = 'PUBLISH', channel = 'c', message = 'm' } }, w:messages())
     end
+  end)
+
+  describe('of a user who may not run a command', function()
+    local LOOK = [[
+      local reply = { redis.pcall('SET', KEYS[1], 1), redis.pcall('GET', KEYS[1]) }
+      for i = 1, 2 do
+        reply[i] = reply[i] and reply[i].err or 'runs'
+      end
+      for _, command in ipairs({ 'SET', 'set', 'GET' }) do
+        reply[#reply + 1] = redis.acl_check_cmd(command, KEYS[1]) and 1 or 0
+      end
+      return reply]]
+    local COMMAND = "ERR The user executing the script can't run this command or subcommand"
+    local KEY = "ERR The user executing the script can't access at least one of the keys mentioned "
+      .. 'in the command arguments'
+
+    local function look(w, key)
+      local reply = w:eval_source(LOOK, { key })
+      reply.n = nil
+      return reply
+    end
+
+    it('refuses it to scripts, which may ask before', function()
+      local w = world()
+      w:set_denied('SET')
+
+      assert.same({ COMMAND, 'runs', 0, 0, 1 }, look(w, 'k'))
+
+      w:set_denied()
+      assert.same({ 'runs', 'runs', 1, 1, 1 }, look(w, 'k'))
+    end)
+
+    it('refuses it on one key alone', function()
+      local w = world()
+      w:set_denied('SET', 'k')
+
+      assert.same({ KEY, 'runs', 0, 0, 1 }, look(w, 'k'))
+      assert.same({ 'runs', 'runs', 1, 1, 1 }, look(w, 'other'))
+    end)
   end)
 
   for _, line in ipairs({ 'APPEND s v', 'HSET h f 2', 'HDEL h f', 'LPUSH l x', 'LPOP l',

@@ -137,7 +137,8 @@ function watched.world(world, options)
       texts[i] = tostring(value)
     end
     -- A debugger would go through the copy as well.
-    local is_plain = not (self.full or self.replica or self.broken_disk or debug.gethook())
+    local is_plain = not (self.full or self.replica or self.broken_disk or self.denied
+      or debug.gethook())
       and from_folder[name]
     local before, now_ms, told = {}, self.clock.ms, #self.outbox
     for key, record in pairs(self:keys()) do

@@ -17,7 +17,7 @@ end
 local FUNCTIONS = set('ipairs next pairs select tonumber type unpack')
 
 local LIBRARIES = {
-  redis = set('call error_reply pcall status_reply'),
+  redis = set('acl_check_cmd call error_reply pcall status_reply'),
   string = set('byte char find format gmatch gsub len lower match rep reverse sub upper'),
   table = set('concat insert maxn remove sort'),
   math = set('abs ceil floor fmod huge max min modf pow sqrt'),

@@ -112,16 +112,36 @@ function dispatch.from_client(world, argv)
   return convert.to_client(reply)
 end
 
+-- May the user run the command, and on the key, if that is among the words?
+---@param argv string[]
+---@return string|nil refusal
+function dispatch.refuse_user(world, argv)
+  local denied = world.denied
+  if not denied or argv[1]:upper() ~= denied.command then
+    return nil
+  elseif not denied.key then
+    return "ERR The user executing the script can't run this command or subcommand"
+  end
+  for i = 2, #argv do
+    if argv[i] == denied.key then
+      return "ERR The user executing the script can't access at least one of the keys mentioned in "
+        .. 'the command arguments'
+    end
+  end
+end
+
 -- Memory is checked before a script's first write only: half a script's writes are worse than none.
-local function refuse_script(world, run, command, argc)
+local function refuse_script(world, run, command, argv)
   if not command then
     return 'ERR Unknown Redis command called from script'
-  elseif not arity_fits(command, argc) then
+  elseif not arity_fits(command, #argv) then
     return 'ERR Wrong number of args calling Redis command from script'
   elseif command.noscript then
     return 'ERR This Redis command is not allowed from script'
   elseif not command.run then
     return not_modelled(command)
+  elseif dispatch.refuse_user(world, argv) then
+    return dispatch.refuse_user(world, argv)
   elseif run.read_only and (command.write or command.may_replicate) then
     return 'ERR Write commands are not allowed from read-only scripts.'
   elseif command.write and world.replica then
@@ -139,13 +159,19 @@ end
 function dispatch.from_script(world, argv)
   local run = world.run
   local command = lookup(argv)
-  local refusal = refuse_script(world, run, command, #argv)
+  local refusal = refuse_script(world, run, command, argv)
     or run.rules and run.rules:command(command, argv)
   if refusal then
     return nil, refusal
   end
   run.dirty = run.dirty or command.write
   return command.run(world, argv)
+end
+
+---May there be so many words behind the command?
+---@param argv string[]
+function dispatch.fits(argv)
+  return arity_fits(lookup(argv), #argv)
 end
 
 ---Is there such a command, modelled or not?

@@ -136,7 +136,7 @@ local function set_repl(...)
   end
 end
 
-local function acl_check_cmd(...)
+local function acl_check_cmd(world, ...)
   local argc, argv = select('#', ...), { ... }
   if argc == 0 then
     raise('Please specify at least one argument for this redis lib call')
@@ -147,7 +147,10 @@ local function acl_check_cmd(...)
   if not dispatch.knows(argv[1], argv[2]) then
     raise('Invalid command passed to redis.acl_check_cmd()')
   end
-  return true
+  if world.run.rules and not dispatch.fits(argv) then
+    world:refuse('MOCK Redis 8 refuses redis.acl_check_cmd() of too few words, or too many')
+  end
+  return dispatch.refuse_user(world, argv) == nil
 end
 
 ---@param world table
@@ -173,7 +176,9 @@ return function(world)
       return setresp(world, ...)
     end,
     set_repl = set_repl,
-    acl_check_cmd = acl_check_cmd,
+    acl_check_cmd = function(...)
+      return acl_check_cmd(world, ...)
+    end,
     replicate_commands = function()
       return true
     end,

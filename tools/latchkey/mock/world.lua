@@ -253,6 +253,14 @@ function World:set_broken_disk(on)
   self.broken_disk = on
 end
 
+---A user whose scripts may not run a command, or not on one key; without arguments, one who may run
+---all.
+---@param command? string in capitals
+---@param key? string
+function World:set_denied(command, key)
+  self.denied = command and { command = command, key = key } or nil
+end
+
 ---Starts from other keys, at the time at which worlds begin: how a checker goes from state to state
 ---without copying. Nothing else changes.
 ---@param keys table name -> record as `keys` gives it; is the world's from now on
@@ -269,7 +277,8 @@ end
 ---Keys, time, messages and faults; the scripts that are loaded are no part of it.
 function World:snapshot()
   return { keys = self.store:snapshot(), ms = self.clock.ms, outbox = arrays.copy(self.outbox),
-    full = self.full, replica = self.replica, broken_disk = self.broken_disk }
+    full = self.full, replica = self.replica, broken_disk = self.broken_disk,
+    denied = self.denied }
 end
 
 ---@param snapshot table can be restored any number of times
@@ -278,7 +287,7 @@ function World:restore(snapshot)
   self.clock.ms = snapshot.ms
   self.outbox = arrays.copy(snapshot.outbox)
   self.full, self.replica = snapshot.full, snapshot.replica
-  self.broken_disk = snapshot.broken_disk
+  self.broken_disk, self.denied = snapshot.broken_disk, snapshot.denied
 end
 
 return World

@@ -119,6 +119,7 @@ function live.world(url, scripts)
   end
   shared:set_readonly(false)
   shared:set_oom(false)
+  shared:set_denied()
   must(shared:command('FLUSHALL'))
   shared:messages()
   return shared
@@ -193,6 +194,17 @@ end
 
 function World:set_oom(on)
   must(self:command('CONFIG', 'SET', 'maxmemory', on and 1 or 0))
+end
+
+---A user whose scripts may not run a command; without arguments, one who may run all. A part of the
+---rule, so not for one key alone.
+---@param command? string
+function World:set_denied(command)
+  local rule = command and '-' .. command or self.denied and '+' .. self.denied
+  if rule then
+    must(self:command('ACL', 'SETUSER', self.user or 'default', rule))
+  end
+  self.denied = command
 end
 
 -- A replica whose master cannot be reached; a cluster's node never becomes one in this way.
