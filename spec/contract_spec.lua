@@ -8,7 +8,9 @@ local header = require('latchkey.script.header')
 
 local cases = require('support.cases')
 local helper = require('helper')
+local sorted = require('latchkey.sorted')
 local likeness = require('support.likeness')
+local lint_script = require('latchkey.lint.script')
 
 local function has_flag(h, ...)
   for _, flag in ipairs(h.flags) do
@@ -184,6 +186,69 @@ local function describe_script(script)
   end
 end
 
+-- What a script calls, and a header lets it call.
+local function commands_of(script)
+  local names = {}
+  for _, call in ipairs((lint_script.read(script.path, script.source)).calls) do
+    names[call.name or false] = true
+  end
+  for _, name in ipairs(script.header.dynamic) do
+    names[name] = true
+  end
+  names[false] = nil
+  return sorted(names)
+end
+
+-- What a script has written stays when the server refuses the next command, to a user without it or
+-- because it has another name there.
+local function describe_denied(script)
+  local h = script.header
+  local keys, args = cases.call(h)
+  local may_stay = {}
+  for i, key in ipairs(h.keys) do
+    may_stay[keys[i]] = key.marks and (key.marks.shared or key.marks.permanent)
+  end
+
+  local function call(state, ...)
+    local world = helper.world()
+    local before = cases.fill(world, h, state)
+    world:set_denied(...)
+    local _, err = world:eval(script.name, keys, args)
+    world:set_denied()
+    return world, before, err
+  end
+
+  local function assert_bears(state, command, key)
+    local usual = call(state):dump()
+    local world, before, err = call(state, command, key)
+    assert(not err or err.message:lower():find('user', 1, true), err and err.message)
+    for name, record in pairs(world:dump()) do
+      local ends = record.pttl ~= -1 or may_stay[name]
+        or before[name] and before[name].pttl == -1 or usual[name] and usual[name].pttl == -1
+      assert(ends, ('%s never ends on %s: %s'):format(name, state.what, err and err.message))
+    end
+    -- A sum that was changed is so once, and a message may be missing.
+    local is_whole = err and (err.code == 'NOPERM' or h.repeat_ == 'seq' or h.repeat_ == 'id')
+    if is_whole and not command:find('PUBLISH') then
+      assert.left(world, before)
+    end
+    world:messages()
+  end
+
+  for _, command in ipairs(commands_of(script)) do
+    it(('leaves nothing half done for a user without %s'):format(command), function()
+      for _, state in ipairs(cases.states) do
+        if state ~= cases.WRONG then
+          assert_bears(state, command)
+        end
+        for _, key in ipairs(state ~= cases.WRONG and not helper.is_live and keys or {}) do
+          assert_bears(state, command, key)
+        end
+      end
+    end)
+  end
+end
+
 -- The greatest number of a call, or of a hold, is not cut.
 local function describe_greatest(script, place, argument)
   it(('answers a copy with the greatest %s as before, and does nothing'):format(argument.name),
@@ -315,6 +380,7 @@ for _, script in ipairs(assert(catalog.read(helper.scripts))) do
         describe_seq(script, place)
       end
     end
+    describe_denied(script)
     if not helper.is_live then
       describe_likeness(script)
     end

@@ -9,3 +9,9 @@ local function end_with(leases, permits)
     redis.call('PEXPIREAT', leases, over_ms)
   end
 end
+
+-- May this user do that? It is asked before there is anything to end.
+local function may_end_with(leases, permits)
+  return redis.acl_check_cmd('PEXPIRETIME', permits) and redis.acl_check_cmd('PEXPIRETIME', leases)
+    and redis.acl_check_cmd('PERSIST', leases) and redis.acl_check_cmd('PEXPIREAT', leases, 0)
+end

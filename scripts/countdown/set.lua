@@ -19,6 +19,7 @@ returns:
   - {-2}       late: the caller has sent a higher seq; nothing was done
 errors:
   - LKARG   an argument is wrong, or the key holds no integer; nothing was written
+  - NOPERM  the user may not run SET on the record; nothing was written
 message:  1
 repeat:   seq
 cost:     at most 5 commands
@@ -119,6 +120,10 @@ if not is_integer(seq, 1, 9007199254740991) then
 end
 if ttl and not is_integer(ttl, 1000, 31536000000) then
   return redis.error_reply('LKARG ttl must be an integer from 1000 to 31536000000')
+end
+-- What is done without a record is done again, by a copy of this call.
+if not redis.acl_check_cmd('SET', record, seq) then
+  return redis.error_reply('NOPERM the user may not run SET on the record')
 end
 
 local last_seq, last_reply = recall(record)

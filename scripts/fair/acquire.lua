@@ -25,11 +25,12 @@ returns:
   - {-2}        10000 wait already; not queued
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIRE, without which holds never end; nothing was written
 message:  0
 repeat:   hold
 cost:     30 + 6 per waiter, at most 800
 cluster:  one slot
-uses:     integer, tell, first_waiter, own_score
+uses:     integer, tell, first_waiter, own_score, holder
 ]]
 
 -->>> fragment integer
@@ -90,6 +91,13 @@ local function own_score(heartbeat_end_ms, wait, place, others)
 end
 --<<< fragment own_score
 
+-->>> fragment holder
+-- The owner that a lock has; no text where it is free, or something else than a lock.
+local function holder_of(lock)
+  return redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
+end
+--<<< fragment holder
+
 -- bind
 local lock = KEYS[1]
 local queue = KEYS[2]
@@ -115,14 +123,15 @@ end
 if not is_integer(hold, 1, 1000000) or not is_integer(ticket, 1, 9007199254740991) then
   return redis.error_reply('LKARG hold must be 1 to 1000000, ticket 1 to 9007199254740991')
 end
-if not is_integer(lease, 50, 86400000) or not is_integer(wait, 1, 86400000) then
-  return redis.error_reply('LKARG lease must be 50 to 86400000, wait 1 to 86400000')
-end
-if not is_integer(heartbeat, 0, 60000) then
-  return redis.error_reply('LKARG heartbeat must be 0 to 60000')
+if not is_integer(lease, 50, 86400000) or not is_integer(wait, 1, 86400000)
+  or not is_integer(heartbeat, 0, 60000) then
+  return redis.error_reply('LKARG lease 50 to 86400000, wait 1 to 86400000, heartbeat 0 to 60000')
 end
 if #channel < 1 or #channel > 1024 or publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
   return redis.error_reply('LKARG channel must have 1 to 1024 bytes; publish [S]PUBLISH')
+end
+if not (redis.acl_check_cmd('PEXPIRE', lock, 1) and redis.acl_check_cmd('PEXPIRE', fair, 1)) then
+  return redis.error_reply('NOPERM the user may not run PEXPIRE on lock and fair')
 end
 
 -- Held by the caller, perhaps granted while this call was under way. The count is set, not raised.
@@ -150,16 +159,14 @@ if left_ms == -2 and (not head or head == owner) then
 end
 
 -- Another client tells a waiter on the waiter's own channel, since it knows of no tickets.
-local holder = redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
 local waiting, known = redis.call('LLEN', queue), redis.call('HLEN', fair)
 if waiting == 0 then
   redis.call('DEL', fair) -- Redisson drops waiters without their records
 end
-local is_known = string.find(holder, '^lk%-') and waiting == known
+local is_known = string.find(holder_of(lock), '^lk%-') and waiting == known
 local wait_ms = left_ms == -2 and math.max(0, stays_ms) or left_ms
 
--- A new waiter has the last place, and a score; heartbeats see to that when the place is in front.
--- The record outlives score and heartbeat: a waiter without one is told by its score alone.
+-- A new waiter is last. Its record outlives its score: without one, a waiter is told by that alone.
 local score = redis.call('ZSCORE', timeouts, owner)
 local is_queued = score and redis.call('LPOS', queue, owner)
 if heartbeat ~= '0' then

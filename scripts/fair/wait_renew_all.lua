@@ -21,7 +21,7 @@ message:  ticket
 repeat:   hold
 cost:     30 + 6 per waiter, at most 800
 cluster:  one slot
-uses:     integer, tell, first_waiter, grant, own_score
+uses:     integer, tell, first_waiter, grant, own_score, holder
 ]]
 
 -->>> fragment integer
@@ -77,11 +77,15 @@ end
 -->>> fragment grant
 -- Give a free lock to the first waiter: as a hold, if it has a record, that ends with its heartbeat
 -- unless it renews, since it may be dead; its lease counts from then. A waiter of another client
--- takes the lock by its own call. Answers who is to be told, and what.
+-- takes the lock by its own call, and any does where this user may not run PEXPIRE: its hold would
+-- never end. Answers who is to be told, and what; nil: nobody.
 local function grant(lock, queue, timeouts, fair, head, record, stays_ms)
   local lease_ms, ticket, client = string.match(record, '^%d+ (%d+) %d+ (%d+) (.+)$')
   if not ticket then
     return head, '0'
+  end
+  if not redis.acl_check_cmd('PEXPIRE', lock, lease_ms) then
+    return nil
   end
   redis.call('LPOP', queue)
   redis.call('ZREM', timeouts, head)
@@ -99,6 +103,13 @@ local function own_score(heartbeat_end_ms, wait, place, others)
   return heartbeat_end_ms + 30000 + wait * math.min(place, math.max(0, others))
 end
 --<<< fragment own_score
+
+-->>> fragment holder
+-- The owner that a lock has; no text where it is free, or something else than a lock.
+local function holder_of(lock)
+  return redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
+end
+--<<< fragment holder
 
 -- bind
 local lock = KEYS[1]
@@ -181,8 +192,7 @@ if message and stays[head] then
 end
 
 -- Another client tells a waiter on the waiter's own channel, since it knows of no tickets.
-local holder = redis.call('HLEN', lock) == 1 and redis.call('HKEYS', lock)[1] or ''
-local is_known = string.find(holder, '^lk%-')
+local is_known = string.find(holder_of(lock), '^lk%-')
   and redis.call('LLEN', queue) == redis.call('HLEN', fair)
 local left_ms = redis.call('PTTL', lock)
 local wait_ms = left_ms == -2 and math.max(0, stays_ms) or left_ms

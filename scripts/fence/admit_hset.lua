@@ -18,6 +18,7 @@ returns:
   - {-2}        late: this hold has written with a higher seq; nothing was done
 errors:
   - LKARG   an argument is wrong, or the fence is none; nothing was written
+  - NOPERM  the user may not run HSET on the fence; nothing was written
 repeat:   seq
 cost:     at most 3 commands
 cluster:  one slot
@@ -72,6 +73,10 @@ if #field < 1 or #field > 1024 then
 end
 if #value > 1048576 then
   return redis.error_reply('LKARG value must have at most 1048576 bytes')
+end
+-- What is written without the fence does not keep an earlier hold from writing later.
+if not redis.acl_check_cmd('HSET', fence, 'token', token) then
+  return redis.error_reply('NOPERM the user may not run HSET on the fence')
 end
 
 local admitted = redis.call('HMGET', fence, 'token', 'owner', 'seq')

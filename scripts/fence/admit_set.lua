@@ -17,6 +17,7 @@ returns:
   - {-2}        late: this hold has written with a higher seq; nothing was done
 errors:
   - LKARG   an argument is wrong, or the fence is none; nothing was written
+  - NOPERM  the user may not run HSET on the fence; nothing was written
 repeat:   seq
 cost:     at most 4 commands
 cluster:  one slot
@@ -67,6 +68,10 @@ if not is_integer(seq, 1, 9007199254740991) then
 end
 if #value > 1048576 then
   return redis.error_reply('LKARG value must have at most 1048576 bytes')
+end
+-- What is written without the fence does not keep an earlier hold from writing later.
+if not redis.acl_check_cmd('HSET', fence, 'token', token) then
+  return redis.error_reply('NOPERM the user may not run HSET on the fence')
 end
 
 local admitted = redis.call('HMGET', fence, 'token', 'owner', 'seq')

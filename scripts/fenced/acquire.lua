@@ -17,6 +17,7 @@ returns:
   - {-1}              hold is above 1 but the owner holds nothing: it was lost; nothing was taken
 errors:
   - LKARG   an argument is wrong, or the counter is no token; nothing was written
+  - NOPERM  the user may not run PEXPIRE; nothing was written
 repeat:   hold
 cost:     at most 7 commands
 cluster:  one slot
@@ -69,6 +70,10 @@ if not is_integer(hold, 1, 1000000) then
 end
 if token_ttl and not is_integer(token_ttl, 1000, 31536000000) then
   return redis.error_reply('LKARG token_ttl must be an integer from 1000 to 31536000000')
+end
+-- Where the server refuses PEXPIRE, it keeps what HSET has written, for ever.
+if not redis.acl_check_cmd('PEXPIRE', lock, lease) then
+  return redis.error_reply('NOPERM the user may not run PEXPIRE on the lock')
 end
 
 -- A count above 1 says that the caller believes it holds the lock already: if it does not, a new

@@ -21,6 +21,7 @@ returns:
   - {-2}        late: the caller has sent a higher seq; nothing was done
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run SET on the record; nothing was written
 repeat:   seq
 cost:     at most 5 commands
 dynamic:
@@ -109,6 +110,10 @@ for i = 5, #words do
   if #words[i] > 1048576 then
     return redis.error_reply('LKARG words must have at most 1048576 bytes each')
   end
+end
+-- What is done without a record is done again, by a copy of this call.
+if not redis.acl_check_cmd('SET', record, seq) then
+  return redis.error_reply('NOPERM the user may not run SET on the record')
 end
 
 -- The record comes before the lock: what was done while it was held stays done.

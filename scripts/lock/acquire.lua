@@ -15,6 +15,7 @@ returns:
   - {-1}          hold is above 1 but the owner holds nothing: its lock was lost; nothing was taken
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIRE; nothing was written
 repeat:   hold
 cost:     at most 4 commands
 cluster:  one slot
@@ -51,6 +52,10 @@ if #owner < 1 or #owner > 256 or owner == 'mode' then
 end
 if not is_integer(hold, 1, 1000000) then
   return redis.error_reply('LKARG hold must be an integer from 1 to 1000000')
+end
+-- Where the server refuses PEXPIRE, it keeps what HSET has written, for ever.
+if not redis.acl_check_cmd('PEXPIRE', lock, lease) then
+  return redis.error_reply('NOPERM the user may not run PEXPIRE on the lock')
 end
 
 -- Free: a fresh hold. A count above 1 says that the caller believes it holds the lock already;

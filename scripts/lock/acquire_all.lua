@@ -15,6 +15,7 @@ returns:
   - {-1, place}          hold is above 1 but the one at this place was lost; nothing was taken
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIRE on them all; nothing was written
 repeat:   hold
 cost:     0 + 4 per lock, at most 400
 cluster:  one slot
@@ -66,6 +67,12 @@ if not is_integer(hold, 1, 1000000) then
 end
 if are_twice(locks) then
   return redis.error_reply('LKARG locks must be different ones')
+end
+-- Where the server refuses PEXPIRE, it keeps what HSET has written, for ever.
+for _, lock in ipairs(locks) do
+  if not redis.acl_check_cmd('PEXPIRE', lock, lease) then
+    return redis.error_reply('NOPERM the user may not run PEXPIRE on all locks')
+  end
 end
 
 -- All are looked at before any is taken. Of several that others hold, the one to wait for is the

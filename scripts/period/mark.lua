@@ -15,6 +15,7 @@ returns:
   - {0, at_ms}  another run is marked for that period or a later one; nothing was written
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIRE; nothing was written
 repeat:   hold
 cost:     at most 4 commands
 cluster:  one slot
@@ -55,6 +56,10 @@ if #owner < 1 or #owner > 256 then
 end
 if #label > 256 then
   return redis.error_reply('LKARG label must have at most 256 bytes')
+end
+-- Where the server refuses PEXPIRE, it keeps what HSET has written, for ever.
+if not redis.acl_check_cmd('PEXPIRE', period, every) then
+  return redis.error_reply('NOPERM the user may not run PEXPIRE on the period')
 end
 
 local run = redis.call('HMGET', period, 'begins', 'every', 'at', 'ended', 'owner')

@@ -16,6 +16,7 @@ returns:
   - {0, wait_ms}  too few are free; the next lease ends then, 0: look again at once, -1: none ends
 errors:
   - LKARG   an argument is wrong, or the key holds no integer; nothing was written
+  - NOPERM  the user may not run all that it takes; nothing was written
 message:  value
 repeat:   id
 cost:     10 + 2 per id, at most 210
@@ -83,6 +84,12 @@ local function end_with(leases, permits)
     redis.call('PEXPIREAT', leases, over_ms)
   end
 end
+
+-- May this user do that? It is asked before there is anything to end.
+local function may_end_with(leases, permits)
+  return redis.acl_check_cmd('PEXPIRETIME', permits) and redis.acl_check_cmd('PEXPIRETIME', leases)
+    and redis.acl_check_cmd('PERSIST', leases) and redis.acl_check_cmd('PEXPIREAT', leases, 0)
+end
 --<<< fragment end_with
 
 -- bind
@@ -108,6 +115,15 @@ if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
 end
 if not are_ids(ids, 4) then
   return redis.error_reply('LKARG ids must have 16 bytes each')
+end
+-- Where one of them is refused when others have run, permits are lost, or too many, for good.
+if not (may_end_with(leases, permits) and redis.acl_check_cmd('SET', permits, 0)) then
+  return redis.error_reply('NOPERM the user may not run SET, PEXPIREAT, PERSIST and PEXPIRETIME')
+end
+if not (redis.acl_check_cmd('ZADD', leases, 0, ids[4])
+  and redis.acl_check_cmd('ZSCORE', leases, ids[4])
+  and redis.acl_check_cmd('ZRANGE', leases, 0, 0)) then
+  return redis.error_reply('NOPERM the user may not run ZADD, ZSCORE and ZRANGE on leases')
 end
 
 local there = redis.call('GET', permits)

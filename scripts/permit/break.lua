@@ -15,6 +15,7 @@ returns:
   - {0}         nobody has any of them
 errors:
   - LKARG   an argument is wrong, or the key holds no integer; nothing was written
+  - NOPERM  the user may not run INCRBY; nothing was written
 message:  value
 repeat:   id
 cost:     3 + 1 per id, at most 103
@@ -77,6 +78,10 @@ if publish ~= 'PUBLISH' and publish ~= 'SPUBLISH' then
 end
 if not are_ids(ids, 3) then
   return redis.error_reply('LKARG ids must have 16 bytes each')
+end
+-- Where the server refuses INCRBY, permits that ZREM has taken from a holder are nobody's.
+if not redis.acl_check_cmd('INCRBY', permits, 1) then
+  return redis.error_reply('NOPERM the user may not run INCRBY on permits')
 end
 
 local there = redis.call('GET', permits)

@@ -20,6 +20,7 @@ returns:
   - {-2}        late: the caller has sent a higher seq; nothing was done
 errors:
   - LKARG   an argument is wrong, or the key holds no integer; nothing was written
+  - NOPERM  the user may not run all that it takes; nothing was written
 message:  value
 repeat:   seq
 cost:     at most 9 commands
@@ -98,6 +99,12 @@ local function end_with(leases, permits)
     redis.call('PEXPIREAT', leases, over_ms)
   end
 end
+
+-- May this user do that? It is asked before there is anything to end.
+local function may_end_with(leases, permits)
+  return redis.acl_check_cmd('PEXPIRETIME', permits) and redis.acl_check_cmd('PEXPIRETIME', leases)
+    and redis.acl_check_cmd('PERSIST', leases) and redis.acl_check_cmd('PEXPIREAT', leases, 0)
+end
 --<<< fragment end_with
 
 -- bind
@@ -132,6 +139,13 @@ if #caller < 1 or #caller > 256 then
 end
 if not is_integer(seq, 1, 9007199254740991) then
   return redis.error_reply('LKARG seq must be an integer from 1 to 9007199254740991')
+end
+-- What is done without a record is done again, by a copy of this call.
+if not redis.acl_check_cmd('SET', record, seq) then
+  return redis.error_reply('NOPERM the user may not run SET on the record')
+end
+if not may_end_with(leases, permits) then
+  return redis.error_reply('NOPERM the user may not run PEXPIREAT, PERSIST and PEXPIRETIME')
 end
 
 local last_seq, last_reply = recall(record)

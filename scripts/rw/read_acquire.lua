@@ -21,6 +21,7 @@ returns:
   - {-1}                hold is above 1 but the owner holds nothing: it was lost; nothing was taken
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIRE; nothing was written
 repeat:   hold
 cost:     18 + 1 per level, at most 118
 cluster:  one slot
@@ -140,6 +141,10 @@ if not is_integer(hold, 1, 1000) then
 end
 if writer ~= '' and not is_writer(writer, 256) then
   return redis.error_reply('LKARG writer must have 7 to 256 bytes and end in :write, or be empty')
+end
+-- Where the server refuses PEXPIRE, it keeps what HSET has written, for ever.
+if not redis.acl_check_cmd('PEXPIRE', rwlock, lease) then
+  return redis.error_reply('NOPERM the user may not run PEXPIRE on the lock')
 end
 
 -- A hold is there as long as its level is, which has its count: in the hash that is always 1, since

@@ -22,6 +22,7 @@ returns:
   - {-2}          the caller reads: it would wait for itself for ever; release the read hold first
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIRE; nothing was written
 repeat:   hold
 cost:     20 + 2 per level, at most 2020
 cluster:  one slot
@@ -162,6 +163,10 @@ if not is_integer(hold, 1, 1000000) then
 end
 if reader ~= '' and not is_reader(reader, 256) then
   return redis.error_reply('LKARG reader must be no write hold nor mode, and have 0 to 256 bytes')
+end
+-- Where the server refuses PEXPIRE, it keeps what HSET has written, for ever.
+if not redis.acl_check_cmd('PEXPIRE', rwlock, lease) then
+  return redis.error_reply('NOPERM the user may not run PEXPIRE on the lock')
 end
 
 -- Held by the caller: the count is set, not added to, so that this call may run twice. GT: a

@@ -14,6 +14,7 @@ returns:
   - {-1}  the owner has the lock by now; nothing was written
 errors:
   - LKARG   a key or argument is missing, unknown or out of range; nothing was written
+  - NOPERM  the user may not run PEXPIREAT; nothing was written
 repeat:   hold
 cost:     at most 9 commands
 cluster:  one slot
@@ -66,6 +67,10 @@ if not is_integer(heartbeat, 1, 60000) then
 end
 if not is_writer(owner, 256) then
   return redis.error_reply('LKARG owner must have 7 to 256 bytes and end in :write')
+end
+-- Where the server refuses PEXPIREAT, it keeps what ZADD has written: nobody would read any more.
+if not redis.acl_check_cmd('PEXPIREAT', waiters, heartbeat) then
+  return redis.error_reply('NOPERM the user may not run PEXPIREAT on waiters')
 end
 
 -- A late copy of this call must not make readers wait for one who has the lock.

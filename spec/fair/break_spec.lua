@@ -37,6 +37,16 @@ describe('fair/break', function()
       fair.told('lk-bob', '2'))
   end)
 
+  it('grants nothing for a user without PEXPIRE, and the first waiter stays that', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000 } })
+    world:set_denied('PEXPIRE')
+
+    assert.reply({ 1 }, break_(ann))
+
+    world:set_denied()
+    assert_left({ { bob, score = 330000, beat = 20000 } })
+  end)
+
   it('tells a waiter of another client', function()
     helper.listen(world, fair.CHANNEL .. ':' .. jim)
     fair.fill(world, { holder = ann, { cat, score = 330000, beat = -1 }, { jim, score = 630000 } })

@@ -66,6 +66,16 @@ describe('fair/leave', function()
     assert_left({ holder = ann, { cat, score = 330000, beat = 50000 } })
   end)
 
+  it('grants nothing for a user without PEXPIRE, and the next stays first', function()
+    fair.fill(world, { holder = bob, { cat, score = 330000, beat = 20000 } })
+    world:set_denied('PEXPIRE')
+
+    assert.reply({ 1 }, leave(bob))
+
+    world:set_denied()
+    assert_left({ { cat, score = 330000, beat = 20000 } })
+  end)
+
   it('gives back a lock that was granted meanwhile, to the next', function()
     fair.fill(world, { holder = bob, { cat, score = 330000, beat = 20000 } })
 

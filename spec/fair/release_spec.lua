@@ -45,6 +45,16 @@ describe('fair/release', function()
     assert_left({ holder = bob, lease = 49999 }, fair.told('lk-bob', '2'))
   end)
 
+  it('grants nothing for a user without PEXPIRE, and the first waiter stays that', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 50000 } })
+    world:set_denied('PEXPIRE')
+
+    assert.reply({ 1, 0 }, release(ann))
+
+    world:set_denied()
+    assert_left({ { bob, score = 330000, beat = 50000 } })
+  end)
+
   it('leaves the scores of others as they are', function()
     fair.fill(world, { holder = ann, { bob, score = -130000, beat = 50000, wait = 100000 },
       { jim, score = 430000 }, { '8ee15f1c-eva:3' }, { cat, score = 730000, beat = 50000 } })

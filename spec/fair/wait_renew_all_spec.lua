@@ -50,6 +50,16 @@ describe('fair/wait_renew_all', function()
       { cat, score = 280000, beat = 50000, wait = 100000 } })
   end)
 
+  it('grants nothing for a user without PEXPIRE', function()
+    fair.fill(world, { { bob, score = 330000, beat = 20000 } })
+    world:set_denied('PEXPIRE')
+
+    assert.reply({ 0, about(20000), 1, 1, 1 }, renew({ dan }))
+
+    world:set_denied()
+    assert_left({ { bob, score = 330000, beat = 20000 } })
+  end)
+
   it('keeps the records of those who wait beyond their scores', function()
     fair.fill(world, { holder = ann, { jim, score = 330000 },
       { bob, score = 330000, beat = 20000 }, { cat, score = 330000, beat = 20000, wait = 10 },

@@ -46,6 +46,18 @@ describe('fair/wait_renew', function()
     assert_left({ holder = ann, lease = -1, { bob, score = 80000, beat = 50000 } })
   end)
 
+  -- A rule of a live server is about all keys of a command.
+  if not helper.is_live then
+    it('does not take a free lock for a user without PEXPIRE on it', function()
+      fair.fill(world, { { bob, score = 330000, beat = 20000 } })
+      world:set_denied('PEXPIRE', fair.KEYS[1])
+
+      assert.reply({ 0, 50000, 1, 1 }, wait_renew(bob))
+
+      assert_left({ { bob, score = 80000, beat = 50000 } })
+    end)
+  end
+
   it('keeps the place of a waiter that is late, if nobody has noticed', function()
     fair.fill(world, { holder = ann, { bob, score = -20000, beat = -20000 } })
 

@@ -65,6 +65,16 @@ describe('guard/remove', function()
     end)
   end
 
+  it('takes nothing for a user without SET, who could not record it', function()
+    helper.fill(world, { [target] = list({ 'a', 'b' }) })
+    world:set_denied('SET')
+
+    assert.refused('NOPERM', 'SET on the record', remove(ann, 1, 'LPOP'))
+
+    world:set_denied()
+    left(nil, list({ 'a', 'b' }))
+  end)
+
   it('answers nothing where the command does, also when the call runs twice', function()
     assert.reply({ 1, world.null }, remove(ann, 1, 'LPOP'))
     helper.fill(world, { [target] = list({ 'a' }) })

@@ -306,6 +306,30 @@ describe('permit/acquire', function()
     assert_left(before)
   end)
 
+  -- Each is refused after others that write, if it is not asked for before.
+  for _, command in ipairs({ 'PERSIST', 'PEXPIREAT', 'PEXPIRETIME', 'SET', 'ZADD', 'ZRANGE',
+    'ZSCORE' }) do
+    it(('takes and frees nothing for a user without %s'):format(command), function()
+      for _, ttl in ipairs({ false, 90000 }) do
+        for place = 0, helper.is_live and 0 or 2 do
+          world = helper.world()
+          helper.fill(world, permit.keys(place == 0 and 2 or 0, nil, ttl or nil))
+          permit.fill_ended(world, 3)
+          local before = helper.dump(world)
+          world:set_denied(command, permit.KEYS[place])
+
+          local reply, err = acquire(permit.ids(11, 15))
+
+          world:set_denied()
+          if place == 0 or err then
+            assert.refused('NOPERM', command, reply, err)
+            assert.left(world, before)
+          end
+        end
+      end
+    end)
+  end
+
   it('takes nothing from a full server', function()
     helper.fill(world, permit.keys(1))
     world:set_oom(true)

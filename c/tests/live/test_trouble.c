@@ -248,6 +248,63 @@ static void a_user_without_a_key_that_is_formed_leaves_none_that_stays(void **st
   assert_int_equal(server_number(fix.server, "EXISTS job"), 0);
 }
 
+/* Keys without an end, but for those that Redisson keeps without one. */
+static const char endless[] =
+    "local n = 0 for _, key in ipairs(redis.call('KEYS', '*')) do "
+    "if redis.call('PTTL', key) == -1 and not key:find('^redisson_lock_') then n = n + 1 end "
+    "end return n";
+
+/* What scripts of locks call, in turn. Some are of other kinds than this one; those change nothing. */
+static void do_without_each_command(lk_kind kind, bool is_held) {
+  static const char *const commands[] = {
+      "del",       "exists",      "get",    "hdel",    "hexists", "hget",
+      "hgetall",   "hkeys",       "hlen",   "hmget",   "hset",    "lindex",
+      "llen",      "lpop",        "lpos",   "lrange",  "lrem",    "pexpire",
+      "pexpireat", "pexpiretime", "pttl",   "publish", "rpush",   "set",
+      "time",      "zadd",        "zcount", "zrange",  "zrem",    "zremrangebyscore",
+      "zscore"};
+  enum { SHORT_MS = 20 };
+  lk_lock_options options = LK_LOCK_OPTIONS_INIT;
+  options.prefer_writers = kind == LK_WRITE;
+  char url[256];
+  snprintf(url, sizeof url, "unix://me:pw@%s", server_file(fix.server, "redis.sock"));
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    server_do(fix.server, "FLUSHALL");
+    server_do(fix.server, "ACL SETUSER me reset on >pw ~* &* +@all");
+    lk_client *client = kit_client(url, NULL);
+    lk_lock *lock = kit_lock(client, kind, "job", &options);
+    if (is_held) server_give(fix.server, "job", "somebody", PATIENCE_MS);
+    server_do(fix.server, "ACL SETUSER me -%s", commands[i]);
+    lk_status status = lk_lock_acquire(lock, NULL, SHORT_MS, &kit_error);
+    if (server_number(fix.server, "EVAL %s 0", endless) != 0)
+      fail_msg("kind %d without %s: a key has no end", (int)kind, commands[i]);
+    if (status == LK_OK) (void)lk_lock_release(lock, NULL, &kit_error);
+    lk_lock_close(lock);
+    lk_client_close(client);
+    if (server_number(fix.server, "EVAL %s 0", endless) != 0)
+      fail_msg("kind %d without %s: a key has no end after the release", (int)kind, commands[i]);
+  }
+}
+
+static void a_user_without_any_one_command_leaves_no_key_that_stays(void **state) {
+  (void)state;
+  static const lk_kind kinds[] = {LK_MUTEX, LK_LOCK, LK_FENCED, LK_FAIR, LK_READ, LK_WRITE};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    do_without_each_command(kinds[i], false);
+    do_without_each_command(kinds[i], true);
+  }
+}
+
+static void a_user_without_pexpire_is_told_so(void **state) {
+  (void)state;
+  static const lk_kind kinds[] = {LK_LOCK, LK_FENCED, LK_FAIR, LK_READ, LK_WRITE};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    EXPECT(LK_DENIED, acquire_as(kinds[i], "-pexpire", "job"));
+    EXPECT_MESSAGE("may not run PEXPIRE");
+    assert_int_equal(server_number(fix.server, "EXISTS job"), 0);
+  }
+}
+
 static void a_user_without_the_channel_cannot_wait_and_is_told_which(void **state) {
   (void)state;
   EXPECT(LK_DENIED, acquire_as(LK_LOCK, "resetchannels &other:*", "held"));
@@ -573,6 +630,8 @@ int main(void) {
       TEST(a_user_without_the_key_is_denied_by_name_of_the_key),
       TEST(a_user_without_a_command_inside_is_denied_with_script_and_line),
       TEST(a_user_without_a_key_that_is_formed_leaves_none_that_stays),
+      TEST(a_user_without_any_one_command_leaves_no_key_that_stays),
+      TEST(a_user_without_pexpire_is_told_so),
       TEST(a_user_without_the_channel_cannot_wait_and_is_told_which),
       TEST(who_spins_goes_on_behind_one_that_may_not_listen),
       TEST(scripts_that_were_flushed_are_loaded_again),
