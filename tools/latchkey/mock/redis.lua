@@ -147,7 +147,7 @@ local function acl_check_cmd(world, ...)
   if not dispatch.knows(argv[1], argv[2]) then
     raise('Invalid command passed to redis.acl_check_cmd()')
   end
-  if world.run.rules and not dispatch.fits(argv) then
+  if world.run and world.run.rules and not dispatch.fits(argv) then
     world:refuse('MOCK Redis 8 refuses redis.acl_check_cmd() of too few words, or too many')
   end
   return dispatch.refuse_user(world, argv) == nil
