@@ -210,4 +210,15 @@ function text.quoted(bytes)
   end) .. '"'
 end
 
+---The words of a text as a set: { word -> true }.
+---@param words string with blanks between
+---@return table<string, boolean>
+function text.set(words)
+  local set = {}
+  for word in words:gmatch('%S+') do
+    set[word] = true
+  end
+  return set
+end
+
 return text

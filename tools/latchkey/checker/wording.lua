@@ -4,19 +4,12 @@
 local parts = require('latchkey.checker.parts')
 local ranges = require('latchkey.checker.ranges')
 local sorted = require('latchkey.sorted')
+local text = require('latchkey.text')
 
 local wording = { DONE = 'done' }
 
 local KINDS = { table = 'a table', string = 'a text', number = 'a number',
   boolean = 'true or false', ['function'] = 'a function' }
-
-local function set_of(text)
-  local set = {}
-  for word in text:gmatch('%S+') do
-    set[word] = true
-  end
-  return set
-end
 
 local function shown(value)
   return type(value) == 'string' and ('"%s"'):format(value) or KINDS[type(value)] or 'nothing'
@@ -49,7 +42,7 @@ local function check_known(fail, what, about, known)
   end
 end
 
-local FOLLOWS = set_of('next wait')
+local FOLLOWS = text.set('next wait')
 
 ---Why this cannot follow upon a reply.
 ---@param target any "done", a step or { wait, next }
@@ -79,7 +72,7 @@ function wording.wrong_target(target, steps)
   end
 end
 
-local STEP = set_of('args call on unanswered')
+local STEP = text.set('args call on unanswered')
 
 local function check_step(fail, name, step, steps)
   local what = ('the step "%s"'):format(tostring(name))
@@ -110,8 +103,8 @@ function wording.steps(fail, steps)
 end
 
 local function are_texts(value)
-  for _, text in ipairs(type(value) == 'table' and value or {}) do
-    if type(text) ~= 'string' then
+  for _, element in ipairs(type(value) == 'table' and value or {}) do
+    if type(element) ~= 'string' then
       return false
     end
   end
@@ -141,7 +134,7 @@ local VALUES = {
   end, 'a table' },
 }
 
-local RECORD = set_of('type value expires_at')
+local RECORD = text.set('type value expires_at')
 
 ---The keyspace at the start.
 ---@param keys table|nil key -> { type, value, expires_at? }

@@ -2,17 +2,10 @@
 -- Rules on the Lua of a script: what the server's Lua 5.1 has, and what a script should not do.
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
+local set = require('latchkey.text').set
 
 local UNPACK_MAX = 1000
 local INTEGER_MAX = 2 ^ 53
-
-local function set(words)
-  local members = {}
-  for word in words:gmatch('%S+') do
-    members[word] = true
-  end
-  return members
-end
 
 local FUNCTIONS = set('ipairs next pairs select tonumber type unpack')
 

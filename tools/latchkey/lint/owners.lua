@@ -3,27 +3,20 @@
 -- compared with what is not written out, or given to a command.
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
+local text = require('latchkey.text')
 
 local owners = {}
 
-local function set_of(text)
-  local set = {}
-  for name in text:gmatch('%S+') do
-    set[name] = true
-  end
-  return set
-end
-
 -- They keep nothing of what they are given but in what they answer.
-local PASSING = set_of([[assert error ipairs next pairs print select tonumber tostring unpack
+local PASSING = text.set([[assert error ipairs next pairs print select tonumber tostring unpack
   cjson.encode cmsgpack.pack redis.error_reply redis.sha1hex redis.status_reply string.byte
   string.char string.format string.lower string.rep string.reverse string.sub string.upper
   struct.pack table.concat]])
 -- Nor in that.
-local BLIND = set_of('redis.breakpoint redis.debug redis.log string.len type')
-local MATCHING = set_of('string.find string.gmatch string.gsub string.match')
+local BLIND = text.set('redis.breakpoint redis.debug redis.log string.len type')
+local MATCHING = text.set('string.find string.gmatch string.gsub string.match')
 
-local WRITTEN = set_of('False Nil Number String True')
+local WRITTEN = text.set('False Nil Number String True')
 
 local ALL = 'all'
 

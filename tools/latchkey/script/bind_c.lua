@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One typed C function for each script, from its header or contract. The C header that is written
 -- needs <latchkey/latchkey.h> and nothing else: the texts of the scripts are in it.
+local set = require('latchkey.text').set
+
 local bind_c = {}
 
 local HEAD = [[
@@ -70,8 +72,8 @@ local NAME_MAX = 512
 
 -- Words of C (to C23) and C++ (to C++20), macros that compilers have without being asked, and names
 -- that the functions use themselves.
-local RESERVED = {}
-for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case catch char class
+local RESERVED = set([[
+  alignas alignof and and_eq asm auto bitand bitor bool break case catch char class
   client co_await co_return co_yield compl concept const const_cast consteval constexpr constinit
   continue decltype default delete do double dynamic_cast else enum error explicit export extern
   false float for friend goto i386 if inline int is linux long memcmp memset mutable name
@@ -79,9 +81,7 @@ for word in ([[alignas alignof and and_eq asm auto bitand bitor bool break case 
   register reinterpret_cast reply requires restrict return short signed sizeof snprintf source
   static static_assert static_cast status strchr strcmp strlen struct switch template text this
   thread_local throw true try type typedef typeid typename typeof typeof_unqual union unix
-  unsigned using virtual void volatile while words xor xor_eq]]):gmatch('%S+') do
-  RESERVED[word] = true
-end
+  unsigned using virtual void volatile while words xor xor_eq]])
 
 local function quoted(text)
   return '"' .. text:gsub('[%c"\\%?]', function(character)

@@ -2,6 +2,7 @@
 -- One Lua function for each script, from its header or contract. The module that is written needs
 -- nothing: the texts of the scripts are in it.
 local bind_c = require('latchkey.script.bind_c')
+local set = require('latchkey.text').set
 
 local bind_lua = {}
 
@@ -65,12 +66,10 @@ end
 local NAME_MAX = 512
 
 -- Words of Lua, and names that the functions use themselves.
-local RESERVED = {}
-for word in ([[and break calls client digits do else elseif end false for form function goto if in
+local RESERVED = set([[
+  and break calls client digits do else elseif end false for form function goto if in
   is_integer is_name is_text local name nil not or refuse repeat return run shape_of then true type
-  until while]]):gmatch('%S+') do
-  RESERVED[word] = true
-end
+  until while]])
 
 local function lua_name(word)
   return RESERVED[word] and word .. '_' or word
