@@ -76,14 +76,14 @@ local function sort(entries, past)
   end
 end
 
-local in_order = parts.interpreted(function(records, past)
+local function in_order(records, past)
   for _, record in pairs(records) do
     if type(record) == 'table' and record.type == 'zset' then
       sort(record.value, past)
     end
   end
   return records
-end)
+end
 
 local function knows_names(server, keyspace, call, result)
   local past = parts.START_MS - server.pool.past_ms

@@ -24,15 +24,6 @@ end or function()
   return {}
 end
 
----Some versions of LuaJIT compile loops over pairs() to code that crashes; such a loop is left to
----the interpreter.
-function parts.interpreted(loop)
-  if rawget(_G, 'jit') then
-    require('jit').off(loop)
-  end
-  return loop
-end
-
 local Pool = {}
 Pool.__index = Pool
 
@@ -60,7 +51,7 @@ local function sorted_names(data)
   end
   return numbers
 end
-parts.sorted_names = parts.interpreted(sorted_names)
+parts.sorted_names = sorted_names
 
 -- Quotes inside are doubled, so that no two texts look like one.
 local function quoted(text)
@@ -118,7 +109,6 @@ local function copy(data)
   end
   return new
 end
-parts.interpreted(copy)
 
 ---A copy that may be changed.
 function parts.copy(data)
@@ -126,13 +116,13 @@ function parts.copy(data)
 end
 
 ---A table with the same members.
-parts.shallow = parts.interpreted(function(data)
+function parts.shallow(data)
   local new = {}
   for name, value in pairs(data) do
     new[name] = value
   end
   return new
-end)
+end
 
 local function map(data, text, number)
   local kind = type(data)
@@ -153,7 +143,6 @@ local function map(data, text, number)
   end
   return new
 end
-parts.interpreted(map)
 
 local function same(value)
   return value

@@ -156,7 +156,7 @@ function Server:keyspace(keys)
   return self.pool:part(keys, table.concat(out, '\2'))
 end
 
-local unexpired = parts.interpreted(function(records)
+local function unexpired(records)
   local left = {}
   for name, record in pairs(records) do
     if not (record.expires_at and record.expires_at < parts.START_MS) then
@@ -164,7 +164,7 @@ local unexpired = parts.interpreted(function(records)
     end
   end
   return left
-end)
+end
 
 ---@return table keyspace part after so many ms, without the keys that have expired
 function Server:shift(keyspace, ms)
