@@ -21,7 +21,7 @@ message:  value
 repeat:   id
 cost:     10 + 2 per id, at most 210
 cluster:  one slot
-uses:     integer, count, ids, tell, end_with
+uses:     integer, count, ids, tell
 ]]
 
 -->>> fragment integer
@@ -72,26 +72,6 @@ local function tell(channel, publish, message)
 end
 --<<< fragment tell
 
--->>> fragment end_with
--- The leases end at the time of the number they are counted with: the next number must not be
--- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
--- leases then ended would never be free again.
-local function end_with(leases, permits)
-  local over_ms = redis.call('PEXPIRETIME', permits)
-  if over_ms == -1 then
-    redis.call('PERSIST', leases)
-  elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
-    redis.call('PEXPIREAT', leases, over_ms)
-  end
-end
-
--- May this user do that? It is asked before there is anything to end.
-local function may_end_with(leases, permits)
-  return redis.acl_check_cmd('PEXPIRETIME', permits) and redis.acl_check_cmd('PEXPIRETIME', leases)
-    and redis.acl_check_cmd('PERSIST', leases) and redis.acl_check_cmd('PEXPIREAT', leases, 0)
-end
---<<< fragment end_with
-
 -- bind
 local permits = KEYS[1]
 local leases = KEYS[2]
@@ -116,14 +96,9 @@ end
 if not are_ids(ids, 4) then
   return redis.error_reply('LKARG ids must have 16 bytes each')
 end
--- Where one of them is refused when others have run, permits are lost, or too many, for good.
-if not (may_end_with(leases, permits) and redis.acl_check_cmd('SET', permits, 0)) then
-  return redis.error_reply('NOPERM the user may not run SET, PEXPIREAT, PERSIST and PEXPIRETIME')
-end
-if not (redis.acl_check_cmd('ZADD', leases, 0, ids[4])
-  and redis.acl_check_cmd('ZSCORE', leases, ids[4])
-  and redis.acl_check_cmd('ZRANGE', leases, 0, 0)) then
-  return redis.error_reply('NOPERM the user may not run ZADD, ZSCORE and ZRANGE on leases')
+-- Where that is refused when ids are taken, permits are too many for good.
+if not redis.acl_check_cmd('SET', permits, 0) then
+  return redis.error_reply('NOPERM the user may not run SET on permits')
 end
 
 local there = redis.call('GET', permits)
@@ -135,10 +110,26 @@ if not there then
   return {0, -1}
 end
 
--- A permit whose lease has ended is free again: at most 1000 in a call, so that none takes long.
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local ended = math.min(redis.call('ZCOUNT', leases, '-inf', now_ms), 1000)
+
+-- The leases end at the time of the number they are counted with: the next number must not be
+-- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
+-- leases then ended would never be free again.
+local over_ms = redis.call('PEXPIRETIME', permits)
+local differs = redis.call('PEXPIRETIME', leases) ~= over_ms or ended > 0
+if differs and not (redis.acl_check_cmd('PERSIST', leases)
+  and redis.acl_check_cmd('PEXPIREAT', leases, 0)) then
+  return redis.error_reply('NOPERM the user may not run PERSIST and PEXPIREAT on leases')
+end
+if ended > 0 and not (redis.acl_check_cmd('ZADD', leases, 0, ids[4])
+  and redis.acl_check_cmd('ZSCORE', leases, ids[4])
+  and redis.acl_check_cmd('ZRANGE', leases, 0, 0)) then
+  return redis.error_reply('NOPERM the user may not run ZADD, ZSCORE and ZRANGE on leases')
+end
+
+-- A permit whose lease has ended is free again: at most 1000 in a call, so that none takes long.
 if ended > 0 then
   redis.call('ZREMRANGEBYRANK', leases, 0, ended - 1)
   free = free + ended
@@ -167,7 +158,11 @@ else
   end
 end
 
-end_with(leases, permits)
+if differs and over_ms == -1 then
+  redis.call('PERSIST', leases)
+elseif differs then
+  redis.call('PEXPIREAT', leases, over_ms)
+end
 if reply[1] == 1 or ended > 0 then
   redis.call('SET', permits, free, 'KEEPTTL')
 end

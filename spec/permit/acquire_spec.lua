@@ -306,15 +306,15 @@ describe('permit/acquire', function()
     assert_left(before)
   end)
 
-  -- Each is refused after others that write, if it is not asked for before.
+  -- Each is asked for, or called, before the first that writes.
   for _, command in ipairs({ 'PERSIST', 'PEXPIREAT', 'PEXPIRETIME', 'SET', 'ZADD', 'ZRANGE',
     'ZSCORE' }) do
     it(('takes and frees nothing for a user without %s'):format(command), function()
-      for _, ttl in ipairs({ false, 90000 }) do
+      for ttl, ended in pairs({ [false] = 3, [90000] = 3, [80000] = 1 }) do
         for place = 0, helper.is_live and 0 or 2 do
           world = helper.world()
           helper.fill(world, permit.keys(place == 0 and 2 or 0, nil, ttl or nil))
-          permit.fill_ended(world, 3)
+          permit.fill_ended(world, ended)
           local before = helper.dump(world)
           world:set_denied(command, permit.KEYS[place])
 
@@ -322,13 +322,38 @@ describe('permit/acquire', function()
 
           world:set_denied()
           if place == 0 or err then
-            assert.refused('NOPERM', command, reply, err)
+            assert.is_nil(reply)
             assert.left(world, before)
           end
         end
       end
     end)
   end
+
+  -- Where no lease has ended, and both keys end alike.
+  for _, command in ipairs({ 'PERSIST', 'PEXPIREAT', 'ZRANGE' }) do
+    it(('does not ask for %s where it need not run it'):format(command), function()
+      local keys = permit.keys(2, { { 1, 60000 } })
+      helper.fill(world, keys)
+      world:set_denied(command)
+
+      local reply = acquire({ permit.id(2) })
+
+      world:set_denied()
+      assert.reply({ 1 }, reply)
+    end)
+  end
+
+  it('lets leases that are all new end with their number, as those before them', function()
+    helper.fill(world, permit.keys(0, nil, 90000))
+    permit.fill_ended(world, 1)
+    world:command('PEXPIREAT', permit.KEYS[2], world:command('PEXPIRETIME', permit.KEYS[1]))
+
+    assert.reply({ 1 }, acquire({ permit.id(2) }))
+
+    assert.equal(world:command('PEXPIRETIME', permit.KEYS[1]),
+      world:command('PEXPIRETIME', permit.KEYS[2]))
+  end)
 
   it('takes nothing from a full server', function()
     helper.fill(world, permit.keys(1))
