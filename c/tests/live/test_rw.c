@@ -293,9 +293,11 @@ static void a_closed_client_leaves_no_waiter_behind(void **state) {
   kit_begin_acquire(&reader, third.read, NULL, LK_FOREVER);
   kit_begin_acquire(&writer, third.write, NULL, LK_FOREVER);
   rw_until_somebody_waits();
-  rw_close_side(&third);
+  lk_client_close(third.client); /* one of them may be about to call */
   EXPECT(LK_CLOSED, kit_end(&reader));
   EXPECT(LK_CLOSED, kit_end(&writer));
+  lk_lock_close(third.read);
+  lk_lock_close(third.write);
   rw_release(rw_there.write);
   rw_nothing_is_left();
 }
