@@ -225,7 +225,8 @@ local function describe_denied(script)
     for name, record in pairs(world:dump()) do
       local ends = record.pttl ~= -1 or may_stay[name]
         or before[name] and before[name].pttl == -1 or usual[name] and usual[name].pttl == -1
-      assert(ends, ('%s never ends on %s: %s'):format(name, state.what, err and err.message))
+      assert(ends, ('%s never ends on %s: %s'):format(name, state.what,
+        err and err.message or 'no error'))
     end
     -- A sum that was changed is so once, and a message may be missing.
     local is_whole = err and (err.code == 'NOPERM' or h.repeat_ == 'seq' or h.repeat_ == 'id')
