@@ -79,17 +79,19 @@ static lk_status check_servers(const exec_options *options, size_t count, lk_err
   return LK_OK;
 }
 
-/* Two databases are of one server. */
+/* Without the database, which stands last: two of them are of one server. Behind the same sentinels there may be
+ * several masters. */
 static size_t server_part(const char *target, const char **out) {
   const char *const scheme = strstr(target, "://");
   *out = scheme ? scheme + 3 : target;
-  return strncmp(target, "unix:", 5) == 0 ? strcspn(*out, "?") : strcspn(*out, "/");
+  const char *const last = strrchr(*out, strncmp(target, "unix:", 5) == 0 ? '?' : '/');
+  return last ? (size_t)(last - *out) : strlen(*out);
 }
 
 static lk_status check_apart(const exec_clients *clients, lk_error *error) {
   for (size_t i = 1; i < clients->count; i++) {
-    const char *mine, *theirs, *target = lk_client_target(clients->list[i]);
-    const size_t length = server_part(target, &mine);
+    const char *mine, *theirs;
+    const size_t length = server_part(lk_client_target(clients->list[i]), &mine);
     for (size_t k = 0; k < i; k++) {
       const size_t other = server_part(lk_client_target(clients->list[k]), &theirs);
       if (other != length || strncmp(mine, theirs, length) != 0) continue;

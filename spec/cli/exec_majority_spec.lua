@@ -55,6 +55,20 @@ describe('latchkey exec on several servers', function()
     end
   end)
 
+  it('tells masters and clusters apart that begin alike, and one that is named twice', function()
+    local function run(...)
+      return program.run(program.exec({ url = table.concat({ ... }, ' ') },
+        { '--wait', '0', 'job' }, { 'true' }))
+    end
+    local sentinels = 'redis-sentinel://127.0.0.1:1,127.0.0.1:2/'
+    local clusters = 'redis-cluster://127.0.0.1:'
+
+    assert.equal(69, run(sentinels .. 'a', sentinels .. 'b', sentinels .. 'c').code)
+    assert.equal(69, run(clusters .. '1', clusters .. '2', clusters .. '3').code)
+    assert.equal(64, run(sentinels .. 'a', sentinels .. 'b', sentinels .. 'a').code)
+    assert.equal(64, run(clusters .. '1', clusters .. '2', clusters .. '1').code)
+  end)
+
   it('needs a majority of them, from the start and while the command runs', function()
     stop(servers[2])
     assert.equal(0, program.run(words({ 'job' }, { 'true' })).code)
