@@ -251,7 +251,7 @@ function Top:summary(rows)
   for _, view in ipairs(rows) do
     waiting = waiting + view.waiters
   end
-  local left_out = self.scan.left_out.denied + self.scan.left_out.moving
+  local left_out = words.count_left_out(self.scan.left_out)
   local parts = { #rows > 0 and words.counted(#rows, 'lock', 'locks')
     or not self.scan.done and 'no locks so far'
     or left_out > 0 and 'no locks among what could be read' or 'no locks' }

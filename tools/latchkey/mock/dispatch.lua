@@ -132,6 +132,7 @@ end
 
 -- Memory is checked before a script's first write only: half a script's writes are worse than none.
 local function refuse_script(world, run, command, argv)
+  local denied = world.denied and dispatch.refuse_user(world, argv)
   if not command then
     return 'ERR Unknown Redis command called from script'
   elseif not arity_fits(command, #argv) then
@@ -140,8 +141,8 @@ local function refuse_script(world, run, command, argv)
     return 'ERR This Redis command is not allowed from script'
   elseif not command.run then
     return not_modelled(command)
-  elseif dispatch.refuse_user(world, argv) then
-    return dispatch.refuse_user(world, argv)
+  elseif denied then
+    return denied
   elseif run.read_only and (command.write or command.may_replicate) then
     return 'ERR Write commands are not allowed from read-only scripts.'
   elseif command.write and world.replica then

@@ -3,6 +3,7 @@
 local dir = require('pl.dir')
 local path = require('pl.path')
 local stringx = require('pl.stringx')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
@@ -138,10 +139,7 @@ local function look(subject, model, folder)
   local checker = require('latchkey.checker')
   local covered, unknown = {}, nil
   for _, run in ipairs(runs_of(subject, model)) do
-    local options = {}
-    for name, value in pairs(run) do
-      options[name] = value
-    end
+    local options = tablex.copy(run)
     options.scripts = folder
     local good, verdict = pcall(checker.check, model, options)
     if not good then

@@ -20,18 +20,12 @@ shapes.OWNER_MAX = 256
 -- The last holder that a view names is this many; the rest is only counted.
 local FIELDS_MAX = 100
 
----Does nobody hold it any more, whose lock stays for the rest of a time?
----@param owner string
----@return boolean
-function shapes.is_kept(owner)
-  return owner:find('^lk%-' .. UUID .. ':%d+:kept$') ~= nil
-end
-
 ---Is it an owner's name as latchkey or Redisson forms it?
 ---@param word string
 ---@return boolean
 function shapes.is_owner(word)
-  return word:gsub('^lk%-', '', 1):find('^' .. UUID .. ':%d+$') ~= nil or shapes.is_kept(word)
+  return word:gsub('^lk%-', '', 1):find('^' .. UUID .. ':%d+$') ~= nil
+    or word:find('^lk%-' .. UUID .. ':%d+:kept$') ~= nil -- released, and not yet free
     or word:find('^' .. UUID .. ':%d+:[^:]+$') ~= nil and not word:find(':write$')
 end
 

@@ -84,18 +84,24 @@ function words.possible(possible)
   return parts[1] and 'may be locks, too: ' .. table.concat(parts, ', ') or nil
 end
 
+---@param left_out survey.left_out
+---@return integer keys
+function words.count_left_out(left_out)
+  return left_out.denied + left_out.moving
+end
+
 ---Was all read that is there?
 ---@param scan survey
 ---@return boolean
 function words.is_whole(scan)
-  return #scan.failures == 0 and scan.left_out.denied + scan.left_out.moving == 0
+  return #scan.failures == 0 and words.count_left_out(scan.left_out) == 0
 end
 
 ---What documents say of keys that are left out; nil where there are none.
 ---@param left_out survey.left_out
 ---@return table|nil
 function words.left_out(left_out)
-  if left_out.denied + left_out.moving == 0 then
+  if words.count_left_out(left_out) == 0 then
     return nil
   end
   local keys = {}
