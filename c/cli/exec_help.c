@@ -60,7 +60,7 @@ static const char rest_text[] =
     "  CMD's own, or death by CMD's signal; 126, 127 if CMD could not be run; else\n"
     "  64  wrong use, nothing was locked    75  the lock was not free within --wait\n"
     "  69  no server, or it refused         80  the lock was lost\n"
-    "  70  a defect of latchkey\n"
+    "  70  a defect of latchkey, or no memory, thread or descriptor\n"
     "  --busy-exit N         N instead of 75\n"
     "  --lost-exit N         N instead of 80\n"
     "\n"

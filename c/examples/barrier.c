@@ -46,7 +46,7 @@ static void *work(void *argument) {
 }
 
 /* Whoever plans the job sets the latch, before any worker is told of it. It has a life: if a worker
- * never comes, the others go on after ten minutes. */
+ * never comes, the latch opens after LIFE_MS; the others waited no longer than WAIT_MS, and say so. */
 static int plan(lk_client *client, lk_error *error) {
   return lk_countdown_open(client, "example:start", NULL, &start, error) == LK_OK &&
          lk_countdown_reset(start, NULL, error) == LK_OK &&

@@ -30,7 +30,6 @@ local ENGINES = {
   ['dragonfly_version:df-v1.21.0'] = 'Dragonfly df-v1.21.0',
   ['kvrocks_version:2.9.0'] = 'Kvrocks 2.9.0',
   ['garnet_version:1.0.40'] = 'Garnet 1.0.40',
-  ['redict_version:7.3.1'] = 'Redict 7.3.1',
   ['executable:/usr/bin/keydb-server'] = 'KeyDB 7.0.15',
   ['os:Amazon ElastiCache'] = 'Redis 7.0.15 (Amazon ElastiCache)',
   ['os:Amazon MemoryDB'] = 'Redis 7.0.15 (Amazon MemoryDB)',
@@ -197,6 +196,10 @@ describe('latchkey doctor of a broken server', function()
       assert.equal('note', found[1].level)
       assert.equal(title .. ': latchkey is not tested with it', found[1].message)
     end
+  end)
+
+  it('knows Redict as one that it is tested with', function()
+    assert.same({}, examine(server('not', 'redict_version:7.3.1'), 'version'))
   end)
 
   it('names an engine by what HELLO says, where INFO says nothing', function()

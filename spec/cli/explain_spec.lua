@@ -51,6 +51,22 @@ describe('latchkey explain', function()
     assert.truthy(program.run({ 'explain', '1', 'lint' }).out:find('lint findings', 1, true))
   end)
 
+  it('knows each command that may have asked a part of several servers', function()
+    for _, name in ipairs({ 'inspect', 'break', 'ls', 'doctor', 'blame' }) do
+      local result = program.run({ 'explain', '2', name })
+
+      assert.equal(0, result.code, name)
+      assert.truthy(result.out:find('could not', 1, true), name)
+    end
+  end)
+
+  it('does not call a limit of the system a defect alone', function()
+    local result = program.run({ 'explain', '70', 'exec' })
+
+    assert.truthy(result.out:find('memory, thread or descriptor', 1, true))
+    assert.truthy(result.out:find('ulimit', 1, true))
+  end)
+
   it('tells a missing tool from a defect', function()
     local result = program.run({ 'explain', '70', 'spec' })
 

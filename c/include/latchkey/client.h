@@ -331,7 +331,7 @@ LK_API void lk_reply_free(lk_reply *reply);
 
 /**
  * Called once when an operation has ended, where callbacks run (see lk_callbacks). `op` and `error` are
- * valid until it returns; error is NULL or says LK_OK when there is no trouble.
+ * valid until it returns. Where status is LK_OK, error is NULL or says so; else it is there, and says why.
  */
 typedef void (*lk_done_fn)(lk_op *op, lk_status status, const lk_error *error, void *user);
 

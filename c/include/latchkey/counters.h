@@ -136,8 +136,8 @@ LK_API lk_status lk_semaphore_acquire_async(lk_semaphore *semaphore, int64_t cou
  *         LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
  * @blocks command_ms; without a reply resend_ms
  * @threads any
- * @after-io LK_UNSURE: they are released, or not, or will be once. Every other status but LK_OK:
- *           not released; the same call may be made again.
+ * @after-io LK_UNSURE: they are released, or not, or will be once; so after an LK_DENIED that names the channel. Every
+ *           other status but LK_OK: not released; the same call may be made again.
  * @since 0.1.0
  */
 LK_API lk_status lk_semaphore_release(lk_semaphore *semaphore, int64_t count, int64_t bound,
@@ -171,7 +171,7 @@ LK_API int64_t lk_op_number(const lk_op *op);
  *         LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
  * @blocks command_ms; without a reply resend_ms
  * @threads any
- * @after-io LK_UNSURE: it is changed, or not, or will be once
+ * @after-io LK_UNSURE: it is changed, or not, or will be once; so after an LK_DENIED that names the channel
  * @since 0.1.0
  */
 LK_API lk_status lk_semaphore_add(lk_semaphore *semaphore, int64_t change, int64_t *free,
@@ -416,7 +416,7 @@ LK_API lk_status lk_countdown_set(lk_countdown *latch, int64_t count, int64_t tt
  *         LK_INVALID, LK_BADARG (the key holds no integer), and the other statuses of lk_eval()
  * @blocks command_ms; without a reply resend_ms
  * @threads any
- * @after-io LK_UNSURE: it is counted, or not, or will be once
+ * @after-io LK_UNSURE: it is counted, or not, or will be once; so after an LK_DENIED that names the channel
  * @since 0.1.0
  */
 LK_API lk_status lk_countdown_count_down(lk_countdown *latch, int64_t count, int64_t *left,

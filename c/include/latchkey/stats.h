@@ -88,7 +88,7 @@ LK_API bool lk_client_kind_stats(lk_client *client, size_t index, lk_kind_stats 
  * that were not called, and kinds of which no lock was opened. From then on a kind's counters are there, with 0.
  *
  * @param buffer  takes the text, NUL-terminated, as far as it fits; NULL if size is 0
- * @return its whole length without the NUL; 0 for NULL, a closed client, or a forked child
+ * @return its whole length without the NUL; 0 for NULL, a closed client, or a forked child: `buffer` holds "" then
  * @blocks no
  * @threads any
  * @since 0.1.0

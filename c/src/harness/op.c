@@ -8,9 +8,16 @@
 #include "harness/caller.h"
 #include "os/sync.h"
 
+/* Who is told of a failure gets its error, also where there was no memory for what it says. */
 static void run_done(lk_event *event) {
   lk_op *op = LK_OF(lk_op, event, event);
-  op->done(op, op->status, op->error, op->user);
+  lk_error unsaid;
+  const lk_error *error = op->error;
+  if (!error && op->status != LK_OK) {
+    lk_fail(&unsaid, op->status, "%s; there was no memory for more", lk_status_text(op->status));
+    error = &unsaid;
+  }
+  op->done(op, op->status, error, op->user);
 }
 
 static void drop_done(lk_event *event) { lk_op_drop(LK_OF(lk_op, event, event)); }

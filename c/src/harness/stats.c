@@ -236,6 +236,7 @@ static void put_one(sheet *s, const char *name, const char *type, const char *he
 
 size_t lk_client_metrics(lk_client *client, char *buffer, size_t size) {
   sheet s = {buffer, buffer ? size : 0, 0};
+  if (s.size > 0) *buffer = '\0';
   if (!stats_enter(client)) return 0;
   lk_counts *counts = client->counts;
   put_one(&s, "connections_total", "counter", "Connections made to servers.",

@@ -298,10 +298,10 @@ static void multi_leave(lk_caller *caller) {
 
 lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t wait_ms,
                                lk_error *causes, lk_error *error) {
+  if (multi) clear_causes(multi, causes);
   if (!multi || wait_ms < LK_FOREVER) {
     return lk_fail(error, LK_INVALID, "wait_ms must be 0 or more, or LK_FOREVER");
   }
-  clear_causes(multi, causes);
   lk_status status = multi_enter(multi, caller, error);
   if (status != LK_OK) return status;
   if (has_majorities(multi) && multi_is_held(multi, number_of(multi, caller))) {

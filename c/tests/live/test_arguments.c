@@ -252,6 +252,9 @@ static void a_refusal_before_the_first_round_has_no_causes(void **state) {
   REFUSES(lk_multilock_acquire(f.multi, stranger, 0, &cause, error));
   assert_int_equal(cause.status, LK_OK);
   cause.status = LK_BUSY;
+  REFUSES(lk_multilock_acquire(f.multi, NULL, LK_FOREVER - 1, &cause, error));
+  assert_int_equal(cause.status, LK_OK);
+  cause.status = LK_BUSY;
   REFUSES(lk_multilock_release(f.multi, stranger, &cause, error));
   assert_int_equal(cause.status, LK_OK);
   lk_caller_free(stranger);

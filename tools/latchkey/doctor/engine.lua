@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Which engine a server is: many say that they are a Redis of some version, and beside it what
--- they are, by what each engine's INFO has. Redis and Valkey are those that latchkey is tested on.
+-- they are, by what each engine's INFO has. Tested are Redis, Valkey and Redict.
 local engine = {}
 
 local ENGINES = {
   { field = 'dragonfly_version', name = 'Dragonfly' },
   { field = 'kvrocks_version', name = 'Kvrocks' },
   { field = 'garnet_version', name = 'Garnet' },
-  { field = 'redict_version', name = 'Redict' },
+  { field = 'redict_version', name = 'Redict', is_tested = true },
   { field = 'upstash_version', name = 'Upstash' },
 }
 
@@ -15,7 +15,7 @@ local ENGINES = {
 local HINTS = {
   { field = 'executable', pattern = 'keydb', name = 'KeyDB' },
   { field = 'config_file', pattern = 'keydb', name = 'KeyDB' },
-  { field = 'server_name', pattern = '^redict$', name = 'Redict' },
+  { field = 'server_name', pattern = '^redict$', name = 'Redict', is_tested = true },
 }
 
 -- What HELLO says may be any name; these two are what INFO is asked about.
@@ -43,13 +43,14 @@ function engine.of(facts)
   local host = host_of(facts)
   for _, row in ipairs(ENGINES) do
     if facts[row.field] then
-      return { name = row.name, version = facts[row.field], is_tested = false, host = host }
+      return { name = row.name, version = facts[row.field], host = host,
+        is_tested = row.is_tested == true and host == nil }
     end
   end
   for _, row in ipairs(HINTS) do
     if (facts[row.field] or ''):lower():find(row.pattern) then
-      return { name = row.name, version = facts.redis_version or '?', is_tested = false,
-        host = host }
+      return { name = row.name, version = facts.redis_version or '?', host = host,
+        is_tested = row.is_tested == true and host == nil }
     end
   end
   local name, version = of_hello(facts)
