@@ -6,7 +6,7 @@ local function end_with(leases, permits)
   if over_ms == -1 then
     redis.call('PERSIST', leases)
   elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
-    redis.call('PEXPIREAT', leases, over_ms)
+    redis.call('PEXPIREAT', leases, string.format('%.0f', over_ms))
   end
 end
 

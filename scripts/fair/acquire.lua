@@ -85,9 +85,9 @@ end
 
 -->>> fragment own_score
 -- The score of a waiter that sends heartbeats: Redisson drops it, once it is first, 30 s after its
--- heartbeat ends, since clocks differ. Each of its own that goes before takes off its wait.
-local function own_score(heartbeat_end_ms, wait, place, others)
-  return heartbeat_end_ms + 30000 + wait * math.min(place, math.max(0, others))
+-- heartbeat ends, since clocks differ. Each of its waiters before takes off a wait as it goes.
+local function own_score(heartbeat_end_ms, wait, theirs_before)
+  return heartbeat_end_ms + 30000 + wait * math.max(0, theirs_before)
 end
 --<<< fragment own_score
 
@@ -175,11 +175,11 @@ if heartbeat ~= '0' then
   end
   local end_ms = string.format('%.0f', now_ms + heartbeat)
   if not is_queued then
-    score = string.format('%.0f', own_score(end_ms, wait, waiting, waiting - known))
+    score = string.format('%.0f', own_score(end_ms, wait, waiting - known))
     redis.call('ZADD', timeouts, score, owner)
     redis.call('RPUSH', queue, owner)
   end
-  local ttl_ms = math.max(0, moment_of(score) - now_ms) + heartbeat
+  local ttl_ms = string.format('%.0f', math.max(0, moment_of(score) - now_ms) + heartbeat)
   redis.call('HSET', fair, owner, table.concat({end_ms, lease, wait, ticket, client}, ' '))
   redis.call('PEXPIRE', fair, ttl_ms, 'NX')
   redis.call('PEXPIRE', fair, ttl_ms, 'GT')

@@ -101,9 +101,9 @@ end
 
 -->>> fragment own_score
 -- The score of a waiter that sends heartbeats: Redisson drops it, once it is first, 30 s after its
--- heartbeat ends, since clocks differ. Each of its own that goes before takes off its wait.
-local function own_score(heartbeat_end_ms, wait, place, others)
-  return heartbeat_end_ms + 30000 + wait * math.min(place, math.max(0, others))
+-- heartbeat ends, since clocks differ. Each of its waiters before takes off a wait as it goes.
+local function own_score(heartbeat_end_ms, wait, theirs_before)
+  return heartbeat_end_ms + 30000 + wait * math.max(0, theirs_before)
 end
 --<<< fragment own_score
 
@@ -172,11 +172,15 @@ redis.call('HSET', fair, owner, string.format('%.0f', end_ms) .. terms)
 -- Among the first thousand, also the score says again that it is there. A client of Redisson that
 -- gives up may have brought it down. The record outlives both.
 local wait = string.match(terms, '^ %d+ (%d+)') or 0
-score = own_score(end_ms, wait, place or 0, waiting - redis.call('HLEN', fair))
-if place then
-  redis.call('ZADD', timeouts, score, owner)
+local theirs_before = 0
+for _, waiter in ipairs(redis.call('LRANGE', queue, 0, place or 0)) do
+  theirs_before = theirs_before + (string.find(waiter, '^lk%-') and 0 or 1)
 end
-redis.call('PEXPIRE', fair, score - now_ms + heartbeat, 'GT')
+score = own_score(end_ms, wait, theirs_before)
+if place then
+  redis.call('ZADD', timeouts, string.format('%.0f', score), owner)
+end
+redis.call('PEXPIRE', fair, string.format('%.0f', score - now_ms + heartbeat), 'GT')
 
 -- A lease that ended told nobody: whoever looks first passes the lock on.
 local head, record, stays_ms = first_waiter(queue, timeouts, fair, now_ms)

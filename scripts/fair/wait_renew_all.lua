@@ -98,9 +98,9 @@ end
 
 -->>> fragment own_score
 -- The score of a waiter that sends heartbeats: Redisson drops it, once it is first, 30 s after its
--- heartbeat ends, since clocks differ. Each of its own that goes before takes off its wait.
-local function own_score(heartbeat_end_ms, wait, place, others)
-  return heartbeat_end_ms + 30000 + wait * math.min(place, math.max(0, others))
+-- heartbeat ends, since clocks differ. Each of its waiters before takes off a wait as it goes.
+local function own_score(heartbeat_end_ms, wait, theirs_before)
+  return heartbeat_end_ms + 30000 + wait * math.max(0, theirs_before)
 end
 --<<< fragment own_score
 
@@ -145,12 +145,14 @@ local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local is_free = redis.call('HLEN', lock) == 0
 local waiting = redis.call('LLEN', queue)
-local others = waiting - redis.call('HLEN', fair)
 local records = redis.call('HMGET', fair, unpack(owners, 4, math.min(#owners, 103)))
 local scores = redis.call('ZMSCORE', timeouts, unpack(owners, 4, math.min(#owners, 103)))
-local places = {}
-for place, waiter in ipairs(redis.call('LRANGE', queue, 0, 999)) do
-  places[waiter] = place - 1
+local theirs_before, theirs = {}, 0 -- how many of Redisson's are before a waiter
+for _, waiter in ipairs(redis.call('LRANGE', queue, 0, 999)) do
+  theirs_before[waiter] = theirs
+  if not string.find(waiter, '^lk%-') then
+    theirs = theirs + 1
+  end
 end
 
 -- As in wait_renew, before anybody is dropped. Among the first thousand, also the scores say again
@@ -158,16 +160,16 @@ end
 local end_ms = now_ms + heartbeat
 local stays, fields, entries, last_ms = {}, {}, {}, end_ms
 for i = 4, #owners do
-  local owner, place = owners[i], places[owners[i]]
+  local owner, before = owners[i], theirs_before[owners[i]]
   local terms = string.match(records[i - 3] or '', '^%d+( .+)$')
-  if terms and scores[i - 3] and (place or waiting > 1000) then
+  if terms and scores[i - 3] and (before or waiting > 1000) then
     stays[owner] = true
     fields[#fields + 1] = owner
     fields[#fields + 1] = string.format('%.0f', end_ms) .. terms
-    if place then
+    if before then
       local wait = string.match(terms, '^ %d+ (%d+)') or 0
-      local score = own_score(end_ms, wait, place, others)
-      entries[#entries + 1] = score
+      local score = own_score(end_ms, wait, before)
+      entries[#entries + 1] = string.format('%.0f', score)
       entries[#entries + 1] = owner
       last_ms = math.max(last_ms, score)
     end
@@ -175,7 +177,7 @@ for i = 4, #owners do
 end
 if #fields ~= 0 then
   redis.call('HSET', fair, unpack(fields, 1, math.min(#fields, 200)))
-  redis.call('PEXPIRE', fair, last_ms - now_ms + heartbeat, 'GT')
+  redis.call('PEXPIRE', fair, string.format('%.0f', last_ms - now_ms + heartbeat), 'GT')
 end
 if #entries ~= 0 then
   redis.call('ZADD', timeouts, unpack(entries, 1, math.min(#entries, 200)))

@@ -92,25 +92,26 @@ if not is_integer(last, 0, is_holder and 9007199254740991 or 9007199254740990) t
   return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740990')
 end
 
+-- The holder's own token is the one drawn last, since only who takes the lock draws. So a re-entry,
+-- and an acquire that runs twice, keep it: another is drawn only where the counter is gone. It is
+-- written before the lock: where the server refuses the counter, nobody holds without a token.
+-- A plain integer: Redisson's INCR goes on from it. It counts on a key that never expires, so a
+-- token_ttl is for names that no Redisson client uses.
+local token = tonumber(last)
+if not is_holder or token == 0 then
+  token = draw(token)
+  local text = string.format('%.0f', token)
+  if token_ttl then
+    redis.call('SET', counter, text, 'PX', token_ttl)
+  else
+    redis.call('SET', counter, text)
+  end
+end
+
 redis.call('HSET', lock, owner, hold)
 if is_holder then
   redis.call('PEXPIRE', lock, lease, 'GT')
 else
   redis.call('PEXPIRE', lock, lease)
-end
-
--- The holder's own token is the one drawn last, since only who takes the lock draws. So a re-entry,
--- and an acquire that runs twice, keep it: another is drawn only where the counter is gone.
-if is_holder and last ~= '0' then
-  return {1, tonumber(hold), tonumber(last)}
-end
-
--- A plain integer: Redisson's INCR goes on from it. It counts on a key that never expires, so a
--- token_ttl is for names that no Redisson client uses.
-local token = draw(tonumber(last))
-if token_ttl then
-  redis.call('SET', counter, token, 'PX', token_ttl)
-else
-  redis.call('SET', counter, token)
 end
 return {1, tonumber(hold), token}

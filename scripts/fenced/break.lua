@@ -96,10 +96,11 @@ end
 -- once, before there is a next holder. How long the counter lives is up to the holders; one that is
 -- gone lived for a time, and comes back for a year, the longest there is.
 local token = draw(tonumber(last))
+local text = string.format('%.0f', token)
 if last == '0' then
-  redis.call('SET', counter, token, 'PX', 31536000000)
+  redis.call('SET', counter, text, 'PX', '31536000000')
 else
-  redis.call('SET', counter, token, 'KEEPTTL')
+  redis.call('SET', counter, text, 'KEEPTTL')
 end
 redis.call('DEL', lock)
 tell(channel, publish, '0')

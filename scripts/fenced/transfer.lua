@@ -83,6 +83,19 @@ if not is_integer(last, 0, 9007199254740991) then
   return redis.error_reply('LKARG counter must hold an integer from 0 to 9007199254740991')
 end
 
+-- A plain integer: Redisson's INCR goes on from it. It is written before the lock: where the server
+-- refuses the counter, nobody holds with the token of the one before.
+local token = tonumber(last)
+if is_holder or token == 0 then
+  token = draw(token)
+  local text = string.format('%.0f', token)
+  if token_ttl then
+    redis.call('SET', counter, text, 'PX', token_ttl)
+  else
+    redis.call('SET', counter, text)
+  end
+end
+
 -- The new field comes before the old one goes, since a hash without fields is deleted. Where an
 -- earlier copy of this call did it, the new owner may have taken further levels and a longer lease
 -- by now: both stay, and so does its token, unless the counter is gone.
@@ -92,16 +105,5 @@ if is_holder then
   redis.call('PEXPIRE', lock, lease)
 else
   redis.call('PEXPIRE', lock, lease, 'GT')
-end
-if not is_holder and last ~= '0' then
-  return {1, tonumber(last)}
-end
-
--- A plain integer: Redisson's INCR goes on from it.
-local token = draw(tonumber(last))
-if token_ttl then
-  redis.call('SET', counter, token, 'PX', token_ttl)
-else
-  redis.call('SET', counter, token)
 end
 return {1, token}

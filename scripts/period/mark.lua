@@ -87,7 +87,7 @@ if last_ms and last_ms <= now_ms + tonumber(every) then
 end
 
 -- It lives while its period is asked for, and until the next one has followed from it.
-redis.call('HSET', period, 'begins', begins_ms, 'every', every, 'at', at, 'ended', now_ms,
-  'owner', owner, 'label', label)
-redis.call('PEXPIRE', period, 2 * every)
+redis.call('HSET', period, 'begins', string.format('%.0f', begins_ms), 'every', every, 'at', at,
+  'ended', string.format('%.0f', now_ms), 'owner', owner, 'label', label)
+redis.call('PEXPIRE', period, string.format('%.0f', 2 * every))
 return {1}

@@ -112,7 +112,8 @@ end
 
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local ended = math.min(redis.call('ZCOUNT', leases, '-inf', now_ms), 1000)
+local now = string.format('%.0f', now_ms)
+local ended = math.min(redis.call('ZCOUNT', leases, '-inf', now), 1000)
 
 -- The leases end at the time of the number they are counted with: the next number must not be
 -- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
@@ -145,8 +146,9 @@ end
 
 local reply
 if missing <= math.max(free, 0) then
+  local ends = string.format('%.0f', now_ms + tonumber(lease))
   for i = 4, #ids do
-    free = free - redis.call('ZADD', leases, 'GT', now_ms + tonumber(lease), ids[i])
+    free = free - redis.call('ZADD', leases, 'GT', ends, ids[i])
   end
   reply = {1}
 else
@@ -161,12 +163,12 @@ end
 if differs and over_ms == -1 then
   redis.call('PERSIST', leases)
 elseif differs then
-  redis.call('PEXPIREAT', leases, over_ms)
+  redis.call('PEXPIREAT', leases, string.format('%.0f', over_ms))
 end
 if reply[1] == 1 or ended > 0 then
-  redis.call('SET', permits, free, 'KEEPTTL')
+  redis.call('SET', permits, string.format('%.0f', free), 'KEEPTTL')
 end
 if ended > 0 and free > 0 then
-  tell(channel, publish, free)
+  tell(channel, publish, string.format('%.0f', free))
 end
 return reply

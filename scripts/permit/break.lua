@@ -102,7 +102,7 @@ end
 if there then
   free = redis.call('INCRBY', permits, broken)
   if free > 0 then
-    tell(channel, publish, free)
+    tell(channel, publish, string.format('%.0f', free))
   end
 end
 return {1, broken}

@@ -109,7 +109,7 @@ end
 if there and held + ended > 0 then
   free = redis.call('INCRBY', permits, held + ended)
   if free > 0 then
-    tell(channel, publish, free)
+    tell(channel, publish, string.format('%.0f', free))
   end
 end
 if held < #ids - 2 then

@@ -61,12 +61,13 @@ end
 
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local ends = string.format('%.0f', now_ms + tonumber(lease))
 
 local lost = {-1}
 for i = 2, #ids do
   local ends_at = redis.call('ZSCORE', leases, ids[i])
   if ends_at and tonumber(ends_at) > now_ms then
-    redis.call('ZADD', leases, 'GT', now_ms + tonumber(lease), ids[i])
+    redis.call('ZADD', leases, 'GT', ends, ids[i])
   else
     lost[#lost + 1] = i - 1
   end

@@ -96,7 +96,7 @@ local function end_with(leases, permits)
   if over_ms == -1 then
     redis.call('PERSIST', leases)
   elseif redis.call('PEXPIRETIME', leases) ~= over_ms then
-    redis.call('PEXPIREAT', leases, over_ms)
+    redis.call('PEXPIREAT', leases, string.format('%.0f', over_ms))
   end
 end
 
@@ -170,10 +170,10 @@ end
 
 local free_now = tonumber(total) - held
 local reply = {1, free_now}
-redis.call('SET', permits, free_now, 'KEEPTTL')
+redis.call('SET', permits, string.format('%.0f', free_now), 'KEEPTTL')
 end_with(leases, permits)
 remember(record, seq, reply)
 if free_now > 0 and free_now > free then
-  tell(channel, publish, free_now)
+  tell(channel, publish, string.format('%.0f', free_now))
 end
 return reply

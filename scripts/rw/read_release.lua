@@ -138,11 +138,12 @@ end
 local function end_in(rwlock, theirs, left_ms, theirs_ms)
   local is_longer = theirs_ms and left_ms > theirs_ms
   left_ms = is_longer and math.max(left_ms, theirs_ms + 30001) or left_ms
-  redis.call('PEXPIRE', rwlock, math.max(left_ms, 1))
+  redis.call('PEXPIRE', rwlock, string.format('%.0f', math.max(left_ms, 1)))
   if is_longer then
     local ends = redis.call('PEXPIRETIME', rwlock)
     local their_end = ends - redis.call('PTTL', rwlock) + theirs_ms
-    redis.call('SET', theirs, string.format('%.0f %.0f', ends, their_end), 'PXAT', ends)
+    local text = string.format('%.0f', ends)
+    redis.call('SET', theirs, text .. string.format(' %.0f', their_end), 'PXAT', text)
   end
 end
 --<<< fragment end_in

@@ -141,7 +141,7 @@ else
 end
 -- A reader may have less than 1 ms left: a PEXPIRE of 0 would delete the lock.
 if longest_ms >= 0 then
-  redis.call('PEXPIRE', rwlock, math.max(longest_ms, 1))
+  redis.call('PEXPIRE', rwlock, string.format('%.0f', math.max(longest_ms, 1)))
 end
 tell(channel, publish, '1')
 return {1, 0}

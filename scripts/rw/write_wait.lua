@@ -44,10 +44,10 @@ end
 -- Waiting writers are there as long as their key is: until the last heartbeat of all ends. Scores
 -- that are no moment, beyond 14 digits or with fractions, are of nobody who waits.
 local function outlast(waiters)
-  redis.call('ZREMRANGEBYSCORE', waiters, 99999999999999, '+inf')
+  redis.call('ZREMRANGEBYSCORE', waiters, '99999999999999', '+inf')
   local last = redis.call('ZRANGE', waiters, 0, 0, 'REV', 'WITHSCORES')
   if last[2] then
-    redis.call('PEXPIREAT', waiters, math.max(0, math.floor(last[2])))
+    redis.call('PEXPIREAT', waiters, string.format('%.0f', math.max(0, math.floor(last[2]))))
   end
 end
 --<<< fragment outlast
@@ -81,11 +81,12 @@ end
 -- Writers that died go, ten for one that comes: the set cannot grow by them.
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local dead = redis.call('ZRANGE', waiters, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, 10)
+local now = string.format('%.0f', now_ms)
+local dead = redis.call('ZRANGE', waiters, '-inf', now, 'BYSCORE', 'LIMIT', 0, 10)
 if #dead > 0 then
   redis.call('ZREM', waiters, unpack(dead, 1, math.min(10, #dead)))
 end
-redis.call('ZREMRANGEBYSCORE', waiters, 99999999999999, '+inf')
-redis.call('ZADD', waiters, 'GT', now_ms + heartbeat, owner)
+redis.call('ZREMRANGEBYSCORE', waiters, '99999999999999', '+inf')
+redis.call('ZADD', waiters, 'GT', string.format('%.0f', now_ms + heartbeat), owner)
 outlast(waiters)
 return {1}

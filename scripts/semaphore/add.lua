@@ -144,11 +144,11 @@ end
 local total = free + step
 local reply = {-1, free}
 if total >= -2147483648 and total <= 2147483647 then
-  redis.call('INCRBY', permits, step)
+  redis.call('INCRBY', permits, string.format('%.0f', step))
   reply = {1, total}
 end
 remember(record, seq, reply)
 if reply[1] == 1 and step > 0 and total > 0 then
-  tell(channel, publish, total)
+  tell(channel, publish, string.format('%.0f', total))
 end
 return reply

@@ -105,7 +105,7 @@ end
 -- DECRBY keeps the TTL, if there is one. Less than 0 are not raised to 0: others hold those.
 local reply = {1, math.max(free, 0)}
 if free > 0 then
-  redis.call('DECRBY', permits, free)
+  redis.call('DECRBY', permits, string.format('%.0f', free))
 end
 remember(record, seq, reply)
 return reply

@@ -146,6 +146,6 @@ if total <= tonumber(bound or 2147483647) then
 end
 remember(record, seq, reply)
 if reply[1] == 1 and total > 0 then
-  tell(channel, publish, total)
+  tell(channel, publish, string.format('%.0f', total))
 end
 return reply

@@ -50,6 +50,30 @@ describe('fair/wait_renew_all', function()
       { cat, score = 280000, beat = 50000, wait = 100000 } })
   end)
 
+  it('has a later score by its wait for each waiter of another client before it alone', function()
+    fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000, wait = 100000 },
+      { dan, score = 330000, beat = 20000, wait = 100000 }, { jim, score = 630000 },
+      { cat, score = 930000, beat = 20000, wait = 100000 },
+      { '8ee15f1c-joe:2', score = 930000 }, { '8ee15f1c-eva:3', score = 1230000 } })
+
+    assert.reply({ 0, about(30000), 1, 0 }, renew({ dan, cat, bob }))
+
+    assert_left({ holder = ann, { bob, score = 80000, beat = 50000, wait = 100000 },
+      { dan, score = 80000, beat = 50000, wait = 100000 }, { jim, score = 630000 },
+      { cat, score = 180000, beat = 50000, wait = 100000 },
+      { '8ee15f1c-joe:2', score = 930000 }, { '8ee15f1c-eva:3', score = 1230000 } })
+  end)
+
+  it('does not take a record that is left behind for a waiter of latchkey', function()
+    fair.fill(world, { holder = ann, { jim, score = 330000 },
+      { bob, score = 330000, beat = 20000, wait = 100000 } })
+    world:command('HSET', fair.KEYS[4], dan, '1 30000 300000 4 lk-dan')
+
+    assert.reply({ 0, about(30000), 0, 0 }, renew({ bob }))
+
+    assert.reply(about(180000), world:command('ZSCORE', fair.KEYS[3], bob) - world:now_ms())
+  end)
+
   it('grants nothing for a user without PEXPIRE', function()
     fair.fill(world, { { bob, score = 330000, beat = 20000 } })
     world:set_denied('PEXPIRE')
@@ -150,7 +174,7 @@ describe('fair/wait_renew_all', function()
       assert.reply({ 0, about(30000), 1, 0, 1 }, renew({ bob, cat }))
 
       assert_left({ holder = ann, { bob, score = 330000 },
-        { cat, score = 80001, beat = 50000, wait = 1 } })
+        { cat, score = 80000, beat = 50000, wait = 1 } })
     end)
 
     it('when the queue was lost', function()

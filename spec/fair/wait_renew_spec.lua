@@ -82,7 +82,7 @@ describe('fair/wait_renew', function()
     assert.reply({ 0, about(30000), 1, 0 }, wait_renew(bob))
 
     assert_left({ holder = ann, { jim, score = 330000 }, { cat, score = 630000, beat = 50000 },
-      { '8ee15f1c-joe:2', score = 930000 }, { bob, score = 380000, beat = 50000, wait = 100000 },
+      { '8ee15f1c-joe:2', score = 930000 }, { bob, score = 280000, beat = 50000, wait = 100000 },
       { '8ee15f1c-eva:3', score = 1530000 } })
   end)
 

@@ -46,6 +46,20 @@ describe('fenced/acquire', function()
       [counter] = string_(('%.0f'):format(token)) })
   end)
 
+  it('takes nothing where the counter may not be written, however often it is sent', function()
+    helper.fill(world, { [counter] = drawn(0) })
+    world:set_denied('SET')
+
+    for _ = 1, 2 do
+      local reply, err = acquire(ann, 1)
+      assert.is_nil(reply)
+      assert.truthy(err.message:lower():find('user', 1, true), err.message)
+    end
+
+    world:set_denied()
+    assert.left(world, { [counter] = drawn(0) })
+  end)
+
   it('draws a token from the clock when the counter is below it', function()
     helper.fill(world, { [counter] = string_('41') })
 

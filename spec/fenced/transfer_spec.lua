@@ -31,6 +31,20 @@ describe('fenced/transfer', function()
     assert.left(world, { job = hash({ [bob] = '1' }, 30000), [counter] = drawn(1) })
   end)
 
+  it('gives nothing where the counter may not be written, however often it is sent', function()
+    helper.fill(world, { job = hash({ [ann] = '3' }, 60000), [counter] = drawn(0) })
+    world:set_denied('SET')
+
+    for _ = 1, 2 do
+      local reply, err = transfer(ann, bob, 30000)
+      assert.is_nil(reply)
+      assert.truthy(err.message:lower():find('user', 1, true), err.message)
+    end
+
+    world:set_denied()
+    assert.left(world, { job = hash({ [ann] = '3' }, 60000), [counter] = drawn(0) })
+  end)
+
   it('draws a token from the clock when the counter is gone', function()
     helper.fill(world, { job = hash({ [ann] = '1' }, 30000) })
     local from_ms = world:now_ms()

@@ -288,6 +288,24 @@ describe('a fair lock between latchkey and Redisson', function()
     assert.is_true(eva.has)
   end)
 
+  -- Their heartbeats know of eva, who is behind them.
+  it('keeps Redisson waiting behind two dead waiters of latchkey as behind one', function()
+    local ann, bob = Person.new(world, 'latchkey', 1), Person.new(world, 'latchkey', 4)
+    local jim, eva = Person.new(world, 'redisson', 2), Person.new(world, 'redisson', 3)
+    jim:come()
+    ann:come()
+    bob:come()
+    eva:come()
+    ann:look()
+    assert.reply({ 0, about(30000), 1, 0 }, fair.wait_renew_all(world, { ann.owner, bob.owner }))
+    jim:give_back()
+    world:messages()
+    world:advance(80001)
+
+    eva:come()
+    assert.is_true(eva.has)
+  end)
+
   -- Until then it counts as a waiter. Others of latchkey drop both as soon as its heartbeat ends.
   it('loses the record of a dead waiter that Redisson dropped, a heartbeat later', function()
     local kim = Redisson:new(world, { owner = 'c0ffee-2:1' })

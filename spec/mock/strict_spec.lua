@@ -93,6 +93,15 @@ describe('a strict mock', function()
     assert.same({ 2, n = 1 }, run("redis.call('SET', KEYS[1], 2 ^ 53 - 1) return {2}", true))
   end)
 
+  it('finds a round number, which some servers write with an exponent', function()
+    finds("hand on its digits, by string.format('%.0f', n)",
+      "redis.call('SET', KEYS[1], 100000000) return {2}")
+    finds('as -1767300000000 as 1e+8', "redis.call('SET', KEYS[1], -17673e8) return {2}")
+    assert.same({ 2, n = 1 }, run("redis.call('SET', KEYS[1], 0) return {2}", true))
+    assert.same({ 2, n = 1 }, run("redis.call('SET', KEYS[1], 100000001) return {2}", true))
+    assert.same({ 2, n = 1 }, run("redis.call('SET', KEYS[1], '100000000') return {2}", true))
+  end)
+
   it('finds a second TIME', function()
     finds('a second TIME', "redis.call('TIME') redis.call('time') return {2}")
   end)

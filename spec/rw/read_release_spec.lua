@@ -79,6 +79,14 @@ describe('rw/read_release', function()
         [ann] = { 60000 } }), 60001, 30000))
     end)
 
+    it('hands on the end of a lock that lives for days by its digits', function()
+      helper.fill(world, rw.keys('read', 300000000, { [ann] = { 200000000 }, [bob] = { 30000 } }))
+
+      assert.reply({ 1, 0 }, rw.read_release(world, bob))
+
+      assert.left(world, rw.keys('read', 200000000, { [ann] = { 200000000 } }))
+    end)
+
     it('leaves a lock without a lease as it is', function()
       helper.fill(world, rw.keys('read', nil, { [ann] = { 30000, count = 2 } }))
 

@@ -113,6 +113,9 @@ end
 -- One for each folder of scripts: to compile them takes longer than to run them.
 local copies = {}
 
+-- Longer numbers go to redis.call by their digits: some servers write round ones with an exponent.
+local MOST_NUMBER = 1e8
+
 local function run(options, keys_before, now_ms, name, keys, args)
   local scratch = copies[options.scripts] or World.new(options)
   copies[options.scripts] = scratch
@@ -128,7 +131,7 @@ end
 ---@param options table that it was made with
 function watched.world(world, options)
   local eval, from_folder = world.eval, {}
-  options.eval = eval
+  options.eval, options.most_number, world.most_number = eval, MOST_NUMBER, MOST_NUMBER
   function world:eval(name, keys, args)
     -- What a spec has put in a script's place, the copy does not know.
     from_folder[name] = from_folder[name] or not self.named[name]

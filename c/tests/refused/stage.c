@@ -141,8 +141,8 @@ void stage_until_others_sleep(void) {
 
 void stage_done(lk_op *op, lk_status status, const lk_error *error, void *the_ended) {
   ended *e = the_ended;
-  (void)error;
   e->status = status;
+  e->unsaid = status != LK_OK && (!error || error->status != status || !*error->message);
   if (e->wants_reply) e->reply = lk_op_reply(op);
   if (e->wants_permit) e->permit = lk_op_permit(op);
   atomic_store(&e->told, true);
@@ -160,6 +160,7 @@ bool stage_await(stage *st, lk_status expected, lk_status started, ended *e, con
     complain(st, call, "never told");
     return false;
   }
+  if (e->unsaid) complain(st, call, "failed without an error");
   st->error.status = LK_OK;
   return stage_say(st, expected, e->status, call);
 }

@@ -67,6 +67,7 @@ typedef struct ended {
   lk_reply *reply;
   lk_permit *permit;
   bool wants_reply, wants_permit;
+  bool unsaid; /* a failure came without its error */
   atomic_bool told;
 } ended;
 void stage_done(lk_op *op, lk_status status, const lk_error *error, void *the_ended);

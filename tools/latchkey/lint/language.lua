@@ -42,7 +42,7 @@ local INSTEAD = {
   assert = "answer redis.error_reply('LKARG ...')",
   error = "answer redis.error_reply('LKARG ...')",
   pcall = 'use redis.pcall and check .err',
-  tostring = "pass the number as it is, or string.format('%.0f', n)",
+  tostring = "use string.format('%.0f', n)",
   ['table.unpack'] = 'use unpack',
   ['math.random'] = 'take random values as arguments',
 }

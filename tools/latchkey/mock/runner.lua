@@ -67,7 +67,8 @@ end
 
 local function attempt(world, script, keys, args, read_only)
   local flags = script.flags or NO_FLAGS
-  local rules = world.strict and Strict.new(script.header, keys, world.slots) or nil
+  local rules = world.strict
+    and Strict.new(script.header, keys, world.slots, world.most_number) or nil
   local run = { read_only = read_only or flags['no-writes'], allow_oom = flags['allow-oom'],
     rules = rules }
   world.run = run

@@ -29,14 +29,15 @@ end
 ---@param header table|nil as lib.header parses it; without one only the general rules hold
 ---@param keys string[] the declared keys
 ---@param slots table<string, integer> remembered from run to run
-function Strict.new(header, keys, slots)
+---@param most_number number of world.options
+function Strict.new(header, keys, slots, most_number)
   local declared = {}
   for i = 1, #keys do
     declared[keys[i]] = true
   end
   return setmetatable({ header = header, keys = keys, declared = declared, slots = slots,
     patterns = Strict.derived_patterns(header, keys), first_key = keys[1], commands = 0,
-    times = 0 }, Strict)
+    times = 0, most_number = most_number }, Strict)
 end
 
 function Strict:slot(key)
@@ -68,9 +69,12 @@ function Strict:start()
 end
 
 ---A number that a script hands to redis.call.
-function Strict.number(n)
+function Strict:number(n)
   if n % 1 ~= 0 or math.abs(n) >= 2 ^ 53 then
     return ('MOCK the argument %s is no exact integer'):format(convert.argument(n))
+  elseif n ~= 0 and n % 1e8 == 0 or math.abs(n) >= self.most_number then
+    return ("MOCK Redis 7.2.0 to 7.2.4 write numbers as %.0f as 1e+8: hand on its digits, by "
+      .. "string.format('%%.0f', n)"):format(n)
   end
 end
 

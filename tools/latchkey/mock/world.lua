@@ -24,6 +24,7 @@ local MAX_INSTRUCTIONS = 1e7
 ---@field scripts? string the folder of the scripts that `eval` knows by name; default "scripts"
 ---@field strict? boolean refuse what latchkey forbids; default true
 ---@field time? 'moving'|'frozen' what a second TIME in one script shows; default "moving"
+---@field most_number? number in strict mode numbers of redis.call are below it; default 2^53
 ---@field max_instructions? integer where a script that does not end is stopped; default 10^7
 
 ---@param options? world.options
@@ -37,6 +38,7 @@ function World.new(options)
   local self = setmetatable({
     scripts_folder = options.scripts or 'scripts',
     strict = options.strict ~= false,
+    most_number = options.most_number or 2 ^ 53,
     max_instructions = options.max_instructions or MAX_INSTRUCTIONS,
     clock = Clock.new(time == 'moving'),
     outbox = {}, named = {}, slots = {},
