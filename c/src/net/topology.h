@@ -40,7 +40,7 @@ struct lk_route {
   bool adapts; /* two connections to a node where callers crowd, else one */
   atomic_bool opening;
   atomic_bool shut;
-  atomic_bool sharded;
+  atomic_bool sharded; /* has it channels that are told to one node's listeners? */
   atomic_uint_least64_t version;
   lk_mutex mutex; /* taken by who adds nodes, sites and pipes */
   lk_site *sites;

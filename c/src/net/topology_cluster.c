@@ -384,6 +384,7 @@ lk_route *lk_cluster_new(const lk_route_options *options, lk_keeper *keeper) {
     return NULL;
   }
   lk_mutex_init(&c->mutex);
+  atomic_store(&c->route.sharded, true); /* until a server says otherwise */
   c->job.run = cluster_run_job;
   c->timer.fire = cluster_fire;
   for (size_t i = 0; i < url->nhosts; i++) {

@@ -245,6 +245,17 @@ static void a_lazy_client_does_not_wait_for_a_server_that_says_nothing(void **st
   assert_works(client);
 }
 
+/* Who listens there does so by SSUBSCRIBE. */
+static void a_lazy_client_of_a_cluster_tells_as_it_listens_before_it_has_reached_one(void **state) {
+  (void)state;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.lazy = true;
+  lk_client *client = kit_client("redis-cluster://127.0.0.1:1", &options);
+  EXPECT(LK_UNREACHABLE, lk_client_trouble(client, &kit_error));
+  assert_string_equal(lk_publish_verb(client, "doorbell"), "SPUBLISH");
+  lk_client_close(client);
+}
+
 static void a_lazy_client_still_tells_what_does_not_pass(void **state) {
   server *s = *state = server_start(&(server_options){.password = "hunter2"});
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
@@ -492,6 +503,7 @@ int main(void) {
       TEST(a_server_is_told_which_library_it_is),
       TEST(a_lazy_client_opens_before_its_server),
       TEST(a_lazy_client_does_not_wait_for_a_server_that_says_nothing),
+      TEST(a_lazy_client_of_a_cluster_tells_as_it_listens_before_it_has_reached_one),
       TEST(a_lazy_client_still_tells_what_does_not_pass),
       TEST(the_right_password_opens),
       TEST(a_wrong_password_is_refused),
