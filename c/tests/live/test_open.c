@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <latchkey/nodes.h>
+
 #include "kit.h"
 #include "server.h"
 
