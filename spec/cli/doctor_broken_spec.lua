@@ -199,7 +199,9 @@ describe('latchkey doctor of a broken server', function()
   end)
 
   it('knows Redict as one that it is tested with', function()
-    assert.same({}, examine(server('not', 'redict_version:7.3.1'), 'version'))
+    local found = examine(server('not', 'redict_version:7.3.1'), 'version')
+
+    assert.same({ check = 'version', level = 'good', message = 'Redict 7.3.1' }, found[1])
   end)
 
   it('names an engine by what HELLO says, where INFO says nothing', function()
