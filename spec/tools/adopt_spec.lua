@@ -77,6 +77,10 @@ describe('latchkey adopt', function()
     local other = adopted("local channel = ARGV[1]\nredis.call('PUBLISH', KEYS[1] .. channel, 1)\n"
       .. 'return 1\n')
 
+    local in_local = adopted("local put = function(key, who) redis.call('SET', key, who) end\n"
+      .. 'put(KEYS[1], ARGV[1])\nreturn 1\n')
+
+    assert.same({ 'string', 'owner' }, { in_local.keys[1].type, in_local.argv[1].type })
     assert.equal('lock', contract.keys[1].name)
     assert.same({ 'channel', 'channel' }, { contract.argv[1].name, contract.argv[1].type })
     assert.equal(0, #contract.channels)

@@ -37,14 +37,10 @@ local HOW_MANY = { DEL = 3, UNLINK = 3, HDEL = 4, SADD = 4, SREM = 4, ZREM = 4 }
 
 -- What local functions are called with: var of a parameter -> arguments.
 local function passed(block)
-  local params, arguments = {}, {}
+  local functions, arguments = script_of.functions(block), {}
   parser.walk(block, function(node)
-    if node.tag == 'LocalFunction' then
-      params[node.var] = node[1].params
-    end
-  end)
-  parser.walk(block, function(node)
-    for i, param in ipairs(node.tag == 'Call' and params[node[1].var or false] or {}) do
+    local called = node.tag == 'Call' and functions[node[1].var or false]
+    for i, param in ipairs(called and called.params or {}) do
       arguments[param] = arguments[param] or {}
       table.insert(arguments[param], node[i + 1] or false)
     end

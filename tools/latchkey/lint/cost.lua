@@ -7,16 +7,11 @@ local Counter = {}
 Counter.__index = Counter
 
 local function new_counter(script)
-  local self = setmetatable({ commands = {}, functions = {}, known = {}, loops = {},
-    assumed = {}, grows = script.header.cost.per ~= nil }, Counter)
+  local self = setmetatable({ commands = {}, functions = script_of.functions(script.block),
+    known = {}, loops = {}, assumed = {}, grows = script.header.cost.per ~= nil }, Counter)
   for _, call in ipairs(script.calls) do
     self.commands[call.node] = true
   end
-  parser.walk(script.block, function(node)
-    if node.tag == 'LocalFunction' then
-      self.functions[node.var] = node[1]
-    end
-  end)
   return self
 end
 

@@ -10,15 +10,11 @@ local key_names = {}
 local UNKNOWN, BRACED, BARE = '\1', '\2', '\3'
 
 -- The parameters of local functions with what each is called with: var -> arguments.
-local function passed(script)
-  local functions, arguments = {}, {}
-  for _, statement in ipairs(script.block) do
-    if statement.tag == 'LocalFunction' then
-      functions[statement.var] = statement[1].params
-    end
-  end
+local function passed(script, functions)
+  local arguments = {}
   parser.walk(script.block, function(node)
-    for place, param in ipairs(node.tag == 'Call' and functions[node[1].var or false] or {}) do
+    local called = node.tag == 'Call' and functions[node[1].var or false]
+    for place, param in ipairs(called and called.params or {}) do
       arguments[param] = arguments[param] or {}
       table.insert(arguments[param], node[place + 1] or false)
     end
@@ -27,16 +23,14 @@ local function passed(script)
 end
 
 -- The local functions that put a name into braces, so that all that follows it stays in its slot.
-local function bracers(script)
+local function bracers(functions)
   local found = {}
-  for _, statement in ipairs(script.block) do
-    if statement.tag == 'LocalFunction' then
-      parser.walk(statement[1], function(node)
-        if node.tag == 'String' and node.value:find('{', 1, true) then
-          found[statement.var] = true
-        end
-      end)
-    end
+  for var, body in pairs(functions) do
+    parser.walk(body, function(node)
+      if node.tag == 'String' and node.value:find('{', 1, true) then
+        found[var] = true
+      end
+    end)
   end
   return found
 end
@@ -80,6 +74,39 @@ function Origin:element(node)
   return self.many[node[1].var or false]
 end
 
+-- What a node was before it was handed on: a parameter is what its function is called with. What a
+-- function hands on to itself is left out.
+function Origin:handed_on(node, found, seen)
+  local var = node and node.var or false
+  local value, arguments = self.values[var], self.arguments[var]
+  if value and value.tag == 'Name' then
+    return self:handed_on(value, found, seen)
+  elseif not arguments then
+    found[#found + 1] = node
+  elseif not seen[var] then
+    seen[var] = true
+    for _, argument in ipairs(arguments) do
+      self:handed_on(argument, found, seen)
+    end
+  end
+  return found
+end
+
+-- What a parameter is in each call of its function, where that is the same in all of them. While it
+-- is asked for, nothing is known of what the function makes of its own parameter.
+function Origin:in_each_call(node, what)
+  local var = node.var or false
+  local arguments = self.arguments[var]
+  local list = arguments and self:handed_on(node, {}, {}) or {}
+  self.arguments[var] = nil
+  local same = list[1] and what(self, list[1]) or nil
+  for _, one in ipairs(list) do
+    same = one and what(self, one) == same and same or nil
+  end
+  self.arguments[var] = arguments
+  return same
+end
+
 -- Header key of an expression that is one of KEYS itself.
 function Origin:declared(node)
   if not node then
@@ -93,12 +120,7 @@ function Origin:declared(node)
   elseif self.values[var] then
     return self:declared(self.values[var])
   end
-  local arguments = self.arguments[var]
-  local key = arguments and self:declared(arguments[1])
-  for _, argument in ipairs(arguments or {}) do
-    key = self:declared(argument) == key and key or nil
-  end
-  return key
+  return self:in_each_call(node, Origin.declared)
 end
 
 -- What a script puts together: the text of a name, in which a key in braces is BRACED, and the
@@ -112,18 +134,8 @@ function Origin:text(node)
     elseif self.values[part.var or false] then
       return nil
     end
-    return self:argument_text(part) or UNKNOWN
+    return self:in_each_call(part, Origin.text) or UNKNOWN
   end)
-end
-
--- The text of a parameter that is the same in each call of its function.
-function Origin:argument_text(node)
-  local arguments = self.arguments[node.var or false]
-  local text = arguments and arguments[1] and self:text(arguments[1])
-  for _, argument in ipairs(arguments or {}) do
-    text = argument and text == self:text(argument) and text or nil
-  end
-  return text
 end
 
 -- Is a declared key, without braces around it, part of the name?
@@ -203,10 +215,11 @@ end
 ---@param script table of lint.script, with header and block
 ---@return table origin
 function key_names.of(script)
+  local functions = script_of.functions(script.block)
   local self = setmetatable({ one = {}, many = {}, values = script_of.definitions(script.block),
-    arguments = passed(script), bracers = bracers(script), derived = script.header.derived,
-    unbound = script.contract and script.header.keys or {}, first = first_of(script),
-    contract = script.contract }, Origin)
+    arguments = passed(script, functions), bracers = bracers(functions),
+    derived = script.header.derived, unbound = script.contract and script.header.keys or {},
+    first = first_of(script), contract = script.contract }, Origin)
   for _, bound in ipairs(script.bindings) do
     if bound.array == 'KEYS' and bound.index then
       self.one[bound.var] = script.header.keys[bound.index]

@@ -28,9 +28,9 @@ local function note(list, var, value)
   table.insert(list[var], value or nil)
 end
 
--- What each variable may have been made of, and the local functions: var -> expressions.
+-- What each variable may have been made of: var -> expressions.
 function Uses:read(block)
-  local made, functions = self.made, self.functions
+  local made = self.made
   parser.walk(block, function(node)
     for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
       note(made, var, node[i] or node[#node])
@@ -43,15 +43,9 @@ function Uses:read(block)
     for i = 1, node.targets or 0 do
       note(made, node[i].var or false, node[node.targets + i] or node[#node])
     end
-    if node.tag == 'LocalFunction' then
-      functions[node.var] = node[1]
-    end
-    for i, var in ipairs(node.tag == 'Local' and node.vars or {}) do
-      functions[var] = node[i] and node[i].tag == 'Function' and node[i] or nil
-    end
   end)
   parser.walk(block, function(node)
-    local called = node.tag == 'Call' and functions[node[1].var or false]
+    local called = node.tag == 'Call' and self.functions[node[1].var or false]
     for i, var in ipairs(called and called.params or {}) do
       note(made, var, node[i + 1])
     end
@@ -131,7 +125,8 @@ end
 ---@param script table of lint.script, with a block
 ---@return fun(place: integer): boolean does this argument tell callers apart?
 function owners.minded(script)
-  local self = setmetatable({ made = {}, functions = {}, minded = {} }, Uses)
+  local self = setmetatable({ made = {}, functions = script_of.functions(script.block),
+    minded = {} }, Uses)
   local commands = {}
   for _, call in ipairs(script.calls) do
     commands[call.node] = call.command

@@ -67,6 +67,22 @@ function script.definitions(block)
   return values
 end
 
+---The local functions: those that are declared as such, and locals that are made one and stay it.
+---@param block table
+---@return table functions var -> Function
+function script.functions(block)
+  local functions = {}
+  for var, value in pairs(script.definitions(block)) do
+    functions[var] = value.tag == 'Function' and value or nil
+  end
+  parser.walk(block, function(node)
+    if node.tag == 'LocalFunction' then
+      functions[node.var] = node[1]
+    end
+  end)
+  return functions
+end
+
 ---The text of what is put together by `..` of literals and of what somebody knows.
 ---@param node table an expression
 ---@param values table as script.definitions() gives them
