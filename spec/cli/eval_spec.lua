@@ -260,6 +260,60 @@ return {1, redis.call('HLEN', KEYS[1])}
       assert.equal('0', server:command('DBSIZE'))
     end)
 
+    -- acme/renew answers with what it is given, and has these rows of arguments.
+    local function takes(rows, key)
+      local channel = rows:find(' channel ', 1, true) and 'message:  value\n' or ''
+      own_lock.write(folder, 'renew',
+        "return table.concat(KEYS, ' ') .. ' , ' .. table.concat(ARGV, ' ')\n",
+        { ['  - token  owner  1..256        who has it\n'] = rows,
+          ['  - ttl    ms     50..86400000  the new lease\n'] = '',
+          ['  - 1  renewed\n  - 0  the caller has it no more\n'] = '  - text  what it is given\n',
+          ['acme:{name}:lock'] = key or 'acme:{name}:lock', ['cost: '] = channel .. 'cost: ' })
+    end
+
+    local function renew(options)
+      return eval('--mock', 'acme/renew', '--name', 'job', unpack(stringx.split(options)))
+    end
+
+    local function refuses(options, why)
+      local debugged = program.run({ 'debug', '--dir', folder .. '/scripts', 'acme/renew', '--name',
+        'job', unpack(stringx.split(options)) })
+      for _, result in ipairs({ renew(options), debugged }) do
+        assert.equal(64, result.code, result.out)
+        assert.matches(why, result.err, 1, true)
+      end
+    end
+
+    it('forms a channel of an argument, wherever that stands', function()
+      takes('  - bell  channel  acme:{name}+waiter  x\n  - waiter  text  1..9  y\n')
+
+      assert.equal('"acme:job:lock , acme:job:w1 w1"\n', renew('--waiter w1').out)
+      refuses('', '--waiter is missing')
+    end)
+
+    it('forms no name of an argument that is left out', function()
+      takes('  - waiter?  text  1..9  y\n', 'acme:{name}+waiter')
+      refuses('', '--waiter is missing: it is in the name of "lock"')
+      assert.equal('"acme:job:w1 , w1"\n', renew('--waiter w1').out)
+
+      own_lock.write(folder, 'renew', 'return KEYS[1]\n', { ['acme:{name}+waiter'] = 'acme:{name}',
+        ['  - waiter?'] = '  - bell?  channel  acme:{name}+waiter  x\n  - waiter?',
+        ['cost: '] = 'message:  value\ncost: ' })
+      assert.equal('"acme:job"\n', renew('').out)
+    end)
+
+    it('refuses an argument behind one that is left out, in whose place it would be', function()
+      takes('  - a?  text  1..9  x\n  - b?  count  0..9  y\n'
+        .. '  - bell?  channel  acme:{name}  z\n')
+
+      refuses('--b 5', '--a is missing before --b')
+      refuses('--a 1 --bell c', '--b is missing before --bell')
+      for options, given in pairs({ [''] = '', ['--a 1'] = '1',
+        ['--a 1 --b 5'] = '1 5 acme:job' }) do
+        assert.equal(('"acme:job:lock , %s"\n'):format(given), renew(options).out)
+      end
+    end)
+
     it('refuses on the mock engine a reply that the contract does not list', function()
       own_lock.write(folder, 'release', 'return 7\n')
 

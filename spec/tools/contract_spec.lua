@@ -171,6 +171,17 @@ describe('a contract', function()
     assert.same({ 'nothing', 'nothing', '"acme:job:lock"' }, found)
   end)
 
+  it('has channels that are formed of an argument, which are not compared', function()
+    own_lock.write(folder, 'release', "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
+      .. "redis.call('DEL', KEYS[1])\nredis.call('PUBLISH', KEYS[1] .. ':' .. ARGV[1], 'free')\n"
+      .. 'return 1\n', { ['argv:\n'] = 'channels:\n  - told  acme:{name}:lock+token  told\nargv:\n',
+      ['  - bell   channel  acme:{name}:free  told when the lock is free\n'] = '' })
+
+    local code, out, err = command.run('lint', scripts)
+
+    assert.equal(0, code, out .. err)
+  end)
+
   it('forms keys with the name in the midst of them', function()
     local form = { kind = 'pattern', text = 'acme:{name}:lock', plus = '' }
     local tagged = { kind = 'pattern', text = 'acme:{{name}}', plus = '' }

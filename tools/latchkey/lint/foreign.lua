@@ -112,7 +112,7 @@ local function answers(script, report)
   end)
 end
 
--- A lock's name, for which channels of code and contract are compared.
+-- A lock's name and every argument, for which channels of code and contract are compared.
 local SAMPLE = 'job'
 
 -- A variable is what it was made of only where it stays so, which `values` knows.
@@ -124,9 +124,12 @@ local function channel(script, report)
     local fixed = key and not key.many and key.form.kind ~= 'slot' and key.form.plus == ''
     return fixed and names.form(key.form, SAMPLE) or nil
   end
-  local listed = {}
+  local listed, arguments = {}, {}
+  for _, field in ipairs(script.header.argv) do
+    arguments[field.name] = SAMPLE
+  end
   for _, row in ipairs(script.header.channels) do
-    listed[names.form(row.form, SAMPLE)] = true
+    listed[names.form(row.form, SAMPLE, arguments)] = true
   end
   for _, call in ipairs(script.calls) do
     local publishes = call.command and call.command.access == 'publish' and call.node[3]

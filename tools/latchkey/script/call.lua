@@ -129,10 +129,17 @@ local function split(words)
   return keys, args
 end
 
-local function form_argument(field, given, name)
-  if given == nil and field.form then
-    return names.form(field.form, name)
-  elseif given == nil and field.type == 'verb' then
+-- A key or channel. The argument in its name may be one that was left out.
+local function form_name(field, name, by_name)
+  local wanted = field.form.plus:match('^[^+]+')
+  if wanted and by_name[wanted] == nil then
+    return nil, ('--%s is missing: it is in the name of "%s"'):format(wanted, field.name)
+  end
+  return names.form(field.form, name, by_name)
+end
+
+local function form_argument(field, given)
+  if given == nil and field.type == 'verb' then
     return field.values[1]
   elseif given == nil and script_call.OPTIONS[field.name] then
     return nil, ('"%s" is an option, not the argument of that name; write keys and arguments out')
@@ -158,6 +165,44 @@ local function foreign_option(script, args)
   end
 end
 
+-- The arguments by their names, channels after those that may be in theirs.
+local function arguments_of(script, args)
+  local by_name, channels = {}, {}
+  for _, field in ipairs(script.header.argv) do
+    local given, why = args['field_' .. field.name], nil
+    if field.form and given == nil then
+      channels[#channels + 1] = field
+    else
+      by_name[field.name], why = form_argument(field, given)
+    end
+    if why then
+      return nil, why
+    end
+  end
+  for _, field in ipairs(channels) do
+    local channel, why = form_name(field, args.name, by_name)
+    if why and not field.optional then
+      return nil, why
+    end
+    by_name[field.name] = channel
+  end
+  return by_name
+end
+
+-- The arguments in their order. What goes without saying is left out behind one that was left out;
+-- another one would come to its place.
+local function in_order(script, args, by_name)
+  local values, missing = {}, nil
+  for i, field in ipairs(script.header.argv) do
+    if missing and args['field_' .. field.name] then
+      return nil, ('--%s is missing before --%s'):format(missing, field.name)
+    end
+    missing = missing or by_name[field.name] == nil and field.name or nil
+    values[i] = not missing and by_name[field.name] or nil
+  end
+  return values
+end
+
 -- Keys and arguments from --name and the header.
 local function form(script, args)
   local good, why = names.check(args.name)
@@ -165,22 +210,28 @@ local function form(script, args)
   if why then
     return nil, why
   end
-  local keys, values, by_name, told = {}, {}, {}, {}
+  local by_name, values
+  by_name, why = arguments_of(script, args)
+  if by_name then
+    values, why = in_order(script, args, by_name)
+  end
+  if not values then
+    return nil, why
+  end
+  local keys, told = {}, {}
   for i, field in ipairs(script.header.argv) do
-    values[i], why = form_argument(field, args['field_' .. field.name], args.name)
-    if why then
-      return nil, why
-    end
-    by_name[field.name] = values[i]
     if field.type == 'verb' and not args['field_' .. field.name] then
-      told[i] = by_name.channel
+      told[i] = values[i] and by_name.channel
     end
   end
   for i, key in ipairs(script.header.keys) do
     if key.many or key.form.kind == 'slot' then
       return nil, script.name .. ' takes keys that are not formed from the name; write them out'
     end
-    keys[i] = names.form(key.form, args.name, by_name)
+    keys[i], why = form_name(key, args.name, by_name)
+    if why then
+      return nil, why
+    end
   end
   return keys, values, told
 end
