@@ -8,8 +8,10 @@ local catalog = require('latchkey.script.catalog')
 local command = require('support.command')
 local digest = require('latchkey.digest')
 local header = require('latchkey.script.header')
+local manifest = require('latchkey.bundle.manifest')
 local names = require('latchkey.script.names')
 local own_lock = require('support.own_lock')
+local pages = require('latchkey.bundle.pages')
 
 describe('a contract', function()
   local folder, scripts
@@ -180,6 +182,50 @@ describe('a contract', function()
     local code, out, err = command.run('lint', scripts)
 
     assert.equal(0, code, out .. err)
+  end)
+
+  it('takes each first line that a server takes, and names the script for any other', function()
+    local contract = utils.readfile(scripts .. '/acme/renew.contract')
+    local function first_line(line)
+      local source = line .. "\nif redis.call('get', KEYS[1]) == ARGV[1] then\n"
+        .. "  return redis.call('pexpire', KEYS[1], ARGV[2])\nend\nreturn 0\n"
+      utils.writefile(scripts .. '/acme/renew.contract', contract)
+      own_lock.write(folder, 'renew', source)
+      local script = catalog.read_file(scripts .. '/acme/renew.lua')
+      local _, out = command.run('lint', scripts .. '/acme/renew.lua')
+      return script, (out:gsub('^.-/acme/', ''))
+    end
+    local function bundled()
+      local files = {}
+      for _, name in ipairs({ 'renew.lua', 'renew.contract' }) do
+        files['scripts/acme/' .. name] = utils.readfile(scripts .. '/acme/' .. name)
+      end
+      return select(2, manifest.scripts(files))
+    end
+
+    for line, flags in pairs({ ['#!lua'] = '', ['#!lua '] = '', ['#!lua flags=\r'] = '',
+      ['#!lua flags=no-cluster'] = 'no-cluster', ['#!lua   flags=no-writes\r'] = 'no-writes',
+      ['#!lua\tflags=allow-cross-slot-keys,allow-oom flags=allow-stale'] =
+        'allow-cross-slot-keys allow-oom allow-stale' }) do
+      local script, out = first_line(line)
+      assert.equal('', out, line)
+      assert.equal(flags, table.concat(script.header.flags, ' '))
+      for flag in flags:gmatch('%S+') do
+        assert.matches(('| Flag `%s` | '):format(flag), pages.one(script), 1, true)
+      end
+    end
+    for line, refusal in pairs({ ['#!lua flags=no-cluster,none'] =
+      'Unexpected flag in script shebang: none', ['#!lua name=x'] =
+      'Unknown lua shebang option: name=x', ['#!/bin/lua'] =
+      'Unexpected engine in script shebang: #!/bin/lua' }) do
+      local script, out = first_line(line)
+      assert.is_nil(script)
+      assert.equal(('renew.lua:1: header: a server refuses the first line: %s\n'):format(refusal),
+        out)
+      assert.equal('renew.lua:1: a server refuses the first line: ' .. refusal, wrong('renew'))
+      assert.equal('scripts/acme/renew.lua, line 1: a server refuses the first line: ' .. refusal,
+        bundled())
+    end
   end)
 
   it('forms keys with the name in the midst of them', function()

@@ -101,8 +101,9 @@ local function read_script(files, file)
   local contract = files[contract_path(file)]
   local h, findings = header.of(source, sha1, file, contract)
   if not h then
-    return nil, ('%s, line %d: %s'):format(contract and contract_path(file) or file,
-      findings[1].line, findings[1].message)
+    local first = findings[1]
+    return nil, ('%s, line %d: %s'):format(contract and not first.of_script and contract_path(file)
+      or file, first.line, first.message)
   elseif file ~= 'scripts/' .. h.name .. '.lua' then
     return nil, ('%s is not a file of %s'):format(file, h.name)
   end

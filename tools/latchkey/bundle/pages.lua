@@ -16,8 +16,10 @@ local REPEATS = {
 }
 
 local FLAGS = {
+  ['allow-cross-slot-keys'] = 'may use keys of several slots of a cluster',
   ['allow-oom'] = 'runs on a server that is out of memory',
   ['allow-stale'] = 'runs on a replica that has lost its master',
+  ['no-cluster'] = 'does not run on a cluster',
   ['no-writes'] = 'only reads',
 }
 

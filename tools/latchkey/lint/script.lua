@@ -170,7 +170,7 @@ local function read_contract(self, full)
   end
   self.contract_lines = lines.split(text)
   for _, finding in ipairs(findings or {}) do
-    finding.line = place(finding.line)
+    finding.line = finding.of_script and finding.line or place(finding.line)
   end
   for field, line in pairs(h and h.lines or {}) do
     h.lines[field] = place(line)

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The scripts that a server has: compiled, and found by SHA1 until SCRIPT FLUSH.
+local tablex = require('pl.tablex')
+
 local digest = require('latchkey.digest')
+local shebang = require('latchkey.script.shebang')
 
 local Library = {}
 Library.__index = Library
-
-local FLAGS = { ['allow-oom'] = true, ['no-writes'] = true, ['allow-stale'] = true,
-  ['no-cluster'] = true, ['allow-cross-slot-keys'] = true }
 
 -- SHA1s of sources: many servers, one after the other, are given the same scripts.
 local KEPT_MAX = 500
@@ -29,55 +29,17 @@ function Library.new(sandbox)
   return setmetatable({ sandbox = sandbox, compiled = {}, loaded = {} }, Library)
 end
 
-local function read_option(option, flags)
-  local list = option:match('^flags=(.*)$')
-  if not list then
-    return 'ERR Unknown lua shebang option: ' .. option
-  end
-  for flag in (list == '' and '' or list .. ','):gmatch('([^,]*),') do
-    if not FLAGS[flag] then
-      return 'ERR Unexpected flag in script shebang: ' .. flag
-    end
-    flags[flag] = true
-  end
-end
-
--- The first line of a script that starts with "#!". Without one a script runs as it did before
--- Redis 7: no flags, and no checks before its first command.
-local function read_shebang(source)
-  if source:sub(1, 2) ~= '#!' then
-    return source, nil
-  end
-  local line, rest = source:match('^([^\n]*)(\n.*)$')
-  if not line then
-    return nil, nil, 'ERR Invalid script shebang'
-  elseif line:find('["\']') then
-    return nil, nil, 'ERR Invalid engine in script shebang'
-  end
-  local engine, options = line:match('^(%S+)(.*)$')
-  if engine ~= '#!lua' then
-    return nil, nil, 'ERR Unexpected engine in script shebang: ' .. engine
-  end
-  local flags = {}
-  for option in options:gmatch('%S+') do
-    local err = read_option(option, flags)
-    if err then
-      return nil, nil, err
-    end
-  end
-  return rest, flags
-end
-
 function Library:compile(source)
-  local code, flags, bad = read_shebang(source)
-  if bad then
-    return nil, bad
+  local flags, refusal = shebang.flags(source)
+  if refusal then
+    return nil, 'ERR ' .. refusal
   end
+  local code = flags and source:match('\n.*$') or source
   local chunk, why = self.sandbox:compile(code, '@user_script')
   if not chunk then
     return nil, why:find('^MOCK ') and why or 'ERR Error compiling script (new function): ' .. why
   end
-  return { chunk = chunk, flags = flags, sha1 = sha1_of(source),
+  return { chunk = chunk, flags = flags and tablex.makeset(flags), sha1 = sha1_of(source),
     title = source:match('\nname: *(%S+)') }
 end
 

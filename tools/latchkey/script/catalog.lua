@@ -65,7 +65,7 @@ function catalog.read_file(file)
   local h, findings = header.of(source, sha1, file, text)
   if not h then
     for _, finding in ipairs(findings) do
-      finding.file = contract or file
+      finding.file = not finding.of_script and contract or file
     end
     return nil, findings
   end

@@ -3,6 +3,7 @@
 -- know a script from what is parsed here, and from nothing else.
 local FIELDS = require('latchkey.script.header_fields')
 local names = require('latchkey.script.names')
+local shebang = require('latchkey.script.shebang')
 local split = require('latchkey.script.lines').split
 
 local header = {}
@@ -212,17 +213,18 @@ end
 ---@param sha1 string of the script
 ---@param path? string the script's file
 ---@return table|nil h a header, with `contract` = true
----@return table|nil findings lines are the contract's
+---@return table|nil findings lines are the contract's, but of those that are `of_script`
 function header.parse_contract(text, source, sha1, path)
   local findings, h = {}, new_header()
   local function report(line, message, rule)
     findings[#findings + 1] = { line = line, rule = rule or 'header', message = message }
   end
-  h.contract, h.flags, h.first_code_line = true, {}, 1
-  local first = source:match('^[^\n]*')
-  if first:find('^#!') then
-    h.flags = parse_flags(first, report)
+  local flags, refusal = shebang.flags(source)
+  if refusal then
+    findings[1] = { line = 1, rule = 'header', of_script = true,
+      message = 'a server refuses the first line: ' .. refusal }
   end
+  h.contract, h.flags, h.first_code_line = true, flags or {}, 1
   parse_fields(h, split(text), 1, report)
   check_all(h, path, report)
   if h.sha1 and h.sha1 ~= sha1 then
@@ -241,7 +243,8 @@ end
 ---@param path? string the script's file
 ---@param contract? string the text beside it
 ---@return table|nil h
----@return table|nil findings lines are the contract's, where there is one
+---@return table|nil findings lines are the contract's, where there is one, but of those that are
+---  `of_script`
 function header.of(source, sha1, path, contract)
   if contract then
     return header.parse_contract(contract, source, sha1, path)
