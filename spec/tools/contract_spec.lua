@@ -248,4 +248,17 @@ describe('a contract', function()
     assert.equal(64, refused)
     assert.matches('renew%.contract:%d+: unknown field "costs"', why)
   end)
+
+  it('says to acl and mutate where the code of a script is no Lua', function()
+    own_lock.write(folder, 'renew', "redis.call('GET', KEYS[1]\nreturn 1\n")
+
+    for _, words in ipairs({ { 'acl', 'app' }, { 'mutate', '--list', '--model',
+      folder .. '/acme.lua' } }) do
+      words[#words + 1], words[#words + 2] = '--dir', scripts
+      local code, out, err = command.run(unpack(words))
+
+      assert.same({ 64, '' }, { code, out })
+      assert.matches('/acme/renew.lua:2: syntax: ")" expected, but there is "return"', err, 1, true)
+    end
+  end)
 end)

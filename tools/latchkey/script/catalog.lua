@@ -6,6 +6,7 @@ local utils = require('pl.utils')
 
 local header = require('latchkey.script.header')
 local digest = require('latchkey.digest')
+local parser = require('latchkey.lua51.parser')
 
 local catalog = {}
 
@@ -101,6 +102,23 @@ function catalog.read(folder)
     return a.name < b.name
   end)
   return scripts
+end
+
+---As catalog.read, for those who read the code as well: where it is no Lua, that is a finding.
+---@param folder string
+---@return table|nil scripts
+---@return table|nil findings
+function catalog.read_code(folder)
+  local scripts, findings = catalog.read(folder)
+  for _, script in ipairs(scripts or {}) do
+    local _, problems = parser.parse(script.source)
+    for _, problem in ipairs(problems or {}) do
+      findings = findings or {}
+      findings[#findings + 1] = { file = script.path, line = problem.line, rule = problem.rule,
+        message = ('%s: %s'):format(problem.rule, problem.message) }
+    end
+  end
+  return not findings and scripts or nil, findings
 end
 
 return catalog

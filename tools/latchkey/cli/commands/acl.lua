@@ -81,7 +81,7 @@ function command.run(args, ctx)
       end
     end
   end
-  local _, findings = catalog.read(args.dir or path.join(ctx.home, 'scripts'))
+  local _, findings = catalog.read_code(args.dir or path.join(ctx.home, 'scripts'))
   if findings then
     return ctx:misuse(('%s:%d: %s'):format(findings[1].file, findings[1].line,
       findings[1].message))

@@ -126,7 +126,7 @@ local function subject_of(args, ctx)
   if wrong or not args.dir then
     return not wrong and mutate.own(ctx.home) or nil, wrong
   end
-  local scripts, findings = catalog.read(args.dir)
+  local scripts, findings = catalog.read_code(args.dir)
   if not scripts then
     return nil, ('%s:%d: %s'):format(findings[1].file, findings[1].line, findings[1].message)
   elseif #scripts == 0 then
