@@ -173,7 +173,7 @@ redis.call('HSET', fair, owner, string.format('%.0f', end_ms) .. terms)
 -- gives up may have brought it down. The record outlives both.
 local wait = string.match(terms, '^ %d+ (%d+)') or 0
 local theirs_before = 0
-for _, waiter in ipairs(redis.call('LRANGE', queue, 0, place or 0)) do
+for _, waiter in ipairs(place and redis.call('LRANGE', queue, 0, place) or {}) do
   theirs_before = theirs_before + (string.find(waiter, '^lk%-') and 0 or 1)
 end
 score = own_score(end_ms, wait, theirs_before)
