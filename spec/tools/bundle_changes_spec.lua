@@ -127,6 +127,41 @@ describe('the changes between two sets of scripts', function()
     assert.matches('\n-return {1}\n+return {0, 1}\n', text, 1, true)
   end)
 
+  -- A script without a header, whose contract says what its header would.
+  local function adopted(version, argv)
+    local contract = SOURCE:match('latchkey%-script\n(.-)%]%]'):gsub('1%.0%.0', version)
+      :gsub('summary:', 'sha1:     ' .. ('0'):rep(40) .. '\nsummary:')
+      :gsub('lease    ms    50%.%.100', argv)
+    local h, findings = header.parse_contract(contract, 'return {1}\n', ('0'):rep(40))
+    assert(h, findings and findings[1].message)
+    return { name = h.name, source = 'return {1}\n', sha1 = ('0'):rep(40), header = h,
+      contract = contract }
+  end
+
+  it('are those of contracts, too, where the texts of the scripts are the same', function()
+    local old = adopted('1.0.0', 'lease    ms    50..100')
+
+    assert.same({}, changes.between({ old }, { adopted('1.0.0', 'lease    ms    50..100') }))
+    local change = changes.between({ old }, { adopted('1.1.0', 'lease    ms    60..100') })[1]
+    assert.equal('1.0.0 to 1.1.0 is a minor step; needs a major one: arguments differ',
+      change.finding)
+    local text = changes.text(change)
+    assert.equal('--- a/b.contract 1.0.0\n+++ a/b.contract 1.1.0\n', text:match('^.-\n.-\n'))
+    assert.matches('\n-  - lease    ms    50..100  how long\n'
+      .. '+  - lease    ms    60..100  how long\n', text, 1, true)
+    assert.is_nil(changes.between({ old },
+      { adopted('2.0.0', 'lease    ms    60..100') })[1].finding)
+  end)
+
+  it('show a contract that was added', function()
+    local new = adopted('1.0.0', 'lease    ms    50..100')
+
+    local text = changes.text(changes.between({}, { new })[1])
+
+    assert.matches('+++ a/b.lua 1.0.0\n@@ -0,0 +1 @@\n+return {1}\n--- /dev/null\n'
+      .. '+++ a/b.contract 1.0.0\n', text, 1, true)
+  end)
+
   it('show an added script as a whole', function()
     local text = changes.text(changes.between({}, { script(SOURCE) })[1])
 

@@ -141,7 +141,7 @@ function changes.between(before, after)
     if not old or not new then
       change.kind = old and 'removed' or 'added'
       list[#list + 1] = change
-    elseif old.source ~= new.source then
+    elseif old.source ~= new.source or old.contract ~= new.contract then
       change.kind = 'changed'
       change.finding = breach(change)
       list[#list + 1] = change
@@ -150,20 +150,20 @@ function changes.between(before, after)
   return list
 end
 
----The text of a change as diff -u shows it.
----@param change table of changes.between
----@return string|nil text
----@return string|nil why
-function changes.text(change)
+-- What diff -u says of one part of both scripts, their texts or their contracts; "" where it is the
+-- same, or where neither has one.
+local function difference(change, part, suffix)
   local words, copies = { 'diff', '-u' }, {}
   for i, side in ipairs({ 'before', 'after' }) do
     local script = change[side]
+    local text = script and script[part]
     copies[i] = path.tmpname()
-    local written, why = whole_file.write(copies[i], script and script.source or '')
+    local written, why = whole_file.write(copies[i], text or '')
     if not written then
       return nil, why
     end
-    local label = script and ('%s.lua %s'):format(script.name, script.header.version) or '/dev/null'
+    local label = text and ('%s%s %s'):format(script.name, suffix, script.header.version)
+      or '/dev/null'
     table.insert(words, '--label ' .. utils.quote_arg(label))
   end
   words[#words + 1] = utils.quote_arg(copies[1]) .. ' ' .. utils.quote_arg(copies[2])
@@ -174,6 +174,19 @@ function changes.text(change)
     return nil, err
   end
   return out
+end
+
+---The text of a change as diff -u shows it, and behind it that of the contract.
+---@param change table of changes.between
+---@return string|nil text
+---@return string|nil why
+function changes.text(change)
+  local text, why = difference(change, 'source', '.lua')
+  local contract = text
+  if text then
+    contract, why = difference(change, 'contract', '.contract')
+  end
+  return contract and text .. contract, why
 end
 
 ---A change without the scripts themselves, for programs.

@@ -15,9 +15,9 @@ function command.configure(parser)
   parser:argument('before', 'A bundle, or a folder of scripts.')
   parser:argument('after', 'Another.')
   parser:flag('--names', 'Only which scripts differ, not their texts.')
-  parser:epilog('Says of each change whether the versions show it, as far as headers show: a new '
-    .. 'text is a patch, an optional argument at the end a minor, other keys, arguments or replies '
-    .. 'a major. Exit code 1: something differs.')
+  parser:epilog('Says of each change whether the versions show it, as far as headers and contracts '
+    .. 'show: a new text is a patch, an optional argument at the end a minor, other keys, '
+    .. 'arguments or replies a major. Exit code 1: something differs.')
 end
 
 local function scripts_of(source)
