@@ -184,6 +184,24 @@ describe('latchkey acl', function()
     assert.matches('NOPERM', eval('acquire', 'acme:other:lock', 'me', '60000').err, 1, true)
   end)
 
+  it('lets a user run a script that publishes to a sharded channel of itself', function()
+    local folder = own_lock.folder()
+    finally(function()
+      dir.rmtree(folder)
+    end)
+    local release = assert(utils.readfile(folder .. '/scripts/acme/release.lua'))
+    own_lock.write(folder, 'release', (release:gsub("'publish'", "'spublish'")))
+    user('--dir', folder .. '/scripts', '--names', 'job')
+    server:command('FLUSHALL')
+    server:command('SET', 'acme:job:lock', 'me')
+
+    local result = as_user('eval', '--dir', folder .. '/scripts', 'acme/release', '--name', 'job',
+      '--token', 'me')
+
+    assert.equal('(integer) 1\n', result.out, result.err)
+    assert.equal('0', server:command('EXISTS', 'acme:job:lock'))
+  end)
+
   it('lets a user run a script that forms a key of its first one', function()
     local folder = program.folder()
     dir.makepath(folder .. '/elect')

@@ -148,15 +148,27 @@ local function widest(set)
   return list
 end
 
-local function add_commands(set, script)
-  for _, call in ipairs((lint_script.read(script.path, script.source)).calls) do
-    if call.name then
-      set[call.name:lower()] = true
+-- Does a caller say how the script publishes? Then it calls both commands, and SPUBLISH is sent
+-- only where channels are sharded.
+local function is_told_how(header)
+  for _, argument in ipairs(header.argv) do
+    if argument.type == 'verb' and argument.values[1] == 'PUBLISH' then
+      return true
     end
   end
-  for _, name in ipairs(script.header.dynamic) do
-    set[name:lower()] = true
+end
+
+local function add_commands(set, script)
+  local called = tablex.makeset(tablex.imap(string.lower, script.header.dynamic))
+  for _, call in ipairs((lint_script.read(script.path, script.source)).calls) do
+    if call.name then
+      called[call.name:lower()] = true
+    end
   end
+  if is_told_how(script.header) then
+    called.spublish = nil
+  end
+  tablex.update(set, called)
 end
 
 local function add_patterns(keys, channels, script, options)
@@ -250,8 +262,6 @@ function acl.rule(home, options)
   for _, pattern in ipairs(families.guard and options.targets or {}) do
     keys[pattern] = true
   end
-  -- The scripts have both ways to tell a channel in them.
-  commands.spublish = nil
   for _, channel in ipairs((options.answers or options.operator) and QUESTIONS or {}) do
     channels[channel], commands.publish = true, true
   end
