@@ -215,8 +215,11 @@ describe('latchkey mutate', function()
       local list = folder .. '/equivalent.tsv'
       utils.writefile(list, '# mutant\n\nacme/release:text:1060323c x nobody\n')
       dir.makepath(folder .. '/empty')
+      local deep = program.folder()
+      dir.makepath(deep .. '/1/2/3/4/5/6/7/8/9')
       for option, why in pairs({
         ['--spec ' .. folder .. '/empty'] = 'empty has no specs: files whose names end in',
+        ['--spec ' .. deep] = 'more than 8 folders inside of one another',
         ['--equivalent ' .. folder .. '/empty'] = 'empty is a folder; name a file in it',
         ['--equivalent ' .. list] = 'equivalent.tsv:3: a row is a mutant, what it changes and why',
       }) do

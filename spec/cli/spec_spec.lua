@@ -109,6 +109,15 @@ describe('latchkey spec', function()
     assert.matches('\n2 successes / 3 failures / 0 errors / 0 pending', result.out)
   end)
 
+  it('refuses folders without an end', function()
+    assert(utils.execute(('ln -s .. %s/specs/up'):format(folder)))
+
+    local result = run()
+
+    assert.equal(64, result.code)
+    assert.matches('more than 8 folders inside of one another', result.err, 1, true)
+  end)
+
   it('runs them on a server that keeps nothing', function()
     local server = program.server()
 

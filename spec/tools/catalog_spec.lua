@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local dir = require('pl.dir')
+local lfs = require('lfs')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
@@ -34,8 +35,9 @@ describe('catalog', function()
     dir.makepath(folder)
   end)
 
+  -- Not by dir.rmtree, which follows links.
   after_each(function()
-    dir.rmtree(folder)
+    assert(utils.execute('rm -r ' .. folder))
   end)
 
   it('reads the scripts of a folder, sorted by name and found by name', function()
@@ -79,6 +81,67 @@ describe('catalog', function()
     local scripts = catalog.read(folder .. '/_x')
 
     assert.equal(1, #scripts)
+  end)
+
+  it('reads a relative folder whose name or parent begins with "_"', function()
+    write('_x/_y/a/two', SCRIPT:format('a/two'))
+    local relative = path.relpath(folder .. '/_x/_y')
+    assert.equal('..', relative:sub(1, 2))
+
+    assert.equal(1, #catalog.read(relative))
+    assert.equal(relative .. '/a/two.lua', catalog.files(relative)[1])
+  end)
+
+  it('leaves alone what begins with ".", as the library does', function()
+    write('a/two')
+    write('a/._two', 'what an archive left behind')
+    write('.git/a/two')
+
+    assert.same({ folder .. '/a/two.lua' }, catalog.files(folder))
+  end)
+
+  it('follows links, and passes over one that leads nowhere', function()
+    write('_x/two', SCRIPT:format('a/two'))
+    assert(lfs.link(folder .. '/_x', folder .. '/a', true))
+    assert(lfs.link(folder .. '/nothing.lua', folder .. '/a/one.lua', true))
+
+    assert.same({ folder .. '/a/two.lua' }, catalog.files(folder))
+  end)
+
+  -- Of what the library refuses, too.
+  local function refused()
+    local scripts, findings = catalog.read(folder)
+    assert.is_nil(scripts)
+    assert.same({ 1, folder, 'file' }, { #findings, findings[1].file, findings[1].rule })
+    return findings[1].message
+  end
+
+  it('refuses folders without an end: links that lead back', function()
+    write('a/two')
+    dir.makepath(folder .. '/b')
+    assert(lfs.link('..', folder .. '/a/up', true))
+    assert(lfs.link('..', folder .. '/b/up', true))
+
+    assert.matches('/up/.*: more than 8 folders inside of one another$', refused())
+  end)
+
+  it('takes 8 folders inside of one another, and no more', function()
+    write('1/2/3/4/5/6/7/8/two')
+    assert.equal(1, #catalog.files(folder))
+
+    write('1/2/3/4/5/6/7/8/9/two')
+    assert.equal(folder .. '/1/2/3/4/5/6/7/8/9: more than 8 folders inside of one another',
+      refused())
+  end)
+
+  it('refuses what cannot be looked at, or is no regular file', function()
+    write('a/two')
+    assert(lfs.link('one.lua', folder .. '/a/one.lua', true))
+    assert.matches('/a/one.lua', refused(), 1, true)
+
+    os.remove(folder .. '/a/one.lua')
+    assert(utils.execute(('mkfifo %s/a/one.lua'):format(folder)))
+    assert.equal(folder .. '/a/one.lua is not a regular file', refused())
   end)
 
   it('gives the findings of all headers, with their files', function()

@@ -584,6 +584,21 @@ describe('latchkey lint', function()
     assert.matches('there is no file or folder none.lua', err, 1, true)
   end)
 
+  it('says of a folder that cannot be read that it is so, and checks the others', function()
+    local folder = temporary_folder()
+    finally(function()
+      utils.execute('rm -r ' .. folder)
+    end)
+    utils.execute(('ln -s . %s/again'):format(folder))
+
+    local code, out, err = command.run('lint', folder, FIXTURES .. 'good')
+
+    assert.equal(1, code)
+    assert.matches(folder .. ':0: file: .*/again/again: more than 8 folders', out)
+    assert.matches('findings: 1\n', err, 1, true)
+    assert.is_nil(err:find('checked: 0', 1, true))
+  end)
+
   it('lists its rules', function()
     local code, out = command.run('lint', '--rules')
 

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Runs the rules over scripts.
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 local utils = require('pl.utils')
 
-local catalog = require('latchkey.script.catalog')
 local families = require('latchkey.lint.families')
+local files = require('latchkey.files')
 local ledger = require('latchkey.script.ledger')
 local report = require('latchkey.report')
 local script_of = require('latchkey.lint.script')
@@ -117,18 +118,17 @@ local function check_ledger(root, scripts, findings)
   end
 end
 
-local function expand(targets)
-  local files = {}
+-- The files of all targets; a folder that cannot be read is a finding.
+local function expand(targets, findings)
+  local list = {}
   for _, target in ipairs(targets) do
-    if path.isdir(target) then
-      for _, file in ipairs(catalog.files(target)) do
-        files[#files + 1] = file
-      end
-    else
-      files[#files + 1] = target
+    local found, why = files.named({ target }, '.lua')
+    if not found then
+      findings[#findings + 1] = { file = target, line = 0, rule = 'file', message = why }
     end
+    tablex.insertvalues(list, found or {})
   end
-  return files
+  return list
 end
 
 ---Scripts and folders of scripts.
@@ -137,9 +137,10 @@ end
 ---@return table[] findings sorted
 ---@return integer checked how many scripts
 function lint.run(targets, home)
-  local files, findings = expand(targets), {}
+  local findings = {}
+  local list = expand(targets, findings)
   local roots, by_root, names = {}, {}, {}
-  for _, file in ipairs(files) do
+  for _, file in ipairs(list) do
     local found, script = lint.file(file, home)
     for _, finding in ipairs(found) do
       findings[#findings + 1] = finding
@@ -163,7 +164,7 @@ function lint.run(targets, home)
       findings[#findings + 1] = { file = file, line = line, rule = 'forms', message = message }
     end)
   end
-  return report.sort(findings), #files
+  return report.sort(findings), #list
 end
 
 return lint

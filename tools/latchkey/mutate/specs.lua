@@ -6,6 +6,7 @@ local path = require('pl.path')
 
 local catalog = require('latchkey.script.catalog')
 local digest = require('latchkey.digest')
+local files = require('latchkey.files')
 local modules = require('latchkey.spec.modules')
 
 local specs = {}
@@ -74,20 +75,19 @@ end
 -- The script's own specs, what its header promises, and those of its family; or what was named.
 local function files_of(subject, name)
   local family, verb = name:match('^([^/]+)/(.+)$')
-  local root, files, rest = subject.root, {}, {}
+  local root, list, rest = subject.root, {}, {}
   if not subject.is_own then
-    return subject.specs
+    return assert(files.named(subject.specs, '_spec.lua'))
   end
   for _, file in ipairs(dir.getfiles(path.join(root, 'spec', family), '*_spec.lua')) do
-    local list = path.basename(file) == verb .. '_spec.lua' and files or rest
-    list[#list + 1] = file
+    table.insert(path.basename(file) == verb .. '_spec.lua' and list or rest, file)
   end
   table.sort(rest)
-  files[#files + 1] = path.join(root, 'spec', 'contract_spec.lua')
+  list[#list + 1] = path.join(root, 'spec', 'contract_spec.lua')
   for _, file in ipairs(rest) do
-    files[#files + 1] = file
+    list[#list + 1] = file
   end
-  return files
+  return list
 end
 
 ---Once in a process: busted is not there a second time.
@@ -110,7 +110,7 @@ function specs.first_failure(subject, name, source)
   busted.subscribe({ 'error' }, stop)
   local load = require('busted.modules.test_file_loader')(busted, { 'lua' })
   for _, file in ipairs(files_of(subject, name)) do
-    load({ file }, { '_spec%.lua$' }, { recursive = true, excludes = {}, verbose = false })
+    load({ file }, { '_spec%.lua$' }, { recursive = false, excludes = {}, verbose = false })
   end
   require('busted.execute')(busted)(1, { seed = 1 })
   return failed

@@ -37,7 +37,7 @@ end
 -- What has a header that is right; a mistake of a neighbour is no matter of theirs.
 local function readable_scripts(folder)
   local scripts = {}
-  for _, file in ipairs(catalog.files(folder)) do
+  for _, file in ipairs(catalog.files(folder) or {}) do
     scripts[#scripts + 1] = catalog.read_file(file)
   end
   return scripts
@@ -320,6 +320,13 @@ end
 ---@param name string
 ---@return table failure as Context:fail takes it
 function script_call.refusal(folder, name)
+  local list, why = {}, nil
+  if folder then
+    list, why = catalog.files(folder)
+  end
+  if not list then
+    return { status = 'LK_NO_SCRIPT', message = why, hint = '' }
+  end
   local file = folder and ('%s/%s.lua'):format(folder, name)
   local source = file and path.isfile(file) and utils.readfile(file, true)
   if not source then

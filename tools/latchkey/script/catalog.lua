@@ -1,31 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The scripts of a folder, parsed and sorted by name.
-local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
 local header = require('latchkey.script.header')
 local digest = require('latchkey.digest')
+local files = require('latchkey.files')
 local parser = require('latchkey.lua51.parser')
 
 local catalog = {}
 
----The script files below a folder, in byte order; folders that start with "_" hold no scripts.
+---The script files below a folder, in byte order.
 ---@param folder string
 ---@return string[]|nil files
 ---@return string|nil why
 function catalog.files(folder)
-  if not path.isdir(folder) then
-    return nil, folder .. ' is not a folder'
-  end
-  local files = {}
-  for _, file in ipairs(dir.getallfiles(folder, '*.lua')) do
-    if not ('/' .. path.relpath(file, folder)):find('/_', 1, true) then
-      files[#files + 1] = file
-    end
-  end
-  table.sort(files)
-  return files
+  return files.below(folder, '.lua')
 end
 
 ---The names of the scripts below a folder.
@@ -77,12 +67,12 @@ end
 ---@return table|nil scripts array sorted by name, also indexed by name
 ---@return table|nil findings array of { file, line, rule, message }
 function catalog.read(folder)
-  local files, why = catalog.files(folder)
-  if not files then
+  local list, why = catalog.files(folder)
+  if not list then
     return nil, { { file = folder, line = 0, rule = 'file', message = why } }
   end
   local scripts, findings = {}, {}
-  for _, file in ipairs(files) do
+  for _, file in ipairs(list) do
     local script, wrong = catalog.read_file(file)
     for _, finding in ipairs(wrong or {}) do
       findings[#findings + 1] = finding

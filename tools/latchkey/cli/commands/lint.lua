@@ -39,7 +39,7 @@ function command.run(args, ctx)
   end
   local home = path.join(ctx.home, 'scripts')
   local findings, checked = lint.run(#args.target > 0 and args.target or { home }, home)
-  if checked == 0 then
+  if checked == 0 and #findings == 0 then
     return ctx:misuse(('there are no scripts in %s'):format(table.concat(args.target, ', ')))
   end
   ctx:result({ findings = findings, checked = checked }, report.text(findings))

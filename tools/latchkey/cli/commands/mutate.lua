@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
-local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
 local catalog = require('latchkey.script.catalog')
 local cli = require('latchkey.cli')
+local files = require('latchkey.files')
 
 local command = { summary = 'show which wrong versions of the scripts the checks catch' }
 
@@ -78,7 +78,10 @@ end
 -- Files and folders that are there, but have nothing to go by.
 local function without_content(args)
   for _, folder in ipairs(args.spec) do
-    if path.isdir(folder) and #dir.getallfiles(folder, '*_spec.lua') == 0 then
+    local list, why = files.named({ folder }, '_spec.lua')
+    if not list then
+      return '--spec ' .. why
+    elseif #list == 0 then
       return ('--spec %s has no specs: files whose names end in _spec.lua'):format(folder)
     end
   end
@@ -100,9 +103,9 @@ local function refuse_own(args)
   elseif not path.isdir(args.dir) then
     return ('--dir %s is no folder'):format(args.dir)
   end
-  local files = { unpack(args.spec) }
-  files[#files + 1] = args.equivalent
-  for _, file in ipairs(files) do
+  local named = { unpack(args.spec) }
+  named[#named + 1] = args.equivalent
+  for _, file in ipairs(named) do
     if not path.exists(file) then
       return ('there is no file or folder %s'):format(file)
     end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
-local dir = require('pl.dir')
 local path = require('pl.path')
 
+local files = require('latchkey.files')
 local modules = require('latchkey.spec.modules')
 local text = require('latchkey.text')
 
@@ -57,7 +57,7 @@ local function new_runner()
   return busted, counts, failures
 end
 
-local function run(busted, args, ctx)
+local function run(busted, list, args, ctx)
   if not ctx.json then
     require('busted.modules.output_handler_loader')()(busted, args.output,
       { defaultOutput = 'plainTerminal', language = 'en', arguments = {}, verbose = true })
@@ -65,7 +65,7 @@ local function run(busted, args, ctx)
   require('busted.modules.filter_loader')()(busted, { tags = {}, excludeTags = {},
     filter = args.filter and { args.filter } or {}, filterOut = {} })
   local load = require('busted.modules.test_file_loader')(busted, { 'lua' })
-  load(args.target, { '_spec%.lua$' }, { excludes = {}, recursive = true, verbose = false })
+  load(list, { '_spec%.lua$' }, { excludes = {}, recursive = false, verbose = false })
   require('busted.execute')(busted)(1, { seed = 1, sort = true })
   busted.publish({ 'exit' })
 end
@@ -117,16 +117,6 @@ local function open_free(ctx)
   return client
 end
 
--- Is there anything to run? busted itself can say so only to people.
-local function has_specs(targets)
-  for _, target in ipairs(targets) do
-    if path.isfile(target) or #dir.getallfiles(target, '*_spec.lua') > 0 then
-      return true
-    end
-  end
-  return false
-end
-
 local NO_SPECS = 'there are no specs: files whose names end in _spec.lua'
 
 function command.run(args, ctx)
@@ -135,8 +125,9 @@ function command.run(args, ctx)
       return ctx:misuse(('there is no file or folder %s'):format(target))
     end
   end
-  if not has_specs(args.target) then
-    return ctx:misuse(NO_SPECS)
+  local list, wrong = files.named(args.target, '_spec.lua')
+  if not list or #list == 0 then
+    return ctx:misuse(wrong or NO_SPECS)
   elseif args.dir and not path.isdir(args.dir) then
     return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   elseif not pcall(require, 'busted') then
@@ -154,7 +145,7 @@ function command.run(args, ctx)
   modules.give_way(ctx.home)
   local busted, counts, failures = new_runner()
   local run_all = ctx.json and run_aside or run
-  run_all(busted, args, ctx)
+  run_all(busted, list, args, ctx)
   -- The last case leaves what the next run would take for somebody's.
   if client then
     client:command('FLUSHALL')
