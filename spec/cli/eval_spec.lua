@@ -9,6 +9,24 @@ local utils = require('pl.utils')
 local own_lock = require('support.own_lock')
 local program = require('cli.program')
 
+-- A script of somebody's own, with a header.
+local COUNT = [=[
+#!lua flags=no-writes
+--[[ latchkey-script
+name:     my/count
+version:  1.0.0
+summary:  How many fields a hash has.
+keys:
+  - counted  hash  r  {name}  what is counted
+returns:
+  - {1, fields}  so many
+repeat:   pure
+cost:     at most 1 command
+cluster:  one slot
+]]
+return {1, redis.call('HLEN', KEYS[1])}
+]=]
+
 describe('latchkey eval', function()
   after_each(program.clean)
 
@@ -167,22 +185,7 @@ describe('latchkey eval', function()
     it('runs a script of a folder, too', function()
       local folder = program.folder()
       assert(utils.execute('mkdir ' .. folder .. '/my'))
-      assert(utils.writefile(folder .. '/my/count.lua', [=[
-#!lua flags=no-writes
---[[ latchkey-script
-name:     my/count
-version:  1.0.0
-summary:  How many fields a hash has.
-keys:
-  - counted  hash  r  {name}  what is counted
-returns:
-  - {1, fields}  so many
-repeat:   pure
-cost:     at most 1 command
-cluster:  one slot
-]]
-return {1, redis.call('HLEN', KEYS[1])}
-]=]))
+      assert(utils.writefile(folder .. '/my/count.lua', COUNT))
       server:command('HSET', 'job', 'a', '1', 'b', '2')
 
       local result = eval('--dir', folder, 'my/count', '--name', 'job')
@@ -222,6 +225,25 @@ return {1, redis.call('HLEN', KEYS[1])}
       assert.equal('me', server:command('GET', 'acme:job:lock'))
       assert.equal('(integer) 1\n', eval('--url', server.url, 'acme/release', '--name', 'job',
         '--token', 'me').out)
+    end)
+
+    it('sends the text of a neighbour that has a header, too', function()
+      local server = program.server()
+      assert(utils.execute(('mkdir %s/scripts/my'):format(folder)))
+      assert(utils.writefile(folder .. '/scripts/my/count.lua', COUNT))
+      server:command('HSET', 'job', 'a', '1', 'b', '2')
+      local file = folder .. '/mixed.tar.gz'
+      assert.equal(0, program.run({ 'bundle', folder .. '/scripts', '--name', 'mixed',
+        '--set-version', '1.0.0', '-o', file }).code)
+
+      local result = eval('--url', server.url, 'my/count', '--name', 'job')
+      local of_bundle = program.run({ 'eval', '--url', server.url, '--allow-unsigned', '--bundle',
+        file, 'my/count', '--name', 'job' })
+      local of_the_library = eval('--url', server.url, 'lock/inspect', 'job')
+
+      assert.equal('1) (integer) 1\n2) (integer) 2\n', result.out, result.err)
+      assert.equal('1) (integer) 1\n2) (integer) 2\n', of_bundle.out, of_bundle.err)
+      assert.equal(0, of_the_library.code, of_the_library.err)
     end)
 
     it('names the line of the text that a server could not run', function()

@@ -72,17 +72,6 @@ local function check_private(client)
   end
 end
 
--- The library takes a folder whose scripts all have headers; where one has a contract, all are sent
--- as texts.
-local function has_contracts(scripts)
-  for _, script in ipairs(scripts) do
-    if script.contract then
-      return true
-    end
-  end
-  return false
-end
-
 local function channel_places(scripts)
   local places = {}
   for _, script in ipairs(scripts) do
@@ -104,7 +93,7 @@ local shared
 function live.world(url, scripts)
   if not shared then
     local all = must(catalog.read(scripts))
-    local texts = has_contracts(all) and all or nil
+    local texts = bare.texts(all)
     local client = must(latchkey.open(url, { script_dir = not texts and scripts or nil }))
     check_private(client)
     shared = setmetatable({

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local path = require('pl.path')
+local tablex = require('pl.tablex')
 
 local bare = require('latchkey.script.bare')
 local bundle = require('latchkey.bundle')
@@ -73,10 +74,11 @@ local function on_mock(ctx, script, keys, values)
   return world.null, reply, err
 end
 
--- Gives `run` the folder of further scripts; a bundle's are laid out for so long.
-local function with_folder(ctx, contents, run)
-  if not contents then
-    return run(ctx.args.dir)
+-- Gives `run` the folder of further scripts that the library reads, unless their texts are sent; a
+-- bundle's are laid out for so long.
+local function with_folder(ctx, contents, texts, run)
+  if texts or not contents then
+    return run(not texts and ctx.args.dir or nil)
   end
   local folder, remove = temporary_folder.make('latchkey-eval')
   if not folder then
@@ -98,9 +100,9 @@ local function with_folder(ctx, contents, run)
   end))
 end
 
-local function on_server(ctx, folder, script, keys, values, told)
+local function on_server(ctx, folder, texts, script, keys, values, told)
   local latchkey = require('latchkey')
-  local client, code = ctx:client({ script_dir = not script.contract and folder or nil })
+  local client, code = ctx:client({ script_dir = folder })
   if not client then
     return nil, nil, nil, code
   end
@@ -108,7 +110,7 @@ local function on_server(ctx, folder, script, keys, values, told)
     values[place] = client:publish_verb(channel)
   end
   local reply, err
-  if script.contract then
+  if tablex.find(texts or {}, script) then
     reply, err = bare.eval(client, script.source, keys, values)
   else
     reply, err = client:eval(script.name, keys, values)
@@ -127,7 +129,8 @@ function command.run(args, ctx)
     return ctx:misuse(('--dir %s is not a folder'):format(args.dir))
   end
   local name = args.script[1]
-  local script = script_call.find(catalogs(ctx.home, args.dir, contents), name)
+  local lists = catalogs(ctx.home, args.dir, contents)
+  local script = script_call.find(lists, name)
     or args.mock and not args.name and script_call.without_header(args.dir, name)
   if not script then
     return ctx:fail(script_call.refusal(args.dir, name))
@@ -141,8 +144,9 @@ function command.run(args, ctx)
   if args.mock then
     null, reply, err = on_mock(ctx, script, keys, values)
   else
-    null, reply, err, code = with_folder(ctx, contents, function(folder)
-      return on_server(ctx, folder, script, keys, values, told)
+    local texts = bare.texts(lists[#lists])
+    null, reply, err, code = with_folder(ctx, contents, texts, function(folder)
+      return on_server(ctx, folder, texts, script, keys, values, told)
     end)
   end
   if code then
