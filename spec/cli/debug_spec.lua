@@ -273,6 +273,21 @@ return all]])
     assert.equal(64, refused('--library /nowhere: No such file', '--library', '/nowhere', 'f'))
   end)
 
+  it('refuses a text that the contract beside it is not of', function()
+    utils.writefile(folder .. '/own/take.contract', ('name:     own/take\nversion:  1.0.0\n'
+      .. 'sha1:     %s\nsummary:  Take.\nreturns:\n  - integer  what is left\n'
+      .. 'cost:     at most 2 commands\ncluster:  one slot\n'):format(('0'):rep(40)))
+
+    for _, words in ipairs({ { '--dir', folder, 'own/take', 'nails', ',', '3' },
+      { '--dir', folder, 'own/take', '--name', 'nails' },
+      { folder .. '/own/take.lua', 'nails', ',', '3' } }) do
+      local result = program.run({ 'debug', unpack(words) })
+
+      assert.equal(64, result.code, result.out)
+      assert.matches('/own/take.contract:3: the contract is of another text', result.err, 1, true)
+    end
+  end)
+
   it('takes a file by its path, and functions of a library', function()
     assert.matches('%* Ended with\n%(integer%) 2\n$',
       run({ 'c' }, 'debug', folder .. '/own/take.lua', 'nails', ',', '3').out)

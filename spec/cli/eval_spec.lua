@@ -336,6 +336,15 @@ describe('latchkey eval', function()
       end
     end)
 
+    it('refuses a text that its contract is not of, on the mock engine, too', function()
+      utils.writefile(folder .. '/scripts/acme/renew.lua', 'return 1\n')
+
+      local result = eval('--mock', 'acme/renew', 'acme:job:lock', ',', 'me', '5000')
+
+      assert.equal(64, result.code, result.out)
+      assert.matches('/acme/renew.contract:3: the contract is of another text', result.err, 1, true)
+    end)
+
     it('refuses on the mock engine a reply that the contract does not list', function()
       own_lock.write(folder, 'release', 'return 7\n')
 

@@ -25,9 +25,10 @@ local function read_file(file)
     return nil, misuse(why)
   end
   local script, findings = catalog.read_file(file)
-  if not script and script_call.has_header(source) then
-    return nil, { status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(file, findings[1].line,
-      findings[1].message), hint = ('latchkey lint %s says all of it'):format(file) }
+  if not script and script_call.is_described(file, source) then
+    local first = findings[1]
+    return nil, { status = 'LK_NO_SCRIPT', message = ('%s:%d: %s'):format(first.file, first.line,
+      first.message), hint = ('latchkey lint %s says all of it'):format(file) }
   end
   return script or { name = file, path = file, source = source }
 end

@@ -296,22 +296,23 @@ function script_call.form(script, args)
   return keys, values, told
 end
 
----Does the text of a script have a header, right or wrong?
+---Has a script a header, or a contract beside it, right or wrong?
+---@param file string
 ---@param source string
 ---@return boolean
-function script_call.has_header(source)
-  return source:find(HEADER, 1, true) ~= nil
+function script_call.is_described(file, source)
+  return source:find(HEADER, 1, true) ~= nil or catalog.contract_of(file, source) ~= nil
 end
 
----A file of the folder that has no header: keys and arguments are written out, and there is nothing
----that its replies could be held to.
+---A file of the folder that has neither header nor contract: keys and arguments are written out,
+---and there is nothing that its replies could be held to.
 ---@param folder string|nil
 ---@param name string
 ---@return table|nil script { name, path, source }
 function script_call.without_header(folder, name)
   local file = folder and ('%s/%s.lua'):format(folder, name)
   local source = file and utils.readfile(file, true)
-  return source and not script_call.has_header(source)
+  return source and not script_call.is_described(file, source)
     and { name = name, path = file, source = source } or nil
 end
 
@@ -332,7 +333,7 @@ function script_call.refusal(folder, name)
   if not source then
     return { status = 'LK_NO_SCRIPT', message = ('no script is named "%s"'):format(name),
       hint = 'latchkey status lists them' }
-  elseif not script_call.has_header(source) and not catalog.contract_of(file, source) then
+  elseif not script_call.is_described(file, source) then
     return { status = 'LK_NO_SCRIPT', message = file .. ' has no header, from which names and '
       .. 'arguments are known', hint = ('write "%s ..." as its second line; with --mock, and keys '
       .. 'and arguments written out, it runs without'):format(HEADER) }
