@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
+local tablex = require('pl.tablex')
+
 local Points = require('latchkey.debugger.points')
 local debugging = require('support.debugging')
 local helper = require('helper')
+local sorted = require('latchkey.sorted')
 
 -- Lines are counted by the specs.
 local COUNT = [[
@@ -244,20 +247,58 @@ describe('the debugger', function()
       told.stops)
   end)
 
-  it('knows at which lines it can stop', function()
-    local points = Points.new({}, table.concat({ '#!lua', 'local a =', '  1', '', 'if a',
-      '  and a > 0 then', '  a = 2', 'elseif a then', '  a = 3', 'else', '  a = 4', 'end',
-      'local function f()', '  return 1', 'end', 'while f() < 1 do', '  f()', 'end', 'return a' },
-      '\n'))
-    local lines = {}
-    for line in pairs(points.stoppable) do
-      lines[#lines + 1] = line
-    end
-    table.sort(lines)
+  -- LuaJIT alone tells which lines of a script have code.
+  if rawget(_G, 'jit') then
+    it('knows at which lines it can stop', function()
+      local points = Points.new({}, table.concat({ '#!lua', 'local a =', '  1', '', 'if a',
+        '  and a > 0 then', '  a = 2', 'elseif a then', '  a = 3', 'else', '  a = 4', 'end',
+        'local function f()', '  return 1', 'end', 'while f() < 1 do', '  f()', 'end', 'return a' },
+        '\n'))
 
-    assert.same({ 2, 5, 7, 8, 9, 11, 14, 16, 17, 19 }, lines)
-    assert.same({ 5, 14, nil }, { points:nearest(3), points:nearest(12), points:nearest(20) })
-  end)
+      assert.same({ 3, 6, 7, 8, 9, 11, 14, 16, 17, 19 }, sorted(points.stoppable))
+      assert.same({ 6, 14, nil }, { points:nearest(4), points:nearest(12), points:nearest(20) })
+    end)
+
+    -- Where each text stops, with a break point at each of its lines that can have one.
+    for source, stops in pairs({
+      ["local value =\n  redis.call('GET', 'k')\nreturn value"] = { 2, 3 },
+      ["return\n  redis.call('GET', 'k')"] = { 2 },
+      ['local x\nlocal a\nlocal b\na = x\nreturn a'] = { 1, 4, 5 },
+      ['local a = 1\nlocal b = a\n  + 1\nreturn b\n  and a'] = { 1, 3, 5 },
+      ['local t = {}\nt.x =\n  1\nreturn t.x'] = { 1, 3, 4 },
+      ['local n = 0\nfor _, v in\n  ipairs({ 1 }) do\n  n = v\nend\nreturn n'] =
+        { 1, 3, 4, 3, 6 },
+      ['local a = 1\nif a\n  and a > 0 then\n  a = 2\nend\nreturn a'] = { 1, 3, 4, 6 },
+      ['pcall(function()\n  return 1\nend)\nreturn 2'] = { 1, 2, 4 },
+      ['local ok = pcall(\n  function()\n    return 1\n  end\n)\nreturn ok'] = { 1, 3, 6 },
+      ["local function f(g)\n  return g()\nend\nlocal a = f(function()\n  return 'a'\nend).len\n"
+        .. 'return a and 1'] = { 4, 2, 5, 7 },
+    }) do
+      it('stops at lines that run, and at each: ' .. source:gsub('\n *', ' | '), function()
+        local missed, seen = {}, {}
+        local orders = setmetatable({}, { __index = function()
+          return function(_, about)
+            seen[#seen + 1] = about.line
+            missed[about.line or 0] = nil
+            return about.reason and 'continue' or 'quit'
+          end
+        end })
+
+        local told = debugging.play(debugging.target(source), orders, {
+          first = { go = 'continue' },
+          prepare = function(debugger)
+            missed = tablex.copy(debugger.points.stoppable)
+            for line in pairs(missed) do
+              debugger.points.lines[line] = {}
+            end
+          end })
+
+        assert.is_nil(told.ends[1].err)
+        assert.same(stops, seen)
+        assert.same({}, missed)
+      end)
+    end
+  end
 
   it('gets out of a script that catches every error', function()
     local source = "local n = 0\nwhile n < 3 do\n  pcall(function()\n    n = n + 1\n"

@@ -3,6 +3,7 @@
 -- there what it does without one.
 local Points = require('latchkey.debugger.points')
 local catalog = require('latchkey.script.catalog')
+local code_lines = require('latchkey.lua51.code_lines')
 
 local cases = require('support.cases')
 local debugging = require('support.debugging')
@@ -59,9 +60,8 @@ local scripts = assert(catalog.read(helper.scripts))
 -- LuaJIT alone tells which lines of a script have code.
 if rawget(_G, 'jit') then
   it('stops at no line of a script that has no code', function()
-    local Coverage = require('lib.coverage')
     for _, script in ipairs(scripts) do
-      local has_code = Coverage.executable_lines(script.source)
+      local has_code = code_lines(script.source)
       for line in pairs(Points.new({}, script.source).stoppable) do
         assert.is_true(has_code[line], ('%s:%d'):format(script.path, line))
       end

@@ -4,6 +4,7 @@ if not rawget(_G, 'jit') then
 end
 
 local Coverage = require('lib.coverage')
+local code_lines = require('latchkey.lua51.code_lines')
 local header = require('latchkey.script.header')
 
 local SOURCE = [[
@@ -43,7 +44,7 @@ describe('coverage', function()
 
   it('knows the lines that have code, those of functions that are never called included', function()
     assert.same({ [16] = true, [17] = true, [19] = true, [20] = true, [22] = true },
-      Coverage.executable_lines(SOURCE))
+      code_lines(SOURCE))
   end)
 
   it('names lines, replies and errors that were never reached', function()

@@ -1,35 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Which lines of the scripts ran, and which of their headers' outcomes came. LuaJIT only.
-local jutil = require('jit.util')
-
+local code_lines = require('latchkey.lua51.code_lines')
 local header = require('latchkey.script.header')
 local sorted = require('latchkey.sorted')
 
 local Coverage = {}
 Coverage.__index = Coverage
-
--- A prototype's own lines and those of the functions defined in it, also of those never called.
--- Bytecode 0 opens a function and runs with its first line.
-local function add_lines(prototype, lines)
-  local info = jutil.funcinfo(prototype)
-  for pc = 1, info.bytecodes - 1 do
-    lines[jutil.funcinfo(prototype, pc).currentline] = true
-  end
-  for i = -1, -info.gcconsts, -1 do
-    local constant = jutil.funck(prototype, i)
-    if type(constant) == 'proto' then
-      add_lines(constant, lines)
-    end
-  end
-end
-
----@param source string of a script
----@return table<integer, boolean> lines that have code
-function Coverage.executable_lines(source)
-  local lines = {}
-  add_lines(assert(loadstring((source:gsub('^#![^\n]*', '')))), lines)
-  return lines
-end
 
 ---@param scripts table[] as catalog.read gives them
 function Coverage.new(scripts)
@@ -85,7 +61,7 @@ function Coverage:report()
   for _, script in ipairs(self.scripts) do
     local entry, columns = self.entries[script.name], {}
     for _, measure in ipairs({
-      { 'lines', sorted(Coverage.executable_lines(script.source)), entry.lines },
+      { 'lines', sorted(code_lines(script.source)), entry.lines },
       { 'replies', field_of(script.header.returns, 'shape'), entry.shapes },
       { 'errors', field_of(script.header.errors, 'code'), entry.codes },
     }) do

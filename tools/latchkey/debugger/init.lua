@@ -350,7 +350,7 @@ end
 function Debugger:at_line(line, func, depth)
   self.lines_run = self.lines_run + 1
   self.world.run.line = line
-  if is_new_line(self, line, func, depth) and not self.points:is_passed_over(line) then
+  if not self.points:is_passed_over(line) and is_new_line(self, line, func, depth) then
     self.step = self.step + 1
     self.trail[self.step] = { line = line, depth = depth }
     local reason, text = self:reason(line, depth)

@@ -1,32 +1,48 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Where a run is to stop: break points by line, and keys that are watched.
+local code_lines = require('latchkey.lua51.code_lines')
 local parser = require('latchkey.lua51.parser')
 
 local Points = {}
 Points.__index = Points
 
--- Statements that run where they begin. Others are only around those; and a function is made at its
--- end, where there is nothing to see.
+-- Statements that run; others are only around those.
 local RUNS = { Local = true, Assign = true, Return = true, Break = true, Call = true, Method = true,
   For = true }
+local CALLS = { Call = true, Method = true }
 local CONDITIONED = { If = true, While = true, Repeat = true }
 
-local function makes_function(node)
-  return node.tag == 'LocalFunction' or RUNS[node.tag] and node[#node]
-    and node[#node].tag == 'Function'
+-- The function that a statement makes: at its end, where there is nothing to see. A call that is
+-- given one runs where it begins, too.
+local function made_function(node)
+  local last = (RUNS[node.tag] or node.tag == 'LocalFunction') and node[#node]
+  return last and last.tag == 'Function' and last
 end
 
-local function collect(node, tokens, lines, ends)
-  if makes_function(node) then
-    ends[tokens[node.last].line] = true
-  elseif RUNS[node.tag] then
-    lines[node.line] = true
+-- A statement over several lines runs at the first of them that has code; without code, nowhere.
+local function add_line(self, line, last)
+  while line <= last and self.code and not self.code[line] do
+    line = line + 1
+  end
+  if line <= last then
+    self.stoppable[line] = true
+  end
+end
+
+local function collect(self, node, tokens)
+  local made = made_function(node)
+  local last = node.last and tokens[node.last].line
+  if made then
+    self.ends[made.last and tokens[made.last].line or last] = true
+  end
+  if RUNS[node.tag] and (not made or CALLS[node.tag]) then
+    add_line(self, node.line, last or node.line)
   end
   for _, child in ipairs(node) do
     if CONDITIONED[node.tag] and child.tag ~= 'Block' then
-      lines[tokens[child.first].line] = true
+      add_line(self, tokens[child.first].line, tokens[child.last].line)
     end
-    collect(child, tokens, lines, ends)
+    collect(self, child, tokens)
   end
 end
 
@@ -34,9 +50,9 @@ end
 ---@param source string of the script
 function Points.new(store, source)
   local self = setmetatable({ store = store, stoppable = {}, ends = {}, lines = {}, keys = {},
-    held = {} }, Points)
+    held = {}, code = code_lines(source) }, Points)
   local tree, _, tokens = parser.parse((source:gsub('^#![^\n]*', '')))
-  collect(tree or {}, tokens, self.stoppable, self.ends)
+  collect(self, tree or {}, tokens)
   return self
 end
 
