@@ -109,6 +109,18 @@ describe('latchkey spec', function()
     assert.matches('\n2 successes / 3 failures / 0 errors / 0 pending', result.out)
   end)
 
+  it('says what is wrong with a script, on a server as on the mock', function()
+    local server = program.server()
+    utils.writefile(folder .. '/scripts/shop/take.lua', 'return 1\n')
+
+    for _, words in ipairs({ {}, { '--url', server.url } }) do
+      local result = run(unpack(words))
+
+      assert.equal(1, result.code)
+      assert.matches('scripts/shop/take.lua:1: ', result.out, 1, true)
+    end
+  end)
+
   it('refuses folders without an end', function()
     assert(utils.execute(('ln -s .. %s/specs/up'):format(folder)))
 

@@ -9,6 +9,7 @@ local bare = require('latchkey.script.bare')
 local header = require('latchkey.script.header')
 local latchkey = require('latchkey')
 local Observer = require('latchkey.spec.observer')
+local report = require('latchkey.report')
 local values = require('latchkey.spec.values')
 
 -- A sanitizer that is preloaded for the library is not for the programs that specs start.
@@ -31,28 +32,77 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return reply]]
 
--- Time moves when every lease has that much less left, and every time of 13 digits that is written
--- down has come that much nearer; what has nothing left is gone.
+-- Time moves when every lease has that much less left, and every time of 13 digits in a value has
+-- come that much nearer; what has nothing left is gone. A stream with groups stays as it is: nobody
+-- could write down again what is pending in them.
 local ADVANCE = [[
-local function nearer(text)
-  return (text:gsub('%f[%d]' .. ('%d'):rep(13) .. '%f[%D]', function(time_ms)
+local READ, has_moved = cjson.decode(ARGV[2]), false
+local function nearer(value)
+  if type(value) == 'table' then
+    local parts = {}
+    for i, part in ipairs(value) do
+      parts[i] = nearer(part)
+    end
+    return parts
+  end
+  local text, count = value:gsub('%f[%d]' .. ('%d'):rep(13) .. '%f[%D]', function(time_ms)
     return ('%.0f'):format(time_ms - ARGV[1])
-  end))
+  end)
+  has_moved = has_moved or count > 0
+  return text
+end
+local function last_id(key)
+  local about = redis.call('XINFO', 'STREAM', key)
+  for i = 1, #about, 2 do
+    if about[i] == 'last-generated-id' then
+      return about[i + 1]
+    end
+  end
+end
+local WRITE = {}
+function WRITE.string(key, text)
+  redis.call('SET', key, text)
+end
+function WRITE.hash(key, parts)
+  for i = 1, #parts, 2 do
+    redis.call('HSET', key, parts[i], parts[i + 1])
+  end
+end
+function WRITE.list(key, parts)
+  for _, part in ipairs(parts) do
+    redis.call('RPUSH', key, part)
+  end
+end
+function WRITE.set(key, parts)
+  for _, part in ipairs(parts) do
+    redis.call('SADD', key, part)
+  end
+end
+function WRITE.zset(key, parts)
+  for i = 1, #parts, 2 do
+    redis.call('ZADD', key, parts[i + 1], parts[i])
+  end
+end
+function WRITE.stream(key, entries, last)
+  for _, entry in ipairs(entries) do
+    redis.call('XADD', key, entry[1], unpack(entry[2]))
+  end
+  if #entries == 0 then
+    redis.call('XADD', key, last, '', '')
+    redis.call('XDEL', key, last)
+  end
+  redis.call('XSETID', key, last)
 end
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind, ends = redis.call('TYPE', key).ok, redis.call('PEXPIRETIME', key)
-  if kind == 'string' then
-    redis.call('SET', key, nearer(redis.call('GET', key)), 'KEEPTTL')
-  elseif kind == 'hash' then
-    local fields = redis.call('HGETALL', key)
-    for i = 1, #fields, 2 do
-      redis.call('HSET', key, fields[i], nearer(fields[i + 1]))
-    end
-  elseif kind == 'zset' then
-    local scores = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-    for i = 1, #scores, 2 do
-      redis.call('ZADD', key, nearer(scores[i + 1]), scores[i])
-    end
+  local last = kind == 'stream' and last_id(key)
+  local stays = last and (last == '0-0' or #redis.call('XINFO', 'GROUPS', key) > 0)
+  has_moved = false
+  local value = nearer(redis.call(READ[kind][1], key, unpack(READ[kind], 2)))
+  last = last and nearer(last)
+  if has_moved and not stays then
+    redis.call('DEL', key)
+    WRITE[kind](key, value, last)
   end
   if ends >= 0 then
     redis.call('PEXPIREAT', key, ends - tonumber(ARGV[1]))
@@ -92,7 +142,10 @@ local shared
 ---@param scripts string the folder that their scripts come from
 function live.world(url, scripts)
   if not shared then
-    local all = must(catalog.read(scripts))
+    local all, findings = catalog.read(scripts)
+    if not all then
+      error(report.text(findings), 0)
+    end
     local texts = bare.texts(all)
     local client = must(latchkey.open(url, { script_dir = not texts and scripts or nil }))
     check_private(client)
@@ -169,7 +222,7 @@ function World:eval_source(source, keys, args)
 end
 
 function World:advance(ms)
-  assert(select(2, self:eval_source(ADVANCE, {}, { ms })) == nil)
+  assert(select(2, self:eval_source(ADVANCE, {}, { ms, cjson.encode(values.READ) })) == nil)
 end
 
 function World:now_ms()
