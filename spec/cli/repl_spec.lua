@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -96,6 +97,50 @@ describe('latchkey repl', function()
     assert.equal(64, program.run({ 'repl', '--json' }).code)
     assert.is_nil(program.run({ 'repl', '--help' }).out:find('--json', 1, true))
     assert.equal(64, program.run({ 'repl', '--dir', '/nowhere' }).code)
+  end)
+
+  -- A folder of scripts that answer with nothing but 1.
+  local function folder_of(...)
+    local folder = program.folder()
+    for _, name in ipairs({ ... }) do
+      dir.makepath(folder .. '/' .. name:match('^[^/]+'))
+      utils.writefile(('%s/%s.lua'):format(folder, name), ('#!lua\n--[[ latchkey-script\n'
+        .. 'name:     %s\nversion:  1.0.0\nsummary:  Nothing.\nkeys:\n'
+        .. '  - one  any  r  {name}  what\nreturns:\n  - {1}  done\ncost:     at most 1 command\n'
+        .. 'cluster:  one slot\n]]\nreturn {1}\n'):format(name))
+    end
+    return folder
+  end
+
+  it('calls scripts whose verbs are words of Lua', function()
+    local folder = folder_of('own/end', 'own/return', 'own/repeat', 'own/not')
+
+    local result = run({ "own.end('k')", "own.return'k'", "x = own.repeat{ name = 'k' }",
+      "own.not('k')[1]", "'own.end (' .. tostring(nil ==not (1))" }, '--dir', folder)
+
+    assert.equal('', result.err)
+    assert.equal(('1) (integer) 1\n-- {1}: done\n'):rep(2)
+      .. '1\n"own.end (false"\n', result.out)
+  end)
+
+  it('calls scripts whose families are called like something of Lua or of the prompt', function()
+    local names = { 'call/take', 'dump/take', 'end/take', 'redis/take', 'string/take', 'type/take' }
+    local folder = folder_of('own/take', unpack(names))
+    local lines = { 'help()', "help('string')", "type('x')", "redis('SET', 'k', 'v')" }
+    for _, name in ipairs(names) do
+      lines[#lines + 1] = ("call('%s', 'k')"):format(name)
+    end
+
+    local result = run(lines, '--dir', folder)
+
+    assert.equal(0, result.code, result.out)
+    for _, name in ipairs(names) do
+      assert.matches(("\ncall('%s', ...) "):format(name), result.out, 1, true)
+    end
+    assert.is_nil(result.out:find("call('own/take'", 1, true))
+    assert.equal("\ncall('string/take', name)\n    Nothing.\n\"string\"\nOK\n"
+      .. ('1) (integer) 1\n-- {1}: done\n'):rep(#names),
+      result.out:match("\ncall%('string/take', name.*$"))
   end)
 
   it('has a prompt, completion and history on a terminal', function()

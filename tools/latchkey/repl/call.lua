@@ -1,16 +1,38 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- From `lock.acquire('k', 1000, 'me', 1)` to the script's keys and arguments, by its header.
+local lexer = require('latchkey.lua51.lexer')
 local names = require('latchkey.script.names')
 local text = require('latchkey.text')
 
 local call = {}
+
+-- Lua for people at a prompt; files and processes are not for it.
+call.LUA = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'pcall', 'select', 'string',
+  'table', 'tonumber', 'tostring', 'type', 'unpack' }
+
+-- What the prompt has itself, and how it is completed.
+call.OWN = { advance = '(', call = '(', dump = '()', help = '(', messages = '()', print = '(',
+  quit = '()', redis = '(', reset = '()' }
+
+---Is a family called like something of Lua's or of the prompt's? Its scripts are called by `call`.
+---@param family string
+---@return boolean
+function call.is_taken(family)
+  for _, name in ipairs(call.LUA) do
+    if name == family then
+      return true
+    end
+  end
+  return call.OWN[family] ~= nil or lexer.tokens(family)[1].kind == 'keyword'
+end
 
 -- What the name forms, or has one usual value, is left out of a call: channels and the verb.
 local function is_implied(field)
   return field.form ~= nil or field.type == 'verb'
 end
 
----How a script is called here, such as "lock.acquire(name, lease, owner, hold)".
+---How a script is called here, such as "lock.acquire(name, lease, owner, hold)", or
+---"call('table/take', name)".
 ---@param script table of lib.catalog
 ---@return string
 function call.usage(script)
@@ -24,6 +46,10 @@ function call.usage(script)
     if not is_implied(field) then
       words[#words + 1] = field.name .. (field.many and '...' or field.optional and '?' or '')
     end
+  end
+  if call.is_taken(script.name:match('^[^/]+')) then
+    table.insert(words, 1, ("'%s'"):format(script.name))
+    return ('call(%s)'):format(table.concat(words, ', '))
   end
   return ('%s(%s)'):format(script.name:gsub('/', '.'), table.concat(words, ', '))
 end

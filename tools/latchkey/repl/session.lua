@@ -6,6 +6,7 @@ local tablex = require('pl.tablex')
 
 local call = require('latchkey.repl.call')
 local header = require('latchkey.script.header')
+local lexer = require('latchkey.lua51.lexer')
 local replies = require('latchkey.replies')
 local text = require('latchkey.text')
 
@@ -24,16 +25,16 @@ reset()                             an empty mock
 quit()                              or the end of the input
 ]]
 
--- Lua for people at a prompt; files and processes are not for it.
-local LUA = { 'assert', 'error', 'ipairs', 'math', 'next', 'pairs', 'pcall', 'select', 'string',
-  'table', 'tonumber', 'tostring', 'type', 'unpack' }
-
 local Reply = {}
 
 -- A reply in an array of replies, and nothing in its elements, look like what redis-cli shows.
 local function show_reply(self, null)
   local shown = replies.show(self.value, null)
   return self.meaning and ('%s\n-- %s'):format(shown, self.meaning) or shown
+end
+
+local function family_name(script)
+  return script.name:match('^[^/]+')
 end
 
 local function meaning_of(script, reply)
@@ -65,6 +66,10 @@ function Session:run_script(script, ...)
       err.line and ('\n-- %s, line %d'):format(script.name, err.line) or ''), 0)
   end
   return new_reply(reply, meaning_of(script, reply))
+end
+
+local function find_script(self, name)
+  return self.scripts[tostring(name)] or error('no script is named ' .. tostring(name), 0)
 end
 
 local function show_pttl(pttl)
@@ -99,21 +104,38 @@ local function in_ms(span)
   return ms or error(why, 0)
 end
 
+-- How scripts are called whose family is called like something else here.
+local function help_taken(self)
+  local seen = {}
+  for _, script in ipairs(self.scripts) do
+    local family = family_name(script)
+    if call.is_taken(family) and not seen[family] then
+      seen[family] = true
+      self:say(("%-35s scripts of %s, which is something else here"):format(
+        ("call('%s', ...)"):format(script.name), family))
+    end
+  end
+end
+
+local function help_family(self, family)
+  local found = false
+  for _, script in ipairs(self.scripts) do
+    if family_name(script) == family then
+      found = true
+      self:say(('%s\n    %s'):format(call.usage(script), script.header.summary))
+    end
+  end
+  return found
+end
+
 function Session:help(about)
   if about == nil then
-    return self:say((HELP:gsub('\n$', '')))
-  elseif type(about) == 'table' and about.family then
-    for _, script in ipairs(self.scripts) do
-      if script.name:find('^' .. about.family .. '/') then
-        self:say(('%s\n    %s'):format(call.usage(script), script.header.summary))
-      end
-    end
+    self:say((HELP:gsub('\n$', '')))
+    return help_taken(self)
+  elseif help_family(self, type(about) == 'table' and about.family or about) then
     return
   end
-  local script = self.scripts[tostring(about):gsub('%.', '/')]
-  if not script then
-    error('no script is named ' .. tostring(about), 0)
-  end
+  local script = find_script(self, (tostring(about):gsub('%.', '/')))
   self:say(('%s\n%s'):format(call.usage(script), script.header.summary))
   for _, field in ipairs(script.header.argv) do
     self:say(('  %-9s %s'):format(field.name, field.text))
@@ -127,10 +149,7 @@ end
 local function family_of(self, family)
   return setmetatable({ family = family }, {
     __index = function(_, verb)
-      local script = self.scripts[family .. '/' .. tostring(verb)]
-      if not script then
-        error(('no script is named %s/%s'):format(family, tostring(verb)), 0)
-      end
+      local script = find_script(self, family .. '/' .. tostring(verb))
       return function(...)
         return self:run_script(script, ...)
       end
@@ -140,12 +159,17 @@ end
 
 local function environment_of(self)
   local env = {}
-  for _, name in ipairs(LUA) do
+  for _, name in ipairs(call.LUA) do
     env[name] = _G[name]
   end
   for _, script in ipairs(self.scripts) do
-    local family = script.name:match('^[^/]+')
-    env[family] = env[family] or family_of(self, family)
+    local family = family_name(script)
+    if not call.is_taken(family) then
+      env[family] = env[family] or family_of(self, family)
+    end
+  end
+  function env.call(name, ...)
+    return self:run_script(find_script(self, name), ...)
   end
   function env.redis(...)
     if select('#', ...) == 0 then
@@ -216,10 +240,22 @@ function Session:show(value)
   return tostring(value)
 end
 
--- An expression or a statement; nil and "more" while its end is missing. A verb may be a word of
--- Lua's own, as in lock.break.
+-- A verb may be a word of Lua's own, as in lock.break.
+local function with_verbs(source)
+  local parts, at, before = {}, 1, {}
+  for _, token in ipairs((lexer.tokens(source))) do
+    if token.kind == 'keyword' and before.kind == 'operator' and before.text == '.' then
+      parts[#parts + 1] = source:sub(at, before.at - 1) .. ("['%s']"):format(token.text)
+      at = token.at + #token.text
+    end
+    before = token
+  end
+  return table.concat(parts) .. source:sub(at)
+end
+
+-- An expression or a statement; nil and "more" while its end is missing.
 local function compile(source)
-  source = source:gsub('%.(break)(%s*[({])', "['%1']%2")
+  source = with_verbs(source)
   local chunk = loadstring('return ' .. source, '=line')
   local why
   if not chunk then
@@ -281,11 +317,12 @@ function Session:completions(word)
   end
   for _, script in ipairs(self.scripts) do
     local family, verb = script.name:match('^([^/]+)/(.+)$')
-    add(word:find('.', 1, true) and ('%s.%s('):format(family, verb) or family .. '.')
+    if not call.is_taken(family) then
+      add(word:find('.', 1, true) and ('%s.%s('):format(family, verb) or family .. '.')
+    end
   end
-  for _, name in ipairs({ 'advance(', 'dump()', 'help(', 'messages()', 'quit()', 'redis(',
-    'reset()' }) do
-    add(name)
+  for name, call_of in pairs(call.OWN) do
+    add(name .. call_of)
   end
   table.sort(found)
   return found
