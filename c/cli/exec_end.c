@@ -24,14 +24,15 @@ static int64_t kill_at_ms(const job_ending *ending, int64_t deadline_ms, int64_t
   return latest_ms < ending->kill_at_ms ? latest_ms : ending->kill_at_ms;
 }
 
-/* Stopped, a process would not act on SIGTERM: it is followed by SIGCONT. */
+/* Once: to many programs a second SIGTERM means that they are to end at once. Stopped, a process would not act on it: it
+ * is followed by SIGCONT. */
 static void tell(job_ending *ending, pid_t command, pid_t spared) {
   ending->told = true;
   if (command) {
     kill(command, SIGTERM);
     kill(command, SIGCONT);
   }
-  ending->sweep = job_signal(SIGTERM, spared);
+  ending->sweep = job_signal(SIGTERM, command ? command : spared);
 }
 
 int64_t job_end_step(job_ending *ending, int64_t deadline_ms, int64_t lead_ms, pid_t command,

@@ -25,6 +25,21 @@ local REFUSING = [[
   ffi.C.execvp(words[0], words)]]
 local EPERM, ENOSYS = 1, 38
 
+-- Takes SIGTERM, and counts how often it comes again within half a second.
+local COUNTING = [[
+  local ffi = require('ffi')
+  ffi.cdef('typedef struct { long s, n; } ts; typedef struct { uint64_t bits[16]; } set;'
+    .. 'int sigprocmask(int, const set *, set *);'
+    .. 'int sigtimedwait(const set *, void *, const ts *);')
+  local term = ffi.new('set', { { 0x4000 } })
+  assert(ffi.C.sigprocmask(0, term, nil) == 0)
+  io.open(arg[1], 'w'):close()
+  local told = 0
+  while ffi.C.sigtimedwait(term, nil, ffi.new('ts', told > 0 and 0 or 60, 5e8)) == 15 do
+    told = told + 1
+  end
+  print('told ' .. told)]]
+
 describe('latchkey exec, when the lock is lost or a process dies', function()
   local server
 
@@ -55,6 +70,37 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     assert.equal('broken', report.holds[1].lost)
     assert.equal(signal.SIGTERM, report.command_signal)
   end)
+
+  it('sends the command SIGTERM once: a second one means to many that they are to end at once',
+    function()
+      local ends = {
+        lost = function()
+          server:command('DEL', 'job')
+        end,
+        killed = function(holder)
+          holder:kill(signal.SIGKILL)
+        end
+      }
+      for name, ends_it in pairs(ends) do
+        local folder = program.folder()
+        assert(utils.writefile(folder .. '/counting.lua', COUNTING))
+        local holder = start({ '--lease', '10s', 'job' },
+          { 'luajit', folder .. '/counting.lua', folder .. '/started' })
+        program.eventually('the command listens', function()
+          return utils.readfile(folder .. '/started')
+        end)
+
+        ends_it(holder)
+        local told = program.eventually('the command ends', function()
+          return utils.readfile(holder.out_file):match('^told (%d+)\n')
+        end)
+        program.eventually('the lock is free', function()
+          return server:is_free('job')
+        end)
+
+        assert.equal('1', told, name)
+      end
+    end)
 
   for name, number in pairs({ EPERM = EPERM, ENOSYS = ENOSYS }) do
     it('ends what the command left where signals through descriptors are refused with ' .. name,
