@@ -294,6 +294,8 @@ pid_t exec_start(const exec_options *options, char *const environment[], int *fa
 /* A line on standard error. Never blocks: what finds no room is kept, some thousand bytes of it. */
 void exec_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void exec_say_text(const char *text);
+/* Writes what is kept; false when there is still no room for some of it. exec_signals_wait() does so. */
+bool exec_say_flush(void);
 /* Is standard error a terminal whose foreground this is? Then one line can be written again and again. */
 bool exec_say_has_line(void);
 /* A line that the next message, or line, or NULL takes away; cut to the terminal's width. */

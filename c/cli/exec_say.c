@@ -41,6 +41,7 @@ static void look_at_stderr(void) {
 
 /* Bytes written; -1 with EAGAIN when there is no room now. */
 static ssize_t put(const char *bytes, size_t size) {
+  if (pending.kind == OUT_UNKNOWN) look_at_stderr();
   struct pollfd room = {.fd = pending.fd, .events = POLLOUT};
   switch (pending.kind) {
   case OUT_SOCKET: return send(pending.fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -53,8 +54,7 @@ static ssize_t put(const char *bytes, size_t size) {
 }
 
 /* Line for line, so that what CMD writes never stands in the middle of one. */
-static bool flush(void) {
-  if (pending.kind == OUT_UNKNOWN) look_at_stderr();
+bool exec_say_flush(void) {
   while (pending.size > 0) {
     const char *end = memchr(pending.bytes, '\n', pending.size);
     const size_t line = end ? (size_t)(end - pending.bytes) + 1 : pending.size;
@@ -90,10 +90,11 @@ static void disarm(char *text) {
 
 static void add(const char *text) {
   const size_t size = strlen(text);
+  exec_say_flush();
   if (size > sizeof pending.bytes - pending.size) return; /* thousands of bytes wait already */
   memcpy(pending.bytes + pending.size, text, size);
   pending.size += size;
-  flush();
+  exec_say_flush();
 }
 
 /* ---------------------------------------------------------------------------- a line that changes -- */
@@ -125,7 +126,7 @@ int exec_fit(const char *text, size_t most) {
 void exec_say_line(const char *text) {
   char line[COLUMNS_MAX + 1];
   struct winsize window = {.ws_col = 0};
-  if (pending.size > 0) return; /* a terminal that is stopped shows the next one */
+  if (!exec_say_flush() && text) return; /* a terminal that is stopped shows the next one */
   take_line_away();
   if (!text) return;
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
@@ -158,7 +159,7 @@ void exec_say(const char *format, ...) {
 
 void exec_say_rest(void) {
   const int64_t until_ms = lk_now_ms() + LAST_WAIT_MS;
-  while (!flush()) {
+  while (!exec_say_flush()) {
     const int64_t left_ms = until_ms - lk_now_ms();
     struct pollfd room = {.fd = pending.fd, .events = POLLOUT};
     if (left_ms <= 0 || poll(&room, 1, (int)left_ms) == 0) return;

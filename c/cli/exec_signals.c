@@ -12,7 +12,7 @@
 
 #include "exec.h"
 
-enum { FDS_MAX = EXEC_FDS_MAX + 3 };
+enum { FDS_MAX = EXEC_FDS_MAX + 3, SAY_AGAIN_MS = 500 };
 
 static const int taken[] = {SIGCHLD, SIGTERM,  SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
                             SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU};
@@ -60,6 +60,9 @@ void exec_signals_wait(const int *fds, size_t nfds, int64_t timeout_ms) {
   nfds_t count = 3;
   for (size_t i = 0; i < nfds && count < FDS_MAX; i++) {
     polled[count++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+  }
+  if (!exec_say_flush() && (timeout_ms == LK_FOREVER || timeout_ms > SAY_AGAIN_MS)) {
+    timeout_ms = SAY_AGAIN_MS;
   }
   struct itimerspec when = {.it_value = {.tv_sec = 0}}; /* 0: off */
   if (timeout_ms > 0 && timeout_ms != LK_FOREVER) {

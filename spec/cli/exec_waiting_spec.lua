@@ -212,6 +212,44 @@ describe('latchkey exec that waits', function()
       assert.equal('ran', (screen:text():gsub('%s+$', '')))
     end)
 
+    it('goes on with its line after ^S and ^Q, and takes it away', function()
+      local holder = hold({ 'job' })
+      screen = session.start({ 'exec', '--url', server.url, 'job', '--', 'echo', 'ran' },
+        { columns = 100 })
+      screen:shows('^waiting for "job"')
+
+      screen:press('\19')
+      utils.execute('sleep 2.3')
+      screen:press('\17')
+      local before = screen:text()
+      program.eventually('the line goes on', function()
+        return screen:text() ~= before
+      end, 10)
+      holder:kill(signal.SIGTERM)
+      screen:wait()
+
+      assert.equal('ran', (screen:text():gsub('%s+$', '')))
+    end)
+
+    it('says after ^Q what it could not say before, though nothing else is to be said', function()
+      local gate = program.gate()
+      screen = session.start(program.exec(server, { '--on-lost', 'warn', '--lease', '1s', 'job' },
+        gate.command), { columns = 100 })
+      gate.started()
+
+      screen:press('\19')
+      server:command('DEL', 'job')
+      utils.execute('sleep 1.5')
+      screen:press('\17')
+
+      local good, message = pcall(program.eventually, 'it says so', function()
+        return screen:text():find('lost "job"', 1, true)
+      end, 10)
+      gate.open()
+      screen:wait()
+      assert.is_true(good, message)
+    end)
+
     it('cuts the line to the width of the screen', function()
       hold({ 'job' })
 
