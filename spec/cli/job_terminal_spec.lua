@@ -99,9 +99,13 @@ for shell in pairs(SHELLS) do
 
     local function works_on()
       local before = worked()
-      program.eventually('it works', function()
+      local good, message = pcall(program.eventually, 'it works', function()
         return worked() > before + 100
       end)
+      if not good then
+        terminal:read()
+        error(message .. '\n' .. terminal.shown, 2)
+      end
     end
 
     local function let_pass(seconds)
@@ -109,14 +113,14 @@ for shell in pairs(SHELLS) do
     end
 
     it('keeps the lock through ^Z and fg, and ends by ^C', function()
-      terminal:press(('"$LATCHKEY" exec --lease 1s job -- sh %s\n'):format(work()))
+      terminal:press(('"$LATCHKEY" exec --lease 4s job -- sh %s\n'):format(work()))
       works_on()
 
       terminal:press('\26')
       terminal:shows('ready> ')
       let_pass(0.2)
       local before = worked()
-      let_pass(2.5)
+      let_pass(6)
       local stood_still, lease_ms = worked() == before, server:lease_ms('job')
       terminal:press('fg\n')
       works_on()
