@@ -65,11 +65,21 @@ static bool table_grow(void) {
   return true;
 }
 
+/* Of another PID namespace, /proc has other numbers for all processes, also for this one. */
+static bool is_own_proc(void) {
+  char self[24];
+  const ssize_t length = readlink("/proc/self", self, sizeof self - 1);
+  if (length <= 0) return false;
+  self[length] = '\0';
+  return strtol(self, NULL, 10) == getpid();
+}
+
 /* First the list alone, which is quick: whoever forks all the time cannot lead the look at each process
  * on for ever. What has come since is found by the next look. */
 static bool list_all(void) {
-  DIR *folder = opendir("/proc");
   table.count = 0;
+  if (!is_own_proc()) return false;
+  DIR *folder = opendir("/proc");
   if (!folder) return false;
   for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;

@@ -40,7 +40,7 @@ typedef struct job_process {
 typedef struct job_sweep {
   int living;  /* descendants that have not ended */
   int refused; /* of these, they that this process may not send signals to */
-  bool blind;  /* there is no /proc to find them in */
+  bool blind;  /* there is no /proc of this PID namespace to find them in */
 } job_sweep;
 
 /* Children that this process had before: not of the job. To be called before the keeper is started. */

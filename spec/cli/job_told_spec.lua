@@ -123,6 +123,20 @@ describe('latchkey exec, when it cannot end its job', function()
     assert.equal('', holder.result.out)
   end)
 
+  it('says so where /proc is that of another PID namespace', function()
+    local holder = program.start_any('unshare', { '--pid', '--fork', '--kill-child', program.path,
+      unpack(program.exec(server, { '--leftover', 'end', 'job' },
+        { 'sh', '-c', 'sleep 60 &' })) })
+    local good, message = pcall(says, holder,
+      'the lock is kept until it ends: (a process that cannot be seen)')
+    local is_free = server:is_free('job')
+    holder:kill(signal.SIGKILL)
+    holder:wait()
+
+    assert.is_true(good, message)
+    assert.is_false(is_free)
+  end)
+
   it('says so when the system does not let it see the other user', function()
     local holder = start({ 'job' }, 'mount -t proc -o hidepid=2 proc /proc')
     local pid = other(holder)
