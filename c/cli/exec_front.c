@@ -141,8 +141,8 @@ static int conclude(const front *self) {
 /* When it is time to look whether the keeper is silent. Not renewed by then, it has begun to end the
  * job, or it is stopped; and what it has begun it has done by the second time. */
 static int64_t judge_at_ms(const front *self) {
-  const int64_t deadline_ms = atomic_load(&self->keeper->page->deadline_ms);
   const int64_t lead_ms = atomic_load(&self->keeper->page->lead_ms);
+  const int64_t deadline_ms = atomic_load(&self->keeper->page->deadline_ms);
   if (deadline_ms == JOB_NO_DEADLINE) return JOB_NO_DEADLINE;
   return deadline_ms -
          (atomic_load(&self->keeper->page->ending) ? lead_ms * 2 / 5 : lead_ms * 3 / 4);
@@ -161,8 +161,8 @@ static bool must_end(const front *self) {
 
 /* One step; how many ms the next one can wait. */
 static int64_t end(front *self) {
-  const int64_t deadline_ms = atomic_load(&self->keeper->page->deadline_ms);
   const int64_t lead_ms = atomic_load(&self->keeper->page->lead_ms);
+  const int64_t deadline_ms = atomic_load(&self->keeper->page->deadline_ms);
   /* The keeper would have begun before: when it is silent there is no time left for SIGTERM. */
   if (!self->ending.begun) self->ending_since_ms = lk_now_ms();
   job_end_begin(&self->ending, self->process && self->linked ? 0 : JOB_GRACE_MS);

@@ -44,6 +44,7 @@ void keeper_publish(keeper *self) {
   /* Who only wants to be warned is not ended by the front, either. */
   if (self->run->options.on_lost == ON_LOST_WARN) return;
   atomic_store(&self->front->page->deadline_ms, self->deadline_ms);
+  atomic_store(&self->front->page->lead_ms, exec_locks_lead_ms(self->locks));
 }
 
 /* -------------------------------------------------------------------------------------- signals -- */

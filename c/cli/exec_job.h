@@ -108,8 +108,10 @@ typedef struct link_message {
  * when it goes on. */
 typedef struct link_page {
   _Atomic int64_t deadline_ms; /* the job must have ended by then, or JOB_NO_DEADLINE */
-  _Atomic int64_t lead_ms;     /* how long before it the keeper ends the job */
-  atomic_bool ending;          /* the keeper does */
+  /* How long before it the keeper ends the job. An heir's grows: it is written after the deadline and read before it, or
+   * the front would take a new lead from an old deadline, and end the job too early. */
+  _Atomic int64_t lead_ms;
+  atomic_bool ending; /* the keeper does */
 } link_page;
 
 typedef struct job_link {

@@ -119,7 +119,6 @@ static int await_go(keeper *self) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
     exec_say("this system has no subreapers: what the command starts may outlive the lock");
   }
-  atomic_store(&self->front->page->lead_ms, exec_locks_lead_ms(self->locks));
   keeper_publish(self);
   link_send(self->front, LINK_READY, 0, 0);
   bool go = false;

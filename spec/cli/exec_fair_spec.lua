@@ -54,6 +54,34 @@ describe('latchkey exec --kind fair', function()
     assert.is_true(server:is_free('job'))
   end)
 
+  it('ends the job of an heir with the margin of its lease when the keeper is stopped', function()
+    local first, second = program.gate(), program.gate()
+    local holder = program.start(words({ 'job' }, first.command))
+    first.started()
+    local heir = program.start(words({ '--lease', '8s', 'job' }, second.command))
+    program.eventually('it waits', function()
+      return waiting() == 1
+    end)
+    first.open()
+    local command = second.started()
+    -- It has the lock for a heartbeat of 2 s at first.
+    program.eventually('it has renewed', function()
+      return server:lease_ms('job') > 2500
+    end)
+    server:command('BLPOP', 'nothing', '1') -- now the front knows, too
+
+    signal.kill(heir:keeper(), signal.SIGSTOP)
+    program.eventually('the job is ended', function()
+      return program.is_gone(command)
+    end)
+    local left_ms = server:lease_ms('job')
+
+    assert.equal(80, heir:wait().code)
+    assert.equal(0, holder:wait().code)
+    -- 3/4 of a sixth, and the hundredth that exec does not count on: 1,082 ms.
+    assert.is_true(left_ms > 500 and left_ms <= 1082, left_ms)
+  end)
+
   it('leaves the queue when it is interrupted, and when its wait is over', function()
     local gate = program.gate()
     local holder = program.start(words({ 'job' }, gate.command))
