@@ -56,7 +56,11 @@ static void pass_on(keeper *self, int number) {
     return;
   }
   if (request) self->asked = true;
-  kill(self->command, number);
+  if (kill(self->command, number) == 0 || errno != EPERM || self->refused) return;
+  self->refused = true;
+  exec_say("signal %d was not passed on to the command (pid %d), which this user may not signal; "
+           "try: sudo kill -%d %d",
+           number, (int)self->command, number, (int)self->command);
 }
 
 /* Who signals the front and the keeper each by itself means one request. What goes to the group of the front reaches CMD

@@ -27,6 +27,7 @@ typedef struct keeper {
   bool front_stopped;  /* because CMD was */
   bool asked;          /* CMD was sent a signal that asks to end */
   bool named;          /* who is waited for was said */
+  bool refused;        /* that this user may not signal CMD was said */
   /* How often a signal came, to the front and to the keeper itself. */
   unsigned char by_front[KEEPER_SIGNALS], by_itself[KEEPER_SIGNALS];
 } keeper;

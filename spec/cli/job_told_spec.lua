@@ -29,9 +29,10 @@ describe('latchkey exec, when it cannot end its job', function()
   after_each(program.clean)
 
   -- Runs as nobody, with a child of CMD as the user daemon, for 60 s; in a shell after `before`.
-  local function start(options, before)
+  -- `command`: another CMD.
+  local function start(options, before, command)
     local words = { '--mount', 'sh', '-c', (before or ':') .. ' && exec "$@"', 'sh' }
-    local command = { 'sh', '-c',
+    command = command or { 'sh', '-c',
       '"$0/as" --reuid 1 --clear-groups sh -c "echo \\$\\$; exec sleep 60"; exit 5', folder }
     for _, list in ipairs({ NOBODY, { program.path },
       program.exec(server, { '--lease', '2s', unpack(options) }, command) }) do
@@ -114,6 +115,25 @@ describe('latchkey exec, when it cannot end its job', function()
       .. '/etc/passwd'):format(folder, holder.pid, folder)))
 
     keeps_the_lock(holder, pid)
+  end)
+
+  it('says once that it may not pass a signal on', function()
+    local holder = start({ 'job' }, nil, { folder .. '/as', '--reuid', '1', '--clear-groups', 'sh',
+      '-c', 'echo $$; exec sleep 60' })
+    local pid = other(holder)
+
+    holder:kill(signal.SIGTERM)
+    says(holder, ('signal 15 was not passed on to the command %%(pid %d%%), which this user may '
+      .. 'not signal; try: sudo kill %%-15 %d\n'):format(pid, pid))
+    holder:kill(signal.SIGTERM)
+    server:command('BLPOP', 'nothing', '0.5')
+    local goes_on = not program.is_gone(pid)
+    signal.kill(pid, signal.SIGKILL)
+    local result = holder:wait()
+
+    assert.is_true(goes_on)
+    assert.equal(signal.SIGKILL, result.signal)
+    assert.equal(1, select(2, result.err:gsub('passed on', '')), result.err)
   end)
 
   it('makes such processes impossible with --no-new-privs', function()
