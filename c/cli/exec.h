@@ -158,7 +158,11 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
 lk_status exec_locks_take(exec_locks *locks, lk_error *error);
 /* What is left of --wait when it is called, instead of all of it. */
 void exec_locks_wait_at_most(exec_locks *locks, int64_t wait_ms);
-/* Give back what is held and close the clients, on which exec_locks_take() waits. */
+/* The end was asked for: giving back has JOB_GRACE_MS from now on, and the leases end what is left. Beside any other
+ * call, but not beside itself. */
+void exec_locks_hurry(exec_locks *locks);
+bool exec_locks_is_hurried(const exec_locks *locks);
+/* Hurries, gives back what is held and closes the clients, on which exec_locks_take() waits. */
 void exec_locks_cancel(exec_locks *locks);
 /* Give back what is held. LK_OK; LK_LOST when one was lost before, else what else went wrong. */
 lk_status exec_locks_release(exec_locks *locks, lk_error *error);
@@ -196,7 +200,7 @@ typedef struct exec_period {
 /* Asks whether the job is due; tries again while trouble may pass, until the deadline (LK_FOREVER: none). */
 lk_status exec_period_ask(exec_period *period, const exec_options *options, exec_clients *clients,
                           int64_t deadline_ms, lk_error *error);
-/* CMD has succeeded under this hold: marks that, as long as the hold is certain. */
+/* CMD has succeeded under this hold: marks that; tries again as long as the hold is certain and nobody hurries. */
 lk_status exec_period_mark(exec_period *period, const exec_options *options, exec_clients *clients,
                            exec_locks *locks, lk_error *error);
 /* "was done by web1 at ..." */

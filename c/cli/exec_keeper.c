@@ -176,7 +176,7 @@ static bool has_succeeded(const keeper *self) {
 static void mark(keeper *self) {
   exec_run *run = self->run;
   lk_error error;
-  if (!run->options.every_ms || !has_succeeded(self)) return;
+  if (!run->options.every_ms || !self->succeeded) return;
   const lk_status status =
       exec_period_mark(&run->outcome.period, &run->options, &self->clients, self->locks, &error);
   if (status == LK_OK) return;
@@ -184,12 +184,9 @@ static void mark(keeper *self) {
            run->options.names[0], error.message);
 }
 
-static void give_back(keeper *self) {
+static void release(keeper *self) {
   exec_run *run = self->run;
   lk_error error;
-  /* There is nothing left that the front should end. */
-  atomic_store(&self->front->page->deadline_ms, JOB_NO_DEADLINE);
-  mark(self);
   const int64_t kept_ms = run->outcome.started ? exec_locks_stay_ms(self->locks) : 0;
   const lk_status status = kept_ms > 0 ? exec_locks_release_later(self->locks, &error)
                                        : exec_locks_release(self->locks, &error);
@@ -213,6 +210,32 @@ static void give_back(keeper *self) {
   for (size_t i = 0; i < exec_locks_count(self->locks); i++) {
     if (exec_locks_at(self->locks, i)->lost) self->lost = exec_locks_at(self->locks, i);
   }
+}
+
+static void *giver(void *argument) {
+  keeper *self = argument;
+  mark(self);
+  release(self);
+  atomic_store(&self->given_back, true);
+  exec_wake();
+  return NULL;
+}
+
+/* Marks and releases on another thread while this one listens: a server that is away is waited for. */
+static void give_back(keeper *self) {
+  pthread_t thread;
+  /* There is nothing left that the front should end. */
+  atomic_store(&self->front->page->deadline_ms, JOB_NO_DEADLINE);
+  self->succeeded = has_succeeded(self);
+  if (pthread_create(&thread, NULL, giver, self) != 0) {
+    giver(self);
+    return;
+  }
+  while (!atomic_load(&self->given_back)) {
+    exec_signals_wait(&self->front->fd, self->front_lives ? 1 : 0, LK_FOREVER);
+    if (hear(self, NULL)) exec_locks_hurry(self->locks);
+  }
+  pthread_join(thread, NULL);
 }
 
 static int interrupted(keeper *self, int number, int *die_of) {
@@ -250,6 +273,7 @@ static int run_command(keeper *self, int *die_of) {
     refused = start(self);
     if (!refused) keeper_guard(self);
   }
+  if (ended_by || self->asked) exec_locks_hurry(self->locks);
   give_back(self);
   if (ended_by) return interrupted(self, ended_by, die_of);
   if (self->taken != LK_OK) return exec_tell_failure(run);

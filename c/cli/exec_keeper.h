@@ -26,8 +26,10 @@ typedef struct keeper {
   int64_t deadline_ms; /* of the locks; when one is lost, what it was before */
   bool front_stopped;  /* because CMD was */
   bool asked;          /* CMD was sent a signal that asks to end */
+  bool succeeded;      /* CMD has done its work; set before the locks are given back */
   bool named;          /* who is waited for was said */
   bool refused;        /* that this user may not signal CMD was said */
+  atomic_bool given_back;
   /* How often a signal came, to the front and to the keeper itself. */
   unsigned char by_front[KEEPER_SIGNALS], by_itself[KEEPER_SIGNALS];
 } keeper;

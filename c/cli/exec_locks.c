@@ -27,7 +27,8 @@ struct exec_locks {
   const exec_kind *kind;
   pthread_mutex_t mutex; /* guards `held` of the holds, and `cancelled`, during exec_locks_take() */
   bool cancelled;
-  atomic_size_t wanted; /* the index of the hold that is asked for */
+  _Atomic int64_t until_ms; /* what is not given back by then is not: the end was asked for */
+  atomic_size_t wanted;     /* the index of the hold that is asked for */
   size_t count;
   exec_hold holds[];
 };
@@ -83,6 +84,7 @@ lk_status exec_locks_open(exec_clients *clients, const exec_options *options, co
   if (!locks) return exec_fail(error, LK_NOMEM, "%s", strerror(ENOMEM));
   pthread_mutex_init(&locks->mutex, NULL);
   atomic_init(&locks->wanted, 0);
+  atomic_init(&locks->until_ms, INT64_MAX);
   locks->clients = clients;
   locks->wait_ms = options->wait_ms;
   locks->at_least_ms = options->at_least_ms;
@@ -226,6 +228,16 @@ static lk_status take_each(exec_locks *locks, int64_t deadline_ms, lk_error *err
   return LK_OK;
 }
 
+static lk_status give_back_one(const exec_locks *locks, exec_hold *hold, int64_t rest_ms,
+                               lk_error *error) {
+  if (lk_now_ms() >= atomic_load(&locks->until_ms)) {
+    return exec_fail(error, LK_CANCELLED, "\"%.*s\" was not released when the end was asked for",
+                     EXEC_CUT(hold->name, 200));
+  }
+  return rest_ms > 0 ? exec_hold_release_after(hold, rest_ms, error)
+                     : exec_hold_release(hold, error);
+}
+
 /* Of the locks that are not the ancestors'. */
 static lk_status give_back(exec_locks *locks, int64_t rest_ms, lk_error *error) {
   lk_status first = LK_OK;
@@ -234,8 +246,7 @@ static lk_status give_back(exec_locks *locks, int64_t rest_ms, lk_error *error) 
     if (!hold->held) continue;
     hold->held = false;
     lk_error detail;
-    const lk_status status = rest_ms > 0 ? exec_hold_release_after(hold, rest_ms, &detail)
-                                         : exec_hold_release(hold, &detail);
+    const lk_status status = give_back_one(locks, hold, rest_ms, &detail);
     if (status == LK_LOST && !hold->lost) {
       hold->lost = "broken";
       exec_fail(&detail, LK_LOST, "lost \"%.*s\" before its release: broken, deleted or evicted",
@@ -287,7 +298,16 @@ lk_status exec_locks_take(exec_locks *locks, lk_error *error) {
   }
 }
 
+void exec_locks_hurry(exec_locks *locks) {
+  if (!exec_locks_is_hurried(locks)) atomic_store(&locks->until_ms, lk_now_ms() + JOB_GRACE_MS);
+}
+
+bool exec_locks_is_hurried(const exec_locks *locks) {
+  return atomic_load(&locks->until_ms) != INT64_MAX;
+}
+
 void exec_locks_cancel(exec_locks *locks) {
+  exec_locks_hurry(locks);
   pthread_mutex_lock(&locks->mutex);
   locks->cancelled = true;
   give_back(locks, 0, NULL);

@@ -31,7 +31,7 @@ lk_status exec_period_mark(exec_period *period, const exec_options *options, exe
   do {
     status = lk_period_mark(clients->list[0], options->names[0], options->every_ms,
                             period->began_ms, owner, host, error);
-  } while (exec_waiting_again(status, error, deadline_ms));
+  } while (!exec_locks_is_hurried(locks) && exec_waiting_again(status, error, deadline_ms));
   period->marked = status == LK_OK;
   return status;
 }

@@ -131,6 +131,26 @@ describe('latchkey exec --every', function()
     assert.equal(1, count())
   end)
 
+  it('ends soon when it is asked to while it cannot mark what was done', function()
+    local gate = program.gate()
+    local process = program.start(program.exec(server, { '--every', '1h', '--lease', '1h', 'job' },
+      gate.command))
+    local command = gate.started()
+    server.process:kill(signal.SIGKILL)
+    server.process:wait()
+    gate.open()
+    program.eventually('the command ends', function()
+      return program.is_gone(command)
+    end)
+
+    process:kill(signal.SIGTERM)
+
+    local result = process:wait(20)
+    assert.equal(0, result.code, result.err)
+    assert.truthy(result.err:find('"job" was done, but is not marked', 1, true), result.err)
+    assert.truthy(result.err:find('the release failed', 1, true), result.err)
+  end)
+
   it('reports whose run counts', function()
     local report = program.folder() .. '/report'
     run({ '--report', report, 'job' })

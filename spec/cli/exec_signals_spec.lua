@@ -40,6 +40,35 @@ describe('latchkey exec, when signals come', function()
     end)
   end
 
+  -- Each release takes a second, and none of them is answered.
+  it('ends soon on SIGTERM without its server, however many names it has', function()
+    local function start_many(first, command, ...)
+      local options = { '--lease', '1h', ... }
+      for i = 1, 30 do
+        options[#options + 1] = first .. i
+      end
+      return program.start(program.exec(server, options, command))
+    end
+    local gate = program.gate()
+    local holder = start_many('a', gate.command)
+    gate.started()
+    server:command('HSET', 'z', 'another:1', '1')
+    local waiter = start_many('b', { 'true' }, 'z')
+    program.eventually('it waits for the last one', function()
+      return server:waiters('z') == 1
+    end)
+    server.process:kill(signal.SIGKILL)
+    server.process:wait()
+
+    waiter:kill(signal.SIGTERM)
+    holder:kill(signal.SIGTERM)
+
+    assert.equal(signal.SIGTERM, waiter:wait(15).signal)
+    local result = holder:wait(15)
+    assert.equal(signal.SIGTERM, result.signal)
+    assert.truthy(result.err:find('the release failed', 1, true), result.err)
+  end)
+
   it('leaves a signal alone that was ignored before', function()
     local gate = program.gate()
     local words = program.exec(server, { 'job' }, gate.command)
