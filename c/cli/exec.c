@@ -165,18 +165,19 @@ void exec_tell_outcome(exec_run *run, exec_locks *locks) {
   run->report = NULL;
 }
 
-static lk_status open_report(exec_run *run, lk_error *error) {
-  if (!run->options.report_path) return LK_OK;
-  return exec_report_open(run->options.report_path, &run->report, error);
+void exec_leave_alone(exec_run *run) {
+  lk_error no_report;
+  exec_metrics_write(&run->options, &(exec_clients){.count = 0}, &run->outcome);
+  if (run->options.report_path &&
+      exec_report_open(run->options.report_path, &run->report, &no_report) == LK_OK) {
+    exec_tell_outcome(run, NULL);
+  }
 }
 
-/* Nothing was started: also a call that was refused is reported. */
-static int refuse(exec_run *run, const lk_error *wrong) {
-  lk_error no_report;
+int exec_refuse(exec_run *run, const lk_error *wrong) {
   run->outcome.error = *wrong;
-  if (!run->report) open_report(run, &no_report);
   run->outcome.exit_code = exec_tell_failure(run);
-  exec_tell_outcome(run, NULL);
+  exec_leave_alone(run);
   return run->outcome.exit_code;
 }
 
@@ -203,14 +204,14 @@ static int run_both(exec_run *run) {
   lk_error error;
   if (!link_open(ends)) {
     exec_fail(&error, LK_SYSTEM, "no sockets: %s", strerror(errno));
-    return refuse(run, &error);
+    return exec_refuse(run, &error);
   }
   exec_signals_block();
   job_note_strangers();
   const pid_t keeper = fork();
   if (keeper < 0) {
     exec_fail(&error, LK_SYSTEM, "no process: %s", strerror(errno));
-    return refuse(run, &error);
+    return exec_refuse(run, &error);
   }
   close(ends[keeper == 0 ? 0 : 1].fd);
   if (keeper == 0) return keeper_main(run, &ends[1]);
@@ -229,7 +230,7 @@ int exec_main(int argc, char **argv) {
   if (help) {
     exec_help(stdout);
   } else {
-    code = status == LK_OK ? run_both(&run) : refuse(&run, &wrong);
+    code = status == LK_OK ? run_both(&run) : exec_refuse(&run, &wrong);
   }
   exec_options_clear(&run.options);
   exec_say_rest();

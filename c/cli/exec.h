@@ -70,8 +70,8 @@ typedef struct exec_options {
 } exec_options;
 
 /*
- * Parse the command line of exec. LK_OK, or LK_INVALID or LK_NAME and what is wrong with it; the
- * options that stood before the mistake are filled in. --help sets *help and nothing else.
+ * Parse the command line of exec. LK_OK, or LK_INVALID or LK_NAME and the first thing that is wrong
+ * with it; the other options and the names are filled in. --help sets *help and nothing else.
  */
 lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *help, lk_error *error);
 void exec_options_clear(exec_options *options);
@@ -392,6 +392,10 @@ void exec_tell_missing(const exec_run *run);
 void exec_tell_waiting(const exec_run *run, const char *name, const exec_reason *why, bool line);
 /* Writes the report, if one is wanted. */
 void exec_tell_outcome(exec_run *run, exec_locks *locks);
+/* Where there is no client: the metrics and the report, which nobody has opened. */
+void exec_leave_alone(exec_run *run);
+/* Nothing was started: also a call that is refused is told, counted and reported. Returns its exit code. */
+int exec_refuse(exec_run *run, const lk_error *wrong);
 
 /* What the keeper does, from opening the client to giving back the locks. Returns the exit code, and
  * the signal to die of in *die_of (0: none). */

@@ -189,7 +189,6 @@ static bool is_over(const front *self) {
 /* The keeper is gone without a last word: the report is written here. */
 static int conclude_alone(front *self) {
   exec_run *run = self->run;
-  lk_error no_report;
   if (self->phase == FRONT_WAITS) {
     exec_fail(&run->outcome.error, LK_SYSTEM, "its keeper was killed while it waited for the lock");
   } else {
@@ -205,11 +204,7 @@ static int conclude_alone(front *self) {
     exec_say("could not be ended, and goes on without the lock: %s",
              run->outcome.unended_count ? text : "a process that cannot be seen");
   }
-  exec_metrics_write(&run->options, &(exec_clients){.count = 0}, &run->outcome);
-  if (run->options.report_path &&
-      exec_report_open(run->options.report_path, &run->report, &no_report) == LK_OK) {
-    exec_tell_outcome(run, NULL);
-  }
+  exec_leave_alone(run);
   exec_say_rest();
   return run->outcome.exit_code;
 }
@@ -235,9 +230,9 @@ int exec_stand_in(exec_run *run, const job_link *keeper, pid_t process) {
   front self = {.run = run, .keeper = keeper, .process = process, .linked = true};
   lk_error error;
   if (exec_signals_open(&error) != LK_OK) {
-    run->outcome.error = error;
     kill(process, SIGKILL);
-    return exec_tell_failure(run);
+    waitpid(process, NULL, 0); /* it may be writing the report */
+    return exec_refuse(run, &error);
   }
   for (;;) {
     exec_signal signal;

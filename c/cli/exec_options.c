@@ -144,13 +144,13 @@ static lk_status read_password(const char *path, char **out, lk_error *error) {
   return LK_OK;
 }
 
-static lk_status parse_option(int option, exec_options *out, bool *help, lk_error *error) {
+static lk_status parse_option(int option, exec_options *out, lk_error *error) {
   switch (option) {
   case 'a': return parse_duration("at-least", optarg, &out->at_least_ms, error);
   case 'b': return parse_exit("busy-exit", optarg, &out->busy_exit, error);
   case 'd': return parse_exit("done-code", optarg, &out->done_code, error);
   case 'e': return parse_leftover(optarg, &out->leftover, error);
-  case 'h': *help = true; return LK_OK;
+  case 'h': return LK_OK; /* behind a mistake */
   case 'j': out->json = true; return LK_OK;
   case 'k': return parse_kind(optarg, out, error);
   case 'm': out->metrics_path = optarg; return LK_OK;
@@ -175,6 +175,16 @@ static lk_status parse_option(int option, exec_options *out, bool *help, lk_erro
 
 static int by_bytes(const void *left, const void *right) {
   return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void sort_names(exec_options *out) {
+  qsort(out->names, out->nnames, sizeof *out->names, by_bytes);
+  size_t kept = 0;
+  for (size_t i = 0; i < out->nnames; i++) {
+    if (kept > 0 && strcmp(out->names[i], out->names[kept - 1]) == 0) continue;
+    out->names[kept++] = out->names[i];
+  }
+  out->nnames = kept;
 }
 
 /* Of a lock that several hold at once, or several servers, nobody could say whose turn it is. */
@@ -223,17 +233,11 @@ static lk_status check_rest(exec_options *out, lk_error *error) {
           "a NAME holds a line feed; write it without: LATCHKEY_LOCK has one NAME a line");
     }
   }
-  qsort(out->names, out->nnames, sizeof *out->names, by_bytes);
-  size_t kept = 1;
-  for (size_t i = 1; i < out->nnames; i++) {
-    if (strcmp(out->names[i], out->names[kept - 1]) != 0) out->names[kept++] = out->names[i];
-  }
-  out->nnames = kept;
   return check_period(out, error);
 }
 
-lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *help,
-                             lk_error *error) {
+/* All words before the "--"; a mistake does not keep what stands behind it from being read. */
+static lk_status read_words(int end, char **argv, exec_options *out, bool *help, lk_error *error) {
   static const struct option known[] = {{"at-least", required_argument, NULL, 'a'},
                                         {"busy-exit", required_argument, NULL, 'b'},
                                         {"done-code", required_argument, NULL, 'd'},
@@ -258,6 +262,37 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
                                         {"verbose", no_argument, NULL, 'v'},
                                         {"wait", required_argument, NULL, 'w'},
                                         {NULL, 0, NULL, 0}};
+  optind = 1;
+  opterr = 0;
+  lk_status status = LK_OK;
+  for (;;) {
+    lk_error own;
+    const int at = optind;
+    /* "-": each NAME comes as option 1, so that POSIXLY_CORRECT makes no names of options behind one. */
+    const int option = getopt_long(end, argv, "-:hqv", known, NULL);
+    if (option == -1) break;
+    if (option == 1) {
+      argv[++out->nnames] = optarg;
+      continue;
+    }
+    if (option == '?' || option == ':') {
+      exec_fail(&own, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",
+                argv[optind > at ? optind - 1 : at]);
+    } else if (option == 'h' && status == LK_OK) {
+      *help = true;
+      return LK_OK;
+    } else if (parse_option(option, out, &own) == LK_OK) {
+      continue;
+    }
+    if (status == LK_OK) *error = own;
+    status = LK_INVALID;
+  }
+  sort_names(out);
+  return status;
+}
+
+lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *help,
+                             lk_error *error) {
   *out = (exec_options){.url = getenv("LATCHKEY_URL"),
                         .kind = &kinds[0],
                         .wait_ms = LK_FOREVER,
@@ -269,24 +304,8 @@ lk_status exec_options_parse(int argc, char **argv, exec_options *out, bool *hel
 
   int end = 1;
   while (end < argc && strcmp(argv[end], "--") != 0) end++;
-  optind = 1;
-  opterr = 0;
-  for (;;) {
-    const int at = optind;
-    /* "-": each NAME comes as option 1, so that POSIXLY_CORRECT makes no names of options behind one. */
-    const int option = getopt_long(end, argv, "-:hqv", known, NULL);
-    if (option == -1) break;
-    if (option == 1) {
-      argv[++out->nnames] = optarg;
-      continue;
-    }
-    if (option == '?' || option == ':') {
-      return exec_fail(error, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",
-                       argv[optind > at ? optind - 1 : at]);
-    }
-    const lk_status status = parse_option(option, out, help, error);
-    if (status != LK_OK || *help) return status;
-  }
+  const lk_status status = read_words(end, argv, out, help, error);
+  if (status != LK_OK || *help) return status;
   if (end + 1 >= argc) {
     return exec_fail(error, LK_INVALID,
                      "the command to run is missing; write it behind a \"--\": "

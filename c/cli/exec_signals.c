@@ -45,7 +45,14 @@ lk_status exec_signals_open(lk_error *error) {
   timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (signals >= 0 && timer >= 0 && event >= 0) return LK_OK;
-  return exec_fail(error, LK_SYSTEM, "no descriptors to wait on: %s", strerror(errno));
+  exec_fail(error, LK_SYSTEM, "no descriptors to wait on: %s", strerror(errno));
+  /* There are too few: those that there are write down how it ended. */
+  int *const opened[] = {&signals, &timer, &event};
+  for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+    if (*opened[i] >= 0) close(*opened[i]);
+    *opened[i] = -1;
+  }
+  return LK_SYSTEM;
 }
 
 void exec_signals_restore(void) {

@@ -156,6 +156,49 @@ describe('latchkey exec --metrics', function()
     said(80)
   end)
 
+  -- As in a crontab that was changed at noon.
+  it('is written where the call is refused, wherever the mistake stands', function()
+    local file, report = program.folder() .. '/job.prom', program.folder() .. '/report'
+    for _, words in ipairs({
+      { '--wait', '5 minutes', '--metrics', file, '--report', report, 'job', 'a', '--', 'true' },
+      { 'job', 'a', '--report', report, '--metrics', file, '--bogus', '--', 'true' },
+      { '--metrics', file, '--report', report, 'job', 'a', 'job' } }) do
+      assert(utils.writefile(file, 'latchkey_exec_succeeded_seconds{lock="a job"} 1234567\n'))
+      os.remove(report)
+
+      local result = program.run({ 'exec', '--url', 'unix:///nowhere', unpack(words) })
+
+      assert.equal(64, result.code, result.err)
+      local text = assert(utils.readfile(file))
+      assert.truthy(text:find('\nlatchkey_exec_exit_code{lock="a job"} 64\n', 1, true), text)
+      assert.truthy(text:find('\nlatchkey_exec_ended_seconds{lock="a job"} 1%d+\n'), text)
+      assert.truthy(text:find('\nlatchkey_exec_succeeded_seconds{lock="a job"} 1234567\n', 1, true),
+        text)
+      assert.same({ 64, 'LK_INVALID' }, { program.json(report).exit,
+        program.json(report).error.status })
+    end
+  end)
+
+  it('is written, with the report, where the system gives no descriptors', function()
+    -- Without those of the specs.
+    local few = 'for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done; ulimit -n "$1"; shift\n'
+      .. 'exec "$0" "$@"'
+    -- The sockets between front and keeper; what the front waits on; what the keeper does.
+    for limit = 4, 7 do
+      local file, report = program.folder() .. '/job.prom', program.folder() .. '/report'
+
+      local result = program.start_any('sh', { '-c', few, program.path, tostring(limit), 'exec',
+        '--url', 'unix:///nowhere', '--wait', '0ms', '--metrics', file, '--report', report, 'job',
+        '--', 'true' }):wait()
+
+      assert.equal(70, result.code, result.err)
+      assert.truthy(assert(utils.readfile(file)):find(
+        '\nlatchkey_exec_exit_code{lock="job"} 70\n', 1, true))
+      assert.same({ 70, 'LK_SYSTEM' }, { program.json(report).exit,
+        program.json(report).error.status })
+    end
+  end)
+
   -- Busy every night is no success, though each run ends.
   it('keeps the time of the last run whose job was done, through those that were busy', function()
     local server = program.server()
