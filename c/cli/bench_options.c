@@ -100,23 +100,6 @@ static lk_status parse_mode(const char *text, bench_options *out, lk_error *erro
                     text);
 }
 
-/* The first line of the file. */
-static lk_status read_password(const char *path, char **out, lk_error *error) {
-  char line[1024] = "";
-  FILE *file = fopen(path, "re");
-  if (!file) {
-    return bench_fail(error, LK_INVALID, "--password-file %s: %s", path, strerror(errno));
-  }
-  const bool any = fgets(line, sizeof line, file) && line[0] != '\n';
-  fclose(file);
-  line[strcspn(line, "\r\n")] = '\0';
-  free(*out);
-  *out = strdup(line);
-  if (any && *out) return LK_OK;
-  return bench_fail(error, LK_INVALID, "--password-file %s has no password on its first line",
-                    path);
-}
-
 static lk_status parse_option(int option, bench_options *out, bool *help, lk_error *error) {
   switch (option) {
   case 'c':
@@ -129,7 +112,7 @@ static lk_status parse_option(int option, bench_options *out, bool *help, lk_err
   case 'n':
     return parse_number("processes", optarg, 1, BENCH_PROCESSES_MAX, &out->processes, error);
   case 'o': return parse_number("poll", optarg, -1, 1000, &out->poll_us, error);
-  case 'p': return read_password(optarg, &out->password, error);
+  case 'p': return password_read(optarg, &out->password, error);
   case 'q': out->quiet = true; return LK_OK;
   case 's':
     if (parse_number("seconds", optarg, 1, 86400, &out->run_ms, error) != LK_OK) return LK_INVALID;

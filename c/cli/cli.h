@@ -41,6 +41,8 @@ const char *hint_of(const lk_error *error);
 /* What a server is given: the password of --password-file, else that of LATCHKEY_PASSWORD, which is no matter of a
  * server of local:, as it has none; NULL: the URL's. */
 const char *password_of(const char *url, const char *given);
+/* The first line of the file of --password-file, in the place of *out; to be freed. LK_OK, or LK_INVALID and why. */
+lk_status password_read(const char *path, char **out, lk_error *error);
 
 /* "250ms", "10s", "1m30s", "0": another number without a unit is refused. */
 bool duration_parse(const char *text, int64_t *out_ms);

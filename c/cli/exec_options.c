@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -125,25 +124,6 @@ static lk_status parse_on_stop(const char *text, exec_on_stop *out, lk_error *er
   return status;
 }
 
-/* The first line of the file. */
-static lk_status read_password(const char *path, char **out, lk_error *error) {
-  FILE *file = fopen(path, "re");
-  if (!file) {
-    return exec_fail(error, LK_INVALID, "--password-file %s: %s", path, strerror(errno));
-  }
-  free(*out);
-  *out = NULL;
-  size_t size = 0;
-  const ssize_t length = getline(out, &size, file);
-  fclose(file);
-  if (length >= 0) (*out)[strcspn(*out, "\r\n")] = '\0';
-  if (length < 0 || **out == '\0') {
-    return exec_fail(error, LK_INVALID, "--password-file %s has no password on its first line",
-                     path);
-  }
-  return LK_OK;
-}
-
 static lk_status parse_option(int option, exec_options *out, lk_error *error) {
   switch (option) {
   case 'a': return parse_duration("at-least", optarg, &out->at_least_ms, error);
@@ -160,7 +140,7 @@ static lk_status parse_option(int option, exec_options *out, lk_error *error) {
   case 'i': out->label = optarg; return LK_OK;
   case 'l': return parse_duration("lease", optarg, &out->lease_ms, error);
   case 'o': return parse_on_lost(optarg, &out->on_lost, error);
-  case 'p': return read_password(optarg, &out->password, error);
+  case 'p': return password_read(optarg, &out->password, error);
   case 'q': out->quiet = true; return LK_OK;
   case 'r': out->report_path = optarg; return LK_OK;
   case 't': return parse_on_stop(optarg, &out->on_stop, error);

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
+local utils = require('pl.utils')
+
 local program = require('cli.program')
 
 describe('latchkey bench', function()
@@ -152,6 +154,24 @@ describe('latchkey bench', function()
 
     assert.equal(64, result.code)
     assert.truthy(result.err:find('no server is named', 1, true))
+  end)
+
+  it('reads a password file as exec does, and refuses one with a NUL byte', function()
+    local file = program.folder() .. '/password'
+    for text, wrong in pairs({ ['hush\0er\n'] = 'a NUL byte on its first line',
+      ['\r\n'] = 'no password on its first line' }) do
+      assert(utils.writefile(file, text))
+
+      local result = bench('--password-file', file)
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find(('--password-file %s has %s'):format(file, wrong), 1, true),
+        result.err)
+    end
+    local long = ('x'):rep(2000)
+    server:command('CONFIG', 'SET', 'requirepass', long)
+    assert(utils.writefile(file, long .. '\n'))
+    assert.equal(0, bench('--mode', 'idle', '--seconds', '1', '--password-file', file).code)
   end)
 
   it('says as JSON, too, that no server answers', function()

@@ -169,6 +169,14 @@ describe('latchkey exec, called wrongly or in trouble', function()
     refused(64, 'no password', { '--password-file', '/dev/null', 'job', '--', 'true' })
   end)
 
+  it('refuses a password with a NUL byte, where the library would see its end', function()
+    local file = program.folder() .. '/password'
+    assert(utils.writefile(file, 'hush\0er\n'))
+
+    refused(64, 'has a NUL byte on its first line',
+      { '--password-file', file, 'job', '--', 'true' })
+  end)
+
   it('exits 64 when the key holds something else, and leaves it', function()
     local server = program.server()
     server:command('RPUSH', 'job', 'a')
