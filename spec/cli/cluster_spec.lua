@@ -223,6 +223,32 @@ describe('on a cluster', function()
       document.unasked.hidden)
   end)
 
+  it('blame names who waits there and may not answer', function()
+    local words = { '>secret' }
+    for word in run('acl', 'app', '--family', 'lock').out:gmatch('%S+') do
+      table.insert(words, #words, word)
+    end
+    cluster:all(unpack(words))
+    hold(names[2])
+    local url = cluster.url:gsub('//', '//app:secret@')
+    local job = program.start({ 'exec', '-q', '--url', url, names[2], '--', 'true' })
+    program.eventually('it waits', function()
+      return waiters(names[2]) == 1
+    end)
+
+    local document, code = json('blame')
+
+    job:kill(signal.SIGKILL)
+    job:wait()
+    cluster:all('ACL', 'DELUSER', 'app')
+    assert.equal(2, code)
+    assert.equal(1, document.unasked.clients)
+    assert.equal(1, #document.unasked.people)
+    assert.truthy(document.unasked.people[1].client:find('(true@' .. names[2] .. ')', 1, true))
+    assert.equal('user app may not use the channel latchkey:ask:{{} (latchkey acl app --answers)',
+      document.unasked.people[1].why)
+  end)
+
   it('eval tells those who wait, without being told the verb', function()
     local job = waiter_for(names[3])
 

@@ -143,8 +143,9 @@ local function add_silent(node, list, answered, found)
   for line in list:gmatch('[^\n]+') do
     local name, user = line:match(' name=(%S*)'), line:match(' user=(%S+)')
     local host, process, id, label = (name or ''):match('^latchkey:([^:]+):(%d+):(%x+):?(.*)$')
-    local waits = host and not line:find(' sub=0 ', 1, true) and label ~= 'blame'
-    if waits and not answered[id] and not found[id] then
+    -- To a channel, on a cluster to that of a shard.
+    local waits = line:find(' sub=[1-9]') or line:find(' ssub=[1-9]')
+    if host and waits and label ~= 'blame' and not answered[id] and not found[id] then
       reasons[user or ''] = reasons[user or ''] or reason(node, user)
       found[id] = true
       found[#found + 1] = { person = clients.short({ host = host, process = tonumber(process),
