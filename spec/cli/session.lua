@@ -51,6 +51,13 @@ function Session:put(byte)
   self.column = self.column + 1
 end
 
+function Session:scroll()
+  self.has_scrolled = true
+  for row = 1, self.rows do
+    self.lines[row] = self.lines[row + 1]
+  end
+end
+
 -- What the sequences that latchkey writes do; others are an error, since a screen that misread them
 -- would prove nothing. A screen is drawn from H to J.
 function Session:control(parameters, final)
@@ -91,6 +98,8 @@ function Session:interpret()
     else
       if byte == '\r' then
         self.column = 1
+      elseif byte == '\n' and self.row == self.rows then
+        self:scroll()
       elseif byte == '\n' then
         self.row = self.row + 1
       else

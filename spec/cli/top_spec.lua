@@ -70,6 +70,43 @@ describe('latchkey top', function()
     end
   end)
 
+  for rows = 1, 5 do
+    it(('fits on a screen of %d rows, the keys below'):format(rows), function()
+      local from_top = { 'latchkey top', '1 lock', 'NAME', 'a ' }
+      lock('a', '1')
+      start({ rows = rows })
+      screen:shows('q quit')
+      screen:press('r')
+
+      local text = screen:shows('reversed')
+
+      local lines = {}
+      for line in (text .. '\n'):gmatch('(.-)\n') do
+        lines[#lines + 1] = line
+      end
+      assert.equal(rows, #lines)
+      for i = 1, rows - 1 do
+        assert.equal(from_top[i], lines[i]:sub(1, #from_top[i]))
+      end
+      assert.matches('^q quit', lines[rows])
+      assert.is_nil(screen.has_scrolled)
+    end)
+  end
+
+  for kind, why in pairs({ dumb = 'a terminal of the kind dumb has no screen to draw on',
+    [''] = 'TERM does not say which terminal this is' }) do
+    it(('names --once on a terminal with TERM="%s", and draws nothing'):format(kind), function()
+      start({ env = { TERM = kind ~= '' and kind } })
+
+      local result = screen:wait()
+
+      assert.equal(64, result.code)
+      assert.truthy(screen:text():find(why .. '; write --once for one frame', 1, true),
+        screen:text())
+      assert.is_nil(screen.was_shown:find('\27', 1, true))
+    end)
+  end
+
   it('quits with q, and leaves the terminal as it was', function()
     start()
     screen:shows('no locks')

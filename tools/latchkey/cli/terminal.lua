@@ -12,11 +12,18 @@ function terminal.is_one(fd)
   return ffi.C.isatty(fd) == 1
 end
 
+---Does the terminal know colours, and places on the screen? Without TERM nobody says so.
+---@return boolean
+function terminal.knows_escapes()
+  local kind = os.getenv('TERM') or ''
+  return kind ~= '' and kind ~= 'dumb'
+end
+
 ---May there be colours on standard output?
 ---@return boolean
 function terminal.has_colours()
-  local refused = os.getenv('NO_COLOR')
-  return terminal.is_one(1) and (refused == nil or refused == '') and os.getenv('TERM') ~= 'dumb'
+  local refused = os.getenv('NO_COLOR') or ''
+  return terminal.is_one(1) and refused == '' and terminal.knows_escapes()
 end
 
 local EVERY_MS = 100

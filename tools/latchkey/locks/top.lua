@@ -295,7 +295,7 @@ local HELP = 'q quit   s sort: %s%s   r reverse   / filter   arrows scroll'
 ---@param is_coloured boolean
 ---@return string[] lines
 function Top:lines(height, width, is_coloured)
-  local rows, room = self:rows(), math.max(1, height - 4)
+  local rows, room = self:rows(), math.max(0, height - 4)
   self.offset = math.max(0, math.min(self.offset, #rows - room))
   local title = fit(titles(rows), width)
   if is_coloured then
@@ -306,8 +306,11 @@ function Top:lines(height, width, is_coloured)
   for i = self.offset + 1, math.min(#rows, self.offset + room) do
     lines[#lines + 1] = row_text(rows[i], width)
   end
-  while #lines < height - 1 do
-    lines[#lines + 1] = ''
+  for i = #lines + 1, height - 1 do
+    lines[i] = ''
+  end
+  for i = height + 1, #lines do
+    lines[i] = nil
   end
   lines[height] = fit(self.typing and 'filter: ' .. self.filter .. '_'
     or HELP:format(self.options.sort, self.options.reverse and ', reversed' or ''), width)

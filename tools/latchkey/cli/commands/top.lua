@@ -83,6 +83,17 @@ local function on_screen(view, every_ms)
   end
 end
 
+-- Why nothing can be drawn again and again; nil when it can.
+local function no_screen()
+  if not (terminal.is_one(0) and terminal.is_one(1)) then
+    return 'this is not a terminal'
+  elseif not terminal.knows_escapes() then
+    local kind = os.getenv('TERM') or ''
+    return kind == '' and 'TERM does not say which terminal this is'
+      or ('a terminal of the kind %s has no screen to draw on'):format(text.safe(kind))
+  end
+end
+
 function command.run(args, ctx)
   local every_ms, why = text.duration(args.every)
   if not every_ms then
@@ -91,8 +102,10 @@ function command.run(args, ctx)
     return ctx:misuse('--every takes 100ms to 1h')
   elseif not args.limit or args.limit < 1 then
     return ctx:misuse('--limit takes a number from 1 on')
-  elseif not (args.once or ctx.json or terminal.is_one(0) and terminal.is_one(1)) then
-    return ctx:misuse('this is not a terminal; write --once for one frame, or --json')
+  end
+  local missing = not (args.once or ctx.json) and no_screen()
+  if missing then
+    return ctx:misuse(missing .. '; write --once for one frame, or --json')
   end
   local client, code = ctx:client()
   if not client then
