@@ -175,8 +175,16 @@ static void trouble(parent *p, fault_kind kind, proxy_trouble what, dice *d, int
   int64_t now_us = history_now_us();
   int links = proxy_make(menu_of(p)->stage->proxy, what, way, pick, ms);
   if (links == 0) return;
-  note_fault(p, kind, now_us, now_us + ms * 1000, 0);
+  if (kind != FAULT_DROP) note_fault(p, kind, now_us, now_us + ms * 1000, 0);
   log_fault(p, kind, now_us, "%d links, way %d, %" PRId64 " ms", links, (int)way, ms);
+}
+
+/* They strike when their links are used next, which may be long after. */
+static void note_drops(parent *p) {
+  proxy *links = menu_of(p)->stage->proxy;
+  int64_t from_us, until_us;
+  while (links && proxy_next_drop(links, &from_us, &until_us))
+    note_fault(p, FAULT_DROP, from_us, until_us, 0);
 }
 
 static void cut(parent *p, dice *d, int64_t longest_ms) {
@@ -391,6 +399,7 @@ void menu_inject(parent *p, int64_t now_us) {
   }
   if (hush != p->hushed) children_hush(p, hush);
   end_what_is_due(p, now_us);
+  note_drops(p);
   if (into_ms < BURST_MS && now_us >= m->next_us) {
     inject_one(p, BURST_MS - into_ms);
     m->next_us = now_us + dice_between(&m->dice, 8, 40) * 1000;
@@ -399,4 +408,8 @@ void menu_inject(parent *p, int64_t now_us) {
   if (into_ms >= HUSH_UNTIL_MS && !m->hush_seen) take_census(p);
 }
 
-void menu_calm_down(parent *p) { end_what_is_due(p, INT64_MAX); }
+void menu_calm_down(parent *p) {
+  end_what_is_due(p, INT64_MAX);
+  if (menu_of(p)->stage->proxy) proxy_spare(menu_of(p)->stage->proxy);
+  note_drops(p);
+}

@@ -30,12 +30,17 @@ typedef struct conduit {
   flow up, down;
   bool connected;
   bool drops;         /* what comes from the server is lost */
+  bool dropped;       /* some was */
   int64_t drop_ms;    /* and so long after the first such byte the link ends */
   int64_t ends_at_us; /* 0, or when */
   bool resets;        /* it ends so */
   int64_t slow_until_us;
   int64_t credit_at_us; /* since when bytes of a slow link are counted */
 } conduit;
+
+typedef struct loss {
+  int64_t from_us, until_us;
+} loss;
 
 struct proxy {
   pthread_t thread;
@@ -47,6 +52,8 @@ struct proxy {
   bool stopping;
   int count;
   conduit *links[LINKS_MAX];
+  int loss_count;
+  loss losses[LINKS_MAX];               /* that are not told yet */
   struct pollfd fds[2 + 2 * LINKS_MAX]; /* of the thread */
 };
 
@@ -179,6 +186,17 @@ static void describe(const conduit *l, struct pollfd *client, struct pollfd *ser
   if (l->down.ended && !server->events) server->fd = -1;
 }
 
+/* Where there is no room, the last one stands for both. */
+static void note_loss(proxy *p, conduit *l, int64_t now_us) {
+  if (!l->drops || !l->ends_at_us || l->dropped) return;
+  l->dropped = true;
+  if (p->loss_count < LINKS_MAX) {
+    p->losses[p->loss_count++] = (loss){now_us, l->ends_at_us};
+  } else if (l->ends_at_us > p->losses[LINKS_MAX - 1].until_us) {
+    p->losses[LINKS_MAX - 1].until_us = l->ends_at_us;
+  }
+}
+
 /* Only this thread adds and removes links, so that places do not change while it waits. */
 static void *serve(void *user) {
   proxy *p = user;
@@ -200,8 +218,11 @@ static void *serve(void *user) {
     if (fds[0].revents && read(p->wake[0], some, sizeof some) < 0) break;
     now_us = history_now_us();
     /* From the last one on: the place of one that ends is taken by the last. */
-    for (int i = p->count - 1; i >= 0; i--)
-      if (!serve_link(p->links[i], &fds[2 + 2 * i], &fds[3 + 2 * i], now_us)) end_link(p, i);
+    for (int i = p->count - 1; i >= 0; i--) {
+      bool goes_on = serve_link(p->links[i], &fds[2 + 2 * i], &fds[3 + 2 * i], now_us);
+      note_loss(p, p->links[i], now_us);
+      if (!goes_on) end_link(p, i);
+    }
     if (fds[1].revents) accept_link(p);
   }
   pthread_mutex_unlock(&p->mutex);
@@ -303,4 +324,22 @@ int proxy_make(proxy *p, proxy_trouble trouble, proxy_way way, int pick, int64_t
   pthread_mutex_unlock(&p->mutex);
   wake_up(p);
   return troubled;
+}
+
+bool proxy_next_drop(proxy *p, int64_t *from_us, int64_t *until_us) {
+  pthread_mutex_lock(&p->mutex);
+  bool any = p->loss_count > 0;
+  if (any) {
+    const loss *last = &p->losses[--p->loss_count];
+    *from_us = last->from_us;
+    *until_us = last->until_us;
+  }
+  pthread_mutex_unlock(&p->mutex);
+  return any;
+}
+
+void proxy_spare(proxy *p) {
+  pthread_mutex_lock(&p->mutex);
+  for (int i = 0; i < p->count; i++) p->links[i]->drops = p->links[i]->dropped;
+  pthread_mutex_unlock(&p->mutex);
 }

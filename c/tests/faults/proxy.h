@@ -33,4 +33,10 @@ int proxy_port(const proxy *p);
 /* Troubles the link at `pick` modulo their count, or all. Says how many it troubled. */
 int proxy_make(proxy *p, proxy_trouble trouble, proxy_way way, int pick, int64_t ms);
 
+/* PROXY_DROP waits for a call. When did a link begin to lose replies, and when does it end? Each is told once;
+ * false: there are no others. */
+bool proxy_next_drop(proxy *p, int64_t *from_us, int64_t *until_us);
+/* Links that have lost nothing until now lose nothing any more. */
+void proxy_spare(proxy *p);
+
 #endif

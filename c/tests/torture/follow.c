@@ -15,7 +15,8 @@ enum {
   THREAD_SLOTS = 256,
   LONG_WAIT_MS = 1000,   /* a waiter that counts for wake-ups */
   CLOCK_GRAIN_US = 2000, /* deadlines are whole milliseconds */
-  LATE_MS = 1000         /* a call may return this much after its deadline on a busy machine */
+  LATE_MS = 1000,        /* a call may return this much after its deadline on a busy machine */
+  CONNECT_MS = 1500 /* who began to connect beside a fault may try again only so long after it */
 };
 
 #define NO_INDEX SIZE_MAX
@@ -90,6 +91,11 @@ static void told_lost_by_status(hold *h, const record *r) {
   if (r->at_us < h->told_us) h->told_us = r->at_us;
 }
 
+/* Can a fault, or the end of the client, have kept a call of this time from its answer? */
+static bool may_go_unanswered(const findings *f, int process, int64_t from_us, int64_t until_us) {
+  return f->closing || !is_calm(f, process, from_us - CONNECT_MS * 1000, until_us);
+}
+
 static bool acquire_may_return(const record *call, int status, bool held, bool closing) {
   switch (status) {
   case LK_OK: return !(held && call->kind == LK_MUTEX);
@@ -98,11 +104,17 @@ static bool acquire_may_return(const record *call, int status, bool held, bool c
   case LK_LOST: return held;
   case LK_REENTRY: return held && call->kind == LK_MUTEX;
   case LK_UPGRADE: return !held && call->kind == LK_WRITE;
-  case LK_UNSURE:
-  case LK_UNREACHABLE: return true;
   case LK_CLOSED: return closing;
   default: return false;
   }
+}
+
+static bool is_explained(const findings *f, int process, const record *call, const record *r,
+                         bool held) {
+  if (r->status == LK_UNSURE || r->status == LK_UNREACHABLE)
+    return may_go_unanswered(f, process, call->at_us, r->at_us);
+  return acquire_may_return(call, r->status, held, f->closing) ||
+         has_cause(f, process, (lk_status)r->status, call->at_us, r->at_us);
 }
 
 static void judge_wait(findings *f, int process, const record *call, const record *r) {
@@ -175,8 +187,7 @@ static void acquired(findings *f, int process, thread_state *thread, const recor
   if (thread->waiter != NO_INDEX) f->waiters[thread->waiter].until_us = r->at_us;
   thread->waiter = NO_INDEX;
 
-  if (!acquire_may_return(call, r->status, h != NULL, f->closing) &&
-      !has_cause(f, process, (lk_status)r->status, call->at_us, r->at_us))
+  if (!is_explained(f, process, call, r, h != NULL))
     report(f, VIOLATION_STATUS, r->at_us, "acquire%s with wait %" PRId64 " ms returned %s: %s",
            h ? " of a held lock" : "", call->wait_ms, lk_status_name(r->status), r->owner);
   judge_wait(f, process, call, r);
@@ -252,6 +263,11 @@ static void release_called(findings *f, thread_state *thread, const record *r) {
   if (h->count == 1) h->release_us = r->at_us;
 }
 
+static void report_release(findings *f, const hold *h, const record *r) {
+  report(f, VIOLATION_STATUS, r->at_us, "release of %s returned %s: %s", h->owner,
+         lk_status_name(r->status), r->owner);
+}
+
 static void released(findings *f, int process, thread_state *thread, const record *r) {
   if (thread->hold == NO_INDEX) return;
   hold *h = &f->holds[thread->hold];
@@ -267,6 +283,8 @@ static void released(findings *f, int process, thread_state *thread, const recor
   case LK_UNSURE:
     f->verdict->unsure++;
     h->certain = false;
+    if (may_go_unanswered(f, process, thread->release_us, r->at_us)) break;
+    report_release(f, h, r);
     break;
   case LK_CLOSED:
     if (f->closing) break;
@@ -274,8 +292,7 @@ static void released(findings *f, int process, thread_state *thread, const recor
   default:
     h->certain = false;
     if (has_cause(f, process, (lk_status)r->status, thread->release_us, r->at_us)) break;
-    report(f, VIOLATION_STATUS, r->at_us, "release of %s returned %s: %s", h->owner,
-           lk_status_name(r->status), r->owner);
+    report_release(f, h, r);
   }
 
   h->count--;

@@ -38,6 +38,7 @@ static void finds_a_wrong_count_in_the_client(void **state) {
 static void does_not_judge_a_count_after_an_unanswered_call(void **state) {
   (void)state;
   story s = {0};
+  fault(&s, FAULT_STALL, -1, 112, 118);
   take(&s, 0, 100, "a:1");
   acquire(&s, 0, 110, 0, false);
   tell(&s, 0, OP_ACQUIRED, 120, (record){.status = LK_UNSURE, .count = 1, .remaining_ms = 900});
@@ -181,6 +182,51 @@ static void finds_a_status_out_of_place(void **state) {
   expect_one(&held, VIOLATION_STATUS);
 }
 
+/* An acquire, or with `releases` a release, that was not answered after 20 ms. */
+static void go_unanswered(story *s, int64_t at_ms, bool releases, lk_status status) {
+  if (releases) {
+    take(s, 0, at_ms - 10, "a:1");
+    release(s, 0, at_ms, 900);
+    released(s, 0, at_ms + 20, status, 0);
+  } else {
+    acquire(s, 0, at_ms, 10, false);
+    tell(s, 0, OP_ACQUIRED, at_ms + 20, (record){.status = (int32_t)status});
+  }
+}
+
+static void finds_an_answer_that_nothing_kept_away(void **state) {
+  (void)state;
+  static const struct {
+    lk_status status;
+    bool releases;
+  } calls[] = {{LK_UNSURE, false}, {LK_UNREACHABLE, false}, {LK_UNSURE, true}};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    const bool releases = calls[i].releases;
+    story calm = {0};
+    go_unanswered(&calm, 5000, releases, calls[i].status);
+    expect_one(&calm, VIOLATION_STATUS);
+    fault(&calm, FAULT_FLUSH, -1, 5000, 5010); /* which must not be felt */
+    fault(&calm, FAULT_STOP, 1, 5000, 5010);   /* of another process */
+    fault(&calm, FAULT_CUT, -1, 2800, 2900);   /* long over, with its recovery until 3400 */
+    expect_one(&calm, VIOLATION_STATUS);
+
+    story disturbed = {0};
+    fault(&disturbed, FAULT_CUT, -1, 5000, 5010);
+    go_unanswered(&disturbed, 5000, releases, calls[i].status);
+    expect_clean(&disturbed);
+
+    story connecting = {0};
+    fault(&connecting, FAULT_PARTITION, -1, 3000, 3100);
+    go_unanswered(&connecting, 5000, releases, calls[i].status);
+    expect_clean(&connecting);
+
+    story closing = {0};
+    tell(&closing, 0, OP_CLOSE, 4000, (record){0});
+    go_unanswered(&closing, 5000, releases, calls[i].status);
+    expect_clean(&closing);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_a_wrong_count_on_the_server),
@@ -195,6 +241,7 @@ int main(void) {
       cmocka_unit_test(finds_a_renewed_hold_that_was_lost_in_calm),
       cmocka_unit_test(finds_a_fenced_hold_without_a_token),
       cmocka_unit_test(finds_a_status_out_of_place),
+      cmocka_unit_test(finds_an_answer_that_nothing_kept_away),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

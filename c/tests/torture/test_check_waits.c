@@ -83,6 +83,7 @@ static void finds_a_grant_of_which_its_waiter_never_learns(void **state) {
   expect_clean(&brief);
   give_to_who_never_learns(&anothers, "b:1", 8900); /* which does not wait */
   expect_clean(&anothers);
+  fault(&unsure, FAULT_CUT, -1, 150, 160);
   acquire(&unsure, 0, 100, 0, false); /* another thread's, which may be what has it */
   tell(&unsure, 0, OP_ACQUIRED, 190, (record){.status = LK_UNSURE});
   give_to_who_never_learns(&unsure, "a:1", 8900);
