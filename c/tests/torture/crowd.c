@@ -26,6 +26,7 @@ enum {
   LEAVE_MS =
       10000, /* to get out in the end; a waiter looks again by itself after 22 s at the soonest */
   RETURN_MS = 10000, /* until what the dead held is there again */
+  ENTERED_MIN = 200  /* of so many who entered, some were inside with as many as may be */
 };
 
 typedef struct run {
@@ -124,6 +125,13 @@ static void let_out(run *r) {
   }
 }
 
+/* All threads want in all the time: who saw fewer inside than may be has not seen the limit hold. */
+static void expect_a_crowd(crowd *c) {
+  const int most = atomic_load(&c->most);
+  if (most == CROWD_LIMIT || atomic_load(&c->entered) < ENTERED_MIN) return;
+  crowd_fail(c, "FEW: at most %d were inside at once, %d may be", most, CROWD_LIMIT);
+}
+
 /* All permits, and no more, are there again. */
 static void count_up(run *r, lk_client *client) {
   lk_permits *permits = NULL;
@@ -192,6 +200,7 @@ static bool torture(crowd_kind kind, int64_t seconds, uint64_t seed, const char 
     expect_no_latch(&r);
   } else if (!atomic_load(&c->broken)) {
     lk_error error;
+    expect_a_crowd(c);
     if (lk_client_open(server_url(r.server), NULL, &client, &error) == LK_OK) {
       count_up(&r, client);
     } else {

@@ -51,7 +51,7 @@ static void finds_a_crash_and_a_standstill(void **state) {
 }
 
 /* Twenty holds in three seconds, one after the other. */
-static void work(story *s, bool looks_on, bool compares) {
+static void work(story *s, int looks, bool compares) {
   static const char *const owners[PROCESSES] = {"a:1", "b:1"};
   for (int64_t i = 0; i < 20; i++) {
     int process = (int)(i % PROCESSES);
@@ -59,20 +59,22 @@ static void work(story *s, bool looks_on, bool compares) {
     if (compares && i == 7) inspected(s, process, 100 * i + 20, 1, 1);
     give_back(s, process, 100 * i + 50);
   }
-  if (looks_on) seen(s, 1000, true);
+  for (int i = 0; i < looks; i++) seen(s, 1000 + i * 100, true);
   tell_parent(s, OP_RUN, 0, (record){.until_us = 3000 * 1000});
 }
 
 static void finds_a_lock_that_nobody_looked_at(void **state) {
   (void)state;
-  story all = {0}, unseen = {0}, uncompared = {0}, brief = {0};
-  work(&all, true, true);
+  story all = {0}, unseen = {0}, rarely = {0}, uncompared = {0}, brief = {0};
+  work(&all, 3, true);
   expect_clean(&all);
-  work(&unseen, false, true);
+  work(&unseen, 0, true);
   expect_one(&unseen, VIOLATION_BLIND);
-  work(&uncompared, true, false);
+  work(&rarely, 2, true); /* in three seconds */
+  expect_one(&rarely, VIOLATION_BLIND);
+  work(&uncompared, 3, false);
   expect_one(&uncompared, VIOLATION_BLIND);
-  work(&brief, false, false);
+  work(&brief, 0, false);
   brief.parent[0].until_us = 1999 * 1000;
   expect_clean(&brief);
 }
@@ -80,7 +82,7 @@ static void finds_a_lock_that_nobody_looked_at(void **state) {
 static void finds_a_resource_that_takes_nothing(void **state) {
   (void)state;
   story s = {0};
-  work(&s, true, true);
+  work(&s, 3, true);
   for (int64_t i = 0; i < 20; i++)
     tell(&s, 0, OP_ADMITTED, 2100 + i,
          (record){.status = LK_UNREACHABLE, .until_us = (2101 + i) * 1000, .token = i});
@@ -92,7 +94,7 @@ static void finds_a_resource_that_takes_nothing(void **state) {
 static void finds_a_lock_that_nobody_got(void **state) {
   (void)state;
   story s = {0};
-  work(&s, true, true);
+  work(&s, 3, true);
   for (int i = 0; i < PROCESSES; i++)
     for (size_t j = 0; j < s.told[i]; j++) s.process[i][j].lock = 1;
   for (int64_t i = 0; i < 10; i++) {
