@@ -144,13 +144,14 @@ LK_API void lk_client_close(lk_client *client);
 
 /**
  * The folder of the server that `local:` means: $LATCHKEY_LOCAL_DIR, else /run/user/<user>/latchkey where the
- * system has made that user's, else $XDG_RUNTIME_DIR/latchkey, else a folder per user in the temporary directory.
+ * system has made that user's, else $XDG_RUNTIME_DIR/latchkey where that is the user's, else a folder per user in
+ * $TMPDIR where the user may write to it, or in /tmp.
  * Without $LATCHKEY_LOCAL_DIR it is another of these where a server runs already. It is made when it is missing; no
  * server starts.
  *
  * @param buffer  takes the path, NUL-terminated
  * @param size    of the buffer
- * @return LK_OK; LK_LOCAL (not a folder of this user's alone), LK_INVALID (buffer too small)
+ * @return LK_OK; LK_LOCAL (not a folder of this user's alone), LK_INVALID (buffer NULL or too small)
  * @blocks no
  * @threads any
  * @since 0.1.0

@@ -162,7 +162,7 @@ size_t lk_script_key(const lk_client *client, const char *script, size_t index, 
   const lk_script_def *def = client && script ? lk_catalog_find(client->catalog, script) : NULL;
   if (!def || index >= def->nkeys || !name || def->keys[index].plus[0] != '\0') return 0;
   size_t len = lk_name_form(&def->keys[index], name, NULL, 0);
-  if (len < size) lk_name_form(&def->keys[index], name, buffer, size);
+  if (buffer && len < size) lk_name_form(&def->keys[index], name, buffer, size);
   return len;
 }
 

@@ -213,6 +213,6 @@ lk_status lk_lock_trouble(lk_lock *lock, lk_caller *caller, lk_error *error) {
 
 size_t lk_lock_owner(lk_lock *lock, lk_caller *caller, char *buffer, size_t size) {
   const lk_facts facts = facts_of(lock, caller);
-  snprintf(buffer, size, "%s", facts.owner);
+  snprintf(buffer, buffer ? size : 0, "%s", facts.owner);
   return strlen(facts.owner);
 }

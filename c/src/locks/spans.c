@@ -24,6 +24,7 @@ static void put_hex(char *out, const unsigned char *bytes, size_t digits) {
 
 /* A hash whose bits are mixed as splitmix64 does. */
 void lk_span_id(const char *owner, char out[LK_SPAN_ID_LEN + 1]) {
+  if (!out) return;
   uint64_t hash = owner ? lk_hash(LK_HASH_BEGIN, owner, strlen(owner)) : LK_HASH_BEGIN;
   unsigned char bytes[LK_SPAN_ID_LEN / 2];
   hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;

@@ -46,13 +46,25 @@ static lk_status check_dir(const char *dir, lk_error *error) {
   return LK_OK;
 }
 
-/* Where the system keeps what is a user's own, while a session of that user lasts. */
+/* As the system makes one for a user: nobody else puts anything there. After `su` the environment names another's. */
+static bool is_own_folder(const char *path) {
+  struct stat info;
+  return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+         !(info.st_mode & 022);
+}
+
 static bool has_runtime_folder(const char *users) {
   char path[PATH_SIZE];
-  struct stat info;
   int length = snprintf(path, sizeof path, "%s/%lu", users, (unsigned long)geteuid());
-  if (length < 0 || (size_t)length >= sizeof path || lstat(path, &info) != 0) return false;
-  return S_ISDIR(info.st_mode) && info.st_uid == geteuid() && !(info.st_mode & 022);
+  return length > 0 && (size_t)length < sizeof path && is_own_folder(path);
+}
+
+/* This user's or the system's, and the user can put something there. */
+static bool is_temporary_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode) &&
+         (info.st_uid == geteuid() || info.st_uid == 0) &&
+         faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 enum { FOLDER_RUNTIME, FOLDER_XDG, FOLDER_TMPDIR, FOLDER_TEMPORARY, FOLDERS };
@@ -65,9 +77,10 @@ static bool folder_of(int kind, const lk_local_roots *roots, char path[PATH_SIZE
   int length = 0;
   if (kind == FOLDER_RUNTIME && has_runtime_folder(roots->users))
     length = snprintf(path, PATH_SIZE, "%s/%lu/latchkey", roots->users, user);
-  else if (kind == FOLDER_XDG && runtime && *runtime == '/')
+  else if (kind == FOLDER_XDG && runtime && *runtime == '/' && is_own_folder(runtime))
     length = snprintf(path, PATH_SIZE, "%s/latchkey", runtime);
-  else if (kind == FOLDER_TMPDIR && temporary && *temporary == '/')
+  else if (kind == FOLDER_TMPDIR && temporary && *temporary == '/' &&
+           is_temporary_folder(temporary))
     length = snprintf(path, PATH_SIZE, "%s/latchkey-%lu", temporary, user);
   else if (kind == FOLDER_TEMPORARY)
     length = snprintf(path, PATH_SIZE, "%s/latchkey-%lu", roots->temporary, user);
@@ -97,6 +110,7 @@ static lk_status find_dir(const lk_local_roots *roots, char *buffer, size_t size
   const char *given = secure_getenv("LATCHKEY_LOCAL_DIR");
   char chosen[PATH_SIZE];
   bool is_given = given && *given;
+  if (!buffer) return lk_fail(error, LK_INVALID, "there is no buffer for the folder's name");
   if (!is_given) choose_folder(roots, chosen);
   int length = snprintf(buffer, size, "%s", is_given ? given : chosen);
   if (length < 0 || (size_t)length >= size)
@@ -111,7 +125,7 @@ static lk_status find_dir(const lk_local_roots *roots, char *buffer, size_t size
 
 lk_status lk_local_dir_in(const lk_local_roots *roots, char *buffer, size_t size, lk_error *error) {
   const lk_status status = find_dir(roots, buffer, size, error);
-  if (status != LK_OK && size > 0) *buffer = '\0';
+  if (status != LK_OK && buffer && size > 0) *buffer = '\0';
   return status;
 }
 

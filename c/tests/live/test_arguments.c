@@ -353,6 +353,10 @@ static void an_answer_without_a_place_is_refused(void **state) {
   REFUSES(lk_eval(f.client, "lock/inspect", PING, 1, NULL, 0, NULL, error));
   REFUSES(lk_permits_acquire(f.permits, 1, 0, NULL, error));
   REFUSES(lk_client_open(server_url(f.server), NULL, NULL, error));
+  REFUSES(lk_local_dir(NULL, 100, error));
+  assert_int_equal(lk_lock_owner(f.lock, NULL, NULL, 10), 0);
+  assert_true(lk_script_key(f.client, "lock/acquire", 0, "job", NULL, 100) > 0);
+  lk_span_id("lk-a:1", NULL);
 }
 
 static void a_name_or_text_that_is_null_is_refused(void **state) {

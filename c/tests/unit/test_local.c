@@ -203,6 +203,28 @@ static void what_the_system_made_for_the_user_comes_before_the_environment(void 
   assert_dir(runtime);
 }
 
+/* As a bare su leaves them: of another user, or of a session that has ended. */
+static void folders_of_others_and_missing_ones_are_passed_over(void **state) {
+  (void)state;
+  char own[120], of_another[120], missing[120];
+  path_in(root, "tmp", own, sizeof own);
+  assert_int_equal(mkdir(own, 0700), 0);
+  snprintf(own, sizeof own, "%s/tmp/latchkey-%lu", root, (unsigned long)geteuid());
+  path_in(root, "another", of_another, sizeof of_another);
+  assert_int_equal(mkdir(of_another, 0500), 0); /* root may write there all the same */
+  if (geteuid() == 0) assert_int_equal(chown(of_another, 1, 1), 0);
+  path_in(root, "missing", missing, sizeof missing);
+  unsetenv("LATCHKEY_LOCAL_DIR");
+  setenv("TMPDIR", of_another, 1);
+  assert_dir(own);
+  setenv("TMPDIR", missing, 1);
+  assert_dir(own);
+  setenv("XDG_RUNTIME_DIR", missing, 1);
+  assert_dir(own);
+  setenv("XDG_RUNTIME_DIR", geteuid() == 0 ? of_another : "/", 1);
+  assert_dir(own);
+}
+
 /* cron and su start it without what a login sets, or before it. */
 static void a_server_that_runs_in_another_of_the_folders_is_used(void **state) {
   (void)state;
@@ -573,6 +595,7 @@ int main(void) {
       TEST(the_folder_comes_from_the_first_variable_that_is_set),
       TEST(a_variable_without_an_absolute_path_is_passed_over),
       TEST(what_the_system_made_for_the_user_comes_before_the_environment),
+      TEST(folders_of_others_and_missing_ones_are_passed_over),
       TEST(a_server_that_runs_in_another_of_the_folders_is_used),
       TEST(a_folder_that_others_can_reach_is_refused),
       TEST(a_symbolic_link_is_refused),
