@@ -224,6 +224,12 @@ static bool is_interrupted_by_move(const char *text) {
          strstr(text, "ttempted to access a non local key") != NULL;
 }
 
+/* Of a master that becomes a replica, to who is in WAIT, and to who comes with WAIT after that. */
+static bool is_wait_at_replica(const char *text) {
+  return strncmp(text, "UNBLOCKED force unblock", 23) == 0 ||
+         strncmp(text, "ERR WAIT cannot be used with replica", 36) == 0;
+}
+
 lk_status lk_fail_server(lk_error *error, const char *script, const char *text, size_t len) {
   char copy[1024];
   snprintf(copy, sizeof copy, "%.*s", (int)(len < sizeof copy ? len : sizeof copy - 1), text);
@@ -236,6 +242,8 @@ lk_status lk_fail_server(lk_error *error, const char *script, const char *text, 
     status = LK_DENIED;
   else if (is_interrupted_by_move(copy))
     status = LK_CLUSTERDOWN;
+  else if (is_wait_at_replica(copy))
+    status = LK_READONLY;
   else if (status == LK_SERVER && line > 0)
     status = LK_SCRIPT;
   if (!error) return status;

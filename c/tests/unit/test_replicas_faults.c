@@ -91,6 +91,26 @@ static void a_grant_that_a_second_copy_reports_is_made_anew(void **state) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
+/* As servers say it to who is in WAIT at that moment, and to who sends it a moment later. */
+static void a_master_that_becomes_a_replica_during_the_wait_ends_no_acquire(void **state) {
+  (void)state;
+  static const char *const said[] = {
+      "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+      "replica?)\r\n",
+      "-ERR WAIT cannot be used with replica instances.\r\n"};
+  kit_begin_acquire(&fix.job, fix.lock, fix.caller, LK_FOREVER);
+  for (size_t i = 0; i < 2; i++) {
+    answer(take("lock/acquire"), TAKEN);
+    fake_command wait = fake_take(fix.server);
+    assert_string_equal(wait.argv->element[0]->str, "WAIT");
+    answer(wait, said[i]);
+    answer(take("lock/release"), RELEASED);
+  }
+  answer(take("lock/acquire"), TAKEN);
+  confirm();
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
 static void a_renewal_that_a_second_copy_reports_is_sent_again(void **state) {
   (void)state;
   kit_begin_acquire(&fix.job, fix.lock, fix.caller, LK_FOREVER);
@@ -150,6 +170,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_grant_that_a_second_copy_reports_is_made_anew),
+      TEST(a_master_that_becomes_a_replica_during_the_wait_ends_no_acquire),
       TEST(a_renewal_that_a_second_copy_reports_is_sent_again),
       TEST(a_reentry_extends_nothing_that_replicas_have_to_have),
       TEST(a_fair_waiter_looks_by_a_call_that_writes),

@@ -192,6 +192,11 @@ static void the_code_of_a_server_error_says_its_status(void **state) {
        "ERR"},
       {"ERR ACL failure in script: User u has no permissions to run the 'set' command" TAIL,
        LK_DENIED, "ERR"},
+      {"UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+       "replica?)",
+       LK_READONLY, "UNBLOCKED"},
+      {"ERR WAIT cannot be used with replica instances. Please also note that", LK_READONLY, "ERR"},
+      {"UNBLOCKED client unblocked via CLIENT UNBLOCK", LK_SERVER, "UNBLOCKED"},
       {"ERR user_script:3: attempt to index a nil value" TAIL, LK_SCRIPT, "ERR"},
       {"ERR value is not an integer or out of range", LK_SERVER, "ERR"},
       {"BUSYKEY Target key name already exists.", LK_SERVER, "BUSYKEY"},
