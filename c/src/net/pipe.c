@@ -21,62 +21,20 @@ enum { GATHER_MOST_US = 300 };
 #define POLLRDHUP 0 /* poll() reports a hang-up of both sides in any case */
 #endif
 
-/* ----------------------------------------------------------------------------------- requests -- */
-
-lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
-                           int64_t deadline_us) {
-  size_t len = lk_wire_size(argv, argc);
-  lk_request *request = malloc(sizeof *request + len);
-  if (!request) return NULL;
-  memset(request, 0, offsetof(lk_request, answer) + offsetof(lk_answer, why) + 1);
-  request->repeatable = repeatable;
-  request->deadline_us = deadline_us;
-  request->wire_len = len;
-  lk_wire_write(argv, argc, request->wire);
-  return request;
-}
-
-void lk_request_free(lk_request *request) {
-  if (!request) return;
-  lk_tracks_leave(&request->claim);
-  lk_traced_drop(request->traced);
-  free(request);
-}
-
-void lk_request_claim(lk_request *request, lk_claim *claim) {
-  if (request) request->claim = *claim;
-  if (!request) lk_tracks_leave(claim);
-  claim->tracks = NULL;
-}
-
-void lk_request_trace(lk_request *request, lk_traced *call) {
-  if (request) request->traced = lk_traced_keep(call);
-}
-
-void lk_request_slow(lk_request *request) {
-  if (request) request->slow = true;
-}
-
-void lk_request_ask(lk_request *request) {
-  if (request) request->asking = true;
-}
-
-void lk_request_hurry(lk_request *request) {
-  if (request) request->hurried = true;
-}
-
-void lk_request_gather(lk_request *request) {
-  if (request) request->gathers = true;
-}
-
 /* -------------------------------------------------------------------------------------- calls -- */
+
+/* Is there anything to drive for? Also an attempt to connect whose callers have gone: it comes to its end, and what
+ * it has made by then serves the next. */
+static bool has_work(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
+  bool connects = pipe->conn.state == LK_CONN_CONNECTING || pipe->conn.state == LK_CONN_GREETING;
+  return pipe->inflight.first || pipe->waiting.first || connects;
+}
 
 /* Nobody drives: the next who waits does, else who dispatches, else the keeper, if there is anything to drive
  * for. Where others are about to wake up with their answers, the last of them sees to it: who calls again by then
  * drives, and nobody is woken for that alone. The reply that is awaited takes as long. */
 static void pass_on(lk_pipe *pipe) LK_REQUIRES(pipe->mutex) {
-  bool work = pipe->inflight.first || pipe->waiting.first;
-  if (pipe->driving || !work) return;
+  if (pipe->driving || !has_work(pipe)) return;
   pipe->lately = true;
   if (pipe->waiters && pipe->last_called) {
     pipe->last_called->passes_on = true;
@@ -368,7 +326,7 @@ static void pipe_watch(lk_watched *watched, lk_wish *out) {
   lk_mutex_lock(&pipe->mutex);
   lk_conn_poll_ends(&pipe->conn);
   pipe_send_gathered(pipe);
-  bool work = pipe->inflight.first || pipe->waiting.first;
+  bool work = has_work(pipe);
   *out = (lk_wish){.fd = -1, .events = POLLRDHUP, .driving = false, .timer_us = INT64_MAX};
   bool led = leave_to_dispatch(pipe, work, out);
   if (work && !led && !pipe->shut && !pipe->driving && !pipe->waiters) {

@@ -1,9 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How requests go out: at once, or many in one piece. */
+/* What a request is, and how they go out: at once, or many in one piece. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "net/pipe_drive.h"
 #include "os/clock.h"
 #include "os/socket.h"
 #include "os/sync.h"
+
+/* ----------------------------------------------------------------------------------- requests -- */
+
+lk_request *lk_request_new(const lk_bytes *argv, size_t argc, bool repeatable,
+                           int64_t deadline_us) {
+  size_t len = lk_wire_size(argv, argc);
+  lk_request *request = malloc(sizeof *request + len);
+  if (!request) return NULL;
+  memset(request, 0, offsetof(lk_request, answer) + offsetof(lk_answer, why) + 1);
+  request->repeatable = repeatable;
+  request->deadline_us = deadline_us;
+  request->wire_len = len;
+  lk_wire_write(argv, argc, request->wire);
+  return request;
+}
+
+void lk_request_free(lk_request *request) {
+  if (!request) return;
+  lk_tracks_leave(&request->claim);
+  lk_traced_drop(request->traced);
+  free(request);
+}
+
+void lk_request_claim(lk_request *request, lk_claim *claim) {
+  if (request) request->claim = *claim;
+  if (!request) lk_tracks_leave(claim);
+  claim->tracks = NULL;
+}
+
+void lk_request_trace(lk_request *request, lk_traced *call) {
+  if (request) request->traced = lk_traced_keep(call);
+}
+
+void lk_request_slow(lk_request *request) {
+  if (request) request->slow = true;
+}
+
+void lk_request_ask(lk_request *request) {
+  if (request) request->asking = true;
+}
+
+void lk_request_hurry(lk_request *request) {
+  if (request) request->hurried = true;
+}
+
+void lk_request_gather(lk_request *request) {
+  if (request) request->gathers = true;
+}
+
+/* ---------------------------------------------------------------------------------- going out -- */
 
 /* While so many replies are to come, what is asked stays in the buffer. */
 enum { CROWD = 7 };

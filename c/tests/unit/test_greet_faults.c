@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "fake.h"
+#include "harness/client.h"
 #include "kit.h"
+#include "net/pipe_drive.h"
+#include "os/sync.h"
 
 typedef struct fixture {
   fake *server;
@@ -132,6 +135,37 @@ static void a_server_that_says_nothing_may_speak_the_other_kind(void **state) {
   }
 }
 
+static lk_conn_state state_of(lk_pipe *pipe, unsigned *failures) {
+  lk_mutex_lock(&pipe->mutex);
+  lk_conn_state now = pipe->conn.state;
+  *failures = pipe->conn.failures;
+  lk_mutex_unlock(&pipe->mutex);
+  return now;
+}
+
+/* Else it would be open for ever, and nobody would have said who it is. */
+static void a_hand_shake_that_nobody_waits_for_ends_at_its_deadline(void **state) {
+  (void)state;
+  enum { COMMAND_MS = 200, CONNECT_MS = 2000 };
+  unsigned failures;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.lazy = true;
+  options.command_ms = COMMAND_MS;
+  options.connect_ms = CONNECT_MS;
+  fix.client = kit_client(fix.url, &options);
+  lk_lock *lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  fake_leave(fix.server, "*");
+  fake_refuse(fix.server, true);
+  UNTIL(state_of(pipe, &failures) == LK_CONN_DOWN);
+  fake_refuse(fix.server, false);
+  EXPECT(LK_UNREACHABLE, lk_lock_acquire(lock, NULL, 0, &kit_error));
+  assert_int_equal(state_of(pipe, &failures), LK_CONN_GREETING);
+  UNTIL(state_of(pipe, &failures) == LK_CONN_DOWN);
+  assert_int_equal(failures, 2);
+  lk_lock_close(lock);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -140,6 +174,7 @@ int main(void) {
       TEST(a_sentinel_that_refuses_credentials_says_whose),
       TEST(a_server_without_client_is_locked_on_nevertheless),
       TEST(another_refusal_of_the_name_ends_it),
+      TEST(a_hand_shake_that_nobody_waits_for_ends_at_its_deadline),
       TEST(a_server_that_says_nothing_may_speak_the_other_kind),
   };
   return cmocka_run_group_tests_name("greet_faults", tests, NULL, NULL);

@@ -74,10 +74,10 @@ int __wrap_getaddrinfo(const char *node, const char *service, const struct addri
   return failed;
 }
 
-static void enter(void) {
+static void enter(int64_t connect_ms) {
   lk_client_options options = LK_CLIENT_OPTIONS_INIT;
   options.lazy = true;
-  options.connect_ms = CONNECT_MS;
+  options.connect_ms = connect_ms;
   options.command_ms = COMMAND_MS;
   fix.client = kit_client(fix.url, &options);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
@@ -93,7 +93,7 @@ static int setup(void **state) {
   atomic_store(&deaf, 0);
   fix.server = fake_open();
   snprintf(fix.url, sizeof fix.url, "redis://slow%s", strrchr(fake_url(fix.server), ':'));
-  enter();
+  enter(CONNECT_MS);
   return 0;
 }
 
@@ -141,6 +141,24 @@ static void it_is_used_as_soon_as_it_is_known(void **state) {
   EXPECT(LK_OK, kit_end(&fix.job));
 }
 
+/* As a member of a majority is asked for shorter than it takes to reach it. */
+static void an_attempt_goes_on_when_its_last_caller_has_gone(void **state) {
+  (void)state;
+  leave();
+  enter(10 * LONG_MS);
+  fake_leave(fix.server, "CLIENT");
+  try_once();
+  atomic_store(&let_go, true);
+  fake_command next = fake_take(fix.server); /* and nobody has called */
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, LK_FOREVER);
+  for (; strcmp(next.argv->element[0]->str, "CLIENT") == 0; next = fake_take(fix.server)) {
+    fake_answer(fix.server, next, "+OK\r\n");
+  }
+  assert_int_equal(next.link, 0);
+  fake_answer(fix.server, next, TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+}
+
 static void a_client_closes_without_it(void **state) {
   (void)state;
   int64_t before_ms = lk_now_ms();
@@ -168,7 +186,7 @@ static void reach_behind(int count) {
   atomic_store(&deaf, count);
   leave();
   snprintf(fix.url, sizeof fix.url, "redis://many%s", strrchr(fake_url(fix.server), ':'));
-  enter();
+  enter(CONNECT_MS);
   kit_begin_acquire(&fix.job, fix.lock, fix.task, LK_FOREVER);
   fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), TAKEN);
   EXPECT(LK_OK, kit_end(&fix.job));
@@ -202,7 +220,7 @@ static void what_this_machine_lacks_is_no_reason_beside_another(void **state) {
   atomic_store(&deaf, 1); /* nobody listens there */
   leave();
   snprintf(fix.url, sizeof fix.url, "redis://many%s", strrchr(fake_url(fix.server), ':'));
-  enter();
+  enter(CONNECT_MS);
   try_once();
   atomic_store(&deaf, 0);
   EXPECT_MESSAGE(strerror(ECONNREFUSED));
@@ -243,6 +261,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_call_ends_in_time_nevertheless),
       TEST(it_is_used_as_soon_as_it_is_known),
+      TEST(an_attempt_goes_on_when_its_last_caller_has_gone),
       TEST(a_client_closes_without_it),
       TEST(an_address_that_swallows_everything_leaves_time_for_the_next),
       TEST(an_attempt_goes_on_where_the_last_one_ended),
