@@ -121,7 +121,7 @@ static int64_t pipe_drive_silent_at(const lk_pipe *pipe) LK_REQUIRES(pipe->mutex
 }
 
 static void drop_if_silent(lk_pipe *pipe, int64_t now_us) LK_REQUIRES(pipe->mutex) {
-  if (now_us < pipe_drive_silent_at(pipe)) return;
+  if (pipe->conn.state != LK_CONN_UP || now_us < pipe_drive_silent_at(pipe)) return;
   lk_conn_drop(&pipe->conn, now_us, LK_UNREACHABLE, "the server did not answer in time");
 }
 

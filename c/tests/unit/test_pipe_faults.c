@@ -219,6 +219,22 @@ static void a_lost_connection_sends_the_same_call_again(void **state) {
   fake_forget(&first);
 }
 
+/* Whoever drives had no processor until the reply was late, too. */
+static void a_lost_connection_is_not_dropped_again_for_its_silence(void **state) {
+  (void)state;
+  lk_pipe *pipe = lk_route_to(fix.client->route, NULL).pipe;
+  fake_command lost = begin_acquire(fix.lock, 0);
+  const char *owner = owner_of(&lost);
+  lk_mutex_lock(&pipe->mutex);
+  fake_hang_up(fix.server, &lost);
+  usleep(COMMAND_MS * 1000 + 1000);
+  lk_mutex_unlock(&pipe->mutex);
+  EXPECT(LK_UNSURE, kit_end(&fix.job));
+  EXPECT_MESSAGE("closed the connection");
+  expect_undone(owner);
+  fake_forget(&lost);
+}
+
 static void a_wait_outlasts_replies_that_never_come(void **state) {
   (void)state;
   fake_command first = begin_acquire(fix.lock, 20000);
@@ -617,6 +633,7 @@ int main(void) {
       TEST(undoing_goes_on_until_it_is_answered),
       TEST(late_replies_do_not_reach_the_next_in_line),
       PATIENT(a_lost_connection_sends_the_same_call_again),
+      TEST(a_lost_connection_is_not_dropped_again_for_its_silence),
       TEST(a_wait_outlasts_replies_that_never_come),
       PATIENT(half_a_reply_is_no_reply),
       PATIENT(a_reply_in_pieces_is_a_reply),
