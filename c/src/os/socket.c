@@ -84,13 +84,20 @@ ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait) {
   return n < 0 ? socket_failure() : n;
 }
 
+/* A close() alone would wait for a forked child, which has the socket open, too. */
 void lk_socket_forget_unsent(int fd) {
   struct linger at_once = {.l_onoff = 1};
+  const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  connect(fd, &nobody, sizeof nobody);
 }
 
 void lk_socket_shut(int fd) { shutdown(fd, SHUT_RDWR); }
-void lk_socket_close(int fd) { close(fd); }
+
+void lk_socket_close(int fd) {
+  lk_socket_shut(fd);
+  close(fd);
+}
 
 int lk_poll(struct pollfd *fds, size_t count, int64_t until_us) {
   int ready = poll(fds, count, until_us == INT64_MIN ? 0 : lk_poll_ms(until_us));

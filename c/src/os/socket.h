@@ -31,11 +31,12 @@ ssize_t lk_socket_send(int fd, const char *data, size_t len);
 ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait);
 enum { LK_SOCKET_SILENT = -EAGAIN };
 
-/* What the system has not sent yet is forgotten: behind a partition it would come long after what the next
- * connection says. */
+/* It is connected no more, and what the system has not sent yet is forgotten: behind a partition it would come long
+ * after what the next connection says. */
 void lk_socket_forget_unsent(int fd);
 /* Whoever polls it wakes up. */
 void lk_socket_shut(int fd);
+/* The server hears of it at once, also while a child that was forked has it open. */
 void lk_socket_close(int fd);
 
 /* poll() until then, or a nap (LK_NAP_US); INT64_MIN: without a look at the clock, not at all. Where it fails

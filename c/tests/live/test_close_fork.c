@@ -234,8 +234,8 @@ typedef struct family {
   lk_wait *wait;
 } family;
 
-static family open_family(void) {
-  family f = {.client = kit_client(server_url(srv), NULL)};
+static family open_family(const char *url) {
+  family f = {.client = kit_client(url, NULL)};
   f.lock = kit_lock(f.client, LK_LOCK, "job", NULL);
   f.task = kit_caller(f.client);
   f.wait = kit_wait(f.client, "channel");
@@ -289,7 +289,7 @@ static void assert_child(pid_t child) {
 
 static void a_child_can_do_nothing_with_its_parents_client(void **state) {
   (void)state;
-  family f = open_family();
+  family f = open_family(server_url(srv));
   long long calls = server_calls(srv, "evalsha");
   pid_t child = fork();
   if (child == 0) {
@@ -358,7 +358,7 @@ static int first_wrong_of_kin(const family *f, const kin *k) {
 
 static void a_child_ends_nothing_of_its_parents(void **state) {
   (void)state;
-  family f = open_family();
+  family f = open_family(server_url(srv));
   kin k;
   open_kin(&f, &k);
   pid_t child = fork();
@@ -378,6 +378,32 @@ static void a_child_ends_nothing_of_its_parents(void **state) {
   lk_waits_close(k.waits);
   lk_permits_close(k.permits);
   close_family(&f);
+}
+
+static void sleep_until_closed(const int *ends) {
+  struct pollfd closed = {.fd = ends[0], .events = POLLIN};
+  close(ends[1]);
+  poll(&closed, 1, 60000);
+  _exit(0);
+}
+
+/* It has them open, too, and would keep them so for as long as it lives. */
+static void a_sleeping_child_keeps_no_connection_of_its_parents(void **state) {
+  (void)state;
+  long long before = server_info(srv, "clients", "connected_clients");
+  for (int i = 0; i < 2; i++) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    server_do(srv, "DEL job");
+    family f = open_family(i == 0 ? server_url(srv) : server_tcp_url(srv));
+    pid_t child = fork();
+    if (child == 0) sleep_until_closed(ends);
+    close_family(&f);
+    UNTIL(server_info(srv, "clients", "connected_clients") <= before);
+    close(ends[0]);
+    close(ends[1]);
+    assert_child(child);
+  }
 }
 
 /* It may be in the middle of anything when it forks, and its mutexes stay as they are then. */
@@ -417,7 +443,7 @@ static int work_with_own_client(void) {
 
 static void a_child_opens_a_client_of_its_own(void **state) {
   (void)state;
-  family f = open_family();
+  family f = open_family(server_url(srv));
   pid_t child = fork();
   if (child == 0) _exit(work_with_own_client());
   UNTIL(server_number(srv, "PUBSUB NUMPAT") == 0 && server_calls(srv, "subscribe") == 2);
@@ -430,7 +456,7 @@ static void a_child_opens_a_client_of_its_own(void **state) {
 #ifndef __SANITIZE_THREAD__
 /* In a process namespace of its own each is number 1: the parent, and its child. */
 static int work_as_number_one(void) {
-  family f = open_family();
+  family f = open_family(server_url(srv));
   if (getpid() != 1 || unshare(CLONE_NEWPID) != 0) return 30;
   pid_t child = fork();
   if (child == 0) _exit(getpid() == 1 ? first_wrong(&f) : 31);
@@ -465,7 +491,7 @@ static void a_child_with_its_parents_number_is_a_child(void **state) {
 
 static void a_fork_while_others_call_disturbs_nobody(void **state) {
   (void)state;
-  family f = open_family();
+  family f = open_family(server_url(srv));
   kit_job waiter;
   kit_begin_acquire(&waiter, f.lock, f.task, LK_FOREVER);
   for (int i = 0; i < 10; i++) {
@@ -539,6 +565,7 @@ int main(void) {
       TEST(closing_leaves_no_thread_and_no_descriptor),
       TEST(a_child_can_do_nothing_with_its_parents_client),
       TEST(a_child_ends_nothing_of_its_parents),
+      TEST(a_sleeping_child_keeps_no_connection_of_its_parents),
       TEST(a_child_waits_for_no_mutex_of_its_parents),
 #ifndef __SANITIZE_THREAD__
       TEST(a_child_opens_a_client_of_its_own),

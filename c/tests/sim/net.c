@@ -130,7 +130,8 @@ static void arrive_at_server(void *a, int64_t b) {
   (void)b;
   packet *p = a;
   net_conn *c = p->conn;
-  bool lost = c->hole || c->server_closed || (p->held && c->client_closed && c->forget_unsent);
+  bool forgotten = p->held && c->forget_unsent && (c->client_closed || c->shut);
+  bool lost = c->hole || c->server_closed || forgotten;
   if (!lost) {
     put(&c->to_server, p->data, p->len);
     server_hears(c);
@@ -226,15 +227,22 @@ static void end_at_server(void *a, int64_t b) {
   forget_if_over(c);
 }
 
-static void close_client(net_conn *c) {
+/* Behind all that was sent before. */
+static void tell_end(net_conn *c) {
   bool held;
+  if (c->end_told || c->server_closed || c->hole) return;
+  c->end_told = true;
+  sched_at(arrival_ns(c, &c->last_up_ns, &held), end_at_server, c, 0);
+}
+
+static void close_client(net_conn *c) {
   c->client_closed = true;
   c->fd = -1;
   if (c->server_closed || !c->established) {
     c->server_closed = true;
     forget_if_over(c);
-  } else if (!c->hole) {
-    sched_at(arrival_ns(c, &c->last_up_ns, &held), end_at_server, c, 0);
+  } else {
+    tell_end(c);
   }
 }
 
@@ -278,10 +286,36 @@ static int server_at(const struct sockaddr *to) {
   return server >= 0 && server < NET_SERVERS ? server : -1;
 }
 
+/* Both ways: who reads it hears the end, and so does the server. */
+static int shut_down(net_conn *c) {
+  if (!c || !c->established) {
+    errno = c ? ENOTCONN : EBADF;
+    return -1;
+  }
+  c->shut = true;
+  tell_end(c);
+  changed(c);
+  sched_point(POINT_CLOSE);
+  return 0;
+}
+
+int __wrap_shutdown(int fd, int how) {
+  (void)how;
+  const descriptor *d = fds_find(fd);
+  return shut_down(d ? d->conn : NULL);
+}
+
+/* To nobody: what has not gone out by then never does. */
+static int dissolve(net_conn *c) {
+  if (c) c->forget_unsent = true;
+  return shut_down(c);
+}
+
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size) {
   (void)size;
   bool held;
   descriptor *d = fds_find(fd);
+  if (d && to->sa_family == AF_UNSPEC) return dissolve(d->conn);
   if (!d || d->kind != FD_SOCKET || d->conn) {
     errno = EBADF;
     return -1;
@@ -348,25 +382,6 @@ int __wrap_getpeername(int fd, struct sockaddr *at, socklen_t *size) {
   *size = sizeof at->sa_family;
   at->sa_family = AF_INET6;
   return fds_find(fd) ? 0 : -1;
-}
-
-/* Both ways: who reads it hears the end, and so does the server. */
-int __wrap_shutdown(int fd, int how) {
-  (void)how;
-  bool held;
-  descriptor *d = fds_find(fd);
-  net_conn *c = d ? d->conn : NULL;
-  if (!c || !c->established) {
-    errno = c ? ENOTCONN : EBADF;
-    return -1;
-  }
-  c->shut = true;
-  if (!c->server_closed && !c->hole) {
-    sched_at(arrival_ns(c, &c->last_up_ns, &held), end_at_server, c, 0);
-  }
-  changed(c);
-  sched_point(POINT_CLOSE);
-  return 0;
 }
 
 /* ------------------------------------------------------------------------------- send, receive -- */

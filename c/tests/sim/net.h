@@ -27,7 +27,8 @@ struct net_conn {
   sim_proc *proc;
   int fd; /* of the client; -1 once closed */
   bool established, refused, client_closed, server_closed, reset;
-  bool shut;                      /* by the client, which has not closed it yet */
+  bool shut;                      /* by the client, which may have it open still */
+  bool end_told;                  /* the server hears of its end, when that has arrived */
   bool hole;                      /* nothing passes any more, in either direction */
   bool forget_unsent;             /* closed so that what has not gone out never does */
   net_bytes to_client, to_server; /* arrived, not yet read */

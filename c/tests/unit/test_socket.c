@@ -54,6 +54,42 @@ static void a_connection_to_itself_is_refused(void **state) {
   close(again);
 }
 
+/* How much there is until the other side has reset it; fails when it does not. */
+static size_t read_until_reset(int fd) {
+  static char bytes[65536];
+  size_t sum = 0;
+  struct pollfd readable = {.fd = fd, .events = POLLIN};
+  while (poll(&readable, 1, 10000) == 1) {
+    ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0) assert_int_equal(errno, ECONNRESET);
+    if (n < 0) return sum;
+    assert_true(n > 0);
+    sum += (size_t)n;
+  }
+  fail_msg("it is open still");
+  return 0;
+}
+
+/* As a forked child has it: its copy would send the rest for as long as it lives. */
+static void what_is_not_sent_is_forgotten_though_a_copy_is_open(void **state) {
+  (void)state;
+  static const char bytes[65536];
+  struct sockaddr_in at;
+  int failure = 0, listener = listen_somewhere(&at, true);
+  int fd = lk_socket_connect((struct sockaddr *)&at, sizeof at, &failure);
+  int copy = dup(fd), other = accept(listener, NULL, NULL);
+  size_t sent = 0;
+  for (ssize_t n = 1; n > 0; sent += (size_t)n) n = lk_socket_send(fd, bytes, sizeof bytes);
+
+  lk_socket_forget_unsent(fd);
+  lk_socket_close(fd);
+  assert_true(read_until_reset(other) < sent);
+
+  close(copy);
+  close(other);
+  close(listener);
+}
+
 typedef struct queue {
   char folder[32], path[64];
   int listener;
@@ -131,6 +167,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_to_another_is_one),
       cmocka_unit_test(a_connection_to_itself_is_refused),
+      cmocka_unit_test(what_is_not_sent_is_forgotten_though_a_copy_is_open),
       cmocka_unit_test(a_full_queue_is_waited_for_until_the_connect_deadline),
       cmocka_unit_test(clients_take_no_numbers_from_the_process),
   };
