@@ -152,9 +152,17 @@ void lk_tls_free(lk_tls *tls) {
   free(tls);
 }
 
-/* The certificate must be for this name; an address is looked for among its addresses. */
+/* The certificate must be for this name; an address is looked for among its addresses. The dot of the root, with which
+ * a name may end, stands in no certificate, nor is a server told of it (RFC 6066, section 3). */
 static bool expect_name(SSL *ssl, const char *name) {
   X509_VERIFY_PARAM *rules = SSL_get0_param(ssl);
+  char bare[TLSEXT_MAXLEN_host_name + 1];
+  const size_t len = strlen(name);
+  if (len > 1 && len <= sizeof bare && name[len - 1] == '.') {
+    memcpy(bare, name, len - 1);
+    bare[len - 1] = '\0';
+    name = bare;
+  }
   if (X509_VERIFY_PARAM_set1_ip_asc(rules, name) == 1) return true;
   ERR_clear_error();
   return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;

@@ -233,10 +233,22 @@ static void a_reply_is_read_though_its_caller_was_stopped(void **state) {
   lk_client_close(plain);
 }
 
+/* The dot says that it is whole: resolvers look for it nowhere else, and no certificate has it. */
+static void a_name_that_ends_with_a_dot_is_the_certificates(void **state) {
+  (void)state;
+  char url[400];
+  lk_client *client = NULL;
+  snprintf(url, sizeof url, "%s&sni=locks.example.", fix.url);
+  lk_client_close(kit_client(url, NULL));
+  snprintf(url, sizeof url, "%s&sni=locks.example..", fix.url);
+  EXPECT(LK_TLS, lk_client_open(url, NULL, &client, &kit_error));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_hand_shake_that_is_cut_is_no_refused_certificate),
+      TEST(a_name_that_ends_with_a_dot_is_the_certificates),
       TEST(a_call_outlives_tls_that_fails),
       TEST(a_waiter_outlives_tls_that_fails),
       TEST(a_reply_is_read_though_its_caller_was_stopped),
