@@ -8,23 +8,27 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const bench_mode modes[] = {
-    {"uncontended", true, false, false, bench_run_threads},
-    {"async", false, false, false, bench_run_async},
-    {"contended", true, true, false, bench_run_threads},
-    {"fair", true, true, false, bench_run_threads},
-    {"rw", true, false, false, bench_run_threads},
-    {"renew", false, false, true, bench_run_renew},
-    {"wait", false, false, true, bench_run_wait},
-    {"idle", false, false, true, bench_run_idle},
+    {"uncontended", bench_run_threads, .threads = true},
+    {"async", bench_run_async, .ignores = "w"},
+    {"contended", bench_run_threads, .threads = true, .one_lock = true, .hands_over = true,
+     .in_company = true},
+    {"fair", bench_run_threads, .threads = true, .one_lock = true, .hands_over = true,
+     .in_company = true},
+    {"rw", bench_run_threads, .threads = true, .one_lock = true},
+    {"renew", bench_run_renew, .alone = true, .ignores = "w"},
+    {"wait", bench_run_wait, .one_lock = true, .alone = true, .in_company = true, .ignores = "w"},
+    {"idle", bench_run_idle, .alone = true, .ignores = "ltw"},
 };
 
 const bench_mode *bench_mode_find(const char *name) {
@@ -59,7 +63,7 @@ double bench_spread_us(const bench_spread *spread, double part) {
     const double ns = (double)((i % SPREAD_STEPS) + SPREAD_STEPS) + 0.5;
     return ns * (double)(UINT64_C(1) << (i / SPREAD_STEPS)) / 1000.0;
   }
-  return 0;
+  return NAN;
 }
 
 /* ----------------------------------------------------------------------------- in the workers -- */
@@ -116,17 +120,35 @@ static lk_status open_client(const bench_options *options, lk_client **out, lk_e
   return lk_client_open(options->url, &with, out, error);
 }
 
-static int work(const bench_options *options, bench_board *board, int64_t number, long run) {
+lk_status bench_open_client(bench_part *part, lk_error *error) {
+  return open_client(part->options, &part->client, error);
+}
+
+_Noreturn void bench_give_up(bench_part *part, const lk_error *error) {
+  if (atomic_fetch_add(&part->board->failed, 1) == 0) part->board->error = *error;
+  _exit(1);
+}
+
+/* The signal comes when the thread ends that forked: that is the first one, which ends with its process. */
+static void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  /* The parent may have died before this was set: then nobody sends the signal any more. */
+  if (getppid() != parent) raise(SIGKILL);
+}
+
+static _Noreturn void work(const bench_options *options, bench_board *board, int64_t number,
+                           pid_t parent) {
   bench_part part = {.options = options, .board = board, .number = number};
   lk_error error = {.status = LK_OK};
   lk_status status = LK_OK;
-  snprintf(part.name, sizeof part.name, "latchkey-bench-%ld-%llx", run,
+  end_with(parent);
+  snprintf(part.name, sizeof part.name, "latchkey-bench-%ld-%llx", (long)parent,
            (unsigned long long)board->until_ns);
-  if (options->mode->run != bench_run_idle) status = open_client(options, &part.client, &error);
+  if (options->mode->run != bench_run_idle) status = bench_open_client(&part, &error);
   if (status == LK_OK) status = options->mode->run(&part, &error);
-  if (status != LK_OK && atomic_fetch_add(&board->failed, 1) == 0) board->error = error;
+  if (status != LK_OK) bench_give_up(&part, &error);
   lk_client_close(part.client);
-  return status == LK_OK ? 0 : 1;
+  _exit(0);
 }
 
 /* -------------------------------------------------------------------------------- the measurer -- */
@@ -167,12 +189,12 @@ static lk_status await(bench_run *run, _Atomic int *count, int64_t quiet_until_n
 }
 
 static lk_status start_workers(bench_run *run, lk_error *error) {
-  const long name = (long)getpid();
+  const pid_t own = getpid();
   run->board->until_ns = bench_now_ns(); /* until it has its meaning: a part of the locks' names */
   for (int64_t i = 0; i < run->options.processes; i++) {
     const pid_t pid = fork();
     if (pid < 0) return bench_fail(error, LK_SYSTEM, "no process: %s", strerror(errno));
-    if (pid == 0) _exit(work(&run->options, run->board, i, name));
+    if (pid == 0) work(&run->options, run->board, i, own);
     run->workers[run->started++] = pid;
   }
   return LK_OK;
@@ -200,10 +222,7 @@ static lk_status measure(bench_run *run, lk_client *client, bench_counters *serv
   *seconds = (double)(bench_now_ns() - begun_ns) / 1e9;
   if (status == LK_OK) status = bench_counters_read(client, &after, error);
   if (status != LK_OK) return status;
-  *server = (bench_counters){.commands = after.commands - before.commands,
-                             .script_us = after.script_us - before.script_us,
-                             .scripts = after.scripts - before.scripts,
-                             .cpu_us = after.cpu_us - before.cpu_us};
+  *server = bench_counters_between(&before, &after);
   return LK_OK;
 }
 

@@ -22,10 +22,13 @@ typedef struct bench_board bench_board;
 /* What the owners of one process do from bench_begin() to bench_end(). */
 typedef struct bench_mode {
   const char *name;
-  bool threads;  /* each owner is a thread */
-  bool one_lock; /* all owners want the same lock, so hand-offs are counted */
-  bool alone;    /* one process only */
   lk_status (*run)(bench_part *part, lk_error *error);
+  bool threads;        /* each owner is a thread */
+  bool one_lock;       /* all owners want the same lock */
+  bool hands_over;     /* and only one of them may have it: hand-offs are counted */
+  bool alone;          /* one process only */
+  bool in_company;     /* one owner is not enough */
+  const char *ignores; /* options that mean nothing here, each as bench_options_parse() knows it */
 } bench_mode;
 
 const bench_mode *bench_mode_find(const char *name);
@@ -68,7 +71,7 @@ typedef struct bench_spread {
 } bench_spread;
 
 void bench_spread_add(bench_spread *spread, int64_t ns);
-/* The duration that this part of all did not pass; 0 if there is none. */
+/* The duration that this part of all did not pass; NAN if there is none. */
 double bench_spread_us(const bench_spread *spread, double part);
 
 static inline int64_t bench_now_ns(void) {
@@ -106,6 +109,10 @@ struct bench_part {
   int64_t cpu_before_us;
 };
 
+/* The client of this process. */
+lk_status bench_open_client(bench_part *part, lk_error *error);
+/* Ends this process as it is: threads and callbacks may be about to use whatever it has. */
+_Noreturn void bench_give_up(bench_part *part, const lk_error *error);
 /* Everything is prepared: waits until all processes are, and starts the measurement. */
 void bench_begin(bench_part *part);
 /* The work is over; waits until the server's counters have been read. */
@@ -127,14 +134,18 @@ lk_status bench_run_idle(bench_part *part, lk_error *error);
 
 /* ------------------------------------------------------------------------------------- server -- */
 
+/* Of all masters together. */
 typedef struct bench_counters {
-  double commands;  /* that clients of locks send */
-  double script_us; /* the server's time in scripts */
-  double scripts;   /* calls of scripts */
-  double cpu_us;    /* of the server's main thread */
+  double commands;    /* that clients of locks send */
+  double script_us;   /* the server's time in scripts */
+  double scripts;     /* calls of scripts */
+  double cpu_us;      /* of the server's main thread */
+  uint64_t processes; /* which they are: a sum over their run_ids */
 } bench_counters;
 
 lk_status bench_counters_read(lk_client *client, bench_counters *out, lk_error *error);
+/* What came between the two; all NAN where they are not counts of the same. */
+bench_counters bench_counters_between(const bench_counters *before, const bench_counters *after);
 
 /* What was measured, for people or as JSON. */
 void bench_report(const bench_options *options, const bench_board *board, double seconds,

@@ -264,16 +264,14 @@ static lk_status wait_for_first(crowd *c, lk_op **ops, lk_error *error) {
 
 lk_status bench_run_wait(bench_part *part, lk_error *error) {
   crowd c = {.status = LK_OK};
-  if (part->options->owners < 2) {
-    return bench_fail(error, LK_INVALID, "mode wait needs two owners, one to wait for");
-  }
   lk_op **ops = calloc((size_t)part->options->owners, sizeof *ops);
   if (!ops) return bench_fail(error, LK_NOMEM, "out of memory");
   lk_status status = open_crowd(&c, part, true, error);
   if (status == LK_OK) status = wait_for_first(&c, ops, error);
-  if (status == LK_OK) close_crowd(&c); /* else some may wait still: the process ends */
+  if (status != LK_OK) bench_give_up(part, error); /* some may wait still */
+  close_crowd(&c);
   free(ops);
-  return status;
+  return LK_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- idle -- */
@@ -292,11 +290,8 @@ static long own_status(const char *name) {
 }
 
 lk_status bench_run_idle(bench_part *part, lk_error *error) {
-  lk_client_options with = LK_CLIENT_OPTIONS_INIT;
-  with.password = password_of(part->options->url, part->options->password);
-  with.poll_us = part->options->poll_us;
   const long kib = own_status("RssAnon:"), threads = own_status("Threads:");
-  lk_status status = lk_client_open(part->options->url, &with, &part->client, error);
+  lk_status status = bench_open_client(part, error);
   if (status != LK_OK) return status;
   bench_begin(part);
   while (!bench_is_over(part)) pause_ms(100);

@@ -24,7 +24,7 @@ static const char help_text[] =
     "  --mode rw             all owners want one read-write lock; every tenth time to\n"
     "                        write\n"
     "  --mode renew          each owner holds a lock all the time; what is counted is\n"
-    "                        renewals\n"
+    "                        renewals: --seconds is at least a third of --lease\n"
     "  --mode wait           all owners wait, asynchronously, for a lock that is not\n"
     "                        released\n"
     "  --mode idle           a client that does nothing\n"
@@ -50,7 +50,8 @@ static const char help_text[] =
     "  -h, --help            this text\n"
     "\n"
     "The server's counters include all clients: use a server of your own. Exit\n"
-    "codes: 0 done, 64 wrong use, 69 no server, or it refused.\n";
+    "codes: 0 done; 64 wrong use; 69 no server, or it refused; 70 no thread, memory\n"
+    "or descriptor; 75 an owner waited too long; 80 a lock was lost.\n";
 
 void bench_help(FILE *out) { fputs(help_text, out); }
 
@@ -126,7 +127,30 @@ static lk_status parse_option(int option, bench_options *out, bool *help, lk_err
   }
 }
 
-static lk_status check(const bench_options *options, lk_error *error) {
+/* What this mode passes over, or cannot measure. */
+static lk_status check_mode(const bench_options *options, const char *const given[],
+                            lk_error *error) {
+  const bench_mode *mode = options->mode;
+  for (const char *option = mode->ignores; option && *option; option++) {
+    const char *name = given[*option - 'a'];
+    if (!name) continue;
+    return bench_fail(error, LK_INVALID, "--%s means nothing in mode %s", name, mode->name);
+  }
+  if (mode->in_company && options->owners * options->processes < 2) {
+    return bench_fail(error, LK_INVALID, "mode %s needs two owners; write --threads 2 or more",
+                      mode->name);
+  }
+  if (mode->run == bench_run_renew && options->run_ms < options->lease_ms / 3) {
+    return bench_fail(
+        error, LK_INVALID,
+        "mode renew renews after a third of the lease, %lld ms, and --seconds %lld is "
+        "shorter; write a longer --seconds or a shorter --lease",
+        (long long)options->lease_ms / 3, (long long)options->run_ms / 1000);
+  }
+  return LK_OK;
+}
+
+static lk_status check(const bench_options *options, const char *const given[], lk_error *error) {
   if (!options->url || !*options->url) {
     return bench_fail(error, LK_INVALID,
                       "no server is named; write --url redis://host:6379 (or LATCHKEY_URL), or "
@@ -139,7 +163,7 @@ static lk_status check(const bench_options *options, lk_error *error) {
   if (options->mode->alone && options->processes > 1) {
     return bench_fail(error, LK_INVALID, "mode %s has one process", options->mode->name);
   }
-  return LK_OK;
+  return check_mode(options, given, error);
 }
 
 lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *help,
@@ -166,16 +190,19 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
                          .processes = 1,
                          .run_ms = 3000,
                          .lease_ms = 30000};
+  const char *given['z' - 'a' + 1] = {NULL}; /* the option of each letter, as it was written */
   optind = 1;
   opterr = 0;
   for (;;) {
     const int at = optind;
-    const int option = getopt_long(argc, argv, ":hqv", known, NULL);
+    int which = -1;
+    const int option = getopt_long(argc, argv, ":hqv", known, &which);
     if (option == -1) break;
     if (option == '?' || option == ':') {
       return bench_fail(error, LK_INVALID, option == ':' ? "%s needs a value" : "unknown option %s",
                         argv[optind > at ? optind - 1 : at]);
     }
+    if (which >= 0) given[option - 'a'] = known[which].name;
     const lk_status status = parse_option(option, out, help, error);
     if (status != LK_OK || *help) return status;
   }
@@ -183,7 +210,7 @@ lk_status bench_options_parse(int argc, char **argv, bench_options *out, bool *h
     return bench_fail(error, LK_INVALID,
                       "\"%s\" is not an option; latchkey bench --help lists them", argv[optind]);
   }
-  return check(out, error);
+  return check(out, given, error);
 }
 
 void bench_options_clear(bench_options *options) {

@@ -2,6 +2,8 @@
 /* What the server counted, and what comes of a run. */
 #define _POSIX_C_SOURCE 200809L
 #include <jansson.h>
+#include <latchkey/nodes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +27,16 @@ static double field(const char *line, const char *name) {
   return at ? strtod(at + strlen(name), NULL) : 0;
 }
 
-/* A line of INFO commandstats or of INFO cpu. */
+static uint64_t hash_of(const char *text) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
+/* A line of INFO server, INFO commandstats or INFO cpu. */
 static void take_line(const char *line, bench_counters *out) {
   static const char prefix[] = "cmdstat_";
+  if (strncmp(line, "run_id:", 7) == 0) out->processes += hash_of(line);
   if (strncmp(line, "used_cpu_sys_main_thread:", 25) == 0 ||
       strncmp(line, "used_cpu_user_main_thread:", 26) == 0) {
     out->cpu_us += strtod(strchr(line, ':') + 1, NULL) * 1e6;
@@ -43,11 +52,11 @@ static void take_line(const char *line, bench_counters *out) {
   }
 }
 
-static lk_status read_section(lk_client *client, const char *section, bench_counters *out,
-                              lk_error *error) {
+static lk_status read_section(lk_client *client, size_t node, const char *section,
+                              bench_counters *out, lk_error *error) {
   const lk_bytes words[] = {{"INFO", 4}, {section, strlen(section)}};
   lk_reply *reply = NULL;
-  lk_status status = lk_command(client, words, 2, &reply, error);
+  lk_status status = lk_node_command(client, node, words, 2, &reply, error);
   if (status != LK_OK) return status;
   const lk_bytes bytes = lk_reply_bytes(reply);
   char *text = malloc(bytes.len + 1);
@@ -67,9 +76,31 @@ static lk_status read_section(lk_client *client, const char *section, bench_coun
 }
 
 lk_status bench_counters_read(lk_client *client, bench_counters *out, lk_error *error) {
+  static const char *const sections[] = {"server", "commandstats", "cpu"};
+  size_t count = 0;
   *out = (bench_counters){0};
-  lk_status status = read_section(client, "commandstats", out, error);
-  return status == LK_OK ? read_section(client, "cpu", out, error) : status;
+  lk_status status = lk_nodes(client, &count, error);
+  for (size_t i = 0; i < count; i++) {
+    bool master = false;
+    if (!lk_node_at(client, i, NULL, &master) || !master) continue;
+    for (size_t k = 0; k < sizeof sections / sizeof *sections && status == LK_OK; k++) {
+      status = read_section(client, i, sections[k], out, error);
+    }
+  }
+  return status;
+}
+
+bench_counters bench_counters_between(const bench_counters *before, const bench_counters *after) {
+  const bench_counters between = {.commands = after->commands - before->commands,
+                                  .script_us = after->script_us - before->script_us,
+                                  .scripts = after->scripts - before->scripts,
+                                  .cpu_us = after->cpu_us - before->cpu_us,
+                                  .processes = after->processes};
+  if (after->processes == before->processes && between.commands >= 0 && between.scripts >= 0 &&
+      between.script_us >= 0 && between.cpu_us >= 0) {
+    return between;
+  }
+  return (bench_counters){.commands = NAN, .script_us = NAN, .scripts = NAN, .cpu_us = NAN};
 }
 
 /* ------------------------------------------------------------------------------------- figures -- */
@@ -78,7 +109,7 @@ enum { FIGURES_MAX = 24 };
 
 typedef struct figure {
   const char *name, *words; /* for JSON and for people */
-  double value;
+  double value;             /* no finite number: there is none */
 } figure;
 
 typedef struct figures {
@@ -90,15 +121,15 @@ static void add(figures *to, const char *name, const char *words, double value) 
   to->all[to->count++] = (figure){name, words, value};
 }
 
-static void add_pairs(figures *to, const bench_board *board, double seconds, double pairs,
+static void add_pairs(figures *to, const bench_board *board, double seconds,
                       const bench_counters *server) {
-  const double each = pairs > 0 ? pairs : 1;
+  const double pairs = (double)board->pairs;
   add(to, "pairs_per_s", "pairs per second", pairs / seconds);
   add(to, "p50_us", "one pair, median, us", bench_spread_us(&board->pair, 0.5));
   add(to, "p99_us", "one pair, 99 %, us", bench_spread_us(&board->pair, 0.99));
-  add(to, "commands_per_pair", "commands per pair", server->commands / each);
-  add(to, "client_cpu_us_per_pair", "client CPU per pair, us", (double)board->cpu_us / each);
-  add(to, "server_cpu_us_per_pair", "server CPU per pair, us", server->cpu_us / each);
+  add(to, "commands_per_pair", "commands per pair", server->commands / pairs);
+  add(to, "client_cpu_us_per_pair", "client CPU per pair, us", (double)board->cpu_us / pairs);
+  add(to, "server_cpu_us_per_pair", "server CPU per pair, us", server->cpu_us / pairs);
 }
 
 static void add_handoffs(figures *to, const bench_board *board, const bench_counters *server) {
@@ -106,16 +137,15 @@ static void add_handoffs(figures *to, const bench_board *board, const bench_coun
   add(to, "handoffs", "hand-offs", count);
   add(to, "handoff_p50_us", "one hand-off, median, us", bench_spread_us(&board->handoff, 0.5));
   add(to, "handoff_p99_us", "one hand-off, 99 %, us", bench_spread_us(&board->handoff, 0.99));
-  add(to, "commands_per_handoff", "commands per hand-off",
-      server->commands / (count > 0 ? count : 1));
+  add(to, "commands_per_handoff", "commands per hand-off", server->commands / count);
 }
 
 static void add_renewals(figures *to, const bench_board *board, double seconds,
                          const bench_counters *server) {
-  const double each = server->scripts > 0 ? server->scripts : 1;
-  add(to, "renewals_per_s", "renewals per second", server->scripts / seconds);
-  add(to, "client_cpu_us_per_renewal", "client CPU per renewal, us", (double)board->cpu_us / each);
-  add(to, "server_cpu_us_per_renewal", "server CPU per renewal, us", server->cpu_us / each);
+  const double count = server->scripts, client_us = (double)board->cpu_us;
+  add(to, "renewals_per_s", "renewals per second", count / seconds);
+  add(to, "client_cpu_us_per_renewal", "client CPU per renewal, us", client_us / count);
+  add(to, "server_cpu_us_per_renewal", "server CPU per renewal, us", server->cpu_us / count);
   add(to, "longest_unrenewed_ms", "longest without renewal, ms", (double)board->oldest_us / 1000);
   add(to, "bytes_per_hold", "memory per hold, bytes", board->hold_bytes);
   add(to, "bytes_per_handle", "memory per handle, bytes", board->handle_bytes);
@@ -126,10 +156,8 @@ static void collect(figures *to, const bench_options *options, const bench_board
   const bench_mode *mode = options->mode;
   const bool renews = mode->run == bench_run_renew, waits = mode->run == bench_run_wait;
   const bool idles = mode->run == bench_run_idle;
-  if (!renews && !waits && !idles) {
-    add_pairs(to, board, seconds, (double)board->pairs, server);
-  }
-  if (mode->one_lock) add_handoffs(to, board, server);
+  if (!renews && !waits && !idles) add_pairs(to, board, seconds, server);
+  if (mode->hands_over) add_handoffs(to, board, server);
   if (renews) add_renewals(to, board, seconds, server);
   if (waits) add(to, "bytes_per_waiter", "memory per waiter, bytes", board->waiter_bytes);
   if (idles) {
@@ -139,8 +167,7 @@ static void collect(figures *to, const bench_options *options, const bench_board
   add(to, "commands", "commands in all", server->commands);
   add(to, "client_cpu_percent", "client CPU, % of a core", (double)board->cpu_us / 1e4 / seconds);
   add(to, "server_cpu_percent", "server CPU, % of a core", server->cpu_us / 1e4 / seconds);
-  add(to, "script_us", "server time in a script, us",
-      server->script_us / (server->scripts > 0 ? server->scripts : 1));
+  add(to, "script_us", "server time in a script, us", server->script_us / server->scripts);
 }
 
 static void print_json(json_t *document) {
@@ -158,16 +185,24 @@ void bench_report(const bench_options *options, const bench_board *board, double
                                  options->mode->name, "threads", (json_int_t)options->owners,
                                  "processes", (json_int_t)options->processes, "seconds", seconds);
     for (size_t i = 0; i < found.count; i++) {
-      json_object_set_new(document, found.all[i].name, json_real(found.all[i].value));
+      const figure *one = &found.all[i];
+      if (isfinite(one->value)) json_object_set_new(document, one->name, json_real(one->value));
     }
     print_json(document);
     return;
   }
+  const char *none = isnan(server->commands)
+                         ? "a server was restarted or replaced, or its counters were reset"
+                         : "no script was run";
   printf("%s, %lld owners in each of %lld processes, %.1f s\n", options->mode->name,
          (long long)options->owners, (long long)options->processes, seconds);
   for (size_t i = 0; i < found.count; i++) {
-    const double value = found.all[i].value;
-    printf("  %-28s %12.*f\n", found.all[i].words, value >= 100 ? 0 : 2, value);
+    const figure *one = &found.all[i];
+    if (isfinite(one->value)) {
+      printf("  %-28s %12.*f\n", one->words, one->value >= 100 ? 0 : 2, one->value);
+    } else {
+      printf("  %-28s %12s: %s\n", one->words, "none", none);
+    }
   }
 }
 

@@ -23,7 +23,7 @@ typedef struct owner {
 
 struct crew {
   bench_part *part;
-  bool one_lock;
+  bool hands_over;
   owner *owners;
   size_t count;
   pthread_barrier_t ready, begun;
@@ -50,10 +50,10 @@ static lk_status pair(owner *o, lk_lock *lock, bool counts) {
   lk_status status = lk_lock_acquire(lock, NULL, bench_wait_ms(part), &o->error);
   if (status != LK_OK) return status;
   const int64_t taken_ns = bench_now_ns();
-  if (counts && o->crew->one_lock) count_handoff(board, o, taken_ns);
+  if (counts && o->crew->hands_over) count_handoff(board, o, taken_ns);
   section(part);
   const int64_t ended_ns = bench_now_ns();
-  if (o->crew->one_lock) {
+  if (o->crew->hands_over) {
     board->released_by = o->id;
     board->released_ns = ended_ns;
   }
@@ -102,14 +102,16 @@ static lk_status open_locks(crew *c, lk_error *error) {
   return status;
 }
 
-static lk_status start(crew *c, lk_error *error) {
+static void start(crew *c) {
   pthread_barrier_init(&c->ready, NULL, (unsigned)c->count + 1);
   pthread_barrier_init(&c->begun, NULL, (unsigned)c->count + 1);
   for (size_t i = 0; i < c->count; i++) {
     const int failed = pthread_create(&c->owners[i].thread, NULL, run, &c->owners[i]);
-    if (failed) return bench_fail(error, LK_SYSTEM, "no thread: %s", strerror(failed));
+    if (!failed) continue;
+    lk_error error;
+    (void)bench_fail(&error, LK_SYSTEM, "no thread: %s", strerror(failed));
+    bench_give_up(c->part, &error);
   }
-  return LK_OK;
 }
 
 /* How the owners ended; those that fail end early. */
@@ -126,13 +128,13 @@ static lk_status join(crew *c, lk_error *error) {
 
 lk_status bench_run_threads(bench_part *part, lk_error *error) {
   crew c = {.part = part,
-            .one_lock = part->options->mode->one_lock,
+            .hands_over = part->options->mode->hands_over,
             .count = (size_t)part->options->owners};
   c.owners = calloc(c.count, sizeof *c.owners);
   if (!c.owners) return bench_fail(error, LK_NOMEM, "out of memory");
   lk_status status = open_locks(&c, error);
-  if (status == LK_OK) status = start(&c, error); /* threads without a place: the process ends */
   if (status == LK_OK) {
+    start(&c);
     pthread_barrier_wait(&c.ready);
     bench_begin(part);
     pthread_barrier_wait(&c.begun);

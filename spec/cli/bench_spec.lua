@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
+local signal = require('posix.signal')
 local utils = require('pl.utils')
 
 local program = require('cli.program')
@@ -84,7 +85,15 @@ describe('latchkey bench', function()
   end)
 
   it('lets readers share a lock and writers have it alone', function()
-    assert_pairs(measure('rw', '--threads', '4'))
+    local figures = measure('rw', '--threads', '4')
+
+    assert_pairs(figures)
+    assert.is_nil(figures.handoffs)
+  end)
+
+  -- The tenth turn of each is to write: the last of them waits for 12 s.
+  it('waits as long as all others may write', function()
+    assert_pairs(measure('rw', '--threads', '120', '--section', '100ms', '--seconds', '2'))
   end)
 
   it('holds locks and says how long none was renewed', function()
@@ -97,11 +106,59 @@ describe('latchkey bench', function()
     assert.is_true(figures.client_cpu_us_per_renewal > 0)
   end)
 
+  it('takes its processes along when it is killed', function()
+    local renewing = program.start({ 'bench', '--url', server.url, '--mode', 'renew', '--lease',
+      '900ms', '--seconds', '60' })
+    local workers = program.eventually('locks are held', function()
+      return server:command('DBSIZE') == '8' and program.children(renewing.pid)
+    end)
+
+    renewing:kill(signal.SIGKILL)
+    renewing:wait()
+
+    assert.is_not_nil(next(workers))
+    for worker in pairs(workers) do
+      program.eventually('process ' .. worker .. ' ends', function()
+        return program.is_gone(worker)
+      end, 10)
+    end
+  end)
+
   it('sends nothing for those who wait', function()
     local figures = measure('wait', '--owners', '100')
 
     assert.equal(0, figures.commands)
+    assert.is_nil(figures.script_us) -- of no script
     assert.is_true(figures.bytes_per_waiter > 0)
+  end)
+
+  -- A client that does nothing, long enough to be disturbed behind the first look at the counters.
+  local function disturbed(disturb, ...)
+    server:command('CONFIG', 'RESETSTAT')
+    measure('uncontended')
+    local idle = program.start({ 'bench', '--url', server.url, '--mode', 'idle', '--seconds', '4',
+      ... })
+    program.eventually('the counters were read', function()
+      local clients = server:command('CLIENT', 'LIST')
+      return clients:find('name=latchkey%-bench [^\n]*idle=1 [^\n]*cmd=info')
+    end)
+    disturb()
+    return idle:wait()
+  end
+
+  it('leaves out what it cannot know of a server whose counters were reset', function()
+    local function reset()
+      server:command('CONFIG', 'RESETSTAT')
+    end
+
+    local figures = program.decode(disturbed(reset, '--json').out)
+    local said = disturbed(reset).out
+
+    assert.is_nil(figures.commands)
+    assert.is_nil(figures.server_cpu_percent)
+    assert.equal(1, figures.threads_added)
+    assert.truthy(said:find('\n  commands in all +none: a server was restarted or replaced, or its '
+      .. 'counters were reset\n'), said)
   end)
 
   it('adds one thread and sends nothing when idle', function()
@@ -133,12 +190,44 @@ describe('latchkey bench', function()
       { '--poll=-2', 'from -1 to 1000' },
       { '--nonsense', 'unknown option' },
       { 'job', 'is not an option' },
+      { '--mode=async', '--section=1ms', '--section means nothing in mode async' },
+      { '--mode=renew', '--section=1ms', '--section means nothing in mode renew' },
+      { '--section=1ms', '--mode=wait', '--section means nothing in mode wait' },
+      { '--mode=idle', '--section=1ms', '--section means nothing in mode idle' },
+      { '--mode=idle', '--owners=3', '--owners means nothing in mode idle' },
+      { '--mode=idle', '--threads=3', '--threads means nothing in mode idle' },
+      { '--mode=idle', '--lease=1s', '--lease means nothing in mode idle' },
+      { '--mode=wait', '--owners=1', 'mode wait needs two owners' },
+      { '--mode=contended', '--threads=1', 'mode contended needs two owners' },
+      { '--mode=fair', '--threads=1', 'mode fair needs two owners' },
+      { '--mode=renew', 'a third of the lease, 10000 ms, and --seconds 3 is shorter' },
     }) do
-      local result = bench(case[1])
+      local message = table.remove(case)
+      local result = bench(unpack(case))
 
-      assert.equal(64, result.code, case[1])
+      assert.equal(64, result.code, message)
       assert.equal('', result.out)
-      assert.truthy(result.err:find(case[2], 1, true), result.err)
+      assert.truthy(result.err:find(message, 1, true), result.err)
+    end
+    assert.equal('0', server:command('DBSIZE'))
+  end)
+
+  it('opens as many connections as it is told for a client that does nothing', function()
+    assert.equal(1, measure('idle', '--connections', '3').threads_added)
+  end)
+
+  -- Room for a part of the stacks of its threads, and memory that is given back is overwritten.
+  it('ends when the system gives it no thread', function()
+    if program.sanitizer() then
+      return pending('a sanitizer needs more addresses than that')
+    end
+    for _ = 1, 10 do
+      local result = program.start_any('sh', { '-c', 'ulimit -v 1000000 && exec "$@"', 'sh',
+        program.path, 'bench', '--url', server.url, '--threads', '1000', '--section', '1ms',
+        '--lease', '1s' }, { env = { MALLOC_PERTURB_ = '165' } }):wait()
+
+      assert.equal(70, result.code, result.err)
+      assert.truthy(result.err:find('no thread: ', 1, true), result.err)
     end
   end)
 
@@ -189,7 +278,7 @@ describe('latchkey bench', function()
       server:command('CONFIG', 'SET', 'min-replicas-to-write', '1')
 
       local result = program.start({ 'bench', '--url', server.url, '--mode', mode, '--seconds', '1',
-        '--threads', '2' }):wait(60)
+        '--threads', '2', '--lease', '900ms' }):wait(60)
 
       assert.equal(69, result.code, result.err)
       assert.truthy(result.err:find('NOREPLICAS', 1, true), result.err)

@@ -432,6 +432,14 @@ describe('on a cluster', function()
     end)
   end)
 
+  it('bench counts what the servers of all locks do', function()
+    local figures, code = json('bench', '--seconds', '1', '--threads', '8')
+
+    assert.equal(0, code)
+    assert.near(2, figures.commands_per_pair, 0.05)
+    assert.is_true(figures.server_cpu_us_per_pair > 0)
+  end)
+
   it('exits 69 when no node can be reached', function()
     for _, command in ipairs({ 'ls', 'top', 'status', 'doctor', 'load' }) do
       local words = command == 'top' and '--once' or '-q'
