@@ -14,7 +14,14 @@
 enum { OWNERS_MAX = 1000, ARGS_MAX = 12 };
 
 static const char *acquire_sha, *release_sha;
-static int64_t until_ns;
+static int64_t begun_ns, until_ns, cpu_us;
+
+/* Everything is connected and warm. */
+static void begin(double seconds) {
+  cpu_us = peer_cpu_us();
+  begun_ns = peer_now_ns();
+  until_ns = begun_ns + (int64_t)(seconds * 1e9);
+}
 
 /* The words of one call; the buffers live as long as they do. */
 typedef struct words {
@@ -99,7 +106,7 @@ static long run_threads(const char *port, int count, double seconds, peer_times 
     owners[i].lock = i;
     pair(&owners[i]);
   }
-  until_ns = peer_now_ns() + (int64_t)(seconds * 1e9);
+  begin(seconds);
   for (int i = 0; i < count; i++) pthread_create(&owners[i].thread, NULL, run, &owners[i]);
   for (int i = 0; i < count; i++) {
     pthread_join(owners[i].thread, NULL);
@@ -129,7 +136,9 @@ static void batch(redisContext *io, int count, long serial, fill *with) {
 static long run_batched(const char *port, int count, double seconds, peer_times *took) {
   redisContext *io = peer_connect(port);
   long rounds = 0;
-  until_ns = peer_now_ns() + (int64_t)(seconds * 1e9);
+  batch(io, count, -1, acquire_words);
+  batch(io, count, -1, release_words);
+  begin(seconds);
   for (int64_t now = peer_now_ns(); now < until_ns; rounds++) {
     batch(io, count, rounds, acquire_words);
     batch(io, count, rounds, release_words);
@@ -200,7 +209,6 @@ int main(int argc, char **argv) {
   const double seconds = atof(argv[4]);
   acquire_sha = argv[5], release_sha = argv[6];
   if (count < 1 || count > OWNERS_MAX) peer_fail("1 to 1000 owners");
-  const int64_t cpu_us = peer_cpu_us(), begun_ns = peer_now_ns();
   const long pairs = strcmp(mode, "batched") == 0 ? run_batched(argv[1], count, seconds, &took)
                                                   : run_threads(argv[1], count, seconds, &took);
   const double lasted = (double)(peer_now_ns() - begun_ns) / 1e9;

@@ -12,11 +12,16 @@ port, mode, owners, seconds, section = (
 pool = redis.ConnectionPool(host='127.0.0.1', port=port)
 released = [0.0, -1]
 took, pairs, until = [[] for _ in range(owners)], [0] * owners, [0.0]
+warm, go = [threading.Barrier(owners + 1, timeout=60) for _ in range(2)]
 
 
 def run(me):
     name = 'bench:py' if mode == 'contended' else 'bench:py:%d' % me
     lock = redis.Redis(connection_pool=pool).lock(name, timeout=30)
+    lock.acquire()
+    lock.release()
+    warm.wait()
+    go.wait()
     while time.monotonic() < until[0]:
         asked = time.monotonic()
         lock.acquire()
@@ -37,10 +42,12 @@ def part(values, which):
 
 
 threads = [threading.Thread(target=run, args=(i,)) for i in range(owners)]
-began, cpu = time.monotonic(), time.process_time()
-until[0] = began + seconds
 for thread in threads:
     thread.start()
+warm.wait()
+began, cpu = time.monotonic(), time.process_time()
+until[0] = began + seconds
+go.wait()
 for thread in threads:
     thread.join()
 result = {'seconds': time.monotonic() - began, 'pairs': sum(pairs),
