@@ -57,6 +57,12 @@ describe('the page on performance', function()
     assert.equal(5, seen)
   end)
 
+  it('says of a release what the table has', function()
+    local said = PAGE:match('A release runs half as many, and takes ([%d.]+) times as long')
+
+    assert.equal(measured:match('| release, us | at most [%d.]+ times [^|]*| ([%d.]+) '), said)
+  end)
+
   it('says as many targets missed as the table does', function()
     local _, missed = measured:gsub('%*%*missed%*%*', '')
     local words = { 'One target was', 'Two targets were', 'Three targets were',

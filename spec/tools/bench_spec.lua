@@ -44,6 +44,53 @@ describe('the comparison', function()
     assert.equal(2.5, ratio.high)
   end)
 
+  it('leaves out a run without the figure on one side, and divides no other by its neighbour',
+    function()
+      local row = measured({ 10, 60, 20 }, { 5, 20, 10 }).rows[1]
+      row.contenders[2].runs[1].pairs_per_s = nil
+
+      local ratio = stats.ratio(row.contenders[1], row.contenders[2], 'pairs_per_s')
+
+      assert.same({ median = 2.5, low = 2.25, high = 2.75 }, ratio)
+    end)
+
+  it('says of each table how many runs of how long it is', function()
+    local all = measured({ 3000, 3000 }, { 2000, 2000 })
+    local function words(run)
+      for name, value in pairs(run) do
+        all.rows[1][name] = value
+      end
+      return page.write(all):match('### One <owner>\n\n([^\n]*)\n\n|')
+    end
+
+    assert.equal('Medians of 2 runs of 2 s, with the quartiles.', words({}))
+    assert.equal('Medians of 2 runs of 10 s, with the quartiles.', words({ seconds = 10 }))
+    assert.equal('Medians of 2 runs of 20,000 calls of each script, with the quartiles.',
+      words({ calls = 20000 }))
+    for _, contender in ipairs(all.rows[1].contenders) do
+      contender.runs[2] = nil
+    end
+    assert.equal('One run of 5 s.', words({ calls = false, seconds = 5 }))
+  end)
+
+  it('has a lower bound where nothing at all would be the best', function()
+    local all = measured({ 0 }, { 2000 })
+    all.rows[1].targets = { { 'latchkey', 'pairs_per_s', least = 1, most = 3 } }
+
+    assert.truthy(page.write(all):find('| 1 to 3 | 0 | **missed** |', 1, true))
+    for _, row in ipairs(rows) do
+      for _, target in ipairs(row.targets) do
+        assert.is_true(target[2] ~= 'open_writes' or target.least == 1)
+      end
+    end
+  end)
+
+  it('names the server as it calls itself', function()
+    assert.equal('Redis 7.0.15', page.server('# Server\r\nredis_version:7.0.15\r\n'))
+    assert.equal('Valkey 8.1.1', page.server('redis_version:7.2.4\r\nserver_name:valkey\r\n'
+      .. 'valkey_version:8.1.1\r\n'))
+  end)
+
   it('says which targets are reached', function()
     local good = page.write(measured({ 6000, 5000 }, { 2000, 2500 }))
     local bad = page.write(measured({ 3000 }, { 2000 }))

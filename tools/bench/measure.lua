@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Runs the rows, contender after contender, again and again, and writes what came of it. Started by
--- tools/bench/run, which has everything ready and says so in the environment.
+-- tools/bench/run, which has everything ready and says so in the environment. The server is the one
+-- behind LATCHKEY_SPEC_URL; peers reach it by its port.
 local cjson = require('cjson')
 local file = require('pl.file')
 local path = require('pl.path')
@@ -10,6 +11,7 @@ local utils = require('pl.utils')
 local chart = require('bench.chart')
 local page = require('bench.page')
 local rows = require('bench.rows')
+local stats = require('bench.stats')
 
 local function env(name)
   return os.getenv('LK_BENCH_' .. name) or ''
@@ -17,21 +19,26 @@ end
 
 local full = env('FULL') ~= ''
 local setup = {
-  port = env('PORT'), build = env('BUILD'), python = env('PYTHON'), node = env('NODE'),
+  socket = os.getenv('LATCHKEY_SPEC_URL'):match('^unix://(.*)'), port = env('PORT'),
+  build = env('BUILD'), python = env('PYTHON'), node = env('NODE'),
   seconds = full and 2 or 1, repetitions = full and 15 or 3, sha1 = {},
 }
+
+local function fail(why, command, said)
+  io.stderr:write(('tools/bench: %s: %s\n%s'):format(why, command, said))
+  os.exit(1)
+end
 
 local function run(command)
   local ok, _, out, err = utils.executeex(command)
   if not ok then
-    io.stderr:write('tools/bench: this failed: ', command, '\n', out, err)
-    os.exit(1)
+    fail('this failed', command, out .. err)
   end
   return out
 end
 
 local function redis(words)
-  return (run(('redis-cli -p %s %s'):format(setup.port, words)))
+  return (run(('%s -s %s %s'):format(env('CLI'), setup.socket, words)))
 end
 
 -- ------------------------------------------------------------------------------------- machine
@@ -46,7 +53,7 @@ local function machine()
   return {
     processor = cpu, cores = tonumber(first_line('getconf _NPROCESSORS_ONLN')),
     system = first_line('uname -srm'), compiler = first_line('cc --version'),
-    server = redis('INFO server'):match('redis_version:([^\r\n]+)'),
+    server = page.server(redis('INFO server')),
     load_before = (file.read('/proc/loadavg') or ''):match('%S+'),
     date = os.date('!%Y-%m-%d'), python = setup.python ~= '' and first_line(setup.python
       .. ' -c "import redis, sys; print(sys.version.split()[0], redis.__version__)"') or nil,
@@ -71,8 +78,8 @@ end
 
 -- What the peers do not say themselves: rates, and what each pair or hand-off cost.
 local function complete(result, before, after)
-  local count = result.handoffs or result.pairs
-  if not count or count == 0 then
+  local count = stats.counted(result)
+  if not count then
     return
   end
   local kind = result.handoffs and 'handoff' or 'pair'
@@ -84,7 +91,7 @@ end
 
 -- The program counts per pair; where locks are handed over, so are the figures.
 local function complete_ours(result)
-  if not result.handoffs or result.handoffs == 0 then
+  if not result.handoffs then
     return
   end
   local pairs_each = result.pairs_per_s * result.seconds / result.handoffs
@@ -115,8 +122,14 @@ local function measure(row, contender)
   redis('FLUSHALL')
   local sent = contender.sent or {}
   local before = counters(sent)
-  local result = cjson.decode(run(contender.command(setup)))
+  local command = contender.command(setmetatable({ seconds = row.seconds, calls = row.calls },
+    { __index = setup }))
+  local said = run(command)
   local after = counters(sent)
+  local result = cjson.decode(said)
+  if stats.counted(result) == 0 then
+    fail('this made no pair, or no hand-off', command, said)
+  end
   if contender.ours then
     complete_ours(result)
   else
@@ -138,16 +151,14 @@ end
 local function load_scripts()
   for _, name in ipairs({ 'lock/acquire', 'lock/release', 'plain/acquire', 'plain/release' }) do
     local where = name:find('^plain') and 'tools/bench/' or 'scripts/'
-    setup.sha1[name] = stringx.strip(run(('redis-cli -p %s -x SCRIPT LOAD < %s%s.lua'):format(
-      setup.port, where, name)))
+    setup.sha1[name] = stringx.strip(redis(('-x SCRIPT LOAD < %s%s.lua'):format(where, name)))
   end
 end
 
 local function measure_row(row)
   local found = { id = row.id, title = row.title, figures = row.figures, chart = row.chart,
-    targets = row.targets, contenders = {} }
-  local repetitions = row.once and (row.id == 'scripts' and setup.repetitions or 1)
-    or setup.repetitions
+    targets = row.targets, seconds = row.seconds, calls = row.calls, contenders = {} }
+  local repetitions = row.once and 1 or setup.repetitions
   for _, contender in ipairs(row.contenders) do
     if not contender.needs or setup[contender.needs] ~= '' then
       found.contenders[#found.contenders + 1] = { name = contender.name, ours = contender.ours,

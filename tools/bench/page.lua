@@ -47,12 +47,25 @@ local function heading(cells)
   return line(cells) .. '|' .. ('---|'):rep(#cells) .. '\n'
 end
 
-local function table_of(row)
+local function runs_of(row, all)
+  local each = row.calls and number(row.calls) .. ' calls of each script'
+    or ('%g s'):format(row.seconds or all.seconds)
+  local count = 0
+  for _, contender in ipairs(row.contenders) do
+    count = math.max(count, #contender.runs)
+  end
+  if count == 1 then
+    return ('One run of %s.\n\n'):format(each)
+  end
+  return ('Medians of %d runs of %s, with the quartiles.\n\n'):format(count, each)
+end
+
+local function table_of(row, all)
   local titles = { 'client' }
   for _, name in ipairs(row.figures) do
     titles[#titles + 1] = WORDS[name]
   end
-  local lines = { '### ' .. row.title .. '\n\n', heading(titles) }
+  local lines = { '### ' .. row.title .. '\n\n', runs_of(row, all), heading(titles) }
   for _, contender in ipairs(row.contenders) do
     local cells = { contender.name }
     for _, name in ipairs(row.figures) do
@@ -88,14 +101,20 @@ local function judge(row, target)
   return cell(spread), reached
 end
 
+local function limit_of(target)
+  if target.least and target.most then
+    return ('%s to %s'):format(number(target.least), number(target.most))
+  end
+  return (target.least and 'at least ' or 'at most ') .. number(target.least or target.most)
+end
+
 local function targets_of(all)
   local lines = { heading({ 'what', 'figure', 'to reach', 'measured', 'reached' }) }
   for _, row in ipairs(all.rows) do
     for _, target in ipairs(row.targets) do
       local measured, reached = judge(row, target)
       if measured then
-        local limit = (target.least and 'at least ' or 'at most ')
-          .. number(target.least or target.most)
+        local limit = limit_of(target)
         local figure = WORDS[target[2]]
         lines[#lines + 1] = line({ row.title .. ': ' .. target[1], figure,
           target.against and ('%s times %s'):format(limit, target.against) or limit, measured,
@@ -111,10 +130,22 @@ local function machine_of(all)
   local peers = (m.python and (', Python and redis-py %s'):format(m.python) or '')
     .. (m.node and (', Node %s'):format(m.node) or '')
   return ('Measured on %s: %s, %d cores; %s; server %s over TCP loopback, on the same cores; %s%s. '
-    .. 'Load average before %s, after %s. Each figure is the median of %d runs of %g s, contender '
-    .. 'after contender in turn, with the quartiles; a ratio is that of runs side by side.\n')
-    :format(m.date, m.processor, m.cores, m.system, m.server, m.compiler, peers, m.load_before,
-      m.load_after, all.repetitions, all.seconds)
+    .. 'Load average before %s, after %s. The clients of a table ran in turn, and a ratio is that '
+    .. 'of runs side by side.\n'):format(m.date, m.processor, m.cores, m.system, m.server,
+      m.compiler, peers, m.load_before, m.load_after)
+end
+
+---A server's name and version, as its INFO has them. All say, too, which Redis they are like.
+---@param info string
+---@return string
+function page.server(info)
+  for _, name in ipairs({ 'Valkey', 'Redict', 'Redis' }) do
+    local version = info:match('%f[%w]' .. name:lower() .. '_version:([^\r\n]+)')
+    if version then
+      return name .. ' ' .. version
+    end
+  end
+  return '?'
 end
 
 ---The whole section.
@@ -123,7 +154,7 @@ end
 function page.write(all)
   local parts = { machine_of(all), '\n', targets_of(all) }
   for _, row in ipairs(all.rows) do
-    parts[#parts + 1] = '\n' .. table_of(row)
+    parts[#parts + 1] = '\n' .. table_of(row, all)
   end
   return table.concat(parts)
 end

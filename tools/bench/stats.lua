@@ -35,13 +35,21 @@ function stats.column(contender, name)
   return values
 end
 
+---How many pairs or hand-offs a run made, or their rate; nil: it is about something else.
+---@param run table
+---@return number|nil
+function stats.counted(run)
+  return run.handoffs or run.pairs or run.pairs_per_s
+end
+
 ---One contender's figure divided by another's, of the runs that were made side by side.
 ---@return { median: number, low: number, high: number }|nil
 function stats.ratio(ours, theirs, name)
-  local values, mine, others = {}, stats.column(ours, name), stats.column(theirs, name)
-  for i = 1, math.min(#mine, #others) do
-    if others[i] ~= 0 then
-      values[#values + 1] = mine[i] / others[i]
+  local values = {}
+  for i, run in ipairs(ours.runs) do
+    local mine, other = run[name], (theirs.runs[i] or {})[name]
+    if type(mine) == 'number' and type(other) == 'number' and other ~= 0 then
+      values[#values + 1] = mine / other
     end
   end
   return stats.spread(values)
