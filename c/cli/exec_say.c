@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ enum { LINE_MAX_BYTES = 2048, PENDING_MAX = 16384, LAST_WAIT_MS = 1000 };
 
 typedef enum out_kind { OUT_UNKNOWN, OUT_FILE, OUT_OWN, OUT_SHARED, OUT_SOCKET } out_kind;
 
+/* Under `turn`: who gives back is a thread of its own, and says what went wrong. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   out_kind kind;
   int fd;
@@ -54,7 +57,7 @@ static ssize_t put(const char *bytes, size_t size) {
 }
 
 /* Line for line, so that what CMD writes never stands in the middle of one. */
-bool exec_say_flush(void) {
+static bool flush_kept(void) {
   while (pending.size > 0) {
     const char *end = memchr(pending.bytes, '\n', pending.size);
     const size_t line = end ? (size_t)(end - pending.bytes) + 1 : pending.size;
@@ -90,11 +93,18 @@ static void disarm(char *text) {
 
 static void add(const char *text) {
   const size_t size = strlen(text);
-  exec_say_flush();
+  flush_kept();
   if (size > sizeof pending.bytes - pending.size) return; /* thousands of bytes wait already */
   memcpy(pending.bytes + pending.size, text, size);
   pending.size += size;
-  exec_say_flush();
+  flush_kept();
+}
+
+bool exec_say_flush(void) {
+  pthread_mutex_lock(&turn);
+  const bool all = flush_kept();
+  pthread_mutex_unlock(&turn);
+  return all;
 }
 
 /* ---------------------------------------------------------------------------- a line that changes -- */
@@ -123,10 +133,10 @@ int exec_fit(const char *text, size_t most) {
 }
 
 /* Bytes count as columns: what is beyond ASCII makes a line shorter than it need be, never longer. */
-void exec_say_line(const char *text) {
+static void replace_line(const char *text) {
   char line[COLUMNS_MAX + 1];
   struct winsize window = {.ws_col = 0};
-  if (!exec_say_flush() && text) return; /* a terminal that is stopped shows the next one */
+  if (!flush_kept() && text) return; /* a terminal that is stopped shows the next one */
   take_line_away();
   if (!text) return;
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
@@ -139,9 +149,17 @@ void exec_say_line(const char *text) {
   line_stands = true;
 }
 
+void exec_say_line(const char *text) {
+  pthread_mutex_lock(&turn);
+  replace_line(text);
+  pthread_mutex_unlock(&turn);
+}
+
 void exec_say_text(const char *text) {
+  pthread_mutex_lock(&turn);
   take_line_away();
   add(text);
+  pthread_mutex_unlock(&turn);
 }
 
 void exec_say(const char *format, ...) {
