@@ -52,7 +52,7 @@ mutations.kinds = {
   { id = 'bound', what = 'a number is cut just below its upper bound',
     needs = 'with the largest number that the contract allows here' },
   { id = 'exponent', what = 'a large number is written with an exponent',
-    needs = 'in which this number has 16 digits' },
+    needs = 'in which this number has nine digits or more' },
   { id = 'brace', what = 'a name with one brace is taken for one with a tag',
     needs = "of a name with one brace, such as 'a{b'" },
 }
@@ -168,7 +168,7 @@ local TAKES_LESS = {
   { kind = 'bytes', from = '%.([+*-])', to = '%%Z%1' },
   { kind = 'bytes', from = '%.([+*-])', to = '[^ ]%1' },
   { kind = 'digit', from = '(%%d)[+*]', to = '%1' },
-  { kind = 'exponent', from = '%%%.0f', to = '%%.14g' },
+  { kind = 'exponent', from = '%%%.0f', to = '%%.8g' },
   { kind = 'brace', from = '^{$', to = '}' },
 }
 
