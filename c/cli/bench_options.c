@@ -134,7 +134,8 @@ static lk_status check_mode(const bench_options *options, const char *const give
   for (const char *option = mode->ignores; option && *option; option++) {
     const char *name = given[*option - 'a'];
     if (!name) continue;
-    return bench_fail(error, LK_INVALID, "--%s means nothing in mode %s", name, mode->name);
+    return bench_fail(error, LK_INVALID, "--%s means nothing in mode %s; leave it out", name,
+                      mode->name);
   }
   if (mode->in_company && options->owners * options->processes < 2) {
     return bench_fail(error, LK_INVALID, "mode %s needs two owners; write --threads 2 or more",
