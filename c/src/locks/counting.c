@@ -314,7 +314,14 @@ static void counting_act(lk_waiter *w, lk_next next, unsigned happened) {
   (void)happened;
   switch (next) {
   case LK_NEXT_HEAR: heard_answer(c); break; /* after a pause, too: no copy follows */
-  case LK_NEXT_SEND: send_copy(c); break;
+  case LK_NEXT_SEND:
+    /* After its time, as when the process was stopped, the server may have forgotten the first copy. */
+    if (lk_clock_us() < c->until_us) {
+      send_copy(c);
+    } else {
+      heard_answer(c);
+    }
+    break;
   case LK_NEXT_BEGIN: begin_looking(c); break;
   case LK_NEXT_GIVE_UP: counting_give_up(c); break;
   case LK_NEXT_LOOK:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters whose replies are lost, late or wrong, from a scripted server. */
 #include <latchkey/fence.h>
+#include <latchkey/stats.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake.h"
+#include "os/clock.h"
 #include "task.h"
 
 enum { COMMAND_MS = 1000, RESEND_MS = 3000, PATIENCE_MS = 20000 };
@@ -153,6 +155,28 @@ static void while_it_is_unknown_trouble_is_outlasted(void **state) {
   answer(take_again(&first, "semaphore/release"), LOADING);
   answer(take_again(&first, "semaphore/release"), TAKEN);
   EXPECT(LK_OK, task_end(&fix.call));
+  fake_forget(&first);
+}
+
+static uint64_t count_errors(const char *script) {
+  lk_script_stats stats = {.size = sizeof stats};
+  size_t i = 0;
+  while (lk_client_script_stats(fix.client, i, &stats) && strcmp(stats.name, script) != 0) i++;
+  return stats.errors;
+}
+
+/* As when the process is stopped between two copies: the server's record of the first one ends meanwhile. */
+static void no_copy_goes_out_after_a_stop_of_a_minute(void **state) {
+  (void)state;
+  enum { COPIES = 4, STOP_US = 61 * 1000 * 1000 };
+  fake_command first = begin(task_semaphore_release, "semaphore/release", 0);
+  lose(&first);
+  for (int i = 0; i < COPIES; i++) answer(take_again(&first, "semaphore/release"), LOADING);
+  UNTIL(count_errors("semaphore/release") == COPIES);
+  lk_clock_shift_us(STOP_US); /* before the next one is due, in 200 ms or more */
+  EXPECT(LK_UNSURE, task_end(&fix.call));
+  for (int i = 0; i < 20; i++) kit_pause(); /* for one to come */
+  assert_true(fake_is_idle(fix.server));
   fake_forget(&first);
 }
 
@@ -547,6 +571,7 @@ int main(void) {
       PATIENT(a_lost_reply_stays_in_doubt_when_the_script_cannot_be_loaded),
       TEST(a_reply_that_never_comes_makes_the_call_unsure),
       TEST(while_it_is_unknown_trouble_is_outlasted),
+      PATIENT(no_copy_goes_out_after_a_stop_of_a_minute),
       PATIENT(an_error_after_a_lost_reply_proves_nothing),
       PATIENT(an_error_alone_is_told_at_once),
       TEST(a_server_that_cannot_be_reached_is_told_at_once),
