@@ -35,8 +35,12 @@ typedef struct lk_multilock lk_multilock;
  */
 LK_API lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum,
                                    lk_multilock **out, lk_error *error);
-/** Close it, when no call on it runs or follows; its members stay, held or not, and may be closed next though
- * releases are still under way in the background. NULL is fine. @since 0.1.0 */
+/** Close it, when no call on it runs or follows. A majority that is still held is let go: its members are no longer
+ * renewed, and end with their leases. Where all members are held, they stay held: each can be released by itself. The
+ * handles stay open, and may be closed next though releases are still under way in the background. NULL is fine.
+ * @blocks no; no network
+ * @threads any
+ * @since 0.1.0 */
 LK_API void lk_multilock_close(lk_multilock *multi);
 
 /**
@@ -64,9 +68,11 @@ LK_API void lk_multilock_close(lk_multilock *multi);
  * @param wait_ms  LK_FOREVER; 0: one try
  * @param causes   NULL, or one lk_error for each member, in the order of lk_multilock_open(): what
  *                 the last round met there; LK_OK in each where the call was refused before
- * @return LK_OK; LK_BUSY (wait 0), LK_TIMEOUT: others hold too many; LK_UNREACHABLE: too many servers
- *         did not answer or refused; LK_LOST, LK_REENTRY; LK_INVALID, LK_CLOSED, LK_FORKED, LK_NOMEM;
- *         what a member returned that is no matter of waiting
+ * @return LK_OK; LK_BUSY (wait 0), LK_TIMEOUT: others hold too many; LK_UNREACHABLE: of a majority, too many
+ *         servers did not answer or refused; LK_LOST, LK_REENTRY; LK_INVALID, LK_FORKED, LK_NOMEM; LK_CLOSED, also
+ *         when the client of any member closes meanwhile; what a member returned that is no matter of waiting. Of
+ *         all of them: what the member in the way returned last, as lk_lock_acquire() does: LK_UNSURE (no answer),
+ *         LK_UNREACHABLE, LK_READONLY, LK_OOM ...
  * @blocks wait_ms, plus the time of one round, and that of one call where leases are set again
  * @threads any
  * @after-io whatever is returned but LK_OK, nothing is held by this call; what servers may have granted

@@ -122,7 +122,7 @@ static lk_status take_all(lk_multilock *multi, lk_round *round, lk_caller *calle
     lk_seat *seat = &round->seats[multi->order[i]];
     int64_t wait_ms = once ? 0 : left_ms(until_us);
     lk_seat_acquire(seat, caller, wait_ms, lk_lock_patience_us(seat->lock));
-    lk_round_wait(round, INT64_MAX);
+    lk_round_wait_on(round);
     if (seat->said.status != LK_OK) {
       if (error) *error = seat->said;
       return seat->said.status;
@@ -316,40 +316,10 @@ lk_status lk_multilock_acquire(lk_multilock *multi, lk_caller *caller, int64_t w
 
 /* ------------------------------------------------------------------------------------ release -- */
 
-/* Why a member could not be asked; NULL: all could. */
-static const lk_error *find_closed(const lk_round *round) {
-  for (size_t i = 0; i < round->count; i++) {
-    const lk_error *said = &round->seats[i].said;
-    if (said->status == LK_CLOSED || said->status == LK_FORKED) return said;
-  }
-  return NULL;
-}
-
 /* Also of a member that is asked though nothing is known to be held: it says why. */
 static bool is_to_be_asked(lk_lock *member, uint64_t caller_id) {
   return lk_lock_facts(member, caller_id).count > 0 || !lk_client_is_mine(member->client) ||
          lk_client_is_closing(member->client);
-}
-
-static lk_status sum_up(const lk_multilock *multi, const lk_round *round, lk_error *error) {
-  size_t held = lk_round_count(round, LK_OK);
-  size_t lost = lk_round_count(round, LK_LOST);
-  if (held >= multi->quorum) return lk_succeed(error);
-  size_t not_held = lk_round_count(round, LK_NOT_HELD);
-  if (not_held == multi->count) {
-    return lk_fail(error, LK_NOT_HELD, "this caller does not hold it");
-  }
-  const lk_error *closed = find_closed(round);
-  size_t unsure = multi->count - held - lost - not_held;
-  if (closed && (held + unsure >= multi->quorum || held + lost == 0)) {
-    if (error) *error = *closed;
-    return closed->status;
-  }
-  if (held + unsure >= multi->quorum) {
-    return lk_fail(error, LK_UNSURE, "%zu of %zu were held to the end; %zu did not answer", held,
-                   multi->count, unsure);
-  }
-  return lk_fail(error, LK_LOST, "only %zu of %zu were held to the end", held, multi->count);
 }
 
 static lk_status release_round(lk_multilock *multi, lk_round *round, uint64_t id, lk_error *causes,
@@ -363,7 +333,7 @@ static lk_status release_round(lk_multilock *multi, lk_round *round, uint64_t id
   }
   lk_round_wait(round, lk_clock_us() + patience_us);
   tell_causes(round, causes);
-  lk_status status = sum_up(multi, round, error);
+  lk_status status = lk_round_released(round, multi->quorum, error);
   lk_round_drop(round);
   return status;
 }
@@ -492,7 +462,11 @@ lk_status lk_multilock_open(lk_lock *const *members, size_t n, size_t quorum, lk
 
 void lk_multilock_close(lk_multilock *multi) {
   if (!multi) return;
-  while (multi->majorities) drop_majority(multi, multi->majorities);
+  while (multi->majorities) {
+    /* Nobody else knows under which number they are held: they would be renewed, and not released. */
+    lk_members_let_go(multi->members, multi->count, multi->majorities->round_id);
+    drop_majority(multi, multi->majorities);
+  }
   lk_mutex_destroy(&multi->mutex);
   free(multi->members);
   free(multi->order);

@@ -9,6 +9,9 @@
 #include "os/clock.h"
 #include "os/sync.h"
 
+/* Who closes a client waits for its calls, and this may be one whose wait is at another's server. */
+enum { CLOSING_LOOK_US = 250 * 1000 };
+
 lk_round *lk_round_new(lk_lock *const *members, size_t count, uint64_t caller_id, bool hurries) {
   lk_round *round = calloc(1, sizeof *round + count * sizeof(lk_seat));
   if (!round) return NULL;
@@ -110,23 +113,54 @@ void lk_seat_release(lk_seat *seat, int64_t patience_us) {
   seat_end(seat, status, &error);
 }
 
-/* Sleeps until all that were asked have ended. Those that have not when the time is over are given up. */
-void lk_round_wait(lk_round *round, int64_t until_us) {
+static void send_gathered(const lk_round *round) {
   for (size_t i = 0; i < round->count; i++) lk_client_send_gathered(round->seats[i].lock->client);
+}
+
+/* Sleeps: true when all that were asked have ended, false then. */
+static bool round_rests(lk_round *round, int64_t until_us) {
   lk_mutex_lock(&round->mutex);
   while (round->pending > 0 && lk_clock_us() < until_us) {
     lk_cond_wait_until(&round->moved, &round->mutex, until_us);
   }
+  bool all = round->pending == 0;
+  lk_mutex_unlock(&round->mutex);
+  return all;
+}
+
+/* Those that have not ended. */
+static void give_up(lk_round *round, lk_status status, const char *why) {
+  lk_mutex_lock(&round->mutex);
   for (size_t i = 0; i < round->count; i++) {
     lk_seat *seat = &round->seats[i];
     if (seat->ended) continue;
     seat->given_up = true;
-    lk_fail(&seat->said, LK_UNSURE, "%.160s: no answer in time",
-            lk_client_target(seat->lock->client));
+    lk_fail(&seat->said, status, "%.160s: %s", lk_client_target(seat->lock->client), why);
   }
   lk_mutex_unlock(&round->mutex);
   for (size_t i = 0; i < round->count; i++) {
     if (round->seats[i].given_up) lk_op_cancel(round->seats[i].op);
+  }
+}
+
+void lk_round_wait(lk_round *round, int64_t until_us) {
+  send_gathered(round);
+  if (!round_rests(round, until_us)) give_up(round, LK_UNSURE, "no answer in time");
+}
+
+static bool is_any_closing(const lk_round *round) {
+  for (size_t i = 0; i < round->count; i++) {
+    if (lk_client_is_closing(round->seats[i].lock->client)) return true;
+  }
+  return false;
+}
+
+void lk_round_wait_on(lk_round *round) {
+  send_gathered(round);
+  while (!round_rests(round, lk_clock_us() + CLOSING_LOOK_US)) {
+    if (!is_any_closing(round)) continue;
+    give_up(round, LK_CLOSED, "no longer waited for, since a member's client is closed");
+    return;
   }
 }
 
@@ -147,6 +181,36 @@ size_t lk_round_valid(const lk_round *round) {
   return valid;
 }
 
+/* Why a member could not be asked; NULL: all could. */
+static const lk_error *find_closed(const lk_round *round) {
+  for (size_t i = 0; i < round->count; i++) {
+    const lk_error *said = &round->seats[i].said;
+    if (said->status == LK_CLOSED || said->status == LK_FORKED) return said;
+  }
+  return NULL;
+}
+
+lk_status lk_round_released(const lk_round *round, size_t quorum, lk_error *error) {
+  size_t held = lk_round_count(round, LK_OK);
+  size_t lost = lk_round_count(round, LK_LOST);
+  if (held >= quorum) return lk_succeed(error);
+  size_t not_held = lk_round_count(round, LK_NOT_HELD);
+  if (not_held == round->count) {
+    return lk_fail(error, LK_NOT_HELD, "this caller does not hold it");
+  }
+  const lk_error *closed = find_closed(round);
+  size_t unsure = round->count - held - lost - not_held;
+  if (closed && (held + unsure >= quorum || held + lost == 0)) {
+    if (error) *error = *closed;
+    return closed->status;
+  }
+  if (held + unsure >= quorum) {
+    return lk_fail(error, LK_UNSURE, "%zu of %zu were held to the end; %zu did not answer", held,
+                   round->count, unsure);
+  }
+  return lk_fail(error, LK_LOST, "only %zu of %zu were held to the end", held, round->count);
+}
+
 /* ------------------------------------------------------------------------------ what members have -- */
 
 static int longest_first(const void *a, const void *b) {
@@ -163,6 +227,17 @@ int64_t lk_members_least(lk_lock *const *members, size_t count, size_t quorum, u
   }
   qsort(each, count, sizeof each[0], longest_first);
   return each[quorum - 1];
+}
+
+void lk_members_let_go(lk_lock *const *members, size_t count, uint64_t caller_id) {
+  for (size_t i = 0; i < count; i++) {
+    lk_client *client = members[i]->client;
+    if (!lk_client_is_mine(client)) continue;
+    lk_hold *hold = lk_hold_find(client, members[i]->record, caller_id);
+    if (!hold) continue;
+    lk_hold_let_go(hold);
+    lk_hold_drop(hold);
+  }
 }
 
 lk_status lk_members_trouble(lk_lock *const *members, size_t count, uint64_t caller_id,

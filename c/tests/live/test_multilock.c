@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several locks as one: all of them, and a majority of independent servers. */
 #include <latchkey/multilock.h>
+#include <latchkey/stats.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -232,6 +233,26 @@ static void all_of_them_are_taken_and_given_back_together(void **state) {
   lk_lock_close(other);
 }
 
+/* No other can stand in for it. */
+static void all_of_them_say_what_a_silent_member_says(void **state) {
+  (void)state;
+  lk_multilock *all;
+  lk_error causes[SERVERS];
+  EXPECT(LK_OK, lk_multilock_open(fl.locks, SERVERS, SERVERS, &all, &kit_error));
+  server_pause(fl.servers[2]);
+  EXPECT(LK_UNSURE, lk_multilock_acquire(all, NULL, 0, causes, &kit_error));
+  EXPECT(LK_UNSURE, causes[2].status);
+  assert_true(lk_multilock_remaining_ms(all, NULL) <= 0);
+  server_resume(fl.servers[2]);
+  for (int i = 0; i < SERVERS; i++) expect_free(i);
+  server_do(fl.servers[2], "CONFIG SET maxmemory 1");
+  EXPECT(LK_OOM, lk_multilock_acquire(all, NULL, 100, causes, &kit_error));
+  EXPECT(LK_OOM, causes[2].status);
+  server_do(fl.servers[2], "CONFIG SET maxmemory 0");
+  for (int i = 0; i < SERVERS; i++) expect_free(i);
+  lk_multilock_close(all);
+}
+
 /* The first member's lease ends while the second is waited for: then nothing is held, and both are
  * taken anew. */
 static void a_member_that_ended_meanwhile_is_not_held(void **state) {
@@ -401,6 +422,48 @@ static void it_is_released_though_the_client_of_its_caller_is_closed(void **stat
   lk_multilock_close(all);
 }
 
+typedef struct patient {
+  pthread_t thread;
+  lk_multilock *multi;
+  lk_caller *caller;
+  lk_status status;
+} patient;
+
+static void *wait_for_all(void *argument) {
+  patient *p = argument;
+  p->status = lk_multilock_acquire(p->multi, p->caller, 20000, NULL, NULL);
+  return NULL;
+}
+
+static long long count_waiters(int i) {
+  redisReply *reply = server_ask(fl.servers[i], "PUBSUB NUMSUB latchkey_mutex:{job}");
+  long long n = reply->element[1]->integer;
+  freeReplyObject(reply);
+  return n;
+}
+
+/* The caller's client has nothing under way: what is waited for is at the other's server. */
+static void a_close_does_not_wait_for_the_member_of_another_client(void **state) {
+  for (int own = 0; own < 2; own++) { /* it comes first in the order, or last */
+    const int other = 1 - own;
+    patient p = {.caller = kit_caller(fl.clients[own])};
+    EXPECT(LK_OK, lk_multilock_open(fl.locks, 2, 2, &p.multi, &kit_error));
+    server_do(fl.servers[other], "SET job somebody");
+    assert_int_equal(pthread_create(&p.thread, NULL, wait_for_all, &p), 0);
+    UNTIL(count_waiters(other) == 1);
+    int64_t before_ms = lk_now_ms();
+    lk_client_close(fl.clients[own]);
+    fl.clients[own] = NULL;
+    assert_in_range(lk_now_ms() - before_ms, 0, 10000);
+    pthread_join(p.thread, NULL);
+    EXPECT(LK_CLOSED, p.status);
+    lk_caller_free(p.caller);
+    lk_multilock_close(p.multi);
+    close_all(state);
+    open_all(state);
+  }
+}
+
 /* Whatever the one would say that cannot be asked any more. */
 static void a_majority_that_was_lost_is_lost_also_beside_a_closed_client(void **state) {
   (void)state;
@@ -437,6 +500,38 @@ static void a_caller_that_is_freed_lets_go_of_its_majority(void **state) {
   EXPECT(LK_OK, lk_multilock_acquire(fl.redlock, second, 0, NULL, &kit_error));
   EXPECT(LK_OK, lk_multilock_release(fl.redlock, second, NULL, &kit_error));
   lk_caller_free(second);
+}
+
+static int64_t count_holds(void) {
+  int64_t n = 0;
+  for (int i = 0; i < SERVERS; i++) {
+    lk_stats stats = {.size = sizeof stats};
+    EXPECT(LK_OK, lk_client_stats(fl.clients[i], &stats, &kit_error));
+    n += (int64_t)stats.holds;
+  }
+  return n;
+}
+
+/* Nobody could release it any more. */
+static void a_majority_that_is_closed_while_it_is_held_is_let_go(void **state) {
+  (void)state;
+  lk_lock *members[SERVERS];
+  lk_multilock *all, *most;
+  lk_caller *other = kit_caller(fl.clients[0]);
+  for (int i = 0; i < SERVERS; i++) members[i] = kit_lock(fl.clients[i], LK_READ, "page", NULL);
+  EXPECT(LK_OK, lk_multilock_open(members, SERVERS, SERVERS, &all, &kit_error));
+  EXPECT(LK_OK, lk_multilock_open(members, SERVERS, QUORUM, &most, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(most, NULL, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(most, other, 0, NULL, &kit_error));
+  EXPECT(LK_OK, lk_multilock_acquire(all, NULL, 0, NULL, &kit_error));
+  lk_multilock_close(most);
+  lk_multilock_close(all);
+  assert_int_equal(count_holds(), SERVERS); /* of all of them, each by itself */
+  for (int i = 0; i < SERVERS; i++) {
+    EXPECT(LK_OK, lk_lock_release(members[i], NULL, &kit_error));
+    lk_lock_close(members[i]);
+  }
+  lk_caller_free(other);
 }
 
 /* Many majorities of one set at once, some of them of callers that were freed: those are forgotten, no other. */
@@ -548,6 +643,7 @@ int main(void) {
       TEST(a_majority_does_not_re_enter_and_its_caller_is_one),
       TEST(a_wait_for_a_majority_ends_when_it_is_free_or_the_time_is_over),
       TEST(all_of_them_are_taken_and_given_back_together),
+      TEST(all_of_them_say_what_a_silent_member_says),
       TEST(a_member_that_ended_meanwhile_is_not_held),
       TEST(leases_run_from_the_grant_of_the_last_member),
       TEST(two_that_name_them_in_another_order_do_not_wait_for_each_other),
@@ -555,9 +651,11 @@ int main(void) {
       TEST(a_caller_holds_with_several_clients),
       TEST(a_member_whose_client_is_closed_is_said_to_be),
       TEST(it_is_released_though_the_client_of_its_caller_is_closed),
+      TEST(a_close_does_not_wait_for_the_member_of_another_client),
       TEST(a_majority_that_was_lost_is_lost_also_beside_a_closed_client),
       TEST(a_majority_of_other_keys_is_not_waited_for),
       TEST(a_caller_that_is_freed_lets_go_of_its_majority),
+      TEST(a_majority_that_is_closed_while_it_is_held_is_let_go),
       TEST(many_readers_hold_a_majority_side_by_side),
       TEST(a_child_waits_for_no_majority_of_its_parents),
       TEST(members_of_one_name_have_an_order),
