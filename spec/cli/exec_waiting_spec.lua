@@ -174,6 +174,16 @@ describe('latchkey exec that waits', function()
     assert.is_false(waiting.holder.renewed)
   end)
 
+  it('tells as JSON what is left of the lease of a permit', function()
+    hold({ '--kind', 'permit:1', 'pool' })
+
+    local err = start({ '--json', '--kind', 'permit:1', '--wait', '2500ms', 'pool' }):wait().err
+    local waiting = cjson.decode((err:match('^[^\n]+'))).waiting
+
+    assert.equal(1, waiting.holder.holders)
+    assert.is_true(waiting.holder.lease_left_ms > 20000, waiting.holder.lease_left_ms)
+  end)
+
   it('ends at once by a signal while a server does not say who has the lock', function()
     hold({ 'job' })
     local process = start({ '--wait', '60s', 'job' })

@@ -15,18 +15,18 @@
 typedef struct sight {
   lk_kind kind; /* 0: permits */
   const char *script, *teller;
-  size_t holders, owner; /* holders 0: there is one at most */
-  size_t waiting;        /* 0: who waits listens, and is counted there */
+  size_t left, holders, owner; /* holders 0: there is one at most */
+  size_t waiting;              /* 0: who waits listens, and is counted there */
 } sight;
 
 static const sight sights[] = {
-    {LK_MUTEX, "mutex/inspect", "mutex/release", 0, 2, 0},
-    {LK_LOCK, "lock/inspect", "lock/release", 2, 3, 0},
-    {LK_FENCED, "lock/inspect", "lock/release", 2, 3, 0},
-    {LK_FAIR, "fair/inspect", "fair/release", 2, 4, 3},
-    {LK_READ, "rw/inspect", "rw/read_release", 2, 5, 0},
-    {LK_WRITE, "rw/inspect", "rw/write_release", 2, 5, 0},
-    {0, "permit/inspect", "permit/release", 3, 4, 0},
+    {LK_MUTEX, "mutex/inspect", "mutex/release", 1, 0, 2, 0},
+    {LK_LOCK, "lock/inspect", "lock/release", 1, 2, 3, 0},
+    {LK_FENCED, "lock/inspect", "lock/release", 1, 2, 3, 0},
+    {LK_FAIR, "fair/inspect", "fair/release", 1, 2, 4, 3},
+    {LK_READ, "rw/inspect", "rw/read_release", 1, 2, 5, 0},
+    {LK_WRITE, "rw/inspect", "rw/write_release", 1, 2, 5, 0},
+    {0, "permit/inspect", "permit/release", 5, 3, 4, 0},
 };
 
 enum { ID_LEN = 8, ID_AT = 3, PERMIT_ID = 16 };
@@ -161,7 +161,7 @@ static void read_owner(const sight *view, const lk_reply *reply, size_t at, lk_h
   }
 }
 
-/* {1, lease_ms, ...}; {0}: nobody; {-1}: another kind. */
+/* {1, ...}; {0}: nobody; {-1}: another kind. */
 static lk_status read_holder(lk_counting *c, lk_error *error) {
   const looking *l = c->into;
   const sight *view = l->view;
@@ -172,8 +172,9 @@ static lk_status read_holder(lk_counting *c, lk_error *error) {
     return lk_fail(error, LK_WRONGTYPE, "%.90s: this is another kind of lock", c->counter->name);
   }
   out->holders = 1;
-  if (c->said.first != 1 || !lk_reply_number(reply, 1, &out->left_ms) ||
+  if (c->said.first != 1 ||
       (view->holders && !lk_reply_number(reply, view->holders, &out->holders)) ||
+      (out->holders > 0 && !lk_reply_number(reply, view->left, &out->left_ms)) ||
       (view->waiting && !lk_reply_number(reply, view->waiting, &out->waiting))) {
     return lk_outcome_strange(c->look, error);
   }

@@ -85,8 +85,12 @@ static void the_holders_of_permits_are_counted(void **state) {
   assert_int_equal(2, found.holders);
   assert_int_equal(32, strlen(found.owner));
   assert_string_equal("", found.client);
+  assert_true(found.left_ms > 20000 && found.left_ms <= 30000);
   EXPECT(LK_OK, lk_permit_release(one, &kit_error));
   EXPECT(LK_OK, lk_permit_release(other, &kit_error));
+  EXPECT(LK_OK, lk_who(client, 0, "pool", &found, &kit_error));
+  assert_int_equal(0, found.holders);
+  assert_int_equal(0, found.left_ms); /* the total itself has no end */
   lk_permits_close(permits);
 }
 
