@@ -64,7 +64,7 @@ typedef struct lk_stats {
   uint64_t messages;    /**< received on channels */
   uint64_t undone;      /**< releases in the background, of what may have been left */
   uint64_t holds;       /**< held now, lost ones that are not yet released included */
-  uint64_t waiting;     /**< acquires that wait now */
+  uint64_t waiting;     /**< acquires of locks under way now; not those of permits and semaphores */
 } lk_stats;
 
 /**

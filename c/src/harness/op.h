@@ -18,6 +18,7 @@ struct lk_op {
   void (*quit)(lk_op *op, lk_status why); /* end it soon; the first `why` counts; NULL: it cannot be
                                              hurried */
   lk_done_fn done;                        /* NULL: a thread sleeps */
+  bool acquires;                          /* a lock: it counts as waiting, as lk_stats says */
   bool inner; /* a part of another call: `done` is called where it ends, by whoever ends it */
   void *user;
   lk_event event;

@@ -30,7 +30,7 @@ static uint64_t count_holds(lk_client *client) {
 static uint64_t count_waiting(lk_client *client) {
   uint64_t n = 0;
   lk_mutex_lock(&client->mutex);
-  for (const lk_op *op = client->ops; op; op = op->next) n += op->quit != NULL;
+  for (const lk_op *op = client->ops; op; op = op->next) n += op->acquires;
   lk_mutex_unlock(&client->mutex);
   return n;
 }
@@ -248,7 +248,7 @@ size_t lk_client_metrics(lk_client *client, char *buffer, size_t size) {
   put_one(&s, "undone_total", "counter", "Releases in the background.",
           read_count(&counts->undone));
   put_one(&s, "holds", "gauge", "Locks held now.", count_holds(client));
-  put_one(&s, "waiting", "gauge", "Acquires under way now.", count_waiting(client));
+  put_one(&s, "waiting", "gauge", "Acquires of locks under way now.", count_waiting(client));
   put_kinds(&s, client);
   put_scripts(&s, client);
   lk_client_leave(client);

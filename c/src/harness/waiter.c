@@ -42,6 +42,7 @@ lk_status lk_waiter_begin(lk_waiter *w, const lk_waiter_type *type, lk_client *c
   w->type = type;
   w->op.destroy = type->destroy;
   w->op.quit = waiter_quit;
+  w->op.acquires = type->machine == LK_ACQUIRES;
   w->timer.fire = type->fire ? type->fire : waiter_fire;
   lk_steps_init(&w->steps, &w->op, waiter_step); /* what happens before its start is noted */
   atomic_init(&w->hurried, LK_OK);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a client counts, and how it says so. */
 #include <latchkey/stats.h>
+#include <latchkey/who.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit.h"
 #include "server.h"
+#include "task.h"
 
 static server *srv;
 static lk_client *client;
@@ -139,6 +140,24 @@ static void connections_messages_and_waits_are_counted(void **state) {
   lk_lock_close(lock);
 }
 
+/* Nothing but an acquire of a lock counts as one that was acquired. */
+static void only_acquires_of_locks_count_as_waiting(void **state) {
+  (void)state;
+  static task waiter;
+  lk_holder found = {.size = sizeof found};
+  lk_permits *permits = open_permits(client, "pool", NULL);
+  lk_permit *permit;
+  EXPECT(LK_OK, lk_permits_set(permits, 1, LK_TOTAL_INIT, NULL, &kit_error));
+  EXPECT(LK_OK, lk_permits_acquire(permits, 1, 0, &permit, &kit_error));
+  task_begin(&waiter, task_permits_acquire, permits, 1, 20000);
+  UNTIL(lk_who(client, 0, "pool", &found, &kit_error) == LK_OK && found.waiting == 1);
+  assert_int_equal(all().waiting, 0);
+  EXPECT(LK_OK, lk_permit_release(permit, &kit_error));
+  EXPECT(LK_OK, task_end(&waiter));
+  EXPECT(LK_OK, lk_permit_release(waiter.permit, &kit_error));
+  lk_permits_close(permits);
+}
+
 static void a_histogram_puts_each_into_one_bucket(void **state) {
   (void)state;
   int64_t before = 0;
@@ -255,6 +274,7 @@ int main(void) {
       TEST(what_becomes_of_acquires_is_counted_by_kind),
       TEST(calls_and_their_trouble_are_counted_by_script),
       TEST(connections_messages_and_waits_are_counted),
+      TEST(only_acquires_of_locks_count_as_waiting),
       TEST(a_histogram_puts_each_into_one_bucket),
       TEST(each_line_is_one_that_prometheus_reads),
       TEST(a_kind_has_zeros_from_the_opening_of_a_lock_on),
