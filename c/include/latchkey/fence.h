@@ -88,7 +88,8 @@ LK_API lk_status lk_fence_admit_hset(lk_client *client, const char *resource, co
  *                16 words of at most 1 MiB. The key is neither the lock nor one of its records. UNLINK,
  *                PEXPIRE, HDEL, LPOP, RPOP and ZREM also run on a server that is full (LK_OOM).
  * @param out     what the command answered, to be freed with lk_reply_free(); NULL for nil. May be NULL
- * @return LK_OK; LK_NOT_HELD (nothing was sent); LK_LOST (the hold is lost; nothing was done); LK_UNSURE;
+ * @return LK_OK; LK_NOT_HELD (nothing was sent); LK_LOST (the hold is lost, from now on also
+ *         for lk_lock_lost(); nothing was done); LK_UNSURE;
  *         LK_OVERTAKEN (the server takes it for late; nothing was done); LK_INVALID, LK_BADARG (not in the
  *         list), LK_WRONGTYPE and LK_SCRIPT (the command failed; nothing was written), and the other statuses of
  *         lk_eval()

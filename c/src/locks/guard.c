@@ -70,6 +70,14 @@ static lk_status guard_run(lk_lock *lock, const char *owner, const lk_bytes *arg
   return lk_counting_once(c, lock->client, lock->record->name, &wants_guarded, error);
 }
 
+/* The server has said so: whoever asks this process about the hold is told, and nothing renews it. */
+static void note_lost(lk_lock *lock, uint64_t caller_id) {
+  lk_hold *hold = lk_hold_find(lock->client, lock->record, caller_id);
+  if (!hold) return;
+  lk_hold_lose(hold, LK_LOST_BROKEN);
+  lk_hold_drop(hold);
+}
+
 lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, size_t argc,
                         lk_reply **out, lk_error *error) {
   if (out) *out = NULL;
@@ -78,9 +86,11 @@ lk_status lk_guard_call(lk_lock *lock, lk_caller *caller, const lk_bytes *argv, 
   lk_status status = lk_caller_enter(client, caller, error);
   if (status != LK_OK) return status;
   status = guard_check(lock, argv, argc, error);
-  const lk_facts facts = lk_lock_facts_inside(lock, lk_caller_id(caller));
+  const uint64_t id = lk_caller_id(caller);
+  const lk_facts facts = lk_lock_facts_inside(lock, id);
   if (status == LK_OK) status = check_held(lock, &facts, error);
   if (status == LK_OK) status = guard_run(lock, facts.owner, argv, argc, out, error);
+  if (status == LK_LOST) note_lost(lock, id);
   lk_caller_leave(client, caller);
   return status;
 }

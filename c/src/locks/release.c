@@ -74,7 +74,8 @@ static lk_status release_released(const leaving *l, const lk_answer *answer, int
   if (outcome != -1) {
     return lk_outcome_strange(call_of(l)->def->name, error);
   }
-  if (answer->copies > 1) {
+  /* Of an inner level no copy leaves the lock without its owner. */
+  if (answer->copies > 1 && l->left == 0) {
     return lk_fail(
         error, LK_UNSURE,
         "not held now; an earlier copy of this release may have been the one that counted");

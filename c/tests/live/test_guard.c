@@ -95,8 +95,14 @@ static void a_hold_that_the_server_does_not_have_writes_nothing(void **state) {
   acquire();
   server_do(srv, "DEL job");
   EXPECT(LK_LOST, call("SET {job}:result text"));
+  assert_true(lk_lock_remaining_ms(lock, NULL) <= 0);
+  assert_int_equal(lk_lock_lost(lock, NULL), LK_LOST_BROKEN);
+  EXPECT(LK_LOST, lk_lock_release(lock, NULL, &kit_error));
+  acquire();
+  server_do(srv, "DEL job");
   server_do(srv, "HSET job somebody 1");
   EXPECT(LK_LOST, call("SET {job}:result text"));
+  assert_true(lk_lock_remaining_ms(lock, NULL) <= 0);
   assert_int_equal(server_number(srv, "EXISTS {job}:result"), 0);
   EXPECT(LK_LOST, lk_lock_release(lock, NULL, &kit_error));
 }

@@ -179,6 +179,29 @@ static void what_is_released_is_no_reentry(void **state) {
   EXPECT(LK_BUSY, serve_until_end(&c, 0));
 }
 
+/* Its first copy gave back one level; only the loss of the hold leaves the second with nothing to give back. */
+static void an_inner_level_that_a_second_copy_does_not_find_is_lost(void **state) {
+  (void)state;
+  kit_job job;
+  fake *server = fix.servers[0];
+  open_members(LK_LOCK, SERVERS, LONG_MS);
+  for (int level = 1; level <= 2; level++) {
+    kit_begin_acquire(&job, fix.members[0], fix.task, 0);
+    fake_answer(server, fake_take_script(server, "lock/acquire"),
+                level == 1 ? TAKEN : "*2\r\n:1\r\n:2\r\n");
+    EXPECT(LK_OK, kit_end(&job));
+  }
+  kit_begin_release(&job, fix.members[0], fix.task);
+  fake_command first = fake_take_script(server, "lock/release");
+  fake_hang_up(server, &first);
+  fake_answer(server, fake_take_script(server, "lock/release"), "*1\r\n:-1\r\n");
+  EXPECT(LK_LOST, kit_end(&job));
+  assert_int_equal(lk_lock_lost(fix.members[0], fix.task), LK_LOST_BROKEN);
+  assert_in_range(lk_lock_remaining_ms(fix.members[0], fix.task) + 1, 0, 1);
+  EXPECT(LK_LOST, lk_lock_release(fix.members[0], fix.task, &kit_error));
+  fake_forget(&first);
+}
+
 static void a_caller_is_freed_beside_its_release(void **state) {
   (void)state;
   fake_command release = release_late(LK_LOCK);
@@ -252,6 +275,7 @@ int main(void) {
       TEST(what_is_released_is_not_held),
       TEST(what_is_released_is_acquired_anew),
       TEST(what_is_released_is_no_reentry),
+      TEST(an_inner_level_that_a_second_copy_does_not_find_is_lost),
       TEST(a_caller_is_freed_beside_its_release),
       TEST(a_caller_that_is_freed_holds_nothing),
       TEST(a_release_says_that_the_client_is_closed),
