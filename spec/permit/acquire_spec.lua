@@ -27,6 +27,14 @@ describe('permit/acquire', function()
     assert_left(permit.keys(1, { { 1, 60000 } }))
   end)
 
+  it('writes and tells great numbers by their digits', function()
+    helper.fill(world, permit.keys(2000000000, { { 1, -1000 }, { 2, -1000 } }))
+
+    assert.reply({ 1 }, acquire({ permit.id(3) }))
+
+    assert_left(permit.keys(2000000001, { { 3, 30000 } }), permit.told('2000000001'))
+  end)
+
   it('takes as many as there are ids', function()
     helper.fill(world, permit.keys(3, { { 1, 90000 } }))
 

@@ -22,6 +22,14 @@ describe('permit/break', function()
     assert.left(world, permit.keys(2, { { 2, 30000 } }), permit.told('2'))
   end)
 
+  it('tells great numbers by their digits', function()
+    helper.fill(world, permit.keys(1999999999, { { 1, 30000 } }))
+
+    assert.reply({ 1, 1 }, break_({ permit.id(1) }))
+
+    assert.left(world, permit.keys(2000000000), permit.told('2000000000'))
+  end)
+
   it('tells a sharded channel when asked to', function()
     helper.fill(world, permit.keys(0, { { 1, 30000 } }))
 

@@ -22,6 +22,14 @@ describe('permit/release', function()
     assert.left(world, permit.keys(3, { { 3, 30000 } }), permit.told('3'))
   end)
 
+  it('tells great numbers by their digits', function()
+    helper.fill(world, permit.keys(1999999999, { { 1, 30000 } }))
+
+    assert.reply({ 1 }, release({ permit.id(1) }))
+
+    assert.left(world, permit.keys(2000000000), permit.told('2000000000'))
+  end)
+
   it('tells a sharded channel when asked to', function()
     helper.fill(world, permit.keys(0, { { 1, 30000 } }))
 

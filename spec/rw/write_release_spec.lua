@@ -81,6 +81,15 @@ describe('rw/write_release', function()
         rw.told('1'))
     end)
 
+    it('goes on reading for days', function()
+      helper.fill(world, rw.keys('write', 300000000, { [ann] = 1, ['lk-ann:2'] = { 200000001 } }))
+
+      assert.reply({ 1, 0 }, rw.write_release(world, ann))
+
+      assert.left(world, rw.keys('read', 200000001, { ['lk-ann:2'] = { 200000001 } }),
+        rw.told('1'))
+    end)
+
     it('frees the lock when that hold is over', function()
       helper.fill(world, rw.keys('write', 30000, { [ann] = 1, ['lk-ann:2'] = 1 }))
 

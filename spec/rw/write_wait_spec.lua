@@ -99,8 +99,9 @@ describe('rw/write_wait', function()
   for dead, left in pairs({ [1] = 0, [10] = 0, [11] = 1 }) do
     it(('drops of %d that died all but %d'):format(dead, left), function()
       local waiters, gone = {}, {}
+      world:advance(45000) -- a moment whose last digits count
       for number = 1, dead do
-        waiters[number] = { ('lk-dead:%02d:write'):format(number), number - 60000 }
+        waiters[number] = { ('lk-dead:%02d:write'):format(number), number - 20000 }
         gone[number] = number > dead - left and waiters[number] or nil
       end
       waiters[dead + 1] = { bob, 30000 }

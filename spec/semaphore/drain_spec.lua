@@ -23,6 +23,14 @@ describe('semaphore/drain', function()
     assert.left(world, { job = string_('0'), [record] = recorded.record(1, 1, 5) })
   end)
 
+  it('takes great numbers by their digits', function()
+    helper.fill(world, { job = string_('2000000001') })
+
+    assert.reply({ 1, 2000000001 }, drain())
+
+    assert.left(world, { job = string_('0'), [record] = recorded.record(1, 1, 2000000001) })
+  end)
+
   it('keeps the life that the semaphore has', function()
     helper.fill(world, { job = string_('5', 90000) })
 
