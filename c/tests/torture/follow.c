@@ -91,9 +91,13 @@ static void told_lost_by_status(hold *h, const record *r) {
   if (r->at_us < h->told_us) h->told_us = r->at_us;
 }
 
-/* Can a fault, or the end of the client, have kept a call of this time from its answer? */
-static bool may_go_unanswered(const findings *f, int process, int64_t from_us, int64_t until_us) {
-  return f->closing || !is_calm(f, process, from_us - CONNECT_MS * 1000, until_us);
+/* Can a fault, the end of the client, or a busy machine have kept a call of this time from its answer? A reply is waited
+ * for as long as a call may take, and no longer than a third of the lease. */
+static bool may_go_unanswered(const findings *f, int process, int64_t from_us, int64_t until_us,
+                              int64_t lease_ms) {
+  int64_t patience_ms = lease_ms / 3 < f->input->command_ms ? lease_ms / 3 : f->input->command_ms;
+  return f->closing || until_us - from_us >= patience_ms * 1000 - CLOCK_GRAIN_US ||
+         !is_calm(f, process, from_us - CONNECT_MS * 1000, until_us);
 }
 
 static bool acquire_may_return(const record *call, int status, bool held, bool closing) {
@@ -112,7 +116,7 @@ static bool acquire_may_return(const record *call, int status, bool held, bool c
 static bool is_explained(const findings *f, int process, const record *call, const record *r,
                          bool held) {
   if (r->status == LK_UNSURE || r->status == LK_UNREACHABLE)
-    return may_go_unanswered(f, process, call->at_us, r->at_us);
+    return may_go_unanswered(f, process, call->at_us, r->at_us, call->lease_ms);
   return acquire_may_return(call, r->status, held, f->closing) ||
          has_cause(f, process, (lk_status)r->status, call->at_us, r->at_us);
 }
@@ -283,7 +287,7 @@ static void released(findings *f, int process, thread_state *thread, const recor
   case LK_UNSURE:
     f->verdict->unsure++;
     h->certain = false;
-    if (may_go_unanswered(f, process, thread->release_us, r->at_us)) break;
+    if (may_go_unanswered(f, process, thread->release_us, r->at_us, h->lease_ms)) break;
     report_release(f, h, r);
     break;
   case LK_CLOSED:
