@@ -84,17 +84,20 @@ ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait) {
   return n < 0 ? socket_failure() : n;
 }
 
-/* A close() alone would wait for a forked child, which has the socket open, too. */
 void lk_socket_forget_unsent(int fd) {
   struct linger at_once = {.l_onoff = 1};
-  const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  connect(fd, &nobody, sizeof nobody);
 }
 
 void lk_socket_shut(int fd) { shutdown(fd, SHUT_RDWR); }
 
+/* close() alone would leave all to a child that was forked, and has it open, too. */
 void lk_socket_close(int fd) {
+  struct linger at_once = {0};
+  socklen_t size = sizeof at_once;
+  const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+  bool forgets = getsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, &size) == 0 && at_once.l_onoff;
+  if (forgets) connect(fd, &nobody, sizeof nobody);
   lk_socket_shut(fd);
   close(fd);
 }

@@ -31,8 +31,8 @@ ssize_t lk_socket_send(int fd, const char *data, size_t len);
 ssize_t lk_socket_recv(int fd, char *buffer, size_t size, bool wait);
 enum { LK_SOCKET_SILENT = -EAGAIN };
 
-/* It is connected no more, and what the system has not sent yet is forgotten: behind a partition it would come long
- * after what the next connection says. */
+/* What the system has not sent when it is closed is forgotten: behind a partition it would come long after what the
+ * next connection says. */
 void lk_socket_forget_unsent(int fd);
 /* Whoever polls it wakes up. */
 void lk_socket_shut(int fd);

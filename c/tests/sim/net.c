@@ -305,17 +305,11 @@ int __wrap_shutdown(int fd, int how) {
   return shut_down(d ? d->conn : NULL);
 }
 
-/* To nobody: what has not gone out by then never does. */
-static int dissolve(net_conn *c) {
-  if (c) c->forget_unsent = true;
-  return shut_down(c);
-}
-
 int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size) {
   (void)size;
   bool held;
   descriptor *d = fds_find(fd);
-  if (d && to->sa_family == AF_UNSPEC) return dissolve(d->conn);
+  if (d && to->sa_family == AF_UNSPEC) return shut_down(d->conn);
   if (!d || d->kind != FD_SOCKET || d->conn) {
     errno = EBADF;
     return -1;
@@ -361,13 +355,17 @@ int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_
 }
 
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size) {
-  (void)level, (void)option, (void)size;
+  (void)level, (void)size;
   const descriptor *d = fds_find(fd);
   if (!d) {
     errno = EBADF;
     return -1;
   }
-  *(int *)value = d->conn && d->conn->refused ? ECONNREFUSED : 0;
+  if (option == SO_LINGER) {
+    *(struct linger *)value = (struct linger){.l_onoff = d->conn && d->conn->forget_unsent};
+  } else {
+    *(int *)value = d->conn && d->conn->refused ? ECONNREFUSED : 0;
+  }
   return 0;
 }
 
