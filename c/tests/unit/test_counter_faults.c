@@ -242,6 +242,7 @@ static void begin_closing(task *closer, lk_client *client, lk_semaphore *doors) 
   task_begin(closer, close_it, client, 0, 0);
   /* what sends nothing */
   UNTIL(lk_semaphore_set(doors, -1, 0, NULL, &kit_error) == LK_CLOSED);
+  for (int i = 0; i < 20; i++) kit_pause(); /* to tell the calls under way */
 }
 
 static void begin_closing_all(task *closer) {
