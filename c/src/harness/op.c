@@ -14,7 +14,8 @@ static void run_done(lk_event *event) {
   lk_error unsaid;
   const lk_error *error = op->error;
   if (!error && op->status != LK_OK) {
-    lk_fail(&unsaid, op->status, "%s; there was no memory for more", lk_status_text(op->status));
+    lk_fail(&unsaid, op->status, "%s; there was no memory for more",
+            lk_status_text((int)op->status));
     error = &unsaid;
   }
   op->done(op, op->status, error, op->user);
