@@ -40,11 +40,13 @@ void keeper_tell_lost(keeper *self, const char *what_now) {
 
 void keeper_publish(keeper *self) {
   if (self->lost) return;
+  const int64_t lead_ms =
+      exec_locks_lead_ms(self->locks); /* before a renewal that the deadline does not know */
   self->deadline_ms = lk_now_ms() + exec_locks_remaining_ms(self->locks);
   /* Who only wants to be warned is not ended by the front, either. */
   if (self->run->options.on_lost == ON_LOST_WARN) return;
   atomic_store(&self->front->page->deadline_ms, self->deadline_ms);
-  atomic_store(&self->front->page->lead_ms, exec_locks_lead_ms(self->locks));
+  atomic_store(&self->front->page->lead_ms, lead_ms);
 }
 
 /* -------------------------------------------------------------------------------------- signals -- */
