@@ -50,9 +50,10 @@ describe('latchkey exec, when it cannot end its job', function()
   end
 
   local function says(holder, pattern)
-    return program.eventually('it says ' .. pattern, function()
+    local good, found = pcall(program.eventually, 'it says ' .. pattern, function()
       return utils.readfile(holder.err_file):match(pattern)
-    end)
+    end, 50)
+    return good and found or error(found .. '; but: ' .. utils.readfile(holder.err_file), 2)
   end
 
   -- When it is told to end; then the other one is ended.
