@@ -50,6 +50,20 @@ describe('fair/wait_renew_all', function()
       { cat, score = 280000, beat = 50000, wait = 100000 } })
   end)
 
+  it('keeps the record of one whose turn is days away', function()
+    local state = { holder = ann }
+    for i = 1, 12 do
+      state[i] = { '8ee15f1c-joe:' .. i, score = 330000 }
+    end
+    state[13] = { bob, score = 330000, beat = 20000, wait = 86400000 }
+    fair.fill(world, state)
+
+    assert.reply({ 0, about(30000), 1, 0 }, renew({ bob }))
+
+    state[13].score, state[13].beat, state.ttl = 1036880000, 50000, 1036930000
+    assert_left(state)
+  end)
+
   it('has a later score by its wait for each waiter of another client before it alone', function()
     fair.fill(world, { holder = ann, { bob, score = 330000, beat = 20000, wait = 100000 },
       { dan, score = 330000, beat = 20000, wait = 100000 }, { jim, score = 630000 },

@@ -74,6 +74,20 @@ describe('fair/wait_renew', function()
     assert_left({ holder = ann, { bob, score = 80000, beat = 50000 }, ttl = 130000 })
   end)
 
+  it('keeps the record of one whose turn is days away', function()
+    local state = { holder = ann }
+    for i = 1, 12 do
+      state[i] = { '8ee15f1c-joe:' .. i, score = 330000 }
+    end
+    state[13] = { bob, score = 330000, beat = 20000, wait = 86400000 }
+    fair.fill(world, state)
+
+    assert.reply({ 0, about(30000), 1, 0 }, wait_renew(bob))
+
+    state[13].score, state[13].beat, state.ttl = 1036880000, 50000, 1036930000
+    assert_left(state)
+  end)
+
   it('has a later score by its wait for each waiter of another client before it', function()
     fair.fill(world, { holder = ann, { jim, score = 330000 }, { cat, score = 630000, beat = 50000 },
       { '8ee15f1c-joe:2', score = 930000 }, { bob, score = -20000, beat = 20000, wait = 100000 },
