@@ -40,8 +40,8 @@ void keeper_tell_lost(keeper *self, const char *what_now) {
 
 void keeper_publish(keeper *self) {
   if (self->lost) return;
-  const int64_t lead_ms =
-      exec_locks_lead_ms(self->locks); /* before a renewal that the deadline does not know */
+  /* First: a renewal that comes between the two makes the deadline newer, and not the lead. */
+  const int64_t lead_ms = exec_locks_lead_ms(self->locks);
   self->deadline_ms = lk_now_ms() + exec_locks_remaining_ms(self->locks);
   /* Who only wants to be warned is not ended by the front, either. */
   if (self->run->options.on_lost == ON_LOST_WARN) return;
