@@ -6,26 +6,9 @@ local stringx = require('pl.stringx')
 local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
+local COUNT = require('support.own_count')
 local own_lock = require('support.own_lock')
 local program = require('cli.program')
-
--- A script of somebody's own, with a header.
-local COUNT = [=[
-#!lua flags=no-writes
---[[ latchkey-script
-name:     my/count
-version:  1.0.0
-summary:  How many fields a hash has.
-keys:
-  - counted  hash  r  {name}  what is counted
-returns:
-  - {1, fields}  so many
-repeat:   pure
-cost:     at most 1 command
-cluster:  one slot
-]]
-return {1, redis.call('HLEN', KEYS[1])}
-]=]
 
 describe('latchkey eval', function()
   after_each(program.clean)

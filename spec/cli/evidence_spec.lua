@@ -9,23 +9,7 @@ local envelope = require('latchkey.bundle.envelope')
 local evidence = require('latchkey.bundle.evidence')
 local pages = require('latchkey.bundle.pages')
 local program = require('cli.program')
-
-local SCRIPT = [=[
-#!lua flags=no-writes
---[[ latchkey-script
-name:     my/count
-version:  1.0.0
-summary:  How many fields a hash has.
-keys:
-  - counted  hash  r  {name}  what is counted
-returns:
-  - {1, fields}  so many
-repeat:   pure
-cost:     at most 1 command
-cluster:  one slot
-]]
-return {1, redis.call('HLEN', KEYS[1])}
-]=]
+local SCRIPT = require('support.own_count')
 
 local function is_lint(name)
   return name == 'lint'
