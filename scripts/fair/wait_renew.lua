@@ -178,7 +178,7 @@ for _, waiter in ipairs(place and redis.call('LRANGE', queue, 0, place) or {}) d
 end
 score = own_score(end_ms, wait, theirs_before)
 if place then
-  redis.call('ZADD', timeouts, string.format('%.0f', score), owner)
+  redis.call('ZADD', timeouts, score, owner)
 end
 redis.call('PEXPIRE', fair, string.format('%.0f', score - now_ms + heartbeat), 'GT')
 

@@ -169,7 +169,7 @@ for i = 4, #owners do
     if before then
       local wait = string.match(terms, '^ %d+ (%d+)') or 0
       local score = own_score(end_ms, wait, before)
-      entries[#entries + 1] = string.format('%.0f', score)
+      entries[#entries + 1] = score
       entries[#entries + 1] = owner
       last_ms = math.max(last_ms, score)
     end

@@ -112,8 +112,7 @@ end
 
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local now = string.format('%.0f', now_ms)
-local ended = math.min(redis.call('ZCOUNT', leases, '-inf', now), 1000)
+local ended = math.min(redis.call('ZCOUNT', leases, '-inf', now_ms), 1000)
 
 -- The leases end at the time of the number they are counted with: the next number must not be
 -- counted with them. Redisson gives that one a TTL, and takes it away without theirs: permits whose
@@ -146,7 +145,7 @@ end
 
 local reply
 if missing <= math.max(free, 0) then
-  local ends = string.format('%.0f', now_ms + tonumber(lease))
+  local ends = now_ms + lease
   for i = 4, #ids do
     free = free - redis.call('ZADD', leases, 'GT', ends, ids[i])
   end

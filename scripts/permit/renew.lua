@@ -61,7 +61,7 @@ end
 
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local ends = string.format('%.0f', now_ms + tonumber(lease))
+local ends = now_ms + lease
 
 local lost = {-1}
 for i = 2, #ids do

@@ -85,7 +85,7 @@ if fields > 0 and not mode then
 end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local waiting = redis.call('ZCOUNT', waiters, string.format('%.0f', now_ms), '+inf')
+local waiting = redis.call('ZCOUNT', waiters, now_ms, '+inf')
 if fields == 0 then
   return {0, waiting}
 end

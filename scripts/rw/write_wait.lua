@@ -81,12 +81,11 @@ end
 -- Writers that died go, ten for one that comes: the set cannot grow by them.
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local now = string.format('%.0f', now_ms)
-local dead = redis.call('ZRANGE', waiters, '-inf', now, 'BYSCORE', 'LIMIT', 0, 10)
+local dead = redis.call('ZRANGE', waiters, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, 10)
 if #dead > 0 then
   redis.call('ZREM', waiters, unpack(dead, 1, math.min(10, #dead)))
 end
 redis.call('ZREMRANGEBYSCORE', waiters, '99999999999999', '+inf')
-redis.call('ZADD', waiters, 'GT', string.format('%.0f', now_ms + heartbeat), owner)
+redis.call('ZADD', waiters, 'GT', now_ms + heartbeat, owner)
 outlast(waiters)
 return {1}

@@ -18,7 +18,7 @@ local function to_arguments(run, argv, argc)
   for i = 1, argc do
     local value = argv[i]
     if type(value) == 'number' then
-      local finding = run.rules and run.rules:number(value)
+      local finding = run.rules and run.rules:number(value, i, argv, argc)
       if finding then
         return finding
       end

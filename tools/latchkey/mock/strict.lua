@@ -68,8 +68,39 @@ function Strict:start()
   end
 end
 
----A number that a script hands to redis.call.
-function Strict:number(n)
+-- Where commands read a double, in whatever form it is written.
+local function of_two(i)
+  return i == 3 or i == 4
+end
+
+local DOUBLES = {
+  -- Scores and members by turns to the end, after the options.
+  ZADD = function(i, _, argc)
+    return i > 2 and (argc - i) % 2 == 1
+  end,
+  ZINCRBY = function(i)
+    return i == 3
+  end,
+  ZCOUNT = of_two,
+  ZRANGEBYSCORE = of_two,
+  ZREVRANGEBYSCORE = of_two,
+  ZREMRANGEBYSCORE = of_two,
+  ZRANGE = function(i, argv, argc)
+    for k = 5, of_two(i) and argc or 0 do
+      if tostring(argv[k]):upper() == 'BYSCORE' then
+        return true
+      end
+    end
+    return false
+  end,
+}
+
+---A number that a script hands to redis.call, as the argument at `i`.
+function Strict:number(n, i, argv, argc)
+  local is_double = DOUBLES[tostring(argv[1]):upper()]
+  if is_double and is_double(i, argv, argc) then
+    return nil
+  end
   if n % 1 ~= 0 or math.abs(n) >= 2 ^ 53 then
     return ('MOCK the argument %s is no exact integer'):format(convert.argument(n))
   elseif n ~= 0 and n % 1e8 == 0 or math.abs(n) >= self.most_number then
