@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local catalog = require('latchkey.script.catalog')
+local header = require('latchkey.script.header')
 local mock = require('latchkey.repl.mock')
 local call = require('latchkey.repl.call')
 local Session = require('latchkey.repl.session')
@@ -160,6 +161,48 @@ describe('a session of latchkey repl', function()
     type_in('quit()')
 
     assert.is_true(session.over)
+  end)
+
+  describe('a script with rows of its own', function()
+    local function forms(rows, ...)
+      local message = rows:find(' channel ', 1, true) and 'message: value\n' or ''
+      local h = assert(header.parse('#!lua\n--[[ latchkey-script\nname: acme/renew\n'
+        .. 'version: 1.0.0\nsummary: Renew.\nkeys:\n  - lock  string  rw  acme:{name}\nargv:\n'
+        .. rows .. 'returns:\n  - 1  done\n' .. message .. 'repeat: id\ncost: at most 1 commands\n'
+        .. 'cluster: one slot\n]]\n', 'acme/renew.lua'))
+      local ok, keys, args = pcall(call.form, { name = 'acme/renew', header = h }, ...)
+      return ok and table.concat(keys, ' ') .. ' , ' .. table.concat(args, ' ') or keys
+    end
+
+    it('forms a channel of an argument, wherever that stands', function()
+      local rows = '  - bell  channel  acme:{name}+waiter  x\n  - waiter?  text  1..9  y\n'
+
+      assert.equal('acme:job , acme:job:w1 w1', forms(rows, 'job', 'w1'))
+      assert.equal('acme:job , acme:job:w1 w1', forms(rows, { name = 'job', waiter = 'w1' }))
+      assert.equal('acme.renew(name, waiter?): waiter is missing, which the name of bell needs',
+        forms(rows, 'job'))
+    end)
+
+    it('refuses an argument behind one that is left out, in whose place it would be', function()
+      local rows = '  - a?  text  1..9  x\n  - b?  count  0..9  y\n'
+        .. '  - bell?  channel  acme:{name}  z\n'
+
+      assert.equal('acme.renew(name, a?, b?): a is missing before b', forms(rows, 'job', nil, 5))
+      assert.equal('acme.renew(name, a?, b?): b is missing before bell',
+        forms(rows, { name = 'job', a = 1, bell = 'c' }))
+      assert.equal('acme:job , ', forms(rows, 'job'))
+      assert.equal('acme:job , 1', forms(rows, 'job', 1))
+      assert.equal('acme:job , 1 5 acme:job', forms(rows, 'job', 1, 5))
+    end)
+
+    it('takes a list by its name for what stands for many', function()
+      local rows = '  - ids*  id  1..9  1..9  x\n'
+
+      assert.equal('acme:job , a b', forms(rows, { name = 'job', ids = { 'a', 'b' } }))
+      assert.equal('acme:job , a b', forms(rows, 'job', 'a', 'b'))
+      assert.equal('ids is a string or a number', forms(rows, 'job', 'a', {}))
+      assert.equal('ids is a string or a number', forms(rows, 'job', nil, 'b'))
+    end)
   end)
 
   for _, script in ipairs(scripts) do

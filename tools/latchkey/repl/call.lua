@@ -72,59 +72,96 @@ local function argument(value, field)
   return value
 end
 
-local function implied(field, name)
-  if field.form then
-    return names.form(field.form, name)
-  end
-  return field.values[1]
-end
-
--- From the values of a call, in the order of the header, and the rest for what stands for many.
-local function by_place(script, name, values)
-  local args, by_name, at = {}, {}, 1
+-- What was given in the order of the header, and the rest for what stands for many.
+local function by_place(script, values, count)
+  local given, at = {}, 1
   for _, field in ipairs(script.header.argv) do
-    local several = field.many and #values - at + 1 or 1
-    if is_implied(field) then
-      for _, one in ipairs(field.many and type(name) == 'table' and name or { name }) do
-        args[#args + 1] = implied(field, one)
-      end
-      several = 0
+    if not is_implied(field) and field.many then
+      given[field.name], at = { unpack(values, at, count) }, count + 1
+    elseif not is_implied(field) then
+      given[field.name], at = values[at], at + 1
     end
-    for _ = 1, several do
-      if values[at] == nil and not field.optional then
-        error(('%s: %s is missing'):format(call.usage(script), field.name), 0)
-      elseif values[at] ~= nil then
-        args[#args + 1] = argument(values[at], field)
-      end
-      at = at + 1
-    end
-    by_name[field.name] = args[#args]
   end
-  if values[at] ~= nil then
+  if at <= count then
     error(('%s: one value too many'):format(call.usage(script)), 0)
   end
-  return args, by_name
+  return given
 end
 
--- From fields by their names; those that are implied can be given too.
+-- What was given by name; what is implied can be given, too.
 local function by_field(script, fields)
-  local args, by_name, known = {}, {}, { name = true }
+  local known = { name = true }
   for _, field in ipairs(script.header.argv) do
-    local value = fields[field.name]
     known[field.name] = true
-    if value == nil and is_implied(field) then
-      value = implied(field, fields.name)
-    elseif value == nil and not field.optional then
-      error(('%s: %s is missing'):format(call.usage(script), field.name), 0)
-    end
-    if value ~= nil then
-      args[#args + 1] = argument(value, field)
-      by_name[field.name] = value
-    end
   end
   for field in pairs(fields) do
     if not known[field] then
       error(('%s has no argument %s'):format(script.name, tostring(field)), 0)
+    end
+  end
+  return fields
+end
+
+-- The values of an argument that was given: one, or a list where it stands for many.
+local function given_values(field, given)
+  local values = {}
+  local list = field.many and type(given) == 'table' and given or { given }
+  for i = 1, table.maxn(list) do
+    values[i] = argument(list[i], field)
+  end
+  return values
+end
+
+-- A name that is formed may need an argument that was left out.
+local function formed(script, field, name, by_name)
+  local wanted = field.form.plus:match('^[^+]+')
+  if wanted and by_name[wanted] == nil then
+    return not field.optional and error(('%s: %s is missing, which the name of %s needs'):format(
+      call.usage(script), wanted, field.name), 0) or nil
+  end
+  return names.form(field.form, name, by_name)
+end
+
+local function implied_values(script, field, name, by_name)
+  local values = {}
+  for _, one in ipairs(field.many and type(name) == 'table' and name or { name }) do
+    values[#values + 1] = field.form and formed(script, field, one, by_name) or field.values
+      and field.values[1]
+  end
+  return values
+end
+
+-- What stands for each argument: what was given, or what is implied.
+local function values_of(script, name, given)
+  local list, by_name = {}, {}
+  for i, field in ipairs(script.header.argv) do
+    local value = given[field.name]
+    list[i] = value ~= nil and given_values(field, value) or {}
+    by_name[field.name] = list[i][#list[i]]
+  end
+  for i, field in ipairs(script.header.argv) do
+    if given[field.name] == nil and is_implied(field) then
+      list[i] = implied_values(script, field, name, by_name)
+    end
+    if not (list[i][1] or field.many or field.optional) then
+      error(('%s: %s is missing'):format(call.usage(script), field.name), 0)
+    end
+  end
+  return list, by_name
+end
+
+-- The arguments in their order. What is implied is left out behind one that was left out; what was
+-- given would come to its place.
+local function in_order(script, name, given)
+  local args, missing = {}, nil
+  local list, by_name = values_of(script, name, given)
+  for i, field in ipairs(script.header.argv) do
+    if missing and given[field.name] ~= nil then
+      error(('%s: %s is missing before %s'):format(call.usage(script), missing, field.name), 0)
+    end
+    missing = missing or not list[i][1] and field.name or nil
+    for _, value in ipairs(missing and {} or list[i]) do
+      args[#args + 1] = value
     end
   end
   return args, by_name
@@ -140,7 +177,7 @@ local function keys_of(script, name, by_name)
       error(('%s: the keys are chosen, not formed; write them as a table'):format(
         call.usage(script)), 0)
     end
-    keys[i] = names.form(key.form, name, by_name)
+    keys[i] = formed(script, key, name, by_name)
   end
   return keys
 end
@@ -163,12 +200,8 @@ function call.form(script, first, ...)
     end
     name = tostring(name)
   end
-  local args, by_name
-  if named then
-    args, by_name = by_field(script, first)
-  else
-    args, by_name = by_place(script, name, { ... })
-  end
+  local given = named and by_field(script, first) or by_place(script, { ... }, select('#', ...))
+  local args, by_name = in_order(script, name, given)
   return keys_of(script, name, by_name), args
 end
 
