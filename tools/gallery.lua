@@ -4,6 +4,7 @@
 package.path = 'tools/?.lua;tools/?/init.lua;' .. package.path
 jit.off() -- as in the program: c/cli/lua.c
 
+local argparse = require('argparse')
 local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
@@ -99,7 +100,10 @@ local function picture(item)
   return html
 end
 
-local folder = arg[1] or 'docs/explanation/gallery'
+local parser = argparse('luajit tools/gallery.lua', 'Write the pages of the gallery of failures.')
+parser:argument('folder', 'Where to.'):args('?'):default('docs/explanation/gallery')
+local folder = parser:parse().folder
+
 dir.makepath(folder)
 for _, item in ipairs(ITEMS) do
   utils.writefile(('%s/%s.html'):format(folder, item.file), picture(item))
