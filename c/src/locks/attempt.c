@@ -33,7 +33,7 @@ static void given_back(lk_attempt *a) {
   if (a->base.hurried != LK_OK) {
     lk_waiter_end_hurried(&a->base);
   } else {
-    lk_attempt_end(a, a->base.last);
+    lk_waiter_end_starved(&a->base); /* else it had been kept */
   }
 }
 

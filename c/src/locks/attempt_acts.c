@@ -252,8 +252,7 @@ void lk_attempt_try(lk_attempt *a, const lk_bound *bound) {
 
 /* What was granted and is not to be kept goes back at once. The release is the last word of this name,
  * unless a copy of the acquire is still on its way. */
-static void attempt_grant_give_back(lk_attempt *a, lk_status status) {
-  a->base.last = status;
+static void attempt_grant_give_back(lk_attempt *a) {
   a->base.phase = LK_PHASE_GIVING_BACK;
   a->stray = true; /* until that is answered: there may be no memory for it */
   lk_attempt_call(a, &a->lock->release);
@@ -346,7 +345,7 @@ void lk_attempt_given(lk_attempt *a, int64_t sent_us, int64_t lease_us) {
 static void attempt_grant_keep(lk_attempt *a) {
   int64_t sent_us = a->sent_us, token = a->token;
   if (a->base.hurried != LK_OK) {
-    attempt_grant_give_back(a, (lk_status)a->base.hurried);
+    attempt_grant_give_back(a);
   } else if (attempt_grant_has_ended(a)) {
     a->stray = true;
     lk_attempt_rename(a);
@@ -368,14 +367,10 @@ static void attempt_grant_keep(lk_attempt *a) {
                       .company = a->company,
                       .origin = a->origin,
                       .hurried = &a->base.hurried};
-    lk_status status = lk_lock_add_hold(a->lock, &grant);
-    if (status == LK_OK) {
+    if (lk_lock_add_hold(a->lock, &grant) == LK_OK) {
       lk_attempt_end(a, LK_OK);
-    } else if (status == LK_CANCELLED) {
-      attempt_grant_give_back(a, (lk_status)a->base.hurried);
     } else {
-      lk_fail(lk_op_error(&a->base.op), status, "out of memory");
-      attempt_grant_give_back(a, status);
+      attempt_grant_give_back(a);
     }
   }
 }
