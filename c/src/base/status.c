@@ -101,10 +101,10 @@ const char *lk_total_name(int total) {
   return NAME_OF(rows, total);
 }
 
-/* The bytes of a character that a terminal obeys; 0: it shows this one. */
+/* The bytes of a character, which is one of UTF-8, that a terminal obeys; 0: it shows this one. */
 static size_t obeyed(const unsigned char *at) {
   if (*at < ' ' || *at == 0x7f) return 1;
-  if (at[0] == 0xc2) return at[1] >= 0x80 && at[1] <= 0x9f ? 2 : 0;
+  if (at[0] == 0xc2) return at[1] <= 0x9f ? 2 : 0;
   if (at[0] == 0xd8) return at[1] == 0x9c ? 2 : 0;
   if (at[0] != 0xe2) return 0;
   if (at[1] == 0x81) return at[2] >= 0xa6 && at[2] <= 0xa9 ? 3 : 0;

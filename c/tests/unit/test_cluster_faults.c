@@ -388,6 +388,67 @@ who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void *
   lk_caller_free(task);
 }
 
+static void say_of_channel(const fake_command *asked, const char *word) {
+  char news[128];
+  snprintf(news, sizeof news, "*3\r\n$%zu\r\n%s\r\n$28\r\nredisson_lock__channel:{job}\r\n:1\r\n",
+           strlen(word), word);
+  fake_send(fix.server, asked, news);
+}
+
+/* The command with this name, whoever looks and asks for sharded channels meanwhile. */
+static fake_command take_beside(const char *verb, const char *sharded) {
+  for (;;) {
+    fake_command command = take_call();
+    const char *word = command.argv->element[0]->str;
+    if (strcmp(word, verb) == 0) return command;
+    bool looks = strcmp(word, "EVALSHA") == 0;
+    if (!looks) assert_string_equal(word, "PUBSUB");
+    fake_answer(fix.server, command, looks ? HELD_BY_ANOTHER : sharded);
+  }
+}
+
+/* Redis before 7.0 has none. Until a server says so, they count as there. */
+static void
+who_listens_on_sharded_channels_that_a_cluster_does_not_have_listens_anew(void **state) {
+  (void)state;
+  static const char down[] = "-CLUSTERDOWN The cluster is down\r\n";
+  pthread_t thread;
+  lk_lock_close(fix.lock);
+  lk_client_close(fix.client);
+  pthread_create(&thread, NULL, open_lazily, NULL);
+  tell("*0\r\n");
+  pthread_join(thread, NULL);
+  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
+  lk_route_doubt(fix.client->route);
+  free(fix.map);
+  fix.map = map_of("127.0.0.1", 0);
+
+  lk_caller *task = kit_caller(fix.client);
+  fake_leave(fix.server, "SSUBSCRIBE");
+  fake_leave(fix.server, "SUNSUBSCRIBE");
+  kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
+  fake_command listening = take_beside("SSUBSCRIBE", down);
+  say_of_channel(&listening, "ssubscribe");
+  UNTIL(lk_channels_is_heard(fix.client->channels, listening.argv->element[1]->str));
+  fake_forget(&listening);
+  lk_route_doubt(fix.client->route);
+  fake_command leaving = take_beside("SUNSUBSCRIBE", "-ERR unknown subcommand\r\n");
+  say_of_channel(&leaving, "sunsubscribe");
+  fake_forget(&leaving);
+  fake_leave(fix.server, "SUBSCRIBE");
+  listening = take_subscribe();
+  fake_confirm(fix.server, &listening);
+  fake_forget(&listening);
+  fake_answer(fix.server, take_look(), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.job, fix.lock, task);
+  fake_command release = take_call();
+  assert_string_equal(release.argv->element[release.argv->elements - 1]->str, "PUBLISH");
+  fake_answer(fix.server, release, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_caller_free(task);
+}
+
 static void a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again(void **state) {
   (void)state;
   lk_caller *task = kit_caller(fix.client);
@@ -573,6 +634,7 @@ int main(void) {
       TEST(masters_that_disagree_are_not_looked_at_all_the_time),
       TEST(who_waits_for_a_latch_with_a_tag_looks_again_for_the_slot_of_the_latch),
       TEST(who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels),
+      TEST(who_listens_on_sharded_channels_that_a_cluster_does_not_have_listens_anew),
       TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),

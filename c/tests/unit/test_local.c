@@ -286,6 +286,7 @@ static void a_buffer_that_is_too_small_is_refused(void **state) {
   char buffer[8] = "before";
   assert_int_equal(lk_local_dir(buffer, sizeof buffer, NULL), LK_INVALID);
   assert_string_equal(buffer, "");
+  assert_int_equal(lk_local_dir(buffer, 0, NULL), LK_INVALID);
 }
 
 static void a_folder_whose_socket_has_too_long_a_name_is_refused(void **state) {

@@ -239,6 +239,7 @@ static void what_is_no_utf8_is_not_shown(void **state) {
   } rows[] = {
       {"a\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92z", "a\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92z"},
       {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"},
+      {"\xe0\xa0\x80", "\xe0\xa0\x80"},
       {"a\xc3", "a?"},
       {"a\xe2\x82", "a??"},
       {"\xf0\x9f\x94 x", "??? x"},
@@ -262,6 +263,10 @@ static void what_a_script_may_not_do_is_told_by_its_line(void **state) {
   of_server("NOPERM this user has no permissions to run the 'set' command", &error);
   assert_string_equal(error.message,
                       "NOPERM this user has no permissions to run the 'set' command");
+  static const char text[] = "ERR ACL failure in script: User u has no permissions" TAIL;
+  lk_fail_server(&error, NULL, text, strlen(text));
+  assert_string_equal(error.message, "ERR ACL failure in script: User u has no permissions");
+  assert_int_equal(error.line, 12);
 }
 
 static void a_script_error_gives_its_line_and_loses_its_tail(void **state) {
