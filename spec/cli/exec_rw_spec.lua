@@ -85,9 +85,9 @@ describe('latchkey exec --kind read and write', function()
   end)
 
   it('renews the hold of one that writes around one that reads', function()
-    local inner = words({ '--kind', 'read', 'job' }, { 'sh', '-c', 'sleep 2; echo ran' })
+    local inner = words({ '--kind', 'read', 'job' }, { 'sh', '-c', 'sleep 4; echo ran' })
 
-    local result = run({ '--kind', 'write', '--lease', '1s', 'job' },
+    local result = run({ '--kind', 'write', '--lease', '3s', 'job' },
       { program.path, unpack(inner) })
 
     assert.equal('ran\n', result.out)
