@@ -35,7 +35,7 @@ describe('the sections of tools/test', function()
 
   -- Its lines of TAP.
   local function results_of(section)
-    tree:run('tools/test --no-setup --only ' .. section)
+    tree:run('PATH="$PWD/bin:$PATH" tools/test --no-setup --only ' .. section)
     return assert(tree:read('build/test/' .. section .. '.tap'))
   end
 
@@ -84,6 +84,26 @@ describe('the sections of tools/test', function()
     assert.matches('not ok - nowhere of LATCHKEY_SERVERS is no program\n', results, 1, true)
     assert.matches('not ok - /tmp of LATCHKEY_SERVERS is no program\n', results, 1, true)
   end)
+
+  for _, case in ipairs({
+    { 'are made', '```build\nmkdir -p build/packages/packages\n'
+      .. ': >build/packages/packages/it.deb\n```\n',
+      'ok - the packages are made\n1..1\nok 1 - they are used' },
+    { 'are made of words that make none', '```build\ntrue\n```\n',
+      'not ok - the packages are made (exit code 1)\n' },
+    { 'are made of a page without words', '# Install\n',
+      'not ok - the packages are made (exit code 1)\n' },
+  }) do
+    it('test packages that ' .. case[1], function()
+      for _, name in ipairs({ 'debootstrap', 'dpkg-shlibdeps', 'file', 'unshare' }) do
+        tree:program('bin/' .. name, '#!/bin/sh\n')
+      end
+      tree:program('c/packaging/test', '#!/bin/sh\necho 1..1\necho ok 1 - they are used\n')
+      tree:write('docs/howto/install.md', case[2])
+
+      assert.matches(case[3], results_of('packages'), 1, true)
+    end)
+  end
 
   describe('compare the hashes of a seed:', function()
     for _, case in ipairs({

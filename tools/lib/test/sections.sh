@@ -355,8 +355,10 @@ section_docs() {
 make_packages() {
   rm -f build/packages/packages/*.deb
   awk '/^```build$/ { on = ++n == 1; next } /^```/ { on = 0 } on' docs/howto/install.md |
-    sed '/^tools.setup/d' | (umask 077 && sh -eux) # by a user who is careful
+    sed '/^tools.setup/d' | (umask 077 && sh -eux) && # by a user who is careful
+    packages_are_there
 }
+packages_are_there() { compgen -G 'build/packages/packages/*.deb' >/dev/null; }
 section_packages() {
   have debootstrap 'packages' && have dpkg-shlibdeps 'packages' && have file 'packages' || return
   if ! unshare --mount true 2>/dev/null; then
@@ -364,9 +366,7 @@ section_packages() {
     return
   fi
   check 'the packages are made' make_packages
-  if compgen -G 'build/packages/packages/*.deb' >/dev/null; then
-    tap 'packages' c/packaging/test build/packages/packages
-  fi
+  if packages_are_there; then tap 'packages' c/packaging/test build/packages/packages; fi
 }
 
 section_reproducible() {
