@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- tools/fuzz with targets that take long, and are ended from a terminal.
+-- tools/fuzz with targets that take long, and are ended from a terminal, or cannot be listed.
 local signal = require('posix.signal')
 
 local workshop = require('support.workshop')
@@ -52,4 +52,16 @@ describe('tools/fuzz', function()
       assert.is_nil(tree:read('said'):find('FOUND', 1, true))
     end)
   end
+
+  it('runs nothing when the targets in Lua cannot be listed', function()
+    tree:program('bin/luajit', '#!/bin/sh\necho "luajit: no module" >&2\nexit 1\n')
+
+    for _, words in ipairs({ '--list', '--seconds 1', 'in_c' }) do
+      local code, said = tree:run(('PATH="$PWD/bin:$PATH" tools/fuzz %s'):format(words))
+
+      assert.equal(69, code, said)
+      assert.equal('luajit: no module\nfuzz: the targets in Lua cannot be listed\n', said)
+    end
+    assert.is_nil(tree:read('pids'))
+  end)
 end)

@@ -105,6 +105,20 @@ describe('the sections of tools/test', function()
     end)
   end
 
+  for _, case in ipairs({
+    { 'are listed', 'in_c in_lua', 0, '\nok - fuzz in_c\nok - fuzz in_lua\n' },
+    { 'are listed in part', 'in_c', 69,
+      '\nnot ok - fuzz: the targets cannot be listed (exit code 69)\n' },
+  }) do
+    it('run targets of the fuzzer that ' .. case[1], function()
+      tree:program('bin/clang', '#!/bin/sh\n')
+      tree:program('tools/fuzz', ('#!/bin/sh\n[ "$1" = --list ] || exit 0\n'
+        .. 'for name in %s; do echo $name; done\nexit %d\n'):format(case[2], case[3]))
+
+      assert.matches(case[4], '\n' .. results_of('fuzz'), 1, true)
+    end)
+  end
+
   describe('compare the hashes of a seed:', function()
     for _, case in ipairs({
       { 'the same', 'echo "seed $2: 7 steps, 0 violations, hash 1f"', true },

@@ -395,9 +395,10 @@ section_branches() {
 }
 
 section_fuzz() {
-  local target
+  local target targets
   have clang 'fuzz' || return
-  for target in $(tools/fuzz --list); do check "fuzz $target" tools/fuzz "$target"; done
+  targets=$(tools/fuzz --list) || { say "not ok - fuzz: the targets cannot be listed (exit code $?)" && return; }
+  for target in $targets; do check "fuzz $target" tools/fuzz "$target"; done
 }
 
 section_clang() {
