@@ -86,6 +86,23 @@ describe('the sections of tools/test', function()
   end)
 
   for _, case in ipairs({
+    { 'cannot be got', 'exit 69', 'tools/servers ended with 69' },
+    { 'are not even listed', 'exit 1', 'tools/servers ended with 1' },
+    { 'are got in part', 'printf "some\\t-\\tno archive\\n"; exit 1', 'no archive', 'some' },
+  }) do
+    it('skip other servers that ' .. case[1], function()
+      built('build')
+      tree:program('bin/redis-server', '#!/bin/sh\necho "Redis server v=1 sha=0"\n')
+      tree:program('tools/servers', '#!/bin/sh\n' .. case[2] .. '\n')
+      local name = case[4] or 'other servers'
+
+      assert.matches(('ok - %s # SKIP %s\n'):format(name, case[3]), results_of('matrix'), 1, true)
+      assert.matches(('\n| %s | not run: %s |'):format(name, case[3]),
+        tree:read('build/test/matrix.md'), 1, true)
+    end)
+  end
+
+  for _, case in ipairs({
     { 'are made', '```build\nmkdir -p build/packages/packages\n'
       .. ': >build/packages/packages/it.deb\n```\n',
       'ok - the packages are made\n1..1\nok 1 - they are used' },

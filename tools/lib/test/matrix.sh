@@ -75,17 +75,42 @@ rows() {
   done
 }
 
+# not_run NAME WHY: skipped, with a row that says so.
+not_run() {
+  skip "$1" "$2"
+  printf '| %s | not run: %s | - | - | - | - | - | - |\n' "$1" "$2" >>"$matrix_table"
+}
+
+# others SEEN: $programs are those of tools/servers whose versions are none of these, or of one before.
+others() {
+  local server name version seen=$1 code=0
+  local -a servers
+  # shellcheck disable=SC2154 # `setup` is of tools/test
+  if [ "$setup" = yes ]; then tools/servers; else tools/servers --kept; fi >"$LK_TEST_DIR/servers" || code=$?
+  mapfile -t servers <"$LK_TEST_DIR/servers"
+  # It is 1 where some could not be had, each of which it lists.
+  if [ "$code" -gt 1 ] || [ ${#servers[@]} -eq 0 ]; then not_run 'other servers' "tools/servers ended with $code"; fi
+  for server in "${servers[@]}"; do
+    IFS=$'\t' read -r name server version <<<"$server"
+    if [ "$server" = - ]; then
+      not_run "$name" "$version"
+    elif ! grep -qxF "$version" <<<"$seen"; then
+      programs+=("$server")
+      seen+=$'\n'$version
+    fi
+  done
+}
+
 section_matrix() {
-  local name server version own seen at
+  local server own at
   local -a servers programs
   has_c_tests "$LK_BUILD" 'matrix' || return
   printf '| server | %s |\n|---|%s\n' 'standalone | Sentinel | Cluster | specs | functions | fidelity | faults' \
     '---|---|---|---|---|---|---|' >"$matrix_table"
   own=$(command -v redis-server || command -v valkey-server)
-  seen=$(version_of "$own")
+  programs=("$own")
   if [ -n "${LATCHKEY_SERVERS+named}" ]; then
     IFS=: read -ra servers <<<"$LATCHKEY_SERVERS"
-    programs=("$own")
     for server in "${servers[@]}"; do
       at=$(from_here "$server")
       if [ -f "$at" ] && [ -x "$at" ]; then
@@ -97,19 +122,6 @@ section_matrix() {
     rows "${programs[@]}"
     return
   fi
-  # shellcheck disable=SC2154 # `setup` is of tools/test
-  if [ "$setup" = yes ]; then tools/servers; else tools/servers --kept; fi >"$LK_TEST_DIR/servers"
-  mapfile -t servers <"$LK_TEST_DIR/servers"
-  programs=("$own")
-  for server in "${servers[@]}"; do
-    IFS=$'\t' read -r name server version <<<"$server"
-    if [ "$server" = - ]; then
-      skip "$name" "$version"
-      printf '| %s | not run: %s | - | - | - | - | - | - |\n' "$name" "$version" >>"$matrix_table"
-    elif ! grep -qxF "$version" <<<"$seen"; then
-      programs+=("$server")
-      seen+=$'\n'$version
-    fi
-  done
+  others "$(version_of "$own")"
   rows "${programs[@]}"
 }
