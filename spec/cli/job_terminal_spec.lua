@@ -8,6 +8,7 @@ local utils = require('pl.utils')
 
 local job_cases = require('cli.job_cases')
 local program = require('cli.program')
+local workshop = require('support.workshop')
 
 local SHELLS = { bash = { 'bash', '--norc', '--noprofile', '-i' }, dash = { 'dash', '-i' } }
 
@@ -65,11 +66,12 @@ end
 for shell in pairs(SHELLS) do
   describe('latchkey exec at the prompt of ' .. shell, function()
     local server, folder, terminal
+    local lacks = workshop.lacks(shell)
+    local it = not lacks and it or function(title)
+      pending(title .. ': ' .. lacks)
+    end
 
     before_each(function()
-      if program.start_any('sh', { '-c', 'command -v ' .. shell }):wait().code ~= 0 then
-        pending(shell .. ' is not installed')
-      end
       server, folder = program.server(), program.folder()
       terminal = open(shell, server.url)
     end)

@@ -113,6 +113,22 @@ function Workshop:ended(pid, within_s)
   until now_s() > limit
 end
 
+---The first of these needs that is not met, for pending(): a spec that is not even defined where
+---its tool is missing would be missed by nobody.
+---@param ... string a program, or several of which one will do: `redis-server|valkey-server`
+---@return string?
+function workshop.lacks(...)
+  for _, need in ipairs({ ... }) do
+    local found = false
+    for program in need:gmatch('[^|]+') do
+      found = found or utils.execute(('command -v %s >/dev/null'):format(program))
+    end
+    if not found then
+      return need:gsub('|', ' or ') .. ' is not installed'
+    end
+  end
+end
+
 ---Waits until a file is there.
 function Workshop:await(name)
   local limit = now_s() + DEADLINE_S

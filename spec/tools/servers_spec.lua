@@ -6,11 +6,9 @@ local utils = require('pl.utils')
 
 local workshop = require('support.workshop')
 
-local function has(program)
-  return (utils.execute(('command -v %s >/dev/null'):format(program)))
-end
-if not (has('apt-get') and has('dpkg')) then
-  return -- another distribution's
+local lacks = workshop.lacks('apt-get', 'dpkg')
+local it = not lacks and it or function(title)
+  pending(title .. ': ' .. lacks)
 end
 
 local SERVERS = { 'redis-bookworm', 'valkey-bookworm', 'redict-bookworm', 'redis-trixie',

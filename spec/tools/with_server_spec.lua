@@ -47,13 +47,18 @@ describe('a command beside a server', function()
     assert.equal('', left())
   end)
 
-  if not utils.execute('command -v redis-server >/dev/null') then
-    return
+  local function needs(...)
+    local lacks = workshop.lacks(...)
+    if lacks then
+      pending(lacks)
+    end
   end
 
   it('has a cluster that valkey-cli makes, too', function()
+    needs('redis-server|valkey-server', 'redis-cli|valkey-cli')
     for _, name in ipairs({ 'server', 'cli' }) do
-      tree:run(('ln -s "$(command -v redis-%s)" bin/valkey-%s'):format(name, name))
+      tree:run(('ln -s "$(command -v redis-%s || command -v valkey-%s)" bin/valkey-%s'):format(name,
+        name, name))
     end
 
     local code, said = tree:run(('TMPDIR=$PWD/tmp PATH=bin LK_SERVER_CLUSTER=1 LK_SERVER_PORT=%d '
@@ -66,6 +71,7 @@ describe('a command beside a server', function()
 
   for _, name in ipairs({ 'HUP', 'INT', 'TERM' }) do
     it('leaves nothing when it gets a SIG' .. name, function()
+      needs('redis-server|valkey-server')
       local pid = tree:start(('exec env TMPDIR=$PWD/tmp %s sh -c \'echo >begun; exec sleep 40\'')
         :format(BESIDE))
       tree:await('begun')
