@@ -48,6 +48,18 @@ describe('tools/test', function()
     assert.equal(0, (tree:run('tools/test --no-setup --only one --only three')))
   end)
 
+  it('has installed what its sections need, and what --full alone needs', function()
+    sections("section_one() { check 'it is there' test -e installed; }")
+    tree:program('tools/setup', '#!/bin/sh\necho "$1" >installed\n')
+
+    for words, tier in pairs({ [''] = 'test\n', [' --full'] = 'full\n' }) do
+      assert.equal(0, (tree:run('rm -f installed && tools/test --only one' .. words)))
+      assert.equal(tier, tree:read('installed'))
+    end
+    tree:program('tools/setup', '#!/bin/sh\nexit 69\n')
+    assert.equal(69, (tree:run('tools/test --only one')))
+  end)
+
   it('does not run twice in one folder', function()
     sections([[section_two() {
         check 'two passes' true
