@@ -51,6 +51,18 @@ describe('tools/sim', function()
     assert.matches('\n0 of 1 wrong versions found from each of 1 starts\n$', said)
   end)
 
+  it('looks for a wrong version with the options that its patch asks for', function()
+    tree:write('c/tests/sim/sabotages/wrong.patch', 'Sim: --work eval --seconds 60\n')
+    tree:program('build/tests/sim_wrong/wrong', '#!/bin/sh\necho "$@" >>asked\n')
+    tree:program('bin/cmake', '#!/bin/sh\n')
+    tree:write('build/build.ninja', '')
+
+    run('--sabotage wrong --starts 1 --for 1')
+
+    assert.equal('--work eval --seconds 60 --seeds 1..1000000 --hunt --for 1 --jobs 1\n',
+      tree:read('asked'))
+  end)
+
   for _, wrong in ipairs({ '--sabotage wrong --starts 0', '--sabotage wrong --starts many',
     '--sabotage wrong --for 0', '--sabotage wrong --starts', '--sabotage wrong --fast 1',
     '--sabotage nosuch', '--sabotage', '--determinism 0', '--determinism', '--determinism many',
