@@ -51,6 +51,29 @@ describe('tools/sim', function()
     assert.matches('\n0 of 1 wrong versions found from each of 1 starts\n$', said)
   end)
 
+  for _, words in ipairs({ '--seed 1', '--sabotage wrong', '--determinism 4', '--help' }) do
+    it('says why it could not be built, which is no violation: ' .. words, function()
+      tree:program('bin/cmake', [[#!/bin/sh
+        case $* in *--build*) echo 'x.c:1: error: this'; exit 1 ;; esac
+        mkdir -p build && : >build/build.ninja
+      ]])
+
+      local code, said = run(words)
+
+      assert.equal(70, code, said)
+      assert.equal('x.c:1: error: this\nsim: nothing was built\n', said)
+    end)
+  end
+
+  it('says why it could not be configured', function()
+    tree:program('bin/cmake', '#!/bin/sh\necho "no such preset" >&2\nexit 1\n')
+
+    local code, said = run('--seed 1')
+
+    assert.equal(70, code, said)
+    assert.equal('no such preset\nsim: nothing was built\n', said)
+  end)
+
   it('looks for a wrong version with the options that its patch asks for', function()
     tree:write('c/tests/sim/sabotages/wrong.patch', 'Sim: --work eval --seconds 60\n')
     tree:program('build/tests/sim_wrong/wrong', '#!/bin/sh\necho "$@" >>asked\n')

@@ -21,7 +21,7 @@ static const char usage[] =
     "  --seed N         one world; its last line is `seed N: S simulated seconds, C clients, E "
     "events,\n"
     "                   V violations, hash H`\n"
-    "  --seeds A..B     many, on all processors; prints those that fail\n"
+    "  --seeds A..B     many, on all processors; prints the first 20 that fail\n"
     "  --for S          with --seeds: begins no more after S seconds\n"
     "  --hunt           with --seeds: nor when one has failed\n"
     "  --each           with --seeds: prints the last line of each\n"
@@ -54,7 +54,7 @@ static const char usage[] =
     "  --repeat N       with --seed: N times, which must come to one hash\n"
     "  --help           this text\n"
     "\n"
-    "exit codes  0 no violation, 1 violations, 64 wrong use\n";
+    "exit codes  0 no violation, 1 violations, 64 wrong use, 70 no world could be made\n";
 
 static _Noreturn void misuse(const char *what, const char *value) {
   fprintf(stderr, "sim: %s '%s'\n%s", what, value ? value : "", usage);
