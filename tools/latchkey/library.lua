@@ -18,6 +18,13 @@ function library.declarations()
   return is_installed and declarations or require('generated.latchkey_cdef')
 end
 
+-- The file of the system that programs are linked with. Its name without a number comes with the
+-- headers, which who only uses the binding need not have, and may be of another binary interface.
+local function soname()
+  local is_installed, name = pcall(require, 'latchkey.generated.soname')
+  return is_installed and name or require('generated.soname')
+end
+
 -- LATCHKEY_LIB, or what the running program is linked with, or the system's.
 local function load_library()
   if not pcall(ffi.typeof, 'lk_client') then
@@ -28,7 +35,7 @@ local function load_library()
   elseif pcall(function() return ffi.C.lk_version end) then
     return ffi.C
   end
-  return ffi.load('latchkey')
+  return ffi.load(soname())
 end
 
 -- Finalizers call into the library, so it must not be collected in the same cycle as a handle.
