@@ -10,13 +10,18 @@ root=$here/../../..
 work=$(mktemp -d)
 prefix=$work/installed
 export LATCHKEY_LOCAL_DIR="$work/server"
+# CMake keeps one list of what was installed from a build; that of somebody's own installation is needed to remove it.
+manifest=$build/install_manifest.txt
 # shellcheck disable=SC2317 # called by the trap
 leave() {
   if [ -x "$prefix/bin/latchkey" ]; then "$prefix/bin/latchkey" local stop >&2; fi
+  rm -f "$manifest"
+  if [ -e "$work/manifest" ]; then mv "$work/manifest" "$manifest"; fi
   rm -rf "$work"
 }
 trap leave EXIT
 trap 'exit 130' HUP INT TERM
+if [ -e "$manifest" ]; then mv "$manifest" "$work/manifest"; fi
 
 number=0
 check() {
