@@ -41,6 +41,19 @@ describe('the LuaJIT binding', function()
       assert.same({ 1, latchkey.null, 3, n = 3 }, eval('return {1, false, 3}'))
     end)
 
+    it('keeps a reply until all of it is copied, whenever the collector runs', function()
+      local text = ('x'):rep(200)
+      world:command('SET', 'job', text)
+      finally(debug.sethook)
+
+      debug.sethook(function() collectgarbage() end, 'c')
+      local one, both = client:command('GET', 'job'), client:command('MGET', 'job', 'job')
+      debug.sethook()
+
+      assert.equal(text, one)
+      assert.same({ text, text, n = 2 }, both)
+    end)
+
     it('gives an error inside an array as a value', function()
       assert.same({ { err = 'LKX inner' }, n = 1 }, eval('return {redis.error_reply("LKX inner")}'))
     end)

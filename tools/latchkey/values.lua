@@ -213,7 +213,12 @@ function values.reply(status, out)
   if tonumber(status) ~= lib.LK_OK then
     return values.outcome(status)
   end
-  local reply = from_reply(ffi.gc(out[0], lib.lk_reply_free))
+  -- A finalizer could free it while its bytes are copied, when nothing but a bare pointer is left.
+  local is_copied, reply = pcall(from_reply, out[0])
+  lib.lk_reply_free(out[0])
+  if not is_copied then
+    error(reply, 0)
+  end
   return reply ~= values.null and reply or nil
 end
 
