@@ -80,6 +80,19 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('text', calls.acme_step(world, 'm', 1, 'many', 'UP').is)
   end)
 
+  -- As of the binding, where no number of Lua is exactly it.
+  it('know an integer of C, which is neither a text nor nothing', function()
+    local is_there, ffi = pcall(require, 'ffi')
+    local reply = is_there and ffi.new('int64_t', 2 ^ 53) + 1 or 2 ^ 53
+    local client = { command = function() return reply end }
+
+    local answer, err = calls.acme_step(client, 'l', 1, 'ann', 'UP')
+
+    assert.is_nil(err)
+    assert.equal('integer', answer.is)
+    assert.equal(reply, answer.reply)
+  end)
+
   it('refuse what is out of range, and send nothing', function()
     local function why(...)
       local answer, err = calls.acme_step(world, ...)

@@ -131,6 +131,16 @@ describe('a contract', function()
     assert.equal('OK', header.reply_shape(h, { ok = 'OK' }))
   end)
 
+  it('gives an integer of C the shape of one', function()
+    local is_there, ffi = pcall(require, 'ffi')
+    local reply = is_there and ffi.new('int64_t', 2 ^ 53) + 1 or 2 ^ 53
+    change('acquire', '  - nil  somebody has it\n',
+      '  - nil  somebody has it\n  - integer  how many have had it\n')
+    local h = assert(catalog.read(scripts))['acme/acquire'].header
+
+    assert.equal('integer', header.reply_shape(h, reply))
+  end)
+
   it('refuses a run that answers another text than the one that it lists', function()
     change('renew', '  - 1  renewed\n', "  - 'one.of-them'  renewed\n")
     local world = World.new({ scripts = scripts })

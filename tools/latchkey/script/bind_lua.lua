@@ -128,7 +128,7 @@ local function test_of(shape)
   elseif shape.literal then
     return ('reply == %s'):format(quoted(shape.literal))
   elseif shape.shape == 'integer' then
-    return "type(reply) == 'number'"
+    return "(type(reply) == 'number' or type(reply) == 'cdata')" -- int64_t of the binding
   elseif shape.shape == 'text' then
     return "type(reply) == 'string'"
   elseif shape.shape == 'nil' then

@@ -5,6 +5,7 @@ local FIELDS = require('latchkey.script.header_fields')
 local names = require('latchkey.script.names')
 local shebang = require('latchkey.script.shebang')
 local split = require('latchkey.script.lines').split
+local number_text = require('latchkey.text').number
 
 local header = {}
 
@@ -300,8 +301,8 @@ end
 
 -- What a reply that is no array may be called, the most exact first.
 local function bare_shapes(reply)
-  if type(reply) == 'number' then
-    return { ('%.0f'):format(reply), 'integer' }
+  if type(reply) == 'number' or type(reply) == 'cdata' then
+    return { number_text(reply), 'integer' }
   elseif type(reply) == 'string' then
     return { ("'%s'"):format(reply), 'text' }
   elseif type(reply) == 'table' then
