@@ -78,6 +78,18 @@ describe('calls that latchkey bind c writes', function()
     assert.is_nil((text:find('enum', 1, true)))
   end)
 
+  it('look for an array of one length before one that stands for many', function()
+    local text = compiled({ script_of('acme/list', '', nil, '  - {1, name...}  many\n'
+      .. '  - integer  other\n  - {1, left}  one\n  - 7  exact\n  - 8  exact\n') })
+    local order = {}
+    for name in text:gmatch('is = (ACME_LIST_[%w_]+);') do
+      order[#order + 1] = name
+    end
+
+    assert.same({ 'ACME_LIST_7', 'ACME_LIST_8', 'ACME_LIST_INTEGER', 'ACME_LIST_1_LEFT',
+      'ACME_LIST_1' }, order)
+  end)
+
   it('have parameters of different names, and none that is a word of C or C++', function()
     local rows = {}
     for word in ([[int int_ requires concept thread_local co_await co_yield co_return consteval

@@ -93,6 +93,17 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal(reply, answer.reply)
   end)
 
+  it('tell an array of one length from one that stands for many', function()
+    local text = SCRIPT:gsub('  %- {1, owner}  who was the last\n',
+      '  - {1, owner...}  who were the last\n  - {1, owner}  who was the last\n')
+      :gsub('return { 1, ARGV%[2%] }', "return { 1, 'x', ARGV[2] == 'bob' and 'y' or nil }")
+    calls = module_of({ script_of(text) })
+    world:command('SET', 'acme:l:count', '8')
+
+    assert.equal('{1, owner}', calls.acme_step(world, 'l', 1, 'ann', 'UP').is)
+    assert.equal('{1, owner...}', calls.acme_step(world, 'l', 1, 'bob', 'UP').is)
+  end)
+
   it('refuse what is out of range, and send nothing', function()
     local function why(...)
       local answer, err = calls.acme_step(world, ...)

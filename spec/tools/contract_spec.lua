@@ -141,6 +141,16 @@ describe('a contract', function()
     assert.equal('integer', header.reply_shape(h, reply))
   end)
 
+  it('gives an array the shape of its length before one that stands for many', function()
+    change('acquire', '  - nil  somebody has it\n', '  - {1, name...}  many\n  - {1, left}  one\n')
+    local h = assert(catalog.read(scripts))['acme/acquire'].header
+
+    assert.equal('{1, left}', header.reply_shape(h, { 1, 7, n = 2 }))
+    assert.equal('{1, name...}', header.reply_shape(h, { 1, n = 1 }))
+    assert.equal('{1, name...}', header.reply_shape(h, { 1, 7, 8, n = 3 }))
+    assert.is_nil(header.reply_shape(h, { 2, 7, n = 2 }))
+  end)
+
   it('refuses a run that answers another text than the one that it lists', function()
     change('renew', '  - 1  renewed\n', "  - 'one.of-them'  renewed\n")
     local world = World.new({ scripts = scripts })

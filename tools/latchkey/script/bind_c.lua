@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One typed C function for each script, from its header or contract. The C header that is written
 -- needs <latchkey/latchkey.h> and nothing else: the texts of the scripts are in it.
+local exact_first = require('latchkey.script.header').exact_first
 local set = require('latchkey.text').set
 
 local bind_c = {}
@@ -180,40 +181,45 @@ local function bare_test(shape)
       quoted(text), #text)
 end
 
+local function array_test(shape)
+  return ('type == LK_REPLY_ARRAY && lk_reply_count(raw) %s %d && '
+    .. 'lk_reply_type_of(lk_reply_at(raw, 0)) == LK_REPLY_INTEGER && '
+    .. 'lk_reply_integer(lk_reply_at(raw, 0)) == %.0f'):format(shape.rest and '>=' or '==',
+    shape.arity or 1, shape.first)
+end
+
+-- The number or the one text of a shape, or its word.
+local function outcome_name(shape, seen)
+  local number = shape.first or shape.bare and tonumber(shape.shape)
+  local name
+  if number then
+    name = (number < 0 and 'MINUS_' or '') .. ('%.0f'):format(math.abs(number))
+  elseif shape.literal then
+    name = 'TEXT_' .. shape.literal:upper():gsub('%W', '_')
+  else
+    name = shape.shape:upper()
+  end
+  if not shape.bare and seen[name] then
+    name = name .. shape.shape:gsub('^{[^,]*', ''):gsub('[^%w]+', '_'):gsub('_$', ''):upper()
+  end
+  local plain, copies = name, 1
+  while seen[name] do
+    copies = copies + 1
+    name = ('%s_%d'):format(plain, copies)
+  end
+  seen[name] = true
+  return name
+end
+
 -- Each shape's name, and the C expression that is true of such a reply.
 local function outcomes_of(h, prefix)
-  local list, seen = {}, {}
+  local list, names, seen = {}, {}, {}
   for _, shape in ipairs(h.returns) do
-    local name, test
-    local number = shape.first or shape.bare and tonumber(shape.shape)
-    if number then
-      name = (number < 0 and 'MINUS_' or '') .. ('%.0f'):format(math.abs(number))
-    elseif shape.literal then
-      name = 'TEXT_' .. shape.literal:upper():gsub('%W', '_')
-    else
-      name = shape.shape:upper()
-    end
-    if not shape.bare then
-      if seen[name] then
-        name = name .. shape.shape:gsub('^{[^,}]*', ''):gsub('[^%w]+', '_'):gsub('_$', ''):upper()
-      end
-      test = ('type == LK_REPLY_ARRAY && lk_reply_count(raw) %s %d && '
-        .. 'lk_reply_type_of(lk_reply_at(raw, 0)) == LK_REPLY_INTEGER && '
-        .. 'lk_reply_integer(lk_reply_at(raw, 0)) == %.0f'):format(shape.rest and '>=' or '==',
-        shape.arity or 1, shape.first)
-    else
-      test = bare_test(shape)
-    end
-    local plain, copies = name, 1
-    while seen[name] do
-      copies = copies + 1
-      name = ('%s_%d'):format(plain, copies)
-    end
-    seen[name] = true
-    -- What is exact is looked for before what stands for any of a kind.
-    local place = (number or shape.literal) and shape.bare and 1 or #list + 1
-    table.insert(list, place, { name = prefix .. name, test = test, text = shape.text,
-      shape = shape.shape })
+    names[shape] = prefix .. outcome_name(shape, seen)
+  end
+  for i, shape in ipairs(exact_first(h.returns)) do
+    list[i] = { name = names[shape], test = shape.bare and bare_test(shape) or array_test(shape),
+      text = shape.text, shape = shape.shape }
   end
   return list
 end

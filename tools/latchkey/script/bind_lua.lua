@@ -2,6 +2,7 @@
 -- One Lua function for each script, from its header or contract. The module that is written needs
 -- nothing: the texts of the scripts are in it.
 local bind_c = require('latchkey.script.bind_c')
+local exact_first = require('latchkey.script.header').exact_first
 local set = require('latchkey.text').set
 
 local bind_lua = {}
@@ -137,20 +138,6 @@ local function test_of(shape)
   return ("type(reply) == 'table' and reply.ok == %s"):format(quoted(shape.shape))
 end
 
--- What is exact is looked for before what stands for any of a kind.
-local function ordered(returns)
-  local list, exact = {}, 1
-  for _, shape in ipairs(returns) do
-    if shape.literal or shape.bare and tonumber(shape.shape) then
-      table.insert(list, exact, shape)
-      exact = exact + 1
-    else
-      list[#list + 1] = shape
-    end
-  end
-  return list
-end
-
 local function describe(h, parameters, out)
   out[#out + 1] = ('\n---%s %s: %s\n---@param client table\n'):format(h.name, h.version, h.summary)
   if bind_c.takes_name(h) then
@@ -200,7 +187,7 @@ local function bound(script)
       quoted(h.name), quoted(one.why))
   end
   out[#out + 1] = '  local function shape_of(reply)\n'
-  for i, shape in ipairs(ordered(h.returns)) do
+  for i, shape in ipairs(exact_first(h.returns)) do
     out[#out + 1] = ('    %s %s then\n      return %s\n'):format(i > 1 and 'elseif' or 'if',
       test_of(shape), quoted(shape.shape))
   end

@@ -311,6 +311,27 @@ local function bare_shapes(reply)
   return { 'nil' }
 end
 
+-- 1 stands for one reply, 2 for any of a kind or of a length, 3 for any from a length on.
+local function vagueness(shape)
+  if shape.literal or shape.bare and tonumber(shape.shape) then
+    return 1
+  end
+  return shape.rest and 3 or 2
+end
+
+---In the order in which a reply is to be compared with them: what stands for more comes later.
+---@param returns table[] of a header
+---@return table[]
+function header.exact_first(returns)
+  local list = {}
+  for wanted = 1, 3 do
+    for _, shape in ipairs(returns) do
+      list[#list + 1] = vagueness(shape) == wanted and shape or nil
+    end
+  end
+  return list
+end
+
 ---The shape that the header gives a reply of this kind.
 ---@param h table
 ---@param reply any as a client sees it
@@ -324,11 +345,16 @@ function header.reply_shape(h, reply)
       end
     end
   end
+  local of_many
   for _, shape in ipairs(type(reply) == 'table' and h.returns or {}) do
-    if not shape.bare and reply[1] == shape.first and (shape.rest or reply.n == shape.arity) then
-      return shape.shape
+    if not shape.bare and reply[1] == shape.first then
+      if reply.n == shape.arity then
+        return shape.shape
+      end
+      of_many = shape.rest and shape.shape or of_many
     end
   end
+  return of_many
 end
 
 return header
