@@ -85,6 +85,8 @@ describe('the LuaJIT binding', function()
           'value 4' .. HOLE)
         assert.has_error(function() server:command('HSET', 'h', 'f', 'v', nil) end,
           'value 5' .. HOLE)
+        assert.has_error(function() server:command({ n = 4, 'HSET', 'h', 'f', nil }) end,
+          'value 4' .. HOLE)
         assert.has_error(function() server:command(nil, 'h') end, 'value 1' .. HOLE)
       end
 
@@ -93,6 +95,9 @@ describe('the LuaJIT binding', function()
       end, 'value 1' .. HOLE)
       assert.has_error(function()
         client:eval('lock/acquire', { 'h' }, { 1000, nil, 'lk-a:1' })
+      end, 'value 2' .. HOLE)
+      assert.has_error(function()
+        client:eval('lock/acquire', { 'h' }, { n = 2, 1000 })
       end, 'value 2' .. HOLE)
       assert.has_error(function()
         client:watch('lock/renew', { 'h' }, { 1000, nil, 'lk-a:1' }, { lease_ms = 1000 })

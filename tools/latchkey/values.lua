@@ -92,12 +92,13 @@ end
 local kept = setmetatable({}, { __mode = 'k' })
 
 ---@param list (string|integer)[] of any bytes
----@param count? integer of what is in the list, nils included; else it ends where the last is none
+---@param count? integer of what is in the list, nils included; else its n, as of table.pack(), or
+---  where the last is that is not nil
 ---@return ffi.cdata* array of lk_bytes
 ---@return integer count
 function values.bytes(list, count)
   local texts = {}
-  for i = 1, count or table.maxn(list) do
+  for i = 1, count or list.n or table.maxn(list) do
     texts[i] = argument_text(list[i])
       or error(('value %d is %s; give a string or an integer'):format(i, tostring(list[i])), 3)
   end
