@@ -140,8 +140,20 @@ lk_status lk_lock_acquire_part(lk_lock *lock, const lk_part *part, lk_op **out, 
   return LK_OK;
 }
 
+/* Takes back the level that a re-entry counted. The server may count it on: each call says which count is meant. false:
+ * those before it have been released meanwhile. */
+static bool leave_level(lk_hold *hold) {
+  lk_client *client = hold->lock->client;
+  lk_mutex_lock(&client->mutex);
+  bool left = hold->count > 1;
+  if (left) hold->count--;
+  lk_mutex_unlock(&client->mutex);
+  return left;
+}
+
 void lk_lock_disown_part(lk_op *op) {
   lk_attempt *a = LK_OF(lk_attempt, base.op, op);
+  if (a->hold && leave_level(a->hold)) return;
   lk_hold *hold = lk_hold_find(op->client, a->lock->record, a->caller_id);
   if (hold) {
     lk_hold_let_go(hold); /* whoever frees the caller may have been first */
