@@ -15,6 +15,7 @@
 #include "locks/attempt.h"
 #include "locks/permit.h"
 #include "locks/spans.h"
+#include "net/events.h"
 #include "os/clock.h"
 #include "os/sync.h"
 #include "os/ticker.h"
@@ -146,7 +147,10 @@ static void on_wait_tell(lk_waits *waits, wanted *one) {
   one->status = status;
   one->again_us = now_us + AGAIN_US;
   memcpy(one->owner, one->holder.owner, sizeof one->owner);
-  if (waits->on_wait) waits->on_wait(&event, waits->user);
+  if (!waits->on_wait) return;
+  lk_events_begin_callback();
+  waits->on_wait(&event, waits->user);
+  lk_events_end_callback();
 }
 
 /* Who had it while it was waited for, as far as that was looked at. */
@@ -180,7 +184,9 @@ static void tell_span(lk_waits *waits, const lk_noted *noted) {
                         .status = noted->status,
                         .lost = noted->lost,
                         .holder = holder_then(waits, noted)};
+  lk_events_begin_callback();
   waits->on_span(&span, waits->user);
+  lk_events_end_callback();
 }
 
 static void tell_spans(lk_waits *waits) {

@@ -170,6 +170,10 @@ size_t lk_events_dispatch(lk_events *events, size_t most) {
   return ran;
 }
 
+void lk_events_begin_callback(void) { depth++; }
+
+void lk_events_end_callback(void) { depth--; }
+
 /* -------------------------------------------------------------------------------------- waiting -- */
 
 static bool runs(const lk_events *events, const lk_event *event) {

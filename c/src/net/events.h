@@ -64,6 +64,10 @@ size_t lk_events_dispatch(lk_events *events, size_t most);
  * callback. */
 void lk_events_cancel(lk_events *events, lk_event *event, bool wait);
 
+/* A callback begins on this thread that no event tells, and ends: meanwhile this thread waits for none, as in others. */
+void lk_events_begin_callback(void);
+void lk_events_end_callback(void);
+
 void lk_lane_init(lk_lane *lane);
 /* After it returns nothing of this lane (NULL: of any) runs, unless it is called in a callback. */
 void lk_lane_settle(lk_events *events, const lk_lane *lane);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What callbacks may do, while two threads dispatch and another callback is due or runs. */
+#include <latchkey/who.h>
 #include <string.h>
 
 #include "fake.h"
@@ -7,6 +8,8 @@
 
 enum { HOLDS = 2, LEASE_MS = 1000, MEANWHILE = 100 /* pauses */ };
 
+#define HELD_BY_ANOTHER "*2\r\n:0\r\n:60000\r\n"
+#define FREE "*1\r\n:0\r\n"
 #define TAKEN "*3\r\n:1\r\n:1\r\n:0\r\n"
 
 typedef struct fixture {
@@ -18,6 +21,7 @@ typedef struct fixture {
   pthread_t threads[HOLDS];
   atomic_int told, inside, most_inside;
   atomic_bool finished;
+  atomic_bool watched, closed, closed_meanwhile;
 } fixture;
 
 static fixture fix;
@@ -179,6 +183,84 @@ static void two_may_close_the_handles_of_each_other(void **state) {
   fix.locks[0] = fix.locks[1] = NULL;
 }
 
+/* On a thread that dispatches nothing, while on_lost of the same handle runs on another. */
+static void close_beside(void) {
+  if (atomic_exchange(&fix.watched, true)) return;
+  UNTIL(atomic_load(&fix.told) > 0);
+  lk_lock_close(fix.locks[0]);
+  atomic_store(&fix.closed, true);
+}
+
+static void close_in_span(const lk_span *span, void *user) {
+  (void)span, (void)user;
+  close_beside();
+}
+
+static void close_in_wait(const lk_wait_event *event, void *user) {
+  (void)event, (void)user;
+  close_beside();
+}
+
+/* As on_lost does where it closes the lk_waits. */
+static void wait_for_close(int other) {
+  enum { PATIENCE_MS = 5000 };
+  (void)other;
+  int64_t until_ms = lk_now_ms() + PATIENCE_MS;
+  while (!atomic_load(&fix.closed) && lk_now_ms() < until_ms) kit_pause();
+  atomic_store(&fix.closed_meanwhile, atomic_load(&fix.closed));
+}
+
+static lk_waits *open_waits(const lk_waits_options *options) {
+  lk_waits *waits = NULL;
+  EXPECT(LK_OK, lk_waits_open(fix.client, options, &waits, &kit_error));
+  return waits;
+}
+
+static void a_span_may_close_a_handle_whose_loss_is_told(void **state) {
+  (void)state;
+  lk_waits_options options = LK_WAITS_OPTIONS_INIT;
+  options.on_span = close_in_span;
+  lk_waits *waits = open_waits(&options);
+  lose(NULL, 1, wait_for_close);
+  lk_waits_close(waits);
+  fix.locks[0] = fix.locks[1] = NULL;
+  assert_true(atomic_load(&fix.closed_meanwhile));
+}
+
+static void ended(lk_op *op, lk_status status, const lk_error *error, void *done) {
+  (void)op, (void)status, (void)error;
+  *(bool *)done = true;
+}
+
+static bool is_told(const bool *done) {
+  lk_client_dispatch(fix.client);
+  return *done;
+}
+
+static void a_wait_that_is_told_may_close_such_a_handle(void **state) {
+  (void)state;
+  bool done = false;
+  lk_op *op = NULL;
+  lk_caller *task = kit_caller(fix.client);
+  lk_lock *awaited = kit_lock(fix.client, LK_LOCK, "awaited", NULL);
+  EXPECT(LK_OK, lk_lock_acquire_async(awaited, task, LK_FOREVER, ended, &done, &op, &kit_error));
+  for (int i = 0; i < 2; i++) { /* before it is heard, and then */
+    fake_answer(fix.server, fake_take_script(fix.server, "lock/acquire"), HELD_BY_ANOTHER);
+  }
+  lk_waits_options options = LK_WAITS_OPTIONS_INIT;
+  options.on_wait = close_in_wait;
+  lk_waits *waits = open_waits(&options);
+  fake_answer(fix.server, fake_take_script(fix.server, "lock/inspect"), FREE);
+  lose(NULL, 1, wait_for_close);
+  lk_waits_close(waits);
+  fix.locks[0] = fix.locks[1] = NULL;
+  lk_op_cancel(op);
+  UNTIL(is_told(&done));
+  lk_lock_close(awaited);
+  lk_caller_free(task);
+  assert_true(atomic_load(&fix.closed_meanwhile));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -190,6 +272,8 @@ int main(void) {
       TEST(what_is_due_meanwhile_comes_afterwards),
       TEST(it_may_close_its_handle),
       TEST(two_may_close_the_handles_of_each_other),
+      TEST(a_span_may_close_a_handle_whose_loss_is_told),
+      TEST(a_wait_that_is_told_may_close_such_a_handle),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
