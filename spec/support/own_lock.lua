@@ -43,6 +43,25 @@ function own_lock.write(folder, name, source, change)
   utils.writefile(file .. '.lua', source)
 end
 
+local CONTRACT = 'name:     %s\nversion:  1.0.0\nsha1:     %s\nsummary:  What it does.\n%s'
+  .. 'cost:     at most 9 commands\ncluster:  one slot\n'
+
+---A script that no page shows, with its contract.
+---@param lists table<string, string[]> keys, argv, returns and so on: their lines
+function own_lock.add(folder, name, source, lists)
+  local text = {}
+  for _, list in ipairs({ 'keys', 'argv', 'returns', 'errors', 'channels' }) do
+    for i, line in ipairs(lists[list] or {}) do
+      text[#text + 1] = (i == 1 and list .. ':\n' or '') .. '  - ' .. line .. '\n'
+    end
+  end
+  local file = ('%s/scripts/%s'):format(folder, name)
+  dir.makepath(path.dirname(file))
+  utils.writefile(file .. '.contract',
+    CONTRACT:format(name, digest.sha1(source), table.concat(text)))
+  utils.writefile(file .. '.lua', source)
+end
+
 ---What the default runs of a model come to: the first verdict that has findings or is not complete,
 ---else the last.
 ---@param folder string with scripts/

@@ -146,13 +146,20 @@ local function execute(self, state, i, call, answer, is_late)
   return new, seen.findings[1]
 end
 
+-- What a client makes of a reply depends on who it is where the reply has somebody's name: clients
+-- whose parts are one may be told of either.
+local function reply_name(result, letter)
+  local name = result.reply_name
+  if not name then
+    name = 'x' .. parts.text(result.reply)
+    result.reply_name, result.has_names = name, name:find('lk-', 1, true) ~= nil
+  end
+  return result.has_names and letter .. name or name
+end
+
 local function answered(self, state, i, k, letter)
   return function(result)
-    local name = result.reply_name
-    if not name then
-      name = 'x' .. parts.text(result.reply)
-      result.reply_name = name
-    end
+    local name = reply_name(result, letter)
     local part = state[i]
     local wrote = self.may_fail_over and self.limits.min_replicas
       and result.wrote or part.data.wrote

@@ -1,0 +1,74 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a check of somebody's own scripts makes of what clients are told, and tell: each answer is
+-- for the one who asked.
+local dir = require('pl.dir')
+local path = require('pl.path')
+local utils = require('pl.utils')
+
+local own_lock = require('support.own_lock')
+local words = require('latchkey.checker.words')
+
+describe('a client of scripts of one\'s own', function()
+  local folder
+
+  before_each(function()
+    folder = path.tmpname()
+    os.remove(folder)
+    dir.makepath(folder)
+  end)
+
+  after_each(function()
+    dir.rmtree(folder)
+  end)
+
+  local function check(text)
+    utils.writefile(folder .. '/model.lua', text)
+    return own_lock.check(folder, assert(words.load(folder .. '/model.lua')))
+  end
+
+  -- Whoever comes first has it; the others are told who that is.
+  local function add_holder()
+    local key = { 'held  string  rw  held:{name}  who has it' }
+    own_lock.add(folder, 'held/take', "local owner = redis.call('GET', KEYS[1]) or ARGV[1]\n"
+      .. "redis.call('SET', KEYS[1], owner, 'PX', 1000)\nreturn owner\n",
+      { keys = key, argv = { 'me  owner  1..64  who asks' }, returns = { 'text  who has it' } })
+    own_lock.add(folder, 'held/drop', "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n"
+      .. "  return 0\nend\nredis.call('DEL', KEYS[1])\nreturn 1\n",
+      { keys = key, argv = { 'who  text  1..64  who has it' }, returns = { '1  yes', '0  no' } })
+  end
+
+  -- What follows the reply of held/take, and what is promised of held/drop.
+  local HELD = [[return model.clients { first = 'take',
+    steps = {
+      take = { call = 'held/take', on = { text = function(mine, reply)
+        mine.who = reply
+        return %s
+      end } },
+      drop = { call = 'held/drop', args = { who = function(mine) return mine.who end },
+        on = { [1] = 'done', [0] = 'done' } } },
+    promises = { it = function(call, notes)
+      if call.script == 'held/take' then
+        notes[call.client] = call.reply
+        return true
+      end
+      return %s, call.client .. ' drops ' .. call.args.who
+    end }, runs = { { rounds = 1, faults = %d } } }]]
+
+  it('says what it was told, and not what another in its place would be told', function()
+    add_holder()
+
+    local verdict = check(HELD:format("'drop'", 'call.args.who == notes[call.client]', 0))
+
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+  end)
+
+  it('is found to drop what another has', function()
+    add_holder()
+
+    local finding = check(HELD:format("{ wait = 50, next = 'drop' }",
+      "call.shape == '0' or call.args.who:sub(1, 4) == call.client", 1)).findings[1]
+
+    assert.equal('P1', finding and finding.property)
+  end)
+end)
