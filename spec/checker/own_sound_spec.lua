@@ -51,6 +51,24 @@ describe('a check of clients by steps', function()
       more or '')
   end
 
+  for what, kinds in pairs({ ['alone'] = "'clock-back'",
+    ['where it also gains'] = "'clock-back', 'clock'" }) do
+    it('meets a clock that is set back, ' .. what, function()
+      local source = TIME .. "if now < tonumber(redis.call('GET', KEYS[1]) or 0) then\n  return 0\n"
+        .. "end\nredis.call('SET', KEYS[1], ('%.0f'):format(now), 'PX', 1000)\nreturn 1\n"
+      own_lock.add(folder, 'clock/rises', source, { returns = { '1  later', '0  earlier' },
+        keys = { 'last  string  rw  at:{name}  when it was called last' } })
+      local model = loaded(([[return model.clients { first = 'call',
+        steps = { call = { call = 'clock/rises', on = { [1] = 'done', [0] = 'done' } } },
+        promises = { ['time rises'] = function(call) return call.shape == '1' end },
+        faults = { %s } }]]):format(kinds))
+
+      assert.equal('P1', (found(model) or {}).property)
+      assert.same({}, checker.check(model, { scripts = folder .. '/scripts', kinds = { 'clock' } })
+        .findings)
+    end)
+  end
+
   it('keeps notes whatever they are called', function()
     local model = "notes._taken = (notes._taken or 0) + 1 return notes._taken < 2, 'twice'"
 

@@ -277,6 +277,24 @@ local function own_faults(self, state, i, emit)
   end
 end
 
+-- The limit that says how far each sets the server's clock, and in which direction.
+local OF_THE_CLOCK = { { 'clock', 'drift', 1 }, { 'clock-back', 'back', -1 } }
+
+local function clock_faults(self, state, emit)
+  for _, fault in ipairs(OF_THE_CLOCK) do
+    local kind, limit, sign = fault[1], fault[2], fault[3]
+    local gain = self.kinds[kind] and sign * self.limits[limit]
+    local keys = gain and self.server:shift(state[self.KEYS], gain) or state[self.KEYS]
+    if keys ~= state[self.KEYS] then
+      local new = with(state, self.KEYS, keys)
+      new[self.GHOST] = self.pool:shift(state[self.GHOST], gain)
+      new[self.LEFT] = state[self.LEFT] - 1
+      self.struck[kind] = true
+      emit('!' .. kind, new)
+    end
+  end
+end
+
 local function shared_faults(self, state, emit)
   local left = state[self.LEFT] - 1
   local operator = state[self.n]
@@ -289,17 +307,7 @@ local function shared_faults(self, state, emit)
     self.struck['break'] = true
     emit(Steps.letter(self.n) .. '!break', new)
   end
-  if self.kinds.clock or self.kinds['clock-back'] then
-    local gain = self.kinds.clock and self.limits.drift or -self.limits.back
-    local new = with(state, self.KEYS, self.server:shift(state[self.KEYS], gain))
-    new[self.GHOST] = self.pool:shift(state[self.GHOST], gain)
-    new[self.LEFT] = left
-    if new[self.KEYS] ~= state[self.KEYS] then
-      local kind = self.kinds.clock and 'clock' or 'clock-back'
-      self.struck[kind] = true
-      emit('!' .. kind, new)
-    end
-  end
+  clock_faults(self, state, emit)
   if self.may_fail_over then
     replicas.fail_over(self, state, function(label, new, finding)
       new[self.LEFT] = left
