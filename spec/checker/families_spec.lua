@@ -3,6 +3,7 @@
 local checker = require('latchkey.checker')
 local faults = require('latchkey.checker.faults')
 local helper = require('helper')
+local matrix = require('latchkey.checker.matrix')
 local mutated = require('support.mutated')
 
 local function check(model, options)
@@ -140,5 +141,34 @@ describe('a check of fair locks', function()
     end), { clients = 2, rounds = 2, kinds = { 'pause' } })
 
     assert.equal('G2', verdict.findings[1] and verdict.findings[1].property)
+  end)
+end)
+
+describe('the default runs of fenced locks', function()
+  -- Those that are made of one run, with what somebody asks for: their promises and limits.
+  local function made(place, options)
+    options.workers, options.scripts = 1, helper.scripts
+    local outcome = matrix.run({ 'fenced' }, options, { checker.runs('fenced')[place] })
+    local run = outcome.runs[1]
+    assert.is_true(#outcome.runs == 1 and run.as_expected ~= false)
+    return { run.expected or false, run.options.only or false, run.options.limits or false }
+  end
+
+  it('keep their own limits beside those that somebody sets', function()
+    assert.same({ false, false, { renewals = 1, drift = 6 } },
+      made(1, { faults = 0, limits = { renewals = 1, drift = 6 } }))
+    assert.same({ 'G3', { 'G3' }, { behind = 300, drift = 5 } },
+      made(7, { limits = { drift = 5 } }))
+  end)
+
+  it('try no promises but their own, where somebody asks for more', function()
+    assert.same({ false, { 'G3' }, false }, made(4, { only = { 'G1', 'G3', 'G4' } }))
+    assert.same({ 'G1', { 'G1' }, false }, made(5, { only = { 'G1', 'G3' } }))
+  end)
+
+  it('are left out where they would not try what is asked, or not find what they must', function()
+    -- In the place of a run that is left out, one is made that is asked for.
+    assert.same({ false, { 'G3' }, false }, made(5, { only = { 'G3' }, faults = 0 }))
+    assert.same({ false, false, { behind = 0 } }, made(7, { limits = { behind = 0 }, faults = 0 }))
   end)
 end)

@@ -312,6 +312,17 @@ describe('a check of clients by steps', function()
     assert.same({ 'limit/take never answers 1' }, outcome.models[file].unmet)
   end)
 
+  it('tries what its default runs do also where a limit is set', function()
+    own_lock.write(folder, 'limit/take', (utils.readfile(folder .. '/scripts/limit/take.lua')
+      :gsub('now %- ARGV%[2%]', '%0 + 1')))
+    loaded(limiter(2, 200))
+
+    local run = matrix.run({ folder .. '/model.lua' }, { scripts = folder .. '/scripts',
+      workers = 1, limits = { drift = 5 } }).runs[1]
+
+    assert.equal('P1', (run.findings[1] or {}).property)
+  end)
+
   it('refuses a reply to be reached that nothing answers', function()
     utils.writefile(folder .. '/model.lua', clients("'done'", 'return true',
       "reaches = { ['jobs/take'] = 1 }"))

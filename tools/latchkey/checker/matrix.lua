@@ -4,6 +4,7 @@
 local checker = require('latchkey.checker')
 local coverage = require('latchkey.checker.coverage')
 local processes = require('latchkey.processes')
+local text = require('latchkey.text')
 
 local matrix = {}
 
@@ -16,6 +17,47 @@ local function merged(run, options)
     all[name] = value
   end
   return all
+end
+
+-- The promises that a run tries, of those that are asked for; nil for all.
+local function promises_of(run, asked)
+  if not (run.only and asked) then
+    return run.only or asked
+  end
+  local wanted, both = text.set(table.concat(asked, ' ')), {}
+  for _, id in ipairs(run.only) do
+    both[#both + 1] = wanted[id] and id or nil
+  end
+  return both
+end
+
+-- A run as it is made with what somebody asks for, which adds to what it says of itself. Nil where
+-- it would try no promise that is asked for; and where something must be found with its limits, and
+-- it would be made with others.
+local function made(run, model, options)
+  local whole = merged(run, options)
+  whole.only = promises_of(run, options.only)
+  whole.limits = (run.limits or options.limits) and merged(run.limits or {}, options.limits or {})
+  if whole.only and #whole.only == 0 then
+    return nil
+  end
+  local limits = merged(checker.model(model).limits, run.limits or {})
+  for name, value in pairs(run.expect and options.limits or {}) do
+    if limits[name] ~= value then
+      return nil
+    end
+  end
+  return whole
+end
+
+-- Those of a model. Where none of them would do, one is made within the bounds of the model.
+local function runs_of(model, options, runs)
+  local list = {}
+  for _, run in ipairs(runs or checker.runs(model)) do
+    local whole = made(run, model, options)
+    list[#list + 1] = whole and { run = run, options = whole }
+  end
+  return #list > 0 and list or { { run = {}, options = made({}, model, options) } }
 end
 
 -- A run with one fault is one run for each fault, so that parts of them cover all of it.
@@ -79,10 +121,10 @@ function matrix.run(models, options, runs)
   local jobs, shared = {}, merged(options, {})
   shared.workers = nil
   for _, model in ipairs(models) do
-    for _, run in ipairs(runs or checker.runs(model)) do
-      local whole = merged(run, shared)
+    for _, each in ipairs(runs_of(model, shared, runs)) do
+      local whole = each.options
       for _, part in ipairs(options.workers > 1 and halves(whole, model) or { whole }) do
-        jobs[#jobs + 1] = { model = model, options = part, run = run }
+        jobs[#jobs + 1] = { model = model, options = part, run = each.run }
       end
     end
   end
