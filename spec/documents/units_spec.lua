@@ -18,6 +18,19 @@ for name in sys.argv[1:]:
     assert one["apiVersion"] and one["kind"] and one["spec"]
 ]]
 
+-- A pod whose failure is ignored is replaced, and does not count for backoffLimit.
+local COUNTED = [[
+import sys, yaml
+count = 0
+for name in sys.argv[1:]:
+  for one in yaml.safe_load_all(open(name)):
+    job = one["spec"].get("jobTemplate", {}).get("spec", {})
+    for rule in job.get("podFailurePolicy", {}).get("rules", []):
+      assert rule["action"] != "Ignore" or "onExitCodes" not in rule, rule
+      count += 1
+assert count > 0
+]]
+
 local function blocks_of(kind)
   local list = {}
   for _, block in ipairs(document.blocks(PAGE)) do
@@ -77,13 +90,18 @@ describe('units and manifests', function()
     end
   end)
 
-  it('are taken by a parser of YAML', function()
-    if not utils.execute(PYTHON .. " -c 'import yaml' 2>/dev/null") then
-      pending('PyYAML is not installed')
-    end
-    local folder = written('yaml')
-    local ok, _, _, err = utils.executeex(("%s -c '%s' '%s'/*"):format(PYTHON, PARSE, folder))
+  for _, case in ipairs({
+    { 'are taken by a parser of YAML', PARSE },
+    { 'let no job begin pods without end', COUNTED },
+  }) do
+    it(case[1], function()
+      if not utils.execute(PYTHON .. " -c 'import yaml' 2>/dev/null") then
+        pending('PyYAML is not installed')
+      end
+      local folder = written('yaml')
+      local ok, _, _, err = utils.executeex(("%s -c '%s' '%s'/*"):format(PYTHON, case[2], folder))
 
-    assert.is_true(ok, err)
-  end)
+      assert.is_true(ok, err)
+    end)
+  end
 end)
