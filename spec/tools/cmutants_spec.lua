@@ -6,7 +6,7 @@ if not rawget(_G, 'jit') then
   return -- once is enough: it is a program of LuaJIT's
 end
 
-local lacks = workshop.lacks('cc')
+local lacks = workshop.lacks('cc', 'gcov')
 local it = not lacks and it or function(title)
   pending(title .. ': ' .. lacks)
 end
@@ -31,9 +31,11 @@ describe('tools/cmutants', function()
     tree:write('c/tests/unit/test_x.c', test or FINDS_NOTHING)
     tree:write('build/sim.c', simulator)
     tree:write('build/' .. OBJECT, '')
-    tree:write('build/compile_commands.json', (([[{"file": "@/c/src/locks/x.c",
-      "command": "cc -o %s -c @/c/src/locks/x.c"}]]):format(OBJECT):gsub('@', tree.root)
-      :gsub('^', '['):gsub('$', ']')))
+    -- CMake quotes what needs it.
+    local source = tree.root .. '/c/src/locks/x.c'
+    local quoted = source:find(' ', 1, true) and ('\\"%s\\"'):format(source) or source
+    tree:write('build/compile_commands.json', ([=[[{"file": "%s",
+      "command": "cc -o %s -c %s"}]]=]):format(source, OBJECT, quoted))
     tree:write('build/cmutants.tsv', '# none\ntest_x\tc/src/locks/x.c\t3\t3\n')
     tree:program('bin/ninja', ([[#!/bin/sh
       program=${3#tests/}
@@ -50,10 +52,14 @@ describe('tools/cmutants', function()
     return tree:run('PATH="$PWD/bin:$PATH" tools/cmutants --for 0 ' .. (arguments or ''))
   end
 
-  before_each(function()
-    tree = workshop.new()
+  local function begin(below)
+    tree = workshop.new(below)
     tree:copy('tools/cmutants', 'tools/lib/cmutate.lua')
     tree:write('tools/lib/cmutants.tsv', '')
+  end
+
+  before_each(function()
+    begin('sp ace/ü')
   end)
 
   after_each(function()
@@ -92,10 +98,37 @@ describe('tools/cmutants', function()
     assert.matches('\n1 mutants: 0 killed, 1 alive', said, 1, true)
   end)
 
+  it('works in a folder without a blank, too', function()
+    tree:remove()
+    begin()
+    build(FINDS)
+
+    assert.matches('\tkilled\tsim: OVERLAP\t', select(2, run()), 1, true)
+  end)
+
   it('says which unit test finds it', function()
     build(FINDS_NOTHING, FINDS)
 
     assert.matches('\tkilled\ttest_x\t', select(2, run()), 1, true)
+  end)
+
+  it('has the lines counted that a unit test runs', function()
+    build(FINDS_NOTHING, FINDS)
+    tree:run('rm build/cmutants.tsv')
+    -- It configures nothing.
+    tree:program('bin/cmake', ([[#!/bin/sh
+      [ "$1" = --build ] || exit 0
+      mkdir -p "$2/tests" "$2/$(dirname %s)" && cd "$2" &&
+        cc --coverage -o %s -c ../../c/src/locks/x.c &&
+        cc --coverage -o tests/test_x ../../c/tests/unit/test_x.c %s
+    ]]):format(OBJECT, OBJECT, OBJECT))
+
+    local code, said = run()
+
+    assert.equal(0, code, said)
+    assert.equal('# program\tfile\tlines that it runs\tlines that there are\n'
+      .. 'test_x\tc/src/locks/x.c\t2,3\t2,3\n', tree:read('build/cmutants.tsv'))
+    assert.matches('\tkilled\ttest_x\t', said, 1, true)
   end)
 
   for _, case in ipairs({
