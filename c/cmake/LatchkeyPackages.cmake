@@ -4,6 +4,8 @@ if(NOT LK_PACKAGES)
   return()
 endif()
 find_program(LK_GZIP gzip REQUIRED)
+# Without it cpack makes packages that ask for no library, and only says so.
+find_program(LK_SHLIBDEPS dpkg-shlibdeps REQUIRED)
 
 set(lk_version_full "${PROJECT_VERSION}-1")
 set(lk_names_lib liblatchkey0)
@@ -44,11 +46,15 @@ endforeach()
 install(CODE "
   set(man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}\")
   file(GLOB pages \"\${man}/man1/*.1\" \"\${man}/man7/*.7\")
-  execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
+  if(pages)
+    execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)
+  endif()"
   COMPONENT program)
 install(CODE "
   file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man3/*.3\")
-  execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
+  if(pages)
+    execute_process(COMMAND \"${LK_GZIP}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)
+  endif()"
   COMPONENT dev)
 
 # Read by cpack itself, which dates what it packs by this.

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What tools/setup installs is what tools/test asks for.
+-- What tools/setup installs is what tools/test asks for, and what Debian packages are made with.
 local stringx = require('pl.stringx')
 local utils = require('pl.utils')
 
 local helper = require('helper')
+local workshop = require('support.workshop')
 
 local COLUMNS = 8
 
@@ -33,5 +34,30 @@ describe('the list of packages', function()
       count = count + 1
     end
     assert.is_true(count > 25)
+  end)
+end)
+
+describe('the build of Debian packages', function()
+  local tree
+
+  before_each(function()
+    tree = workshop.new()
+  end)
+
+  after_each(function()
+    tree:remove()
+  end)
+
+  it('is refused where cpack could not ask for libraries', function()
+    tree:copy('c/cmake/LatchkeyPackages.cmake')
+    -- Nothing is found but what is named.
+    tree:write('CMakeLists.txt', 'cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES NONE)\n'
+      .. 'include(c/cmake/LatchkeyPackages.cmake)\n')
+    local code, said = tree:run('cmake -G Ninja -B build -DLK_PACKAGES=ON -DLK_GZIP=/bin/true '
+      .. '-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DCMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH=OFF '
+      .. '-DCMAKE_MAKE_PROGRAM="$(command -v ninja)" .')
+
+    assert.equal(1, code, said)
+    assert.matches('Could not find LK_SHLIBDEPS', said, 1, true)
   end)
 end)
