@@ -142,6 +142,7 @@ lk_status lk_lock_open(lk_client *client, lk_kind kind, const char *name,
 void lk_lock_close(lk_lock *lock) {
   if (!lock || !lk_client_is_mine(lock->client)) return;
   lk_mutex_lock(&lock->client->mutex);
+  lock->closed = true;
   lk_record_forget_lock(lock->record, lock);
   lk_mutex_unlock(&lock->client->mutex);
   lk_lane_settle(&lock->client->events, &lock->lane);

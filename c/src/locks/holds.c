@@ -261,6 +261,7 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   if (status == LK_OK && !lk_watch_run(watch, grant->sent_us, grant->lease_us)) {
     status = LK_NOMEM;
   }
+  hold->unheard = lock->closed;
   if (status == LK_OK) lk_hold_put(hold, watch);
   lk_mutex_unlock(&lock->client->mutex);
   if (status != LK_OK) lk_hold_end(hold, watch);

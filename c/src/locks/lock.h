@@ -60,6 +60,7 @@ struct lk_lock {
   /* Guarded by the client's mutex. */
   size_t holds; /* that came by this handle */
   lk_lane lane; /* of its on_lost */
+  bool closed;  /* and no loss is told; an acquire that was under way may still come to a hold */
 };
 
 /*

@@ -183,6 +183,35 @@ static void two_may_close_the_handles_of_each_other(void **state) {
   fix.locks[0] = fix.locks[1] = NULL;
 }
 
+static void ended(lk_op *op, lk_status status, const lk_error *error, void *done) {
+  (void)op, (void)status, (void)error;
+  *(bool *)done = true;
+}
+
+static bool is_told(const bool *done) {
+  lk_client_dispatch(fix.client);
+  return *done;
+}
+
+/* The hold that comes of it is there, and is lost; another handle says so. */
+static void none_begins_of_a_handle_that_was_closed_before_its_grant(void **state) {
+  (void)state;
+  bool done = false;
+  fix.act = let_on;
+  fix.locks[0] = fix.locks[1] = kit_lock(fix.client, LK_READ, "job", NULL);
+  fix.tasks[0] = kit_caller(fix.client);
+  lk_lock *closed = open_lock("job");
+  EXPECT(LK_OK, lk_lock_acquire_async(closed, fix.tasks[0], 0, ended, &done, NULL, &kit_error));
+  fake_command asked = fake_take_script(fix.server, "rw/read_acquire");
+  lk_lock_close(closed);
+  fake_answer(fix.server, asked, TAKEN);
+  UNTIL(is_told(&done));
+  assert_int_equal(lk_lock_hold_count(fix.locks[0], fix.tasks[0]), 1);
+  UNTIL(lk_lock_lost(fix.locks[0], fix.tasks[0]));
+  UNTIL(lk_client_dispatch(fix.client) > 0);
+  assert_int_equal(atomic_load(&fix.told), 0);
+}
+
 /* On a thread that dispatches nothing, while on_lost of the same handle runs on another. */
 static void close_beside(void) {
   if (atomic_exchange(&fix.watched, true)) return;
@@ -227,16 +256,6 @@ static void a_span_may_close_a_handle_whose_loss_is_told(void **state) {
   assert_true(atomic_load(&fix.closed_meanwhile));
 }
 
-static void ended(lk_op *op, lk_status status, const lk_error *error, void *done) {
-  (void)op, (void)status, (void)error;
-  *(bool *)done = true;
-}
-
-static bool is_told(const bool *done) {
-  lk_client_dispatch(fix.client);
-  return *done;
-}
-
 static void a_wait_that_is_told_may_close_such_a_handle(void **state) {
   (void)state;
   bool done = false;
@@ -272,6 +291,7 @@ int main(void) {
       TEST(what_is_due_meanwhile_comes_afterwards),
       TEST(it_may_close_its_handle),
       TEST(two_may_close_the_handles_of_each_other),
+      TEST(none_begins_of_a_handle_that_was_closed_before_its_grant),
       TEST(a_span_may_close_a_handle_whose_loss_is_told),
       TEST(a_wait_that_is_told_may_close_such_a_handle),
   };
