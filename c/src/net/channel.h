@@ -18,6 +18,7 @@ typedef enum channel_state {
 typedef struct awaited awaited;
 struct awaited {
   lk_channel *channel; /* NULL: nobody minds any more */
+  uint64_t named;      /* the hash of the name that the answer has */
   bool leaves;         /* UNSUBSCRIBE */
   bool pings;
   awaited *next;

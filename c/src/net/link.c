@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "os/clock.h"
 #include "os/sync.h"
+
+static uint64_t hash_of(const char *name) { return lk_hash(LK_HASH_BEGIN, name, strlen(name)); }
 
 awaited *lk_link_say(const lk_channel *channel, bool leaves) {
   lk_link *link = channel->link;
@@ -18,7 +21,7 @@ awaited *lk_link_say(const lk_channel *channel, bool leaves) {
     free(answer);
     return NULL;
   }
-  *answer = (awaited){.channel = NULL, .leaves = leaves};
+  *answer = (awaited){.channel = NULL, .named = hash_of(channel->name), .leaves = leaves};
   *link->last_awaited = answer;
   link->last_awaited = &answer->next;
   return answer;
@@ -104,10 +107,10 @@ static void subscribed(lk_link *link, lk_channel *channel) {
 }
 
 /* The server ends a subscription by itself when the slot of the channel moves away. channel: NULL if it
- * is not heard here. */
-static void unsubscribed(lk_link *link, lk_channel *channel) {
+ * is not heard here. What was left goes by its name: since then the channel may have been elsewhere, and be back. */
+static void unsubscribed(lk_link *link, lk_channel *channel, const char *name) {
   bool leaves;
-  if (link->awaited && link->awaited->leaves && link->awaited->channel == channel) {
+  if (link->awaited && link->awaited->leaves && link->awaited->named == hash_of(name)) {
     link_answered(link, &leaves);
   }
   if (!channel) return;
@@ -162,7 +165,7 @@ static void link_take(lk_link *link, const redisReply *reply) {
              LK_TEXT("text", reply->element[2]->str));
     lk_channel_announce(channel, LK_NEWS_MESSAGE, payload);
   } else if (strcmp(what, "unsubscribe") == 0) {
-    unsubscribed(link, channel);
+    unsubscribed(link, channel, reply->element[1]->str);
   }
 }
 

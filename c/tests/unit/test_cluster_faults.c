@@ -108,17 +108,27 @@ static void *open_client(void *unused) {
   return NULL;
 }
 
-static int setup(void **state) {
-  (void)state;
+/* What it says to SHARDNUMSUB. */
+static int open_cluster(const char *sharded) {
   pthread_t thread;
   fix.server = fake_open();
   snprintf(fix.url, sizeof fix.url, "redis-cluster://127.0.0.1:%d", port());
   pthread_create(&thread, NULL, open_client, NULL);
   tell_map("127.0.0.1", 0);
-  fake_answer(fix.server, fake_take(fix.server), "-ERR unknown subcommand\r\n"); /* SHARDNUMSUB */
+  fake_answer(fix.server, fake_take(fix.server), sharded);
   pthread_join(thread, NULL);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   return 0;
+}
+
+static int setup(void **state) {
+  (void)state;
+  return open_cluster("-ERR unknown subcommand\r\n");
+}
+
+static int setup_sharded(void **state) {
+  (void)state;
+  return open_cluster("*0\r\n");
 }
 
 static int teardown(void **state) {
@@ -464,6 +474,57 @@ static void a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again
   lk_caller_free(task);
 }
 
+static fake_command take_verb(const char *verb) {
+  fake_command command = take_call();
+  assert_string_equal(command.argv->element[0]->str, verb);
+  return command;
+}
+
+static void say_of_news(fake_command command, const char *what) {
+  char text[64];
+  snprintf(text, sizeof text, "*3\r\n$%zu\r\n%s\r\n$4\r\nnews\r\n:1\r\n", strlen(what), what);
+  fake_answer(fix.server, command, text);
+}
+
+static void *listen_to_news(void *out) {
+  *(lk_wait **)out = kit_wait(fix.client, "news");
+  return NULL;
+}
+
+static void learn(char *map) {
+  free(fix.map);
+  fix.map = map;
+  lk_route_doubt(fix.client->route);
+}
+
+/* It was to be left for a server that is not there, and is asked for anew before that is answered. */
+static void a_channel_that_was_back_before_it_was_left_goes_where_its_slot_goes(void **state) {
+  (void)state;
+  char moved[64];
+  lk_wait *wait = NULL;
+  pthread_t thread;
+  pthread_create(&thread, NULL, listen_to_news, &wait);
+  fake_command first = take_verb("SSUBSCRIBE");
+  int link = first.link;
+  say_of_news(first, "ssubscribe");
+  pthread_join(thread, NULL);
+  learn(map_at("127.0.0.1", 7, 0));
+  fake_command leaves = take_verb("SUNSUBSCRIBE");
+  learn(map_of("127.0.0.1", 0));
+  fake_command back = take_verb("SSUBSCRIBE");
+  assert_int_equal(back.link, link);
+  say_of_news(leaves, "sunsubscribe");
+  snprintf(moved, sizeof moved, "-MOVED %u 127.1:%d\r\n", lk_slot_of(kit_bytes("news")), port());
+  free(fix.map);
+  fix.map = map_of("127.1", 0);
+  fake_answer(fix.server, back, moved);
+  fake_command there = take_verb("SSUBSCRIBE");
+  assert_int_not_equal(there.link, link);
+  say_of_news(there, "ssubscribe");
+  UNTIL(lk_channels_is_heard(fix.client->channels, "news"));
+  lk_wait_close(wait);
+}
+
 static void a_master_at_a_new_address_is_reached_after_thousands_of_others(void **state) {
   (void)state;
   int first = use_lock();
@@ -623,6 +684,7 @@ static void a_redirection_passes_that_no_descriptor_is_left_for(void **state) {
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_SHARDED(name) cmocka_unit_test_setup_teardown(name, setup_sharded, teardown)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -636,6 +698,7 @@ int main(void) {
       TEST(who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels),
       TEST(who_listens_on_sharded_channels_that_a_cluster_does_not_have_listens_anew),
       TEST(a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again),
+      TEST_SHARDED(a_channel_that_was_back_before_it_was_left_goes_where_its_slot_goes),
       TEST(a_master_at_a_new_address_is_reached_after_thousands_of_others),
       TEST(a_call_that_memory_was_short_for_gives_no_other_a_wrong_reply),
       TEST(replicas_take_no_room_from_masters),
