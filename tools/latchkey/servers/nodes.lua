@@ -129,14 +129,30 @@ local function of_cluster(client, with_replicas)
   return found
 end
 
--- Adds servers that are not yet there under another name.
+-- The address that a master has of its replica leads to a master, as it can behind NAT: the replica
+-- was not reached.
+local function leads_back(node, twin)
+  return node.of and (twin == node.of or twin.role == 'master') and { status = 'LK_UNREACHABLE',
+    message = 'the address that its master has of it leads to ' .. twin.target,
+    hint = 'set replica-announce-ip and replica-announce-port of the replica, or write '
+      .. '--no-replicas' }
+end
+
+-- Adds servers that are not yet there under another name; false where there was none.
 local function add(list, known, found)
+  local is_new = false
   for _, node in ipairs(found) do
-    if not node.id or not known[node.id] then
-      list[#list + 1] = node
-      known[node.id or node] = true
+    local twin = known[node.id]
+    local wrong = twin and leads_back(node, twin)
+    if not twin then
+      known[node.id or node], is_new = node, true
     end
+    if wrong then
+      node.err, node.role, node.version = wrong, 'replica', nil
+    end
+    list[#list + 1] = (wrong or not twin) and node or nil
   end
+  return is_new
 end
 
 -- Opens what a URL names; what it turned out to be, and further URLs to be opened.
@@ -186,9 +202,12 @@ function nodes.open(ctx, options)
     if found[1].err and ctx.exit_of(found[1].err.status) == ctx.exit_of('LK_INVALID') then
       return nil, ctx:fail(found[1].err)
     end
-    add(list, known, found)
-    for _, node in ipairs(further) do
-      queue[#queue + 1] = node
+    if add(list, known, found) then
+      for _, node in ipairs(further) do
+        queue[#queue + 1] = node
+      end
+    elseif queue[first].client then
+      queue[first].client:close()
     end
     first = first + 1
   end
