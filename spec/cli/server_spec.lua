@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
+local dir = require('pl.dir')
+local utils = require('pl.utils')
+
 local program = require('cli.program')
 
 describe('latchkey on a server\'s scripts', function()
@@ -69,6 +72,41 @@ describe('latchkey on a server\'s scripts', function()
       assert.equal(1, without.code)
       assert.equal(0, with.code)
       assert.truthy(with.out:find('lock/acquire +1%.0%.0 +function lock_acquire_1\n'))
+    end)
+
+    it('with --functions counts libraries that have other bytes, whatever they say they are',
+      function()
+        run('load', '--functions')
+        local sha1
+        for _, library in ipairs(json('status', '--functions').nodes[1].functions) do
+          sha1 = library.library == 'lock_acquire_1' and library.sha1 or sha1
+        end
+
+        server:command('FUNCTION', 'LOAD', 'REPLACE', ("#!lua name=lock_acquire_1\n"
+          .. "redis.register_function{function_name='lock_acquire_1', "
+          .. "description='lock/acquire 1.0.0 %s', callback=function() return {1} end}"):format(
+          sha1))
+        local result = run('status', '--functions', '-v')
+
+        assert.equal(1, result.code)
+        assert.truthy(result.out:find(': lacks or has otherwise 1 of %d+ functions: '
+          .. 'lock/acquire\n'), result.out)
+        assert.truthy(result.out:find('function lock_acquire_1, not this program\'s\n', 1, true))
+      end)
+
+    it('with --functions names two scripts that would be one function', function()
+      local folder = program.folder()
+      local source = assert(utils.readfile(program.root .. '/scripts/semaphore/inspect.lua'))
+      for _, name in ipairs({ 'a/b_c', 'a_b/c' }) do
+        assert(dir.makepath(folder .. '/' .. name:match('^[^/]+')))
+        assert(utils.writefile(('%s/%s.lua'):format(folder, name),
+          (source:gsub('name:     semaphore/inspect', 'name:     ' .. name))))
+      end
+
+      local result = run('status', '--functions', '--dir', folder)
+
+      assert.equal(64, result.code)
+      assert.truthy(result.err:find('would be one function, a_b_c_1', 1, true), result.err)
     end)
 
     it('goes on with the others when a server cannot be asked, and exits 2', function()

@@ -29,14 +29,15 @@ end
 ---@param client latchkey.client
 ---@return table[]|nil libraries { library, name, version, sha1, current }, sorted by library;
 ---current: is it what this program would load? nil for a script that it does not know
----@return latchkey.error|nil err
+---@return latchkey.error|nil err beside the libraries where a script cannot be one
 function loaded.functions(client)
   local present, err = targets.functions.present(client)
   if not present then
     return nil, err
   end
   local codes = {}
-  for _, library in ipairs(targets.functions.wanted(client:scripts()) or {}) do
+  local wanted, why = targets.functions.wanted(client:scripts())
+  for _, library in ipairs(wanted or {}) do
     codes[library.library] = library.code
   end
   local rows = {}
@@ -51,7 +52,7 @@ function loaded.functions(client)
   table.sort(rows, function(a, b)
     return a.library < b.library
   end)
-  return rows
+  return rows, why and { status = 'LK_INVALID', message = why }
 end
 
 ---@param scripts table[] as of loaded.scripts

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 local cli = require('latchkey.cli')
+local functions = require('latchkey.bundle.functions')
 local loaded = require('latchkey.servers.loaded')
 local nodes = require('latchkey.servers.nodes')
 
@@ -7,7 +8,7 @@ local command = { summary = 'which scripts the servers have, and which they lack
 
 function command.configure(parser)
   parser:option('--dir', 'A folder of further scripts.'):argname('DIR')
-  parser:flag('--functions', 'A master that lacks a function library counts.')
+  parser:flag('--functions', 'A master counts that lacks a function library, or has it otherwise.')
   nodes.options(parser)
   parser:epilog('A line for each server, and with --verbose one for each script. Exit code 1: a '
     .. 'master lacks a script. It is loaded when it is first used. 2: a server could not be asked.')
@@ -25,25 +26,26 @@ local function look(node, with_functions)
   end
 end
 
--- How many scripts have no function of their present version there.
+-- The scripts that have no function there, or one of other bytes: what calls would run is not what
+-- this program has.
 local function without_function(node)
-  local there, count = {}, #node.scripts
+  local current, names = {}, {}
   for _, library in ipairs(node.functions) do
-    there[library.name .. ' ' .. library.version] = true
+    current[library.library] = library.current
   end
   for _, script in ipairs(node.scripts) do
-    if there[script.name .. ' ' .. script.version] then
-      count = count - 1
+    if not current[functions.name(script.name, script.version)] then
+      names[#names + 1] = script.name
     end
   end
-  return count
+  return names
 end
 
 local function lacks(node, with_functions)
   if node.err or node.role == 'replica' then
     return false
   elseif with_functions then
-    return without_function(node) > 0
+    return #without_function(node) > 0
   end
   return #loaded.missing(node.scripts) > 0
 end
@@ -51,9 +53,10 @@ end
 -- In one line: what it has, and what it lacks.
 local function verdict(node, with_functions)
   if with_functions then
-    local count = without_function(node)
-    return count == 0 and ('has all %d functions'):format(#node.scripts)
-      or ('lacks %d of %d functions'):format(count, #node.scripts)
+    local names = without_function(node)
+    return #names == 0 and ('has all %d functions'):format(#node.scripts)
+      or ('lacks or has otherwise %d of %d functions: %s'):format(#names, #node.scripts,
+        loaded.first_of(names))
   end
   local names = loaded.missing(node.scripts)
   if #names == 0 then
