@@ -385,21 +385,50 @@ describe('latchkey on the locks of a server', function()
 
     it('marks what is only possibly a lock', function()
       server:command('SET', 'string', 'anything')
-      server:command('HSET', 'profile', 'name', 'me')
+      server:command('HSET', 'profile', 'visits', '3')
 
       assert.truthy(run('inspect', 'string').out:find('mutex (possible)', 1, true))
       assert.truthy(run('inspect', 'string').out:find('endless', 1, true))
       assert.truthy(run('inspect', 'profile').out:find('lock (possible)', 1, true))
     end)
 
-    it('counts the fields of what is hardly a lock', function()
+    it('exits 64 for a hash that is no lock, however it is read', function()
       server:command('HSET', 'profile', 'name', 'me')
-      local one = run('inspect', 'profile').out
+      local one = run('inspect', 'profile')
       server:command('HSET', 'profile', 'town', 'Bern')
+      server:command('HSET', 'settings', 'mode', 'dark', 'size', '3')
 
-      assert.truthy(one:find('a hash of 1 field: hardly a lock', 1, true), one)
-      local two = run('inspect', 'profile').out
-      assert.truthy(two:find('a hash of 2 fields: hardly a lock', 1, true), two)
+      assert.truthy(one.err:find('latchkey inspect: profile is a hash, but no lock: it has 1 field '
+        .. 'that is not an owner with counts\n', 1, true), one.err)
+      for _, kind in ipairs({ 'lock', 'fenced', 'fair', 'rw' }) do
+        local result = run('inspect', 'profile', '--kind', kind)
+        assert.equal(64, result.code, result.out)
+        assert.truthy(result.err:find('profile does not fit the kind ' .. kind, 1, true))
+      end
+      for _, name in ipairs({ 'profile', 'settings' }) do
+        local result = run('inspect', name)
+        assert.equal(64, result.code, result.out)
+        assert.truthy(result.err:find('it has 2 fields that are not owners with counts', 1, true))
+      end
+    end)
+
+    it('exits 64 for a string that is no lock, however it is read', function()
+      server:command('SET', 'text', 'abc')
+      server:command('SET', 'empty', '')
+      server:command('SET', 'long', ('x'):rep(257))
+
+      for _, kind in ipairs({ 'semaphore', 'permit', 'countdown' }) do
+        local result = run('inspect', 'text', '--kind', kind)
+        assert.equal(64, result.code, result.out)
+        assert.truthy(result.err:find('text does not fit the kind ' .. kind, 1, true))
+      end
+      assert.equal(0, run('inspect', 'text', '--kind', 'mutex').code)
+      assert.equal(64, run('inspect', 'empty', '--kind', 'mutex').code)
+      assert.truthy(run('inspect', 'empty').err:find('empty is an empty string', 1, true))
+      for _, words in ipairs({ { 'long' }, { 'long', '--kind', 'mutex' } }) do
+        assert.truthy(run('inspect', unpack(words)).err:find('long is a string of 257 bytes', 1,
+          true))
+      end
     end)
 
     it('exits 64 for a key that is no lock of any kind, or not of the one that is named', function()
@@ -412,12 +441,13 @@ describe('latchkey on the locks of a server', function()
     end)
 
     it('shows nothing that a terminal obeys, also of what is no lock', function()
-      server:command('HSET', 'h', 'mode', '\27]0;other title\7')
+      local title = '\27]0;other title\7'
+      server:command('HSET', title, 'mode', title)
       server:command('HSET', 'i', LATCHKEY, '1', '\194\1552J', '1')
 
-      local hash, owners = run('inspect', 'h').out, run('inspect', 'i').out
+      local hash, owners = run('inspect', title).err:gsub('\n', ''), run('inspect', 'i').out
 
-      assert.truthy(hash:find('mode     \\x1b]0;other title\\x07\n', 1, true), hash)
+      assert.truthy(hash:find('\\x1b]0;other title\\x07 is a hash', 1, true), hash)
       assert.truthy(owners:find('\\xc2\\x9b2J', 1, true), owners)
       assert.falsy((hash .. owners):find('[%z\1-\9\11-\31\127-\255]'))
     end)
@@ -438,7 +468,7 @@ describe('latchkey on the locks of a server', function()
     it('shows no contents of a hash that is far too large', function()
       server:command('EVAL', 'for i = 1, 200 do redis.call("HSET", "big", i, i) end', '0')
 
-      assert.truthy(run('inspect', 'big').out:find('200 fields', 1, true))
+      assert.truthy(run('inspect', 'big').err:find('it has 200 fields', 1, true))
     end)
   end)
 

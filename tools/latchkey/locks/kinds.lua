@@ -129,6 +129,26 @@ function kinds.read(client, home, kind, name)
   return view
 end
 
+---Can it be what it was read as? A plain lock is shown as a fenced one without a token.
+---@param view table as of kinds.read
+---@return boolean
+function kinds.fits(view)
+  return view.free or view.fits or view.kind == 'fenced' and view.holders[1] ~= nil
+end
+
+---What a string is if it is too long for a lock of any kind; it is not read.
+---@param client latchkey.client
+---@param name string
+---@return string|false|nil what
+---@return latchkey.error|nil err
+function kinds.too_long(client, name)
+  local bytes, err = expect('integer', 'STRLEN', client:command('STRLEN', name))
+  if not bytes then
+    return nil, err
+  end
+  return bytes > shapes.OWNER_MAX and ('a string of %.0f bytes'):format(bytes)
+end
+
 -- Of a kind that shares its keys with another, and whose own keys may be of another type.
 local function read_beside(client, home, kind, name)
   local view, err = kinds.read(client, home, kind, name)
@@ -253,12 +273,10 @@ function kinds.find(client, home, name)
     return { what = 'a ' .. reply.ok }
   end
   if reply.ok == 'string' then
-    local bytes
-    bytes, err = expect('integer', 'STRLEN', client:command('STRLEN', name))
-    if not bytes then
-      return nil, err
-    elseif bytes > shapes.OWNER_MAX then
-      return { what = ('a string of %.0f bytes'):format(bytes) }
+    local what
+    what, err = kinds.too_long(client, name)
+    if what or err then
+      return what and { what = what }, err
     end
   end
   local views

@@ -60,8 +60,7 @@ local function choose(found, raw_name)
   if first.certain then
     return first
   elseif not first.fits and first.fields then
-    return nil, ('%s is a hash, but no lock: it has %d fields that are not owners with counts')
-      :format(name, first.fields)
+    return nil, name .. ' ' .. words.no_owners(first)
   elseif #found.views > 1 then
     return nil, ('%s may be several things: %s; write --kind with the one that it is, '
       .. 'e.g. latchkey break %s --kind %s'):format(name, kinds_of(found.views),
@@ -91,7 +90,7 @@ local function find(client, home, args, name)
     view, err = kinds.read(client, home, args.kind, args.name)
     if not view then
       return nil, err
-    elseif not view.free and not view.fits and not (args.kind == 'fenced' and view.holders[1]) then
+    elseif not kinds.fits(view) then
       why = ('%s does not fit the kind %s'):format(name, args.kind)
     end
   end

@@ -13,15 +13,49 @@ function command.configure(parser)
   parser:option('--kind', 'Read it as a lock of this kind: ' .. kinds.CHOICE .. '.')
     :choices(kinds.NAMES)
   parser:epilog('A key can fit several kinds; all are shown, each certain or possible. '
-    .. 'Exit code 3: the lock is free.')
+    .. 'Exit code 3: the lock is free; 64: the key is no lock, or not one of this kind.')
+end
+
+local function read_as(client, home, kind, name)
+  if kinds.ROWS[kind].type == 'string' then
+    local what, err = kinds.too_long(client, name)
+    if what or err then
+      return what and { what = what }, err
+    end
+  end
+  local view, err = kinds.read(client, home, kind, name)
+  return view and { free = view.free, views = { view } }, err
+end
+
+-- Why it is no lock; nil where it can be one.
+local function misfit(found, kind)
+  if found.what then
+    return ('is %s: not a lock of any kind'):format(found.what)
+  end
+  for _, view in ipairs(found.views) do
+    if kinds.fits(view) then
+      return nil
+    end
+  end
+  local first = found.views[1]
+  if kind or not first then
+    return first and ('does not fit the kind %s'):format(kind)
+  end
+  return first.fields and words.no_owners(first) or 'is an empty string: not a lock of any kind'
 end
 
 local function find(client, home, args)
-  if not args.kind then
-    return kinds.find(client, home, args.name)
+  local found, err
+  if args.kind then
+    found, err = read_as(client, home, args.kind, args.name)
+  else
+    found, err = kinds.find(client, home, args.name)
   end
-  local view, err = kinds.read(client, home, args.kind, args.name)
-  return view and { free = view.free, views = { view } }, err
+  local why = found and misfit(found, args.kind)
+  if why then
+    return nil, { status = 'LK_WRONGTYPE', message = text.safe(args.name) .. ' ' .. why }
+  end
+  return found, err
 end
 
 -- Adds who waits, whose clients they are, and of several masters the one that has it.
@@ -59,9 +93,6 @@ function command.run(args, ctx)
   local name, found, err = text.safe(args.name), find(client, ctx.home, args)
   if not found then
     return ctx:fail(err)
-  elseif found.what then
-    return ctx:fail({ status = 'LK_WRONGTYPE',
-      message = ('%s is %s: not a lock of any kind'):format(name, found.what) })
   end
   local ok
   ok, err = complete(client, ctx.home, found.views, args.name)

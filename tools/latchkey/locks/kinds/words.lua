@@ -66,6 +66,14 @@ local function counted(count, one, many)
 end
 words.counted = counted
 
+---What is wrong with a hash that is no lock.
+---@param view table
+---@return string
+function words.no_owners(view)
+  return ('is a hash, but no lock: it has %s with counts'):format(counted(view.fields,
+    'field that is not an owner', 'fields that are not owners'))
+end
+
 ---What else may be locks; nil when nothing is.
 ---@param possible { strings: integer, hashes: integer, strings_unread: boolean }
 ---@return string|nil
@@ -161,8 +169,6 @@ local function add_holders(lines, view)
     add(lines, 'holder', 'and %.0f more', view.held - #view.holders)
   elseif view.mode and #view.holders == 0 and view.fields > 1 then
     add(lines, 'holder', '%d, too many to be named here', view.fields - 1)
-  elseif view.fields and view.fields > 0 and #view.holders == 0 and not view.mode then
-    add(lines, 'holder', 'a hash of %s: hardly a lock', counted(view.fields, 'field', 'fields'))
   end
 end
 
