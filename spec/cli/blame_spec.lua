@@ -123,6 +123,28 @@ describe('latchkey blame', function()
       result.out)
   end)
 
+  it('says of how many holders it does not know who they are', function()
+    local many = {}
+    for i = 1, 150 do
+      many[2 * i - 1], many[2 * i] = ('8743c9c0-0795-4907-87fd-6c719a6b4586:%d'):format(i), '1'
+    end
+    server:command('HSET', 'job', 'mode', 'read', unpack(many))
+    server:command('PEXPIRE', 'job', '60000')
+    program.start(program.exec(server, { '-q', '--kind', 'write', 'job' }, { 'true' }))
+    program.eventually('the writer waits', function()
+      return json().answered == 1
+    end)
+
+    local result, document, dot = blame(), json(), blame('--dot').out
+
+    assert.equal(2, result.code, result.out)
+    assert.truthy(result.out:find('^job %(rw%)\n  held by 150 who are not named\n  `%- '),
+      result.out)
+    assert.equal(150, document.locks[1].unnamed)
+    assert.same({}, document.locks[1].holders)
+    assert.truthy(dot:find('"rw job" -> "150 who are not named" [label="held by"];', 1, true), dot)
+  end)
+
   describe('where databases of one server have the same names', function()
     -- The server as it is with another database.
     local function at(database)

@@ -15,7 +15,8 @@ local function picture_of(units, locks, free)
   local picture = { units = {}, locks = {} }
   for key, holders in pairs(locks) do
     local kind, name = key:match('^(%S+) (.*)$')
-    local lock = { kind = kind, name = name, holders = {}, free = free and free[key] or 0 }
+    local lock = { kind = kind, name = name, holders = {}, unnamed = 0,
+      free = free and free[key] or 0 }
     for i, list in ipairs(holders) do
       lock.holders[i] = { units = list, writes = not list.reads, view = {} }
     end
@@ -73,6 +74,24 @@ describe('a deadlock', function()
       { ['permit p'] = { { 'b' }, {} }, ['lock l'] = { { 'a' } } }))
     assert.same({}, cycles(units, { ['permit p'] = { { 'b' }, { 'c' } }, ['lock l'] = { { 'a' } } },
       { ['permit p'] = 1 }))
+  end)
+
+  it('of permits is none where one holds some who is not named', function()
+    local function client(uuid, owner, kind, name)
+      return { client = uuid, uuid = uuid, within = { owner }, holds = {},
+        waits = { { kind = kind, name = name } } }
+    end
+    local function found(held)
+      local picture = assert(blame.picture({ client('a', 'x', 'permit', 'p'),
+        client('b', 'y', 'lock', 'l') }, function(kind)
+        return kind == 'lock' and { fits = true, fields = 1, holders = { { owner = 'x' } } }
+          or { fits = true, permits = 0, held = held, holders = { { owner = 'y' } } }
+      end))
+      return #blame.cycles(picture), picture.locks['permit p'].unnamed
+    end
+
+    assert.same({ 1, 0 }, { found(1) })
+    assert.same({ 0, 50 }, { found(51) })
   end)
 
   it('may be of one with itself, where its kind is not re-entrant', function()

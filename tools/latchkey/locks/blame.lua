@@ -3,8 +3,8 @@
 -- that says that its callers are one. A picture has
 --   units  by name: { client, waits, elsewhere }; elsewhere: it waits in that database, for what is
 --          not in the picture
---   locks  by "family name": { kind, name, holders, unread }; `unread` is why its holders are not
---          known: nobody is blamed for it
+--   locks  by "family name": { kind, name, holders, unnamed, unread }; so many more hold it who are
+--          too many to be named; `unread` is why its holders are not known: nobody is blamed for it
 -- A wait is { unit, lock, kind, any }: it ends when all who hold the lock release it, or, where
 -- `any`, one of them. A holder has `units`, all of which must get on before it releases; none: who
 -- that is, or what it does, is not known, and it may get on.
@@ -33,7 +33,7 @@ local function is_kept(wait, lock, stuck)
     end
   end
   if wait.any then
-    return lock.free == 0 and kept > 0 and kept == #lock.holders
+    return lock.free == 0 and lock.unnamed == 0 and kept > 0 and kept == #lock.holders
   end
   return kept > 0
 end
@@ -177,9 +177,15 @@ local function begin(answers, further)
   return picture, by_owner
 end
 
+-- How many hold it whom the view does not name.
+local function unnamed_in(view)
+  local count = view.fits and (view.held or view.mode and view.fields - 1)
+  return count and math.max(count - #view.holders, 0) or 0
+end
+
 -- Adds who holds it, as its view says.
 local function add_holders(lock, view, by_owner)
-  lock.view, lock.free = view, view.permits or 0
+  lock.view, lock.free, lock.unnamed = view, view.permits or 0, unnamed_in(view)
   for _, holder in ipairs(view.holders or {}) do
     if not holder.over then
       local writes = lock.kind ~= 'rw' or view.mode == 'write'
@@ -203,7 +209,7 @@ function blame.picture(answers, read, further)
     if view then
       add_holders(lock, view, by_owner)
     else
-      lock.free = 0
+      lock.free, lock.unnamed = 0, 0
       lock.unread = err.status ~= 'LK_WRONGTYPE' and err or nil
       failure = failure or lock.unread
     end

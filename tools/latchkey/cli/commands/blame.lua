@@ -27,7 +27,7 @@ function command.configure(parser)
   parser:epilog('Clients answer that wait for something at this moment: those of latchkey exec, '
     .. 'and applications that set the option answers. Exit code 1: there is a deadlock. 2: none '
     .. 'was found, but some clients that wait could not be asked, the holders of a lock not be '
-    .. 'read, or a holder waits in another database.')
+    .. 'read or not all be named, or a holder waits in another database.')
 end
 
 -- ------------------------------------------------------------------------------------ looking --
@@ -261,6 +261,12 @@ local function holder_text(picture, holder)
   return text.safe(holder.view.owner)
 end
 
+-- Those who hold it beside the ones that are named; nil where there are none.
+local function unnamed_text(lock)
+  return lock.unnamed > 0 and ('%.0f%s who are not named'):format(lock.unnamed,
+    #lock.holders > 0 and ' more' or '') or nil
+end
+
 local function lasting(ms)
   return ms and text.show_ms(ms) or '?'
 end
@@ -289,7 +295,10 @@ local function lock_lines(picture, lock, lines)
         :format(database)
     end
   end
-  if lock.unread then
+  local unnamed = unnamed_text(lock)
+  if unnamed then
+    lines[#lines + 1] = '  held by ' .. unnamed
+  elseif lock.unread then
     lines[#lines + 1] = '  who holds it is not known: ' .. text.safe(lock.unread.message)
   elseif #lock.holders == 0 then
     lines[#lines + 1] = '  nobody holds it now'
@@ -395,7 +404,8 @@ local function document(seen, keys)
       waits[k] = wait_document(wait)
     end
     fields.locks[i] = { name = text.safe(lock.name), kind = lock.kind, holders = holders,
-      waits = waits, listeners = lock.listeners, error = lock.unread and {
+      unnamed = lock.unnamed > 0 and lock.unnamed or nil, waits = waits,
+      listeners = lock.listeners, error = lock.unread and {
         status = lock.unread.status, message = text.safe(lock.unread.message),
         hint = lock.unread.hint or '' } }
   end
@@ -421,6 +431,8 @@ local function graph(seen, keys)
       lines[#lines + 1] = ('  %s -> %s [label="held by"];'):format(quoted(text.safe(key)),
         quoted(holder_text(seen.picture, holder)))
     end
+    lines[#lines + 1] = lock.unnamed > 0 and ('  %s -> %s [label="held by"];'):format(
+      quoted(text.safe(key)), quoted(unnamed_text(lock))) or nil
     for _, wait in ipairs(lock.waits) do
       lines[#lines + 1] = ('  %s -> %s [label="waits for"%s];'):format(quoted(person(wait.client)),
         quoted(text.safe(key)), red[wait.unit .. ' ' .. key] and ', color=red' or '')
@@ -478,13 +490,17 @@ local function watch(client, args, ctx, within_ms)
   end
 end
 
--- Does a holder that others wait for wait in another database?
-local function is_over_databases(picture, keys)
+-- May there be a deadlock that is not seen, as those who hold what is waited for are not all named,
+-- or one of them waits in another database?
+local function may_hide(picture, keys)
   for _, key in ipairs(keys) do
-    for _, holder in ipairs(picture.locks[key].holders) do
-      if #picture.locks[key].waits > 0 and database_of(picture, holder) then
-        return true
-      end
+    local lock = picture.locks[key]
+    local hides = lock.unnamed > 0
+    for _, holder in ipairs(lock.holders) do
+      hides = hides or database_of(picture, holder) ~= nil
+    end
+    if hides and #lock.waits > 0 then
+      return true
     end
   end
   return false
@@ -514,7 +530,7 @@ function command.run(args, ctx)
   tell(ctx, args, found)
   local seen = found.seen
   local is_partial = seen.silent_count > 0 or seen.hidden or (seen.unread or 0) > 0
-    or is_over_databases(seen.picture, found.keys)
+    or may_hide(seen.picture, found.keys)
   return #seen.cycles > 0 and cli.exits.found or is_partial and cli.exits.incomplete
     or cli.exits.done
 end
