@@ -81,6 +81,20 @@ describe('ready-made models', function()
     end)
   end
 
+  for _, jobs in ipairs({ "'one'", "'one', 'two'" }) do
+    it('find a queue that gives no job again whose lease has ended, of ' .. jobs, function()
+      local source, count = utils.readfile(folder .. '/scripts/jobs/take.lua')
+        :gsub('\nfor _, job.-\nend\n', '\n')
+      assert.equal(1, count)
+      own_lock.write(folder, 'jobs/take', source)
+      utils.writefile(folder .. '/jobs.lua', (shown('queue'):gsub("'one', 'two'", jobs)))
+
+      local finding = check('jobs').findings[1]
+
+      assert.equal('P4', finding and finding.property)
+    end)
+  end
+
   -- A word that says so, in the place of what stands in the model; what the script does.
   for _, case in ipairs({
     { 'limit', 'window_ms =', 'may_refuse = true, window_ms =', 'return 0',

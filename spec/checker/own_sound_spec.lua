@@ -69,6 +69,34 @@ describe('a check of clients by steps', function()
     end)
   end
 
+  -- How the last time is kept where no key ends soon, and read.
+  for what, case in pairs({
+    ['in a key that stays for a minute'] = { "('%.0f'):format(now), 'PX', 60000", 'last' },
+    ['in a key that stays for a day'] = { "('%.0f'):format(now), 'PX', 86400000", 'last' },
+    ['in microseconds, in one that stays'] = { "time[1] .. ('%06d'):format(time[2])",
+      'math.floor(last / 1000)', '  permanent' },
+  }) do
+    it('lets time pass for what is kept ' .. what, function()
+      local function take(rest_ms)
+        own_lock.add(folder, 'cool/take', TIME .. "local last = redis.call('GET', KEYS[1])\n"
+          .. ('if last and now - %s < %d then\n  return 0\nend\n'):format(case[2], rest_ms)
+          .. ("redis.call('SET', KEYS[1], %s)\nreturn 1\n"):format(case[1]),
+          { keys = { ('last  string  rw  cool:{name}%s  when it was'):format(case[3] or '') },
+            returns = { '1  taken', '0  too soon' } })
+        return found([[return model.clients { first = 'take',
+          steps = { take = { call = 'cool/take', on = { [1] = 'done', [0] = 'done' } } },
+          promises = { ['300 ms lie between'] = function(call, notes)
+            local last = notes.at
+            notes.at = call.shape == '1' and call.now or last
+            return call.shape ~= '1' or not last or call.now - last >= 300
+          end } }]])
+      end
+
+      assert.is_nil(take(300))
+      assert.equal('P1', (take(150) or {}).property)
+    end)
+  end
+
   it('keeps notes whatever they are called', function()
     local model = "notes._taken = (notes._taken or 0) + 1 return notes._taken < 2, 'twice'"
 
@@ -344,7 +372,7 @@ describe('a check of clients by steps', function()
     run.scripts = folder .. '/scripts'
     local verdict = checker.check(good, run)
     assert.same({}, verdict.findings)
-    assert.is_true(verdict.complete and verdict.states < 4000, verdict.states)
+    assert.is_true(verdict.complete and verdict.states < 5000, verdict.states)
     for _, source in ipairs({ "redis.call('ZREMRANGEBYSCORE', KEYS[1], 0, now - ARGV[2] + 1)\n",
       "if redis.call('PTTL', KEYS[1]) == 1 then\n  redis.call('DEL', KEYS[1])\nend\n" }) do
       own_lock.write(folder, 'limit/take', TIME .. source

@@ -35,6 +35,43 @@ local function far_of(part, far_ms)
   return far
 end
 
+-- How many thirds of a lease an end is off that time is let pass for, of keys as of what stands in
+-- values: with thirds of 100 ms, half a minute.
+local FAR_THIRDS = 300
+
+local function far_ms_of(self)
+  return math.max(FAR_THIRDS * self.limits.third, Server.FAR_MS)
+end
+
+-- Between which moments something counts, in a client's part or another. Scripts and promises of
+-- somebody's own may look back as far as past_ms says. Of latchkey's families only clients look
+-- back, at when a call was sent, which counts for a lease. What is later than all leases there is
+-- half a minute of Redisson's, and what is in microseconds are tokens, of which the order counts.
+local function ages_between(self, is_client)
+  local past_ms = self.pool.past_ms
+  if self.model.foreign or self.model.file then
+    return parts.START_MS - past_ms, parts.START_MS + far_ms_of(self), true
+  end
+  return parts.START_MS - (is_client and self.limits.lease or 0), parts.START_MS + past_ms, false
+end
+
+-- Has a part moments that come nearer, or are not yet as long ago as anything counts?
+local function ages(self, part, is_client)
+  local known = part.ages
+  if known == nil then
+    known = false
+    local first, last, has_stamps = ages_between(self, is_client)
+    last = math.min(last, parts.START_MS + (self.model.far_ms or math.huge))
+    for digits in part.text:gmatch('%f[%d]%d+%f[%D]') do
+      local ms = #digits == 13 and tonumber(digits)
+        or #digits == 16 and has_stamps and tonumber(digits) / 1000
+      known = known or ms and ms > first and ms < last or false
+    end
+    part.ages = known
+  end
+  return known
+end
+
 local function each_part(self, state, step)
   for k = 1, self.BACK do
     if state[k] then
@@ -93,7 +130,17 @@ local function pass(self, state, ms, emit)
   end
 end
 
----Time passes up to the next moment at which something may happen, if any does.
+-- Does it matter when somebody begins who may do so at any time?
+local function something_ages(self, state)
+  local found = false
+  each_part(self, state, function(k, part)
+    found = found or ages(self, part, k <= self.n)
+  end)
+  return found
+end
+
+---Time passes up to the next moment at which something may happen, if any does; and where somebody
+---could do something now and later, as long as anything ages by it.
 ---@return boolean something is there to happen, or all has ended
 function passing.pass_time(self, state, emit)
   local keyspace, ms = state[self.KEYS], nil
@@ -106,13 +153,15 @@ function passing.pass_time(self, state, emit)
     end
     ended = ended and view.ended
   end
-  local next_ms = Server.next(keyspace)
+  local next_ms = Server.next(keyspace, far_ms_of(self))
   if next_ms then
     ms = math.min(ms or next_ms, next_ms)
   end
   local phase, third = state[self.PHASE], self.limits.third
   local until_next = self.limits.edges and phase < third - 1 and third - 1 - phase or third - phase
-  if ended or not ms and (not patient or passing.is_occasion(self, state)) then
+  -- Where nothing ages, what may be done at any time is done now or at the next occasion.
+  local waits = patient and (not passing.is_occasion(self, state) or something_ages(self, state))
+  if ended or not ms and not waits then
     return ended
   elseif patient then
     ms = math.min(ms or until_next, until_next)
