@@ -232,6 +232,18 @@ describe('clients by steps', function()
     end)
   end
 
+  for _, name in ipairs({ 'absent', 'dead', 'done', 'idle', 'relisten', 'sleep', 'wait' }) do
+    it('are refused with a step that is called as clients themselves are: ' .. name, function()
+      utils.writefile(folder .. '/wrong.lua', (of_step(''):gsub('take = {',
+        ("%s = { call = 'limit/take', on = { [1] = 'done' } }, take = {"):format(name))))
+
+      local model, why = words.load(folder .. '/wrong.lua')
+
+      assert.is_nil(model)
+      assert.truthy(why:find(('no step can be called "%s"'):format(name), 1, true), why)
+    end)
+  end
+
   -- Values of arguments that are compared with the contract: most is 1..1000, window 50..86400000.
   for values, wanted in pairs({
     ['most = 1001, window = 200'] = '"most" of limit/take is 1 to 1000',

@@ -73,10 +73,15 @@ function wording.wrong_target(target, steps)
 end
 
 local STEP = text.set('args call on unanswered')
+-- Where a client is between its steps, and a call of its own.
+local BETWEEN = text.set('absent dead done idle relisten sleep wait')
 
 local function check_step(fail, name, step, steps)
   local what = ('the step "%s"'):format(tostring(name))
-  if type(step) ~= 'table' or type(step.call) ~= 'string' then
+  if BETWEEN[name] then
+    fail('no step can be called "%s": that is what clients do between steps; nor can one be %s',
+      name, table.concat(sorted(BETWEEN), ', '))
+  elseif type(step) ~= 'table' or type(step.call) ~= 'string' then
     fail('%s names its script: call = "acme/take"', what)
   elseif type(step.on) ~= 'table' or not next(step.on) then
     fail('%s says what follows from each reply: on = { OK = "done" }', what)
