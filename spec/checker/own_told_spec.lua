@@ -63,6 +63,23 @@ describe('a client of scripts of one\'s own', function()
     assert.is_true(verdict.complete)
   end)
 
+  it('is not told of keys for good that its call did not touch', function()
+    own_lock.add(folder, 'held/set', "local most = redis.call('GET', KEYS[2])\n"
+      .. "redis.call('SET', KEYS[1], ARGV[1], 'PX', 200)\nreturn tonumber(most)\n",
+      { keys = { 'last  string  w  held:{{name}}:last  who was last',
+        'most  string  r  held:{{name}}:most  a setting, which operators write' },
+        argv = { 'me  text  1..64  who asks' }, returns = { 'integer  the setting' } })
+
+    local verdict = check([[return model.clients { first = 'set',
+      keys = { ['held:{l}:most'] = { type = 'string', value = '3' } },
+      steps = { set = { call = 'held/set', args = { me = 'x' }, on = { integer = 'done' } } },
+      promises = { it = function(call) return call.reply == 3 end },
+      runs = { { clients = 1, rounds = 2, faults = 0 } } }]])
+
+    assert.same({}, verdict.findings)
+    assert.is_true(verdict.complete)
+  end)
+
   it('is found to drop what another has', function()
     add_holder()
 

@@ -147,6 +147,12 @@ local function record_text(record)
   return text
 end
 
+---Equal keyspaces are one part, whose records may be those of another run.
+---@return boolean has the key the same value, and the same end?
+function Server.same_record(one, other)
+  return one == other or one ~= nil and other ~= nil and record_text(one) == record_text(other)
+end
+
 ---A keyspace as a part: { key -> record of the mock }.
 function Server:keyspace(keys)
   local out = {}

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What happened in a run, step by step, for people: rows { at_ms, who, does, answer, changes }.
 local Client = require('latchkey.checker.client')
+local Server = require('latchkey.checker.server')
 local parts = require('latchkey.checker.parts')
 local replay = require('latchkey.checker.replay')
 
@@ -58,7 +59,8 @@ local function changes(steps, step)
   for _, keys in ipairs({ before, after }) do
     for _, name in ipairs(parts.sorted_names(keys)) do
       local is_later = step.label:byte() == 43 and after[name]
-      if not seen[name] and before[name] ~= after[name] and not is_later then
+      local is_same = Server.same_record(before[name], after[name])
+      if not (seen[name] or is_same or is_later) then
         list[#list + 1] = { key = name, now = show_record(after[name]) }
       end
       seen[name] = true
