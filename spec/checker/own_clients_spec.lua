@@ -215,6 +215,9 @@ describe('clients by steps', function()
       .. 'verbs = {}, runs = {} }', '"runs" has no run' },
     { "return model.lock { acquire = 'acme/acquire' }", '"acquire" is a table, not "ac' },
     { "return model.lock { limits = 3 }", '"limits" is a table' },
+    { "return model.lock { acquire = { 'a/b', takes = 1, busy = 0 },\n"
+      .. "renew = { 'a/b', keeps = 1, lost = 0 }, release = { 'a/c', frees = 1, lost = 0 } }",
+      '"acquire" and "renew" are both the script a/b' },
     { "return model.lock { holders = model.field('lock') }", 'takes the names of a key and of a' },
     { "return model.queue { take = { 'a/b', gives = 'text', empty = 'nil' }, job = 'job',\n"
       .. "done = { 'a/c', ends = 1, lost = 0 }, jobs = { 1, 2 }, waiting = 'w', taken = 't',\n"

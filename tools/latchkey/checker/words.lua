@@ -132,6 +132,9 @@ local function scripts_of(about)
     local call = about[name]
     if call and type(call[1]) ~= 'string' then
       fail('%s: name its script first, such as %s = { "acme/%s", ... }', name, name, name)
+    elseif call and verbs[call[1]] then
+      fail('"%s" and "%s" are both the script %s, whose replies would mean one thing; give one of '
+        .. 'them a copy by another name', verbs[call[1]], name, call[1])
     elseif call then
       verbs[call[1]], known[call[1]] = name, outcomes_of(name, call)
       for _, shape in ipairs(parts.sorted_names(known[call[1]])) do
