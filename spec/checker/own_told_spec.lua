@@ -5,6 +5,7 @@ local dir = require('pl.dir')
 local path = require('pl.path')
 local utils = require('pl.utils')
 
+local checker = require('latchkey.checker')
 local own_lock = require('support.own_lock')
 local words = require('latchkey.checker.words')
 
@@ -78,6 +79,27 @@ describe('a client of scripts of one\'s own', function()
 
     assert.same({}, verdict.findings)
     assert.is_true(verdict.complete)
+  end)
+
+  it('has a name that is as long as the contracts want it', function()
+    for verb, least in pairs({ take = 8, drop = 20 }) do
+      own_lock.add(folder, 'held/' .. verb, ("if #ARGV[1] < %d then\n"
+        .. "  return redis.error_reply('BADARG me')\nend\nreturn #ARGV[1]\n"):format(least),
+        { argv = { ('me  owner  %d..64  who asks'):format(least) },
+          returns = { 'integer  how long that is' }, errors = { 'BADARG  too short' } })
+    end
+    local model = [[return model.clients { first = 'take',
+      steps = { take = { call = 'held/take', on = { integer = 'drop' } },
+        drop = { call = 'held/drop', on = { integer = 'done' } } },
+      promises = { it = function(call) return call.reply == 20, call.args.owner end },
+      runs = { { rounds = 2, faults = 0 } } }]]
+
+    assert.same({}, check(model).findings)
+    own_lock.add(folder, 'held/drop', 'return #ARGV[1]\n', { returns = { 'integer  its length' },
+      argv = { 'me  owner  1..15  who asks' } })
+    local why = checker.unreadable(folder .. '/model.lua', folder .. '/scripts')
+    assert.truthy(why and why:find('the argument "me" of held/drop has 1 to 15 bytes, and names of '
+      .. 'clients up to 16', 1, true), why)
   end)
 
   it('is found to drop what another has', function()

@@ -119,6 +119,23 @@ local function wrong_list(argument, values)
   end
 end
 
+-- Longer ones have so many digits that no run comes to them.
+local MOST_OWNER = 16
+
+---How long the names of clients must be, for each script that takes one.
+---@param scripts string[]
+---@param header_of fun(script: string): table
+---@return integer bytes at least
+function agreement.owner_bytes(scripts, header_of)
+  local least = 0
+  for _, script in ipairs(scripts) do
+    for _, argument in ipairs(header_of(script).argv) do
+      least = argument.type == 'owner' and math.max(least, argument.min or 0) or least
+    end
+  end
+  return least
+end
+
 -- A value that is written out; clients of a lock have no other.
 local function wrong_value(argument, said)
   local value = said.values[argument.name]
@@ -126,6 +143,10 @@ local function wrong_value(argument, said)
     local wrong = domain.why(argument, domain.text(said.lease))
     return wrong and ('the argument "%s" of %s %s, and the lease is %.0f; write limits = '
       .. '{ lease = ... }'):format(argument.name, said.script, wrong, said.lease), 'limits'
+  elseif value == nil and argument.type == 'owner' and argument.max < MOST_OWNER then
+    return ('the argument "%s" of %s has %.0f to %.0f bytes, and names of clients up to %d; write '
+      .. 'args = { %s = ... }'):format(argument.name, said.script, argument.min, argument.max,
+      MOST_OWNER, argument.name), argument.name
   elseif value == nil and argument.form then
     return depends(argument, said, 'channel')
   elseif value == nil or type(value) == 'function' and not said.fixed then

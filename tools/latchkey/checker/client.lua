@@ -54,10 +54,12 @@ function Client:limit(name)
   return self._context.limits[name]
 end
 
+---@return string a name that no hold of it had, as long as the scripts of the model want one
 function Client:new_owner()
   self.serial = self._fresh
   self._fresh = parts.next_serial(self._fresh)
-  return 'lk-@:' .. self.serial
+  local owner = 'lk-@:' .. self.serial
+  return owner .. ('.'):rep((self:limit('owner_bytes') or 0) - #owner)
 end
 
 ---@return string the name that a header gives a channel or key

@@ -128,9 +128,12 @@ function checker.prepare(model, options)
     beside = options.beside, memo = options.memo ~= false, translate = model.translate,
     symmetric = options.symmetric ~= false, each_hour = options.reduce == false })
   local past_ms = model.past_ms
-  pool.past_ms = type(past_ms) == 'function' and past_ms(function(script)
+  local function header_of(script)
     return server:header(script)
-  end) or past_ms or pool.past_ms
+  end
+  pool.past_ms = type(past_ms) == 'function' and past_ms(header_of) or past_ms or pool.past_ms
+  limits.owner_bytes = model.foreign
+    and agreement.owner_bytes(parts.sorted_names(model.verbs), header_of) or nil
   return Steps.new({ model = model, bounds = bounds, limits = limits, pool = pool, server = server,
     kinds = set_of(options.kinds or checker.default_kinds(model)),
     reduce = options.reduce ~= false, wanted = checker.wanted(options.only) })
