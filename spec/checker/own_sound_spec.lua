@@ -560,7 +560,7 @@ describe('the checker', function()
     local folder = path.tmpname()
     os.remove(folder)
     local verdict = { model = "it's.lua", bounds = { clients = 2, rounds = 1, faults = 0 },
-      kinds = {}, symmetric = false }
+      kinds = {}, symmetric = false, only = { 'G1', 'P1' } }
     local finding = { property = 'P1', message = 'a\r\nerror()', trail = { 'A:begin', 'A.take' } }
 
     local text = utils.readfile(regress.write(folder, verdict, finding))
@@ -570,6 +570,7 @@ describe('the checker', function()
     assert.truthy(text:find('Found by latchkey check: a  error().', 1, true), text)
     assert.truthy(text:find("checker.replay('it\\'s.lua',", 1, true), text)
     assert.truthy(text:find('symmetric = false,', 1, true), text)
+    assert.truthy(text:find("only = { 'G1', 'P1' },", 1, true), text)
   end)
 
   it('keeps late copies apart whose arguments have blanks', function()

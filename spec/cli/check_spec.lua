@@ -144,12 +144,13 @@ describe('latchkey check', function()
   it('says how to run what it found again, with its folder', function()
     local scripts = broken_scripts()
     local result = run('lock', '--scripts', scripts, '--clients', '2', '--no-spec',
-      '--no-symmetry')
+      '--no-symmetry', '--only', 'G1,G4')
 
     local again = result.out:match('again: latchkey (check [^\n]+)')
     local repeated = program.start_any('sh', { '-c', '"$0" ' .. again, program.path }):wait()
 
     assert.is_truthy(again:find(' --no-symmetry ', 1, true), again)
+    assert.is_truthy(again:find(' --only G1,G4 ', 1, true), again)
     assert.equal(1, repeated.code, repeated.err)
     assert.is_truthy(repeated.out:find(result.out:match('(G%d+ violated: [^\n]+)'), 1, true))
   end)

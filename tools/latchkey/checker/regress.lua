@@ -55,12 +55,15 @@ end
 ---@return string|nil file that was written
 ---@return string|nil why it could not be
 function regress.write(folder, verdict, finding)
-  local kinds, limits = {}, {}
+  local kinds, limits, only = {}, {}, {}
   for kind in tablex.sort(verdict.kinds) do
     kinds[#kinds + 1] = quote(kind)
   end
   for limit, value in tablex.sort(verdict.limits or {}) do
     limits[#limits + 1] = limit .. ' = ' .. plain_value(value)
+  end
+  for i, id in ipairs(verdict.only or {}) do
+    only[i] = quote(id)
   end
   local name = path.splitext(path.basename(verdict.model))
   local bounds, number = verdict.bounds, 1
@@ -72,6 +75,7 @@ function regress.write(folder, verdict, finding)
   until not path.exists(file)
   local options = verdict.beside and (' beside = %s,'):format(quote(verdict.beside)) or ''
   options = options .. (verdict.symmetric == false and ' symmetric = false,' or '')
+  options = options .. (verdict.only and (' only = {%s},'):format(padded(only)) or '')
   local text = SPEC:format((finding.message:gsub('%c', ' ')), quote(verdict.model),
     finding.property, quote(verdict.model), wrapped(table.concat(finding.trail, ' ')), options,
     bounds.clients, bounds.rounds, bounds.faults, padded(kinds), padded(limits))

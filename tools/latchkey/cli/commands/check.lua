@@ -263,6 +263,9 @@ local function hints(verdict, folders)
   if options.kinds then
     words[#words + 1] = '--fault ' .. table.concat(options.kinds, ',')
   end
+  if options.only then
+    words[#words + 1] = '--only ' .. table.concat(options.only, ',')
+  end
   local limits = {}
   for name, value in pairs(options.limits or {}) do
     limits[#limits + 1] = ('--limit %s=%s'):format(name, tostring(value))
@@ -360,11 +363,12 @@ local function show_finding(verdict, finding, options, args, ctx)
       verdict.kinds[kind] = true
     end
     verdict.limits, verdict.beside = verdict.options.limits, verdict.options.beside
-    verdict.symmetric = verdict.options.symmetric
+    verdict.symmetric, verdict.only = verdict.options.symmetric, verdict.options.only
     local regress = require('latchkey.checker.regress')
     local file, why = regress.write('spec/regress', verdict, finding)
     shown = shown .. (file and 'written: ' .. file or 'could not be written: ' .. why) .. '\n'
-    verdict.kinds, verdict.limits, verdict.beside, verdict.symmetric = nil, nil, nil, nil
+    verdict.kinds, verdict.limits, verdict.beside = nil, nil, nil
+    verdict.symmetric, verdict.only = nil, nil
   end
   return shown
 end
