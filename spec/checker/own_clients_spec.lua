@@ -267,6 +267,37 @@ describe('clients by steps', function()
     end)
   end
 
+  it('are told of an argument that would come to the place of one before it', function()
+    own_lock.add(folder, 'say/it', 'return #ARGV\n', { returns = { 'integer  how many' },
+      argv = { 'mode?  text  1..9  how', 'note?  text  1..9  why' } })
+    local function why(file, args)
+      utils.writefile(folder .. file, ('return model.clients { first = "say",\n'
+        .. 'steps = { say = { call = "say/it",\nargs = { %s }, on = { integer = "done" } } },\n'
+        .. 'promises = { it = type } }'):format(args))
+      return checker.unreadable(folder .. file, folder .. '/scripts')
+    end
+
+    local wrong = why('/wrong.lua', 'note = "because"')
+    assert.truthy(wrong and wrong:find('wrong.lua:3: the step "say": the argument "note" of say/it '
+      .. 'would come to the place of "mode", which has no value', 1, true), wrong)
+    assert.is_nil(why('/one.lua', 'mode = "soon"'))
+    assert.is_nil(why('/both.lua', 'mode = "soon", note = "because"'))
+  end)
+
+  it('see all values of an argument that has several', function()
+    own_lock.add(folder, 'say/all', 'return #ARGV\n', { returns = { 'integer  how many' },
+      argv = { 'word  text  1..9  first', 'id*  text  1..9  1..4  which' } })
+    utils.writefile(folder .. '/all.lua', [[return model.clients { first = 'say',
+      steps = { say = { call = 'say/all', args = { word = 'a', id = { 'one', 'two' } },
+        on = { integer = 'done' } } },
+      promises = { ['all'] = function(call)
+        return call.reply == 3 and call.args.word == 'a' and #call.args.id == 2
+          and call.args.id[2] == 'two', tostring(call.args.id)
+      end } }]])
+
+    assert.same({}, check('all').findings)
+  end)
+
   it('are told of a lease that the contract does not allow', function()
     utils.writefile(folder .. '/wrong.lua', 'return model.clients { first = "take",\n'
       .. 'steps = { take = { call = "limit/take",\nargs = { most = 2 },\n'

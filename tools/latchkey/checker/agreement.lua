@@ -88,10 +88,14 @@ end
 -- Types whose values clients know whatever the argument is called.
 local KNOWN = { owner = true, ms = true, channel = true, verb = true }
 
+local function is_sent(argument, said)
+  return said.given[argument.name] or KNOWN[argument.type]
+end
+
 -- An argument without a value would be left out, and those behind it would move up.
 local function without_value(argument, said)
   local may_miss = argument.optional or argument.many and argument.many.min == 0
-  if not (said.given[argument.name] or KNOWN[argument.type] or may_miss) then
+  if not (is_sent(argument, said) or may_miss) then
     return ('nothing says which value the argument "%s" of %s has; write args = { %s = ... }')
       :format(argument.name, said.script, argument.name)
   end
@@ -160,14 +164,19 @@ local function wrong_value(argument, said)
 end
 
 local function wrong_values(said, header)
+  local left_out
   for _, argument in ipairs(header.argv) do
     local wrong, word = without_value(argument, said), nil
-    if not wrong then
+    if not wrong and left_out and is_sent(argument, said) then
+      wrong, word = ('the argument "%s" of %s would come to the place of "%s", which has no value')
+        :format(argument.name, said.script, left_out), argument.name
+    elseif not wrong then
       wrong, word = wrong_value(argument, said)
     end
     if wrong then
       return wrong, word
     end
+    left_out = left_out or not is_sent(argument, said) and argument.name or nil
   end
   for _, key in ipairs(header.keys) do
     if key.form.kind == 'slot' then

@@ -42,6 +42,19 @@ end
 -- is called.
 local MEANT = { 'owner', 'new_owner', 'lease', 'hold' }
 
+local function value_of(field, text)
+  return field.kind == 'integer' and tonumber(text) or text
+end
+
+-- Those of an argument of several, which is the last one.
+local function values_of(field, args, first)
+  local values = {}
+  for i = first, #args do
+    values[#values + 1] = value_of(field, args[i])
+  end
+  return values
+end
+
 local function event(self, before, call, letter, result)
   local header = self.server:header(call.script, call.beside)
   local verb = redisson.has(call.script) and redisson.verb(call.script)
@@ -53,8 +66,9 @@ local function event(self, before, call, letter, result)
     name = self.lock, args = {}, ends_at_score = before.has_last_ms ~= nil,
     has_last_ms = before.has_last_ms or result.after.has_last_ms }
   for i, field in ipairs(header.argv) do
-    local value = result.args[i]
-    e.args[field.name] = field.kind == 'integer' and tonumber(value) or value
+    local value = value_of(field, result.args[i])
+    e.args[field.name] = field.many and self.model.foreign and values_of(field, result.args, i)
+      or value
   end
   for _, name in ipairs(self.model.foreign and {} or MEANT) do
     e[name] = e.args[name]

@@ -14,7 +14,8 @@ local function meant(e, kind, name, given)
     end
   end
   own = own or other or given[name] == nil and name
-  return e.args[own]
+  local value = e.args[own]
+  return type(value) == 'table' and value[1] or value
 end
 
 ---Whose call it was, for how long, whatever the arguments are called.
