@@ -115,10 +115,17 @@ static bool look_again(loading_one *one, const lk_answer *answer) {
   return true;
 }
 
+/* SCRIPT LOAD answers with the name that calls use. */
+static bool says_sha1(const loading_one *one, const lk_answer *answer) {
+  return answer->status == LK_OK && answer->reply->type == REDIS_REPLY_STRING &&
+         strcmp(answer->reply->str, one->script->sha1) == 0;
+}
+
 static void loaded(void *user, lk_answer *answer) {
   loading_one *one = user;
   lk_error error;
   if (look_again(one, answer)) return;
+  bool is_kept = one->script->function || says_sha1(one, answer);
   lk_status status = lk_answer_status(answer, one->script->name, NULL, &error);
   /* What the hand-shake met is no answer to this. */
   if (status == LK_SERVER && answer->status == LK_OK && strstr(error.message, "unknown command")) {
@@ -126,9 +133,7 @@ static void loaded(void *user, lk_answer *answer) {
             "the server does not know SCRIPT LOAD: renamed, or switched off; a sentinel's URL is "
             "redis-sentinel://host:port/master");
   }
-  if (status == LK_OK && !one->script->function &&
-      (answer->reply->type != REDIS_REPLY_STRING ||
-       strcmp(answer->reply->str, one->script->sha1) != 0)) {
+  if (status == LK_OK && !is_kept) {
     status = lk_fail(&error, LK_PROTOCOL, "script %s: the server keeps it under another SHA1",
                      one->script->name);
   }
@@ -172,9 +177,9 @@ static void load_send(loading_one *one) {
   }
 }
 
-static void load_send_all(const loading_node *at) {
-  size_t scripts = lk_catalog_count(at->all->client->catalog);
-  lk_fan_add(&at->all->fan, scripts);
+static void load_send_all(loading *all, const loading_node *at) {
+  size_t scripts = lk_catalog_count(all->client->catalog);
+  lk_fan_add(&all->fan, scripts);
   for (size_t i = 0; i < scripts; i++) load_send(&at->ones[i]);
   lk_pipe_flush(lk_node_pipe(at->node));
 }
@@ -205,7 +210,7 @@ static void listed(void *user, lk_answer *answer) {
     status = lk_function_plan(one->script, answer->reply, &one->step, &error);
   }
   freeReplyObject(answer->reply);
-  if (status == LK_OK && !lk_fan_is_left(&at->all->fan)) load_send_all(at);
+  if (status == LK_OK && !lk_fan_is_left(&at->all->fan)) load_send_all(at->all, at);
   loading_end_one(at, status, &error);
 }
 
@@ -267,7 +272,7 @@ lk_status lk_load_until(lk_client *client, int64_t deadline_us, lk_loaded *out, 
     loading_node *at = &all->nodes[i];
     if (client->functions) lk_fan_add(&all->fan, 1);
     if (client->functions) send_list(at, NULL, listed, at);
-    if (!client->functions) load_send_all(at);
+    if (!client->functions) load_send_all(all, at);
   }
   lk_fan_wait(&all->fan, deadline_us + LATE_US);
   report_on(client, all, out);

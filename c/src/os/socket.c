@@ -97,7 +97,7 @@ void lk_socket_close(int fd) {
   socklen_t size = sizeof at_once;
   const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
   bool forgets = getsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, &size) == 0 && at_once.l_onoff;
-  if (forgets) connect(fd, &nobody, sizeof nobody);
+  if (forgets) (void)connect(fd, &nobody, sizeof nobody);
   lk_socket_shut(fd);
   close(fd);
 }
