@@ -212,6 +212,28 @@ describe('a check of clients by steps', function()
     assert.equal('MODEL the step "take": its argument "most" has no value', why)
   end)
 
+  -- What no table of plain data can hold, and what is said of it.
+  for what, case in pairs({
+    ['true for a name'] = { '%s[true] = 1', 'has a name that is a boolean' },
+    ['a table for a name'] = { '%s[{}] = 1', 'has a name that is a table' },
+    ['a time for a name, which would not age'] = { '%s[1767225600876] = 1', 'has a time for a name: times age only as values' },
+    ['itself'] = { '%s.all = { %s }', '"all.1" has itself in it' },
+    ['a function'] = { '%s.one = { two = print or type }', '"one.two" is a function' },
+  }) do
+    it('says which notes cannot be kept: ' .. what, function()
+      local wrong = case[1]
+      local noted, why = pcall(found, clients("'done'", wrong:gsub('%%s', 'notes')
+        .. ' return true'))
+      local kept, why_not = pcall(found, clients('function(mine) ' .. wrong:gsub('%%s', 'mine')
+        .. " return 'done' end", 'return true'))
+
+      assert.is_false(noted)
+      assert.equal('MODEL the promise "it": what it noted ' .. case[2], why)
+      assert.is_false(kept)
+      assert.equal('MODEL the step "take": what it noted ' .. case[2], why_not)
+    end)
+  end
+
   it('says where a function of a model fails', function()
     local good, why = pcall(found, clients("'done'", 'return nil + 1'))
 

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Mistakes in a model file that show only while it is checked. They are errors of Lua with a mark,
 -- so that they also come through from another process.
+local parts = require('latchkey.checker.parts')
+
 local mistakes = {}
 
 local MARK = 'MODEL '
@@ -74,6 +76,17 @@ end
 ---@param what string that is called, such as 'the step "take"'
 function mistakes.call(what, run, ...)
   return passed(what, mistakes.pcall(run, ...))
+end
+
+---The same for one that notes what it likes in a table, which is kept.
+---@param notes table
+function mistakes.call_noting(what, notes, run, ...)
+  local first, second = mistakes.call(what, run, ...)
+  local wrong = parts.unfit(notes)
+  if wrong then
+    mistakes.raise(('%s: what it noted %s'):format(what, wrong))
+  end
+  return first, second
 end
 
 local function limit(about, prefix, seen)

@@ -213,6 +213,46 @@ function parts.no_older(data, past_ms)
   return map(data, select(2, nearer(0, past_ms)), (nearer(0, past_ms)))
 end
 
+local function wrong_name(name)
+  local kind = type(name)
+  if kind == 'number' and (parts.is_moment(name) or is_token(name)) then
+    return 'has a time for a name: times age only as values'
+  elseif kind ~= 'number' and kind ~= 'string' then
+    return 'has a name that is a ' .. kind
+  elseif kind == 'string' and byte(name) == 0 then
+    return 'has a name that begins with NUL'
+  end
+end
+
+-- `inside` has the tables that this one is in.
+local function unfit(data, place, inside)
+  inside[data] = true
+  for name, value in pairs(data) do
+    local why, kind = wrong_name(name), type(value)
+    local there = place .. (place == '' and '' or '.') .. tostring(name)
+    if why then
+      return (place == '' and '' or ('"%s" '):format(place)) .. why
+    elseif inside[value] then
+      return ('"%s" has itself in it'):format(there)
+    elseif kind == 'table' then
+      why = unfit(value, there, inside)
+    elseif kind ~= 'string' and kind ~= 'number' and kind ~= 'boolean' then
+      why = ('"%s" is a %s'):format(there, kind)
+    end
+    if why then
+      return why
+    end
+  end
+  inside[data] = nil
+end
+
+---Why this is no plain data, of which a part can be made, if it is none.
+---@param data table
+---@return string|nil why
+function parts.unfit(data)
+  return unfit(data, '', {})
+end
+
 ---@param past_ms? integer what is longer ago is as if it were so long ago
 function parts.pool(past_ms)
   return setmetatable({ by_text = {}, count = 0, past_ms = past_ms or PAST_MS }, Pool)

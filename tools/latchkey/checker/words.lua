@@ -325,8 +325,9 @@ local function promises_of(promises)
     ghost.notes = ghost.notes or {}
     for i, title in ipairs(titles) do
       ghost.notes[title] = ghost.notes[title] or {}
-      local kept, why = mistakes.call(('the promise "%s"'):format(title), promises[title],
-        call_of(e), ghost.notes[title], parts.copy(e.after.data))
+      local notes = ghost.notes[title]
+      local kept, why = mistakes.call_noting(('the promise "%s"'):format(title), notes,
+        promises[title], call_of(e), notes, parts.copy(e.after.data))
       if not kept then
         report('P' .. i, title .. (why and ': ' .. why or ''))
       end

@@ -27,7 +27,7 @@ function roles.of_steps(steps, first)
   local function target_of(name, about, mine, reply)
     local what, target = ('the step "%s"'):format(name), about
     if type(about) == 'function' then
-      target = mistakes.call(what, about, mine, reply)
+      target = mistakes.call_noting(what, mine, about, mine, reply)
     end
     local wrong = wording.wrong_target(target, steps)
     if wrong then
@@ -41,7 +41,7 @@ function roles.of_steps(steps, first)
     local given = {}
     for field, value in pairs(step.args or {}) do
       if type(value) == 'function' then
-        value = mistakes.call(('the step "%s"'):format(name), value, c.mine)
+        value = mistakes.call_noting(('the step "%s"'):format(name), c.mine, value, c.mine)
         check_value(c, name, step.call, field, value)
       end
       given[field] = value
