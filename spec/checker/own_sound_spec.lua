@@ -216,7 +216,8 @@ describe('a check of clients by steps', function()
   for what, case in pairs({
     ['true for a name'] = { '%s[true] = 1', 'has a name that is a boolean' },
     ['a table for a name'] = { '%s[{}] = 1', 'has a name that is a table' },
-    ['a time for a name, which would not age'] = { '%s[1767225600876] = 1', 'has a time for a name: times age only as values' },
+    ['a time for a name, which would not age'] = { '%s[1767225600876] = 1',
+      'has a time for a name: times age only as values' },
     ['itself'] = { '%s.all = { %s }', '"all.1" has itself in it' },
     ['a function'] = { '%s.one = { two = print or type }', '"one.two" is a function' },
   }) do
