@@ -80,6 +80,41 @@ describe('with the URLs of a majority', function()
     assert.equal(69, call({ 'inspect', 'job' }).code)
   end)
 
+  it('inspect counts the servers that one owner has, of whatever name it has there', function()
+    hold('job')
+    local own = servers[3]:command('HKEYS', 'job')
+    local function shown(owner)
+      servers[3]:command('DEL', 'job')
+      servers[3]:command('HSET', 'job', owner, '1')
+      local document, code = json('inspect', 'job')
+      return { document.verdict, code }
+    end
+
+    assert.same({ 'job is held on 3 of 3 servers: a majority', 0 }, shown(own))
+    assert.same({ 'job is held on 3 of 3 servers, on 2 of them by one owner: a majority', 0 },
+      shown('somebody'))
+    servers[2]:command('DEL', 'job')
+    -- Another round of the same process, and another owner whose process is not known.
+    assert.same({ 'job is held on 2 of 3 servers, on 1 of them by one owner: no majority, so '
+      .. 'nobody holds it', 3 }, shown((own:gsub('%d+$', '%00'))))
+    assert.same({ 'job is held on 2 of 3 servers, by owners that are not known to be one', 2 },
+      shown('somebody'))
+    servers[1]:command('DEL', 'job')
+    servers[1]:command('HSET', 'job', 'somebody', '1')
+    assert.same({ 'job is held on 2 of 3 servers: a majority', 0 }, shown('somebody'))
+  end)
+
+  it('inspect counts the servers of what has no owners', function()
+    for _, server in ipairs(servers) do
+      server:command('SET', 'gate', '3')
+    end
+
+    local gate = call({ 'inspect', 'gate', '--kind', 'countdown' })
+
+    assert.equal(0, gate.code, gate.out)
+    assert.truthy(gate.out:find('gate is held on 3 of 3 servers: a majority\n', 1, true), gate.out)
+  end)
+
   it('break asks once, and breaks on each', function()
     hold('job')
 

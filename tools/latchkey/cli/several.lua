@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One command for the independent servers of a majority: each is asked by itself, and a last line
 -- says what that means for the whole. The command has `several`:
---   whole(codes, count, args) -> a sentence, or nil; and the exit code, or nil for the worst
+--   whole(codes, count, args, records) -> a sentence, or nil; and the exit code, or nil for the
+--     worst
 --   plan(args, ctx) -> what is to be done, or nil and an exit code; done(plan, args, ctx) -> exit
 --     code; ask(ctx, plans) -> boolean: where it changes something, and asks once before it does;
 --     narrow(args, records), or nil: takes plans away, as what is on the others says
@@ -131,7 +132,7 @@ function several.run(command, ctx, urls)
       return ctx:fail(record.err)
     end
   end
-  local sentence, code = command.several.whole(codes, #urls, ctx.args)
+  local sentence, code = command.several.whole(codes, #urls, ctx.args, records)
   code = code or worst(codes)
   if ctx.json then
     local list = {}

@@ -109,23 +109,61 @@ function command.run(args, ctx)
   return cli.exits.done
 end
 
+-- Who has it on one server: a word for each holder, and whether one's client is not known. nil
+-- where holders have no names.
+local function people_of(record)
+  local view, list, is_unsure = record.fields.kinds[1], {}, false
+  for _, holder in ipairs(view.permits and {} or view.holders) do
+    -- A client has a UUID for each server; a majority is held under one number on all of them.
+    local number = holder.owner:match('^lk%-[%x-]+:(%d+)')
+    local known = holder.client and number
+    if not holder.over then
+      list[#list + 1] = known and ('%s %d %s'):format(holder.client.host, holder.client.process,
+        number) or holder.owner
+      is_unsure = is_unsure or not known
+    end
+  end
+  return list[1] and list, is_unsure
+end
+
+-- On how many servers the same one has it for certain, and on how many at most.
+local function by_one(records)
+  local counts, same, nameless, unsure, held = {}, 0, 0, 0, 0
+  for _, record in ipairs(records) do
+    if record.code == cli.exits.done then
+      local list, is_unsure = people_of(record)
+      held = held + 1
+      nameless, unsure = nameless + (list and 0 or 1), unsure + (is_unsure and 1 or 0)
+      for _, one in ipairs(list or {}) do
+        counts[one] = (counts[one] or 0) + 1
+        same = math.max(same, counts[one])
+      end
+    end
+  end
+  return nameless + same, math.min(held, nameless + same + unsure), held
+end
+
 -- Held by a majority, or by nobody; a server that was not asked may be the one that decides.
 command.several = {
-  whole = function(codes, count, args)
+  whole = function(codes, count, args, records)
     local several = require('latchkey.cli.several')
-    local held = several.count(codes, cli.exits.done)
+    local same, at_most, held = by_one(records)
     local unknown = count - held - several.count(codes, cli.exits.free)
     local quorum, name = several.quorum(count), text.safe(args.name)
     local said = ('%s is held on %d of %d servers'):format(name, held, count)
-    if held >= quorum then
-      return said .. ': a majority', cli.exits.done
+    local parted = said
+      .. (same < held and (', on %d of them by one owner'):format(same) or '')
+    if same >= quorum then
+      return parted .. ': a majority', cli.exits.done
     elseif unknown == count then
       return 'none of the servers could be asked', cli.exits.server
-    elseif held + unknown >= quorum then
+    elseif at_most >= quorum then
+      return said .. ', by owners that are not known to be one', cli.exits.incomplete
+    elseif at_most + unknown >= quorum then
       return ('%s; %d could not be asked, so it may be a majority'):format(said, unknown),
         cli.exits.incomplete
     end
-    return ('%s: no majority, so nobody holds it'):format(said), cli.exits.free
+    return ('%s: no majority, so nobody holds it'):format(parted), cli.exits.free
   end,
 }
 
