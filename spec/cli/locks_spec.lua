@@ -213,6 +213,30 @@ describe('latchkey on the locks of a server', function()
       end)
     end)
 
+    it('lists locks that are called as parts of others, and no parts', function()
+      for _, name in ipairs({ 'payment:timeout', '{tagged}:timeout', 'redisson_lock_queue:mail',
+        'redisson_lock_token:{mail}' }) do
+        lock(name, LATCHKEY)
+      end
+      server:command('SET', 'latchkey_fence:mail', LATCHKEY, 'PX', '30000')
+      for _, name in ipairs({ 'latchkey_fair:{a}', 'latchkey_rw_whole:{a}', 'latchkey_fair:x{a}y',
+        'latchkey_period:{a}' }) do
+        lock(name, LATCHKEY)
+      end
+      for _, name in ipairs({ 'redisson_lock_token:{a}', 'latchkey_seq:{a}:7',
+        'latchkey_rw_theirs:{a}', '{a}:b:rwlock_timeout:1', 'redisson_unlock_latch:{a}:7' }) do
+        server:command('SET', name, LATCHKEY, 'PX', '30000')
+      end
+
+      local names = {}
+      for i, one in ipairs(json('ls').locks) do
+        names[i] = one.name
+      end
+
+      assert.same({ 'latchkey_fence:mail', 'payment:timeout', 'redisson_lock_queue:mail',
+        'redisson_lock_token:{mail}', '{tagged}:timeout' }, names)
+    end)
+
     it('lists no hashes that are something else, and no strings', function()
       server:command('HSET', 'profile', 'name', 'me')
       server:command('HSET', 'half', LATCHKEY, '1', 'name', 'me')

@@ -27,29 +27,42 @@ survey.STEP = 250
 survey.NAMED_MAX = 10
 
 -- What Redisson keeps beside its locks, for no longer than a call takes.
-local FOREIGN = { '^redisson_unlock_latch:' }
+local FOREIGN = { type = 'string', form = { kind = 'prefix', text = 'redisson_unlock_latch' } }
+
+-- What stands in the place of the lock's name has a hash tag, its own or that of the form.
+local TAGGED = '[^{]*{[^}]+}'
 
 local function literally(text)
   return (text:gsub('%p', '%%%0'))
 end
 
--- Patterns of names that are parts of locks: what the headers form from a lock's name.
+local function pattern_of(key)
+  local part = literally(key.form.text):gsub('%%%*', '.+')
+  return key.form.kind == 'prefix' and '^' .. part .. ':' .. TAGGED
+    or key.form.kind == 'suffix' and '^' .. TAGGED .. '.*:' .. part .. '$' or nil
+end
+
+-- Patterns of names that are parts of locks, by the type of the key: what the headers form from a
+-- lock's name.
 local function companions(home)
-  local patterns, seen = { unpack(FOREIGN) }, {}
-  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
-    for _, list in ipairs({ script.header.keys, script.header.derived }) do
-      for _, key in ipairs(list) do
-        local part = literally(key.form.text):gsub('%%%*', '.+')
-        local pattern = key.form.kind == 'prefix' and '^' .. part .. ':'
-          or key.form.kind == 'suffix' and ':' .. part .. '$'
-        if pattern and not seen[pattern] then
-          seen[pattern] = true
-          patterns[#patterns + 1] = pattern
-        end
+  local parts = { hash = {}, string = {} }
+  local function add(key)
+    local pattern = pattern_of(key)
+    for type, patterns in pairs(parts) do
+      if pattern and (key.type == type or key.type == 'any') then
+        patterns[pattern] = true
       end
     end
   end
-  return patterns
+  add(FOREIGN)
+  for _, script in ipairs(assert(catalog.read(path.join(home, 'scripts')))) do
+    for _, list in ipairs({ script.header.keys, script.header.derived }) do
+      for _, key in ipairs(list) do
+        add(key)
+      end
+    end
+  end
+  return parts
 end
 
 -- The types of keys that are read one after the other. Permits are found by the leases that they
@@ -193,8 +206,8 @@ function Survey:size()
   return ok and total or nil, err
 end
 
-function Survey:is_part(name)
-  for _, pattern in ipairs(self.parts) do
+function Survey:is_part(name, type)
+  for pattern in pairs(self.parts[type]) do
     if name:find(pattern) then
       return true
     end
@@ -270,7 +283,7 @@ function Survey:scan(master)
     end
     if name and self.seen[name] then
       self.homes[name] = master
-    elseif name and (type == 'zset' or not self:is_part(name)) then
+    elseif name and (type == 'zset' or not self:is_part(name, type)) then
       names[#names + 1] = name
     end
   end
