@@ -342,6 +342,23 @@ describe('on a cluster', function()
     assert.truthy(result.out:find('latchkey acl app --cluster', at, true))
   end)
 
+  it('ls and top pass over a key whose name keeps its parts out of its slot', function()
+    hold_all()
+    for _, name in ipairs({ 'cfg{}:x', 'x{y', 'a}b' }) do
+      program.start_any('redis-cli', { '-c', '-p', cluster.masters[1].port, 'HSET', name, 'mode',
+        'read', OWNER, '1' }):wait()
+    end
+
+    local listed, code = json('ls')
+    local as_rw = json('ls', '--kind', 'rw')
+
+    assert.equal(0, code)
+    assert.same({ 3, true }, { #listed.locks, listed.complete })
+    assert.equal(3, listed.possible.hashes)
+    assert.same({}, as_rw.locks)
+    assert.equal(0, run('top', '--once').code)
+  end)
+
   describe('with a master that is gone', function()
     local gone
 

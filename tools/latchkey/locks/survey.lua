@@ -405,6 +405,10 @@ function Survey:look_at(name)
   -- The key became something else since it was listed.
   if err and err.status == 'LK_WRONGTYPE' then
     return false
+  elseif err and err.message:find('CROSSSLOT', 1, true) then
+    -- What is formed of its name is not in its slot: on this cluster it is no lock.
+    self:doubt(name, {})
+    return false
   elseif err then
     return nil, err
   elseif view.free or not view.fits or not self.kinds and not is_sure(view) then
