@@ -37,6 +37,9 @@ describe('the servers of a call', function()
   local function client_of(url)
     local server = servers[url:match('//([^/?]+)')]
     opened[#opened + 1] = url
+    if not server then
+      return nil, { status = 'LK_INVALID', message = 'the URL is wrong' }
+    end
     assert(#opened < 50, 'it goes on and on')
     local client = { url = url }
     function client.close()
@@ -104,6 +107,18 @@ describe('the servers of a call', function()
     assert.equal('redis://b:1', list[3].of.target)
     assert.equal('redis://a:1', list[4].of.target)
     assert.truthy(list[3].err.message:find('leads to redis://b:1', 1, true))
+  end)
+
+  it('are all there where a replica has an address that is none', function()
+    servers = { ['a:1'] = { id = 'm', role = 'master', replicas = { '\27[2J x:1', 'c:1' } },
+      ['c:1'] = { id = 'r', role = 'slave', replicas = {} } }
+
+    local list = open('redis://a:1')
+
+    assert.equal(3, #list)
+    assert.same({ 'LK_INVALID', 'redis://\\x1b[2J x:1 (replica of redis://a:1)' },
+      { list[2].err.status, nodes.title(list[2]) })
+    assert.equal('redis://c:1', list[3].target)
   end)
 
   it('are not left open under a second name', function()

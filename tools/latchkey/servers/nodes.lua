@@ -112,9 +112,8 @@ local function of_cluster(client, with_replicas)
   for _, wants_masters in ipairs(with_replicas and { true, false } or { true }) do
     for _, server in ipairs(servers) do
       if server:is_master() == wants_masters then
-        local node = { client = server, target = server:target(),
-          role = wants_masters and 'master' or 'replica' }
-        node.url = node.target
+        local node = { client = server, target = text.safe(server:target()),
+          url = server:target(), role = wants_masters and 'master' or 'replica' }
         look(node)
         found[#found + 1] = node
         if node.history and node.role == 'master' then
@@ -167,10 +166,10 @@ local function expand(node, ctx, options)
     return found or { node }, {}
   end
   local servers = node.client:nodes() or {}
-  node.target = (servers[1] or node.client):target()
+  node.target = text.safe((servers[1] or node.client):target())
   local replicas, further = look(node), {}
   for i, url in ipairs(with_replicas and replicas or {}) do
-    further[i] = { url = url, target = nodes.shown(url), of = node, role = 'replica' }
+    further[i] = { url = url, target = text.safe(nodes.shown(url)), of = node, role = 'replica' }
   end
   return { node }, further
 end
@@ -187,7 +186,7 @@ function nodes.open(ctx, options)
     return nil, ctx:misuse('there are no scripts in ' .. folder)
   end
   for url in (ctx.args.url or os.getenv('LATCHKEY_URL') or ''):gmatch('%S+') do
-    queue[#queue + 1] = { url = url, target = nodes.shown(url) }
+    queue[#queue + 1] = { url = url, target = text.safe(nodes.shown(url)) }
   end
   if #queue == 0 then
     return nil, select(2, ctx:client())
@@ -199,8 +198,10 @@ function nodes.open(ctx, options)
         :format(nodes.MAX))
     end
     local found, further = expand(queue[first], ctx, options)
-    if found[1].err and ctx.exit_of(found[1].err.status) == ctx.exit_of('LK_INVALID') then
-      return nil, ctx:fail(found[1].err)
+    local err = found[1].err
+    -- What a master says of its replicas is no wrong use.
+    if err and not queue[first].of and ctx.exit_of(err.status) == ctx.exit_of('LK_INVALID') then
+      return nil, ctx:fail(err)
     end
     if add(list, known, found) then
       for _, node in ipairs(further) do
