@@ -149,6 +149,18 @@ describe('latchkey eval', function()
       assert.same({ 1, -1, 1, 'a"\\xff', '1' }, document.reply)
     end)
 
+    it('gives control characters of the reply as what they are in JSON', function()
+      server:command('HSET', 'job', 'a\n\27', '1')
+      local control = eval('--json', 'lock/inspect', 'job')
+      server:command('DEL', 'job')
+      server:command('HSET', 'job', 'a\\x0a\\x1b', '1')
+      local words = eval('--json', 'lock/inspect', 'job')
+
+      assert.equal('a\n\27', program.decode(control.out).reply[4])
+      assert.equal('a\\x0a\\x1b', program.decode(words.out).reply[4])
+      assert.truthy(control.out:find('a\\n\\u001b', 1, true), control.out)
+    end)
+
     it('exits 1 with the error of the script and its line', function()
       server:command('RPUSH', 'job', 'a')
 

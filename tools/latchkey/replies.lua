@@ -42,7 +42,7 @@ function replies.plain(reply, null)
   if reply == nil or reply == null then
     return cjson.null
   elseif type(reply) == 'string' then
-    return text.safe(reply)
+    return text.utf8(reply)
   elseif type(reply) == 'cdata' then
     return text.number(reply)
   elseif type(reply) ~= 'table' or not reply.n then
