@@ -3,9 +3,11 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "forked.h"
+#include "seam.h"
 
 enum { LATE_MS = 3300, CLOSE_MS = 8500, DISPATCH_MS = 5, DISPATCH_US = DISPATCH_MS * 1000 };
 
@@ -120,6 +122,19 @@ bool host_slot_moves(lk_status status) {
 /* Where messages may have been lost, a waiter looks again after 30 s. */
 int64_t host_wake_bound_ns(int64_t since_ns) {
   return (host_is_calm_since(since_ns) ? 5 : 36) * INT64_C(1000000000);
+}
+
+void host_judge_holder(host_stranger *s, const char *key, const char *holder, bool known) {
+  const int64_t learns_ns = 300000000 + (int64_t)seam.behind_us * 1000;
+  int64_t now_ns = sched_now_ns();
+  if (known || strcmp(holder, s->owner) != 0) {
+    s->since_ns = now_ns;
+    snprintf(s->owner, sizeof s->owner, "%s", known ? "" : holder);
+  } else if (holder[0] && now_ns - s->since_ns > learns_ns &&
+             host_is_calm_since(s->since_ns - 1000000000)) {
+    judge_fail(V_WAKEUP, "%s is held by %s for %lld ms, and nobody knows of that hold", key, holder,
+               (long long)(now_ns - s->since_ns) / 1000000);
+  }
 }
 
 /* ------------------------------------------------------------------------------------ a process -- */

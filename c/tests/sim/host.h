@@ -74,6 +74,13 @@ bool host_opened(lk_status status, const lk_error *error);
 int64_t host_waits_since(int who, int64_t since_ns);
 /* How long a thing may be there for the taking while somebody waits for it. */
 int64_t host_wake_bound_ns(int64_t since_ns);
+/* The owner that a server has for a lock, and that none of its clients knows. */
+typedef struct host_stranger {
+  char owner[LK_OWNER_MAX + 1]; /* "": there is none */
+  int64_t since_ns;
+} host_stranger;
+/* Whom the server has now; "": nobody. Who has a lock learns of it soon, and what nobody is to have goes back. */
+void host_judge_holder(host_stranger *s, const char *key, const char *holder, bool known);
 /* Is this what a call is told while its slot is on its way, and does or did one move just now? */
 bool host_slot_moves(lk_status status);
 /* Is all that has been wrong over before then? Packets of some worlds may always be late. */

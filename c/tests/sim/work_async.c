@@ -36,6 +36,7 @@ static int async_actor_count, async_threads;
 static lk_kind async_kind;
 static bool async_closes;
 static int64_t async_free_since_ns;
+static host_stranger async_stranger;
 
 /* In a callback, by one in two actors: what it was told about goes, though nobody was asked. */
 static void tidy_up(actor *a) {
@@ -315,12 +316,29 @@ static void in_child(int who) {
 static void killed(int who) {
   actor *a = &async_actors[who];
   belief_forget(&a->belief, 1);
+  a->belief.owner[0] = '\0';
   a->waits = a->under_way = false;
   a->handle = NULL;
 }
 
+static bool is_known(const char *owner) {
+  for (int i = 0; i < async_actor_count; i++) {
+    if (strcmp(async_actors[i].belief.owner, owner) == 0) return true;
+  }
+  return false;
+}
+
+/* A grant that came behind a cancel, and did not go back, is held by nobody. */
+static void judge_holder(void) {
+  char holder[LK_OWNER_MAX + 1];
+  if (async_kind == LK_READ || async_closes) return;
+  server_holder(0, async_key, holder, sizeof holder);
+  host_judge_holder(&async_stranger, async_key, holder, is_known(holder));
+}
+
 static void look(void) {
   int64_t now_ns = sched_now_ns(), since_ns = INT64_MAX;
+  judge_holder();
   for (int i = 0; i < async_actor_count; i++) {
     const actor *a = &async_actors[i];
     int64_t waits_ns = a->waits && !a->cancelled ? host_waits_since(i, a->since_ns) : INT64_MAX;

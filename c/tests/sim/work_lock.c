@@ -32,6 +32,7 @@ static lk_kind lock_kind[LOCKS];
 static bool lock_closes;
 static int64_t lock_token[LOCKS], lock_free_since_ns[LOCKS];
 static char lock_names[LOCKS][16];
+static host_stranger lock_strangers[LOCKS];
 
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -351,31 +352,26 @@ static void in_child(int who) {
 
 static void killed(int who) {
   belief_forget(&lock_actors[who].belief, 1);
+  lock_actors[who].belief.owner[0] = '\0';
   lock_actors[who].waits = false;
 }
 
 /* ---------------------------------------------------------------------------------------- judges -- */
 
-/* A fair lock is given to whoever is next, who has to learn of it soon. */
-static void judge_given(int lock) {
-  const int64_t learns_ns = 300000000 + (int64_t)seam.behind_us * 1000;
-  static char stranger[LOCKS][LK_OWNER_MAX + 1];
-  static int64_t since_ns[LOCKS];
+static bool is_known(int lock, const char *owner) {
+  for (int i = 0; i < lock_actor_count; i++) {
+    const actor *a = &lock_actors[i];
+    if (a->lock == lock && strcmp(a->belief.owner, owner) == 0) return true;
+  }
+  return false;
+}
+
+/* A hold that is left behind, and a fair lock that is given to who does not learn of it, keep it from all. */
+static void judge_holder(int lock) {
   char holder[LK_OWNER_MAX + 1];
-  int64_t now_ns = sched_now_ns();
+  if (lock_kind[lock] == LK_READ || lock_closes) return;
   server_holder(0, lock_names[lock], holder, sizeof holder);
-  bool known = !holder[0];
-  for (int i = 0; i < lock_actor_count && !known; i++) {
-    known = strcmp(lock_actors[i].belief.owner, holder) == 0;
-  }
-  if (known || strcmp(holder, stranger[lock]) != 0) {
-    since_ns[lock] = now_ns;
-    snprintf(stranger[lock], sizeof stranger[lock], "%s", known ? "" : holder);
-  } else if (now_ns - since_ns[lock] > learns_ns &&
-             host_is_calm_since(since_ns[lock] - 1000000000)) {
-    judge_fail(V_WAKEUP, "%s was given to %s %lld ms ago, and nobody knows it has it",
-               lock_names[lock], holder, (long long)(now_ns - since_ns[lock]) / 1000000);
-  }
+  host_judge_holder(&lock_strangers[lock], lock_names[lock], holder, is_known(lock, holder));
 }
 
 /* Free, and somebody has waited for long? */
@@ -396,7 +392,7 @@ static void look(void) {
     bool found = topology_kind() != TOPOLOGY_one && !topology_tells_all() &&
                  host_is_calm_since(now_ns - HOST_FINDS_NS);
     if (found && bound_ns > HOST_FINDS_NS) bound_ns = HOST_FINDS_NS;
-    if (lock_kind[i] == LK_FAIR && !lock_closes) judge_given(i);
+    judge_holder(i);
     if (since_ns[i] == INT64_MAX || server_has(0, lock_names[i])) {
       lock_free_since_ns[i] = 0;
     } else if (lock_free_since_ns[i] == 0) {
