@@ -172,13 +172,14 @@ static void round_of(host *h, int who) {
 
 static void killed(int who) { belief_forget(&multi_actors[who].belief, 1); }
 
-/* Somebody gets it now and then, where all is well. */
+/* Somebody gets it now and then, where all is well: soon, where nothing ever goes wrong. */
 static void look(void) {
-  enum { STARVED_S = 90 };
-  int64_t since_ns = sched_now_ns() - STARVED_S * INT64_C(1000000000);
-  if (world.over || sched_elapsed_us() < STARVED_S * INT64_C(1000000)) return;
+  enum { STARVED_S = 90, STARVED_CALM_S = 12 };
+  int64_t bound_s = world_is_calm() && !multi_closes ? STARVED_CALM_S : STARVED_S;
+  int64_t since_ns = sched_now_ns() - bound_s * INT64_C(1000000000);
+  if (world.over || sched_elapsed_us() < bound_s * INT64_C(1000000)) return;
   if (multi_last_ns < since_ns && host_is_calm_since(since_ns)) {
-    judge_fail(V_WAKEUP, "nobody has had it for %d s", STARVED_S);
+    judge_fail(V_WAKEUP, "nobody has had it for %lld s", (long long)bound_s);
   }
 }
 
