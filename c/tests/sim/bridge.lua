@@ -294,6 +294,7 @@ function bridge_restart(number, ms, empty)
   server.world:script_flush()
   if empty then
     server.world.store:replace({})
+    server.world.functions:flush()
   end
   new_front(number, server)
   server.conns = {}

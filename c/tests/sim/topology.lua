@@ -21,6 +21,35 @@ local function note_changes(server)
   end
 end
 
+-- What FUNCTION LOAD and its like make of the libraries is sent to replicas, too.
+local function note_libraries(server)
+  local functions = server.world.functions
+  for _, name in ipairs({ 'load', 'delete', 'flush' }) do
+    local change = functions[name]
+    functions[name] = function(...)
+      server.has_learned = true
+      return change(...)
+    end
+  end
+end
+
+-- Those of a replica are there when somebody may call them: when it is the master.
+local function learn(server)
+  local functions, wanted = server.world.functions, {}
+  for _, library in ipairs(server.libraries) do
+    local known = functions.libraries[library.name]
+    wanted[library.name] = true
+    if not known or known.code ~= library.code then
+      assert(functions:load(library.code, true))
+    end
+  end
+  for _, library in ipairs(functions:list()) do
+    if not wanted[library.name] then
+      functions:delete(library.name)
+    end
+  end
+end
+
 local function copy_of(keys)
   local copy = {}
   for key, record in pairs(keys) do
@@ -33,17 +62,19 @@ end
 function topology.prepare(server)
   server.offset, server.applied, server.lag_ms, server.followers = 0, 0, 1, {}
   note_changes(server)
+  note_libraries(server)
 end
 
 ---What was written since the last time goes to the replicas, behind all that was sent before.
 ---@param has_moved boolean? to here, from another master: nobody has waited for these replicas to have it
 ---@return boolean was there something?
 function topology.commit(server, now_ms, has_moved)
-  local changed = server.changed
-  if not changed then
+  local changed = server.changed or {}
+  if not server.changed and not server.has_learned then
     return false
   end
-  server.changed = nil
+  local libraries = server.has_learned and server.world.functions:list() or nil
+  server.changed, server.has_learned = nil, nil
   local keys = server.world.store.keys
   server.offset = server.offset + 1
   local batch = {}
@@ -59,7 +90,8 @@ function topology.commit(server, now_ms, has_moved)
     if server.is_cut_off then
       follower.lacks_moved = follower.lacks_moved or has_moved
     else
-      queue[#queue + 1] = { offset = server.offset, due = due, batch = batch, has_moved = has_moved }
+      queue[#queue + 1] = { offset = server.offset, due = due, batch = batch, has_moved = has_moved,
+        libraries = libraries }
     end
   end
   return true
@@ -85,6 +117,7 @@ function topology.catch_up(replica, now_ms)
     for key, record in pairs(queue[n].batch) do
       keys[key] = record or nil
     end
+    replica.libraries = queue[n].libraries or replica.libraries
     replica.applied = queue[n].offset
   end
   if n > 0 then
@@ -129,6 +162,7 @@ function topology.follow(replica, master)
   replica.followers, replica.queue, replica.of = {}, {}, master
   replica.is_cut_off, replica.lacks_moved = false, false
   replica.world.store:replace(copy_of(master.world.store.keys))
+  replica.libraries = master.world.functions:list()
   replica.applied = master.offset
   master.followers[#master.followers + 1] = replica
   replica.world:set_readonly(true)
@@ -144,6 +178,7 @@ function topology.promote(replica, now_ms)
   leave_master(replica)
   replica.offset, replica.lacks_moved = old.offset + 1000, false
   replica.world:set_readonly(false)
+  learn(replica)
   for _, other in ipairs({ unpack(old.followers) }) do
     topology.follow(other, replica)
   end
