@@ -10,6 +10,7 @@ enum {
   THREADS_MOST = 5,
   ACTORS = HOSTS_MOST * THREADS_MOST,
   PERMITS = 3, /* of the semaphore, and of the permits */
+  MOST = 2,    /* that one takes of them */
   LATCH = 5,
   RESEND_MS = 20000
 };
@@ -18,7 +19,7 @@ typedef struct actor {
   host *host;
   int id;
   int64_t since_ns;
-  enum { WAITS_NOT, WAITS_SEMAPHORE, WAITS_LATCH } waits;
+  enum { WAITS_NOT, WAITS_SEMAPHORE, WAITS_PERMITS, WAITS_LATCH, WAITS } waits;
   int64_t taken, giving; /* of the semaphore */
   lk_permit *permit;
   int64_t count, until_ns, lease_ms; /* of the permits */
@@ -30,6 +31,7 @@ static actor count_actors[ACTORS];
 static int count_actor_count;
 static bool count_closes;
 static const char semaphore_key[] = "sim:sem", permits_key[] = "sim:permits";
+static int64_t permits_free_since_ns;
 
 /* ----------------------------------------------------------------------- without a waiting thread -- */
 
@@ -207,7 +209,7 @@ static void use_semaphore(actor *a) {
   lk_status status = lk_semaphore_open(a->host->clients[0], semaphore_key, &o, &s, &error);
   host_leave(a->host);
   if (!host_opened(status, &error)) return;
-  int64_t n = world_between(1, 2);
+  int64_t n = world_between(1, MOST);
   int64_t wait_ms = world_chance(20)   ? 0
                     : world_chance(30) ? world_between(5, 300)
                                        : world_between(5000, 15000);
@@ -315,13 +317,16 @@ static void use_permits(actor *a) {
   lk_status status = lk_permits_open(a->host->clients[0], permits_key, &o, &p, &error);
   host_leave(a->host);
   if (!host_opened(status, &error)) return;
-  a->count = world_between(1, 2);
+  a->count = world_between(1, MOST);
   int64_t wait_ms = world_chance(20)   ? 0
                     : world_chance(30) ? world_between(5, 300)
                                        : world_between(5000, 15000);
   host_watch w = host_begin_call();
   a->epoch = server_epoch(0);
+  a->since_ns = sched_now_ns();
+  a->waits = wait_ms >= 5000 ? WAITS_PERMITS : WAITS_NOT;
   status = take_permits(p, (size_t)a->count, wait_ms, &a->permit, &error);
+  a->waits = WAITS_NOT;
   STORY("client", "actor %d takes %lld permits for %lld ms: %s", a->id, (long long)a->count,
         (long long)a->lease_ms, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "permits acquire", wait_ms);
@@ -473,9 +478,16 @@ static void killed(int who) {
   *a = (actor){.id = who};
 }
 
+/* Is there what somebody has waited for since then, and was it there all along? */
+static bool is_late(int64_t *there_since_ns, bool is_there, int64_t since_ns) {
+  int64_t now_ns = sched_now_ns(), late_ns = now_ns - host_wake_bound_ns(since_ns);
+  if (!is_there || since_ns == INT64_MAX) *there_since_ns = now_ns;
+  return *there_since_ns < late_ns && since_ns < late_ns;
+}
+
 static void look(void) {
   int64_t now_ns = sched_now_ns();
-  int64_t since_ns[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
+  int64_t since_ns[WAITS] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
   char name[32];
   judge_semaphore("beside the calls");
   for (int i = 0; i < count_actor_count; i++) {
@@ -483,19 +495,18 @@ static void look(void) {
     int64_t waits_ns = a->waits ? host_waits_since(i, a->since_ns) : INT64_MAX;
     if (waits_ns < since_ns[a->waits]) since_ns[a->waits] = waits_ns;
   }
-  int64_t late_ns = now_ns - host_wake_bound_ns(since_ns[WAITS_SEMAPHORE]);
-  bool enough = semaphore.set && server_number(0, semaphore_key) >= 2;
-  if (!enough || since_ns[WAITS_SEMAPHORE] == INT64_MAX) {
-    semaphore.free_since_ns = now_ns;
-  } else if (semaphore.free_since_ns < late_ns && since_ns[WAITS_SEMAPHORE] < late_ns) {
+  bool enough = semaphore.set && server_number(0, semaphore_key) >= MOST;
+  if (is_late(&semaphore.free_since_ns, enough, since_ns[WAITS_SEMAPHORE])) {
     judge_fail(V_WAKEUP, "the semaphore has enough for %lld ms, and somebody waits",
                (long long)(now_ns - semaphore.free_since_ns) / 1000000);
   }
-  late_ns = now_ns - host_wake_bound_ns(since_ns[WAITS_LATCH]);
+  enough = server_number(0, permits_key) >= MOST;
+  if (is_late(&permits_free_since_ns, enough, since_ns[WAITS_PERMITS])) {
+    judge_fail(V_WAKEUP, "there are enough permits for %lld ms, and somebody waits",
+               (long long)(now_ns - permits_free_since_ns) / 1000000);
+  }
   latch_name(name);
-  if (server_has(0, name) || since_ns[WAITS_LATCH] == INT64_MAX) {
-    latch.open_since_ns = now_ns;
-  } else if (latch.open_since_ns < late_ns && since_ns[WAITS_LATCH] < late_ns) {
+  if (is_late(&latch.open_since_ns, !server_has(0, name), since_ns[WAITS_LATCH])) {
     judge_fail(V_WAKEUP, "latch %d is open for %lld ms, and somebody waits", latch.number,
                (long long)(now_ns - latch.open_since_ns) / 1000000);
   }
