@@ -102,6 +102,33 @@ void host_judge_status(const host *h, int who, const char *what, lk_status statu
              error->message);
 }
 
+/* Nothing goes wrong here, but that a slot on its way refuses a call of many keys. */
+static bool is_calm_here(void) {
+  enum { JUST_NOW_NS = 1000000000 };
+  return world_is_calm() && !host_by.closes && topology_rests_since(sched_now_ns() - JUST_NOW_NS);
+}
+
+void host_judge_wait(int who, lk_status status, int64_t since_ns, int64_t wait_ms) {
+  int64_t waited_ms = (sched_now_ns() - since_ns) / 1000000;
+  bool waited = status == LK_OK || status == LK_CANCELLED;
+  if (status == LK_BUSY && wait_ms != 0) {
+    judge_fail(V_STATUS, "actor %d waits and is told BUSY", who);
+  } else if (status == LK_TIMEOUT && (wait_ms < 0 || waited_ms < wait_ms * 99 / 100 - 2)) {
+    judge_fail(V_STATUS, "actor %d is told TIMEOUT after %lld of %lld ms", who,
+               (long long)waited_ms, (long long)wait_ms);
+  } else if (!waited && status != LK_BUSY && status != LK_TIMEOUT && is_calm_here()) {
+    judge_fail(V_STATUS, "actor %d: nothing is wrong, and it is told %s", who,
+               lk_status_name((int)status));
+  }
+}
+
+void host_judge_release(int who, lk_status status, const char *why) {
+  bool excused = status == LK_OK || status == LK_LOST || !is_calm_here();
+  if (excused && status != LK_NOT_HELD && status != LK_INVALID) return;
+  judge_fail(V_STATUS, "actor %d releases what it holds: %s: %s", who, lk_status_name((int)status),
+             why);
+}
+
 int64_t host_waits_since(int who, int64_t since_ns) {
   const host *h = host_of(who);
   if (h->closing || h->proc->frozen || h->proc->dead) return INT64_MAX;

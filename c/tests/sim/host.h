@@ -67,6 +67,12 @@ bool host_is_excused(const host *h, lk_status status);
 /* Another is a violation. */
 void host_judge_status(const host *h, int who, const char *what, lk_status status,
                        const lk_error *error);
+/* What a call says that has waited since then, for `wait_ms` at most: BUSY though it waits, and TIMEOUT before that,
+ * are violations, and any trouble where nothing is wrong. */
+void host_judge_wait(int who, lk_status status, int64_t since_ns, int64_t wait_ms);
+/* What a release says of what was held: where nothing is wrong, only OK, and LOST, which is judged by what was
+ * believed. */
+void host_judge_release(int who, lk_status status, const char *why);
 /* Is it open? What does not open, and why no trouble explains, is a violation. */
 bool host_opened(lk_status status, const lk_error *error);
 /* When what waits since then may be said to have waited, by true time: not before its process went on.

@@ -193,6 +193,7 @@ static lk_status open_handle(actor *a, lk_error *error) {
 /* ---------------------------------------------------------------------------------------- judges -- */
 
 static void judge_end(const actor *a) {
+  host_judge_wait(a->id, a->got, a->since_ns, a->wait_ms);
   switch (a->got) {
   case LK_CLOSED:
     if (!a->host->closing) judge_fail(V_STATUS, "actor %d: CLOSED, and nobody closes", a->id);
@@ -218,12 +219,6 @@ static void judge_end(const actor *a) {
     judge_fail(V_STATUS, "actor %d acquires without a hold: %s", a->id, a->why);
     break;
   default: break;
-  }
-}
-
-static void judge_release(const actor *a) {
-  if (a->status == LK_NOT_HELD || a->status == LK_INVALID) {
-    judge_fail(V_STATUS, "actor %d releases what it holds: %s", a->id, a->why);
   }
 }
 
@@ -281,7 +276,7 @@ static void use(actor *a) {
   if (a->got != LK_OK) judge_end(a);
   if (a->holds && !a->releasing) hold(a);
   wait_for_done(a, false);
-  if (a->got == LK_OK) judge_release(a);
+  if (a->got == LK_OK) host_judge_release(a->id, a->status, a->why);
 }
 
 static void round_of(host *h, int who) {

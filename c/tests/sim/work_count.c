@@ -191,6 +191,7 @@ static void give_back(actor *a, lk_semaphore *s) {
     if (status == LK_OK || status == LK_UNSURE) a->taken = 0;
     judge_semaphore("after a release");
     if (status != LK_OK) judge_status(a, "semaphore release", status, &error);
+    host_judge_release(a->id, status, error.message);
     if (status == LK_CLOSED) {
       give_back_by_hand(a);
     } else if (a->taken > 0) {
@@ -224,6 +225,7 @@ static void use_semaphore(actor *a) {
   STORY("client", "actor %d takes %lld: %s", a->id, (long long)n,
         status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "semaphore acquire", wait_ms + RESEND_MS);
+  host_judge_wait(a->id, status, a->since_ns, wait_ms);
   if (status != LK_UNSURE) semaphore.may_take -= n;
   if (status == LK_OK) {
     semaphore.free -= n;
@@ -292,9 +294,8 @@ static void hold_permits(actor *a, bool renewed) {
   if (status == LK_LOST && !may_be_lost) {
     judge_fail(V_LOSS, "actor %d has lost its permits, and nothing was wrong: %s", a->id,
                error.message);
-  } else if (status == LK_NOT_HELD || status == LK_INVALID) {
-    judge_fail(V_STATUS, "actor %d gives back what it holds: %s", a->id, error.message);
   }
+  host_judge_release(a->id, status, error.message);
 }
 
 static void use_permits(actor *a) {
@@ -330,6 +331,7 @@ static void use_permits(actor *a) {
   STORY("client", "actor %d takes %lld permits for %lld ms: %s", a->id, (long long)a->count,
         (long long)a->lease_ms, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "permits acquire", wait_ms);
+  host_judge_wait(a->id, status, a->since_ns, wait_ms);
   if (world_chance(50)) {
     lk_permits_close(p);
     p = NULL;
@@ -397,6 +399,7 @@ static void wait_latch(actor *a, lk_countdown *l) {
   STORY("client", "actor %d waits for latch %d: %s", a->id, latch.number,
         status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "latch wait", wait_ms);
+  host_judge_wait(a->id, status, a->since_ns, wait_ms);
   if (status == LK_OK && judged && latch.begun < LATCH && server_epoch(0) == 0) {
     judge_fail(V_STATUS, "actor %d passes latch %d, and only %d of %d have counted", a->id,
                latch.number, latch.begun, LATCH);

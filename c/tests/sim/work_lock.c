@@ -88,18 +88,8 @@ static void draw_kind(actor *a) {
 }
 
 static void judge_failed_acquire(const actor *a, lk_status status, const char *message) {
+  host_judge_wait(a->id, status, a->since_ns, a->wait_ms);
   switch (status) {
-  case LK_BUSY:
-    if (a->wait_ms != 0) judge_fail(V_STATUS, "actor %d waits and is told BUSY", a->id);
-    break;
-  case LK_TIMEOUT: {
-    int64_t waited_ms = (sched_now_ns() - a->since_ns) / 1000000;
-    if (waited_ms < a->wait_ms * 99 / 100 - 2) {
-      judge_fail(V_STATUS, "actor %d is told TIMEOUT after %lld of %lld ms", a->id,
-                 (long long)waited_ms, (long long)a->wait_ms);
-    }
-    break;
-  }
   case LK_CLOSED:
     if (!lock_closes) judge_fail(V_STATUS, "actor %d: CLOSED, and nobody closes", a->id);
     break;
@@ -223,10 +213,8 @@ static void release(actor *a) {
       continue;
     }
     if (last) belief_judge_left(&a->belief, status, error.message);
-    if (status == LK_NOT_HELD || status == LK_INVALID) {
-      judge_fail(V_STATUS, "actor %d releases what it holds: %s: %s", a->id,
-                 lk_status_name((int)status), error.message);
-    } else if (status == LK_LOST && !may_be_lost(a)) {
+    host_judge_release(a->id, status, error.message);
+    if (status == LK_LOST && !may_be_lost(a)) {
       judge_fail(V_LOSS, "actor %d has lost its hold, and nothing was wrong: %s", a->id,
                  error.message);
     }

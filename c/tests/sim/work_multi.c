@@ -114,6 +114,7 @@ static void release(actor *a) {
   } else if (status != LK_OK && status != LK_LOST) {
     judge_status(a, "release", status, &error);
   }
+  host_judge_release(a->id, status, error.message);
 }
 
 /* Leases that nobody renews run from the grant of the last member, less a tenth, as multilock.h says, however long
@@ -133,11 +134,13 @@ static void take_once(actor *a) {
                     : world_chance(20) ? world_between(5, 300)
                                        : world_between(2000, 10000);
   host_watch w = host_begin_call();
+  int64_t since_ns = sched_now_ns();
   uint32_t epoch = belief_epoch(&a->belief);
   lk_status status = lk_multilock_acquire(a->multi, a->caller, wait_ms, causes, &error);
   STORY("client", "actor %d acquires for %lld ms, waiting %lld: %s", a->id,
         (long long)a->belief.lease_ms, (long long)wait_ms, status == LK_OK ? "OK" : error.message);
   host_judge_call(&w, a->id, "acquire", wait_ms + ROUND_MS * MEMBERS);
+  host_judge_wait(a->id, status, since_ns, wait_ms);
   if (status != LK_OK) {
     judge_status(a, "acquire", status, &error);
     return;
