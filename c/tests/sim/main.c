@@ -28,7 +28,9 @@ static const char usage[] =
     "  --story N        the same as --seed N, and tells what happens\n"
     "  --shrink N       a world that fails, made short: for 60 seconds, or --for\n"
     "  --into FILE      where that is kept\n"
-    "  --replay FILE    what was kept; --told: and tells what happens\n"
+    "  --replay FILE    what was kept, with --scripts by others; --told: and tells what happens. "
+    "The\n"
+    "                   file says all else\n"
     "  --seconds S      simulated seconds before everything is brought to its end; default 20\n"
     "  --profile P      what goes wrong: calm, network, server, client, memory, all, any (the "
     "seed\n"
@@ -78,6 +80,8 @@ typedef struct wish {
   world_options options;
   bool one, many, told, shrinks;
   const char *file, *into;
+  const char
+      *beside;   /* an option that means nothing beside a file, which says what world it is of */
   run_plan plan; /* of many; for_s also of one that is made short */
   int repeat;
 } wish;
@@ -139,8 +143,9 @@ static void read_options(int argc, char **argv, wish *w) {
                                         {"crowd", 0, NULL, CROWD},
                                         {"help", 0, NULL, HELP},
                                         {NULL, 0, NULL, 0}};
-  int c;
-  while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+  int c, at = 0;
+  while ((c = getopt_long(argc, argv, "", known, &at)) != -1) {
+    if (c != '?' && c != REPLAY && c != TOLD && c != SCRIPTS) w->beside = known[at].name;
     switch (c) {
     case STORY_OF: w->told = true; /* fall through */
     case SEED:
@@ -184,6 +189,8 @@ static void read_options(int argc, char **argv, wish *w) {
   }
   if (optind < argc) misuse("what is", argv[optind]);
   if (w->one + w->many + (w->file != NULL) != 1) misuse("one thing is to be done", NULL);
+  if (w->file && w->beside)
+    misuse("a file says what it is of, beside --replay there is no", w->beside);
   if (w->shrinks != (w->into != NULL)) misuse("--shrink and --into go together", NULL);
   if (w->plan.jobs < 1 || w->plan.jobs > 64 || w->options.seconds < 1) misuse("out of range", NULL);
 }
@@ -209,7 +216,7 @@ int main(int argc, char **argv) {
   const char *home = getenv("LATCHKEY_HOME");
   server_load(home ? home : SIM_HOME);
   if (w.options.script_dir) server_know(w.options.script_dir);
-  if (w.file) return shrink_replay(w.file, w.told);
+  if (w.file) return shrink_replay(w.file, w.options.script_dir, w.told);
   if (w.shrinks) return shrink_run(&w.options, w.plan.for_s, w.into);
   if (w.one) return run_one(&w);
   if (w.plan.last - w.plan.first >= MANY) server_warm();

@@ -9,7 +9,7 @@
 
 #include "real.h"
 
-enum { DEVIATIONS_MOST = 2000000, LIST_MOST = 60000 };
+enum { DEVIATIONS_MOST = 2000000, LIST_MOST = 60000, FOLDER_MOST = 4096, LINE_MOST = 4200 };
 
 typedef struct shrinking {
   world_options options;
@@ -133,6 +133,7 @@ static bool write_file(const shrinking *s, const char *path, const char *text) {
   if (s->options.crowd) fprintf(f, "crowd yes\n");
   if (s->options.kind) fprintf(f, "kind %s\n", world_kind_name(s->options.kind));
   if (s->options.topology) fprintf(f, "topology %s\n", topology_name(s->options.topology));
+  if (s->options.script_dir) fprintf(f, "scripts %s\n", s->options.script_dir);
   write_mask(f, &s->mask);
   return fclose(f) == 0;
 }
@@ -163,7 +164,7 @@ int shrink_run(const world_options *options, double for_s, const char *path) {
 typedef struct kept {
   world_options options;
   decide_mask mask;
-  char work[32];
+  char work[32], script_dir[FOLDER_MOST];
   bool has_seed;
 } kept;
 
@@ -192,12 +193,22 @@ static bool read_list(FILE *f, decide_mask *m, size_t count) {
   return true;
 }
 
+/* The rest of the line: a folder's name may have blanks. */
+static bool read_scripts(const char *name, kept *k) {
+  size_t len = strcspn(name, "\n");
+  if (len == 0 || len >= sizeof k->script_dir) return false;
+  memcpy(k->script_dir, name, len);
+  k->options.script_dir = k->script_dir;
+  return true;
+}
+
 static bool read_line(FILE *f, const char *line, kept *k) {
   char word[32], value[32] = "";
   long long more = 0;
   uint64_t number;
   int class;
   if (line[0] == '#' || line[0] == '\n') return true;
+  if (strncmp(line, "scripts ", 8) == 0) return read_scripts(line + 8, k);
   if (sscanf(line, "%31s %31s %lld", word, value, &more) < 2) return false;
   if (strcmp(word, "seed") == 0) {
     k->has_seed = true;
@@ -239,8 +250,8 @@ static void skip_rest(FILE *f, const char *line) {
   while (c != '\n' && c != EOF) c = fgetc(f);
 }
 
-int shrink_replay(const char *path, bool told) {
-  char line[200];
+int shrink_replay(const char *path, const char *script_dir, bool told) {
+  char line[LINE_MOST];
   bool good = true;
   kept k = {.options = {.seconds = 20, .profile = PROFILE_any}};
   world_result result;
@@ -263,6 +274,8 @@ int shrink_replay(const char *path, bool told) {
     return 64;
   }
   k.options.mask = &k.mask;
+  if (script_dir) k.options.script_dir = script_dir;
+  if (k.options.script_dir) server_know(k.options.script_dir);
   run_world(&k.options, NULL, NULL, told, &result);
   run_print(&k.options, &result);
   return result.failed;

@@ -14,7 +14,8 @@
 
 /* Shrinks a run that fails, for at most `for_s` seconds, and writes `path`. Returns an exit code. */
 int shrink_run(const world_options *options, double for_s, const char *path);
-/* Runs what a file keeps; told: tells its story. 0: no violation, 1: one, 64: it cannot be read. */
-int shrink_replay(const char *path, bool told);
+/* Runs what a file keeps; told: tells its story. script_dir: instead of the scripts that it names; NULL: those.
+ * 0: no violation, 1: one, 64: it cannot be read. */
+int shrink_replay(const char *path, const char *script_dir, bool told);
 
 #endif
