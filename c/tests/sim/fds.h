@@ -30,8 +30,8 @@ struct descriptor {
 
 /* NULL: no such descriptor of the running thread's process. */
 descriptor *fds_find(int fd);
-/* -1 and errno when there is none left. */
-int fds_new(descriptor_kind kind);
+/* -1 and errno when there is none left. cloexec: 0: whoever starts a program beside gives it away, a violation. */
+int fds_new(descriptor_kind kind, int cloexec);
 bool fds_is_ours(int fd);
 /* Who polls it, or a poller that shows it, looks again. */
 void fds_changed(const sim_proc *proc, int fd);

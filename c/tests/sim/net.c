@@ -262,7 +262,7 @@ void net_proc_died(sim_proc *proc) {
 
 int __wrap_socket(int domain, int type, int protocol) {
   (void)domain, (void)protocol;
-  int fd = fds_new(FD_SOCKET);
+  int fd = fds_new(FD_SOCKET, type & SOCK_CLOEXEC);
   if (fd >= 0) fds_find(fd)->nonblocking = (type & SOCK_NONBLOCK) != 0;
   return fd;
 }
@@ -390,8 +390,8 @@ static ssize_t failed(int why) {
 }
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t len, int flags) {
-  (void)flags;
   bool held;
+  if (!(flags & MSG_NOSIGNAL)) judge_fail(V_ABUSE, "a send that SIGPIPE may end the process for");
   count_send(sched_self_proc());
   sched_point(POINT_SEND);
   descriptor *d = fds_find(fd);

@@ -29,8 +29,9 @@ descriptor *fds_find(int fd) {
   return NULL;
 }
 
-int fds_new(descriptor_kind kind) {
+int fds_new(descriptor_kind kind, int cloexec) {
   sim_proc *proc = sched_self_proc();
+  if (!cloexec) judge_fail(V_ABUSE, "a descriptor goes to programs that others start");
   if (decide_chance(sched_dice(), D_MEMORY, seam.no_fd_ppm)) {
     errno = EMFILE;
     return -1;
@@ -63,8 +64,8 @@ void fds_changed(const sim_proc *proc, int fd) {
 
 int __wrap_pipe2(int fds[2], int flags) {
   if (!sched_self()) return __real_pipe2(fds, flags);
-  int reader = fds_new(FD_READER);
-  int writer = reader < 0 ? -1 : fds_new(FD_WRITER);
+  int reader = fds_new(FD_READER, flags & O_CLOEXEC);
+  int writer = reader < 0 ? -1 : fds_new(FD_WRITER, flags & O_CLOEXEC);
   if (writer < 0) {
     if (reader >= 0) {
       descriptor **place = &sched_self_proc()->fds[reader - SCHED_FD_FIRST];
@@ -220,10 +221,7 @@ static short readiness(int fd, short events) {
   return (short)(d->pipe->bytes ? ready | (events & POLLIN) : ready);
 }
 
-int __wrap_epoll_create1(int flags) {
-  (void)flags;
-  return fds_new(FD_POLLER);
-}
+int __wrap_epoll_create1(int flags) { return fds_new(FD_POLLER, flags & EPOLL_CLOEXEC); }
 
 int __wrap_epoll_ctl(int poller, int operation, int fd, struct epoll_event *event) {
   descriptor *p = fds_find(poller), *d = fds_find(fd);
