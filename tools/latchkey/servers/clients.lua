@@ -10,13 +10,16 @@ local clients = {}
 -- A list is that old at most. Of a server with 10,000 clients it has three million bytes.
 local FRESH_MS = 5000
 
+-- Above what a process is numbered with; and so a number that Lua has exactly.
+local PROCESS_END = 2 ^ 31
+
 local function read_line(line)
   local host, process, id, label
   local name = line:match(' name=(%S*)')
   if name then
     host, process, id, label = name:match('^latchkey:([^:]+):(%d+):(%x+):?(.*)$')
   end
-  if not host or #id ~= 8 then
+  if not host or #id ~= 8 or #process > 10 or tonumber(process) >= PROCESS_END then
     return nil
   end
   return { host = host, process = tonumber(process), id = id, label = label ~= '' and label or nil,
