@@ -2,6 +2,7 @@
 local dir = require('pl.dir')
 local utils = require('pl.utils')
 
+local fleet = require('cli.fleet')
 local program = require('cli.program')
 local session = require('cli.session')
 
@@ -62,6 +63,33 @@ describe('latchkey repl', function()
       .. 'a server is not emptied from here\n$', result.out)
     assert.equal(1, result.code)
     assert.equal('me', server:command('GET', 'k'))
+  end)
+
+  it('shows the keys of all masters of a cluster', function()
+    local cluster = fleet.cluster()
+    local names = {}
+    for i, master in ipairs(cluster.masters) do
+      names[i] = cluster:name_on(master, 'orders')
+      master:command('SET', names[i], 'v')
+    end
+
+    local result = run({ 'dump()' }, '--url', cluster.url)
+
+    assert.equal(0, result.code, result.out)
+    for _, name in ipairs(names) do
+      assert.truthy(result.out:find(('"%s"  string  "v"'):format(name), 1, true), result.out)
+    end
+  end)
+
+  it('shows a hundred fields of a hash on a server, as of lists', function()
+    local server = program.server()
+    server:command('EVAL', 'for i = 1, 3000 do redis.call("HSET", "h", "f" .. i, "v") end', '0')
+    server:command('HSET', 'small', 'a', '1', 'b', '2')
+
+    local result = run({ 'dump()' }, '--url', server.url)
+
+    assert.equal(100, select(2, result.out:gsub('f%d+="v"', '')))
+    assert.truthy(result.out:find('"small"  hash  {a="1",b="2"}', 1, true), result.out)
   end)
 
   it('says what it may not read on a server, where it cannot show it', function()

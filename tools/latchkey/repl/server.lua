@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A server as a session sees it: the methods of a mock world, as far as a server has them.
+local fleet = require('latchkey.servers.fleet')
 local latchkey = require('latchkey')
 local text = require('latchkey.text')
 
@@ -23,10 +24,17 @@ local READ = {
     return ask(client, 'GET', key)
   end,
   hash = function(client, key)
-    local reply, fields = ask(client, 'HGETALL', key), {}
-    for i = 1, reply and reply.n or 0, 2 do
-      fields[reply[i]] = reply[i + 1]
-    end
+    local fields, count, cursor = {}, 0, '0'
+    repeat
+      local page = ask(client, 'HSCAN', key, cursor, 'COUNT', PAGE)
+      cursor = page and page[1] or '0'
+      for i = 1, page and page[2].n or 0, 2 do
+        local field = page[2][i]
+        if count < DUMP_MAX and not fields[field] then
+          fields[field], count = page[2][i + 1], count + 1
+        end
+      end
+    until cursor == '0' or count >= DUMP_MAX
     return fields
   end,
   list = function(client, key)
@@ -69,22 +77,37 @@ function Server.messages()
   return {}
 end
 
-function Server:dump()
-  local dump, count, cursor = {}, 0, '0'
+-- Adds the keys of a node to a dump in which there are so many; how many there are then.
+function Server:add_keys(node, dump, count)
+  local client, cursor = self.client, '0'
   repeat
-    local page = ask(self.client, 'SCAN', cursor, 'COUNT', PAGE)
+    local page = ask(node, 'SCAN', cursor, 'COUNT', PAGE)
     cursor = page[1]
     for i = 1, page[2].n do
       local key = page[2][i]
-      local kind = ask(self.client, 'TYPE', key)
-      local read = READ[type(kind) == 'table' and kind.ok or kind]
-      if read and not dump[key] and count < DUMP_MAX then
-        dump[key] = { type = kind.ok or kind, value = read(self.client, key) or '',
-          pttl = ask(self.client, 'PTTL', key) }
+      local kind = not dump[key] and count < DUMP_MAX and ask(client, 'TYPE', key)
+      local type = type(kind) == 'table' and kind.ok or kind
+      if READ[type] then
+        dump[key] = { type = type, value = READ[type](client, key) or '',
+          pttl = ask(client, 'PTTL', key) }
         count = count + 1
       end
     end
   until cursor == '0' or count >= DUMP_MAX
+  return count
+end
+
+-- A client sends SCAN, which has no key, to one master of a cluster.
+function Server:dump()
+  local masters, err = fleet.masters(self.client)
+  if not masters then
+    error('(error) ' .. text.safe(err.message), 0)
+  end
+  local dump, count = {}, 0
+  -- Without a master: the one server is a replica.
+  for _, node in ipairs(masters[1] and masters or { self.client }) do
+    count = count < DUMP_MAX and self:add_keys(node, dump, count) or count
+  end
   return dump
 end
 
