@@ -367,7 +367,7 @@ static void attempt_grant_keep(lk_attempt *a) {
                       .company = a->company,
                       .origin = a->origin,
                       .hurried = &a->base.hurried};
-    if (lk_lock_add_hold(a->lock, &grant) == LK_OK) {
+    if (lk_lock_add_hold(a->lock, &grant)) {
       lk_attempt_end(a, LK_OK);
     } else {
       attempt_grant_give_back(a);

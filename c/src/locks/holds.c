@@ -237,9 +237,9 @@ int64_t lk_lock_patience_us(const lk_lock *lock) {
   return third_us < lock->client->command_us ? third_us : lock->client->command_us;
 }
 
-lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
+bool lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   lk_hold *hold = calloc(1, sizeof *hold);
-  if (!hold) return LK_NOMEM;
+  if (!hold) return false;
   hold->lock = lock;
   hold->caller = grant->caller;
   hold->caller_id = grant->caller_id;
@@ -252,20 +252,18 @@ lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant) {
   if (!watch) {
     free(hold->origin);
     free(hold);
-    return LK_NOMEM;
+    return false;
   }
   atomic_init(&hold->refs, 2); /* the table's, and the watch's */
   lk_lock_keep(lock);
   lk_mutex_lock(&lock->client->mutex);
-  lk_status status = atomic_load(grant->hurried) == LK_OK ? LK_OK : LK_CANCELLED;
-  if (status == LK_OK && !lk_watch_run(watch, grant->sent_us, grant->lease_us)) {
-    status = LK_NOMEM;
-  }
+  bool is_kept =
+      atomic_load(grant->hurried) == LK_OK && lk_watch_run(watch, grant->sent_us, grant->lease_us);
   hold->unheard = lock->closed;
-  if (status == LK_OK) lk_hold_put(hold, watch);
+  if (is_kept) lk_hold_put(hold, watch);
   lk_mutex_unlock(&lock->client->mutex);
-  if (status != LK_OK) lk_hold_end(hold, watch);
-  return status;
+  if (!is_kept) lk_hold_end(hold, watch);
+  return is_kept;
 }
 
 /* ------------------------------------------------- a handle, as long as anything has a reference -- */

@@ -130,8 +130,8 @@ typedef struct lk_grant {
   const struct lk_origin *origin; /* of its span, copied; NULL: nobody wants one */
   const atomic_int *hurried;      /* guarded by the client's mutex: of the operation that asked */
 } lk_grant;
-/* A new hold of the caller, granted by a call that was sent at sent_us. LK_NOMEM; LK_CANCELLED: who asked
- * for it does not want it any more, and the caller may be gone. */
-lk_status lk_lock_add_hold(lk_lock *lock, const lk_grant *grant);
+/* A new hold of the caller, granted by a call that was sent at sent_us. false: there is no memory for it; or who
+ * asked for it does not want it any more, and the caller may be gone. */
+bool lk_lock_add_hold(lk_lock *lock, const lk_grant *grant);
 
 #endif

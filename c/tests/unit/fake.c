@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <netinet/tcp.h>
 #include <openssl/sha.h>
 #include <poll.h>
@@ -275,7 +276,7 @@ void fake_send(fake *f, const fake_command *command, const char *bytes) {
   lk_mutex_unlock(&f->mutex);
 }
 
-/* "subscribe" or "message", the channel, and the rest. */
+/* A verb or "message", the channel, and the rest. */
 static void send_news(fake *f, const fake_command *subscribe, const char *what, const char *rest) {
   char bytes[1024];
   const redisReply *channel = subscribe->argv->element[1];
@@ -285,7 +286,12 @@ static void send_news(fake *f, const fake_command *subscribe, const char *what, 
 }
 
 void fake_confirm(fake *f, const fake_command *subscribe) {
-  send_news(f, subscribe, "subscribe", ":1\r\n");
+  char what[32];
+  size_t len = 0;
+  for (const char *verb = subscribe->argv->element[0]->str; *verb && len + 1 < sizeof what; verb++)
+    what[len++] = (char)tolower((unsigned char)*verb);
+  what[len] = '\0';
+  send_news(f, subscribe, what, ":1\r\n");
 }
 
 void fake_tell(fake *f, const fake_command *subscribe, const char *text) {

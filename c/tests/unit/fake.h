@@ -33,7 +33,7 @@ const char *fake_arg(const fake_command *command, size_t index);
 
 /* Send any bytes as (a piece of) the reply. */
 void fake_send(fake *f, const fake_command *command, const char *bytes);
-/* Of a SUBSCRIBE: its confirmation, and a message on its channel. */
+/* Of a SUBSCRIBE: its confirmation, as of the other verbs of this kind, and a message on its channel. */
 void fake_confirm(fake *f, const fake_command *subscribe);
 void fake_tell(fake *f, const fake_command *subscribe, const char *text);
 /* Close the connection that the command came on. */

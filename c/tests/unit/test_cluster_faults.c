@@ -206,16 +206,31 @@ static void who_may_not_ask_for_the_map_is_told_so(void **state) {
   assert_non_null(strstr(error.message, "cluster|slots"));
 }
 
-/* Looks of who is not heard find it held. */
-static fake_command take_subscribe(void) {
+static fake_command take_verb(const char *verb) {
   fake_command command = take_call();
-  while (strcmp(command.argv->element[0]->str, "EVALSHA") == 0) {
-    fake_answer(fix.server, command, HELD_BY_ANOTHER);
-    command = take_call();
-  }
-  assert_string_equal(command.argv->element[0]->str, "SUBSCRIBE");
+  assert_string_equal(command.argv->element[0]->str, verb);
   return command;
 }
+
+/* The command with this name. Looks of who is not heard find it held; who asks for sharded channels is told so,
+ * NULL: nobody does. */
+static fake_command take_beside(const char *verb, const char *sharded) {
+  for (;;) {
+    fake_command command = take_call();
+    const char *word = command.argv->element[0]->str;
+    if (strcmp(word, verb) == 0) return command;
+    bool looks = strcmp(word, "EVALSHA") == 0;
+    if (!looks) assert_string_equal(word, sharded ? "PUBSUB" : verb);
+    fake_answer(fix.server, command, looks ? HELD_BY_ANOTHER : sharded);
+  }
+}
+
+static void confirm(fake_command command) {
+  fake_confirm(fix.server, &command);
+  fake_forget(&command);
+}
+
+static fake_command take_subscribe(void) { return take_beside("SUBSCRIBE", NULL); }
 
 /* Who has left a cluster, or serves no slot any more and may leave it, is told nothing of what the others publish. */
 static void a_channel_of_all_nodes_is_heard_where_a_master_is(void **state) {
@@ -270,11 +285,7 @@ static int wait_heard(fake_command *listening, const char *held) {
   return link;
 }
 
-static fake_command take_look(void) {
-  fake_command look = take_call();
-  assert_string_equal(look.argv->element[0]->str, "EVALSHA");
-  return look;
-}
+static fake_command take_look(void) { return take_verb("EVALSHA"); }
 
 /* What the new master knows of a hold nobody may have published: neither it, before, nor the old one any more. */
 static void who_waits_looks_again_when_another_master_has_its_slot(void **state) {
@@ -356,10 +367,8 @@ static void *open_lazily(void *unused) {
   return NULL;
 }
 
-/* Else it would publish where nobody listens, and listen where nobody publishes. */
-static void
-who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void **state) {
-  (void)state;
+/* As for who begins before its cluster. */
+static void open_while_down(void) {
   pthread_t thread;
   lk_lock_close(fix.lock);
   lk_client_close(fix.client);
@@ -368,6 +377,25 @@ who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void *
   pthread_join(thread, NULL);
   fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
   lk_route_doubt(fix.client->route);
+}
+
+/* The next look takes the lock; its release is told by this verb. */
+static void take_and_release(lk_caller *task, const char *publish) {
+  fake_answer(fix.server, take_look(), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  kit_begin_release(&fix.job, fix.lock, task);
+  fake_command release = take_call();
+  assert_string_equal(release.argv->element[release.argv->elements - 1]->str, publish);
+  fake_answer(fix.server, release, RELEASED);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  lk_caller_free(task);
+}
+
+/* Else it would publish where nobody listens, and listen where nobody publishes. */
+static void
+who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void **state) {
+  (void)state;
+  open_while_down();
   fake_command asked = fake_take(fix.server);
   assert_string_equal(asked.argv->element[1]->str, "SHARDNUMSUB");
   fake_answer(fix.server, asked, "-CLUSTERDOWN The cluster is down\r\n");
@@ -380,41 +408,9 @@ who_opened_a_client_of_a_cluster_that_was_down_learns_of_sharded_channels(void *
   lk_caller *task = kit_caller(fix.client);
   fake_leave(fix.server, "SSUBSCRIBE");
   kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
-  fake_command listening = take_call();
-  while (strcmp(listening.argv->element[0]->str, "EVALSHA") == 0) {
-    fake_answer(fix.server, listening, HELD_BY_ANOTHER);
-    listening = take_call();
-  }
-  assert_string_equal(listening.argv->element[0]->str, "SSUBSCRIBE");
+  fake_command listening = take_beside("SSUBSCRIBE", NULL);
   fake_forget(&listening);
-  fake_command look = take_look();
-  fake_answer(fix.server, look, TAKEN);
-  EXPECT(LK_OK, kit_end(&fix.job));
-  kit_begin_release(&fix.job, fix.lock, task);
-  fake_command release = take_call();
-  assert_string_equal(release.argv->element[release.argv->elements - 1]->str, "SPUBLISH");
-  fake_answer(fix.server, release, RELEASED);
-  EXPECT(LK_OK, kit_end(&fix.job));
-  lk_caller_free(task);
-}
-
-static void say_of_channel(const fake_command *asked, const char *word) {
-  char news[128];
-  snprintf(news, sizeof news, "*3\r\n$%zu\r\n%s\r\n$28\r\nredisson_lock__channel:{job}\r\n:1\r\n",
-           strlen(word), word);
-  fake_send(fix.server, asked, news);
-}
-
-/* The command with this name, whoever looks and asks for sharded channels meanwhile. */
-static fake_command take_beside(const char *verb, const char *sharded) {
-  for (;;) {
-    fake_command command = take_call();
-    const char *word = command.argv->element[0]->str;
-    if (strcmp(word, verb) == 0) return command;
-    bool looks = strcmp(word, "EVALSHA") == 0;
-    if (!looks) assert_string_equal(word, "PUBSUB");
-    fake_answer(fix.server, command, looks ? HELD_BY_ANOTHER : sharded);
-  }
+  take_and_release(task, "SPUBLISH");
 }
 
 /* Redis before 7.0 has none. Until a server says so, they count as there. */
@@ -422,14 +418,7 @@ static void
 who_listens_on_sharded_channels_that_a_cluster_does_not_have_listens_anew(void **state) {
   (void)state;
   static const char down[] = "-CLUSTERDOWN The cluster is down\r\n";
-  pthread_t thread;
-  lk_lock_close(fix.lock);
-  lk_client_close(fix.client);
-  pthread_create(&thread, NULL, open_lazily, NULL);
-  tell("*0\r\n");
-  pthread_join(thread, NULL);
-  fix.lock = kit_lock(fix.client, LK_LOCK, "job", NULL);
-  lk_route_doubt(fix.client->route);
+  open_while_down();
   free(fix.map);
   fix.map = map_of("127.0.0.1", 0);
 
@@ -438,25 +427,14 @@ who_listens_on_sharded_channels_that_a_cluster_does_not_have_listens_anew(void *
   fake_leave(fix.server, "SUNSUBSCRIBE");
   kit_begin_acquire(&fix.job, fix.lock, task, LK_FOREVER);
   fake_command listening = take_beside("SSUBSCRIBE", down);
-  say_of_channel(&listening, "ssubscribe");
+  fake_confirm(fix.server, &listening);
   UNTIL(lk_channels_is_heard(fix.client->channels, listening.argv->element[1]->str));
   fake_forget(&listening);
   lk_route_doubt(fix.client->route);
-  fake_command leaving = take_beside("SUNSUBSCRIBE", "-ERR unknown subcommand\r\n");
-  say_of_channel(&leaving, "sunsubscribe");
-  fake_forget(&leaving);
+  confirm(take_beside("SUNSUBSCRIBE", "-ERR unknown subcommand\r\n"));
   fake_leave(fix.server, "SUBSCRIBE");
-  listening = take_subscribe();
-  fake_confirm(fix.server, &listening);
-  fake_forget(&listening);
-  fake_answer(fix.server, take_look(), TAKEN);
-  EXPECT(LK_OK, kit_end(&fix.job));
-  kit_begin_release(&fix.job, fix.lock, task);
-  fake_command release = take_call();
-  assert_string_equal(release.argv->element[release.argv->elements - 1]->str, "PUBLISH");
-  fake_answer(fix.server, release, RELEASED);
-  EXPECT(LK_OK, kit_end(&fix.job));
-  lk_caller_free(task);
+  confirm(take_subscribe());
+  take_and_release(task, "PUBLISH");
 }
 
 static void a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again(void **state) {
@@ -472,18 +450,6 @@ static void a_channel_that_a_cluster_without_its_slot_refuses_is_asked_for_again
   fake_answer(fix.server, take_call(), TAKEN);
   EXPECT(LK_OK, kit_end(&fix.job));
   lk_caller_free(task);
-}
-
-static fake_command take_verb(const char *verb) {
-  fake_command command = take_call();
-  assert_string_equal(command.argv->element[0]->str, verb);
-  return command;
-}
-
-static void say_of_news(fake_command command, const char *what) {
-  char text[64];
-  snprintf(text, sizeof text, "*3\r\n$%zu\r\n%s\r\n$4\r\nnews\r\n:1\r\n", strlen(what), what);
-  fake_answer(fix.server, command, text);
 }
 
 static void *listen_to_news(void *out) {
@@ -506,21 +472,21 @@ static void a_channel_that_was_back_before_it_was_left_goes_where_its_slot_goes(
   pthread_create(&thread, NULL, listen_to_news, &wait);
   fake_command first = take_verb("SSUBSCRIBE");
   int link = first.link;
-  say_of_news(first, "ssubscribe");
+  confirm(first);
   pthread_join(thread, NULL);
   learn(map_at("127.0.0.1", 7, 0));
   fake_command leaves = take_verb("SUNSUBSCRIBE");
   learn(map_of("127.0.0.1", 0));
   fake_command back = take_verb("SSUBSCRIBE");
   assert_int_equal(back.link, link);
-  say_of_news(leaves, "sunsubscribe");
+  confirm(leaves);
   snprintf(moved, sizeof moved, "-MOVED %u 127.1:%d\r\n", lk_slot_of(kit_bytes("news")), port());
   free(fix.map);
   fix.map = map_of("127.1", 0);
   fake_answer(fix.server, back, moved);
   fake_command there = take_verb("SSUBSCRIBE");
   assert_int_not_equal(there.link, link);
-  say_of_news(there, "ssubscribe");
+  confirm(there);
   UNTIL(lk_channels_is_heard(fix.client->channels, "news"));
   lk_wait_close(wait);
 }
