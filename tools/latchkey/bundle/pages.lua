@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Reference pages of scripts, from their headers.
 local functions = require('latchkey.bundle.functions')
+local names = require('latchkey.script.names')
 local text_of = require('latchkey.text')
 
 local pages = {}
@@ -35,7 +36,7 @@ local function name_of(form)
   local base = ({ name = 'N', slot = 'any of the slot', prefix = form.text .. ':{N}',
     suffix = '{N}:' .. form.text, braces = form.text .. '{N}',
     pattern = form.text:gsub('{name}', 'N') })[form.kind]
-  local argument, tail = form.plus:match('^([^+]+)%+?(.*)$')
+  local argument, tail = names.argument(form)
   return argument and ('%s:<%s>%s'):format(base, argument, tail) or base
 end
 

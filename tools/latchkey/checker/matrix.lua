@@ -4,7 +4,6 @@
 local checker = require('latchkey.checker')
 local coverage = require('latchkey.checker.coverage')
 local processes = require('latchkey.processes')
-local text = require('latchkey.text')
 
 local matrix = {}
 
@@ -24,9 +23,9 @@ local function promises_of(run, asked)
   if not (run.only and asked) then
     return run.only or asked
   end
-  local wanted, both = text.set(table.concat(asked, ' ')), {}
+  local wanted, both = checker.wanted(asked), {}
   for _, id in ipairs(run.only) do
-    both[#both + 1] = wanted[id] and id or nil
+    both[#both + 1] = wanted(id) and id or nil
   end
   return both
 end

@@ -12,7 +12,8 @@ local PAST_MS = 400
 
 local byte, format, sort = string.byte, string.format, table.sort
 
-local parts = { START_MS = START_MS }
+-- DIGITS: the whole numbers in a part's text.
+local parts = { START_MS = START_MS, DIGITS = '%f[%d]%d+%f[%D]' }
 
 local sized, new_table = pcall(require, 'table.new')
 
@@ -326,7 +327,7 @@ function parts.tokens(part)
   if not tokens then
     tokens = {}
     local seen = {}
-    for digits in part.text:gmatch('%f[%d]%d+%f[%D]') do
+    for digits in part.text:gmatch(parts.DIGITS) do
       local n = #digits == 16 and tonumber(digits)
       if n and is_token(n) and not seen[n] then
         seen[n] = true

@@ -24,7 +24,7 @@ local function far_of(part, far_ms)
   local far = part.far
   if far == nil then
     far = false
-    for digits in part.text:gmatch('%f[%d]%d+%f[%D]') do
+    for digits in part.text:gmatch(parts.DIGITS) do
       local n = #digits == 13 and tonumber(digits)
       if n and parts.is_moment(n) and n - parts.START_MS >= far_ms then
         far = math.min(far or math.huge, n - parts.START_MS)
@@ -62,7 +62,7 @@ local function ages(self, part, is_client)
     known = false
     local first, last, has_stamps = ages_between(self, is_client)
     last = math.min(last, parts.START_MS + (self.model.far_ms or math.huge))
-    for digits in part.text:gmatch('%f[%d]%d+%f[%D]') do
+    for digits in part.text:gmatch(parts.DIGITS) do
       local ms = #digits == 13 and tonumber(digits)
         or #digits == 16 and has_stamps and tonumber(digits) / 1000
       known = known or ms and ms > first and ms < last or false

@@ -7,6 +7,7 @@ local tablex = require('pl.tablex')
 local catalog = require('latchkey.script.catalog')
 local kinds = require('latchkey.locks.kinds')
 local lint_script = require('latchkey.lint.script')
+local names = require('latchkey.script.names')
 local sorted = require('latchkey.sorted')
 
 local acl = {}
@@ -114,7 +115,7 @@ local function form_pattern(form, pattern, is_tagged)
   elseif form.kind == 'pattern' then
     formed = form.text:gsub('{name}', (pattern:gsub('%%', '%%%%')))
   end
-  local tail = form.plus:match('^[^+]+%+?(.*)$')
+  local _, tail = names.argument(form)
   return formed .. (tail and ':*' .. tail or '')
 end
 

@@ -114,7 +114,7 @@ end
 
 -- A name that is formed may need an argument that was left out.
 local function formed(script, field, name, by_name)
-  local wanted = field.form.plus:match('^[^+]+')
+  local wanted = names.argument(field.form)
   if wanted and by_name[wanted] == nil then
     return not field.optional and error(('%s: %s is missing, which the name of %s needs'):format(
       call.usage(script), wanted, field.name), 0) or nil

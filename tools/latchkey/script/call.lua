@@ -131,7 +131,7 @@ end
 
 -- A key or channel. The argument in its name may be one that was left out.
 local function form_name(field, name, by_name)
-  local wanted = field.form.plus:match('^[^+]+')
+  local wanted = names.argument(field.form)
   if wanted and by_name[wanted] == nil then
     return nil, ('--%s is missing: it is in the name of "%s"'):format(wanted, field.name)
   end

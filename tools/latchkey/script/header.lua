@@ -150,7 +150,7 @@ local function check_names(h, report)
         report(h.lines[list], ('two fields are named "%s"'):format(field.name))
       end
       seen[field.name] = true
-      local plus = field.form and field.form.plus:match('^[^+]+')
+      local plus = field.form and names.argument(field.form)
       if plus and not arguments[plus] then
         report(h.lines[list], ('"+%s" names no argument'):format(plus))
       end

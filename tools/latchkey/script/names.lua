@@ -6,6 +6,14 @@ local names = {}
 
 names.MAX = 512
 
+---Whose value stands in the names of a form with a plus.
+---@param form table
+---@return string|nil argument
+---@return string tail what stands behind the value
+function names.argument(form)
+  return form.plus:match('^([^+]+)%+?(.*)$')
+end
+
 ---@param form table { kind, text, plus } as header.parse gives it
 ---@param name string the lock's name
 ---@param args? table values of the script's arguments by name, where the form has a plus
@@ -25,7 +33,7 @@ function names.form(form, name, args)
   elseif form.kind == 'pattern' then
     formed = form.text:gsub('{name}', (name:gsub('%%', '%%%%')))
   end
-  local argument, tail = form.plus:match('^([^+]+)%+?(.*)$')
+  local argument, tail = names.argument(form)
   if argument then
     local value = args and args[argument]
     if value == nil then
