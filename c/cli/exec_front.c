@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,6 +40,8 @@ typedef struct front {
   link_message done;
   job_ending ending;
   int64_t ending_since_ms;
+  bool silent;     /* that is why: the keeper lives */
+  int64_t left_ms; /* and so long was left of the lease */
   bool childless;
 } front;
 
@@ -163,8 +166,12 @@ static bool must_end(const front *self) {
 static int64_t end(front *self) {
   const int64_t lead_ms = atomic_load(&self->keeper->page->lead_ms);
   const int64_t deadline_ms = atomic_load(&self->keeper->page->deadline_ms);
+  if (!self->ending.begun) {
+    self->ending_since_ms = lk_now_ms();
+    self->silent = self->process && self->linked;
+    self->left_ms = deadline_ms - self->ending_since_ms;
+  }
   /* The keeper would have begun before: when it is silent there is no time left for SIGTERM. */
-  if (!self->ending.begun) self->ending_since_ms = lk_now_ms();
   job_end_begin(&self->ending, self->process && self->linked ? 0 : JOB_GRACE_MS);
   const int64_t rest_ms = job_end_step(&self->ending, deadline_ms, lead_ms, 0, self->process);
   /* It comes last: without it, what it has under it would be spread over the system; and it may be
@@ -186,15 +193,30 @@ static bool is_over(const front *self) {
          (deadline_ms == JOB_NO_DEADLINE || lk_now_ms() - HELPLESS_AFTER_MS >= deadline_ms);
 }
 
+/* What befell the keeper. One that was silent is killed in the end, which says nothing. */
+static void tell_keeper(const front *self, char *out, size_t size) {
+  if (self->silent) {
+    snprintf(out, size,
+             "its keeper was silent until %lld ms before the end of the lease: it was stopped, or "
+             "all of the machine was",
+             (long long)self->left_ms);
+  } else if (WIFSIGNALED(self->process_status)) {
+    snprintf(out, size, "its keeper was killed (signal %d)", WTERMSIG(self->process_status));
+  } else {
+    snprintf(out, size, "its keeper ended (exit code %d)", WEXITSTATUS(self->process_status));
+  }
+}
+
 /* The keeper is gone without a last word: the report is written here. */
 static int conclude_alone(front *self) {
   exec_run *run = self->run;
+  char keeper[160];
+  tell_keeper(self, keeper, sizeof keeper);
   if (self->phase == FRONT_WAITS) {
-    exec_fail(&run->outcome.error, LK_SYSTEM, "its keeper was killed while it waited for the lock");
+    exec_fail(&run->outcome.error, LK_SYSTEM, "%s while it waited for the lock", keeper);
   } else {
     exec_fail(&run->outcome.error, LK_LOST,
-              "its keeper was killed or stopped: the command was ended, and the lock expires with "
-              "its lease");
+              "%s; the command was ended, and the lock expires with its lease", keeper);
   }
   run->outcome.exit_code = exec_tell_failure(run);
   if (!self->childless && self->phase != FRONT_WAITS && !job_has_strangers()) {

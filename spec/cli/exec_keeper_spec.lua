@@ -50,7 +50,7 @@ describe('latchkey exec and its job', function()
     end
 
     it('keeps the lock, and after 5 s exec says who it is', function()
-      local holder, left = leave({ '--lease', '3s', 'job' })
+      local holder, left = leave({ '--lease', '9s', 'job' })
 
       local left_named = says(holder, 'the lock is kept for processes that it left running: (.-)\n')
       local is_free = server:is_free('job')
@@ -106,34 +106,32 @@ describe('latchkey exec and its job', function()
   describe('stopped', function()
     it('keeps the lock: CMD ignores what was to stop it', function()
       local gate = program.gate('trap "" TSTP')
-      local holder = start({ '--lease', '4s', 'job' }, gate.command)
+      local holder = start({ '--lease', '9s', 'job' }, gate.command)
       gate.started()
 
       holder:kill(signal.SIGTSTP)
-      let_pass(6)
-      local state, lease_ms = program.state(holder.pid), server:lease_ms('job')
+      local is_renewed, state = server:is_renewed('job', 2), program.state(holder.pid)
       gate.open()
 
       assert.equal('S', state)
-      assert.is_true(lease_ms > 0)
+      assert.is_true(is_renewed, utils.readfile(holder.err_file))
       assert.equal(0, holder:wait().code)
     end)
 
     it('keeps the lock: CMD stops', function()
       local gate = program.gate()
-      local holder = start({ '--lease', '4s', 'job' }, gate.command)
+      local holder = start({ '--lease', '9s', 'job' }, gate.command)
       local command = gate.started()
 
       signal.kill(command, signal.SIGSTOP)
       program.eventually('exec stops', function()
         return program.state(holder.pid) == 'T'
       end)
-      let_pass(6)
-      local lease_ms = server:lease_ms('job')
+      local is_renewed = server:is_renewed('job', 2)
       signal.kill(command, signal.SIGCONT)
       gate.open()
 
-      assert.is_true(lease_ms > 0)
+      assert.is_true(is_renewed, utils.readfile(holder.err_file))
       assert.equal(0, holder:wait().code)
     end)
 
@@ -265,11 +263,27 @@ describe('latchkey exec and its job', function()
 
     local report = program.json(file)
     assert.equal(81, result.code)
-    assert.truthy(result.err:find('its keeper was killed', 1, true), result.err)
+    assert.truthy(result.err:find('its keeper was killed (signal 9); the command', 1, true),
+      result.err)
     assert.is_true(program.is_gone(command))
     assert.equal('lost', report.outcome)
     assert.equal(81, report.exit)
     assert.equal('LK_LOST', report.error.status)
+  end)
+
+  it('tells a keeper that was silent from one that was killed', function()
+    local gate = program.gate()
+    local holder = start({ '--lease', '2s', 'job' }, gate.command)
+    gate.started()
+
+    signal.kill(holder:keeper(), signal.SIGSTOP)
+    local result = holder:wait()
+
+    local left_ms = result.err:match('its keeper was silent until (%-?%d+) ms before the end of '
+      .. 'the lease: it was stopped, or all of the machine was; the command was ended')
+    assert.equal(80, result.code)
+    assert.truthy(left_ms, result.err)
+    assert.is_true(tonumber(left_ms) <= 250)
   end)
 
   it('asks what CMD has started to end when the keeper is killed, before it is killed', function()

@@ -181,11 +181,11 @@ describe('latchkey exec inside another', function()
 
   it('loses nothing when the outer one is stopped for longer than the lease', function()
     local gate = program.gate()
-    local outer = nested({ '--lease', '4s', 'job' }, { 'job' }, gate.command)
+    local outer = nested({ '--lease', '7s', 'job' }, { 'job' }, gate.command)
     gate.started()
 
     outer:kill(signal.SIGSTOP)
-    server:command('BLPOP', 'nothing', '6')
+    server:command('BLPOP', 'nothing', '8')
     outer:kill(signal.SIGCONT)
     gate.open()
     local result = outer:wait()

@@ -224,6 +224,21 @@ function Server:lease_ms(name)
   return tonumber(self:command('PTTL', name))
 end
 
+---Waits until `times` renewals of a name were seen; false when it became free first, or none came.
+---With a lease of some seconds this says what waiting for the end of a short one does, and a
+---machine that stands still for a moment changes nothing.
+function Server:is_renewed(name, times)
+  local seen, lease_ms = 0, self:lease_ms(name)
+  local good = pcall(program.eventually, 'renewals', function()
+    local before_ms = lease_ms
+    self:command('BLPOP', 'nothing', '0.1')
+    lease_ms = self:lease_ms(name)
+    seen = seen + (lease_ms > before_ms and 1 or 0)
+    return lease_ms < 0 or seen == times
+  end)
+  return good and lease_ms >= 0
+end
+
 function Server:is_free(name)
   return self:command('EXISTS', name) == '0'
 end
