@@ -13,7 +13,6 @@
   X(OVERLAP, "two holds were believed valid at once")                                              \
   X(DEADLINE, "a hold was believed longer than the server grants it")                              \
   X(COUNT, "a count was wrong")                                                                    \
-  X(OWNER, "the server knows another owner than the one who holds")                                \
   X(TOKEN, "a fencing token was not above those before it")                                        \
   X(LOSS, "a hold was lost without a cause, or its loss told twice, late, or to another")          \
   X(STATUS, "a call returned a status that it must not return here")                               \

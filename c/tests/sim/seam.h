@@ -18,9 +18,7 @@ enum {
   POINT_WRITE,
   POINT_CONNECT,
   POINT_SEND,
-  POINT_RECV,
-  POINT_ATOMIC,
-  POINT_MEMORY
+  POINT_RECV
 };
 
 /* Chances in a million. */
@@ -36,11 +34,10 @@ typedef struct seam_rates {
   unsigned no_memory_ppm; /* an allocation fails */
   unsigned no_thread_ppm;
   unsigned no_fd_ppm;
-  unsigned aside_points;     /* a thread is put aside about once in so many points; 0: never */
-  unsigned aside_us;         /* for up to this long */
-  unsigned behind_ppm;       /* a message on a channel is behind the replies on other connections */
-  unsigned behind_us;        /* by up to this */
-  unsigned memory_point_ppm; /* in a build with its hooks: a plain access of memory is a point */
+  unsigned aside_points; /* a thread is put aside about once in so many points; 0: never */
+  unsigned aside_us;     /* for up to this long */
+  unsigned behind_ppm;   /* a message on a channel is behind the replies on other connections */
+  unsigned behind_us;    /* by up to this */
 } seam_rates;
 
 extern seam_rates seam;
