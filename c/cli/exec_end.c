@@ -28,11 +28,7 @@ static int64_t kill_at_ms(const job_ending *ending, int64_t deadline_ms, int64_t
  * is followed by SIGCONT. */
 static void tell(job_ending *ending, pid_t command, pid_t spared) {
   ending->told = true;
-  if (command) {
-    kill(command, SIGTERM);
-    kill(command, SIGCONT);
-  }
-  ending->sweep = job_signal(SIGTERM, command ? command : spared);
+  ending->sweep = job_signal(SIGTERM, command, spared);
 }
 
 int64_t job_end_step(job_ending *ending, int64_t deadline_ms, int64_t lead_ms, pid_t command,
@@ -44,7 +40,7 @@ int64_t job_end_step(job_ending *ending, int64_t deadline_ms, int64_t lead_ms, p
   if (left_ms > 0) return left_ms;
   if (command) kill(command, SIGKILL);
   const int64_t before_ms = lk_now_ms();
-  ending->sweep = job_signal(SIGKILL, spared);
+  ending->sweep = job_signal(SIGKILL, 0, spared);
   const int64_t took_ms = lk_now_ms() - before_ms;
   ending->rounds++;
   ending->helpless = ending->sweep.living == ending->sweep.refused ? ending->helpless + 1 : 0;

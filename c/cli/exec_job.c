@@ -183,11 +183,14 @@ static bool signal_one(const job_process *target, int number) {
   return allowed;
 }
 
-job_sweep job_signal(int number, pid_t spared) {
+job_sweep job_signal(int number, pid_t first, pid_t spared) {
   job_sweep sweep = {.blind = !find_job()};
+  if (first) kill(first, number);
+  if (first && number == SIGTERM) kill(first, SIGCONT);
   for (size_t i = 0; !sweep.blind && i < table.count; i++) {
     const job_process *process = &table.all[i];
-    if (!process->in_job || has_ended(process) || process->pid == spared) continue;
+    if (!process->in_job || has_ended(process)) continue;
+    if (process->pid == spared || process->pid == first) continue;
     sweep.living++;
     if (!signal_one(process, number)) sweep.refused++;
   }

@@ -48,8 +48,10 @@ void job_note_strangers(void);
 bool job_has_strangers(void);
 
 /* Signals every living descendant, but `spared` (0: none). SIGTERM is followed by SIGCONT, since what is
- * stopped acts on nothing else; 0 only counts. */
-job_sweep job_signal(int number, pid_t spared);
+ * stopped acts on nothing else; 0 only counts. `first` (0: none) is reached without /proc, is not counted,
+ * and its turn comes before the others', who are those that there were before: what it starts to end
+ * well is not told to end. */
+job_sweep job_signal(int number, pid_t first, pid_t spared);
 
 /* One process that is left, to be named. */
 typedef struct job_name {

@@ -304,6 +304,24 @@ describe('latchkey exec and its job', function()
     end
   end)
 
+  it('leaves alone what CMD starts when it is told to end', function()
+    local folder = program.folder()
+    for i = 1, 15 do
+      local gate = program.gate(([[trap 'sleep 0.05 && echo done >%s/%d; exit' TERM]])
+        :format(folder, i))
+      local holder = start({ 'job' .. i }, gate.command)
+      gate.started()
+
+      holder:kill(signal.SIGKILL)
+      holder:wait()
+      program.eventually('the lock is free', function()
+        return server:is_free('job' .. i)
+      end)
+
+      assert.equal('done\n', utils.readfile(('%s/%d'):format(folder, i)))
+    end
+  end)
+
   it('reaps what it adopts as the first process of a container', function()
     if unistd.geteuid() ~= 0 then
       pending('needs root')
