@@ -270,8 +270,8 @@ describe('latchkey exec, when the lock is lost or a process dies', function()
     server.process:kill(signal.SIGCONT)
 
     local told_ms = tonumber(utils.readfile(folder .. '/told'))
-    -- Two seconds are left to it, less what this machine is late. A renewal can have come between the
-    -- look at the lease and the stop.
+    -- Two seconds are left to it, less what this machine is late. A renewal can have come between
+    -- the look at the lease and the stop.
     local renewed = lease_ends_ms - stopped_ms < 7900
     assert.is_true(told_ms < (renewed and stopped_ms + 12000 or lease_ends_ms) - 1000)
     assert.equal(80, result.code)

@@ -57,7 +57,7 @@ typedef enum violation {
 } violation;
 
 typedef enum fault_kind {
-  FAULT_STALL, /* the machine itself stood still: the parent slept much longer than it asked for */
+  FAULT_STALL, /* the machine or one of its processors stood still: who slept there woke much too late */
   FAULT_KILL,
   FAULT_STOP,
   FAULT_CLOSE,

@@ -2,6 +2,7 @@
 /* A run: workers are started and disturbed, the locks are looked at, and in the end all is tidied. */
 #include "ending.h"
 #include "parent.h"
+#include "pulse.h"
 #include "worker.h"
 
 #include <dirent.h>
@@ -128,8 +129,10 @@ void run_all(parent *p) {
   }
 
   p->start_us = history_now_us();
+  pulse_begin(p->history);
   disturb(p);
   finish(p);
+  pulse_end();
   if (ending_is_due()) exit(2);
   observer_list_keys(p);
   note(p, OP_RUN, (record){.at_us = p->start_us, .until_us = history_now_us()});
