@@ -29,9 +29,9 @@ local OPERATIONS = {
   countdown = 'try_set count_down count delete',
 }
 
--- Callers that are not as the others: on a cluster with sharded channels, and with a clock of its
--- own.
-local OPTIONS = { S = { publish = 'SPUBLISH' }, F = { skew_ms = 3600000 } }
+-- Callers that are not as the others: on a cluster with sharded channels, with a clock of its own,
+-- and of an older version.
+local OPTIONS = { S = { publish = 'SPUBLISH' }, F = { skew_ms = 3600000 }, O = { by_score = true } }
 
 -- "~30000": what is left of 30000 ms.
 local function to_reply(value)

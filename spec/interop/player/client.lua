@@ -22,6 +22,7 @@ end
 ---@field skew_ms? integer how far its clock is ahead of the server's
 ---@field publish? 'PUBLISH'|'SPUBLISH'
 ---@field receipts? boolean false: as before Redisson 3.24
+---@field by_score? boolean true: a fair waiter is told how long to sleep as before Redisson 3.32
 
 local OWNER = '0b5c4a62-94a3-4c4e-8d5e-0123456789ab:1'
 
@@ -36,6 +37,7 @@ function Client:new(world, options)
     skew_ms = options.skew_ms or 0,
     verb = options.publish or 'PUBLISH',
     receipts = options.receipts ~= false,
+    by_score = options.by_score == true,
     requests = 0,
   }, self)
 end

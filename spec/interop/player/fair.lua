@@ -70,8 +70,15 @@ function Fair:try_lock(lease)
   return not self:take(lease, self.FAIR_WAIT) and 1 or nil
 end
 
+-- How long a waiter is to sleep that has a place. Below 0, a lock() without a time sleeps until it
+-- is told.
+function Fair:sleep(score, wait)
+  return self.by_score and score - wait - self:now_ms()
+    or math.max(0, self:ask('PTTL', self.name))
+end
+
 ---Acquires, or has a place in the queue afterwards.
----@param wait? integer ms, the waiting time of a timed tryLock
+---@param wait? integer ms, the waiting time of a timed tryLock, or fairLockWaitTimeout
 ---@return integer|nil ttl nil: acquired
 function Fair:lock(lease, wait)
   wait = wait or self.FAIR_WAIT
@@ -79,8 +86,9 @@ function Fair:lock(lease, wait)
   if self:take(lease, wait) then
     return nil
   end
-  if self:score(self.owner) then
-    return math.max(0, self:ask('PTTL', self.name))
+  local score = self:score(self.owner)
+  if score then
+    return self:sleep(score, wait)
   end
   local now_ms = self:now_ms()
   local last = self:ask('LINDEX', self:queue(), -1)
