@@ -20,7 +20,7 @@ local OPERATIONS = {
   fenced = LOOKS .. 'lock lock_and_get_token token unlock',
   fair = LOOKS .. 'lock try_lock leave unlock delete',
   read = 'read_lock read_unlock read_renew read_pass read_force_unlock read_is_locked read_is_held '
-    .. 'read_hold_count remaining',
+    .. 'read_hold_count remaining expire',
   write = 'write_lock write_unlock write_renew write_force_unlock write_is_locked write_is_held '
     .. 'write_hold_count remaining',
   semaphore = 'try_set try_acquire release release_if_exists add drain available',

@@ -96,4 +96,42 @@ describe('a read-write lock between latchkey and Redisson', function()
       assert.same({}, left)
     end)
   end
+
+  -- Limits that docs/reference/rw.md names: a mend shows itself here.
+  describe('is written beside a reader of latchkey that counts its hold,', function()
+    local ann, eve, java = 'lk-ann:1', 'lk-eve:1:write', nil
+
+    before_each(function()
+      java = Redisson:new(world)
+      assert.reply({ 1, 1, 0 }, rw.read(world, ann))
+      java:read_lock(5000)
+    end)
+
+    local function assert_both()
+      assert.reply({ 1, 1 }, rw.write(world, eve))
+      assert.equal(1, world:command('EXISTS', rw.level(ann, 1)))
+    end
+
+    it('where expire() or a MultiLock of Redisson with a lease has cut the hash', function()
+      java:expire(5000)
+      world:advance(5001)
+      assert_both()
+    end)
+
+    it('where a reader of Redisson with a watchdog of 9 s has died', function()
+      java.WATCHDOG = 9000
+      java:read_renew()
+      world:advance(9001)
+      assert_both()
+    end)
+
+    it('but not where the lease of that reader is as short', function()
+      rw.read_release(world, ann)
+      rw.read(world, 'lk-ann:2', 1, { lease = 5000 })
+      java:expire(5000)
+      world:advance(3000)
+
+      assert.equal(0, rw.write(world, eve)[1])
+    end)
+  end)
 end)

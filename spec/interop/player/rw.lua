@@ -90,6 +90,11 @@ function Rw:read_unlock(request)
   return self:answer(request, 1)
 end
 
+---RObject.expire(), and the last step of a RedissonMultiLock with a lease: it looks at nothing.
+function Rw:expire(lease)
+  return self:ask('PEXPIRE', self.name, lease)
+end
+
 -- All readers of the hash, and their levels; false: this one does not read.
 function Rw:renew_all()
   if self:read_is_held() == 0 then
