@@ -80,6 +80,22 @@ for _, name in ipairs({ 'job', '{a}:job' }) do
       assert.same(told('1'), world:messages())
     end)
 
+    -- A limit that docs/reference/countdown.md names: await() sleeps on, without a message.
+    it('the end of a TTL opens it, and tells nobody, whoever looks then', function()
+      assert.reply({ 1, 2 }, world:eval('countdown/set',
+        { name, 'latchkey_seq:' .. tagged .. ':lk-ann' },
+        { 2, channel, 'PUBLISH', 'lk-ann', 1, 5000 }))
+      assert.same(told('1'), world:messages())
+      seq = 1
+
+      world:advance(5001)
+
+      assert.reply({ 0 }, inspect())
+      assert.reply({ -1, 0 }, call('count_down', 1))
+      assert.equal(0, redisson:count())
+      assert.same({}, world:messages())
+    end)
+
     it('after the delete of Redisson the latch is open to whoever looks', function()
       redisson:try_set(2)
       redisson:delete()

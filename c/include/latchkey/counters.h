@@ -395,7 +395,8 @@ LK_API void lk_countdown_close(lk_countdown *latch);
  * Set the latch, where there is none.
  *
  * @param count   how often it is to be counted, 1 to LK_COUNT_MAX
- * @param ttl_ms  it opens by itself after that, 1,000 to LK_COUNTER_TTL_MAX_MS; 0: never
+ * @param ttl_ms  it opens by itself after that, 1,000 to LK_COUNTER_TTL_MAX_MS; 0: never. It notifies nobody then:
+ *                0 where Redisson's await() is called without a time, which would sleep on
  * @param left    how many are left, whether this call set it or not; may be NULL
  * @return LK_OK; LK_EXISTS (it was set before; nothing was done); LK_UNSURE; LK_INVALID, LK_BADARG
  *         (the key holds no integer), and the other statuses of lk_eval()
