@@ -133,6 +133,14 @@ describe('the mutants of a script', function()
     assert.same({}, texts_of('', 'number'))
   end)
 
+  it('are made of calls that a server refuses, too', function()
+    assert.same({ "redis.call('SET', one, word, 'EX')", "redis.call('SET', one, word)" },
+      texts_of("redis.call('SET', one, word, 'px')", 'option'))
+    assert.same({}, texts_of('local a = math.min(#word).b', 'arithmetic'))
+    assert.same({ "local a = math['max'](#word)" },
+      texts_of("local a = math['min'](#word)", 'arithmetic'))
+  end)
+
   it('each have a name of their own, and change what their name says', function()
     local list, seen = mutants.of(BUY, utils.readfile(BUY)), {}
     for _, mutant in ipairs(list) do

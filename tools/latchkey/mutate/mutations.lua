@@ -294,7 +294,8 @@ local function mutate_option(self, call, place)
     replace(self, 'option', node, ("'%s'"):format(turned))
   end
   local before = self.tokens[node.first - 1]
-  local last = self.tokens[option == 'PX' and call[place + 1].last or node.last]
+  local value = option == 'PX' and call[place + 1] or node -- the time may have been forgotten
+  local last = self.tokens[value.last]
   self:add('option', node.line, before.at, last.at + #last.text - 1, '')
   return true
 end
@@ -328,9 +329,10 @@ end
 function visitors.Call(self, node)
   mutate_number_read(self, node)
   local fn = script_of.member(node[1], 'math')
-  if FUNCTIONS[fn] then
-    local last = self.tokens[node.first + 2]
-    self:add('arithmetic', node.line, last.at, last.at + #last.text - 1, FUNCTIONS[fn])
+  if FUNCTIONS[fn] and node.first then -- one that is called on goes on within another node
+    local name = self.tokens[node.first + 2]
+    self:add('arithmetic', node.line, name.at, name.at + #name.text - 1,
+      (name.text:gsub(fn, FUNCTIONS[fn])))
   end
 end
 
