@@ -81,8 +81,15 @@ describe('a session of latchkey repl', function()
     assert.equal('1\n2', type_in('for i = 1, 2 do\nprint(i)\nend'))
   end)
 
+  it('waits for the end of an expression that no statement begins with', function()
+    for _, line in ipairs({ "'a' ..", '1 +', '{ 1,', '-' }) do
+      assert.is_false((session:run(line)), line)
+    end
+    assert.equal('"ab"', type_in("'a' ..\n'b'"))
+  end)
+
   it('does not wait behind what can have no end', function()
-    for _, line in ipairs({ 'end', 'print(1) end', 'return 1 2' }) do
+    for _, line in ipairs({ 'end', 'print(1) end', 'return 1 2', "'a' .. )", "x = 'a' 'b' .." }) do
       local done, failed = session:run(line)
 
       assert.is_true(done, line)

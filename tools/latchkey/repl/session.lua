@@ -253,15 +253,20 @@ local function with_verbs(source)
   return table.concat(parts) .. source:sub(at)
 end
 
+-- Does a compiler's message say that the text is all good as far as it goes?
+local function is_open(why)
+  return why:find("near '<eof>'", 1, true) ~= nil
+end
+
 -- An expression or a statement; nil and "more" while its end is missing.
 local function compile(source)
   source = with_verbs(source)
-  local chunk = loadstring('return ' .. source, '=line')
+  local chunk, of_value = loadstring('return ' .. source, '=line')
   local why
   if not chunk then
     chunk, why = loadstring(source, '=line')
   end
-  if not chunk and why:find("near '<eof>'", 1, true) then
+  if not chunk and (is_open(of_value) or is_open(why)) then
     return nil, 'more'
   end
   return chunk, why
