@@ -48,6 +48,14 @@ describe('latchkey', function()
     assert.truthy(result.err:find('did you mean "inspect"', 1, true))
   end)
 
+  it('names the option that was probably meant, on the line of what is wrong', function()
+    local result = program.run({ 'bind', '--dri' })
+
+    assert.equal(64, result.code)
+    assert.equal("latchkey bind: unknown option '--dri'; did you mean '--dir'?\n"
+      .. '  latchkey bind --help lists the options\n', result.err)
+  end)
+
   it('guesses nothing for a word that is like no command', function()
     local result = program.run({ 'xyzzyplugh' })
 

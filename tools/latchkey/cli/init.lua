@@ -162,8 +162,10 @@ local function parse(parser, arguments)
     return nil
   elseif not returned then
     error(parsed, 0)
+  elseif not parsed then
+    return false, (args:gsub('\nDid you mean (.*)$', '; did you mean %1'))
   end
-  return parsed and args, args
+  return args
 end
 
 -- Below 2^53.
