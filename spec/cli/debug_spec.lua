@@ -273,6 +273,19 @@ return all]])
     assert.equal(64, refused('--library /nowhere: No such file', '--library', '/nowhere', 'f'))
   end)
 
+  it('is wrong use of a script that is no Lua, and of a library', function()
+    utils.writefile(folder .. '/bad.lua', 'return (\n')
+    utils.writefile(folder .. '/library.lua', '#!lua name=bad\nreturn (\n')
+    for words, call in pairs({ ['bad.lua: ERR Error compiling'] = { folder .. '/bad.lua' },
+      ['/library.lua: ERR Error compiling'] = { '--library', folder .. '/library.lua', 'f' },
+      ['only a script that begins with #!lua'] = { '--function', folder .. '/own/take.lua' } }) do
+      local result = program.run({ 'debug', unpack(call) })
+
+      assert.matches(words, result.err, 1, true)
+      assert.equal(64, result.code, words)
+    end
+  end)
+
   it('refuses a text that the contract beside it is not of', function()
     utils.writefile(folder .. '/own/take.contract', ('name:     own/take\nversion:  1.0.0\n'
       .. 'sha1:     %s\nsummary:  Take.\nreturns:\n  - integer  what is left\n'
@@ -291,6 +304,9 @@ return all]])
   it('takes a file by its path, and functions of a library', function()
     assert.matches('%* Ended with\n%(integer%) 2\n$',
       run({ 'c' }, 'debug', folder .. '/own/take.lua', 'nails', ',', '3').out)
+    os.rename(folder .. '/own/take.lua', folder .. '/take')
+    assert.matches('%* Ended with\n%(integer%) 2\n$',
+      run({ 'c' }, 'debug', folder .. '/take', 'nails', ',', '3').out)
 
     utils.writefile(folder .. '/library.lua', '#!lua name=own\nlocal function double(keys, args)\n'
       .. '  return args[1] * 2\nend\nredis.register_function(\'double\', double)\n')

@@ -18,6 +18,11 @@ local function misuse(message)
     hint = 'latchkey debug --help lists the options' }
 end
 
+-- What cannot run at all, and why.
+local function unusable(file, why)
+  return { status = 'LK_INVALID', message = ('%s: %s'):format(file, why), hint = '' }
+end
+
 -- A file that is named itself, as redis-cli --ldb --eval takes it.
 local function read_file(file)
   local source, why = utils.readfile(file, true)
@@ -34,21 +39,24 @@ local function read_file(file)
 end
 
 local function find_script(lists, folder, name)
-  if name:find('%.lua$') and path.isfile(name) then
+  local is_file = path.isfile(name)
+  if is_file and name:find('%.lua$') then
     return read_file(name)
   end
   local script = script_call.find(lists, name) or script_call.without_header(folder, name)
-  if not script then
-    return nil, script_call.refusal(folder, name)
+  if script then
+    return script
+  elseif is_file then
+    return read_file(name)
   end
-  return script
+  return nil, script_call.refusal(folder, name)
 end
 
 -- Gives the world a script; what cannot be compiled is said before anything runs.
 local function add(world, script)
   local compiled, why = world:add(script.name, script.source, script.header)
   if not compiled then
-    return nil, { status = 'LK_SCRIPT', message = ('%s: %s'):format(script.path, why), hint = '' }
+    return nil, unusable(script.path, why)
   end
   return compiled
 end
@@ -146,8 +154,7 @@ local function of_library(world, args)
   end
   local _, wrong = world.functions:load(source, false)
   if wrong then
-    return nil, { status = 'LK_SCRIPT', message = ('%s: %s'):format(args.library, wrong),
-      hint = '' }
+    return nil, unusable(args.library, wrong)
   elseif args.name then
     return nil, misuse('a function of a library has no header; write its keys and arguments out')
   elseif not world.functions:find(args.script[1]) then
@@ -171,7 +178,7 @@ local function as_function(world, script, keys, values)
     code, why = world.functions:load(code, false)
   end
   if not code then
-    return nil, { status = 'LK_SCRIPT', message = ('%s: %s'):format(script.path, why), hint = '' }
+    return nil, unusable(script.path, why)
   end
   return caller(world, functions.name(script.name, script.header.version), keys, values)
 end

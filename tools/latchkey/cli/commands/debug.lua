@@ -9,7 +9,7 @@ local command = { summary = 'step through a script, forwards and back', for_peop
 command.exits = {
   { 0, 'the session ended' },
   { 1, 'from a pipe: a command failed, or the script ended with an error' },
-  { 64, 'wrong use: there is no such script, or no such call of it' },
+  { 64, 'wrong use: there is no such script or call of it, or it is no Lua' },
 }
 
 -- What shells offer behind the command.
