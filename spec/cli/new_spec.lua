@@ -115,7 +115,7 @@ describe('latchkey new', function()
 
     assert.equal(64, result.code)
     assert.matches('nothing was written', result.err, 1, true)
-    assert.is_nil(path.exists(folder .. '/scripts/acme/acquire.lua') or nil)
+    assert.is_false(path.exists(folder .. '/scripts'))
     assert(os.remove(folder .. '/spec'))
     assert.equal(0, new('lock', 'acme').code)
   end)

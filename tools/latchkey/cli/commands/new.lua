@@ -85,13 +85,33 @@ local function files_of(args, words, home)
   return files
 end
 
+-- The folders that are to be made, each before the one that it is in.
+local function new_folders(files)
+  local list, seen = {}, {}
+  for _, file in ipairs(files) do
+    local folder = path.dirname(file.path)
+    while folder ~= '' and not path.exists(folder) and not seen[folder] do
+      list[#list + 1], seen[folder] = folder, true
+      folder = path.dirname(folder)
+    end
+  end
+  table.sort(list, function(one, other)
+    return #one > #other
+  end)
+  return list
+end
+
 -- All of them, or none.
 local function write(files)
+  local folders = new_folders(files)
   for i, file in ipairs(files) do
     local good, why = whole_file.write_below(file.path, file.text)
     if not good then
       for earlier = 1, i - 1 do
         os.remove(files[earlier].path)
+      end
+      for _, folder in ipairs(folders) do
+        path.rmdir(folder) -- unless somebody else has put something into it
       end
       return nil, why .. '; nothing was written'
     end
