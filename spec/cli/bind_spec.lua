@@ -108,6 +108,30 @@ int main(void) {
 }
 ]]
 
+-- Nothing is sent: there is no server.
+local NAMES = [[
+#include "calls.h"
+
+int main(void) {
+  lk_client *client = NULL;
+  lk_client_options options = LK_CLIENT_OPTIONS_INIT;
+  options.lazy = true;
+  if (lk_client_open("unix:///nowhere.sock", &options, &client, NULL) != LK_OK) return 1;
+  const lk_bytes me = {"me:1", 4};
+  const char *const names[] = {"a}b", "{}x", "a{b", "}{a}", "{a}b", "a}{b}"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    char bell[32];
+    lk_error error = {0};
+    lk_status status = acme_acquire(client, names[i], me, 50, NULL, &error);
+    const char *channel = acme_release_bell(bell, sizeof bell, names[i]);
+    printf("%s %s %s\n", names[i], lk_status_name(status), channel ? channel : "NULL");
+    if (i == 0) printf("%s\n", error.message);
+  }
+  lk_client_close(client);
+  return 0;
+}
+]]
+
 -- The token says with what the reply begins.
 local BEGINNING = [=[
 local begin = { one = 1, none = 0, text = 'strange', no = false, digit = '1' }
@@ -218,6 +242,16 @@ describe('latchkey bind c', function()
     compile(WAITER)
 
     assert.equal('acme:job:free\nNULL NULL\nheard\n', run(server))
+  end)
+
+  it('refuses names whose keys would share no slot', function()
+    bind(folder .. '/scripts')
+    compile(NAMES)
+
+    assert.equal('a}b LK_INVALID NULL\nthe name has 1 to 512 bytes, and braces as one {tag} that '
+      .. 'is closed and not empty\n{}x LK_INVALID NULL\na{b LK_INVALID NULL\n}{a} LK_UNREACHABLE '
+      .. 'acme:}{a}:free\n{a}b LK_UNREACHABLE acme:{a}b:free\na}{b} LK_UNREACHABLE '
+      .. 'acme:a}{b}:free\n', run({ url = '' }))
   end)
 
   it('takes scripts with headers, and says which have no typed call', function()

@@ -5,6 +5,7 @@ local bind_lua = require('latchkey.script.bind_lua')
 local catalog = require('latchkey.script.catalog')
 local headers = require('latchkey.script.header')
 local helper = require('helper')
+local names = require('latchkey.script.names')
 
 local SCRIPT = [=[
 #!lua
@@ -119,8 +120,19 @@ describe('calls that latchkey bind lua writes', function()
     assert.equal('owner has 1 to 8 bytes', why('l', 1, '', 'UP'))
     assert.equal('owner has 1 to 8 bytes', why('l', 1, 'too long!', 'UP'))
     assert.equal('mode is UP or DOWN', why('l', 1, 'ann', 'up'))
-    assert.equal('the name has 1 to 512 bytes', why('', 1, 'ann', 'UP'))
+    for _, name in ipairs({ '', ('n'):rep(513), 'a}b', '{}x', 'a{b', 'a\0b' }) do
+      assert.equal('the name has 1 to 512 bytes without NUL, and braces as one {tag} that is '
+        .. 'closed and not empty', why(name, 1, 'ann', 'UP'))
+    end
     assert.same({}, world:dump())
+  end)
+
+  it('take the names that the library takes', function()
+    for _, name in ipairs({ '', 'l', ('n'):rep(512), ('n'):rep(513), '{a}b', 'a{b}', 'a}{b}',
+      '}{a}', 'a{b}{', 'a}b', '{}x', '{}{a}', 'a{b', 'a\0b', 'a\0{b}' }) do
+      assert.equal(names.check(name) ~= nil, calls.acme_step(world, name, 1, 'ann', 'UP') ~= nil,
+        name)
+    end
   end)
 
   it('send the text where the server has forgotten the script', function()

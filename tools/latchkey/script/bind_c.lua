@@ -287,7 +287,7 @@ local CHANNEL = [[
  * written to `buffer`, which %d bytes suffice for; NULL where it does not fit, or the name is none.
  */
 static inline const char *%s_%s(char *buffer, size_t size, const char *name) {
-  if (!name || !*name || strlen(name) > %d) return NULL;
+  if (lk_name_check(name, NULL) != LK_OK) return NULL;
   return lk_bound_form(buffer, size, %s, name, %s, %d).len > 0 ? buffer : NULL;
 }
 ]]
@@ -302,8 +302,8 @@ local AGAIN = 'LK_UNSURE: the script may have run, or may still run once. It may
 local function describe(h, parameters, out)
   out[#out + 1] = ('\n/**\n * %s %s: %s\n *\n'):format(h.name, h.version, comment(h.summary))
   if bind_c.takes_name(h) then
-    out[#out + 1] = (' * @param name  of which keys and channels are formed, 1 to %d '
-      .. 'bytes\n'):format(NAME_MAX)
+    out[#out + 1] = ' * @param name  of which keys and channels are formed, as lk_name_check() '
+      .. 'takes it\n'
   end
   for _, one in ipairs(parameters) do
     out[#out + 1] = (' * @param %s  %s: %s\n'):format(one.name, comment(one.text),
@@ -318,9 +318,10 @@ local function body(h, script, id, parameters, outcomes)
   local out = { '  lk_bytes words[', tostring(3 + #h.keys + #h.argv), '];\n',
     '  if (reply) memset(reply, 0, sizeof *reply);\n' }
   if bind_c.takes_name(h) then
-    out[#out + 1] = ('  if (!name || !*name || strlen(name) > %d) {\n    return '
-      .. 'lk_bound_fail(error, LK_INVALID, %s, "the name has 1 to %d bytes");\n  }\n')
-      :format(NAME_MAX, quoted(h.name), NAME_MAX)
+    out[#out + 1] = ('  if (lk_name_check(name, NULL) != LK_OK) {\n    return '
+      .. 'lk_bound_fail(error, LK_INVALID, %s,\n                         "the name has 1 to %d '
+      .. 'bytes, and braces as one {tag} that is closed and not empty");\n  }\n')
+      :format(quoted(h.name), NAME_MAX)
   end
   for _, one in ipairs(parameters) do
     out[#out + 1] = ('  if (%s) {\n    return lk_bound_fail(error, LK_INVALID, %s, %s);\n  }\n')
@@ -389,8 +390,7 @@ local function channels(h, id, names)
         names[#names + 1] = ('%s_%s'):format(id, name)
         out[#out + 1] = CHANNEL:format(one.name, h.name,
           one.text ~= '' and ': ' .. comment(one.text) or '',
-          NAME_MAX + #before + #after + 3, id, name, NAME_MAX,
-          quoted(before), quoted(after), braces)
+          NAME_MAX + #before + #after + 3, id, name, quoted(before), quoted(after), braces)
       end
     end
   end

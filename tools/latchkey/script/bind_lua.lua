@@ -39,8 +39,12 @@ local function is_text(value, min, max)
   return type(value) == 'string' and #value >= min and #value <= max
 end
 
+-- The keys of a name share a hash slot: its first brace opens a tag that is closed and not empty.
 local function is_name(name)
-  return is_text(name, 1, NAME_MAX)
+  if not is_text(name, 1, NAME_MAX) or name:find('\0', 1, true) then
+    return false
+  end
+  return name:find('^[^{}]*$') ~= nil or name:find('^[^{]*{[^}]+}') ~= nil
 end
 
 local function digits(number)
@@ -180,7 +184,8 @@ local function bound(script)
   out[#out + 1] = ('function calls.%s(%s)\n'):format(id, table.concat(list, ', '))
   if takes_name then
     out[#out + 1] = ("  if not is_name(name) then\n    return refuse(%s, 'the name has 1 to %d "
-      .. "bytes')\n  end\n"):format(quoted(h.name), NAME_MAX)
+      .. "bytes without NUL, '\n      .. 'and braces as one {tag} that is closed and not empty')\n"
+      .. '  end\n'):format(quoted(h.name), NAME_MAX)
   end
   for _, one in ipairs(parameters) do
     out[#out + 1] = ('  if not %s then\n    return refuse(%s, %s)\n  end\n'):format(one.test,
