@@ -84,6 +84,21 @@ local RESERVED = set([[
   thread_local throw true try type typedef typeid typename typeof typeof_unqual union unix
   unsigned using virtual void volatile while words xor xor_eq]])
 
+-- What the headers above declare on glibc and musl, where no call can have its name: those with a
+-- "_", as names of calls have one.
+local DECLARED = set([[
+  aligned_alloc arc4random_buf arc4random_uniform at_quick_exit canonicalize_file_name
+  clearerr_unlocked drand48_data drand48_r ecvt_r erand48_r explicit_bzero fcvt_r fd_mask fd_set
+  feof_unlocked ferror_unlocked fflush_unlocked fgetc_unlocked fgets_unlocked fileno_unlocked
+  fputc_unlocked fputs_unlocked fread_unlocked fwrite_unlocked getc_unlocked getchar_unlocked
+  initstate_r jrand48_r lcong48_r lrand48_r mrand48_r nrand48_r obstack_printf obstack_vprintf
+  on_exit open_memstream open_wmemstream posix_memalign posix_openpt ptsname_r putc_unlocked
+  putchar_unlocked qecvt_r qfcvt_r qsort_r quick_exit rand_r random_data random_r secure_getenv
+  seed48_r setstate_r sigabbrev_np sigdescr_np srand48_r srandom_r strcasecmp_l strcoll_l
+  strerror_l strerror_r strerrordesc_np strerrorname_np strncasecmp_l strtod_l strtof_l strtok_r
+  strtol_l strtold_l strtoll_l strtoul_l strtoull_l strxfrm_l u_char u_int u_long u_short
+  va_list]])
+
 local function quoted(text)
   return '"' .. text:gsub('[%c"\\%?]', function(character)
     return ('\\%03o'):format(character:byte())
@@ -241,6 +256,16 @@ local function c_name(word)
   local is_taken = RESERVED[word] or word:find('^lk_') or word:find('_t$')
     or word:find('^text%d+$') or word:find('^digits%d+$')
   return is_taken and word .. '_' or word
+end
+
+-- Of the names that a script has in C, the first of which is that of its call, one that is
+-- another's already.
+local function foreign_name(names)
+  for i, name in ipairs(names) do
+    if DECLARED[name] or i == 1 and c_name(name) ~= name then
+      return name
+    end
+  end
 end
 
 -- The parameter of an argument, what refuses it, and how it becomes the bytes of a word.
@@ -461,7 +486,8 @@ function bind_c.header(scripts, guard)
     if not why then
       local names
       text, names = bound(script)
-      why = c_name(names[1]) ~= names[1] and names[1] .. ' is a name of C or of the library'
+      local foreign = foreign_name(names)
+      why = foreign and foreign .. ' is a name of C or of the library'
         or bind_c.clash(taken, names, script.name)
     end
     if why then
