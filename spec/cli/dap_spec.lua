@@ -2,6 +2,7 @@
 -- The debugger as editors have it: a client that is written down, and each message that it is sent.
 local cjson = require('cjson')
 local dir = require('pl.dir')
+local unistd = require('posix.unistd')
 local utils = require('pl.utils')
 
 local json = require('latchkey.json') -- cjson's own loses digits of large numbers
@@ -299,6 +300,87 @@ describe('latchkey debug --dap', function()
     assert.equal(0, result.code)
   end)
 
+  -- The kinds of all events that came, in order.
+  local function events_of(turns)
+    local kinds = {}
+    for _, turn in ipairs(turns) do
+      for i = 2, #turn do
+        local event = turn[i]
+        kinds[#kinds + 1] = event.event == 'stopped' and event.body.description or event.event
+      end
+    end
+    return table.concat(kinds, ' ')
+  end
+
+  it('runs a script without a stop where nothing is to be debugged', function()
+    local run = 'initialized output output output output output exited terminated'
+    local turns = talk({ { 'initialize' },
+      launch({ noDebug = true, stopOnEntry = true, stopAtEnd = true }), { 'setBreakpoints',
+        { source = { path = file }, breakpoints = { { line = 6 } } } },
+      { 'configurationDone' }, { 'restart' }, { 'disconnect' } })
+    assert.equal(run .. run:match(' .*'), events_of(turns))
+
+    utils.writefile(file, 'redis.breakpoint()\nreturn a.b.c\n')
+    turns = talk({ { 'initialize' }, launch({ noDebug = true }),
+      { 'setExceptionBreakpoints', { filters = { 'errors' } } }, { 'configurationDone' },
+      { 'disconnect' } })
+    assert.equal('initialized output exited terminated', events_of(turns))
+  end)
+
+  it('finds files from the folder that the editor names', function()
+    local turns = talk({ { 'initialize' }, launch({ cwd = folder .. '/nowhere' }),
+      launch({ cwd = 7 }), launch({ cwd = folder, script = 'own/none.lua' }),
+      { 'launch', { script = 'own/take.lua' } },
+      { 'launch', { script = 'own/take.lua', cwd = folder, keys = { 'nails' }, args = { 3 },
+        stopOnEntry = true } },
+      { 'setBreakpoints', { source = { path = file }, breakpoints = { { line = 6 } } } },
+      { 'configurationDone' }, { 'stackTrace' }, { 'disconnect' } })
+
+    for place, words in pairs({ [2] = '/nowhere is not a folder', [3] = '"cwd" of the launch',
+      [4] = 'no script is named', [5] = 'no script is named' }) do
+      assert.is_false(turns[place][1].success)
+      assert.matches(words, turns[place][1].message, 1, true)
+    end
+    assert.is_true(turns[7][1].body.breakpoints[1].verified)
+    assert.equal(file, turns[9][1].body.stackFrames[1].source.path)
+    turns = talk({ { 'initialize' }, launch({ dir = '.', cwd = folder }), { 'disconnect' } })
+    assert.is_true(turns[2][1].success)
+  end)
+
+  it('knows its script by another path, and calls it as the editor does', function()
+    unistd.link('own', folder .. '/workspace', true)
+    local theirs = folder .. '/workspace/take.lua'
+    local turns = talk({ { 'initialize' }, launch({ script = file }), { 'setBreakpoints',
+      { source = { path = theirs }, breakpoints = { { line = 6 } } } }, { 'configurationDone' },
+      { 'stackTrace' }, { 'setBreakpoints', { source = { path = folder .. '/workspace/none.lua' },
+        breakpoints = { { line = 6 } } } }, { 'disconnect' } })
+
+    assert.is_true(turns[3][1].body.breakpoints[1].verified)
+    assert.same({ name = 'take.lua', path = theirs }, turns[5][1].body.stackFrames[1].source)
+    assert.equal('this is not the script that is debugged',
+      turns[6][1].body.breakpoints[1].message)
+  end)
+
+  it('begins again as it was launched', function()
+    local turns = talk({ { 'initialize' }, launch(), { 'setBreakpoints',
+      { source = { path = file }, breakpoints = { { line = 6 } } } }, { 'configurationDone' },
+      { 'restart' }, { 'stackTrace' }, { 'disconnect' } })
+    assert.equal('break point', turns[5][#turns[5]].body.description)
+    assert.equal(6, line_of(turns[6]))
+
+    turns = stopped({ { 'continue' }, { 'restart' }, { 'stackTrace' } })
+    assert.equal('start', turns[3][2].body.description)
+    assert.equal(1, line_of(turns[4]))
+  end)
+
+  it('passes over what an editor keeps in a launch configuration for itself', function()
+    local turns = talk({ { 'initialize' }, launch({ suppressMultipleSessionWarning = true,
+      serverReadyAction = { action = 'openExternally' }, debugServer = 4711, presentation = {},
+      internalConsoleOptions = 'neverOpen' }), { 'disconnect' } })
+
+    assert.is_true(turns[2][1].success, turns[2][1].message)
+  end)
+
   local function refused(turns, place, words)
     local message = turns[place][1].message
     assert.is_false(turns[place][1].success)
@@ -359,8 +441,8 @@ describe('latchkey debug --dap', function()
     refused(turns, 4, 'the script has not begun')
     assert.equal('terminated', turns[5][#turns[5]].event)
     refused(turns, 6, 'the script does not run')
-    assert.equal('stopped', turns[7][2].event)
-    assert.equal('terminated', turns[8][2].event)
+    assert.equal('terminated', turns[7][#turns[7]].event)
+    assert.equal(1, #turns[8])
     refused(turns, 9, 'the script was terminated')
 
     turns = talk({ { 'initialize' }, launch(), { 'terminate' }, { 'configurationDone' },

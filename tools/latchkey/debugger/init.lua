@@ -8,7 +8,7 @@
 --
 -- An order is { go = ... }: step (into functions), next (over them), out, continue, line { line },
 -- write (before the next command that writes), back, rewind (to the break point before), goto
--- { step }, restart, quit.
+-- { step }, restart { first: the order that it begins with; step }, quit.
 local Points = require('latchkey.debugger.points')
 local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
@@ -29,12 +29,14 @@ local methods_of_texts = getmetatable('')
 
 ---@param target table { world, reset = fun(), run = fun(): reply, err }
 ---@param view table
----@param options? { max_lines: integer }
+---@param options? { max_lines: integer, stops: boolean|nil } `stops` false: only where a pause is
+---  asked for
 function Debugger.new(target, view, options)
   local self = setmetatable({ target = target, world = target.world, view = view,
     points = Points.new(target.world.store, target.source), meddled = {}, trail = {}, step = 0,
     calls = {}, max_lines = options and options.max_lines or MAX_LINES,
-    stops_at_errors = true, stops_at_end = false }, Debugger)
+    stops = not options or options.stops ~= false, stops_at_errors = true, stops_at_end = false },
+    Debugger)
   for _, sandbox in ipairs({ self.world.sandbox, self.world.functions.sandbox }) do
     self:listen(sandbox)
   end
@@ -241,7 +243,9 @@ function ANEW.blame() end
 function Debugger:reason(line, depth)
   local order = self.order
   local watched = self.points:changed_key()
-  if ANEW[order.go] then
+  if not self.stops then
+    return nil
+  elseif ANEW[order.go] then
     return ANEW[order.go](self, order, line)
   elseif self.asked then
     self.asked = false
@@ -295,7 +299,7 @@ local function next_run(self, order, step)
     return { go = 'rewind', before = step }
   elseif order.go == 'restart' then
     self.meddled, self.has_stopped_last = {}, nil
-    return { go = 'step' }
+    return order.first or { go = 'step' }
   elseif order.go ~= 'quit' then
     return order
   end
@@ -335,7 +339,7 @@ end
 
 -- A line that may be one of many without an end.
 function Debugger:look_up(line, depth)
-  if self.lines_run > self.max_lines and self.order.go ~= 'goto' then
+  if self.stops and self.lines_run > self.max_lines and self.order.go ~= 'goto' then
     return self:stop('timeout reached, infinite loop?', nil, line, depth)
   end
   local order = self.lines_run % 1000 == 0 and self.view.busy
@@ -417,7 +421,7 @@ end
 local function last_stop(self, outcome)
   local err = outcome.err and outcome.err.line and outcome.err
   local is_wanted = err and self.stops_at_errors or not err and self.stops_at_end
-  if self.step == 0 or self.has_stopped_last or not is_wanted then
+  if self.step == 0 or self.has_stopped_last or not is_wanted or not self.stops then
     return nil
   end
   self.has_stopped_last = true

@@ -2,6 +2,7 @@
 -- The debugger as a server of the Debug Adapter Protocol, for one editor and one call of a script.
 -- While the script is stopped, requests are read in its hook; before and after, here.
 local path = require('pl.path')
+local stdlib = require('posix.stdlib')
 
 local Debugger = require('latchkey.debugger')
 local Variables = require('latchkey.debugger.dap.variables')
@@ -137,7 +138,7 @@ function requests.launch(self, request, arguments)
     return
   end
   self.target, self.order = target, order
-  self.debugger = Debugger.new(target, self)
+  self.debugger = Debugger.new(target, self, { stops = arguments.noDebug ~= true })
   self.debugger.stops_at_end = arguments.stopAtEnd == true
   self.variables = Variables.new(self.debugger, target)
   self.wire:answer(request)
@@ -161,7 +162,8 @@ requests.configurationDone = needs('debugger', function(self, request)
 end)
 
 local function same_file(one, other)
-  return type(one) == 'string' and path.abspath(one) == path.abspath(other)
+  return type(one) == 'string' and (path.abspath(one) == path.abspath(other)
+    or stdlib.realpath(one) == (stdlib.realpath(other) or false))
 end
 
 requests.setBreakpoints = needs('debugger', function(self, request, arguments)
@@ -169,7 +171,7 @@ requests.setBreakpoints = needs('debugger', function(self, request, arguments)
   local is_ours = same_file(source.path, self.target.file)
   local points = self.debugger.points
   if is_ours then
-    points.lines = {}
+    points.lines, self.path = {}, source.path
   end
   for i, wanted in ipairs(objects(arguments.breakpoints)) do
     local line = is_ours and type(wanted.line) == 'number'
@@ -229,7 +231,8 @@ requests.threads = needs('debugger', function(self, request)
 end)
 
 requests.stackTrace = needs('stop', function(self, request, arguments)
-  local all, frames, file = self.stop.frames, {}, path.abspath(self.target.file)
+  -- By another path than the editor's own, it would open the file a second time.
+  local all, frames, file = self.stop.frames, {}, self.path or path.abspath(self.target.file)
   local first = math.max(math.floor(tonumber(arguments.startFrame) or 0), 0)
   local levels = tonumber(arguments.levels) or 0
   for i = first + 1, levels > 0 and math.min(first + levels, #all) or #all do
@@ -314,7 +317,7 @@ requests.restart = needs('debugger', function(self, request)
       or 'the script has not begun')
   end
   self.wire:answer(request)
-  return { go = 'restart' }
+  return { go = 'restart', first = self.order }
 end)
 
 function requests.pause(self, request)

@@ -16,13 +16,13 @@ local KINDS = {
   script = 'string', lock = 'string', dir = 'string', library = 'string', trace = 'string',
   model = 'string', replay = 'string', fields = 'table', keys = 'table', args = 'table',
   before = 'table', options = 'table', strict = 'boolean', stopOnEntry = 'boolean',
-  stopAtEnd = 'boolean', asFunction = 'boolean',
+  stopAtEnd = 'boolean', asFunction = 'boolean', noDebug = 'boolean', cwd = 'string',
 }
 
 -- What editors add to each request beside names of their own, which begin with two underscores.
-local OF_EDITORS = { type = true, request = true, name = true, noDebug = true, presentation = true,
+local OF_EDITORS = { type = true, request = true, name = true, presentation = true,
   internalConsoleOptions = true, preLaunchTask = true, postDebugTask = true, program = true,
-  cwd = true }
+  debugServer = true, serverReadyAction = true, suppressMultipleSessionWarning = true }
 
 local function refuse_member(given)
   for member, value in pairs(given) do
@@ -103,16 +103,9 @@ local function of_replay(home, given)
   return target, target and order or 'no script runs in this replay'
 end
 
----@param home string
----@param given table arguments of the request
----@return table|nil target
----@return table|string order of the first run, or what is wrong
-function launch.of(home, given)
-  local wrong = refuse_member(given)
+local function of(home, given)
   local target, why
-  if wrong then
-    return nil, wrong
-  elseif given.replay then
+  if given.replay then
     if not given.model then
       return nil, 'a replay needs the "model" that it is of'
     end
@@ -130,6 +123,27 @@ function launch.of(home, given)
     return nil, why
   end
   return target, { go = given.stopOnEntry and 'step' or 'continue' }
+end
+
+---@param home string
+---@param given table arguments of the request; its `cwd` becomes that of this process
+---@return table|nil target
+---@return table|string order of the first run, or what is wrong
+function launch.of(home, given)
+  local wrong = refuse_member(given)
+  if wrong then
+    return nil, wrong
+  end
+  local before = path.currentdir()
+  if given.cwd and not path.chdir(given.cwd) then
+    return nil, ('the "cwd" %s is not a folder'):format(given.cwd)
+  end
+  local target, order = of(home, given)
+  if not target then
+    path.chdir(before)
+    return nil, order
+  end
+  return target, given.noDebug and { go = 'continue' } or order
 end
 
 return launch
