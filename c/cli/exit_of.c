@@ -36,6 +36,7 @@ int exit_of(lk_status status) {
   case LK_DENIED:
   case LK_TLS:
   case LK_SERVER:
+  case LK_PROTOCOL:
   case LK_LOCAL: return CLI_SERVER;
   case LK_NOT_HELD:
   case LK_REENTRY:
@@ -44,7 +45,6 @@ int exit_of(lk_status status) {
   case LK_FORKED:
   case LK_NOMEM:
   case LK_SCRIPT:
-  case LK_PROTOCOL:
   case LK_SYSTEM: return CLI_DEFECT;
   }
   return CLI_DEFECT;

@@ -29,7 +29,8 @@ return {
     hint = 'nothing to do' },
   { code = 64, text = 'wrong use: an option, a duration, a name or the URL; nothing was touched',
     hint = 'correct what the message names; latchkey COMMAND --help lists the options' },
-  { code = 69, text = 'no server could be reached, or it refused',
+  { code = 69, text = 'no server could be reached, or it refused, or answered what no '
+      .. 'such server does',
     hint = 'check address, credentials and permissions; latchkey doctor checks the server' },
   { code = 70, commands = { 'spec', 'mutate' },
     text = 'spec, mutate: busted or luaposix is not installed',
