@@ -32,7 +32,7 @@ describe('latchkey top', function()
   -- The names on the screen, in their order.
   local function names(text)
     local list = {}
-    for name in text:gmatch('\n(%w+) +lock ') do
+    for name in text:gmatch('\n(%w+) +%l+ +%d+%.%d s ') do
       list[#list + 1] = name
     end
     return table.concat(list, ' ')
@@ -151,20 +151,29 @@ describe('latchkey top', function()
   end)
 
   it('sorts by each column, and the other way round', function()
-    lock('a', '1', '90000')
-    lock('b', '2', '30000', '5')
-    lock('c', '3', '60000', '2')
+    server:command('SET', 'a', CLIENT .. ':1', 'PX', '60000') -- a mutex
+    lock('b', '2', '90000', '5')
+    lock('c', '3', '30000', '2')
+    for _, name in ipairs({ 'b', 'c', 'c' }) do
+      program.start_any('redis-cli', { '-s', server.socket, 'SUBSCRIBE',
+        'redisson_lock__channel:{' .. name .. '}' })
+    end
     start()
 
-    local by_name = names(screen:shows('3 locks'))
-    screen:press('ss')
-    local by_lease = names(screen:shows('sort: lease'))
+    local orders = { name = names(screen:shows('3 locks, 3 waiting')) }
+    screen:press('s')
+    orders.kind = names(screen:shows('sort: kind '))
+    screen:press('s')
+    orders.lease = names(screen:shows('sort: lease '))
     screen:press('r')
-    local reversed = names(screen:shows('sort: lease, reversed'))
-    screen:press('rss')
-    local by_holds = names(screen:shows('sort: holds '))
+    orders.reversed = names(screen:shows('sort: lease, reversed '))
+    screen:press('rs')
+    orders.waiting = names(screen:shows('sort: waiting '))
+    screen:press('s')
+    orders.holds = names(screen:shows('sort: holds '))
 
-    assert.same({ 'a b c', 'b c a', 'a c b', 'b c a' }, { by_name, by_lease, reversed, by_holds })
+    assert.same({ name = 'a b c', kind = 'b c a', lease = 'c a b', reversed = 'b a c',
+      waiting = 'c b a', holds = 'b c a' }, orders)
   end)
 
   it('filters by what is typed', function()
@@ -305,10 +314,12 @@ describe('latchkey top', function()
   end)
 
   it('ends when nobody reads its frames, also where SIGPIPE is ignored', function()
-    local script = ([[trap '' PIPE; %s top --json --every 100ms --url %s | head -n 1 >/dev/null]])
-      :format(program.path, server.url)
+    for _, trap in ipairs({ '', "trap '' PIPE; " }) do
+      local script = ('%s%s top --json --every 100ms --url %s | head -n 1 >/dev/null')
+        :format(trap, program.path, server.url)
 
-    assert.equal(0, program.start_any('sh', { '-c', script }):wait().code)
+      assert.equal(0, program.start_any('sh', { '-c', script }):wait().code)
+    end
   end)
 
   it('exits 64 without a terminal, and for what it cannot do; 69 without a server', function()

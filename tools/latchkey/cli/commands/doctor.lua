@@ -16,9 +16,10 @@ function command.configure(parser)
     .. 'use: ' .. table.concat(scratch.FAMILIES, ', ') .. '; may be given several times.')
     :argname('FAMILY'):choices(scratch.FAMILIES):count('*')
   parser:epilog('A lock of each family is taken and released, under a random name whose keys end '
-    .. 'within a minute. Three of latchkey\'s scripts are loaded, as by their first use. Else '
-    .. 'nothing is changed. On a cluster every master is examined. Exit code 1: there is '
-    .. 'a problem; notes are no problems, but good to know. 2: a master could not be asked.')
+    .. 'within a minute. The scripts of these are loaded, and three others at most, as by their '
+    .. 'first use. Else nothing is changed. On a cluster every master is examined. Exit code 1: '
+    .. 'there is a problem; notes are no problems, but good to know. 2: a master could not be '
+    .. 'asked.')
 end
 
 local MARKS = { good = 'ok', note = 'note', problem = 'PROBLEM' }
