@@ -100,11 +100,14 @@ describe('latchkey bundle', function()
   it('does not depend on time, place, user mask or language', function()
     local folder = scripts('1.0.0', 0)
     local digests = {}
-    for i, words in ipairs({ 'umask 022; cd /', 'umask 077; TZ=Asia/Tokyo LC_ALL=C cd "$1"' }) do
-      program.start_any('sh', { '-c', words .. '; touch -d 2001-0' .. i .. '-01 "$1"/my/count.lua; '
-        .. 'exec "$2" bundle "$1" --name mine --set-version 1.0.0 -o "$1/b"', 'sh', folder,
-        program.path }):wait()
-      digests[i] = utils.readfile(folder .. '/b.sha256')
+    for i, words in ipairs({ 'umask 022; export TZ=UTC LC_ALL=C.UTF-8; cd /',
+      'umask 077; export TZ=JST-9 LC_ALL=C; cd "$1"' }) do
+      local result = program.start_any('sh', { '-c', words .. '; touch -d 2001-0' .. i
+        .. '-01 "$1"/my/count.lua; exec "$2" bundle "$1" --name mine --set-version 1.0.0 '
+        .. '-o "$1/b"', 'sh', folder, program.path }):wait()
+      assert.equal(0, result.code, result.err)
+      digests[i] = assert(utils.readfile(folder .. '/b.sha256'))
+      assert(os.remove(folder .. '/b.sha256'))
     end
 
     assert.equal(digests[1], digests[2])

@@ -48,6 +48,9 @@ describe('latchkey exec --kind permit:N', function()
     local holder = start({ '--kind', 'permit:1', 'pool' }, gate.command)
     gate.started()
     local waiter = start({ '--kind', 'permit:1', '--wait', '60s', 'pool' }, { 'echo', 'mine' })
+    program.eventually('it waits', function()
+      return server:command('PUBSUB', 'NUMSUB', 'redisson_sc:{pool}'):find('\n1$')
+    end)
 
     gate.open()
 
