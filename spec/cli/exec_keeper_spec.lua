@@ -84,7 +84,7 @@ describe('latchkey exec and its job', function()
     it('is ended by a signal that comes after CMD has ended', function()
       local holder, left = leave({ 'job' })
       program.eventually('CMD has ended', function()
-        return not next(program.children(holder:keeper()), next(program.children(holder:keeper())))
+        return program.children(holder:keeper())[left]
       end)
 
       holder:kill(signal.SIGTERM)

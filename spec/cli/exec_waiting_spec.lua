@@ -9,6 +9,7 @@ local program = require('cli.program')
 local session = require('cli.session')
 
 local FOREIGN = '8743c9c0-0795-4907-87fd-6c719a6b4586:42'
+local CHANNEL = 'redisson_lock__channel:{job}'
 
 describe('latchkey exec that waits', function()
   local server, host
@@ -52,6 +53,17 @@ describe('latchkey exec that waits', function()
   local function calls_of(command)
     local stats = server:command('INFO', 'commandstats')
     return tonumber(stats:match('cmdstat_' .. command .. ':calls=(%d+)') or 0)
+  end
+
+  local function hold_foreign()
+    server:command('HSET', 'job', FOREIGN, '1')
+    server:command('PEXPIRE', 'job', '60000')
+  end
+
+  -- Who waits looks again some seconds later, as a release was told of.
+  local function renew_foreign()
+    server:command('PEXPIRE', 'job', '90000')
+    server:command('PUBLISH', CHANNEL, '0')
   end
 
   it('writes nothing that a terminal obeys of a name: no orders, and nothing that turns the line',
@@ -105,13 +117,13 @@ describe('latchkey exec that waits', function()
     hold({ 'job' })
     local listed, counted = calls_of('client|list'), calls_of('pubsub|numsub')
 
-    start({ '--wait', '4s', 'job' }):wait()
+    start({ '--wait', '9500ms', 'job' }):wait()
 
     assert.equal(listed + 1, calls_of('client|list'))
     assert.equal(counted + 1, calls_of('pubsub|numsub'))
   end)
 
-  it('tells when another has it, and that its lease is renewed', function()
+  it('tells when another has it', function()
     server:command('HSET', 'job', FOREIGN, '1')
     local process = start({ '--wait', '60s', 'job' })
     tells(process, 'held by ' .. FOREIGN .. ' (not a client of latchkey\'s), without a lease\n')
@@ -122,7 +134,7 @@ describe('latchkey exec that waits', function()
     server:command('EVAL', [[redis.call('DEL', KEYS[1])
       redis.call('HSET', KEYS[1], ARGV[1], '1')
       redis.call('PEXPIRE', KEYS[1], '60000')]], '1', 'job', gone)
-    server:command('PUBLISH', 'redisson_lock__channel:{job}', '0')
+    server:command('PUBLISH', CHANNEL, '0')
     tells(process, 'held by ' .. gone .. ' (its client is not connected)')
     process:kill(signal.SIGTERM)
   end)
@@ -174,6 +186,26 @@ describe('latchkey exec that waits', function()
     assert.is_false(waiting.holder.renewed)
   end)
 
+  -- It is told again when the reason is another one: the server is full, and is not any more.
+  it('tells as JSON that the lease is renewed', function()
+    hold_foreign()
+    local process = start({ '--json', '--wait', '60s', 'job' })
+    tells(process, '"renewed":false')
+    local looks = calls_of('pubsub|numsub')
+
+    renew_foreign()
+    program.eventually('it has looked again', function()
+      return calls_of('pubsub|numsub') > looks
+    end)
+    server:command('CONFIG', 'SET', 'maxmemory', '1')
+    server:command('PUBLISH', CHANNEL, '0')
+    tells(process, '"LK_OOM"')
+    server:command('CONFIG', 'SET', 'maxmemory', '0')
+
+    tells(process, '"renewed":true')
+    process:kill(signal.SIGTERM)
+  end)
+
   it('tells as JSON what is left of the lease of a permit', function()
     hold({ '--kind', 'permit:1', 'pool' })
 
@@ -220,6 +252,17 @@ describe('latchkey exec that waits', function()
 
       assert.equal(0, code)
       assert.equal('ran', (screen:text():gsub('%s+$', '')))
+    end)
+
+    it('says in it that the lease is renewed', function()
+      hold_foreign()
+      screen = session.start({ 'exec', '--url', server.url, '--wait', '60s', 'job', '--', 'true' },
+        { columns = 150 })
+      screen:shows('^waiting for "job": held by [^\n]*, lease ends in 5%d s\n')
+
+      renew_foreign()
+
+      screen:shows('^waiting for "job": held by [^\n]* s or more, lease renewed\n')
     end)
 
     it('goes on with its line after ^S and ^Q, and takes it away', function()
