@@ -17,10 +17,8 @@ describe('latchkey bench', function()
     return program.run({ 'bench', '--url', server.url, ... })
   end
 
-  -- One second of it; nothing may be left in the server.
-  local function measure(mode, ...)
-    local result = bench('--mode', mode, '--seconds', '1', '--json', ...)
-
+  -- Nothing may be left in the server.
+  local function figures_of(mode, result)
     assert.equal('', result.err)
     assert.equal(0, result.code)
     assert.equal('0', server:command('DBSIZE'))
@@ -29,6 +27,15 @@ describe('latchkey bench', function()
     assert.equal(mode, figures.mode)
     assert.is_true(figures.seconds >= 1)
     return figures
+  end
+
+  -- One second of it.
+  local function measure(mode, ...)
+    return figures_of(mode, bench('--mode', mode, '--seconds', '1', '--json', ...))
+  end
+
+  local function connections_made()
+    return tonumber(server:command('INFO', 'stats'):match('total_connections_received:(%d+)'))
   end
 
   local function assert_pairs(figures)
@@ -56,9 +63,9 @@ describe('latchkey bench', function()
 
   it('spreads the owners over as many connections as are asked for', function()
     local function made_by(connections)
-      local before = server:command('INFO', 'stats'):match('total_connections_received:(%d+)')
+      local before = connections_made()
       measure('uncontended', '--threads', '32', '--connections', connections)
-      return server:command('INFO', 'stats'):match('total_connections_received:(%d+)') - before
+      return connections_made() - before
     end
 
     assert.equal(made_by('1') + 2, made_by('3'))
@@ -84,9 +91,30 @@ describe('latchkey bench', function()
     near(2.1, figures.commands_per_handoff, 1)
   end)
 
-  it('lets readers share a lock and writers have it alone', function()
-    local figures = measure('rw', '--threads', '4')
+  -- Who has a read-write lock: how, and how many.
+  local function holders_of(name)
+    local fields = server:command('HGETALL', name)
+    local mode = ('\n' .. fields):match('\nmode\n(%l+)')
+    return mode, (select(2, fields:gsub('[^\n]+\n[^\n]+', '')) - 1)
+  end
 
+  it('lets readers share a lock and writers have it alone', function()
+    local process = program.start({ 'bench', '--url', server.url, '--mode', 'rw', '--threads', '4',
+      '--section', '20ms', '--seconds', '4', '--json' })
+    local most = {}
+    program.eventually('it is read by several, and written', function()
+      local name = server:command('KEYS', 'latchkey-bench-*')
+      local mode, owners = holders_of(name)
+      if mode then
+        most[mode] = math.max(most[mode] or 0, owners)
+      end
+      return process:poll() or (most.read or 0) > 1 and most.write
+    end)
+
+    local figures = figures_of('rw', process:wait())
+
+    assert.is_true((most.read or 0) > 1, most.read)
+    assert.equal(1, most.write)
     assert_pairs(figures)
     assert.is_nil(figures.handoffs)
   end)
@@ -212,8 +240,14 @@ describe('latchkey bench', function()
     assert.equal('0', server:command('DBSIZE'))
   end)
 
-  it('opens as many connections as it is told for a client that does nothing', function()
-    assert.equal(1, measure('idle', '--connections', '3').threads_added)
+  it('opens one connection for a client that does nothing, however many it may', function()
+    local function made_by(connections)
+      local before = connections_made()
+      assert.equal(1, measure('idle', '--connections', connections).threads_added)
+      return connections_made() - before
+    end
+
+    assert.equal(made_by('1'), made_by('3'))
   end)
 
   -- Room for a part of the stacks of its threads, and memory that is given back is overwritten.
