@@ -109,6 +109,25 @@ describe('latchkey spec', function()
     assert.matches('\n2 successes / 3 failures / 0 errors / 0 pending', result.out)
   end)
 
+  it('tells lists and errors apart, also those of a table that somebody wrote', function()
+    utils.writefile(folder .. '/specs/take_spec.lua', [[
+      local helper = require('helper')
+      local function nested(code)
+        return helper.world():eval_source("return {redis.error_reply('" .. code .. " why')}")
+      end
+      it('is that list', function() assert.reply({ 1, { 2 } }, { 1, { 2 } }) end)
+      it('is that error', function() assert.reply({ { err = 'ONE why' } }, nested('ONE')) end)
+      it('is another list', function() assert.reply({ 1, 2 }, { 3, 4 }) end)
+      it('is a longer list', function() assert.reply({ 1 }, { 1, 2 }) end)
+      it('is another list in a list', function() assert.reply({ 1, { 2 } }, { 1, { 3 } }) end)
+      it('is another error', function() assert.reply({ { err = 'ONE why' } }, nested('TWO')) end)
+      it('is no list', function() assert.reply({ { 1 } }, nested('ONE')) end)]])
+
+    local result = run()
+
+    assert.matches('\n2 successes / 5 failures / 0 errors / 0 pending', result.out)
+  end)
+
   it('says what is wrong with a script, on a server as on the mock', function()
     local server = program.server()
     utils.writefile(folder .. '/scripts/shop/take.lua', 'return 1\n')

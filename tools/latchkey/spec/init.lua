@@ -162,10 +162,10 @@ local function reply_matches(expected, actual)
     return is_left_of(expected.ms, actual)
   elseif type(expected) ~= 'table' or type(actual) ~= 'table' then
     return expected == actual
-  elseif expected.ok or not actual.n then -- a status such as OK
-    return expected.ok == actual.ok
+  elseif expected.ok ~= actual.ok or expected.err ~= actual.err then -- a status such as OK
+    return false
   end
-  for i = 1, math.max(#expected, actual.n) do
+  for i = 1, math.max(#expected, actual.n or #actual) do
     if not reply_matches(expected[i], actual[i]) then
       return false
     end
