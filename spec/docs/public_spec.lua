@@ -260,7 +260,7 @@ describe('an enum of the C interface', function()
 end)
 
 describe('the page of options', function()
-  local page, count = read('docs/reference/options.md'), 0
+  local page = read('docs/reference/options.md')
 
   it('names each variable of the environment that is read', function()
     local part, read_ones = page:match('\n## Environment\n(.-)\n## '), {}
@@ -282,6 +282,7 @@ describe('the page of options', function()
     'lk_counter_options' }) do
     it('names each member of ' .. name, function()
       local part = assert((page .. '\n## '):match('\n## [^\n]*`' .. name .. '`\n(.-)\n## '), name)
+      local count = 0
       for _, header in ipairs({ 'client.h', 'lock.h', 'counters.h' }) do
         local members = read('c/include/latchkey/' .. header):gsub('/%*.-%*/', '')
           :match('typedef struct ' .. name .. ' {(.-)\n}') or ''
@@ -293,7 +294,7 @@ describe('the page of options', function()
           assert.truthy(part:find('`' .. member .. '`', 1, true), member)
         end
       end
-      assert.is_true(count > 3)
+      assert.is_true(count >= 3, count)
     end)
   end
 end)

@@ -70,6 +70,10 @@ end)
 describe('the page on security', function()
   local text = utils.readfile(helper.root .. '/SECURITY.md')
   local rows = text:match('\n| claim | its test |\n|[-|]+|\n(.*)$')
+  local sections = {}
+  for name in read('../../tools/lib/test/sections.tsv'):gmatch('\n([^\t\n]+)\t') do
+    sections[name] = true
+  end
 
   for _, line in ipairs(stringx.splitlines(rows)) do
     local claim, tests = line:match('^| (.-) | (.-) |$')
@@ -86,6 +90,10 @@ describe('the page on security', function()
           assert.is_true(path.isdir(helper.root .. '/' .. file), test)
         elseif file:find('/') and file ~= 'tools/test' then
           assert.is_true(path.isfile(helper.root .. '/' .. file), test)
+        elseif not file:find('/') and tests:find('section `' .. file .. '`', 1, true) then
+          assert.is_true(sections[file] == true, test)
+        else
+          assert.equal('tools/test', test)
         end
       end
       assert.is_true(named > 0)

@@ -60,8 +60,10 @@ describe('the LuaJIT binding', function()
 
     it('sends integers as plain decimals', function()
       assert.equal('9007199254740991', client:command('ECHO', 2 ^ 53 - 1))
-      assert.has_error(function() client:command('ECHO', 1.5) end)
-      assert.has_error(function() client:command('ECHO', true) end)
+      assert.has_error(function() client:command('ECHO', 1.5) end,
+        'value 2 is 1.5; give a string or an integer')
+      assert.has_error(function() client:command('ECHO', true) end,
+        'value 2 is true; give a string or an integer')
     end)
 
     it('gives the least integer as a number, as it is one of Lua', function()
@@ -267,9 +269,11 @@ describe('the LuaJIT binding', function()
     end)
 
     it('refuses unknown kinds and options', function()
-      assert.has_error(function() client:lock('spin', 'job') end)
-      assert.has_error(function() client:lock('lock', 'job', { lease = 1 }) end)
-      assert.has_error(function() latchkey.open(URL, { names = 'x' }) end)
+      assert.has_error(function() client:lock('spin', 'job') end, 'no kind is named "spin"')
+      assert.has_error(function() client:lock('lock', 'job', { lease = 1 }) end,
+        "'struct lk_lock_options' has no member named 'lease'")
+      assert.has_error(function() latchkey.open(URL, { names = 'x' }) end,
+        "'struct lk_client_options' has no member named 'names'")
     end)
 
     -- A Lua function that C calls, on another thread or inside a call, ends the process.

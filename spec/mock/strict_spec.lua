@@ -28,9 +28,10 @@ cluster:  one slot
 HEADER = HEADER:gsub('%[=%[', '[['):gsub('%]=%]', ']]')
 
 describe('a strict mock', function()
-  local folder
+  local folder, header
 
   before_each(function()
+    header = HEADER
     folder = path.tmpname()
     file.delete(folder)
     dir.makepath(folder .. '/toy')
@@ -41,8 +42,14 @@ describe('a strict mock', function()
   end)
 
   local function run(code, strict)
-    file.write(folder .. '/toy/run.lua', HEADER .. code)
+    file.write(folder .. '/toy/run.lua', header .. code)
     return World.new({ scripts = folder, strict = strict }):eval('toy/run', { 'k' }, {})
+  end
+
+  -- The header has a derived key of this form.
+  local function derive(form)
+    header = HEADER:gsub('returns:', ('derived:\n  - extra  string  rw  %s  more\nreturns:')
+      :format(form))
   end
 
   local function finds(text, code)
@@ -176,8 +183,7 @@ describe('a strict mock', function()
   end)
 
   it('knows derived keys by their form', function()
-    HEADER = HEADER:gsub('returns:',
-      'derived:\n  - extra  string  rw  suffix:extra  more\nreturns:')
+    derive('suffix:extra')
 
     assert.same({ 2, n = 1 }, run("redis.call('SET', '{k}:extra', 1) return {2}", true))
     finds('undeclared key "{k}:extra:7"', "redis.call('SET', '{k}:extra:7', 1) return {2}")
@@ -185,7 +191,7 @@ describe('a strict mock', function()
   end)
 
   it('takes a star in the name of a derived key for any text', function()
-    HEADER = HEADER:gsub('suffix:extra', 'suffix:*:extra:*')
+    derive('suffix:*:extra:*')
 
     assert.same({ 2, n = 1 }, run("redis.call('SET', '{k}:%:\\n:extra:7', 1) return {2}", true))
     finds('undeclared key "{k}:extra:7"', "redis.call('SET', '{k}:extra:7', 1) return {2}")

@@ -49,6 +49,9 @@ describe('calls that latchkey bind c writes', function()
   end)
 
   local function compile(text)
+    if not COMPILERS[1] then
+      pending('there is no compiler')
+    end
     utils.writefile(file, text)
     for _, compiler in ipairs(COMPILERS) do
       local good, _, _, err = utils.executeex(('%s -Ic/include -Wall -Wextra -Werror '

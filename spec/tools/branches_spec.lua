@@ -90,10 +90,10 @@ describe('branches', function()
   it('have reasons of a form that is read whole', function()
     assert.has_error(function()
       branches.reasons(HEAD .. 'net/one.c\tif\tboth\tnever\ta\n')
-    end)
+    end, 'branches.tsv:2 is not understood')
     assert.has_error(function()
       branches.reasons(HEAD .. 'net/one.c\tif\tany\tnever\n')
-    end)
+    end, 'branches.tsv:2 is not understood')
   end)
 
   -- A run of tools/coverage takes half an hour to say the same.
