@@ -126,11 +126,15 @@ function Cluster.name_on(_, server, prefix)
   error('no such name', 2)
 end
 
----The same command to every server; the last answer.
+---The same command to every server; their answer, which is the same of all.
 function Cluster:all(...)
   local answer
   for _, server in ipairs(self.servers) do
-    answer = server:command(...)
+    local one = server:command(...)
+    if answer and one ~= answer then
+      error(('%s: one server answers %s, another %s'):format((...), answer, one), 2)
+    end
+    answer = one
   end
   return answer
 end
