@@ -4,7 +4,10 @@
 #include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { PAUSE_MS = 2 };
 
@@ -123,6 +126,20 @@ void kit_on_lost(lk_lock *lock, const lk_lost_event *event, void *losses) {
   l->thread = pthread_self();
   atomic_store(&l->reason, event->reason);
   atomic_fetch_add(&l->count, 1);
+}
+
+pid_t kit_fork(void) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) setenv("CMOCKA_TEST_ABORT", "1", 1);
+  return child;
+}
+
+void kit_end_child(pid_t child) {
+  int outcome = -1;
+  assert_int_equal(waitpid(child, &outcome, 0), child);
+  if (WIFSIGNALED(outcome)) fail_msg("the child was ended by signal %d", WTERMSIG(outcome));
+  assert_int_equal(WEXITSTATUS(outcome), 0);
 }
 
 int kit_count(const char *what) {

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
 
@@ -72,6 +73,12 @@ typedef struct kit_losses {
   pthread_t thread; /* that the last callback ran on */
 } kit_losses;
 void kit_on_lost(lk_lock *lock, const lk_lost_event *event, void *losses);
+
+/* As fork(), and fails the test where there is no child. An assertion that fails in the child ends it by SIGABRT, where
+ * it would run the tests that are left a second time. */
+pid_t kit_fork(void);
+/* Waits for a child; fails the test unless it ended with the exit code 0. */
+void kit_end_child(pid_t child);
 
 /* Entries of a folder of /proc/self: "fd" or "task". */
 int kit_count(const char *what);

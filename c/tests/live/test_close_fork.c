@@ -280,24 +280,17 @@ static int first_wrong(const family *f) {
   return 0;
 }
 
-static void assert_child(pid_t child) {
-  int outcome = -1;
-  assert_true(child > 0);
-  assert_int_equal(waitpid(child, &outcome, 0), child);
-  assert_int_equal(outcome, 0);
-}
-
 static void a_child_can_do_nothing_with_its_parents_client(void **state) {
   (void)state;
   family f = open_family(server_url(srv));
   long long calls = server_calls(srv, "evalsha");
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) {
     int wrong = first_wrong(&f);
     close_family(&f);
     _exit(wrong);
   }
-  assert_child(child);
+  kit_end_child(child);
   assert_int_equal(server_calls(srv, "evalsha"), calls);
   assert_int_equal(server_number(srv, "EXISTS job"), 1);
   server_do(srv, "PUBLISH channel 0");
@@ -361,9 +354,9 @@ static void a_child_ends_nothing_of_its_parents(void **state) {
   family f = open_family(server_url(srv));
   kin k;
   open_kin(&f, &k);
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(first_wrong_of_kin(&f, &k));
-  assert_child(child);
+  kit_end_child(child);
   assert_true(lk_watch_remaining_ms(k.watch) > 0);
   EXPECT(LK_OK, lk_permit_release(k.permit, &kit_error));
   EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
@@ -396,13 +389,13 @@ static void a_sleeping_child_keeps_no_connection_of_its_parents(void **state) {
     assert_int_equal(pipe(ends), 0);
     server_do(srv, "DEL job");
     family f = open_family(i == 0 ? server_url(srv) : server_tcp_url(srv));
-    pid_t child = fork();
+    pid_t child = kit_fork();
     if (child == 0) sleep_until_closed(ends);
     close_family(&f);
     UNTIL(server_info(srv, "clients", "connected_clients") <= before);
     close(ends[0]);
     close(ends[1]);
-    assert_child(child);
+    kit_end_child(child);
   }
 }
 
@@ -416,13 +409,13 @@ static void a_child_waits_for_no_mutex_of_its_parents(void **state) {
   lk_client *client = kit_client(server_url(srv), &options);
   EXPECT(LK_OK, lk_permits_open(client, "pool", NULL, &permits, &kit_error));
   lk_mutex_lock(&client->mutex);
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) {
     alarm(60);
     _exit(lk_permits_acquire(permits, 1, 0, &permit, NULL) == LK_FORKED ? 0 : 1);
   }
   lk_mutex_unlock(&client->mutex);
-  assert_child(child);
+  kit_end_child(child);
   lk_permits_close(permits);
   lk_client_close(client);
 }
@@ -444,11 +437,11 @@ static int work_with_own_client(void) {
 static void a_child_opens_a_client_of_its_own(void **state) {
   (void)state;
   family f = open_family(server_url(srv));
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(work_with_own_client());
   UNTIL(server_number(srv, "PUBSUB NUMPAT") == 0 && server_calls(srv, "subscribe") == 2);
   EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
-  assert_child(child);
+  kit_end_child(child);
   close_family(&f);
 }
 #endif
@@ -458,7 +451,7 @@ static void a_child_opens_a_client_of_its_own(void **state) {
 static int work_as_number_one(void) {
   family f = open_family(server_url(srv));
   if (getpid() != 1 || unshare(CLONE_NEWPID) != 0) return 30;
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(getpid() == 1 ? first_wrong(&f) : 31);
   int outcome = -1;
   if (waitpid(child, &outcome, 0) != child || !WIFEXITED(outcome)) return 32;
@@ -469,11 +462,11 @@ static int work_as_number_one(void) {
 static void a_child_with_its_parents_number_is_a_child(void **state) {
   (void)state;
   enum { NOT_ALLOWED = 77 };
-  pid_t between = fork();
+  pid_t between = kit_fork();
   if (between == 0) {
     bool root = unshare(CLONE_NEWPID) == 0;
     if (!root && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) _exit(NOT_ALLOWED);
-    pid_t first = fork();
+    pid_t first = kit_fork();
     if (first == 0) _exit(work_as_number_one());
     int outcome = -1;
     waitpid(first, &outcome, 0);
@@ -495,9 +488,9 @@ static void a_fork_while_others_call_disturbs_nobody(void **state) {
   kit_job waiter;
   kit_begin_acquire(&waiter, f.lock, f.task, LK_FOREVER);
   for (int i = 0; i < 10; i++) {
-    pid_t child = fork();
+    pid_t child = kit_fork();
     if (child == 0) _exit(lk_lock_acquire(f.lock, NULL, 0, NULL) == LK_FORKED ? 0 : 1);
-    assert_child(child);
+    kit_end_child(child);
   }
   EXPECT(LK_OK, lk_lock_release(f.lock, NULL, &kit_error));
   EXPECT(LK_OK, kit_end(&waiter));
@@ -540,14 +533,14 @@ static void a_process_exits_while_its_threads_call(void **state) {
   lk_permits_close(permits);
   lk_client_close(client);
   for (int i = 0; i < TIMES; i++) {
-    pid_t child = fork();
+    pid_t child = kit_fork();
     if (child == 0) {
       lk_permits *left;
       int wrong = leave_threads_at_work(&left);
       usleep(2000);
       exit(wrong);
     }
-    assert_child(child);
+    kit_end_child(child);
   }
 }
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latches: who waits goes on when everything is counted, and not before. */
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -298,12 +297,9 @@ static int of_the_child(void) {
 static void a_forked_child_cannot_use_it(void **state) {
   (void)state;
   set(1);
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(of_the_child());
-  int status = 0;
-  waitpid(child, &status, 0);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  kit_end_child(child);
   assert_int_equal(left(), 1);
 }
 

@@ -196,19 +196,20 @@ static void a_killed_crowd_is_dropped_when_its_heartbeats_end(void **state) {
   (void)state;
   int ready[2];
   assert_int_equal(pipe(ready), 0);
-  pid_t crowd = fork();
+  pid_t crowd = kit_fork();
   if (crowd == 0) {
+    alarm(60); /* where nobody kills it */
     queue_up(FEW, SHORT_HEARTBEAT_MS);
     watch(2 * SHORT_HEARTBEAT_MS);
     (void)!write(ready[1], "", 1);
     for (;;) pause();
   }
   char byte;
+  close(ready[1]); /* the end of a crowd that fails is heard */
   assert_int_equal(read(ready[0], &byte, 1), 1);
   kill(crowd, SIGKILL);
   waitpid(crowd, NULL, 0);
   close(ready[0]);
-  close(ready[1]);
   assert_int_equal(queued(), FEW);
   int64_t left_ms = left_to_first(), since_ms = lk_now_ms();
   assert_in_range(left_ms, SHORT_HEARTBEAT_MS / 3, SHORT_HEARTBEAT_MS);

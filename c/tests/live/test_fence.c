@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -192,12 +191,9 @@ static void cut_connections_write_nothing_out_of_order(void **state) {
 static void a_forked_child_cannot_use_it(void **state) {
   (void)state;
   lk_stamp stamp = {.token = 5, .owner = "ann", .seq = 0};
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(lk_fence_admit(client, "disk", &stamp, NULL, NULL) != LK_FORKED);
-  int status = 0;
-  waitpid(child, &status, 0);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  kit_end_child(child);
 }
 
 int main(void) {

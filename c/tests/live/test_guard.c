@@ -3,7 +3,6 @@
 #include <latchkey/fence.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -250,12 +249,9 @@ static void cut_connections_do_nothing_twice(void **state) {
 static void a_forked_child_cannot_use_it(void **state) {
   (void)state;
   acquire();
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(call("INCRBY {job}:count 1") != LK_FORKED);
-  int status = 0;
-  waitpid(child, &status, 0);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  kit_end_child(child);
   release();
 }
 

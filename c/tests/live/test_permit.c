@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Permits: never more than there are, and what a dead process held comes back. */
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -543,12 +542,9 @@ static void a_forked_child_cannot_use_them(void **state) {
   (void)state;
   set(2);
   of_the_parent = take(seats, 1);
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) _exit(of_the_child());
-  int status = 0;
-  waitpid(child, &status, 0);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  kit_end_child(child);
   assert_state(1, 1);
   EXPECT(LK_OK, release(of_the_parent));
 }

@@ -191,7 +191,7 @@ static void a_new_connection_is_read_as_the_old_one_was(void **state) {
 static void a_forked_child_does_not_make_it_readable(void **state) {
   (void)state;
   lead();
-  pid_t child = fork();
+  pid_t child = kit_fork();
   if (child == 0) {
     alarm(60);
     for (;;) pause();

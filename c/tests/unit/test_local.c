@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <poll.h>
-#include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-#include <hiredis/hiredis.h>
-
+#include "kit.h"
 #include "os/clock.h"
 #include "os/local.h"
 
@@ -461,18 +453,13 @@ static void many_starters_get_one_server(void **state) {
   (void)state;
   pid_t starters[STARTERS];
   for (int i = 0; i < STARTERS; i++) {
-    starters[i] = fork();
-    assert_true(starters[i] >= 0);
+    starters[i] = kit_fork();
     if (starters[i] == 0) {
       lk_url url = {.local = true};
       _exit(lk_local_start(&url, NULL) == LK_OK ? 0 : 1);
     }
   }
-  for (int i = 0; i < STARTERS; i++) {
-    int outcome;
-    assert_int_equal(waitpid(starters[i], &outcome, 0), starters[i]);
-    assert_int_equal(outcome, 0);
-  }
+  for (int i = 0; i < STARTERS; i++) kit_end_child(starters[i]);
   char path[120], line[256];
   path_in(dir, "redis.log", path, sizeof path);
   FILE *log = fopen(path, "r");
@@ -565,20 +552,11 @@ static void the_server_keeps_nothing_of_its_starter(void **state) {
   close(ends[0]);
 }
 
-static int count_descriptors(void) {
-  DIR *folder = opendir("/proc/self/fd");
-  assert_non_null(folder);
-  int count = 0;
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
-}
-
 static void the_starter_keeps_nothing_of_the_server(void **state) {
   (void)state;
-  int before = count_descriptors();
+  int before = kit_count("fd");
   start();
-  assert_int_equal(count_descriptors(), before);
+  assert_int_equal(kit_count("fd"), before);
   assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
   assert_int_equal(errno, ECHILD);
 }
