@@ -35,11 +35,12 @@ static lk_client *answering(const char *within) {
   return kit_client(server_url(srv), &options);
 }
 
-static lk_answers *ask(void) {
+static lk_answers *ask_within(int64_t wait_ms) {
   lk_answers *answers = NULL;
-  EXPECT(LK_OK, lk_ask(asker, 1000, &answers, &kit_error));
+  EXPECT(LK_OK, lk_ask(asker, wait_ms, &answers, &kit_error));
   return answers;
 }
+static lk_answers *ask(void) { return ask_within(1000); }
 
 /* Asks until so many answer. */
 static lk_answers *ask_for(size_t count) {
@@ -88,22 +89,33 @@ static void who_waits_tells_what_it_holds_and_what_it_waits_for(void **state) {
   lk_lock_close(held);
 }
 
-/* The server counts it for a second after, and who asks waits for as many answers as it has counted. */
-static void who_has_just_waited_answers_as_long_as_it_is_counted(void **state) {
-  (void)state;
-  lk_client *client = answering(NULL);
-  lk_lock *wanted = kit_lock(client, LK_LOCK, "just", NULL),
-          *held = kit_lock(asker, LK_LOCK, "just", NULL);
+/* How many are counted after a wait; as many have answered. */
+static int64_t counted_after_a_wait(lk_lock *held, lk_lock *wanted, lk_caller *caller) {
   kit_job job;
   EXPECT(LK_OK, lk_lock_acquire(held, NULL, 0, &kit_error));
-  kit_begin_acquire(&job, wanted, NULL, 20000);
+  kit_begin_acquire(&job, wanted, caller, 20000);
   lk_answers_free(ask_for(1));
   EXPECT(LK_OK, lk_lock_release(held, NULL, &kit_error));
   EXPECT(LK_OK, kit_end(&job));
-  lk_answers *answers = ask();
+  lk_answers *answers = ask_within(20000);
   int64_t expected = lk_answers_expected(answers);
-  if (expected >= 0) assert_int_equal(lk_answers_count(answers), expected);
+  assert_int_equal(lk_answers_count(answers), expected);
   lk_answers_free(answers);
+  EXPECT(LK_OK, lk_lock_release(wanted, caller, &kit_error));
+  return expected;
+}
+
+/* The server counts it for a second after, and who asks waits for as many answers as it has counted. On a machine that
+ * stands still for that second it is counted after another wait. */
+static void who_has_just_waited_answers_as_long_as_it_is_counted(void **state) {
+  (void)state;
+  server_skip_on(SERVER_CLUSTER, "a node of a cluster counts its own listeners alone");
+  lk_client *client = answering(NULL);
+  lk_lock *wanted = kit_lock(client, LK_LOCK, "just", NULL),
+          *held = kit_lock(asker, LK_LOCK, "just", NULL);
+  lk_caller *caller = kit_caller(client);
+  UNTIL(counted_after_a_wait(held, wanted, caller) == 1);
+  lk_caller_free(caller);
   lk_client_close(client);
   lk_lock_close(wanted);
   lk_lock_close(held);
