@@ -2,12 +2,15 @@
 #include "kit.h"
 
 #include <dirent.h>
+#include <latchkey/stats.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "harness/line.h"
 
 enum { PAUSE_MS = 2 };
 
@@ -105,6 +108,21 @@ lk_status kit_end(kit_job *job) {
   pthread_join(job->thread, NULL);
   kit_error = job->error;
   return job->status;
+}
+
+static void count_place(const lk_place *place, size_t number, void *count) {
+  (void)place, (void)number;
+  ++*(int *)count;
+}
+
+int kit_waiting(lk_client *client) {
+  lk_stats stats = {.size = sizeof stats};
+  EXPECT(LK_OK, lk_client_stats(client, &stats, &kit_error));
+  int count = (int)stats.waiting;
+  lk_mutex_lock(&client->mutex);
+  lk_lines_each(client, count_place, &count);
+  lk_mutex_unlock(&client->mutex);
+  return count;
 }
 
 static bool is_more(int64_t *left_ms, int64_t now_ms) {

@@ -63,6 +63,9 @@ void kit_begin_release(kit_job *job, lk_lock *lock, lk_caller *caller);
 /* Waits for it to return; its error becomes kit_error. */
 lk_status kit_end(kit_job *job);
 
+/* How many acquires of a client are under way: of locks, and in the lines of what is counted. */
+int kit_waiting(lk_client *client);
+
 /* Waits until a hold has been renewed so often: what is left of its lease grows. */
 void kit_until_renewed(lk_lock *lock, lk_caller *caller, int times);
 

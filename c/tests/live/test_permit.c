@@ -352,9 +352,10 @@ static void who_leaves_lets_the_next_look_at_once(void **state) {
   (void)state;
   task greedy, modest;
   set(1);
-  task_begin(&greedy, task_permits_acquire, seats, 5, 500);
+  task_begin(&greedy, task_permits_acquire, seats, 5, 3000);
   UNTIL(server_calls(srv, "subscribe") == 1);
   task_begin(&modest, task_permits_acquire, seats, 1, PATIENCE_MS);
+  UNTIL(kit_waiting(client) == 2);
   EXPECT(LK_TIMEOUT, task_end(&greedy));
   EXPECT(LK_OK, task_end(&modest));
   EXPECT(LK_OK, release(modest.permit));
@@ -516,6 +517,7 @@ static void closing_wakes_who_waits_and_leaves_permits_to_their_leases(void **st
   task_begin(&first, task_permits_acquire, same, 1, LK_FOREVER);
   UNTIL(server_calls(srv, "subscribe") == 1);
   task_begin(&second, task_permits_acquire, same, 1, LK_FOREVER);
+  UNTIL(kit_waiting(other) == 2);
   lk_client_close(other);
   EXPECT(LK_CLOSED, task_end(&first));
   EXPECT(LK_CLOSED, task_end(&second));

@@ -215,7 +215,7 @@ static void one_message_is_enough_for_all_who_wait(void **state) {
   for (int i = 0; i < CROWD; i++) {
     task_begin(&waiters[i], task_semaphore_acquire, i % 2 ? doors : same, 1, PATIENCE_MS);
   }
-  UNTIL(server_calls(srv, "subscribe") == 1);
+  UNTIL(kit_waiting(client) == CROWD && server_calls(srv, "subscribe") == 1);
   EXPECT(LK_OK, release(CROWD));
   for (int i = 0; i < CROWD; i++) EXPECT(LK_OK, task_end(&waiters[i]));
   assert_int_equal(free_ones(), 0);
@@ -230,7 +230,8 @@ static void only_the_first_of_a_process_asks(void **state) {
   for (int i = 0; i < CROWD; i++) {
     task_begin(&waiters[i], task_semaphore_acquire, doors, 1, PATIENCE_MS);
   }
-  UNTIL(server_calls(srv, "evalsha") == before + 2); /* before it listens, and then */
+  UNTIL(kit_waiting(client) == CROWD && /* and the first asks before it listens, and then */
+        server_calls(srv, "evalsha") == before + 2);
   for (int i = 0; i < 100; i++) kit_pause();
   assert_int_equal(server_calls(srv, "evalsha"), before + 2);
   EXPECT(LK_OK, release(CROWD));
@@ -241,9 +242,10 @@ static void who_leaves_lets_the_next_look_at_once(void **state) {
   (void)state;
   task greedy, modest;
   set(1);
-  task_begin(&greedy, task_semaphore_acquire, doors, 5, 500);
+  task_begin(&greedy, task_semaphore_acquire, doors, 5, 3000);
   UNTIL(server_calls(srv, "subscribe") == 1);
   task_begin(&modest, task_semaphore_acquire, doors, 1, PATIENCE_MS);
+  UNTIL(kit_waiting(client) == 2);
   EXPECT(LK_TIMEOUT, task_end(&greedy));
   EXPECT(LK_OK, task_end(&modest));
 }
@@ -368,6 +370,7 @@ static lk_status come_and_go(task *t) {
     if (status != LK_OK) break;
     int now = atomic_fetch_add(&inside, 1) + 1;
     if (now > atomic_load(&most_inside)) atomic_store(&most_inside, now);
+    kit_pause(); /* another may come in */
     atomic_fetch_sub(&inside, 1);
     status = lk_semaphore_release(t->object, 1, PLACES, NULL, &t->error);
   }
@@ -403,6 +406,7 @@ static void closing_wakes_who_waits_and_who_stands_in_line(void **state) {
   task_begin(&first, task_semaphore_acquire, same, 1, LK_FOREVER);
   UNTIL(server_calls(srv, "subscribe") == 1);
   task_begin(&second, task_semaphore_acquire, same, 1, LK_FOREVER);
+  UNTIL(kit_waiting(other) == 2);
   lk_client_close(other);
   EXPECT(LK_CLOSED, task_end(&first));
   EXPECT(LK_CLOSED, task_end(&second));
