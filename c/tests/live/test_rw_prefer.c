@@ -176,6 +176,7 @@ static void the_next_local_writer_is_announced_when_its_turn_comes(void **state)
     kit_begin_acquire(&writers[i], preferred, callers[i], 20000);
     until_announced(1);
   }
+  UNTIL(kit_waiting(here) == 2);
   rw_release(read_there);
   EXPECT(LK_OK, kit_end(&writers[0]));
   until_announced(1);
@@ -203,26 +204,50 @@ static void a_writer_that_spins_is_preferred_too(void **state) {
 
 static atomic_bool over;
 
+typedef struct reader {
+  pthread_t thread;
+  lk_caller *caller;
+  atomic_int reads;
+  lk_status status;
+  lk_error error;
+} reader;
+
 /* Its holds overlap with those of the others, so that the lock is never free. */
 static void *read_on(void *user) {
-  lk_caller *caller = user;
-  lk_error error;
-  while (!atomic_load(&over)) {
-    if (lk_lock_acquire(read_there, caller, 20000, &error) != LK_OK) break;
+  reader *r = user;
+  while (r->status == LK_OK && !atomic_load(&over)) {
+    r->status = lk_lock_acquire(read_there, r->caller, 20000, &r->error);
+    if (r->status != LK_OK) break;
     poll(NULL, 0, HOLD_MS);
-    if (lk_lock_release(read_there, caller, &error) != LK_OK) break;
+    r->status = lk_lock_release(read_there, r->caller, &r->error);
+    atomic_fetch_add(&r->reads, 1);
   }
   return NULL;
 }
 
+static int all_reads(const reader *readers) {
+  int reads = 0;
+  for (int i = 0; i < READERS; i++) reads += atomic_load(&readers[i].reads);
+  return reads;
+}
+
+static void end_reading(reader *readers) {
+  atomic_store(&over, true);
+  for (int i = 0; i < READERS; i++) {
+    pthread_join(readers[i].thread, NULL);
+    kit_error = readers[i].error;
+    EXPECT(LK_OK, readers[i].status);
+    lk_caller_free(readers[i].caller);
+  }
+}
+
 static void readers_in_a_loop_do_not_starve_it(void **state) {
   (void)state;
-  pthread_t threads[READERS];
-  lk_caller *callers[READERS];
+  static reader readers[READERS];
   atomic_store(&over, false);
   for (int i = 0; i < READERS; i++) {
-    callers[i] = kit_caller(there);
-    assert_int_equal(pthread_create(&threads[i], NULL, read_on, callers[i]), 0);
+    readers[i] = (reader){.caller = kit_caller(there)};
+    assert_int_equal(pthread_create(&readers[i].thread, NULL, read_on, &readers[i]), 0);
     poll(NULL, 0, HOLD_MS / READERS);
   }
   int64_t longest_ms = 0;
@@ -231,13 +256,11 @@ static void readers_in_a_loop_do_not_starve_it(void **state) {
     EXPECT(LK_OK, lk_lock_acquire(preferred, NULL, 20000, &kit_error));
     if (lk_now_ms() - from_ms > longest_ms) longest_ms = lk_now_ms() - from_ms;
     rw_release(preferred);
+    int reads = all_reads(readers); /* between two writers somebody reads */
     poll(NULL, 0, 2 * HOLD_MS);
+    UNTIL(all_reads(readers) > reads);
   }
-  atomic_store(&over, true);
-  for (int i = 0; i < READERS; i++) {
-    pthread_join(threads[i], NULL);
-    lk_caller_free(callers[i]);
-  }
+  end_reading(readers);
   /* Without preference it never gets in. The rest is for a busy machine. */
   assert_in_range(longest_ms, 0, HOLD_MS + 2000);
 }
