@@ -13,7 +13,7 @@
  *   a judge      judge_fail() where something is seen to be wrong; what is judged beside the threads goes
  *                into a workload's look(), which runs every 50 ms of true time and never waits. A new kind
  *                of violation is a row of JUDGE_TABLE.
- *   a call of    the seam: a __wrap_ function, its name in c/tests/sim/seam.tsv (CMakeLists.txt reads it),
+ *   a call of    the seam: a __wrap_ function, its name in c/tests/sim/wraps.txt (CMakeLists.txt reads it),
  *                a point, and what the seed may decide about it.
  *
  * Every random choice is decide_...(): world_between() and world_chance() in threads. The order of addresses,
