@@ -2,7 +2,6 @@
 #include "kit.h"
 
 #include <dirent.h>
-#include <latchkey/stats.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/line.h"
+#include "harness/op.h"
 
 enum { PAUSE_MS = 2 };
 
@@ -110,17 +109,10 @@ lk_status kit_end(kit_job *job) {
   return job->status;
 }
 
-static void count_place(const lk_place *place, size_t number, void *count) {
-  (void)place, (void)number;
-  ++*(int *)count;
-}
-
 int kit_waiting(lk_client *client) {
-  lk_stats stats = {.size = sizeof stats};
-  EXPECT(LK_OK, lk_client_stats(client, &stats, &kit_error));
-  int count = (int)stats.waiting;
+  int count = 0;
   lk_mutex_lock(&client->mutex);
-  lk_lines_each(client, count_place, &count);
+  for (const lk_op *op = client->ops; op; op = op->next) count++;
   lk_mutex_unlock(&client->mutex);
   return count;
 }

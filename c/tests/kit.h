@@ -63,7 +63,7 @@ void kit_begin_release(kit_job *job, lk_lock *lock, lk_caller *caller);
 /* Waits for it to return; its error becomes kit_error. */
 lk_status kit_end(kit_job *job);
 
-/* How many acquires of a client are under way: of locks, and in the lines of what is counted. */
+/* How many operations of a client are under way: calls that wait, those in line included. */
 int kit_waiting(lk_client *client);
 
 /* Waits until a hold has been renewed so often: what is left of its lease grows. */

@@ -40,7 +40,8 @@ static void closing_wakes_who_waits_for_a_lock(void **state) {
   kit_job first, second;
   kit_begin_acquire(&first, lock, NULL, LK_FOREVER);
   kit_begin_acquire(&second, lock, NULL, LK_FOREVER);
-  UNTIL(server_calls(srv, "subscribe") == 1 && server_calls(srv, "evalsha") >= 2);
+  UNTIL(kit_waiting(client) == 2 && server_calls(srv, "subscribe") == 1 &&
+        server_calls(srv, "evalsha") >= 2);
   lk_client_close(client);
   EXPECT(LK_CLOSED, kit_end(&first));
   EXPECT(LK_CLOSED, kit_end(&second));
@@ -65,6 +66,7 @@ static void closing_wakes_who_listens(void **state) {
   lk_client *client = kit_client(server_url(srv), NULL);
   sleeper s = {.wait = kit_wait(client, "channel")};
   assert_int_equal(pthread_create(&s.thread, NULL, sleep_on, &s), 0);
+  for (int i = 0; i < 20; i++) kit_pause(); /* to fall asleep */
   lk_client_close(client);
   pthread_join(s.thread, NULL);
   assert_int_equal(s.status, LK_CLOSED);
@@ -79,6 +81,7 @@ static void closing_wakes_who_waits_for_a_dead_server(void **state) {
   kit_job waiter;
   server_kill(srv);
   kit_begin_acquire(&waiter, lock, NULL, LK_FOREVER);
+  UNTIL(kit_waiting(client) == 1);
   for (int i = 0; i < 20; i++) kit_pause();
   lk_client_close(client);
   EXPECT(LK_CLOSED, kit_end(&waiter));

@@ -43,9 +43,10 @@ static int64_t left(void) {
   return count;
 }
 
-static void begin_waiting(task *waiter, lk_countdown *latch) {
+static void begin_waiting(task *waiter, lk_countdown *latch, lk_client *of) {
+  int before = kit_waiting(of);
   task_begin(waiter, task_countdown_wait, latch, 0, PATIENCE_MS);
-  UNTIL(server_calls(srv, "subscribe") >= 1);
+  UNTIL(kit_waiting(of) == before + 1 && server_calls(srv, "subscribe") >= 1);
 }
 
 /* ------------------------------------------------------------------------------------ counting -- */
@@ -133,7 +134,7 @@ static void another_client_opens_it_for_all_who_wait(void **state) {
   lk_countdown *theirs = open_countdown(other, "done", NULL);
   task waiters[CROWD];
   set(2);
-  for (int i = 0; i < CROWD; i++) begin_waiting(&waiters[i], done);
+  for (int i = 0; i < CROWD; i++) begin_waiting(&waiters[i], done, client);
   EXPECT(LK_OK, lk_countdown_count_down(theirs, 1, NULL, &kit_error));
   EXPECT(LK_BUSY, wait_for(0));
   for (int i = 0; i < CROWD; i++) assert_false(atomic_load(&waiters[i].done));
@@ -154,7 +155,7 @@ static void a_reset_lets_everybody_go_on(void **state) {
   (void)state;
   task waiter;
   set(2);
-  begin_waiting(&waiter, done);
+  begin_waiting(&waiter, done, client);
   EXPECT(LK_OK, lk_countdown_reset(done, NULL, &kit_error));
   EXPECT(LK_OK, task_end(&waiter));
 }
@@ -165,7 +166,7 @@ static void the_message_of_a_latch_that_is_set_ends_no_wait(void **state) {
   task waiter;
   set(2);
   long long looks = server_calls(srv, "evalsha");
-  begin_waiting(&waiter, done);
+  begin_waiting(&waiter, done, client);
   UNTIL(server_calls(srv, "evalsha") == looks + 2); /* before it listens, and then */
   looks += 2;
   server_do(srv, "PUBLISH redisson_countdownlatch__channel__{done} 1");
@@ -191,7 +192,7 @@ static void a_latch_that_somebody_deletes_is_found_at_the_recheck(void **state) 
   lk_countdown *wary = open_countdown(client, "done", &options);
   task waiter;
   set(2);
-  begin_waiting(&waiter, wary);
+  begin_waiting(&waiter, wary, client);
   server_do(srv, "DEL done");
   EXPECT(LK_OK, task_end(&waiter));
   lk_countdown_close(wary);
@@ -221,7 +222,7 @@ static void a_wait_outlasts_the_death_of_the_server(void **state) {
   (void)state;
   task waiter;
   set(1);
-  begin_waiting(&waiter, done);
+  begin_waiting(&waiter, done, client);
   server_kill(srv);
   for (int i = 0; i < 50; i++) kit_pause();
   assert_false(atomic_load(&waiter.done));
@@ -261,7 +262,7 @@ static void cut_connections_count_nothing_twice(void **state) {
   (void)state;
   task waiter, tasks[CROWD];
   set(CROWD * ROUNDS);
-  begin_waiting(&waiter, done);
+  begin_waiting(&waiter, done, client);
   for (int i = 0; i < CROWD; i++) task_begin(&tasks[i], count_many, done, 1, 0);
   while (left() > 0) server_do(srv, "CLIENT KILL TYPE normal SKIPME yes");
   for (int i = 0; i < CROWD; i++) EXPECT(LK_OK, task_end(&tasks[i]));
@@ -277,8 +278,8 @@ static void closing_wakes_who_waits(void **state) {
   lk_countdown *same = open_countdown(other, "done", NULL);
   task first, second;
   set(1);
-  begin_waiting(&first, same);
-  begin_waiting(&second, same);
+  begin_waiting(&first, same, other);
+  begin_waiting(&second, same, other);
   lk_client_close(other);
   EXPECT(LK_CLOSED, task_end(&first));
   EXPECT(LK_CLOSED, task_end(&second));

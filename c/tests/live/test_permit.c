@@ -283,7 +283,7 @@ static void a_release_of_another_client_wakes_who_waits(void **state) {
   set(3);
   lk_permit *permit = take(theirs, 3);
   for (int i = 0; i < 3; i++) task_begin(&waiters[i], task_permits_acquire, seats, 1, PATIENCE_MS);
-  UNTIL(server_calls(srv, "subscribe") == 1);
+  UNTIL(kit_waiting(client) == 3 && server_calls(srv, "subscribe") == 1);
   EXPECT(LK_OK, release(permit));
   for (int i = 0; i < 3; i++) EXPECT(LK_OK, task_end(&waiters[i]));
   assert_state(0, 3);

@@ -292,6 +292,7 @@ static void a_closed_client_leaves_no_waiter_behind(void **state) {
   rw_acquire(rw_there.write);
   kit_begin_acquire(&reader, third.read, NULL, LK_FOREVER);
   kit_begin_acquire(&writer, third.write, NULL, LK_FOREVER);
+  UNTIL(kit_waiting(third.client) == 2);
   rw_until_somebody_waits();
   lk_client_close(third.client); /* one of them may be about to call */
   EXPECT(LK_CLOSED, kit_end(&reader));
