@@ -97,8 +97,10 @@ static void what_is_no_message_of_ours_is_passed_over(void **state) {
   assert_string_equal(heard.argv->element[1]->str, "redisson_lock__channel:{job}");
   fake_send(fix.server, &heard,
             "*3\r\n$9\r\nsubscribe\r\n$28\r\nredisson_lock__channel:{job}\r\n:1\r\n");
-  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) fake_send(fix.server, &heard, odd[i]);
   answer_script("lock/acquire", HELD_BY_ANOTHER); /* the look after it was heard */
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) fake_send(fix.server, &heard, odd[i]);
+  for (int i = 0; i < 50; i++) kit_pause();
+  assert_true(fake_is_idle(fix.server)); /* and none that a message led to */
   fake_send(fix.server, &heard,
             "*3\r\n$7\r\nmessage\r\n$28\r\nredisson_lock__channel:{job}\r\n$1\r\n0\r\n");
   answer_script("lock/acquire", TAKEN);

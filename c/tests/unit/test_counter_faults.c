@@ -261,7 +261,7 @@ static void who_stands_in_line_does_not_wait_for_the_first_to_hear_of_a_close(vo
   task_begin(&first, task_semaphore_acquire, doors, 1, LK_FOREVER);
   fake_command asked = take("semaphore/acquire");
   task_begin(&second, task_semaphore_acquire, doors, 1, LK_FOREVER);
-  for (int i = 0; i < 20; i++) kit_pause(); /* to come into the line */
+  UNTIL(kit_waiting(patient) == 2);
   begin_closing(&closer, patient, doors);
   EXPECT(LK_CLOSED, task_end(&second));
   assert_false(atomic_load(&first.done));

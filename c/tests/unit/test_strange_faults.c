@@ -138,6 +138,7 @@ static void expect(lk_status expected, lk_status (*what)(void), const char *scri
                lk_status_name((int)expected));
     }
   }
+  if (expected == LK_PROTOCOL) assert_string_equal(fix.said.script, script);
 }
 
 static void expect_protocol(lk_status (*what)(void), const char *script, const char *reply) {
