@@ -119,6 +119,29 @@ static void watches_may_be_closed_after_the_client_nevertheless(void **state) {
   for (int i = 0; i < 4; i++) lk_watch_close(watches[i]);
 }
 
+static void *release_after(void *status) {
+  *(lk_status *)status = lk_lock_release_after(fix.lock, fix.task, 1000, NULL);
+  return NULL;
+}
+
+/* It is to stay locked: what would free it at once is not tried in the background. */
+static void what_stays_locked_ends_with_its_lease_where_no_answer_comes(void **state) {
+  (void)state;
+  pthread_t thread;
+  lk_status status = LK_OK;
+  kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
+  fake_answer(fix.server, take("lock/acquire"), TAKEN);
+  EXPECT(LK_OK, kit_end(&fix.job));
+  assert_int_equal(pthread_create(&thread, NULL, release_after, &status), 0);
+  fake_command lost = take("lock/release_after");
+  pthread_join(thread, NULL);
+  assert_int_equal(status, LK_UNSURE);
+  assert_int_equal(lk_lock_hold_count(fix.lock, fix.task), 0);
+  for (int i = 0; i < 100; i++) kit_pause();
+  assert_true(fake_is_idle(fix.server));
+  fake_forget(&lost);
+}
+
 static void a_release_without_the_right_to_it_is_tried_again(void **state) {
   (void)state;
   kit_begin_acquire(&fix.job, fix.lock, fix.task, 0);
@@ -140,6 +163,7 @@ int main(void) {
       TEST(what_may_come_late_is_undone_twice_more),
       TEST(a_client_that_closes_does_not_wait_for_that),
       TEST(watches_may_be_closed_after_the_client_nevertheless),
+      TEST(what_stays_locked_ends_with_its_lease_where_no_answer_comes),
       TEST(a_release_without_the_right_to_it_is_tried_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
