@@ -64,12 +64,10 @@ static void a_hold_that_was_lost_is_not_handed_over(void **state) {
 }
 
 typedef struct baton {
-  lk_client *client;
   lk_lock *lock;
   atomic_int *rounds; /* of both */
-  int mine, longest, run;
-  atomic_int *last;
-  int id;
+  int mine;
+  lk_status status;
   pthread_barrier_t *all; /* by which all begin at once; or NULL */
 } baton;
 
@@ -78,14 +76,12 @@ enum { ROUNDS = 2000 };
 static void *pass_around(void *argument) {
   baton *b = argument;
   if (b->all) pthread_barrier_wait(b->all);
-  while (*b->rounds < ROUNDS) {
-    if (lk_lock_acquire(b->lock, NULL, LK_FOREVER, NULL) != LK_OK) break;
-    b->run = *b->last == b->id ? b->run + 1 : 1;
-    *b->last = b->id;
-    if (b->run > b->longest) b->longest = b->run;
+  while (b->status == LK_OK && *b->rounds < ROUNDS) {
+    b->status = lk_lock_acquire(b->lock, NULL, LK_FOREVER, NULL);
+    if (b->status != LK_OK) break;
     b->mine++;
     ++*b->rounds;
-    if (lk_lock_release(b->lock, NULL, NULL) != LK_OK) break;
+    b->status = lk_lock_release(b->lock, NULL, NULL);
   }
   return NULL;
 }
@@ -94,7 +90,7 @@ static void *pass_around(void *argument) {
 static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
   (void)state;
   enum { CLIENTS = 2, THREADS = 4, LIMIT = 8 };
-  atomic_int rounds = 0, last = -1;
+  atomic_int rounds = 0;
   pthread_t threads[CLIENTS][THREADS];
   baton batons[CLIENTS][THREADS];
   lk_lock *locks[CLIENTS];
@@ -110,13 +106,13 @@ static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
   }
   for (int i = 0; i < CLIENTS * THREADS; i++) {
     const int of = i / THREADS, j = i % THREADS;
-    batons[of][j] =
-        (baton){.lock = locks[of], .rounds = &rounds, .last = &last, .id = of, .all = &all};
+    batons[of][j] = (baton){.lock = locks[of], .rounds = &rounds, .all = &all};
     assert_int_equal(pthread_create(&threads[of][j], NULL, pass_around, &batons[of][j]), 0);
   }
   for (int i = 0; i < CLIENTS; i++) {
     for (int j = 0; j < THREADS; j++) {
       pthread_join(threads[i][j], NULL);
+      EXPECT(LK_OK, batons[i][j].status);
       mine[i] += batons[i][j].mine;
     }
   }
@@ -135,15 +131,18 @@ static void a_process_lets_others_in_after_so_many_hand_overs(void **state) {
 /* How often a process that is alone gives the lock back, instead of handing it over. */
 static long long released_alone(lk_lock *lock) {
   enum { THREADS = 4 };
-  atomic_int rounds = 0, last = -1;
+  atomic_int rounds = 0;
   pthread_t threads[THREADS];
   baton batons[THREADS];
   long long before = server_calls(loop_server, "publish");
   for (int i = 0; i < THREADS; i++) {
-    batons[i] = (baton){.lock = lock, .rounds = &rounds, .last = &last};
-    pthread_create(&threads[i], NULL, pass_around, &batons[i]);
+    batons[i] = (baton){.lock = lock, .rounds = &rounds};
+    assert_int_equal(pthread_create(&threads[i], NULL, pass_around, &batons[i]), 0);
   }
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    EXPECT(LK_OK, batons[i].status);
+  }
   return server_calls(loop_server, "publish") - before;
 }
 

@@ -314,27 +314,38 @@ static void a_mutex_of_another_is_not_released(void **state) {
   assert_int_equal(server_number(fix.server, "EXISTS job"), 1);
 }
 
+typedef struct named {
+  lk_lock *lock;
+  lk_caller *caller;
+  char owner[LK_OWNER_MAX + 1];
+  int told;
+} named;
+
 static void on_lost_tells_whose_hold_it_was(lk_lock *lock, const lk_lost_event *event, void *user) {
-  (void)lock;
+  named *n = user;
+  assert_ptr_equal(lock, n->lock);
   assert_string_equal(event->name, "job");
-  assert_int_equal(strncmp(event->owner, "lk-", 3), 0);
-  assert_ptr_equal(event->caller, *(lk_caller **)user);
+  assert_string_equal(event->owner, n->owner);
+  assert_ptr_equal(event->caller, n->caller);
+  n->told++;
 }
 
 static void the_event_names_lock_owner_and_caller(void **state) {
   (void)state;
   open_with(LK_LOCK, LONG_LEASE_MS, true, LK_ON_DISPATCH);
   EXPECT(LK_OK, release());
-  lk_caller *task = kit_caller(fix.client);
+  named expected = {.caller = kit_caller(fix.client)};
   lk_lock_options options = LK_LOCK_OPTIONS_INIT;
   options.lease_ms = LEASE_MS;
   options.on_lost = on_lost_tells_whose_hold_it_was;
-  options.user = &task;
-  lk_lock *lock = kit_lock(fix.client, LK_LOCK, "job", &options);
-  EXPECT(LK_OK, lk_lock_acquire(lock, task, 0, &kit_error));
+  options.user = &expected;
+  expected.lock = kit_lock(fix.client, LK_LOCK, "job", &options);
+  EXPECT(LK_OK, lk_lock_acquire(expected.lock, expected.caller, 0, &kit_error));
+  lk_lock_owner(expected.lock, expected.caller, expected.owner, sizeof expected.owner);
   UNTIL(lk_client_dispatch(fix.client) == 1);
-  lk_lock_close(lock);
-  lk_caller_free(task);
+  assert_int_equal(expected.told, 1);
+  lk_lock_close(expected.lock);
+  lk_caller_free(expected.caller);
 }
 
 static void on_lost_keeps_why(lk_lock *lock, const lk_lost_event *event, void *user) {
