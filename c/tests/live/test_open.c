@@ -55,13 +55,17 @@ static void the_target_is_the_address_alone(void **state) {
   lk_client_close(client);
 }
 
-static void a_name_that_resolves_to_several_addresses_is_tried_on_each(void **state) {
+/* That each of several addresses is tried is seen by unit/test_lookup_faults.c: many machines give this name one. */
+static void a_name_is_looked_up(void **state) {
   server *s = *state = server_start(NULL);
-  struct addrinfo *addresses = NULL; /* a root without /etc/hosts does not know the name */
-  bool known = getaddrinfo("localhost", NULL, NULL, &addresses) == 0;
-  if (known) freeaddrinfo(addresses);
+  struct addrinfo *addresses = NULL;
+  if (getaddrinfo("localhost", NULL, NULL, &addresses) != 0) {
+    print_message("# does not apply: a root without /etc/hosts does not know localhost\n");
+    skip();
+  }
+  freeaddrinfo(addresses);
   char url[64];
-  snprintf(url, sizeof url, "redis://%s:%d", known ? "localhost" : "127.0.0.1", server_port(s));
+  snprintf(url, sizeof url, "redis://localhost:%d", server_port(s));
   assert_open(url, NULL);
 }
 
@@ -493,7 +497,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_client_opens_over_socket_and_port),
       TEST(the_target_is_the_address_alone),
-      TEST(a_name_that_resolves_to_several_addresses_is_tried_on_each),
+      TEST(a_name_is_looked_up),
       TEST(without_a_url_nothing_is_opened),
       TEST(a_wrong_url_is_refused_without_its_password),
       TEST(a_server_that_is_down_is_unreachable),
