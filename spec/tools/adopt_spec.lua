@@ -213,6 +213,17 @@ describe('latchkey adopt', function()
     assert.equal(4, h.cost.base)
   end)
 
+  it('reads them off commands that the project has no use for itself', function()
+    local h = adopted("redis.call('SPOP', KEYS[1])\nredis.call('MSET', KEYS[2], 'x', KEYS[3], 1)\n"
+      .. "redis.call('ZUNIONSTORE', KEYS[4], 2, KEYS[5], KEYS[1])\nreturn 1\n")
+
+    local keys = {}
+    for i, key in ipairs(h.keys) do
+      keys[i] = table.concat({ key.type, key.access }, ' ')
+    end
+    assert.same({ 'set rw', 'string w', 'string w', 'zset w', 'any r' }, keys)
+  end)
+
   it('has one line for keys and for arguments that are gone through', function()
     local loops = { "for i = 1, #KEYS do redis.call('set', KEYS[i], 1) end",
       "for _, key in ipairs(KEYS) do redis.call('set', key, 1) end",

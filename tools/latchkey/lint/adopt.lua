@@ -5,6 +5,7 @@ local tablex = require('pl.tablex')
 
 local parser = require('latchkey.lua51.parser')
 local header = require('latchkey.script.header')
+local key_places = require('latchkey.redis.key_places')
 local script_call = require('latchkey.script.call')
 local script_of = require('latchkey.lint.script')
 
@@ -129,11 +130,10 @@ local function entry(list, place)
   return list[place]
 end
 
-local function note_key(key, command)
-  local access = command.access == 'r' and 'r' or 'w'
-  key[access] = true
-  if command.type and command.type ~= 'any' then
-    key.type = key.type and key.type ~= command.type and 'any' or command.type
+local function note_key(key, use)
+  key[use.access] = true
+  if use.type ~= 'any' then
+    key.type = key.type and key.type ~= use.type and 'any' or use.type
   end
 end
 
@@ -189,11 +189,10 @@ local function note_calls(script, place, keys, args, channels)
     if command and command.access == 'publish' then
       note_channel(call.node[3] or {}, place, values, args, channels, count)
     elseif command and command.keys ~= 'none' then
-      local last = command.keys == 'all' and #call.node or command.keys == 'two' and 4 or 3
-      for i = 3, math.min(last, #call.node) do
-        local array, at = place(call.node[i])
-        if array == 'KEYS' or is_any(call.node[i]) then
-          note_key(entry(keys, at or 1), command)
+      for _, use in ipairs(key_places.of(call)) do
+        local array, at = place(use.node)
+        if array == 'KEYS' or is_any(use.node) then
+          note_key(entry(keys, at or 1), use)
         end
       end
       note_arguments(call, place, args)

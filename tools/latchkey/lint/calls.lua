@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Rules on the Redis commands of a script.
 local key_names = require('latchkey.lint.key_names')
+local key_places = require('latchkey.redis.key_places')
 local parser = require('latchkey.lua51.parser')
 local redis_commands = require('latchkey.redis.commands')
 local script_of = require('latchkey.lint.script')
@@ -52,32 +53,18 @@ local function command(script, report)
   end)
 end
 
-local function key_arguments(call)
-  local first, last = 3, #call.node
-  if call.command.keys == 'none' then
-    last = 0
-  elseif call.command.keys ~= 'all' then
-    last = math.min(last, call.command.keys == 'two' and 4 or 3)
-  end
-  local arguments = {}
-  for i = first, last do
-    arguments[#arguments + 1] = call.node[i]
-  end
-  return arguments
-end
-
 -- Elements of a table that a script makes itself: what they are, only a run can tell.
 local function is_made(script, node)
   return script.contract and node.tag == 'Call' and script_of.is_global(node[1], 'unpack')
     and not script_of.is_global(node[2], 'KEYS') and not script_of.is_global(node[2], 'ARGV')
 end
 
-local function check_use(call, key, report)
-  local kind = call.command.type
+local function check_use(call, place, key, report)
+  local kind = place.type
   if kind ~= 'any' and key.type ~= 'any' and kind ~= key.type then
     report(call.line, ('%s is for a %s, but %s is a %s in the header'):format(call.name, kind,
       key.name, key.type))
-  elseif call.command.access == 'w' and not key.access:find('w') then
+  elseif place.access == 'w' and not key.access:find('w') then
     report(call.line, ('%s writes %s, which the header calls "%s"'):format(
       call.name or 'the command', key.name, key.access))
   end
@@ -94,13 +81,13 @@ local function key_rule(rule, check_declared)
   return function(script, report)
     local origin, written = key_names.of(script), {}
     for _, call in ipairs(script.calls) do
-      for _, argument in ipairs(call.command and key_arguments(call) or {}) do
-        local key, wrong = origin:of(argument)
-        if wrong == rule and not is_made(script, argument) then
+      for _, place in ipairs(call.command and key_places.of(call) or {}) do
+        local key, wrong = origin:of(place.node)
+        if wrong == rule and not place.is_guess and not is_made(script, place.node) then
           report(call.line, WRONG[rule]:format(call.name or 'the command'))
         elseif key and check_declared then
-          check_use(call, key, report)
-          written[key] = written[key] or call.command.access == 'w'
+          check_use(call, place, key, report)
+          written[key] = written[key] or place.access == 'w'
         end
       end
     end

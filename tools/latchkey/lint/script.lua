@@ -7,6 +7,7 @@ local catalog = require('latchkey.script.catalog')
 local fragments = require('latchkey.script.fragments')
 local header = require('latchkey.script.header')
 local lines = require('latchkey.script.lines')
+local other_commands = require('latchkey.redis.other_commands')
 local parser = require('latchkey.lua51.parser')
 local redis_commands = require('latchkey.redis.commands')
 local digest = require('latchkey.digest')
@@ -130,7 +131,8 @@ local function verb_of(node, values)
 end
 
 -- Calls of redis.call and redis.pcall; `within` is the local function around one. In a script that
--- is somebody else's, commands may be in small letters, and a local may stand for redis.call.
+-- is somebody else's, commands may be in small letters and those of which latchkey's own scripts
+-- make no use, and a local may stand for redis.call.
 ---@return table[] calls
 ---@return table aliases nodes of redis.call that such locals are made of -> true
 local function redis_calls(block, is_foreign)
@@ -148,7 +150,7 @@ local function redis_calls(block, is_foreign)
       name = name and is_foreign and name:upper() or name
       local command = CHOSEN
       if name then
-        command = redis_commands[name]
+        command = redis_commands[name] or is_foreign and other_commands[name] or nil
       end
       calls[#calls + 1] = { node = node, verb = verb, name = name, within = within,
         command = command, line = node.line }

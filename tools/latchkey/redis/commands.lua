@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The commands a script may call: on which type of key, reading or writing, and where its keys are.
+-- `keys` are as latchkey.redis.key_places has them.
 -- What blocks, changes the server, or answers in no fixed order is missing on purpose.
 local commands = {}
 
@@ -31,7 +32,8 @@ add('any', 'r', 'first', 'DUMP EXPIRETIME PEXPIRETIME PTTL TTL TYPE')
 add('any', 'r', 'all', 'EXISTS TOUCH')
 add('any', 'w', 'first', 'EXPIRE EXPIREAT PERSIST PEXPIRE PEXPIREAT')
 add('any', 'w', 'all', 'DEL UNLINK')
-add('any', 'w', 'two', 'COPY RENAME RENAMENX')
+add('any', 'w', 'copied', 'COPY')
+add('any', 'w', 'two', 'RENAME RENAMENX')
 add(nil, 'r', 'none', 'TIME')
 add(nil, 'publish', 'none', 'PUBLISH SPUBLISH')
 
