@@ -50,7 +50,7 @@ local CONTRACT = 'name:     %s\nversion:  1.0.0\nsha1:     %s\nsummary:  What it
 ---@param lists table<string, string[]> keys, argv, returns and so on: their lines
 function own_lock.add(folder, name, source, lists)
   local text = {}
-  for _, list in ipairs({ 'keys', 'argv', 'returns', 'errors', 'channels' }) do
+  for _, list in ipairs({ 'keys', 'derived', 'argv', 'returns', 'errors', 'channels' }) do
     for i, line in ipairs(lists[list] or {}) do
       text[#text + 1] = (i == 1 and list .. ':\n' or '') .. '  - ' .. line .. '\n'
     end

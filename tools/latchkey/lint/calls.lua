@@ -6,17 +6,26 @@ local parser = require('latchkey.lua51.parser')
 local redis_commands = require('latchkey.redis.commands')
 local script_of = require('latchkey.lint.script')
 local server_commands = require('latchkey.mock.commands')
+local their_keys = require('latchkey.lint.their_keys')
 
 local PUBLISHER = 'tell'
 
--- Which variables are bound to an argument whose values are the header's list of commands.
-local function chosen_commands(script)
+-- Is the name of a command an argument whose values are the header's list of commands? Such a one
+-- has a variable; a script with a contract may do without.
+local function chooser(script)
+  local function is_of_type(place)
+    local argument = script.header.argv[place]
+    return argument ~= nil and argument.kind == 'command'
+  end
   local chosen = {}
   for _, bound in ipairs(script.bindings) do
-    local argument = bound.array == 'ARGV' and script.header.argv[bound.index]
-    chosen[bound.var] = argument and argument.kind == 'command' or nil
+    chosen[bound.var] = bound.array == 'ARGV' and is_of_type(bound.index) or nil
   end
-  return chosen
+  return function(node)
+    local is_place = node and script.contract and node.tag == 'Index'
+      and script_of.is_global(node[1], 'ARGV') and node[2].tag == 'Number'
+    return node and chosen[node.var or false] or is_place and is_of_type(node[2].value)
+  end
 end
 
 -- Of a script that is somebody else's: does a server run this for it?
@@ -26,11 +35,11 @@ local function may_run(script, name)
 end
 
 local function command(script, report)
-  local called, chosen = {}, chosen_commands(script)
+  local called, is_chosen = {}, chooser(script)
   for _, call in ipairs(script.calls) do
     called[call.node[1]] = true
     if not call.name then
-      if not (call.node[2] and chosen[call.node[2].var or false]) then
+      if not is_chosen(call.node[2]) then
         report(call.line, 'the command is not written out; write it as a string, or take it from '
           .. 'an argument of type command')
       end
@@ -53,20 +62,30 @@ local function command(script, report)
   end)
 end
 
--- Elements of a table that a script makes itself: what they are, only a run can tell.
-local function is_made(script, node)
-  return script.contract and node.tag == 'Call' and script_of.is_global(node[1], 'unpack')
-    and not script_of.is_global(node[2], 'KEYS') and not script_of.is_global(node[2], 'ARGV')
-end
-
-local function check_use(call, place, key, report)
+-- What is wrong with the use of a key, else nil.
+local function misused(call, place, key)
   local kind = place.type
   if kind ~= 'any' and key.type ~= 'any' and kind ~= key.type then
-    report(call.line, ('%s is for a %s, but %s is a %s in the header'):format(call.name, kind,
-      key.name, key.type))
+    return ('%s is for a %s, but %s is a %s in the header'):format(call.name, kind, key.name,
+      key.type)
   elseif place.access == 'w' and not key.access:find('w') then
-    report(call.line, ('%s writes %s, which the header calls "%s"'):format(
-      call.name or 'the command', key.name, key.access))
+    return ('%s writes %s, which the header calls "%s"'):format(call.name or 'the command',
+      key.name, key.access)
+  end
+end
+
+-- Where there are several keys that it may be, one that fits is meant.
+local function check_use(call, place, found, report)
+  local first
+  for _, key in ipairs(found.keys) do
+    local message = misused(call, place, key)
+    if not message then
+      return
+    end
+    first = first or message
+  end
+  if first and not found.unknown then
+    report(call.line, first)
   end
 end
 
@@ -76,28 +95,61 @@ local WRONG = {
   slot = 'the key of %s is built of a key without braces; without them it has another slot',
 }
 
+-- What stands in the place of a key: keys of the header, or the rule that it breaks.
+local function found_by(script)
+  if script.contract then
+    local values = their_keys.of(script)
+    return function(node, is_last)
+      return values:of(node, is_last)
+    end
+  end
+  local origin = key_names.of(script)
+  return function(node)
+    local key, wrong = origin:of(node)
+    return { keys = { key }, wrong = { [wrong or false] = true } }
+  end
+end
+
+-- Which keys are written, and whether others may be that only a run can tell.
+local function note_written(written, place, found)
+  if place.access == 'w' then
+    for _, key in ipairs(found.keys) do
+      written[key] = true
+    end
+    written.unknown = written.unknown or found.unknown
+  end
+end
+
+local function report_unwritten(script, written, report)
+  for _, list in ipairs({ script.header.keys, script.header.derived }) do
+    for _, key in ipairs(list) do
+      if key.access:find('w') and not written[key] then
+        report(script.header.lines.keys, ('the header calls %s "%s", but nothing writes it')
+          :format(key.name, key.access))
+      end
+    end
+  end
+end
+
 -- One rule for each way in which a key can be wrong.
 local function key_rule(rule, check_declared)
   return function(script, report)
-    local origin, written = key_names.of(script), {}
+    local find, written = found_by(script), {}
     for _, call in ipairs(script.calls) do
       for _, place in ipairs(call.command and key_places.of(call) or {}) do
-        local key, wrong = origin:of(place.node)
-        if wrong == rule and not place.is_guess and not is_made(script, place.node) then
+        local found = find(place.node, place.node == call.node[#call.node])
+        if found.wrong[rule] and not place.is_guess then
           report(call.line, WRONG[rule]:format(call.name or 'the command'))
-        elseif key and check_declared then
-          check_use(call, place, key, report)
-          written[key] = written[key] or place.access == 'w'
+        end
+        if check_declared then
+          check_use(call, place, found, report)
+          note_written(written, place, found)
         end
       end
+      written.unknown = written.unknown or script.contract and not call.name
     end
-    for _, list in ipairs(check_declared and { script.header.keys, script.header.derived } or {}) do
-      for _, key in ipairs(list) do
-        if key.access:find('w') and not written[key] then
-          report(script.header.lines.keys, ('the header calls %s "%s", but nothing writes it')
-            :format(key.name, key.access))
-        end
-      end
+    if check_declared and not written.unknown then
+      report_unwritten(script, written, report)
     end
   end
 end

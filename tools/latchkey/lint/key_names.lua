@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where the key of a command comes from: the header's keys, or names that a script builds of them.
-local Strict = require('latchkey.mock.strict')
+-- Where the key of a command comes from in a script with a header: the header's keys, or names that
+-- a script builds of them. Those of scripts with a contract are in latchkey.lint.their_keys.
 local parser = require('latchkey.lua51.parser')
 local script_of = require('latchkey.lint.script')
 
 local key_names = {}
 
--- Stand in a built name for what is only known at run time, for a key in braces, and for a key.
-local UNKNOWN, BRACED, BARE = '\1', '\2', '\3'
+-- Stand in a built name for what is only known at run time, and for a key in braces.
+local UNKNOWN, BRACED = '\1', '\2'
 
 -- The parameters of local functions with what each is called with: var -> arguments.
 local function passed(script, functions)
@@ -35,19 +35,12 @@ local function bracers(functions)
   return found
 end
 
--- All of KEYS, where a contract has one field for them.
-local function all_of(script)
-  local keys = script.header.keys
-  return script.contract and #keys == 1 and keys[1].many and keys[1] or nil
-end
-
 -- Loop variables that go through the keys: var -> header key.
 local function loop_keys(script, many)
   local found = {}
   parser.walk(script.block, function(node)
     local call = node.tag == 'For' and node[1]
-    local list = call and call.tag == 'Call' and call[2] and (many[call[2].var or false]
-      or script_of.is_global(call[2], 'KEYS') and all_of(script))
+    local list = call and call.tag == 'Call' and call[2] and many[call[2].var or false]
     local goes_on = list and node.vars[2]
       and (script_of.is_global(call[1], 'ipairs') or script_of.is_global(call[1], 'pairs'))
     if goes_on then
@@ -59,20 +52,6 @@ end
 
 local Origin = {}
 Origin.__index = Origin
-
--- KEYS[1], an element of what all keys are bound to, or unpack(KEYS). Where all keys are one field,
--- it does not matter which of them is meant.
-function Origin:element(node)
-  local is_keys = script_of.is_global(node[node.tag == 'Index' and 1 or 2], 'KEYS')
-  if node.tag == 'Call' then
-    return is_keys and script_of.is_global(node[1], 'unpack') and self.all or nil
-  elseif is_keys then
-    local last = self.unbound[#self.unbound]
-    local place = node[2].tag == 'Number' and node[2].value
-    return place and (self.unbound[place] or last and last.many and last) or self.all
-  end
-  return self.many[node[1].var or false]
-end
 
 -- What a node was before it was handed on: a parameter is what its function is called with. What a
 -- function hands on to itself is left out.
@@ -111,8 +90,8 @@ end
 function Origin:declared(node)
   if not node then
     return nil
-  elseif node.tag == 'Index' or node.tag == 'Call' then
-    return self:element(node)
+  elseif node.tag == 'Index' then
+    return self.many[node[1].var or false]
   end
   local var = node.var or false
   if self.one[var] or self.turns[var] then
@@ -123,13 +102,10 @@ function Origin:declared(node)
   return self:in_each_call(node, Origin.declared)
 end
 
--- What a script puts together: the text of a name, in which a key in braces is BRACED, and the
--- first key of a contract what stands for it.
+-- What a script puts together: the text of a name, in which a key in braces is BRACED.
 function Origin:text(node)
   return script_of.text_of(node, self.values, function(part)
-    if self.first and self:declared(part) == self.first.key then
-      return self.first.text
-    elseif part.tag == 'Call' and self.bracers[part[1].var or false] and self:declared(part[2]) then
+    if part.tag == 'Call' and self.bracers[part[1].var or false] and self:declared(part[2]) then
       return BRACED
     elseif self.values[part.var or false] then
       return nil
@@ -161,15 +137,6 @@ local function follows(text, form)
   return text:find('^' .. escaped(form.text) .. ':?' .. BRACED .. '$') ~= nil
 end
 
--- The form that a name follows which is built of the first key of a contract.
-function Origin:of_first(text)
-  for i, pattern in ipairs(self.first and self.first.patterns or {}) do
-    if text:find(pattern) then
-      return self.derived[i]
-    end
-  end
-end
-
 ---@return table|nil key the header's, where the expression is one of KEYS
 ---@return string|nil wrong rule that a name breaks which the script builds itself
 function Origin:of(node)
@@ -180,12 +147,8 @@ function Origin:of(node)
     return nil, 'keys'
   end
   local text = self:text(node)
-  local of_first = self:of_first(text)
-  if of_first then
-    return of_first
-  elseif not text:find(BRACED, 1, true) then
-    -- Scripts of contracts may build their names so, if these follow a form.
-    return nil, not self.contract and self:holds_bare_key(node) and 'slot' or 'derived'
+  if not text:find(BRACED, 1, true) then
+    return nil, self:holds_bare_key(node) and 'slot' or 'derived'
   end
   for _, derived in ipairs(self.derived) do
     if follows(text, derived.form) then
@@ -195,31 +158,13 @@ function Origin:of(node)
   return nil, 'derived'
 end
 
--- Has each key of this form a tag of its own?
-local function is_tagged(form)
-  return form.kind == 'prefix' or form.kind == 'suffix' or form.kind == 'braces'
-    or form.kind == 'pattern' and form.text:gsub('{name}', 'l'):find('{[^{}]+}') ~= nil
-end
-
--- The first key of a contract, what stands for it in names that are built of it, and the patterns
--- of those that may be.
-local function first_of(script)
-  local key = script.contract and script.header.keys[1]
-  if not key or key.many or key.form.kind == 'slot' then
-    return nil
-  end
-  local text = is_tagged(key.form) and '{' .. BARE .. '}' or BARE
-  return { key = key, text = text, patterns = Strict.derived_patterns(script.header, { text }) }
-end
-
 ---@param script table of lint.script, with header and block
 ---@return table origin
 function key_names.of(script)
   local functions = script_of.functions(script.block)
   local self = setmetatable({ one = {}, many = {}, values = script_of.definitions(script.block),
     arguments = passed(script, functions), bracers = bracers(functions),
-    derived = script.header.derived, unbound = script.contract and script.header.keys or {},
-    first = first_of(script), contract = script.contract }, Origin)
+    derived = script.header.derived }, Origin)
   for _, bound in ipairs(script.bindings) do
     if bound.array == 'KEYS' and bound.index then
       self.one[bound.var] = script.header.keys[bound.index]
@@ -227,7 +172,7 @@ function key_names.of(script)
       self.many[bound.var] = script.header.keys[1]
     end
   end
-  self.turns, self.all = loop_keys(script, self.many), all_of(script)
+  self.turns = loop_keys(script, self.many)
   return self
 end
 

@@ -103,20 +103,24 @@ function script.text_of(node, values, known)
   return text or value and script.text_of(value, values, known)
 end
 
--- Bindings of the form `local name = KEYS[i]`, and of all keys or arguments as one table.
-local function binding(statement)
-  local value = statement[1]
-  if statement.tag ~= 'Local' or #statement ~= 1 or #statement.vars ~= 1 then
-    return nil
-  end
+-- The binding of a variable to KEYS[i], or to all keys or arguments as one table.
+local function bound_to(var, value, line)
   for _, array in ipairs({ 'KEYS', 'ARGV' }) do
     if script.is_global(value, array) then
-      return { array = array, source = value, var = statement.vars[1], line = statement.line }
+      return { array = array, source = value, var = var, line = line }
     elseif value.tag == 'Index' and script.is_global(value[1], array) and
       value[2].tag == 'Number' then
-      return { array = array, source = value[1], index = value[2].value, var = statement.vars[1],
-        line = statement.line }
+      return { array = array, source = value[1], index = value[2].value, var = var, line = line }
     end
+  end
+end
+
+-- Bindings of the form `local name = KEYS[i]`; in a script that is somebody else's, one statement
+-- may have several.
+local function add_bindings(list, statement, is_foreign)
+  local is_one = statement.tag == 'Local' and #statement == 1 and #statement.vars == 1
+  for i, var in ipairs((is_one or is_foreign) and statement.vars or {}) do
+    list[#list + 1] = statement[i] and bound_to(var, statement[i], statement.line)
   end
 end
 
@@ -217,9 +221,10 @@ function script.read(path, source, bare)
 
   if self.block then
     self.bindings = {}
-    self.calls, self.aliases = redis_calls(self.block, bare or self.contract ~= nil)
+    local is_foreign = bare or self.contract ~= nil
+    self.calls, self.aliases = redis_calls(self.block, is_foreign)
     for _, statement in ipairs(self.block) do
-      self.bindings[#self.bindings + 1] = binding(statement)
+      add_bindings(self.bindings, statement, is_foreign)
     end
   end
   return self, findings
