@@ -171,6 +171,41 @@ describe('lint', function()
     end)
   end
 
+  -- What a script does with a name for redis.call, and the lines of what hides commands.
+  for _, case in ipairs({
+    { "call('DEL', KEYS[1])", {} },
+    { "local again = call\nagain('DEL', KEYS[1])", {} },
+    { "local unused, two = redis.pcall, call\ntwo('DEL', KEYS[1])", {} },
+    { "\npcall(call, 'DEL', KEYS[1])", { 3 } },
+    { "local again = call\npcall(again, 'DEL', KEYS[1])", { 3 } },
+    { "local function run(f, ...) return f(...) end\nrun(call, 'DEL', KEYS[1])", { 3 } },
+    { "local T = { call }\nT[1]('DEL', KEYS[1])", { 2 } },
+    { "pcall(redis.call, 'DEL', KEYS[1])", { 2 } },
+  }) do
+    local code, wanted = unpack(case)
+    it('says that commands are hidden in ' .. shown(code), function()
+      local findings = their_findings('named/release', "local call = redis.call\n" .. code
+        .. "\ncall('DEL', KEYS[1])\nreturn 1\n")
+      local lines = {}
+      for _, finding in ipairs(findings) do
+        lines[#lines + 1] = finding.message:find('hides commands') and finding.line or nil
+      end
+
+      assert.same(wanted, lines)
+    end)
+  end
+
+  it('reads the commands of a name that has it of another one', function()
+    local findings = their_findings('named/release', "local call = redis.call\nlocal two = call\n"
+      .. "two('DEL', 'another')\ncall('DEL', KEYS[1])\nreturn 1\n")
+    local lines = {}
+    for _, finding in ipairs(findings) do
+      lines[#lines + 1] = finding.rule == 'keys' and finding.line or nil
+    end
+
+    assert.same({ 3 }, lines)
+  end)
+
   it('knows a key from the place of one in a loop over them', function()
     local folder = temporary_folder()
     dir.makepath(folder .. '/theirs')

@@ -34,10 +34,25 @@ local function may_run(script, name)
   return known and not known.noscript or false
 end
 
-local function command(script, report)
-  local called, is_chosen = {}, chooser(script)
+-- redis.call as a value, and any name that it has, can be called where nobody sees it.
+local function hidden(script, report)
+  local called, aliases = {}, script.aliases
   for _, call in ipairs(script.calls) do
     called[call.node[1]] = true
+  end
+  parser.walk(script.block, function(node)
+    local verb = script_of.member(node, 'redis')
+    local name = (verb == 'call' or verb == 'pcall') and 'redis.' .. verb
+      or node.tag == 'Name' and aliases.vars[node.var or false] and node.name
+    if name and not called[node] and not aliases.nodes[node] then
+      report(node.line, ('%s as a value hides commands; call it by that name'):format(name))
+    end
+  end)
+end
+
+local function command(script, report)
+  local is_chosen = chooser(script)
+  for _, call in ipairs(script.calls) do
     if not call.name then
       if not is_chosen(call.node[2]) then
         report(call.line, 'the command is not written out; write it as a string, or take it from '
@@ -54,12 +69,7 @@ local function command(script, report)
       report(script.header.lines.dynamic, ('%s is no command that a script may call'):format(name))
     end
   end
-  parser.walk(script.block, function(node)
-    local verb = script_of.member(node, 'redis')
-    if (verb == 'call' or verb == 'pcall') and not called[node] and not script.aliases[node] then
-      report(node.line, ('redis.%s as a value hides commands; call it by that name'):format(verb))
-    end
-  end)
+  hidden(script, report)
 end
 
 -- What is wrong with the use of a key, else nil.

@@ -127,29 +127,38 @@ end
 -- What is known of a command that is not written out: it may do anything with its key.
 local CHOSEN = { type = 'any', access = 'w', keys = 'first' }
 
--- The member of `redis` that a function is: of a call, or of a local that has no other value.
+-- The member of `redis` that a function is: of a call, or of a local that has no other value, which
+-- may have it of another local.
 local function verb_of(node, values)
-  local value = node.tag == 'Name' and values[node.var or false] or node
-  local verb = script.member(value, 'redis')
-  return (verb == 'call' or verb == 'pcall') and verb or nil, value ~= node and value or nil
+  while node and node.tag == 'Name' and values[node.var or false] do
+    node = values[node.var]
+  end
+  local verb = node and script.member(node, 'redis')
+  return (verb == 'call' or verb == 'pcall') and verb or nil
+end
+
+-- The locals that stand for redis.call or redis.pcall: var -> true, and what they are made of.
+local function aliases_of(values)
+  local vars, nodes = {}, {}
+  for var, value in pairs(values) do
+    if verb_of(value, values) then
+      vars[var], nodes[value] = true, true
+    end
+  end
+  return vars, nodes
 end
 
 -- Calls of redis.call and redis.pcall; `within` is the local function around one. In a script that
 -- is somebody else's, commands may be in small letters and those of which latchkey's own scripts
 -- make no use, and a local may stand for redis.call.
 ---@return table[] calls
----@return table aliases nodes of redis.call that such locals are made of -> true
+---@return table aliases { vars, nodes }: such locals -> true, and what they are made of -> true
 local function redis_calls(block, is_foreign)
-  local calls, aliases = {}, {}
-  local values = is_foreign and script.definitions(block) or {}
+  local calls, values = {}, is_foreign and script.definitions(block) or {}
   local function search(node, within)
     within = node.tag == 'LocalFunction' and node.var.name or within
-    local verb, alias
-    if node.tag == 'Call' then
-      verb, alias = verb_of(node[1], values)
-    end
+    local verb = node.tag == 'Call' and verb_of(node[1], values)
     if verb then
-      aliases[alias or false] = true
       local name = node[2] and node[2].tag == 'String' and node[2].value or nil
       name = name and is_foreign and name:upper() or name
       local command = CHOSEN
@@ -164,7 +173,8 @@ local function redis_calls(block, is_foreign)
     end
   end
   search(block)
-  return calls, aliases
+  local vars, nodes = aliases_of(values)
+  return calls, { vars = vars, nodes = nodes }
 end
 
 -- A contract's lines are of another file than the script's.
@@ -191,8 +201,8 @@ end
 ---@param source string
 ---@param bare? boolean somebody else's, whatever stands beside it
 ---@return table script { path, source, lines, sha1, header?, block?, root?, calls, bindings,
----  aliases, contract? }; the last is the file of a contract, whose lines in `header.lines` are
----  { contract, line }
+---  aliases, contract? }; the last but one as redis_calls() gives them, the last the file of a
+---  contract, whose lines in `header.lines` are { contract, line }
 ---@return table[] findings of header and syntax: { line, rule, message }
 function script.read(path, source, bare)
   local self = { path = path, source = source, sha1 = digest.sha1(source) }
