@@ -71,6 +71,10 @@ describe('lexer', function()
     assert.equal('a\nb\nc', lexer.tokens("'a\\\r\nb\\\rc'")[1].value)
   end)
 
+  it('ends a comment where the server ends it, at a carriage return too', function()
+    assert.same({ 'x', '=', '1' }, texts('-- a\rx = 1'))
+  end)
+
   local wrong = {
     { 'x = "a\r"', 1, 'syntax', 'does not end on its line' },
     { 'x = 1\ny = 5LL', 2, 'dialect', '5LL is no number' },
@@ -80,6 +84,7 @@ describe('lexer', function()
     { "x = '\\x41'", 1, 'dialect', 'no escape "\\x"' },
     { "x = 'a\\z\n b'", 1, 'dialect', 'no escape "\\z"' },
     { "x = '\\u{41}'", 1, 'dialect', 'no escape "\\u"' },
+    { "x = '\\300'", 1, 'syntax', 'the escape "\\300" is no byte' },
     { '\n::top::', 2, 'dialect', 'no labels' },
     { 'goto top', 1, 'dialect', 'no goto' },
     { 'x = \195\188', 1, 'syntax', 'unexpected character' },

@@ -195,6 +195,17 @@ describe('lint', function()
     end)
   end
 
+  for _, code in ipairs({ 'local a (a) = 1', 'local a = {} a.b, tostring() = 1, 2',
+    "local f = tostring\n('x'):rep(1)", ('local x '):rep(201),
+    'return ' .. ('('):rep(300) .. '1' .. (')'):rep(300) }) do
+    it('finds that no server compiles ' .. shown(code), function()
+      local findings = their_findings('named/release', code .. '\n')
+
+      assert.equal('syntax', findings[1].rule)
+      assert.matches('%.lua$', findings[1].file)
+    end)
+  end
+
   it('reads the commands of a name that has it of another one', function()
     local findings = their_findings('named/release', "local call = redis.call\nlocal two = call\n"
       .. "two('DEL', 'another')\ncall('DEL', KEYS[1])\nreturn 1\n")

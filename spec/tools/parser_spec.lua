@@ -130,6 +130,16 @@ describe('parser', function()
     end)
   end
 
+  it('refuses what is too deep for it, as servers do', function()
+    for _, source in ipairs({ ('if x then '):rep(20000) .. ('end '):rep(20000),
+      'return ' .. ("'a' .. "):rep(20000) .. "'a'" }) do
+      local block, problems = parser.parse(source)
+
+      assert.is_nil(block)
+      assert.equal('chunk has too many syntax levels', problems[1].message)
+    end
+  end)
+
   it('passes on what the lexer finds', function()
     local block, problems = parser.parse('x = 1LL')
 

@@ -197,6 +197,21 @@ local function read_contract(self, full)
   return h, findings
 end
 
+-- LuaJIT reads a `..` behind an exponent or a hexadecimal number as part of the number.
+local MISREAD = '%d[eExX][+-]?%w*%.%.'
+
+-- What a server says of code that follows the grammar, and is still no program.
+local function check_program(source)
+  local code = source:gsub('^#![^\n]*', '')
+  if code:find(MISREAD) then
+    return nil
+  end
+  local chunk, why = loadstring(code, '=script')
+  local line, message = (why or ''):match('^script:(%d+): (.*)$')
+  return not chunk and { { line = tonumber(line) or 1, rule = 'syntax', message = message or why } }
+    or nil
+end
+
 ---@param path string
 ---@param source string
 ---@param bare? boolean somebody else's, whatever stands beside it
@@ -218,6 +233,8 @@ function script.read(path, source, bare)
     self.header, wrong_header = header.parse(source, full)
   end
   self.block, wrong_code = parser.parse(source)
+  wrong_code = wrong_code or check_program(source)
+  self.block = not wrong_code and self.block or nil
   for _, problems in ipairs({ wrong_header or {}, wrong_code or {} }) do
     for _, problem in ipairs(problems) do
       findings[#findings + 1] = problem

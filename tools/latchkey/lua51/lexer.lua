@@ -56,6 +56,9 @@ local function quoted(source, start, problem)
       local digits = source:match('^%d%d?%d?', at + 1)
       local after = source:sub(at + 1, at + 1)
       if digits then
+        if tonumber(digits) > 255 then
+          problem('syntax', ('the escape "\\%s" is no byte; the last is \\255'):format(digits))
+        end
         parts[#parts + 1] = string.char(tonumber(digits) % 256)
         at = at + 1 + #digits
       elseif source:find('^\r\n', at + 1) or source:find('^\n\r', at + 1) then
@@ -106,7 +109,7 @@ function lexer.tokens(source)
       if inside then
         problem('syntax', inside)
       end
-      last = (source:find('\n', at, true) or #source + 1) - 1
+      last = (source:find('[\n\r]', at) or #source + 1) - 1
     end
     line = line + count_lines(source:sub(at, last))
     at = last + 1

@@ -452,6 +452,10 @@ local function parse_tokens(tokens)
   end)
   if ok then
     return result
+  elseif type(result) ~= 'table' and tostring(result):find('stack overflow', 1, true) then
+    -- A server stops at 200 levels, in these words.
+    return nil, { line = self.token.line, rule = 'syntax',
+      message = 'chunk has too many syntax levels' }
   elseif type(result) ~= 'table' then
     error(result, 0)
   end
