@@ -271,6 +271,14 @@ describe('lint', function()
     end
   end)
 
+  it('checks a file once that is named twice', function()
+    local file = FIXTURES .. 'theirs/obtain.lua'
+    local findings, checked = lint.run({ file, FIXTURES .. 'theirs', './' .. file, file })
+
+    assert.same({}, findings)
+    assert.equal(1, checked)
+  end)
+
   it('says that a file cannot be read', function()
     assert.same({ 'file' }, rules_of(lint.run({ FIXTURES .. 'none.lua' })))
   end)

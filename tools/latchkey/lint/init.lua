@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Runs the rules over scripts.
 local path = require('pl.path')
-local tablex = require('pl.tablex')
+local stdlib = require('posix.stdlib')
 local utils = require('pl.utils')
 
 local families = require('latchkey.lint.families')
@@ -118,15 +118,25 @@ local function check_ledger(root, scripts, findings)
   end
 end
 
--- The files of all targets; a folder that cannot be read is a finding.
+-- A file by its folder, whatever way leads there, and its own name.
+local function identity(file)
+  local folder = path.dirname(file)
+  return path.join(stdlib.realpath(folder ~= '' and folder or '.') or folder, path.basename(file))
+end
+
+-- The files of all targets, each once; a folder that cannot be read is a finding.
 local function expand(targets, findings)
-  local list = {}
+  local list, seen = {}, {}
   for _, target in ipairs(targets) do
     local found, why = files.named({ target }, '.lua')
     if not found then
       findings[#findings + 1] = { file = target, line = 0, rule = 'file', message = why }
     end
-    tablex.insertvalues(list, found or {})
+    for _, file in ipairs(found or {}) do
+      local id = identity(file)
+      list[#list + 1] = not seen[id] and file or nil
+      seen[id] = true
+    end
   end
   return list
 end
