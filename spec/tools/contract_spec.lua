@@ -61,6 +61,17 @@ describe('a contract', function()
     assert.matches('^renew%.contract:3: the contract is of another text', wrong('renew'))
   end)
 
+  it('says once that its lines end with CR LF', function()
+    local file = scripts .. '/acme/renew.contract'
+    utils.writefile(file, (utils.readfile(file):gsub('\n', '\r\n')))
+
+    local _, findings = catalog.read_file(scripts .. '/acme/renew.lua')
+
+    assert.equal(1, #findings)
+    assert.equal('renew.contract:1: lines end with CR LF; save the contract with LF alone',
+      wrong('renew'))
+  end)
+
   it('must have all that a header has, and its SHA1', function()
     change('renew', 'cluster:  one slot\n', '')
     change('acquire', 'sha1:     ', 'sha2:     ')

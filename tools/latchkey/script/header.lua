@@ -225,6 +225,10 @@ function header.parse_contract(text, source, sha1, path)
     findings[1] = { line = 1, rule = 'header', of_script = true,
       message = 'a server refuses the first line: ' .. refusal }
   end
+  if text:find('\r\n', 1, true) then
+    report(1, 'lines end with CR LF; save the contract with LF alone')
+    return nil, findings
+  end
   h.contract, h.flags, h.first_code_line = true, flags or {}, 1
   parse_fields(h, split(text), 1, report)
   check_all(h, path, report)
