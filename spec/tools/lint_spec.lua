@@ -271,6 +271,22 @@ describe('lint', function()
     end
   end)
 
+  -- Each takes two commands, of the one that the contract allows.
+  for _, code in ipairs({ "pcall(function() call('GET', KEYS[1]) call('DEL', KEYS[1]) end)",
+    "local function go() call('GET', KEYS[1]) call('DEL', KEYS[1]) end pcall(go)",
+    "local a = (function() call('GET', KEYS[1]) return call('DEL', KEYS[1]) end)()",
+    "local function go() call('GET', KEYS[1]) call('DEL', KEYS[1]) end go()" }) do
+    it('counts the commands of ' .. shown(code), function()
+      local found = {}
+      for _, finding in ipairs(their_findings('named/release', 'local call = redis.call\n' .. code
+        .. '\nreturn 1\n')) do
+        found[#found + 1] = finding.rule == 'cost' and finding.message:match('^%d+') or nil
+      end
+
+      assert.same({ '2' }, found)
+    end)
+  end
+
   it('checks a file once that is named twice', function()
     local file = FIXTURES .. 'theirs/obtain.lua'
     local findings, checked = lint.run({ file, FIXTURES .. 'theirs', './' .. file, file })

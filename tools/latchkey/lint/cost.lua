@@ -54,6 +54,18 @@ function Counter:stops_short(node)
   return self:truth(node[1]) == (node.op == 'or')
 end
 
+-- What a function that is called on the spot, or handed to another one, takes: as if it were called
+-- once there.
+function Counter:handed_on(node)
+  while node.tag == 'Paren' do
+    node = node[1]
+  end
+  if node.tag == 'Function' then
+    return (self:block(node[1]))
+  end
+  return self.functions[node.var or false] and self:call(node.var) or 0
+end
+
 -- The commands of an expression, or of a statement without blocks; what a function holds counts
 -- where it is called.
 function Counter:expression(node)
@@ -61,9 +73,9 @@ function Counter:expression(node)
     return 0
   end
   local count = self.commands[node] and 1 or 0
-  local callee = node.tag == 'Call' and node[1].var
-  if callee and self.functions[callee] then
-    count = count + self:call(callee)
+  local is_method = node.tag == 'Method'
+  for i, child in ipairs((is_method or node.tag == 'Call') and node or {}) do
+    count = count + (is_method and i == 1 and 0 or self:handed_on(child))
   end
   for i, child in ipairs(node) do
     if i == 1 or not self:stops_short(node) then
