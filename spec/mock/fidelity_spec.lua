@@ -92,6 +92,7 @@ end
 local function title(case)
   local text = case.script or case[1]
   text = (type(text) == 'table' and table.concat(text, ' ') or text):gsub('%c', ' '):gsub(' +', ' ')
+  text = #text > 500 and text:sub(1, 500) .. '...' or text
   local after = type(case.after) == 'table' and table.concat(case.after[1], ' ') or case.after
   return ('%s%s%s%s%s'):format(text, case.args and '   with ' .. table.concat(case.args, ' ') or '',
     after and '   after ' .. after:gsub('%c', ' ') or '',

@@ -485,11 +485,17 @@ end
 ---@param visit fun(node: table, depth: integer)
 ---@param depth? integer
 function parser.walk(node, visit, depth)
-  depth = depth or 0
-  visit(node, depth)
-  local inner = node.tag == 'Function' and depth + 1 or depth
-  for _, child in ipairs(node) do
-    parser.walk(child, visit, inner)
+  -- No recursion: a sum of thousands is as deep as it is long.
+  local nodes, depths, count = { node }, { depth or 0 }, 1
+  while count > 0 do
+    local here, around = nodes[count], depths[count]
+    count = count - 1
+    visit(here, around)
+    local inner = here.tag == 'Function' and around + 1 or around
+    for i = #here, 1, -1 do
+      count = count + 1
+      nodes[count], depths[count] = here[i], inner
+    end
   end
 end
 
