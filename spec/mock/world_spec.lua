@@ -289,6 +289,9 @@ describe('scripts of a mock world', function()
       '\nlocal f = loadstring("while true do end") f()',
       '\nwhile true do redis.call("GET", "k") end',
       '\nlocal function f() return f() end f()',
+      '\nerror(setmetatable({}, { __index = function() while true do end end }))',
+      '\nwhile true do redis.call("RPUSH", "l", "v") end',
+      '\nwhile true do for i = 1, 150 do end redis.call("PING") end',
     }
     for _, source in ipairs(endless) do
       local reply, err = w:eval_source(source, {}, {})
@@ -307,6 +310,22 @@ describe('scripts of a mock world', function()
 
     assert.equal('MOCK the script ran more than 10000 instructions', err.message)
     assert.equal('user_script:1: x', w:eval_source("return select(2, pcall(error, 'x', 2))"))
+  end)
+
+  -- What the mock does for a command is none of the script's instructions.
+  it('may do a lot with few instructions', function()
+    local w, members = world(), {}
+    for i = 1, 3000 do
+      members[i] = tostring(i)
+    end
+
+    assert.equal(3000, w:eval_source('return redis.call("SADD", "s", unpack(ARGV))', {}, members))
+    for _, call in ipairs({ '"HSET", "h", i, i', '"ZADD", "z", i, i', '"RPUSH", "l", i' }) do
+      local _, err = w:eval_source(('for i = 1, 3000 do redis.call(%s) end'):format(call))
+      assert.is_nil(err)
+    end
+    assert.same({ 3000, 3000, 3000 }, { w:command('HLEN', 'h'), w:command('ZCARD', 'z'),
+      w:command('LLEN', 'l') })
   end)
 
   it('leave the hook of a coverage tool alone', function()

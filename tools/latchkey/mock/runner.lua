@@ -12,6 +12,9 @@ local runner = {}
 local NO_FLAGS = {}
 -- So many instructions of a script are looked at one by one.
 local TRACED_MAX = 100000
+-- After so many instructions the hook looks how many are left. Where a command comes between, those
+-- before it are not counted.
+local SLICE = 1000
 
 -- A script without a shebang is checked command by command; one with it, before it starts.
 local function refuse(world, script, read_only)
@@ -83,10 +86,15 @@ local function attempt(world, script, keys, args, read_only)
 end
 
 -- A hook: an endless script is stopped, and stopped again wherever it catches the error; the mock's
--- own code is let through.
+-- own code is let through. `redis.lua` takes it off while a command runs, and counts that itself.
 local function stopper(world)
-  local function stop()
-    debug.sethook(stop, '', 1)
+  local meter = { left = world.max_instructions, count = math.min(world.max_instructions, SLICE) }
+  function meter.hook()
+    meter.left = meter.left - meter.count
+    if meter.left > 0 then
+      return
+    end
+    debug.sethook(meter.hook, '', 1)
     local env = getfenv(debug.getinfo(2, 'f').func)
     if env == world.sandbox.env or env == world.functions.sandbox.env then
       local run = world.run
@@ -96,17 +104,45 @@ local function stopper(world)
       error(run.finding, 0)
     end
   end
-  return stop
+  return meter
+end
+
+local function measure(world, meter)
+  world.meter, world.store.written = meter, 0
+  debug.sethook(meter.hook, '', meter.count)
+end
+
+local function member_err(thrown)
+  return thrown.err
+end
+
+-- The server looks for "err" as a script would, also behind a metatable.
+local function error_text(err)
+  if type(err) ~= 'table' then
+    return 'ERR ' .. lua51.text(err)
+  end
+  local good, text = pcall(member_err, err)
+  return good and type(text) == 'string' and text
+    or 'MOCK a table without "err" was thrown: a server of version 7.0 dies of it'
+end
+
+-- An error is read while the hook is there: what its metatable calls may never end, either.
+local function told(run, ok, result)
+  if not ok then
+    result = error_text(result)
+  end
+  return run, ok, result
 end
 
 -- A hook that somebody else has set, a coverage tool's, stays instead.
 local function limited(world, ...)
   if debug.gethook() then
-    return attempt(world, ...)
+    return told(attempt(world, ...))
   end
-  debug.sethook(stopper(world), '', world.max_instructions)
-  local run, ok, result = attempt(world, ...)
+  measure(world, stopper(world))
+  local run, ok, result = told(attempt(world, ...))
   debug.sethook()
+  world.meter = nil
   return run, ok, result
 end
 
@@ -125,32 +161,19 @@ local function last_line(world, before, script, ...)
   while #world.outbox > before.messages do
     table.remove(world.outbox)
   end
-  world.is_traced = true
-  debug.sethook(function()
+  measure(world, { left = math.huge, count = 1, hook = function()
     line, left = place.line(2) or line, left - 1
-    if left == 0 then
-      debug.sethook(hook or stopper(world), hook and mask or '', hook and count
-        or world.max_instructions)
+    if left == 0 and hook then
+      world.meter = nil
+      debug.sethook(hook, mask, count)
+    elseif left == 0 then
+      measure(world, stopper(world))
     end
-  end, '', 1)
+  end })
   attempt(world, script, ...)
   debug.sethook(hook, mask, count)
-  world.is_traced = false
+  world.meter = nil
   return left > 0 and line or nil
-end
-
-local function member_err(thrown)
-  return thrown.err
-end
-
--- The server looks for "err" as a script would, also behind a metatable.
-local function error_text(err)
-  if type(err) ~= 'table' then
-    return 'ERR ' .. lua51.text(err)
-  end
-  local good, text = pcall(member_err, err)
-  return good and type(text) == 'string' and text
-    or 'MOCK a table without "err" was thrown: a server of version 7.0 dies of it'
 end
 
 -- What a script returned; a finding counts even if the script went on after it.
@@ -197,7 +220,7 @@ function runner.run(world, script, keys, args, read_only)
     end
     return reply, wrong
   end
-  local err, line = run.finding or error_text(result), run.line
+  local err, line = run.finding or result, run.line
   if not run.stopped and not line then -- a debugger knows it
     line = not run.is_certain and last_line(world, before, script, keys, args, read_only)
       or run.failed

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The keyspace: key -> record { type, value, expires_at }. A record is never changed, only
--- replaced, so a copy of the table of keys is a snapshot of everything.
+-- replaced, so a copy of the table of keys is a snapshot of everything. `written` counts the
+-- elements of what was put, for who sets it back.
 local Store = {}
 Store.__index = Store
 
 ---@param clock table
 function Store.new(clock)
-  return setmetatable({ clock = clock, keys = {}, undo = {} }, Store)
+  return setmetatable({ clock = clock, keys = {}, undo = {}, written = 0 }, Store)
 end
 
 -- A key lives to the end of its last millisecond: it has expired when the time is past it.
@@ -26,6 +27,9 @@ function Store:put(key, record)
   undo[n + 1] = key
   undo[n + 2] = self.keys[key] or false
   self.keys[key] = record
+  if record and type(record.value) == 'table' then
+    self.written = self.written + #record.value
+  end
 end
 
 ---A write that changes nothing: who looks at writes sees it, and who watches the key does not.
