@@ -381,6 +381,48 @@ for _, case in ipairs({
 }) do
   list[#list + 1] = { script = case[1], gives = case[2] }
 end
+-- Calls inside of one another, by functions that are C's on a server.
+for _, case in ipairs({
+  { "return { select(2, xpcall(function() error('x', 3) end, tostring)) }",
+    { 'user_script:1: x' } },
+  { "local function f() pcall(error) ('a'):gsub('a', error) end for i = 1, 300 do pcall(f) end "
+    .. 'for i = 1, 300 do xpcall(f, tostring) coroutine.resume(coroutine.create(f)) end return 1',
+    1 },
+  { 'local co = coroutine.create(function() return pcall(coroutine.yield, 5) end) '
+    .. 'return { select(3, coroutine.resume(co)) }',
+    { 'attempt to yield across metamethod/C-call boundary' } },
+  { 'return { select(2, pcall(coroutine.yield, 5)) }',
+    { 'attempt to yield across metamethod/C-call boundary' } },
+  { 'local co = coroutine.wrap(function(a) while true do a = coroutine.yield(a, 2) end end) '
+    .. 'return { (pcall(co, 1)) and 1, select(2, co(7)) }', { 1, 2 } },
+}) do
+  list[#list + 1] = { script = case[1], gives = case[2] }
+end
+for _, script in ipairs({
+  "local n = 0 local function f() n = n + 1 if n < 200 then ('a'):gsub('a', f) end end f()",
+  "local function f() ('a'):gsub('a', f) end f()",
+  'local function f() local ok, e = coroutine.resume(coroutine.create(f)) error(e, 0) end f()',
+  'local function f() local ok, e = xpcall(f, function(e) return e end) error(e, 0) end f()',
+}) do
+  list[#list + 1] = { script = script, fails = 'ERR C stack overflow', line = 1 }
+end
+-- How many exactly: under Lua 5.1 those of the specs count, too.
+for _, case in ipairs(rawget(_G, 'jit') and {
+  { "local n = 0 local function f() n = n + 1 if n < 199 then ('a'):gsub('a', f) end end f() "
+    .. 'return n', 199 },
+  { 'local n = 0 local function f() n = n + 1 pcall(f) end f() return n', 199 },
+  { 'local n = 0 local function f() n = n + 1 xpcall(f, tostring) end f() return n', 199 },
+  { 'local n = 0 local function f() n = n + 1 coroutine.resume(coroutine.create(f)) end f() '
+    .. 'return n', 200 },
+  { 'local n = 0 local function f() n = n + 1 pcall(coroutine.wrap(f)) end f() return n', 100 },
+} or {}) do
+  list[#list + 1] = { script = case[1], gives = case[2] }
+end
+list[#list + 1] = { script = 'local function f() coroutine.wrap(f)() end f()',
+  fails_like = 'ERR user_script:1: user_script:1: ' }
+list[#list + 1] = { script = "coroutine.wrap(function() error('x') end)()",
+  fails = 'ERR user_script:1: user_script:1: x', line = 1 }
+
 -- Long and deep texts.
 list[#list + 1] = { script = 'return ' .. ('1+'):rep(10000) .. '1', gives = 10001 }
 list[#list + 1] = { script = 'local t = {} t.t = t return t' .. ('.t'):rep(10000) .. ' == t',

@@ -45,6 +45,8 @@ end
 
 local ffi = require('ffi')
 
+local nesting = require('latchkey.mock.nesting')
+
 -- Not as methods, which are the script's while it runs: those that are made here.
 local find, gsub, match, sub = string.find, string.gsub, string.match, string.sub
 
@@ -429,13 +431,13 @@ function lua51.string.gsub(...)
     return type(value) == 'number' and spelled(value) or value, ...
   end
   if type(with) == 'table' then
-    list[3] = function(found)
+    list[3] = nesting.callback(function(found)
       return spell(with[found])
-    end
+    end)
   elseif type(with) == 'function' then
-    list[3] = function(...)
+    list[3] = nesting.callback(function(...)
       return spell(with(...))
-    end
+    end)
   end
   return spelling_gsub(unpack(list, 1, list.n))
 end
@@ -475,7 +477,7 @@ function lua51.base.xpcall(...)
       return 'error in error handling'
     end
   end
-  return xpcall(code, handler)
+  return nesting.xpcall(code, handler)
 end
 
 lua51.text, lua51.number = lua51.base.tostring, lua51.base.tonumber

@@ -5,6 +5,7 @@ local convert = require('latchkey.mock.convert')
 local dispatch = require('latchkey.mock.dispatch')
 local lua51 = require('latchkey.mock.lua51')
 local methods = require('latchkey.mock.methods')
+local nesting = require('latchkey.mock.nesting')
 local place = require('latchkey.mock.place')
 
 local runner = {}
@@ -55,6 +56,7 @@ end
 local function call(run, its_sandbox, code, keys, args)
   local before = shared.__index
   shared.__index, sandbox, failed = methods, its_sandbox, nil
+  nesting.begin()
   local ok, result
   if jit or not keys then
     ok, result = xpcall(code, look, keys, args)

@@ -6,6 +6,7 @@ local bit = require('latchkey.mock.bits')
 local cmsgpack = require('latchkey.mock.cmsgpack')
 local lexer = require('latchkey.lua51.lexer')
 local lua51 = require('latchkey.mock.lua51')
+local nesting = require('latchkey.mock.nesting')
 local parser = require('latchkey.lua51.parser')
 local struct = require('latchkey.mock.struct')
 
@@ -81,7 +82,7 @@ end
 local SHARED = {
   string = pick(string, STRING, lua51.string),
   table = pick(table, TABLE, lua51.table),
-  coroutine = pick(coroutine, COROUTINE),
+  coroutine = pick(coroutine, COROUTINE, nesting.coroutine),
   bit = pick(bit, BIT),
   cmsgpack = pick(cmsgpack, CMSGPACK),
   struct = pick(struct, { 'pack', 'size', 'unpack' }),
@@ -252,7 +253,8 @@ end
 local NOWHERE = 2 ^ 20
 
 -- A level of an error as the server counts it, from who called `error` two functions above: there
--- pcall is a C function, and here one of Lua above one of C. Below the script there is no place.
+-- pcall is a C function, and here one of Lua above one of C, as is xpcall under LuaJIT. Below the
+-- script there is no place.
 local function level_here(self, level)
   local frame = 3
   for _ = 2, level do
@@ -261,7 +263,7 @@ local function level_here(self, level)
     if not place then
       return NOWHERE
     end
-    frame = place.func == self.globals.pcall and frame + 1 or frame
+    frame = self.two_frames[place.func] and frame + 1 or frame
   end
   local place = debug.getinfo(frame, 'Sf')
   local is_below = place and place.func and place.what ~= 'C' and getfenv(place.func) ~= self.env
@@ -434,8 +436,13 @@ function Sandbox.new(redis, refuse)
     if select('#', ...) == 0 then
       return false, 'attempt to call a boolean value' -- the server calls one of its own
     end
-    return text_of(pcall(...))
+    local before = nesting.enter()
+    if not before then
+      return false, nesting.OVERFLOW
+    end
+    return text_of(nesting.leave(before, pcall(...)))
   end
+  self.two_frames = { [globals.pcall] = true, [nesting.xpcall] = true }
   globals.error = (jit and throws_under_jit or throws_under_puc)(self, globals.error)
   function globals.gcinfo()
     return collectgarbage('count')
