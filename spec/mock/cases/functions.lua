@@ -109,6 +109,8 @@ local cases = {
   { 'FUNCTION LIST LIBRARYNAME l?b WITHCODE', after = { PUT, LOOK }, gives = { { 'library_name',
     'lib', 'engine', 'LUA', 'functions', { { 'name', 'put', 'description', null, 'flags', {} } },
     'library_code', PUT[3] } } },
+  { 'FUNCTION LIST LIBRARYNAME L?B', after = { PUT }, gives = { { 'library_name', 'lib', 'engine',
+    'LUA', 'functions', { { 'name', 'put', 'description', null, 'flags', {} } } } } },
   { 'FUNCTION LIST LIBRARYNAME', fails = 'ERR library name argument was not given' },
   { 'FUNCTION LIST WHAT', fails = 'ERR Unknown argument WHAT' },
   { 'FUNCTION STATS', after = { PUT, LOOK }, gives = { 'running_script', null, 'engines',

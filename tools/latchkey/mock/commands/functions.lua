@@ -104,7 +104,7 @@ local function list(world, argv)
   end
   local found = {}
   for _, library in ipairs(world.functions:list()) do
-    if not pattern or glob.match(pattern, library.name) then
+    if not pattern or glob.match(pattern:lower(), library.name:lower()) then
       found[#found + 1] = describe(library, with_code)
     end
   end
