@@ -221,6 +221,20 @@ describe('a front', function()
     assert.equal('*[]', (ask(conn, 'PUBSUB', 'CHANNELS')))
   end)
 
+  it('forgets what who has gone has watched', function()
+    local other = front:connect()
+    ask(other, 'WATCH', 'k', 'j')
+    other:close()
+
+    assert.is_nil(front.watchers)
+  end)
+
+  it('says in its greeting that it is a replica, where it is one', function()
+    ask(conn, 'MOCK', 'REFUSE', 'READONLY')
+
+    assert.matches('"role" "replica"', (ask(conn, 'HELLO')))
+  end)
+
   it('has everybody say the password, if there is one', function()
     local guarded = new({ password = 'secret', users = { app = 'word' } })
     local one, two = guarded:connect(), guarded:connect()
@@ -330,6 +344,14 @@ describe('a front', function()
     assert.is_nil((ask(conn, 'CLIENT', 'REPLY', 'SKIP')))
     assert.is_nil((ask(conn, 'PING')))
     assert.equal('+PONG', (ask(conn, 'PING')))
+  end)
+
+  it('says nothing to who wants no replies and has waited', function()
+    for _, word in ipairs({ 'SKIP', 'OFF' }) do
+      assert.same({}, said(conn:feed('CLIENT REPLY ' .. word .. '\r\nWAIT 1 100\r\nPING\r\n')))
+      front:advance(100)
+      assert.equal(word == 'SKIP' and '+PONG' or nil, said(front:tick())[conn])
+    end
   end)
 
   it('does the same again, byte for byte', function()
@@ -551,6 +573,30 @@ describe('the faults of a front', function()
     ask(conn, 'MOCK', 'FORGET')
 
     assert.matches('^%-NOSCRIPT', (ask(conn, 'EVALSHA', sha, '0')))
+  end)
+
+  it('forget the settings of libraries, as SCRIPT FLUSH does', function()
+    local source = 'local digits = cjson.encode_number_precision() '
+      .. 'cjson.encode_number_precision(3) return digits'
+    local library = "#!lua name=l\nredis.register_function('f', function() " .. source .. ' end)'
+    for _, words in ipairs({ { 'SCRIPT', 'FLUSH' }, { 'MOCK', 'FORGET' }, { 'MOCK', 'RESET' } }) do
+      assert.equal(':14', (ask(conn, 'EVAL', source, '0')))
+      assert.equal(':3', (ask(conn, 'EVAL', source, '0')))
+      ask(conn, unpack(words))
+    end
+    for _, words in ipairs({ { 'MOCK', 'FORGET', 'FUNCTIONS' }, { 'MOCK', 'RESET' } }) do
+      ask(conn, 'FUNCTION', 'LOAD', library)
+      assert.equal(':14', (ask(conn, 'FCALL', 'f', '0')))
+      assert.equal(':3', (ask(conn, 'FCALL', 'f', '0')))
+      ask(conn, unpack(words))
+    end
+  end)
+
+  it('keep nothing of scripts that are forgotten', function()
+    ask(conn, 'EVAL', 'return 1', '0')
+    ask(conn, 'MOCK', 'FORGET')
+
+    assert.same({}, front.world.library.compiled)
   end)
 
   it('move time, by which leases end', function()

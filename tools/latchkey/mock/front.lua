@@ -17,6 +17,7 @@ local Journal = require('latchkey.mock.front.journal')
 local channels = require('latchkey.mock.front.channels')
 local dispatch = require('latchkey.mock.dispatch')
 local execute = require('latchkey.mock.front.execute')
+local transactions = require('latchkey.mock.front.transactions')
 
 local Front = {}
 Front.__index = Front
@@ -80,6 +81,7 @@ function Front:forget(conn)
     end
   end
   self.channels:leave(conn)
+  transactions.unwatch(self, conn)
 end
 
 ---@param id integer

@@ -69,8 +69,10 @@ function Library:find(sha)
   return self.loaded[sha]
 end
 
+---SCRIPT FLUSH, by which a server begins Lua anew.
 function Library:flush()
-  self.loaded = {}
+  self.compiled, self.loaded = {}, {}
+  self.sandbox:renew()
 end
 
 return Library

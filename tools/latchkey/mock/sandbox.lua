@@ -452,6 +452,14 @@ function Sandbox.new(redis, refuse)
   return self
 end
 
+---Settings of its libraries are as in the beginning, as where a server begins Lua anew.
+function Sandbox:renew()
+  local full = self.behind[self.globals.cjson]
+  for name, value in pairs(pick(cjson.new(), CJSON)) do
+    full[name] = value
+  end
+end
+
 ---A table that scripts can read and not change.
 function Sandbox:guard(full)
   return guard(self, full)

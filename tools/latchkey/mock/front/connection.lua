@@ -142,7 +142,7 @@ end
 function Connection:answer(reply)
   if self.waits then
     self.waits = nil
-    self:send(resp.encode(reply, self.version))
+    execute.answer(self, resp.encode(reply, self.version))
     self:go_on()
   end
 end

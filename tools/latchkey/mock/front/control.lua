@@ -104,6 +104,7 @@ local function forget(front, _, argv)
     front.faults:forget()
   elseif what == 'FUNCTIONS' then
     front.world.functions:flush()
+    front.world.functions.sandbox:renew()
   elseif what == 'CALLS' then
     front.journal:clear()
   else
@@ -143,6 +144,7 @@ local function reset(front)
   execute.touch_watched(front)
   front.world:script_flush()
   front.world.functions:flush()
+  front.world.functions.sandbox:renew()
   front.journal:clear()
   return OK
 end

@@ -201,8 +201,8 @@ function execute.bytes(front, conn, reply, err)
   return resp.encode(reply, conn.version)
 end
 
--- What subscribers are told comes also to who wants no replies.
-local function answer(conn, bytes, is_pushed, is_control)
+---Sends a reply. What subscribers are told comes also to who wants none.
+function execute.answer(conn, bytes, is_pushed, is_control)
   if is_pushed then
     return conn:send(bytes)
   elseif conn.reply_off then
@@ -222,7 +222,7 @@ local function reject(front, conn, command, argv, err)
     conn.queue.is_refused = true
   end
   local group = command or front.commands[argv[1]:upper()]
-  answer(conn, execute.bytes(front, conn, nil, err), false, group and group.control)
+  execute.answer(conn, execute.bytes(front, conn, nil, err), false, group and group.control)
 end
 
 -- A reply that gets lost is that of a command that was done.
@@ -246,7 +246,7 @@ function execute.run(front, conn, argv)
     return reject(front, conn, command, argv, refusal)
   elseif conn.queue and not command.now then
     conn.queue:add(command, argv, is_while_loading(command))
-    return answer(conn, '+QUEUED\r\n')
+    return execute.answer(conn, '+QUEUED\r\n')
   end
   local skips, queue = conn.skips, conn.queue
   local reply, err = execute.perform(front, conn, command, argv)
@@ -260,8 +260,8 @@ function execute.run(front, conn, argv)
   if conn.skips and not skips then
     return
   end
-  answer(conn, execute.bytes(front, conn, reply, err), type(reply) == 'table' and reply.is_pushed,
-    command.control)
+  execute.answer(conn, execute.bytes(front, conn, reply, err),
+    type(reply) == 'table' and reply.is_pushed, command.control)
   if conn.ends_after then
     conn:finish()
   end

@@ -94,7 +94,8 @@ local function hello(front, conn, argv)
   end
   conn.version = options.version or conn.version
   return { map = { 'server', 'latchkey-mock', 'version', '7.0.15', 'proto', conn.version, 'id',
-    conn.id, 'mode', 'standalone', 'role', 'master', 'modules', {} } }
+    conn.id, 'mode', 'standalone', 'role', front.world.replica and 'replica' or 'master',
+    'modules', {} } }
 end
 
 local function select_database(_, _, argv)
