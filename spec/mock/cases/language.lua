@@ -381,6 +381,18 @@ for _, case in ipairs({
 }) do
   list[#list + 1] = { script = case[1], gives = case[2] }
 end
+-- What C takes for an integer, and integers of no bytes.
+for _, case in ipairs({
+  { "return { struct.unpack('i0i0b', 'abc') }", { 0, 0, 97, 2 } },
+  { "return { struct.unpack('b', 'ab', 2.5) }", { 98, 3 } },
+  { "return { cmsgpack.unpack_one('\\1\\2\\3', 1.9) }", { 2, 2 } },
+  { "return { cmsgpack.unpack_one('\\1\\2\\3', -0.5) }", { 1, 1 } },
+  { "return { cmsgpack.unpack_limit('\\1\\2\\3', 1.9, 0.5) }", { 1, 1 } },
+  { "return { cmsgpack.unpack_limit('\\1\\2\\3', 0.5, 0) }", { 1, 2, 3 } },
+}) do
+  list[#list + 1] = { script = case[1], gives = case[2] }
+end
+
 -- Calls inside of one another, by functions that are C's on a server.
 for _, case in ipairs({
   { "return { select(2, xpcall(function() error('x', 3) end, tostring)) }",

@@ -49,6 +49,7 @@ return {
   { 'SCRIPT FLUSH SYNC', gives = { ok = 'OK' } },
   { 'SCRIPT FLUSH later', fails = 'ERR SCRIPT FLUSH only support SYNC|ASYNC option' },
   { 'SCRIPT KILL', fails = 'NOTBUSY No scripts in execution right now.' },
+  { 'EVALSHA short abc', fails = 'NOSCRIPT No matching script. Please use EVAL.' },
   { { 'SCRIPT', 'LOAD', 'return (' }, fails = 'ERR Error compiling script (new function): '
     .. "user_script:1: unexpected symbol near '<eof>'" },
   { { 'EVAL_RO', 'return redis.call("GET", KEYS[1])', '1', 'k' }, after = 'SET k v', gives = 'v' },

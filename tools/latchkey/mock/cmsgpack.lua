@@ -244,6 +244,12 @@ local function unpack_from(text, limit, offset, with_offset)
   return values
 end
 
+-- C cuts what is no integer.
+local function integer(value)
+  local number = tonumber(value)
+  return number and (number < 0 and math.ceil(number) or math.floor(number))
+end
+
 function cmsgpack.unpack(...)
   local text = checked_text('unpack', ...)
   local values = unpack_from(text, math.huge, 0, false)
@@ -252,18 +258,18 @@ end
 
 function cmsgpack.unpack_one(...)
   local text = checked_text('unpack_one', ...)
-  local values = unpack_from(text, 1, tonumber((select(2, ...))) or 0, true)
+  local values = unpack_from(text, 1, integer((select(2, ...))) or 0, true)
   return unpack(values, 1, values.n)
 end
 
 function cmsgpack.unpack_limit(...)
-  local limit = tonumber((select(2, ...)))
+  local limit = integer((select(2, ...)))
   if not limit then
     error(("bad argument #2 to 'unpack_limit' (number expected, got %s)")
       :format(select('#', ...) < 2 and 'no value' or type((select(2, ...)))), 2)
   end
   local text = checked_text('unpack_limit', ...)
-  local offset = tonumber((select(3, ...))) or 0
+  local offset = integer((select(3, ...))) or 0
   local is_all = limit == 0 and offset == 0
   local values = unpack_from(text, is_all and math.huge or limit, offset, not is_all)
   return unpack(values, 1, values.n)

@@ -84,7 +84,7 @@ end
 ---@param is_signed boolean|nil
 ---@return number
 function ieee.to_integer(bytes, is_signed)
-  if is_signed and bytes:byte(math.min(#bytes, 8)) >= 128 then
+  if is_signed and bytes ~= '' and bytes:byte(math.min(#bytes, 8)) >= 128 then
     return -(half(bytes, 5, true) * 2 ^ 32 + (half(bytes, 1, true) + 1))
   end
   return half(bytes, 5) * 2 ^ 32 + half(bytes, 1)

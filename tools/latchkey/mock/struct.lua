@@ -158,7 +158,8 @@ function struct.unpack(...)
   local format = check(1, 'unpack', (...), 'string', count)
   local data = check(2, 'unpack', (select(2, ...)), 'string', count)
   local start = select(3, ...)
-  local at = start == nil and 0 or check(3, 'unpack', start, 'number', count) - 1
+  local first = start == nil and 1 or check(3, 'unpack', start, 'number', count)
+  local at = (first < 0 and math.ceil(first) or math.floor(first)) - 1
   if at < 0 and at > -2 then
     bad_argument(3, 'unpack', 'offset must be 1 or greater', 2)
   end

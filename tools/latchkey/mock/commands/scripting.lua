@@ -17,7 +17,9 @@ end
 local function run(find, read_only)
   return function(world, argv)
     local keys_count, bad = integers.parse(argv[3])
-    if bad then
+    if find == by_sha and #argv[2] ~= 40 then
+      return nil, NOSCRIPT
+    elseif bad then
       return nil, bad
     elseif keys_count > #argv - 3 then
       return nil, "ERR Number of keys can't be greater than number of args"
