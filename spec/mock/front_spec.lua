@@ -88,6 +88,20 @@ describe('a front', function()
     end
   end)
 
+  it('tells the keys of a command, and where they stand', function()
+    for line, keys in pairs({ ['SET a'] = '-ERR Invalid number of arguments specified for command',
+      ['SET a b'] = '*["a"]', ['EVAL x 0'] = '*[]', ['EVAL x 5 k'] = '*[]',
+      ['EVAL x 1 k b'] = '*["k"]',
+      ['PING a'] = '-ERR The command has no key arguments', ['NOSUCH a'] = '-ERR Invalid command '
+        .. 'specified', ['ZINTERCARD 2 a b'] = '-MOCK the keys of ZINTERCARD are not modelled' }) do
+      assert.equal(keys, said(conn:feed('COMMAND GETKEYS ' .. line .. '\r\n'))[conn])
+    end
+    local places = { SPUBLISH = ':1 :1 :1', SSUBSCRIBE = ':1 :-1 :1', SUNSUBSCRIBE = ':1 :-1 :1' }
+    for name, place in pairs(places) do
+      assert.truthy(ask(conn, 'COMMAND', 'INFO', name):find(place, 1, true), name)
+    end
+  end)
+
   it('lists commands of any kind, and none that it has not', function()
     local names, listed = {}, ask(conn, 'COMMAND')
     for name in listed:gmatch('%["([^"]+)" :%-?%d') do

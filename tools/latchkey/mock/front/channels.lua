@@ -188,14 +188,15 @@ local function unsubscribe(kind)
 end
 
 local ALL = 'pubsub loading noscript'
+local ALL_WORDS = { 1, -1, 1 }
 
 channels.commands = {
   SUBSCRIBE = { arity = -2, flags = ALL, serve = subscribe('channel') },
   PSUBSCRIBE = { arity = -2, flags = ALL, serve = subscribe('pattern') },
-  SSUBSCRIBE = { arity = -2, flags = ALL, serve = subscribe('shard') },
+  SSUBSCRIBE = { arity = -2, flags = ALL, slots = ALL_WORDS, serve = subscribe('shard') },
   UNSUBSCRIBE = { arity = -1, flags = ALL, serve = unsubscribe('channel') },
   PUNSUBSCRIBE = { arity = -1, flags = ALL, serve = unsubscribe('pattern') },
-  SUNSUBSCRIBE = { arity = -1, flags = ALL, serve = unsubscribe('shard') },
+  SUNSUBSCRIBE = { arity = -1, flags = ALL, slots = ALL_WORDS, serve = unsubscribe('shard') },
 }
 
 return channels

@@ -157,7 +157,7 @@ local function describe(command)
   for i, subcommand in ipairs(subcommands) do
     subcommands[i] = describe(subcommand)
   end
-  local at = command.keys or { 0, 0, 0 }
+  local at = command.keys or command.slots or { 0, 0, 0 }
   return { command.name:lower(), command.arity, { set = flags }, at[1], at[2], at[3], { set = {} },
     {}, {}, subcommands }
 end
@@ -186,9 +186,16 @@ local function command_keys(front, _, argv)
   local command = front:find(words)
   if not command then
     return nil, 'ERR Invalid command specified'
+  elseif not (command.run or command.serve) then
+    return nil, ('MOCK the keys of %s are not modelled'):format(command.name)
+  elseif not (command.keys or command.counted or command.replies) then
+    return nil, 'ERR The command has no key arguments'
+  elseif command.arity > 0 and #words ~= command.arity or #words < -command.arity then
+    return nil, 'ERR Invalid number of arguments specified for command'
+  elseif command.replies and (tonumber(words[3]) or 0) > #words - 3 then
+    return {}
   end
-  local found = front.keys(command, words)
-  return found, #found == 0 and 'ERR The command has no key arguments' or nil
+  return front.keys(command, words)
 end
 
 server.commands = {
